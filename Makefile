@@ -1,0 +1,122 @@
+# quotad. `make` alone lists the targets.
+#
+# Settings, in the environment or after `make`:
+#   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
+#   PKG=./...   the packages that test, test-short, test-long and bench look at
+#   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
+#   FUZZTIME=   how long each fuzz target runs
+#   ARGS=       further flags for `quotad serve` in `make run`
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+VERSION  := $(or $(shell git describe --tags --always --dirty 2>/dev/null),dev)
+PKG      ?= ./...
+RACEPKG  ?= ./internal/...
+FUZZTIME ?= 30s
+BENCH    ?= .
+
+# Tests run in their package's directory, so paths must not be relative.
+ifneq ($(PGBIN),)
+override PGBIN := $(abspath $(PGBIN))
+export PGBIN
+endif
+ifneq ($(QUOTAD_VECTORS_DIR),)
+override QUOTAD_VECTORS_DIR := $(abspath $(QUOTAD_VECTORS_DIR))
+export QUOTAD_VECTORS_DIR
+endif
+
+LINT_VERSION := v2.15.0
+LINT         := .tools/golangci-lint-$(LINT_VERSION)/golangci-lint
+
+# Time zones go into the binary: a bare machine or container has none.
+GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata -ldflags '-X main.version=$(VERSION)'
+GOTEST  := go test -buildvcs=false
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+
+.PHONY: run
+run: ## serve on 127.0.0.1:8080 with an embedded PostgreSQL and demo data
+	@scripts/deps.sh go postgres
+	@$(MAKE) --no-print-directory build
+	@QUOTAD_LISTEN="$${QUOTAD_LISTEN:-127.0.0.1:8080}" exec bin/quotad serve --demo $(ARGS)
+
+.PHONY: build
+build: ## build bin/quotad, a static binary
+	@scripts/deps.sh go
+	$(GOBUILD) -o bin/quotad ./cmd/quotad
+
+.PHONY: test
+test: ## all tests, then the small sizes under the race detector
+	@scripts/deps.sh go postgres cc
+	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(PKG)
+	CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short $(TESTFLAGS) $(RACEPKG)
+
+.PHONY: test-short
+test-short: ## the small sizes only, for between two edits
+	@scripts/deps.sh go postgres
+	$(GOTEST) -short $(TESTFLAGS) $(PKG)
+
+.PHONY: test-long
+test-long: ## the long sizes: hours of load, kills and random traces
+	@scripts/deps.sh go postgres cc
+	QUOTAD_TEST_LONG=1 $(GOTEST) -count=1 -timeout 6h $(TESTFLAGS) $(PKG)
+
+.PHONY: test-pg
+test-pg: ## the database's tests only, mostly with PGBIN=dir for another PostgreSQL
+	@scripts/deps.sh go postgres
+	@pkgs=$$(scripts/db-packages.sh); $(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $$pkgs
+
+.PHONY: bench
+bench: ## the benchmarks
+	@scripts/deps.sh go postgres
+	$(GOTEST) -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m $(TESTFLAGS) $(PKG)
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME
+	@scripts/deps.sh go postgres
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: lint
+lint: $(LINT) ## go vet, golangci-lint with the house's rules, shellcheck if there is one
+	go vet -buildvcs=false ./...
+	$(LINT) run
+	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/*.sh .ci/run; else echo 'shellcheck is not installed: skipped'; fi
+
+.PHONY: fmt
+fmt: $(LINT) ## format the Go files
+	$(LINT) fmt
+
+# Built by the Go that builds quotad: an older one could not read the code.
+$(LINT):
+	@scripts/deps.sh go
+	@tc=$$(go env GOVERSION); echo "installing golangci-lint $(LINT_VERSION)"; \
+	  GOFLAGS= GOTOOLCHAIN=$${tc%% *} GOBIN='$(CURDIR)/$(@D)' \
+	  go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+.PHONY: generate
+generate: ## write what is generated: docs/openapi.json
+	@scripts/deps.sh go
+	@scripts/generate.sh .
+
+.PHONY: verify
+verify: ## fail when a generated file, go.mod or go.sum is out of date
+	@scripts/deps.sh go
+	@scripts/verify.sh
+	go mod tidy -diff
+
+.PHONY: smoke
+smoke: ## start `make run` elsewhere and paste the curl line that it prints
+	@scripts/smoke.sh
+
+.PHONY: readme
+readme: ## run README.md's marked commands and compare their answers
+	@scripts/readme-check.sh
+
+.PHONY: db-reset
+db-reset: ## delete the embedded server's data (CONFIRM=yes)
+	@CONFIRM='$(CONFIRM)' scripts/db-reset.sh

@@ -1,0 +1,151 @@
+// Package cache owns a bounded, sharded, expiring LRU for values that many
+// goroutines read and few write. It knows nothing of quotas, and must never
+// read a clock (now is an argument, expiry is kept with the value), start a
+// goroutine, or do I/O.
+//
+// Expiries and now are int64 in one unit and epoch of the caller's choice,
+// microseconds since the Unix epoch in this project. An entry lives while
+// now < expires; NoExpiry lives until it is evicted or removed.
+//
+// # Late inserts
+//
+// A value that was read before an invalidation may arrive after it, and must
+// not undo it. AddIf decides under the lock that Remove and Purge take, which
+// makes two protocols safe:
+//
+//   - Versions: values carry a number that grows. The invalidation stores a
+//     newer value, the insert gives way to an entry with a larger number.
+//   - Watermark: the invalidation first raises an atomic number, then calls
+//     Remove or Purge; the insert's function loads it and gives way when the
+//     value was read under a smaller one. Either it sees the raised number, or
+//     it ran before the Remove, which takes the value away.
+//
+// The first forgets with the entry (an eviction loses the number); the second
+// does not.
+package cache
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+)
+
+// NoExpiry is the expiry of an entry that does not expire.
+const NoExpiry = math.MaxInt64
+
+const (
+	// maxShards is enough that a few dozen cores seldom meet at one lock.
+	maxShards = 64
+	// minShardSize keeps small caches in few shards: keys spread unevenly, and
+	// a shard of a few entries would evict while others are empty.
+	minShardSize = 128
+)
+
+// Cache is a bounded, sharded, expiring LRU, safe for concurrent use. Make it
+// with New. Values are copied out: share what they point to read-only.
+type Cache[K comparable, V any] struct {
+	seed   maphash.Seed
+	mask   uint64
+	shards []shard[K, V]
+}
+
+// New makes a cache that never holds more than size entries, which must be at
+// least 1. From a size of 256 on the keys are spread over 2 to 64 shards, each
+// with its share of the size, so a cache may evict a little before it is full.
+func New[K comparable, V any](size int) (*Cache[K, V], error) {
+	if size < 1 {
+		return nil, fmt.Errorf("cache: size %d is below 1", size)
+	}
+	n := 1
+	for n < maxShards && size/(2*n) >= minShardSize {
+		n *= 2
+	}
+	c := &Cache[K, V]{seed: maphash.MakeSeed(), mask: uint64(n - 1), shards: make([]shard[K, V], n)}
+	for i := range c.shards {
+		share := size / n
+		if i < size%n {
+			share++
+		}
+		c.shards[i].init(share)
+	}
+	return c, nil
+}
+
+func (c *Cache[K, V]) shard(key K) *shard[K, V] {
+	return &c.shards[maphash.Comparable(c.seed, key)&c.mask]
+}
+
+// Get returns the value of a key whose expiry is after now, and makes it the
+// most recently used. An expired entry is removed and not returned. Get does
+// not allocate, and does not lock for a key that is read over and over.
+func (c *Cache[K, V]) Get(key K, now int64) (V, bool) {
+	s := c.shard(key)
+	if it := s.hot.Load(); it != nil && it.key == key && now < it.expires {
+		return it.value, true
+	}
+	return s.get(key, now)
+}
+
+// Add sets a key's value and expiry, whatever was there, and evicts the least
+// recently used entry of the shard where that is full.
+func (c *Cache[K, V]) Add(key K, value V, expires int64) {
+	s := c.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(key, value, expires)
+}
+
+// AddIf calls decide with the key's value (ok is false when there is none or it
+// expired at or before now) and, when keep is true, stores what it returns. It
+// reports whether it stored. decide runs under the shard's lock: nothing can
+// come between it and the store, and it must be short and must not use this
+// cache. A decide that panics changes nothing.
+func (c *Cache[K, V]) AddIf(key K, now int64, decide func(old V, ok bool) (value V, expires int64, keep bool)) bool {
+	s := c.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, ok := s.peek(key, now)
+	value, expires, keep := decide(old, ok)
+	if keep {
+		s.add(key, value, expires)
+	}
+	return keep
+}
+
+// Remove forgets a key and reports whether it was there. Once it has returned,
+// no Get gives what was there before.
+func (c *Cache[K, V]) Remove(key K) bool {
+	s := c.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remove(key)
+}
+
+// Purge forgets all keys, a shard at a time. Once it has returned, no Get gives
+// what was there when it was called.
+func (c *Cache[K, V]) Purge() {
+	for i := range c.shards {
+		c.shards[i].purge()
+	}
+}
+
+// Len returns the number of entries, those included that have expired and that
+// nobody asked for since.
+func (c *Cache[K, V]) Len() int {
+	n := 0
+	for i := range c.shards {
+		n += c.shards[i].len()
+	}
+	return n
+}
+
+// Evictions returns how many entries, since New, were dropped to make room.
+// Removed, purged and replaced ones do not count, nor expired ones that Get
+// found; an expired one that made room does.
+func (c *Cache[K, V]) Evictions() uint64 {
+	var n uint64
+	for i := range c.shards {
+		n += c.shards[i].evictions.Load()
+	}
+	return n
+}

@@ -1,0 +1,87 @@
+package calendar
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrInterval says that an interval's unit is unknown or its count out of range.
+var ErrInterval = errors.New("invalid interval")
+
+// Unit is a step of the calendar, by the contract's name for it.
+type Unit string
+
+// The units. A day is a day of the wall clock: 23 to 25 hours where it jumps.
+const (
+	Days   Unit = "day"
+	Weeks  Unit = "week"
+	Months Unit = "month"
+	Years  Unit = "year"
+)
+
+// maxIntervalYears bounds an interval, so that no period leaves the years that
+// the arithmetic is checked for.
+const maxIntervalYears = 100
+
+// Interval is the length of a billing period: Count units.
+type Interval struct {
+	Unit  Unit
+	Count int
+}
+
+// Validate returns ErrInterval unless the unit is known and the count is at
+// least 1 and at most a hundred years' worth (36,500 days, 5,200 weeks, 1,200
+// months).
+func (i Interval) Validate() error {
+	var most int
+	switch i.Unit {
+	case Days:
+		most = 365 * maxIntervalYears
+	case Weeks:
+		most = 52 * maxIntervalYears
+	case Months:
+		most = 12 * maxIntervalYears
+	case Years:
+		most = maxIntervalYears
+	default:
+		return fmt.Errorf("%w: unit %.20q is none of day, week, month, year", ErrInterval, i.Unit)
+	}
+	if i.Count < 1 || i.Count > most {
+		return fmt.Errorf("%w: count %d of unit %s is not in 1 to %d", ErrInterval, i.Count, i.Unit, most)
+	}
+	return nil
+}
+
+// step returns the interval as civil arithmetic has it, as months or as days;
+// the other is 0. Plans are validated when they are written, so an invalid
+// interval here is a broken program, and a bill from it would be wrong: it
+// panics.
+func (i Interval) step() (months, days int64) {
+	if err := i.Validate(); err != nil {
+		panic("calendar: " + err.Error())
+	}
+	count := int64(i.Count)
+	switch i.Unit {
+	case Days:
+		return 0, count
+	case Weeks:
+		return 0, 7 * count
+	case Months:
+		return count, 0
+	default:
+		return 12 * count, 0
+	}
+}
+
+// addMonths moves a wall clock by whole months and clamps its day to the last
+// one of the month it lands in.
+func (w wall) addMonths(months int64) wall {
+	t := w.civil()
+	year, month, dayOfMonth := t.Date()
+	m := int64(year)*12 + int64(month) - 1 + months
+	first := time.Date(int(floorDiv(m, 12)), time.Month(m-12*floorDiv(m, 12)+1), 1, 0, 0, 0, 0, time.UTC)
+	last := first.AddDate(0, 1, -1).Day()
+	timeOfDay := int64(w) - floorDiv(int64(w), day)*day
+	return wall(first.UnixMicro() + int64(min(dayOfMonth, last)-1)*day + timeOfDay)
+}

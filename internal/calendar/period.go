@@ -1,0 +1,65 @@
+package calendar
+
+import "time"
+
+// Boundaries further than this from their anchor, about 11,000 years, are all
+// that far: nothing in range reaches them, and the arithmetic cannot overflow.
+const (
+	maxMonths = 11_000 * 12
+	maxDays   = 11_000 * 366
+)
+
+// Boundary returns the instant of boundary n, which may be negative: the
+// anchor's wall clock plus n intervals, counted from the anchor itself (so that
+// a month's clamp does not stick), clamped to the month's last day, read in the
+// zone by the rule for jumps. Boundaries never decrease with n; two are equal
+// where a zone skipped a whole day. It panics when the interval is invalid.
+func Boundary(anchor Anchor, interval Interval, loc *time.Location, n int) int64 {
+	months, days := interval.step()
+	return boundary(anchor.wall, months, days, loc, int64(n))
+}
+
+func boundary(anchor wall, months, days int64, loc *time.Location, n int64) int64 {
+	n = min(max(n, -maxDays), maxDays)
+	if months != 0 {
+		return anchor.addMonths(min(max(n*months, -maxMonths), maxMonths)).instant(loc)
+	}
+	return (anchor + wall(min(max(n*days, -maxDays), maxDays)*day)).instant(loc)
+}
+
+// Period returns the billing period that holds at: its index n, and boundaries
+// n and n+1 as [start, end) with start <= at < end. The periods of an anchor
+// tile time without gap or overlap. It panics when the interval is invalid.
+func Period(anchor Anchor, interval Interval, loc *time.Location, at int64) (index int, start, end int64) {
+	months, days := interval.step()
+	n, start, end := period(anchor.wall, months, days, loc, clamp(at))
+	return int(n), start, end
+}
+
+func period(anchor wall, months, days int64, loc *time.Location, at int64) (n, start, end int64) {
+	// The wall clock tells the index up to a clamped day, a jump or a time of
+	// day; the boundaries themselves settle it, within one step or two.
+	w := wallAt(at, loc)
+	if months != 0 {
+		n = floorDiv(w.months()-anchor.months(), months)
+	} else {
+		n = floorDiv(int64(w-anchor), days*day)
+	}
+	start = boundary(anchor, months, days, loc, n)
+	for start > at {
+		n--
+		start = boundary(anchor, months, days, loc, n)
+	}
+	end = boundary(anchor, months, days, loc, n+1)
+	for end <= at {
+		n++
+		start, end = end, boundary(anchor, months, days, loc, n+1)
+	}
+	return n, start, end
+}
+
+// months numbers the months of all years in one row.
+func (w wall) months() int64 {
+	year, month, _ := w.civil().Date()
+	return int64(year)*12 + int64(month)
+}

@@ -1,0 +1,38 @@
+package calendar
+
+import "time"
+
+// Calendar windows are the periods of these anchors, and so follow the same
+// rule: a window starts at local midnight, where a clock that is set back over
+// midnight shows it twice at the first, and where it jumps over midnight at the
+// instant that midnight would have been.
+const (
+	epochMidnight wall = 0             // 1970-01-01, a Thursday
+	epochMonday   wall = 4 * wall(day) // 1970-01-05
+)
+
+// Day returns the local day [start, end) that holds at. It is 24 hours long but
+// where the zone's clock jumps. A day that the zone skipped holds no instant
+// and is never returned.
+func Day(at int64, loc *time.Location) (start, end int64) {
+	_, start, end = period(epochMidnight, 0, 1, loc, clamp(at))
+	return start, end
+}
+
+// Week returns the local week [start, end), from Monday, that holds at.
+func Week(at int64, loc *time.Location) (start, end int64) {
+	_, start, end = period(epochMonday, 0, 7, loc, clamp(at))
+	return start, end
+}
+
+// Month returns the local calendar month [start, end) that holds at.
+func Month(at int64, loc *time.Location) (start, end int64) {
+	_, start, end = period(epochMidnight, 1, 0, loc, clamp(at))
+	return start, end
+}
+
+// Year returns the local calendar year [start, end) that holds at.
+func Year(at int64, loc *time.Location) (start, end int64) {
+	_, start, end = period(epochMidnight, 12, 0, loc, clamp(at))
+	return start, end
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# generate.sh ROOT: writes every generated file under ROOT, at the path it has
+# in the repository. `make generate` writes here, `make verify` elsewhere.
+set -euo pipefail
+root=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+mkdir -p "$root/docs"
+go run -buildvcs=false ./cmd/quotad openapi >"$root/docs/openapi.json.new"
+mv "$root/docs/openapi.json.new" "$root/docs/openapi.json"
