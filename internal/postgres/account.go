@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrUnreachableDataDir is returned when quotad runs as root and the user that
+// the server runs as cannot get to the data directory. Its text names the
+// directory that is closed and one to use instead.
+var ErrUnreachableDataDir = errors.New("data directory cannot be reached by the server's user")
+
+// account is the unprivileged user of the server when quotad is root:
+// PostgreSQL refuses to run as root, rightly. A nil account is quotad's own
+// user, and every method accepts it.
+type account struct {
+	name     string
+	uid, gid uint32
+}
+
+func (a *account) String() string {
+	if a == nil {
+		return "(quotad's own)"
+	}
+	return a.name
+}
+
+// chooseAccount returns nil unless quotad is root. Data that exists is served
+// by its owner, so that a machine may gain a user "postgres" later; new data
+// by postgres, which PostgreSQL's packages make, else by nobody.
+func chooseAccount(l layout) (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	if info, err := os.Stat(l.pgdata()); err == nil {
+		stat := info.Sys().(*syscall.Stat_t)
+		if stat.Uid != 0 {
+			return &account{name: userName(stat.Uid), uid: stat.Uid, gid: stat.Gid}, nil
+		}
+		if entries, err := os.ReadDir(l.pgdata()); err != nil || len(entries) > 0 {
+			return nil, fmt.Errorf("%s belongs to root, but PostgreSQL never runs as root: give it to its user with `chown -R postgres %[1]s`", l.pgdata())
+		}
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 == nil && err2 == nil && uid != 0 {
+			return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
+		}
+	}
+	return nil, errors.New("quotad runs as root, and neither a user postgres nor nobody exists to run the server as: make one with `useradd --system postgres`, or start quotad as another user")
+}
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return "uid " + id
+}
+
+// mayEnter reports whether a may pass through the directory info describes.
+// Only the mode bits count; an access list that grants more is not seen.
+func (a *account) mayEnter(info os.FileInfo) bool {
+	stat := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode().Perm()
+	switch {
+	case stat.Uid == a.uid:
+		return mode&0o100 != 0
+	case stat.Gid == a.gid:
+		return mode&0o010 != 0
+	default:
+		return mode&0o001 != 0
+	}
+}
+
+// closedAbove returns the first directory on the way to dir, dir included,
+// that a may not enter; empty when the way is free.
+func (a *account) closedAbove(dir string) (string, error) {
+	var way []string
+	for d := dir; ; d = filepath.Dir(d) {
+		way = append(way, d)
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	for _, d := range slices.Backward(way) {
+		info, err := os.Stat(d)
+		if err != nil {
+			return "", err
+		}
+		if !a.mayEnter(info) {
+			return d, nil
+		}
+	}
+	return "", nil
+}
+
+// grantPath makes sure that the server's user can get into dir. It opens dir
+// itself, to that user's group and for passing through only, but never a
+// directory above it: those are not quotad's.
+func (a *account) grantPath(dir string) error {
+	if a == nil {
+		return nil
+	}
+	closed, err := a.closedAbove(dir)
+	if err != nil || closed == "" {
+		return err
+	}
+	if closed == dir && onlyOurs(dir) {
+		// The mode first would open it to the group it has now.
+		if err := os.Chown(dir, -1, int(a.gid)); err != nil {
+			return err
+		}
+		return os.Chmod(dir, 0o710)
+	}
+	return fmt.Errorf("%w: quotad runs as root, so PostgreSQL runs as the user %s, who may not enter %s: use --data-dir=%s (the default), or another directory outside %[3]s",
+		ErrUnreachableDataDir, a, closed, DefaultDataDir())
+}
+
+// onlyOurs reports whether dir holds nothing but what quotad puts there, so
+// that opening it exposes nobody else's files.
+func onlyOurs(dir string) bool {
+	ours := []string{"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf"}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return !slices.Contains(ours, e.Name()) && !strings.HasPrefix(e.Name(), partialPrefix)
+	})
+}
+
+// checkPrograms makes sure that the server's user can run the programs.
+func (a *account) checkPrograms(p Programs) error {
+	if a == nil {
+		return nil
+	}
+	closed, err := a.closedAbove(p.Dir)
+	if err == nil && closed != "" {
+		err = fmt.Errorf("%w: the user %s, whom PostgreSQL runs as, may not enter %s on the way to the programs in %s",
+			ErrNoPrograms, a, closed, p.Dir)
+	}
+	return err
+}
+
+// own gives path to the server's user.
+func (a *account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	return os.Lchown(path, int(a.uid), int(a.gid))
+}
+
+// credential is what the server's processes are started with; nil keeps
+// quotad's own. Supplementary groups are dropped.
+func (a *account) credential() *syscall.Credential {
+	if a == nil {
+		return nil
+	}
+	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
+}

@@ -1,0 +1,57 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+)
+
+func TestClockTellsTheServersTime(t *testing.T) {
+	ctx := pgtest.Context(t)
+	databaseURL := pgtest.NewDatabase(t)
+	clock := postgres.NewClock(databaseURL, nil)
+	defer clock.Close()
+	for range 3 {
+		before := query[time.Time](t, databaseURL, "SELECT clock_timestamp()")
+		us, err := clock.Now(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := query[time.Time](t, databaseURL, "SELECT clock_timestamp()")
+		_, width, _ := clock.Quality()
+		if now := time.UnixMicro(us); now.Before(before.Add(-width)) || now.After(after.Add(width)) {
+			t.Errorf("Now = %v, between %v and %v on the server (width %v)", now, before, after, width)
+		}
+	}
+}
+
+func TestClockRunOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Server(t, pgtest.WithoutMigrations())
+	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	clock := postgres.NewClock(s.URL(), nil)
+	ended := make(chan bool)
+	go func() { clock.Run(ctx); close(ended) }()
+	eventually(t, "the first measurement", func() bool { _, ok := clock.Estimate(); return ok })
+	s.Crash()
+	s.WaitReady()
+	// The connection is dead; the next measurement makes another.
+	age := func() time.Duration { age, _, _ := clock.Quality(); return age }
+	eventually(t, "the measurement ages", func() bool { return age() > time.Second })
+	eventually(t, "a measurement after the outage", func() bool { return age() < time.Second })
+	cancel()
+	<-ended
+	clock.Close()
+}
+
+func TestClosedClockMeasuresNoMore(t *testing.T) {
+	clock := postgres.NewClock(pgtest.NewDatabase(t), nil)
+	clock.Close()
+	if _, err := clock.Now(pgtest.Context(t)); !errors.Is(err, postgres.ErrClockUnsure) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// serverSettings are the embedded server's, before the caller's own. Nothing
+// here trades durability: an acknowledged hit is on the disk.
+var serverSettings = map[string]string{
+	"fsync":              "on",
+	"synchronous_commit": "on",
+	"full_page_writes":   "on",
+
+	"max_connections": "100",
+	"shared_buffers":  "256MB",
+	// Full-page images after a checkpoint are most of what a hot table logs:
+	// few checkpoints, spread out.
+	"checkpoint_timeout": "15min",
+	"max_wal_size":       "4GB",
+
+	// Counters are updated in place (HOT); what is dead is pruned by the next
+	// look at the page. Vacuum should come often and be short.
+	"autovacuum_naptime":                "10s",
+	"autovacuum_vacuum_scale_factor":    "0.05",
+	"autovacuum_analyze_scale_factor":   "0.05",
+	"autovacuum_vacuum_cost_limit":      "1000",
+	"log_autovacuum_min_duration":       "-1",
+	"log_checkpoints":                   "off",
+	"jit":                               "off", // compiling costs more than any statement of quotad
+	"update_process_title":              "off", // two writes per statement
+	"timezone":                          "UTC",
+	"log_timezone":                      "UTC",
+	"datestyle":                         "ISO, YMD",
+	"lc_messages":                       "C", // the log is read by quotad
+	"restart_after_crash":               "on",
+	"log_min_messages":                  "warning",
+	"log_min_error_statement":           "panic", // statements carry customers' names
+	"log_parameter_max_length":          "0",
+	"log_parameter_max_length_on_error": "0",
+}
+
+// fixedSettings keep the server private and in quotad's hands; they are given
+// on the command line, where nothing overrides them.
+func (e *Embedded) fixedSettings() []string {
+	l := e.layout
+	return []string{
+		"config_file=" + filepath.Join(l.dir, "postgresql.conf"),
+		"hba_file=" + filepath.Join(l.dir, "pg_hba.conf"),
+		"listen_addresses=",
+		"port=" + socketPort,
+		"unix_socket_directories=" + quoteDir(l.socketDir),
+		"unix_socket_permissions=0700",
+		"logging_collector=off",
+		"log_destination=stderr",
+		"log_line_prefix=" + logPrefix,
+	}
+}
+
+// quoteDir quotes one directory for a setting that takes a list of them.
+func quoteDir(dir string) string { return `"` + strings.ReplaceAll(dir, `"`, `""`) + `"` }
+
+// serverArgs is the postmaster's command line after the program.
+func (e *Embedded) serverArgs() []string {
+	args := []string{"-D", e.layout.pgdata()}
+	for _, setting := range e.fixedSettings() {
+		args = append(args, "-c", setting)
+	}
+	return args
+}
+
+// writeConfig writes the files that the server reads at its start.
+func (e *Embedded) writeConfig(ctx context.Context) error {
+	settings := maps.Clone(serverSettings)
+	settings["wal_compression"] = e.walCompression(ctx)
+	maps.Copy(settings, e.opts.Settings)
+	var conf strings.Builder
+	conf.WriteString("# Written by quotad at every start. Settings of your own go to custom.conf.\n")
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&conf, "%s = '%s'\n", name, strings.ReplaceAll(settings[name], "'", "''"))
+	}
+	conf.WriteString("include_if_exists 'custom.conf'\n")
+	if err := writeFile(filepath.Join(e.layout.dir, "postgresql.conf"), conf.String()); err != nil {
+		return err
+	}
+	// The socket's directory is closed to all but the server's user and root,
+	// which is the whole of the authentication.
+	const hba = "# Written by quotad at every start.\nlocal all all trust\n"
+	return writeFile(filepath.Join(e.layout.dir, "pg_hba.conf"), hba)
+}
+
+// walCompression asks the server for the best method it was built with.
+func (e *Embedded) walCompression(ctx context.Context) string {
+	_, err := e.run(ctx, "postgres", "-D", e.layout.pgdata(), "-c", "wal_compression=lz4", "-C", "wal_compression")
+	if err != nil {
+		return "pglz"
+	}
+	return "lz4"
+}
+
+// writeFile replaces path as a whole, and replaces a link rather than write
+// through it. The files hold no secret, and the server's user must read them.
+func writeFile(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if err2 := f.Close(); err == nil {
+		err = err2
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// layout names the files of one embedded server; see the package comment.
+type layout struct {
+	dir       string // absolute, links resolved
+	socketDir string
+}
+
+func (l layout) pgdata() string  { return filepath.Join(l.dir, "pgdata") }
+func (l layout) pidFile() string { return filepath.Join(l.pgdata(), "postmaster.pid") }
+
+// partialPrefix begins the names of clusters that an initdb is making. Each has
+// a name of its own: children of one that was cut off may still be at work.
+const partialPrefix = "pgdata.init-"
+
+func (l layout) partials() []string {
+	entries, _ := os.ReadDir(l.dir) // none is a good answer, too
+	var dirs []string
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), partialPrefix) {
+			dirs = append(dirs, filepath.Join(l.dir, entry.Name()))
+		}
+	}
+	return dirs
+}
+
+// major is the version that made the data, 0 when there is none yet.
+func (l layout) major() (int, error) {
+	text, err := os.ReadFile(filepath.Join(l.pgdata(), "PG_VERSION"))
+	if errors.Is(err, os.ErrNotExist) {
+		entries, err := os.ReadDir(l.pgdata())
+		if err == nil && len(entries) > 0 {
+			// Never delete what may be somebody's data.
+			return 0, fmt.Errorf("%s is not empty but holds no PostgreSQL data (no PG_VERSION): move it away or use another data directory", l.pgdata())
+		}
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || major < OldestMajor {
+		return 0, fmt.Errorf("%s was made by PostgreSQL %q; quotad needs %d or newer: dump it with those programs and restore it into a new data directory",
+			l.pgdata(), strings.TrimSpace(string(text)), OldestMajor)
+	}
+	return major, nil
+}
+
+// refuseForeignDir keeps quotad out of a cluster that it did not make: a data
+// directory that is itself PostgreSQL's belongs to another server.
+func refuseForeignDir(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err == nil {
+		return fmt.Errorf("%s is the data directory of another PostgreSQL server; quotad needs one of its own: use %s, or connect to that server with --database-url",
+			dir, DefaultDataDir())
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	return nil
+}
+
+// DefaultDataDir is where the embedded server lives unless told otherwise.
+// Root's is one that the unprivileged user of the server can reach; another
+// user's is in that user's home.
+func DefaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/quotad"
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		// A service without a home: a directory of its own under the working one.
+		home = "."
+	}
+	return userDataDir(runtime.GOOS, home, os.Getenv("XDG_DATA_HOME"))
+}
+
+// userDataDir is DefaultDataDir for a user that is not root; pure.
+func userDataDir(goos, home, xdg string) string {
+	switch {
+	case goos == "darwin":
+		return filepath.Join(home, "Library", "Application Support", appName)
+	case filepath.IsAbs(xdg): // the specification says to ignore a relative one
+		return filepath.Join(xdg, appName)
+	default:
+		return filepath.Join(home, ".local", "share", appName)
+	}
+}

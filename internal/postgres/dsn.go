@@ -1,0 +1,174 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// defaultConnectTimeout bounds the attempt on one host, unless the URL has a
+// connect_timeout of its own.
+const defaultConnectTimeout = 5 * time.Second
+
+// ErrBadURL is returned for a database URL that cannot be read. Its text never
+// repeats a password.
+var ErrBadURL = errors.New("the database URL cannot be read")
+
+// sessionDefaults hold for every session of quotad. What the URL sets wins.
+var sessionDefaults = map[string]string{
+	"application_name": appName,
+	"TimeZone":         "UTC",
+}
+
+// parse reads a database URL (postgres://user:password@host1,host2:5432/db or
+// key=value words) into a configuration with quotad's defaults. It is bounded:
+// a host that does not answer costs connect_timeout, five seconds by default.
+func parse(databaseURL string, params map[string]string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, badURL(databaseURL, err)
+	}
+	applyDefaults(&config.Config, params)
+	return config, nil
+}
+
+// applyDefaults adds what quotad wants of every connection.
+func applyDefaults(config *pgconn.Config, params map[string]string) {
+	for name, value := range sessionDefaults {
+		if !hasParam(config.RuntimeParams, name) {
+			config.RuntimeParams[name] = value
+		}
+	}
+	maps.Copy(config.RuntimeParams, params)
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = defaultConnectTimeout
+	}
+	// A host that vanished (no reset, no answer) is noticed in about 30 s
+	// where no deadline does it sooner.
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
+	}}
+	config.DialFunc = dialer.DialContext
+	// With several hosts only the one that takes writes is of use.
+	if severalHosts(config) && config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	config.OnPgError = func(_ *pgconn.PgConn, err *pgconn.PgError) bool {
+		// After a failover the old primary may live on as a standby: drop its
+		// connections, so that the next attempt looks for the new one.
+		const readOnlyTransaction = "25006"
+		return !strings.EqualFold(err.Severity, "FATAL") && err.Code != readOnlyTransaction
+	}
+}
+
+// hasParam looks a setting up as the server does, whatever its case.
+func hasParam(params map[string]string, name string) bool {
+	for have := range params {
+		if strings.EqualFold(have, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// severalHosts tells a list of hosts from pgx's other fallbacks, which try one
+// host with and without TLS.
+func severalHosts(config *pgconn.Config) bool {
+	for _, f := range config.Fallbacks {
+		if f.Host != config.Host || f.Port != config.Port {
+			return true
+		}
+	}
+	return false
+}
+
+// Connect opens a connection of the caller's own, such as an engine's lane.
+// params are settings of its session (pgx RuntimeParams), for instance
+// plan_cache_mode=force_generic_plan; they win over the URL's. Several hosts
+// are tried in order until one takes writes. Without a deadline in ctx there
+// is one of connect_timeout for each host, plus a second.
+func Connect(ctx context.Context, databaseURL string, params map[string]string) (*pgx.Conn, error) {
+	config, err := parse(databaseURL, params)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		limit := config.ConnectTimeout*time.Duration(1+len(config.Fallbacks)) + time.Second
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	return conn, nil
+}
+
+// closeConn ends a connection politely, within a second.
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+// Redact returns databaseURL for a log or a message: without password and
+// without options, which may hold secrets too. What cannot be read is not
+// shown at all.
+func Redact(databaseURL string) string {
+	config, err := pgconn.ParseConfig(databaseURL)
+	if err != nil {
+		return "(unreadable database URL)"
+	}
+	hosts := []string{hostPort(config.Host, config.Port)}
+	for _, f := range config.Fallbacks {
+		if next := hostPort(f.Host, f.Port); next != hosts[len(hosts)-1] {
+			hosts = append(hosts, next)
+		}
+	}
+	shown := url.URL{Scheme: "postgres", User: url.User(config.User), Path: "/" + config.Database}
+	return strings.Replace(shown.String(), "@/", "@"+strings.Join(hosts, ",")+"/", 1)
+}
+
+func hostPort(host string, port uint16) string {
+	if strings.HasPrefix(host, "/") {
+		return url.PathEscape(host)
+	}
+	return net.JoinHostPort(host, fmt.Sprint(port))
+}
+
+// passwordWord finds the password in key=value words.
+var passwordWord = regexp.MustCompile(`(?i)(pass(?:word|phrase|file)?)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\&]|\\.)*)`)
+
+// badURL says why a URL cannot be read, as far as that can be said without a
+// risk to the password. In a URL that net/url cannot take apart nobody can
+// tell where a password begins and ends, so nothing of it is repeated.
+func badURL(databaseURL string, err error) error {
+	const shape = "expected postgres://user:password@host:5432/database (several hosts with commas; special characters in the password as %XX) or key=value words"
+	if strings.Contains(databaseURL, "://") {
+		return fmt.Errorf("%w: %s", ErrBadURL, shape)
+	}
+	var parseErr *pgconn.ParseConfigError
+	reason := err.Error()
+	if errors.As(err, &parseErr) {
+		// pgx repeats the whole string first; only what follows is wanted.
+		if at := strings.LastIndex(reason, "`: "); at >= 0 {
+			reason = reason[at+len("`: "):]
+		}
+	}
+	for _, m := range passwordWord.FindAllStringSubmatch(databaseURL, -1) {
+		if secret := strings.Trim(m[2], "'"); secret != "" && strings.Contains(reason, secret) {
+			return fmt.Errorf("%w: %s", ErrBadURL, shape)
+		}
+	}
+	return fmt.Errorf("%w: %s; %s", ErrBadURL, reason, shape)
+}

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// initialize makes the cluster. It is made beside its place and renamed when
+// whole, so that one that was cut off can always be told from a good one.
+func (e *Embedded) initialize(ctx context.Context) error {
+	l := e.layout
+	began := time.Now()
+	partial, err := os.MkdirTemp(l.dir, partialPrefix) // 0700, as PostgreSQL demands
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(partial) // nothing once it is renamed
+	if err := e.account.own(partial); err != nil {
+		return err
+	}
+	args := []string{
+		"--pgdata=" + partial, "--username=" + superuser,
+		"--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions",
+		"--auth-local=trust", "--auth-host=reject",
+	}
+	if e.opts.NoSync {
+		args = append(args, "--no-sync")
+	}
+	out, err := e.run(ctx, "initdb", args...)
+	if err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, lastLines(out, 20))
+	}
+	// Over an empty directory of that name, too.
+	if err := os.Rename(partial, l.pgdata()); err != nil {
+		return err
+	}
+	if err := syncDir(l.dir); err != nil {
+		return err
+	}
+	e.log.Info("made a new PostgreSQL cluster", "data_dir", l.dir, "version", e.programs.Version,
+		"took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// clearPartials removes what interrupted runs of initdb left. They are in the
+// way of nothing but the disk's space, so a failure is left to the next start.
+func (e *Embedded) clearPartials() {
+	for _, left := range e.layout.partials() {
+		if err := os.RemoveAll(left); err != nil {
+			e.log.Warn("cannot clear away an interrupted initdb", "dir", left, "error", err)
+		}
+	}
+}
+
+// run runs one of the programs to its end and returns what it printed.
+func (e *Embedded) run(ctx context.Context, program string, args ...string) (string, error) {
+	// The parent-death signal follows the thread that forks: keep it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := exec.CommandContext(ctx, filepath.Join(e.programs.Dir, program), args...)
+	cmd.WaitDelay = 5 * time.Second // grandchildren may hold the pipes
+	e.dress(cmd)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// dress gives cmd the user, the environment and the directory that all of the
+// server's processes get.
+func (e *Embedded) dress(cmd *exec.Cmd) {
+	cmd.Dir = "/" // quotad's own may be closed to the server's user
+	// Nothing of quotad's environment: PGOPTIONS and the like would change the
+	// server, and secrets would show in its /proc.
+	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
+	for _, name := range []string{"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	cmd.SysProcAttr = sysProcAttr()
+	cmd.SysProcAttr.Credential = e.account.credential()
+}
+
+// syncDir makes a rename in dir durable.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// lastLines returns at most n lines from the end of text.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

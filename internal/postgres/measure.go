@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// clockSQL reads the server's clock in µs since the epoch, exactly: extract
+// returns a numeric. A standby's clock is not that of the charges.
+const clockSQL = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery()`
+
+var errStandby = errors.New("the server has become a standby")
+
+// measureServer asks the server for its time, over a new connection where the
+// old one has died.
+func (c *Clock) measureServer(ctx context.Context) (m measurement, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return m, errors.New("the clock is closed")
+	}
+	if c.conn != nil {
+		if m, err = c.narrowest(ctx); err == nil {
+			return m, nil
+		}
+		c.dropConn()
+	}
+	if c.conn, err = Connect(ctx, c.url, nil); err != nil {
+		c.conn = nil
+		return m, err
+	}
+	if m, err = c.narrowest(ctx); err != nil {
+		c.dropConn() // whatever was wrong, the next attempt begins afresh
+	}
+	return m, err
+}
+
+// narrowest asks until a round trip is narrow, a few times at most, and
+// returns the narrowest.
+func (c *Clock) narrowest(ctx context.Context) (best measurement, err error) {
+	// The first try also prepares the statement and is wide for that.
+	for try := range measureTries {
+		m, err := c.roundTrip(ctx)
+		if err != nil {
+			return best, fmt.Errorf("ask the database for its time: %w", err)
+		}
+		if try == 0 || m.width < best.width {
+			best = m
+		}
+		if try > 0 && best.width <= int64(narrowEnough) {
+			break
+		}
+	}
+	return best, nil
+}
+
+// roundTrip is one measurement: the server's answer is taken for the middle.
+func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
+	var standby bool
+	before := c.local()
+	if err = c.conn.QueryRow(ctx, clockSQL).Scan(&m.server, &standby); err != nil {
+		return m, err
+	}
+	after := c.local()
+	if standby {
+		return m, errStandby
+	}
+	m.width = after.mono - before.mono
+	m.at = instant{
+		mono: before.mono + m.width/2,
+		// Tied to the reading after the answer, so that a step of the wall
+		// clock during the trip shows as a move of it or, halved, is small.
+		wall: after.wall - m.width/2,
+	}
+	if step := (after.wall - before.wall) - m.width; step > int64(maxStep) || step < -int64(maxStep) {
+		return m, errors.New("the local clock moved during the round trip")
+	}
+	return m, nil
+}
+
+// dropConn closes the connection; the caller holds c.mu.
+func (c *Clock) dropConn() {
+	if c.conn != nil {
+		closeConn(c.conn)
+		c.conn = nil
+	}
+}

@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"time"
+
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+const (
+	// migrateLockID is the advisory lock under which schemas change; any
+	// number that nobody else on the database uses.
+	migrateLockID = 0x71756f746164 // "quotad"
+	// migrateDeadline bounds a whole migration where ctx does not: the wait
+	// for another node's included.
+	migrateDeadline = 10 * time.Minute
+	// migrateLockTimeout is how long one statement of a migration may wait for
+	// a table. While it waits, every hit on that table queues behind it, so it
+	// rather fails; the next start tries again.
+	migrateLockTimeout = "15s"
+)
+
+var (
+	// ErrNothingToRevert is returned by MigrateDown on an empty schema.
+	ErrNothingToRevert = errors.New("there is no migration to take back")
+	// ErrNewerSchema is returned by MigrateDown when the newest migration in
+	// the database is one that this quotad does not have.
+	ErrNewerSchema = errors.New("the schema was made by a later quotad")
+)
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version   int64
+	Name      string    // its file
+	AppliedAt time.Time // zero when it is not applied
+}
+
+// MigrateOptions configure the migrations; the zero value is usual.
+type MigrateOptions struct {
+	Logger *slog.Logger // nil: slog.Default()
+}
+
+// Migrate applies the migrations of fsys that the database lacks, in order,
+// and returns them. Several processes may do so at once: one works, the others
+// wait, at most ten minutes where ctx has no deadline. A database that a later
+// quotad has migrated further is left as it is, with a warning: releases are
+// made so that the one before runs on the schema of the one after.
+// It needs no more than the right to create tables in the database.
+func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) ([]Migration, error) {
+	var applied []Migration
+	err := withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
+		if newest := m.newest(); m.version > newest {
+			m.log.Warn("the database's schema is newer than this quotad; going on with it",
+				"schema_version", m.version, "newest_known", newest)
+			return nil
+		}
+		results, err := m.provider.Up(ctx)
+		for _, r := range results {
+			applied = append(applied, Migration{Version: r.Source.Version, Name: path.Base(r.Source.Path), AppliedAt: time.Now()})
+			m.log.Info("applied a migration", "version", r.Source.Version, "name", path.Base(r.Source.Path), "took", r.Duration)
+		}
+		return err
+	})
+	if err != nil {
+		return applied, fmt.Errorf("migrate the database: %w", err)
+	}
+	return applied, nil
+}
+
+// MigrateDown takes the newest migration back and returns it. Errors to
+// branch on: ErrNothingToRevert, ErrNewerSchema.
+func MigrateDown(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) (Migration, error) {
+	var reverted Migration
+	err := withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
+		if newest := m.newest(); m.version > newest {
+			return fmt.Errorf("%w: it is at version %d, and this quotad knows %d; use the later one to take it back",
+				ErrNewerSchema, m.version, newest)
+		}
+		r, err := m.provider.Down(ctx)
+		if errors.Is(err, goose.ErrNoNextVersion) {
+			return ErrNothingToRevert
+		}
+		if err != nil {
+			return err
+		}
+		reverted = Migration{Version: r.Source.Version, Name: path.Base(r.Source.Path)}
+		m.log.Info("took a migration back", "version", reverted.Version, "name", reverted.Name, "took", r.Duration)
+		return nil
+	})
+	if err != nil {
+		return reverted, fmt.Errorf("migrate the database down: %w", err)
+	}
+	return reverted, nil
+}
+
+// MigrateStatus returns the database's version (0: none applied) and all
+// migrations of fsys in order, with the time when each was applied.
+func MigrateStatus(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) (version int64, all []Migration, err error) {
+	err = withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
+		version = m.version
+		status, err := m.provider.Status(ctx)
+		for _, s := range status {
+			all = append(all, Migration{Version: s.Source.Version, Name: path.Base(s.Source.Path), AppliedAt: s.AppliedAt})
+		}
+		return err
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("status of the migrations: %w", err)
+	}
+	return version, all, nil
+}
+
+// migrator is a goose provider with what was found at its start.
+type migrator struct {
+	provider *goose.Provider
+	log      *slog.Logger
+	version  int64 // of the database
+}
+
+func (m *migrator) newest() int64 {
+	sources := m.provider.ListSources()
+	return sources[len(sources)-1].Version // goose refuses an empty FS
+}
+
+// withProvider connects, reads the schema's version under the lock and runs do.
+func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions, do func(context.Context, *migrator) error) error {
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	ctx, cancel := context.WithTimeout(ctx, migrateDeadline)
+	defer cancel()
+	db, err := openSQL(databaseURL)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	locker, err := lock.NewPostgresSessionLocker(
+		lock.WithLockID(migrateLockID),
+		// Tried once a second: a session that waited in the server would hold
+		// a snapshot, on which CREATE INDEX CONCURRENTLY waits for ever.
+		lock.WithLockTimeout(1, uint64(migrateDeadline/time.Second)),
+		lock.WithUnlockTimeout(1, 5),
+	)
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, fsys,
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	// Reading the version takes the lock, and under it goose makes its table;
+	// its Up alone would make it before it takes the lock, in a race.
+	version, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return err
+	}
+	return do(ctx, &migrator{provider: provider, log: opts.Logger, version: version})
+}
+
+// openSQL is the database as database/sql sees it, which goose needs.
+func openSQL(databaseURL string) (*sql.DB, error) {
+	config, err := parse(databaseURL, map[string]string{
+		"lock_timeout":      migrateLockTimeout,
+		"statement_timeout": "0", // building an index takes what it takes
+	})
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.OpenDB(*config), nil
+}

@@ -1,0 +1,192 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/migrations"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// steps is a schema of n steps, each of which makes a table.
+func steps(n int) fstest.MapFS {
+	fsys := fstest.MapFS{}
+	for i := 1; i <= n; i++ {
+		fsys[fmt.Sprintf("%05d_step.sql", i)] = &fstest.MapFile{Data: fmt.Appendf(nil,
+			"-- +goose Up\nCREATE TABLE step%d (n int);\n-- +goose Down\nDROP TABLE step%[1]d;\n", i)}
+	}
+	return fsys
+}
+
+// emptyDatabase is one of the private server's kind without any schema, owned
+// by a role that may do nothing else.
+func emptyDatabase(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(pgtest.NewDatabase(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/") + "_empty"
+	admin := pgtest.AdminURL(t)
+	execSQL(t, admin, "CREATE ROLE "+name+" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE", "CREATE DATABASE "+name+" OWNER "+name)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			execSQL(t, admin, "DROP DATABASE "+name+" WITH (FORCE)", "DROP ROLE "+name)
+		}
+	})
+	u.Path, u.User = "/"+name, url.User(name)
+	return u.String()
+}
+
+func migrate(t *testing.T, databaseURL string, n int) []postgres.Migration {
+	t.Helper()
+	applied, err := postgres.Migrate(pgtest.Context(t), databaseURL, steps(n), quietly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+var quietly = postgres.MigrateOptions{Logger: slog.New(slog.DiscardHandler)}
+
+func TestMigrateUpAndDownWithoutSuperuser(t *testing.T) {
+	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	if applied := migrate(t, databaseURL, 2); len(applied) != 2 || applied[1].Version != 2 || applied[1].Name != "00002_step.sql" {
+		t.Errorf("applied %+v", applied)
+	}
+	if applied := migrate(t, databaseURL, 2); len(applied) != 0 {
+		t.Errorf("applied again: %+v", applied)
+	}
+	version, all, err := postgres.MigrateStatus(ctx, databaseURL, steps(3), quietly)
+	if err != nil || version != 2 || len(all) != 3 || all[1].AppliedAt.IsZero() || !all[2].AppliedAt.IsZero() {
+		t.Errorf("status %d, %+v, %v", version, all, err)
+	}
+	for _, want := range []int64{2, 1} {
+		if got, err := postgres.MigrateDown(ctx, databaseURL, steps(2), quietly); err != nil || got.Version != want {
+			t.Errorf("took back %+v, %v; want %d", got, err, want)
+		}
+	}
+	if _, err := postgres.MigrateDown(ctx, databaseURL, steps(2), quietly); !errors.Is(err, postgres.ErrNothingToRevert) {
+		t.Errorf("below the first: %v", err)
+	}
+	if applied := migrate(t, databaseURL, 3); len(applied) != 3 {
+		t.Errorf("up again: %+v", applied)
+	}
+}
+
+func TestMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	databaseURL := emptyDatabase(t)
+	ctx := pgtest.Context(t)
+	results := make(chan int, 4)
+	var group errgroup.Group
+	for range cap(results) {
+		group.Go(func() error {
+			applied, err := postgres.Migrate(ctx, databaseURL, steps(3), quietly)
+			results <- len(applied)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for range cap(results) {
+		total += <-results
+	}
+	if total != 3 {
+		t.Errorf("%d migrations were applied, want 3 in all", total)
+	}
+}
+
+func TestNewerSchemaIsAccepted(t *testing.T) {
+	databaseURL := emptyDatabase(t)
+	migrate(t, databaseURL, 3)
+	var log bytes.Buffer
+	opts := postgres.MigrateOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	applied, err := postgres.Migrate(pgtest.Context(t), databaseURL, steps(2), opts)
+	if err != nil || len(applied) != 0 || !strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("applied %v, %v, logged %q", applied, err, log.String())
+	}
+	if _, err := postgres.MigrateDown(pgtest.Context(t), databaseURL, steps(2), quietly); !errors.Is(err, postgres.ErrNewerSchema) {
+		t.Errorf("down: %v", err)
+	}
+	if version := query[int64](t, databaseURL, "SELECT max(version_id) FROM goose_db_version"); version != 3 {
+		t.Errorf("the schema is at %d", version)
+	}
+}
+
+func TestFailedMigrationLeavesTheOneBefore(t *testing.T) {
+	databaseURL := emptyDatabase(t)
+	fsys := steps(2)
+	fsys["00002_step.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nCREATE TABLE half (n int);\nSELECT 1/0;\n")}
+	if _, err := postgres.Migrate(pgtest.Context(t), databaseURL, fsys, quietly); err == nil || !strings.Contains(err.Error(), "division by zero") {
+		t.Errorf("got %v", err)
+	}
+	if query[bool](t, databaseURL, "SELECT to_regclass('half') IS NOT NULL") {
+		t.Error("half a migration stays")
+	}
+	if applied := migrate(t, databaseURL, 2); len(applied) != 1 {
+		t.Errorf("after it was mended: %+v", applied)
+	}
+}
+
+func TestMigrateWaitsNoLongerThanItsDeadline(t *testing.T) {
+	databaseURL := emptyDatabase(t)
+	ctx := pgtest.Context(t)
+	other, err := postgres.Connect(ctx, databaseURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(ctx)
+	if _, err := other.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(0x71756f746164)); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if _, err := postgres.Migrate(short, databaseURL, steps(1), quietly); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if query[bool](t, databaseURL, "SELECT to_regclass('step1') IS NOT NULL") {
+		t.Error("it migrated beside the other")
+	}
+}
+
+// The project's own schema.
+func TestMigrationsUpDownUp(t *testing.T) {
+	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	up := func() {
+		t.Helper()
+		if applied, err := postgres.Migrate(ctx, databaseURL, migrations.FS, quietly); err != nil || len(applied) == 0 {
+			t.Fatalf("applied %v, %v", applied, err)
+		}
+	}
+	up()
+	for {
+		_, err := postgres.MigrateDown(ctx, databaseURL, migrations.FS, quietly)
+		if errors.Is(err, postgres.ErrNothingToRevert) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const left = `SELECT (SELECT count(*) FROM pg_class c WHERE relnamespace = 'public'::regnamespace
+			AND relkind IN ('r','v','S','m') AND relname NOT LIKE 'goose_db_version%')
+		+ (SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace)`
+	if n := query[int](t, databaseURL, left); n != 0 {
+		t.Errorf("down leaves %d tables, views, sequences or functions", n)
+	}
+	up()
+}

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// How long an orphan gets for each way of ending it.
+const (
+	orphanFast      = 20 * time.Second // SIGINT: roll back, flush, checkpoint
+	orphanImmediate = 8 * time.Second  // SIGQUIT; the postmaster allows its children 5 s
+	orphanKill      = 5 * time.Second  // SIGKILL
+)
+
+// pidFile is what PostgreSQL writes to postmaster.pid, one fact a line.
+type pidFile struct {
+	pid   int
+	ready bool
+}
+
+// readPIDFile returns ok=false when the file is missing or makes no sense,
+// such as one that a crash cut off.
+func readPIDFile(path string) (f pidFile, ok bool) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return f, false
+	}
+	lines := strings.Split(string(text), "\n")
+	f.pid, err = strconv.Atoi(strings.TrimSpace(lines[0]))
+	if err != nil || f.pid <= 0 {
+		return pidFile{}, false
+	}
+	if len(lines) > 7 {
+		f.ready = strings.TrimSpace(lines[7]) == "ready"
+	}
+	return f, true
+}
+
+// clearOrphans ends what an earlier quotad's server left running on the data
+// directory and then removes its pid file and socket. The caller holds the
+// directory's lock, so that nothing of a living quotad can be meant.
+//
+// PostgreSQL itself refuses to start while the pid of a stale file belongs to
+// any process of the same user. Removing the file is safe only after looking
+// that no server process works on the data, which is what comes first;
+// PostgreSQL's own check of its shared memory stays as a second guard.
+func clearOrphans(ctx context.Context, l layout, log *slog.Logger) error {
+	stale, _ := readPIDFile(l.pidFile())
+	look := func() []int { return serverProcesses(stale.pid, append(l.partials(), l.pgdata())...) }
+	if pids := look(); len(pids) > 0 {
+		log.Warn("a PostgreSQL server is still running on the data directory; stopping it",
+			"data_dir", l.dir, "pids", pids)
+		if err := endProcesses(ctx, look, stale.pid); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(l.pidFile()); err == nil {
+		log.Debug("removed a stale pid file", "pid", stale.pid)
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove a stale pid file: %w", err)
+	}
+	removeSocketFiles(filepath.Join(l.dir, "run"))
+	if l.socketDir != "" {
+		removeSocketFiles(l.socketDir)
+	}
+	return nil
+}
+
+// endProcesses ends the processes that look returns, ever less gently.
+// postmaster is the one that takes the others down in order, if it lives.
+func endProcesses(ctx context.Context, look func() []int, postmaster int) error {
+	steps := []struct {
+		signal syscall.Signal
+		wait   time.Duration
+	}{{syscall.SIGINT, orphanFast}, {syscall.SIGQUIT, orphanImmediate}, {syscall.SIGKILL, orphanKill}}
+	for _, step := range steps {
+		pids := look()
+		targets := pids
+		if slices.Contains(pids, postmaster) && step.signal != syscall.SIGKILL {
+			targets = []int{postmaster}
+		} else if step.signal == syscall.SIGINT {
+			continue // to a backend alone SIGINT would only cancel its statement
+		}
+		for _, pid := range targets {
+			signalProcess(pid, step.signal, look)
+		}
+		if waitGone(ctx, look, step.wait) {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("waiting for an earlier server to end (processes %v): %w", look(), err)
+		}
+	}
+	return fmt.Errorf("an earlier server on the data directory does not end (processes %v): end them and start quotad again", look())
+}
+
+// signalProcess signals pid if it still is one of look's: the handle is taken
+// first, so that a process id used anew in between is not hit.
+func signalProcess(pid int, sig syscall.Signal, look func() []int) {
+	handle, err := os.FindProcess(pid)
+	if err != nil {
+		return
+	}
+	defer handle.Release()
+	if slices.Contains(look(), pid) {
+		_ = handle.Signal(sig)
+	}
+}
+
+// waitGone waits until look finds nothing, at most for limit.
+func waitGone(ctx context.Context, look func() []int, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if len(look()) == 0 {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}

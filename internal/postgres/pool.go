@@ -1,0 +1,85 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Bounds of a pool where the URL (pool_max_conns=…) and the options say
+// nothing. The hot path has connections of its own and needs no pool.
+const (
+	defaultMaxConns         = 8
+	maxConnLifetime         = time.Hour // so that a load balancer's changes are followed
+	maxConnIdleTime         = 5 * time.Minute
+	healthCheckPeriod       = 15 * time.Second
+	defaultStatementTimeout = 30 * time.Second
+)
+
+// PoolOptions configure Open; the zero value is usual.
+type PoolOptions struct {
+	MaxConns int32 // 0: the URL's pool_max_conns, else 8
+	// StatementTimeout is the server's own deadline for each statement, and a
+	// guard for those whose caller is gone. 0 is 30 s, negative is none.
+	StatementTimeout time.Duration
+	// Params are settings of the sessions; they win over the URL's.
+	Params map[string]string
+}
+
+// Open makes a pool for databaseURL. It does not wait for the database, which
+// may be out of reach for now; only a URL that cannot be read (ErrBadURL) is
+// an error. Of several hosts the one that takes writes is used.
+func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, badURL(databaseURL, err)
+	}
+	conn := &config.ConnConfig.Config
+	timeout := opts.StatementTimeout
+	if timeout == 0 {
+		timeout = defaultStatementTimeout
+	}
+	for name, limit := range map[string]time.Duration{
+		"statement_timeout": max(timeout, 0),
+		// A transaction left open by a lost caller would hold its locks and
+		// keep dead rows of hot tables alive.
+		"idle_in_transaction_session_timeout": defaultStatementTimeout,
+	} {
+		if !hasParam(conn.RuntimeParams, name) {
+			conn.RuntimeParams[name] = strconv.FormatInt(limit.Milliseconds(), 10)
+		}
+	}
+	applyDefaults(conn, opts.Params)
+
+	given := config.ConnConfig.ConnString()
+	switch {
+	case opts.MaxConns > 0:
+		config.MaxConns = opts.MaxConns
+	case !mentions(given, "pool_max_conns"):
+		config.MaxConns = defaultMaxConns
+	}
+	if !mentions(given, "pool_max_conn_lifetime") {
+		config.MaxConnLifetime = maxConnLifetime
+	}
+	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 10 // not all at once
+	if !mentions(given, "pool_max_conn_idle_time") {
+		config.MaxConnIdleTime = maxConnIdleTime
+	}
+	if !mentions(given, "pool_health_check_period") {
+		config.HealthCheckPeriod = healthCheckPeriod
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open the database pool: %w", err)
+	}
+	return pool, nil
+}
+
+// mentions reports whether a URL or key=value string sets name.
+func mentions(databaseURL, name string) bool {
+	return regexp.MustCompile(`(?:^|[?&\s])` + regexp.QuoteMeta(name) + `\s*=`).MatchString(databaseURL)
+}

@@ -1,0 +1,153 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func TestOpenNeedsNoServer(t *testing.T) {
+	pool, err := postgres.Open(context.Background(), "postgres://u@127.0.0.1:1/db", postgres.PoolOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if pool.Ping(pgtest.Context(t)) == nil {
+		t.Error("something answers on port 1")
+	}
+}
+
+func TestSessionSettings(t *testing.T) {
+	ctx := pgtest.Context(t)
+	pool, err := postgres.Open(ctx, pgtest.NewDatabase(t), postgres.PoolOptions{
+		StatementTimeout: 50 * time.Millisecond, Params: map[string]string{"work_mem": "5MB"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for name, want := range map[string]string{
+		"TimeZone": "UTC", "application_name": "quotad", "work_mem": "5MB",
+		"statement_timeout": "50ms", "idle_in_transaction_session_timeout": "30s",
+	} {
+		var got string
+		if err := pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q, %v; want %q", name, got, err, want)
+		}
+	}
+	_, err = pool.Exec(ctx, "SELECT pg_sleep(60)")
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Code != "57014" {
+		t.Errorf("an endless statement: %v", err)
+	}
+}
+
+func TestLaneSettings(t *testing.T) {
+	ctx := pgtest.Context(t)
+	params := map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
+	conn, err := postgres.Connect(ctx, pgtest.NewDatabase(t), params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for name, want := range params {
+		var got string
+		if err := conn.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s = %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+// withHosts puts other hosts in front of a URL's own.
+func withHosts(t *testing.T, databaseURL string, hosts ...string) string {
+	t.Helper()
+	config, err := pgconn.ParseConfig(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := make([]string, 0, len(hosts)+1)
+	for i, h := range hosts {
+		host, port, err := net.SplitHostPort(h)
+		if err != nil {
+			host, port = h, "5432"
+		}
+		hosts[i], ports = host, append(ports, port)
+	}
+	hosts, ports = append(hosts, config.Host), append(ports, fmt.Sprint(config.Port))
+	u := url.URL{Scheme: "postgres", Path: "/" + config.Database, User: url.UserPassword(config.User, config.Password)}
+	u.RawQuery = url.Values{"host": {strings.Join(hosts, ",")}, "port": {strings.Join(ports, ",")}, "connect_timeout": {"1"}}.Encode()
+	return u.String()
+}
+
+func TestSeveralHosts(t *testing.T) {
+	t.Parallel()
+	// The first refuses, the second takes the connection and says nothing.
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	databaseURL := withHosts(t, pgtest.NewDatabase(t), "127.0.0.1:1", mute.Addr().String())
+	if query[int](t, databaseURL, "SELECT 1") != 1 {
+		t.Error("no answer")
+	}
+	// Migrations and the clock find their way, too.
+	if _, _, err := postgres.MigrateStatus(pgtest.Context(t), databaseURL, steps(1), postgres.MigrateOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOneOfSeveralHostsThatTakesWrites(t *testing.T) {
+	t.Parallel()
+	standby := pgtest.Server(t, pgtest.WithoutMigrations())
+	primary := pgtest.Server(t, pgtest.WithoutMigrations())
+	execSQL(t, standby.AdminURL(), "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+	eventually(t, "the standby takes no writes", func() bool {
+		return query[string](t, standby.URL(), "SHOW transaction_read_only") == "on"
+	})
+	u, err := url.Parse(standby.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := withHosts(t, primary.URL(), u.Query().Get("host"))
+	want := query[int64](t, primary.AdminURL(), systemID)
+	if got := query[int64](t, both, systemID); got != want {
+		t.Errorf("connected to %d, want the primary %d", got, want)
+	}
+}
+
+func TestConnectionToFormerPrimaryIsDropped(t *testing.T) {
+	ctx := pgtest.Context(t)
+	conn, err := postgres.Connect(ctx, pgtest.NewDatabase(t), map[string]string{"default_transaction_read_only": "on"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "CREATE TABLE x (n int)"); err == nil || !conn.IsClosed() {
+		t.Errorf("err %v, closed %v", err, conn.IsClosed())
+	}
+}
+
+func TestConnectHasADeadline(t *testing.T) {
+	t.Parallel()
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	began := time.Now()
+	_, err = postgres.Connect(context.Background(), "postgres://u@"+mute.Addr().String()+"/db?connect_timeout=1&sslmode=disable", nil)
+	if err == nil || time.Since(began) > 10*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+}

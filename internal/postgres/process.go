@@ -1,0 +1,168 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// errStillInUse means that backends of a dead postmaster still hold its shared
+// memory; they go by themselves, so the start is worth another try.
+var errStillInUse = errors.New("an earlier server's memory is still in use")
+
+// How long a server gets to end after SIGQUIT and after SIGKILL. The
+// postmaster itself kills children that take more than five seconds.
+const (
+	quitWait = 10 * time.Second
+	killWait = 5 * time.Second
+)
+
+// process is one run of the postmaster.
+type process struct {
+	cmd    *exec.Cmd
+	log    *serverLog
+	exited chan struct{}
+	status error // of the exit; read after exited is closed
+}
+
+// spawn starts the postmaster. The goroutine that forks keeps its thread until
+// the child is gone: the kernel sends the parent-death signal when that very
+// thread ends, and Go ends idle threads at will.
+func (e *Embedded) spawn() (*process, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(filepath.Join(e.programs.Dir, "postgres"), e.serverArgs()...)
+	e.dress(cmd)
+	cmd.Stdout, cmd.Stderr = write, write
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.status = cmd.Wait()
+			close(p.exited)
+		}
+	}()
+	err = <-started
+	write.Close() // the child has its own
+	if err != nil {
+		read.Close()
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	p.log = readServerLog(read, e.log)
+	return p, nil
+}
+
+// startOnce starts the postmaster and waits until it takes connections. When
+// ctx ends first the server is shut down again.
+func (e *Embedded) startOnce(ctx context.Context) (*process, error) {
+	p, err := e.spawn()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	report := time.NewTicker(10 * time.Second)
+	defer report.Stop()
+	for {
+		select {
+		case <-p.exited:
+			return nil, p.failure()
+		case <-ctx.Done():
+			err := fmt.Errorf("the server was not ready in time: %w", context.Cause(ctx))
+			return nil, errors.Join(err, e.shutdown(p))
+		case <-report.C:
+			e.log.Info("waiting for PostgreSQL, which may be recovering from a crash",
+				"for", time.Since(began).Round(time.Second))
+		case <-tick.C:
+			// Asking the file rather than the socket keeps refused attempts
+			// out of the server's log.
+			if f, ok := readPIDFile(e.layout.pidFile()); ok && f.ready && f.pid == p.cmd.Process.Pid {
+				e.pid.Store(int64(f.pid))
+				return p, nil
+			}
+		}
+	}
+}
+
+// failure describes the end of a server nobody stopped, with its last words.
+func (p *process) failure() error {
+	words := p.log.close()
+	err := fmt.Errorf("postgres ended by itself (%v):\n%s", p.cmd.ProcessState, words)
+	if strings.Contains(words, "shared memory block") {
+		err = fmt.Errorf("%w: %w", errStillInUse, err)
+	}
+	return err
+}
+
+// shutdown ends p: fast, at once when the deadline that Stop was given passes
+// (it may have passed), and by force when even that does not help.
+func (e *Embedded) shutdown(p *process) error {
+	deadline := context.Background()
+	if by := e.stopBy.Load(); by != nil {
+		deadline = *by
+	}
+	ctx, cancel := context.WithTimeout(deadline, defaultStopTimeout)
+	defer cancel()
+	defer e.pid.Store(0)
+	defer p.log.close()
+
+	_ = p.cmd.Process.Signal(syscall.SIGINT) // fails only when it is gone
+	select {
+	case <-p.exited:
+		return nil
+	case <-ctx.Done():
+	}
+	e.log.Warn("PostgreSQL did not stop in time; stopping it at once, its next start recovers")
+	for _, step := range []struct {
+		signal syscall.Signal
+		wait   time.Duration
+	}{{syscall.SIGQUIT, quitWait}, {syscall.SIGKILL, killWait}} {
+		_ = p.cmd.Process.Signal(step.signal)
+		timer := time.NewTimer(step.wait)
+		select {
+		case <-p.exited:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+	return fmt.Errorf("postgres (process %d) does not end, even when killed", p.cmd.Process.Pid)
+}
+
+// Command is the shell command that runs the server by hand, for looking at
+// what a failed test or a stopped quotad left.
+func (e *Embedded) Command() string {
+	words := []string{filepath.Join(e.programs.Dir, "postgres"), "-D", e.layout.pgdata()}
+	for _, setting := range e.fixedSettings()[:6] { // without those about the log
+		words = append(words, "-c", setting)
+	}
+	for i, word := range words {
+		words[i] = shellQuote(word)
+	}
+	command := strings.Join(words, " ")
+	if e.account != nil {
+		command = "cd / && setpriv --reuid=" + fmt.Sprint(e.account.uid) + " --regid=" + fmt.Sprint(e.account.gid) + " --clear-groups " + command
+	}
+	return command
+}
+
+// shellQuote quotes word where a shell would take it apart.
+func shellQuote(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

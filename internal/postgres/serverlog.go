@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// logPrefix precedes every message of the server: its SQLSTATE.
+	logPrefix = "%e "
+	keptLines = 20      // of the server's last words
+	maxLine   = 8 << 10 // bytes; the rest of a longer line is dropped
+)
+
+// serverLog hands the server's messages on to slog and keeps the last ones.
+// Nothing is stored on the disk, so nothing needs to be rotated.
+type serverLog struct {
+	pipe *os.File
+	done chan struct{}
+
+	mu   sync.Mutex
+	last []string
+}
+
+// readServerLog reads pipe until the server and all its children closed it.
+func readServerLog(pipe *os.File, log *slog.Logger) *serverLog {
+	l := &serverLog{pipe: pipe, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		reader := bufio.NewReaderSize(pipe, maxLine)
+		for {
+			line, isPrefix, err := reader.ReadLine()
+			if err != nil {
+				return
+			}
+			text := string(line)
+			for isPrefix && err == nil {
+				_, isPrefix, err = reader.ReadLine()
+			}
+			l.keep(text)
+			forward(log, text)
+		}
+	}()
+	return l
+}
+
+func (l *serverLog) keep(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.last) == keptLines {
+		l.last = append(l.last[:0], l.last[1:]...)
+	}
+	l.last = append(l.last, line)
+}
+
+// lastWordsWait is how long close waits for words that are on their way.
+// Backends that outlive a killed postmaster hold the pipe open, and the next
+// start, for which every hit waits, comes after it.
+const lastWordsWait = 200 * time.Millisecond
+
+// close ends the reading and returns the server's last words.
+func (l *serverLog) close() string {
+	_ = l.pipe.SetReadDeadline(time.Now().Add(lastWordsWait))
+	<-l.done
+	_ = l.pipe.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.last, "\n")
+}
+
+// forward logs one line of the server. An ERROR is the answer to a statement
+// and is dealt with by whoever sent it; a FATAL ends one connection; only a
+// PANIC, or a process that died, says something of the server itself.
+func forward(log *slog.Logger, line string) {
+	state, rest, ok := strings.Cut(line, " ")
+	severity, message, ok2 := strings.Cut(rest, ":  ")
+	if !ok || !ok2 || len(state) != 5 {
+		log.Debug("postgres: " + strings.TrimSpace(line))
+		return
+	}
+	level := slog.LevelDebug
+	switch severity {
+	case "WARNING":
+		level = slog.LevelWarn
+	case "FATAL":
+		level = slog.LevelInfo
+	case "PANIC":
+		level = slog.LevelError
+	case "LOG":
+		if strings.Contains(message, "terminated by signal") || strings.Contains(message, "terminated abnormally") {
+			level = slog.LevelError
+		}
+	}
+	log.Log(context.Background(), level, "postgres: "+message, "severity", severity, "sqlstate", state)
+}

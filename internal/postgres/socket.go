@@ -1,0 +1,97 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// socketPort only names the socket's file: nothing listens on the network.
+	socketPort = "5432"
+	// maxSocketPath is what the address of a Unix socket can hold without its
+	// closing zero: 107 bytes on Linux, 103 on macOS and the BSDs.
+	maxSocketPath = 103
+	// tempSocketPrefix marks socket directories under the temp directory.
+	tempSocketPrefix = "quotad-socket-"
+)
+
+// makeSocketDir returns a directory for the socket that only the server's user
+// (and root) can open: in the data directory, or where its path is too long
+// for a socket, a new one under the temp directory.
+func (a *account) makeSocketDir(l layout) (string, error) {
+	preferred := filepath.Join(l.dir, "run")
+	if fitsSocket(preferred) {
+		err := os.Mkdir(preferred, 0o700)
+		if err != nil && !os.IsExist(err) {
+			return "", fmt.Errorf("make the socket directory: %w", err)
+		}
+		// A link here would hand somebody else's directory to the server.
+		if info, err := os.Lstat(preferred); err != nil || !info.IsDir() {
+			return "", fmt.Errorf("the socket directory %s is not a directory", preferred)
+		}
+		return preferred, a.closeDir(preferred)
+	}
+	var last error
+	for _, parent := range []string{os.TempDir(), "/tmp"} {
+		if !fitsSocket(filepath.Join(parent, tempSocketPrefix+"1234567890")) {
+			continue
+		}
+		if a != nil {
+			if closed, err := a.closedAbove(parent); err != nil || closed != "" {
+				continue
+			}
+		}
+		dir, err := os.MkdirTemp(parent, tempSocketPrefix) // 0700, of a name nobody can foresee
+		if err != nil {
+			last = err
+			continue
+		}
+		if err := writeFile(l.socketNote(), dir+"\n"); err != nil {
+			return "", errors.Join(err, os.Remove(dir))
+		}
+		return dir, a.closeDir(dir)
+	}
+	return "", fmt.Errorf("no place for the server's socket: %s is too long for a socket's path, and no temp directory will do (%v)", preferred, last)
+}
+
+// socketNote remembers a directory under the temp directory, for whoever comes
+// after a quotad that was killed.
+func (l layout) socketNote() string { return filepath.Join(l.dir, "socket-dir") }
+
+// removeTempSocketDir removes what socketNote names, once no server uses it.
+func (l layout) removeTempSocketDir() {
+	text, err := os.ReadFile(l.socketNote())
+	if err != nil {
+		return
+	}
+	dir := strings.TrimSpace(string(text))
+	if strings.HasPrefix(filepath.Base(dir), tempSocketPrefix) {
+		removeSocketFiles(dir)
+		_ = os.Remove(dir) // only when empty
+	}
+	_ = os.Remove(l.socketNote())
+}
+
+// closeDir gives dir to the server's user alone.
+func (a *account) closeDir(dir string) error {
+	if err := a.own(dir); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
+}
+
+// fitsSocket reports whether the socket's path fits under dir.
+func fitsSocket(dir string) bool {
+	return len(filepath.Join(dir, ".s.PGSQL."+socketPort)) <= maxSocketPath
+}
+
+// removeSocketFiles clears what a server that was killed left in dir. Its lock
+// file would stop the next one if its process id belongs to another by now.
+func removeSocketFiles(dir string) {
+	for _, suffix := range []string{"", ".lock"} {
+		_ = os.Remove(filepath.Join(dir, ".s.PGSQL."+socketPort+suffix))
+	}
+}

@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTroubleGrowsAndEnds(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	tr := trouble{giveUpAfter: time.Minute, readyAt: now}
+	now = now.Add(time.Hour)
+	if pause, ok := tr.next(now); pause != 0 || !ok {
+		t.Fatalf("the first restart waits %v, %v", pause, ok)
+	}
+	var last time.Duration
+	for ok := true; ok; {
+		var pause time.Duration
+		if pause, ok = tr.next(now); ok && (pause < last || pause < firstBackoff || pause > maxBackoff) {
+			t.Fatalf("pause %v after %v", pause, last)
+		}
+		last = pause
+		// A server that comes up for moments only does not end the trouble.
+		tr.readyAt = now
+		now = now.Add(pause + time.Second)
+	}
+	if end := now.Sub(tr.since); end < time.Minute || end > 2*time.Minute {
+		t.Errorf("given up after %v", end)
+	}
+	tr.readyAt = now
+	if pause, ok := tr.next(now.Add(stableAfter)); pause != 0 || !ok {
+		t.Errorf("after a good time: %v, %v", pause, ok)
+	}
+}
+
+func TestServerLogLevels(t *testing.T) {
+	var buffer bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&buffer, nil)) // from info on
+	for line, want := range map[string]string{
+		"00000 LOG:  database system is ready to accept connections":            "",
+		"23505 ERROR:  duplicate key value violates unique constraint":          "",
+		"00000 LOG:  server process (PID 7) was terminated by signal 9: Killed": "level=ERROR",
+		"XX001 PANIC:  could not locate a valid checkpoint record":              "level=ERROR",
+		"01000 WARNING:  something":                                             "level=WARN",
+		"postgres: could not find the database system":                          "",
+		"": "",
+	} {
+		buffer.Reset()
+		forward(log, line)
+		if got := buffer.String(); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%q was logged as %q", line, got)
+		}
+	}
+}
+
+func TestServerLogKeepsTheLastWords(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer write.Close() // held open to the end, as by a backend that lives on
+	l := readServerLog(read, quiet)
+	long := strings.Repeat("x", 3*maxLine)
+	if _, err := write.WriteString(strings.Repeat("early\n", 100) + long + "\nlast\n"); err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Split(l.close(), "\n")
+	if len(words) != keptLines || words[keptLines-1] != "last" || len(words[keptLines-2]) != maxLine {
+		t.Errorf("kept %d lines, the last %q", len(words), words[len(words)-1])
+	}
+}

@@ -1,0 +1,215 @@
+package quota
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// group is the hits on the same counters, in order of arrival, and their parameters.
+type group struct {
+	target *Target
+	hits   []*hit
+	sums   []int64 // running sums of the costs
+	now    int64
+	insert bool
+	book   bool
+
+	until int64 // the first instant that the parameters do not hold for
+	hour  int64 // start of the running hour
+}
+
+// gather makes groups of hits, in order of arrival, to be judged at now.
+func gather(hits []*hit, now int64) []*group {
+	groups := make([]*group, 0, len(hits))
+	byTarget := make(map[*Target]*group, len(hits))
+	for _, h := range hits {
+		g := byTarget[h.target]
+		if g == nil {
+			g = &group{target: h.target, now: now}
+			byTarget[h.target] = g
+			groups = append(groups, g)
+		}
+		sum := h.cost
+		if n := len(g.sums); n > 0 {
+			sum += g.sums[n-1]
+		}
+		g.hits, g.sums = append(g.hits, h), append(g.sums, sum)
+		g.now = max(g.now, h.notBefore)
+		g.insert, g.book = g.insert || h.insert, g.book || h.book
+	}
+	return groups
+}
+
+// waves splits groups into the fewest statements such that no counter appears twice in
+// one: an UPDATE … FROM applies one source row per target and would charge too little.
+// The order of groups on one counter is kept.
+func waves(groups []*group) [][]*group {
+	var out [][]*group
+	next := make(map[CounterKey]int, len(groups)) // the first wave that is free of a counter
+	for _, g := range groups {
+		wave := 0
+		for i := range g.target.Counters {
+			wave = max(wave, next[g.target.Counters[i].Key])
+		}
+		for i := range g.target.Counters {
+			next[g.target.Counters[i].Key] = wave + 1
+		}
+		if wave == len(out) {
+			out = append(out, nil)
+		}
+		out[wave] = append(out[wave], g)
+	}
+	return out
+}
+
+// keyColumns are the key columns of counters, one element a row.
+type keyColumns struct {
+	shard     []int16
+	customer  []int64
+	meter     []int32
+	attribute []string
+}
+
+func (c *keyColumns) reset() {
+	c.shard, c.customer, c.meter, c.attribute = c.shard[:0], c.customer[:0], c.meter[:0], c.attribute[:0]
+}
+
+func (c *keyColumns) add(k CounterKey) {
+	c.shard = append(c.shard, Shard(k.Customer))
+	c.customer = append(c.customer, k.Customer)
+	c.meter = append(c.meter, k.Meter)
+	c.attribute = append(c.attribute, k.Attribute)
+}
+
+func (c *keyColumns) encode(p *params) {
+	p.int2(c.shard)
+	p.int8(c.customer)
+	p.int4(c.meter)
+	p.text(c.attribute)
+}
+
+// compareKeys is the lock order of counters, the order of their primary key.
+func compareKeys(a, b CounterKey) int {
+	if c := cmp.Compare(Shard(a.Customer), Shard(b.Customer)); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Customer, b.Customer); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Meter, b.Meter); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Attribute, b.Attribute)
+}
+
+// slot is one counter of one group of a wave.
+type slot struct {
+	group   int32 // index in the wave
+	counter int32 // index in the target
+}
+
+// order lists the counters of a wave in their lock order.
+func order(wave []*group, slots []slot) []slot {
+	for g := range wave {
+		for c := range wave[g].target.Counters {
+			slots = append(slots, slot{int32(g), int32(c)})
+		}
+	}
+	key := func(s slot) CounterKey { return wave[s.group].target.Counters[s.counter].Key }
+	slices.SortFunc(slots, func(a, b slot) int { return compareKeys(key(a), key(b)) })
+	return slots
+}
+
+// columns are the parameters of chargeSQL for one wave.
+type columns struct {
+	keyColumns
+	slots                              []slot
+	group                              []int32
+	now, until, change, hour           []int64
+	limitFrom, limitTo, sumFrom, sumTo []int32
+	limits, sums                       []int64
+	groupSums                          []span32
+	scratch                            []int64
+}
+
+type span32 struct{ from, to int32 }
+
+func (c *columns) reset() {
+	c.keyColumns.reset()
+	c.slots, c.group, c.groupSums = c.slots[:0], c.group[:0], c.groupSums[:0]
+	c.now, c.until, c.change, c.hour = c.now[:0], c.until[:0], c.change[:0], c.hour[:0]
+	c.limitFrom, c.limitTo = c.limitFrom[:0], c.limitTo[:0]
+	c.sumFrom, c.sumTo = c.sumFrom[:0], c.sumTo[:0]
+	c.limits, c.sums = c.limits[:0], c.sums[:0]
+}
+
+// fill computes the parameters of a wave: for each group the instant until which they
+// hold and its running hour, for each counter its limits' integers.
+func (c *columns) fill(wave []*group) {
+	c.reset()
+	c.slots = order(wave, c.slots)
+	for _, g := range wave {
+		from := len(c.sums)
+		c.sums = append(c.sums, g.sums...)
+		c.groupSums = append(c.groupSums, span32{int32(from + 1), int32(len(c.sums))})
+		g.hour, g.until = g.target.runningHour(g.now)
+		for i := range g.target.Counters {
+			_, end := encodeLimits(c.scratch[:0], g.target.Counters[i].Limits, g.now)
+			g.until = min(g.until, end)
+		}
+	}
+	for _, s := range c.slots {
+		g := wave[s.group]
+		counter := &g.target.Counters[s.counter]
+		c.add(counter.Key)
+		c.group = append(c.group, s.group)
+		c.now = append(c.now, g.now)
+		c.until = append(c.until, g.until)
+		c.change = append(c.change, g.target.Change)
+		hour := g.hour
+		if counter.Key.Attribute != "" {
+			hour = 0
+		}
+		c.hour = append(c.hour, hour)
+		from, to := c.addLimits(counter.Limits, g.now)
+		c.limitFrom, c.limitTo = append(c.limitFrom, from), append(c.limitTo, to)
+		c.sumFrom = append(c.sumFrom, c.groupSums[s.group].from)
+		c.sumTo = append(c.sumTo, c.groupSums[s.group].to)
+	}
+}
+
+// addLimits appends the limits' integers unless the last ones added are the same, as
+// they are for all customers of one plan at one instant; it returns their slice.
+func (c *columns) addLimits(limits []*Limit, now int64) (from, to int32) {
+	c.scratch, _ = encodeLimits(c.scratch[:0], limits, now)
+	if last := len(c.limits) - len(c.scratch); last < 0 || !slices.Equal(c.limits[last:], c.scratch) {
+		c.limits = append(c.limits, c.scratch...)
+	}
+	return int32(len(c.limits) - len(c.scratch) + 1), int32(len(c.limits))
+}
+
+func encodeLimits(dst []int64, limits []*Limit, at int64) ([]int64, int64) {
+	until := int64(math.MaxInt64)
+	for _, l := range limits {
+		var end int64
+		dst, end = l.encode(dst, at)
+		until = min(until, end)
+	}
+	return dst, until
+}
+
+func (c *columns) encode(p *params) {
+	c.keyColumns.encode(p)
+	p.int4(c.group)
+	p.int8(c.now)
+	p.int8(c.until)
+	p.int8(c.change)
+	p.int8(c.hour)
+	p.int4(c.limitFrom)
+	p.int4(c.limitTo)
+	p.int4(c.sumFrom)
+	p.int4(c.sumTo)
+	p.int8(c.limits)
+	p.int8(c.sums)
+}

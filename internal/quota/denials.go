@@ -1,0 +1,119 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// denials gathers what was refused and adds it to the usage table every second. It is a
+// statistic: a crash may lose the last second, and so may a database out of reach.
+type denials struct {
+	pool     *pgxpool.Pool
+	stopping chan struct{}
+	once     sync.Once
+	lost     atomic.Int64 // units that could not be written
+
+	mu   sync.Mutex
+	hour map[denialKey]int64
+}
+
+type denialKey struct {
+	customer int64
+	meter    int32
+	hour     int64
+}
+
+// maxDenials bounds the rows gathered between two writes.
+const maxDenials = 100_000
+
+func newDenials(pool *pgxpool.Pool) *denials {
+	return &denials{pool: pool, stopping: make(chan struct{}), hour: make(map[denialKey]int64)}
+}
+
+func (d *denials) add(t *Target, hour, units int64) {
+	key := denialKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, hour}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sum, ok := d.hour[key]
+	if !ok && len(d.hour) >= maxDenials {
+		d.lost.Add(units)
+		return
+	}
+	d.hour[key] = sum + min(units, math.MaxInt64-sum)
+}
+
+func (d *denials) stop() { d.once.Do(func() { close(d.stopping) }) }
+
+// run writes every second until stop or ctx's end, and once more then.
+func (d *denials) run(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for more := true; more; {
+		select {
+		case <-tick.C:
+		case <-d.stopping:
+			more = false
+		case <-ctx.Done():
+			return
+		}
+		if err := d.write(ctx); err != nil {
+			log.Warn("the statistic of denied units could not be written", "error", err)
+		}
+	}
+}
+
+// The rows come in the order in which lanes book usage, so that the two never deadlock.
+const denySQL = `
+INSERT INTO usage (shard, customer, meter, hour, denied)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
+ON CONFLICT (shard, customer, meter, hour)
+DO UPDATE SET denied = least(usage.denied::numeric + excluded.denied, 9223372036854775807)`
+
+func (d *denials) write(ctx context.Context) error {
+	d.mu.Lock()
+	gathered := d.hour
+	if len(gathered) > 0 {
+		d.hour = make(map[denialKey]int64)
+	}
+	d.mu.Unlock()
+	if len(gathered) == 0 {
+		return nil
+	}
+	var shard []int16
+	var customer, hour, units []int64
+	var meter []int32
+	for _, k := range sortedDenials(gathered) {
+		shard = append(shard, Shard(k.customer))
+		customer, meter, hour = append(customer, k.customer), append(meter, k.meter), append(hour, k.hour)
+		units = append(units, gathered[k])
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err := d.pool.Exec(ctx, denySQL, shard, customer, meter, hour, units)
+	if err != nil {
+		for _, u := range units {
+			d.lost.Add(u)
+		}
+	}
+	return err
+}
+
+func sortedDenials(m map[denialKey]int64) []denialKey {
+	keys := make([]denialKey, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b denialKey) int {
+		own := CounterKey{Customer: a.customer, Meter: a.meter}
+		return cmp.Or(compareKeys(own, CounterKey{Customer: b.customer, Meter: b.meter}), cmp.Compare(a.hour, b.hour))
+	})
+	return keys
+}

@@ -1,0 +1,44 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What Decide and Read answer when there is no decision. The text says whether anything
+// can have been charged.
+var (
+	// ErrBusy: too much is waiting already. Nothing was charged.
+	ErrBusy = errors.New("too many hits are waiting; nothing was charged")
+	// ErrUnavailable: the database cannot be reached. Nothing was charged.
+	ErrUnavailable = errors.New("the database cannot be reached; nothing was charged")
+	// ErrOutcomeUnknown: the connection broke or the deadline passed after the hit was
+	// sent. It was charged once or not at all, and nobody here can know which.
+	ErrOutcomeUnknown = errors.New("the database's answer was lost; the hit was charged once or not at all")
+	// ErrStopped: the engine is stopping. Nothing was charged.
+	ErrStopped = errors.New("quotad is stopping; nothing was charged")
+)
+
+// StaleError says that a counter was judged under a newer change number than the hit's
+// target was resolved under. Nothing was charged: resolve again, at Change or later.
+type StaleError struct{ Change int64 }
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("the limits were resolved before change %d; nothing was charged", e.Change)
+}
+
+// FieldError says what is wrong with one field of an input and what to do about it.
+// Field is a path such as "limits[0].window".
+type FieldError struct{ Field, Detail string }
+
+// FieldErrors is all that is wrong with an input; never empty when used as an error.
+type FieldErrors []FieldError
+
+func (e FieldErrors) Error() string {
+	parts := make([]string, len(e))
+	for i, f := range e {
+		parts[i] = f.Field + ": " + f.Detail
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,179 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/calendar"
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+)
+
+// This file lets engines fire at the same counters from many nodes and keeps every
+// decision; replay_test.go then plays them through the Go model, one by one.
+
+// fire is one such run.
+type fire struct {
+	url       string
+	seed      uint64
+	engines   int
+	callers   int                   // of each engine
+	rounds    int                   // hits of each caller
+	customers int                   // besides the hot one, which takes half of all hits
+	speed     int64                 // virtual µs for each real µs
+	mutate    func(*Engine)         // breaks an engine, for mutants
+	connect   func(*pgx.ConnConfig) // changes a lane's connection
+
+	start   time.Time
+	hot     []*Target // on one customer, sharing counters
+	cold    []*Target
+	unknown atomic.Int64
+}
+
+// shot is a decision as its caller got it.
+type shot struct{ Decision }
+
+const fireEpoch = int64(1_772_323_200_000_000) // 2026-03-01T00:00:00Z
+
+func limitOf(t testing.TB, name, algorithm, window string, limit int64, burst ...int64) *Limit {
+	t.Helper()
+	s := Spec{Name: name, Algorithm: algorithm, Limit: limit, Window: window}
+	if len(burst) > 0 {
+		s.Burst = &burst[0]
+	}
+	l, bad := Compile(s)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	return l
+}
+
+func fireTarget(customer int64, limits []*Limit, values ...string) *Target {
+	anchor, err := calendar.ParseAnchor("2026-01-31T00:17:00")
+	if err != nil {
+		panic(err)
+	}
+	t := &Target{Change: 1, Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}
+	t.Counters = append(t.Counters, Counter{CounterKey{customer, 1, ""}, limits})
+	for _, v := range values {
+		t.Counters = append(t.Counters, Counter{CounterKey{customer, 1, v}, limits[:1]})
+	}
+	return t
+}
+
+// prepare makes the targets. The window of the total never ends in a run, so that what
+// it admits in all is known; the bucket refills and the minute passes meanwhile.
+func (f *fire) prepare(t testing.TB, total int64) {
+	t.Helper()
+	f.start = time.Now()
+	limits := func(total int64) []*Limit {
+		return []*Limit{
+			limitOf(t, "total", "fixed_window", "3660d", total),
+			limitOf(t, "bucket", "token_bucket", "1h", total, total/2),
+			limitOf(t, "minute", "fixed_window", "1m", total/3),
+		}
+	}
+	hot := limits(total * int64(f.customers))
+	f.hot = []*Target{
+		fireTarget(1000, hot), fireTarget(1000, hot, "ip=1"), fireTarget(1000, hot, "ip=2"), fireTarget(1000, hot, "ip=1", "ip=2"),
+	}
+	for i := range f.customers {
+		f.cold = append(f.cold, fireTarget(int64(i+1), limits(total)))
+	}
+}
+
+// engine starts one node, whose clock is off by its skew.
+func (f *fire) engine(t testing.TB, pool *pgxpool.Pool, skew time.Duration) *Engine {
+	t.Helper()
+	e, err := newEngine(Options{
+		Pool:      pool,
+		Stopwatch: func() time.Duration { return time.Since(f.start) },
+		Now: func(context.Context) (int64, error) {
+			return fireEpoch + (time.Since(f.start)+skew).Microseconds()*f.speed, nil
+		},
+		Connect: func(ctx context.Context) (*pgx.Conn, error) {
+			config, err := pgx.ParseConfig(f.url)
+			if err != nil {
+				return nil, err
+			}
+			for k, v := range SessionSettings {
+				config.RuntimeParams[k] = v
+			}
+			if f.connect != nil {
+				f.connect(config)
+			}
+			return pgx.ConnectConfig(ctx, config)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.mutate != nil {
+		f.mutate(e)
+	}
+	e.start()
+	return e
+}
+
+// run fires and returns all decisions. Errors other than unknown outcomes and a database
+// out of reach fail the run.
+func (f *fire) run(t testing.TB) ([]shot, error) {
+	t.Helper()
+	ctx := pgtest.Context(t)
+	pool, err := postgres.Open(ctx, f.url, postgres.PoolOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	var wg sync.WaitGroup
+	all := make([][]shot, f.engines*f.callers)
+	errs := make([]error, f.engines*f.callers)
+	for n := range f.engines {
+		e := f.engine(t, pool, time.Duration(n-f.engines/2)*time.Millisecond)
+		defer func() {
+			if err := e.Close(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		for c := range f.callers {
+			id := n*f.callers + c
+			wg.Go(func() { all[id], errs[id] = f.caller(ctx, e, rand.New(rand.NewPCG(f.seed, uint64(id)))) })
+		}
+	}
+	wg.Wait()
+	var shots []shot
+	for _, s := range all {
+		shots = append(shots, s...)
+	}
+	return shots, errors.Join(errs...)
+}
+
+// caller sends its hits one after the other, as one client connection would.
+func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, error) {
+	shots := make([]shot, 0, f.rounds)
+	for range f.rounds {
+		target := f.hot[r.IntN(len(f.hot))]
+		if r.IntN(2) == 0 {
+			target = f.cold[r.IntN(len(f.cold))]
+		}
+		d, err := e.Decide(ctx, target, 1+r.Int64N(20))
+		switch {
+		case errors.Is(err, ErrOutcomeUnknown):
+			f.unknown.Add(d.Cost)
+		case err != nil:
+			return shots, fmt.Errorf("a hit on %v: %w", target.Counters[0].Key, err)
+		default:
+			shots = append(shots, shot{d})
+		}
+	}
+	return shots, nil
+}

@@ -1,0 +1,148 @@
+package quota
+
+import (
+	"fmt"
+	"hash/fnv"
+	"regexp"
+)
+
+// MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
+const MaxNumber int64 = 1e15 - 1
+
+// Algorithm is how a limit counts. The numbers are part of the statement's parameters
+// and of quotad_step_v1; they never change.
+type Algorithm int64
+
+// The algorithms. Their names in JSON are those of String.
+const (
+	FixedWindow Algorithm = 1
+	TokenBucket Algorithm = 2
+)
+
+func (a Algorithm) String() string {
+	switch a {
+	case FixedWindow:
+		return "fixed_window"
+	case TokenBucket:
+		return "token_bucket"
+	}
+	return fmt.Sprintf("algorithm %d", int64(a))
+}
+
+// Spec is a limit as a plan writes it. Empty strings and nil mean the default.
+type Spec struct {
+	Name      string
+	Algorithm string
+	Limit     int64  // units, 0 (closed) … MaxNumber
+	Window    string // a duration: an integer and one of us ms s m h d
+	Burst     *int64 // token_bucket only: capacity in units, Limit when nil
+	Align     string // fixed_window only: clock (default)
+	Precision string
+	Per       string
+	Mode      string // hard (default)
+	OnOutage  string // allow (default), deny
+}
+
+// Limit is a compiled Spec: checked, with the integers that the arithmetic needs.
+// It is immutable and shared by all targets of its plan.
+type Limit struct {
+	Name       string
+	Algorithm  Algorithm
+	Mode       string
+	Limit      int64
+	Burst      int64  // token bucket: capacity in units
+	Window     int64  // µs
+	WindowText string // as the plan wrote it
+	DenyOutage bool   // on_outage: deny
+
+	// ID tells this limit's bucket from others in a counter's row. It is made of all
+	// that starts a bucket anew when it changes (name, algorithm, window), so that a
+	// changed limit or burst keeps what was used.
+	ID int64
+
+	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
+	// parts and refill = Limit/g parts come back each µs. capacity = Burst·scale.
+	scale, refill, capacity int64
+}
+
+var limitName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
+
+// Compile checks a limit and prepares it for the arithmetic. Field names in the errors
+// are relative to the limit ("window").
+func Compile(s Spec) (*Limit, FieldErrors) {
+	var bad FieldErrors
+	refuse := func(field, format string, args ...any) {
+		bad = append(bad, FieldError{field, fmt.Sprintf(format, args...)})
+	}
+	l := &Limit{Name: s.Name, Limit: s.Limit, Mode: "hard", WindowText: s.Window, DenyOutage: s.OnOutage == "deny"}
+	if !limitName.MatchString(s.Name) {
+		refuse("name", "must be 1 to 200 letters, digits or . _ : -")
+	}
+	if s.Limit < 0 || s.Limit > MaxNumber {
+		refuse("limit", "must be between 0 (closed) and %d", MaxNumber)
+	}
+	switch s.Algorithm {
+	case "fixed_window":
+		l.Algorithm = FixedWindow
+	case "token_bucket":
+		l.Algorithm = TokenBucket
+	case "":
+		refuse("algorithm", "is required: fixed_window or token_bucket")
+	default:
+		refuse("algorithm", "%q is not supported: use fixed_window or token_bucket", s.Algorithm)
+	}
+	if s.Window == "" {
+		refuse("window", `is required: a duration such as "1h"`)
+	} else if w, err := ParseDuration(s.Window); err != nil {
+		refuse("window", "%s", err)
+	} else {
+		l.Window = w
+	}
+	refuseOptions(s, l.Algorithm, refuse)
+	if len(bad) > 0 {
+		return nil, bad
+	}
+	if l.Algorithm == TokenBucket {
+		if err := l.compileTokenBucket(s.Burst); err != nil {
+			return nil, FieldErrors{*err}
+		}
+	}
+	l.ID = l.identity()
+	return l, nil
+}
+
+// refuseOptions checks the optional fields against what this version can do.
+func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args ...any)) {
+	if s.Burst != nil {
+		if a != TokenBucket {
+			refuse("burst", "belongs to token_bucket only: leave it out")
+		} else if *s.Burst < 0 || *s.Burst > MaxNumber {
+			refuse("burst", "must be between 0 and %d", MaxNumber)
+		} else if s.Limit == 0 && *s.Burst > 0 {
+			refuse("burst", "limit 0 never refills: leave burst out to close the limit, or set a limit above 0")
+		}
+	}
+	if s.Align != "" && (a != FixedWindow || s.Align != "clock") {
+		refuse("align", `only fixed_window has it, and only "clock" is supported`)
+	}
+	if s.Precision != "" {
+		refuse("precision", "belongs to sliding_log, which is not supported: leave it out")
+	}
+	if s.Per != "" {
+		refuse("per", "is not supported: leave it out")
+	}
+	if s.Mode != "" && s.Mode != "hard" {
+		refuse("mode", `only "hard" is supported`)
+	}
+	if s.OnOutage != "" && s.OnOutage != "allow" && s.OnOutage != "deny" {
+		refuse("on_outage", `must be "allow" or "deny"`)
+	}
+}
+
+// identity is a 63-bit FNV-1a hash: names are checked to hold no NUL, so the parts
+// cannot run into each other, and a plan refuses two limits of one identity.
+func (l *Limit) identity() int64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d\x00%d", l.Name, l.Algorithm, l.Window)
+	return int64(h.Sum64() >> 1)
+}

@@ -1,0 +1,67 @@
+package quota
+
+import "quotad/internal/cache"
+
+// memory keeps the last state of counters that refused. Other hits can only have filled
+// them further since, so a hit that the model refuses on such a state is refused rightly,
+// without a statement. It never admits.
+//
+// What empties a counter (a raised limit, another plan) comes with a newer change number,
+// and a state is only used for targets of the change number it was judged under; so a
+// state that arrives late can undo no such change.
+type memory struct {
+	seen *cache.Cache[CounterKey, refusal]
+}
+
+// refusal is a counter's state, when it was read, and the change it was judged under.
+type refusal struct {
+	row
+	asOf  int64
+	under int64
+}
+
+func newMemory(size int) (*memory, error) {
+	c, err := cache.New[CounterKey, refusal](size)
+	if err != nil {
+		return nil, err
+	}
+	return &memory{c}, nil
+}
+
+// knows is the quick look: whether the customer's own counter may be remembered at all.
+func (m *memory) knows(_ *Target) bool { return m.seen.Len() > 0 }
+
+// refuse answers a hit that does not fit the remembered states of all its counters.
+func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
+	var space [2]row
+	rows := space[:0]
+	asOf := now
+	for i := range t.Counters {
+		known, ok := m.seen.Get(t.Counters[i].Key, now)
+		if !ok || known.under != t.Change {
+			return Decision{}, false
+		}
+		rows = append(rows, known.row)
+		asOf = min(asOf, known.asOf)
+	}
+	d := judge(t, rows, now, cost)
+	d.AsOf = asOf
+	return d, !d.Allowed
+}
+
+// remember keeps the rows that refused a hit of the target, read at asOf. A newer state
+// of the same counter stays; it expires when every limit has its whole quota back.
+func (m *memory) remember(t *Target, rows []row, asOf int64) {
+	for i := range rows {
+		r := refusal{row: rows[i], asOf: asOf, under: t.Change}
+		at := max(asOf, r.at)
+		expires := at
+		for _, l := range t.Counters[i].Limits {
+			expires = max(expires, l.resetAt(l.level(r.state, r.at, at), at))
+		}
+		m.seen.AddIf(t.Counters[i].Key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
+			newer := !ok || old.under < r.under || old.under == r.under && old.version <= r.version
+			return r, expires, newer
+		})
+	}
+}

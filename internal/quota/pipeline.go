@@ -1,0 +1,101 @@
+package quota
+
+import "slices"
+
+// pipeline writes a batch's statements and holds their answers. Its buffers are a lane's
+// own and are used again for the next batch.
+type pipeline struct {
+	columns []columns
+	answers [][]answer // a wave's, one a counter in the order of its columns
+	params  []params
+	used    int // params in use
+	keys    keyColumns
+	steps   []step
+}
+
+// write makes the pipeline of a batch: what must be in place first, then one charging
+// statement a wave, all in one transaction (commitAt cuts it, in a mutant).
+func (p *pipeline) write(waves [][]*group, commitAt statementName) []step {
+	p.steps, p.used = p.steps[:0], 0
+	for len(p.columns) < len(waves) {
+		p.columns = append(p.columns, columns{})
+		p.answers = append(p.answers, nil)
+	}
+	var missing, over, all []*group
+	for w, wave := range waves {
+		p.columns[w].fill(wave)
+		for _, g := range wave {
+			if g.insert {
+				missing = append(missing, g)
+			}
+			if g.book {
+				over = append(over, g)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		p.setKeys(missing, false)
+		p.add(insertRows, p.keys.encode)
+	}
+	charge := chargeHits
+	if len(waves) > 1 || len(over) > 0 {
+		charge = chargeMore
+		for _, wave := range waves {
+			all = append(all, wave...)
+		}
+		p.setKeys(all, false)
+		p.add(lockRows, p.keys.encode)
+	}
+	if len(over) > 0 {
+		hours := p.setKeys(over, true)
+		encode := func(b *params) { p.keys.encode(b); b.int8(hours) }
+		p.add(bookUsage, encode)
+		p.add(clearHours, encode)
+	}
+	for w := range waves {
+		p.answers[w] = slices.Grow(p.answers[w][:0], len(p.columns[w].slots))[:len(p.columns[w].slots)]
+		p.add(charge, p.columns[w].encode)
+		p.steps[len(p.steps)-1].wave = w
+	}
+	for i := range p.steps {
+		p.steps[i].commit = i == len(p.steps)-1 || p.steps[i].name == commitAt
+	}
+	return p.steps
+}
+
+// add appends a statement with the parameters that encode writes.
+func (p *pipeline) add(name statementName, encode func(*params)) {
+	if p.used == len(p.params) {
+		p.params = append(p.params, params{})
+	}
+	b := &p.params[p.used]
+	p.used++
+	b.reset()
+	encode(b)
+	p.steps = append(p.steps, step{name: name, params: b.values(), wave: -1})
+}
+
+// setKeys fills keys with the groups' counters in lock order, each once: all of them, or
+// only those that book usage, whose running hours are returned.
+func (p *pipeline) setKeys(groups []*group, booking bool) (hours []int64) {
+	type keyed struct {
+		key  CounterKey
+		hour int64
+	}
+	var rows []keyed
+	for _, g := range groups {
+		for i := range g.target.Counters {
+			if key := g.target.Counters[i].Key; !booking || key.Attribute == "" {
+				rows = append(rows, keyed{key, g.hour})
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b keyed) int { return compareKeys(a.key, b.key) })
+	rows = slices.CompactFunc(rows, func(a, b keyed) bool { return a.key == b.key })
+	p.keys.reset()
+	for _, r := range rows {
+		p.keys.add(r.key)
+		hours = append(hours, r.hour)
+	}
+	return hours
+}

@@ -1,0 +1,75 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Report is what Reconcile found.
+type Report struct {
+	OK     bool    `json:"ok"`
+	Checks []Check `json:"checks"`
+}
+
+// Check is one equation that must hold. Rows is for how many it does not; Examples are
+// the first of those.
+type Check struct {
+	Name     string     `json:"name"`
+	Rows     int64      `json:"rows"`
+	Examples []Mismatch `json:"examples"`
+}
+
+// Mismatch is a customer's meter whose numbers differ: units charged in all, and units
+// booked as usage, in finished hours and in the running one.
+type Mismatch struct {
+	Customer string `json:"customer"`
+	Meter    string `json:"meter"`
+	Charged  int64  `json:"charged"`
+	Finished int64  `json:"finished"`
+	Running  int64  `json:"running"`
+}
+
+// maxExamples bounds what is listed of a failed check.
+const maxExamples = 10
+
+// What every charge adds to a customer's own counter it adds to the usage of an hour, in
+// the same row; so the two never differ, nor does either exist without the other. The
+// sums are numeric: what is wrong may be large.
+const chargedIsBookedSQL = `
+WITH booked AS (
+	SELECT shard, customer, meter, sum(admitted) AS finished FROM usage GROUP BY shard, customer, meter
+), own AS (
+	SELECT shard, customer, meter, total, units FROM counters WHERE attribute = ''
+)
+SELECT coalesce(c.key, 'id ' || customer), coalesce(m.key, 'id ' || meter),
+       coalesce(total, 0), coalesce(finished, 0)::bigint, coalesce(units, 0), count(*) OVER ()
+FROM own FULL JOIN booked USING (shard, customer, meter)
+LEFT JOIN customers c ON c.id = customer
+LEFT JOIN meters m ON m.id = meter
+WHERE coalesce(total, 0) <> coalesce(finished, 0) + coalesce(units, 0)
+ORDER BY customer, meter
+LIMIT $1`
+
+// Reconcile checks, on one snapshot, that what was charged and what was booked as usage
+// are equal. It reads every counter and all usage, so it belongs into quiet hours or on
+// a replica.
+func Reconcile(ctx context.Context, pool *pgxpool.Pool) (Report, error) {
+	check := Check{Name: "charged_is_booked", Examples: []Mismatch{}}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, pool, options, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, chargedIsBookedSQL, maxExamples)
+		var x Mismatch
+		_, err := pgx.ForEachRow(rows, []any{&x.Customer, &x.Meter, &x.Charged, &x.Finished, &x.Running, &check.Rows}, func() error {
+			check.Examples = append(check.Examples, x)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return Report{}, fmt.Errorf("reconcile: %w", err)
+	}
+	return Report{OK: check.Rows == 0, Checks: []Check{check}}, nil
+}

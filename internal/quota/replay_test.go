@@ -1,0 +1,139 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+)
+
+// history is what the model makes of all charges of one counter: its row after each.
+type history struct {
+	limits []*Limit
+	rows   []row // rows[v] is version v
+	total  int64
+}
+
+// charge is one admitted hit on one counter.
+type charge struct {
+	version, at, cost int64
+	limits            []*Limit
+}
+
+// histories plays each counter's charges in the order of their versions. Every version
+// must be there once, and time must never run backwards.
+func histories(shots []shot) (map[CounterKey]*history, error) {
+	charges := make(map[CounterKey][]charge)
+	for _, s := range shots {
+		if s.Allowed {
+			for i, c := range s.Target.Counters {
+				charges[c.Key] = append(charges[c.Key], charge{s.Versions[i], s.At, s.Cost, c.Limits})
+			}
+		}
+	}
+	all := make(map[CounterKey]*history)
+	for key, cs := range charges {
+		slices.SortFunc(cs, func(a, b charge) int { return int(a.version - b.version) })
+		h := &history{limits: cs[0].limits, rows: []row{{}}}
+		for i, c := range cs {
+			if c.version != int64(i+1) {
+				return nil, fmt.Errorf("%v: version %d comes after %d", key, c.version, i)
+			}
+			before := h.rows[i]
+			if c.at < before.at {
+				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.at)
+			}
+			after := row{at: c.at, version: c.version}
+			for _, l := range h.limits {
+				level := l.level(before.state, before.at, c.at) + c.cost*l.weight()
+				after.state = append(after.state, l.ID, level, l.weight())
+			}
+			h.rows = append(h.rows, after)
+			h.total += c.cost
+		}
+		all[key] = h
+	}
+	return all, nil
+}
+
+// replay judges every shot on the very rows it was decided on. It returns how many
+// refusals came from memory.
+func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err error) {
+	for _, s := range shots {
+		rows := make([]row, len(s.Versions))
+		for i, v := range s.Versions {
+			if s.Allowed {
+				v-- // the row before the charge
+			}
+			h := all[s.Target.Counters[i].Key]
+			switch {
+			case h == nil && v == 0:
+			case h == nil || int(v) >= len(h.rows):
+				return 0, fmt.Errorf("%v was judged on version %d, which nobody wrote", s.Target.Counters[i].Key, v)
+			default:
+				rows[i] = h.rows[v]
+			}
+		}
+		d := judge(s.Target, rows, s.At, s.Cost)
+		if d.Allowed {
+			d.shift(s.Cost)
+		}
+		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.levels, s.levels) {
+			return 0, fmt.Errorf("%v cost %d at %d on versions %v: decided %v %v, the model says %v at %d %v",
+				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions, s.Allowed, s.levels, d.Allowed, d.At, d.levels)
+		}
+		if s.AsOf > 0 {
+			fromMemory++
+		}
+	}
+	return fromMemory, nil
+}
+
+// agreeWithStored compares the model's last rows, and the usage booked, with the database.
+func agreeWithStored(t testing.TB, url string, all map[CounterKey]*history) error {
+	t.Helper()
+	ctx := pgtest.Context(t)
+	conn, err := postgres.Connect(ctx, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for key, h := range all {
+		last := h.rows[len(h.rows)-1]
+		var got row
+		var total, booked int64
+		err := conn.QueryRow(ctx, `
+			SELECT state, at, version, total, units + coalesce((SELECT sum(admitted) FROM usage u
+				WHERE u.shard = c.shard AND u.customer = c.customer AND u.meter = c.meter AND c.attribute = ''), 0)
+			FROM counters c WHERE shard = $1 AND customer = $2 AND meter = $3 AND attribute = $4`,
+			Shard(key.Customer), key.Customer, key.Meter, key.Attribute).Scan(&got.state, &got.at, &got.version, &total, &booked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.state, last.state) || got.at != last.at || got.version != last.version || total != h.total {
+			return fmt.Errorf("%v: stored %+v, total %d; the model has %+v, total %d", key, got, total, last, h.total)
+		}
+		if key.Attribute == "" && booked != h.total {
+			return fmt.Errorf("%v: %d units booked as usage, %d admitted", key, booked, h.total)
+		}
+	}
+	return nil
+}
+
+// deadlocks is how many the server counted in the database.
+func deadlocks(t testing.TB, url string) (n int64) {
+	t.Helper()
+	ctx := context.WithoutCancel(pgtest.Context(t))
+	conn, err := postgres.Connect(ctx, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if err := conn.QueryRow(ctx, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,64 @@
+package quota
+
+import "fmt"
+
+// settle hands out what a charging statement said of one group: run and instant, and the
+// rows of its counters. It returns the hits to be judged again, in order, and whether any
+// was refused.
+func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bool) {
+	switch run {
+	case runMissing, runHourOver, runWindowEnd:
+		for _, h := range g.hits {
+			h.insert, h.book = run == runMissing, run == runHourOver
+			h.notBefore = max(h.notBefore, instant)
+		}
+		return g.hits, false
+	case runStale:
+		var newest int64
+		for _, r := range rows {
+			newest = max(newest, r.change)
+		}
+		fail(g.hits, &StaleError{Change: newest})
+		return nil, false
+	}
+	if run < 0 || int(run) > len(g.hits) {
+		fail(g.hits, fmt.Errorf("%w: a run of %d for %d hits", ErrOutcomeUnknown, run, len(g.hits)))
+		return nil, false
+	}
+	after := judge(g.target, rows, max(g.now, instant), 0)
+	g.admit(int(run), after)
+	for _, h := range g.hits[run:] {
+		if h.cost <= after.room() {
+			h.insert, h.book = false, false
+			again = append(again, h)
+			continue
+		}
+		d := after
+		d.Cost, d.Allowed = h.cost, false
+		h.finish(Result{Decision: d})
+		refused = true
+	}
+	return again, refused
+}
+
+// admit hands out the run: each hit sees the levels and versions as they were behind it.
+func (g *group) admit(run int, after Decision) {
+	if run == 0 {
+		return
+	}
+	nl, nv := len(after.levels), len(after.Versions)
+	numbers := make([]int64, run*(nl+nv))
+	for i, h := range g.hits[:run] {
+		d := after
+		d.Cost = h.cost
+		d.levels, numbers = numbers[:nl:nl], numbers[nl:]
+		d.Versions, numbers = numbers[:nv:nv], numbers[nv:]
+		copy(d.levels, after.levels)
+		copy(d.Versions, after.Versions)
+		d.shift(g.sums[i] - g.sums[run-1])
+		for v := range d.Versions {
+			d.Versions[v] -= int64(run - 1 - i)
+		}
+		h.finish(Result{Decision: d})
+	}
+}

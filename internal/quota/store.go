@@ -1,0 +1,198 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// SessionSettings are what a lane's session needs, so that no statistics can take the
+// statement off its keys: rows are only ever reached by their key, in one nested loop
+// over the parameters.
+var SessionSettings = map[string]string{
+	"plan_cache_mode":               "force_generic_plan",
+	"enable_seqscan":                "off",
+	"enable_bitmapscan":             "off",
+	"enable_hashjoin":               "off",
+	"enable_mergejoin":              "off",
+	"enable_memoize":                "off",
+	"jit":                           "off",
+	"lock_timeout":                  "2s",
+	"statement_timeout":             "4s",
+	"synchronous_commit":            "on",
+	"default_transaction_isolation": "read committed",
+}
+
+// statementName is a prepared statement of a lane's session.
+type statementName string
+
+const (
+	insertRows statementName = "quotad_insert"
+	lockRows   statementName = "quotad_lock"
+	bookUsage  statementName = "quotad_book"
+	clearHours statementName = "quotad_clear"
+	chargeHits statementName = "quotad_charge"
+	// chargeMore charges in a batch of several statements, behind lockRows: a row that
+	// somebody else holds was not there yet when the batch locked its rows, and waiting
+	// for it now would be out of order. It counts as missing.
+	chargeMore statementName = "quotad_charge_more"
+)
+
+// hotStatements is the text of each; tests break one to see that it is noticed.
+func hotStatements() map[statementName]string {
+	return map[statementName]string{
+		insertRows: insertSQL, lockRows: lockSQL, bookUsage: bookSQL, clearHours: clearSQL, chargeHits: chargeSQL,
+		chargeMore: strings.Replace(chargeSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+	}
+}
+
+// step is one statement of a batch's pipeline.
+type step struct {
+	name   statementName
+	params [][]byte
+	wave   int  // whose answers these are; -1 when it has none
+	commit bool // the transaction ends behind this step
+}
+
+// answer is what chargeSQL said of one counter of a wave.
+type answer struct {
+	run     int64
+	instant int64
+	row     row
+}
+
+// store is one session with its prepared statements: one batch at a time.
+type store struct {
+	conn       *pgx.Conn
+	statements map[statementName]*pgconn.StatementDescription
+}
+
+func openStore(ctx context.Context, connect func(context.Context) (*pgx.Conn, error), texts map[statementName]string) (*store, error) {
+	conn, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{conn: conn, statements: make(map[statementName]*pgconn.StatementDescription, len(texts))}
+	for name, text := range texts {
+		if s.statements[name], err = conn.PgConn().Prepare(ctx, string(name), text, nil); err != nil {
+			s.close()
+			return nil, fmt.Errorf("prepare %s: %w", name, err)
+		}
+	}
+	return s, nil
+}
+
+// close ends the session; a second is enough to say goodbye.
+func (s *store) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.conn.Close(ctx)
+}
+
+// binaryFormat asks for binary in every column and parameter.
+var binaryFormat = []int16{1}
+
+// run sends the steps in one round trip: one transaction, committed when run returns
+// without an error. answers holds, for each wave, a place for each counter of it.
+//
+// An error is one of three: notSent, nothing reached the server; a *pgconn.PgError of
+// severity ERROR, the transaction was rolled back; anything else, nobody can know.
+func (s *store) run(ctx context.Context, steps []step, answers [][]answer) error {
+	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	for _, st := range steps {
+		pipeline.SendQueryStatement(s.statements[st.name], st.params, binaryFormat, binaryFormat)
+		if st.commit {
+			pipeline.SendPipelineSync()
+		}
+	}
+	err := pipeline.Flush()
+	for next := 0; err == nil; {
+		var results any
+		if results, err = pipeline.GetResults(); err != nil || results == nil {
+			break
+		}
+		reader, ok := results.(*pgconn.ResultReader)
+		if !ok {
+			continue // the end of a transaction
+		}
+		if st := steps[next]; st.wave >= 0 {
+			err = readAnswers(reader, answers[st.wave])
+		} else {
+			_, err = reader.Close()
+		}
+		next++
+	}
+	return errors.Join(err, pipeline.Close())
+}
+
+// readAnswers reads chargeSQL's rows into their places.
+func readAnswers(reader *pgconn.ResultReader, answers []answer) error {
+	seen := 0
+	var bad error
+	for reader.NextRow() {
+		cols := reader.Values()
+		n, err := readInt(cols[0])
+		if err != nil || n < 1 || int(n) > len(answers) {
+			bad = fmt.Errorf("an answer for counter %d of %d: %w", n, len(answers), err)
+			continue
+		}
+		if err := answers[n-1].read(cols[1:]); err != nil {
+			bad = err
+		}
+		seen++
+	}
+	if _, err := reader.Close(); err != nil {
+		return err
+	}
+	if bad == nil && seen != len(answers) {
+		bad = fmt.Errorf("%d answers for %d counters", seen, len(answers))
+	}
+	return bad
+}
+
+// read reads the columns run, instant, at, version, change, state. Of a group that was
+// handed back only run, instant and change mean anything, and those may be null.
+func (a *answer) read(cols [][]byte) error {
+	*a = answer{}
+	for i, dst := range []*int64{&a.run, &a.instant, &a.row.at, &a.row.version, &a.row.change} {
+		if cols[i] == nil {
+			continue
+		}
+		var err error
+		if *dst, err = readInt(cols[i]); err != nil {
+			return err
+		}
+	}
+	if cols[5] == nil {
+		return nil
+	}
+	var err error
+	a.row.state, err = readInts(cols[5])
+	return err
+}
+
+// rolledBack reports whether the server said that the transaction failed as a whole, so
+// that nothing of it was charged.
+func rolledBack(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR"
+}
+
+// worthRetrying reports whether a batch that was rolled back may go through next time:
+// a deadlock, a lock or statement timeout, a serialization failure.
+func worthRetrying(err error) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	switch pgErr.Code {
+	case "40P01", "40001", "55P03", "57014":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+package quota
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+)
+
+// A token bucket is full at first and refilled continuously at Limit units per Window.
+// With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back each
+// µs, so every level is a whole number of parts and nothing ever drifts. The level is
+// what is missing, 0 … capacity; it is above capacity only after burst was lowered.
+
+// tokenBucketLevel is the level after elapsed µs. A level written in another scale (the
+// limit was edited) is converted first, rounded up so that no part is given away.
+func (l *Limit) tokenBucketLevel(missing, scale, elapsed int64) int64 {
+	if missing > 0 && scale != l.scale {
+		missing = rescale(missing, l.scale, scale)
+	}
+	if l.refill == 0 {
+		return missing
+	}
+	if elapsed > missing/l.refill {
+		return 0
+	}
+	return missing - elapsed*l.refill
+}
+
+// rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.
+func rescale(a, to, from int64) int64 {
+	n := new(big.Int).Mul(big.NewInt(a), big.NewInt(to))
+	n.Add(n, big.NewInt(from-1)).Div(n, big.NewInt(from))
+	if !n.IsInt64() {
+		return math.MaxInt64
+	}
+	return n.Int64()
+}
+
+// compileTokenBucket reduces the limit and refuses what 64 bits cannot hold.
+func (l *Limit) compileTokenBucket(burst *int64) *FieldError {
+	l.Burst = l.Limit
+	if burst != nil {
+		l.Burst = *burst
+	}
+	g := gcd(l.Limit, l.Window)
+	l.scale, l.refill = l.Window/g, l.Limit/g
+	if l.Burst > math.MaxInt64/l.scale {
+		return l.cannotHold(burst != nil)
+	}
+	l.capacity = l.Burst * l.scale
+	return nil
+}
+
+// cannotHold names a limit near the one asked for that can be held: the nearest multiple
+// below it of a divisor of the window that is large enough to keep the parts in 64 bits.
+func (l *Limit) cannotHold(ownBurst bool) *FieldError {
+	least := ceilDiv(l.Window, math.MaxInt64/l.Burst) // the smallest gcd that will do
+	near := l.Limit - l.Limit%divisorFrom(l.Window, least)
+	detail := fmt.Sprintf("limit %d per %s cannot be counted exactly with a burst of %d: ", l.Limit, l.WindowText, l.Burst)
+	if near > 0 {
+		return &FieldError{"limit", detail + fmt.Sprintf("limit %d can be held", near)}
+	}
+	field := "limit"
+	if ownBurst {
+		field = "burst"
+	}
+	return &FieldError{field, detail + fmt.Sprintf("a burst of at most %d can be held", math.MaxInt64/l.scale)}
+}
+
+// divisorFrom is the smallest divisor of n that is at least least (1 ≤ least ≤ n).
+// It tries up to √n numbers (at most 2·10⁷), only to word a refusal.
+func divisorFrom(n, least int64) int64 {
+	best := n
+	for d := int64(1); d <= n/d; d++ {
+		if n%d != 0 {
+			continue
+		}
+		if d >= least {
+			return d
+		}
+		if n/d >= least {
+			best = min(best, n/d)
+		}
+	}
+	return best
+}
+
+// gcd of a ≥ 0 and b > 0.
+func gcd(a, b int64) int64 {
+	for a != 0 {
+		a, b = b%a, a
+	}
+	return b
+}

@@ -1,0 +1,240 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quotad/internal/calendar"
+)
+
+// traceGen draws traces. What it draws is likely to be near an edge: costs near what is
+// left, instants near the ends of windows and hours, limits near what can be held.
+type traceGen struct {
+	rt    *rapid.T
+	sql   bool // for a database: batches and looks too
+	steps int
+
+	trace   trace
+	now     int64
+	targets [][]int // of each plan, by index in the trace
+	plan    tracePlan
+	change  int64
+}
+
+// tracePlan is the limits of one change: the customer's own and those per value.
+type tracePlan struct{ own, per []traceLimit }
+
+func drawTrace(rt *rapid.T, sql bool, most int) *trace {
+	g := &traceGen{rt: rt, sql: sql, steps: rapid.IntRange(1, most).Draw(rt, "steps")}
+	g.now = testEpoch + rapid.SampledFrom([]int64{0, 1, 3_599_999_999, 17 * 60e6, -1}).Draw(rt, "start")
+	g.plan.own = g.limits(nil, 1)
+	if rapid.IntRange(0, 2).Draw(rt, "per") == 0 {
+		g.plan.per = g.limits(nil, 0)
+	}
+	g.addPlan()
+	for range g.steps {
+		if rapid.IntRange(0, 5).Draw(rt, "edit") == 0 {
+			g.plan.own = g.limits(g.plan.own, 1)
+			g.plan.per = g.limits(g.plan.per, 0)
+			g.addPlan()
+		}
+		g.addStep()
+	}
+	return &g.trace
+}
+
+func (g *traceGen) chance(label string, of int) bool {
+	return rapid.IntRange(0, of-1).Draw(g.rt, label) == 0
+}
+
+var traceWindows = []int64{1, 2, 3, 7, 1000, 999_983, 1e6, 60e6, 3600e6, 86400e6, 7 * 86400e6, MaxWindow}
+
+var traceNumbers = []int64{0, 1, 2, 3, 7, 10, 60, 97, 1000, 1e6, 1e9, 1e12, 999_999_999_989, MaxNumber - 1, MaxNumber}
+
+func (g *traceGen) number(label string) int64 {
+	if g.chance(label+" any", 3) {
+		return rapid.Int64Range(0, MaxNumber).Draw(g.rt, label)
+	}
+	return rapid.SampledFrom(traceNumbers).Draw(g.rt, label)
+}
+
+// limit draws a limit that compiles.
+func (g *traceGen) limit(name string) traceLimit {
+	for {
+		l := traceLimit{Name: name, Algorithm: "fixed_window", Limit: g.number("limit")}
+		l.WindowUS = rapid.SampledFrom(traceWindows).Draw(g.rt, "window")
+		if g.chance("odd window", 4) {
+			l.WindowUS = rapid.Int64Range(1, 1e12).Draw(g.rt, "window")
+		}
+		if rapid.Bool().Draw(g.rt, "bucket") {
+			l.Algorithm = "token_bucket"
+			g.burst(&l)
+		}
+		if _, bad := Compile(l.spec()); bad == nil {
+			return l
+		}
+	}
+}
+
+func (g *traceGen) burst(l *traceLimit) {
+	l.Burst = nil
+	if g.chance("own burst", 2) {
+		burst := g.number("burst")
+		l.Burst = &burst
+	}
+}
+
+// limits edits a list of limits, or draws a new one of least to four.
+func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
+	names := []string{"a", "b", "c", "d"}
+	var next []traceLimit
+	for _, l := range old {
+		switch rapid.SampledFrom([]string{"keep", "keep", "limit", "burst", "window", "new", "remove"}).Draw(g.rt, "change") {
+		case "limit":
+			l.Limit = g.number("limit")
+		case "burst":
+			if l.Algorithm == "token_bucket" {
+				g.burst(&l)
+			}
+		case "window":
+			l.WindowUS = rapid.SampledFrom(traceWindows).Draw(g.rt, "window")
+		case "new":
+			l = g.limit(l.Name)
+		case "remove":
+			continue
+		}
+		if _, bad := Compile(l.spec()); bad == nil {
+			next = append(next, l)
+		}
+	}
+	if len(next) > 1 && g.chance("reorder", 2) {
+		next = rapid.Permutation(next).Draw(g.rt, "order")
+	}
+	want := rapid.IntRange(least, 4).Draw(g.rt, "limits")
+	if len(old) > 0 && len(next) >= least {
+		want = len(next) + rapid.IntRange(0, 1).Draw(g.rt, "more")
+	}
+	for _, name := range names {
+		taken := slices.ContainsFunc(next, func(l traceLimit) bool { return l.Name == name })
+		if len(next) < want && !taken {
+			next = append(next, g.limit(name))
+		}
+	}
+	return next
+}
+
+// addPlan adds the targets that the present plan makes: the customer's own, with one or
+// two values of an attribute, and one of them resolved twice.
+func (g *traceGen) addPlan() {
+	g.change += 10
+	own := traceCounter{Limits: g.plan.own}
+	shapes := [][]traceCounter{{own}, {own}}
+	if len(g.plan.per) > 0 {
+		one, two := traceCounter{"ip=1", g.plan.per}, traceCounter{"ip=2", g.plan.per}
+		shapes = append(shapes, []traceCounter{own, one}, []traceCounter{own, two}, []traceCounter{own, one, two})
+	}
+	var these []int
+	for _, shape := range shapes {
+		these = append(these, len(g.trace.Targets))
+		g.trace.Targets = append(g.trace.Targets, traceTarget{Meter: 1, Change: g.change, Counters: shape})
+	}
+	these = append(these, len(g.trace.Targets)) // another meter of the same customer
+	g.trace.Targets = append(g.trace.Targets, traceTarget{Meter: 2, Change: g.change, Counters: shapes[0]})
+	g.targets = append(g.targets, these)
+}
+
+func (g *traceGen) addStep() {
+	step := traceStep{How: "one"}
+	most := 2
+	if g.sql {
+		step.How = rapid.SampledFrom([]string{"one", "all", "batch", "batch", "look"}).Draw(g.rt, "how")
+		most = 12
+	}
+	sameTarget := g.chance("same target", 2)
+	for range rapid.IntRange(1, most).Draw(g.rt, "hits") {
+		if len(step.Hits) > 0 && sameTarget {
+			step.Hits = append(step.Hits, g.hit(step.Hits[0].Target, step.How))
+			continue
+		}
+		plan := g.targets[len(g.targets)-1]
+		if len(g.targets) > 1 && g.chance("stale", 8) {
+			plan = g.targets[len(g.targets)-2]
+		}
+		step.Hits = append(step.Hits, g.hit(rapid.SampledFrom(plan).Draw(g.rt, "target"), step.How))
+	}
+	g.tick(step.Hits[0].Target)
+	step.AtUS = g.now
+	g.trace.Steps = append(g.trace.Steps, step)
+}
+
+// someLimit is a limit of a target, to be near the edges of.
+func (g *traceGen) someLimit(target int) traceLimit {
+	counters := g.trace.Targets[target].Counters
+	limits := rapid.SampledFrom(counters).Draw(g.rt, "counter").Limits
+	return rapid.SampledFrom(limits).Draw(g.rt, "near")
+}
+
+func (g *traceGen) hit(target int, how string) traceHit {
+	l := g.someLimit(target)
+	whole := l.Limit
+	if l.Burst != nil {
+		whole = *l.Burst
+	}
+	cost := rapid.SampledFrom([]int64{1, 1, 1, 2, 3, whole / 5, whole / 3, whole / 2, whole - 1, whole, whole + 1, 0, -1}).Draw(g.rt, "cost")
+	if cost == -1 {
+		cost = rapid.Int64Range(1, MaxNumber).Draw(g.rt, "any cost")
+	}
+	if cost = min(max(cost, 0), MaxNumber); cost == 0 && how != "one" && how != "look" {
+		cost = 1
+	}
+	return traceHit{target, cost}
+}
+
+// tick moves the clock: by a little, back, or to an edge of a limit's window, a bucket's
+// refill or an hour.
+func (g *traceGen) tick(target int) {
+	l := g.someLimit(target)
+	to := g.now
+	switch rapid.SampledFrom([]string{"stay", "little", "refill", "window", "hour", "back", "far", "month"}).Draw(g.rt, "tick") {
+	case "little":
+		to += rapid.Int64Range(0, 1e7).Draw(g.rt, "µs")
+	case "refill":
+		if l.Limit > 0 {
+			units := rapid.Int64Range(1, 5).Draw(g.rt, "units")
+			to += min(units*(l.WindowUS/l.Limit+1), 1e14)
+		}
+	case "window":
+		to += l.WindowUS - to%l.WindowUS
+	case "hour":
+		_, to = calendar.Hour(to, testTarget(1, 1, 1).Zone)
+	case "back":
+		to -= rapid.SampledFrom([]int64{1, 1000, l.WindowUS, 3600e6, 86400e6}).Draw(g.rt, "back")
+	case "far":
+		to += rapid.Int64Range(0, 100*86400e6).Draw(g.rt, "far")
+	case "month":
+		_, _, to = calendar.Period(testAnchor, testTarget(1, 1, 1).Interval, testTarget(1, 1, 1).Zone, to)
+	}
+	to += rapid.SampledFrom([]int64{0, 0, 0, -1, 1}).Draw(g.rt, "edge")
+	g.now = min(max(to, 1e12), 4e15)
+}
+
+// TestTracesModel: the Go twin is what the contract defines, to the µs and the unit.
+func TestTracesModel(t *testing.T) {
+	rounds := 12
+	if testing.Short() {
+		rounds = 3
+	}
+	for i := range rounds {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				tr := drawTrace(rt, false, 30)
+				if err := tr.runModel(); err != nil {
+					rt.Fatalf("%v; the trace is in %s", err, tr.keep(t, err))
+				}
+			})
+		})
+	}
+}

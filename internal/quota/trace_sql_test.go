@@ -1,0 +1,67 @@
+package quota
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// TestTracesSQL: after every step of random traces the statements and the model agree on
+// decisions, views, rows and usage.
+func TestTracesSQL(t *testing.T) {
+	b, ctx := newBench(t), pgtest.Context(t)
+	rounds := 8
+	if testing.Short() {
+		rounds = 2
+	}
+	for i := range rounds {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				tr := drawTrace(rt, true, 12)
+				if err := b.run(ctx, tr); err != nil {
+					rt.Fatalf("%v; the trace is in %s", err, tr.keep(t, err))
+				}
+			})
+		})
+	}
+	t.Logf("%d batches, %d steps with several waves, %d refusals from memory, %d looks, %d stale", b.batches, b.waves, b.memories, b.looks, b.stale)
+	if b.waves == 0 || b.memories == 0 || b.looks == 0 || b.stale == 0 {
+		t.Error("the traces missed something")
+	}
+}
+
+// TestTracesAgain runs the traces that failed before: those kept for good in
+// testdata/traces, and what testdata/failed holds.
+func TestTracesAgain(t *testing.T) {
+	b := newBench(t)
+	var files []string
+	for _, dir := range []string{"testdata/traces", failedDir} {
+		found, err := filepath.Glob(filepath.Join(dir, "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		t.Fatal("there are no traces in testdata")
+	}
+	for _, path := range files {
+		t.Run(strings.TrimPrefix(path, "testdata/"), func(t *testing.T) {
+			tr, err := readTrace(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tr.runModel(); err != nil {
+				t.Error(err)
+			}
+			if err := b.run(pgtest.Context(t), tr); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package quota
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// trace is a run of hits as data, so that one that fails can be kept and run again.
+type trace struct {
+	Source  string        `json:"source"`
+	Targets []traceTarget `json:"targets"`
+	Steps   []traceStep   `json:"steps"`
+}
+
+// traceTarget is what hits are judged by; several may name the same counters, as the
+// same target resolved twice (or under an older change) does.
+type traceTarget struct {
+	Meter    int32          `json:"meter"`
+	Change   int64          `json:"change"`
+	Counters []traceCounter `json:"counters"`
+}
+
+type traceCounter struct {
+	Attribute string       `json:"attribute,omitempty"`
+	Limits    []traceLimit `json:"limits"`
+}
+
+type traceLimit struct {
+	Name      string `json:"name"`
+	Algorithm string `json:"algorithm"`
+	Limit     int64  `json:"limit"`
+	WindowUS  int64  `json:"window_us"`
+	Burst     *int64 `json:"burst,omitempty"`
+	Align     string `json:"align,omitempty"`
+	Precision int64  `json:"precision_us,omitempty"`
+}
+
+// traceStep is one or more hits at one reading of the clock. How: "one" by one through
+// the engine, "all" at once through it, one "batch" of a lane, or "look".
+type traceStep struct {
+	How  string     `json:"how"`
+	AtUS int64      `json:"at_us"`
+	Hits []traceHit `json:"hits"`
+}
+
+type traceHit struct {
+	Target int   `json:"target"`
+	Cost   int64 `json:"cost"`
+}
+
+func (l traceLimit) spec() Spec {
+	s := Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Window: fmt.Sprintf("%dus", l.WindowUS), Burst: l.Burst, Align: l.Align}
+	if l.Precision != 0 {
+		s.Precision = fmt.Sprintf("%dus", l.Precision)
+	}
+	return s
+}
+
+// targets compiles the trace's targets for a customer.
+func (tr *trace) targets(customer int64) ([]*Target, error) {
+	targets := make([]*Target, len(tr.Targets))
+	for i, tt := range tr.Targets {
+		target := testTarget(customer, tt.Meter, tt.Change)
+		target.Counters = nil
+		for _, c := range tt.Counters {
+			counter := Counter{Key: CounterKey{customer, tt.Meter, c.Attribute}}
+			for _, tl := range c.Limits {
+				l, bad := Compile(tl.spec())
+				if bad != nil {
+					return nil, fmt.Errorf("target %d, limit %s: %w", i, tl.Name, bad)
+				}
+				counter.Limits = append(counter.Limits, l)
+			}
+			target.Counters = append(target.Counters, counter)
+		}
+		targets[i] = target
+	}
+	return targets, nil
+}
+
+// bench is a database with two nodes on it, one that runs and one whose batches the
+// test composes, for traces to run on.
+type bench struct {
+	db       *testDB
+	clock    *testClock
+	engine   *Engine
+	hand     *Engine
+	batches  int // statements' round trips of the hand-driven lane
+	waves    int // of them, with more than one wave
+	memories int // refusals from memory
+	looks    int
+	stale    int
+}
+
+func newBench(t testing.TB) *bench {
+	db, clock := newTestDB(t), newTestClock(testEpoch)
+	return &bench{db: db, clock: clock, engine: db.startEngine(t, clock), hand: db.handEngine(t, clock)}
+}
+
+// run plays a trace on a customer of its own and returns the first difference from the
+// model or the oracle.
+func (b *bench) run(ctx context.Context, tr *trace) error {
+	customer := freshCustomers(1)
+	targets, err := tr.targets(customer)
+	if err != nil {
+		return err
+	}
+	r := &traceRun{bench: b, customer: customer, model: newModel(), oracle: newOracle()}
+	for i, step := range tr.Steps {
+		hits := make([]Hit, len(step.Hits))
+		for j, h := range step.Hits {
+			hits[j] = Hit{Target: targets[h.Target], Cost: h.Cost, Look: step.How == "look"}
+		}
+		b.clock.set(step.AtUS)
+		if err := r.step(ctx, step.How, step.AtUS, hits); err != nil {
+			return fmt.Errorf("step %d (%s at %d): %w", i, step.How, step.AtUS, err)
+		}
+	}
+	return nil
+}
+
+// runModel plays a trace on the model and the oracle alone.
+func (tr *trace) runModel() error {
+	targets, err := tr.targets(1)
+	if err != nil {
+		return err
+	}
+	m, o := newModel(), newOracle()
+	for i, step := range tr.Steps {
+		for _, h := range step.Hits {
+			t := targets[h.Target]
+			if m.stale(t) != nil {
+				continue
+			}
+			var d Decision
+			if step.How == "look" || h.Cost == 0 {
+				d = judge(t, m.rows(t), step.AtUS, h.Cost)
+			} else {
+				d, _ = m.decide(t, step.AtUS, h.Cost)
+			}
+			if err := o.agrees(&d, step.AtUS, step.How == "look"); err != nil {
+				return fmt.Errorf("step %d, hit %+v: %w", i, h, err)
+			}
+		}
+	}
+	return nil
+}
+
+// agrees compares a decision with the contract's definitions, and charges the oracle.
+func (o *oracle) agrees(d *Decision, now int64, look bool) error {
+	var allowed bool
+	var at int64
+	var views []View
+	if look {
+		allowed, at, views = o.look(d.Target, now, d.Cost)
+	} else {
+		allowed, at, views = o.decide(d.Target, now, d.Cost)
+	}
+	if d.Allowed != allowed || d.At != at {
+		return fmt.Errorf("decided %s, by definition %v at %d", d.brief(), allowed, at)
+	}
+	longest := int64(0)
+	for i, want := range views {
+		if got := d.View(i); got != want {
+			return fmt.Errorf("%s: limit %+v: view %+v, by definition %+v", d.brief(), *want.Limit, got, want)
+		}
+		if want.RetryAfter == Never || longest == Never {
+			longest = Never
+		} else {
+			longest = max(longest, want.RetryAfter)
+		}
+	}
+	if got := d.RetryAfter(); got != longest {
+		return fmt.Errorf("%s: to be retried after %d, by definition %d", d.brief(), got, longest)
+	}
+	return nil
+}
+
+const failedDir = "testdata/failed"
+
+// keep writes a trace that failed, for TestTracesAgain, and returns the file's name.
+func (tr *trace) keep(t testing.TB, why error) string {
+	tr.Source = fmt.Sprintf("%s: %v", t.Name(), why)
+	text, err := json.MarshalIndent(tr, "", " ")
+	path := filepath.Join(failedDir, filepath.Base(t.Name())+".json")
+	if err = errors.Join(err, os.MkdirAll(failedDir, 0o755)); err == nil {
+		err = os.WriteFile(path, append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return path
+}
+
+func readTrace(path string) (*trace, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	tr := new(trace)
+	if err := json.Unmarshal(text, tr); err != nil {
+		return nil, err
+	}
+	if len(tr.Steps) == 0 || len(tr.Targets) == 0 {
+		return nil, fmt.Errorf("%s is no trace", path)
+	}
+	return tr, nil
+}

@@ -1,0 +1,118 @@
+package quota
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The binary formats of PostgreSQL's arrays, for the handful of types the hot statement
+// takes and gives: they are written and read without reflection or allocation.
+
+// Type identifiers of pg_type, fixed for all versions.
+const (
+	oidInt2 = 21
+	oidInt4 = 23
+	oidInt8 = 20
+	oidText = 25
+)
+
+// params collects a statement's parameters in one reused buffer.
+type params struct {
+	buf  []byte
+	ends []int
+	vals [][]byte
+}
+
+func (p *params) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
+
+// header begins a one-dimensional array without nulls, lower bound 1.
+func (p *params) header(oid uint32, n int) {
+	dims := uint32(1)
+	if n == 0 {
+		dims = 0
+	}
+	p.buf = binary.BigEndian.AppendUint32(p.buf, dims)
+	p.buf = binary.BigEndian.AppendUint32(p.buf, 0)
+	p.buf = binary.BigEndian.AppendUint32(p.buf, oid)
+	if n > 0 {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(n))
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 1)
+	}
+}
+
+func (p *params) int2(values []int16) {
+	p.header(oidInt2, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 2)
+		p.buf = binary.BigEndian.AppendUint16(p.buf, uint16(v))
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *params) int4(values []int32) {
+	p.header(oidInt4, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 4)
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(v))
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *params) int8(values []int64) {
+	p.header(oidInt8, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 8)
+		p.buf = binary.BigEndian.AppendUint64(p.buf, uint64(v))
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *params) text(values []string) {
+	p.header(oidText, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(len(v)))
+		p.buf = append(p.buf, v...)
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+// values are the parameters as the protocol wants them, valid until the next reset.
+func (p *params) values() [][]byte {
+	p.vals = p.vals[:0]
+	start := 0
+	for _, end := range p.ends {
+		p.vals = append(p.vals, p.buf[start:end])
+		start = end
+	}
+	return p.vals
+}
+
+// readInt reads a bigint or integer column.
+func readInt(col []byte) (int64, error) {
+	switch len(col) {
+	case 8:
+		return int64(binary.BigEndian.Uint64(col)), nil
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32(col))), nil
+	}
+	return 0, fmt.Errorf("an integer column of %d bytes", len(col))
+}
+
+// readInts reads a bigint[] column without nulls.
+func readInts(col []byte) ([]int64, error) {
+	if len(col) == 12 { // no dimension: empty
+		return nil, nil
+	}
+	if len(col) < 20 || binary.BigEndian.Uint32(col[4:]) != 0 || binary.BigEndian.Uint32(col[8:]) != oidInt8 {
+		return nil, fmt.Errorf("not a bigint array without nulls")
+	}
+	n := int(binary.BigEndian.Uint32(col[12:]))
+	if len(col) != 20+12*n {
+		return nil, fmt.Errorf("a bigint array of %d elements in %d bytes", n, len(col))
+	}
+	values := make([]int64, n)
+	for i := range values {
+		values[i] = int64(binary.BigEndian.Uint64(col[24+12*i:]))
+	}
+	return values, nil
+}
