@@ -125,7 +125,7 @@ func order(wave []*group, slots []slot) []slot {
 type columns struct {
 	keyColumns
 	slots                              []slot
-	group                              []int32
+	group, rows                        []int32
 	now, until, change, hour           []int64
 	limitFrom, limitTo, sumFrom, sumTo []int32
 	limits, sums                       []int64
@@ -137,7 +137,7 @@ type span32 struct{ from, to int32 }
 
 func (c *columns) reset() {
 	c.keyColumns.reset()
-	c.slots, c.group, c.groupSums = c.slots[:0], c.group[:0], c.groupSums[:0]
+	c.slots, c.group, c.rows, c.groupSums = c.slots[:0], c.group[:0], c.rows[:0], c.groupSums[:0]
 	c.now, c.until, c.change, c.hour = c.now[:0], c.until[:0], c.change[:0], c.hour[:0]
 	c.limitFrom, c.limitTo = c.limitFrom[:0], c.limitTo[:0]
 	c.sumFrom, c.sumTo = c.sumFrom[:0], c.sumTo[:0]
@@ -164,6 +164,7 @@ func (c *columns) fill(wave []*group) {
 		counter := &g.target.Counters[s.counter]
 		c.add(counter.Key)
 		c.group = append(c.group, s.group)
+		c.rows = append(c.rows, int32(len(g.target.Counters)))
 		c.now = append(c.now, g.now)
 		c.until = append(c.until, g.until)
 		c.change = append(c.change, g.target.Change)
@@ -202,6 +203,7 @@ func encodeLimits(dst []int64, limits []*Limit, at int64) ([]int64, int64) {
 func (c *columns) encode(p *params) {
 	c.keyColumns.encode(p)
 	p.int4(c.group)
+	p.int4(c.rows)
 	p.int8(c.now)
 	p.int8(c.until)
 	p.int8(c.change)

@@ -189,9 +189,9 @@ func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 
 // submit answers from memory, or hands the hit to its lane and returns it to wait for.
 func (e *Engine) submit(ctx context.Context, t *Target, cost int64) (*hit, Result) {
-	if e.options.MemoryUsable() && e.memory.knows(t) {
-		now, err := e.options.Now(ctx)
-		if err == nil {
+	if e.options.MemoryUsable() {
+		// Without a clock nothing is refused from memory; the lane says what is wrong.
+		if now, err := e.options.Now(ctx); err == nil {
 			if d, ok := e.memory.refuse(t, now, cost); ok {
 				e.stats.fromMemory.Add(1)
 				r := Result{Decision: d}

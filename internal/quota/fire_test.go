@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,10 +32,9 @@ type fire struct {
 	mutate    func(*Engine)         // breaks an engine, for mutants
 	connect   func(*pgx.ConnConfig) // changes a lane's connection
 
-	start   time.Time
-	hot     []*Target // on one customer, sharing counters
-	cold    []*Target
-	unknown atomic.Int64
+	start time.Time
+	hot   []*Target // on one customer, sharing counters
+	cold  []*Target
 }
 
 // shot is a decision as its caller got it.
@@ -124,8 +122,7 @@ func (f *fire) engine(t testing.TB, pool *pgxpool.Pool, skew time.Duration) *Eng
 	return e
 }
 
-// run fires and returns all decisions. Errors other than unknown outcomes and a database
-// out of reach fail the run.
+// run fires and returns all decisions; an error of any hit fails the run.
 func (f *fire) run(t testing.TB) ([]shot, error) {
 	t.Helper()
 	ctx := pgtest.Context(t)
@@ -167,8 +164,6 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 		}
 		d, err := e.Decide(ctx, target, 1+r.Int64N(20))
 		switch {
-		case errors.Is(err, ErrOutcomeUnknown):
-			f.unknown.Add(d.Cost)
 		case err != nil:
 			return shots, fmt.Errorf("a hit on %v: %w", target.Counters[0].Key, err)
 		default:

@@ -93,6 +93,9 @@ func (db *testDB) startEngine(t testing.TB, c *testClock, change ...func(*Option
 	return e
 }
 
+// withoutMemory has every hit decided by a statement.
+func withoutMemory(o *Options) { o.MemoryUsable = func() bool { return false } }
+
 // handEngine is an engine whose one lane stands still: the test sends its batches.
 func (db *testDB) handEngine(t testing.TB, c *testClock) *Engine {
 	t.Helper()

@@ -28,9 +28,6 @@ func newMemory(size int) (*memory, error) {
 	return &memory{c}, nil
 }
 
-// knows is the quick look: whether the customer's own counter may be remembered at all.
-func (m *memory) knows(_ *Target) bool { return m.seen.Len() > 0 }
-
 // refuse answers a hit that does not fit the remembered states of all its counters.
 func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 	var space [2]row

@@ -1,7 +1,12 @@
 package quota
 
 import (
+	"bytes"
 	"context"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,10 +42,12 @@ func scratch(t testing.TB) (Options, *pgxpool.Pool) {
 	}, pool
 }
 
+
 func TestScratch(t *testing.T) {
 	o, pool := scratch(t)
 	pool.Exec(context.Background(), "TRUNCATE counters, usage")
-	e, err := NewEngine(o)
+	e, err := newEngine(o)
+	e.start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +71,12 @@ func TestScratch(t *testing.T) {
 		var wg sync.WaitGroup
 		begin := time.Now()
 		before := e.Stats()
+		pid := e.lanes[0].store.conn.PgConn().PID()
+		cmd := exec.Command("perf", "stat", "-x,", "-e", "task-clock", "-p", strconv.Itoa(int(pid)))
+		var out bytes.Buffer
+		cmd.Stderr = &out
+		cmd.Start()
+		time.Sleep(200 * time.Millisecond)
 		total := 200000
 		for w := 0; w < 256; w++ {
 			wg.Go(func() {
@@ -80,6 +93,15 @@ func TestScratch(t *testing.T) {
 		}
 		wg.Wait()
 		el := time.Since(begin)
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+		for _, line := range strings.Split(out.String(), "\n") {
+			f := strings.Split(line, ",")
+			if len(f) > 2 {
+				v, _ := strconv.ParseFloat(f[0], 64)
+				t.Logf("   %s per hit %.2f us", f[2], v*1000/float64(total))
+			}
+		}
 		s := e.Stats()
 		t.Logf("mod %d: %.0f/s, %d batches, %.1f hits/batch, %d stmts", mod, float64(total)/el.Seconds(), s.Batches-before.Batches, float64(s.Batched-before.Batched)/float64(s.Batches-before.Batches), s.Statements-before.Statements)
 	}

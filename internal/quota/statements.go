@@ -18,17 +18,32 @@ const (
 // limit of every row. A group that the parameters do not fit is handed back untouched.
 // A row judged under a newer change number than it knows remembers it, charged or not.
 //
-// Parameters, one element a counter: $1–$4 key, $5 group, $6 now, $7 the first instant
-// the limits' integers no longer hold for, $8 change number, $9 start of the running hour
-// (0 where no usage is booked), $10–$11 and $12–$13 the slices of $14 (limits, see
-// quotad_step_v1) and of $15 (running sums of the group's costs).
+// A group of one counter, the usual one, is judged row by row. Only groups of several
+// are gathered by windows, which cost half as much again: all rows of a group share its
+// instant and the shortest run, and a row that could have granted more steps once more.
+//
+// Parameters, one element a counter: $1–$4 key, $5 group, $6 rows of the group, $7 now,
+// $8 the first instant the limits' integers no longer hold for, $9 change number, $10
+// start of the running hour (0 where no usage is booked), $11–$12 and $13–$14 the slices
+// of $15 (limits, see quotad_step_v1) and of $16 (running sums of the group's costs).
 const chargeSQL = `
 WITH locked AS MATERIALIZED (
-	SELECT i.*, c.state, c.at, c.booked, c.units, c.total, c.version, c.judged
-	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::integer[],
-	            $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
-	            $10::integer[], $11::integer[], $12::integer[], $13::integer[])
-	     WITH ORDINALITY AS i(shard, customer, meter, attribute, hits, now, until, change, hour,
+	SELECT i.shard, i.customer, i.meter, i.attribute, i.n, i.hits, i.rows, i.now, i.until, i.change, i.hour,
+	       i.sum_from, i.sum_to, ($15::bigint[])[i.limit_from:i.limit_to] AS limits,
+	       c.state, c.at, c.booked, c.units, c.total, c.version, c.judged,
+	       CASE WHEN c.version IS NULL THEN -1
+	            WHEN c.judged > i.change THEN -2
+	            WHEN c.at >= i.until THEN -4
+	            WHEN i.hour <> c.booked AND c.units > 0 THEN -3
+	            WHEN i.rows = 1 THEN 0
+	       END AS back,
+	       CASE WHEN i.rows = 1 AND c.judged <= i.change AND c.at < i.until AND (i.hour = c.booked OR c.units = 0) THEN
+	            quotad_step_v1(c.state, c.at, greatest(i.now, c.at), ($15::bigint[])[i.limit_from:i.limit_to], ($16::bigint[])[i.sum_from:i.sum_to])
+	       END AS step
+	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::integer[], $6::integer[],
+	            $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
+	            $11::integer[], $12::integer[], $13::integer[], $14::integer[])
+	     WITH ORDINALITY AS i(shard, customer, meter, attribute, hits, rows, now, until, change, hour,
 	                          limit_from, limit_to, sum_from, sum_to, n)
 	LEFT JOIN LATERAL (
 		SELECT state, at, hour AS booked, units, total, version, change AS judged
@@ -36,46 +51,45 @@ WITH locked AS MATERIALIZED (
 		WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 		FOR UPDATE) c ON true
 ), timed AS (
-	SELECT *, greatest(now, max(at) OVER together) AS instant, count(*) OVER together AS rows,
-	       count(version) OVER together AS found,
-	       bool_or(judged > change) OVER together AS stale,
-	       bool_or(hour <> booked AND units > 0) OVER together AS hour_over
-	FROM locked
+	SELECT *, min(back) OVER together AS all_back, greatest(now, max(at) OVER together) AS instant
+	FROM locked WHERE rows > 1
 	WINDOW together AS (PARTITION BY hits)
-), stepped AS (
-	SELECT *,
-	       CASE WHEN found < rows THEN -1
-	            WHEN stale THEN -2
-	            WHEN hour_over AND instant < until THEN -3
-	            WHEN instant >= until THEN -4
-	       END AS back,
-	       CASE WHEN found = rows AND NOT stale AND NOT hour_over AND instant < until THEN
-	            quotad_step_v1(state, at, instant, ($14::bigint[])[limit_from:limit_to], ($15::bigint[])[sum_from:sum_to])
-	       END AS step
-	FROM timed
+), several AS (
+	SELECT *, coalesce(all_back, min(least_step[1]) OVER (PARTITION BY hits)) AS run
+	FROM (SELECT *, CASE WHEN all_back IS NULL THEN
+	             quotad_step_v1(state, at, instant, limits, ($16::bigint[])[sum_from:sum_to]) END AS least_step
+	      FROM timed) t
 ), granted AS MATERIALIZED (
-	SELECT *, coalesce(back, min(step[1]) OVER (PARTITION BY hits)) AS run
-	FROM stepped
+	SELECT shard, customer, meter, attribute, n, change, hour, state, at, booked, units, total, version, judged,
+	       greatest(now, at) AS instant, coalesce(step[1], back) AS run, step,
+	       ($16::bigint[])[sum_from + step[1] - 1] AS cost
+	FROM locked WHERE rows = 1
+	UNION ALL
+	SELECT shard, customer, meter, attribute, n, change, hour, state, at, booked, units, total, version, judged,
+	       instant, run,
+	       CASE WHEN run = least_step[1] THEN least_step
+	            WHEN run > 0 THEN quotad_step_v1(state, at, instant, limits, ($16::bigint[])[sum_from:sum_from + run - 1])
+	       END,
+	       ($16::bigint[])[sum_from + run - 1]
+	FROM several
 ), charged AS (
 	UPDATE counters c
-	SET state = CASE WHEN g.run = 0 THEN g.state
-	                 WHEN g.run = g.step[1] THEN g.step[2:]
-	                 ELSE (quotad_step_v1(g.state, g.at, g.instant, ($14::bigint[])[limit_from:limit_to], ($15::bigint[])[sum_from:sum_from + run::integer - 1]))[2:]
-	            END,
-	    at      = CASE WHEN g.run = 0 THEN g.at ELSE g.instant END,
-	    hour    = CASE WHEN g.run = 0 THEN g.booked ELSE g.hour END,
-	    units   = g.units + CASE WHEN g.run = 0 OR g.hour = 0 THEN 0 ELSE ($15::bigint[])[sum_from + run::integer - 1] END,
-	    total   = g.total + CASE WHEN g.run = 0 THEN 0 ELSE ($15::bigint[])[sum_from + run::integer - 1] END,
-	    version = g.version + g.run,
-	    change  = g.change
+	SET state = g.step[2:], at = g.instant, hour = g.hour,
+	    units = g.units + CASE WHEN g.hour = 0 THEN 0 ELSE g.cost END,
+	    total = g.total + g.cost, version = g.version + g.run, change = g.change
 	FROM granted g
 	WHERE c.shard = g.shard AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
-	  AND g.run >= 0 AND (g.run > 0 OR g.judged < g.change)
+	  AND g.run > 0
 	RETURNING g.n, g.run, g.instant, c.at, c.version, c.change, c.state
+), remembered AS (
+	UPDATE counters c SET change = g.change
+	FROM granted g
+	WHERE c.shard = g.shard AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
+	  AND g.run = 0 AND g.judged < g.change
 )
 SELECT n, run, instant, at, version, change, state FROM charged
 UNION ALL
-SELECT n, run, instant, at, version, judged, state FROM granted WHERE run < 0 OR run = 0 AND judged >= change`
+SELECT n, run, instant, at, version, judged, state FROM granted WHERE run <= 0`
 
 // insertSQL adds the counters' rows that are not there yet. A plain insert of the key
 // that writes nothing when the row exists. $1–$4 key.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -187,7 +188,7 @@ const failedDir = "testdata/failed"
 func (tr *trace) keep(t testing.TB, why error) string {
 	tr.Source = fmt.Sprintf("%s: %v", t.Name(), why)
 	text, err := json.MarshalIndent(tr, "", " ")
-	path := filepath.Join(failedDir, filepath.Base(t.Name())+".json")
+	path := filepath.Join(failedDir, strings.ReplaceAll(t.Name(), "/", "_")+".json")
 	if err = errors.Join(err, os.MkdirAll(failedDir, 0o755)); err == nil {
 		err = os.WriteFile(path, append(text, '\n'), 0o644)
 	}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// announce prints to stdout, once per start, what a person needs to begin: never to the
+// log, which is kept and read by others.
+func (n *node) announce(s *settings, key adminKey) error {
+	var b strings.Builder
+	url := n.url
+	if s.PublicURL != "" {
+		url = strings.TrimSuffix(s.PublicURL, "/")
+	}
+	fmt.Fprintf(&b, "\nquotad %s serves on %s\nDocumentation: %s/docs\n", version, n.url, url)
+	switch {
+	case key.made && !s.Demo:
+		fmt.Fprintf(&b, "\nAdmin key, shown only this once; keep it:\n\n    %s\n", key.secret)
+	case key.secret != "":
+		fmt.Fprintf(&b, "\nAdmin key of the demo (kept in %s/%s):\n\n    %s\n", s.dataDir(), demoKeyFile, key.secret)
+	}
+	if s.Demo {
+		secret := key.secret
+		if secret == "" {
+			// The operator's own key is in the environment or in a file; it is not repeated.
+			secret = "'\"$QUOTAD_ADMIN_KEY\"'"
+		}
+		fmt.Fprintf(&b, "\nTry it:\n\ncurl -s %s/v1/hits \\\n  -H 'Authorization: Bearer %s' \\\n  -H 'Content-Type: application/json' \\\n  -d '{\"customer\":\"%s\",\"meter\":\"%s\"}'\n",
+			n.url, secret, demoCustomer, demoMeter)
+	}
+	b.WriteString("\n")
+	_, err := fmt.Fprint(s.out(), b.String())
+	return err
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// adminKey is the admin key that may be shown; secret is empty when it is not to be.
+type adminKey struct {
+	secret string
+	made   bool // just now: this is the only time it is shown
+}
+
+// bootstrap sees to an admin key and, with --demo, to something to play with.
+func (n *node) bootstrap(ctx context.Context, s *settings) (adminKey, error) {
+	key, err := n.ensureAdminKey(ctx, s)
+	if err != nil {
+		return adminKey{}, fmt.Errorf("the first admin key: %w", err)
+	}
+	if s.Demo {
+		if err := n.makeDemo(ctx); err != nil {
+			return adminKey{}, fmt.Errorf("make the demo: %w", err)
+		}
+	}
+	return key, nil
+}
+
+const bootstrapName = "bootstrap" // of the admin keys that are made here
+
+func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error) {
+	if s.AdminKey != "" {
+		err := n.store.EnsureKey(ctx, s.AdminKey, bootstrapName, plans.ScopeAdmin)
+		if fields, ok := errors.AsType[quota.FieldErrors](err); ok {
+			return adminKey{}, badSetting("admin-key", "the secret %s", fields[0].Detail)
+		}
+		return adminKey{}, err
+	}
+	if s.Demo {
+		return n.ensureDemoKey(ctx, s.dataDir())
+	}
+	there, err := n.store.HasAdminKey(ctx)
+	if err != nil || there {
+		return adminKey{}, err
+	}
+	_, secret, err := n.store.CreateKey(ctx, bootstrapName, plans.ScopeAdmin, nil)
+	return adminKey{secret, true}, err
+}
+
+// demoKeyFile is in the data directory, readable by quotad's own user only. It exists so
+// that `make run` can print a line that works again; without --demo no secret is kept.
+const demoKeyFile = "demo-admin-key"
+
+// ensureDemoKey makes the key of the file an admin key, and a new file where there is
+// none or its key was revoked.
+func (n *node) ensureDemoKey(ctx context.Context, dir string) (adminKey, error) {
+	path := filepath.Join(dir, demoKeyFile)
+	secret, err := readDemoKey(path)
+	made := errors.Is(err, os.ErrNotExist)
+	if made {
+		secret, err = writeDemoKey(path)
+	}
+	if err != nil {
+		return adminKey{}, err
+	}
+	err = n.store.EnsureKey(ctx, secret, bootstrapName, plans.ScopeAdmin)
+	if _, refused := errors.AsType[quota.FieldErrors](err); refused && !made {
+		if err := os.Remove(path); err != nil {
+			return adminKey{}, err
+		}
+		return n.ensureDemoKey(ctx, dir)
+	}
+	return adminKey{secret, made}, err
+}
+
+func readDemoKey(path string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text := make([]byte, 256)
+	n, err := f.Read(text)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return strings.TrimSpace(string(text[:n])), nil
+}
+
+func writeDemoKey(path string) (string, error) {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // never fails; the program would have been ended
+	secret := "qk_" + base64.RawURLEncoding.EncodeToString(raw[:])
+	// With a given database there may be no data directory yet.
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(secret + "\n")
+	return secret, errors.Join(err, f.Close())
+}
+
+// The demo is the example of the documentation.
+const (
+	demoMeter    = "requests"
+	demoPlan     = "demo"
+	demoCustomer = "acme"
+)
+
+// makeDemo writes what is not there yet, and nothing else: what a user has changed since
+// stays.
+func (n *node) makeDemo(ctx context.Context) error {
+	_, err := n.store.GetMeter(ctx, demoMeter)
+	if errors.Is(err, plans.ErrUnknownMeter) {
+		_, _, err = n.store.PutMeter(ctx, demoMeter, plans.PutMeterInput{Unit: "request", Name: "API requests"})
+	}
+	if err != nil {
+		return err
+	}
+	_, err = n.store.PutPlan(ctx, demoPlan, plans.PlanInput{
+		Name: "Demo", Currency: "USD", Interval: "month", IntervalCount: 1,
+		Limits: []plans.LimitInput{
+			{Meter: demoMeter, Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h"}},
+			{Meter: demoMeter, Spec: quota.Spec{Name: "daily", Algorithm: "token_bucket", Limit: 200, Window: "1d"}},
+		},
+	}, plans.Precondition{})
+	if err != nil && !errors.Is(err, plans.ErrPreconditionRequired) {
+		return err
+	}
+	_, _, err = n.store.PutCustomer(ctx, demoCustomer, plans.CustomerInput{
+		Name: "Acme", Plan: demoPlan, Timezone: "UTC",
+	}, plans.Precondition{})
+	if errors.Is(err, plans.ErrPreconditionRequired) || errors.Is(err, plans.ErrArchived) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"quotad/internal/api"
+	"quotad/internal/postgres"
+)
+
+// grammar is the command line.
+type grammar struct {
+	Serve   settings `cmd:"" help:"Serve the API."`
+	Migrate struct {
+		Up     migrateUp     `cmd:"" help:"Bring the database's schema up to date (serve does so at its start)."`
+		Down   migrateDown   `cmd:"" help:"Take the newest migration back. Stop every quotad on the database first."`
+		Status migrateStatus `cmd:"" help:"List the migrations and when each was applied."`
+	} `cmd:"" help:"Change or show the database's schema."`
+	Keys struct {
+		Create createKey `cmd:"" help:"Make a key and print its secret, which is kept nowhere."`
+		List   listKeys  `cmd:"" help:"List the keys that are not revoked."`
+		Revoke revokeKey `cmd:"" help:"Revoke a key on every node within a second."`
+	} `cmd:"" help:"Make, list and revoke API keys."`
+	Reconcile reconcile    `cmd:"" help:"Check that what was charged and what was booked as usage are equal. Exit code 1 when not."`
+	Version   versionCmd   `cmd:"" help:"Print the version."`
+	OpenAPI   printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
+}
+
+// A command is one sub-command, its flags set.
+type command interface {
+	run(ctx context.Context, p *program) error
+}
+
+func (s *settings) run(ctx context.Context, p *program) error {
+	s.stdout, s.stderr = p.stdout, p.stderr
+	return run(ctx, *s)
+}
+
+// exited is how kong ends after printing help; see kong.Exit.
+type exited int
+
+// parse turns a command line into what it asks for. done: all was said already (help).
+func (p *program) parse(args []string) (chosen command, done bool, err error) {
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	var g grammar
+	parser, err := kong.New(&g,
+		kong.Name("quotad"),
+		kong.Description("Decides at each request whether a customer may go on, counts what was used, and bills by the same numbers."),
+		kong.Vars{"data_dir": postgres.DefaultDataDir()},
+		kong.Resolvers(kong.ResolverFunc(p.fromEnv)),
+		kong.ValueFormatter(describe),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+	)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exited); !ok {
+				panic(r)
+			}
+			done = true
+		}
+	}()
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		hint := ""
+		if parseError, ok := errors.AsType[*kong.ParseError](err); ok && parseError.Context.Selected() != nil {
+			hint = " " + strings.TrimPrefix(parseError.Context.Selected().FullPath(), "quotad ")
+		}
+		return nil, false, &settingError{err: fmt.Errorf("%w\nRun `quotad%s --help` for what there is", err, hint)}
+	}
+	if err := p.refuseUnknown(); err != nil {
+		return nil, false, err
+	}
+	chosen, ok := parsed.Selected().Target.Addr().Interface().(command)
+	if !ok {
+		return nil, false, errors.New("this command cannot be run")
+	}
+	return chosen, false, nil
+}
+
+// refuseUnknown: a setting that quotad will have, and that would do nothing now, must not
+// be taken for one that works.
+func (p *program) refuseUnknown() error {
+	for _, name := range []string{"QUOTAD_DEFAULT_PLAN", "QUOTAD_DEFAULT_PLAN_FILE"} {
+		if value, _ := p.lookupEnv(name); value != "" {
+			return &settingError{err: fmt.Errorf("%s: this version has no default plan yet: unset it", name)}
+		}
+	}
+	return nil
+}
+
+type versionCmd struct{}
+
+func (versionCmd) run(_ context.Context, p *program) error {
+	_, err := fmt.Fprintln(p.stdout, "quotad "+version)
+	return err
+}
+
+type printOpenAPI struct{}
+
+// run prints no build's version, so that the file in the repository changes only when
+// the API does.
+func (printOpenAPI) run(_ context.Context, p *program) error {
+	_, err := p.stdout.Write(api.OpenAPI("dev"))
+	return err
+}
+
+// shown is how times are printed to people.
+func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }

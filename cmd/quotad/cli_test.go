@@ -1,0 +1,350 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// cli runs one command line in this process.
+func cli(t testing.TB, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs lockedBuffer
+	p := program{stdout: &out, stderr: &errs, lookupEnv: func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	}}
+	code = p.main(pgtest.Context(t), args)
+	return code, out.String(), errs.String()
+}
+
+func TestHelp(t *testing.T) {
+	code, out, errs := cli(t, nil)
+	if code != 0 || errs != "" {
+		t.Errorf("code %d: %s", code, errs)
+	}
+	for _, command := range []string{"serve", "migrate up", "migrate down", "migrate status", "keys create", "keys list", "keys revoke", "reconcile", "version", "openapi"} {
+		if !strings.Contains(out, "\n  "+command+" ") {
+			t.Errorf("help does not name %q:\n%s", command, out)
+		}
+	}
+	code, out, _ = cli(t, nil, "serve", "--help")
+	if code != 0 || !strings.Contains(out, "$QUOTAD_DATABASE_URL") || !strings.Contains(out, "Default: 127.0.0.1:8080.") {
+		t.Errorf("serve --help: %d\n%s", code, out)
+	}
+	if code, out, _ = cli(t, nil, "version"); code != 0 || out != "quotad "+version+"\n" {
+		t.Errorf("version: %d %q", code, out)
+	}
+}
+
+func TestOpenAPICommandIsWhatIsServed(t *testing.T) {
+	code, out, _ := cli(t, nil, "openapi")
+	_, again, _ := cli(t, nil, "openapi")
+	if code != 0 || out != again {
+		t.Fatalf("code %d, or not twice the same", code)
+	}
+	if served := documentOf(start(t, "")).raw; string(served) != out {
+		t.Error("another document is served")
+	}
+}
+
+// Wrong settings are named by their flag, and the exit code is 2.
+func TestWrongSettings(t *testing.T) {
+	long := filepath.Join(t.TempDir(), "long")
+	if err := os.WriteFile(long, []byte(strings.Repeat("x", maxSecretFile+1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		env  map[string]string
+		says string
+	}{
+		{"serve --default-plan=free", nil, "--default-plan"},
+		{"serve", map[string]string{"QUOTAD_DEFAULT_PLAN": "free"}, "QUOTAD_DEFAULT_PLAN"},
+		{"serve --bogus", nil, "--bogus"},
+		{"bogus", nil, "bogus"},
+		{"keys", nil, "create"},
+		{"serve --listen=8080", nil, "--listen"},
+		{"serve --listen=127.0.0.1:99999", nil, "--listen"},
+		{"serve", map[string]string{"QUOTAD_METRICS_LISTEN": "here"}, "--metrics-listen"},
+		{"serve --lanes=0", nil, "--lanes"},
+		{"serve --lanes=x", nil, "--lanes"},
+		{"serve --max-queue=-1", nil, "--max-queue"},
+		{"serve --cache-size=99999999999", nil, "--cache-size"},
+		{"serve --request-timeout=1h", nil, "--request-timeout"},
+		{"serve", map[string]string{"QUOTAD_REQUEST_TIMEOUT": "soon"}, "--request-timeout"},
+		{"serve --log-level=loud", nil, "--log-level"},
+		{"serve", map[string]string{"QUOTAD_LOG_FORMAT": "xml"}, "--log-format"},
+		{"serve --rate-limit-reset=days", nil, "--rate-limit-reset"},
+		{"serve --public-url=ftp://x", nil, "--public-url"},
+		{"serve --tls-cert=/nothing", nil, "--tls-key"},
+		{"serve --tls-cert=/nothing --tls-key=/nothing", nil, "--tls-cert"},
+		{"serve --listen=127.0.0.1:0", map[string]string{"QUOTAD_DATABASE_URL": "postgres://u:hunter2@[bad"}, "--database-url"},
+		{"keys list", map[string]string{"QUOTAD_DATABASE_URL": "postgres://u:hunter2@[bad"}, "--database-url"},
+		{"serve", map[string]string{"QUOTAD_ADMIN_KEY": "x", "QUOTAD_ADMIN_KEY_FILE": long}, "QUOTAD_ADMIN_KEY_FILE"},
+		{"serve", map[string]string{"QUOTAD_ADMIN_KEY_FILE": long}, "QUOTAD_ADMIN_KEY_FILE"},
+		{"serve", map[string]string{"QUOTAD_ADMIN_KEY_FILE": "/nothing"}, "QUOTAD_ADMIN_KEY_FILE"},
+		{"keys create --name=x --scope=root", nil, "--scope"},
+		{"keys create --name=x --scope=read --expires-at=soon", nil, "--expires-at"},
+	} {
+		code, out, errs := cli(t, c.env, strings.Fields(c.args)...)
+		if code != exitUsage || !strings.Contains(errs, c.says) || out != "" {
+			t.Errorf("quotad %s (%v): code %d, stdout %q, stderr %q", c.args, c.env, code, out, errs)
+		}
+		if strings.Contains(errs, "hunter2") {
+			t.Errorf("quotad %s gives a password away: %s", c.args, errs)
+		}
+	}
+}
+
+func TestSettingsFromEnvironmentAndFiles(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("from-a-file-0123456789\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := program{lookupEnv: func(name string) (string, bool) {
+		value, ok := map[string]string{
+			"QUOTAD_ADMIN_KEY_FILE": secret, "QUOTAD_LISTEN": "127.0.0.1:1", "QUOTAD_LANES": "7", "QUOTAD_DEMO": "true",
+			"QUOTAD_DATABASE_URL": "", "QUOTAD_LOG_LEVEL": "debug", "QUOTAD_START_TIMEOUT": "7s",
+		}[name]
+		return value, ok
+	}}
+	command, _, err := p.parse([]string{"serve", "--listen=127.0.0.1:2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := command.(*settings)
+	if s.AdminKey != "from-a-file-0123456789" || s.Listen != "127.0.0.1:2" || s.Lanes != 7 || !s.Demo || s.LogLevel != "debug" || s.StartTimeout != 7*time.Second || s.MaxQueue != 10_000 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestKeyCommands(t *testing.T) {
+	n := start(t, "")
+	n.setUp(fixed("l", 5))
+	env := map[string]string{"QUOTAD_DATABASE_URL": n.databaseURL}
+	code, out, errs := cli(t, env, "keys", "create", "--name=ci", "--scope=backend")
+	secret := strings.TrimSpace(out)
+	if code != 0 || strings.ContainsAny(secret, " \n") {
+		t.Fatalf("code %d: %q %s", code, out, errs)
+	}
+	eventually(t, within, "the new key works", func() bool { return n.as(secret).hit(0).status == 200 })
+	code, out, _ = cli(t, env, "keys", "list")
+	if code != 0 || !strings.Contains(out, "backend") || !strings.Contains(out, "ci\n") || strings.Contains(out, secret) {
+		t.Fatalf("code %d: %s", code, out)
+	}
+	id := ""
+	for line := range strings.Lines(out) {
+		if strings.HasSuffix(line, "ci\n") {
+			id = strings.Fields(line)[0]
+		}
+	}
+	if code, out, errs = cli(t, env, "keys", "revoke", id); code != 0 {
+		t.Fatalf("code %d: %s %s", code, out, errs)
+	}
+	eventually(t, within, "the revoked key is refused", func() bool { return n.as(secret).hit(0).status == 401 })
+	if code, _, errs = cli(t, env, "keys", "revoke", "key_nothing"); code != 1 || !strings.Contains(errs, "keys list") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+	if code, _, errs = cli(t, env, "keys", "create", "--name=", "--scope=read"); code != 2 || !strings.Contains(errs, "--name") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+}
+
+func TestMigrateCommands(t *testing.T) {
+	server := pgtest.Server(t, pgtest.WithoutMigrations())
+	env := map[string]string{"QUOTAD_DATABASE_URL": server.URL()}
+	run := func(want int, says string, args ...string) {
+		t.Helper()
+		code, out, errs := cli(t, env, args...)
+		if code != want || !strings.Contains(out+errs, says) {
+			t.Errorf("quotad %s: code %d, not %d, or it does not say %q:\n%s%s", strings.Join(args, " "), code, want, says, out, errs)
+		}
+	}
+	run(1, "quotad migrate up", "keys", "list")
+	run(1, "quotad migrate up", "reconcile")
+	run(0, "00001_schema.sql  no", "migrate", "status")
+	run(0, "applied 00001_schema.sql", "migrate", "up")
+	run(0, "nothing to do", "migrate", "up")
+	run(0, "took back 0", "migrate", "down")
+	run(0, "applied 0", "migrate", "up")
+	run(0, "00001_schema.sql  20", "migrate", "status")
+	run(0, `"ok": true`, "reconcile")
+}
+
+func TestReconcile(t *testing.T) {
+	n := start(t, "")
+	n.setUp(fixed("l", 100))
+	n.hit(7).is(200)
+	env := map[string]string{"QUOTAD_DATABASE_URL": n.databaseURL}
+	check := func(want int) (report struct {
+		OK     bool
+		Checks []struct {
+			Name     string
+			Rows     int64
+			Examples []map[string]any
+		}
+	}) {
+		t.Helper()
+		code, out, errs := cli(t, env, "reconcile")
+		if code != want {
+			t.Fatalf("code %d, not %d: %s%s", code, want, out, errs)
+		}
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	if r := check(0); !r.OK || r.Checks[0].Rows != 0 || len(r.Checks[0].Examples) != 0 {
+		t.Errorf("%+v", r)
+	}
+	const tamper = `UPDATE counters SET units = units - 1 RETURNING 1`
+	query[int](t, n.databaseURL, tamper)
+	if r := check(1); r.OK || r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:7 customer:acme finished:0 meter:requests running:6]]" {
+		t.Errorf("%+v", r)
+	}
+	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, 0, 1 FROM counters RETURNING 1`)
+	check(0)
+	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) VALUES (1, 77, 88, 0, 5) RETURNING 1`)
+	if r := check(1); r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:0 customer:id 77 finished:5 meter:id 88 running:0]]" {
+		t.Errorf("usage without a counter: %+v", r)
+	}
+}
+
+// freePort is an address on which nobody listens.
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestStartWithoutDatabase(t *testing.T) {
+	code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--start-timeout=300ms",
+		"--database-url=postgres://quotad:hunter2@"+freePort(t)+"/quotad")
+	if code != 1 || !strings.Contains(errs, "--database-url") || !strings.Contains(errs, "--start-timeout") || strings.Contains(errs, "hunter2") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+	// What a server says no to is not waited for.
+	server := pgtest.Server(t)
+	nowhere := strings.Replace(server.URL(), "/quotad?", "/nowhere?", 1)
+	if code, _, errs = cli(t, nil, "serve", "--listen=127.0.0.1:0", "--database-url="+nowhere); code != 1 || !strings.Contains(errs, "createdb") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+	// A used port is said before anything else is tried.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	address := listener.Addr().String()
+	if code, _, errs = cli(t, nil, "serve", "--listen="+address, "--data-dir=/proc/nothing"); code != 1 || !strings.Contains(errs, address+" is in use") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+}
+
+func TestStartWaitsForTheDatabase(t *testing.T) {
+	server := pgtest.Server(t)
+	server.Stop()
+	address := freePort(t)
+	s := settingsOf(t, "--listen="+address, "--database-url="+server.URL(), "--admin-key="+testAdminKey)
+	var log lockedBuffer
+	s.stdout, s.stderr = &log, &log
+	started, ended := make(chan *node, 1), make(chan error, 1)
+	s.started = func(n *node) { started <- n }
+	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	defer cancel()
+	go func() { ended <- run(ctx, *s) }()
+
+	n := &testNode{t: t, url: "http://" + address, client: newClient()}
+	defer n.client.CloseIdleConnections()
+	get := func(path string) int {
+		response, err := n.client.Get(n.url + path)
+		if err != nil {
+			return 0
+		}
+		defer response.Body.Close()
+		return response.StatusCode
+	}
+	eventually(t, 10*time.Second, "/livez answers while quotad waits", func() bool { return get("/livez") == 200 })
+	if ready, hits := get("/readyz"), get("/v1/hits"); ready != 503 || hits != 503 {
+		t.Errorf("/readyz %d, /v1/hits %d", ready, hits)
+	}
+	eventually(t, 10*time.Second, "the log says what is waited for", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	server.Start()
+	select {
+	case <-started:
+	case err := <-ended:
+		t.Fatal(err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("not started")
+	}
+	n.do("GET", "/readyz", "").is(200).has("status", "ready")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), testAdminKey) {
+		t.Error("the admin key is in the log")
+	}
+}
+
+// Stopped before it was done starting is no failure.
+func TestStopWhileStarting(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	var log lockedBuffer
+	p := program{stdout: &log, stderr: &log, lookupEnv: noEnv}
+	code := make(chan int)
+	go func() {
+		code <- p.main(ctx, []string{"serve", "--listen=127.0.0.1:0", "--database-url=postgres://quotad@" + freePort(t) + "/quotad"})
+	}()
+	eventually(t, 10*time.Second, "it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	cancel(errStopped)
+	if c := <-code; c != 0 {
+		t.Errorf("code %d: %s", c, log.String())
+	}
+}
+
+func TestFirstAdminKey(t *testing.T) {
+	database := pgtest.NewDatabase(t)
+	first := start(t, database, "--admin-key=")
+	_, rest, ok := strings.Cut(first.out.String(), "shown only this once")
+	if !ok {
+		t.Fatalf("no key is printed:\n%s", first.out)
+	}
+	secret := strings.Fields(rest[strings.Index(rest, "\n"):])[0]
+	first.as(secret).do("GET", "/v1/keys", "").is(200)
+	if strings.Contains(first.log.String(), secret) {
+		t.Error("the key is in the log")
+	}
+	// A second start prints none, and a key that is given is made beside it.
+	if second := start(t, database, "--admin-key="); strings.Contains(second.out.String(), "key") {
+		t.Errorf("the second start prints: %s", second.out)
+	}
+	third := start(t, database)
+	third.do("GET", "/v1/keys", "").is(200)
+	third.as(secret).do("GET", "/v1/keys", "").is(200)
+	// One that was revoked does not come back by the setting, nor does one that is too short.
+	for i := range 2 {
+		if id := third.do("GET", "/v1/keys", "").at(fmt.Sprintf("items.%d.id", i)); id != nil {
+			third.as(secret).do("DELETE", fmt.Sprintf("/v1/keys/%s", id), "")
+		}
+	}
+	for _, key := range []string{testAdminKey, "too-short"} {
+		code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--database-url="+database, "--admin-key="+key)
+		if code != exitUsage || !strings.Contains(errs, "--admin-key") || strings.Contains(errs, key) {
+			t.Errorf("%s: code %d: %s", key, code, errs)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/plans"
+	"quotad/internal/postgres"
+)
+
+// commandPatience is how long a command waits for a given database.
+const commandPatience = 10 * time.Second
+
+// allowance says whether a command may make the embedded server's data.
+type allowance bool
+
+const (
+	existing allowance = false
+	orNew    allowance = true
+)
+
+// withDatabase runs do on the database of the settings: a given one, that of a quotad
+// that serves on this data directory, or else one started for this command alone.
+func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, do func(ctx context.Context, url string, log *slog.Logger) error) (err error) {
+	if c.DatabaseURL == "" && allow == existing {
+		if _, err := os.Stat(filepath.Join(c.dataDir(), "pgdata")); errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("there are no data of a quotad in %s: run `quotad serve` once, or say by --data-dir or --database-url where they are", c.dataDir())
+		}
+	}
+	log := c.logger(p.stderr, slog.LevelWarn)
+	db, err := c.connectOrStart(ctx, log)
+	if errors.Is(err, postgres.ErrDataDirInUse) {
+		db, err = runningDatabase(c.dataDir(), err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	within, cancel := context.WithTimeout(ctx, commandPatience)
+	err = db.greet(within, time.Now().Add(commandPatience))
+	cancel()
+	switch {
+	case errors.Is(err, postgres.ErrBadURL):
+		return badDatabaseURL(err)
+	case err != nil:
+		return db.explain(err)
+	}
+	return do(ctx, db.url, log)
+}
+
+// withStore is withDatabase for what needs quotad's tables.
+func (c *common) withStore(ctx context.Context, p *program, do func(context.Context, *plans.Store) error) error {
+	return c.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
+		return do(ctx, plans.NewStore(pool))
+	})
+}
+
+func (c *common) withPool(ctx context.Context, p *program, do func(context.Context, *pgxpool.Pool) error) error {
+	return c.withDatabase(ctx, p, existing, func(ctx context.Context, url string, _ *slog.Logger) error {
+		// What reads everything takes its time.
+		pool, err := postgres.Open(ctx, url, postgres.PoolOptions{StatementTimeout: -1})
+		if err != nil {
+			return badDatabaseURL(err)
+		}
+		defer pool.Close()
+		err = do(ctx, pool)
+		const undefinedTable = "42P01"
+		if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.Code == undefinedTable {
+			return errors.New("the database has no quotad in it yet: run `quotad migrate up`, or `quotad serve` once")
+		}
+		return err
+	})
+}
+
+// runningDatabase is that of the quotad that holds the data directory, by its socket;
+// see package postgres for the files. inUse is returned when it has none yet.
+func runningDatabase(dir string, inUse error) (*database, error) {
+	const socket = ".s.PGSQL.5432"
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, errors.Join(inUse, err)
+	}
+	sockets := []string{filepath.Join(dir, "run")}
+	if elsewhere, err := os.ReadFile(filepath.Join(dir, "socket-dir")); err == nil {
+		sockets = append(sockets, strings.TrimSpace(string(elsewhere)))
+	}
+	for _, at := range sockets {
+		if _, err := os.Stat(filepath.Join(at, socket)); err == nil {
+			return &database{url: "postgres://quotad@/quotad?port=5432&sslmode=disable&host=" + url.QueryEscape(at)}, nil
+		}
+	}
+	return nil, inUse
+}

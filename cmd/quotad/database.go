@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/postgres"
+	"quotad/migrations"
+)
+
+// database is where quotad's data are: a given server, or one that it started.
+type database struct {
+	url      string
+	embedded *postgres.Embedded // nil for a given server
+}
+
+// openDatabase starts the embedded server or waits for the given one, and migrates.
+func openDatabase(ctx context.Context, c *common, patience time.Duration, log *slog.Logger) (*database, error) {
+	db, err := c.connectOrStart(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.prepare(ctx, patience, log); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
+	return db, nil
+}
+
+// connectOrStart returns the database that the settings name; nobody has talked to a
+// given one yet.
+func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*database, error) {
+	if c.DatabaseURL != "" {
+		return &database{url: c.DatabaseURL}, nil
+	}
+	options := postgres.EmbeddedOptions{DataDir: c.dataDir(), Logger: log}
+	if c.embedded != nil {
+		c.embedded(&options)
+	}
+	embedded, err := postgres.StartEmbedded(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return &database{url: embedded.URL(), embedded: embedded}, nil
+}
+
+// gone is closed when an embedded server has been given up; nil for a given one.
+func (db *database) gone() <-chan struct{} {
+	if db.embedded == nil {
+		return nil
+	}
+	return db.embedded.Done()
+}
+
+// close stops the embedded server.
+func (db *database) close() error {
+	if db.embedded == nil {
+		return nil
+	}
+	select {
+	case <-db.embedded.Done():
+		return nil // why it ended has been said already
+	default:
+	}
+	if err := db.embedded.Stop(context.Background()); err != nil {
+		return fmt.Errorf("stop the embedded PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+const (
+	firstPause = 100 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// prepare waits until the database can be reached, at most for patience, and migrates
+// it, which may take longer.
+func (db *database) prepare(ctx context.Context, patience time.Duration, log *slog.Logger) error {
+	giveUp, pause := time.Now().Add(patience), firstPause
+	for try := 1; ; try++ {
+		err := db.migrate(ctx, giveUp, log)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("while starting: %w", ctx.Err())
+		case errors.Is(err, postgres.ErrBadURL):
+			return badDatabaseURL(err)
+		case !worthWaiting(err):
+			return db.explain(err)
+		case !time.Now().Add(pause).Before(giveUp):
+			return fmt.Errorf("the database %s could not be reached within %s: %w\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in; --start-timeout waits longer",
+				postgres.Redact(db.url), patience, err)
+		}
+		if try == 1 {
+			log.Warn("waiting for the database", "database", postgres.Redact(db.url), "at_most", patience, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// migrate is one attempt: to connect within the deadline, and then to migrate however
+// long that takes.
+func (db *database) migrate(ctx context.Context, deadline time.Time, log *slog.Logger) error {
+	if err := db.greet(ctx, deadline); err != nil {
+		return err
+	}
+	_, err := postgres.Migrate(ctx, db.url, migrations.FS, postgres.MigrateOptions{Logger: log})
+	return err
+}
+
+var errTooOld = errors.New("PostgreSQL is too old")
+
+// greet connects once, and looks whether this is a server to work with.
+func (db *database) greet(ctx context.Context, deadline time.Time) error {
+	within, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	conn, err := postgres.Connect(within, db.url, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(within) }()
+	var number int
+	err = conn.QueryRow(within, `SELECT current_setting('server_version_num')::integer`).Scan(&number)
+	if err != nil {
+		return err
+	}
+	if major := number / 10_000; major < postgres.OldestMajor {
+		return fmt.Errorf("%w: the server is version %d, quotad needs %d or newer", errTooOld, major, postgres.OldestMajor)
+	}
+	return nil
+}
+
+// worthWaiting tells a database that is not there yet from one that says no. A server on
+// its way up, out of connections, or a standby about to be promoted may say yes later.
+func worthWaiting(err error) bool {
+	if errors.Is(err, errTooOld) {
+		return false
+	}
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return true
+	}
+	return strings.HasPrefix(said.Code, "08") || strings.HasPrefix(said.Code, "53") ||
+		strings.HasPrefix(said.Code, "57P") || said.Code == "25006" || said.Code == "55P03"
+}
+
+// explain adds to what a server said what to do about it.
+func (db *database) explain(err error) error {
+	hint := ""
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case strings.HasPrefix(said.Code, "28"):
+			hint = "\nCheck user and password in --database-url (QUOTAD_DATABASE_URL), and the server's pg_hba.conf"
+		case said.Code == "3D000":
+			hint = "\nMake the database with `createdb`, or name another in --database-url"
+		case said.Code == "42501":
+			hint = "\nThe role needs to own the database, or GRANT CREATE ON SCHEMA public TO it"
+		}
+	}
+	return fmt.Errorf("the database %s: %w%s", postgres.Redact(db.url), err, hint)
+}
+
+func badDatabaseURL(err error) error {
+	if errors.Is(err, postgres.ErrBadURL) {
+		return &settingError{"database-url", err}
+	}
+	return err
+}

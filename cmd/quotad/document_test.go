@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+)
+
+// document is a served OpenAPI document, to hold answers against.
+type document struct {
+	*openapi3.T
+	raw []byte
+}
+
+// documents by their hash: parsing one takes a while, and all nodes serve the same.
+var documents sync.Map
+
+// documentOf is what the node serves as /openapi.json.
+func documentOf(n *testNode) *document {
+	n.t.Helper()
+	response, err := n.client.Get(n.url + "/openapi.json")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		n.t.Fatalf("/openapi.json: %s %v", response.Status, err)
+	}
+	sum := sha256.Sum256(raw)
+	if known, ok := documents.Load(sum); ok {
+		return known.(*document)
+	}
+	parsed, err := openapi3.NewLoader().LoadFromData(raw)
+	if err == nil {
+		err = parsed.Validate(context.Background())
+	}
+	if err != nil {
+		n.t.Fatalf("/openapi.json is no OpenAPI document: %v", err)
+	}
+	d := &document{parsed, raw}
+	documents.Store(sum, d)
+	return d
+}
+
+// check holds a response against the document: its status must be documented for the
+// operation, its content type and its body must fit. What no operation is for must be
+// answered by a problem document that fits the common one.
+func (d *document) check(request *http.Request, response *http.Response, body []byte) error {
+	path, params := d.match(request.URL)
+	method := request.Method
+	if method == http.MethodHead {
+		return nil
+	}
+	var operation *openapi3.Operation
+	if path != "" {
+		operation = d.Paths.Value(path).GetOperation(method)
+	}
+	if operation == nil {
+		return d.checkUnrouted(response, body)
+	}
+	return openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: request, PathParams: params,
+			Route: &routers.Route{Spec: d.T, Path: path, PathItem: d.Paths.Value(path), Method: method, Operation: operation},
+		},
+		Status: response.StatusCode, Header: response.Header,
+		Body:    io.NopCloser(bytes.NewReader(body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	})
+}
+
+func (d *document) checkUnrouted(response *http.Response, body []byte) error {
+	switch response.StatusCode {
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+	default:
+		return fmt.Errorf("no operation is documented, and it answered %d", response.StatusCode)
+	}
+	if ct := response.Header.Get("Content-Type"); ct != "application/problem+json" {
+		return fmt.Errorf("a problem of content type %q", ct)
+	}
+	if !bytes.Contains(body, []byte(`"type":"/problems/`)) {
+		return errors.New("not a problem document")
+	}
+	return nil
+}
+
+// match finds the path template of a URL. The parts are compared encoded, as they came.
+func (d *document) match(u *url.URL) (template string, params map[string]string) {
+	parts := strings.Split(u.EscapedPath(), "/")
+	best := -1
+	for path := range d.Paths.Map() {
+		steps := strings.Split(path, "/")
+		if len(steps) != len(parts) {
+			continue
+		}
+		found, exact := map[string]string{}, 0
+		for i, step := range steps {
+			if strings.HasPrefix(step, "{") {
+				found[strings.Trim(step, "{}")] = parts[i]
+			} else if step != parts[i] {
+				found = nil
+				break
+			} else {
+				exact++
+			}
+		}
+		if found != nil && exact > best {
+			template, params, best = path, found, exact
+		}
+	}
+	return template, params
+}
+
+// methods are all that are tried on every path.
+var methods = []string{"GET", "POST", "PUT", "DELETE", "PATCH"}
+
+func TestDocumentHasExactlyTheRoutes(t *testing.T) {
+	n := start(t, "")
+	d := documentOf(n)
+	for path, item := range d.Paths.Map() {
+		concrete := strings.NewReplacer("{key}", "x", "{n}", "1", "{id}", "x", "{name}", "not-found", "{limit}", "x").Replace(path)
+		if strings.Contains(concrete, "{") {
+			t.Fatalf("do not know what to put into %s", path)
+		}
+		var has []string
+		for _, method := range methods {
+			a := n.as("").do(method, concrete, "")
+			documented := item.GetOperation(method) != nil
+			if documented == (a.status == http.StatusMethodNotAllowed) {
+				t.Errorf("%s %s: documented %v, and it answers %d", method, path, documented, a.status)
+			}
+			if documented {
+				has = append(has, method)
+			} else if allow := a.header.Get("Allow"); allow == "" {
+				t.Errorf("%s %s: no Allow", method, path)
+			}
+		}
+		if len(has) == 0 {
+			t.Errorf("%s has no method", path)
+		}
+	}
+	for _, path := range []string{"/", "/v1", "/v1/", "/v1/hits/", "/v1/hit", "/v2/hits", "/v1/customers/a/b", "/debug/pprof/"} {
+		n.do("GET", path, "").is(404).has("type", "/problems/not-found")
+	}
+}
+
+func TestDocumentSchemasAreClosed(t *testing.T) {
+	d := documentOf(start(t, ""))
+	if d.OpenAPI[:3] != "3.1" {
+		t.Errorf("the document is of OpenAPI %s", d.OpenAPI)
+	}
+	seen := 0
+	var walk func(where string, ref *openapi3.SchemaRef)
+	walk = func(where string, ref *openapi3.SchemaRef) {
+		if ref == nil || ref.Ref != "" && where[0] == '#' {
+			return
+		}
+		s := ref.Value
+		if s.Type.Includes("object") {
+			seen++
+			if (s.AdditionalProperties.Has == nil || *s.AdditionalProperties.Has) && s.AdditionalProperties.Schema == nil && len(s.AllOf) == 0 {
+				t.Errorf("%s lets in members that are not documented", where)
+			}
+		}
+		for name, property := range s.Properties {
+			walk(where+"."+name, property)
+		}
+		walk(where+"[]", s.Items)
+		for _, list := range []openapi3.SchemaRefs{s.OneOf, s.AnyOf, s.AllOf} {
+			for i, one := range list {
+				walk(fmt.Sprintf("%s|%d", where, i), one)
+			}
+		}
+	}
+	for name, schema := range d.Components.Schemas {
+		walk(name, schema)
+	}
+	if seen < 10 {
+		t.Errorf("only %d object schemas", seen)
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// envPrefix begins the name of every setting in the environment.
+const envPrefix = "QUOTAD_"
+
+// maxSecretFile bounds what is read for a setting from a file.
+const maxSecretFile = 64 << 10
+
+// envName is a flag's name in the environment; empty for what is no setting, such as
+// --help or a new key's name.
+func envName(flag *kong.Flag) string {
+	if flag.Name == "help" || flag.Tag.Has("argument") {
+		return ""
+	}
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+}
+
+// fromEnv gives flags that are not on the command line their values: from NAME, or from
+// the file that NAME_FILE names. An empty variable counts as unset, since compose files
+// and unit files pass on what is not there that way.
+func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	name := envName(flag)
+	if name == "" {
+		return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+	}
+	value, _ := p.lookupEnv(name)
+	path, _ := p.lookupEnv(name + "_FILE")
+	if path == "" {
+		if value == "" {
+			return nil, nil //nolint:nilnil // kong: nothing to say about this flag
+		}
+		return value, nil
+	}
+	if value != "" {
+		return nil, fmt.Errorf("%s and %s_FILE are both set: unset one", name, name)
+	}
+	text, err := readSetting(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s_FILE: %w", name, err)
+	}
+	return text, nil
+}
+
+// readSetting reads a value from a file, without the newline that editors put at the end.
+func readSetting(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) > maxSecretFile:
+		return "", fmt.Errorf("%s has more than %d bytes", path, maxSecretFile)
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
+	if value == "" {
+		return "", errors.New(path + " is empty")
+	}
+	return value, nil
+}
+
+// describe ends a flag's help with its default and its name in the environment.
+func describe(value *kong.Value) string {
+	text := value.Help
+	if value.Flag == nil {
+		return text
+	}
+	if value.Default != "" {
+		text += " Default: " + value.Default + "."
+	}
+	if name := envName(value.Flag); name != "" {
+		text += " ($" + name + ")"
+	}
+	return text
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+)
+
+// hourly and daily are the limits of the project's example.
+const (
+	hourly = `{"name":"hourly","meter":"requests","algorithm":"fixed_window","limit":5000,"window":"1h"}`
+	daily  = `{"name":"daily","meter":"requests","algorithm":"token_bucket","limit":200,"window":"1d"}`
+)
+
+// planOf is a plan with these limits and nothing else, as an admin writes it.
+func planOf(limits ...string) string {
+	return `{"name":"Plan","currency":"USD","interval":"month","base_price_minor":0,"prices":[],"limits":[` + strings.Join(limits, ",") + `]}`
+}
+
+const onPlan = `{"name":"Customer","plan":"basic","timezone":"UTC"}`
+
+// fixed is a limit on requests whose window, clock-aligned, no test sees the end of.
+func fixed(name string, limit int, more ...string) string {
+	return fmt.Sprintf(`{"name":%q,"meter":"requests","algorithm":"fixed_window","limit":%d,"window":"3650d"%s}`,
+		name, limit, strings.Join(append([]string{""}, more...), ","))
+}
+
+// setUp declares the meter requests and the plan basic with these limits, and puts the
+// customer acme on it.
+func (n *testNode) setUp(limits ...string) {
+	n.t.Helper()
+	n.do("PUT", "/v1/meters/requests", `{"unit":"request"}`).is(201)
+	n.do("PUT", "/v1/plans/basic", planOf(limits...)).is(201)
+	n.do("PUT", "/v1/customers/acme", onPlan).is(201)
+}
+
+// newKey makes a key and returns its id and secret.
+func (n *testNode) newKey(scope string) (id, secret string) {
+	n.t.Helper()
+	a := n.do("POST", "/v1/keys", fmt.Sprintf(`{"name":"a key","scope":%q}`, scope)).is(201)
+	return a.str("id"), a.str("secret")
+}
+
+func (n *testNode) hit(cost int64) *answer {
+	n.t.Helper()
+	return n.do("POST", "/v1/hits", fmt.Sprintf(`{"customer":"acme","meter":"requests","cost":%d}`, cost))
+}
+
+// query reads one value of the node's database, past quotad.
+func query[T any](t testing.TB, databaseURL, sql string, args ...any) T {
+	t.Helper()
+	ctx := pgtest.Context(t)
+	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows, _ := conn.Query(ctx, sql, args...)
+	value, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return value
+}
+
+// stored is every row of every table of quotad's, as text.
+func stored(t testing.TB, databaseURL string) string {
+	t.Helper()
+	ctx := pgtest.Context(t)
+	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows, _ := conn.Query(ctx, `SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY 1`)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(tables) < 8 {
+		t.Fatalf("tables %v: %v", tables, err)
+	}
+	var all strings.Builder
+	for _, table := range tables {
+		rows, _ := conn.Query(ctx, `SELECT t::text FROM `+pgx.Identifier{table}.Sanitize()+` t ORDER BY 1`)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&all, "%s\n  %s\n", table, strings.Join(lines, "\n  "))
+	}
+	return all.String()
+}

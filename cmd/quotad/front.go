@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"quotad/internal/api"
+)
+
+// front is the listeners and what answers on them: at first only that the process lives,
+// from use on the API.
+type front struct {
+	log     *slog.Logger
+	urls    []string // of the listeners, the main one's first, for a client on this machine
+	servers []*http.Server
+	main    atomic.Pointer[http.Handler]
+	metrics atomic.Pointer[http.Handler]
+	failed  chan error // a listener broke
+	running sync.WaitGroup
+}
+
+// openFront takes the ports and begins to answer on them.
+func openFront(s *settings, log *slog.Logger) (*front, error) {
+	f := &front{log: log, failed: make(chan error, 2)}
+	f.use(http.HandlerFunc(starting), http.HandlerFunc(starting))
+	config, err := s.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := listen("listen", s.Listen, config)
+	if err != nil {
+		return nil, err
+	}
+	f.serve(listener, &f.main, config != nil)
+	if s.MetricsListen != "" {
+		// Metrics hold no secrets and their scrapers are on the inside: no TLS.
+		listener, err := listen("metrics-listen", s.MetricsListen, nil)
+		if err != nil {
+			f.close()
+			return nil, err
+		}
+		f.serve(listener, &f.metrics, false)
+	}
+	return f, nil
+}
+
+// serve answers on a listener with what handler holds at the time.
+func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handler], secure bool) {
+	f.urls = append(f.urls, localURL(listener.Addr(), secure))
+	server := api.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		(*handler.Load()).ServeHTTP(w, r)
+	}))
+	// What net/http says is of single connections that broke, their clients' doing.
+	server.ErrorLog = slog.NewLogLogger(f.log.Handler(), slog.LevelDebug)
+	f.servers = append(f.servers, server)
+	f.running.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			f.failed <- fmt.Errorf("serving %s: %w", listener.Addr(), err)
+		}
+	})
+}
+
+// use switches to other handlers; requests under way keep theirs.
+func (f *front) use(main, metrics http.Handler) {
+	f.main.Store(&main)
+	f.metrics.Store(&metrics)
+}
+
+// shutdown closes the listeners and waits for requests under way, until ctx ends.
+func (f *front) shutdown(ctx context.Context) error {
+	var all []error
+	for _, server := range f.servers {
+		all = append(all, server.Shutdown(ctx))
+	}
+	f.close()
+	return errors.Join(all...)
+}
+
+// close cuts off what is left.
+func (f *front) close() {
+	for _, server := range f.servers {
+		_ = server.Close()
+	}
+	f.running.Wait()
+}
+
+// starting answers while the database is being started, reached or migrated, which may
+// take minutes: an orchestrator must not kill the process for that.
+func starting(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if r.URL.Path == "/livez" {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"status":"ok"}`))
+		return
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = w.Write([]byte(`{"type":"/problems/not-ready","title":"Not ready","status":503,"detail":"quotad is starting; nothing was charged or stored"}`))
+}
+
+func listen(flag, address string, config *tls.Config) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("--%s: %s is in use, perhaps by another quotad: stop that program, or choose another address", flag, address)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("--%s: no permission to listen on %s: choose a port from 1024 on", flag, address)
+	case err != nil:
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	if config != nil {
+		listener = tls.NewListener(listener, config)
+	}
+	return listener, nil
+}
+
+func (s *settings) tlsConfig() (*tls.Config, error) {
+	if s.TLSCert == "" {
+		return nil, nil //nolint:nilnil // no TLS is wanted
+	}
+	certificate, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+	if err != nil {
+		return nil, badSetting("tls-cert", "and --tls-key cannot be used: %w", err)
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"h2", "http/1.1"},
+	}, nil
+}
+
+// localURL is how a client on this machine reaches a listener.
+func localURL(address net.Addr, secure bool) string {
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
+	tcp, ok := address.(*net.TCPAddr)
+	if !ok {
+		return scheme + "://" + address.String()
+	}
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, fmt.Sprint(tcp.Port))
+}

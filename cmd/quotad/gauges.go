@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/internal/quota"
+)
+
+// gauges are the metrics of the parts behind the API, read when they are asked for.
+type gauges struct {
+	node  *node
+	build *prometheus.Desc
+	stats []stat
+	clock [2]*prometheus.Desc
+	pool  [3]*prometheus.Desc
+}
+
+// stat is one number of the engine's.
+type stat struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(*quota.Stats) int64
+}
+
+func newGauges(n *node) *gauges {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("quotad_"+name, help, nil, nil)
+	}
+	total := func(name, help string, read func(*quota.Stats) int64) stat {
+		return stat{desc("engine_"+name+"_total", help), prometheus.CounterValue, read}
+	}
+	return &gauges{
+		node:  n,
+		build: prometheus.NewDesc("quotad_build_info", "The version; always 1.", nil, prometheus.Labels{"version": version}),
+		stats: []stat{
+			total("batches", "Round trips that charged.", func(s *quota.Stats) int64 { return s.Batches }),
+			total("batched_hits", "Hits in those.", func(s *quota.Stats) int64 { return s.Batched }),
+			total("statements", "Statements of those.", func(s *quota.Stats) int64 { return s.Statements }),
+			total("unknown", "Hits whose outcome was lost with a connection.", func(s *quota.Stats) int64 { return s.Unknown }),
+			total("retried", "Hits of batches that the server rolled back.", func(s *quota.Stats) int64 { return s.Retried }),
+			total("ahead", "Hits on counters more than a second in the future: an alarm.", func(s *quota.Stats) int64 { return s.Ahead }),
+			total("denials_lost", "Denied units missing in the statistic.", func(s *quota.Stats) int64 { return s.Denials }),
+			{desc("engine_queued", "Hits that wait now."), prometheus.GaugeValue, func(s *quota.Stats) int64 { return s.Queued }},
+		},
+		clock: [2]*prometheus.Desc{
+			desc("clock_age_seconds", "Age of the measurement of the database's clock."),
+			desc("clock_width_seconds", "Width of that measurement; the error is at most half of it."),
+		},
+		pool: [3]*prometheus.Desc{
+			desc("pool_connections", "Connections of the pool."),
+			desc("pool_connections_max", "How many it may have."),
+			desc("pool_waits_total", "Times that a connection had to be waited for."),
+		},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(to chan<- *prometheus.Desc) {
+	to <- g.build
+	for _, s := range g.stats {
+		to <- s.desc
+	}
+	for _, d := range g.clock {
+		to <- d
+	}
+	for _, d := range g.pool {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(to chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
+	}
+	gauge(g.build, 1)
+	stats := g.node.engine.Stats()
+	for _, s := range g.stats {
+		to <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.read(&stats)))
+	}
+	if age, width, ok := g.node.clock.Quality(); ok {
+		gauge(g.clock[0], age.Seconds())
+		gauge(g.clock[1], width.Seconds())
+	}
+	pool := g.node.pool.Stat()
+	gauge(g.pool[0], float64(pool.TotalConns()))
+	gauge(g.pool[1], float64(pool.MaxConns()))
+	to <- prometheus.MustNewConstMetric(g.pool[2], prometheus.CounterValue, float64(pool.EmptyAcquireCount()))
+}

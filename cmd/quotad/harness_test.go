@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+const testAdminKey = "test-admin-key-0123456789"
+
+// testNode is a quotad that serves, wired by run itself.
+type testNode struct {
+	t           testing.TB
+	url         string
+	key         string // what requests are sent with; an admin key at first
+	databaseURL string
+	node        *node
+	out, log    *lockedBuffer
+	client      *http.Client
+	stop        func() error // ends it in order; to be called once or not at all
+}
+
+// start runs quotad on a database (empty: a new one of the test's) until the test ends.
+func start(t testing.TB, databaseURL string, flags ...string) *testNode {
+	t.Helper()
+	if databaseURL == "" {
+		databaseURL = pgtest.NewDatabase(t)
+	}
+	n := &testNode{t: t, key: testAdminKey, databaseURL: databaseURL, out: new(lockedBuffer), log: new(lockedBuffer)}
+	s := settingsOf(t, append([]string{
+		"--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + testAdminKey,
+	}, flags...)...)
+	s.stdout, s.stderr = n.out, n.log
+	started, ended := make(chan *node, 1), make(chan error, 1)
+	s.started = func(n *node) { started <- n }
+	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	go func() { ended <- run(ctx, *s) }()
+	var once sync.Once
+	var result error
+	n.stop = func() error {
+		once.Do(func() {
+			cancel()
+			n.client.CloseIdleConnections()
+			result = <-ended
+		})
+		return result
+	}
+	n.client = newClient()
+	select {
+	case n.node = <-started:
+		n.url = n.node.url
+	case err := <-ended:
+		cancel()
+		t.Fatalf("quotad did not start: %v\n%s", err, n.log)
+	}
+	t.Cleanup(func() {
+		if err := n.stop(); err != nil {
+			t.Errorf("quotad did not stop as it should: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("quotad's log:\n%s", n.log)
+		}
+	})
+	return n
+}
+
+func newClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
+}
+
+// settingsOf are serve's settings as its command line makes them.
+func settingsOf(t testing.TB, flags ...string) *settings {
+	t.Helper()
+	p := program{stdout: io.Discard, stderr: io.Discard, lookupEnv: noEnv}
+	command, _, err := p.parse(append([]string{"serve"}, flags...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return command.(*settings)
+}
+
+func noEnv(string) (string, bool) { return "", false }
+
+// as is the same node, asked with another key.
+func (n *testNode) as(key string) *testNode {
+	other := *n
+	other.key = key
+	return &other
+}
+
+// answer is a response, read whole.
+type answer struct {
+	t      testing.TB
+	what   string // the request, for messages
+	status int
+	header http.Header
+	raw    []byte
+	body   any
+}
+
+// do sends a request and holds the answer against the node's OpenAPI document. body is
+// JSON text, or nothing. headers are "Name: value".
+func (n *testNode) do(method, path, body string, headers ...string) *answer {
+	n.t.Helper()
+	a, err := n.try(method, path, body, headers...)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return a
+}
+
+func (n *testNode) try(method, path, body string, headers ...string) (*answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, n.url+path, reader)
+	if err != nil {
+		return nil, err
+	}
+	if n.key != "" {
+		request.Header.Set("Authorization", "Bearer "+n.key)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if value == "" {
+			request.Header.Del(name)
+			continue
+		}
+		request.Header.Set(name, value)
+	}
+	response, err := n.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	a := &answer{t: n.t, what: method + " " + path, status: response.StatusCode, header: response.Header, raw: raw}
+	if len(raw) > 0 && strings.Contains(response.Header.Get("Content-Type"), "json") {
+		decoder := json.NewDecoder(bytes.NewReader(raw))
+		decoder.UseNumber()
+		if err := decoder.Decode(&a.body); err != nil {
+			return nil, fmt.Errorf("%s: not JSON: %w\n%s", a.what, err, raw)
+		}
+	}
+	if err := documentOf(n).check(request, response, raw); err != nil {
+		return nil, fmt.Errorf("%s answered %d, which is not as documented: %w\n%s", a.what, a.status, err, raw)
+	}
+	return a, nil
+}
+
+// is fails the test unless the status is the given one.
+func (a *answer) is(status int) *answer {
+	a.t.Helper()
+	if a.status != status {
+		a.t.Fatalf("%s answered %d, not %d:\n%s", a.what, a.status, status, a.raw)
+	}
+	return a
+}
+
+// at is the member at a path such as limits.0.remaining; nil where there is none.
+func (a *answer) at(path string) any {
+	value := a.body
+	for _, step := range strings.Split(path, ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// has fails the test unless the member at the path reads as want.
+func (a *answer) has(path string, want any) *answer {
+	a.t.Helper()
+	if got := a.at(path); fmt.Sprint(got) != fmt.Sprint(want) {
+		a.t.Fatalf("%s: %s is %v, not %v:\n%s", a.what, path, got, want, a.raw)
+	}
+	return a
+}
+
+func (a *answer) str(path string) string {
+	a.t.Helper()
+	s, ok := a.at(path).(string)
+	if !ok {
+		a.t.Fatalf("%s: %s is no string:\n%s", a.what, path, a.raw)
+	}
+	return s
+}
+
+func (a *answer) num(path string) int64 {
+	a.t.Helper()
+	number, _ := a.at(path).(json.Number)
+	n, err := number.Int64()
+	if err != nil {
+		a.t.Fatalf("%s: %s is no whole number:\n%s", a.what, path, a.raw)
+	}
+	return n
+}
+
+// headerIs fails the test unless a header has exactly this value; empty: it is not there.
+func (a *answer) headerIs(name, want string) *answer {
+	a.t.Helper()
+	if got := strings.Join(a.header.Values(name), " | "); got != want {
+		a.t.Fatalf("%s: header %s is %q, not %q", a.what, name, got, want)
+	}
+	return a
+}
+
+// eventually polls until ok, and fails the test when that takes longer than limit.
+func eventually(t testing.TB, limit time.Duration, what string, ok func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !ok() {
+		if time.Since(began) > limit {
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// awayFromHoursEnd waits where an hourly window would end within the next seconds.
+func awayFromHoursEnd(t testing.TB) {
+	t.Helper()
+	eventually(t, 10*time.Second, "a new hour", func() bool {
+		now := time.Now()
+		return now.Truncate(time.Hour).Add(time.Hour).Sub(now) > 5*time.Second
+	})
+}
+
+// lockedBuffer is a buffer that goroutines may write while others read it.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

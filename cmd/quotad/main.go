@@ -1,0 +1,73 @@
+// Command quotad is the quota and billing service: settings → run → wiring.
+//
+// The package owns what a process needs around the parts: the command line, the
+// listeners, the order in which everything starts and stops, the first admin key and the
+// demo. It holds no rules about limits, plans or HTTP routes, and no SQL.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		cancel(fmt.Errorf("%w: %s", errStopped, <-signals))
+		// Whoever asks twice does not want to wait. An embedded server notices that its
+		// parent is gone, and recovers at the next start.
+		os.Exit(128 + int((<-signals).(syscall.Signal)))
+	}()
+	p := program{stdout: os.Stdout, stderr: os.Stderr, lookupEnv: os.LookupEnv}
+	os.Exit(p.main(ctx, os.Args[1:]))
+}
+
+// errStopped is the cause of a context that ended because quotad was asked to stop.
+var errStopped = errors.New("stopped by a signal")
+
+// Exit codes. 2 is for what can be repaired by another command line.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// program is what a command sees of its process.
+type program struct {
+	stdout, stderr io.Writer
+	lookupEnv      func(string) (string, bool)
+}
+
+// main runs one command line and returns the exit code.
+func (p *program) main(ctx context.Context, args []string) int {
+	command, done, err := p.parse(args)
+	if done {
+		return exitOK
+	}
+	if err == nil {
+		err = command.run(ctx, p)
+	}
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errNotOK):
+		return exitFailed // it has printed what is wrong
+	case errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errStopped):
+		return exitOK // asked to stop before it was done starting
+	}
+	fmt.Fprintf(p.stderr, "quotad: %v\n", err)
+	if _, ok := errors.AsType[*settingError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}

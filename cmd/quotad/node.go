@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/internal/api"
+	"quotad/internal/plans"
+	"quotad/internal/postgres"
+	"quotad/internal/quota"
+)
+
+// node is one quotad's parts, wired together.
+type node struct {
+	log     *slog.Logger
+	url     string // where it serves, for a client on this machine
+	front   *front
+	pool    *pgxpool.Pool
+	clock   *postgres.Clock
+	store   *plans.Store
+	catalog *plans.Catalog
+	engine  *quota.Engine
+	api     *api.Server
+
+	ready, stopping atomic.Bool
+	cancel          context.CancelFunc // of what runs in the background
+	background      sync.WaitGroup
+}
+
+// openNode wires the parts on a migrated database and starts what runs behind requests.
+func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
+	n := &node{log: log, url: front.urls[0], front: front}
+	var err error
+	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{}); err != nil {
+		return nil, badDatabaseURL(err)
+	}
+	stopwatch := newStopwatch()
+	n.clock = postgres.NewClock(databaseURL, log)
+	n.store = plans.NewStore(n.pool)
+	n.catalog = plans.NewCatalog(n.store, plans.CatalogOptions{
+		Customers: s.CacheSize, Monotonic: stopwatch, Now: n.clock.Now, Log: log,
+	})
+	n.engine, err = quota.NewEngine(quota.Options{
+		Connect: func(ctx context.Context) (*pgx.Conn, error) {
+			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
+		},
+		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
+		MemoryUsable: n.catalog.Fresh, Log: log,
+		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize,
+	})
+	if err != nil {
+		n.clock.Close()
+		n.pool.Close()
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	n.api = api.New(api.Options{
+		Engine: n.engine, Catalog: n.catalog, Store: n.store,
+		Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
+		Registry: registry, Log: log,
+		ResetStyle: s.resetStyle(), PublicURL: s.PublicURL, Deadline: s.RequestTimeout,
+		SeparateMetrics: s.MetricsListen != "", Version: version,
+	})
+	registry.MustRegister(newGauges(n))
+
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	n.cancel = cancel
+	n.background.Go(func() { n.clock.Run(background) })
+	n.background.Go(func() { _ = n.catalog.Run(background) }) // ends by its context only
+	return n, nil
+}
+
+// warm makes sure that the first hits find the database's time and the newest change.
+func (n *node) warm(ctx context.Context) error {
+	if _, err := n.clock.Now(ctx); err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	if err := n.catalog.CatchUp(ctx, 0); err != nil {
+		return fmt.Errorf("read the newest change: %w", err)
+	}
+	return nil
+}
+
+// newStopwatch tells the time since its making; it never steps.
+func newStopwatch() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
+// serve hands requests to the API from now on.
+func (n *node) serve() {
+	n.ready.Store(true)
+	n.front.use(n.api.Handler(), n.api.MetricsHandler())
+}
+
+// degradedAfter is how long the database may be silent before /readyz calls it an outage.
+const degradedAfter = 3 * time.Second
+
+// state is what /readyz says.
+func (n *node) state() api.State {
+	switch {
+	case n.stopping.Load():
+		return api.StateStopping
+	case !n.ready.Load():
+		return api.StateStarting
+	case !n.catalog.FreshWithin(degradedAfter):
+		return api.StateDegraded
+	}
+	return api.StateReady
+}
+
+// close ends everything behind the requests, in the order in which the parts need each
+// other: hits that wait are decided, then the connections go.
+func (n *node) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	err := n.engine.Close(ctx)
+	n.cancel()
+	n.background.Wait()
+	n.clock.Close()
+	n.pool.Close()
+	return err
+}

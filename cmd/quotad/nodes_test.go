@@ -1,0 +1,159 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// within is the contract's: a change counts on every node within one second.
+const within = time.Second
+
+func TestRaisedLimitLetsInOnASecondNode(t *testing.T) {
+	one := start(t, "")
+	two := start(t, one.databaseURL)
+	one.setUp(fixed("l", 5))
+	for limit, left := 5, int64(5); limit <= 25; limit, left = limit+5, 4 {
+		one.hit(left).is(200)
+		one.hit(1).is(429)
+		two.hit(1).is(429)
+		if two.hit(1).is(429).at("as_of") == nil {
+			t.Error("the refusal does not come from memory, so this test shows nothing")
+		}
+		one.do("PUT", "/v1/plans/basic", planOf(fixed("l", limit+5)), "If-Match: *").is(201)
+		took := eventually(t, within, "the raised limit lets a hit in on the second node", func() bool {
+			return two.hit(1).status == 200
+		})
+		t.Logf("the second node let it in after %s", took)
+	}
+	// On the node that was asked it counts at once.
+	one.hit(4).is(200)
+	one.hit(1).is(429)
+	one.hit(1).is(429)
+	one.do("PUT", "/v1/plans/basic", planOf(fixed("l", 35)), "If-Match: *").is(201)
+	one.hit(1).is(200)
+	one.hit(4).is(200)
+	// So it does for a customer who comes to another plan.
+	one.do("PUT", "/v1/plans/wide", planOf(fixed("l", 1000))).is(201)
+	two.hit(1).is(429)
+	two.hit(1).is(429)
+	one.do("PUT", "/v1/customers/acme", strings.Replace(onPlan, "basic", "wide", 1), "If-Match: *").is(200)
+	eventually(t, within, "another plan counts on the second node", func() bool { return two.hit(1).status == 200 })
+}
+
+func TestChangesCountOnASecondNode(t *testing.T) {
+	one := start(t, "")
+	two := start(t, one.databaseURL)
+	one.setUp(fixed("l", 5))
+	id, secret := one.newKey("backend")
+	eventually(t, within, "a new key works on the second node", func() bool {
+		return two.as(secret).do("GET", "/v1/customers/acme/quota", "").status == 200
+	})
+	one.do("DELETE", "/v1/keys/"+id, "").is(204)
+	eventually(t, within, "a revoked key is refused on the second node", func() bool {
+		return two.as(secret).do("GET", "/v1/customers/acme/quota", "").status == 401
+	})
+
+	two.hit(1).is(200)
+	one.do("PUT", "/v1/plans/basic", planOf(fixed("l", 2)), "If-Match: *").is(201)
+	eventually(t, within, "a lowered limit counts on the second node", func() bool { return two.hit(0).num("limits.0.limit") == 2 })
+	one.do("DELETE", "/v1/customers/acme", "").is(204)
+	eventually(t, within, "an archived customer is gone on the second node", func() bool { return two.hit(1).status == 404 })
+	// Who was unknown a moment ago is known as soon as somebody makes it.
+	two.do("POST", "/v1/hits", hitOf("new", "requests", "")).is(404)
+	one.do("PUT", "/v1/customers/new", onPlan).is(201)
+	eventually(t, within, "a new customer is known on the second node", func() bool {
+		return two.do("POST", "/v1/hits", hitOf("new", "requests", "")).status == 200
+	})
+}
+
+// hammer sends the same hit over and over from several connections and counts the
+// answers by status. It checks nothing else, so as to be fast.
+func (n *testNode) hammer(connections, each int, body string) map[int]int64 {
+	n.t.Helper()
+	var counts [600]atomic.Int64
+	var all sync.WaitGroup
+	for range connections {
+		all.Go(func() {
+			for range each {
+				request, err := http.NewRequest("POST", n.url+"/v1/hits", strings.NewReader(body))
+				if err != nil {
+					n.t.Error(err)
+					return
+				}
+				request.Header.Set("Authorization", "Bearer "+n.key)
+				request.Header.Set("Content-Type", "application/json")
+				response, err := n.client.Do(request)
+				if err != nil {
+					n.t.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+				counts[response.StatusCode].Add(1)
+			}
+		})
+	}
+	all.Wait()
+	byStatus := map[int]int64{}
+	for status := range counts {
+		if c := counts[status].Load(); c > 0 {
+			byStatus[status] = c
+		}
+	}
+	return byStatus
+}
+
+// A node's sessions hand their counts to the server's statistics when they end at the
+// latest, so the life of a whole node is measured.
+func TestRefusedCustomerSendsNoStatement(t *testing.T) {
+	one := start(t, "")
+	one.setUp(fixed("l", 5))
+	one.hit(5).is(200)
+	if err := one.stop(); err != nil {
+		t.Fatal(err)
+	}
+	const lookUps = `SELECT coalesce(idx_scan, 0) + seq_scan + n_tup_upd + n_tup_ins FROM pg_stat_user_tables WHERE relname = 'counters'`
+	const transactions = `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`
+	const sessions = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+	settled := func() (int64, int64) {
+		eventually(t, 10*time.Second, "the node's sessions end", func() bool { return query[int64](t, one.databaseURL, sessions) == 0 })
+		return query[int64](t, one.databaseURL, lookUps), query[int64](t, one.databaseURL, transactions)
+	}
+	looked, committed := settled()
+
+	began := time.Now()
+	two := start(t, one.databaseURL)
+	two.hit(1).is(429)
+	two.hit(1).is(429)
+	connections, each := 32, 1000
+	if testing.Short() {
+		each = 100
+	}
+	hits := int64(connections * each)
+	counts := two.hammer(connections, each, hitOf("acme", "requests", ""))
+	took := time.Since(began)
+	if counts[429] != hits {
+		t.Errorf("answers by status: %v", counts)
+	}
+	stats := two.node.engine.Stats()
+	if err := two.stop(); err != nil {
+		t.Fatal(err)
+	}
+	lookedAfter, committedAfter := settled()
+	t.Logf("%d refusals in %s: %d look-ups of counters and %d transactions in the node's whole life, %d batches",
+		hits, took, lookedAfter-looked, committedAfter-committed, stats.Batches)
+	// The memory forgets nothing within the window, but where the node has lost sight of
+	// changes for a second it must ask; then each connection may, once.
+	if lookedAfter-looked > hits/100 {
+		t.Errorf("%d look-ups of counters for %d refusals", lookedAfter-looked, hits)
+	}
+	// What remains is the node's own housekeeping: polls, statistics, this test's looks.
+	if housekeeping := int64(100 + 20*took.Seconds()); committedAfter-committed > housekeeping {
+		t.Errorf("%d transactions, of which housekeeping explains %d", committedAfter-committed, housekeeping)
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// shutdownTimeout is how long requests under way get to end.
+	shutdownTimeout = 10 * time.Second
+	// closeTimeout is how long the parts behind them get, each.
+	closeTimeout = 10 * time.Second
+)
+
+// run serves until ctx ends, and then stops in order. It returns nil when it was asked
+// to stop and could, else why it cannot go on.
+//
+// The order of the start is that in which mistakes are cheapest to hear of: settings,
+// then the ports, then the database. Until all is there /livez answers and the rest is
+// told to wait.
+func run(ctx context.Context, s settings) (err error) {
+	if err := s.check(); err != nil {
+		return err
+	}
+	log := s.logger()
+	front, err := openFront(&s, log)
+	if err != nil {
+		return err
+	}
+	defer front.close()
+	db, err := openDatabase(ctx, &s.common, s.StartTimeout, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	n, err := openNode(ctx, &s, db.url, front, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+
+	key, err := n.bootstrap(ctx, &s)
+	if err != nil {
+		return err
+	}
+	if err := n.warm(ctx); err != nil {
+		return err
+	}
+	if err := n.announce(&s, key); err != nil {
+		return err
+	}
+	n.serve()
+	log.Info("serving", "url", n.url, "version", version)
+	if s.started != nil {
+		s.started(n)
+	}
+	err = n.wait(ctx, db)
+	n.stopServing(&s)
+	return err
+}
+
+// wait returns when it is time to stop: nil when that was asked for.
+func (n *node) wait(ctx context.Context, db *database) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-n.front.failed:
+		return err
+	case <-db.gone():
+		return fmt.Errorf("the embedded PostgreSQL is gone for good, see its last words in the log: %w", db.embedded.Err())
+	}
+}
+
+// stopServing says that this node is stopping, lets a load balancer notice if that is
+// wanted, and lets the requests under way end.
+func (n *node) stopServing(s *settings) {
+	n.stopping.Store(true)
+	n.log.Info("stopping")
+	if s.DrainDelay > 0 {
+		time.Sleep(s.DrainDelay) // a second signal ends the process
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if err := n.front.shutdown(ctx); err != nil {
+		n.log.Warn("requests did not end in time and were cut off", "error", err)
+	}
+}
+
+// warnIf logs an error that is in nobody's way any more.
+func warnIf(log *slog.Logger, message string, err error) {
+	if err != nil {
+		log.Warn(message, "error", err)
+	}
+}

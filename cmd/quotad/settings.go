@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"quotad/internal/api"
+	"quotad/internal/postgres"
+)
+
+// settingError is a setting that cannot work; it names the flag.
+type settingError struct {
+	flag string // empty: the text names it
+	err  error
+}
+
+func (e *settingError) Error() string {
+	if e.flag == "" {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("--%s: %v", e.flag, e.err)
+}
+
+func (e *settingError) Unwrap() error { return e.err }
+
+func badSetting(flag, format string, args ...any) error {
+	return &settingError{flag, fmt.Errorf(format, args...)}
+}
+
+// common are the settings of every command that needs the database.
+type common struct {
+	DatabaseURL string `placeholder:"URL" help:"PostgreSQL to use, as postgres://user:password@host:5432/database or key=value words; several hosts are separated by commas. Empty: an embedded server of quotad's own."`
+	DataDir     string `placeholder:"DIR" default:"${data_dir}" help:"Directory of the embedded server's data."`
+	LogLevel    string `placeholder:"LEVEL" enum:"debug,info,warn,error," default:"" help:"What goes to the log: debug, info (serve's default), warn (the other commands'), or error."`
+	LogFormat   string `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
+
+	embedded func(*postgres.EmbeddedOptions) // tests: another server than usual
+}
+
+// settings are what `quotad serve` is told. Each is a flag and an environment variable.
+type settings struct {
+	common
+	Listen        string `placeholder:"ADDRESS" default:"127.0.0.1:8080" help:"Address to serve on."`
+	AdminKey      string `placeholder:"SECRET" help:"Secret of an admin key that must exist, 16 to 200 printable characters. Unset: one is made on the first start and printed once."`
+	PublicURL     string `placeholder:"URL" help:"Where clients find this service; named in the documentation."`
+	MetricsListen string `placeholder:"ADDRESS" help:"Address to serve /metrics on instead of the main one."`
+	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM. Serves HTTPS, with --tls-key."`
+	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, PEM."`
+	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`
+
+	RateLimitReset string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
+	RequestTimeout time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database."`
+	StartTimeout   time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`
+	DrainDelay     time.Duration `placeholder:"DURATION" default:"0s" help:"How long to serve on, no longer ready, before stopping: time for a load balancer to notice."`
+	Lanes          int           `placeholder:"N" default:"1" help:"Database sessions that charge hits."`
+	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane; more are answered 503."`
+	CacheSize      int           `placeholder:"N" default:"100000" help:"Customers and refusals that are remembered, each."`
+
+	stdout  io.Writer   // nil: os.Stdout
+	stderr  io.Writer   // the log; nil: os.Stderr
+	started func(*node) // tests: called when it serves
+}
+
+// Bounds of the numbers.
+const (
+	maxRequestTimeout = 9 * time.Second // of api's write timeout, beside the time for the body
+	maxLanes          = 64
+	maxSize           = 10_000_000
+	maxWait           = 24 * time.Hour
+)
+
+// check refuses what cannot work before anything is started.
+func (s *settings) check() error {
+	for _, n := range []struct {
+		flag        string
+		value, most int
+	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxSize}, {"cache-size", s.CacheSize, maxSize}} {
+		if n.value < 1 || n.value > n.most {
+			return badSetting(n.flag, "must be between 1 and %d, not %d", n.most, n.value)
+		}
+	}
+	for _, d := range []struct {
+		flag               string
+		value, least, most time.Duration
+	}{
+		{"request-timeout", s.RequestTimeout, time.Millisecond, maxRequestTimeout},
+		{"start-timeout", s.StartTimeout, time.Millisecond, maxWait},
+		{"drain-delay", s.DrainDelay, 0, time.Hour},
+	} {
+		if d.value < d.least || d.value > d.most {
+			return badSetting(d.flag, "must be between %s and %s, not %s", d.least, d.most, d.value)
+		}
+	}
+	if err := checkAddress("listen", s.Listen); err != nil {
+		return err
+	}
+	if s.MetricsListen != "" {
+		if err := checkAddress("metrics-listen", s.MetricsListen); err != nil {
+			return err
+		}
+	}
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		return badSetting("tls-cert", "and --tls-key belong together: give both or neither")
+	}
+	return s.checkPublicURL()
+}
+
+func (s *settings) checkPublicURL() error {
+	if s.PublicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.PublicURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return badSetting("public-url", "must be such as https://quota.example.com")
+	}
+	return nil
+}
+
+func checkAddress(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return badSetting(flag, "must be an address and a port such as 127.0.0.1:8080: %w", err)
+	}
+	return nil
+}
+
+func (s *settings) resetStyle() api.ResetStyle {
+	switch s.RateLimitReset {
+	case "epoch":
+		return api.ResetEpoch
+	case "ms":
+		return api.ResetMillis
+	}
+	return api.ResetSeconds
+}
+
+// out is where what a person needs is printed.
+func (s *settings) out() io.Writer {
+	if s.stdout == nil {
+		return os.Stdout
+	}
+	return s.stdout
+}
+
+// logger writes to stderr, serve's answers being on stdout.
+func (s *settings) logger() *slog.Logger {
+	w := s.stderr
+	if w == nil {
+		w = os.Stderr
+	}
+	return s.common.logger(w, slog.LevelInfo)
+}
+
+func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
+	if c.LogLevel != "" {
+		_ = level.UnmarshalText([]byte(c.LogLevel)) // kong has checked it
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// dataDir is where the embedded server's data are.
+func (c *common) dataDir() string {
+	if c.DataDir == "" {
+		return postgres.DefaultDataDir()
+	}
+	return c.DataDir
+}

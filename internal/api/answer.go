@@ -1,0 +1,112 @@
+package api
+
+import (
+	"strconv"
+
+	"quotad/internal/quota"
+)
+
+// appendDecision appends the answer to a hit: the contract's members, and for a refusal
+// those of a problem document before them. wait is the decision's retry-after, µs or
+// Never, and status that of the refusal.
+func appendDecision(b []byte, h *hit, d *quota.Decision, views []quota.View, wait int64, status int) []byte {
+	if d.Allowed {
+		b = append(b, `{"allowed":true,"customer":`...)
+	} else {
+		b = appendRefusal(b, h, views, wait, status)
+		b = append(b, `,"allowed":false,"customer":`...)
+	}
+	b = appendString(b, h.customer)
+	b = append(b, `,"meter":`...)
+	b = appendString(b, h.meter)
+	b = append(b, `,"cost":`...)
+	b = strconv.AppendInt(b, h.cost, 10)
+	b = append(b, `,"at":`...)
+	b = appendTime(b, d.At)
+	if d.AsOf != 0 {
+		b = append(b, `,"as_of":`...)
+		b = appendTime(b, d.AsOf)
+	}
+	if d.Degraded {
+		b = append(b, `,"degraded":true`...)
+	}
+	b = append(b, `,"replayed":false,"retry_after_ms":`...)
+	b = appendWait(b, wait)
+	b = append(b, `,"limits":[`...)
+	for i := range views {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendView(b, &views[i]), '}')
+	}
+	return append(b, "]}"...)
+}
+
+// appendRefusal appends the members of RFC 9457 that open a refusal, without its end.
+func appendRefusal(b []byte, h *hit, views []quota.View, wait int64, status int) []byte {
+	b = append(b, `{"type":"`+quotaExceeded+`","title":"Quota exceeded","status":`...)
+	b = strconv.AppendInt(b, int64(status), 10)
+	b = append(b, `,"detail":"`...)
+	b = appendWhy(b, h, views, wait)
+	b = append(b, `","violated-policies":[`...)
+	for i, n := 0, 0; i < len(views); i++ {
+		if views[i].RetryAfter == 0 {
+			continue
+		}
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, views[i].Limit.Name)
+		n++
+	}
+	return append(b, ']')
+}
+
+// appendWhy says in words which limits refuse and what to do; names need no escaping.
+func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
+	for i := range views {
+		v := &views[i]
+		if v.RetryAfter == 0 {
+			continue
+		}
+		b = append(b, "Limit "...)
+		b = append(b, v.Limit.Name...)
+		b = append(b, " admits at most "...)
+		b = strconv.AppendInt(b, v.Remaining, 10)
+		b = append(b, " now. "...)
+	}
+	b = append(b, "The hit costs "...)
+	b = strconv.AppendInt(b, h.cost, 10)
+	if wait == quota.Never {
+		return append(b, " and will not be admitted by waiting."...)
+	}
+	b = append(b, ": send it again in "...)
+	b = appendWait(b, wait)
+	return append(b, " ms."...)
+}
+
+// appendView appends what is said of one limit, without the end of its object, so that
+// the quota answer can add to it.
+func appendView(b []byte, v *quota.View) []byte {
+	l := v.Limit
+	b = append(b, `{"name":"`...)
+	b = append(b, l.Name...)
+	b = append(b, `","algorithm":"`...)
+	b = append(b, l.Algorithm.String()...)
+	b = append(b, `","mode":"`...)
+	b = append(b, l.Mode...)
+	b = append(b, `","limit":`...)
+	b = strconv.AppendInt(b, l.Limit, 10)
+	b = append(b, `,"used":`...)
+	b = strconv.AppendInt(b, v.Used, 10)
+	b = append(b, `,"remaining":`...)
+	b = strconv.AppendInt(b, v.Remaining, 10)
+	// Only a soft limit admits past itself, and there is none yet.
+	b = append(b, `,"exceeded":false,"retry_after_ms":`...)
+	b = appendWait(b, v.RetryAfter)
+	b = append(b, `,"reset_at":`...)
+	b = appendTime(b, v.ResetAt)
+	b = append(b, `,"window":"`...)
+	b = append(b, l.WindowText...)
+	return append(b, '"')
+}

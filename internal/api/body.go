@@ -1,0 +1,79 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// The largest bodies, in bytes.
+const (
+	maxBody      = 64 << 10
+	maxBatchBody = 1 << 20
+)
+
+var (
+	errMediaType  = &fault{kind: kindMediaType, detail: "the body must be declared as Content-Type: application/json, in UTF-8"}
+	errEncoding   = &fault{kind: kindMediaType, detail: "a Content-Encoding is not supported: send the body as it is"}
+	errTooLarge   = &fault{kind: kindTooLarge, detail: "the body has more than 64 KiB"}
+	errBatchLarge = &fault{kind: kindTooLarge, detail: "the batch has more than 1 MiB"}
+	errTooSlow    = &fault{kind: kindTimeout, detail: "the body did not arrive in time"}
+	errCutShort   = &fault{kind: kindNotJSON, detail: "the body ended before it was complete"}
+)
+
+// readBody appends the request's body to b, up to limit bytes, after checking that it
+// claims to be JSON.
+func readBody(r *http.Request, b []byte, limit int) ([]byte, error) {
+	if err := checkMediaType(r.Header); err != nil {
+		return b, err
+	}
+	tooLarge := errTooLarge
+	if limit > maxBody {
+		tooLarge = errBatchLarge
+	}
+	if r.ContentLength > int64(limit) {
+		return b, tooLarge
+	}
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := r.Body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case len(b) > limit:
+			return b, tooLarge
+		case err == io.EOF:
+			return b, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return b, errTooSlow
+		case err != nil:
+			return b, errCutShort
+		}
+	}
+}
+
+// checkMediaType wants application/json, in UTF-8 where a charset is named.
+func checkMediaType(h http.Header) error {
+	if len(h["Content-Encoding"]) > 0 && h.Get("Content-Encoding") != "identity" {
+		return errEncoding
+	}
+	types := h["Content-Type"]
+	if len(types) != 1 {
+		return errMediaType
+	}
+	if types[0] == "application/json" {
+		return nil
+	}
+	name, params, err := mime.ParseMediaType(types[0])
+	if err != nil || name != "application/json" {
+		return errMediaType
+	}
+	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+		return errMediaType
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+type customerRequest struct {
+	Name          string            `json:"name" maxLength:"200"`
+	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
+	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins this version; left out, the customer follows the plan."`
+	Timezone      string            `json:"timezone" doc:"IANA name, such as Europe/Berlin."`
+	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: now."`
+	Metadata      map[string]string `json:"metadata,omitempty"`
+	TestClock     *string           `json:"test_clock,omitempty" doc:"Not supported yet: leave it out."`
+	Change        *string           `json:"change,omitempty" doc:"Not supported yet: leave it out."`
+}
+
+type customerBody struct {
+	Key              string            `json:"key"`
+	Name             string            `json:"name"`
+	Plan             string            `json:"plan"`
+	PlanVersion      *int              `json:"plan_version" doc:"The pinned version, or null."`
+	EffectiveVersion int               `json:"effective_version" doc:"The version whose limits count now."`
+	Timezone         string            `json:"timezone"`
+	BillingAnchor    string            `json:"billing_anchor"`
+	Metadata         map[string]string `json:"metadata"`
+	CreatedAt        time.Time         `json:"created_at"`
+	ArchivedAt       *time.Time        `json:"archived_at"`
+}
+
+func showCustomer(c *plans.Customer) customerBody {
+	body := customerBody{
+		Key: c.Key, Name: c.Name, Plan: c.Plan, PlanVersion: c.PlanVersion, EffectiveVersion: c.EffectiveVersion,
+		Timezone: c.Timezone, BillingAnchor: c.BillingAnchor, Metadata: c.Metadata,
+		CreatedAt: c.CreatedAt.UTC(), ArchivedAt: inUTC(c.ArchivedAt),
+	}
+	if body.Metadata == nil {
+		body.Metadata = map[string]string{}
+	}
+	return body
+}
+
+func (in *customerRequest) check() (bad quota.FieldErrors) {
+	if in.TestClock != nil {
+		bad = append(bad, quota.FieldError{Field: "test_clock", Detail: notYet})
+	}
+	if in.Change != nil {
+		bad = append(bad, quota.FieldError{Field: "change", Detail: notYet})
+	}
+	return bad
+}
+
+func (s *Server) putCustomer(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	var in customerRequest
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	if bad := in.check(); len(bad) > 0 {
+		return answer{}, invalidFields(bad)
+	}
+	pre, err := precondition(c.r.Header, func() (string, error) {
+		present, err := s.store.GetCustomer(c.ctx(), key)
+		if err != nil {
+			return "", err
+		}
+		return present.ETag(), nil
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	customer, isNew, err := s.store.PutCustomer(c.ctx(), key, plans.CustomerInput{
+		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
+		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata,
+	}, pre)
+	if errors.Is(err, plans.ErrArchived) {
+		err = &fault{kind: kindConflict, detail: "the customer is archived and cannot be written any more"}
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return customerAnswer(putStatus(isNew), customer), nil
+}
+
+func customerAnswer(status int, c *plans.Customer) answer {
+	return answer{status: status, etag: c.ETag(), body: showCustomer(c)}
+}
+
+func (s *Server) getCustomer(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	customer, err := s.store.GetCustomer(c.ctx(), key)
+	if err != nil {
+		return answer{}, err
+	}
+	return customerAnswer(http.StatusOK, customer), nil
+}
+
+func (s *Server) listCustomers(c *call) (answer, error) {
+	page, err := c.query.page()
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.store.ListCustomers(c.ctx(), page)
+	return listAnswer(list, err, showCustomer)
+}
+
+func (s *Server) archiveCustomer(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	if erase, given := c.query["erase"]; given && erase != "false" {
+		return answer{}, invalid("erase", notYet)
+	}
+	return answer{status: http.StatusNoContent}, s.store.ArchiveCustomer(c.ctx(), key)
+}

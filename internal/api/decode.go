@@ -1,0 +1,157 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+var strict = json.RejectUnknownMembers(true)
+
+// decode reads one JSON object into a struct. What is not JSON is 400; what is, but has
+// an unknown or doubled member, a wrong type or a null where none is meant, is 422 with
+// the path of the field. Members that are left out keep their zero value.
+func decode(body []byte, into any) error {
+	if err := decodeLoosely(body, into); err != nil {
+		return err
+	}
+	return refuseNull(body)
+}
+
+// decodeLoosely is decode for a caller that looks for nulls itself.
+func decodeLoosely(body []byte, into any) error {
+	err := json.Unmarshal(body, into, strict)
+	if err == nil {
+		return nil
+	}
+	if detail := notJSON(body); detail != "" {
+		return &fault{kind: kindNotJSON, detail: detail}
+	}
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		// It is well-formed but for a name that comes twice, see notJSON.
+		return invalid(fieldPath(syntax.JSONPointer), "is there more than once")
+	}
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		return wrongField(semantic)
+	}
+	return fmt.Errorf("decoding a %T: %w", into, err)
+}
+
+// notJSON says why a body is not JSON at all, or nothing when it is. A name that comes
+// twice is still JSON (RFC 8259 says "should").
+func notJSON(body []byte) string {
+	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
+		return "the body is empty: send a JSON object"
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	_, err := d.ReadValue()
+	if err == nil {
+		if _, err = d.ReadToken(); errors.Is(err, io.EOF) {
+			return ""
+		}
+		return "there is more after the JSON value, at byte " + strconv.FormatInt(d.InputOffset(), 10)
+	}
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return fmt.Sprintf("not JSON at byte %d: %s", syntax.ByteOffset, strings.TrimPrefix(syntax.Err.Error(), "jsontext: "))
+	}
+	return "not JSON: it ends too early"
+}
+
+// nullable are the members in which null has a meaning of its own: none, or never.
+var nullable = map[string]bool{"up_to": true, "expires_at": true}
+
+// refuseNull finds a null where no field wants one: Go would read it as left out, so
+// that a cost of null would be a look.
+func refuseNull(body []byte) error {
+	if !bytes.Contains(body, []byte("null")) {
+		return nil
+	}
+	d := jsontext.NewDecoder(bytes.NewReader(body))
+	for {
+		token, err := d.ReadToken()
+		if err != nil {
+			return nil // the end: the body has been decoded before
+		}
+		if at := d.StackPointer(); token.Kind() == 'n' && !nullable[at.LastToken()] {
+			if at == "" {
+				return invalid("", "the body must be a JSON object")
+			}
+			return invalid(fieldPath(at), "must not be null: leave it out")
+		}
+	}
+}
+
+// wrongField words a mismatch between a JSON value and the field it is for.
+func wrongField(e *json.SemanticError) error {
+	field := fieldPath(e.JSONPointer)
+	switch {
+	case errors.Is(e.Err, json.ErrUnknownName):
+		return invalid(field, "is not known here")
+	case field == "":
+		return invalid("", "the body must be a JSON object")
+	}
+	if own, ok := errors.AsType[mismatch](e.Err); ok {
+		return invalid(field, string(own))
+	}
+	return invalid(field, "must be "+wanted(e.GoType))
+}
+
+// A mismatch is what a type that reads its own JSON says of other JSON.
+type mismatch string
+
+func (m mismatch) Error() string { return string(m) }
+
+// wanted names the JSON that a Go type is read from.
+func wanted(t reflect.Type) string {
+	if t == nil {
+		return "of another type"
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return "a whole number without fraction or exponent, in range"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Map, reflect.Struct:
+		return "an object"
+	}
+	return "of another type"
+}
+
+// fieldPath turns /limits/0/window into limits[0].window.
+func fieldPath(at jsontext.Pointer) string {
+	var path strings.Builder
+	for token := range at.Tokens() {
+		if _, err := strconv.ParseUint(token, 10, 31); err == nil && path.Len() > 0 {
+			path.WriteString("[" + token + "]")
+			continue
+		}
+		if path.Len() > 0 {
+			path.WriteByte('.')
+		}
+		path.WriteString(token)
+	}
+	return shorten(path.String())
+}
+
+// shorten keeps what a client sent from growing the answer without bound.
+func shorten(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

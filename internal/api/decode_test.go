@@ -1,0 +1,98 @@
+package api
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestDecodeNamesTheField(t *testing.T) {
+	for _, c := range []struct {
+		body   string
+		status int
+		field  string
+		detail string
+	}{
+		{`{"limits":[{},{"window":7}]}`, 422, "limits[1].window", "must be a string"},
+		{`{"limits":[{"windw":"1s"}]}`, 422, "limits[0].windw", "is not known here"},
+		{`{"limits":[{"limit":1.5}]}`, 422, "limits[0].limit", "must be a whole number without fraction or exponent, in range"},
+		{`{"limits":[{"limit":99999999999999999999}]}`, 422, "limits[0].limit", "must be a whole number without fraction or exponent, in range"},
+		{`{"limits":[{"burst":null}]}`, 422, "limits[0].burst", "must not be null: leave it out"},
+		{`{"limits":{}}`, 422, "limits", "must be an array"},
+		{`{"limits":[[]]}`, 422, "limits[0]", "must be an object"},
+		{`{"features":{"a":[1]}}`, 422, "features.a", "must be true, false, a number or a string"},
+		{`{"features":{"a":null}}`, 422, "features.a", ""},
+		{`{"features":{"a":{"b":1}}}`, 422, "features.a", ""},
+		{`{"prices":[{"tiers":[{"up_to":"x"}]}]}`, 422, "prices[0].tiers[0].up_to", ""},
+		{`{"prices":[{"unit_price":0.1}]}`, 422, "prices[0].unit_price", "must be a string"},
+		{`{"name":"a","name":"b"}`, 422, "name", "is there more than once"},
+		{`{"name":"a","name":"b"`, 400, "", ""},
+		{`{"name":1,`, 400, "", ""},
+		{`{"name":1} 2`, 400, "", ""},
+	} {
+		var in planRequest
+		err := decode([]byte(c.body), &in)
+		if err == nil {
+			t.Errorf("%s is taken", c.body)
+			continue
+		}
+		f := problemOf(err)
+		if f.kind.status != c.status {
+			t.Errorf("%s: %d, want %d: %s", c.body, f.kind.status, c.status, f.detail)
+		} else if c.status == 422 && (f.fields[0].Field != c.field || c.detail != "" && f.fields[0].Detail != c.detail) {
+			t.Errorf("%s: %v, want %s: %s", c.body, f.fields, c.field, c.detail)
+		}
+	}
+	var in planRequest
+	check(t, decode([]byte(`{"prices":[{"tiers":[{"up_to":null,"unit_price":"1"}]}],"features":{"a":1.50,"b":true,"c":"x"}}`), &in))
+	check(t, decode([]byte(`{"name":"the word null in a string"}`), &in))
+}
+
+// Timestamps that are none, and null, which means never.
+func TestDecodeTimestamp(t *testing.T) {
+	for body, ok := range map[string]bool{
+		`{"expires_at":null}`: true, `{"expires_at":"2026-01-31T12:00:00.1234567+02:00"}`: true, `{}`: true,
+		`{"expires_at":"2026-01-31"}`: false, `{"expires_at":1}`: false, `{"expires_at":""}`: false, `{"expires_at":{}}`: false,
+	} {
+		var in keyRequest
+		err := decode([]byte(body), &in)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", body, err)
+		}
+		if f := problemOf(err); err != nil && (f.kind != kindInvalid || f.fields[0].Field != "expires_at" || !strings.Contains(f.detail, "RFC 3339")) {
+			t.Errorf("%s: %d %v", body, f.kind.status, f.fields)
+		}
+	}
+}
+
+// Whatever comes, it is a hit, a 400 or a 422: never a 500 and never a panic.
+func FuzzDecodeHit(f *testing.F) {
+	for _, s := range []string{`{"customer":"a","meter":"b"}`, `{"cost":1e99}`, `[`, "\xff", `{"a":{"a":{}}}`, `{"attributes":{"a":"b"}}`, `{"cost":-0}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		h, err := decodeHit(body)
+		if err == nil && (h.cost < 0 || h.customer == "" || h.meter == "") {
+			t.Fatalf("%q is taken as %+v", body, h)
+		}
+		if err != nil {
+			if k := problemOf(err).kind; k != kindNotJSON && k != kindInvalid {
+				t.Fatalf("%q: %s", body, k.name)
+			}
+		}
+	})
+}
+
+// A hit is decoded as encoding/json would, for all hits that are right.
+func TestDecodeHitKeepsIntegers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cost := rapid.Int64Range(0, 1e15-1).Draw(t, "cost")
+		space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")
+		body := space + `{"cost":` + space + string(appendWait(nil, cost*1000)) + `,"meter":"m","customer":"c|d"}` + space
+		h, err := decodeHit([]byte(body))
+		if err != nil || h.cost != cost || h.customer != "c|d" {
+			t.Fatalf("%s: %+v %v", body, h, err)
+		}
+	})
+}

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/internal/plans"
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const adminSecret = "test-admin-0123456789abcdef0123456789abcdef"
+
+// A node is a whole server on a database of its own, without the wiring of cmd/quotad.
+type node struct {
+	t      testing.TB
+	server *Server
+	store  *plans.Store
+	url    string
+	doc    *openapi3.T
+	state  State
+}
+
+func newNode(t testing.TB) *node { return newNodeOn(t, pgtest.NewDatabase(t)) }
+
+func newNodeOn(t testing.TB, databaseURL string) *node {
+	t.Helper()
+	ctx := pgtest.Context(t)
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
+	pool, err := postgres.Open(ctx, databaseURL, postgres.PoolOptions{})
+	check(t, err)
+	t.Cleanup(pool.Close)
+	clock := postgres.NewClock(databaseURL, log)
+	t.Cleanup(clock.Close)
+	start := time.Now()
+	stopwatch := func() time.Duration { return time.Since(start) }
+	store := plans.NewStore(pool)
+	catalog := plans.NewCatalog(store, plans.CatalogOptions{Monotonic: stopwatch, Now: clock.Now, Log: log})
+	background, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- catalog.Run(background) }()
+	engine, err := quota.NewEngine(quota.Options{
+		Connect: func(ctx context.Context) (*pgx.Conn, error) {
+			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
+		},
+		Pool: pool, Now: clock.Now, Stopwatch: stopwatch, MemoryUsable: catalog.Fresh, Log: log,
+	})
+	check(t, err)
+	t.Cleanup(func() {
+		closing, done := context.WithTimeout(context.Background(), 5*time.Second)
+		defer done()
+		_ = engine.Close(closing) // some tests take its database away
+		cancel()
+		check(t, <-ended)
+	})
+	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
+	n := &node{t: t, store: store, state: StateReady}
+	n.server = New(Options{
+		Engine: engine, Catalog: catalog, Store: store, Ready: func() State { return n.state },
+		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
+	})
+	web := httptest.NewUnstartedServer(nil)
+	web.Config = NewHTTPServer(n.server.Handler())
+	web.Start()
+	t.Cleanup(web.Close)
+	n.url = web.URL
+	n.doc, err = openapi3.NewLoader().LoadFromData(n.server.openAPI)
+	check(t, err)
+	return n
+}
+
+// A reply is an answer that was held against the OpenAPI document.
+type reply struct {
+	status int
+	header http.Header
+	text   string
+	json   map[string]any
+}
+
+// do sends a request with the admin key, unless headers say otherwise ("-" leaves one out).
+func (n *node) do(method, path, body string, headers ...string) reply {
+	n.t.Helper()
+	r, err := http.NewRequestWithContext(pgtest.Context(n.t), method, n.url+path, strings.NewReader(body))
+	check(n.t, err)
+	r.Header.Set("Authorization", "Bearer "+adminSecret)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] == "-" {
+			r.Header.Del(headers[i])
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return n.send(r)
+}
+
+func (n *node) send(r *http.Request) reply {
+	n.t.Helper()
+	response, err := http.DefaultClient.Do(r)
+	check(n.t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	check(n.t, err)
+	got := reply{status: response.StatusCode, header: response.Header, text: string(text)}
+	media, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	if strings.HasSuffix(media, "json") && r.Method != "HEAD" && r.URL.Path != "/openapi.json" {
+		check(n.t, json.Unmarshal(text, &got.json))
+		n.hold(r, media, got)
+	}
+	return got
+}
+
+// hold holds an answer against the served document: known status, known media type, and
+// a body that its closed schema admits.
+func (n *node) hold(r *http.Request, media string, got reply) {
+	n.t.Helper()
+	op := n.operation(r)
+	if op == nil {
+		if got.status != http.StatusNotFound && got.status != http.StatusMethodNotAllowed {
+			n.t.Errorf("%s %s: %d from no route: %s", r.Method, r.URL.Path, got.status, got.text)
+		}
+		return
+	}
+	response := op.Responses.Status(got.status)
+	if response == nil {
+		n.t.Errorf("%s %s: status %d is not documented: %s", r.Method, r.URL.Path, got.status, got.text)
+		return
+	}
+	content := response.Value.Content[media]
+	if content == nil {
+		n.t.Errorf("%s %s: %d with %s is not documented", r.Method, r.URL.Path, got.status, media)
+		return
+	}
+	var value any
+	check(n.t, json.Unmarshal([]byte(got.text), &value))
+	if err := content.Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.MultiErrors()); err != nil {
+		n.t.Errorf("%s %s: %d is not as documented: %v\n%s", r.Method, r.URL.Path, got.status, err, got.text)
+	}
+}
+
+// operation finds the documented operation of a request.
+func (n *node) operation(r *http.Request) *openapi3.Operation {
+	have := strings.Split(r.URL.EscapedPath(), "/")
+	for pattern, item := range n.doc.Paths.Map() {
+		want := strings.Split(pattern, "/")
+		same := len(want) == len(have)
+		for i := 0; same && i < len(want); i++ {
+			same = want[i] == have[i] || strings.HasPrefix(want[i], "{") && have[i] != ""
+		}
+		if op := item.GetOperation(r.Method); same && op != nil {
+			return op
+		}
+	}
+	return nil
+}
+
+// want fails unless the reply has this status, and returns it.
+func (n *node) want(status int, method, path, body string, headers ...string) reply {
+	n.t.Helper()
+	got := n.do(method, path, body, headers...)
+	if got.status != status {
+		n.t.Fatalf("%s %s %s: status %d, want %d: %s", method, path, body, got.status, status, got.text)
+	}
+	return got
+}
+
+// setUp makes meter requests, a plan of the limits, and customer acme on it.
+func (n *node) setUp(limits string) {
+	n.t.Helper()
+	n.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
+	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,
+		"features":{"sso":true,"seats":5,"ratio":1.5,"tier":"gold"},"limits":[`+limits+`],
+		"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01","included":3}]}`)
+	n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","timezone":"Europe/Berlin"}`)
+}
+
+const hourly = `{"name":"hourly","meter":"requests","algorithm":"fixed_window","limit":5,"window":"1h"}`
+
+// key makes a key of a scope and returns its header value.
+func (n *node) key(scope string) string {
+	n.t.Helper()
+	return "Bearer " + n.want(201, "POST", "/v1/keys", `{"name":"a","scope":"`+scope+`"}`).json["secret"].(string)
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"math"
+	"math/bits"
+	"net/http"
+	"strconv"
+
+	"quotad/internal/quota"
+)
+
+// ResetStyle is what X-RateLimit-Reset says.
+type ResetStyle int
+
+// The styles: whole seconds left, rounded up (default), the Unix time of the reset in
+// seconds, or milliseconds left.
+const (
+	ResetSeconds ResetStyle = iota
+	ResetEpoch
+	ResetMillis
+)
+
+// second is in µs, as all time is.
+const second int64 = 1e6
+
+// maxField is the largest integer of a structured field (RFC 9651).
+const maxField int64 = 1e15 - 1
+
+// quotaHeaders sets what a decision says in headers: RateLimit-Policy and RateLimit (IETF
+// draft 10), X-RateLimit-*, and Retry-After for a refusal. at is the decision's instant
+// and wait its retry-after, µs or Never; scratch is room to write in, returned for reuse.
+//
+// All values are cut from one string, since each hit pays for them.
+func quotaHeaders(h http.Header, views []quota.View, style ResetStyle, at, wait int64, scratch []byte) []byte {
+	h["Cache-Control"] = noStore
+	if len(views) == 0 {
+		return scratch
+	}
+	tightest := &views[0]
+	b := scratch[:0]
+	for i := range views {
+		b = appendPolicy(b, views[i].Limit, i > 0)
+	}
+	policy := len(b)
+	for i := range views {
+		if views[i].Remaining < tightest.Remaining {
+			tightest = &views[i]
+		}
+		b = appendState(b, &views[i], at, i > 0)
+	}
+	state := len(b)
+	b = strconv.AppendInt(b, capacity(tightest.Limit), 10)
+	limit := len(b)
+	b = strconv.AppendInt(b, tightest.Remaining, 10)
+	remaining := len(b)
+	b = strconv.AppendInt(b, resetValue(tightest.ResetAt, at, style), 10)
+	reset := len(b)
+	if wait > 0 {
+		b = strconv.AppendInt(b, ceilDiv(wait, second), 10)
+	}
+	all := string(b)
+	values := [...]string{all[:policy], all[policy:state], all[state:limit], all[limit:remaining], all[remaining:reset], all[reset:]}
+	h["RateLimit-Policy"] = values[0:1:1]
+	h["RateLimit"] = values[1:2:2]
+	h["X-RateLimit-Limit"] = values[2:3:3]
+	h["X-RateLimit-Remaining"] = values[3:4:4]
+	h["X-RateLimit-Reset"] = values[4:5:5]
+	if wait > 0 {
+		h["Retry-After"] = values[5:6:6]
+	}
+	return b
+}
+
+// appendPolicy appends a limit's policy: "hourly";q=5000;w=3600. Names need no escaping:
+// Compile lets in letters, digits and . _ : - only.
+func appendPolicy(b []byte, l *quota.Limit, more bool) []byte {
+	if more {
+		b = append(b, ", "...)
+	}
+	b = append(b, '"')
+	b = append(b, l.Name...)
+	b = append(b, `";q=`...)
+	b = strconv.AppendInt(b, capacity(l), 10)
+	if w, ok := windowSeconds(l); ok {
+		b = append(b, ";w="...)
+		b = strconv.AppendInt(b, w, 10)
+	}
+	return b
+}
+
+// appendState appends a limit's state: "hourly";r=4999;t=3600.
+func appendState(b []byte, v *quota.View, at int64, more bool) []byte {
+	if more {
+		b = append(b, ", "...)
+	}
+	b = append(b, '"')
+	b = append(b, v.Limit.Name...)
+	b = append(b, `";r=`...)
+	b = strconv.AppendInt(b, v.Remaining, 10)
+	b = append(b, ";t="...)
+	return strconv.AppendInt(b, min(ceilDiv(v.ResetAt-at, second), maxField), 10)
+}
+
+// capacity is the largest cost that an untouched bucket admits.
+func capacity(l *quota.Limit) int64 {
+	if l.Algorithm == quota.TokenBucket {
+		return l.Burst
+	}
+	return l.Limit
+}
+
+// windowSeconds is w: the window where it is whole seconds; for a token bucket the time
+// in which it fills, ⌈burst·W/limit⌉. Left out where there is none or a structured
+// field cannot hold it.
+func windowSeconds(l *quota.Limit) (int64, bool) {
+	if l.Algorithm != quota.TokenBucket {
+		return l.Window / second, l.Window%second == 0
+	}
+	if l.Limit == 0 {
+		return 0, false
+	}
+	// burst·W µs / (limit·1e6), the product in 128 bits; limit·1e6 < 2⁷⁰ would not
+	// fit, so divide by one after the other: ⌈⌈x/a⌉/b⌉ = ⌈x/(a·b)⌉.
+	high, low := bits.Mul64(uint64(l.Burst), uint64(l.Window))
+	if high >= uint64(l.Limit) {
+		return 0, false
+	}
+	full, rest := bits.Div64(high, low, uint64(l.Limit))
+	if full > math.MaxInt64 {
+		return 0, false
+	}
+	if rest > 0 {
+		full++
+	}
+	w := full / uint64(second)
+	if full%uint64(second) > 0 {
+		w++
+	}
+	return int64(w), w <= uint64(maxField)
+}
+
+func resetValue(resetAt, at int64, style ResetStyle) int64 {
+	switch style {
+	case ResetEpoch:
+		return ceilDiv(resetAt, second)
+	case ResetMillis:
+		return ceilDiv(resetAt-at, 1000)
+	}
+	return ceilDiv(resetAt-at, second)
+}

@@ -1,0 +1,214 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+	"pgregory.net/rapid"
+
+	"quotad/internal/quota"
+)
+
+// anyLimit is any limit that a plan may have.
+func anyLimit(t *rapid.T, name string) *quota.Limit {
+	for {
+		spec := quota.Spec{Name: name, Limit: rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, quota.MaxNumber)).Draw(t, "limit")}
+		spec.Window = fmt.Sprintf("%d%s", rapid.Int64Range(1, 3600).Draw(t, "n"), rapid.SampledFrom([]string{"us", "ms", "s", "m", "h", "d"}).Draw(t, "unit"))
+		spec.Algorithm = rapid.SampledFrom([]string{"fixed_window", "token_bucket"}).Draw(t, "algorithm")
+		if spec.Algorithm == "token_bucket" && rapid.Bool().Draw(t, "with burst") && spec.Limit > 0 {
+			burst := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, quota.MaxNumber)).Draw(t, "burst")
+			spec.Burst = &burst
+		}
+		if l, bad := quota.Compile(spec); bad == nil {
+			return l
+		}
+	}
+}
+
+func anyViews(t *rapid.T, at int64) []quota.View {
+	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9._:-]{1,200}`), 1, 5, rapid.ID).Draw(t, "names")
+	views := make([]quota.View, len(names))
+	for i, name := range names {
+		views[i] = quota.View{
+			Limit: anyLimit(t, name), Used: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "used"),
+			Remaining: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "remaining"),
+			ResetAt:   rapid.OneOf(rapid.Int64Range(at, at+1e13), rapid.Int64Range(at, 9e18)).Draw(t, "reset"),
+		}
+		if rapid.Bool().Draw(t, "refuses") {
+			views[i].RetryAfter = rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(1, 1e15)).Draw(t, "retry")
+		}
+	}
+	return views
+}
+
+// What the headers say, read by another implementation of structured fields, is what the
+// views say.
+func TestHeadersParseBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.Int64Range(0, 4e15).Draw(t, "at")
+		views := anyViews(t, at)
+		wait := rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
+		h := http.Header{}
+		quotaHeaders(h, views, ResetSeconds, at, wait, nil)
+		policies, err := httpsfv.UnmarshalList(raw(h, "RateLimit-Policy"))
+		if err != nil {
+			t.Fatalf("%q: %v", raw(h, "RateLimit-Policy"), err)
+		}
+		states, err := httpsfv.UnmarshalList(raw(h, "RateLimit"))
+		if err != nil {
+			t.Fatalf("%q: %v", raw(h, "RateLimit"), err)
+		}
+		if len(policies) != len(views) || len(states) != len(views) {
+			t.Fatalf("%d policies and %d states for %d limits", len(policies), len(states), len(views))
+		}
+		least := views[0]
+		for i, v := range views {
+			checkPolicy(t, policies[i].(httpsfv.Item), v.Limit)
+			checkState(t, states[i].(httpsfv.Item), v, at)
+			if v.Remaining < least.Remaining {
+				least = v
+			}
+		}
+		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(least.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(capacity(least.Limit), 10) {
+			t.Fatalf("X-RateLimit of another limit than %s: %v", least.Limit.Name, h)
+		}
+		checkRetryAfter(t, h["Retry-After"], wait)
+	})
+}
+
+// raw is a header as it is written: in the RFCs' spelling, which is not Go's.
+func raw(h http.Header, name string) []string { return h[name] }
+
+func checkPolicy(t *rapid.T, item httpsfv.Item, l *quota.Limit) {
+	q, _ := item.Params.Get("q")
+	w, hasW := item.Params.Get("w")
+	if item.Value != l.Name || q != capacity(l) {
+		t.Fatalf("policy %v of %s", item, l.Name)
+	}
+	want, wanted := new(big.Int), false
+	switch {
+	case l.Algorithm == quota.FixedWindow && l.Window%1e6 == 0:
+		want, wanted = big.NewInt(l.Window/1e6), true
+	case l.Algorithm == quota.TokenBucket && l.Limit > 0:
+		want.Mul(big.NewInt(l.Burst), big.NewInt(l.Window))
+		divisor := new(big.Int).Mul(big.NewInt(l.Limit), big.NewInt(1e6))
+		want.Add(want, divisor).Sub(want, big.NewInt(1)).Quo(want, divisor)
+		full := new(big.Int).Mul(big.NewInt(l.Burst), big.NewInt(l.Window))
+		wanted = full.Quo(full, big.NewInt(l.Limit)).IsInt64()
+	}
+	if wanted != hasW || wanted && w != want.Int64() {
+		t.Fatalf("%s: w is %v (%v), want %v (%v)", l.Name, w, hasW, want, wanted)
+	}
+}
+
+func checkState(t *rapid.T, item httpsfv.Item, v quota.View, at int64) {
+	r, _ := item.Params.Get("r")
+	left, _ := item.Params.Get("t")
+	if item.Value != v.Limit.Name || r != v.Remaining {
+		t.Fatalf("state %v of %+v", item, v)
+	}
+	if s := left.(int64); s*1e6 < v.ResetAt-at || (s-1)*1e6 >= v.ResetAt-at {
+		t.Fatalf("t is %d s for a reset in %d µs", s, v.ResetAt-at)
+	}
+}
+
+func checkRetryAfter(t *rapid.T, values []string, wait int64) {
+	if wait <= 0 {
+		if values != nil {
+			t.Fatalf("Retry-After %v for a wait of %d", values, wait)
+		}
+		return
+	}
+	s, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil || s*1e6 < wait || (s-1)*1e6 >= wait {
+		t.Fatalf("Retry-After %v for a wait of %d µs", values, wait)
+	}
+}
+
+func TestResetStyles(t *testing.T) {
+	const at, reset = 1_700_000_000_500_000, 1_700_000_010_000_001
+	for style, want := range map[ResetStyle]int64{ResetSeconds: 10, ResetEpoch: 1_700_000_011, ResetMillis: 9501} {
+		if got := resetValue(reset, at, style); got != want {
+			t.Errorf("style %d: %d, want %d", style, got, want)
+		}
+	}
+}
+
+func TestNoLimitsNoHeaders(t *testing.T) {
+	h := http.Header{}
+	quotaHeaders(h, nil, ResetSeconds, 1, 0, nil)
+	if len(h) != 1 || h.Get("Cache-Control") != "no-store" {
+		t.Errorf("headers without limits: %v", h)
+	}
+}
+
+// What is built by hand reads back, by encoding/json, as what was meant.
+func TestDecisionsParseBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := hit{customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), meter: "m.x:y", cost: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "cost")}
+		d := quota.Decision{Allowed: rapid.Bool().Draw(t, "allowed"), At: rapid.Int64Range(0, 4e15).Draw(t, "at")}
+		d.AsOf = rapid.SampledFrom([]int64{0, d.At + 1}).Draw(t, "as of")
+		views := anyViews(t, d.At)
+		wait := rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
+		raw := appendDecision(nil, &h, &d, views, wait, 429)
+		var got refusalBody
+		if err := json.Unmarshal(raw, &got); err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		if got.Allowed != d.Allowed || got.Customer != h.customer || got.Cost != h.cost || got.At.UnixMicro() != d.At || (got.AsOf == nil) != (d.AsOf == 0) {
+			t.Fatalf("%+v reads as %s", h, raw)
+		}
+		checkWait(t, got.RetryAfterMS, wait)
+		violated := 0
+		for i, v := range views {
+			l := got.Limits[i]
+			if l.Name != v.Limit.Name || l.Limit != v.Limit.Limit || l.Used != v.Used || l.Remaining != v.Remaining || l.Window != v.Limit.WindowText {
+				t.Fatalf("%+v reads as %+v", v, l)
+			}
+			if most := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC); l.ResetAt.UnixMicro() != min(v.ResetAt, most.UnixMicro()) {
+				t.Fatalf("reset %d reads as %s", v.ResetAt, l.ResetAt)
+			}
+			checkWait(t, l.RetryAfterMS, v.RetryAfter)
+			if v.RetryAfter != 0 {
+				violated++
+			}
+		}
+		if !d.Allowed && (got.Type != quotaExceeded || got.Status != 429 || len(got.ViolatedPolicies) != violated || got.Detail == "") {
+			t.Fatalf("refusal: %s", raw)
+		}
+	})
+}
+
+func checkWait(t *rapid.T, ms *int64, wait int64) {
+	if wait == quota.Never {
+		if ms != nil {
+			t.Fatalf("never reads as %d", *ms)
+		}
+		return
+	}
+	if ms == nil || *ms*1000 < wait || *ms > 0 && (*ms-1)*1000 >= wait {
+		t.Fatalf("%d µs read as %v ms", wait, ms)
+	}
+}
+
+// Any string, invalid UTF-8 and control characters too, becomes a JSON string.
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "acme", "a\"b\\c", "\x00\x1f\x7f", "é\u2028", "\xff\xfe"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var got, want string
+		raw, err := json.Marshal(s) // replaces invalid UTF-8 by its own rule
+		check(t, err)
+		check(t, json.Unmarshal(raw, &want))
+		if err := json.Unmarshal(appendString(nil, s), &got); err != nil || got != want {
+			t.Fatalf("%q becomes %s and reads as %q: %v", s, appendString(nil, s), got, err)
+		}
+	})
+}

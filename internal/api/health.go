@@ -1,0 +1,29 @@
+package api
+
+import "net/http"
+
+type healthBody struct {
+	Status string `json:"status"`
+}
+
+func (s *Server) livez(*call) (answer, error) {
+	return answer{status: http.StatusOK, body: healthBody{"ok"}}, nil
+}
+
+// readyz says whether to send requests here. In an outage that is still so: what limits
+// allow to be let in then, is.
+func (s *Server) readyz(*call) (answer, error) {
+	switch state := s.options.Ready(); state {
+	case StateReady, StateDegraded:
+		return answer{status: http.StatusOK, body: healthBody{string(state)}}, nil
+	case StateStopping:
+		return answer{}, &fault{kind: kindNotReady, detail: "this node is stopping"}
+	default:
+		return answer{}, &fault{kind: kindNotReady, detail: "the database has not been reached yet"}
+	}
+}
+
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ query) int {
+	s.MetricsHandler().ServeHTTP(w, r)
+	return http.StatusOK
+}

@@ -1,0 +1,276 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dunglas/httpsfv"
+)
+
+func TestHitAdmittedThenRefused(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly + `,{"name":"burst","meter":"requests","algorithm":"token_bucket","limit":100,"window":"1m","burst":10}`)
+	got := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":4}`)
+	if got.json["allowed"] != true || got.json["cost"] != 4.0 || got.json["replayed"] != false || got.json["retry_after_ms"] != 0.0 {
+		t.Errorf("admitted: %s", got.text)
+	}
+	limits := got.json["limits"].([]any)
+	if len(limits) != 2 || limits[0].(map[string]any)["remaining"] != 1.0 || limits[1].(map[string]any)["used"] != 4.0 {
+		t.Errorf("limits: %s", got.text)
+	}
+	policies, err := httpsfv.UnmarshalList(got.header.Values("RateLimit-Policy"))
+	check(t, err)
+	if w, _ := policies[0].(httpsfv.Item).Params.Get("w"); len(policies) != 2 || w != int64(3600) {
+		t.Errorf("RateLimit-Policy: %v", got.header["Ratelimit-Policy"])
+	}
+	if got.header.Get("X-RateLimit-Limit") != "5" || got.header.Get("X-RateLimit-Remaining") != "1" || got.header.Get("Retry-After") != "" {
+		t.Errorf("headers: %v", got.header)
+	}
+	for _, path := range []string{"/v1/hits", "/v1/hits", "/v1/hits?deny_status=429"} {
+		got = n.want(429, "POST", path, `{"customer":"acme","meter":"requests","cost":2}`)
+		if got.json["type"] != quotaExceeded || got.json["allowed"] != false || fmt.Sprint(got.json["violated-policies"]) != "[hourly]" {
+			t.Errorf("refused: %s", got.text)
+		}
+		if got.header.Get("Retry-After") == "" || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("headers of a refusal: %v", got.header)
+		}
+	}
+	if got.json["as_of"] == nil {
+		t.Errorf("the third refusal does not come from memory: %s", got.text)
+	}
+	for status, query := range map[int]string{200: "200", 403: "403"} {
+		got = n.want(status, "POST", "/v1/hits?deny_status="+query, `{"customer":"acme","meter":"requests","cost":2}`)
+		if got.json["allowed"] != false || got.json["status"] != float64(status) || got.header.Get("Retry-After") == "" {
+			t.Errorf("deny_status: %s", got.text)
+		}
+	}
+	got = n.want(429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6}`)
+	if got.json["retry_after_ms"] != nil || got.header.Get("Retry-After") != "" || !strings.Contains(got.text, "not be admitted by waiting") {
+		t.Errorf("never: %s %v", got.text, got.header)
+	}
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
+}
+
+func TestLooksChargeNothing(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	for _, body := range []string{`{"customer":"acme","meter":"requests","cost":0}`, `{"customer":"acme","meter":"requests","cost":5,"dry_run":true}`} {
+		for range 2 {
+			if got := n.want(200, "POST", "/v1/hits", body); got.json["limits"].([]any)[0].(map[string]any)["remaining"] != 5.0 {
+				t.Errorf("a look charged: %s", got.text)
+			}
+		}
+	}
+	n.want(429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6,"dry_run":true}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":0}`)
+}
+
+// Each fault gets its problem, and nothing is charged by any of them.
+func TestHitFaults(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
+	long := strings.Repeat("x", 201)
+	faults := []struct {
+		status      int
+		field, body string
+	}{
+		{400, "", ``},
+		{400, "", ` `},
+		{400, "", `{`},
+		{400, "", `{"customer":"acme"`},
+		{400, "", `nonsense`},
+		{400, "", "\x00"},
+		{400, "", `{"customer":"acme","meter":"requests"} {}`},
+		{400, "", `{"customer":"acme","meter":"requests"}x`},
+		{400, "", "{\"customer\":\"\xff\",\"meter\":\"requests\"}"},
+		{400, "", "{\"customer\":\"a\x00b\",\"meter\":\"requests\"}"},
+		{400, "", `{"customer":"acme","meter":"requests","cost":"x",}`},
+		{400, "", `{"customer":"acme","customer":"b",`},
+		{400, "", `{"customer":"acme","meter":"requests","cost":01}`},
+		{400, "", `{"customer":"acme","meter":"requests","cost":NaN}`},
+		{422, "", `[]`},
+		{422, "", `null`},
+		{422, "", `"x"`},
+		{422, "", `1`},
+		{422, "customer", `{}`},
+		{422, "customer", `{"customer":"","meter":"requests"}`},
+		{422, "customer", `{"customer":7,"meter":"requests"}`},
+		{422, "customer", `{"customer":null,"meter":"requests"}`},
+		{422, "customer", `{"customer":"acme","customer":"acme","meter":"requests"}`},
+		{422, "customer", `{"customer":"a\u0000b","meter":"requests"}`},
+		{422, "customer", `{"customer":"a\nb","meter":"requests"}`},
+		{422, "customer", `{"customer":"..","meter":"requests"}`},
+		{422, "customer", `{"customer":"é","meter":"requests"}`},
+		{422, "customer", `{"customer":"` + long + `","meter":"requests"}`},
+		{422, "customer", `{"customer":"a/b","meter":"requests"}`},
+		{422, "meter", `{"customer":"acme"}`},
+		{422, "meter", `{"customer":"acme","meter":"a b"}`},
+		{422, "meter", `{"customer":"acme","meter":["requests"]}`},
+		{422, "meter", `{"customer":"acme","meter":"` + long + `"}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":-1}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":1.5}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":1e3}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":1000000000000000}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":9223372036854775808}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":"1"}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":null}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":1e400}`},
+		{422, "cost", `{"customer":"acme","meter":"requests","cost":[1]}`},
+		{422, "dry_run", `{"customer":"acme","meter":"requests","dry_run":1}`},
+		{422, "Cost", `{"customer":"acme","meter":"requests","Cost":1}`},
+		{422, "costs", `{"customer":"acme","meter":"requests","costs":1}`},
+		{422, "id", `{"customer":"acme","meter":"requests","id":"x"}`},
+		{422, "attributes.a b", `{"customer":"acme","meter":"requests","attributes":{"a b":"x"}}`},
+		{422, "attributes.ip", `{"customer":"acme","meter":"requests","attributes":{"ip":1}}`},
+		{422, "attributes.ip", `{"customer":"acme","meter":"requests","attributes":{"ip":"` + long + `"}}`},
+		{404, "", `{"customer":"nobody","meter":"requests"}`},
+		{404, "", `{"customer":"acme","meter":"nothing"}`},
+		{403, "", `{"customer":"acme","meter":"other"}`},
+		{413, "", `{"customer":"acme","meter":"requests","id":"` + strings.Repeat("x", maxBody) + `"}`},
+	}
+	for _, f := range faults {
+		name := f.body
+		if len(name) > 80 {
+			name = name[:80]
+		}
+		t.Run(fmt.Sprintf("%d %q", f.status, name), func(t *testing.T) {
+			got := n.do("POST", "/v1/hits", f.body, "Content-Type", "application/json")
+			if got.status != f.status || got.header.Get("Content-Type") != "application/problem+json" {
+				t.Fatalf("status %d, want %d: %s", got.status, f.status, got.text)
+			}
+			if f.status == 422 {
+				if at := got.json["errors"].([]any)[0].(map[string]any)["field"]; at != f.field {
+					t.Errorf("field %q, want %q: %s", at, f.field, got.text)
+				}
+			}
+		})
+	}
+	if got := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`); got.json["allowed"] != true {
+		t.Errorf("a fault charged: %s", got.text)
+	}
+}
+
+func TestHitHeadersAndQueryFaults(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	const body = `{"customer":"acme","meter":"requests"}`
+	for _, f := range []struct {
+		status  int
+		path    string
+		headers []string
+	}{
+		{415, "/v1/hits", []string{"Content-Type", "-"}},
+		{415, "/v1/hits", []string{"Content-Type", "text/plain"}},
+		{415, "/v1/hits", []string{"Content-Type", "application/json; charset=latin1"}},
+		{415, "/v1/hits", []string{"Content-Type", "application/x-www-form-urlencoded"}},
+		{415, "/v1/hits", []string{"Content-Encoding", "gzip"}},
+		{415, "/v1/hits", []string{"Content-Type", ";"}},
+		{200, "/v1/hits", []string{"Content-Type", "application/json; charset=UTF-8"}},
+		{200, "/v1/hits", []string{"Content-Type", "Application/JSON"}},
+		{401, "/v1/hits", []string{"Authorization", "-"}},
+		{401, "/v1/hits", []string{"Authorization", "Bearer"}},
+		{401, "/v1/hits", []string{"Authorization", "Bearer wrong"}},
+		{401, "/v1/hits", []string{"Authorization", "Basic dTpw"}},
+		{401, "/v1/hits", []string{"Authorization", "Bearer " + strings.Repeat("x", 5000)}},
+		{200, "/v1/hits", []string{"Authorization", "bearer " + adminSecret}},
+		{422, "/v1/hits", []string{"Idempotency-Key", `"abc"`}},
+		{422, "/v1/hits/batch", []string{"Idempotency-Key", `"abc"`}},
+		{422, "/v1/hits?deny_status=404", nil},
+		{422, "/v1/hits?deny_status=", nil},
+		{422, "/v1/hits?deny_status=200&deny_status=200", nil},
+		{422, "/v1/hits?denystatus=200", nil},
+		{422, "/v1/hits?%zz", nil},
+		{422, "/v1/hits/batch?deny_status=200", nil},
+		{404, "/v1/hit", nil},
+		{404, "/v1/hits/", nil},
+	} {
+		got := n.do("POST", f.path, body, f.headers...)
+		if got.status != f.status {
+			t.Errorf("%s %v: status %d, want %d: %s", f.path, f.headers, got.status, f.status, got.text)
+		}
+		if challenge := got.header.Get("WWW-Authenticate"); (f.status == 401) != (challenge != "") {
+			t.Errorf("%s %v: WWW-Authenticate is %q", f.path, f.headers, challenge)
+		}
+	}
+}
+
+func TestScopes(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	keys := map[string]string{"backend": n.key("backend"), "read": n.key("read"), "admin": n.key("admin")}
+	for _, c := range []struct{ method, path, body, scopes string }{
+		{"POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":0}`, "admin backend"},
+		{"POST", "/v1/hits/batch", `{"hits":[]}`, "admin backend"},
+		{"GET", "/v1/customers/acme/quota", "", "admin backend read"},
+		{"GET", "/v1/customers/acme/usage?meter=requests", "", "admin backend read"},
+		{"GET", "/v1/customers/acme", "", "admin read"},
+		{"GET", "/v1/customers", "", "admin read"},
+		{"GET", "/v1/plans", "", "admin read"},
+		{"GET", "/v1/plans/pro/versions/1", "", "admin read"},
+		{"GET", "/v1/meters", "", "admin read"},
+		{"GET", "/v1/keys", "", "admin"},
+		{"PUT", "/v1/meters/requests", `{"unit":"request"}`, "admin"},
+	} {
+		for scope, key := range keys {
+			want := 403
+			if strings.Contains(c.scopes, scope) {
+				want = 200
+			}
+			if got := n.do(c.method, c.path, c.body, "Authorization", key); got.status != want {
+				t.Errorf("%s %s with a key of scope %s: %d, want %d", c.method, c.path, scope, got.status, want)
+			}
+		}
+	}
+}
+
+func TestBatch(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	got := n.want(200, "POST", "/v1/hits/batch", `{"hits":[
+		{"customer":"acme","meter":"requests","cost":3},
+		{"customer":"acme","meter":"requests","cost":3},
+		{"customer":"nobody","meter":"requests"},
+		{"customer":"acme","meter":"requests","cost":-1},
+		{"customer":"acme","meter":"requests","cost":null},
+		{"customer":"acme","meter":"requests","kost":1},
+		{"customer":"acme","meter":"requests","cost":9,"dry_run":true},
+		7,
+		{"customer":"acme","meter":"requests","cost":2},
+		{"customer":"acme","meter":"requests","cost":1}],"atomic":false}`)
+	var statuses []any
+	for _, r := range got.json["results"].([]any) {
+		statuses = append(statuses, r.(map[string]any)["status"])
+	}
+	if have, want := fmt.Sprint(statuses), "[<nil> 429 404 422 422 422 429 422 <nil> 429]"; have != want {
+		t.Errorf("statuses %s, want %s: %s", have, want, got.text)
+	}
+	many := `{"hits":[` + strings.Repeat(`{"customer":"acme","meter":"requests"},`, 1000) + `{"customer":"acme","meter":"requests"}]}`
+	for _, f := range []struct {
+		status      int
+		field, body string
+	}{
+		{422, "hits", `{}`},
+		{422, "hits", `{"hits":null}`},
+		{422, "hits", many},
+		{422, "hits", `{"hits":{}}`},
+		{422, "atomic", `{"hits":[],"atomic":true}`},
+		{422, "atomic", `{"hits":[],"atomic":null}`},
+		{422, "atomic", `{"hits":[],"atomic":1}`},
+		{422, "hit", `{"hit":[]}`},
+		{400, "", `{"hits":[`},
+		{413, "", `{"hits":["` + strings.Repeat("x", maxBatchBody) + `"]}`},
+		{200, "", `{"hits":[]}`},
+	} {
+		got := n.do("POST", "/v1/hits/batch", f.body)
+		if got.status != f.status {
+			t.Errorf("%.60s: status %d, want %d: %s", f.body, got.status, f.status, got.text)
+		} else if f.status == 422 {
+			if at := got.json["errors"].([]any)[0].(map[string]any)["field"]; at != f.field {
+				t.Errorf("%.60s: field %q, want %q", f.body, at, f.field)
+			}
+		}
+	}
+}

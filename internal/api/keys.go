@@ -1,0 +1,106 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/plans"
+)
+
+type keyRequest struct {
+	Name      string    `json:"name" minLength:"1" maxLength:"200" doc:"For people."`
+	Scope     string    `json:"scope" enum:"admin,backend,read"`
+	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When it stops working; null or left out: never."`
+}
+
+type keyBody struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Scope     string     `json:"scope" enum:"admin,backend,read"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+}
+
+type newKeyBody struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Scope     string     `json:"scope" enum:"admin,backend,read"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Secret    string     `json:"secret" doc:"Shown once."`
+}
+
+func showKey(k plans.Key) keyBody {
+	return keyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt.UTC(), ExpiresAt: inUTC(k.ExpiresAt)}
+}
+
+func inUTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	utc := t.UTC()
+	return &utc
+}
+
+// A timestamp is an RFC 3339 time in a request, or null; UTC and cut to microseconds,
+// which is what is kept.
+type timestamp struct{ at *time.Time }
+
+// UnmarshalJSONFrom implements jsonv2's UnmarshalerFrom.
+func (t *timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	if err != nil || value.Kind() == 'n' {
+		return err
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	if err != nil {
+		return errWantTime
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return errWantTime
+	}
+	at = at.UTC().Truncate(time.Microsecond)
+	t.at = &at
+	return nil
+}
+
+const errWantTime = mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z"`)
+
+// Schema implements huma.SchemaProvider.
+func (timestamp) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "date-time", Nullable: true}
+}
+
+func (s *Server) createKey(c *call) (answer, error) {
+	var in keyRequest
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	key, secret, err := s.store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.at)
+	if err != nil {
+		return answer{}, err
+	}
+	k := showKey(key)
+	return answer{status: http.StatusCreated, body: newKeyBody{k.ID, k.Name, k.Scope, k.CreatedAt, k.ExpiresAt, secret}}, nil
+}
+
+func (s *Server) listKeys(c *call) (answer, error) {
+	page, err := c.query.page()
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.store.ListKeys(c.ctx(), page)
+	return listAnswer(list, err, showKey)
+}
+
+func (s *Server) revokeKey(c *call) (answer, error) {
+	id, err := nameInPath(c.r, "id")
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, s.store.RevokeKey(c.ctx(), id)
+}

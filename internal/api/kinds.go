@@ -1,0 +1,93 @@
+package api
+
+import "net/http"
+
+// The kinds of problems, as documented at /problems/{name}.
+var (
+	kindNotJSON = &kind{
+		name: "not-json", status: http.StatusBadRequest, title: "Not JSON",
+		doc: "The body is empty, is not one well-formed JSON value, or is not UTF-8. Nothing was charged or stored. Send one JSON object.",
+	}
+	kindUnauthorized = &kind{
+		name: "unauthorized", status: http.StatusUnauthorized, title: "No or wrong key",
+		doc: "Every route but the health and documentation ones needs the header Authorization: Bearer <key>, with a key that is neither revoked nor expired. Keys are made by POST /v1/keys or quotad keys create.",
+	}
+	kindWrongScope = &kind{
+		name: "wrong-scope", status: http.StatusForbidden, title: "The key's scope does not allow this",
+		doc: "Scope backend hits and reads quota and usage; read does every GET of a customer, plan or meter; admin does everything. Use a key of a scope that allows this route.",
+	}
+	kindNotInPlan = &kind{
+		name: "not-in-plan", status: http.StatusForbidden, title: "The meter is not in the customer's plan",
+		doc: "A plan admits the meters that its limits, prices or meters name. The meter is declared, but the customer's plan does not name it. Nothing was charged.",
+	}
+	kindNotFound = &kind{
+		name: "not-found", status: http.StatusNotFound, title: "Not found",
+		doc: "There is no such route, customer, meter, plan, version or key, or the customer is archived. Nothing was charged or stored.",
+	}
+	kindMethod = &kind{
+		name: "method-not-allowed", status: http.StatusMethodNotAllowed, title: "Method not allowed",
+		doc: "The path exists, but not with this method. The header Allow says which it has.",
+	}
+	kindTimeout = &kind{
+		name: "request-timeout", status: http.StatusRequestTimeout, title: "The request came too slowly",
+		doc: "The body did not arrive in time. Nothing was charged or stored.",
+	}
+	kindConflict = &kind{
+		name: "conflict", status: http.StatusConflict, title: "In conflict with what is there",
+		doc: "What is there does not allow this, such as writing an archived customer. Nothing was charged or stored.",
+	}
+	kindPrecondition = &kind{
+		name: "precondition-failed", status: http.StatusPreconditionFailed, title: "Changed in the meantime",
+		doc: "If-Match names another version than the present one. Read it again, look at what changed, and write with its new ETag. Nothing was stored.",
+	}
+	kindTooLarge = &kind{
+		name: "too-large", status: http.StatusRequestEntityTooLarge, title: "The body is too large",
+		doc: "A body may have 64 KiB, that of a batch 1 MiB. Nothing was charged or stored.",
+	}
+	kindMediaType = &kind{
+		name: "unsupported-media-type", status: http.StatusUnsupportedMediaType, title: "The body is not declared as JSON",
+		doc: "Send Content-Type: application/json, in UTF-8 and without a Content-Encoding.",
+	}
+	kindInvalid = &kind{
+		name: "invalid", status: http.StatusUnprocessableEntity, title: "Well-formed but wrong",
+		doc: "The member errors lists each wrong field by its path, such as limits[0].window, a query parameter by its name, with what to do about it. Nothing was charged or stored.",
+	}
+	kindPreconditionRequired = &kind{
+		name: "precondition-required", status: http.StatusPreconditionRequired, title: "If-Match is required",
+		doc: "It exists already. Read it and send its ETag in If-Match, so that nobody's change is overwritten unseen. Nothing was stored.",
+	}
+	kindQuotaExceeded = &kind{
+		name: "quota-exceeded", status: http.StatusTooManyRequests, title: "Quota exceeded",
+		doc: "At least one limit does not admit the hit now; violated-policies names them, retry_after_ms is the wait after which they would. Nothing was charged. The type is IANA's, " + quotaExceeded + ".",
+	}
+	kindInternal = &kind{
+		name: "internal", status: http.StatusInternalServerError, title: "Internal error",
+		doc: "A defect of quotad. Its log has the cause.",
+	}
+	kindBusy = &kind{
+		name: "too-busy", status: http.StatusServiceUnavailable, title: "Too much is waiting", retry: true,
+		doc: "Too many requests wait for the database, or this one waited too long. Nothing was charged or stored. Send it again after Retry-After.",
+	}
+	kindUnavailable = &kind{
+		name: "database-unavailable", status: http.StatusServiceUnavailable, title: "The database is out of reach", retry: true,
+		doc: "The database cannot be reached and a limit says on_outage: deny, or the answer is not in memory. Nothing was charged or stored. Send it again after Retry-After.",
+	}
+	kindOutcomeUnknown = &kind{
+		name: "outcome-unknown", status: http.StatusServiceUnavailable, title: "The outcome is unknown", retry: true,
+		doc: "The connection to the database broke after the request was sent to it. It was done once or not at all, and nobody can know which.",
+	}
+	kindStopping = &kind{
+		name: "stopping", status: http.StatusServiceUnavailable, title: "This node is stopping", retry: true,
+		doc: "The node that was asked is shutting down. Nothing was charged or stored. Send it again, to another node.",
+	}
+	kindNotReady = &kind{
+		name: "not-ready", status: http.StatusServiceUnavailable, title: "Not ready", retry: true,
+		doc: "The node has not reached its database yet, or is stopping. Load balancers should not send it requests.",
+	}
+)
+
+var kinds = []*kind{
+	kindNotJSON, kindUnauthorized, kindWrongScope, kindNotInPlan, kindNotFound, kindMethod, kindTimeout, kindConflict,
+	kindPrecondition, kindTooLarge, kindMediaType, kindInvalid, kindPreconditionRequired, kindQuotaExceeded,
+	kindInternal, kindBusy, kindUnavailable, kindOutcomeUnknown, kindStopping, kindNotReady,
+}

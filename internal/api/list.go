@@ -1,0 +1,28 @@
+package api
+
+import (
+	"net/http"
+
+	"quotad/internal/plans"
+)
+
+// listBody is one page of a list; next_cursor is null at the end.
+type listBody[T any] struct {
+	Items      []T     `json:"items"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+// listAnswer shows a page of the store's.
+func listAnswer[From, To any](page *plans.List[From], err error, show func(From) To) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	body := listBody[To]{Items: make([]To, len(page.Items))}
+	for i, item := range page.Items {
+		body.Items[i] = show(item)
+	}
+	if page.Next != "" {
+		body.NextCursor = &page.Next
+	}
+	return answer{status: http.StatusOK, body: body}, nil
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"net/http"
+
+	"quotad/internal/plans"
+)
+
+type meterRequest struct {
+	Unit string `json:"unit" minLength:"1" maxLength:"200" doc:"What one unit is called, such as request."`
+	Name string `json:"name,omitempty" maxLength:"200" doc:"For people."`
+}
+
+type meterBody struct {
+	Key  string `json:"key"`
+	Unit string `json:"unit"`
+	Name string `json:"name"`
+}
+
+func showMeter(m plans.Meter) meterBody { return meterBody{Key: m.Key, Unit: m.Unit, Name: m.Name} }
+
+func (s *Server) putMeter(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	var in meterRequest
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	m, isNew, err := s.store.PutMeter(c.ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name})
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: putStatus(isNew), body: showMeter(m)}, nil
+}
+
+func (s *Server) getMeter(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	m, err := s.store.GetMeter(c.ctx(), key)
+	return answer{status: http.StatusOK, body: showMeter(m)}, err
+}
+
+func (s *Server) listMeters(c *call) (answer, error) {
+	page, err := c.query.page()
+	if err != nil {
+		return answer{}, err
+	}
+	meters, err := s.store.ListMeters(c.ctx(), page)
+	return listAnswer(meters, err, showMeter)
+}
+
+func putStatus(isNew bool) int {
+	if isNew {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}

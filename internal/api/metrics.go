@@ -1,0 +1,119 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"quotad/internal/quota"
+)
+
+// metrics are what the HTTP side counts. Labels are routes, statuses and outcomes, which
+// are few and known beforehand: never a customer, a meter or a key.
+type metrics struct {
+	outcomes map[string]prometheus.Counter
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+
+	// Those that every hit touches, looked up once.
+	allowed, refused, refusedFromMemory, looked, degraded prometheus.Counter
+}
+
+// latencyBuckets go from a refusal from memory to the deadline, in seconds.
+var latencyBuckets = []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+func newMetrics(registry *prometheus.Registry) *metrics {
+	m := &metrics{
+		outcomes: map[string]prometheus.Counter{},
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "quotad_http_requests_total", Help: "Answered requests by route and status.",
+		},
+			[]string{"route", "method", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "quotad_http_request_seconds", Help: "Time to answer a request, by route.", Buckets: latencyBuckets,
+		},
+			[]string{"route", "method"}),
+	}
+	hits := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotad_hits_total", Help: "Hits by outcome; each one of a batch counts.",
+	}, []string{"outcome"})
+	m.allowed = hits.WithLabelValues("allowed")
+	m.refused = hits.WithLabelValues("refused")
+	m.refusedFromMemory = hits.WithLabelValues("refused_from_memory")
+	m.looked = hits.WithLabelValues("looked")
+	m.degraded = hits.WithLabelValues("degraded")
+	for _, k := range kinds {
+		if k != kindQuotaExceeded {
+			m.outcomes[k.name] = hits.WithLabelValues(k.name)
+		}
+	}
+	registry.MustRegister(hits, m.requests, m.seconds)
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		// The program may have registered these for itself.
+		if err := registry.Register(c); err != nil {
+			continue
+		}
+	}
+	return m
+}
+
+// count counts a decided hit.
+func (m *metrics) count(h *hit, d *quota.Decision) {
+	switch {
+	case d.Degraded:
+		m.degraded.Inc()
+	case h.look():
+		m.looked.Inc()
+	case d.Allowed:
+		m.allowed.Inc()
+	case d.AsOf != 0:
+		m.refusedFromMemory.Inc()
+	default:
+		m.refused.Inc()
+	}
+}
+
+// failed counts a hit that was not decided, by its problem.
+func (m *metrics) failed(err error) { m.outcomes[problemOf(err).kind.name].Inc() }
+
+// routeMetrics are one route's own: what every request touches is looked up once.
+type routeMetrics struct {
+	seconds prometheus.Observer
+	counter func(status int) prometheus.Counter
+	// status remembers the counters by status - 100; they are made when first needed,
+	// so that /metrics does not list what never happened.
+	status [500]atomic.Pointer[prometheus.Counter]
+}
+
+func (m *metrics) route(pattern, method string) *routeMetrics {
+	return &routeMetrics{
+		seconds: m.seconds.WithLabelValues(pattern, method),
+		counter: func(status int) prometheus.Counter {
+			return m.requests.WithLabelValues(pattern, method, strconv.Itoa(status))
+		},
+	}
+}
+
+func (rm *routeMetrics) observe(status int, took time.Duration) {
+	rm.seconds.Observe(took.Seconds())
+	kept := &rm.status[(status-100)%len(rm.status)]
+	c := kept.Load()
+	if c == nil {
+		made := rm.counter(status)
+		c = &made
+		kept.Store(c)
+	}
+	(*c).Inc()
+}
+
+// MetricsHandler serves the registry in Prometheus' format, for a listener of its own.
+func (s *Server) MetricsHandler() http.Handler {
+	return promhttp.HandlerFor(s.options.Registry, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestDocumentHasExactlyTheRoutersRoutes(t *testing.T) {
+	for _, separate := range []bool{false, true} {
+		s := New(Options{Registry: prometheus.NewRegistry(), SeparateMetrics: separate})
+		var served, documented []string
+		check(t, chi.Walk(s.router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+			served = append(served, method+" "+pattern)
+			return nil
+		}))
+		doc, err := openapi3.NewLoader().LoadFromData(s.openAPI)
+		check(t, err)
+		for path, item := range doc.Paths.Map() {
+			for method := range item.Operations() {
+				documented = append(documented, method+" "+path)
+			}
+		}
+		slices.Sort(served)
+		slices.Sort(documented)
+		if !slices.Equal(served, documented) {
+			t.Errorf("served:     %s\ndocumented: %s", served, documented)
+		}
+		if slices.Contains(served, "GET /metrics") == separate {
+			t.Errorf("separate metrics %v: %s", separate, served)
+		}
+	}
+}
+
+func TestDocumentIsValid(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI("test"))
+	check(t, err)
+	check(t, doc.Validate(t.Context()))
+	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Errorf("OpenAPI %s", doc.OpenAPI)
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
+		s := doc.Components.Schemas[name].Value
+		closed := s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has
+		if s.Type.Is("object") && !closed {
+			t.Errorf("schema %s is open", name)
+		}
+		for field, p := range s.Properties {
+			if p.Value.Type.Is("null") || p.Value.Type.Is("array") && p.Value.Type.Includes("null") {
+				t.Errorf("%s.%s may be null", name, field)
+			}
+		}
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.Summary == "" || op.OperationID == "" {
+				t.Errorf("%s %s is not described", method, path)
+			}
+			for status, r := range op.Responses.Map() {
+				_, problem := r.Value.Content["application/problem+json"]
+				if problem != (status >= "400") && (op.OperationID != "hit" || status != "200") {
+					t.Errorf("%s %s: %s with %v", method, path, status, slices.Collect(maps.Keys(r.Value.Content)))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+
+	"quotad/internal/plans"
+)
+
+// pathValue is a part of the path, its percent-encoding undone exactly once. Where the
+// path has an encoding of its own (%2F), chi matches on the raw path and hands out raw
+// parts; else net/url has already decoded them, and a second time would turn the key
+// "a%41" into "aA".
+func pathValue(r *http.Request, name string) (string, error) {
+	part := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return part, nil
+	}
+	value, err := url.PathUnescape(part)
+	if err != nil {
+		return "", invalid(name, "is not well percent-encoded")
+	}
+	return value, nil
+}
+
+// customerInPath is the customer's key in the path.
+func customerInPath(r *http.Request) (string, error) {
+	key, err := pathValue(r, "key")
+	if err == nil && !plans.ValidCustomerKey(key) {
+		err = invalid("key", wantCustomer)
+	}
+	return key, err
+}
+
+// nameInPath is the key of a meter or plan, or the id of a key, in the path.
+func nameInPath(r *http.Request, param string) (string, error) {
+	key, err := pathValue(r, param)
+	if err == nil && !plans.ValidKey(key) {
+		err = invalid(param, wantName)
+	}
+	return key, err
+}
+
+const (
+	wantCustomer = "must be 1 to 200 bytes of printable ASCII without /, and not . or .."
+	wantName     = "must be 1 to 200 letters, digits or . _ : -"
+)

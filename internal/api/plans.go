@@ -1,0 +1,90 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"quotad/internal/plans"
+)
+
+func (s *Server) putPlan(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	var in planRequest
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	input, bad := in.input()
+	if len(bad) > 0 {
+		return answer{}, invalidFields(bad)
+	}
+	pre, err := precondition(c.r.Header, func() (string, error) {
+		p, err := s.store.GetPlan(c.ctx(), key)
+		if err != nil {
+			return "", err
+		}
+		return p.ETag(), nil
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	p, err := s.store.PutPlan(c.ctx(), key, input, pre)
+	return planAnswer(http.StatusCreated, p, err)
+}
+
+func (s *Server) getPlan(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	p, err := s.store.GetPlan(c.ctx(), key)
+	return planAnswer(http.StatusOK, p, err)
+}
+
+func (s *Server) getVersion(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	text, err := pathValue(c.r, "n")
+	if err != nil {
+		return answer{}, err
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 1 {
+		return answer{}, invalid("n", "must be the number of a version, 1 or more")
+	}
+	p, err := s.store.GetPlanVersion(c.ctx(), key, int(n))
+	return planAnswer(http.StatusOK, p, err)
+}
+
+func planAnswer(status int, p *plans.Plan, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: status, etag: p.ETag(), body: showPlan(p)}, nil
+}
+
+func (s *Server) listPlans(c *call) (answer, error) {
+	page, err := c.query.page()
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.store.ListPlans(c.ctx(), page)
+	return listAnswer(list, err, showPlan)
+}
+
+func (s *Server) listVersions(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	page, err := c.query.page()
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.store.ListVersions(c.ctx(), key, page)
+	return listAnswer(list, err, showPlan)
+}

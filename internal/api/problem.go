@@ -1,0 +1,159 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// quotaExceeded is IANA's registered problem type for a refused hit.
+const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+// A kind is one kind of problem: its type, status and title never change, so clients
+// may branch on them. Its documentation is served at /problems/{name}.
+type kind struct {
+	name   string
+	status int
+	title  string
+	doc    string // what happened and what to do about it
+	retry  bool   // sent with Retry-After: 1
+}
+
+// typeURI is an absolute path, resolved against the server that answered.
+func (k *kind) typeURI() string {
+	if k == kindQuotaExceeded {
+		return quotaExceeded
+	}
+	return "/problems/" + k.name
+}
+
+// A fault is an error of the request itself, found here rather than below.
+type fault struct {
+	kind   *kind
+	detail string
+	fields quota.FieldErrors
+	allow  string // 405: the methods that the path has
+}
+
+func (f *fault) Error() string { return f.detail }
+
+// invalid is a 422 about one field.
+func invalid(field, detail string) *fault {
+	return invalidFields(quota.FieldErrors{{Field: field, Detail: detail}})
+}
+
+func invalidFields(fields quota.FieldErrors) *fault {
+	return &fault{kind: kindInvalid, detail: fields.Error(), fields: fields}
+}
+
+// problemOf turns any error into what the client may see of it. What is not in the
+// table is an internal error: its text stays in the log. For a 5xx the detail is the
+// sentinel's own text, since what wraps it may name hosts and statements.
+func problemOf(err error) *fault {
+	if f, ok := errors.AsType[*fault](err); ok {
+		return f
+	}
+	if fields, ok := errors.AsType[quota.FieldErrors](err); ok && len(fields) > 0 {
+		return invalidFields(fields)
+	}
+	if _, ok := errors.AsType[*quota.StaleError](err); ok {
+		return &fault{kind: kindBusy, detail: "the plan changes faster than this hit could be judged; nothing was charged"}
+	}
+	for i := range errorTable {
+		if e := &errorTable[i]; errors.Is(err, e.err) {
+			if e.kind.status < http.StatusInternalServerError {
+				return &fault{kind: e.kind, detail: err.Error()}
+			}
+			return &fault{kind: e.kind, detail: e.detail()}
+		}
+	}
+	return &fault{kind: kindInternal, detail: "something went wrong here; the log says what"}
+}
+
+// errorTable is the one place where errors become HTTP.
+var errorTable = []errorEntry{
+	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown},
+	{err: quota.ErrUnavailable, kind: kindUnavailable},
+	{err: quota.ErrBusy, kind: kindBusy},
+	{err: quota.ErrStopped, kind: kindStopping},
+	{err: plans.ErrUnknownCustomer, kind: kindNotFound},
+	{err: plans.ErrArchived, kind: kindNotFound},
+	{err: plans.ErrUnknownMeter, kind: kindNotFound},
+	{err: plans.ErrUnknownPlan, kind: kindNotFound},
+	{err: plans.ErrUnknownVersion, kind: kindNotFound},
+	{err: plans.ErrUnknownKey, kind: kindNotFound},
+	{err: plans.ErrNotInPlan, kind: kindNotInPlan},
+	{err: plans.ErrPrecondition, kind: kindPrecondition},
+	{err: plans.ErrPreconditionRequired, kind: kindPreconditionRequired},
+	// Decide reports a deadline that passes after the hit was sent as an unknown
+	// outcome, so here nothing was sent.
+	{err: context.DeadlineExceeded, kind: kindBusy, text: "waited too long; nothing was charged or stored"},
+	{err: context.Canceled, kind: kindBusy, text: "the client went away; nothing was charged or stored"},
+}
+
+type errorEntry struct {
+	err  error
+	kind *kind
+	text string // instead of the error's own
+}
+
+func (e *errorEntry) detail() string {
+	if e.text != "" {
+		return e.text
+	}
+	return e.err.Error()
+}
+
+// appendProblem appends the problem document of RFC 9457.
+func appendProblem(b []byte, f *fault) []byte {
+	b = append(b, `{"type":`...)
+	b = appendString(b, f.kind.typeURI())
+	b = append(b, `,"title":`...)
+	b = appendString(b, f.kind.title)
+	b = append(b, `,"status":`...)
+	b = strconv.AppendInt(b, int64(f.kind.status), 10)
+	b = append(b, `,"detail":`...)
+	b = appendString(b, f.detail)
+	if len(f.fields) > 0 {
+		b = append(b, `,"errors":[`...)
+		for i, e := range f.fields {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, `{"field":`...)
+			b = appendString(b, e.Field)
+			b = append(b, `,"detail":`...)
+			b = appendString(b, e.Detail)
+			b = append(b, '}')
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// writeProblem answers with a problem document and returns its status.
+func writeProblem(w http.ResponseWriter, f *fault) int {
+	h := w.Header()
+	switch {
+	case f.kind.status == http.StatusUnauthorized:
+		challenge := `Bearer realm="quotad"`
+		if f == faultWrongKey {
+			challenge += `, error="invalid_token"`
+		}
+		h.Set("WWW-Authenticate", challenge)
+	case f.kind == kindWrongScope:
+		h.Set("WWW-Authenticate", `Bearer realm="quotad", error="insufficient_scope"`)
+	case f.allow != "":
+		h.Set("Allow", f.allow)
+	case f.kind.retry:
+		h.Set("Retry-After", "1")
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	buf.b = appendProblem(buf.b, f)
+	return writeBody(w, f.kind.status, problemJSON, buf.b)
+}

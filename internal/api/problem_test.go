@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// sentinels are the names of all exported Err… variables of a package's source.
+func sentinels(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	check(t, err)
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		check(t, err)
+		for name, object := range file.Scope.Objects {
+			if object.Kind == ast.Var && strings.HasPrefix(name, "Err") {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// A new sentinel that nobody gave a problem would be answered as our own defect.
+func TestEverySentinelHasAProblem(t *testing.T) {
+	source, err := filepath.Glob("problem.go")
+	check(t, err)
+	file, err := parser.ParseFile(token.NewFileSet(), source[0], nil, 0)
+	check(t, err)
+	inTable := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			inTable[fmt.Sprintf("%s.%s", s.X, s.Sel)] = true
+		}
+		return true
+	})
+	for pkg, dir := range map[string]string{"plans": "../plans", "quota": "../quota"} {
+		names := sentinels(t, dir)
+		if len(names) < 4 {
+			t.Errorf("%s has only %d sentinels: the test looks at the wrong place", pkg, len(names))
+		}
+		for _, name := range names {
+			if !inTable[pkg+"."+name] {
+				t.Errorf("%s.%s has no entry in errorTable", pkg, name)
+			}
+		}
+	}
+}
+
+func TestProblemOf(t *testing.T) {
+	secret := errors.New("host db-7.internal refused")
+	for _, c := range []struct {
+		err    error
+		status int
+		name   string
+		detail string
+	}{
+		{fmt.Errorf("x: %w", plans.ErrUnknownCustomer), 404, "not-found", "x: no such customer"},
+		{plans.ErrNotInPlan, 403, "not-in-plan", ""},
+		{plans.ErrPrecondition, 412, "precondition-failed", ""},
+		{plans.ErrPreconditionRequired, 428, "precondition-required", ""},
+		{fmt.Errorf("%w: %w", quota.ErrUnavailable, secret), 503, "database-unavailable", quota.ErrUnavailable.Error()},
+		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, quota.ErrUnavailable), 503, "outcome-unknown", quota.ErrOutcomeUnknown.Error()},
+		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.DeadlineExceeded), 503, "outcome-unknown", quota.ErrOutcomeUnknown.Error()},
+		{fmt.Errorf("%w: %w", quota.ErrBusy, context.DeadlineExceeded), 503, "too-busy", quota.ErrBusy.Error()},
+		{quota.ErrStopped, 503, "stopping", ""},
+		{&quota.StaleError{Change: 7}, 503, "too-busy", ""},
+		{context.DeadlineExceeded, 503, "too-busy", ""},
+		{quota.FieldErrors{{Field: "limits[0].window", Detail: "no"}}, 422, "invalid", "limits[0].window: no"},
+		{secret, 500, "internal", "something went wrong here; the log says what"},
+	} {
+		f := problemOf(c.err)
+		if f.kind.status != c.status || f.kind.name != c.name || c.detail != "" && f.detail != c.detail {
+			t.Errorf("%v: %d %s %q, want %d %s %q", c.err, f.kind.status, f.kind.name, f.detail, c.status, c.name, c.detail)
+		}
+	}
+}
+
+func TestProblemHeaders(t *testing.T) {
+	for _, k := range kinds {
+		w := httptest.NewRecorder()
+		writeProblem(w, &fault{kind: k, detail: "x"})
+		if w.Code != k.status || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %v", k.name, w.Code, w.Header())
+		}
+		if got := w.Header().Get("Retry-After"); (k.status == 503) != (got == "1") {
+			t.Errorf("%s: Retry-After is %q", k.name, got)
+		}
+		if k.doc == "" || k.title == "" {
+			t.Errorf("%s is not documented", k.name)
+		}
+	}
+}

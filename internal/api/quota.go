@@ -1,0 +1,152 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// quotaBody is the answer of GET /v1/customers/{key}/quota.
+type quotaBody struct {
+	Customer    string         `json:"customer"`
+	Plan        string         `json:"plan"`
+	PlanVersion int            `json:"plan_version"`
+	At          time.Time      `json:"at"`
+	Features    map[string]any `json:"features"`
+	Limits      limitList      `json:"limits"`
+	Meters      []meterUsage   `json:"meters"`
+}
+
+// meterUsage is a meter's usage in the running billing period.
+type meterUsage struct {
+	Meter       string    `json:"meter"`
+	Unit        string    `json:"unit"`
+	PeriodStart time.Time `json:"period_start"`
+	PeriodEnd   time.Time `json:"period_end"`
+	Used        int64     `json:"used" doc:"Units admitted in the period."`
+	Included    int64     `json:"included" doc:"Units of the price that are free."`
+	Overage     int64     `json:"overage" doc:"Units used beyond those included."`
+	AmountMinor *int64    `json:"amount_minor" doc:"Null until there is billing."`
+	Currency    string    `json:"currency"`
+}
+
+// A standing is how one meter of the plan stands.
+type standing struct {
+	plans.MeterTarget
+	decision quota.Decision
+}
+
+func (s *Server) quota(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	for try := 1; ; try++ {
+		body, err := s.readQuota(c.ctx(), key)
+		if stale, ok := errors.AsType[*quota.StaleError](err); ok && try < maxResolves {
+			err = s.catalog.CatchUp(c.ctx(), stale.Change)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{status: http.StatusOK, body: body}, nil
+	}
+}
+
+// readQuota reads how all meters of the customer's plan stand.
+func (s *Server) readQuota(ctx context.Context, key string) (body quotaBody, err error) {
+	meters, customer, plan, err := s.catalog.Meters(ctx, key)
+	if err != nil {
+		return body, err
+	}
+	now, err := s.instant(ctx)
+	if err != nil {
+		return body, err
+	}
+	standings, err := s.standings(ctx, meters)
+	if err != nil {
+		return body, err
+	}
+	body = quotaBody{
+		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Features: showFeatures(plan.Features),
+		Limits: limitList{standings}, Meters: make([]meterUsage, len(meters)),
+	}
+	for i, m := range meters {
+		if body.Meters[i], err = s.meterUsage(ctx, customer, m, now); err != nil {
+			return body, err
+		}
+		body.Meters[i].Currency = plan.Currency
+	}
+	return body, nil
+}
+
+// standings reads the counters of all meters in one snapshot.
+func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget) ([]standing, error) {
+	if len(meters) == 0 {
+		return nil, nil
+	}
+	targets := make([]*quota.Target, len(meters))
+	for i := range meters {
+		targets[i] = meters[i].Target
+	}
+	read, err := s.engine.Standings(ctx, targets)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]standing, len(meters))
+	for i := range all {
+		all[i] = standing{meters[i], read[i].Decision}
+	}
+	return all, nil
+}
+
+// meterUsage sums a meter's hours of the running period, the running hour included.
+func (s *Server) meterUsage(ctx context.Context, customer *plans.Customer, m plans.MeterTarget, now int64) (meterUsage, error) {
+	_, start, end := calendar.Period(m.Target.Anchor, m.Target.Interval, m.Target.Zone, now)
+	u := meterUsage{Meter: m.Meter.Key, Unit: m.Meter.Unit, PeriodStart: timeOf(start), PeriodEnd: timeOf(end)}
+	if m.Price != nil {
+		u.Included = m.Price.Included
+	}
+	hours, err := s.engine.Usage(ctx, customer.ID, m.Meter.ID, start, end, maxHours)
+	if err != nil {
+		return u, err
+	}
+	for _, h := range hours {
+		u.Used += h.Admitted
+	}
+	u.Overage = max(0, u.Used-u.Included)
+	return u, nil
+}
+
+func timeOf(at int64) time.Time { return time.UnixMicro(at).UTC() }
+
+// limitList is the limits of the quota answer: those of a decision, with their meter.
+type limitList struct{ standings []standing }
+
+// MarshalJSONTo implements jsonv2's MarshalerTo, with the same code that answers hits.
+func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
+	b := []byte{'['}
+	for i := range l.standings {
+		st := &l.standings[i]
+		for _, v := range appendViews(nil, &st.decision) {
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			b = appendView(b, &v)
+			b = append(b, `,"meter":`...)
+			b = appendString(b, st.Meter.Key)
+			b = append(b, `,"reserved":0}`...)
+		}
+	}
+	return e.WriteValue(append(b, ']'))
+}

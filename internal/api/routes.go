@@ -1,0 +1,230 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+
+	"quotad/internal/plans"
+)
+
+// access is which scopes of keys a route lets in, beside admin, which may do everything.
+type access int
+
+const (
+	anyone     access = iota // no key
+	adminOnly                // writes, and keys
+	backends                 // hits
+	readers                  // every GET of a customer, plan or meter
+	everyScope               // a customer's quota and usage
+)
+
+func (a access) allows(scope plans.Scope) bool {
+	switch scope {
+	case plans.ScopeAdmin:
+		return true
+	case plans.ScopeBackend:
+		return a == backends || a == everyScope
+	case plans.ScopeRead:
+		return a == readers || a == everyScope
+	}
+	return false
+}
+
+const hitsPattern = "/v1/hits"
+
+// A route is one operation: how it is served, and how it is described.
+type route struct {
+	method, pattern string
+	access          access
+	tag, id         string
+	summary, doc    string
+	params          []param      // in the query
+	request         reflect.Type // nil: no body is read
+	response        reflect.Type // nil: no JSON body
+	media           string       // of a body that is not JSON
+	status          []int        // of success
+	problems        []*kind      // beside those that all routes of its sort have
+
+	// One of the two. handle answers by values; raw writes for itself and returns the
+	// status: the hit routes, and what is not JSON.
+	handle func(*Server, *call) (answer, error)
+	raw    func(*Server, http.ResponseWriter, *http.Request, query) int
+}
+
+// A param is a parameter of the query.
+type param struct {
+	name, kind, doc string
+	required        bool
+	enum            []string
+	most            int // of an integer
+}
+
+var paging = []param{
+	{name: "limit", kind: "integer", doc: "How many items a page has at most; 100 when left out.", most: plans.MaxPage},
+	{name: "cursor", kind: "string", doc: "The next_cursor of the page before."},
+}
+
+var (
+	ok200       = []int{http.StatusOK}
+	created201  = []int{http.StatusCreated}
+	put200or201 = []int{http.StatusOK, http.StatusCreated}
+	done204     = []int{http.StatusNoContent}
+)
+
+// routes is every route of the API, in the order of the documentation.
+func routes(separateMetrics bool) []route {
+	list := append(backendRoutes(), adminRoutes()...)
+	for _, r := range serviceRoutes() {
+		if separateMetrics && r.pattern == "/metrics" {
+			continue
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func backendRoutes() []route {
+	charging := []*kind{kindNotFound, kindNotInPlan}
+	return []route{
+		{
+			method: "POST", pattern: hitsPattern, access: backends, tag: "Backends", id: "hit", summary: "Consume units",
+			doc:     "Decides whether the customer may consume cost units of the meter now, and charges all limits of the meter, or none. 429 is a refusal (403 or 200 with deny_status), and charges nothing.",
+			params:  []param{{name: "deny_status", kind: "string", doc: "The status of a refusal.", enum: []string{"200", "403", "429"}}},
+			request: reflect.TypeFor[hitRequest](), response: reflect.TypeFor[decisionBody](), status: ok200, problems: charging, raw: (*Server).hits,
+		},
+		{
+			method: "POST", pattern: "/v1/hits/batch", access: backends, tag: "Backends", id: "hitBatch", summary: "Consume units many times",
+			doc:     "Up to 1000 hits, each decided for itself in the given order. Every result is a decision, a refusal, or the problem of its hit.",
+			request: reflect.TypeFor[batchBody](), response: reflect.TypeFor[batchResults](), status: ok200, problems: charging, raw: (*Server).hitsBatch,
+		},
+		{
+			method: "GET", pattern: "/v1/customers/{key}/quota", access: everyScope, tag: "Backends", id: "quota", summary: "What a customer has left",
+			doc:      "All limits of the customer's plan as they stand, and the usage of each meter in the running billing period. Free of charge.",
+			response: reflect.TypeFor[quotaBody](), status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).quota,
+		},
+		{
+			method: "GET", pattern: "/v1/customers/{key}/usage", access: everyScope, tag: "Backends", id: "usage", summary: "What a customer used",
+			doc:      "Admitted and denied units by hour, day or month of the customer's timezone; at most 10,000 points. Usage is kept by the hour: from and to are widened to whole hours, and the first and last point count only their hours within.",
+			params:   usageParams,
+			response: reflect.TypeFor[usageBody](), status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).usage,
+		},
+	}
+}
+
+func adminRoutes() []route {
+	list := append(meterRoutes(), planRoutes()...)
+	list = append(list, customerRoutes()...)
+	return append(list, keyRoutes()...)
+}
+
+func meterRoutes() []route {
+	missing := []*kind{kindNotFound}
+	meter := reflect.TypeFor[meterBody]()
+	return []route{
+		{
+			method: "PUT", pattern: "/v1/meters/{key}", access: adminOnly, tag: "Meters", id: "putMeter", summary: "Declare a meter",
+			doc:     "Declares what is counted, or gives it another unit or name.",
+			request: reflect.TypeFor[meterRequest](), response: meter, status: put200or201, handle: (*Server).putMeter,
+		},
+		{
+			method: "GET", pattern: "/v1/meters/{key}", access: readers, tag: "Meters", id: "getMeter", summary: "One meter",
+			response: meter, status: ok200, problems: missing, handle: (*Server).getMeter,
+		},
+		{
+			method: "GET", pattern: "/v1/meters", access: readers, tag: "Meters", id: "listMeters", summary: "All meters, by key",
+			params: paging, response: reflect.TypeFor[listBody[meterBody]](), status: ok200, handle: (*Server).listMeters,
+		},
+	}
+}
+
+func planRoutes() []route {
+	missing := []*kind{kindNotFound}
+	plan, plansPage := reflect.TypeFor[planBody](), reflect.TypeFor[listBody[planBody]]()
+	return []route{
+		{
+			method: "PUT", pattern: "/v1/plans/{key}", access: adminOnly, tag: "Plans", id: "putPlan", summary: "Write a version of a plan",
+			doc:     "Writes a new immutable version. On an existing plan If-Match with its ETag is required. With apply_to all (default) its limits count at once for every customer on the plan that is not pinned; with new only for customers who join later.",
+			request: reflect.TypeFor[planRequest](), response: plan, status: created201, problems: preconditions, handle: (*Server).putPlan,
+		},
+		{
+			method: "GET", pattern: "/v1/plans/{key}", access: readers, tag: "Plans", id: "getPlan", summary: "The newest version of a plan",
+			response: plan, status: ok200, problems: missing, handle: (*Server).getPlan,
+		},
+		{
+			method: "GET", pattern: "/v1/plans", access: readers, tag: "Plans", id: "listPlans", summary: "All plans, by key",
+			params: paging, response: plansPage, status: ok200, handle: (*Server).listPlans,
+		},
+		{
+			method: "GET", pattern: "/v1/plans/{key}/versions", access: readers, tag: "Plans", id: "listVersions", summary: "All versions of a plan",
+			params: paging, response: plansPage, status: ok200, problems: missing, handle: (*Server).listVersions,
+		},
+		{
+			method: "GET", pattern: "/v1/plans/{key}/versions/{n}", access: readers, tag: "Plans", id: "getVersion", summary: "One version of a plan",
+			response: plan, status: ok200, problems: missing, handle: (*Server).getVersion,
+		},
+	}
+}
+
+func customerRoutes() []route {
+	missing := []*kind{kindNotFound}
+	customer := reflect.TypeFor[customerBody]()
+	return []route{
+		{
+			method: "PUT", pattern: "/v1/customers/{key}", access: adminOnly, tag: "Customers", id: "putCustomer", summary: "Write a customer",
+			doc:     "Makes a customer, or replaces what is known of one; then If-Match with its ETag is required. Another plan's limits count at once.",
+			request: reflect.TypeFor[customerRequest](), response: customer, status: put200or201, problems: append([]*kind{kindConflict}, preconditions...), handle: (*Server).putCustomer,
+		},
+		{
+			method: "GET", pattern: "/v1/customers/{key}", access: readers, tag: "Customers", id: "getCustomer", summary: "One customer",
+			response: customer, status: ok200, problems: missing, handle: (*Server).getCustomer,
+		},
+		{
+			method: "GET", pattern: "/v1/customers", access: readers, tag: "Customers", id: "listCustomers", summary: "All customers, by key",
+			params: paging, response: reflect.TypeFor[listBody[customerBody]](), status: ok200, handle: (*Server).listCustomers,
+		},
+		{
+			method: "DELETE", pattern: "/v1/customers/{key}", access: adminOnly, tag: "Customers", id: "archiveCustomer", summary: "Archive a customer",
+			doc:    "Hits of an archived customer are 404; its usage stays.",
+			params: []param{{name: "erase", kind: "boolean", doc: "Not supported yet."}}, status: done204, problems: missing, handle: (*Server).archiveCustomer,
+		},
+	}
+}
+
+func keyRoutes() []route {
+	return []route{
+		{
+			method: "POST", pattern: "/v1/keys", access: adminOnly, tag: "Keys", id: "createKey", summary: "Make a key",
+			doc:     "The secret is in this answer and nowhere else: only its hash is kept.",
+			request: reflect.TypeFor[keyRequest](), response: reflect.TypeFor[newKeyBody](), status: created201, handle: (*Server).createKey,
+		},
+		{
+			method: "GET", pattern: "/v1/keys", access: adminOnly, tag: "Keys", id: "listKeys", summary: "All keys, without their secrets",
+			params: paging, response: reflect.TypeFor[listBody[keyBody]](), status: ok200, handle: (*Server).listKeys,
+		},
+		{
+			method: "DELETE", pattern: "/v1/keys/{id}", access: adminOnly, tag: "Keys", id: "revokeKey", summary: "Revoke a key",
+			doc: "The key stops working on every node within a second.", status: done204, problems: []*kind{kindNotFound}, handle: (*Server).revokeKey,
+		},
+	}
+}
+
+func serviceRoutes() []route {
+	return []route{
+		{
+			method: "GET", pattern: "/livez", tag: "Service", id: "livez", summary: "Whether the process runs",
+			response: reflect.TypeFor[healthBody](), status: ok200, handle: (*Server).livez,
+		},
+		{
+			method: "GET", pattern: "/readyz", tag: "Service", id: "readyz", summary: "Whether to send requests here",
+			doc:      "503 before the first contact with the database and while stopping; 200 with status degraded in an outage, so that what may be let in then is.",
+			response: reflect.TypeFor[healthBody](), status: ok200, problems: []*kind{kindNotReady}, handle: (*Server).readyz,
+		},
+		{method: "GET", pattern: "/metrics", tag: "Service", id: "metrics", summary: "Metrics for Prometheus", media: "text/plain", status: ok200, raw: (*Server).serveMetrics},
+		{method: "GET", pattern: "/openapi.json", tag: "Service", id: "openapi", summary: "This document", media: "application/json", status: ok200, raw: (*Server).serveOpenAPI},
+		{method: "GET", pattern: "/docs", tag: "Service", id: "docs", summary: "This document as a page", media: "text/html", status: ok200, raw: (*Server).serveDocs},
+		{method: "GET", pattern: "/problems/{name}", tag: "Service", id: "problem", summary: "What a problem type means", media: "text/html", status: ok200, problems: []*kind{kindNotFound}, raw: (*Server).serveProblem},
+	}
+}
+
+// preconditions are what If-Match brings with it.
+var preconditions = []*kind{kindPrecondition, kindPreconditionRequired}

@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json"
+
+	"quotad/internal/plans"
+)
+
+// An answer is what an ordinary route gives back; see route.handle.
+type answer struct {
+	status int
+	etag   string // unquoted; empty: none
+	body   any    // nil: none (204)
+}
+
+// A call is one request to an ordinary route: allowed, its query checked, its body read.
+type call struct {
+	r     *http.Request
+	query query
+	body  []byte
+}
+
+func (c *call) ctx() context.Context { return c.r.Context() }
+
+// serve is all that happens to a request of a route: measure, recover, check the key and
+// the query, then answer. It wraps no ResponseWriter: what answers says its status.
+func (s *Server) serve(rt *route) http.Handler {
+	m := s.metrics.route(rt.pattern, rt.method)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := s.options.Wall()
+		status := http.StatusInternalServerError
+		defer func() {
+			if p := recover(); p != nil {
+				s.panicked(w, r, p)
+			}
+			took := s.options.Wall().Sub(start)
+			m.observe(status, took)
+			if s.log.Enabled(r.Context(), slog.LevelDebug) {
+				s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took)
+			}
+		}()
+		status = s.answer(w, r, rt)
+	})
+}
+
+// panicked turns a panic into a 500, as far as nothing was written yet, and logs it.
+// ErrAbortHandler is net/http's own way to drop a connection.
+func (s *Server) panicked(w http.ResponseWriter, r *http.Request, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	s.log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	writeProblem(w, &fault{kind: kindInternal, detail: "something went wrong here; the log says what"})
+}
+
+// answer checks what all routes have in common and lets the route answer.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
+	if err := s.authorize(r, rt); err != nil {
+		return s.fail(w, r, err)
+	}
+	q, err := parseQuery(r, rt.params)
+	if err != nil {
+		return s.fail(w, r, err)
+	}
+	if rt.raw != nil {
+		return rt.raw(s, w, r, q)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.options.Deadline)
+	defer cancel()
+	c := &call{r: r.WithContext(ctx), query: q}
+	if rt.request != nil {
+		if c.body, err = readBody(r, nil, maxBody); err != nil {
+			return s.fail(w, r, err)
+		}
+	}
+	a, err := rt.handle(s, c)
+	if err != nil {
+		return s.fail(w, r, err)
+	}
+	return s.write(w, r, a)
+}
+
+// write sends a typed answer.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
+	if a.etag != "" {
+		w.Header()["ETag"] = []string{quoteETag(a.etag)}
+	}
+	if a.body == nil {
+		w.Header()["Cache-Control"] = noStore
+		w.WriteHeader(a.status)
+		return a.status
+	}
+	body, err := json.Marshal(a.body, json.Deterministic(true))
+	if err != nil {
+		return s.fail(w, r, err)
+	}
+	return writeBody(w, a.status, plainJSON, body)
+}
+
+// fail answers with the problem that an error is, and logs what is our own fault.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
+	f := problemOf(err)
+	s.logInternal(r, f, err)
+	return writeProblem(w, f)
+}
+
+// hitFailed is fail for a hit.
+func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
+	s.metrics.failed(err)
+	return s.fail(w, r, err)
+}
+
+func (s *Server) logInternal(r *http.Request, f *fault, err error) {
+	if f.kind == kindInternal {
+		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	} else if f.kind.status >= http.StatusInternalServerError {
+		s.log.Debug("request not served", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+}
+
+func (s *Server) notFound(w http.ResponseWriter, _ *http.Request) {
+	writeProblem(w, &fault{kind: kindNotFound, detail: "there is no such route"})
+}
+
+func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	if r.URL.RawPath != "" {
+		path = r.URL.RawPath
+	}
+	var allow []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if s.router.Find(chi.NewRouteContext(), method, path) != "" {
+			allow = append(allow, method)
+			if method == http.MethodGet {
+				allow = append(allow, http.MethodHead)
+			}
+		}
+	}
+	writeProblem(w, &fault{kind: kindMethod, detail: "this path does not have the method " + shorten(r.Method), allow: strings.Join(allow, ", ")})
+}
+
+// The answers to a request without a key, with a wrong one, and with one of another scope.
+var (
+	faultNoKey      = &fault{kind: kindUnauthorized, detail: "send the header Authorization: Bearer <key>"}
+	faultWrongKey   = &fault{kind: kindUnauthorized, detail: "the key is unknown, revoked or expired"}
+	faultWrongScope = &fault{kind: kindWrongScope, detail: "a key of this scope may not do this"}
+)
+
+// maxSecret is more than any secret has; longer ones need no look-up.
+const maxSecret = 256
+
+// authorize checks the request's key against the route's scopes; admin may do everything.
+func (s *Server) authorize(r *http.Request, rt *route) error {
+	if rt.access == anyone {
+		return nil
+	}
+	given := r.Header["Authorization"]
+	if len(given) != 1 {
+		return faultNoKey
+	}
+	scheme, secret, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return faultNoKey
+	}
+	if secret == "" || len(secret) > maxSecret {
+		return faultWrongKey
+	}
+	key, err := s.catalog.Authenticate(r.Context(), secret)
+	switch {
+	case errors.Is(err, plans.ErrUnknownKey):
+		return faultWrongKey
+	case err != nil:
+		return err
+	case !rt.access.allows(key.Scope):
+		return faultWrongScope
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// Options is what a Server stands on. All but the settings below are required.
+type Options struct {
+	Engine  *quota.Engine
+	Catalog *plans.Catalog
+	Store   *plans.Store
+
+	// Ready tells what /readyz answers; it is asked for every call.
+	Ready func() State
+	// Now is the database's clock, µs since the Unix epoch (postgres.Clock's Now).
+	Now func(ctx context.Context) (int64, error)
+	// Estimate is the same clock as far as it is known without asking (its Estimate), for
+	// what an outage lets in.
+	Estimate func() (us int64, ok bool)
+	// Wall is the node's own clock, time.Now. Latencies are measured by it.
+	Wall     func() time.Time
+	Registry *prometheus.Registry
+	Log      *slog.Logger
+
+	// Settings; the zero value is the default.
+	ResetStyle      ResetStyle
+	PublicURL       string        // named in the OpenAPI document
+	Deadline        time.Duration // how long a request may wait, 5 s
+	SeparateMetrics bool          // /metrics is served elsewhere, by MetricsHandler
+	Version         string        // of the program, named in the OpenAPI document
+}
+
+// State is how ready a node is for requests.
+type State string
+
+// The states. A degraded node lets in what limits allow it to, and is asked on.
+const (
+	StateStarting State = "starting"
+	StateReady    State = "ready"
+	StateDegraded State = "degraded"
+	StateStopping State = "stopping"
+)
+
+// Server answers quotad's HTTP API. It is safe for concurrent use.
+type Server struct {
+	options  Options
+	engine   *quota.Engine
+	catalog  *plans.Catalog
+	store    *plans.Store
+	now      func(ctx context.Context) (int64, error)
+	log      *slog.Logger
+	metrics  *metrics
+	router   *chi.Mux
+	single   http.Handler // of POST /v1/hits
+	openAPI  []byte
+	docsPage []byte
+}
+
+// defaultDeadline is below the write timeout of NewHTTPServer.
+const defaultDeadline = 5 * time.Second
+
+// New makes a server and registers its metrics in Options.Registry. It starts nothing.
+func New(options Options) *Server {
+	if options.Deadline <= 0 {
+		options.Deadline = defaultDeadline
+	}
+	if options.Version == "" {
+		options.Version = "dev"
+	}
+	s := &Server{
+		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
+		now: options.Now, log: options.Log, router: chi.NewRouter(),
+	}
+	list := routes(options.SeparateMetrics)
+	s.metrics = newMetrics(options.Registry)
+	document := document(list, options)
+	s.openAPI, s.docsPage = renderOpenAPI(document), renderDocs(document)
+	for i := range list {
+		handler := s.serve(&list[i])
+		s.router.Method(list[i].method, list[i].pattern, handler)
+		if list[i].pattern == hitsPattern {
+			s.single = handler
+		}
+	}
+	s.router.NotFound(s.notFound)
+	s.router.MethodNotAllowed(s.methodNotAllowed)
+	return s
+}
+
+// Handler serves every route.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.dispatch) }
+
+// dispatch hands single hits, which are nearly all requests, straight to their route.
+// Every GET route answers HEAD, too; net/http leaves out the body.
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == hitsPattern && r.URL.RawPath == "" && r.Method == http.MethodPost {
+		s.single.ServeHTTP(w, r)
+		return
+	}
+	if r.Method == http.MethodHead {
+		ctx := chi.NewRouteContext()
+		ctx.Routes, ctx.RouteMethod = s.router, http.MethodGet
+		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, ctx))
+	}
+	s.router.ServeHTTP(w, r)
+}
+
+// Bounds against slow and idle clients. The write timeout is for the request, too, so it
+// is more than the time for its body and the deadline together.
+const (
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 20 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 16 << 10
+)
+
+// NewHTTPServer makes a server that a slow, idle or chatty client cannot hold up. The
+// caller sets its address and starts it.
+func NewHTTPServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+	}
+}

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+func TestHealth(t *testing.T) {
+	n := newNode(t)
+	for state, status := range map[State]int{StateStarting: 503, StateReady: 200, StateDegraded: 200, StateStopping: 503} {
+		n.state = state
+		got := n.want(status, "GET", "/readyz", "", "Authorization", "-")
+		if status == 200 && got.json["status"] != string(state) {
+			t.Errorf("%s: %s", state, got.text)
+		}
+	}
+	n.want(200, "GET", "/livez", "", "Authorization", "-")
+	n.want(200, "GET", "/v1/meters", "")
+	got := n.want(200, "GET", "/metrics", "", "Authorization", "-")
+	for _, name := range []string{"go_goroutines", "process_", `quotad_http_requests_total{method="GET",route="/livez",status="200"} 1`, `quotad_hits_total{outcome="allowed"} 0`} {
+		if !strings.Contains(got.text, name) {
+			t.Errorf("no %s in the metrics", name)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	n := newNode(t)
+	for _, path := range []string{"/docs", "/openapi.json", "/problems/not-found", "/problems/outcome-unknown"} {
+		got := n.want(200, "GET", path, "", "Authorization", "-")
+		if strings.Contains(got.text, "<script") || strings.Contains(got.text, "src=") || len(got.text) < 200 {
+			t.Errorf("%s: %.200s", path, got.text)
+		}
+	}
+	if docs := n.want(200, "GET", "/docs", ""); !strings.Contains(docs.text, "/v1/hits/batch") || !strings.Contains(docs.text, "schema-Refusal") {
+		t.Error("the docs lack routes or schemas")
+	}
+	n.want(404, "GET", "/problems/none", "")
+	n.want(404, "GET", "/", "")
+}
+
+func TestMethods(t *testing.T) {
+	n := newNode(t)
+	for path, allow := range map[string]string{"/v1/hits": "POST", "/v1/meters/x": "GET, HEAD, PUT", "/v1/customers/a%2Fb": "GET, HEAD, PUT, DELETE", "/livez": "GET, HEAD"} {
+		for _, method := range []string{"PATCH", "OPTIONS", "PROPFIND"} {
+			got := n.want(405, method, path, "", "Authorization", "-")
+			if got.header.Get("Allow") != allow {
+				t.Errorf("%s %s: Allow is %q, want %q", method, path, got.header.Get("Allow"), allow)
+			}
+		}
+	}
+	if got := n.want(200, "HEAD", "/livez", ""); got.text != "" {
+		t.Errorf("HEAD has a body: %s", got.text)
+	}
+	n.want(405, "HEAD", "/v1/hits", "")
+	n.want(401, "HEAD", "/v1/meters", "", "Authorization", "-")
+}
+
+// A panic is a 500 to the client and a stack in the log.
+func TestPanicsAreProblems(t *testing.T) {
+	var log strings.Builder
+	s := New(Options{
+		Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Ready: func() State { panic("boom") },
+	})
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+	if w.Code != 500 || !strings.Contains(w.Body.String(), `"/problems/internal"`) || strings.Contains(w.Body.String(), "boom") || !strings.Contains(log.String(), "boom") {
+		t.Errorf("%d %s\n%s", w.Code, w.Body, log.String())
+	}
+}
+
+// A client that sends its body slower than the read timeout is told so and let go.
+func TestSlowClient(t *testing.T) {
+	n := newNode(t)
+	server := NewHTTPServer(n.server.Handler())
+	server.ReadTimeout, server.ReadHeaderTimeout = 200*time.Millisecond, 100*time.Millisecond
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { check(t, server.Close()) })
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	check(t, err)
+	defer conn.Close()
+	check(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	check(t, err)
+	answer, err := io.ReadAll(conn)
+	check(t, err)
+	if !strings.HasPrefix(string(answer), "HTTP/1.1 408") || !strings.Contains(string(answer), "/problems/request-timeout") {
+		t.Errorf("answer: %s", answer)
+	}
+}
+
+// With the database away, hits are let in and say so, unless a limit wants otherwise.
+func TestOutage(t *testing.T) {
+	pg := pgtest.Server(t)
+	n := newNodeOn(t, pg.URL())
+	n.setUp(hourly)
+	n.want(201, "PUT", "/v1/meters/strict", `{"unit":"x"}`)
+	n.want(201, "PUT", "/v1/plans/strict", `{"name":"S","currency":"USD","interval":"month","base_price_minor":0,
+		"limits":[{"name":"s","meter":"strict","algorithm":"fixed_window","limit":5,"window":"1h","on_outage":"deny"}],"prices":[]}`)
+	n.want(201, "PUT", "/v1/customers/careful", `{"name":"x","plan":"strict","timezone":"UTC"}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
+	n.want(200, "POST", "/v1/hits", `{"customer":"careful","meter":"strict"}`)
+	pg.Stop()
+	var got reply
+	for range 20 { // the first may have been on its way to the old server
+		got = n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
+		if got.status == http.StatusOK {
+			break
+		}
+	}
+	if got.status != 200 || got.json["degraded"] != true || len(got.json["limits"].([]any)) != 0 || got.header.Get("RateLimit") != "" {
+		t.Errorf("in an outage: %d %s", got.status, got.text)
+	}
+	got = n.do("POST", "/v1/hits", `{"customer":"careful","meter":"strict"}`)
+	if got.status != 503 || got.json["type"] != "/problems/database-unavailable" || got.header.Get("Retry-After") != "1" {
+		t.Errorf("on_outage deny: %d %s", got.status, got.text)
+	}
+	got = n.do("POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests"},{"customer":"careful","meter":"strict"}]}`)
+	if got.status != 200 || !strings.Contains(got.text, `"degraded":true`) || !strings.Contains(got.text, "database-unavailable") {
+		t.Errorf("batch in an outage: %d %s", got.status, got.text)
+	}
+	if got = n.do("GET", "/v1/customers/acme/quota", ""); got.status != 503 || got.header.Get("Retry-After") != "1" {
+		t.Errorf("quota in an outage: %d %s", got.status, got.text)
+	}
+	n.want(503, "PUT", "/v1/meters/new", `{"unit":"x"}`)
+	pg.Start()
+	for range 50 {
+		if got = n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":4}`); got.status == 200 && got.json["degraded"] == nil {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if got.json["degraded"] != nil || got.status != 200 {
+		t.Errorf("after the outage: %s", got.text)
+	}
+}

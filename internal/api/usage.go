@@ -1,0 +1,175 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+const (
+	maxPoints = 10_000
+	// maxHours is how many hours with usage one request may read: 22 years of them.
+	maxHours = 200_000
+)
+
+var usageParams = []param{
+	{name: "meter", kind: "string", doc: "The meter's key.", required: true},
+	{name: "from", kind: "date-time", doc: "RFC 3339. The start of the present month when left out."},
+	{name: "to", kind: "date-time", doc: "RFC 3339, not included. Now when left out."},
+	{name: "granularity", kind: "string", doc: "day when left out.", enum: []string{"hour", "day", "month"}},
+}
+
+type usageBody struct {
+	Points []usagePoint `json:"points" doc:"Ascending; those without usage are there as zeros."`
+}
+
+type usagePoint struct {
+	Start    time.Time `json:"start" doc:"Start of the hour, day or month in the customer's timezone."`
+	Admitted int64     `json:"admitted" doc:"Units, exact."`
+	Denied   int64     `json:"denied" doc:"Units, a statistic."`
+}
+
+// A span is what a usage request asks for, [from, to) µs.
+type span struct {
+	from, to int64
+	bucket   func(at int64, loc *time.Location) (start, end int64)
+}
+
+func (s *Server) usage(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	name, err := c.query.meter()
+	if err != nil {
+		return answer{}, err
+	}
+	// From the store and not from the catalog: usage stays when a customer is archived or
+	// its plan no longer has the meter.
+	customer, err := s.store.GetCustomer(c.ctx(), key)
+	if err != nil {
+		return answer{}, err
+	}
+	meter, err := s.store.GetMeter(c.ctx(), name)
+	if err != nil {
+		return answer{}, err
+	}
+	p, err := s.periods(c.ctx(), customer)
+	if err != nil {
+		return answer{}, err
+	}
+	now, err := s.instant(c.ctx())
+	if err != nil {
+		return answer{}, err
+	}
+	asked, err := c.query.span(now, p.zone)
+	if err != nil {
+		return answer{}, err
+	}
+	starts, fits := bucketStarts(asked, p.zone)
+	if !fits {
+		return answer{}, invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
+	}
+	hours, err := s.engine.Usage(c.ctx(), customer.ID, meter.ID, p.hourStart(asked.from), asked.to, maxHours+1)
+	if err != nil {
+		return answer{}, err
+	}
+	if len(hours) > maxHours {
+		return answer{}, invalid("from", "there is more usage than one answer may read: ask for a shorter time")
+	}
+	return answer{status: http.StatusOK, body: usageBody{Points: bucketUsage(hours, starts)}}, nil
+}
+
+func (q query) meter() (string, error) {
+	meter, given := q["meter"]
+	switch {
+	case !given:
+		return "", invalid("meter", "is required")
+	case !plans.ValidKey(meter):
+		return "", invalid("meter", wantName)
+	}
+	return meter, nil
+}
+
+// span reads from, to and granularity.
+func (q query) span(now int64, zone *time.Location) (asked span, err error) {
+	monthStart, _ := calendar.Month(now, zone)
+	if asked.from, err = q.instant("from", monthStart); err != nil {
+		return asked, err
+	}
+	// The running hour starts at or before now: one µs more takes it in.
+	if asked.to, err = q.instant("to", now+1); err != nil {
+		return asked, err
+	}
+	if asked.from >= asked.to {
+		return asked, invalid("from", "must be before to")
+	}
+	switch q["granularity"] {
+	case "hour":
+		asked.bucket = calendar.Hour
+	case "day":
+		asked.bucket = calendar.Day
+	case "month":
+		asked.bucket = calendar.Month
+	case "":
+		if _, given := q["granularity"]; !given {
+			asked.bucket = calendar.Day
+			return asked, nil
+		}
+		fallthrough
+	default:
+		return asked, invalid("granularity", "must be hour, day or month")
+	}
+	return asked, nil
+}
+
+// instant reads a parameter that is an RFC 3339 time, µs. In a query a + that was not
+// percent-encoded is a space, so "…T00:00:00 02:00" is told what to do about it.
+func (q query) instant(name string, otherwise int64) (int64, error) {
+	text, given := q[name]
+	if !given {
+		return otherwise, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.UnixMicro() < calendar.MinInstant || at.UnixMicro() > calendar.MaxInstant {
+		return 0, invalid(name, `must be an RFC 3339 time such as 2026-01-31T12:00:00Z; write + as %2B`)
+	}
+	return at.UnixMicro(), nil
+}
+
+// bucketStarts are the starts of all hours, days or months that touch the span, and one
+// more, the end; false when there are more than maxPoints.
+func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {
+	start, end := asked.bucket(asked.from, zone)
+	starts := []int64{start}
+	for end < asked.to {
+		if len(starts) == maxPoints {
+			return nil, false
+		}
+		starts = append(starts, end)
+		_, next := asked.bucket(end, zone)
+		if next <= end {
+			break // the last instant that calendars know
+		}
+		end = next
+	}
+	return append(starts, end), true
+}
+
+// bucketUsage sums hours, ascending, into the buckets that they start in.
+func bucketUsage(hours []quota.UsageHour, starts []int64) []usagePoint {
+	points := make([]usagePoint, len(starts)-1)
+	for i := range points {
+		p := &points[i]
+		p.Start = time.UnixMicro(starts[i]).UTC()
+		for len(hours) > 0 && hours[0].Start < starts[i+1] {
+			p.Admitted += hours[0].Admitted
+			p.Denied += hours[0].Denied
+			hours = hours[1:]
+		}
+	}
+	return points
+}

@@ -1,0 +1,117 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+func TestAuthenticate(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	ctx := t.Context()
+	const chosen = "0123456789abcdef"
+	if err := admin.EnsureKey(ctx, chosen, "bootstrap", ScopeAdmin); err != nil {
+		t.Fatal(err)
+	}
+	_, c := newNode(t, url)
+	if k, err := c.Authenticate(ctx, chosen); err != nil || k.Scope != ScopeAdmin || k.Name != "bootstrap" {
+		t.Errorf("%+v %v", k, err)
+	}
+	made, secret, err := admin.CreateKey(ctx, "gateway", ScopeBackend, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	eventually(t, "the new key", func() bool {
+		k, err := c.Authenticate(ctx, secret)
+		return err == nil && k == made
+	})
+	for _, wrong := range []string{"", "qk_", secret + "x", secret[1:], strings.Repeat("x", 500)} {
+		if _, err := c.Authenticate(ctx, wrong); !errors.Is(err, ErrUnknownKey) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	if err := admin.RevokeKey(ctx, made.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the revocation", func() bool {
+		_, err := c.Authenticate(ctx, secret)
+		return errors.Is(err, ErrUnknownKey)
+	})
+	if took := time.Since(began); took > 2*Freshness {
+		t.Errorf("a key's beginning and end took %s", took)
+	}
+}
+
+func TestKeysExpire(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	var now atomic.Int64
+	var unsure atomic.Bool
+	options := testOptions()
+	options.Now = func(context.Context) (int64, error) {
+		if unsure.Load() {
+			return 0, errors.New("unsure")
+		}
+		return now.Load(), nil
+	}
+	c := idleCatalog(t, url, options)
+	expires := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	_, secret, err := c.store.CreateKey(t.Context(), "k", ScopeRead, &expires)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[int64]error{expires.UnixMicro() - 1: nil, expires.UnixMicro(): ErrUnknownKey} {
+		now.Store(at)
+		if _, err := c.Authenticate(t.Context(), secret); !errors.Is(err, want) {
+			t.Errorf("%d µs before the expiry: %v", expires.UnixMicro()-at, err)
+		}
+	}
+	unsure.Store(true)
+	if _, err := c.Authenticate(t.Context(), secret); !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("at an unknown time: %v", err)
+	}
+}
+
+// Beyond the keys that fit in memory they are looked up, and forgotten by a revocation.
+func TestManyKeys(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	ctx := t.Context()
+	if _, err := admin.pool.Exec(ctx, `INSERT INTO keys SELECT 'key_' || n, 'n', 'read', sha256(n::text::bytea), now() - interval '1 day'
+		FROM generate_series(1, $1::integer) n`, maxKeys); err != nil {
+		t.Fatal(err)
+	}
+	late, secret, err := admin.CreateKey(ctx, "late", ScopeBackend, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, c := newNode(t, url)
+	for range 3 {
+		if k, err := c.Authenticate(ctx, secret); err != nil || k != late {
+			t.Errorf("beyond the bound: %+v %v", k, err)
+		}
+		if k, err := c.Authenticate(ctx, "1"); err != nil || k.ID != "key_1" {
+			t.Errorf("within: %+v %v", k, err)
+		}
+		if _, err := c.Authenticate(ctx, "nonsense"); !errors.Is(err, ErrUnknownKey) {
+			t.Errorf("nonsense: %v", err)
+		}
+	}
+	if n := c.memory.Load().keys.Load().others.Len(); n != 2 {
+		t.Errorf("%d looked up keys are remembered", n)
+	}
+	if err := admin.RevokeKey(ctx, late.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the revocation", func() bool {
+		_, err := c.Authenticate(ctx, secret)
+		return errors.Is(err, ErrUnknownKey)
+	})
+}

@@ -1,0 +1,190 @@
+package plans
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"quotad/internal/quota"
+)
+
+// Freshness is how long a confirmation that nothing has changed is believed: within it
+// a change counts on every node.
+const Freshness = time.Second
+
+const (
+	// defaultCustomers take some 200 MB with a few meters each.
+	defaultCustomers = 200_000
+	// loadTimeout bounds what a miss waits for the database.
+	loadTimeout = 2 * time.Second
+	// maxAttempts bounds how often a load is begun anew because a change overtook it.
+	maxAttempts = 8
+	// never is Catalog.confirmed before the first poll.
+	never = math.MinInt64
+)
+
+// CatalogOptions configure a Catalog.
+type CatalogOptions struct {
+	// Customers bounds the customers in memory; 0 means 200,000.
+	Customers int
+	// Monotonic is the time since some fixed instant; it never steps. Required.
+	Monotonic func() time.Duration
+	// Now is the database's time in µs since the Unix epoch, as well as it is known. It
+	// is asked for keys with an expiry only. Required.
+	Now func(ctx context.Context) (int64, error)
+	// OnChange, when set, hears of each change after the memory has forgotten what the
+	// change concerns; one at a time, in order. It must be quick and not use the catalog.
+	// Everything may have changed when Kind is empty.
+	OnChange func(Change)
+	Log      *slog.Logger // nil: slog.Default
+}
+
+// Change is one row of the table of changes. Kind is meter, plan, customer or key.
+type Change struct {
+	Number int64
+	Kind   string
+	Key    string
+}
+
+// Catalog is a node's memory of who may do what: customers, the plan versions in force
+// for them, meters and keys. What it once read it answers without a statement, until a
+// change concerns it; Run makes sure that it hears of changes.
+//
+// Everything in the memory carries the change number that was the newest when it was
+// read, by the same snapshot. A change makes all that was read before it, and that it
+// concerns, invalid; so neither an answer of the database that was overtaken on its way
+// here, nor a plan and a customer read at different times, can be taken for the present
+// (see memory.go).
+//
+// In an outage of the database the memory goes on answering; Fresh says that it may be
+// behind. It is safe for concurrent use.
+type Catalog struct {
+	store     *Store
+	options   CatalogOptions
+	polls     singleflight.Group
+	memory    atomic.Pointer[memory]
+	confirmed atomic.Int64  // Monotonic when the last successful poll began, or never
+	wake      chan struct{} // to the poller: somebody says there are changes
+	lookups   chan struct{} // bounds the key look-ups under way
+}
+
+// NewCatalog returns an empty catalog on a store; Run keeps it current. What is written
+// through this very store counts here before the write returns, database permitting.
+func NewCatalog(store *Store, o CatalogOptions) *Catalog {
+	if o.Monotonic == nil || o.Now == nil {
+		panic("plans: a catalog needs its clocks")
+	}
+	if o.Customers <= 0 {
+		o.Customers = defaultCustomers
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups)}
+	c.memory.Store(newMemory(o.Customers))
+	c.confirmed.Store(never)
+	committed := func(ctx context.Context, number int64) {
+		if err := c.CatchUp(ctx, number); err != nil {
+			c.signal() // the poller will do it
+		}
+	}
+	store.committed.Store(&committed)
+	return c
+}
+
+// Resolve returns what hits of a customer on a meter are judged by, as of change atLeast
+// or later (0: as of any that this node has seen). From memory it takes no allocation
+// and no lock that others wait at; on a miss, or when atLeast is news, it asks the
+// database, within two seconds.
+//
+// Errors: ErrUnknownCustomer (also an archived one), ErrNotInPlan, ErrUnknownMeter, and
+// quota.ErrUnavailable when it had to ask and could not.
+func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*quota.Target, error) {
+	m := c.memory.Load()
+	if atLeast > m.applied.Load() {
+		if err := c.CatchUp(ctx, atLeast); err != nil {
+			return nil, err
+		}
+		m = c.memory.Load()
+	}
+	if entry, ok := m.customers.Get(customer, 0); ok {
+		if r := entry.current(); r != nil {
+			if target := (*r.targets.Load())[meter]; target != nil {
+				return target, nil
+			}
+		}
+	}
+	return c.resolve(ctx, customer, meter)
+}
+
+// resolve is Resolve's slow path.
+func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*quota.Target, error) {
+	r, err := c.terms(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	if inPlan := r.version.meters[meter]; inPlan != nil {
+		return r.target(inPlan), nil
+	}
+	if _, err := c.meter(ctx, meter); err != nil {
+		return nil, err
+	}
+	return nil, ErrNotInPlan
+}
+
+// MeterTarget is one meter of a customer's plan. Price is nil where the plan has none.
+type MeterTarget struct {
+	Meter  Meter
+	Target *quota.Target
+	Price  *PriceInput
+}
+
+// Meters returns all meters of a customer's plan in the order of the plan (its meters,
+// then those that only limits, then those that only prices name), with the customer and
+// the plan version in force. All of it is shared: it must not be changed. Errors are
+// those of Resolve.
+func (c *Catalog) Meters(ctx context.Context, customer string) ([]MeterTarget, *Customer, *Plan, error) {
+	r, err := c.terms(ctx, customer)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	all := make([]MeterTarget, len(r.version.order))
+	for i, inPlan := range r.version.order {
+		meter, err := c.meter(ctx, inPlan.key)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("meter %s of plan %s: %w", inPlan.key, r.version.plan.Key, err)
+		}
+		all[i] = MeterTarget{Meter: meter, Target: r.target(inPlan), Price: inPlan.price}
+	}
+	present := r.entry.customer
+	present.EffectiveVersion = r.version.plan.Version
+	return all, &present, r.version.plan, nil
+}
+
+// Fresh reports whether this node has confirmed within the last second that it has seen
+// all changes; FreshWithin, within the last d.
+func (c *Catalog) Fresh() bool { return c.FreshWithin(Freshness) }
+
+// FreshWithin is Fresh for another time than a second.
+func (c *Catalog) FreshWithin(d time.Duration) bool {
+	age, contacted := c.Age()
+	return contacted && age <= d
+}
+
+// Age is the time since this node last confirmed that it has seen all changes; contacted
+// is false while it never has.
+func (c *Catalog) Age() (age time.Duration, contacted bool) {
+	confirmed := c.confirmed.Load()
+	if confirmed == never {
+		return 0, false
+	}
+	return c.options.Monotonic() - time.Duration(confirmed), true
+}
+
+// Applied is the newest change that counts on this node.
+func (c *Catalog) Applied() int64 { return c.memory.Load().applied.Load() }

@@ -1,0 +1,206 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/calendar"
+)
+
+// customerColumns are read by scanCustomer. Which version is in force: the pinned one;
+// else the one that was the latest when the customer joined the plan, or any later one
+// that was written for all.
+const customerColumns = `
+	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
+	c.joined_version, c.change, c.created_at, c.archived_at,
+	coalesce(c.pinned_version, greatest(c.joined_version, (
+		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
+
+// customerFields are where scanCustomer and the catalog put customerColumns.
+func customerFields(c *Customer, joined *int) []any {
+	return []any{&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
+		joined, &c.Change, &c.CreatedAt, &c.ArchivedAt, &c.EffectiveVersion}
+}
+
+func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
+	c, joined := new(Customer), 0
+	if err := row.Scan(customerFields(c, &joined)...); err != nil {
+		return nil, err
+	}
+	c.utc()
+	return c, nil
+}
+
+// utc: pgx gives times in the machine's zone.
+func (c *Customer) utc() {
+	c.CreatedAt = c.CreatedAt.UTC()
+	if c.ArchivedAt != nil {
+		at := c.ArchivedAt.UTC()
+		c.ArchivedAt = &at
+	}
+}
+
+// PutCustomer creates a customer, or replaces what is written of one when pre holds for
+// it; created says which. A billing anchor that is left out is what the wall clock in
+// the timezone showed at the creation, and stays as it is afterwards.
+//
+// Errors: quota.FieldErrors with all that is wrong, ErrArchived, ErrPrecondition,
+// ErrPreconditionRequired.
+func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, pre Precondition) (c *Customer, created bool, err error) {
+	var bad faults
+	in.check(&bad, key)
+	plan, err := s.customersPlan(ctx, &bad, in)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := bad.err(); err != nil {
+		return nil, false, err
+	}
+	if in.Metadata == nil {
+		in.Metadata = map[string]string{}
+	}
+	err = s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) error {
+		old, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
+		created = errors.Is(err, ErrUnknownCustomer)
+		switch {
+		case created:
+			old = new(Customer)
+		case err != nil:
+			return err
+		case old.ArchivedAt != nil:
+			return ErrArchived
+		}
+		if err := pre.check(!created, old.ETag()); err != nil {
+			return err
+		}
+		if in.BillingAnchor == "" {
+			if in.BillingAnchor, err = defaultAnchor(old, in.Timezone, w.now); err != nil {
+				return err
+			}
+		}
+		statement, args := updateCustomer, []any{key, in.Name, plan, in.PlanVersion, in.Timezone,
+			in.BillingAnchor, in.Metadata, w.number}
+		if created {
+			statement, args = insertCustomer, append(args, w.now)
+		}
+		if _, err := w.Exec(ctx, statement, args...); err != nil {
+			return err
+		}
+		c, err = one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return c, created, nil
+}
+
+const insertCustomer = `
+	INSERT INTO customers (key, name, plan_id, joined_version, pinned_version, timezone,
+		billing_anchor, metadata, change, created_at)
+	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9 FROM plans p WHERE p.id = $3`
+
+// Who comes to another plan joins it at its latest version.
+const updateCustomer = `
+	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
+		billing_anchor = $6, metadata = $7, change = $8,
+		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
+	FROM plans p WHERE c.key = $1 AND p.id = $3`
+
+// defaultAnchor is the wall clock in the timezone at the creation, in whole seconds; a
+// customer that is there already keeps its own.
+func defaultAnchor(old *Customer, timezone string, now time.Time) (string, error) {
+	if old.BillingAnchor != "" {
+		return old.BillingAnchor, nil
+	}
+	zone, err := calendar.Location(timezone)
+	if err != nil {
+		return "", err
+	}
+	anchor, err := calendar.AnchorAt(now.UnixMicro(), zone)
+	if err != nil {
+		return "", fmt.Errorf("the database's clock: %w", err)
+	}
+	return anchor.String(), nil
+}
+
+const customersPlan = `
+	SELECT p.id, $2::integer IS NULL OR EXISTS (
+		SELECT FROM plan_versions v WHERE v.plan_id = p.id AND v.version = $2)
+	FROM plans p WHERE p.key = $1`
+
+// customersPlan looks the plan and its version up. Neither is ever removed, so the
+// answer stays right until the customer is written.
+func (s *Store) customersPlan(ctx context.Context, bad *faults, in CustomerInput) (id int32, err error) {
+	if !ValidKey(in.Plan) {
+		return 0, nil
+	}
+	version := in.PlanVersion
+	if version != nil && (*version < 1 || *version > math.MaxInt32) {
+		version = nil // refused already, and no number that the column could hold
+	}
+	type found struct {
+		ID      int32
+		Version bool
+	}
+	plan, err := one(ctx, s.pool, ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
+	if errors.Is(err, ErrUnknownPlan) {
+		bad.add("plan", "no such plan")
+		return 0, nil
+	}
+	if err == nil && !plan.Version {
+		bad.add("plan_version", "the plan has no such version")
+	}
+	return plan.ID, err
+}
+
+const getCustomer = `SELECT` + customerColumns + ` FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key = $1`
+
+// GetCustomer returns a customer, an archived one too, or ErrUnknownCustomer.
+func (s *Store) GetCustomer(ctx context.Context, key string) (*Customer, error) {
+	if !ValidCustomerKey(key) {
+		return nil, ErrUnknownCustomer
+	}
+	return one(ctx, s.pool, ErrUnknownCustomer, scanCustomer, getCustomer, key)
+}
+
+const listCustomers = `SELECT` + customerColumns + `
+	FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key > $1 ORDER BY c.key LIMIT $2`
+
+// ListCustomers returns the customers, archived ones too, in the order of their keys.
+func (s *Store) ListCustomers(ctx context.Context, page Page) (*List[*Customer], error) {
+	limit, after, err := page.open(kindCustomer, ValidCustomerKey)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, s, scanCustomer, listCustomers, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, kindCustomer, func(c *Customer) string { return c.Key }), nil
+}
+
+const archiveCustomer = `UPDATE customers SET archived_at = $2, change = $3 WHERE key = $1 AND archived_at IS NULL`
+
+// ArchiveCustomer ends a customer: its hits find nobody, what it used stays. Archiving
+// an archived one does nothing; ErrUnknownCustomer when there is none.
+func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
+	if !ValidCustomerKey(key) {
+		return ErrUnknownCustomer
+	}
+	return s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) error {
+		done, err := w.Exec(ctx, archiveCustomer, key, w.now, w.number)
+		if err != nil || done.RowsAffected() > 0 {
+			return err
+		}
+		if _, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
+			return err
+		}
+		return errUnchanged
+	})
+}

@@ -1,0 +1,112 @@
+package plans
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quotad/internal/quota"
+)
+
+// drawPlan is any plan that could be stored, defaults filled in.
+func drawPlan(t *rapid.T) PlanInput {
+	number := rapid.Int64Range(0, quota.MaxNumber)
+	price := rapid.StringMatching(`[0-9]{1,15}(\.[0-9]{1,12})?`)
+	text := rapid.StringMatching(`[ -~äπ🙂]{1,20}`)
+	in := PlanInput{
+		Name: "N" + text.Draw(t, "name"), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
+		BasePriceMinor: number.Draw(t, "base"), Meters: []string{"api"}, Features: map[string]any{},
+		Limits: []LimitInput{{"api", quota.Spec{Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
+			Window: "1s", Burst: ptr(number.Draw(t, "burst")), Mode: "hard", OnOutage: "deny"}}},
+		Prices: []PriceInput{},
+	}
+	for _, key := range rapid.SliceOfDistinct(rapid.StringMatching(`[a-z.:_-]{1,5}`), rapid.ID).Draw(t, "features") {
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			in.Features[key] = rapid.Bool().Draw(t, "bool")
+		case 1:
+			in.Features[key] = rapid.Int64Range(-quota.MaxNumber, quota.MaxNumber).Draw(t, "int")
+		case 2:
+			in.Features[key] = text.Draw(t, "string")
+		case 3:
+			// -0.0 is stored as 0.0, which TestPlanDefaults looks at.
+			n := rapid.StringMatching(`-?(0|[1-9][0-9]{0,14})\.[0-9]{0,11}[1-9]`).Draw(t, "decimal")
+			in.Features[key] = json.Number(n)
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "prices") {
+		p := PriceInput{Meter: "api", Model: "volume", Included: number.Draw(t, "included"), Tiers: []Tier{}}
+		for range rapid.IntRange(0, 3).Draw(t, "tiers") {
+			p.Tiers = append(p.Tiers, Tier{ptr(number.Draw(t, "up_to")), price.Draw(t, "price"), ptr(price.Draw(t, "flat"))})
+		}
+		p.UnitPrice, p.PackageSize = ptr(price.Draw(t, "unit")), ptr(number.Draw(t, "size"))
+		in.Prices = append(in.Prices, p)
+	}
+	return in
+}
+
+func TestDocumentsComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawPlan(t)
+		raw, err := in.document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := readDocument(raw)
+		if err != nil || !reflect.DeepEqual(got, in) {
+			t.Fatalf("got  %+v, %v\nwant %+v", got, err, in)
+		}
+	})
+}
+
+// And through the database, whose jsonb has numbers of its own.
+func TestStoredPlansComeBackAsTheyWere(t *testing.T) {
+	s := newStoreWithPopulation(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		in := drawPlan(rt)
+		if len(in.Prices) > 1 {
+			in.Prices = in.Prices[:1] // one a meter
+		}
+		for i := range in.Prices { // and a good one
+			in.Prices[i] = PriceInput{Meter: "api", Model: "per_unit", UnitPrice: in.Prices[i].UnitPrice, Included: in.Prices[i].Included, Tiers: []Tier{}}
+		}
+		// What one token weighs must fit: the arithmetic's own tests look at its bounds.
+		in.Limits[0].Limit, in.Limits[0].Burst = in.Limits[0].Limit%1e9+1, ptr(*in.Limits[0].Burst%1e9)
+		wrote, err := s.PutPlan(t.Context(), "stored", in, anyIfExists(t, s, "stored"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		read, err := s.GetPlan(t.Context(), "stored")
+		if err != nil || !reflect.DeepEqual(read.PlanInput, in) || !reflect.DeepEqual(wrote, read) {
+			rt.Fatalf("got  %+v, %v\nwant %+v", read, err, in)
+		}
+	})
+}
+
+func anyIfExists(t testing.TB, s *Store, plan string) Precondition {
+	_, err := s.GetPlan(t.Context(), plan)
+	return Precondition{Given: err == nil, Any: true}
+}
+
+func TestBadDocumentsAreErrors(t *testing.T) {
+	for _, bad := range []string{"", "[]", `{"limits":{}}`, `{"base_price_minor":1e30}`} {
+		if _, err := readDocument([]byte(bad)); err == nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func FuzzFeature(f *testing.F) {
+	f.Add(1.5)
+	f.Add(math.Inf(1))
+	f.Add(-0.0)
+	f.Add(1e15)
+	f.Fuzz(func(t *testing.T, v float64) {
+		if got, fault := feature(v); fault == "" && float64(got.(int64)) != v {
+			t.Errorf("%v became %v", v, got)
+		}
+	})
+}

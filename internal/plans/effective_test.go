@@ -1,0 +1,159 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// The sequences of the contract, told one by one.
+func TestApplyTo(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s := newStore(t, url)
+	c := idleCatalog(t, url, testOptions())
+	populate(t, s) // version 1 of basic, for all, and acme on it
+	force := func(customer string, want int) {
+		t.Helper()
+		stored := must[*Customer](t)(s.GetCustomer(t.Context(), customer))
+		if err := c.CatchUp(t.Context(), changeNumber(t, s)); err != nil {
+			t.Fatal(err)
+		}
+		_, remembered, plan, err := c.Meters(t.Context(), customer)
+		if err != nil || stored.EffectiveVersion != want || remembered.EffectiveVersion != want || plan.Version != want {
+			t.Errorf("%s: stored %d, remembered %+v %+v, want %d; %v", customer, stored.EffectiveVersion, remembered, plan, want, err)
+		}
+	}
+	write := func(applyTo string) {
+		t.Helper()
+		in := hourly(5)
+		in.ApplyTo = applyTo
+		putPlan(t, s, "basic", in)
+	}
+	write("new") // 2
+	force("acme", 1)
+	putCustomer(t, s, "late", onPlan("basic"))
+	force("late", 2)
+	pinned := onPlan("basic")
+	pinned.PlanVersion = ptr(1)
+	putCustomer(t, s, "pinned", pinned)
+	force("pinned", 1)
+	write("all") // 3
+	write("new") // 4
+	force("acme", 3)
+	force("late", 3)
+	force("pinned", 1)
+	putCustomer(t, s, "later", onPlan("basic"))
+	force("later", 4)
+
+	// An edit is no new joining; unpinning goes back to what joining gave.
+	putCustomer(t, s, "acme", onPlan("basic"))
+	force("acme", 3)
+	putCustomer(t, s, "pinned", onPlan("basic"))
+	force("pinned", 3)
+
+	// Another plan is joined at its latest version, and so is the first one again.
+	putPlan(t, s, "other", hourly(1))
+	putCustomer(t, s, "acme", onPlan("other"))
+	force("acme", 1)
+	putCustomer(t, s, "acme", onPlan("basic"))
+	force("acme", 4)
+
+	// A plan whose every version is for new customers.
+	in := hourly(1)
+	in.ApplyTo = "new"
+	putPlan(t, s, "fresh", in)
+	putCustomer(t, s, "late", onPlan("fresh"))
+	putPlan(t, s, "fresh", in)
+	force("late", 1)
+}
+
+// modelVersion and modelCustomer are the naive recount: who joined when, and then every
+// version since, one after the other.
+type modelCustomer struct {
+	plan   string
+	joined int
+	pinned int
+}
+
+func (c *modelCustomer) effective(plans map[string][]string) int {
+	if c.pinned > 0 {
+		return c.pinned
+	}
+	effective := c.joined
+	for n := c.joined + 1; n <= len(plans[c.plan]); n++ {
+		if plans[c.plan][n-1] == "all" {
+			effective = n
+		}
+	}
+	return effective
+}
+
+var rapidRuns atomic.Int64
+
+// Any sequence of writes: what the store says, what a running catalog says and what an
+// empty catalog says is what the recount says, and so is the limit that hits meet.
+func TestEffectiveVersionsAgreeWithARecount(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s := newStore(t, url)
+	declare(t, s, "api")
+	running := start(t, idleCatalog(t, url, testOptions()))
+	empty := newStore(t, url)
+	rapid.Check(t, func(rt *rapid.T) {
+		run := rapidRuns.Add(1)
+		name := func(kind string, n int) string { return fmt.Sprintf("%s-%d-%d", kind, run, n) }
+		plans, customers := map[string][]string{}, map[string]*modelCustomer{}
+		anyPlan := func() string { return name("plan", rapid.IntRange(0, 1).Draw(rt, "plan")) }
+		writePlan := func(plan, applyTo string) {
+			in := hourly(int64(1000 + len(plans[plan]) + 1))
+			in.ApplyTo = applyTo
+			putPlan(t, s, plan, in)
+			plans[plan] = append(plans[plan], applyTo)
+		}
+		writePlan(name("plan", 0), "all")
+		writePlan(name("plan", 1), "new")
+		rt.Repeat(map[string]func(*rapid.T){
+			"plan": func(rt *rapid.T) {
+				writePlan(anyPlan(), rapid.SampledFrom([]string{"all", "new"}).Draw(rt, "apply_to"))
+			},
+			"customer": func(rt *rapid.T) {
+				key, plan := name("customer", rapid.IntRange(0, 2).Draw(rt, "customer")), anyPlan()
+				in := onPlan(plan)
+				pin := rapid.IntRange(0, len(plans[plan])).Draw(rt, "pin")
+				if pin > 0 {
+					in.PlanVersion = &pin
+				}
+				old := customers[key]
+				customers[key] = &modelCustomer{plan, len(plans[plan]), pin}
+				if old != nil && old.plan == plan {
+					customers[key].joined = old.joined
+				}
+				putCustomer(t, s, key, in)
+			},
+			"": func(rt *rapid.T) {
+				newest := changeNumber(t, s)
+				fresh := NewCatalog(empty, testOptions())
+				for key, model := range customers {
+					want := model.effective(plans)
+					stored := must[*Customer](t)(s.GetCustomer(t.Context(), key))
+					if stored.EffectiveVersion != want {
+						rt.Fatalf("%s: the store says %d, the recount %d", key, stored.EffectiveVersion, want)
+					}
+					for _, c := range []*Catalog{running, fresh} {
+						target, err := c.Resolve(t.Context(), key, "api", newest)
+						if err != nil || limitOf(target) != int64(1000+want) {
+							rt.Fatalf("%s: version %d, resolved %+v, %v", key, want, target, err)
+						}
+					}
+				}
+				if _, err := fresh.Resolve(t.Context(), name("customer", 9), "api", 0); !errors.Is(err, ErrUnknownCustomer) {
+					rt.Fatal(err)
+				}
+			},
+		})
+	})
+}

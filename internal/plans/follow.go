@@ -1,0 +1,179 @@
+package plans
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	pollEvery   = 250 * time.Millisecond
+	pollTimeout = time.Second
+	pollRows    = 1000
+)
+
+// Run keeps the memory current until ctx ends, and then returns nil. It polls the table
+// of changes every 250 ms and whenever a notice arrives on a connection of its own: the
+// poll is what is relied on, the notice makes it quick. Both go on through an outage.
+func (c *Catalog) Run(ctx context.Context) error {
+	var listener sync.WaitGroup
+	listener.Go(func() { c.listen(ctx) })
+	defer listener.Wait()
+	c.follow(ctx)
+	return nil
+}
+
+// follow polls until ctx ends.
+func (c *Catalog) follow(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-c.wake:
+		}
+		err := c.poll(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			c.options.Log.Warn("cannot ask the database for changes", "error", err)
+		case err == nil && failing:
+			c.options.Log.Info("the database answers for changes again")
+		}
+		failing = err != nil
+		timer.Reset(pollEvery)
+	}
+}
+
+// signal makes the poller look at once.
+func (c *Catalog) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// CatchUp makes every change up to number count on this node before it returns. It asks
+// the database only when that is news. Errors: quota.ErrUnavailable, and a plain one
+// when the database itself has not come that far.
+func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
+	// The first poll may have begun before the change was made, the second cannot have.
+	for range 2 {
+		if m := c.memory.Load(); m.contacted && m.applied.Load() >= number {
+			return nil
+		}
+		if err := c.poll(ctx); err != nil {
+			return err
+		}
+	}
+	if applied := c.Applied(); applied < number {
+		return fmt.Errorf("change %d is not in the database, whose newest is %d", number, applied)
+	}
+	return nil
+}
+
+// poll reads and applies all changes there are, once for all who ask at the same time.
+func (c *Catalog) poll(ctx context.Context) error {
+	_, err := fly(ctx, &c.polls, "", func(ctx context.Context) (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+		defer cancel()
+		began := c.options.Monotonic()
+		for more := true; more; {
+			var err error
+			if more, err = c.pollPage(ctx); err != nil {
+				return struct{}{}, err
+			}
+		}
+		c.confirmed.Store(int64(began))
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// pollPage reads up to pollRows changes and applies them; more says that there are more.
+func (c *Catalog) pollPage(ctx context.Context) (more bool, err error) {
+	m := c.memory.Load()
+	last := m.applied.Load()
+	newest, changes, err := c.store.changesFrom(ctx, last)
+	if err != nil {
+		return false, err
+	}
+	if !m.contacted || !follows(changes, last, newest, m.mark) {
+		return false, c.startAnew(ctx, newest, changes, last, m.contacted)
+	}
+	if last > 0 {
+		changes = changes[1:]
+	}
+	if len(changes) == 0 {
+		return false, nil
+	}
+	keys := m.keys.Load()
+	for _, change := range changes {
+		if change.Kind == kindKey {
+			if keys, err = c.store.loadKeys(ctx, change.Number); err != nil {
+				return false, err
+			}
+			break
+		}
+	}
+	m.keys.Store(keys)
+	for _, change := range changes {
+		m.apply(change.Change)
+	}
+	end := changes[len(changes)-1]
+	m.mark = end.at
+	m.applied.Store(end.Number)
+	for _, change := range changes {
+		if c.options.OnChange != nil {
+			c.options.OnChange(change.Change)
+		}
+	}
+	return end.Number < newest, nil
+}
+
+// follows reports whether the changes read go on from the last one applied: that one is
+// still there as it was, and none is missing. If not, the node was away for longer than
+// changes are kept, or the database is another one, or an older state of it.
+func follows(changes []stamped, last, newest, mark int64) bool {
+	if last > 0 && (len(changes) == 0 || changes[0].Number != last || changes[0].at != mark) {
+		return false
+	}
+	next := max(last, 1)
+	for _, change := range changes {
+		if change.Number != next {
+			return false
+		}
+		next++
+	}
+	return newest >= last && (newest == last || len(changes) > 0)
+}
+
+// startAnew forgets everything and begins at the newest change.
+func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []stamped, last int64, contacted bool) error {
+	m := newMemory(c.options.Customers)
+	mark, err := c.store.changeMark(ctx, newest)
+	if err != nil {
+		return err
+	}
+	keys, err := c.store.loadKeys(ctx, newest)
+	if err != nil {
+		return err
+	}
+	m.keys.Store(keys)
+	m.applied.Store(newest)
+	m.mark, m.contacted = mark, true
+	c.memory.Store(m)
+	if contacted {
+		c.options.Log.Warn("the changes in the database do not follow those seen; forgot everything",
+			"seen", last, "newest", newest, "read", len(changes))
+		if c.options.OnChange != nil {
+			c.options.OnChange(Change{Number: newest})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package plans
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+// heard gathers what a catalog was told of.
+type heard struct {
+	mu      sync.Mutex
+	numbers []int64
+}
+
+func (h *heard) note(c Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.numbers = append(h.numbers, c.Number)
+}
+
+func (h *heard) all() []int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.numbers)
+}
+
+// Writers on several nodes at once: every node hears of every change, once, in order.
+func TestConcurrentWritersLoseNoChange(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	populate(t, newStore(t, url))
+	first := changeNumber(t, newStore(t, url))
+	nodes := make([]*Catalog, 2)
+	heards := make([]heard, len(nodes))
+	for i := range nodes {
+		options := testOptions()
+		options.OnChange = heards[i].note
+		nodes[i] = start(t, idleCatalog(t, url, options))
+	}
+	const writers, each = 16, 15
+	var writing sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			s := nodes[w%len(nodes)].store
+			for i := range each {
+				key := fmt.Sprintf("c-%d-%d", w, i)
+				if _, _, err := s.PutCustomer(t.Context(), key, onPlan("basic"), Precondition{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	var want []int64
+	for n := first + 1; n <= first+writers*each; n++ {
+		want = append(want, n)
+	}
+	for i := range nodes {
+		eventually(t, "all changes", func() bool { return nodes[i].Applied() == want[len(want)-1] })
+		eventually(t, "the last notice", func() bool { return len(heards[i].all()) >= len(want) })
+		if got := heards[i].all(); !slices.Equal(got, want) {
+			t.Errorf("node %d heard %v", i, got)
+		}
+	}
+}
+
+// changeWithin changes the plan on one node and measures until another obeys.
+func changeWithin(t *testing.T, admin *Store, c *Catalog, limit int64) time.Duration {
+	t.Helper()
+	putPlan(t, admin, "basic", hourly(limit))
+	began := time.Now()
+	eventually(t, "the new limit", func() bool {
+		target, err := c.Resolve(t.Context(), "acme", "api", 0)
+		return err == nil && limitOf(target) == limit
+	})
+	return time.Since(began)
+}
+
+func TestAChangeCountsWithinASecond(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	populate(t, admin)
+	_, heeding := newNode(t, url)
+	deaf := idleCatalog(t, url, testOptions()) // polls only
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { deaf.follow(ctx) })
+	defer following.Wait()
+	defer cancel()
+	for name, c := range map[string]*Catalog{"by notice": heeding, "by polling alone": deaf} {
+		var took []time.Duration
+		for i := range int64(8) {
+			took = append(took, changeWithin(t, admin, c, 100+i))
+		}
+		worst := slices.Max(took)
+		if worst > Freshness {
+			t.Errorf("%s: %s", name, worst)
+		}
+		t.Logf("%s: worst of %d %s", name, len(took), worst)
+	}
+}
+
+// The listening connection is cut again and again while changes are made.
+func TestALostListenerIsNoLoss(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	populate(t, admin)
+	_, c := newNode(t, url)
+	listeners := func() (n int) {
+		err := admin.pool.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()", listenerName).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for i := range int64(5) {
+		eventually(t, "a listener", func() bool { return listeners() == 1 })
+		if _, err := admin.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+			WHERE application_name = $1 AND datname = current_database()`, listenerName); err != nil {
+			t.Fatal(err)
+		}
+		if took := changeWithin(t, admin, c, 100+i); took > Freshness {
+			t.Errorf("cut %d: %s", i, took)
+		}
+	}
+}
+
+// A node that was away for longer than changes are kept, and one whose database is now
+// an older state of itself, forget everything.
+func TestBrokenSequencesAreForgotten(t *testing.T) {
+	for name, damage := range map[string]string{
+		"pruned":    `DELETE FROM changes WHERE number <= (SELECT number FROM change_number) - 1`,
+		"restored":  `DELETE FROM changes; UPDATE change_number SET number = 1; INSERT INTO changes VALUES (1, 'plan', 'x')`,
+		"forked":    `UPDATE changes SET at = at + interval '1 second'`,
+		"emptied":   `DELETE FROM changes; UPDATE change_number SET number = 0`,
+		"a missing": `DELETE FROM changes WHERE number = (SELECT number FROM change_number) - 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := pgtest.NewDatabase(t)
+			admin := newStore(t, url)
+			populate(t, admin)
+			var told heard
+			options := testOptions()
+			options.OnChange = told.note
+			c := idleCatalog(t, url, options)
+			must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+			for limit := range int64(3) {
+				putPlan(t, admin, "basic", hourly(limit)) // unheard of
+			}
+			if _, err := admin.pool.Exec(t.Context(), damage); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.poll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 2 {
+				t.Errorf("limit %d survived", limitOf(got))
+			}
+			if got := told.all(); len(got) != 1 || c.Applied() != changeNumber(t, admin) {
+				t.Errorf("told %v, applied %d", got, c.Applied())
+			}
+			putPlan(t, admin, "basic", hourly(50)) // and it goes on from there
+			if err := c.poll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 50 || len(told.all()) != 2 {
+				t.Errorf("limit %d, told %v", limitOf(got), told.all())
+			}
+		})
+	}
+}
+
+// More changes than one page of a poll holds.
+func TestALongAbsence(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	populate(t, admin)
+	var told heard
+	options := testOptions()
+	options.OnChange = told.note
+	c := idleCatalog(t, url, options)
+	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	if _, err := admin.pool.Exec(t.Context(), `
+		INSERT INTO changes SELECT n, 'customer', 'c' || n FROM change_number, generate_series(number + 1, number + 2500) n;
+		UPDATE change_number SET number = number + 2500`); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.poll(t.Context()); err != nil || len(told.all()) != 2500 || c.Applied() != changeNumber(t, admin) {
+		t.Errorf("%d changes, applied %d, %v", len(told.all()), c.Applied(), err)
+	}
+}
+
+func TestTheTableOfChangesIsBounded(t *testing.T) {
+	s := newStoreWithPopulation(t)
+	if _, err := s.pool.Exec(t.Context(), `
+		INSERT INTO changes SELECT n, 'plan', 'x' FROM change_number, generate_series(number + 1, $1) n`, changesKept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), `UPDATE change_number SET number = $1`, changesKept); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		putPlan(t, s, "basic", hourly(5))
+	}
+	var oldest, rows int64
+	if err := s.pool.QueryRow(t.Context(), "SELECT min(number), count(*) FROM changes").Scan(&oldest, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if oldest != 4 || rows != changesKept {
+		t.Errorf("%d rows from %d on", rows, oldest)
+	}
+	// Polling is a look-up in the key, before the statistics know anything, and after.
+	for range 2 {
+		var plan string
+		rows, err := s.pool.Query(t.Context(), "EXPLAIN "+changesFrom, int64(changesKept), pollRows)
+		for err == nil && rows.Next() {
+			var line string
+			if err = rows.Scan(&line); err == nil {
+				plan += line + "\n"
+			}
+		}
+		if err != nil || !strings.Contains(plan, "Index Scan using changes_pkey") {
+			t.Errorf("%v\n%s", err, plan)
+		}
+		if _, err := s.pool.Exec(t.Context(), "ANALYZE changes"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Everything that Run began is over when it returns, and what the pool began when that
+// is closed; also when there never was a database.
+func TestRunLeavesNothingBehind(t *testing.T) {
+	for name, url := range map[string]string{
+		"database":    pgtest.NewDatabase(t),
+		"no database": "postgres://nobody@/nothing?host=" + t.TempDir(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			pool, err := postgres.Open(t.Context(), url, postgres.PoolOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := NewCatalog(NewStore(pool), testOptions())
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() {
+				if err := c.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			if name == "database" {
+				eventually(t, "the first poll", c.Fresh)
+			} else if _, err := c.Resolve(ctx, "acme", "api", 0); err == nil {
+				t.Error("resolved without a database")
+			}
+			cancel()
+			running.Wait()
+			pool.Close()
+			goleak.VerifyNone(t, before)
+		})
+	}
+}

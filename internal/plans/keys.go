@@ -1,0 +1,183 @@
+package plans
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota"
+)
+
+// The length of a secret, in bytes. Made ones have 46; an operator may choose his own
+// for the first admin key.
+const (
+	minSecret = 16
+	maxSecret = 200
+)
+
+// keyColumns are read by scanKey.
+const keyColumns = ` id, name, scope, created_at, expires_at `
+
+func scanKey(row pgx.CollectableRow) (Key, error) {
+	var k Key
+	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &k.CreatedAt, &k.ExpiresAt); err != nil {
+		return Key{}, err
+	}
+	k.utc()
+	return k, nil
+}
+
+func (k *Key) utc() {
+	k.CreatedAt = k.CreatedAt.UTC()
+	if k.ExpiresAt != nil {
+		at := k.ExpiresAt.UTC()
+		k.ExpiresAt = &at
+	}
+}
+
+// newKey makes a key's id and secret. Both are random: an id, unlike a count, tells
+// nobody how many keys there are.
+func newKey() (id, secret string) {
+	var raw [12 + 32]byte
+	_, _ = rand.Read(raw[:]) // never fails; the program would have been ended
+	return "key_" + base64.RawURLEncoding.EncodeToString(raw[:12]),
+		"qk_" + base64.RawURLEncoding.EncodeToString(raw[12:])
+}
+
+const insertKey = `
+	INSERT INTO keys (id, name, scope, hash, created_at, expires_at)
+	VALUES ($1, $2, $3, $4, $5, $6) RETURNING` + keyColumns
+
+// CreateKey makes a key and returns it with its secret, which is kept nowhere.
+// expiresAt, when given, must lie in the future.
+func (s *Store) CreateKey(ctx context.Context, name string, scope Scope, expiresAt *time.Time) (k Key, secret string, err error) {
+	var bad faults
+	bad.checkKey(name, scope)
+	if err := bad.err(); err != nil {
+		return Key{}, "", err
+	}
+	id, secret := newKey()
+	hash := sha256.Sum256([]byte(secret))
+	err = s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
+		if expiresAt != nil && !expiresAt.After(w.now) {
+			return quota.FieldErrors{{Field: "expires_at", Detail: "must be in the future"}}
+		}
+		k, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.now, expiresAt)
+		return err
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return k, secret, nil
+}
+
+func (f *faults) checkKey(name string, scope Scope) {
+	f.name("name", name, true)
+	if scope != ScopeAdmin && scope != ScopeBackend && scope != ScopeRead {
+		f.add("scope", "must be admin, backend or read")
+	}
+}
+
+const listKeys = `SELECT` + keyColumns + `FROM keys WHERE revoked_at IS NULL AND id > $1 ORDER BY id LIMIT $2`
+
+// ListKeys returns the keys that are not revoked, expired ones too.
+func (s *Store) ListKeys(ctx context.Context, page Page) (*List[Key], error) {
+	limit, after, err := page.open(kindKey, ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, s, scanKey, listKeys, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, kindKey, func(k Key) string { return k.ID }), nil
+}
+
+const revokeKey = `UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`
+
+const keyExists = `SELECT EXISTS (SELECT FROM keys WHERE id = $1)`
+
+// RevokeKey ends a key on every node within a second. Revoking a revoked one does
+// nothing; ErrUnknownKey when there never was one.
+func (s *Store) RevokeKey(ctx context.Context, id string) error {
+	if !ValidKey(id) {
+		return ErrUnknownKey
+	}
+	return s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
+		done, err := w.Exec(ctx, revokeKey, id, w.now)
+		if err != nil || done.RowsAffected() > 0 {
+			return err
+		}
+		exists, err := one(ctx, w, ErrUnknownKey, pgx.RowTo[bool], keyExists, id)
+		if err == nil && !exists {
+			err = ErrUnknownKey
+		}
+		return cmp.Or(err, errUnchanged)
+	})
+}
+
+const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash = $1`
+
+// EnsureKey makes a key of a secret that the operator chose (16 to 200 bytes of
+// printable ASCII) unless it is one already. A key that was revoked stays revoked, and
+// one of another scope stays what it is: both are quota.FieldErrors, not repaired
+// behind the operator's back.
+func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope) error {
+	var bad faults
+	bad.checkKey(name, scope)
+	if !validSecret(secret) {
+		bad.add("secret", "must be %d to %d bytes of printable ASCII without spaces", minSecret, maxSecret)
+	}
+	if err := bad.err(); err != nil {
+		return err
+	}
+	hash := sha256.Sum256([]byte(secret))
+	id, _ := newKey()
+	type present struct {
+		Scope   Scope
+		Revoked bool
+	}
+	return s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
+		old, err := one(ctx, w, ErrUnknownKey, pgx.RowToStructByPos[present], keyOfSecret, hash[:])
+		switch {
+		case errors.Is(err, ErrUnknownKey):
+			_, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.now, nil)
+			return err
+		case err != nil:
+			return err
+		case old.Revoked:
+			return quota.FieldErrors{{Field: "secret", Detail: "was revoked: choose another"}}
+		case old.Scope != scope:
+			return quota.FieldErrors{{Field: "secret", Detail: "is a key of scope " + string(old.Scope) + " already: choose another"}}
+		}
+		return errUnchanged
+	})
+}
+
+func validSecret(s string) bool {
+	if len(s) < minSecret || len(s) > maxSecret {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+const hasAdminKey = `
+	SELECT EXISTS (SELECT FROM keys WHERE scope = 'admin' AND revoked_at IS NULL
+		AND (expires_at IS NULL OR expires_at > clock_timestamp()))`
+
+// HasAdminKey reports whether anybody can administer: a key of scope admin that is
+// neither revoked nor expired.
+func (s *Store) HasAdminKey(ctx context.Context) (bool, error) {
+	return one(ctx, s.pool, ErrUnknownKey, pgx.RowTo[bool], hasAdminKey)
+}

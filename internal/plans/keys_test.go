@@ -1,0 +1,127 @@
+package plans
+
+import (
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+func TestKeysAreMadeListedAndRevoked(t *testing.T) {
+	s := newStore(t, pgtest.NewDatabase(t))
+	ctx := t.Context()
+	expires := time.Now().Add(time.Hour).Truncate(time.Microsecond)
+	k, secret, err := s.CreateKey(ctx, "gateway", ScopeBackend, &expires)
+	if err != nil || !strings.HasPrefix(k.ID, "key_") || !strings.HasPrefix(secret, "qk_") || len(secret) != 46 ||
+		k.Name != "gateway" || k.Scope != ScopeBackend || !k.ExpiresAt.Equal(expires) {
+		t.Fatalf("%+v %q %v", k, secret, err)
+	}
+	var stored []byte
+	if err := s.pool.QueryRow(ctx, "SELECT hash FROM keys WHERE id = $1", k.ID).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if want := sha256.Sum256([]byte(secret)); !slices.Equal(stored, want[:]) {
+		t.Error("stored is not the SHA-256")
+	}
+	want := []string{k.ID}
+	for _, scope := range []Scope{ScopeAdmin, ScopeRead} {
+		other, otherSecret, err := s.CreateKey(ctx, "other", scope, nil)
+		if err != nil || otherSecret == secret || other.ExpiresAt != nil {
+			t.Fatalf("%+v %v", other, err)
+		}
+		want = append(want, other.ID)
+	}
+	slices.Sort(want)
+	walk(t, "keys", want, func(p Page) (*List[Key], error) { return s.ListKeys(ctx, p) }, func(k Key) string { return k.ID })
+
+	for range 2 {
+		if err := s.RevokeKey(ctx, k.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := changeNumber(t, s); n != 4 {
+		t.Errorf("three keys and a revocation made %d changes", n)
+	}
+	want = slices.DeleteFunc(want, func(id string) bool { return id == k.ID })
+	walk(t, "keys", want, func(p Page) (*List[Key], error) { return s.ListKeys(ctx, p) }, func(k Key) string { return k.ID })
+	for _, unknown := range []string{"key_nope", "", "a\x00"} {
+		if err := s.RevokeKey(ctx, unknown); !errors.Is(err, ErrUnknownKey) {
+			t.Errorf("%q: %v", unknown, err)
+		}
+	}
+}
+
+func TestKeyFaults(t *testing.T) {
+	s := newStore(t, pgtest.NewDatabase(t))
+	ctx := t.Context()
+	past := time.Now().Add(-time.Hour)
+	for _, c := range []struct {
+		name    string
+		scope   Scope
+		expires *time.Time
+		want    []string
+	}{
+		{"", "root", nil, []string{"name", "scope"}},
+		{"a\x00", ScopeRead, nil, []string{"name"}},
+		{"a", "", nil, []string{"scope"}},
+		{"a", ScopeRead, &past, []string{"expires_at"}},
+	} {
+		if _, secret, err := s.CreateKey(ctx, c.name, c.scope, c.expires); secret != "" || !slices.Equal(fields(err), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, secret := range []string{"", "0123456789abcde", strings.Repeat("x", 201), "0123456789 abcdef", "0123456789äbcdef"} {
+		if err := s.EnsureKey(ctx, secret, "a", ScopeAdmin); !slices.Equal(fields(err), []string{"secret"}) {
+			t.Errorf("%q: %v", secret, err)
+		}
+	}
+	if n := changeNumber(t, s); n != 0 {
+		t.Errorf("what was refused left change %d", n)
+	}
+}
+
+func TestTheFirstAdminKey(t *testing.T) {
+	s := newStore(t, pgtest.NewDatabase(t))
+	ctx := t.Context()
+	has := func(want bool) {
+		t.Helper()
+		if got, err := s.HasAdminKey(ctx); err != nil || got != want {
+			t.Errorf("has an admin key: %v %v", got, err)
+		}
+	}
+	has(false)
+	if _, _, err := s.CreateKey(ctx, "b", ScopeBackend, nil); err != nil {
+		t.Fatal(err)
+	}
+	has(false)
+	const secret = "0123456789abcdef"
+	for range 2 {
+		if err := s.EnsureKey(ctx, secret, "bootstrap", ScopeAdmin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has(true)
+	if n := changeNumber(t, s); n != 2 {
+		t.Errorf("a key and the same key again made change %d", n)
+	}
+	if err := s.EnsureKey(ctx, secret, "bootstrap", ScopeRead); !slices.Equal(fields(err), []string{"secret"}) {
+		t.Errorf("of another scope: %v", err)
+	}
+	for _, k := range must[*List[Key]](t)(s.ListKeys(ctx, Page{})).Items {
+		if err := s.RevokeKey(ctx, k.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has(false)
+	if err := s.EnsureKey(ctx, secret, "bootstrap", ScopeAdmin); !slices.Equal(fields(err), []string{"secret"}) {
+		t.Errorf("revoked: %v", err)
+	}
+	if _, err := s.pool.Exec(ctx, `INSERT INTO keys VALUES ('key_old', 'old', 'admin', '\x00', now(), now() - interval '1s')`); err != nil {
+		t.Fatal(err)
+	}
+	has(false)
+}

@@ -1,0 +1,87 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// The listener's waits: to connect, between two looks at a quiet connection, and
+	// between two attempts to connect.
+	listenTimeout = 2 * time.Second
+	listenCheck   = 10 * time.Second
+	listenBackoff = 50 * time.Millisecond
+	maxBackoff    = 2 * time.Second
+	// listenerName is the listening connection's application_name.
+	listenerName = "quotad-changes"
+)
+
+// listen keeps a connection that listens, until ctx ends.
+func (c *Catalog) listen(ctx context.Context) {
+	pause := listenBackoff
+	for ctx.Err() == nil {
+		listened, err := c.listenOnce(ctx)
+		if listened {
+			pause = listenBackoff
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		c.options.Log.Debug("the connection that listens for changes ended; polling meanwhile", "error", err)
+		select {
+		case <-ctx.Done():
+		// Many nodes lose their connections at one time: not all come back at once.
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, maxBackoff)
+	}
+}
+
+// listenOnce listens on one connection until it breaks; listened says that it had begun.
+func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
+	config := c.store.pool.Config().ConnConfig
+	config.RuntimeParams["application_name"] = listenerName
+	within, cancel := context.WithTimeout(ctx, listenTimeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(within, config)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenTimeout)
+		defer cancel()
+		_ = conn.Close(within)
+	}()
+	if _, err := conn.Exec(within, "LISTEN quotad_changes"); err != nil {
+		return false, err
+	}
+	for {
+		c.signal() // also at first: what came before nobody heard
+		if err := waitForNotice(ctx, conn); err != nil {
+			return true, err
+		}
+	}
+}
+
+// waitForNotice returns at the next notice. On a quiet connection it looks now and then
+// whether the server is still there.
+func waitForNotice(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		within, cancel := context.WithTimeout(ctx, listenCheck)
+		_, err := conn.WaitForNotification(within)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		within, cancel = context.WithTimeout(ctx, listenTimeout)
+		err = conn.Ping(within)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/singleflight"
+
+	"quotad/internal/cache"
+	"quotad/internal/quota"
+)
+
+// errOvertaken: changes came faster than what they concern could be read.
+var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", quota.ErrUnavailable)
+
+// terms returns what holds for a customer now, from memory or from the database.
+func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
+	if !ValidCustomerKey(key) {
+		return nil, ErrUnknownCustomer
+	}
+	for range maxAttempts {
+		m := c.memory.Load()
+		entry, err := c.customer(ctx, m, key)
+		if err != nil {
+			return nil, err
+		}
+		if t := entry.current(); t != nil {
+			return t, nil
+		}
+		plan, err := c.plan(ctx, m, entry.customer.Plan)
+		if err != nil {
+			return nil, err
+		}
+		version, err := c.version(ctx, m, versionKey{plan.id, entry.effective(plan)})
+		if err != nil {
+			return nil, err
+		}
+		t, err := newTerms(entry, plan, version)
+		if err != nil {
+			return nil, err
+		}
+		// Both were valid when looked up; only if both still are were they ever true at
+		// one moment. Of two who make terms at once the later one's are as good.
+		if t.valid() && c.memory.Load() == m {
+			entry.terms.Store(t)
+			return t, nil
+		}
+	}
+	return nil, errOvertaken
+}
+
+// recall is the way of every fact: from memory, else read once for all who ask at the
+// same time. It is let in only when all changes up to the one it was read at count here.
+func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *memory, kind, key string,
+	known func() (V, bool), keep func(V), load func(context.Context) (V, error),
+) (V, error) {
+	for range maxAttempts {
+		if v, ok := known(); ok && v.read().valid() {
+			return v, nil
+		}
+		v, err := fly(ctx, &m.flights, kind+" "+key, func(ctx context.Context) (V, error) {
+			v, err := load(ctx)
+			if err == nil {
+				err = c.CatchUp(ctx, v.read().asOf)
+			}
+			if err == nil {
+				keep(v)
+			}
+			return v, err
+		})
+		// What is valid is of use even where there was no room to keep it. A flight that
+		// began before the caller came may have been overtaken.
+		if err != nil || v.read().valid() {
+			return v, err
+		}
+	}
+	var none V
+	return none, errOvertaken
+}
+
+// fly runs do once for all who ask for the same thing at the same time. It runs on a
+// deadline of its own, so that it is of use to the others when the one who began it
+// gives up.
+func fly[V any](ctx context.Context, group *singleflight.Group, name string, do func(context.Context) (V, error)) (V, error) {
+	landed := group.DoChan(name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+		defer cancel()
+		return do(ctx)
+	})
+	var none V
+	select {
+	case r := <-landed:
+		if r.Err != nil {
+			return none, classify(r.Err)
+		}
+		return r.Val.(V), nil
+	case <-ctx.Done():
+		return none, classify(ctx.Err())
+	}
+}
+
+const loadCustomer = `SELECT (SELECT number FROM change_number),` + customerColumns + `
+	FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key = $1 AND c.archived_at IS NULL`
+
+const loadNoCustomer = `
+	SELECT number, EXISTS (SELECT FROM customers WHERE key = $1 AND archived_at IS NULL) FROM change_number`
+
+// customer returns a customer's entry, or ErrUnknownCustomer, which is remembered too.
+func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
+	known := func() (*customerEntry, bool) {
+		if e, ok := m.customers.Get(key, 0); ok {
+			return e, ok
+		}
+		return m.unknown.Get(key, 0)
+	}
+	keep := func(e *customerEntry) {
+		if e.known {
+			remember(m.customers, key, e)
+		} else {
+			remember(m.unknown, key, e)
+		}
+	}
+	entry, err := recall(ctx, c, m, kindCustomer, key, known, keep, func(ctx context.Context) (*customerEntry, error) {
+		e := new(customerEntry)
+		for exists := true; exists; { // again, when it is created in between
+			asOf := int64(0)
+			err := c.store.pool.QueryRow(ctx, loadCustomer, key).
+				Scan(append([]any{&asOf}, customerFields(&e.customer, &e.joined)...)...)
+			if e.known = err == nil; e.known {
+				exists = false
+			} else if errors.Is(err, pgx.ErrNoRows) {
+				err = c.store.pool.QueryRow(ctx, loadNoCustomer, key).Scan(&asOf, &exists)
+			}
+			if err != nil {
+				return nil, err
+			}
+			e.customer.utc()
+			e.fact = m.fact(kindCustomer, key, asOf)
+		}
+		return e, nil
+	})
+	if err == nil && !entry.known {
+		err = ErrUnknownCustomer
+	}
+	return entry, err
+}
+
+const loadPlan = `
+	SELECT (SELECT number FROM change_number), p.id, coalesce((
+		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all'), 0)
+	FROM plans p WHERE p.key = $1`
+
+func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, error) {
+	known := func() (*planEntry, bool) { return m.plans.Get(key, 0) }
+	keep := func(e *planEntry) { remember(m.plans, key, e) }
+	return recall(ctx, c, m, kindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
+		e, asOf := new(planEntry), int64(0)
+		err := c.store.pool.QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.all)
+		e.fact = m.fact(kindPlan, key, asOf)
+		return e, err
+	})
+}
+
+const loadMeter = `
+	SELECT n.number, m.id IS NOT NULL, coalesce(m.id, 0), coalesce(m.name, ''), coalesce(m.unit, '')
+	FROM change_number n LEFT JOIN meters m ON m.key = $1`
+
+// meter returns a meter as it is now, or ErrUnknownMeter, which is remembered too.
+func (c *Catalog) meter(ctx context.Context, key string) (Meter, error) {
+	if !ValidKey(key) {
+		return Meter{}, ErrUnknownMeter
+	}
+	m := c.memory.Load()
+	known := func() (*meterEntry, bool) { return m.meters.Get(key, 0) }
+	keep := func(e *meterEntry) { remember(m.meters, key, e) }
+	e, err := recall(ctx, c, m, kindMeter, key, known, keep, func(ctx context.Context) (*meterEntry, error) {
+		e, asOf := &meterEntry{meter: Meter{Key: key}}, int64(0)
+		err := c.store.pool.QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit)
+		e.fact = m.fact(kindMeter, key, asOf)
+		return e, err
+	})
+	switch {
+	case err != nil:
+		return Meter{}, err
+	case !e.known:
+		return Meter{}, ErrUnknownMeter
+	}
+	return e.meter, nil
+}
+
+const loadVersion = `
+	SELECT v.change, p.key, v.version, v.created_at, v.document
+	FROM plan_versions v JOIN plans p ON p.id = v.plan_id WHERE v.plan_id = $1 AND v.version = $2`
+
+const loadMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
+
+// version returns a compiled plan version. It is immutable, so it needs no fact.
+func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*version, error) {
+	if v, ok := m.versions.Get(key, 0); ok {
+		return v, nil
+	}
+	return fly(ctx, &m.flights, fmt.Sprint("version ", key), func(ctx context.Context) (*version, error) {
+		if v, ok := m.versions.Get(key, 0); ok {
+			return v, nil // by the flight before: limits are shared
+		}
+		p, change, document := new(Plan), int64(0), []byte(nil)
+		err := c.store.pool.QueryRow(ctx, loadVersion, key.plan, key.number).
+			Scan(&change, &p.Key, &p.Version, &p.CreatedAt, &document)
+		if err != nil {
+			return nil, err
+		}
+		p.CreatedAt = p.CreatedAt.UTC()
+		if p.PlanInput, err = readDocument(document); err != nil {
+			return nil, err
+		}
+		ids, id, meter := make(map[string]int32), int32(0), ""
+		rows, _ := c.store.pool.Query(ctx, loadMeterIDs, p.meterKeys())
+		if _, err := pgx.ForEachRow(rows, []any{&meter, &id}, func() error { ids[meter] = id; return nil }); err != nil {
+			return nil, err
+		}
+		v, err := compile(p, change, ids)
+		if err == nil {
+			m.versions.Add(key, v, cache.NoExpiry)
+		}
+		return v, err
+	})
+}

@@ -1,0 +1,70 @@
+package plans
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func scanMeter(row pgx.CollectableRow) (Meter, error) {
+	var m Meter
+	return m, row.Scan(&m.ID, &m.Key, &m.Name, &m.Unit)
+}
+
+const putMeter = `
+	INSERT INTO meters (key, name, unit, change) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (key) DO UPDATE SET name = excluded.name, unit = excluded.unit, change = excluded.change
+	RETURNING id, key, name, unit`
+
+// PutMeter declares a meter or gives it another unit or name; created says which. Writing
+// what is there already is no change.
+func (s *Store) PutMeter(ctx context.Context, key string, in PutMeterInput) (m Meter, created bool, err error) {
+	var bad faults
+	bad.key("key", key)
+	bad.name("unit", in.Unit, true)
+	bad.name("name", in.Name, false)
+	if err := bad.err(); err != nil {
+		return Meter{}, false, err
+	}
+	err = s.write(ctx, kindMeter, key, func(ctx context.Context, w *writing) error {
+		m, err = one(ctx, w, ErrUnknownMeter, scanMeter, getMeter, key)
+		created = errors.Is(err, ErrUnknownMeter)
+		if err == nil && m.Unit == in.Unit && m.Name == in.Name {
+			return errUnchanged
+		} else if err != nil && !created {
+			return err
+		}
+		m, err = one(ctx, w, ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.number)
+		return err
+	})
+	if err != nil {
+		return Meter{}, false, err
+	}
+	return m, created, nil
+}
+
+const getMeter = `SELECT id, key, name, unit FROM meters WHERE key = $1`
+
+// GetMeter returns a meter, or ErrUnknownMeter.
+func (s *Store) GetMeter(ctx context.Context, key string) (Meter, error) {
+	if !ValidKey(key) {
+		return Meter{}, ErrUnknownMeter
+	}
+	return one(ctx, s.pool, ErrUnknownMeter, scanMeter, getMeter, key)
+}
+
+const listMeters = `SELECT id, key, name, unit FROM meters WHERE key > $1 ORDER BY key LIMIT $2`
+
+// ListMeters returns the meters in the order of their keys.
+func (s *Store) ListMeters(ctx context.Context, page Page) (*List[Meter], error) {
+	limit, after, err := page.open(kindMeter, ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	meters, err := list(ctx, s, scanMeter, listMeters, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(meters, limit, kindMeter, func(m Meter) string { return m.Key }), nil
+}

@@ -1,0 +1,54 @@
+package plans
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"quotad/internal/quota"
+)
+
+// Page sizes: MaxPage items at most, defaultPage when a Page's Limit is 0.
+const (
+	MaxPage     = 1000
+	defaultPage = 100
+)
+
+// maxCursor bounds what is decoded at all.
+const maxCursor = 1000
+
+// open checks a page and returns its size and what the cursor stands for: the position
+// of the last item seen, in a list of this kind. Cursors are opaque to callers; a
+// cursor of another kind of list is refused like a malformed one.
+func (p Page) open(kind string, valid func(position string) bool) (limit int, after string, err error) {
+	var bad faults
+	limit = p.Limit
+	if limit == 0 {
+		limit = defaultPage
+	}
+	bad.within("limit", int64(limit), 1, MaxPage)
+	if p.Cursor != "" {
+		text, decodeErr := "", error(nil)
+		if len(p.Cursor) <= maxCursor {
+			var raw []byte
+			raw, decodeErr = base64.RawURLEncoding.Strict().DecodeString(p.Cursor)
+			text = string(raw)
+		}
+		position, ok := strings.CutPrefix(text, kind+"/")
+		if decodeErr != nil || !ok || !valid(position) {
+			bad.list = append(bad.list, quota.FieldError{Field: "cursor", Detail: "is not one that this list gave: start without it"})
+		}
+		after = position
+	}
+	return limit, after, bad.err()
+}
+
+// paged makes a page of at most limit items out of the limit+1 that were asked for; the
+// one too many says that there is a next page.
+func paged[T any](items []T, limit int, kind string, position func(T) string) *List[T] {
+	list := &List[T]{Items: items}
+	if len(items) > limit {
+		list.Items = items[:limit]
+		list.Next = base64.RawURLEncoding.EncodeToString([]byte(kind + "/" + position(items[limit-1])))
+	}
+	return list
+}

@@ -1,0 +1,164 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func scanPlan(row pgx.CollectableRow) (*Plan, error) {
+	p := new(Plan)
+	var document []byte
+	if err := row.Scan(&p.Key, &p.Version, &p.CreatedAt, &document); err != nil {
+		return nil, err
+	}
+	p.CreatedAt = p.CreatedAt.UTC()
+	var err error
+	p.PlanInput, err = readDocument(document)
+	return p, err
+}
+
+// PutPlan writes a new immutable version of a plan: the first, or the next one when pre
+// holds for the latest. Its limits count at once for every customer on the plan that is
+// not pinned, or with ApplyTo "new" only for those who join from now on.
+//
+// Everything that is wrong with the plan comes back at once as quota.FieldErrors, with
+// paths such as "limits[1].window"; then comes the precondition (ErrPrecondition,
+// ErrPreconditionRequired).
+func (s *Store) PutPlan(ctx context.Context, key string, in PlanInput, pre Precondition) (*Plan, error) {
+	declared, err := s.declaredMeters(ctx, in.meterKeys())
+	if err != nil {
+		return nil, err
+	}
+	if in, err = in.normalize(key, declared); err != nil {
+		return nil, err
+	}
+	document, err := in.document()
+	if err != nil {
+		return nil, err
+	}
+	var plan *Plan
+	err = s.write(ctx, kindPlan, key, func(ctx context.Context, w *writing) error {
+		latest, err := one(ctx, w, ErrUnknownPlan, pgx.RowTo[int], latestVersion, key)
+		if err != nil && !errors.Is(err, ErrUnknownPlan) {
+			return err
+		}
+		if err := pre.check(err == nil, etag(int64(latest))); err != nil {
+			return err
+		}
+		plan, err = one(ctx, w, ErrUnknownPlan, scanPlan, addVersion, key, latest+1, in.ApplyTo, document, w.number, w.now)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+const declaredMeters = `SELECT key FROM meters WHERE key = ANY ($1)`
+
+// declaredMeters are those of the keys that are meters. Meters are never removed, so
+// the answer stays right until the plan is written.
+func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := s.pool.Query(ctx, declaredMeters, keys)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	declared := make(map[string]bool, len(found))
+	for _, key := range found {
+		declared[key] = true
+	}
+	return declared, classify(err)
+}
+
+const latestVersion = `SELECT latest_version FROM plans WHERE key = $1`
+
+// The document comes back from the database, so what a writer is told is what is kept.
+const addVersion = `
+	WITH plan AS (
+		INSERT INTO plans (key, latest_version) VALUES ($1, $2)
+		ON CONFLICT (key) DO UPDATE SET latest_version = excluded.latest_version
+		RETURNING id)
+	INSERT INTO plan_versions (plan_id, version, apply_to, document, change, created_at)
+	SELECT id, $2, $3, $4, $5, $6 FROM plan
+	RETURNING $1::text, version, created_at, document`
+
+const getPlan = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
+	WHERE p.key = $1`
+
+// GetPlan returns a plan's latest version, or ErrUnknownPlan.
+func (s *Store) GetPlan(ctx context.Context, key string) (*Plan, error) {
+	if !ValidKey(key) {
+		return nil, ErrUnknownPlan
+	}
+	return one(ctx, s.pool, ErrUnknownPlan, scanPlan, getPlan, key)
+}
+
+const getPlanVersion = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id
+	WHERE p.key = $1 AND v.version = $2::bigint`
+
+// GetPlanVersion returns one version of a plan, ErrUnknownPlan or ErrUnknownVersion.
+func (s *Store) GetPlanVersion(ctx context.Context, key string, version int) (*Plan, error) {
+	if !ValidKey(key) {
+		return nil, ErrUnknownPlan
+	}
+	plan, err := one(ctx, s.pool, ErrUnknownVersion, scanPlan, getPlanVersion, key, int64(version))
+	if errors.Is(err, ErrUnknownVersion) {
+		if _, err := s.GetPlan(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return plan, err
+}
+
+const listPlans = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
+	WHERE p.key > $1 ORDER BY p.key LIMIT $2`
+
+// ListPlans returns the latest version of each plan, in the order of their keys.
+func (s *Store) ListPlans(ctx context.Context, page Page) (*List[*Plan], error) {
+	limit, after, err := page.open(kindPlan, ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, s, scanPlan, listPlans, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, kindPlan, func(p *Plan) string { return p.Key }), nil
+}
+
+const listVersions = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id
+	WHERE p.key = $1 AND v.version > $2 ORDER BY v.version LIMIT $3`
+
+// ListVersions returns a plan's versions from the first on, or ErrUnknownPlan.
+func (s *Store) ListVersions(ctx context.Context, key string, page Page) (*List[*Plan], error) {
+	const kind = "version"
+	limit, after, err := page.open(kind, isVersion)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.GetPlan(ctx, key); err != nil {
+		return nil, err
+	}
+	from, _ := strconv.Atoi(after) // 0 at the start, else isVersion has read it
+	found, err := list(ctx, s, scanPlan, listVersions, limit, key, from)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, kind, func(p *Plan) string { return strconv.Itoa(p.Version) }), nil
+}
+
+func isVersion(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 32)
+	return err == nil && n > 0
+}

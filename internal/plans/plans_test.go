@@ -1,0 +1,177 @@
+package plans
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+func newStoreWithPopulation(t testing.TB) *Store {
+	t.Helper()
+	s := newStore(t, pgtest.NewDatabase(t))
+	populate(t, s)
+	return s
+}
+
+func TestMeters(t *testing.T) {
+	s := newStore(t, pgtest.NewDatabase(t))
+	ctx := t.Context()
+	m, created, err := s.PutMeter(ctx, "api", PutMeterInput{Unit: "request", Name: "API"})
+	if err != nil || !created || m.Key != "api" || m.Unit != "request" || m.Name != "API" || m.ID == 0 {
+		t.Fatalf("%+v %v %v", m, created, err)
+	}
+	again, created, err := s.PutMeter(ctx, "api", PutMeterInput{Unit: "call"})
+	if err != nil || created || again != (Meter{Key: "api", Unit: "call", ID: m.ID}) {
+		t.Errorf("%+v %v %v", again, created, err)
+	}
+	before := changeNumber(t, s)
+	if same, _, err := s.PutMeter(ctx, "api", PutMeterInput{Unit: "call"}); err != nil || same != again || changeNumber(t, s) != before {
+		t.Errorf("writing the same again: %+v %v, change %d after %d", same, err, changeNumber(t, s), before)
+	}
+	if got, err := s.GetMeter(ctx, "api"); err != nil || got != again {
+		t.Errorf("%+v %v", got, err)
+	}
+	for _, unknown := range []string{"nope", "", "a\x00b", "\xff"} {
+		if _, err := s.GetMeter(ctx, unknown); !errors.Is(err, ErrUnknownMeter) {
+			t.Errorf("%q: %v", unknown, err)
+		}
+	}
+	for _, c := range []struct {
+		key  string
+		in   PutMeterInput
+		want []string
+	}{
+		{"", PutMeterInput{}, []string{"key", "unit"}},
+		{"a/b", PutMeterInput{Unit: "a\x00", Name: "\n"}, []string{"key", "unit", "name"}},
+	} {
+		if _, _, err := s.PutMeter(ctx, c.key, c.in); !slices.Equal(fields(err), c.want) {
+			t.Errorf("%q %+v: %v", c.key, c.in, err)
+		}
+	}
+	if changeNumber(t, s) != before {
+		t.Error("what was refused left a change")
+	}
+}
+
+func changeNumber(t testing.TB, s *Store) (n int64) {
+	t.Helper()
+	if err := s.pool.QueryRow(t.Context(), "SELECT number FROM change_number").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestPlanVersions(t *testing.T) {
+	s := newStore(t, pgtest.NewDatabase(t))
+	ctx := t.Context()
+	declare(t, s, "api")
+	for pre, want := range map[Precondition]error{match("1"): ErrPrecondition, anyVersion: ErrPrecondition} {
+		if _, err := s.PutPlan(ctx, "basic", hourly(5), pre); !errors.Is(err, want) {
+			t.Errorf("new, %+v: %v", pre, err)
+		}
+	}
+	first, err := s.PutPlan(ctx, "basic", hourly(5), Precondition{})
+	if err != nil || first.Version != 1 || first.Key != "basic" || first.ETag() != "1" || time.Since(first.CreatedAt) > time.Minute {
+		t.Fatalf("%+v %v", first, err)
+	}
+	for pre, want := range map[Precondition]error{{}: ErrPreconditionRequired, match("2"): ErrPrecondition, match(""): ErrPrecondition} {
+		if _, err := s.PutPlan(ctx, "basic", hourly(6), pre); !errors.Is(err, want) {
+			t.Errorf("existing, %+v: %v", pre, err)
+		}
+	}
+	second := must[*Plan](t)(s.PutPlan(ctx, "basic", hourly(6), match("1")))
+	third := must[*Plan](t)(s.PutPlan(ctx, "basic", hourly(7), anyVersion))
+	if second.Version != 2 || third.Version != 3 {
+		t.Errorf("versions %d, %d", second.Version, third.Version)
+	}
+	if _, err := s.PutPlan(ctx, "basic", hourly(8), match("2")); !errors.Is(err, ErrPrecondition) {
+		t.Errorf("stale: %v", err)
+	}
+	// What is wrong with the plan comes before the precondition (RFC 9110, 13.2.1).
+	if _, err := s.PutPlan(ctx, "basic", PlanInput{}, match("2")); !slices.Equal(fields(err), []string{"name", "currency", "interval"}) {
+		t.Errorf("bad and stale: %v", err)
+	}
+	if got := must[*Plan](t)(s.GetPlan(ctx, "basic")); got.Version != 3 || got.Limits[0].Limit != 7 {
+		t.Errorf("latest: %+v", got)
+	}
+	for n, limit := range map[int]int64{1: 5, 2: 6, 3: 7} {
+		if got := must[*Plan](t)(s.GetPlanVersion(ctx, "basic", n)); got.Version != n || got.Limits[0].Limit != limit {
+			t.Errorf("version %d: %+v", n, got)
+		}
+	}
+	for _, n := range []int{0, -1, 4, 1 << 40} {
+		if _, err := s.GetPlanVersion(ctx, "basic", n); !errors.Is(err, ErrUnknownVersion) {
+			t.Errorf("version %d: %v", n, err)
+		}
+	}
+	for _, key := range []string{"nope", "", "a\x00"} {
+		_, err := s.GetPlan(ctx, key)
+		_, err1 := s.GetPlanVersion(ctx, key, 1)
+		_, err2 := s.ListVersions(ctx, key, Page{})
+		for _, err := range []error{err, err1, err2} {
+			if !errors.Is(err, ErrUnknownPlan) {
+				t.Errorf("%q: %v", key, err)
+			}
+		}
+	}
+}
+
+func TestPlanOnAnUndeclaredMeter(t *testing.T) {
+	s := newStore(t, pgtest.NewDatabase(t))
+	in := hourly(5)
+	in.Meters = []string{"seats"}
+	if _, err := s.PutPlan(t.Context(), "p", in, Precondition{}); !slices.Equal(fields(err), []string{"meters[0]", "limits[0].meter"}) {
+		t.Errorf("got %v", err)
+	}
+	if n := changeNumber(t, s); n != 0 {
+		t.Errorf("a refused plan left change %d", n)
+	}
+}
+
+func TestLists(t *testing.T) {
+	s := newStoreWithPopulation(t)
+	ctx := t.Context()
+	for _, key := range []string{"b", "c", "d", "e"} {
+		declare(t, s, key)
+		putPlan(t, s, key, hourly(1))
+		putPlan(t, s, "basic", hourly(1))
+		putCustomer(t, s, key, onPlan("basic"))
+	}
+	walk(t, "meters", []string{"api", "b", "c", "d", "e"}, func(p Page) (*List[Meter], error) { return s.ListMeters(ctx, p) },
+		func(m Meter) string { return m.Key })
+	walk(t, "plans", []string{"b", "basic", "c", "d", "e"}, func(p Page) (*List[*Plan], error) { return s.ListPlans(ctx, p) },
+		func(p *Plan) string { return p.Key })
+	walk(t, "versions", []string{"1", "2", "3", "4", "5"}, func(p Page) (*List[*Plan], error) { return s.ListVersions(ctx, "basic", p) },
+		func(p *Plan) string { return p.ETag() })
+	walk(t, "customers", []string{"acme", "b", "c", "d", "e"}, func(p Page) (*List[*Customer], error) { return s.ListCustomers(ctx, p) },
+		func(c *Customer) string { return c.Key })
+}
+
+// walk reads a list in pages of every size and wants the same items each time.
+func walk[T any](t *testing.T, what string, want []string, page func(Page) (*List[T], error), name func(T) string) {
+	t.Helper()
+	for size := range len(want) + 1 {
+		var got []string
+		for cursor := ""; ; {
+			list, err := page(Page{Limit: size + 1, Cursor: cursor})
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			for _, item := range list.Items {
+				got = append(got, name(item))
+			}
+			if cursor = list.Next; cursor == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s in pages of %d: %q", what, size+1, got)
+		}
+	}
+	if _, err := page(Page{Cursor: "nonsense"}); !slices.Equal(fields(err), []string{"cursor"}) {
+		t.Errorf("%s: %v", what, err)
+	}
+}

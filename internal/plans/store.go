@@ -1,0 +1,128 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// statementTimeout bounds every operation of a Store, waiting for a connection and for
+// the change number's lock included.
+const statementTimeout = 10 * time.Second
+
+// changesKept bounds the table of changes: each write takes the row out that is as far
+// back. A node that was away for longer forgets all it knows instead of picking what
+// changed.
+const changesKept = 100_000
+
+// The kinds of changes, as stored.
+const (
+	kindMeter    = "meter"
+	kindPlan     = "plan"
+	kindCustomer = "customer"
+	kindKey      = "key"
+)
+
+// Store reads and writes meters, plans, customers and keys in the database. Each method
+// is one transaction. Its errors are the package's sentinels, quota.FieldErrors, or
+// quota.ErrUnavailable when the database is out of reach; a write whose COMMIT was lost
+// is quota.ErrOutcomeUnknown. It is safe for concurrent use.
+type Store struct {
+	pool *pgxpool.Pool
+	// committed tells the catalog of this node of its own writes, see NewCatalog.
+	committed atomic.Pointer[func(ctx context.Context, number int64)]
+}
+
+// NewStore returns a store on a pool whose database is migrated.
+func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+
+// writing is a transaction that holds the change number's lock.
+type writing struct {
+	pgx.Tx
+	number int64     // of this change
+	now    time.Time // the database's clock, after the lock was had
+}
+
+// errUnchanged ends a write that has nothing to write: it is rolled back, gives its
+// change number back, and counts as a success.
+var errUnchanged = errors.New("nothing to change")
+
+const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING number, clock_timestamp()`
+
+// write runs do in a transaction that holds the lock on the change number from its first
+// statement to its commit. So admin writes happen one after the other, numbers have no
+// gaps and become visible in their own order, and do may check first and write then.
+func (s *Store) write(ctx context.Context, kind, key string, do func(ctx context.Context, w *writing) error) error {
+	within, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	tx, err := s.pool.Begin(within)
+	if err != nil {
+		return classify(err)
+	}
+	// A rollback after the commit does nothing; the context may be over already, and the
+	// pool then closes the connection, which rolls back too.
+	defer func() { _ = tx.Rollback(within) }()
+	w := &writing{Tx: tx}
+	if err := tx.QueryRow(within, takeChangeNumber).Scan(&w.number, &w.now); err != nil {
+		return classify(err)
+	}
+	if err := do(within, w); errors.Is(err, errUnchanged) {
+		return nil
+	} else if err != nil {
+		return classify(err)
+	}
+	if err := w.announce(within, kind, key); err != nil {
+		return classify(err)
+	}
+	if err := tx.Commit(within); err != nil {
+		return settle(err)
+	}
+	if told := s.committed.Load(); told != nil {
+		(*told)(ctx, w.number)
+	}
+	return nil
+}
+
+const recordChange = `
+	WITH pruned AS (DELETE FROM changes WHERE number = $1 - $4::bigint),
+	     recorded AS (INSERT INTO changes (number, kind, key, at) VALUES ($1, $2, $3, clock_timestamp()))
+	SELECT pg_notify('quotad_changes', $1::bigint::text)`
+
+// announce records what changed, for nodes that poll, and wakes those that listen. The
+// notice is sent by the commit.
+func (w *writing) announce(ctx context.Context, kind, key string) error {
+	_, err := w.Exec(ctx, recordChange, w.number, kind, key, int64(changesKept))
+	return err
+}
+
+// list reads one page of a list; the statement takes what is in args, then the position
+// to go on from, and then the number of rows.
+func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, limit int, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	// A failed Query comes back as the error of CollectRows.
+	rows, _ := s.pool.Query(ctx, statement, append(args, limit+1)...)
+	items, err := pgx.CollectRows(rows, scan)
+	return items, classify(err)
+}
+
+// one reads one row, or says that there is none by missing.
+func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := from.Query(ctx, statement, args...)
+	item, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return item, missing
+	}
+	return item, classify(err)
+}
+
+// querier is the pool, or a transaction under way.
+type querier interface {
+	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
+}

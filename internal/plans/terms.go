@@ -1,0 +1,176 @@
+package plans
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"quotad/internal/calendar"
+	"quotad/internal/quota"
+)
+
+// customerEntry is a customer as it was read, or that there is none (known false). terms is what follows from it and the
+// present state of its plan, made when first needed and again after the plan changed.
+type customerEntry struct {
+	fact
+	known    bool
+	customer Customer
+	joined   int // customers.joined_version
+	terms    atomic.Pointer[terms]
+}
+
+// planEntry is what changes of a plan: its latest version that was written for all
+// (0: there is none).
+type planEntry struct {
+	fact
+	id  int32
+	all int
+}
+
+type meterEntry struct {
+	fact
+	meter Meter
+	known bool
+}
+
+func (f *fact) read() *fact { return f }
+
+// effective is the version in force: the pinned one; else the latest at the time of
+// joining, or any later one that was written for all. customerColumns says the same in
+// SQL, and a test holds the two to each other.
+func (e *customerEntry) effective(p *planEntry) int {
+	if e.customer.PlanVersion != nil {
+		return *e.customer.PlanVersion
+	}
+	return max(e.joined, p.all)
+}
+
+// terms are what a customer has at one moment: the version of its plan that is in force,
+// and what its hits are judged by.
+type terms struct {
+	entry   *customerEntry
+	plan    *planEntry
+	version *version
+	change  int64
+	zone    *time.Location
+	anchor  calendar.Anchor
+
+	// targets are those that were asked for, by meter. The map is never changed but
+	// replaced, so that reading it takes no lock: a plan may name a thousand meters, of
+	// which a customer uses two.
+	targets atomic.Pointer[map[string]*quota.Target]
+	adding  sync.Mutex
+}
+
+// current is the entry's terms if they still hold, else nil. The order matters: the
+// customer is looked at first, see memory.
+func (e *customerEntry) current() *terms {
+	t := e.terms.Load()
+	if t == nil || !t.valid() {
+		return nil
+	}
+	return t
+}
+
+func (t *terms) valid() bool { return t.entry.valid() && t.plan.valid() }
+
+func newTerms(e *customerEntry, p *planEntry, v *version) (*terms, error) {
+	anchor, err := calendar.ParseAnchor(e.customer.BillingAnchor)
+	if err != nil {
+		return nil, fmt.Errorf("customer %q is stored with a bad anchor: %w", e.customer.Key, err)
+	}
+	zone, err := calendar.Location(e.customer.Timezone)
+	if err != nil {
+		return nil, fmt.Errorf("customer %q is stored with a bad timezone: %w", e.customer.Key, err)
+	}
+	t := &terms{entry: e, plan: p, version: v, zone: zone, anchor: anchor}
+	// A meter's row is left out of the number: what judges a hit is its id, which never
+	// changes and is older than the plan version that names it.
+	t.change = max(e.customer.Change, v.change)
+	t.targets.Store(&map[string]*quota.Target{})
+	return t, nil
+}
+
+// target returns the target of one meter of the plan; the same one to all.
+func (t *terms) target(m *planMeter) *quota.Target {
+	if target := (*t.targets.Load())[m.key]; target != nil {
+		return target
+	}
+	t.adding.Lock()
+	defer t.adding.Unlock()
+	old := *t.targets.Load()
+	if target := old[m.key]; target != nil {
+		return target
+	}
+	target := &quota.Target{
+		Change: t.change,
+		Counters: []quota.Counter{{
+			Key:    quota.CounterKey{Customer: t.entry.customer.ID, Meter: m.id},
+			Limits: m.limits,
+		}},
+		Zone: t.zone, Anchor: t.anchor, Interval: t.version.interval,
+	}
+	targets := make(map[string]*quota.Target, len(old)+1)
+	for key, present := range old {
+		targets[key] = present
+	}
+	targets[m.key] = target
+	t.targets.Store(&targets)
+	return target
+}
+
+// version is an immutable plan version, compiled once for all customers on it.
+type version struct {
+	plan     *Plan
+	change   int64
+	interval calendar.Interval
+	order    []*planMeter
+	meters   map[string]*planMeter
+}
+
+type versionKey struct {
+	plan   int32
+	number int
+}
+
+// planMeter is a meter as a plan version has it.
+type planMeter struct {
+	key    string
+	id     int32
+	limits []*quota.Limit
+	price  *PriceInput
+}
+
+// compile prepares a stored version; ids are those of all the meters it names.
+func compile(p *Plan, change int64, ids map[string]int32) (*version, error) {
+	v := &version{
+		plan: p, change: change,
+		interval: calendar.Interval{Unit: calendar.Unit(p.Interval), Count: p.IntervalCount},
+		meters:   make(map[string]*planMeter),
+	}
+	for _, key := range p.meterKeys() {
+		m := &planMeter{key: key, id: ids[key]}
+		if m.id == 0 {
+			return nil, fmt.Errorf("plan %s version %d names a meter %s that is not there", p.Key, p.Version, key)
+		}
+		v.meters[key] = m
+		v.order = append(v.order, m)
+	}
+	for i := range p.Limits {
+		limit, bad := quota.Compile(p.Limits[i].Spec)
+		if bad != nil {
+			return nil, fmt.Errorf("plan %s version %d is stored with a bad limit: %w", p.Key, p.Version, bad)
+		}
+		m := v.meters[p.Limits[i].Meter]
+		m.limits = append(m.limits, limit)
+	}
+	for i := range p.Prices {
+		v.meters[p.Prices[i].Meter].price = &p.Prices[i]
+	}
+	for _, m := range v.order {
+		m.limits = slices.Clip(m.limits)
+	}
+	return v, v.interval.Validate()
+}

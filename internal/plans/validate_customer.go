@@ -1,0 +1,55 @@
+package plans
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"quotad/internal/calendar"
+)
+
+// What a customer's metadata may hold at most: entries, and bytes of a name and a value.
+const (
+	maxMetadata      = 50
+	maxMetadataKey   = 100
+	maxMetadataValue = 500
+)
+
+// check gathers what is wrong with a customer, but for what only the database knows of
+// its plan.
+func (in *CustomerInput) check(bad *faults, key string) {
+	if !ValidCustomerKey(key) {
+		bad.add("key", customerKeyRule)
+	}
+	bad.name("name", in.Name, true)
+	bad.key("plan", in.Plan)
+	if in.PlanVersion != nil {
+		bad.within("plan_version", int64(*in.PlanVersion), 1, math.MaxInt32)
+	}
+	if _, err := calendar.Location(in.Timezone); err != nil {
+		bad.add("timezone", "must be an IANA timezone, such as UTC or Europe/Berlin")
+	}
+	if in.BillingAnchor != "" {
+		if _, err := calendar.ParseAnchor(in.BillingAnchor); err != nil {
+			bad.add("billing_anchor", "must be a wall clock such as 2026-01-31T00:00:00, in the years %d to %d",
+				calendar.MinAnchorYear, calendar.MaxAnchorYear)
+		}
+	}
+	in.checkMetadata(bad)
+}
+
+func (in *CustomerInput) checkMetadata(bad *faults) {
+	if len(in.Metadata) > maxMetadata {
+		bad.add("metadata", "must have at most %d entries", maxMetadata)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
+		if key == "" || len(key) > maxMetadataKey || !plainText(key) {
+			bad.add("metadata", "%.100q is not a name: it must be 1 to %d bytes without control characters", key, maxMetadataKey)
+			continue
+		}
+		if value := in.Metadata[key]; len(value) > maxMetadataValue || !plainText(value) {
+			bad.add("metadata."+key, "must be at most %d bytes without control characters", maxMetadataValue)
+		}
+	}
+}

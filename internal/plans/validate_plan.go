@@ -1,0 +1,183 @@
+package plans
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"quotad/internal/quota"
+)
+
+// What one plan may hold at most.
+const (
+	maxLimits   = 100
+	maxPrices   = 100
+	maxTiers    = 100
+	maxMeters   = 1000
+	maxFeatures = 100
+	maxFeature  = 500 // bytes of a feature that is a string
+)
+
+// maxInterval is the greatest interval_count of each interval: about ten years, and a
+// customary bound for months.
+var maxInterval = map[string]int64{"day": 3660, "week": 520, "month": 120, "year": 10}
+
+// meterKeys are the well-formed keys of all the meters that a plan names, each once, in
+// the order of meters, limits, prices.
+func (in *PlanInput) meterKeys() []string {
+	var keys []string
+	seen := make(map[string]bool)
+	name := func(key string) {
+		if ValidKey(key) && !seen[key] {
+			seen[key] = true
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range in.Meters {
+		name(key)
+	}
+	for i := range in.Limits {
+		name(in.Limits[i].Meter)
+	}
+	for i := range in.Prices {
+		name(in.Prices[i].Meter)
+	}
+	return keys
+}
+
+// normalize checks a plan against the contract and returns it with its defaults filled
+// in, sharing nothing that the caller could still change; declared are the meters that
+// there are. The errors are quota.FieldErrors: everything that is wrong.
+func (in PlanInput) normalize(key string, declared map[string]bool) (PlanInput, error) {
+	var bad faults
+	bad.key("key", key)
+	bad.name("name", in.Name, true)
+	if !knownCurrency(in.Currency) {
+		bad.add("currency", "must be an ISO 4217 code in capitals, such as USD")
+	}
+	in.checkInterval(&bad)
+	bad.within("base_price_minor", in.BasePriceMinor, 0, quota.MaxNumber)
+	switch in.ApplyTo {
+	case "":
+		in.ApplyTo = "all"
+	case "all", "new":
+	default:
+		bad.add("apply_to", `must be "all" or "new"`)
+	}
+	in.Meters = in.checkMeters(&bad, declared)
+	in.Features = in.checkFeatures(&bad)
+	in.Limits = in.checkLimits(&bad, declared)
+	in.Prices = in.checkPrices(&bad, declared)
+	return in, bad.err()
+}
+
+func (in *PlanInput) checkInterval(bad *faults) {
+	if in.IntervalCount == 0 {
+		in.IntervalCount = 1
+	}
+	most, known := maxInterval[in.Interval]
+	if !known {
+		bad.add("interval", "must be day, week, month or year")
+		return
+	}
+	bad.within("interval_count", int64(in.IntervalCount), 1, most)
+}
+
+func (in *PlanInput) checkMeters(bad *faults, declared map[string]bool) []string {
+	if len(in.Meters) > maxMeters {
+		bad.add("meters", "must be at most %d", maxMeters)
+		return nil
+	}
+	first := make(map[string]int)
+	for i, key := range in.Meters {
+		path := fmt.Sprintf("meters[%d]", i)
+		bad.meter(path, key, declared)
+		if j, twice := first[key]; twice {
+			bad.add(path, "is the same as meters[%d]", j)
+		} else {
+			first[key] = i
+		}
+	}
+	return append([]string{}, in.Meters...)
+}
+
+// meter checks the key of a meter that must have been declared.
+func (f *faults) meter(path, key string, declared map[string]bool) {
+	if f.key(path, key) && !declared[key] {
+		f.add(path, "no such meter: declare it first with PUT /v1/meters/%s", key)
+	}
+}
+
+func (in *PlanInput) checkFeatures(bad *faults) map[string]any {
+	if len(in.Features) > maxFeatures {
+		bad.add("features", "must be at most %d", maxFeatures)
+		return nil
+	}
+	features := make(map[string]any, len(in.Features))
+	for _, key := range slices.Sorted(maps.Keys(in.Features)) {
+		if !ValidKey(key) {
+			bad.add("features", "%.80q is not a name: it %s", key, keyRule)
+			continue
+		}
+		value, fault := feature(in.Features[key])
+		if fault != "" {
+			bad.add("features."+key, "%s", fault)
+		}
+		features[key] = value
+	}
+	return features
+}
+
+// checkLimits compiles every limit, so that whatever the arithmetic cannot hold is
+// refused here and never at a hit.
+func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []LimitInput {
+	if len(in.Limits) > maxLimits {
+		bad.add("limits", "must be at most %d", maxLimits)
+		return nil
+	}
+	names := make(map[string]int)
+	type bucket struct {
+		meter string
+		id    int64
+	}
+	buckets := make(map[bucket]int)
+	limits := make([]LimitInput, len(in.Limits))
+	for i, l := range in.Limits {
+		path := fmt.Sprintf("limits[%d].", i)
+		bad.meter(path+"meter", l.Meter, declared)
+		compiled, wrong := quota.Compile(l.Spec)
+		for _, w := range wrong {
+			bad.add(path+w.Field, "%s", w.Detail)
+		}
+		if j, twice := names[l.Name]; twice && l.Name != "" {
+			bad.add(path+"name", "is already the name of limits[%d]", j)
+		} else {
+			names[l.Name] = i
+		}
+		if compiled != nil {
+			b := bucket{l.Meter, compiled.ID}
+			if j, twice := buckets[b]; twice && in.Limits[j].Name != l.Name {
+				bad.add(path+"name", "cannot be told from limits[%d] by its hash: choose another name", j)
+			}
+			buckets[b] = i
+			limits[i] = l.withDefaults(compiled)
+		}
+	}
+	return limits
+}
+
+// withDefaults is the limit as it is stored and shown: nothing left to be guessed.
+func (l LimitInput) withDefaults(compiled *quota.Limit) LimitInput {
+	l.Mode = compiled.Mode
+	if l.OnOutage == "" {
+		l.OnOutage = "allow"
+	}
+	switch compiled.Algorithm {
+	case quota.FixedWindow:
+		l.Align = "clock"
+	case quota.TokenBucket:
+		burst := compiled.Burst
+		l.Burst = &burst
+	}
+	return l
+}

@@ -1,0 +1,173 @@
+package plans
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"quotad/internal/quota"
+)
+
+// The most digits of a unit price before and after the point, in major units.
+const (
+	maxPriceWhole    = 15
+	maxPriceFraction = 12
+)
+
+// modelFields says which of its own fields each price model takes. They are required,
+// and those of other models are refused.
+var modelFields = map[string]struct{ unit, pack, tiers bool }{
+	"per_unit":  {unit: true},
+	"package":   {pack: true},
+	"graduated": {tiers: true},
+	"volume":    {tiers: true},
+}
+
+func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []PriceInput {
+	if len(in.Prices) > maxPrices {
+		bad.add("prices", "must be at most %d", maxPrices)
+		return nil
+	}
+	meters := make(map[string]int)
+	prices := make([]PriceInput, len(in.Prices))
+	for i, p := range in.Prices {
+		path := fmt.Sprintf("prices[%d].", i)
+		bad.meter(path+"meter", p.Meter, declared)
+		if j, twice := meters[p.Meter]; twice {
+			bad.add(path+"meter", "has its price in prices[%d] already", j)
+		} else {
+			meters[p.Meter] = i
+		}
+		p.check(bad, path)
+		p.Tiers = append([]Tier{}, p.Tiers...)
+		prices[i] = p
+	}
+	return prices
+}
+
+func (p *PriceInput) check(bad *faults, path string) {
+	bad.within(path+"included", p.Included, 0, quota.MaxNumber)
+	takes, known := modelFields[p.Model]
+	if !known {
+		bad.add(path+"model", "must be per_unit, package, graduated or volume")
+		return
+	}
+	bad.belongs(path+"unit_price", p.Model, takes.unit, p.UnitPrice != nil)
+	bad.belongs(path+"package_size", p.Model, takes.pack, p.PackageSize != nil)
+	bad.belongs(path+"package_price", p.Model, takes.pack, p.PackagePrice != nil)
+	bad.belongs(path+"tiers", p.Model, takes.tiers, len(p.Tiers) > 0)
+	if takes.unit {
+		bad.decimal(path+"unit_price", p.UnitPrice)
+	}
+	if takes.pack {
+		bad.decimal(path+"package_price", p.PackagePrice)
+		if p.PackageSize != nil {
+			bad.within(path+"package_size", *p.PackageSize, 1, quota.MaxNumber)
+		}
+	}
+	if takes.tiers {
+		p.checkTiers(bad, path)
+	}
+}
+
+// belongs checks that a field is there when its model takes it and only then.
+func (f *faults) belongs(path, model string, takes, given bool) {
+	if takes && !given {
+		f.add(path, "is required with model %s", model)
+	} else if !takes && given {
+		f.add(path, "does not belong to model %s: leave it out", model)
+	}
+}
+
+// checkTiers: each up_to is above the one before, and the last tier, and only it, is
+// open (null), so that every quantity falls in exactly one.
+func (p *PriceInput) checkTiers(bad *faults, path string) {
+	if len(p.Tiers) > maxTiers {
+		bad.add(path+"tiers", "must be at most %d", maxTiers)
+		return
+	}
+	below := int64(0)
+	for i := range p.Tiers {
+		t, tier := &p.Tiers[i], fmt.Sprintf("%stiers[%d].", path, i)
+		bad.decimal(tier+"unit_price", &t.UnitPrice)
+		bad.decimal(tier+"flat_price", t.FlatPrice)
+		switch last := i == len(p.Tiers)-1; {
+		case last && t.UpTo != nil:
+			bad.add(tier+"up_to", "must be null in the last tier")
+		case !last && t.UpTo == nil:
+			bad.add(tier+"up_to", "may be null in the last tier only")
+		case t.UpTo != nil && (*t.UpTo <= below || *t.UpTo > quota.MaxNumber):
+			bad.add(tier+"up_to", "must be above %d and at most %d", below, quota.MaxNumber)
+		}
+		if t.UpTo != nil {
+			below = max(below, *t.UpTo)
+		}
+	}
+}
+
+// decimal checks an amount in major units, when there is one: digits, and perhaps a
+// point and more digits. Signs and exponents are refused, so what is stored is what is
+// computed with.
+func (f *faults) decimal(path string, value *string) {
+	if value != nil && !isDecimal(*value, maxPriceWhole, maxPriceFraction) {
+		f.add(path, "must be a decimal such as \"0.0004\", without sign or exponent, "+
+			"at most %d digits before and %d after the point", maxPriceWhole, maxPriceFraction)
+	}
+}
+
+func isDecimal(s string, whole, fraction int) bool {
+	before, after, point := strings.Cut(s, ".")
+	return isDigits(before, whole) && (!point || isDigits(after, fraction))
+}
+
+func isDigits(s string, most int) bool {
+	if s == "" || len(s) > most {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+const featureRule = "must be true, false, a string of at most 500 bytes, or a number of at most 15 digits before and 12 after the point"
+
+// feature checks the value of a feature and returns it as it is kept: a bool, a string,
+// an int64, or a json.Number for a fraction. A float64 is taken when it is a whole number
+// that a float holds exactly; any other would not come back as it was written.
+func feature(v any) (value any, fault string) {
+	switch v := v.(type) {
+	case bool:
+		return v, ""
+	case string:
+		if len(v) <= maxFeature && plainText(v) {
+			return v, ""
+		}
+	case int:
+		return feature(int64(v))
+	case int64:
+		if -quota.MaxNumber <= v && v <= quota.MaxNumber {
+			return v, ""
+		}
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) <= float64(quota.MaxNumber) {
+			return int64(v), ""
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return feature(n)
+		}
+		digits := strings.TrimPrefix(v.String(), "-")
+		if !isDecimal(digits, maxPriceWhole, maxPriceFraction) {
+			break
+		}
+		if strings.Trim(digits, "0.") == "" {
+			return json.Number(digits), "" // jsonb has no -0
+		}
+		return v, ""
+	}
+	return nil, featureRule
+}

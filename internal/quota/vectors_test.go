@@ -1,0 +1,397 @@
+package quota
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// vector is a file of the layout that ../shared/vectors/README.md describes: hits on one
+// customer and meter, and what is to come of each.
+type vector struct {
+	Source any          `json:"source"`
+	Limits []traceLimit `json:"limits"`
+	Hits   []vectorHit  `json:"hits"`
+}
+
+type vectorHit struct {
+	AtUS    *int64       `json:"at_us"`
+	Cost    *int64       `json:"cost"`
+	Allowed *bool        `json:"allowed"`
+	Limits  []vectorView `json:"limits"`
+}
+
+type vectorView struct {
+	Name       string `json:"name"`
+	Remaining  *int64 `json:"remaining"`
+	ResetAtUS  *int64 `json:"reset_at_us"`
+	RetryAfter wait   `json:"retry_after_us"`
+}
+
+// wait is µs or Never, which JSON writes as null; left out it is neither.
+type wait struct {
+	us    int64
+	there bool
+}
+
+func (w *wait) UnmarshalJSON(text []byte) error {
+	w.there = true
+	if string(text) == "null" {
+		w.us = Never
+		return nil
+	}
+	if err := json.Unmarshal(text, &w.us); err != nil {
+		return err
+	}
+	if w.us < 0 {
+		return fmt.Errorf("a wait of %d µs", w.us)
+	}
+	return nil
+}
+
+func readVector(path string) (*vector, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	v := new(vector)
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, err
+	}
+	return v, v.whole()
+}
+
+// whole checks that nothing is left out, which a comparison could take for a zero.
+func (v *vector) whole() error {
+	if len(v.Limits) == 0 || len(v.Hits) == 0 {
+		return errors.New("no limits or no hits")
+	}
+	for i, h := range v.Hits {
+		if h.AtUS == nil || h.Cost == nil || h.Allowed == nil || len(h.Limits) != len(v.Limits) {
+			return fmt.Errorf("hit %d is not whole", i)
+		}
+		for j, l := range h.Limits {
+			if l.Remaining == nil || l.ResetAtUS == nil || !l.RetryAfter.there || l.Name != v.Limits[j].Name {
+				return fmt.Errorf("hit %d, limit %d (%s) is not whole", i, j, l.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// unsupported returns the refusal of a limit of an algorithm, or a form of one, that this
+// version does not have: the only reason to leave a vector out.
+func (v *vector) unsupported() error {
+	for _, l := range v.Limits {
+		_, bad := Compile(l.spec())
+		for _, e := range bad {
+			form := e.Field == "algorithm" || e.Field == "align" || e.Field == "precision"
+			if form && strings.Contains(e.Detail, "supported") {
+				return fmt.Errorf("limit %s: %w", l.Name, bad)
+			}
+		}
+	}
+	return nil
+}
+
+func (v *vector) target(customer int64) (*Target, error) {
+	tr := trace{Targets: []traceTarget{{Meter: 1, Change: 1, Counters: []traceCounter{{Limits: v.Limits}}}}}
+	targets, err := tr.targets(customer)
+	if err != nil {
+		return nil, err
+	}
+	return targets[0], nil
+}
+
+// check compares a decision with a hit's outcome.
+func (h *vectorHit) check(d *Decision) error {
+	if d.Allowed != *h.Allowed {
+		return fmt.Errorf("allowed %v, want %v", d.Allowed, *h.Allowed)
+	}
+	for i, want := range h.Limits {
+		got := d.View(i)
+		if got.Remaining != *want.Remaining || got.ResetAt != *want.ResetAtUS || got.RetryAfter != want.RetryAfter.us {
+			return fmt.Errorf("%s: remaining %d, reset %d, retry %d; want %d, %d, %d", want.Name, got.Remaining,
+				got.ResetAt, got.RetryAfter, *want.Remaining, *want.ResetAtUS, want.RetryAfter.us)
+		}
+	}
+	return nil
+}
+
+// play sends the hits one after the other to decide and returns the first that differs.
+func (v *vector) play(decide func(now, cost int64) (Decision, error)) error {
+	if err := v.whole(); err != nil {
+		return err
+	}
+	for i, h := range v.Hits {
+		d, err := decide(*h.AtUS, *h.Cost)
+		if err == nil {
+			err = h.check(&d)
+		}
+		if err != nil {
+			return fmt.Errorf("hit %d (cost %d at %d): %w", i, *h.Cost, *h.AtUS, err)
+		}
+	}
+	return nil
+}
+
+// runVectorModel runs a vector on the Go model.
+func runVectorModel(v *vector) error {
+	t, err := v.target(1)
+	if err != nil {
+		return err
+	}
+	m, o := newModel(), newOracle()
+	return v.play(func(now, cost int64) (Decision, error) {
+		var d Decision
+		if cost == 0 {
+			d = judge(t, m.rows(t), now, 0)
+		} else {
+			d, _ = m.decide(t, now, cost)
+		}
+		return d, o.agrees(&d, now, false)
+	})
+}
+
+// runVectorStep runs a vector on quotad_step_v1 alone, handing it back the state that it
+// returned.
+func runVectorStep(ctx context.Context, conn *pgx.Conn, v *vector) error {
+	t, err := v.target(1)
+	if err != nil {
+		return err
+	}
+	r := row{state: []int64{}}
+	return v.play(func(now, cost int64) (Decision, error) {
+		now = max(now, r.at)
+		limits, _ := encodeLimits(nil, t.Counters[0].Limits, now)
+		var step []int64
+		sums := []int64{max(cost, 1)} // sums ascend: what costs nothing is looked at with 1
+		err := conn.QueryRow(ctx, "SELECT quotad_step_v1($1, $2, $3, $4, $5)", r.state, r.at, now, limits, sums).Scan(&step)
+		if err != nil || len(step) != 1+bucketLen*len(t.Counters[0].Limits) {
+			return Decision{}, fmt.Errorf("step %v: %w", step, err)
+		}
+		// The function's own levels, without the model's arithmetic: its rows carry the
+		// instant, so that nothing is left to refill.
+		d := Decision{Target: t, Cost: cost, At: now, Allowed: cost == 0 || step[0] == 1}
+		for i := 1; i < len(step); i += bucketLen {
+			level := step[i+1]
+			if cost == 0 {
+				level -= step[0] * step[i+2]
+			}
+			d.levels = append(d.levels, level)
+		}
+		if cost > 0 && step[0] == 1 {
+			r = row{state: step[1:], at: now}
+		}
+		return d, nil
+	})
+}
+
+// runVectorEngine runs a vector through an engine, on a customer of its own.
+func runVectorEngine(ctx context.Context, e *Engine, clock *testClock, v *vector) error {
+	t, err := v.target(freshCustomers(1))
+	if err != nil {
+		return err
+	}
+	return v.play(func(now, cost int64) (Decision, error) {
+		clock.set(now)
+		return e.Decide(ctx, t, cost)
+	})
+}
+
+// runVectorMemory runs a vector through an engine that answers from memory. What it
+// refuses so, it refuses on the rows that it saw last, which is not what remains now: of
+// those refusals only that they are rightly ones is compared.
+func runVectorMemory(ctx context.Context, e *Engine, clock *testClock, v *vector) error {
+	t, err := v.target(freshCustomers(1))
+	if err != nil {
+		return err
+	}
+	for i, h := range v.Hits {
+		clock.set(*h.AtUS)
+		d, err := e.Decide(ctx, t, *h.Cost)
+		if err == nil && (d.AsOf == 0 || d.Allowed != *h.Allowed) {
+			err = h.check(&d)
+		}
+		if err != nil {
+			return fmt.Errorf("hit %d (cost %d at %d): %w", i, *h.Cost, *h.AtUS, err)
+		}
+	}
+	return nil
+}
+
+// forVectors runs a subtest for each file in testdata and in $QUOTAD_VECTORS_DIR. Of the
+// latter, those of algorithms that this version has not are named and left out; that none
+// is left is a failure.
+func forVectors(t *testing.T, run func(*vector) error) {
+	own := vectorFiles(t, filepath.Join("testdata", "vectors"))
+	files, left := own, 0
+	if dir := os.Getenv("QUOTAD_VECTORS_DIR"); dir != "" {
+		files = append(files, vectorFiles(t, dir)...)
+	}
+	ran := 0
+	for i, path := range files {
+		v, err := readVector(path)
+		if err == nil && i >= len(own) {
+			if why := v.unsupported(); why != nil {
+				t.Logf("left out: %s: %v", path, why)
+				left++
+				continue
+			}
+			ran++
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			if err == nil {
+				err = run(v)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		})
+	}
+	if len(files) > len(own) {
+		t.Logf("%d files of $QUOTAD_VECTORS_DIR ran, %d were left out", ran, left)
+		if ran == 0 {
+			t.Error("no file of $QUOTAD_VECTORS_DIR could be run")
+		}
+	}
+}
+
+func vectorFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "limits", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no vectors in %s/limits (%v)", dir, err)
+	}
+	return files
+}
+
+func TestVectorsLimitsModel(t *testing.T) { forVectors(t, runVectorModel) }
+
+func TestVectorsLimitsSQL(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	conn, e := db.session(t), db.startEngine(t, clock, withoutMemory)
+	remembering := db.startEngine(t, clock)
+	forVectors(t, func(v *vector) error {
+		named := func(how string, err error) error {
+			if err == nil {
+				return nil
+			}
+			return fmt.Errorf("%s: %w", how, err)
+		}
+		return errors.Join(
+			named("the step function alone", runVectorStep(ctx, conn, v)),
+			named("the engine", runVectorEngine(ctx, e, clock, v)),
+			named("the engine with its memory", runVectorMemory(ctx, remembering, clock, v)))
+	})
+	if remembering.Stats().FromMemory == 0 {
+		t.Error("nothing was refused from memory")
+	}
+}
+
+// corruptions change one field of one hit, or of the limits, to a wrong value.
+var corruptions = map[string]func(v *vector, hit, limit int){
+	"allowed":   func(v *vector, h, _ int) { v.Hits[h].Allowed = ptr(!*v.Hits[h].Allowed) },
+	"remaining": func(v *vector, h, l int) { *v.Hits[h].Limits[l].Remaining++ },
+	"less":      func(v *vector, h, l int) { *v.Hits[h].Limits[l].Remaining-- },
+	"reset":     func(v *vector, h, l int) { *v.Hits[h].Limits[l].ResetAtUS++ },
+	"no reset":  func(v *vector, h, l int) { v.Hits[h].Limits[l].ResetAtUS = nil },
+	"retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter.us++ },
+	"never": func(v *vector, h, l int) {
+		w := &v.Hits[h].Limits[l].RetryAfter
+		if w.us == Never {
+			w.us = 0
+		} else {
+			w.us = Never
+		}
+	},
+	"no retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
+	"name":         func(v *vector, h, l int) { v.Hits[h].Limits[l].Name += "x" },
+	"views":        func(v *vector, h, _ int) { v.Hits[h].Limits = v.Hits[h].Limits[1:] },
+	"cost":         func(v *vector, h, _ int) { v.Hits[h].Cost = nil },
+	"at":           func(v *vector, h, _ int) { v.Hits[h].AtUS = nil },
+	"algorithm":    func(v *vector, _, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
+	"limit":        func(v *vector, _, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
+	"window":       func(v *vector, _, l int) { v.Limits[l].WindowUS = 0 },
+	"no hits":      func(v *vector, _, _ int) { v.Hits = nil },
+	"no limits":    func(v *vector, _, _ int) { v.Limits = nil },
+	"limits order": func(v *vector, _, l int) { v.Limits[l].Name = "z" + v.Limits[l].Name },
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// copyOf is a deep copy that can be corrupted.
+func (v *vector) copyOf() *vector {
+	c := &vector{Source: v.Source, Limits: slices.Clone(v.Limits)}
+	for _, h := range v.Hits {
+		h.Limits = slices.Clone(h.Limits)
+		for i := range h.Limits {
+			h.Limits[i].Remaining, h.Limits[i].ResetAtUS = ptr(*h.Limits[i].Remaining), ptr(*h.Limits[i].ResetAtUS)
+		}
+		c.Hits = append(c.Hits, h)
+	}
+	return c
+}
+
+// A runner that passes everything would pass the vectors, too: each kind of field of
+// many hits, made wrong, must fail the model's, and each kind of field in one hit of each file the SQL's.
+func TestVectorsLimitsCorrupted(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	conn, e := db.session(t), db.startEngine(t, clock, withoutMemory)
+	for n, path := range vectorFiles(t, filepath.Join("testdata", "vectors")) {
+		whole, err := readVector(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, corrupt := range corruptions {
+			for h := 0; h < len(whole.Hits); h += 1 + len(whole.Hits)/12 {
+				for l := range whole.Limits {
+					v := whole.copyOf()
+					corrupt(v, h, l)
+					if runVectorModel(v) == nil {
+						t.Errorf("%s passes the model with a wrong %s in hit %d", path, name, h)
+					}
+				}
+			}
+			v := whole.copyOf()
+			corrupt(v, n%min(5, len(v.Hits)), len(v.Limits)-1)
+			if runVectorStep(ctx, conn, v) == nil {
+				t.Errorf("%s passes the step function with a wrong %s", path, name)
+			}
+			if runVectorEngine(ctx, e, clock, v) == nil {
+				t.Errorf("%s passes the engine with a wrong %s", path, name)
+			}
+		}
+	}
+}
+
+// A vector is left out for its algorithm only, never for being broken.
+func TestVectorsLeftOut(t *testing.T) {
+	good := traceLimit{Name: "a", Algorithm: "fixed_window", Limit: math.MaxInt32, WindowUS: 1}
+	for name, c := range map[string]struct {
+		limit traceLimit
+		left  bool
+	}{
+		"good":         {good, false},
+		"unknown":      {traceLimit{Name: "a", Algorithm: "sliding_window", Limit: 1, WindowUS: 1}, true},
+		"first_hit":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1, WindowUS: 1, Align: "first_hit"}, true},
+		"broken limit": {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: -1, WindowUS: 1}, false},
+		"no window":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1}, false},
+	} {
+		v := &vector{Limits: []traceLimit{good, c.limit}}
+		if left := v.unsupported() != nil; left != c.left {
+			t.Errorf("%s: left out %v, want %v", name, left, c.left)
+		}
+	}
+}
