@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
 )
@@ -40,7 +39,7 @@ type meterUsage struct {
 // A standing is how one meter of the plan stands.
 type standing struct {
 	plans.MeterTarget
-	decision quota.Decision
+	quota.Standing
 }
 
 func (s *Server) quota(c *call) (answer, error) {
@@ -65,7 +64,7 @@ func (s *Server) quota(c *call) (answer, error) {
 
 // readQuota reads how all meters of the customer's plan stand.
 func (s *Server) readQuota(ctx context.Context, key string) (body quotaBody, err error) {
-	meters, customer, plan, err := s.catalog.Meters(ctx, key)
+	meters, _, plan, err := s.catalog.Meters(ctx, key)
 	if err != nil {
 		return body, err
 	}
@@ -81,11 +80,8 @@ func (s *Server) readQuota(ctx context.Context, key string) (body quotaBody, err
 		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Features: showFeatures(plan.Features),
 		Limits: limitList{standings}, Meters: make([]meterUsage, len(meters)),
 	}
-	for i, m := range meters {
-		if body.Meters[i], err = s.meterUsage(ctx, customer, m, now); err != nil {
-			return body, err
-		}
-		body.Meters[i].Currency = plan.Currency
+	for i := range standings {
+		body.Meters[i] = standings[i].usage(plan.Currency)
 	}
 	return body, nil
 }
@@ -105,27 +101,22 @@ func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget) ([]s
 	}
 	all := make([]standing, len(meters))
 	for i := range all {
-		all[i] = standing{meters[i], read[i].Decision}
+		all[i] = standing{meters[i], read[i]}
 	}
 	return all, nil
 }
 
-// meterUsage sums a meter's hours of the running period, the running hour included.
-func (s *Server) meterUsage(ctx context.Context, customer *plans.Customer, m plans.MeterTarget, now int64) (meterUsage, error) {
-	_, start, end := calendar.Period(m.Target.Anchor, m.Target.Interval, m.Target.Zone, now)
-	u := meterUsage{Meter: m.Meter.Key, Unit: m.Meter.Unit, PeriodStart: timeOf(start), PeriodEnd: timeOf(end)}
-	if m.Price != nil {
-		u.Included = m.Price.Included
+// usage is what the meter's usage of the running period means by its price.
+func (st *standing) usage(currency string) meterUsage {
+	u := meterUsage{
+		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
+		PeriodStart: timeOf(st.PeriodStart), PeriodEnd: timeOf(st.PeriodEnd),
 	}
-	hours, err := s.engine.Usage(ctx, customer.ID, m.Meter.ID, start, end, maxHours)
-	if err != nil {
-		return u, err
-	}
-	for _, h := range hours {
-		u.Used += h.Admitted
+	if st.Price != nil {
+		u.Included = st.Price.Included
 	}
 	u.Overage = max(0, u.Used-u.Included)
-	return u, nil
+	return u
 }
 
 func timeOf(at int64) time.Time { return time.UnixMicro(at).UTC() }
@@ -138,7 +129,7 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 	b := []byte{'['}
 	for i := range l.standings {
 		st := &l.standings[i]
-		for _, v := range appendViews(nil, &st.decision) {
+		for _, v := range appendViews(nil, &st.Decision) {
 			if len(b) > 1 {
 				b = append(b, ',')
 			}

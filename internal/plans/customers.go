@@ -45,6 +45,18 @@ func (c *Customer) utc() {
 	}
 }
 
+const insertCustomer = `
+	INSERT INTO customers (key, name, plan_id, joined_version, pinned_version, timezone,
+		billing_anchor, metadata, change, created_at)
+	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9 FROM plans p WHERE p.id = $3`
+
+// Who comes to another plan joins it at its latest version.
+const updateCustomer = `
+	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
+		billing_anchor = $6, metadata = $7, change = $8,
+		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
+	FROM plans p WHERE c.key = $1 AND p.id = $3`
+
 // PutCustomer creates a customer, or replaces what is written of one when pre holds for
 // it; created says which. A billing anchor that is left out is what the wall clock in
 // the timezone showed at the creation, and stays as it is afterwards.
@@ -99,18 +111,6 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, p
 	}
 	return c, created, nil
 }
-
-const insertCustomer = `
-	INSERT INTO customers (key, name, plan_id, joined_version, pinned_version, timezone,
-		billing_anchor, metadata, change, created_at)
-	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9 FROM plans p WHERE p.id = $3`
-
-// Who comes to another plan joins it at its latest version.
-const updateCustomer = `
-	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
-		billing_anchor = $6, metadata = $7, change = $8,
-		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
-	FROM plans p WHERE c.key = $1 AND p.id = $3`
 
 // defaultAnchor is the wall clock in the timezone at the creation, in whole seconds; a
 // customer that is there already keeps its own.

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"quotad/internal/quota"
 )
 
 func TestKeys(t *testing.T) {
@@ -74,7 +72,7 @@ func TestFaultsAreNilWhenNone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	none.add("a", "%d", 1)
-	if got := none.err().(quota.FieldErrors); len(got) != 1 || got[0].Detail != "1" {
-		t.Errorf("got %v", got)
+	if err := none.err(); err == nil || err.Error() != "a: 1" {
+		t.Errorf("got %v", err)
 	}
 }

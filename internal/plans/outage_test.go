@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,8 +86,9 @@ func TestACallerWhoGivesUp(t *testing.T) {
 	}
 }
 
-// A statement that waits for a lock ends with its deadline, and with nothing written.
-func TestAWriteThatWaitsTooLong(t *testing.T) {
+// Writes that wait for the lock end with their deadline and with nothing written, and
+// leave connections to those who read.
+func TestWritesThatWaitTooLong(t *testing.T) {
 	s := newStoreWithPopulation(t)
 	blocker, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -96,11 +98,23 @@ func TestAWriteThatWaitsTooLong(t *testing.T) {
 	if _, err := blocker.Exec(t.Context(), takeChangeNumber); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if _, err := s.PutPlan(ctx, "late", hourly(5), Precondition{}); !errors.Is(err, quota.ErrUnavailable) {
-		t.Errorf("got %v", err)
+	var waiting sync.WaitGroup
+	for range 20 { // more than the pool has connections, of which reads find one
+		waiting.Go(func() {
+			if _, err := s.PutPlan(ctx, "late", hourly(5), Precondition{}); !errors.Is(err, quota.ErrUnavailable) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
+	eventually(t, "the writers", func() bool { return len(s.writers) == maxWriters })
+	for range 20 {
+		if _, err := s.GetCustomer(ctx, "acme"); err != nil {
+			t.Errorf("a read meanwhile: %v", err)
+		}
+	}
+	waiting.Wait()
 	if err := blocker.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +138,7 @@ func TestErrorsAreTold(t *testing.T) {
 		if got := errors.Is(once, quota.ErrUnavailable); got != c.outage || !errors.Is(once, c.err) {
 			t.Errorf("%v: outage %v", c.err, got)
 		}
-		if twice := classify(once); twice != once {
+		if twice := classify(once); twice.Error() != once.Error() {
 			t.Errorf("%v: wrapped twice: %v", c.err, twice)
 		}
 	}

@@ -20,6 +20,18 @@ func scanPlan(row pgx.CollectableRow) (*Plan, error) {
 	return p, err
 }
 
+const latestVersion = `SELECT latest_version FROM plans WHERE key = $1`
+
+// The document comes back from the database, so what a writer is told is what is kept.
+const addVersion = `
+	WITH plan AS (
+		INSERT INTO plans (key, latest_version) VALUES ($1, $2)
+		ON CONFLICT (key) DO UPDATE SET latest_version = excluded.latest_version
+		RETURNING id)
+	INSERT INTO plan_versions (plan_id, version, apply_to, document, change, created_at)
+	SELECT id, $2, $3, $4, $5, $6 FROM plan
+	RETURNING $1::text, version, created_at, document`
+
 // PutPlan writes a new immutable version of a plan: the first, or the next one when pre
 // holds for the latest. Its limits count at once for every customer on the plan that is
 // not pinned, or with ApplyTo "new" only for those who join from now on.
@@ -72,18 +84,6 @@ func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]b
 	}
 	return declared, classify(err)
 }
-
-const latestVersion = `SELECT latest_version FROM plans WHERE key = $1`
-
-// The document comes back from the database, so what a writer is told is what is kept.
-const addVersion = `
-	WITH plan AS (
-		INSERT INTO plans (key, latest_version) VALUES ($1, $2)
-		ON CONFLICT (key) DO UPDATE SET latest_version = excluded.latest_version
-		RETURNING id)
-	INSERT INTO plan_versions (plan_id, version, apply_to, document, change, created_at)
-	SELECT id, $2, $3, $4, $5, $6 FROM plan
-	RETURNING $1::text, version, created_at, document`
 
 const getPlan = `
 	SELECT p.key, v.version, v.created_at, v.document

@@ -14,6 +14,10 @@ import (
 // the change number's lock included.
 const statementTimeout = 10 * time.Second
 
+// maxWriters bounds the writes of a node that hold a connection. They come one after the
+// other anyway; many that wait for the lock must not keep reads from the pool.
+const maxWriters = 2
+
 // changesKept bounds the table of changes: each write takes the row out that is as far
 // back. A node that was away for longer forgets all it knows instead of picking what
 // changed.
@@ -32,13 +36,16 @@ const (
 // quota.ErrUnavailable when the database is out of reach; a write whose COMMIT was lost
 // is quota.ErrOutcomeUnknown. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	pool    *pgxpool.Pool
+	writers chan struct{} // one element for each write under way
 	// committed tells the catalog of this node of its own writes, see NewCatalog.
 	committed atomic.Pointer[func(ctx context.Context, number int64)]
 }
 
 // NewStore returns a store on a pool whose database is migrated.
-func NewStore(pool *pgxpool.Pool) *Store { return &Store{pool: pool} }
+func NewStore(pool *pgxpool.Pool) *Store {
+	return &Store{pool: pool, writers: make(chan struct{}, maxWriters)}
+}
 
 // writing is a transaction that holds the change number's lock.
 type writing struct {
@@ -51,40 +58,53 @@ type writing struct {
 // change number back, and counts as a success.
 var errUnchanged = errors.New("nothing to change")
 
-const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING number, clock_timestamp()`
-
 // write runs do in a transaction that holds the lock on the change number from its first
 // statement to its commit. So admin writes happen one after the other, numbers have no
 // gaps and become visible in their own order, and do may check first and write then.
 func (s *Store) write(ctx context.Context, kind, key string, do func(ctx context.Context, w *writing) error) error {
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	tx, err := s.pool.Begin(within)
+	select {
+	case s.writers <- struct{}{}:
+	case <-within.Done():
+		return classify(within.Err())
+	}
+	number, err := s.transact(within, kind, key, do)
+	<-s.writers
+	if told := s.committed.Load(); told != nil && number > 0 {
+		(*told)(ctx, number)
+	}
+	return err
+}
+
+const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING number, clock_timestamp()`
+
+// transact is the transaction of write. It returns the change's number, or 0 when there
+// was none.
+func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx context.Context, w *writing) error) (number int64, err error) {
+	tx, err := s.pool.Begin(ctx)
 	if err != nil {
-		return classify(err)
+		return 0, classify(err)
 	}
 	// A rollback after the commit does nothing; the context may be over already, and the
 	// pool then closes the connection, which rolls back too.
-	defer func() { _ = tx.Rollback(within) }()
+	defer func() { _ = tx.Rollback(ctx) }()
 	w := &writing{Tx: tx}
-	if err := tx.QueryRow(within, takeChangeNumber).Scan(&w.number, &w.now); err != nil {
-		return classify(err)
+	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.number, &w.now); err != nil {
+		return 0, classify(err)
 	}
-	if err := do(within, w); errors.Is(err, errUnchanged) {
-		return nil
+	if err := do(ctx, w); errors.Is(err, errUnchanged) {
+		return 0, nil
 	} else if err != nil {
-		return classify(err)
+		return 0, classify(err)
 	}
-	if err := w.announce(within, kind, key); err != nil {
-		return classify(err)
+	if err := w.announce(ctx, kind, key); err != nil {
+		return 0, classify(err)
 	}
-	if err := tx.Commit(within); err != nil {
-		return settle(err)
+	if err := tx.Commit(ctx); err != nil {
+		return 0, settle(err)
 	}
-	if told := s.committed.Load(); told != nil {
-		(*told)(ctx, w.number)
-	}
-	return nil
+	return w.number, nil
 }
 
 const recordChange = `

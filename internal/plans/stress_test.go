@@ -115,7 +115,7 @@ func TestAppliedMeansApplied(t *testing.T) {
 			}
 		}
 	})
-	for round := range int64(20) {
+	for round := range int64(40) {
 		if _, err := admin.pool.Exec(t.Context(), `
 			INSERT INTO changes SELECT n, 'customer', 'c' || n FROM change_number, generate_series(number + 1, number + 900) n;
 			UPDATE change_number SET number = number + 900`); err != nil {
@@ -138,6 +138,9 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 	populate(t, admin)
 	putPlan(t, admin, "other", hourly(9))
 	c := idleCatalog(t, url, testOptions())
+	if err := c.CatchUp(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
 	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 	putPlan(t, admin, "basic", hourly(6)) // so that the plan, and only it, is read anew
 	if err := c.CatchUp(t.Context(), changeNumber(t, admin)); err != nil {

@@ -26,126 +26,131 @@ func tiered(tiers ...Tier) PriceInput {
 	return PriceInput{Meter: "api", Model: "graduated", Tiers: tiers}
 }
 
-// Each case spoils a good plan and names all the paths that must be complained of.
+var long = strings.Repeat("x", 201)
+
+func limit(l quota.Spec) func(*PlanInput) {
+	return func(in *PlanInput) { in.Limits = []LimitInput{{"api", l}} }
+}
+
+func price(p PriceInput) func(*PlanInput) {
+	return func(in *PlanInput) { in.Prices = []PriceInput{p} }
+}
+
+func aFeature(v any) func(*PlanInput) {
+	return func(in *PlanInput) { in.Features = map[string]any{"f": v} }
+}
+
+// planFaults each spoil a good plan, and name all the paths that must be complained of.
+var planFaults = map[string]struct {
+	spoil func(in *PlanInput)
+	want  []string
+}{
+	"name missing":        {func(in *PlanInput) { in.Name = "" }, []string{"name"}},
+	"name blank":          {func(in *PlanInput) { in.Name = " \u00a0" }, []string{"name"}},
+	"name long":           {func(in *PlanInput) { in.Name = long }, []string{"name"}},
+	"name control":        {func(in *PlanInput) { in.Name = "a\nb" }, []string{"name"}},
+	"name NUL":            {func(in *PlanInput) { in.Name = "a\x00b" }, []string{"name"}},
+	"name not UTF-8":      {func(in *PlanInput) { in.Name = "a\xff" }, []string{"name"}},
+	"currency missing":    {func(in *PlanInput) { in.Currency = "" }, []string{"currency"}},
+	"currency unknown":    {func(in *PlanInput) { in.Currency = "ZZZ" }, []string{"currency"}},
+	"currency small":      {func(in *PlanInput) { in.Currency = "usd" }, []string{"currency"}},
+	"no currency":         {func(in *PlanInput) { in.Currency = "XXX" }, []string{"currency"}},
+	"currency long":       {func(in *PlanInput) { in.Currency = "USDX" }, []string{"currency"}},
+	"interval missing":    {func(in *PlanInput) { in.Interval = "" }, []string{"interval"}},
+	"interval unknown":    {func(in *PlanInput) { in.Interval = "hour" }, []string{"interval"}},
+	"count negative":      {func(in *PlanInput) { in.IntervalCount = -1 }, []string{"interval_count"}},
+	"months":              {func(in *PlanInput) { in.IntervalCount = 121 }, []string{"interval_count"}},
+	"days":                {func(in *PlanInput) { in.Interval, in.IntervalCount = "day", 3661 }, []string{"interval_count"}},
+	"weeks":               {func(in *PlanInput) { in.Interval, in.IntervalCount = "week", 521 }, []string{"interval_count"}},
+	"years":               {func(in *PlanInput) { in.Interval, in.IntervalCount = "year", 11 }, []string{"interval_count"}},
+	"base price negative": {func(in *PlanInput) { in.BasePriceMinor = -1 }, []string{"base_price_minor"}},
+	"base price huge":     {func(in *PlanInput) { in.BasePriceMinor = 1e15 }, []string{"base_price_minor"}},
+	"apply_to":            {func(in *PlanInput) { in.ApplyTo = "some" }, []string{"apply_to"}},
+
+	"meter malformed":  {func(in *PlanInput) { in.Meters = []string{"api", "a b"} }, []string{"meters[1]"}},
+	"meter empty":      {func(in *PlanInput) { in.Meters = []string{""} }, []string{"meters[0]"}},
+	"meter long":       {func(in *PlanInput) { in.Meters = []string{long} }, []string{"meters[0]"}},
+	"meter undeclared": {func(in *PlanInput) { in.Meters = []string{"api", "nope"} }, []string{"meters[1]"}},
+	"meter twice":      {func(in *PlanInput) { in.Meters = []string{"api", "api"} }, []string{"meters[1]"}},
+	"meters many":      {func(in *PlanInput) { in.Meters = make([]string, 1001) }, []string{"meters"}},
+
+	"feature name":   {func(in *PlanInput) { in.Features = map[string]any{"a b": true} }, []string{"features"}},
+	"feature null":   {aFeature(nil), []string{"features.f"}},
+	"feature list":   {aFeature([]any{1}), []string{"features.f"}},
+	"feature long":   {aFeature(strings.Repeat("x", 501)), []string{"features.f"}},
+	"feature NUL":    {aFeature("\x00"), []string{"features.f"}},
+	"feature huge":   {aFeature(int64(1e15)), []string{"features.f"}},
+	"feature float":  {aFeature(0.1), []string{"features.f"}},
+	"feature NaN":    {aFeature(math.NaN()), []string{"features.f"}},
+	"feature 1e99":   {aFeature(json.Number("1e99")), []string{"features.f"}},
+	"feature digits": {aFeature(json.Number("0." + strings.Repeat("1", 13))), []string{"features.f"}},
+	"features many": {func(in *PlanInput) {
+		in.Features = map[string]any{}
+		for i := range 101 {
+			in.Features[fmt.Sprint(i)] = true
+		}
+	}, []string{"features"}},
+
+	"limit without all": {limit(quota.Spec{}), []string{"limits[0].name", "limits[0].algorithm", "limits[0].window"}},
+	"limit name":        {limit(spec("a b")), []string{"limits[0].name"}},
+	"limit window 0s":   {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "0s"}), []string{"limits[0].window"}},
+	"limit window -1h":  {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "-1h"}), []string{"limits[0].window"}},
+	"limit window 1y":   {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1y"}), []string{"limits[0].window"}},
+	"limit negative":    {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: -1}), []string{"limits[0].limit"}},
+	"limit huge":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: 1e15}), []string{"limits[0].limit"}},
+	"limit mode":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
+	"limit burst":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
+	"limit meter malformed": {func(in *PlanInput) { in.Limits = []LimitInput{{"", spec("l")}} },
+		[]string{"limits[0].meter"}},
+	"limit meter undeclared": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"nope", spec("m")}} },
+		[]string{"limits[1].meter"}},
+	"limits of one name": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"seats", spec("l")}} },
+		[]string{"limits[1].name"}},
+	"limits of one identity": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"api", spec("l")}} },
+		[]string{"limits[1].name"}},
+	"limits many": {func(in *PlanInput) { in.Limits = make([]LimitInput, 101) }, []string{"limits"}},
+
+	"price model":     {price(PriceInput{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
+	"price meter":     {price(perUnit("nope")), []string{"prices[0].meter"}},
+	"price included":  {price(PriceInput{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), Included: -1}), []string{"prices[0].included"}},
+	"price unit none": {price(PriceInput{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
+	"price unit extra": {price(PriceInput{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), PackageSize: ptr(int64(1)),
+		PackagePrice: ptr("1"), Tiers: []Tier{{UnitPrice: "1"}}}),
+		[]string{"prices[0].package_size", "prices[0].package_price", "prices[0].tiers"}},
+	"price package none": {price(PriceInput{Meter: "api", Model: "package"}),
+		[]string{"prices[0].package_size", "prices[0].package_price"}},
+	"price package size": {price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(0)), PackagePrice: ptr("1")}),
+		[]string{"prices[0].package_size"}},
+	"price package extra": {price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(1)), PackagePrice: ptr("1"), UnitPrice: ptr("1")}),
+		[]string{"prices[0].unit_price"}},
+	"price tiers none": {price(tiered()), []string{"prices[0].tiers"}},
+	"price tiers many": {price(tiered(make([]Tier, 101)...)), []string{"prices[0].tiers"}},
+	"price tiers closed": {price(tiered(Tier{UpTo: ptr(int64(5)), UnitPrice: "1"})),
+		[]string{"prices[0].tiers[0].up_to"}},
+	"price tiers open early": {price(tiered(Tier{UnitPrice: "1"}, Tier{UnitPrice: "1"})),
+		[]string{"prices[0].tiers[0].up_to"}},
+	"price tiers falling": {price(tiered(Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(4)), "1", nil}, Tier{nil, "1", nil})),
+		[]string{"prices[0].tiers[1].up_to", "prices[0].tiers[2].up_to"}},
+	"price tiers zero": {price(tiered(Tier{ptr(int64(0)), "1", nil}, Tier{nil, "1", nil})),
+		[]string{"prices[0].tiers[0].up_to"}},
+	"price tiers huge": {price(tiered(Tier{ptr(int64(1e15)), "1", nil}, Tier{nil, "1", nil})),
+		[]string{"prices[0].tiers[0].up_to"}},
+	"price tier prices": {price(tiered(Tier{nil, "", ptr("-1")})),
+		[]string{"prices[0].tiers[0].unit_price", "prices[0].tiers[0].flat_price"}},
+	"prices of one meter": {func(in *PlanInput) { in.Prices = []PriceInput{perUnit("api"), perUnit("seats"), perUnit("api")} },
+		[]string{"prices[2].meter"}},
+	"prices many": {func(in *PlanInput) { in.Prices = make([]PriceInput, 101) }, []string{"prices"}},
+
+	"everything at once": {func(in *PlanInput) {
+		in.Name, in.Currency, in.ApplyTo = "", "€", "x"
+		in.Limits = []LimitInput{{"api", spec("ok")}, {"nope", quota.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
+		in.Prices = []PriceInput{{Meter: "nope", Model: "x"}}
+	}, []string{"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
+		"prices[0].meter", "prices[0].model"}},
+}
+
 func TestPlanFaults(t *testing.T) {
-	long := strings.Repeat("x", 201)
-	limit := func(l quota.Spec) func(*PlanInput) {
-		return func(in *PlanInput) { in.Limits = []LimitInput{{"api", l}} }
-	}
-	price := func(p PriceInput) func(*PlanInput) {
-		return func(in *PlanInput) { in.Prices = []PriceInput{p} }
-	}
-	feature := func(v any) func(*PlanInput) {
-		return func(in *PlanInput) { in.Features = map[string]any{"f": v} }
-	}
-	cases := map[string]struct {
-		spoil func(in *PlanInput)
-		want  []string
-	}{
-		"name missing":        {func(in *PlanInput) { in.Name = "" }, []string{"name"}},
-		"name blank":          {func(in *PlanInput) { in.Name = " \u00a0" }, []string{"name"}},
-		"name long":           {func(in *PlanInput) { in.Name = long }, []string{"name"}},
-		"name control":        {func(in *PlanInput) { in.Name = "a\nb" }, []string{"name"}},
-		"name NUL":            {func(in *PlanInput) { in.Name = "a\x00b" }, []string{"name"}},
-		"name not UTF-8":      {func(in *PlanInput) { in.Name = "a\xff" }, []string{"name"}},
-		"currency missing":    {func(in *PlanInput) { in.Currency = "" }, []string{"currency"}},
-		"currency unknown":    {func(in *PlanInput) { in.Currency = "ZZZ" }, []string{"currency"}},
-		"currency small":      {func(in *PlanInput) { in.Currency = "usd" }, []string{"currency"}},
-		"no currency":         {func(in *PlanInput) { in.Currency = "XXX" }, []string{"currency"}},
-		"currency long":       {func(in *PlanInput) { in.Currency = "USDX" }, []string{"currency"}},
-		"interval missing":    {func(in *PlanInput) { in.Interval = "" }, []string{"interval"}},
-		"interval unknown":    {func(in *PlanInput) { in.Interval = "hour" }, []string{"interval"}},
-		"count negative":      {func(in *PlanInput) { in.IntervalCount = -1 }, []string{"interval_count"}},
-		"months":              {func(in *PlanInput) { in.IntervalCount = 121 }, []string{"interval_count"}},
-		"days":                {func(in *PlanInput) { in.Interval, in.IntervalCount = "day", 3661 }, []string{"interval_count"}},
-		"weeks":               {func(in *PlanInput) { in.Interval, in.IntervalCount = "week", 521 }, []string{"interval_count"}},
-		"years":               {func(in *PlanInput) { in.Interval, in.IntervalCount = "year", 11 }, []string{"interval_count"}},
-		"base price negative": {func(in *PlanInput) { in.BasePriceMinor = -1 }, []string{"base_price_minor"}},
-		"base price huge":     {func(in *PlanInput) { in.BasePriceMinor = 1e15 }, []string{"base_price_minor"}},
-		"apply_to":            {func(in *PlanInput) { in.ApplyTo = "some" }, []string{"apply_to"}},
-
-		"meter malformed":  {func(in *PlanInput) { in.Meters = []string{"api", "a b"} }, []string{"meters[1]"}},
-		"meter empty":      {func(in *PlanInput) { in.Meters = []string{""} }, []string{"meters[0]"}},
-		"meter long":       {func(in *PlanInput) { in.Meters = []string{long} }, []string{"meters[0]"}},
-		"meter undeclared": {func(in *PlanInput) { in.Meters = []string{"api", "nope"} }, []string{"meters[1]"}},
-		"meter twice":      {func(in *PlanInput) { in.Meters = []string{"api", "api"} }, []string{"meters[1]"}},
-		"meters many":      {func(in *PlanInput) { in.Meters = make([]string, 1001) }, []string{"meters"}},
-
-		"feature name":   {func(in *PlanInput) { in.Features = map[string]any{"a b": true} }, []string{"features"}},
-		"feature null":   {feature(nil), []string{"features.f"}},
-		"feature list":   {feature([]any{1}), []string{"features.f"}},
-		"feature long":   {feature(strings.Repeat("x", 501)), []string{"features.f"}},
-		"feature NUL":    {feature("\x00"), []string{"features.f"}},
-		"feature huge":   {feature(int64(1e15)), []string{"features.f"}},
-		"feature float":  {feature(0.1), []string{"features.f"}},
-		"feature NaN":    {feature(math.NaN()), []string{"features.f"}},
-		"feature 1e99":   {feature(json.Number("1e99")), []string{"features.f"}},
-		"feature digits": {feature(json.Number("0." + strings.Repeat("1", 13))), []string{"features.f"}},
-		"features many": {func(in *PlanInput) {
-			in.Features = map[string]any{}
-			for i := range 101 {
-				in.Features[fmt.Sprint(i)] = true
-			}
-		}, []string{"features"}},
-
-		"limit without all": {limit(quota.Spec{}), []string{"limits[0].name", "limits[0].algorithm", "limits[0].window"}},
-		"limit name":        {limit(spec("a b")), []string{"limits[0].name"}},
-		"limit window 0s":   {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "0s"}), []string{"limits[0].window"}},
-		"limit window -1h":  {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "-1h"}), []string{"limits[0].window"}},
-		"limit window 1y":   {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1y"}), []string{"limits[0].window"}},
-		"limit negative":    {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: -1}), []string{"limits[0].limit"}},
-		"limit huge":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: 1e15}), []string{"limits[0].limit"}},
-		"limit mode":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
-		"limit burst":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
-		"limit meter malformed": {func(in *PlanInput) { in.Limits = []LimitInput{{"", spec("l")}} },
-			[]string{"limits[0].meter"}},
-		"limit meter undeclared": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"nope", spec("m")}} },
-			[]string{"limits[1].meter"}},
-		"limits of one name": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"seats", spec("l")}} },
-			[]string{"limits[1].name"}},
-		"limits of one identity": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"api", spec("l")}} },
-			[]string{"limits[1].name"}},
-		"limits many": {func(in *PlanInput) { in.Limits = make([]LimitInput, 101) }, []string{"limits"}},
-
-		"price model":     {price(PriceInput{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
-		"price meter":     {price(perUnit("nope")), []string{"prices[0].meter"}},
-		"price included":  {price(PriceInput{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), Included: -1}), []string{"prices[0].included"}},
-		"price unit none": {price(PriceInput{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
-		"price unit extra": {price(PriceInput{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), PackageSize: ptr(int64(1)),
-			PackagePrice: ptr("1"), Tiers: []Tier{{UnitPrice: "1"}}}),
-			[]string{"prices[0].package_size", "prices[0].package_price", "prices[0].tiers"}},
-		"price package none": {price(PriceInput{Meter: "api", Model: "package"}),
-			[]string{"prices[0].package_size", "prices[0].package_price"}},
-		"price package size": {price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(0)), PackagePrice: ptr("1")}),
-			[]string{"prices[0].package_size"}},
-		"price package extra": {price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(1)), PackagePrice: ptr("1"), UnitPrice: ptr("1")}),
-			[]string{"prices[0].unit_price"}},
-		"price tiers none": {price(tiered()), []string{"prices[0].tiers"}},
-		"price tiers many": {price(tiered(make([]Tier, 101)...)), []string{"prices[0].tiers"}},
-		"price tiers closed": {price(tiered(Tier{UpTo: ptr(int64(5)), UnitPrice: "1"})),
-			[]string{"prices[0].tiers[0].up_to"}},
-		"price tiers open early": {price(tiered(Tier{UnitPrice: "1"}, Tier{UnitPrice: "1"})),
-			[]string{"prices[0].tiers[0].up_to"}},
-		"price tiers falling": {price(tiered(Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(4)), "1", nil}, Tier{nil, "1", nil})),
-			[]string{"prices[0].tiers[1].up_to", "prices[0].tiers[2].up_to"}},
-		"price tiers zero": {price(tiered(Tier{ptr(int64(0)), "1", nil}, Tier{nil, "1", nil})),
-			[]string{"prices[0].tiers[0].up_to"}},
-		"price tiers huge": {price(tiered(Tier{ptr(int64(1e15)), "1", nil}, Tier{nil, "1", nil})),
-			[]string{"prices[0].tiers[0].up_to"}},
-		"price tier prices": {price(tiered(Tier{nil, "", ptr("-1")})),
-			[]string{"prices[0].tiers[0].unit_price", "prices[0].tiers[0].flat_price"}},
-		"prices of one meter": {func(in *PlanInput) { in.Prices = []PriceInput{perUnit("api"), perUnit("seats"), perUnit("api")} },
-			[]string{"prices[2].meter"}},
-		"prices many": {func(in *PlanInput) { in.Prices = make([]PriceInput, 101) }, []string{"prices"}},
-
-		"everything at once": {func(in *PlanInput) {
-			in.Name, in.Currency, in.ApplyTo = "", "€", "x"
-			in.Limits = []LimitInput{{"api", spec("ok")}, {"nope", quota.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
-			in.Prices = []PriceInput{{Meter: "nope", Model: "x"}}
-		}, []string{"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
-			"prices[0].meter", "prices[0].model"}},
-	}
-	for name, c := range cases {
+	for name, c := range planFaults {
 		t.Run(name, func(t *testing.T) {
 			in := hourly(5)
 			c.spoil(&in)

@@ -146,7 +146,7 @@ func TestClockRefusesAWideMeasurement(t *testing.T) {
 func TestClockCallersShareAMeasurement(t *testing.T) {
 	m := &machine{}
 	c := m.clock()
-	begun, let := make(chan bool), make(chan bool)
+	begun, let := make(chan bool, 100), make(chan bool)
 	c.measure = func(ctx context.Context) (measurement, error) {
 		begun <- true
 		<-let

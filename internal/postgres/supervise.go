@@ -9,7 +9,7 @@ import (
 
 const (
 	firstBackoff = 100 * time.Millisecond
-	maxBackoff   = 5 * time.Second
+	maxBackoff   = time.Second
 	// stableAfter is how long a server must have run for its next death to
 	// count as a new trouble and not as more of the same.
 	stableAfter = 30 * time.Second

@@ -222,6 +222,7 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 		own := rows[first[i]:first[i+1]]
 		again, refused := g.settle(runs[i].run, runs[i].instant, own)
 		l.handBack(again)
+		l.engine.watchAhead(g, now, runs[i].instant)
 		if refused {
 			l.engine.memory.remember(g.target, own, now)
 		}

@@ -70,7 +70,8 @@ func (l *Limit) wait(level, at, cost int64) int64 {
 }
 
 // resetAt is the first instant at which the whole quota would be there again: at itself
-// for an untouched bucket, and for a closed one, whose whole quota is nothing.
+// for an untouched bucket, and for a closed one, whose whole quota is nothing. What takes
+// longer than 64 bits of microseconds can name comes at their last.
 func (l *Limit) resetAt(level, at int64) int64 {
 	switch {
 	case level == 0:
@@ -80,7 +81,7 @@ func (l *Limit) resetAt(level, at int64) int64 {
 	case l.refill == 0:
 		return at
 	}
-	return at + ceilDiv(level, l.refill)
+	return at + min(ceilDiv(level, l.refill), math.MaxInt64-at)
 }
 
 // encode appends the limit as quotad_step_v1 takes it, for an instant in the present

@@ -50,7 +50,7 @@ func (p *planNode) walk() (hot bool, err error) {
 		return true, fmt.Errorf("a %s of %s", p.Type, p.Relation)
 	}
 	for _, column := range key {
-		if !regexp.MustCompile(`[(.]` + column + ` (=|>=) `).MatchString(p.IndexCond) {
+		if !regexp.MustCompile(`[(.]` + column + ` (=|>=|= ANY) ?`).MatchString(p.IndexCond) {
 			return true, fmt.Errorf("%s is looked up without its %s: %s", p.Relation, column, p.IndexCond)
 		}
 	}

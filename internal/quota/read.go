@@ -5,12 +5,15 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/calendar"
 )
 
-// Standing is what a target's counters say at one instant, and its running hour.
+// Standing is how a target stands at one instant.
 type Standing struct {
-	Decision          // of cost 0: its views say used, remaining and reset
-	Hour, Units int64 // start of the running hour (µs) and what was admitted in it
+	Decision                     // of cost 0: its views say used, remaining and reset
+	PeriodStart, PeriodEnd int64 // the billing period that holds the instant, µs, [start, end)
+	PeriodUsed             int64 // units admitted in it, the running hour included
 }
 
 // Look judges a hit on what is stored and charges nothing (dry run, cost 0).
@@ -22,16 +25,22 @@ func (e *Engine) Look(ctx context.Context, t *Target, cost int64) (Decision, err
 	return s[0].Decision, nil
 }
 
-// Standings reads the counters of several targets in one snapshot.
+// Standings reads how several targets stand, counters and usage in one snapshot: the
+// units of a period are the very ones that the limits were charged with.
 func (e *Engine) Standings(ctx context.Context, targets []*Target) ([]Standing, error) {
 	return e.read(ctx, targets, 0)
 }
 
-// A counter that is not there yet is untouched: version null.
+// A counter that is not there yet is untouched. $1–$4 key, $5–$6 the period whose usage
+// is summed, its own hours and those of the usage table.
 const readSQL = `
-SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.hour, 0), coalesce(c.units, 0)
-FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
-     WITH ORDINALITY AS i(shard, customer, meter, attribute, n)
+SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0),
+       CASE WHEN c.hour >= i.period_start AND c.hour < i.period_end THEN c.units ELSE 0 END
+       + (SELECT coalesce(sum(u.admitted), 0)::bigint FROM usage u
+          WHERE i.attribute = '' AND u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter
+            AND u.hour >= i.period_start AND u.hour < i.period_end)
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, period_start, period_end, n)
 LEFT JOIN LATERAL (
 	SELECT state, at, version, change, hour, units FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
@@ -41,7 +50,7 @@ ORDER BY n`
 // stored is a counter as readSQL returns it.
 type stored struct {
 	row
-	hour, units int64
+	periodUsed int64
 }
 
 func (e *Engine) read(ctx context.Context, targets []*Target, cost int64) ([]Standing, error) {
@@ -50,23 +59,27 @@ func (e *Engine) read(ctx context.Context, targets []*Target, cost int64) ([]Sta
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	var keys keyColumns
-	for _, t := range targets {
-		for i := range t.Counters {
-			keys.add(t.Counters[i].Key)
+	var starts, ends []int64
+	standings := make([]Standing, len(targets))
+	for i, t := range targets {
+		s := &standings[i]
+		_, s.PeriodStart, s.PeriodEnd = calendar.Period(t.Anchor, t.Interval, t.Zone, now)
+		for c := range t.Counters {
+			keys.add(t.Counters[c].Key)
+			starts, ends = append(starts, s.PeriodStart), append(ends, s.PeriodEnd)
 		}
 	}
-	result, err := e.options.Pool.Query(ctx, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute)
+	result, err := e.options.Pool.Query(ctx, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute, starts, ends)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	all, err := pgx.CollectRows(result, func(r pgx.CollectableRow) (s stored, err error) {
-		err = r.Scan(&s.state, &s.at, &s.version, &s.change, &s.hour, &s.units)
+		err = r.Scan(&s.state, &s.at, &s.version, &s.change, &s.periodUsed)
 		return s, err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	standings := make([]Standing, len(targets))
 	for i, t := range targets {
 		rows := make([]row, len(t.Counters))
 		for c := range rows {
@@ -75,7 +88,8 @@ func (e *Engine) read(ctx context.Context, targets []*Target, cost int64) ([]Sta
 				return nil, &StaleError{Change: all[c].change}
 			}
 		}
-		standings[i] = Standing{judge(t, rows, now, cost), all[0].hour, all[0].units}
+		standings[i].Decision = judge(t, rows, now, cost)
+		standings[i].PeriodUsed = all[0].periodUsed
 		all = all[len(rows):]
 	}
 	return standings, nil

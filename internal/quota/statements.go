@@ -3,7 +3,10 @@ package quota
 // The statements of the hot path. All arrays are in the lock order: ascending by shard,
 // customer, meter, attribute. Each counter is reached by one look-up of its key per array
 // element, so that no statistics can change the plan; there is no clock and no volatile
-// function in them.
+// function in them. An UPDATE names the shard by = ANY, not by =: a plain equality of the
+// index's first column is fit for a merge join, for the sake of which PostgreSQL also
+// weighs a scan of the whole index, takes it where the table had a row or two when it was
+// analyzed, and keeps that plan while the table grows.
 
 // What the charging statement says of a group instead of a run (0 or more hits charged).
 const (
@@ -78,13 +81,13 @@ WITH locked AS MATERIALIZED (
 	    units = g.units + CASE WHEN g.hour = 0 THEN 0 ELSE g.cost END,
 	    total = g.total + g.cost, version = g.version + g.run, change = g.change
 	FROM granted g
-	WHERE c.shard = g.shard AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
+	WHERE c.shard = ANY (ARRAY[g.shard]) AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
 	  AND g.run > 0
 	RETURNING g.n, g.run, g.instant, c.at, c.version, c.change, c.state
 ), remembered AS (
 	UPDATE counters c SET change = g.change
 	FROM granted g
-	WHERE c.shard = g.shard AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
+	WHERE c.shard = ANY (ARRAY[g.shard]) AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
 	  AND g.run = 0 AND g.judged < g.change
 )
 SELECT n, run, instant, at, version, change, state FROM charged
@@ -123,5 +126,5 @@ ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET admitted = usage.admitt
 const clearSQL = `
 UPDATE counters c SET units = 0, hour = i.hour
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[]) AS i(shard, customer, meter, attribute, hour)
-WHERE c.shard = i.shard AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
   AND c.units > 0 AND c.hour <> i.hour`

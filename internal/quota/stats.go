@@ -1,18 +1,42 @@
 package quota
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // counters are the engine's running totals.
 type counters struct {
 	admitted, refused, failed, fromMemory atomic.Int64
 	batches, batched, statements          atomic.Int64
 	unknown, retried, ahead               atomic.Int64
+	aheadSaid                             atomic.Int64 // second of the last warning
 }
 
 func (c *counters) batch(hits, statements int) {
 	c.batches.Add(1)
 	c.batched.Add(int64(hits))
 	c.statements.Add(int64(statements))
+}
+
+// tooFarAhead is how much later than the clock a counter's last charge may be, µs. Nodes
+// agree on PostgreSQL's time far better than this: beyond it the clock itself went back.
+const tooFarAhead = int64(1e6)
+
+// watchAhead raises the alarm for a counter from the future: until its instant comes its
+// windows and refills stand still. ARCHITECTURE.md says how to repair one.
+func (e *Engine) watchAhead(g *group, now, instant int64) {
+	if instant-now <= tooFarAhead {
+		return
+	}
+	e.stats.ahead.Add(int64(len(g.hits)))
+	second := int64(e.options.Stopwatch() / time.Second)
+	if e.stats.aheadSaid.Swap(second) == second {
+		return // once a second is enough for a log
+	}
+	key := g.target.Counters[0].Key
+	e.options.Log.Warn("a counter was last charged in the future: its limits stand still until then",
+		"customer_id", key.Customer, "meter_id", key.Meter, "ahead_us", instant-now)
 }
 
 // Stats are totals since the engine started.

@@ -1,12 +1,14 @@
 package pgtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -21,8 +23,9 @@ const (
 	dirPrefix = "quotad-test-"
 	lockName  = "held-by-a-test" // locked while the test binary runs
 	keptMark  = "KEPT"           // beside it when a failed test left its data
-	// keptFor is how long such a directory is spared by later runs.
-	keptFor = 7 * 24 * time.Hour
+	// keptFor and keptMost bound what later runs spare: 50 MB each add up.
+	keptFor  = 24 * time.Hour
+	keptMost = 10
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -155,19 +158,26 @@ func removeDir(dir string) error {
 	return os.RemoveAll(filepath.Dir(dir))
 }
 
-// sweep removes the directories that no test binary holds any more.
+// sweep removes the directories that no test binary holds any more, but for
+// the newest of those that failed tests left.
 func sweep(pattern string) {
 	bases, _ := filepath.Glob(pattern)
+	age := map[string]time.Duration{}
 	for _, base := range bases {
-		info, err := os.Stat(base)
-		if err != nil {
-			continue
+		if info, err := os.Stat(base); err == nil {
+			age[base] = time.Since(info.ModTime())
 		}
+	}
+	slices.SortFunc(bases, func(a, b string) int { return cmp.Compare(age[a], age[b]) })
+	kept := 0
+	for _, base := range bases {
 		spared := time.Minute // between a directory's making and its locking
 		if _, err := os.Stat(filepath.Join(base, keptMark)); err == nil {
-			spared = keptFor
+			if kept++; kept <= keptMost {
+				spared = keptFor
+			}
 		}
-		if time.Since(info.ModTime()) < spared {
+		if age[base] < spared {
 			continue
 		}
 		if f, err := os.Open(filepath.Join(base, lockName)); err == nil {

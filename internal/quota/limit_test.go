@@ -1,0 +1,210 @@
+package quota
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseDuration(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1us": 1, "1ms": 1000, "90s": 90e6, "1m": 60e6, "1h": 3600e6, "1d": 86400e6, "007s": 7e6,
+		"3660d": MaxWindow, "316224000000000us": MaxWindow,
+	} {
+		if got, err := ParseDuration(text); err != nil || got != want {
+			t.Errorf("%q: %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "0s", "-1h", "+1h", "1y", "1w", "1M", "1", "s", "1.5h", "1 h", " 1h", "1h ", "1h30m", "1H", "1e3s", "٣s", "1µs",
+		"3661d", "316224000000001us", "99999999999999999999s", "9223372036854775807d", "0x1s", "1_000s", "1h\x00",
+	} {
+		if got, err := ParseDuration(text); err == nil {
+			t.Errorf("%q is %d", text, got)
+		}
+	}
+}
+
+var durationForm = regexp.MustCompile(`^([0-9]+)(us|ms|s|m|h|d)$`)
+
+func FuzzParseDuration(f *testing.F) {
+	for _, text := range []string{"1us", "90s", "3660d", "3661d", "0s", "-1h", "1y", "", "99999999999999999999d"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := ParseDuration(text)
+		form := durationForm.FindStringSubmatch(text)
+		if err != nil {
+			if form == nil {
+				return
+			}
+			n, bad := strconv.ParseInt(form[1], 10, 64)
+			if bad == nil && n > 0 && n <= MaxWindow/durationUnits[form[2]] {
+				t.Fatalf("%q is refused", text)
+			}
+			return
+		}
+		if form == nil || got < 1 || got > MaxWindow || got%durationUnits[form[2]] != 0 {
+			t.Fatalf("%q is %d", text, got)
+		}
+		if again, err := ParseDuration(strconv.FormatInt(got, 10) + "us"); err != nil || again != got {
+			t.Fatalf("%q is %d, in µs %d, %v", text, got, again, err)
+		}
+	})
+}
+
+func TestCompile(t *testing.T) {
+	good := Spec{Name: "hourly", Algorithm: "token_bucket", Limit: 10, Window: "1h"}
+	with := func(change func(*Spec)) Spec {
+		s := good
+		change(&s)
+		return s
+	}
+	for name, c := range map[string]struct {
+		spec   Spec
+		fields string // of the errors; empty: it compiles
+	}{
+		"good":             {good, ""},
+		"fixed":            {Spec{Name: "a", Algorithm: "fixed_window", Limit: 0, Window: "1d", Align: "clock", Mode: "hard", OnOutage: "deny"}, ""},
+		"largest":          {Spec{Name: "a", Algorithm: "fixed_window", Limit: MaxNumber, Window: "3660d"}, ""},
+		"closed bucket":    {with(func(s *Spec) { s.Limit = 0 }), ""},
+		"burst 0":          {with(func(s *Spec) { s.Burst = ptr(int64(0)) }), ""},
+		"longest name":     {with(func(s *Spec) { s.Name = strings.Repeat("x", 200) }), ""},
+		"no name":          {with(func(s *Spec) { s.Name = "" }), "name"},
+		"long name":        {with(func(s *Spec) { s.Name = strings.Repeat("x", 201) }), "name"},
+		"name with space":  {with(func(s *Spec) { s.Name = "a b" }), "name"},
+		"name with line":   {with(func(s *Spec) { s.Name = "a\n" }), "name"},
+		"name with NUL":    {with(func(s *Spec) { s.Name = "a\x00" }), "name"},
+		"negative":         {with(func(s *Spec) { s.Limit = -1 }), "limit"},
+		"huge":             {with(func(s *Spec) { s.Limit = MaxNumber + 1 }), "limit"},
+		"no algorithm":     {with(func(s *Spec) { s.Algorithm = "" }), "algorithm"},
+		"other algorithm":  {with(func(s *Spec) { s.Algorithm = "sliding_log" }), "algorithm"},
+		"no window":        {with(func(s *Spec) { s.Window = "" }), "window"},
+		"zero window":      {with(func(s *Spec) { s.Window = "0s" }), "window"},
+		"long window":      {with(func(s *Spec) { s.Window = "1y" }), "window"},
+		"calendar":         {with(func(s *Spec) { s.Window = "calendar_month" }), "window"},
+		"negative burst":   {with(func(s *Spec) { s.Burst = ptr(int64(-1)) }), "burst"},
+		"huge burst":       {with(func(s *Spec) { s.Burst = ptr(MaxNumber + 1) }), "burst"},
+		"burst on closed":  {with(func(s *Spec) { s.Limit, s.Burst = 0, ptr(int64(1)) }), "burst"},
+		"burst of a fixed": {with(func(s *Spec) { s.Algorithm, s.Burst = "fixed_window", ptr(int64(1)) }), "burst"},
+		"align of bucket":  {with(func(s *Spec) { s.Align = "clock" }), "align"},
+		"first_hit":        {with(func(s *Spec) { s.Algorithm, s.Align = "fixed_window", "first_hit" }), "align"},
+		"precision":        {with(func(s *Spec) { s.Precision = "1us" }), "precision"},
+		"per":              {with(func(s *Spec) { s.Per = "ip" }), "per"},
+		"soft":             {with(func(s *Spec) { s.Mode = "soft" }), "mode"},
+		"outage":           {with(func(s *Spec) { s.OnOutage = "maybe" }), "on_outage"},
+		"all wrong":        {Spec{Limit: -1, Precision: "1s", Per: "x", Mode: "x", OnOutage: "x", Align: "x", Burst: ptr(int64(1))}, "name limit algorithm window burst align precision per mode on_outage"},
+		"cannot be held":   {with(func(s *Spec) { s.Limit, s.Window = MaxNumber, "1d" }), "limit"},
+		"burst not held":   {with(func(s *Spec) { s.Limit, s.Window, s.Burst = 1, "3660d", ptr(MaxNumber) }), "burst"},
+	} {
+		l, bad := Compile(c.spec)
+		var fields []string
+		for _, e := range bad {
+			fields = append(fields, e.Field)
+			if e.Detail == "" || !strings.Contains(bad.Error(), e.Field+": "+e.Detail) {
+				t.Errorf("%s: an error without a detail: %v", name, bad)
+			}
+		}
+		if got := strings.Join(fields, " "); got != c.fields || (l == nil) != (c.fields != "") {
+			t.Errorf("%s: errors in %q, want %q (%v)", name, got, c.fields, bad)
+		}
+		if l != nil && l.DenyOutage != (c.spec.OnOutage == "deny") {
+			t.Errorf("%s: deny is %v", name, l.DenyOutage)
+		}
+	}
+}
+
+var suggested = regexp.MustCompile(`: (?:limit (\d+)|a burst of at most (\d+)) can be held$`)
+
+// TestSuggestionsCompile: what a refusal names instead can be held, is no larger than what
+// was asked for, and a burst is the largest that can.
+func TestSuggestionsCompile(t *testing.T) {
+	refused := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		s := Spec{Name: "a", Algorithm: "token_bucket", Window: "3660d"}
+		s.Limit = rapid.Int64Range(1, MaxNumber).Draw(rt, "limit")
+		if rapid.Bool().Draw(rt, "own window") {
+			s.Window = fmt.Sprintf("%dus", rapid.Int64Range(1e6, MaxWindow).Draw(rt, "window"))
+		}
+		if rapid.Bool().Draw(rt, "own burst") {
+			s.Burst = ptr(rapid.Int64Range(0, MaxNumber).Draw(rt, "burst"))
+		}
+		l, bad := Compile(s)
+		if bad == nil {
+			if l.capacity/l.scale != l.Burst || l.Limit*(l.Window/gcd(l.Limit, l.Window)) != l.refill*l.Window {
+				rt.Fatalf("%+v compiles to %+v", s, l)
+			}
+			return
+		}
+		refused++
+		m := suggested.FindStringSubmatch(bad[0].Detail)
+		if len(bad) != 1 || m == nil {
+			rt.Fatalf("%+v: %v names nothing that can be held", s, bad)
+		}
+		again := s
+		if m[1] != "" {
+			again.Limit, _ = strconv.ParseInt(m[1], 10, 64)
+			if again.Limit < 1 || again.Limit >= s.Limit || bad[0].Field != "limit" {
+				rt.Fatalf("%+v: %v", s, bad)
+			}
+		} else {
+			burst, _ := strconv.ParseInt(m[2], 10, 64)
+			again.Burst = &burst
+			above := s
+			above.Burst = ptr(burst + 1)
+			if _, bad := Compile(above); bad == nil {
+				rt.Fatalf("%+v: a larger burst than %d can be held", s, burst)
+			}
+		}
+		if _, bad := Compile(again); bad != nil {
+			rt.Fatalf("%+v: told %v, and then %v", s, m[0], bad)
+		}
+	})
+	if refused == 0 {
+		t.Error("nothing was refused")
+	}
+}
+
+// A bucket starts anew with another name, algorithm or window, and with nothing else.
+func TestLimitIdentity(t *testing.T) {
+	a := tokenBucket(t, "a", 10, "1h", 10)
+	for name, c := range map[string]struct {
+		other *Limit
+		same  bool
+	}{
+		"limit":       {tokenBucket(t, "a", 11, "1h", 10), true},
+		"burst":       {tokenBucket(t, "a", 10, "1h", 3), true},
+		"other words": {tokenBucket(t, "a", 10, "60m", 10), true},
+		"name":        {tokenBucket(t, "b", 10, "1h", 10), false},
+		"window":      {tokenBucket(t, "a", 10, "2h", 10), false},
+		"algorithm":   {fixedWindow(t, "a", 10, "1h"), false},
+	} {
+		if (a.ID == c.other.ID) != c.same || c.other.ID < 0 {
+			t.Errorf("%s: %d and %d", name, a.ID, c.other.ID)
+		}
+	}
+}
+
+func TestShard(t *testing.T) {
+	// Stored keys depend on it: these must never change.
+	for customer, want := range map[int64]int16{0: 0, 1: 485, 2: 138, 3: 240, 1 << 40: 1016, math.MaxInt64: 701, -1: 379} {
+		if got := Shard(customer); got != want {
+			t.Errorf("%d: %d, want %d", customer, got, want)
+		}
+	}
+	const n = 1_000_000
+	var seen [Shards]int
+	for c := range int64(n) {
+		seen[Shard(c)]++
+	}
+	for s, count := range seen { // ±6 standard deviations of an even spread
+		if mean := float64(n) / Shards; math.Abs(float64(count)-mean) > 6*math.Sqrt(mean) {
+			t.Errorf("shard %d has %d of %d customers", s, count, n)
+		}
+	}
+}
