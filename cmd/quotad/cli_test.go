@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -22,7 +24,9 @@ func cli(t testing.TB, env map[string]string, args ...string) (code int, stdout,
 		value, ok := env[name]
 		return value, ok
 	}}
-	code = p.main(pgtest.Context(t), args)
+	ctx, cancel := context.WithTimeout(pgtest.Context(t), time.Minute)
+	defer cancel()
+	code = p.main(ctx, args)
 	return code, out.String(), errs.String()
 }
 
@@ -336,15 +340,50 @@ func TestFirstAdminKey(t *testing.T) {
 	third.do("GET", "/v1/keys", "").is(200)
 	third.as(secret).do("GET", "/v1/keys", "").is(200)
 	// One that was revoked does not come back by the setting, nor does one that is too short.
-	for i := range 2 {
-		if id := third.do("GET", "/v1/keys", "").at(fmt.Sprintf("items.%d.id", i)); id != nil {
-			third.as(secret).do("DELETE", fmt.Sprintf("/v1/keys/%s", id), "")
-		}
-	}
+	id := query[string](t, database, `SELECT id FROM keys WHERE hash = sha256($1::bytea)`, []byte(testAdminKey))
+	third.as(secret).do("DELETE", "/v1/keys/"+id, "").is(204)
 	for _, key := range []string{testAdminKey, "too-short"} {
 		code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--database-url="+database, "--admin-key="+key)
 		if code != exitUsage || !strings.Contains(errs, "--admin-key") || strings.Contains(errs, key) {
 			t.Errorf("%s: code %d: %s", key, code, errs)
 		}
+	}
+}
+
+// A server that keeps dying ends quotad with an error, and nothing waits for it.
+func TestEmbeddedServerGone(t *testing.T) {
+	dir := dataDir(t)
+	s := settingsOf(t, "--listen=127.0.0.1:0", "--data-dir="+dir, "--admin-key="+testAdminKey)
+	var log lockedBuffer
+	s.stdout, s.stderr = &log, &log
+	s.embedded = func(o *postgres.EmbeddedOptions) { o.NoSync, o.GiveUpAfter = true, 300*time.Millisecond }
+	started, ended := make(chan *node, 1), make(chan error, 1)
+	s.started = func(n *node) { started <- n }
+	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	defer cancel()
+	go func() { ended <- run(ctx, *s) }()
+	select {
+	case <-started:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	p := process{testNode: &testNode{t: t}, dir: dir}
+	server := p.postmaster()
+	// Without this file no server starts.
+	if err := os.Remove(filepath.Join(dir, "pgdata", "global", "pg_control")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(server, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "embedded PostgreSQL is gone for good") {
+			t.Errorf("it ended with: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Errorf("it has not ended:\n%s", log.String())
+		cancel()
+		<-ended
 	}
 }

@@ -197,3 +197,21 @@ func TestGracefulStop(t *testing.T) {
 		t.Errorf("%d were admitted, %d charged", admitted, total)
 	}
 }
+
+// A connection that is used by nobody must not hold up the end.
+func TestIdleConnectionsDoNotHoldUpTheEnd(t *testing.T) {
+	n := start(t, "")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	n.do("GET", "/livez", "").is(200)
+	began := time.Now()
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}

@@ -1,0 +1,357 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the path of quotad while TestBinary runs.
+var binary string
+
+// TestBinary builds quotad once and tries it as its users do.
+func TestBinary(t *testing.T) {
+	binary = filepath.Join(t.TempDir(), "quotad")
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version=v0-test", "-o", binary, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Run("Help", testBinaryPrintsHelp)
+	t.Run("Demo", testDemo)
+	t.Run("KillAndRestart", testKillAndRestart)
+	t.Run("OneDataDirectoryOneQuotad", testOneDataDirectoryOneQuotad)
+	t.Run("SecondSignal", testSecondSignalEndsAtOnce)
+}
+
+// process is a running quotad with a PostgreSQL of its own.
+type process struct {
+	*testNode
+	cmd    *exec.Cmd
+	dir    string
+	ended  chan struct{} // closed after the process has ended and cmd.ProcessState is set
+	stderr lockedBuffer
+}
+
+// dataDir is a place for data that the server's unprivileged user can reach when the
+// tests run as root: t.TempDir is closed to it.
+func dataDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "quotad-data-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "data")
+}
+
+// launch starts the binary on a data directory and waits until it is ready.
+func launch(t testing.TB, dir string, flags ...string) *process {
+	t.Helper()
+	address := freePort(t)
+	p := &process{dir: dir, ended: make(chan struct{}), testNode: &testNode{t: t, url: "http://" + address, out: new(lockedBuffer), client: newClient()}}
+	p.cmd = exec.Command(binary, append([]string{"serve", "--listen=" + address, "--data-dir=" + dir}, flags...)...)
+	p.cmd.Env = cleanEnv()
+	p.cmd.Stdout, p.cmd.Stderr = p.out, &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait() // why it ended is in ProcessState
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.client.CloseIdleConnections()
+		select {
+		case <-p.ended:
+		default:
+			_ = p.cmd.Process.Signal(syscall.SIGTERM)
+			p.waitEnd(30 * time.Second)
+		}
+		if t.Failed() {
+			t.Logf("quotad's log:\n%s", p.stderr.String())
+		}
+	})
+	eventually(t, time.Minute, "quotad is ready", func() bool {
+		select {
+		case <-p.ended:
+			t.Fatalf("quotad ended: %s\n%s", p.cmd.ProcessState, p.stderr.String())
+		default:
+		}
+		response, err := p.client.Get(p.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return response.StatusCode == 200
+	})
+	return p
+}
+
+// cleanEnv is this process's environment without settings of quotad.
+func cleanEnv() (env []string) {
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "QUOTAD_") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+func (p *process) waitEnd(limit time.Duration) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(limit):
+		p.t.Errorf("quotad did not end within %s", limit)
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// postmaster is the process of the embedded server.
+func (p *process) postmaster() int {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, "pgdata", "postmaster.pid"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(string(text), "\n", 2)[0]))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return pid
+}
+
+// alive tells a process that runs from one that is gone, or that only waits for a parent
+// to look at its end.
+func alive(pid int) bool {
+	if stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err == nil {
+		return !strings.Contains(string(stat), ") Z ")
+	}
+	return syscall.Kill(pid, 0) == nil
+}
+
+// quotad runs the binary to its end.
+func quotad(t testing.TB, args ...string) (code int, out, errs string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = cleanEnv(), &stdout, &stderr
+	_ = cmd.Run() // the exit code says it
+	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+// curlLine is the line to paste, with the lines it goes on.
+func curlLine(t testing.TB, out string) string {
+	t.Helper()
+	at := strings.Index(out, "\ncurl ")
+	if at < 0 {
+		t.Fatalf("no curl line:\n%s", out)
+	}
+	line := ""
+	for part := range strings.Lines(out[at+1:]) {
+		line += part
+		if !strings.HasSuffix(part, "\\\n") {
+			break
+		}
+	}
+	return line
+}
+
+// paste does what the curl line does, without curl where there is none.
+func (p *process) paste(line string) *answer {
+	p.t.Helper()
+	quoted := strings.Split(line, "'") // URL is outside of quotes, the rest within
+	url := strings.Fields(quoted[0])[2]
+	var headers []string
+	for i := 1; i+2 < len(quoted); i += 2 {
+		headers = append(headers, quoted[i])
+	}
+	a := p.do("POST", strings.TrimPrefix(url, p.url), quoted[len(quoted)-2], headers...)
+	if curl, err := exec.LookPath("curl"); err == nil {
+		out, err := exec.Command("bash", "-c", strings.Replace(line, "curl", curl, 1)).Output()
+		if err != nil || !bytes.Contains(out, []byte(`"allowed":`+map[bool]string{true: "true", false: "false"}[a.status == 200])) {
+			p.t.Errorf("curl: %s %v", out, err)
+		}
+	}
+	return a
+}
+
+func testBinaryPrintsHelp(t *testing.T) {
+	if code, out, errs := quotad(t); code != 0 || errs != "" || !strings.Contains(out, "Usage: quotad <command>") {
+		t.Errorf("code %d:\n%s%s", code, out, errs)
+	}
+	if code, out, _ := quotad(t, "version"); code != 0 || out != "quotad v0-test\n" {
+		t.Errorf("code %d: %s", code, out)
+	}
+}
+
+// From an empty directory to an admitted hit, and again after a restart, which leaves what
+// was edited meanwhile as it is.
+func testDemo(t *testing.T) {
+	dir := dataDir(t)
+	p := launch(t, dir, "--demo")
+	p.paste(curlLine(t, p.out.String())).is(200).has("allowed", true).has("limits.0.name", "hourly").has("limits.0.limit", 5000).
+		has("limits.1.name", "daily").has("limits.1.limit", 200).has("limits.1.algorithm", "token_bucket")
+	info, err := os.Stat(filepath.Join(dir, demoKeyFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file: %v %v", info, err)
+	}
+	secret, err := readDemoKey(filepath.Join(dir, demoKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(p.stderr.String(), secret) {
+		t.Error("the admin key is in the log")
+	}
+	admin := p.as(secret)
+	body := strings.Replace(planOf(daily), "200", "77", 1)
+	admin.do("PUT", "/v1/plans/demo", body, "If-Match: *").is(201)
+	admin.do("PUT", "/v1/customers/acme", `{"name":"Mine","plan":"demo","timezone":"Asia/Tokyo"}`, "If-Match: *").is(200)
+	p.stopWith(syscall.SIGTERM, 0)
+
+	p = launch(t, dir, "--demo")
+	p.paste(curlLine(t, p.out.String())).is(200).has("limits.0.limit", 77).has("limits.1", nil)
+	admin = p.as(secret)
+	admin.do("GET", "/v1/customers/acme", "").is(200).has("name", "Mine").has("timezone", "Asia/Tokyo")
+	admin.do("GET", "/v1/plans/demo", "").is(200).has("version", 2)
+	// Its key was revoked: the next start makes another one.
+	admin.do("DELETE", "/v1/keys/"+admin.do("GET", "/v1/keys", "").is(200).str("items.0.id"), "").is(204)
+	p.stopWith(syscall.SIGINT, 0)
+	p = launch(t, dir, "--demo")
+	p.paste(curlLine(t, p.out.String())).is(200)
+}
+
+// stopWith ends the process by a signal and makes sure that nothing of it is left.
+func (p *process) stopWith(sig syscall.Signal, code int) {
+	p.t.Helper()
+	server := p.postmaster()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+	p.waitEnd(30 * time.Second)
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.t.Errorf("exit code %d, not %d\n%s", got, code, p.stderr.String())
+	}
+	if sig != syscall.SIGKILL && alive(server) {
+		p.t.Error("its PostgreSQL still runs")
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "pgdata", "postmaster.pid")); code == 0 && !errors.Is(err, os.ErrNotExist) {
+		p.t.Errorf("its PostgreSQL was not stopped in order: %v", err)
+	}
+}
+
+// Killed in the middle of hits and started again: what was acknowledged is there.
+func testKillAndRestart(t *testing.T) {
+	dir := dataDir(t)
+	p := launch(t, dir, "--admin-key="+testAdminKey)
+	p.key = testAdminKey
+	p.setUp(fixed("l", 1_000_000))
+	var acknowledged, sent atomic.Int64
+	kills := 3
+	if testing.Short() {
+		kills = 1
+	}
+	for range kills {
+		hitting, enough := make(chan struct{}), acknowledged.Load()+50
+		go func(p *process) {
+			defer close(hitting)
+			for {
+				sent.Add(1)
+				a, err := p.try("POST", "/v1/hits", hitOf("acme", "requests", ""))
+				if err != nil {
+					return // killed
+				}
+				if a.status == 200 && a.at("degraded") == nil {
+					acknowledged.Add(1)
+				}
+			}
+		}(p)
+		before := p.postmaster()
+		eventually(t, 30*time.Second, "hits are admitted", func() bool { return acknowledged.Load() > enough })
+		p.stopWith(syscall.SIGKILL, -1)
+		<-hitting
+		p.client.CloseIdleConnections()
+		p = launch(t, dir, "--admin-key="+testAdminKey)
+		p.key = testAdminKey
+		if alive(before) && before != p.postmaster() {
+			t.Error("the killed quotad's PostgreSQL still runs")
+		}
+		used := p.hit(0).is(200).num("limits.0.used")
+		t.Logf("%d sent, %d acknowledged, %d charged", sent.Load(), acknowledged.Load(), used)
+		if used < acknowledged.Load() || used > sent.Load() {
+			t.Errorf("%d sent, %d acknowledged, %d charged", sent.Load(), acknowledged.Load(), used)
+		}
+	}
+	p.stopWith(syscall.SIGTERM, 0)
+	if code, out, errs := quotad(t, "reconcile", "--data-dir="+dir); code != 0 {
+		t.Errorf("reconcile: code %d\n%s%s", code, out, errs)
+	}
+}
+
+func testOneDataDirectoryOneQuotad(t *testing.T) {
+	dir := dataDir(t)
+	if code, _, errs := quotad(t, "keys", "list", "--data-dir="+dir); code != 1 || !strings.Contains(errs, "quotad serve") {
+		t.Errorf("keys list on nothing: code %d: %s", code, errs)
+	}
+	p := launch(t, dir, "--admin-key="+testAdminKey)
+	code, _, errs := quotad(t, "serve", "--listen=127.0.0.1:0", "--data-dir="+dir)
+	if code != 1 || !strings.Contains(errs, "in use by another quotad") || !strings.Contains(errs, strconv.Itoa(p.cmd.Process.Pid)) {
+		t.Errorf("a second quotad: code %d: %s", code, errs)
+	}
+	// The other commands use the running one's server.
+	code, secret, errs := quotad(t, "keys", "create", "--name=x", "--scope=admin", "--data-dir="+dir)
+	if code != 0 {
+		t.Fatalf("keys create: code %d: %s", code, errs)
+	}
+	n := p.as(strings.TrimSpace(secret))
+	eventually(t, within, "the new key works", func() bool { return n.do("GET", "/v1/keys", "").status == 200 })
+	for _, args := range [][]string{{"keys", "list"}, {"migrate", "status"}, {"reconcile"}} {
+		if code, _, errs := quotad(t, append(args, "--data-dir="+dir)...); code != 0 {
+			t.Errorf("%v: code %d: %s", args, code, errs)
+		}
+	}
+	p.stopWith(syscall.SIGTERM, 0)
+	// Without a running one they start it for themselves.
+	if code, out, errs := quotad(t, "keys", "list", "--data-dir="+dir); code != 0 || !strings.Contains(out, "bootstrap") {
+		t.Errorf("keys list: code %d: %s%s", code, out, errs)
+	}
+	if _, err := os.Stat(filepath.Join(dir, demoKeyFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without --demo a key is kept: %v", err)
+	}
+}
+
+func testSecondSignalEndsAtOnce(t *testing.T) {
+	p := launch(t, dataDir(t), "--admin-key="+testAdminKey, "--drain-delay=10m")
+	server := p.postmaster()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "/readyz says that it is stopping", func() bool { return p.do("GET", "/readyz", "").status == 503 })
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.waitEnd(5 * time.Second)
+	if code := p.cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit code %d", code)
+	}
+	eventually(t, 30*time.Second, "its PostgreSQL notices", func() bool { return !alive(server) })
+}

@@ -1,0 +1,140 @@
+package quota
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// denied reads what the usage table says was denied to a customer, by hour.
+func (db *testDB) denied(ctx context.Context, t *testing.T, customer int64) map[int64]int64 {
+	t.Helper()
+	all := make(map[int64]int64)
+	rows, err := db.pool.Query(ctx, "SELECT hour, denied FROM usage WHERE shard = $1 AND customer = $2", Shard(customer), customer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var hour, units int64
+		if err := rows.Scan(&hour, &units); err != nil {
+			t.Fatal(err)
+		}
+		all[hour] = units
+	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return all
+}
+
+func TestDenialsAdd(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	d, a, b := newDenials(db.pool), testTarget(1, 1, 1), testTarget(2, 1, 1)
+	if err := d.write(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int64{3, 4} {
+		d.add(a, 10, n)
+		d.add(a, 20, 1)
+		d.add(b, 10, math.MaxInt64) // saturates here,
+		if err := d.write(ctx); err != nil {
+			t.Fatal(err)
+		}
+		d.add(b, 10, math.MaxInt64-1)
+		d.add(b, 10, 5) // and in the table
+	}
+	if err := d.write(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.denied(ctx, t, 1); len(got) != 2 || got[10] != 7 || got[20] != 2 {
+		t.Errorf("customer 1: %v", got)
+	}
+	if got := db.denied(ctx, t, 2); len(got) != 1 || got[10] != math.MaxInt64 {
+		t.Errorf("customer 2: %v", got)
+	}
+	if len(d.hour) != 0 || d.lost.Load() != 0 {
+		t.Errorf("%d left, %d lost", len(d.hour), d.lost.Load())
+	}
+}
+
+// TestDenialsAreBounded: beyond a number of rows what is denied is counted as lost; so is
+// what cannot be written.
+func TestDenialsAreBounded(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	d := newDenials(db.pool)
+	for i := range int64(maxDenials) {
+		d.add(testTarget(1, 1, 1), i, 1)
+	}
+	d.add(testTarget(1, 1, 1), -1, 5)
+	d.add(testTarget(1, 1, 1), 0, 5) // a row that is there already
+	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[denialKey{1, 1, 0}] != 6 {
+		t.Errorf("%d rows, %d lost", len(d.hour), d.lost.Load())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := d.write(ctx); err == nil || d.lost.Load() != 5+maxDenials+5 || len(d.hour) != 0 {
+		t.Errorf("%v: %d lost, %d left", err, d.lost.Load(), len(d.hour))
+	}
+}
+
+// TestDenialsInOrder: rows are written in the order in which lanes book usage.
+func TestDenialsInOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := make(map[denialKey]int64)
+		for range rapid.IntRange(0, 50).Draw(rt, "rows") {
+			k := drawKey(rt)
+			m[denialKey{k.Customer, k.Meter, rapid.Int64Range(0, 3).Draw(rt, "hour")}] = 1
+		}
+		keys := sortedDenials(m)
+		if len(keys) != len(m) || !slices.IsSortedFunc(keys, func(a, b denialKey) int {
+			if c := compareKeys(CounterKey{Customer: a.customer, Meter: a.meter}, CounterKey{Customer: b.customer, Meter: b.meter}); c != 0 {
+				return c
+			}
+			return int(a.hour - b.hour)
+		}) {
+			rt.Fatalf("%v", keys)
+		}
+	})
+}
+
+// TestDenialsOfAnEngine: all that was refused is there once the engine is closed, refusals
+// from memory and looks' included or not, and what was admitted is not touched.
+func TestDenialsOfAnEngine(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e, err := NewEngine(db.options(clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := testTarget(1, 1, 1, fixedWindow(t, "a", 10, "1d"))
+	for i, cost := range []int64{10, 1, 2, 3} { // the last two from memory
+		if d, err := e.Decide(ctx, target, cost); err != nil || d.Allowed != (i == 0) {
+			t.Fatalf("%s, %v", d.brief(), err)
+		}
+	}
+	if d, err := e.Look(ctx, target, 5); err != nil || d.Allowed { // nobody was refused
+		t.Fatalf("%s, %v", d.brief(), err)
+	}
+	clock.set(testEpoch + 3600e6)
+	if d, err := e.Decide(ctx, target, 7); err != nil || d.Allowed {
+		t.Fatalf("%s, %v", d.brief(), err)
+	}
+	if err := e.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.denied(ctx, t, 1); len(got) != 2 || got[testEpoch] != 6 || got[testEpoch+3600e6] != 7 {
+		t.Errorf("denied %v", got)
+	}
+	hours, err := e.Usage(ctx, 1, 1, 0, math.MaxInt64, 100)
+	want := []UsageHour{{testEpoch, 10, 6}, {testEpoch + 3600e6, 0, 7}}
+	if err != nil || !slices.Equal(hours, want) {
+		t.Errorf("usage %v, %v; want %v", hours, err, want)
+	}
+	if s := e.Stats(); s.Refused != 4 || s.FromMemory != 3 || s.Admitted != 1 || s.Denials != 0 {
+		t.Errorf("%+v", s)
+	}
+}

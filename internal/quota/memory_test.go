@@ -1,0 +1,120 @@
+package quota
+
+import (
+	"testing"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+func testMemory(t *testing.T) *memory {
+	t.Helper()
+	m, err := newMemory(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestMemoryRefuses what does not fit the state that it saw, and nothing else.
+func TestMemoryRefuses(t *testing.T) {
+	m, l := testMemory(t), tokenBucket(t, "a", 60, "1m", 10)
+	target := testTarget(1, 1, 5, l)
+	at := testEpoch
+	full := row{[]int64{l.ID, 10 * l.scale, l.scale}, at, 7, 5}
+	refuse := func(target *Target, now, cost int64, want bool) Decision {
+		t.Helper()
+		d, ok := m.refuse(target, now, cost)
+		if ok != want {
+			t.Errorf("cost %d at +%d: refused %v, want %v", cost, now-at, ok, want)
+		}
+		return d
+	}
+	refuse(target, at, 1, false)
+	m.remember(target, []row{full}, at+1)
+	d := refuse(target, at+2, 1, true)
+	if d.Allowed || d.At != at+2 || d.AsOf != at+1 || d.Cost != 1 || d.Versions[0] != 7 || d.View(0).RetryAfter != 1e6-2 {
+		t.Errorf("%s, %+v", d.brief(), d.View(0))
+	}
+	refuse(target, at+1e6, 1, false) // refilled meanwhile
+	refuse(target, at+1e6, 2, true)
+	refuse(target, at+1e6-1, 1, true)
+	refuse(target, at-5, 1, true) // a clock that went back is read as the row's instant
+	refuse(testTarget(2, 1, 5, l), at+2, 1, false)
+	refuse(testTarget(1, 2, 5, l), at+2, 1, false)
+	refuse(testTarget(1, 1, 4, l), at+2, 1, false) // resolved under another change
+	refuse(testTarget(1, 1, 6, l), at+2, 1, false)
+	refuse(target.with("ip=1", l), at+2, 1, false) // nothing is known of its other counter
+	refuse(target, at+2, 0, false)                 // what costs nothing always passes
+}
+
+// TestMemoryKeepsTheNewest: a state that arrives late does not replace a newer one, of a
+// newer version or judged under a newer change.
+func TestMemoryKeepsTheNewest(t *testing.T) {
+	l := fixedWindow(t, "a", 10, "1h")
+	state := func(version, used int64) row { return row{[]int64{l.ID, used, 1}, testEpoch, version, 1} }
+	type seen struct {
+		change, version int64
+	}
+	for name, c := range map[string]struct {
+		first, second seen
+		want          int64 // the version that is kept
+	}{
+		"newer version": {seen{1, 3}, seen{1, 4}, 4},
+		"same version":  {seen{1, 3}, seen{1, 3}, 3},
+		"older version": {seen{1, 4}, seen{1, 3}, 4},
+		"newer change":  {seen{1, 4}, seen{2, 4}, 4},
+		"older change":  {seen{2, 4}, seen{1, 5}, 4},
+		"both newer":    {seen{1, 4}, seen{2, 9}, 9},
+	} {
+		m, last := testMemory(t), max(c.first.change, c.second.change)
+		for i, s := range []seen{c.first, c.second} {
+			m.remember(testTarget(1, 1, s.change, l), []row{state(s.version, 10)}, testEpoch+int64(i))
+		}
+		d, ok := m.refuse(testTarget(1, 1, last, l), testEpoch+5, 1)
+		if !ok || d.Versions[0] != c.want {
+			t.Errorf("%s: %v %v, want %d", name, ok, d.Versions, c.want)
+		}
+	}
+}
+
+// TestMemoryForgets a state when every limit has its whole quota back.
+func TestMemoryForgets(t *testing.T) {
+	m, hour, bucket := testMemory(t), fixedWindow(t, "a", 10, "1h"), tokenBucket(t, "b", 1, "2h", 1)
+	target := testTarget(1, 1, 1, hour, bucket)
+	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch + 60e6, 1, 1}}, testEpoch+60e6)
+	end := testEpoch + 7200e6 + 60e6
+	if _, ok := m.seen.Get(target.Counters[0].Key, end-1); !ok {
+		t.Error("forgotten too early")
+	}
+	if _, ok := m.seen.Get(target.Counters[0].Key, end); ok {
+		t.Error("kept too long")
+	}
+}
+
+// TestMemorySparesTheDatabase: a refused customer's next hit sends no statement, on a
+// node that may use its memory, until there is something to admit again.
+func TestMemorySparesTheDatabase(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	usable := true
+	e := db.startEngine(t, clock, func(o *Options) { o.MemoryUsable = func() bool { return usable } })
+	target := testTarget(freshCustomers(1), 1, 1, fixedWindow(t, "a", 1, "1h"))
+	decide := func(allowed, memory bool) {
+		t.Helper()
+		before := e.Stats()
+		d, err := e.Decide(ctx, target, 1)
+		after := e.Stats()
+		if err != nil || d.Allowed != allowed || (d.AsOf != 0) != memory || (after.Batches == before.Batches) != memory {
+			t.Errorf("%s, %v; %d statements", d.brief(), err, after.Statements-before.Statements)
+		}
+	}
+	decide(true, false)
+	decide(false, false)
+	decide(false, true)
+	usable = false
+	decide(false, false)
+	usable = true
+	decide(false, true)
+	clock.set(testEpoch + 3600e6)
+	decide(true, false)
+	decide(false, false)
+}

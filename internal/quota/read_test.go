@@ -1,0 +1,191 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+func sumOf(hours []UsageHour) (admitted int64) {
+	for _, h := range hours {
+		admitted += h.Admitted
+	}
+	return admitted
+}
+
+// TestUsage: finished hours and the running one, by their bounds, in order, limited.
+func TestUsage(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e, hour := db.startEngine(t, clock), int64(3600e6)
+	l := fixedWindow(t, "a", 1000, "1d")
+	target, other := testTarget(1, 1, 1, l), testTarget(1, 2, 1, l)
+	for i := range int64(4) {
+		clock.set(testEpoch + i*hour + 5)
+		for _, h := range []Hit{{Target: target, Cost: 10 + i}, {Target: target.with("ip=1", l), Cost: 1}, {Target: other, Cost: 100}} {
+			if d, err := e.Decide(ctx, h.Target, h.Cost); err != nil || !d.Allowed {
+				t.Fatalf("%s, %v", d.brief(), err)
+			}
+		}
+	}
+	all := []UsageHour{{testEpoch, 11, 0}, {testEpoch + hour, 12, 0}, {testEpoch + 2*hour, 13, 0}, {testEpoch + 3*hour, 14, 0}}
+	for name, c := range map[string]struct {
+		from, to int64
+		limit    int
+		want     []UsageHour
+	}{
+		"all":        {0, math.MaxInt64, 10, all},
+		"two":        {0, math.MaxInt64, 2, all[:2]},
+		"none":       {0, testEpoch, 10, nil},
+		"inside":     {testEpoch + 1, testEpoch + 3*hour, 10, all[1:3]},
+		"running":    {testEpoch + 3*hour, testEpoch + 3*hour + 1, 10, all[3:]},
+		"up to it":   {testEpoch + hour, testEpoch + 3*hour, 10, all[1:3]},
+		"after it":   {testEpoch + 3*hour + 1, math.MaxInt64, 10, nil},
+		"zero limit": {0, math.MaxInt64, 0, nil},
+	} {
+		got, err := e.Usage(ctx, 1, 1, c.from, c.to, c.limit)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
+		}
+	}
+	if got, err := e.Usage(ctx, 2, 1, 0, math.MaxInt64, 10); err != nil || len(got) != 0 {
+		t.Errorf("a customer without usage: %v, %v", got, err)
+	}
+	if s, err := e.Standings(ctx, []*Target{other, target}); err != nil || s[0].PeriodUsed != 400 || s[1].PeriodUsed != 50 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// TestPeriodUsed: the usage of the period that holds the instant, of which the first hour
+// is cut, with the running hour where that is in it.
+func TestPeriodUsed(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	target := testTarget(1, 1, 1, fixedWindow(t, "a", 1000, "1d"))
+	start := testEpoch - 86400e6 + 17*60e6 // 2026-02-28T00:17
+	end := testEpoch + 30*86400e6 + 17*60e6
+	for i, at := range []int64{start - 1, start, start + 43*60e6, end - 1, end} {
+		clock.set(at)
+		if d, err := e.Decide(ctx, target, 1<<i); err != nil || !d.Allowed {
+			t.Fatalf("%s, %v", d.brief(), err)
+		}
+	}
+	for at, want := range map[int64]int64{start - 1: 1, start: 14, end - 1: 14, end: 16} {
+		clock.set(at)
+		s, err := e.Standings(ctx, []*Target{target.with("ip=1")})
+		if err != nil || s[0].PeriodUsed != want || s[0].PeriodStart > at || s[0].PeriodEnd <= at {
+			t.Errorf("at %d: %+v, %v; want %d", at, s, err, want)
+		}
+		hours, err := e.Usage(ctx, 1, 1, s[0].PeriodStart, s[0].PeriodEnd, 10)
+		if err != nil || sumOf(hours) != want {
+			t.Errorf("at %d: usage %v, %v; want %d", at, hours, err, want)
+		}
+	}
+}
+
+// TestUsageCountsAMovedHourOnce, also while it is being moved: the sum that readers see
+// never falls, and never gets ahead of what was sent.
+func TestUsageCountsAMovedHourOnce(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	target := testTarget(1, 1, 1, fixedWindow(t, "a", MaxNumber, "3660d"))
+	rounds := 400
+	if testing.Short() {
+		rounds = 50
+	}
+	stop, readers := make(chan struct{}), sync.WaitGroup{}
+	for range 3 {
+		readers.Go(func() {
+			for seen := int64(0); ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				hours, err := e.Usage(ctx, 1, 1, 0, math.MaxInt64, 1000)
+				sum := sumOf(hours)
+				if err != nil || sum < seen {
+					t.Errorf("the usage fell from %d to %d, %v", seen, sum, err)
+					return
+				}
+				seen = sum
+			}
+		})
+	}
+	for i := range rounds {
+		clock.set(testEpoch + int64(i)*3600e6)
+		if d, err := e.Decide(ctx, target, 3); err != nil || !d.Allowed {
+			t.Errorf("%s, %v", d.brief(), err)
+			break
+		}
+	}
+	close(stop)
+	readers.Wait()
+	hours, err := e.Usage(ctx, 1, 1, 0, math.MaxInt64, 1000)
+	if err != nil || len(hours) != rounds || sumOf(hours) != int64(3*rounds) {
+		t.Errorf("%d hours of %d units, %v", len(hours), sumOf(hours), err)
+	}
+}
+
+// TestStandings: several targets in one snapshot, with what was never hit.
+func TestStandings(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e, l := db.startEngine(t, clock), fixedWindow(t, "a", 10, "1h")
+	hit, never := testTarget(1, 1, 5, l), testTarget(2, 1, 5, l)
+	both := hit.with("ip=1", fixedWindow(t, "b", 5, "1m"))
+	if d, err := e.Decide(ctx, both, 4); err != nil || !d.Allowed {
+		t.Fatal(d.brief(), err)
+	}
+	clock.set(testEpoch + 120e6)
+	s, err := e.Standings(ctx, []*Target{never, both, hit, never})
+	if err != nil || len(s) != 4 {
+		t.Fatal(s, err)
+	}
+	for i, want := range [][]View{
+		{{l, 0, 10, 0, testEpoch + 120e6}},
+		{{l, 4, 6, 0, testEpoch + 3600e6}, {both.Limit(1), 0, 5, 0, testEpoch + 120e6}},
+		{{l, 4, 6, 0, testEpoch + 3600e6}},
+		{{l, 0, 10, 0, testEpoch + 120e6}},
+	} {
+		if !slices.Equal(s[i].views(), want) || s[i].At != testEpoch+120e6 || !s[i].Allowed {
+			t.Errorf("%d: %+v, want %+v", i, s[i].views(), want)
+		}
+	}
+	// A look judges a cost and changes nothing; one of a stale target says so.
+	if d, err := e.Look(ctx, both, 7); err != nil || d.Allowed || d.Cost != 7 || d.View(0).RetryAfter != 3480e6 || d.View(1).RetryAfter != Never {
+		t.Errorf("%s, %v", d.brief(), err)
+	}
+	if d, err := e.Decide(ctx, hit, 0); err != nil || !d.Allowed || d.View(0).Used != 4 {
+		t.Errorf("cost 0: %s, %v", d.brief(), err)
+	}
+	var stale *StaleError
+	if _, err := e.Look(ctx, testTarget(1, 1, 4, l), 1); !errors.As(err, &stale) || stale.Change != 5 {
+		t.Errorf("a stale look: %v", err)
+	}
+	if s, err := e.Standings(ctx, nil); err != nil || len(s) != 0 {
+		t.Errorf("of nothing: %v, %v", s, err)
+	}
+}
+
+// TestNothingWithoutAClock: when the instant is not known, nothing is charged or read.
+func TestNothingWithoutAClock(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	lost := errors.New("the offset is not known")
+	e := db.startEngine(t, clock, func(o *Options) {
+		o.Now = func(context.Context) (int64, error) { return 0, lost }
+	})
+	target := testTarget(1, 1, 1, fixedWindow(t, "a", 10, "1h"))
+	if _, err := e.Decide(ctx, target, 1); !errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
+		t.Errorf("a hit: %v", err)
+	}
+	if _, err := e.Look(ctx, target, 1); !errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
+		t.Errorf("a look: %v", err)
+	}
+	if rows, err := db.counters(ctx, 1); err != nil || len(rows) != 0 {
+		t.Errorf("stored: %v, %v", rows, err)
+	}
+}
