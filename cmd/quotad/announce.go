@@ -30,6 +30,9 @@ func (n *node) announce(s *settings, key adminKey) error {
 			n.url, secret, demoCustomer, demoMeter)
 	}
 	b.WriteString("\n")
-	_, err := fmt.Fprint(s.out(), b.String())
-	return err
+	if _, err := fmt.Fprint(s.out(), b.String()); err != nil && key.made {
+		// Nobody would ever learn the key.
+		return fmt.Errorf("print the admin key: %w", err)
+	}
+	return nil
 }

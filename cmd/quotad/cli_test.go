@@ -4,15 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -131,6 +128,17 @@ func TestSettingsFromEnvironmentAndFiles(t *testing.T) {
 	}
 }
 
+func TestBooleansFromTheEnvironment(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "1": true, "yes": true, "false": false, "0": false, "no": false, "": false} {
+		p := program{lookupEnv: func(name string) (string, bool) {
+			return map[string]string{"QUOTAD_DEMO": value}[name], true
+		}}
+		if command, _, err := p.parse([]string{"serve"}); err != nil || command.(*settings).Demo != want {
+			t.Errorf("QUOTAD_DEMO=%s: %v", value, err)
+		}
+	}
+}
+
 func TestKeyCommands(t *testing.T) {
 	n := start(t, "")
 	n.setUp(fixed("l", 5))
@@ -196,7 +204,8 @@ func TestReconcile(t *testing.T) {
 			Rows     int64
 			Examples []map[string]any
 		}
-	}) {
+	},
+	) {
 		t.Helper()
 		code, out, errs := cli(t, env, "reconcile")
 		if code != want {
@@ -220,170 +229,5 @@ func TestReconcile(t *testing.T) {
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) VALUES (1, 77, 88, 0, 5) RETURNING 1`)
 	if r := check(1); r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:0 customer:id 77 finished:5 meter:id 88 running:0]]" {
 		t.Errorf("usage without a counter: %+v", r)
-	}
-}
-
-// freePort is an address on which nobody listens.
-func freePort(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
-func TestStartWithoutDatabase(t *testing.T) {
-	code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--start-timeout=300ms",
-		"--database-url=postgres://quotad:hunter2@"+freePort(t)+"/quotad")
-	if code != 1 || !strings.Contains(errs, "--database-url") || !strings.Contains(errs, "--start-timeout") || strings.Contains(errs, "hunter2") {
-		t.Errorf("code %d: %s", code, errs)
-	}
-	// What a server says no to is not waited for.
-	server := pgtest.Server(t)
-	nowhere := strings.Replace(server.URL(), "/quotad?", "/nowhere?", 1)
-	if code, _, errs = cli(t, nil, "serve", "--listen=127.0.0.1:0", "--database-url="+nowhere); code != 1 || !strings.Contains(errs, "createdb") {
-		t.Errorf("code %d: %s", code, errs)
-	}
-	// A used port is said before anything else is tried.
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	address := listener.Addr().String()
-	if code, _, errs = cli(t, nil, "serve", "--listen="+address, "--data-dir=/proc/nothing"); code != 1 || !strings.Contains(errs, address+" is in use") {
-		t.Errorf("code %d: %s", code, errs)
-	}
-}
-
-func TestStartWaitsForTheDatabase(t *testing.T) {
-	server := pgtest.Server(t)
-	server.Stop()
-	address := freePort(t)
-	s := settingsOf(t, "--listen="+address, "--database-url="+server.URL(), "--admin-key="+testAdminKey)
-	var log lockedBuffer
-	s.stdout, s.stderr = &log, &log
-	started, ended := make(chan *node, 1), make(chan error, 1)
-	s.started = func(n *node) { started <- n }
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
-	defer cancel()
-	go func() { ended <- run(ctx, *s) }()
-
-	n := &testNode{t: t, url: "http://" + address, client: newClient()}
-	defer n.client.CloseIdleConnections()
-	get := func(path string) int {
-		response, err := n.client.Get(n.url + path)
-		if err != nil {
-			return 0
-		}
-		defer response.Body.Close()
-		return response.StatusCode
-	}
-	eventually(t, 10*time.Second, "/livez answers while quotad waits", func() bool { return get("/livez") == 200 })
-	if ready, hits := get("/readyz"), get("/v1/hits"); ready != 503 || hits != 503 {
-		t.Errorf("/readyz %d, /v1/hits %d", ready, hits)
-	}
-	eventually(t, 10*time.Second, "the log says what is waited for", func() bool { return strings.Contains(log.String(), "waiting for the database") })
-	server.Start()
-	select {
-	case <-started:
-	case err := <-ended:
-		t.Fatal(err)
-	case <-time.After(30 * time.Second):
-		t.Fatal("not started")
-	}
-	n.do("GET", "/readyz", "").is(200).has("status", "ready")
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if strings.Contains(log.String(), testAdminKey) {
-		t.Error("the admin key is in the log")
-	}
-}
-
-// Stopped before it was done starting is no failure.
-func TestStopWhileStarting(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	var log lockedBuffer
-	p := program{stdout: &log, stderr: &log, lookupEnv: noEnv}
-	code := make(chan int)
-	go func() {
-		code <- p.main(ctx, []string{"serve", "--listen=127.0.0.1:0", "--database-url=postgres://quotad@" + freePort(t) + "/quotad"})
-	}()
-	eventually(t, 10*time.Second, "it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
-	cancel(errStopped)
-	if c := <-code; c != 0 {
-		t.Errorf("code %d: %s", c, log.String())
-	}
-}
-
-func TestFirstAdminKey(t *testing.T) {
-	database := pgtest.NewDatabase(t)
-	first := start(t, database, "--admin-key=")
-	_, rest, ok := strings.Cut(first.out.String(), "shown only this once")
-	if !ok {
-		t.Fatalf("no key is printed:\n%s", first.out)
-	}
-	secret := strings.Fields(rest[strings.Index(rest, "\n"):])[0]
-	first.as(secret).do("GET", "/v1/keys", "").is(200)
-	if strings.Contains(first.log.String(), secret) {
-		t.Error("the key is in the log")
-	}
-	// A second start prints none, and a key that is given is made beside it.
-	if second := start(t, database, "--admin-key="); strings.Contains(second.out.String(), "key") {
-		t.Errorf("the second start prints: %s", second.out)
-	}
-	third := start(t, database)
-	third.do("GET", "/v1/keys", "").is(200)
-	third.as(secret).do("GET", "/v1/keys", "").is(200)
-	// One that was revoked does not come back by the setting, nor does one that is too short.
-	id := query[string](t, database, `SELECT id FROM keys WHERE hash = sha256($1::bytea)`, []byte(testAdminKey))
-	third.as(secret).do("DELETE", "/v1/keys/"+id, "").is(204)
-	for _, key := range []string{testAdminKey, "too-short"} {
-		code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--database-url="+database, "--admin-key="+key)
-		if code != exitUsage || !strings.Contains(errs, "--admin-key") || strings.Contains(errs, key) {
-			t.Errorf("%s: code %d: %s", key, code, errs)
-		}
-	}
-}
-
-// A server that keeps dying ends quotad with an error, and nothing waits for it.
-func TestEmbeddedServerGone(t *testing.T) {
-	dir := dataDir(t)
-	s := settingsOf(t, "--listen=127.0.0.1:0", "--data-dir="+dir, "--admin-key="+testAdminKey)
-	var log lockedBuffer
-	s.stdout, s.stderr = &log, &log
-	s.embedded = func(o *postgres.EmbeddedOptions) { o.NoSync, o.GiveUpAfter = true, 300*time.Millisecond }
-	started, ended := make(chan *node, 1), make(chan error, 1)
-	s.started = func(n *node) { started <- n }
-	ctx, cancel := context.WithCancel(pgtest.Context(t))
-	defer cancel()
-	go func() { ended <- run(ctx, *s) }()
-	select {
-	case <-started:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	p := process{testNode: &testNode{t: t}, dir: dir}
-	server := p.postmaster()
-	// Without this file no server starts.
-	if err := os.Remove(filepath.Join(dir, "pgdata", "global", "pg_control")); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(server, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "embedded PostgreSQL is gone for good") {
-			t.Errorf("it ended with: %v", err)
-		}
-	case <-time.After(time.Minute):
-		t.Errorf("it has not ended:\n%s", log.String())
-		cancel()
-		<-ended
 	}
 }

@@ -124,6 +124,37 @@ func (d *document) match(u *url.URL) (template string, params map[string]string)
 	return template, params
 }
 
+// What every other test leans on: an answer that is not as documented is noticed.
+func TestDocumentNoticesOtherAnswers(t *testing.T) {
+	n := start(t, "")
+	n.setUp(fixed("l", 5))
+	good := string(n.hit(1).is(200).raw)
+	check := func(status int, contentType, body string) error {
+		request, err := http.NewRequest("POST", n.url+"/v1/hits", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response := &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}}
+		return documentOf(n).check(request, response, []byte(body))
+	}
+	if err := check(200, "application/json", good); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"another member":     check(200, "application/json", strings.Replace(good, "{", `{"more":1,`, 1)),
+		"a member of limits": check(200, "application/json", strings.Replace(good, `"mode"`, `"more":1,"mode"`, 1)),
+		"a missing member":   check(200, "application/json", strings.Replace(good, `"meter":"requests",`, "", 1)),
+		"a wrong type":       check(200, "application/json", strings.Replace(good, `"cost":1`, `"cost":"1"`, 1)),
+		"another status":     check(202, "application/json", good),
+		"another media type": check(200, "text/plain", good),
+		"a problem of a hit": check(422, "application/problem+json", good),
+	} {
+		if err == nil {
+			t.Errorf("%s is not noticed", name)
+		}
+	}
+}
+
 // methods are all that are tried on every path.
 var methods = []string{"GET", "POST", "PUT", "DELETE", "PATCH"}
 

@@ -28,21 +28,21 @@ type front struct {
 }
 
 // openFront takes the ports and begins to answer on them.
-func openFront(s *settings, log *slog.Logger) (*front, error) {
+func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, error) {
 	f := &front{log: log, failed: make(chan error, 2)}
 	f.use(http.HandlerFunc(starting), http.HandlerFunc(starting))
 	config, err := s.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
-	listener, err := listen("listen", s.Listen, config)
+	listener, err := listen(ctx, "listen", s.Listen, config)
 	if err != nil {
 		return nil, err
 	}
 	f.serve(listener, &f.main, config != nil)
 	if s.MetricsListen != "" {
 		// Metrics hold no secrets and their scrapers are on the inside: no TLS.
-		listener, err := listen("metrics-listen", s.MetricsListen, nil)
+		listener, err := listen(ctx, "metrics-listen", s.MetricsListen, nil)
 		if err != nil {
 			f.close()
 			return nil, err
@@ -107,8 +107,8 @@ func starting(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(`{"type":"/problems/not-ready","title":"Not ready","status":503,"detail":"quotad is starting; nothing was charged or stored"}`))
 }
 
-func listen(flag, address string, config *tls.Config) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
+func listen(ctx context.Context, flag, address string, config *tls.Config) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("--%s: %s is in use, perhaps by another quotad: stop that program, or choose another address", flag, address)

@@ -102,6 +102,7 @@ func (n *testNode) as(key string) *testNode {
 type answer struct {
 	t      testing.TB
 	what   string // the request, for messages
+	proto  string
 	status int
 	header http.Header
 	raw    []byte
@@ -153,7 +154,7 @@ func (n *testNode) try(method, path, body string, headers ...string) (*answer, e
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{t: n.t, what: method + " " + path, status: response.StatusCode, header: response.Header, raw: raw}
+	a := &answer{t: n.t, what: method + " " + path, proto: response.Proto, status: response.StatusCode, header: response.Header, raw: raw}
 	if len(raw) > 0 && strings.Contains(response.Header.Get("Content-Type"), "json") {
 		decoder := json.NewDecoder(bytes.NewReader(raw))
 		decoder.UseNumber()

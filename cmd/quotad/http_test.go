@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -40,9 +41,11 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 // Every type that a problem may have is documented where it points to.
 func TestProblemTypesAreDocumented(t *testing.T) {
 	n := start(t, "")
-	for _, name := range []string{"not-json", "unauthorized", "wrong-scope", "not-in-plan", "not-found", "method-not-allowed",
+	for _, name := range []string{
+		"not-json", "unauthorized", "wrong-scope", "not-in-plan", "not-found", "method-not-allowed",
 		"precondition-failed", "too-large", "unsupported-media-type", "invalid", "precondition-required", "too-busy",
-		"database-unavailable", "outcome-unknown", "not-ready", "request-timeout"} {
+		"database-unavailable", "outcome-unknown", "not-ready", "request-timeout",
+	} {
 		n.as("").do("GET", "/problems/"+name, "").is(200)
 	}
 	n.do("GET", "/problems/nothing", "").is(404)
@@ -79,7 +82,7 @@ func TestSlowAndChattyClientsAreCut(t *testing.T) {
 			_ = conn.SetDeadline(time.Now().Add(c.within))
 			_, _ = io.WriteString(conn, c.sends) // it may be cut off while it still sends
 			answer, err := io.ReadAll(bufio.NewReader(conn))
-			if netErr, ok := err.(net.Error); ok && netErr.Timeout() {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: not cut off within %s", c.name, c.within)
 			}
 			line, _, _ := strings.Cut(string(answer), "\r\n")
@@ -114,7 +117,13 @@ func TestTLSAndMetricsListener(t *testing.T) {
 		t.Fatal(n.url)
 	}
 	n.client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-	n.do("GET", "/livez", "").is(200)
+	n.client.Transport.(*http.Transport).ForceAttemptHTTP2 = true
+	if a := n.do("GET", "/livez", "").is(200); a.proto != "HTTP/2.0" {
+		t.Errorf("over TLS it speaks %s", a.proto)
+	}
+	n.setUp(fixed("l", 1))
+	n.hit(1).is(200)
+	n.hit(1).is(429)
 	n.do("GET", "/metrics", "").is(404)
 	metrics := n.node.front.urls[1]
 	response, err := n.client.Get(metrics + "/metrics")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,7 +99,9 @@ func newStopwatch() func() time.Duration {
 // serve hands requests to the API from now on.
 func (n *node) serve() {
 	n.ready.Store(true)
-	n.front.use(n.api.Handler(), n.api.MetricsHandler())
+	metrics := http.NewServeMux() // of the listener of their own, when there is one
+	metrics.Handle("GET /metrics", n.api.MetricsHandler())
+	n.front.use(n.api.Handler(), metrics)
 }
 
 // degradedAfter is how long the database may be silent before /readyz calls it an outage.

@@ -1,11 +1,7 @@
 package main
 
 import (
-	"io"
-	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -69,43 +65,6 @@ func TestChangesCountOnASecondNode(t *testing.T) {
 	eventually(t, within, "a new customer is known on the second node", func() bool {
 		return two.do("POST", "/v1/hits", hitOf("new", "requests", "")).status == 200
 	})
-}
-
-// hammer sends the same hit over and over from several connections and counts the
-// answers by status. It checks nothing else, so as to be fast.
-func (n *testNode) hammer(connections, each int, body string) map[int]int64 {
-	n.t.Helper()
-	var counts [600]atomic.Int64
-	var all sync.WaitGroup
-	for range connections {
-		all.Go(func() {
-			for range each {
-				request, err := http.NewRequest("POST", n.url+"/v1/hits", strings.NewReader(body))
-				if err != nil {
-					n.t.Error(err)
-					return
-				}
-				request.Header.Set("Authorization", "Bearer "+n.key)
-				request.Header.Set("Content-Type", "application/json")
-				response, err := n.client.Do(request)
-				if err != nil {
-					n.t.Error(err)
-					return
-				}
-				_, _ = io.Copy(io.Discard, response.Body)
-				_ = response.Body.Close()
-				counts[response.StatusCode].Add(1)
-			}
-		})
-	}
-	all.Wait()
-	byStatus := map[int]int64{}
-	for status := range counts {
-		if c := counts[status].Load(); c > 0 {
-			byStatus[status] = c
-		}
-	}
-	return byStatus
 }
 
 // A node's sessions hand their counts to the server's statistics when they end at the

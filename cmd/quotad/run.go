@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 )
 
@@ -26,7 +25,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	log := s.logger()
-	front, err := openFront(&s, log)
+	front, err := openFront(ctx, &s, log)
 	if err != nil {
 		return err
 	}
@@ -86,12 +85,5 @@ func (n *node) stopServing(s *settings) {
 	defer cancel()
 	if err := n.front.shutdown(ctx); err != nil {
 		n.log.Warn("requests did not end in time and were cut off", "error", err)
-	}
-}
-
-// warnIf logs an error that is in nobody's way any more.
-func warnIf(log *slog.Logger, message string, err error) {
-	if err != nil {
-		log.Warn(message, "error", err)
 	}
 }

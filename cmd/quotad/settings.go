@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	"quotad/internal/api"
@@ -124,7 +125,7 @@ func (s *settings) checkPublicURL() error {
 func checkAddress(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err == nil {
-		_, err = net.LookupPort("tcp", port)
+		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
 		return badSetting(flag, "must be an address and a port such as 127.0.0.1:8080: %w", err)

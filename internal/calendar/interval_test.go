@@ -14,8 +14,18 @@ func TestIntervalValidate(t *testing.T) {
 		}
 	}
 	for _, bad := range []Interval{
-		{}, {"", 1}, {"hour", 1}, {"Day", 1}, {"months", 1}, {Days, 0}, {Months, -1},
-		{Days, 36_501}, {Weeks, 5_201}, {Months, 1_201}, {Years, 101}, {Years, 1 << 62},
+		{},
+		{"", 1},
+		{"hour", 1},
+		{"Day", 1},
+		{"months", 1},
+		{Days, 0},
+		{Months, -1},
+		{Days, 36_501},
+		{Weeks, 5_201},
+		{Months, 1_201},
+		{Years, 101},
+		{Years, 1 << 62},
 	} {
 		if err := bad.Validate(); !errors.Is(err, ErrInterval) {
 			t.Errorf("%v: got %v", bad, err)

@@ -63,8 +63,13 @@ func TestResolve(t *testing.T) {
 		customer, meter string
 		want            error
 	}{
-		{"acme", "other", ErrNotInPlan}, {"acme", "nope", ErrUnknownMeter}, {"acme", "a/b", ErrUnknownMeter}, {"acme", "", ErrUnknownMeter},
-		{"nope", "api", ErrUnknownCustomer}, {"..", "api", ErrUnknownCustomer}, {"a\x00", "api", ErrUnknownCustomer},
+		{"acme", "other", ErrNotInPlan},
+		{"acme", "nope", ErrUnknownMeter},
+		{"acme", "a/b", ErrUnknownMeter},
+		{"acme", "", ErrUnknownMeter},
+		{"nope", "api", ErrUnknownCustomer},
+		{"..", "api", ErrUnknownCustomer},
+		{"a\x00", "api", ErrUnknownCustomer},
 	} {
 		if _, err := c.Resolve(ctx, unknown.customer, unknown.meter, 0); !errors.Is(err, unknown.want) {
 			t.Errorf("%+v: %v", unknown, err)

@@ -23,8 +23,10 @@ const customerColumns = `
 
 // customerFields are where scanCustomer and the catalog put customerColumns.
 func customerFields(c *Customer, joined *int) []any {
-	return []any{&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
-		joined, &c.Change, &c.CreatedAt, &c.ArchivedAt, &c.EffectiveVersion}
+	return []any{
+		&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
+		joined, &c.Change, &c.CreatedAt, &c.ArchivedAt, &c.EffectiveVersion,
+	}
 }
 
 func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
@@ -95,8 +97,10 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, p
 				return err
 			}
 		}
-		statement, args := updateCustomer, []any{key, in.Name, plan, in.PlanVersion, in.Timezone,
-			in.BillingAnchor, in.Metadata, w.number}
+		statement, args := updateCustomer, []any{
+			key, in.Name, plan, in.PlanVersion, in.Timezone,
+			in.BillingAnchor, in.Metadata, w.number,
+		}
 		if created {
 			statement, args = insertCustomer, append(args, w.now)
 		}

@@ -13,8 +13,10 @@ import (
 func TestCustomers(t *testing.T) {
 	s := newStoreWithPopulation(t)
 	ctx := t.Context()
-	in := CustomerInput{Name: "Ä & Co", Plan: "basic", Timezone: "Europe/Berlin", BillingAnchor: "2026-01-31T00:00:00",
-		Metadata: map[string]string{"crm": "4711", "note": ""}}
+	in := CustomerInput{
+		Name: "Ä & Co", Plan: "basic", Timezone: "Europe/Berlin", BillingAnchor: "2026-01-31T00:00:00",
+		Metadata: map[string]string{"crm": "4711", "note": ""},
+	}
 	for _, pre := range []Precondition{match("1"), anyVersion} {
 		if _, _, err := s.PutCustomer(ctx, "auth0|x", in, pre); !errors.Is(err, ErrPrecondition) {
 			t.Errorf("new, %+v: %v", pre, err)
@@ -75,8 +77,10 @@ func TestCustomerFaults(t *testing.T) {
 		"metadata many":   {func(in *CustomerInput) { in.Metadata = many }, []string{"metadata"}},
 		"metadata key":    {func(in *CustomerInput) { in.Metadata = map[string]string{"": "", strings.Repeat("x", 101): ""} }, []string{"metadata", "metadata"}},
 		"metadata value":  {func(in *CustomerInput) { in.Metadata = map[string]string{"a": strings.Repeat("x", 501), "b": "\x00"} }, []string{"metadata.a", "metadata.b"}},
-		"several": {func(in *CustomerInput) { *in = CustomerInput{Plan: "nope", Timezone: "x"} },
-			[]string{"name", "timezone", "plan"}},
+		"several": {
+			func(in *CustomerInput) { *in = CustomerInput{Plan: "nope", Timezone: "x"} },
+			[]string{"name", "timezone", "plan"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := onPlan("basic")

@@ -61,8 +61,10 @@ func (in *PlanInput) document() ([]byte, error) {
 		Limits: make([]limitDocument, len(in.Limits)), Prices: make([]priceDocument, len(in.Prices)),
 	}
 	for i, l := range in.Limits {
-		d.Limits[i] = limitDocument{l.Meter, l.Name, l.Algorithm, l.Limit, l.Window, l.Burst,
-			l.Align, l.Precision, l.Per, l.Mode, l.OnOutage}
+		d.Limits[i] = limitDocument{
+			l.Meter, l.Name, l.Algorithm, l.Limit, l.Window, l.Burst,
+			l.Align, l.Precision, l.Per, l.Mode, l.OnOutage,
+		}
 	}
 	for i, p := range in.Prices {
 		d.Prices[i] = priceDocument{p.Meter, p.Model, p.UnitPrice, p.PackageSize, p.PackagePrice, nil, p.Included}
@@ -92,9 +94,11 @@ func readDocument(raw []byte) (PlanInput, error) {
 		}
 	}
 	for i, l := range d.Limits {
-		in.Limits[i] = LimitInput{l.Meter, quota.Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit,
+		in.Limits[i] = LimitInput{l.Meter, quota.Spec{
+			Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit,
 			Window: l.Window, Burst: l.Burst, Align: l.Align, Precision: l.Precision, Per: l.Per,
-			Mode: l.Mode, OnOutage: l.OnOutage}}
+			Mode: l.Mode, OnOutage: l.OnOutage,
+		}}
 	}
 	for i, p := range d.Prices {
 		in.Prices[i] = PriceInput{p.Meter, p.Model, p.UnitPrice, p.PackageSize, p.PackagePrice, []Tier{}, p.Included}

@@ -19,8 +19,10 @@ func drawPlan(t *rapid.T) PlanInput {
 	in := PlanInput{
 		Name: "N" + text.Draw(t, "name"), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
 		BasePriceMinor: number.Draw(t, "base"), Meters: []string{"api"}, Features: map[string]any{},
-		Limits: []LimitInput{{"api", quota.Spec{Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
-			Window: "1s", Burst: ptr(number.Draw(t, "burst")), Mode: "hard", OnOutage: "deny"}}},
+		Limits: []LimitInput{{"api", quota.Spec{
+			Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
+			Window: "1s", Burst: ptr(number.Draw(t, "burst")), Mode: "hard", OnOutage: "deny",
+		}}},
 		Prices: []PriceInput{},
 	}
 	for _, key := range rapid.SliceOfDistinct(rapid.StringMatching(`[a-z.:_-]{1,5}`), rapid.ID).Draw(t, "features") {
@@ -102,7 +104,7 @@ func TestBadDocumentsAreErrors(t *testing.T) {
 func FuzzFeature(f *testing.F) {
 	f.Add(1.5)
 	f.Add(math.Inf(1))
-	f.Add(-0.0)
+	f.Add(math.Copysign(0, -1))
 	f.Add(1e15)
 	f.Fuzz(func(t *testing.T, v float64) {
 		if got, fault := feature(v); fault == "" && float64(got.(int64)) != v {

@@ -35,7 +35,7 @@ func (c *Catalog) listen(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		// Many nodes lose their connections at one time: not all come back at once.
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // jitter, not a secret
 		}
 		pause = min(2*pause, maxBackoff)
 	}

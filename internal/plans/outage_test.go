@@ -129,10 +129,19 @@ func TestErrorsAreTold(t *testing.T) {
 		err    error
 		outage bool
 	}{
-		{ErrArchived, false}, {fmt.Errorf("%w", quota.FieldErrors{{Field: "a", Detail: "b"}}), false}, {errors.New("other"), false},
-		{context.Canceled, false}, {context.DeadlineExceeded, true}, {io.ErrUnexpectedEOF, true},
+		{ErrArchived, false},
+		{fmt.Errorf("%w", quota.FieldErrors{{Field: "a", Detail: "b"}}), false},
+		{errors.New("other"), false},
+		{context.Canceled, false},
+		{context.DeadlineExceeded, true},
+		{io.ErrUnexpectedEOF, true},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, true},
-		{code("23505"), false}, {code("57014"), false}, {code("57P01"), true}, {code("08006"), true}, {code("53300"), true}, {code("25006"), true},
+		{code("23505"), false},
+		{code("57014"), false},
+		{code("57P01"), true},
+		{code("08006"), true},
+		{code("53300"), true},
+		{code("25006"), true},
 	} {
 		once := classify(c.err)
 		if got := errors.Is(once, quota.ErrUnavailable); got != c.outage || !errors.Is(once, c.err) {

@@ -100,53 +100,87 @@ var planFaults = map[string]struct {
 	"limit huge":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: 1e15}), []string{"limits[0].limit"}},
 	"limit mode":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
 	"limit burst":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
-	"limit meter malformed": {func(in *PlanInput) { in.Limits = []LimitInput{{"", spec("l")}} },
-		[]string{"limits[0].meter"}},
-	"limit meter undeclared": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"nope", spec("m")}} },
-		[]string{"limits[1].meter"}},
-	"limits of one name": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"seats", spec("l")}} },
-		[]string{"limits[1].name"}},
-	"limits of one identity": {func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"api", spec("l")}} },
-		[]string{"limits[1].name"}},
+	"limit meter malformed": {
+		func(in *PlanInput) { in.Limits = []LimitInput{{"", spec("l")}} },
+		[]string{"limits[0].meter"},
+	},
+	"limit meter undeclared": {
+		func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"nope", spec("m")}} },
+		[]string{"limits[1].meter"},
+	},
+	"limits of one name": {
+		func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"seats", spec("l")}} },
+		[]string{"limits[1].name"},
+	},
+	"limits of one identity": {
+		func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"api", spec("l")}} },
+		[]string{"limits[1].name"},
+	},
 	"limits many": {func(in *PlanInput) { in.Limits = make([]LimitInput, 101) }, []string{"limits"}},
 
 	"price model":     {price(PriceInput{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
 	"price meter":     {price(perUnit("nope")), []string{"prices[0].meter"}},
 	"price included":  {price(PriceInput{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), Included: -1}), []string{"prices[0].included"}},
 	"price unit none": {price(PriceInput{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
-	"price unit extra": {price(PriceInput{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), PackageSize: ptr(int64(1)),
-		PackagePrice: ptr("1"), Tiers: []Tier{{UnitPrice: "1"}}}),
-		[]string{"prices[0].package_size", "prices[0].package_price", "prices[0].tiers"}},
-	"price package none": {price(PriceInput{Meter: "api", Model: "package"}),
-		[]string{"prices[0].package_size", "prices[0].package_price"}},
-	"price package size": {price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(0)), PackagePrice: ptr("1")}),
-		[]string{"prices[0].package_size"}},
-	"price package extra": {price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(1)), PackagePrice: ptr("1"), UnitPrice: ptr("1")}),
-		[]string{"prices[0].unit_price"}},
+	"price unit extra": {
+		price(PriceInput{
+			Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), PackageSize: ptr(int64(1)),
+			PackagePrice: ptr("1"), Tiers: []Tier{{UnitPrice: "1"}},
+		}),
+		[]string{"prices[0].package_size", "prices[0].package_price", "prices[0].tiers"},
+	},
+	"price package none": {
+		price(PriceInput{Meter: "api", Model: "package"}),
+		[]string{"prices[0].package_size", "prices[0].package_price"},
+	},
+	"price package size": {
+		price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(0)), PackagePrice: ptr("1")}),
+		[]string{"prices[0].package_size"},
+	},
+	"price package extra": {
+		price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(1)), PackagePrice: ptr("1"), UnitPrice: ptr("1")}),
+		[]string{"prices[0].unit_price"},
+	},
 	"price tiers none": {price(tiered()), []string{"prices[0].tiers"}},
 	"price tiers many": {price(tiered(make([]Tier, 101)...)), []string{"prices[0].tiers"}},
-	"price tiers closed": {price(tiered(Tier{UpTo: ptr(int64(5)), UnitPrice: "1"})),
-		[]string{"prices[0].tiers[0].up_to"}},
-	"price tiers open early": {price(tiered(Tier{UnitPrice: "1"}, Tier{UnitPrice: "1"})),
-		[]string{"prices[0].tiers[0].up_to"}},
-	"price tiers falling": {price(tiered(Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(4)), "1", nil}, Tier{nil, "1", nil})),
-		[]string{"prices[0].tiers[1].up_to", "prices[0].tiers[2].up_to"}},
-	"price tiers zero": {price(tiered(Tier{ptr(int64(0)), "1", nil}, Tier{nil, "1", nil})),
-		[]string{"prices[0].tiers[0].up_to"}},
-	"price tiers huge": {price(tiered(Tier{ptr(int64(1e15)), "1", nil}, Tier{nil, "1", nil})),
-		[]string{"prices[0].tiers[0].up_to"}},
-	"price tier prices": {price(tiered(Tier{nil, "", ptr("-1")})),
-		[]string{"prices[0].tiers[0].unit_price", "prices[0].tiers[0].flat_price"}},
-	"prices of one meter": {func(in *PlanInput) { in.Prices = []PriceInput{perUnit("api"), perUnit("seats"), perUnit("api")} },
-		[]string{"prices[2].meter"}},
+	"price tiers closed": {
+		price(tiered(Tier{UpTo: ptr(int64(5)), UnitPrice: "1"})),
+		[]string{"prices[0].tiers[0].up_to"},
+	},
+	"price tiers open early": {
+		price(tiered(Tier{UnitPrice: "1"}, Tier{UnitPrice: "1"})),
+		[]string{"prices[0].tiers[0].up_to"},
+	},
+	"price tiers falling": {
+		price(tiered(Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(4)), "1", nil}, Tier{nil, "1", nil})),
+		[]string{"prices[0].tiers[1].up_to", "prices[0].tiers[2].up_to"},
+	},
+	"price tiers zero": {
+		price(tiered(Tier{ptr(int64(0)), "1", nil}, Tier{nil, "1", nil})),
+		[]string{"prices[0].tiers[0].up_to"},
+	},
+	"price tiers huge": {
+		price(tiered(Tier{ptr(int64(1e15)), "1", nil}, Tier{nil, "1", nil})),
+		[]string{"prices[0].tiers[0].up_to"},
+	},
+	"price tier prices": {
+		price(tiered(Tier{nil, "", ptr("-1")})),
+		[]string{"prices[0].tiers[0].unit_price", "prices[0].tiers[0].flat_price"},
+	},
+	"prices of one meter": {
+		func(in *PlanInput) { in.Prices = []PriceInput{perUnit("api"), perUnit("seats"), perUnit("api")} },
+		[]string{"prices[2].meter"},
+	},
 	"prices many": {func(in *PlanInput) { in.Prices = make([]PriceInput, 101) }, []string{"prices"}},
 
 	"everything at once": {func(in *PlanInput) {
 		in.Name, in.Currency, in.ApplyTo = "", "€", "x"
 		in.Limits = []LimitInput{{"api", spec("ok")}, {"nope", quota.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
 		in.Prices = []PriceInput{{Meter: "nope", Model: "x"}}
-	}, []string{"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
-		"prices[0].meter", "prices[0].model"}},
+	}, []string{
+		"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
+		"prices[0].meter", "prices[0].model",
+	}},
 }
 
 func TestPlanFaults(t *testing.T) {
@@ -167,13 +201,15 @@ func TestPlanFaults(t *testing.T) {
 
 func TestDecimals(t *testing.T) {
 	for _, good := range []string{"0", "1", "0.0004", "007", "999999999999999.999999999999", "1.0"} {
-		if !isDecimal(good, maxPriceWhole, maxPriceFraction) {
+		if !isDecimal(good) {
 			t.Errorf("%q must be a price", good)
 		}
 	}
-	for _, bad := range []string{"", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", " 1", "1 ", "0x1", "１", "1.2.3", "NaN",
-		"1000000000000000", "0.0000000000001"} {
-		if isDecimal(bad, maxPriceWhole, maxPriceFraction) {
+	for _, bad := range []string{
+		"", ".", "1.", ".5", "-1", "+1", "1e3", "1,5", " 1", "1 ", "0x1", "１", "1.2.3", "NaN",
+		"1000000000000000", "0.0000000000001",
+	} {
+		if isDecimal(bad) {
 			t.Errorf("%q must not be a price", bad)
 		}
 	}

@@ -110,15 +110,15 @@ func (p *PriceInput) checkTiers(bad *faults, path string) {
 // point and more digits. Signs and exponents are refused, so what is stored is what is
 // computed with.
 func (f *faults) decimal(path string, value *string) {
-	if value != nil && !isDecimal(*value, maxPriceWhole, maxPriceFraction) {
+	if value != nil && !isDecimal(*value) {
 		f.add(path, "must be a decimal such as \"0.0004\", without sign or exponent, "+
 			"at most %d digits before and %d after the point", maxPriceWhole, maxPriceFraction)
 	}
 }
 
-func isDecimal(s string, whole, fraction int) bool {
+func isDecimal(s string) bool {
 	before, after, point := strings.Cut(s, ".")
-	return isDigits(before, whole) && (!point || isDigits(after, fraction))
+	return isDigits(before, maxPriceWhole) && (!point || isDigits(after, maxPriceFraction))
 }
 
 func isDigits(s string, most int) bool {
@@ -161,7 +161,7 @@ func feature(v any) (value any, fault string) {
 			return feature(n)
 		}
 		digits := strings.TrimPrefix(v.String(), "-")
-		if !isDecimal(digits, maxPriceWhole, maxPriceFraction) {
+		if !isDecimal(digits) {
 			break
 		}
 		if strings.Trim(digits, "0.") == "" {

@@ -123,7 +123,7 @@ func (a *account) grantPath(dir string) error {
 		if err := os.Chown(dir, -1, int(a.gid)); err != nil {
 			return err
 		}
-		return os.Chmod(dir, 0o710)
+		return os.Chmod(dir, 0o710) //nolint:gosec // a directory that the server's group passes through
 	}
 	return fmt.Errorf("%w: quotad runs as root, so PostgreSQL runs as the user %s, who may not enter %s: use --data-dir=%s (the default), or another directory outside %[3]s",
 		ErrUnreachableDataDir, a, closed, DefaultDataDir())

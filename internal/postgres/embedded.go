@@ -106,7 +106,7 @@ func (e *Embedded) prepare(ctx context.Context) error {
 		return err
 	}
 	// What is missing above it is made passable, for the server's user.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // passable on purpose
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {

@@ -110,7 +110,7 @@ func signalProcess(pid int, sig syscall.Signal, look func() []int) {
 	if err != nil {
 		return
 	}
-	defer handle.Release()
+	defer func() { _ = handle.Release() }()
 	if slices.Contains(look(), pid) {
 		_ = handle.Signal(sig)
 	}

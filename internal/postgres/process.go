@@ -40,6 +40,7 @@ func (e *Embedded) spawn() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	//nolint:noctx // it outlives any context; Stop ends it in order
 	cmd := exec.Command(filepath.Join(e.programs.Dir, "postgres"), e.serverArgs()...)
 	e.dress(cmd)
 	cmd.Stdout, cmd.Stderr = write, write

@@ -54,7 +54,7 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 		}
 		return dir, a.closeDir(dir)
 	}
-	return "", fmt.Errorf("no place for the server's socket: %s is too long for a socket's path, and no temp directory will do (%v)", preferred, last)
+	return "", fmt.Errorf("no place for the server's socket: %s is too long for a socket's path, and no temp directory will do (%w)", preferred, last)
 }
 
 // socketNote remembers a directory under the temp directory, for whoever comes
@@ -80,7 +80,7 @@ func (a *account) closeDir(dir string) error {
 	if err := a.own(dir); err != nil {
 		return err
 	}
-	return os.Chmod(dir, 0o700)
+	return os.Chmod(dir, 0o700) //nolint:gosec // a directory: the search bit is needed
 }
 
 // fitsSocket reports whether the socket's path fits under dir.

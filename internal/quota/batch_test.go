@@ -224,9 +224,13 @@ func TestRunningHour(t *testing.T) {
 	target := testTarget(1, 1, 1)
 	cut := testEpoch - 86400e6 + 17*60e6 // 2026-02-28T00:17, a period's start
 	for _, c := range []struct{ at, start, end int64 }{
-		{testEpoch, testEpoch, testEpoch + 3600e6}, {testEpoch + 3600e6 - 1, testEpoch, testEpoch + 3600e6},
-		{testEpoch + 3600e6, testEpoch + 3600e6, testEpoch + 7200e6}, {testEpoch - 1, testEpoch - 3600e6, testEpoch},
-		{cut - 1, cut - 17*60e6, cut}, {cut, cut, cut + 43*60e6}, {cut - 1, cut - 17*60e6, cut},
+		{testEpoch, testEpoch, testEpoch + 3600e6},
+		{testEpoch + 3600e6 - 1, testEpoch, testEpoch + 3600e6},
+		{testEpoch + 3600e6, testEpoch + 3600e6, testEpoch + 7200e6},
+		{testEpoch - 1, testEpoch - 3600e6, testEpoch},
+		{cut - 1, cut - 17*60e6, cut},
+		{cut, cut, cut + 43*60e6},
+		{cut - 1, cut - 17*60e6, cut},
 	} {
 		if start, end := target.runningHour(c.at); start != c.start || end != c.end {
 			t.Errorf("%d: [%d, %d), want [%d, %d)", c.at, start, end, c.start, c.end)

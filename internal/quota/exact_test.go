@@ -216,7 +216,7 @@ func raised(t testing.TB, missed bool) error {
 	// Who still holds the lower limit must not overrule the higher one.
 	var stale *StaleError
 	if _, err := nodes[0].lateDecide(ctx, low); !errors.As(err, &stale) || stale.Change != 2 {
-		return fmt.Errorf("a hit under the older limit: %v", err)
+		return fmt.Errorf("a hit under the older limit: %w", err)
 	}
 	return nil
 }

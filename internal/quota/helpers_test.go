@@ -31,7 +31,7 @@ func newTestDB(t testing.TB) *testDB {
 	t.Helper()
 	db := &testDB{url: pgtest.NewDatabase(t)}
 	var err error
-	if db.pool, err = postgres.Open(pgtest.Context(t), db.url, postgres.PoolOptions{}); err != nil {
+	if db.pool, err = postgres.Open(pgtest.Context(t), db.url, postgres.PoolOptions{Params: PoolSettings}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.pool.Close)

@@ -141,10 +141,10 @@ func survive(t testing.TB, f *fire, times int, l *ledger, strike func()) error {
 		}
 	}
 	for range times {
-		l.await(t, ctx, 500)
+		l.await(ctx, t, 500)
 		strike()
 	}
-	l.await(t, ctx, 500)
+	l.await(ctx, t, 500)
 	stop()
 	wg.Wait()
 	for _, e := range engines {
@@ -163,7 +163,7 @@ func survive(t testing.TB, f *fire, times int, l *ledger, strike func()) error {
 }
 
 // await returns when more answers came.
-func (l *ledger) await(t testing.TB, ctx context.Context, more int64) {
+func (l *ledger) await(ctx context.Context, t testing.TB, more int64) {
 	t.Helper()
 	for goal := l.answers.Load() + more; l.answers.Load() < goal; {
 		select {
@@ -237,7 +237,7 @@ type lossyConn struct {
 func (c *lossyConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && c.cut.Load() > 0 && c.cut.Add(-1) >= 0 {
-		_ = c.Conn.Close()
+		_ = c.Close()
 		return 0, net.ErrClosed
 	}
 	return n, err

@@ -10,9 +10,6 @@ import "math"
 // identity, its level, and the scale the level was written in.
 const bucketLen = 3
 
-// limitLen is the number of integers that describe a limit to quotad_step_v1.
-const limitLen = 5
-
 // level finds the limit's bucket in a counter's state of instant since, and returns its
 // level at the instant at ≥ since. A bucket that is not there is untouched: 0.
 func (l *Limit) level(state []int64, since, at int64) int64 {

@@ -28,6 +28,17 @@ var SessionSettings = map[string]string{
 	"default_transaction_isolation": "read committed",
 }
 
+// PoolSettings are what the sessions of the pool need for the same reason: a plan that
+// was made and cached while a hot table was tiny would scan all of it when it is large.
+var PoolSettings = map[string]string{
+	"enable_seqscan":    "off",
+	"enable_bitmapscan": "off",
+	"enable_hashjoin":   "off",
+	"enable_mergejoin":  "off",
+	"enable_memoize":    "off",
+	"jit":               "off",
+}
+
 // statementName is a prepared statement of a lane's session.
 type statementName string
 

@@ -223,7 +223,7 @@ func (g *traceGen) tick(target int) {
 
 // TestTracesModel: the Go twin is what the contract defines, to the µs and the unit.
 func TestTracesModel(t *testing.T) {
-	rounds := 12
+	rounds := 8
 	if testing.Short() {
 		rounds = 3
 	}

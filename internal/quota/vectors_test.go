@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -297,101 +295,5 @@ func TestVectorsLimitsSQL(t *testing.T) {
 	})
 	if remembering.Stats().FromMemory == 0 {
 		t.Error("nothing was refused from memory")
-	}
-}
-
-// corruptions change one field of one hit, or of the limits, to a wrong value.
-var corruptions = map[string]func(v *vector, hit, limit int){
-	"allowed":   func(v *vector, h, _ int) { v.Hits[h].Allowed = ptr(!*v.Hits[h].Allowed) },
-	"remaining": func(v *vector, h, l int) { *v.Hits[h].Limits[l].Remaining++ },
-	"less":      func(v *vector, h, l int) { *v.Hits[h].Limits[l].Remaining-- },
-	"reset":     func(v *vector, h, l int) { *v.Hits[h].Limits[l].ResetAtUS++ },
-	"no reset":  func(v *vector, h, l int) { v.Hits[h].Limits[l].ResetAtUS = nil },
-	"retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter.us++ },
-	"never": func(v *vector, h, l int) {
-		w := &v.Hits[h].Limits[l].RetryAfter
-		if w.us == Never {
-			w.us = 0
-		} else {
-			w.us = Never
-		}
-	},
-	"no retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
-	"name":         func(v *vector, h, l int) { v.Hits[h].Limits[l].Name += "x" },
-	"views":        func(v *vector, h, _ int) { v.Hits[h].Limits = v.Hits[h].Limits[1:] },
-	"cost":         func(v *vector, h, _ int) { v.Hits[h].Cost = nil },
-	"at":           func(v *vector, h, _ int) { v.Hits[h].AtUS = nil },
-	"algorithm":    func(v *vector, _, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
-	"limit":        func(v *vector, _, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
-	"window":       func(v *vector, _, l int) { v.Limits[l].WindowUS = 0 },
-	"no hits":      func(v *vector, _, _ int) { v.Hits = nil },
-	"no limits":    func(v *vector, _, _ int) { v.Limits = nil },
-	"limits order": func(v *vector, _, l int) { v.Limits[l].Name = "z" + v.Limits[l].Name },
-}
-
-func ptr[T any](v T) *T { return &v }
-
-// copyOf is a deep copy that can be corrupted.
-func (v *vector) copyOf() *vector {
-	c := &vector{Source: v.Source, Limits: slices.Clone(v.Limits)}
-	for _, h := range v.Hits {
-		h.Limits = slices.Clone(h.Limits)
-		for i := range h.Limits {
-			h.Limits[i].Remaining, h.Limits[i].ResetAtUS = ptr(*h.Limits[i].Remaining), ptr(*h.Limits[i].ResetAtUS)
-		}
-		c.Hits = append(c.Hits, h)
-	}
-	return c
-}
-
-// A runner that passes everything would pass the vectors, too: each kind of field of
-// many hits, made wrong, must fail the model's, and each kind of field in one hit of each file the SQL's.
-func TestVectorsLimitsCorrupted(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
-	conn, e := db.session(t), db.startEngine(t, clock, withoutMemory)
-	for n, path := range vectorFiles(t, filepath.Join("testdata", "vectors")) {
-		whole, err := readVector(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, corrupt := range corruptions {
-			for h := 0; h < len(whole.Hits); h += 1 + len(whole.Hits)/12 {
-				for l := range whole.Limits {
-					v := whole.copyOf()
-					corrupt(v, h, l)
-					if runVectorModel(v) == nil {
-						t.Errorf("%s passes the model with a wrong %s in hit %d", path, name, h)
-					}
-				}
-			}
-			v := whole.copyOf()
-			corrupt(v, n%min(5, len(v.Hits)), len(v.Limits)-1)
-			if runVectorStep(ctx, conn, v) == nil {
-				t.Errorf("%s passes the step function with a wrong %s", path, name)
-			}
-			if runVectorEngine(ctx, e, clock, v) == nil {
-				t.Errorf("%s passes the engine with a wrong %s", path, name)
-			}
-		}
-	}
-}
-
-// A vector is left out for its algorithm only, never for being broken.
-func TestVectorsLeftOut(t *testing.T) {
-	good := traceLimit{Name: "a", Algorithm: "fixed_window", Limit: math.MaxInt32, WindowUS: 1}
-	for name, c := range map[string]struct {
-		limit traceLimit
-		left  bool
-	}{
-		"good":         {good, false},
-		"unknown":      {traceLimit{Name: "a", Algorithm: "sliding_window", Limit: 1, WindowUS: 1}, true},
-		"first_hit":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1, WindowUS: 1, Align: "first_hit"}, true},
-		"broken limit": {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: -1, WindowUS: 1}, false},
-		"no window":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1}, false},
-	} {
-		v := &vector{Limits: []traceLimit{good, c.limit}}
-		if left := v.unsupported() != nil; left != c.left {
-			t.Errorf("%s: left out %v, want %v", name, left, c.left)
-		}
 	}
 }

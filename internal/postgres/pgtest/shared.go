@@ -118,7 +118,7 @@ func stopShared() error {
 
 // keep marks a directory as kept and prints how to open its databases again.
 func keep(dir string, e *postgres.Embedded) {
-	_ = os.WriteFile(filepath.Join(filepath.Dir(dir), keptMark), nil, 0o644)
+	_ = os.WriteFile(filepath.Join(filepath.Dir(dir), keptMark), nil, 0o600)
 	fmt.Fprintf(os.Stderr, "pgtest: databases of failed tests are kept in %s; start their server again with:\n  %s\nand open one with the psql line of its test\n", dir, e.Command())
 }
 
@@ -141,7 +141,7 @@ func makeDir() (string, error) {
 	locks.Store(dir, held) // and keep it open
 	return dir, errors.Join(
 		syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB),
-		os.Chmod(base, 0o755), // the server's user passes through it
+		os.Chmod(base, 0o755), //nolint:gosec // the server's user passes through it
 		os.Mkdir(dir, 0o700))
 }
 
