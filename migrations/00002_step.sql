@@ -51,7 +51,8 @@ BEGIN
             scale := limits[l + 4];
             IF level > 0 THEN
                 IF state[found + 2] <> scale THEN
-                    level := least(ceil(level::numeric * scale / state[found + 2]), 9223372036854775807);
+                    -- div and not /, whose digits end somewhere.
+                    level := least(div(level::numeric * scale + state[found + 2] - 1, state[found + 2]), 9223372036854775807);
                 END IF;
                 IF refill > 0 AND instant - since > level / refill THEN
                     level := 0;

@@ -26,7 +26,7 @@ func TestBinary(t *testing.T) {
 	}
 	t.Run("Help", testBinaryPrintsHelp)
 	t.Run("Demo", testDemo)
-	t.Run("KillAndRestart", testKillAndRestart)
+	t.Run("KilledWithItsServer", testKilledWithItsServer)
 	t.Run("OneDataDirectoryOneQuotad", testOneDataDirectoryOneQuotad)
 	t.Run("SecondSignal", testSecondSignalEndsAtOnce)
 	t.Run("KilledUnderHits", testKilledUnderHits)
@@ -259,13 +259,14 @@ func (p *process) stopWith(sig syscall.Signal, code int) {
 	}
 }
 
-// Killed in the middle of load and started again, over and over: what was acknowledged is
-// there, what is there was acknowledged or unknown, and limits hold. A kill that caught
-// no hit on its way does not count.
-func testKillAndRestart(t *testing.T) {
-	kills := 20
+// Killed in the middle of load together with its own PostgreSQL, and started again on the
+// same directory, over and over: what was acknowledged is there, what is there was
+// acknowledged or unknown, and limits hold. A kill that caught no hit on its way does not
+// count.
+func testKilledWithItsServer(t *testing.T) {
+	kills := 5
 	if testing.Short() {
-		kills = 3
+		kills = 2
 	}
 	dir := dataDir(t)
 	again := func() *process {
@@ -274,7 +275,7 @@ func testKillAndRestart(t *testing.T) {
 		return p
 	}
 	p := again()
-	wide, tight := &tally{customer: "acme", limit: 100_000_000}, &tally{customer: "tight", limit: 5000}
+	wide, tight := &tally{customer: "acme", limit: 100_000_000}, &tally{customer: "tight", limit: 1500}
 	p.setUp(fixed("l", int(wide.limit), `"on_outage":"deny"`))
 	p.do("PUT", "/v1/plans/tight", planOf(fixed("l", int(tight.limit), `"on_outage":"deny"`))).is(201)
 	p.do("PUT", "/v1/customers/tight", strings.Replace(onPlan, "basic", "tight", 1)).is(201)

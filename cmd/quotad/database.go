@@ -43,7 +43,12 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 		c.embedded(&options)
 	}
 	embedded, err := postgres.StartEmbedded(ctx, options)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		// Programs that were cut off say so at length; why they were is all that matters.
+		log.Debug("the embedded PostgreSQL was stopped while it started", "error", err)
+		return nil, fmt.Errorf("while starting: %w", ctx.Err())
+	case err != nil:
 		return nil, err
 	}
 	return &database{url: embedded.URL(), embedded: embedded}, nil

@@ -141,6 +141,28 @@ func TestFirstAdminKey(t *testing.T) {
 	}
 }
 
+// Nor is it while the embedded server's data are being made; the next start makes them.
+func TestStopWhileMakingTheData(t *testing.T) {
+	dir := dataDir(t)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var log lockedBuffer
+	p := program{stdout: &log, stderr: &log, lookupEnv: noEnv}
+	code := make(chan int, 1)
+	go func() { code <- p.main(ctx, []string{"serve", "--listen=127.0.0.1:0", "--data-dir=" + dir}) }()
+	eventually(t, 30*time.Second, "initdb is under way", func() bool {
+		partial, _ := filepath.Glob(filepath.Join(dir, "pgdata.init*"))
+		return len(partial) > 0
+	})
+	cancel(errStopped)
+	if c := <-code; c != 0 || log.String() != "" {
+		t.Errorf("code %d: %s", c, log.String())
+	}
+	if code, out, errs := cli(t, nil, "migrate", "up", "--data-dir="+dir); code != 0 {
+		t.Errorf("afterwards: code %d: %s%s", code, out, errs)
+	}
+}
+
 // A server that keeps dying ends quotad with an error, and nothing waits for it.
 func TestEmbeddedServerGone(t *testing.T) {
 	dir := dataDir(t)

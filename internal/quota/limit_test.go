@@ -165,7 +165,7 @@ func TestSuggestionsCompile(t *testing.T) {
 			rt.Fatalf("%+v: told %v, and then %v", s, m[0], bad)
 		}
 	})
-	if refused == 0 {
+	if refused == 0 && !testing.Short() {
 		t.Error("nothing was refused")
 	}
 }
