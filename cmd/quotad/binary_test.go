@@ -275,7 +275,7 @@ func testKilledWithItsServer(t *testing.T) {
 		return p
 	}
 	p := again()
-	wide, tight := &tally{customer: "acme", limit: 100_000_000}, &tally{customer: "tight", limit: 1500}
+	wide, tight := &tally{customer: "acme", limit: 100_000_000}, &tally{customer: "tight", limit: 700}
 	p.setUp(fixed("l", int(wide.limit), `"on_outage":"deny"`))
 	p.do("PUT", "/v1/plans/tight", planOf(fixed("l", int(tight.limit), `"on_outage":"deny"`))).is(201)
 	p.do("PUT", "/v1/customers/tight", strings.Replace(onPlan, "basic", "tight", 1)).is(201)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"quotad/internal/plans"
+	"quotad/internal/postgres"
 	"quotad/internal/quota"
 )
 
@@ -58,7 +59,7 @@ func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error
 
 // demoKeyFile is in the data directory, readable by quotad's own user only. It exists so
 // that `make run` can print a line that works again; without --demo no secret is kept.
-const demoKeyFile = "demo-admin-key"
+const demoKeyFile = postgres.DemoKeyFile
 
 // ensureDemoKey makes the key of the file an admin key, and a new file where there is
 // none or its key was revoked.

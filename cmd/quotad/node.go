@@ -40,7 +40,7 @@ type node struct {
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
 	n := &node{log: log, url: front.urls[0], front: front}
 	var err error
-	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{}); err != nil {
+	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: quota.PoolSettings}); err != nil {
 		return nil, badDatabaseURL(err)
 	}
 	stopwatch := newStopwatch()

@@ -69,7 +69,7 @@ func TestOutage(t *testing.T) {
 func TestDatabaseKilledUnderLoad(t *testing.T) {
 	server := pgtest.Server(t)
 	n := start(t, server.URL())
-	wide, tight := &tally{customer: "acme", limit: 100_000_000}, &tally{customer: "tight", limit: 1500}
+	wide, tight := &tally{customer: "acme", limit: 100_000_000}, &tally{customer: "tight", limit: 700}
 	n.setUp(fixed("l", int(wide.limit), `"on_outage":"deny"`))
 	n.do("PUT", "/v1/plans/tight", planOf(fixed("l", int(tight.limit), `"on_outage":"deny"`))).is(201)
 	n.do("PUT", "/v1/customers/tight", strings.Replace(onPlan, "basic", "tight", 1)).is(201)

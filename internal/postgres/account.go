@@ -129,10 +129,14 @@ func (a *account) grantPath(dir string) error {
 		ErrUnreachableDataDir, a, closed, DefaultDataDir())
 }
 
+// DemoKeyFile is the one file in a data directory that is not the server's: serve keeps
+// the demo's admin key there.
+const DemoKeyFile = "demo-admin-key"
+
 // onlyOurs reports whether dir holds nothing but what quotad puts there, so
 // that opening it exposes nobody else's files.
 func onlyOurs(dir string) bool {
-	ours := []string{"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf"}
+	ours := []string{DemoKeyFile, "quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf"}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false

@@ -80,13 +80,12 @@ DO UPDATE SET denied = least(usage.denied::numeric + excluded.denied, 9223372036
 func (d *denials) write(ctx context.Context) error {
 	d.mu.Lock()
 	gathered := d.hour
-	if len(gathered) > 0 {
-		d.hour = make(map[denialKey]int64)
-	}
-	d.mu.Unlock()
-	if len(gathered) == 0 {
+	if len(gathered) == 0 { // it stays the map that add fills: not to be read without the lock
+		d.mu.Unlock()
 		return nil
 	}
+	d.hour = make(map[denialKey]int64)
+	d.mu.Unlock()
 	var shard []int16
 	var customer, hour, units []int64
 	var meter []int32

@@ -3,7 +3,9 @@ package quota
 import (
 	"context"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -136,5 +138,43 @@ func TestDenialsOfAnEngine(t *testing.T) {
 	}
 	if s := e.Stats(); s.Refused != 4 || s.FromMemory != 3 || s.Admitted != 1 || s.Denials != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestDenialsConcurrently: what is added while others write is written once (and, with
+// -race, an empty write does not look at the map that is being filled).
+func TestDenialsConcurrently(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	d, target := newDenials(db.pool), testTarget(1, 1, 1)
+	var adders sync.WaitGroup
+	for range 4 {
+		adders.Go(func() {
+			for i := range 200 {
+				d.add(target, int64(i%3), 1)
+				runtime.Gosched()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		adders.Wait()
+		close(done)
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		if err := d.write(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sum := int64(0)
+	for _, units := range db.denied(ctx, t, 1) {
+		sum += units
+	}
+	if sum != 800 {
+		t.Errorf("%d denied, want 800", sum)
 	}
 }

@@ -57,6 +57,7 @@ type lane struct {
 
 	// Owned by the lane's goroutine.
 	store    *store
+	usedAt   time.Duration // when the session was last asked for
 	failures int           // to open a session, in a row
 	retryAt  time.Duration // not before this, on the engine's stopwatch
 	again    []*hit        // handed back: first in the next batch
@@ -166,14 +167,22 @@ func (l *lane) send(ctx context.Context, hits []*hit) {
 
 var errStillDown = errors.New("the last attempt to connect failed a moment ago")
 
-// open makes sure of a session. After a failure it says no at once for a while, longer
-// each time (up to a second), so that callers are not kept waiting for a dead server.
+// open makes sure of a session. One that was idle is asked first: if it is dead by now,
+// nothing was sent on it and no outcome is lost. After a failure open says no at once for
+// a while, longer each time (up to a second), so that callers do not wait for a dead server.
 func (l *lane) open(ctx context.Context) error {
-	if l.store != nil && !l.store.conn.IsClosed() {
+	e := l.engine
+	now := e.options.Stopwatch()
+	idle := now - l.usedAt
+	l.usedAt = now
+	if l.store != nil && (idle < time.Second || l.store.conn.Ping(ctx) == nil) && !l.store.conn.IsClosed() {
 		return nil
 	}
-	e := l.engine
-	if l.failures > 0 && e.options.Stopwatch() < l.retryAt {
+	if l.store != nil {
+		l.store.close()
+		l.store = nil
+	}
+	if l.failures > 0 && now < l.retryAt {
 		return errStillDown
 	}
 	s, err := openStore(ctx, e.options.Connect, e.statements)
@@ -223,7 +232,7 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 		again, refused := g.settle(runs[i].run, runs[i].instant, own)
 		l.handBack(again)
 		l.engine.watchAhead(g, now, runs[i].instant)
-		if refused {
+		if refused || runs[i].run > 0 && l.engine.memory.knows(g.target, now) {
 			l.engine.memory.remember(g.target, own, now)
 		}
 	}

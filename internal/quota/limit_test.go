@@ -208,3 +208,35 @@ func TestShard(t *testing.T) {
 		}
 	}
 }
+
+// TestSuggestionsAtTheEdge: where one part in a unit more would just not be held.
+func TestSuggestionsAtTheEdge(t *testing.T) {
+	const window = 86400 * 1_000_000
+	for d := int64(1); d <= window/9223; d++ {
+		if window%d != 0 {
+			continue
+		}
+		parts := window / d // in a unit, of a limit that shares d with the window
+		limit := (MaxNumber/d - 1) * d
+		for gcd(limit, window) != d {
+			limit -= d
+		}
+		s := Spec{Name: "a", Algorithm: "token_bucket", Window: "1d", Limit: limit, Burst: ptr(math.MaxInt64 / parts)}
+		if _, bad := Compile(s); bad != nil {
+			t.Errorf("limit %d, burst %d can be held: %v", limit, *s.Burst, bad)
+		}
+		*s.Burst++
+		_, bad := Compile(s)
+		if bad == nil {
+			t.Fatalf("limit %d, burst %d cannot be held", limit, *s.Burst)
+		}
+		m := suggested.FindStringSubmatch(bad[0].Detail)
+		if m == nil || m[1] == "" {
+			t.Fatalf("limit %d, burst %d: %v", limit, *s.Burst, bad)
+		}
+		s.Limit, _ = strconv.ParseInt(m[1], 10, 64)
+		if _, again := Compile(s); again != nil {
+			t.Errorf("told %v, and then %v", bad, again)
+		}
+	}
+}

@@ -2,9 +2,12 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/calendar"
 )
@@ -69,24 +72,23 @@ func (e *Engine) read(ctx context.Context, targets []*Target, cost int64) ([]Sta
 			starts, ends = append(starts, s.PeriodStart), append(ends, s.PeriodEnd)
 		}
 	}
-	result, err := e.options.Pool.Query(ctx, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute, starts, ends)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	all, err := pgx.CollectRows(result, func(r pgx.CollectableRow) (s stored, err error) {
+	scan := func(r pgx.CollectableRow) (s stored, err error) {
 		err = r.Scan(&s.state, &s.at, &s.version, &s.change, &s.periodUsed)
 		return s, err
-	})
+	}
+	all, err := collect(ctx, e.options.Pool, scan, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute, starts, ends)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, err
 	}
 	for i, t := range targets {
 		rows := make([]row, len(t.Counters))
+		var newest int64
 		for c := range rows {
 			rows[c] = all[c].row
-			if all[c].change > t.Change {
-				return nil, &StaleError{Change: all[c].change}
-			}
+			newest = max(newest, all[c].change)
+		}
+		if newest > t.Change {
+			return nil, &StaleError{Change: newest}
 		}
 		standings[i].Decision = judge(t, rows, now, cost)
 		standings[i].PeriodUsed = all[0].periodUsed
@@ -115,13 +117,24 @@ GROUP BY hour ORDER BY hour LIMIT $6`
 // Usage returns the hours that start in [from, to) µs, ascending, the running one
 // included, at most limit of them; hours in which nothing happened are left out.
 func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, to int64, limit int) ([]UsageHour, error) {
-	rows, err := e.options.Pool.Query(ctx, usageSQL, Shard(customer), customer, meter, from, to, limit)
+	return collect(ctx, e.options.Pool, pgx.RowToStructByPos[UsageHour], usageSQL, Shard(customer), customer, meter, from, to, limit)
+}
+
+// collect runs a query that only reads. After a restart of the server each connection of
+// the pool fails once; that is worth another try, and a read may always have one.
+func collect[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+	for range 1 + pool.Config().MaxConns {
+		var rows pgx.Rows
+		if rows, err = pool.Query(ctx, sql, args...); err == nil {
+			all, err = pgx.CollectRows(rows, scan)
+		}
+		var unreached *pgconn.ConnectError
+		if err == nil || ctx.Err() != nil || rolledBack(err) || errors.As(err, &unreached) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	hours, err := pgx.CollectRows(rows, pgx.RowToStructByPos[UsageHour])
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return hours, nil
+	return all, nil
 }

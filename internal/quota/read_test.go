@@ -189,3 +189,59 @@ func TestNothingWithoutAClock(t *testing.T) {
 		t.Errorf("stored: %v, %v", rows, err)
 	}
 }
+
+// TestHourIsBookedOnce, though two nodes found it over: the other one was first, and has
+// charged units in the new hour already.
+func TestHourIsBookedOnce(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	here, there := db.handEngine(t, clock), db.startEngine(t, clock)
+	target := testTarget(1, 1, 1, fixedWindow(t, "a", 1000, "1d"))
+	if d, err := there.Decide(ctx, target, 10); err != nil || !d.Allowed {
+		t.Fatal(d.brief(), err)
+	}
+	clock.set(testEpoch + 3600e6)
+	lane, h := here.lanes[0], &hit{target: target, cost: 1, done: make(chan struct{}, 1)}
+	lane.send(ctx, []*hit{h})
+	if len(lane.again) != 1 || !h.book {
+		t.Fatalf("the hour is not over: %+v", h)
+	}
+	if d, err := there.Decide(ctx, target, 100); err != nil || !d.Allowed {
+		t.Fatal(d.brief(), err)
+	}
+	again := lane.again
+	lane.again = nil
+	lane.send(ctx, again)
+	if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
+		t.Fatal(h.result.Decision.brief(), h.result.Err)
+	}
+	hours, err := here.Usage(ctx, 1, 1, 0, math.MaxInt64, 10)
+	want := []UsageHour{{testEpoch, 10, 0}, {testEpoch + 3600e6, 101, 0}}
+	if err != nil || !slices.Equal(hours, want) {
+		t.Errorf("usage %v, %v; want %v", hours, err, want)
+	}
+	stored, err := db.admitted(ctx, 1)
+	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 10 {
+		t.Errorf("booked %v, %v", stored, err)
+	}
+}
+
+// TestHourIsBookedTwice: a refusal by a clock ahead ends the hour, a charge by one behind
+// begins it again, and its units are added to what was booked.
+func TestHourIsBookedTwice(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock, withoutMemory)
+	target := testTarget(1, 1, 1, fixedWindow(t, "a", 20, "1d"))
+	for _, h := range []struct {
+		at, cost int64
+		allowed  bool
+	}{{0, 10, true}, {3600e6, 15, false}, {5, 5, true}, {3600e6, 1, true}, {7200e6, 9, false}} {
+		clock.set(testEpoch + h.at)
+		if d, err := e.Decide(ctx, target, h.cost); err != nil || d.Allowed != h.allowed {
+			t.Fatal(d.brief(), err)
+		}
+	}
+	stored, err := db.admitted(ctx, 1)
+	if err != nil || len(stored) != 2 || stored[usageKey{1, testEpoch}] != 15 || stored[usageKey{1, testEpoch + 3600e6}] != 1 {
+		t.Errorf("booked %v, %v", stored, err)
+	}
+}
