@@ -43,10 +43,7 @@ func newFire(t testing.TB, rounds int) *fire {
 // TestExactUnderFire: nodes with skewed clocks and the memory of refusals on, one hot
 // customer with shared counters beside 200 others. Every decision is the model's.
 func TestExactUnderFire(t *testing.T) {
-	rounds := 450
-	if testing.Short() {
-		rounds = 60
-	}
+	rounds := sized(60, 450, 5000)
 	f := newFire(t, rounds)
 	f.prepare(t, int64(rounds)*5)
 	shots, fromMemory, err := f.exact(t)
@@ -128,19 +125,21 @@ func TestMutantsAreCaught(t *testing.T) {
 	}
 	for name, mutate := range mutants {
 		t.Run(name, func(t *testing.T) {
-			f := newFire(t, 40)
-			if name == "no lock order" {
-				f.rounds = 3 // each deadlock takes the server a second to see
+			for range 10 { // one run may be lucky
+				f := newFire(t, 40)
+				if name == "no lock order" {
+					f.rounds = 4 // each deadlock takes the server a second to see
+				}
+				f.speed = 20_000 // many hours end in the run
+				f.prepare(t, 100)
+				greedyStep(t, f.url)
+				f.mutate = mutate
+				if _, _, err := f.exact(t); err != nil {
+					t.Log("caught:", err)
+					return
+				}
 			}
-			f.speed = 20_000 // many hours end in the run
-			f.prepare(t, 100)
-			greedyStep(t, f.url)
-			f.mutate = mutate
-			if _, _, err := f.exact(t); err == nil {
-				t.Error("nobody noticed")
-			} else {
-				t.Log("caught:", err)
-			}
+			t.Error("nobody noticed")
 		})
 	}
 }

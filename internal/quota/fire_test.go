@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -171,4 +172,15 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 		}
 	}
 	return shots, nil
+}
+
+// sized is a test's size: short for between two edits, long with QUOTAD_TEST_LONG.
+func sized(short, usual, long int) int {
+	switch {
+	case testing.Short():
+		return short
+	case os.Getenv("QUOTAD_TEST_LONG") != "":
+		return long
+	}
+	return usual
 }

@@ -174,12 +174,12 @@ func (l *ledger) await(ctx context.Context, t testing.TB, more int64) {
 	}
 }
 
-const strikes = 20
+func strikes() int { return sized(3, 20, 200) }
 
 func TestKilledServer(t *testing.T) {
 	server := pgtest.Server(t)
 	f := &fire{url: server.URL(), seed: 1}
-	if err := survive(t, f, strikes, new(ledger), func() { server.Crash(); server.WaitReady() }); err != nil {
+	if err := survive(t, f, strikes(), new(ledger), func() { server.Crash(); server.WaitReady() }); err != nil {
 		t.Error(err)
 	}
 }
@@ -192,7 +192,7 @@ func TestTerminatedBackends(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	f := &fire{url: server.URL(), seed: 2}
-	err = survive(t, f, strikes, new(ledger), func() {
+	err = survive(t, f, strikes(), new(ledger), func() {
 		if _, err := conn.Exec(pgtest.Context(t),
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'quotad'"); err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestLostAnswers(t *testing.T) {
 					return &lossyConn{Conn: conn, cut: &cut}, err
 				}
 			}}
-			err := survive(t, f, strikes, &ledger{blindRetry: blind}, func() { cut.Add(1) })
+			err := survive(t, f, strikes(), &ledger{blindRetry: blind}, func() { cut.Add(1) })
 			if blind && err == nil {
 				t.Error("the blind retry went unnoticed")
 			} else if blind {
