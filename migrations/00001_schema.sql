@@ -76,11 +76,11 @@ CREATE TABLE keys (
 );
 
 -- One row per customer and meter, and one per value of a `per` attribute.
--- state:   a header and then, for each limit, its number and two integers of its own
+-- state:   for each limit three integers: its identity, its level, the level's scale
 --          (see quotad_step_v1)
 -- at:      instant of the last charge, µs since the Unix epoch
 -- hour:    start of the running hour, µs; units: admitted in it, not yet in usage
--- version: hits charged; total: units charged, ever
+-- version: hits charged; total: units charged, ever (it stops at 2^63-1, as units do)
 -- change:  the newest change number the row was judged under
 CREATE TABLE counters (
     customer  bigint   NOT NULL,

@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"quotad/internal/plans"
-	"quotad/internal/postgres"
 	"quotad/internal/quota"
 )
 
@@ -49,17 +48,13 @@ func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error
 	if s.Demo {
 		return n.ensureDemoKey(ctx, s.dataDir())
 	}
-	there, err := n.store.HasAdminKey(ctx)
-	if err != nil || there {
-		return adminKey{}, err
-	}
-	_, secret, err := n.store.CreateKey(ctx, bootstrapName, plans.ScopeAdmin, nil)
-	return adminKey{secret, true}, err
+	secret, err := n.store.FirstAdminKey(ctx, bootstrapName)
+	return adminKey{secret, secret != ""}, err
 }
 
 // demoKeyFile is in the data directory, readable by quotad's own user only. It exists so
 // that `make run` can print a line that works again; without --demo no secret is kept.
-const demoKeyFile = postgres.DemoKeyFile
+const demoKeyFile = "demo-admin-key"
 
 // ensureDemoKey makes the key of the file an admin key, and a new file where there is
 // none or its key was revoked.
@@ -132,7 +127,7 @@ func (n *node) makeDemo(ctx context.Context) error {
 	}
 	_, err = n.store.PutPlan(ctx, demoPlan, plans.PlanInput{
 		Name: "Demo", Currency: "USD", Interval: "month", IntervalCount: 1,
-		Limits: []plans.LimitInput{
+		Limits: []plans.Limit{
 			{Meter: demoMeter, Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h"}},
 			{Meter: demoMeter, Spec: quota.Spec{Name: "daily", Algorithm: "token_bucket", Limit: 200, Window: "1d"}},
 		},

@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -33,14 +29,17 @@ const (
 // that serves on this data directory, or else one started for this command alone.
 func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, do func(ctx context.Context, url string, log *slog.Logger) error) (err error) {
 	if c.DatabaseURL == "" && allow == existing {
-		if _, err := os.Stat(filepath.Join(c.dataDir(), "pgdata")); errors.Is(err, os.ErrNotExist) {
+		if !postgres.HasData(c.dataDir()) {
 			return fmt.Errorf("there are no data of a quotad in %s: run `quotad serve` once, or say by --data-dir or --database-url where they are", c.dataDir())
 		}
 	}
 	log := c.logger(p.stderr, slog.LevelWarn)
 	db, err := c.connectOrStart(ctx, log)
 	if errors.Is(err, postgres.ErrDataDirInUse) {
-		db, err = runningDatabase(c.dataDir(), err)
+		// That quotad serves, or will in a moment.
+		if url, running := postgres.RunningURL(c.dataDir()); running {
+			db, err = &database{url: url}, nil
+		}
 	}
 	if err != nil {
 		return err
@@ -80,24 +79,4 @@ func (c *common) withPool(ctx context.Context, p *program, do func(context.Conte
 		}
 		return err
 	})
-}
-
-// runningDatabase is that of the quotad that holds the data directory, by its socket;
-// see package postgres for the files. inUse is returned when it has none yet.
-func runningDatabase(dir string, inUse error) (*database, error) {
-	const socket = ".s.PGSQL.5432"
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, errors.Join(inUse, err)
-	}
-	sockets := []string{filepath.Join(dir, "run")}
-	if elsewhere, err := os.ReadFile(filepath.Join(dir, "socket-dir")); err == nil {
-		sockets = append(sockets, strings.TrimSpace(string(elsewhere)))
-	}
-	for _, at := range sockets {
-		if _, err := os.Stat(filepath.Join(at, socket)); err == nil {
-			return &database{url: "postgres://quotad@/quotad?port=5432&sslmode=disable&host=" + url.QueryEscape(at)}, nil
-		}
-	}
-	return nil, inUse
 }

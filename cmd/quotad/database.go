@@ -38,7 +38,7 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 	if c.DatabaseURL != "" {
 		return &database{url: c.DatabaseURL}, nil
 	}
-	options := postgres.EmbeddedOptions{DataDir: c.dataDir(), Logger: log}
+	options := postgres.EmbeddedOptions{DataDir: c.dataDir(), Logger: log, OwnFiles: []string{demoKeyFile}}
 	if c.embedded != nil {
 		c.embedded(&options)
 	}
@@ -96,8 +96,8 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 			return fmt.Errorf("while starting: %w", ctx.Err())
 		case errors.Is(err, postgres.ErrBadURL):
 			return badDatabaseURL(err)
-		case !worthWaiting(err):
-			return db.explain(err)
+		case !postgres.Outage(err) && !postgres.Retryable(err):
+			return db.explain(err) // it is there, and says no
 		case !time.Now().Add(pause).Before(giveUp):
 			return fmt.Errorf("the database %s could not be reached within %s: %w\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in; --start-timeout waits longer",
 				postgres.Redact(db.url), patience, err)
@@ -143,20 +143,6 @@ func (db *database) greet(ctx context.Context, deadline time.Time) error {
 		return fmt.Errorf("%w: the server is version %d, quotad needs %d or newer", errTooOld, major, postgres.OldestMajor)
 	}
 	return nil
-}
-
-// worthWaiting tells a database that is not there yet from one that says no. A server on
-// its way up, out of connections, or a standby about to be promoted may say yes later.
-func worthWaiting(err error) bool {
-	if errors.Is(err, errTooOld) {
-		return false
-	}
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	if !ok {
-		return true
-	}
-	return strings.HasPrefix(said.Code, "08") || strings.HasPrefix(said.Code, "53") ||
-		strings.HasPrefix(said.Code, "57P") || said.Code == "25006" || said.Code == "55P03"
 }
 
 // explain adds to what a server said what to do about it.

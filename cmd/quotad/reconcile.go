@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quotad/internal/plans"
 	"quotad/internal/quota"
 )
 
@@ -17,7 +20,11 @@ type reconcile struct{ common }
 
 func (r *reconcile) run(ctx context.Context, p *program) error {
 	return r.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
-		report, err := quota.Reconcile(ctx, pool)
+		found, err := quota.Reconcile(ctx, pool)
+		if err != nil {
+			return err
+		}
+		report, err := named(ctx, plans.NewStore(pool), found)
 		if err != nil {
 			return err
 		}
@@ -31,4 +38,56 @@ func (r *reconcile) run(ctx context.Context, p *program) error {
 		}
 		return nil
 	})
+}
+
+// report, check and mismatch are quota's, for people: keys in place of ids.
+type report struct {
+	OK     bool    `json:"ok"`
+	Checks []check `json:"checks"`
+}
+
+type check struct {
+	Name     string     `json:"name"`
+	Rows     int64      `json:"rows"`
+	Examples []mismatch `json:"examples"`
+}
+
+type mismatch struct {
+	Customer string `json:"customer"`
+	Meter    string `json:"meter"`
+	Charged  int64  `json:"charged"`
+	Finished int64  `json:"finished"`
+	Running  int64  `json:"running"`
+}
+
+// named looks the keys up; where there is none the id stays.
+func named(ctx context.Context, store *plans.Store, found quota.Report) (r report, err error) {
+	var customers []int64
+	var meters []int32
+	for _, c := range found.Checks {
+		for _, x := range c.Examples {
+			customers, meters = append(customers, x.Customer), append(meters, x.Meter)
+		}
+	}
+	customerKeys, err := store.CustomerKeys(ctx, customers)
+	if err != nil {
+		return r, err
+	}
+	meterKeys, err := store.MeterKeys(ctx, meters)
+	if err != nil {
+		return r, err
+	}
+	r.OK = found.OK
+	for _, c := range found.Checks {
+		shown := check{c.Name, c.Rows, []mismatch{}}
+		for _, x := range c.Examples {
+			shown.Examples = append(shown.Examples, mismatch{
+				cmp.Or(customerKeys[x.Customer], fmt.Sprintf("id %d", x.Customer)),
+				cmp.Or(meterKeys[x.Meter], fmt.Sprintf("id %d", x.Meter)),
+				x.Charged, x.Finished, x.Running,
+			})
+		}
+		r.Checks = append(r.Checks, shown)
+	}
+	return r, nil
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/quota"
 )
 
 // maxHits is how many hits a batch may have.
@@ -36,12 +38,12 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	hits, outcomes := make([]hit, len(in.Hits)), make([]outcome, len(in.Hits))
+	hits, results := make([]hit, len(in.Hits)), make([]quota.Result, len(in.Hits))
 	for i := range in.Hits {
-		hits[i], outcomes[i].err = decodeHit(in.Hits[i])
+		hits[i], results[i].Err = decodeHit(in.Hits[i])
 	}
 	ctx := &deadline{request: r.Context(), after: s.options.Deadline}
-	s.decideAll(ctx, hits, outcomes)
+	s.decideAll(ctx, hits, results)
 	ctx.end()
 	// The request has been taken apart: its buffer can hold the answer.
 	buf.b = append(buf.b[:0], `{"results":[`...)
@@ -49,7 +51,7 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 		if i > 0 {
 			buf.b = append(buf.b, ',')
 		}
-		s.appendOutcome(r, buf, &hits[i], &outcomes[i])
+		s.appendResult(r, buf, &hits[i], &results[i])
 	}
 	buf.b = append(buf.b, "]}"...)
 	return writeBody(w, http.StatusOK, plainJSON, buf.b)
@@ -72,16 +74,16 @@ func decodeBatch(body []byte) (in batchRequest, err error) {
 	return in, nil
 }
 
-// appendOutcome appends one result: a decision, or a problem with its status.
-func (s *Server) appendOutcome(r *http.Request, buf *buffer, h *hit, o *outcome) {
-	if o.err != nil {
-		s.metrics.failed(o.err)
-		f := problemOf(o.err)
-		s.logInternal(r, f, o.err)
+// appendResult appends one result: a decision, or a problem with its status.
+func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *quota.Result) {
+	if err := result.Err; err != nil {
+		s.metrics.failed(err)
+		f := problemOf(err)
+		s.logInternal(r, f, err)
 		buf.b = appendProblem(buf.b, f)
 		return
 	}
-	d := &o.decision
+	d := &result.Decision
 	s.metrics.count(h, d)
 	buf.views = appendViews(buf.views[:0], d)
 	wait := int64(0)

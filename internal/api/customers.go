@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -37,7 +36,7 @@ func showCustomer(c *plans.Customer) customerBody {
 	body := customerBody{
 		Key: c.Key, Name: c.Name, Plan: c.Plan, PlanVersion: c.PlanVersion, EffectiveVersion: c.EffectiveVersion,
 		Timezone: c.Timezone, BillingAnchor: c.BillingAnchor, Metadata: c.Metadata,
-		CreatedAt: c.CreatedAt.UTC(), ArchivedAt: inUTC(c.ArchivedAt),
+		CreatedAt: c.CreatedAt, ArchivedAt: c.ArchivedAt,
 	}
 	if body.Metadata == nil {
 		body.Metadata = map[string]string{}
@@ -81,9 +80,6 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
 		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata,
 	}, pre)
-	if errors.Is(err, plans.ErrArchived) {
-		err = &fault{kind: kindConflict, detail: "the customer is archived and cannot be written any more"}
-	}
 	if err != nil {
 		return answer{}, err
 	}
@@ -107,11 +103,7 @@ func (s *Server) getCustomer(c *call) (answer, error) {
 }
 
 func (s *Server) listCustomers(c *call) (answer, error) {
-	page, err := c.query.page()
-	if err != nil {
-		return answer{}, err
-	}
-	list, err := s.store.ListCustomers(c.ctx(), page)
+	list, err := s.store.ListCustomers(c.ctx(), c.query.page())
 	return listAnswer(list, err, showCustomer)
 }
 

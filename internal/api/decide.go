@@ -7,29 +7,38 @@ import (
 	"quotad/internal/quota"
 )
 
-// maxResolves bounds how often one hit is judged anew because its limits changed
-// meanwhile. Each further one needs a change within the milliseconds of the last.
+// maxResolves bounds how often something is judged anew because its limits changed
+// meanwhile. Each further time needs a change within the milliseconds of the last.
 const maxResolves = 4
 
-// decide is the whole way of a hit from its limits to its decision, with what an outage
-// lets in. Its errors are those of the problem table.
-func (s *Server) decide(ctx context.Context, h *hit) (quota.Decision, error) {
+// whileStale does something as of any change that this node has seen (atLeast 0), and
+// again as of a newer one while the answer is that its limits were stale.
+func whileStale(do func(atLeast int64) error) error {
 	atLeast := int64(0)
 	for try := 1; ; try++ {
-		t, err := s.catalog.Resolve(ctx, h.customer, h.meter, atLeast)
-		if err != nil {
-			return quota.Decision{}, err
-		}
-		d, err := s.judge(ctx, t, h)
-		if err == nil {
-			return d, nil
-		}
-		stale, isStale := errors.AsType[*quota.StaleError](err)
-		if !isStale || try == maxResolves {
-			return s.withoutDatabase(t, h, err)
+		err := do(atLeast)
+		stale, ok := errors.AsType[*quota.StaleError](err)
+		if !ok || try == maxResolves {
+			return err
 		}
 		atLeast = stale.Change
 	}
+}
+
+// decide is the whole way of a hit from its limits to its decision, with what an outage
+// lets in. Its errors are those of the problem table.
+func (s *Server) decide(ctx context.Context, h *hit) (d quota.Decision, err error) {
+	var t *quota.Target
+	err = whileStale(func(atLeast int64) (err error) {
+		if t, err = s.catalog.Resolve(ctx, h.customer, h.meter, atLeast); err == nil {
+			d, err = s.judge(ctx, t, h)
+		}
+		return err
+	})
+	if err != nil && t != nil {
+		return s.withoutDatabase(t, h.cost, err)
+	}
+	return d, err
 }
 
 // judge asks the engine.
@@ -42,7 +51,7 @@ func (s *Server) judge(ctx context.Context, t *quota.Target, h *hit) (quota.Deci
 
 // withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
 // reach and no limit wants it refused then. Any other error stays.
-func (s *Server) withoutDatabase(t *quota.Target, h *hit, err error) (quota.Decision, error) {
+func (s *Server) withoutDatabase(t *quota.Target, cost int64, err error) (quota.Decision, error) {
 	if !errors.Is(err, quota.ErrUnavailable) || t.DenyOutage() {
 		return quota.Decision{}, err
 	}
@@ -52,67 +61,51 @@ func (s *Server) withoutDatabase(t *quota.Target, h *hit, err error) (quota.Deci
 		// when it was.
 		at = s.options.Wall().UnixMicro()
 	}
-	return quota.Decision{Target: t, Allowed: true, Cost: h.cost, At: at, Degraded: true}, nil
-}
-
-// An outcome is what came of one hit of a batch.
-type outcome struct {
-	decision quota.Decision
-	err      error
+	return quota.Decision{Target: t, Allowed: true, Cost: cost, At: at, Degraded: true}, nil
 }
 
 // decideAll decides a batch, hits of one counter in the order in which they stand. Those
 // with an error already are left alone.
-func (s *Server) decideAll(ctx context.Context, hits []hit, outcomes []outcome) {
-	targets := make([]*quota.Target, len(hits))
-	atLeast := make([]int64, len(hits))
+func (s *Server) decideAll(ctx context.Context, hits []hit, results []quota.Result) {
 	pending := make([]int, 0, len(hits))
 	for i := range hits {
-		if outcomes[i].err == nil {
+		if results[i].Err == nil {
 			pending = append(pending, i)
 		}
 	}
-	for try := 1; len(pending) > 0; try++ {
-		pending = s.resolveAll(ctx, hits, pending, atLeast, targets, outcomes)
-		pending = s.judgeAll(ctx, hits, pending, atLeast, targets, outcomes, try == maxResolves)
-	}
+	// The error is that of the hits that are stale to the end, and is in their results.
+	_ = whileStale(func(atLeast int64) error {
+		var stale error
+		pending, stale = s.decideOnce(ctx, hits, pending, atLeast, results)
+		return stale
+	})
 }
 
-// resolveAll finds the targets of the pending hits and returns those that have one.
-func (s *Server) resolveAll(ctx context.Context, hits []hit, pending []int, atLeast []int64, targets []*quota.Target, outcomes []outcome) []int {
-	found := pending[:0]
+// decideOnce sends the pending hits to the engine at once. It returns those whose limits
+// have changed meanwhile, and the error that names the newest change.
+func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLeast int64, results []quota.Result) (again []int, stale error) {
+	batch, sent := make([]quota.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {
-		t, err := s.catalog.Resolve(ctx, hits[i].customer, hits[i].meter, atLeast[i])
+		t, err := s.catalog.Resolve(ctx, hits[i].customer, hits[i].meter, atLeast)
 		if err != nil {
-			outcomes[i].err = err
+			results[i].Err = err
 			continue
 		}
-		targets[i] = t
-		found = append(found, i)
+		batch, sent = append(batch, quota.Hit{Target: t, Cost: hits[i].cost, Look: hits[i].look()}), append(sent, i)
 	}
-	return found
-}
-
-// judgeAll sends the pending hits to the engine at once and returns those whose limits
-// have changed meanwhile, unless this was the last try.
-func (s *Server) judgeAll(ctx context.Context, hits []hit, pending []int, atLeast []int64, targets []*quota.Target, outcomes []outcome, last bool) []int {
-	batch := make([]quota.Hit, len(pending))
-	for n, i := range pending {
-		batch[n] = quota.Hit{Target: targets[i], Cost: hits[i].cost, Look: hits[i].look()}
-	}
-	again := pending[:0]
+	newest := int64(-1)
+	again = sent[:0]
 	for n, result := range s.engine.DecideAll(ctx, batch) {
-		i := pending[n]
-		stale, isStale := errors.AsType[*quota.StaleError](result.Err)
-		switch {
-		case isStale && !last:
-			atLeast[i] = stale.Change
+		i := sent[n]
+		results[i] = result
+		if late, ok := errors.AsType[*quota.StaleError](result.Err); ok {
 			again = append(again, i)
-		case result.Err != nil:
-			outcomes[i].decision, outcomes[i].err = s.withoutDatabase(targets[i], &hits[i], result.Err)
-		default:
-			outcomes[i].decision = result.Decision
+			if late.Change > newest {
+				newest, stale = late.Change, late
+			}
+		} else if result.Err != nil {
+			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, result.Err)
 		}
 	}
-	return again
+	return again, stale
 }

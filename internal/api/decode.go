@@ -18,16 +18,16 @@ var strict = json.RejectUnknownMembers(true)
 // decode reads one JSON object into a struct. What is not JSON is 400; what is, but has
 // an unknown or doubled member, a wrong type or a null where none is meant, is 422 with
 // the path of the field. Members that are left out keep their zero value.
-func decode(body []byte, into any) error {
-	if err := decodeLoosely(body, into); err != nil {
+func decode(body []byte, into any, more ...json.Options) error {
+	if err := decodeLoosely(body, into, more...); err != nil {
 		return err
 	}
 	return refuseNull(body)
 }
 
 // decodeLoosely is decode for a caller that looks for nulls itself.
-func decodeLoosely(body []byte, into any) error {
-	err := json.Unmarshal(body, into, strict)
+func decodeLoosely(body []byte, into any, more ...json.Options) error {
+	err := json.Unmarshal(body, into, append(more, strict)...)
 	if err == nil {
 		return nil
 	}

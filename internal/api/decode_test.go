@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -31,8 +33,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{`{"name":1,`, 400, "", ""},
 		{`{"name":1} 2`, 400, "", ""},
 	} {
-		var in planRequest
-		err := decode([]byte(c.body), &in)
+		_, err := decodePlan([]byte(c.body))
 		if err == nil {
 			t.Errorf("%s is taken", c.body)
 			continue
@@ -44,9 +45,26 @@ func TestDecodeNamesTheField(t *testing.T) {
 			t.Errorf("%s: %v, want %s: %s", c.body, f.fields, c.field, c.detail)
 		}
 	}
-	var in planRequest
-	check(t, decode([]byte(`{"prices":[{"tiers":[{"up_to":null,"unit_price":"1"}]}],"features":{"a":1.50,"b":true,"c":"x"}}`), &in))
-	check(t, decode([]byte(`{"name":"the word null in a string"}`), &in))
+	_, err := decodePlan([]byte(`{"name":"the word null in a string"}`))
+	check(t, err)
+}
+
+// What is left out is what it stands for, and numbers are those that were written.
+func TestDecodePlan(t *testing.T) {
+	in, err := decodePlan([]byte(`{"limits":[{"limit":0},{"limit":999999999999999},{}],
+		"prices":[{"tiers":[{"up_to":null,"unit_price":"1"}]}],
+		"features":{"a":1.50,"b":true,"c":"x","d":999999999999999}}`))
+	check(t, err)
+	if in.IntervalCount != 1 || in.Limits[0].Limit != 0 || in.Limits[1].Limit != 999999999999999 || in.Limits[2].Limit >= 0 {
+		t.Errorf("got %+v", in)
+	}
+	want := map[string]any{"a": json.Number("1.50"), "b": true, "c": "x", "d": json.Number("999999999999999")}
+	if !maps.Equal(in.Features, want) {
+		t.Errorf("features %#v", in.Features)
+	}
+	if in, err := decodePlan([]byte(`{"interval_count":0}`)); err != nil || in.IntervalCount != 0 {
+		t.Errorf("an interval count of 0 became %d, %v", in.IntervalCount, err)
+	}
 }
 
 // Timestamps that are none, and null, which means never.

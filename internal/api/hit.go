@@ -2,7 +2,9 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"quotad/internal/plans"
@@ -63,13 +65,13 @@ func (in *hitRequest) check() (bad quota.FieldErrors) {
 	case in.Customer == "":
 		refuse("customer", "is required")
 	case !plans.ValidCustomerKey(in.Customer):
-		refuse("customer", wantCustomer)
+		refuse("customer", plans.CustomerKeyRule)
 	}
 	switch {
 	case in.Meter == "":
 		refuse("meter", "is required")
 	case !plans.ValidKey(in.Meter):
-		refuse("meter", wantName)
+		refuse("meter", plans.KeyRule)
 	}
 	if in.Cost != nil && (*in.Cost < 0 || *in.Cost > quota.MaxNumber) {
 		refuse("cost", "must be between 0 and "+strconv.FormatInt(quota.MaxNumber, 10))
@@ -80,11 +82,11 @@ func (in *hitRequest) check() (bad quota.FieldErrors) {
 	if len(in.Attributes) > maxAttributes {
 		refuse("attributes", fmt.Sprintf("must not have more than %d names", maxAttributes))
 	}
-	for name, value := range in.Attributes {
+	for _, name := range slices.Sorted(maps.Keys(in.Attributes)) {
 		if len(name) > maxAttributeName || !plans.ValidKey(name) {
 			refuse(shorten("attributes."+name), "the name must be 1 to 64 letters, digits or . _ : -")
 		}
-		if len(value) > maxAttributeValue {
+		if len(in.Attributes[name]) > maxAttributeValue {
 			refuse(shorten("attributes."+name), "the value must not have more than 200 bytes")
 		}
 	}

@@ -22,27 +22,11 @@ type keyBody struct {
 	Scope     string     `json:"scope" enum:"admin,backend,read"`
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
-}
-
-type newKeyBody struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Scope     string     `json:"scope" enum:"admin,backend,read"`
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt *time.Time `json:"expires_at"`
-	Secret    string     `json:"secret" doc:"Shown once."`
+	Secret    string     `json:"secret,omitempty" doc:"Only in the answer that made the key."`
 }
 
 func showKey(k plans.Key) keyBody {
-	return keyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt.UTC(), ExpiresAt: inUTC(k.ExpiresAt)}
-}
-
-func inUTC(t *time.Time) *time.Time {
-	if t == nil {
-		return nil
-	}
-	utc := t.UTC()
-	return &utc
+	return keyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
 }
 
 // A timestamp is an RFC 3339 time in a request, or null; UTC and cut to microseconds,
@@ -84,16 +68,13 @@ func (s *Server) createKey(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	k := showKey(key)
-	return answer{status: http.StatusCreated, body: newKeyBody{k.ID, k.Name, k.Scope, k.CreatedAt, k.ExpiresAt, secret}}, nil
+	body := showKey(key)
+	body.Secret = secret
+	return answer{status: http.StatusCreated, body: body}, nil
 }
 
 func (s *Server) listKeys(c *call) (answer, error) {
-	page, err := c.query.page()
-	if err != nil {
-		return answer{}, err
-	}
-	list, err := s.store.ListKeys(c.ctx(), page)
+	list, err := s.store.ListKeys(c.ctx(), c.query.page())
 	return listAnswer(list, err, showKey)
 }
 

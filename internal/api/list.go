@@ -12,6 +12,9 @@ type listBody[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
+// asItIs is for what is shown as the store has it.
+func asItIs[T any](item T) T { return item }
+
 // listAnswer shows a page of the store's.
 func listAnswer[From, To any](page *plans.List[From], err error, show func(From) To) (answer, error) {
 	if err != nil {

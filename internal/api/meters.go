@@ -45,11 +45,7 @@ func (s *Server) getMeter(c *call) (answer, error) {
 }
 
 func (s *Server) listMeters(c *call) (answer, error) {
-	page, err := c.query.page()
-	if err != nil {
-		return answer{}, err
-	}
-	meters, err := s.store.ListMeters(c.ctx(), page)
+	meters, err := s.store.ListMeters(c.ctx(), c.query.page())
 	return listAnswer(meters, err, showMeter)
 }
 

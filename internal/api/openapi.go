@@ -34,6 +34,7 @@ func document(list []route, o Options) *huma.OpenAPI {
 	for i := range list {
 		doc.AddOperation(operation(&list[i], schemas))
 	}
+	describePlans(schemas.Map())
 	for _, s := range schemas.Map() {
 		arraysAreNotNull(s)
 	}

@@ -29,7 +29,7 @@ func pathValue(r *http.Request, name string) (string, error) {
 func customerInPath(r *http.Request) (string, error) {
 	key, err := pathValue(r, "key")
 	if err == nil && !plans.ValidCustomerKey(key) {
-		err = invalid("key", wantCustomer)
+		err = invalid("key", plans.CustomerKeyRule)
 	}
 	return key, err
 }
@@ -38,12 +38,7 @@ func customerInPath(r *http.Request) (string, error) {
 func nameInPath(r *http.Request, param string) (string, error) {
 	key, err := pathValue(r, param)
 	if err == nil && !plans.ValidKey(key) {
-		err = invalid(param, wantName)
+		err = invalid(param, plans.KeyRule)
 	}
 	return key, err
 }
-
-const (
-	wantCustomer = "must be 1 to 200 bytes of printable ASCII without /, and not . or .."
-	wantName     = "must be 1 to 200 letters, digits or . _ : -"
-)

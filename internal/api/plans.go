@@ -12,13 +12,9 @@ func (s *Server) putPlan(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var in planRequest
-	if err := decode(c.body, &in); err != nil {
+	in, err := decodePlan(c.body)
+	if err != nil {
 		return answer{}, err
-	}
-	input, bad := in.input()
-	if len(bad) > 0 {
-		return answer{}, invalidFields(bad)
 	}
 	pre, err := precondition(c.r.Header, func() (string, error) {
 		p, err := s.store.GetPlan(c.ctx(), key)
@@ -30,7 +26,7 @@ func (s *Server) putPlan(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := s.store.PutPlan(c.ctx(), key, input, pre)
+	p, err := s.store.PutPlan(c.ctx(), key, in, pre)
 	return planAnswer(http.StatusCreated, p, err)
 }
 
@@ -64,16 +60,12 @@ func planAnswer(status int, p *plans.Plan, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: status, etag: p.ETag(), body: showPlan(p)}, nil
+	return answer{status: status, etag: p.ETag(), body: p}, nil
 }
 
 func (s *Server) listPlans(c *call) (answer, error) {
-	page, err := c.query.page()
-	if err != nil {
-		return answer{}, err
-	}
-	list, err := s.store.ListPlans(c.ctx(), page)
-	return listAnswer(list, err, showPlan)
+	list, err := s.store.ListPlans(c.ctx(), c.query.page())
+	return listAnswer(list, err, asItIs[*plans.Plan])
 }
 
 func (s *Server) listVersions(c *call) (answer, error) {
@@ -81,10 +73,6 @@ func (s *Server) listVersions(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	page, err := c.query.page()
-	if err != nil {
-		return answer{}, err
-	}
-	list, err := s.store.ListVersions(c.ctx(), key, page)
-	return listAnswer(list, err, showPlan)
+	list, err := s.store.ListVersions(c.ctx(), key, c.query.page())
+	return listAnswer(list, err, asItIs[*plans.Plan])
 }

@@ -76,17 +76,19 @@ func problemOf(err error) *fault {
 
 // errorTable is the one place where errors become HTTP.
 var errorTable = []errorEntry{
+	// The database said no for a reason of its own: a defect here, and no outage.
+	{err: quota.ErrInternal, kind: kindInternal},
 	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown},
 	{err: quota.ErrUnavailable, kind: kindUnavailable},
 	{err: quota.ErrBusy, kind: kindBusy},
 	{err: quota.ErrStopped, kind: kindStopping},
 	{err: plans.ErrUnknownCustomer, kind: kindNotFound},
-	{err: plans.ErrArchived, kind: kindNotFound},
 	{err: plans.ErrUnknownMeter, kind: kindNotFound},
 	{err: plans.ErrUnknownPlan, kind: kindNotFound},
 	{err: plans.ErrUnknownVersion, kind: kindNotFound},
 	{err: plans.ErrUnknownKey, kind: kindNotFound},
 	{err: plans.ErrNotInPlan, kind: kindNotInPlan},
+	{err: plans.ErrArchived, kind: kindConflict},
 	{err: plans.ErrPrecondition, kind: kindPrecondition},
 	{err: plans.ErrPreconditionRequired, kind: kindPreconditionRequired},
 	// Decide reports a deadline that passes after the hit was sent as an unknown

@@ -78,6 +78,8 @@ func TestProblemOf(t *testing.T) {
 		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, quota.ErrUnavailable), 503, "outcome-unknown", quota.ErrOutcomeUnknown.Error()},
 		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.DeadlineExceeded), 503, "outcome-unknown", quota.ErrOutcomeUnknown.Error()},
 		{fmt.Errorf("%w: %w", quota.ErrBusy, context.DeadlineExceeded), 503, "too-busy", quota.ErrBusy.Error()},
+		{fmt.Errorf("%w: %w", quota.ErrInternal, secret), 500, "internal", quota.ErrInternal.Error()},
+		{plans.ErrArchived, 409, "conflict", ""},
 		{quota.ErrStopped, 503, "stopping", ""},
 		{&quota.StaleError{Change: 7}, 503, "too-busy", ""},
 		{context.DeadlineExceeded, 503, "too-busy", ""},

@@ -38,18 +38,14 @@ func parseQuery(r *http.Request, known []param) (query, error) {
 	return q, nil
 }
 
-// defaultPage is how many items a page has when the request does not say.
-const defaultPage = 100
-
-// page reads limit and cursor; whether the cursor is one, its list knows.
-func (q query) page() (plans.Page, error) {
-	p := plans.Page{Limit: defaultPage, Cursor: q["cursor"]}
+// page reads limit and cursor; whether they are good, the list knows.
+func (q query) page() plans.Page {
+	p := plans.Page{Cursor: q["cursor"]}
 	if text, ok := q["limit"]; ok {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > plans.MaxPage {
-			return p, invalid("limit", "must be a whole number from 1 to 1000")
+		var err error
+		if p.Limit, err = strconv.Atoi(text); err != nil || p.Limit == 0 {
+			p.Limit = -1 // out of range, where 0 would be the default
 		}
-		p.Limit = n
 	}
-	return p, nil
+	return p
 }

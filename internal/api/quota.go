@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -47,37 +46,28 @@ func (s *Server) quota(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	for try := 1; ; try++ {
-		body, err := s.readQuota(c.ctx(), key)
-		if stale, ok := errors.AsType[*quota.StaleError](err); ok && try < maxResolves {
-			err = s.catalog.CatchUp(c.ctx(), stale.Change)
-			if err == nil {
-				continue
-			}
+	var body quotaBody
+	err = whileStale(func(atLeast int64) (err error) {
+		if err = s.catalog.CatchUp(c.ctx(), atLeast); err == nil {
+			body, err = s.readQuota(c.ctx(), key)
 		}
-		if err != nil {
-			return answer{}, err
-		}
-		return answer{status: http.StatusOK, body: body}, nil
-	}
+		return err
+	})
+	return answer{status: http.StatusOK, body: body}, err
 }
 
-// readQuota reads how all meters of the customer's plan stand.
+// readQuota reads how all meters of the customer's plan stand, at one instant.
 func (s *Server) readQuota(ctx context.Context, key string) (body quotaBody, err error) {
-	meters, _, plan, err := s.catalog.Meters(ctx, key)
+	meters, plan, err := s.catalog.Meters(ctx, key)
 	if err != nil {
 		return body, err
 	}
-	now, err := s.instant(ctx)
-	if err != nil {
-		return body, err
-	}
-	standings, err := s.standings(ctx, meters)
+	standings, now, err := s.standings(ctx, meters)
 	if err != nil {
 		return body, err
 	}
 	body = quotaBody{
-		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Features: showFeatures(plan.Features),
+		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Features: plan.Features,
 		Limits: limitList{standings}, Meters: make([]meterUsage, len(meters)),
 	}
 	for i := range standings {
@@ -86,10 +76,11 @@ func (s *Server) readQuota(ctx context.Context, key string) (body quotaBody, err
 	return body, nil
 }
 
-// standings reads the counters of all meters in one snapshot.
-func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget) ([]standing, error) {
+// standings reads the counters of all meters in one snapshot, and says at which instant.
+func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget) (all []standing, now int64, err error) {
 	if len(meters) == 0 {
-		return nil, nil
+		now, err = s.instant(ctx)
+		return nil, now, err
 	}
 	targets := make([]*quota.Target, len(meters))
 	for i := range meters {
@@ -97,13 +88,13 @@ func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget) ([]s
 	}
 	read, err := s.engine.Standings(ctx, targets)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	all := make([]standing, len(meters))
+	all = make([]standing, len(meters))
 	for i := range all {
 		all[i] = standing{meters[i], read[i]}
 	}
-	return all, nil
+	return all, read[0].Now, nil
 }
 
 // usage is what the meter's usage of the running period means by its price.

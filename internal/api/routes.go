@@ -139,12 +139,12 @@ func meterRoutes() []route {
 
 func planRoutes() []route {
 	missing := []*kind{kindNotFound}
-	plan, plansPage := reflect.TypeFor[planBody](), reflect.TypeFor[listBody[planBody]]()
+	plan, plansPage := reflect.TypeFor[plans.Plan](), reflect.TypeFor[listBody[plans.Plan]]()
 	return []route{
 		{
 			method: "PUT", pattern: "/v1/plans/{key}", access: adminOnly, tag: "Plans", id: "putPlan", summary: "Write a version of a plan",
 			doc:     "Writes a new immutable version. On an existing plan If-Match with its ETag is required. With apply_to all (default) its limits count at once for every customer on the plan that is not pinned; with new only for customers who join later.",
-			request: reflect.TypeFor[planRequest](), response: plan, status: created201, problems: preconditions, handle: (*Server).putPlan,
+			request: reflect.TypeFor[plans.PlanInput](), response: plan, status: created201, problems: preconditions, handle: (*Server).putPlan,
 		},
 		{
 			method: "GET", pattern: "/v1/plans/{key}", access: readers, tag: "Plans", id: "getPlan", summary: "The newest version of a plan",
@@ -195,7 +195,7 @@ func keyRoutes() []route {
 		{
 			method: "POST", pattern: "/v1/keys", access: adminOnly, tag: "Keys", id: "createKey", summary: "Make a key",
 			doc:     "The secret is in this answer and nowhere else: only its hash is kept.",
-			request: reflect.TypeFor[keyRequest](), response: reflect.TypeFor[newKeyBody](), status: created201, handle: (*Server).createKey,
+			request: reflect.TypeFor[keyRequest](), response: reflect.TypeFor[keyBody](), status: created201, handle: (*Server).createKey,
 		},
 		{
 			method: "GET", pattern: "/v1/keys", access: adminOnly, tag: "Keys", id: "listKeys", summary: "All keys, without their secrets",

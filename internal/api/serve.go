@@ -98,7 +98,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
 		w.WriteHeader(a.status)
 		return a.status
 	}
-	body, err := json.Marshal(a.body, json.Deterministic(true))
+	body, err := json.Marshal(a.body, json.Deterministic(true), exactNumbers)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
@@ -109,6 +109,10 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
 	f := problemOf(err)
 	s.logInternal(r, f, err)
+	if f.kind == kindTooLarge && r.ProtoMajor == 1 {
+		// Else net/http would first wait for the rest of the body, which may never come.
+		w.Header().Set("Connection", "close")
+	}
 	return writeProblem(w, f)
 }
 
@@ -154,9 +158,6 @@ var (
 	faultWrongScope = &fault{kind: kindWrongScope, detail: "a key of this scope may not do this"}
 )
 
-// maxSecret is more than any secret has; longer ones need no look-up.
-const maxSecret = 256
-
 // authorize checks the request's key against the route's scopes; admin may do everything.
 func (s *Server) authorize(r *http.Request, rt *route) error {
 	if rt.access == anyone {
@@ -170,7 +171,7 @@ func (s *Server) authorize(r *http.Request, rt *route) error {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return faultNoKey
 	}
-	if secret == "" || len(secret) > maxSecret {
+	if secret == "" {
 		return faultWrongKey
 	}
 	key, err := s.catalog.Authenticate(r.Context(), secret)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"io"
 	"log/slog"
 	"net"
@@ -99,6 +100,29 @@ func TestSlowClient(t *testing.T) {
 	check(t, err)
 	if !strings.HasPrefix(string(answer), "HTTP/1.1 408") || !strings.Contains(string(answer), "/problems/request-timeout") {
 		t.Errorf("answer: %s", answer)
+	}
+}
+
+// A body that is too large and never ends is answered at once.
+func TestEndlessBody(t *testing.T) {
+	n := newNode(t)
+	server := NewHTTPServer(n.server.Handler())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { check(t, server.Close()) })
+	for name, head := range map[string]string{"chunked": "Transfer-Encoding: chunked\r\n\r\n20000\r\n", "counted": "Content-Length: 100000\r\n\r\n"} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		check(t, err)
+		defer conn.Close()
+		check(t, conn.SetDeadline(time.Now().Add(readTimeout/2)))
+		_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
+			"\r\nContent-Type: application/json\r\n"+head+strings.Repeat(" ", maxBody+1))
+		check(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || response.StatusCode != 413 || !response.Close {
+			t.Errorf("%s: %+v, %v", name, response, err)
+		}
 	}
 }
 

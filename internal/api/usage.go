@@ -65,15 +65,16 @@ func (s *Server) usage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	asked, err := c.query.span(now, p.zone)
+	asked, err := c.query.span(now, p.Zone)
 	if err != nil {
 		return answer{}, err
 	}
-	starts, fits := bucketStarts(asked, p.zone)
+	starts, fits := bucketStarts(asked, p.Zone)
 	if !fits {
 		return answer{}, invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
 	}
-	hours, err := s.engine.Usage(c.ctx(), customer.ID, meter.ID, p.hourStart(asked.from), asked.to, maxHours+1)
+	first, _ := p.Hour(asked.from)
+	hours, err := s.engine.Usage(c.ctx(), customer.ID, meter.ID, first, asked.to, maxHours+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -89,7 +90,7 @@ func (q query) meter() (string, error) {
 	case !given:
 		return "", invalid("meter", "is required")
 	case !plans.ValidKey(meter):
-		return "", invalid("meter", wantName)
+		return "", invalid("meter", plans.KeyRule)
 	}
 	return meter, nil
 }

@@ -35,11 +35,3 @@ func Hour(at int64, loc *time.Location) (start, end int64) {
 	}
 	return start, end
 }
-
-// HourWithin returns the part of the running local hour that lies in a period
-// [periodStart, periodEnd), which must hold at. An hour with a boundary inside
-// is cut there, so that periods, too, are sums of whole hours so cut.
-func HourWithin(at int64, loc *time.Location, periodStart, periodEnd int64) (start, end int64) {
-	start, end = Hour(at, loc)
-	return max(start, periodStart), min(end, periodEnd)
-}

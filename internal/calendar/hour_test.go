@@ -81,19 +81,20 @@ func TestHourOutOfRangeIsTheNearest(t *testing.T) {
 }
 
 // Any anchor's periods are sums of whole hours cut at its boundaries.
-func TestPeriodsAreSumsOfHoursWithin(t *testing.T) {
+func TestPeriodsAreSumsOfHours(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		loc, sec := drawZone(t)
 		anchor, interval := drawAnchor(t, loc, sec)
 		at := (sec - 3*86400) * second
-		at, _ = HourWithin(at, loc, math.MinInt64, math.MaxInt64)
+		periods := Periods{loc, anchor, interval}
+		at, _ = Hour(at, loc)
 		for range 100 {
-			n, periodStart, periodEnd := Period(anchor, interval, loc, at)
-			start, end := HourWithin(at, loc, periodStart, periodEnd)
+			n, periodStart, periodEnd := periods.Period(at)
+			start, end := periods.Hour(at)
 			if at < start || at >= end || start < periodStart || end > periodEnd {
 				t.Fatalf("hour [%s, %s) at %s leaves period %d [%s, %s)", rfc(start), rfc(end), rfc(at), n, rfc(periodStart), rfc(periodEnd))
 			}
-			if s, e := HourWithin(end-1, loc, periodStart, periodEnd); s != start || e != end {
+			if s, e := periods.Hour(end - 1); s != start || e != end {
 				t.Fatalf("first and last instant of [%s, %s) disagree", rfc(start), rfc(end))
 			}
 			if whole, wholeEnd := Hour(at, loc); (start != whole && start != periodStart) || (end != wholeEnd && end != periodEnd) {

@@ -37,18 +37,7 @@ type CatalogOptions struct {
 	// Now is the database's time in µs since the Unix epoch, as well as it is known. It
 	// is asked for keys with an expiry only. Required.
 	Now func(ctx context.Context) (int64, error)
-	// OnChange, when set, hears of each change after the memory has forgotten what the
-	// change concerns; one at a time, in order. It must be quick and not use the catalog.
-	// Everything may have changed when Kind is empty.
-	OnChange func(Change)
-	Log      *slog.Logger // nil: slog.Default
-}
-
-// Change is one row of the table of changes. Kind is meter, plan, customer or key.
-type Change struct {
-	Number int64
-	Kind   string
-	Key    string
+	Log *slog.Logger // nil: slog.Default
 }
 
 // Catalog is a node's memory of who may do what: customers, the plan versions in force
@@ -141,29 +130,26 @@ func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*quota.T
 type MeterTarget struct {
 	Meter  Meter
 	Target *quota.Target
-	Price  *PriceInput
+	Price  *Price
 }
 
 // Meters returns all meters of a customer's plan in the order of the plan (its meters,
-// then those that only limits, then those that only prices name), with the customer and
-// the plan version in force. All of it is shared: it must not be changed. Errors are
-// those of Resolve.
-func (c *Catalog) Meters(ctx context.Context, customer string) ([]MeterTarget, *Customer, *Plan, error) {
+// then those that only limits, then those that only prices name), and the plan version
+// in force. All of it is shared: it must not be changed. Errors are those of Resolve.
+func (c *Catalog) Meters(ctx context.Context, customer string) ([]MeterTarget, *Plan, error) {
 	r, err := c.terms(ctx, customer)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	all := make([]MeterTarget, len(r.version.order))
 	for i, inPlan := range r.version.order {
 		meter, err := c.meter(ctx, inPlan.key)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("meter %s of plan %s: %w", inPlan.key, r.version.plan.Key, err)
+			return nil, nil, fmt.Errorf("meter %s of plan %s: %w", inPlan.key, r.version.plan.Key, err)
 		}
 		all[i] = MeterTarget{Meter: meter, Target: r.target(inPlan), Price: inPlan.price}
 	}
-	present := r.entry.customer
-	present.EffectiveVersion = r.version.plan.Version
-	return all, &present, r.version.plan, nil
+	return all, r.version.plan, nil
 }
 
 // Fresh reports whether this node has confirmed within the last second that it has seen
@@ -185,6 +171,9 @@ func (c *Catalog) Age() (age time.Duration, contacted bool) {
 	}
 	return c.options.Monotonic() - time.Duration(confirmed), true
 }
+
+// Evicted counts the customers that were forgotten to make room for others.
+func (c *Catalog) Evicted() uint64 { return c.memory.Load().customers.Evictions() }
 
 // Applied is the newest change that counts on this node.
 func (c *Catalog) Applied() int64 { return c.memory.Load().applied.Load() }

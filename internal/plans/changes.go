@@ -7,11 +7,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// stamped is a change with the instant that tells it from another of its number in
-// another state of the database.
-type stamped struct {
-	Change
-	at int64 // µs
+// change is one row of the table of changes. kind is meter, plan, customer or key; at, µs,
+// tells it from another change of its number in another state of the database.
+type change struct {
+	number    int64
+	kind, key string
+	at        int64
 }
 
 const changesFrom = `
@@ -22,12 +23,12 @@ const changesFrom = `
 
 // changesFrom returns the newest change's number and the changes from number first on,
 // at most pollRows and one.
-func (s *Store) changesFrom(ctx context.Context, first int64) (newest int64, changes []stamped, err error) {
+func (s *Store) changesFrom(ctx context.Context, first int64) (newest int64, changes []change, err error) {
 	rows, _ := s.pool.Query(ctx, changesFrom, first, pollRows+1)
-	var c stamped
+	var c change
 	var at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&newest, &c.Number, &c.Kind, &c.Key, &at}, func() error {
-		if c.Number > 0 {
+	_, err = pgx.ForEachRow(rows, []any{&newest, &c.number, &c.kind, &c.key, &at}, func() error {
+		if c.number > 0 {
 			c.at = at.UnixMicro()
 			changes = append(changes, c)
 		}

@@ -17,34 +17,45 @@ import (
 // that was written for all.
 const customerColumns = `
 	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
-	c.joined_version, c.change, c.created_at, c.archived_at,
+	c.change, c.created_at, c.archived_at,
 	coalesce(c.pinned_version, greatest(c.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
 
-// customerFields are where scanCustomer and the catalog put customerColumns.
-func customerFields(c *Customer, joined *int) []any {
-	return []any{
-		&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
-		joined, &c.Change, &c.CreatedAt, &c.ArchivedAt, &c.EffectiveVersion,
-	}
-}
-
 func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
-	c, joined := new(Customer), 0
-	if err := row.Scan(customerFields(c, &joined)...); err != nil {
+	c := new(Customer)
+	err := row.Scan(&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
+		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.EffectiveVersion)
+	if err != nil {
 		return nil, err
 	}
-	c.utc()
+	c.CreatedAt, c.ArchivedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt) // pgx gives the machine's zone
 	return c, nil
 }
 
-// utc: pgx gives times in the machine's zone.
-func (c *Customer) utc() {
-	c.CreatedAt = c.CreatedAt.UTC()
-	if c.ArchivedAt != nil {
-		at := c.ArchivedAt.UTC()
-		c.ArchivedAt = &at
+func inUTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
 	}
+	utc := t.UTC()
+	return &utc
+}
+
+// Periods is where a customer's hours and billing periods start on a version of its plan.
+func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
+	periods, err := storedPeriods(c.Key, c.Timezone, c.BillingAnchor)
+	periods.Interval = p.interval()
+	return periods, err
+}
+
+// storedPeriods reads what is stored of a customer; the interval is its plan's.
+func storedPeriods(key, timezone, anchor string) (p calendar.Periods, err error) {
+	if p.Zone, err = calendar.Location(timezone); err == nil {
+		p.Anchor, err = calendar.ParseAnchor(anchor)
+	}
+	if err != nil {
+		err = fmt.Errorf("customer %q is stored with a bad timezone or anchor: %w", key, err)
+	}
+	return p, err
 }
 
 const insertCustomer = `
@@ -207,4 +218,9 @@ func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
 		}
 		return errUnchanged
 	})
+}
+
+// CustomerKeys returns the keys of those of the customers that there are, by id.
+func (s *Store) CustomerKeys(ctx context.Context, ids []int64) (map[int64]string, error) {
+	return keysByID(ctx, s, `SELECT id, key FROM customers WHERE id = ANY ($1)`, ids)
 }

@@ -19,11 +19,11 @@ func drawPlan(t *rapid.T) PlanInput {
 	in := PlanInput{
 		Name: "N" + text.Draw(t, "name"), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
 		BasePriceMinor: number.Draw(t, "base"), Meters: []string{"api"}, Features: map[string]any{},
-		Limits: []LimitInput{{"api", quota.Spec{
+		Limits: []Limit{{"api", quota.Spec{
 			Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
 			Window: "1s", Burst: ptr(number.Draw(t, "burst")), Mode: "hard", OnOutage: "deny",
 		}}},
-		Prices: []PriceInput{},
+		Prices: []Price{},
 	}
 	for _, key := range rapid.SliceOfDistinct(rapid.StringMatching(`[a-z.:_-]{1,5}`), rapid.ID).Draw(t, "features") {
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
@@ -40,7 +40,7 @@ func drawPlan(t *rapid.T) PlanInput {
 		}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "prices") {
-		p := PriceInput{Meter: "api", Model: "volume", Included: number.Draw(t, "included"), Tiers: []Tier{}}
+		p := Price{Meter: "api", Model: "volume", Included: number.Draw(t, "included")}
 		for range rapid.IntRange(0, 3).Draw(t, "tiers") {
 			p.Tiers = append(p.Tiers, Tier{ptr(number.Draw(t, "up_to")), price.Draw(t, "price"), ptr(price.Draw(t, "flat"))})
 		}
@@ -73,7 +73,7 @@ func TestStoredPlansComeBackAsTheyWere(t *testing.T) {
 			in.Prices = in.Prices[:1] // one a meter
 		}
 		for i := range in.Prices { // and a good one
-			in.Prices[i] = PriceInput{Meter: "api", Model: "per_unit", UnitPrice: in.Prices[i].UnitPrice, Included: in.Prices[i].Included, Tiers: []Tier{}}
+			in.Prices[i] = Price{Meter: "api", Model: "per_unit", UnitPrice: in.Prices[i].UnitPrice, Included: in.Prices[i].Included}
 		}
 		// What one token weighs must fit: the arithmetic's own tests look at its bounds.
 		in.Limits[0].Limit, in.Limits[0].Burst = in.Limits[0].Limit%1e9+1, ptr(*in.Limits[0].Burst%1e9)

@@ -114,8 +114,8 @@ func (c *Catalog) pollPage(ctx context.Context) (more bool, err error) {
 	}
 	keys := m.keys.Load()
 	for _, change := range changes {
-		if change.Kind == kindKey {
-			if keys, err = c.store.loadKeys(ctx, change.Number); err != nil {
+		if change.kind == kindKey {
+			if keys, err = c.store.loadKeys(ctx, change.number); err != nil {
 				return false, err
 			}
 			break
@@ -123,29 +123,24 @@ func (c *Catalog) pollPage(ctx context.Context) (more bool, err error) {
 	}
 	m.keys.Store(keys)
 	for _, change := range changes {
-		m.apply(change.Change)
+		m.apply(change)
 	}
 	end := changes[len(changes)-1]
 	m.mark = end.at
-	m.applied.Store(end.Number)
-	for _, change := range changes {
-		if c.options.OnChange != nil {
-			c.options.OnChange(change.Change)
-		}
-	}
-	return end.Number < newest, nil
+	m.applied.Store(end.number)
+	return end.number < newest, nil
 }
 
 // follows reports whether the changes read go on from the last one applied: that one is
 // still there as it was, and none is missing. If not, the node was away for longer than
 // changes are kept, or the database is another one, or an older state of it.
-func follows(changes []stamped, last, newest, mark int64) bool {
-	if last > 0 && (len(changes) == 0 || changes[0].Number != last || changes[0].at != mark) {
+func follows(changes []change, last, newest, mark int64) bool {
+	if last > 0 && (len(changes) == 0 || changes[0].number != last || changes[0].at != mark) {
 		return false
 	}
 	next := max(last, 1)
 	for _, change := range changes {
-		if change.Number != next {
+		if change.number != next {
 			return false
 		}
 		next++
@@ -154,7 +149,7 @@ func follows(changes []stamped, last, newest, mark int64) bool {
 }
 
 // startAnew forgets everything and begins at the newest change.
-func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []stamped, last int64, contacted bool) error {
+func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []change, last int64, contacted bool) error {
 	m := newMemory(c.options.Customers)
 	mark, err := c.store.changeMark(ctx, newest)
 	if err != nil {
@@ -171,9 +166,6 @@ func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []stamped
 	if contacted {
 		c.options.Log.Warn("the changes in the database do not follow those seen; forgot everything",
 			"seen", last, "newest", newest, "read", len(changes))
-		if c.options.OnChange != nil {
-			c.options.OnChange(Change{Number: newest})
-		}
 	}
 	return nil
 }

@@ -33,13 +33,7 @@ func scanKey(row pgx.CollectableRow) (Key, error) {
 	return k, nil
 }
 
-func (k *Key) utc() {
-	k.CreatedAt = k.CreatedAt.UTC()
-	if k.ExpiresAt != nil {
-		at := k.ExpiresAt.UTC()
-		k.ExpiresAt = &at
-	}
-}
+func (k *Key) utc() { k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), inUTC(k.ExpiresAt) }
 
 // newKey makes a key's id and secret. Both are random: an id, unlike a count, tells
 // nobody how many keys there are.
@@ -176,8 +170,25 @@ const hasAdminKey = `
 	SELECT EXISTS (SELECT FROM keys WHERE scope = 'admin' AND revoked_at IS NULL
 		AND (expires_at IS NULL OR expires_at > clock_timestamp()))`
 
-// HasAdminKey reports whether anybody can administer: a key of scope admin that is
-// neither revoked nor expired.
-func (s *Store) HasAdminKey(ctx context.Context) (bool, error) {
-	return one(ctx, s.pool, ErrUnknownKey, pgx.RowTo[bool], hasAdminKey)
+// FirstAdminKey makes a key of scope admin and returns its secret, unless anybody can
+// administer already: there is one that is neither revoked nor expired. Then the secret
+// is empty. Of several nodes that start on one empty database, one makes a key.
+func (s *Store) FirstAdminKey(ctx context.Context, name string) (secret string, err error) {
+	id, secret := newKey()
+	hash := sha256.Sum256([]byte(secret))
+	err = s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
+		there, err := one(ctx, w, ErrUnknownKey, pgx.RowTo[bool], hasAdminKey)
+		if err == nil && there {
+			secret = ""
+			return errUnchanged
+		}
+		if err == nil {
+			_, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, ScopeAdmin, hash[:], w.now, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
 }

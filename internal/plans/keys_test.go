@@ -5,8 +5,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres/pgtest"
 )
@@ -89,7 +93,7 @@ func TestTheFirstAdminKey(t *testing.T) {
 	ctx := t.Context()
 	has := func(want bool) {
 		t.Helper()
-		if got, err := s.HasAdminKey(ctx); err != nil || got != want {
+		if got, err := one(ctx, s.pool, ErrUnknownKey, pgx.RowTo[bool], hasAdminKey); err != nil || got != want {
 			t.Errorf("has an admin key: %v %v", got, err)
 		}
 	}
@@ -124,4 +128,36 @@ func TestTheFirstAdminKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(false)
+	made, err := s.FirstAdminKey(ctx, "bootstrap")
+	if err != nil || !validSecret(made) {
+		t.Errorf("the first one: %q %v", made, err)
+	}
+	has(true)
+	if again, err := s.FirstAdminKey(ctx, "bootstrap"); err != nil || again != "" {
+		t.Errorf("a second one: %q %v", again, err)
+	}
+}
+
+// Nodes that start on one empty database at once make one admin key between them.
+func TestTheFirstAdminKeyIsOne(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	var made atomic.Int32
+	var starting sync.WaitGroup
+	for range 8 {
+		s := newStore(t, url)
+		starting.Go(func() {
+			secret, err := s.FirstAdminKey(t.Context(), "bootstrap")
+			if err != nil {
+				t.Error(err)
+			}
+			if secret != "" {
+				made.Add(1)
+			}
+		})
+	}
+	starting.Wait()
+	s := newStore(t, url)
+	if n := len(must[*List[Key]](t)(s.ListKeys(t.Context(), Page{})).Items); n != 1 || made.Load() != 1 {
+		t.Errorf("%d keys, of which %d are known", n, made.Load())
+	}
 }

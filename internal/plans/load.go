@@ -29,7 +29,7 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 		if t := entry.current(); t != nil {
 			return t, nil
 		}
-		plan, err := c.plan(ctx, m, entry.customer.Plan)
+		plan, err := c.plan(ctx, m, entry.plan)
 		if err != nil {
 			return nil, err
 		}
@@ -37,10 +37,7 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 		if err != nil {
 			return nil, err
 		}
-		t, err := newTerms(entry, plan, version)
-		if err != nil {
-			return nil, err
-		}
+		t := newTerms(entry, plan, version)
 		// Both were valid when looked up; only if both still are were they ever true at
 		// one moment. Of two who make terms at once the later one's are as good.
 		if t.valid() && c.memory.Load() == m {
@@ -101,7 +98,9 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 	}
 }
 
-const loadCustomer = `SELECT (SELECT number FROM change_number),` + customerColumns + `
+const loadCustomer = `
+	SELECT (SELECT number FROM change_number), c.id, c.change, p.key, coalesce(c.pinned_version, 0),
+		c.joined_version, c.timezone, c.billing_anchor
 	FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key = $1 AND c.archived_at IS NULL`
 
 const loadNoCustomer = `
@@ -125,18 +124,19 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 	entry, err := recall(ctx, c, m, kindCustomer, key, known, keep, func(ctx context.Context) (*customerEntry, error) {
 		e := new(customerEntry)
 		for exists := true; exists; { // again, when it is created in between
-			asOf := int64(0)
+			var asOf int64
+			var timezone, anchor string
 			err := c.store.pool.QueryRow(ctx, loadCustomer, key).
-				Scan(append([]any{&asOf}, customerFields(&e.customer, &e.joined)...)...)
+				Scan(&asOf, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor)
 			if e.known = err == nil; e.known {
 				exists = false
+				e.periods, err = storedPeriods(key, timezone, anchor)
 			} else if errors.Is(err, pgx.ErrNoRows) {
 				err = c.store.pool.QueryRow(ctx, loadNoCustomer, key).Scan(&asOf, &exists)
 			}
 			if err != nil {
 				return nil, err
 			}
-			e.customer.utc()
 			e.fact = m.fact(kindCustomer, key, asOf)
 		}
 		return e, nil

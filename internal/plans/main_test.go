@@ -100,8 +100,8 @@ func match(tag string) Precondition { return Precondition{Given: true, ETag: tag
 // hourly is a plan with one limit on one meter.
 func hourly(limit int64) PlanInput {
 	return PlanInput{
-		Name: "Plan", Currency: "USD", Interval: "month",
-		Limits: []LimitInput{{Meter: "api", Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: limit, Window: "1h"}}},
+		Name: "Plan", Currency: "USD", Interval: "month", IntervalCount: 1,
+		Limits: []Limit{{Meter: "api", Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: limit, Window: "1h"}}},
 	}
 }
 

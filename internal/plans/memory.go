@@ -98,16 +98,16 @@ func remember[K comparable, V interface{ read() *fact }](in *cache.Cache[K, V], 
 }
 
 // apply makes one change count. Only one goroutine at a time calls it.
-func (m *memory) apply(change Change) {
-	m.floor(change.Kind, change.Key).Store(change.Number)
+func (m *memory) apply(c change) {
+	m.floor(c.kind, c.key).Store(c.number)
 	// What is invalid now is not used either way; removing it gives its memory back.
-	switch change.Kind {
+	switch c.kind {
 	case kindCustomer:
-		m.customers.Remove(change.Key)
-		m.unknown.Remove(change.Key)
+		m.customers.Remove(c.key)
+		m.unknown.Remove(c.key)
 	case kindPlan:
-		m.plans.Remove(change.Key)
+		m.plans.Remove(c.key)
 	case kindMeter:
-		m.meters.Remove(change.Key)
+		m.meters.Remove(c.key)
 	}
 }

@@ -68,3 +68,8 @@ func (s *Store) ListMeters(ctx context.Context, page Page) (*List[Meter], error)
 	}
 	return paged(meters, limit, kindMeter, func(m Meter) string { return m.Key }), nil
 }
+
+// MeterKeys returns the keys of those of the meters that there are, by id.
+func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, error) {
+	return keysByID(ctx, s, `SELECT id, key FROM meters WHERE id = ANY ($1)`, ids)
+}

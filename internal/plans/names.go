@@ -14,9 +14,10 @@ const (
 	maxName = 200
 )
 
+// What is said of a key that ValidKey or ValidCustomerKey refuses.
 const (
-	keyRule         = "must be 1 to 200 letters, digits or . _ : -"
-	customerKeyRule = `must be 1 to 200 bytes of printable ASCII without "/", and not "." or ".."`
+	KeyRule         = "must be 1 to 200 letters, digits or . _ : -"
+	CustomerKeyRule = `must be 1 to 200 bytes of printable ASCII without "/", and not "." or ".."`
 )
 
 // ValidKey reports whether s may be the key of a meter, plan or limit: 1 to 200 ASCII
@@ -70,7 +71,7 @@ func (f *faults) err() error {
 func (f *faults) key(field, value string) bool {
 	ok := ValidKey(value)
 	if !ok {
-		f.add(field, keyRule)
+		f.add(field, KeyRule)
 	}
 	return ok
 }

@@ -125,6 +125,9 @@ func TestWritesThatWaitTooLong(t *testing.T) {
 
 func TestErrorsAreTold(t *testing.T) {
 	code := func(code string) error { return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}) }
+	if err := classify(code("40001")); !errors.Is(err, quota.ErrBusy) || errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("rolled back: %v", err)
+	}
 	for _, c := range []struct {
 		err    error
 		outage bool

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/calendar"
 )
 
 func scanPlan(row pgx.CollectableRow) (*Plan, error) {
@@ -18,6 +20,11 @@ func scanPlan(row pgx.CollectableRow) (*Plan, error) {
 	var err error
 	p.PlanInput, err = readDocument(document)
 	return p, err
+}
+
+// interval is the billing period's length.
+func (in *PlanInput) interval() calendar.Interval {
+	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
 }
 
 const latestVersion = `SELECT latest_version FROM plans WHERE key = $1`

@@ -62,15 +62,7 @@ var errUnchanged = errors.New("nothing to change")
 // statement to its commit. So admin writes happen one after the other, numbers have no
 // gaps and become visible in their own order, and do may check first and write then.
 func (s *Store) write(ctx context.Context, kind, key string, do func(ctx context.Context, w *writing) error) error {
-	within, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	select {
-	case s.writers <- struct{}{}:
-	case <-within.Done():
-		return classify(within.Err())
-	}
-	number, err := s.transact(within, kind, key, do)
-	<-s.writers
+	number, err := s.transact(ctx, kind, key, do)
 	if told := s.committed.Load(); told != nil && number > 0 {
 		(*told)(ctx, number)
 	}
@@ -82,6 +74,14 @@ const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING
 // transact is the transaction of write. It returns the change's number, or 0 when there
 // was none.
 func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx context.Context, w *writing) error) (number int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	select {
+	case s.writers <- struct{}{}:
+		defer func() { <-s.writers }()
+	case <-ctx.Done():
+		return 0, classify(ctx.Err())
+	}
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
 		return 0, classify(err)
@@ -140,6 +140,21 @@ func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowTo
 		return item, missing
 	}
 	return item, classify(err)
+}
+
+// keysByID reads keys for people, who are shown no ids.
+func keysByID[ID comparable](ctx context.Context, s *Store, statement string, ids []ID) (map[ID]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	keys := make(map[ID]string, len(ids))
+	var id ID
+	var key string
+	rows, _ := s.pool.Query(ctx, statement, ids)
+	_, err := pgx.ForEachRow(rows, []any{&id, &key}, func() error {
+		keys[id] = key
+		return nil
+	})
+	return keys, classify(err)
 }
 
 // querier is the pool, or a transaction under way.

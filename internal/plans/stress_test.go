@@ -23,7 +23,7 @@ func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
 		return 0
 	}
 	early, late := at(5), at(6)
-	m.apply(Change{6, kindPlan, "basic"})
+	m.apply(change{number: 6, kind: kindPlan, key: "basic"})
 	remember(m.plans, "basic", early)
 	if kept() != 0 || early.valid() || !late.valid() {
 		t.Errorf("kept %d after change 6", kept())
@@ -34,15 +34,15 @@ func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
 	if kept() != 8 {
 		t.Errorf("kept %d, not the newest reading", kept())
 	}
-	m.apply(Change{9, kindPlan, "other"})
-	m.apply(Change{10, kindCustomer, "basic"})
+	m.apply(change{number: 9, kind: kindPlan, key: "other"})
+	m.apply(change{number: 10, kind: kindCustomer, key: "basic"})
 	if kept() != 8 {
 		t.Error("forgotten by a change of something else")
 	}
 	evicted := at(8)
 	m.plans.Add("basic", evicted, cache.NoExpiry)
 	m.plans.Remove("basic")
-	m.apply(Change{11, kindPlan, "basic"})
+	m.apply(change{number: 11, kind: kindPlan, key: "basic"})
 	if evicted.valid() {
 		t.Error("what was evicted before the change is still believed by who holds it")
 	}
@@ -79,7 +79,7 @@ func TestAJoinedReadingIsNotOlderThanTheQuestion(t *testing.T) {
 		})
 		if i == 0 { // the others ask after the change
 			<-reading
-			m.apply(Change{6, kindPlan, "basic"})
+			m.apply(change{number: 6, kind: kindPlan, key: "basic"})
 			m.applied.Store(6)
 		}
 	}

@@ -5,20 +5,24 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"quotad/internal/calendar"
 	"quotad/internal/quota"
 )
 
-// customerEntry is a customer as it was read, or that there is none (known false). terms is what follows from it and the
-// present state of its plan, made when first needed and again after the plan changed.
+// customerEntry is what hits need of a customer, or that there is none (known false).
+// terms is what follows from it and the present state of its plan, made when first needed
+// and again after the plan changed.
 type customerEntry struct {
 	fact
-	known    bool
-	customer Customer
-	joined   int // customers.joined_version
-	terms    atomic.Pointer[terms]
+	known   bool
+	id      int64
+	change  int64
+	plan    string
+	pinned  int              // the version, 0: none
+	joined  int              // customers.joined_version
+	periods calendar.Periods // without an interval: that is the plan's
+	terms   atomic.Pointer[terms]
 }
 
 // planEntry is what changes of a plan: its latest version that was written for all
@@ -41,8 +45,8 @@ func (f *fact) read() *fact { return f }
 // joining, or any later one that was written for all. customerColumns says the same in
 // SQL, and a test holds the two to each other.
 func (e *customerEntry) effective(p *planEntry) int {
-	if e.customer.PlanVersion != nil {
-		return *e.customer.PlanVersion
+	if e.pinned != 0 {
+		return e.pinned
 	}
 	return max(e.joined, p.all)
 }
@@ -54,8 +58,7 @@ type terms struct {
 	plan    *planEntry
 	version *version
 	change  int64
-	zone    *time.Location
-	anchor  calendar.Anchor
+	periods calendar.Periods
 
 	// targets are those that were asked for, by meter. The map is never changed but
 	// replaced, so that reading it takes no lock: a plan may name a thousand meters, of
@@ -76,21 +79,14 @@ func (e *customerEntry) current() *terms {
 
 func (t *terms) valid() bool { return t.entry.valid() && t.plan.valid() }
 
-func newTerms(e *customerEntry, p *planEntry, v *version) (*terms, error) {
-	anchor, err := calendar.ParseAnchor(e.customer.BillingAnchor)
-	if err != nil {
-		return nil, fmt.Errorf("customer %q is stored with a bad anchor: %w", e.customer.Key, err)
-	}
-	zone, err := calendar.Location(e.customer.Timezone)
-	if err != nil {
-		return nil, fmt.Errorf("customer %q is stored with a bad timezone: %w", e.customer.Key, err)
-	}
-	t := &terms{entry: e, plan: p, version: v, zone: zone, anchor: anchor}
+func newTerms(e *customerEntry, p *planEntry, v *version) *terms {
+	t := &terms{entry: e, plan: p, version: v, periods: e.periods}
+	t.periods.Interval = v.plan.interval()
 	// A meter's row is left out of the number: what judges a hit is its id, which never
 	// changes and is older than the plan version that names it.
-	t.change = max(e.customer.Change, v.change)
+	t.change = max(e.change, v.change)
 	t.targets.Store(&map[string]*quota.Target{})
-	return t, nil
+	return t
 }
 
 // target returns the target of one meter of the plan; the same one to all.
@@ -107,10 +103,10 @@ func (t *terms) target(m *planMeter) *quota.Target {
 	target := &quota.Target{
 		Change: t.change,
 		Counters: []quota.Counter{{
-			Key:    quota.CounterKey{Customer: t.entry.customer.ID, Meter: m.id},
+			Key:    quota.CounterKey{Customer: t.entry.id, Meter: m.id},
 			Limits: m.limits,
 		}},
-		Zone: t.zone, Anchor: t.anchor, Interval: t.version.interval,
+		Periods: t.periods,
 	}
 	targets := make(map[string]*quota.Target, len(old)+1)
 	for key, present := range old {
@@ -123,11 +119,10 @@ func (t *terms) target(m *planMeter) *quota.Target {
 
 // version is an immutable plan version, compiled once for all customers on it.
 type version struct {
-	plan     *Plan
-	change   int64
-	interval calendar.Interval
-	order    []*planMeter
-	meters   map[string]*planMeter
+	plan   *Plan
+	change int64
+	order  []*planMeter
+	meters map[string]*planMeter
 }
 
 type versionKey struct {
@@ -140,16 +135,12 @@ type planMeter struct {
 	key    string
 	id     int32
 	limits []*quota.Limit
-	price  *PriceInput
+	price  *Price
 }
 
 // compile prepares a stored version; ids are those of all the meters it names.
 func compile(p *Plan, change int64, ids map[string]int32) (*version, error) {
-	v := &version{
-		plan: p, change: change,
-		interval: calendar.Interval{Unit: calendar.Unit(p.Interval), Count: p.IntervalCount},
-		meters:   make(map[string]*planMeter),
-	}
+	v := &version{plan: p, change: change, meters: make(map[string]*planMeter)}
 	for _, key := range p.meterKeys() {
 		m := &planMeter{key: key, id: ids[key]}
 		if m.id == 0 {
@@ -172,5 +163,5 @@ func compile(p *Plan, change int64, ids map[string]int32) (*version, error) {
 	for _, m := range v.order {
 		m.limits = slices.Clip(m.limits)
 	}
-	return v, v.interval.Validate()
+	return v, p.interval().Validate()
 }

@@ -16,7 +16,7 @@ var (
 	ErrUnknownVersion  = errors.New("the plan has no such version")
 	ErrUnknownKey      = errors.New("no such key")
 	ErrNotInPlan       = errors.New("the customer's plan does not include this meter")
-	ErrArchived        = errors.New("the customer is archived")
+	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
 	// ErrPrecondition: If-Match names another version than the present one (412).
 	ErrPrecondition = errors.New("changed in the meantime")
 	// ErrPreconditionRequired: the thing exists and no If-Match was given (428).
@@ -57,50 +57,51 @@ type Meter struct {
 	ID   int32
 }
 
-// PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}), defaults not yet
-// filled in; numbers are already integers.
+// PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}), and with its defaults
+// filled in as it is stored and shown: one set of names for all three. Stored plans are
+// never rewritten, so fields may be added, but never renamed or given another meaning.
 type PlanInput struct {
-	Name           string
-	Currency       string // ISO 4217
-	Interval       string // day week month year
-	IntervalCount  int    // 1 …
-	BasePriceMinor int64  // minor units of Currency
-	Meters         []string
-	Features       map[string]any // bool, json number as int64 or decimal string, or string
-	Limits         []LimitInput
-	Prices         []PriceInput
-	ApplyTo        string // all (default), new
+	Name           string         `json:"name" minLength:"1" maxLength:"200"`
+	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"ISO 4217."`
+	Interval       string         `json:"interval" enum:"day,week,month,year" doc:"The billing period is interval_count of these."`
+	IntervalCount  int            `json:"interval_count" required:"false" minimum:"1" default:"1"`
+	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"In minor units of the currency."`
+	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted beside those that limits and prices name."`
+	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for: booleans, numbers and strings, without effect here."`
+	Limits         []Limit        `json:"limits" required:"false"`
+	Prices         []Price        `json:"prices" required:"false"`
+	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Whom a new version counts for: all customers of the plan, or those who join later."`
 }
 
-// LimitInput is one limit of a plan: the arithmetic's Spec, and its meter.
-type LimitInput struct {
-	Meter string
+// Limit is one limit of a plan: the arithmetic's Spec, and its meter.
+type Limit struct {
+	Meter string `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
 	quota.Spec
 }
 
-// PriceInput is one price of a plan. Unit prices are decimal strings in major units.
-type PriceInput struct {
-	Meter        string
-	Model        string // per_unit package graduated volume
-	UnitPrice    *string
-	PackageSize  *int64
-	PackagePrice *string
-	Tiers        []Tier
-	Included     int64
+// Price is one price of a plan. Unit prices are decimal strings in major units.
+type Price struct {
+	Meter        string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Model        string  `json:"model" enum:"per_unit,package,graduated,volume"`
+	UnitPrice    *string `json:"unit_price,omitempty" doc:"A decimal number in major units."`
+	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1"`
+	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
+	Tiers        []Tier  `json:"tiers,omitempty"`
+	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free, and come off first."`
 }
 
 // Tier is one step of a graduated or volume price; UpTo nil is the last one.
 type Tier struct {
-	UpTo      *int64
-	UnitPrice string
-	FlatPrice *string
+	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier; null for the last tier."`
+	UnitPrice string  `json:"unit_price" doc:"A decimal number in major units."`
+	FlatPrice *string `json:"flat_price,omitempty" doc:"A decimal number in major units."`
 }
 
 // Plan is one immutable version of a plan, defaults filled in.
 type Plan struct {
-	Key       string
-	Version   int
-	CreatedAt time.Time
+	Key       string    `json:"key"`
+	Version   int       `json:"version"`
+	CreatedAt time.Time `json:"created_at"`
 	PlanInput
 }
 
@@ -150,7 +151,7 @@ type Key struct {
 	ExpiresAt *time.Time
 }
 
-// Page bounds a list: Limit 1 … 1000 items after Cursor (empty: from the start).
+// Page bounds a list: Limit 1 … MaxPage items (0: 100) after Cursor (empty: from the start).
 type Page struct {
 	Limit  int
 	Cursor string

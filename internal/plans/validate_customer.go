@@ -19,7 +19,7 @@ const (
 // its plan.
 func (in *CustomerInput) check(bad *faults, key string) {
 	if !ValidCustomerKey(key) {
-		bad.add("key", customerKeyRule)
+		bad.add("key", CustomerKeyRule)
 	}
 	bad.name("name", in.Name, true)
 	bad.key("plan", in.Plan)

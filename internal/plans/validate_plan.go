@@ -72,9 +72,6 @@ func (in PlanInput) normalize(key string, declared map[string]bool) (PlanInput, 
 }
 
 func (in *PlanInput) checkInterval(bad *faults) {
-	if in.IntervalCount == 0 {
-		in.IntervalCount = 1
-	}
 	most, known := maxInterval[in.Interval]
 	if !known {
 		bad.add("interval", "must be day, week, month or year")
@@ -116,7 +113,7 @@ func (in *PlanInput) checkFeatures(bad *faults) map[string]any {
 	features := make(map[string]any, len(in.Features))
 	for _, key := range slices.Sorted(maps.Keys(in.Features)) {
 		if !ValidKey(key) {
-			bad.add("features", "%.80q is not a name: it %s", key, keyRule)
+			bad.add("features", "%.80q is not a name: it %s", key, KeyRule)
 			continue
 		}
 		value, fault := feature(in.Features[key])
@@ -130,7 +127,7 @@ func (in *PlanInput) checkFeatures(bad *faults) map[string]any {
 
 // checkLimits compiles every limit, so that whatever the arithmetic cannot hold is
 // refused here and never at a hit.
-func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []LimitInput {
+func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit {
 	if len(in.Limits) > maxLimits {
 		bad.add("limits", "must be at most %d", maxLimits)
 		return nil
@@ -141,7 +138,7 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []LimitI
 		id    int64
 	}
 	buckets := make(map[bucket]int)
-	limits := make([]LimitInput, len(in.Limits))
+	limits := make([]Limit, len(in.Limits))
 	for i, l := range in.Limits {
 		path := fmt.Sprintf("limits[%d].", i)
 		bad.meter(path+"meter", l.Meter, declared)
@@ -167,7 +164,7 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []LimitI
 }
 
 // withDefaults is the limit as it is stored and shown: nothing left to be guessed.
-func (l LimitInput) withDefaults(compiled *quota.Limit) LimitInput {
+func (l Limit) withDefaults(compiled *quota.Limit) Limit {
 	l.Mode = compiled.Mode
 	if l.OnOutage == "" {
 		l.OnOutage = "allow"

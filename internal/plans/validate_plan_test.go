@@ -18,22 +18,22 @@ func spec(name string) quota.Spec {
 	return quota.Spec{Name: name, Algorithm: "token_bucket", Limit: 10, Window: "1m"}
 }
 
-func perUnit(meter string) PriceInput {
-	return PriceInput{Meter: meter, Model: "per_unit", UnitPrice: ptr("0.0004")}
+func perUnit(meter string) Price {
+	return Price{Meter: meter, Model: "per_unit", UnitPrice: ptr("0.0004")}
 }
 
-func tiered(tiers ...Tier) PriceInput {
-	return PriceInput{Meter: "api", Model: "graduated", Tiers: tiers}
+func tiered(tiers ...Tier) Price {
+	return Price{Meter: "api", Model: "graduated", Tiers: tiers}
 }
 
 var long = strings.Repeat("x", 201)
 
 func limit(l quota.Spec) func(*PlanInput) {
-	return func(in *PlanInput) { in.Limits = []LimitInput{{"api", l}} }
+	return func(in *PlanInput) { in.Limits = []Limit{{"api", l}} }
 }
 
-func price(p PriceInput) func(*PlanInput) {
-	return func(in *PlanInput) { in.Prices = []PriceInput{p} }
+func price(p Price) func(*PlanInput) {
+	return func(in *PlanInput) { in.Prices = []Price{p} }
 }
 
 func aFeature(v any) func(*PlanInput) {
@@ -58,6 +58,7 @@ var planFaults = map[string]struct {
 	"currency long":       {func(in *PlanInput) { in.Currency = "USDX" }, []string{"currency"}},
 	"interval missing":    {func(in *PlanInput) { in.Interval = "" }, []string{"interval"}},
 	"interval unknown":    {func(in *PlanInput) { in.Interval = "hour" }, []string{"interval"}},
+	"count zero":          {func(in *PlanInput) { in.IntervalCount = 0 }, []string{"interval_count"}},
 	"count negative":      {func(in *PlanInput) { in.IntervalCount = -1 }, []string{"interval_count"}},
 	"months":              {func(in *PlanInput) { in.IntervalCount = 121 }, []string{"interval_count"}},
 	"days":                {func(in *PlanInput) { in.Interval, in.IntervalCount = "day", 3661 }, []string{"interval_count"}},
@@ -101,44 +102,44 @@ var planFaults = map[string]struct {
 	"limit mode":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
 	"limit burst":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
 	"limit meter malformed": {
-		func(in *PlanInput) { in.Limits = []LimitInput{{"", spec("l")}} },
+		func(in *PlanInput) { in.Limits = []Limit{{"", spec("l")}} },
 		[]string{"limits[0].meter"},
 	},
 	"limit meter undeclared": {
-		func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"nope", spec("m")}} },
+		func(in *PlanInput) { in.Limits = []Limit{{"api", spec("l")}, {"nope", spec("m")}} },
 		[]string{"limits[1].meter"},
 	},
 	"limits of one name": {
-		func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"seats", spec("l")}} },
+		func(in *PlanInput) { in.Limits = []Limit{{"api", spec("l")}, {"seats", spec("l")}} },
 		[]string{"limits[1].name"},
 	},
 	"limits of one identity": {
-		func(in *PlanInput) { in.Limits = []LimitInput{{"api", spec("l")}, {"api", spec("l")}} },
+		func(in *PlanInput) { in.Limits = []Limit{{"api", spec("l")}, {"api", spec("l")}} },
 		[]string{"limits[1].name"},
 	},
-	"limits many": {func(in *PlanInput) { in.Limits = make([]LimitInput, 101) }, []string{"limits"}},
+	"limits many": {func(in *PlanInput) { in.Limits = make([]Limit, 101) }, []string{"limits"}},
 
-	"price model":     {price(PriceInput{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
+	"price model":     {price(Price{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
 	"price meter":     {price(perUnit("nope")), []string{"prices[0].meter"}},
-	"price included":  {price(PriceInput{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), Included: -1}), []string{"prices[0].included"}},
-	"price unit none": {price(PriceInput{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
+	"price included":  {price(Price{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), Included: -1}), []string{"prices[0].included"}},
+	"price unit none": {price(Price{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
 	"price unit extra": {
-		price(PriceInput{
+		price(Price{
 			Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), PackageSize: ptr(int64(1)),
 			PackagePrice: ptr("1"), Tiers: []Tier{{UnitPrice: "1"}},
 		}),
 		[]string{"prices[0].package_size", "prices[0].package_price", "prices[0].tiers"},
 	},
 	"price package none": {
-		price(PriceInput{Meter: "api", Model: "package"}),
+		price(Price{Meter: "api", Model: "package"}),
 		[]string{"prices[0].package_size", "prices[0].package_price"},
 	},
 	"price package size": {
-		price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(0)), PackagePrice: ptr("1")}),
+		price(Price{Meter: "api", Model: "package", PackageSize: ptr(int64(0)), PackagePrice: ptr("1")}),
 		[]string{"prices[0].package_size"},
 	},
 	"price package extra": {
-		price(PriceInput{Meter: "api", Model: "package", PackageSize: ptr(int64(1)), PackagePrice: ptr("1"), UnitPrice: ptr("1")}),
+		price(Price{Meter: "api", Model: "package", PackageSize: ptr(int64(1)), PackagePrice: ptr("1"), UnitPrice: ptr("1")}),
 		[]string{"prices[0].unit_price"},
 	},
 	"price tiers none": {price(tiered()), []string{"prices[0].tiers"}},
@@ -168,15 +169,15 @@ var planFaults = map[string]struct {
 		[]string{"prices[0].tiers[0].unit_price", "prices[0].tiers[0].flat_price"},
 	},
 	"prices of one meter": {
-		func(in *PlanInput) { in.Prices = []PriceInput{perUnit("api"), perUnit("seats"), perUnit("api")} },
+		func(in *PlanInput) { in.Prices = []Price{perUnit("api"), perUnit("seats"), perUnit("api")} },
 		[]string{"prices[2].meter"},
 	},
-	"prices many": {func(in *PlanInput) { in.Prices = make([]PriceInput, 101) }, []string{"prices"}},
+	"prices many": {func(in *PlanInput) { in.Prices = make([]Price, 101) }, []string{"prices"}},
 
 	"everything at once": {func(in *PlanInput) {
 		in.Name, in.Currency, in.ApplyTo = "", "€", "x"
-		in.Limits = []LimitInput{{"api", spec("ok")}, {"nope", quota.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
-		in.Prices = []PriceInput{{Meter: "nope", Model: "x"}}
+		in.Limits = []Limit{{"api", spec("ok")}, {"nope", quota.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
+		in.Prices = []Price{{Meter: "nope", Model: "x"}}
 	}, []string{
 		"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
 		"prices[0].meter", "prices[0].model",
@@ -218,22 +219,20 @@ func TestDecimals(t *testing.T) {
 // The largest plan that is allowed is allowed, and everything has its default.
 func TestPlanDefaults(t *testing.T) {
 	in := hourly(quota.MaxNumber)
-	in.Limits = append(in.Limits, LimitInput{"seats", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}})
+	in.Limits = append(in.Limits, Limit{"seats", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}})
 	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
-	in.Prices = []PriceInput{tiered(Tier{ptr(quota.MaxNumber), "1", ptr("5")}, Tier{nil, "0.5", nil}), perUnit("seats")}
+	in.Prices = []Price{tiered(Tier{ptr(quota.MaxNumber), "1", ptr("5")}, Tier{nil, "0.5", nil}), perUnit("seats")}
 	in.BasePriceMinor = quota.MaxNumber
 	got, err := in.normalize("plan", declared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := in
-	want.IntervalCount, want.ApplyTo, want.Meters = 1, "all", []string{}
+	want.ApplyTo, want.Meters = "all", []string{}
 	want.Limits = slices.Clone(in.Limits)
 	want.Limits[0].Align, want.Limits[0].Mode, want.Limits[0].OnOutage = "clock", "hard", "allow"
 	want.Limits[1].Burst, want.Limits[1].Mode, want.Limits[1].OnOutage = ptr(int64(10)), "hard", "allow"
 	want.Features = map[string]any{"a": int64(3), "b": int64(1e15 - 1), "c": int64(900719925474099), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("0.0")}
-	want.Prices = slices.Clone(in.Prices)
-	want.Prices[1].Tiers = []Tier{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"quotad/internal/quota"
@@ -24,13 +25,13 @@ var modelFields = map[string]struct{ unit, pack, tiers bool }{
 	"volume":    {tiers: true},
 }
 
-func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []PriceInput {
+func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price {
 	if len(in.Prices) > maxPrices {
 		bad.add("prices", "must be at most %d", maxPrices)
 		return nil
 	}
 	meters := make(map[string]int)
-	prices := make([]PriceInput, len(in.Prices))
+	prices := make([]Price, len(in.Prices))
 	for i, p := range in.Prices {
 		path := fmt.Sprintf("prices[%d].", i)
 		bad.meter(path+"meter", p.Meter, declared)
@@ -40,13 +41,13 @@ func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []PriceI
 			meters[p.Meter] = i
 		}
 		p.check(bad, path)
-		p.Tiers = append([]Tier{}, p.Tiers...)
+		p.Tiers = slices.Clone(p.Tiers)
 		prices[i] = p
 	}
 	return prices
 }
 
-func (p *PriceInput) check(bad *faults, path string) {
+func (p *Price) check(bad *faults, path string) {
 	bad.within(path+"included", p.Included, 0, quota.MaxNumber)
 	takes, known := modelFields[p.Model]
 	if !known {
@@ -82,7 +83,7 @@ func (f *faults) belongs(path, model string, takes, given bool) {
 
 // checkTiers: each up_to is above the one before, and the last tier, and only it, is
 // open (null), so that every quantity falls in exactly one.
-func (p *PriceInput) checkTiers(bad *faults, path string) {
+func (p *Price) checkTiers(bad *faults, path string) {
 	if len(p.Tiers) > maxTiers {
 		bad.add(path+"tiers", "must be at most %d", maxTiers)
 		return

@@ -107,10 +107,11 @@ func (a *account) closedAbove(dir string) (string, error) {
 	return "", nil
 }
 
-// grantPath makes sure that the server's user can get into dir. It opens dir
+// grantPath makes sure that the server's user can get into dir, which may hold
+// files of the caller's own. It opens dir
 // itself, to that user's group and for passing through only, but never a
 // directory above it: those are not quotad's.
-func (a *account) grantPath(dir string) error {
+func (a *account) grantPath(dir string, own []string) error {
 	if a == nil {
 		return nil
 	}
@@ -118,7 +119,7 @@ func (a *account) grantPath(dir string) error {
 	if err != nil || closed == "" {
 		return err
 	}
-	if closed == dir && onlyOurs(dir) {
+	if closed == dir && onlyOurs(dir, own) {
 		// The mode first would open it to the group it has now.
 		if err := os.Chown(dir, -1, int(a.gid)); err != nil {
 			return err
@@ -129,14 +130,10 @@ func (a *account) grantPath(dir string) error {
 		ErrUnreachableDataDir, a, closed, DefaultDataDir())
 }
 
-// DemoKeyFile is the one file in a data directory that is not the server's: serve keeps
-// the demo's admin key there.
-const DemoKeyFile = "demo-admin-key"
-
-// onlyOurs reports whether dir holds nothing but what quotad puts there, so
-// that opening it exposes nobody else's files.
-func onlyOurs(dir string) bool {
-	ours := []string{DemoKeyFile, "quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf"}
+// onlyOurs reports whether dir holds nothing but what this package and its
+// caller (own) put there, so that opening it exposes nobody else's files.
+func onlyOurs(dir string, own []string) bool {
+	ours := append([]string{"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf"}, own...)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false

@@ -36,7 +36,7 @@ func TestClosedAbove(t *testing.T) {
 	if !errors.Is(err, ErrNoPrograms) || !strings.Contains(err.Error(), closed) {
 		t.Errorf("programs that cannot be reached: %v", err)
 	}
-	err = stranger.grantPath(deep)
+	err = stranger.grantPath(deep, nil)
 	if !errors.Is(err, ErrUnreachableDataDir) || !strings.Contains(err.Error(), closed) || !strings.Contains(err.Error(), DefaultDataDir()) {
 		t.Errorf("a data directory that cannot be reached: %v", err)
 	}
@@ -47,7 +47,7 @@ func TestClosedAbove(t *testing.T) {
 
 func TestOwnUserNeedsNothing(t *testing.T) {
 	var own *account
-	if own.grantPath("/nowhere") != nil || own.checkPrograms(Programs{}) != nil || own.own("/nowhere") != nil || own.credential() != nil {
+	if own.grantPath("/nowhere", nil) != nil || own.checkPrograms(Programs{}) != nil || own.own("/nowhere") != nil || own.credential() != nil {
 		t.Error("quotad's own user is treated as another")
 	}
 }

@@ -19,6 +19,13 @@ type layout struct {
 func (l layout) pgdata() string  { return filepath.Join(l.dir, "pgdata") }
 func (l layout) pidFile() string { return filepath.Join(l.pgdata(), "postmaster.pid") }
 
+// HasData reports whether an embedded server's data are in dir, or may be: it
+// may be closed to this user.
+func HasData(dir string) bool {
+	_, err := os.Stat(layout{dir: dir}.pgdata())
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 // partialPrefix begins the names of clusters that an initdb is making. Each has
 // a name of its own: children of one that was cut off may still be at work.
 const partialPrefix = "pgdata.init-"

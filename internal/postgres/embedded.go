@@ -31,6 +31,9 @@ type EmbeddedOptions struct {
 	DataDir string       // made if missing; DefaultDataDir() is the usual one
 	BinDir  string       // directory of initdb and postgres; empty: $PGBIN, else searched
 	Logger  *slog.Logger // nil: slog.Default()
+	// OwnFiles are names of files that the caller keeps in DataDir, readable by
+	// itself only.
+	OwnFiles []string
 
 	// Settings override quotad's own settings of the server, by name. What
 	// keeps the server private cannot be overridden.
@@ -124,7 +127,7 @@ func (e *Embedded) prepare(ctx context.Context) error {
 	if e.account, err = chooseAccount(e.layout); err != nil {
 		return err
 	}
-	if err = e.account.grantPath(dir); err != nil {
+	if err = e.account.grantPath(dir, e.opts.OwnFiles); err != nil {
 		return err
 	}
 	major, err := e.layout.major()

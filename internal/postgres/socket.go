@@ -57,6 +57,30 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 	return "", fmt.Errorf("no place for the server's socket: %s is too long for a socket's path, and no temp directory will do (%w)", preferred, last)
 }
 
+// RunningURL is the database of the server that another process runs on a data
+// directory, which that process's lock keeps from being started here; running is
+// false while it has no socket.
+func RunningURL(dataDir string) (databaseURL string, running bool) {
+	dir, err := filepath.Abs(dataDir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return "", false
+	}
+	l := layout{dir: dir}
+	places := []string{filepath.Join(dir, "run")}
+	if note, err := os.ReadFile(l.socketNote()); err == nil {
+		places = append(places, strings.TrimSpace(string(note)))
+	}
+	for _, l.socketDir = range places {
+		if _, err := os.Stat(socketFile(l.socketDir)); err == nil {
+			return l.url(appName, appName), true
+		}
+	}
+	return "", false
+}
+
 // socketNote remembers a directory under the temp directory, for whoever comes
 // after a quotad that was killed.
 func (l layout) socketNote() string { return filepath.Join(l.dir, "socket-dir") }
@@ -85,13 +109,15 @@ func (a *account) closeDir(dir string) error {
 
 // fitsSocket reports whether the socket's path fits under dir.
 func fitsSocket(dir string) bool {
-	return len(filepath.Join(dir, ".s.PGSQL."+socketPort)) <= maxSocketPath
+	return len(socketFile(dir)) <= maxSocketPath
 }
+
+func socketFile(dir string) string { return filepath.Join(dir, ".s.PGSQL."+socketPort) }
 
 // removeSocketFiles clears what a server that was killed left in dir. Its lock
 // file would stop the next one if its process id belongs to another by now.
 func removeSocketFiles(dir string) {
 	for _, suffix := range []string{"", ".lock"} {
-		_ = os.Remove(filepath.Join(dir, ".s.PGSQL."+socketPort+suffix))
+		_ = os.Remove(socketFile(dir) + suffix)
 	}
 }

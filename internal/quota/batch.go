@@ -144,8 +144,8 @@ func (c *columns) reset() {
 	c.limits, c.sums = c.limits[:0], c.sums[:0]
 }
 
-// fill computes the parameters of a wave: for each group the instant until which they
-// hold and its running hour, for each counter its limits' integers.
+// fill computes the parameters of a wave: for each counter its limits' integers, for each
+// group the instant until which they hold and its running hour.
 func (c *columns) fill(wave []*group) {
 	c.reset()
 	c.slots = order(wave, c.slots)
@@ -154,10 +154,6 @@ func (c *columns) fill(wave []*group) {
 		c.sums = append(c.sums, g.sums...)
 		c.groupSums = append(c.groupSums, span32{int32(from + 1), int32(len(c.sums))})
 		g.hour, g.until = g.target.runningHour(g.now)
-		for i := range g.target.Counters {
-			_, end := encodeLimits(c.scratch[:0], g.target.Counters[i].Limits, g.now)
-			g.until = min(g.until, end)
-		}
 	}
 	for _, s := range c.slots {
 		g := wave[s.group]
@@ -166,28 +162,28 @@ func (c *columns) fill(wave []*group) {
 		c.group = append(c.group, s.group)
 		c.rows = append(c.rows, int32(len(g.target.Counters)))
 		c.now = append(c.now, g.now)
-		c.until = append(c.until, g.until)
 		c.change = append(c.change, g.target.Change)
-		hour := g.hour
-		if counter.Key.Attribute != "" {
-			hour = 0
-		}
-		c.hour = append(c.hour, hour)
-		from, to := c.addLimits(counter.Limits, g.now)
+		c.hour = append(c.hour, g.hour)
+		from, to, until := c.addLimits(counter.Limits, g.now)
 		c.limitFrom, c.limitTo = append(c.limitFrom, from), append(c.limitTo, to)
+		g.until = min(g.until, until)
 		c.sumFrom = append(c.sumFrom, c.groupSums[s.group].from)
 		c.sumTo = append(c.sumTo, c.groupSums[s.group].to)
+	}
+	for _, s := range c.slots { // the group's, now that all of its counters are known
+		c.until = append(c.until, wave[s.group].until)
 	}
 }
 
 // addLimits appends the limits' integers unless the last ones added are the same, as
-// they are for all customers of one plan at one instant; it returns their slice.
-func (c *columns) addLimits(limits []*Limit, now int64) (from, to int32) {
-	c.scratch, _ = encodeLimits(c.scratch[:0], limits, now)
+// they are for all customers of one plan at one instant; it returns their slice, and the
+// first instant they do not hold for.
+func (c *columns) addLimits(limits []*Limit, now int64) (from, to int32, until int64) {
+	c.scratch, until = encodeLimits(c.scratch[:0], limits, now)
 	if last := len(c.limits) - len(c.scratch); last < 0 || !slices.Equal(c.limits[last:], c.scratch) {
 		c.limits = append(c.limits, c.scratch...)
 	}
-	return int32(len(c.limits) - len(c.scratch) + 1), int32(len(c.limits))
+	return int32(len(c.limits) - len(c.scratch) + 1), int32(len(c.limits)), until
 }
 
 func encodeLimits(dst []int64, limits []*Limit, at int64) ([]int64, int64) {

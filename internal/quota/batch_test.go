@@ -21,7 +21,7 @@ func drawKey(rt *rapid.T) CounterKey {
 
 // drawHits draws hits on targets of one to three counters, some of them shared.
 func drawHits(rt *rapid.T) []*hit {
-	limits := []*Limit{{ID: 1, Algorithm: FixedWindow, Limit: 10, Window: 7}, {ID: 2, Algorithm: TokenBucket, Limit: 1, Window: 1, scale: 1, refill: 1}}
+	limits := []*Limit{{ID: 1, Algorithm: FixedWindow, rules: fixedWindow{}, Limit: 10, Window: 7}, {ID: 2, Algorithm: TokenBucket, rules: tokenBucket{}, Limit: 1, Window: 1, scale: 1, refill: 1}}
 	var targets []*Target
 	for range rapid.IntRange(1, 6).Draw(rt, "targets") {
 		target := testTarget(1, 1, rapid.Int64Range(1, 3).Draw(rt, "change"))
@@ -72,12 +72,12 @@ func TestGather(t *testing.T) {
 			}
 		}
 	})
-	full := make([]*hit, MaxBatchHits)
+	full := make([]*hit, maxBatch)
 	for i := range full {
 		full[i] = &hit{target: &Target{}, cost: MaxNumber}
 		full[i].target = full[0].target
 	}
-	if sums := gather(full, 0)[0].sums; !slices.IsSorted(sums) || sums[len(sums)-1] != MaxBatchHits*MaxNumber {
+	if sums := gather(full, 0)[0].sums; !slices.IsSorted(sums) || sums[len(sums)-1] != maxBatch*MaxNumber {
 		t.Error("the sums of a full batch overflow")
 	}
 }
@@ -197,9 +197,6 @@ func TestFill(t *testing.T) {
 					}
 				}
 				hour := start
-				if counter.Key.Attribute != "" {
-					hour = 0
-				}
 				key := CounterKey{c.customer[i], c.meter[i], c.attribute[i]}
 				if key != counter.Key || c.shard[i] != Shard(key.Customer) || c.group[i] != s.group {
 					rt.Fatalf("counter %d is %v of group %d, want %v of %d", i, key, c.group[i], counter.Key, s.group)
@@ -239,7 +236,7 @@ func TestRunningHour(t *testing.T) {
 }
 
 func TestEncodeLimits(t *testing.T) {
-	window, bucket := fixedWindow(t, "a", 5, "1m"), tokenBucket(t, "b", 6, "4us", 10)
+	window, bucket := windowLimit(t, "a", 5, "1m"), bucketLimit(t, "b", 6, "4us", 10)
 	got, until := encodeLimits([]int64{9}, []*Limit{bucket, window}, testEpoch+61e6)
 	want := []int64{9, bucket.ID, 2, 20, 3, 2, window.ID, 1, 5, testEpoch + 60e6, 0}
 	if !slices.Equal(got, want) || until != testEpoch+120e6 {

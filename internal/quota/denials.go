@@ -3,6 +3,7 @@ package quota
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"slices"
@@ -77,7 +78,7 @@ SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], 
 ON CONFLICT (shard, customer, meter, hour)
 DO UPDATE SET denied = least(usage.denied::numeric + excluded.denied, 9223372036854775807)`
 
-func (d *denials) write(ctx context.Context) error {
+func (d *denials) write(ctx context.Context) (err error) {
 	d.mu.Lock()
 	gathered := d.hour
 	if len(gathered) == 0 { // it stays the map that add fills: not to be read without the lock
@@ -86,21 +87,29 @@ func (d *denials) write(ctx context.Context) error {
 	}
 	d.hour = make(map[denialKey]int64)
 	d.mu.Unlock()
+	// Few rows a statement: lanes that book an hour wait for the rows it holds.
+	for rows := range slices.Chunk(sortedDenials(gathered), 1000) {
+		err = errors.Join(err, d.writeRows(ctx, rows, gathered))
+	}
+	return err
+}
+
+func (d *denials) writeRows(ctx context.Context, rows []denialKey, units map[denialKey]int64) error {
 	var shard []int16
-	var customer, hour, units []int64
+	var customer, hour, denied []int64
 	var meter []int32
-	for _, k := range sortedDenials(gathered) {
+	var sum int64
+	for _, k := range rows {
 		shard = append(shard, Shard(k.customer))
 		customer, meter, hour = append(customer, k.customer), append(meter, k.meter), append(hour, k.hour)
-		units = append(units, gathered[k])
+		denied = append(denied, units[k])
+		sum += units[k]
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, err := d.pool.Exec(ctx, denySQL, shard, customer, meter, hour, units)
+	_, err := d.pool.Exec(ctx, denySQL, shard, customer, meter, hour, denied)
 	if err != nil {
-		for _, u := range units {
-			d.lost.Add(u)
-		}
+		d.lost.Add(sum)
 	}
 	return err
 }

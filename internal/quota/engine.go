@@ -29,15 +29,14 @@ type Options struct {
 	MemoryUsable func() bool
 	Log          *slog.Logger
 
-	Lanes      int           // sessions that charge; default 1
-	MaxQueue   int           // hits waiting in a lane; default 10,000
-	MaxBatch   int           // hits in one transaction; default 1,000, at most MaxBatchHits
-	MemorySize int           // counters whose refusals are remembered; default 100,000
-	Deadline   time.Duration // of one batch, default 5 s
+	Lanes      int // sessions that charge; default 1
+	MaxQueue   int // hits waiting in a lane; default 10,000
+	MemorySize int // counters whose refusals are remembered; default 100,000
 }
 
-// MaxBatchHits keeps the running sums of a batch's costs inside 64 bits.
-const MaxBatchHits = 4096
+// maxBatch is the number of hits in one transaction. The running sums of their costs
+// stay far inside 64 bits.
+const maxBatch = 1000
 
 func (o *Options) setDefaults() {
 	def := func(v *int, d int) {
@@ -47,12 +46,7 @@ func (o *Options) setDefaults() {
 	}
 	def(&o.Lanes, 1)
 	def(&o.MaxQueue, 10_000)
-	def(&o.MaxBatch, 1000)
 	def(&o.MemorySize, 100_000)
-	o.MaxBatch = min(o.MaxBatch, MaxBatchHits)
-	if o.Deadline <= 0 {
-		o.Deadline = 5 * time.Second
-	}
 	if o.MemoryUsable == nil {
 		o.MemoryUsable = func() bool { return true }
 	}
@@ -69,8 +63,11 @@ type Engine struct {
 	memory  *memory
 	denials *denials
 	stats   counters
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	// readTries: each connection of the pool may have died with the server's last restart.
+	readTries int
+	cancel    context.CancelFunc
+	running   sync.WaitGroup // the lanes
+	writing   sync.WaitGroup // the writer of denials
 
 	// Parts that tests break, to see that the breakage is noticed.
 	statements map[statementName]string
@@ -97,7 +94,7 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, memory: m, denials: newDenials(o.Pool), statements: hotStatements(), waves: waves}
+	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves}
 	for range o.Lanes {
 		e.lanes = append(e.lanes, newLane(e))
 	}
@@ -110,7 +107,7 @@ func (e *Engine) start() {
 	for _, l := range e.lanes {
 		e.running.Go(func() { l.run(ctx) })
 	}
-	e.running.Go(func() { e.denials.run(ctx, e.options.Log) })
+	e.writing.Go(func() { e.denials.run(ctx, e.options.Log) })
 }
 
 // Close refuses new hits with ErrStopped, decides those that wait, writes the statistics
@@ -119,10 +116,11 @@ func (e *Engine) Close(ctx context.Context) error {
 	for _, l := range e.lanes {
 		l.stop()
 	}
-	e.denials.stop()
 	ended := make(chan struct{})
 	go func() {
 		e.running.Wait()
+		e.denials.stop() // what the lanes refused last is written too
+		e.writing.Wait()
 		close(ended)
 	}()
 	defer e.cancel()
@@ -143,6 +141,8 @@ type Hit struct {
 	Look   bool  // judge and charge nothing
 }
 
+func (h *Hit) looks() bool { return h.Look || h.Cost == 0 }
+
 // Result is a decision or why there is none.
 type Result struct {
 	Decision Decision
@@ -151,8 +151,8 @@ type Result struct {
 
 // Decide admits and charges one hit, or refuses it and charges nothing.
 //
-// Errors: ErrBusy, ErrUnavailable, ErrStopped and *StaleError, nothing was charged;
-// ErrOutcomeUnknown, also when ctx ended after the hit was sent.
+// Errors: ErrBusy, ErrUnavailable, ErrInternal, ErrStopped and *StaleError, nothing was
+// charged; ErrOutcomeUnknown, also when ctx ended after the hit was sent.
 func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, error) {
 	if cost == 0 {
 		return e.Look(ctx, t, 0)
@@ -160,30 +160,40 @@ func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, e
 	h, r := e.submit(ctx, t, cost)
 	if h != nil {
 		r = h.wait(ctx)
-		e.count(&r, t, cost)
+		e.countDenied(&r)
 	}
 	return r.Decision, r.Err
 }
 
-// DecideAll decides many hits, each for itself, those of one customer in their order.
+// DecideAll decides many hits, each for itself, as if they came one after the other: a
+// look sees what the hits before it were charged.
 func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 	results := make([]Result, len(hits))
 	waiting := make([]*hit, len(hits))
-	for i, h := range hits {
-		if h.Look || h.Cost == 0 {
+	settled := 0 // results before this are final
+	settle := func(end int) {
+		for ; settled < end; settled++ {
+			if h := waiting[settled]; h != nil {
+				results[settled] = h.wait(ctx)
+				e.countDenied(&results[settled])
+			}
+		}
+	}
+	for i := 0; i < len(hits); {
+		if !hits[i].looks() {
+			waiting[i], results[i] = e.submit(ctx, hits[i].Target, hits[i].Cost)
+			i++
 			continue
 		}
-		waiting[i], results[i] = e.submit(ctx, h.Target, h.Cost)
-	}
-	for i, h := range hits {
-		switch {
-		case h.Look || h.Cost == 0:
-			results[i].Decision, results[i].Err = e.Look(ctx, h.Target, h.Cost)
-		case waiting[i] != nil:
-			results[i] = waiting[i].wait(ctx)
-			e.count(&results[i], h.Target, h.Cost)
+		end := i + 1
+		for end < len(hits) && hits[end].looks() {
+			end++
 		}
+		settle(i)
+		e.lookAll(ctx, hits[i:end], results[i:end])
+		i = end
 	}
+	settle(len(hits))
 	return results
 }
 
@@ -195,43 +205,23 @@ func (e *Engine) submit(ctx context.Context, t *Target, cost int64) (*hit, Resul
 			if d, ok := e.memory.refuse(t, now, cost); ok {
 				e.stats.fromMemory.Add(1)
 				r := Result{Decision: d}
-				e.count(&r, t, cost)
+				e.countDenied(&r)
 				return nil, r
 			}
 		}
 	}
-	h := &hit{target: t, cost: cost, done: make(chan struct{}, 1)}
 	lane := e.lanes[int(Shard(t.Counters[0].Key.Customer))%len(e.lanes)]
+	h := &hit{target: t, cost: cost, lane: lane, done: make(chan struct{}, 1)}
 	if err := lane.enqueue(h); err != nil {
 		return nil, Result{Err: err}
 	}
 	return h, Result{}
 }
 
-// wait returns the hit's result. When ctx ends first, a hit that nobody took yet leaves
-// no trace; one that was taken will be charged or not, and its caller cannot know.
-func (h *hit) wait(ctx context.Context) Result {
-	select {
-	case <-h.done:
-		return h.result
-	case <-ctx.Done():
-		if h.abandon() {
-			return Result{Err: fmt.Errorf("%w: %w", ErrBusy, ctx.Err())}
-		}
-		return Result{Err: fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())}
-	}
-}
-
-// count keeps the statistics of a result.
-func (e *Engine) count(r *Result, t *Target, cost int64) {
-	switch {
-	case r.Err != nil:
-		e.stats.failed.Add(1)
-	case r.Decision.Allowed:
-		e.stats.admitted.Add(1)
-	default:
-		e.stats.refused.Add(1)
-		hour, _ := t.runningHour(r.Decision.At)
-		e.denials.add(t, hour, cost)
+// countDenied adds a refusal to the statistic.
+func (e *Engine) countDenied(r *Result) {
+	if r.Err == nil && !r.Decision.Allowed {
+		hour, _ := r.Decision.Target.runningHour(r.Decision.At)
+		e.denials.add(r.Decision.Target, hour, r.Decision.Cost)
 	}
 }

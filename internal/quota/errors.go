@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What Decide and Read answer when there is no decision. The text says whether anything
+// What Decide, Look and the reads answer when there is no decision. The text says whether anything
 // can have been charged.
 var (
 	// ErrBusy: too much is waiting already. Nothing was charged.
@@ -16,6 +16,9 @@ var (
 	// ErrOutcomeUnknown: the connection broke or the deadline passed after the hit was
 	// sent. It was charged once or not at all, and nobody here can know which.
 	ErrOutcomeUnknown = errors.New("the database's answer was lost; the hit was charged once or not at all")
+	// ErrInternal: the database refused the statement for another reason than an outage,
+	// a fault of quotad's. Nothing was charged, and nothing may be let in by on_outage.
+	ErrInternal = errors.New("the database refused a statement of quotad's; nothing was charged")
 	// ErrStopped: the engine is stopping. Nothing was charged.
 	ErrStopped = errors.New("quotad is stopping; nothing was charged")
 )

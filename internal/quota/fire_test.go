@@ -61,7 +61,7 @@ func fireTarget(customer int64, limits []*Limit, values ...string) *Target {
 	if err != nil {
 		panic(err)
 	}
-	t := &Target{Change: 1, Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}
+	t := &Target{Change: 1, Periods: calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}}
 	t.Counters = append(t.Counters, Counter{CounterKey{customer, 1, ""}, limits})
 	for _, v := range values {
 		t.Counters = append(t.Counters, Counter{CounterKey{customer, 1, v}, limits[:1]})

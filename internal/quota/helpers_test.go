@@ -103,11 +103,7 @@ func (db *testDB) handEngine(t testing.TB, c *testClock) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if s := e.lanes[0].store; s != nil {
-			s.close()
-		}
-	})
+	t.Cleanup(e.lanes[0].session.close)
 	return e
 }
 
@@ -117,13 +113,11 @@ func (e *Engine) sendBatch(ctx context.Context, hits []Hit) ([]Result, int) {
 	l := e.lanes[0]
 	batch := make([]*hit, len(hits))
 	for i, h := range hits {
-		batch[i] = &hit{target: h.Target, cost: h.Cost, done: make(chan struct{}, 1)}
+		batch[i] = &hit{target: h.Target, cost: h.Cost, lane: l, done: make(chan struct{}, 1)}
 	}
 	results, batches := make([]Result, len(hits)), 0
-	for next := batch; len(next) > 0; batches++ {
-		l.again = nil
-		l.send(ctx, next)
-		next = l.again
+	for l.again = slices.Clone(batch); len(l.again) > 0; batches++ {
+		l.next(ctx)
 	}
 	for i, h := range batch {
 		<-h.done
@@ -141,12 +135,12 @@ func mustCompile(t testing.TB, s Spec) *Limit {
 	return l
 }
 
-func fixedWindow(t testing.TB, name string, limit int64, window string) *Limit {
+func windowLimit(t testing.TB, name string, limit int64, window string) *Limit {
 	t.Helper()
 	return mustCompile(t, Spec{Name: name, Algorithm: "fixed_window", Limit: limit, Window: window})
 }
 
-func tokenBucket(t testing.TB, name string, limit int64, window string, burst int64) *Limit {
+func bucketLimit(t testing.TB, name string, limit int64, window string, burst int64) *Limit {
 	t.Helper()
 	return mustCompile(t, Spec{Name: name, Algorithm: "token_bucket", Limit: limit, Window: window, Burst: &burst})
 }
@@ -164,7 +158,7 @@ var testAnchor = func() calendar.Anchor {
 func testTarget(customer int64, meter int32, change int64, limits ...*Limit) *Target {
 	return &Target{
 		Change: change, Counters: []Counter{{CounterKey{customer, meter, ""}, limits}},
-		Zone: time.UTC, Anchor: testAnchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1},
+		Periods: calendar.Periods{Zone: time.UTC, Anchor: testAnchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}},
 	}
 }
 
@@ -173,7 +167,7 @@ func (t *Target) with(attribute string, limits ...*Limit) *Target {
 	c := CounterKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, attribute}
 	return &Target{
 		Change: t.Change, Counters: append(slices.Clone(t.Counters), Counter{c, limits}),
-		Zone: t.Zone, Anchor: t.Anchor, Interval: t.Interval,
+		Periods: t.Periods,
 	}
 }
 

@@ -5,67 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"quotad/internal/postgres"
 )
-
-// hit is one caller's hit on its way through a lane.
-type hit struct {
-	target *Target
-	cost   int64
-	done   chan struct{} // receives once, when result is set
-	result Result
-	state  atomic.Int32
-
-	// What an earlier statement handed it back with.
-	tries     int
-	notBefore int64 // judge at this instant or later, µs
-	insert    bool  // a row of its counters is missing
-	book      bool  // the counter's hour is over
-}
-
-// Whose a hit is: its caller may take it back only while it is queued.
-const (
-	hitQueued    = 0
-	hitTaken     = 1 // in a batch: it will be charged, or not, whatever its caller does
-	hitAbandoned = 2 // the caller gave up first: it leaves no trace
-)
-
-func (h *hit) take() bool    { return h.state.CompareAndSwap(hitQueued, hitTaken) }
-func (h *hit) abandon() bool { return h.state.CompareAndSwap(hitQueued, hitAbandoned) }
-
-func (h *hit) finish(r Result) {
-	h.result = r
-	h.done <- struct{}{}
-}
-
-func fail(hits []*hit, err error) {
-	for _, h := range hits {
-		h.finish(Result{Err: err})
-	}
-}
 
 // lane gathers the hits of its share of the customers and sends them as batches: one
 // session, one batch in flight; while it flies, the next one gathers.
 type lane struct {
-	engine *Engine
-	wake   chan struct{} // holds one token when there is something to do
+	engine  *Engine
+	session session
+	wake    chan struct{} // holds one token when there is something to do
 
 	mu      sync.Mutex
 	queue   []*hit
 	stopped bool
 
 	// Owned by the lane's goroutine.
-	store    *store
-	usedAt   time.Duration // when the session was last asked for
-	failures int           // to open a session, in a row
-	retryAt  time.Duration // not before this, on the engine's stopwatch
-	again    []*hit        // handed back: first in the next batch
+	again    []*hit // handed back: first in the next batch
 	batch    []*hit
+	cautious time.Duration // until then, on the stopwatch, no row is waited for
 	pipeline pipeline
+	rows     []row
 }
 
-func newLane(e *Engine) *lane { return &lane{engine: e, wake: make(chan struct{}, 1)} }
+func newLane(e *Engine) *lane {
+	return &lane{engine: e, wake: make(chan struct{}, 1), session: session{options: &e.options, statements: e.statements}}
+}
 
 // enqueue adds a hit behind those that wait. ErrBusy when the queue is full, ErrStopped
 // when the engine stops: then it was not added.
@@ -91,44 +57,19 @@ func (l *lane) signal() {
 	}
 }
 
-// take makes the next batch: what was handed back, then what waits in the queue.
-// done says that nothing is left and nothing more will come.
-func (l *lane) take() (batch []*hit, done bool) {
-	batch = append(l.batch[:0], l.again...)
-	l.again = l.again[:0]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := min(len(l.queue), max(0, l.engine.options.MaxBatch-len(batch)))
-	for _, h := range l.queue[:n] {
-		if h.take() {
-			batch = append(batch, h)
-		}
-	}
-	rest := copy(l.queue, l.queue[n:])
-	clear(l.queue[rest:])
-	l.queue = l.queue[:rest]
-	l.batch = batch
-	if rest > 0 {
-		l.signal()
-	}
-	return batch, l.stopped && rest == 0 && len(batch) == 0
-}
-
 // run sends batches until the engine stops and nothing waits any more.
 func (l *lane) run(ctx context.Context) {
+	defer l.session.close()
 	for {
-		batch, done := l.take()
-		if done {
-			break
-		}
-		if len(batch) == 0 {
+		waiting, stopped := l.waiting()
+		switch {
+		case waiting:
+			l.next(ctx)
+		case stopped:
+			return
+		default:
 			<-l.wake
-			continue
 		}
-		l.send(ctx, batch)
-	}
-	if l.store != nil {
-		l.store.close()
 	}
 }
 
@@ -140,21 +81,71 @@ func (l *lane) stop() {
 	l.signal()
 }
 
-// send decides one batch, within the engine's deadline.
-func (l *lane) send(ctx context.Context, hits []*hit) {
-	ctx, cancel := context.WithTimeout(ctx, l.engine.options.Deadline)
-	defer cancel()
-	now, err := l.engine.options.Now(ctx)
-	if err == nil {
-		err = l.open(ctx)
+func (l *lane) waiting() (waiting, stopped bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.again)+len(l.queue) > 0, l.stopped
+}
+
+// take makes the next batch: what was handed back, then what waits in the queue, but for
+// those whose callers gave up. A group that must go alone does.
+func (l *lane) take() []*hit {
+	l.batch = l.batch[:0]
+	var later []*hit
+	for _, h := range l.again {
+		switch {
+		case len(l.batch) > 0 && l.batch[0].alone && h.target != l.batch[0].target,
+			len(l.batch) > 0 && h.alone && !l.batch[0].alone:
+			later = append(later, h)
+		case h.take():
+			l.batch = append(l.batch, h)
+		}
 	}
+	l.again = append(l.again[:0], later...)
+	if len(l.batch) > 0 && l.batch[0].alone {
+		return l.batch
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(len(l.queue), max(0, maxBatch-len(l.batch)))
+	for _, h := range l.queue[:n] {
+		if h.take() {
+			l.batch = append(l.batch, h)
+		}
+	}
+	rest := copy(l.queue, l.queue[n:])
+	clear(l.queue[rest:])
+	l.queue = l.queue[:rest]
+	return l.batch
+}
+
+// next decides one batch. The hits are taken from their callers only when there is a
+// session and a clock, so that what waits for those can still be given up.
+func (l *lane) next(ctx context.Context) {
+	err := l.session.ready(ctx)
+	var now int64
+	if err == nil {
+		clock, cancel := context.WithTimeout(ctx, pingLimit)
+		now, err = l.engine.options.Now(clock)
+		cancel()
+	}
+	hits := l.take()
 	if err != nil {
 		fail(hits, fmt.Errorf("%w: %w", ErrUnavailable, err))
 		return
 	}
+	if len(hits) > 0 {
+		l.send(ctx, hits, now)
+	}
+}
+
+func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
+	ctx, cancel := context.WithTimeout(ctx, sendLimit)
+	defer cancel()
 	waves := l.engine.waves(gather(hits, now))
-	steps := l.pipeline.write(waves, l.engine.commitAt)
-	err = l.store.run(ctx, steps, l.pipeline.answers)
+	cautious := l.engine.options.Stopwatch() < l.cautious
+	steps := l.pipeline.write(waves, cautious, l.engine.commitAt)
+	err := l.session.store.run(ctx, steps, l.pipeline.answers)
 	l.engine.stats.batch(len(hits), len(steps))
 	if err != nil {
 		l.lost(hits, err)
@@ -165,56 +156,45 @@ func (l *lane) send(ctx context.Context, hits []*hit) {
 	}
 }
 
-var errStillDown = errors.New("the last attempt to connect failed a moment ago")
-
-// open makes sure of a session. One that was idle is asked first: if it is dead by now,
-// nothing was sent on it and no outcome is lost. After a failure open says no at once for
-// a while, longer each time (up to a second), so that callers do not wait for a dead server.
-func (l *lane) open(ctx context.Context) error {
-	e := l.engine
-	now := e.options.Stopwatch()
-	idle := now - l.usedAt
-	l.usedAt = now
-	if l.store != nil && (idle < time.Second || l.store.conn.Ping(ctx) == nil) && !l.store.conn.IsClosed() {
-		return nil
-	}
-	if l.store != nil {
-		l.store.close()
-		l.store = nil
-	}
-	if l.failures > 0 && now < l.retryAt {
-		return errStillDown
-	}
-	s, err := openStore(ctx, e.options.Connect, e.statements)
-	if err != nil {
-		l.failures++
-		l.retryAt = e.options.Stopwatch() + min(time.Second, 50*time.Millisecond<<min(l.failures, 5))
-		return err
-	}
-	l.store, l.failures = s, 0
-	return nil
-}
+// caution is how long a lane waits for no row after it waited for one in vain.
+const caution = 5 * time.Second
 
 // lost ends a batch whose pipeline failed. Only what the server itself rolled back is
 // sent again; an unknown outcome never is, for it could be charged twice.
 func (l *lane) lost(hits []*hit, err error) {
+	e := l.engine
 	switch {
-	case !rolledBack(err):
-		l.store.close()
-		l.store = nil
-		l.engine.stats.unknown.Add(int64(len(hits)))
-		fail(hits, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
-	case worthRetrying(err):
-		l.engine.stats.retried.Add(int64(len(hits)))
-		l.handBack(hits)
-	default:
+	case errors.Is(err, errNotSent):
 		fail(hits, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	case !rolledBack(err):
+		l.session.drop()
+		e.stats.unknown.Add(int64(len(hits)))
+		fail(hits, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+	case postgres.Retryable(err):
+		// Somebody may be holding a row for long: the others must not wait for it too.
+		l.cautious = e.options.Stopwatch() + caution
+		e.stats.retried.Add(int64(len(hits)))
+		for _, h := range hits {
+			h.tries++
+		}
+		l.handBack(hits)
+	case postgres.Outage(err):
+		fail(hits, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	case hits[0].alone:
+		e.options.Log.Error("the database refused a hit's statement", "customer_id", hits[0].target.Counters[0].Key.Customer,
+			"meter_id", hits[0].target.Counters[0].Key.Meter, "error", err)
+		fail(hits, fmt.Errorf("%w: %w", ErrInternal, err))
+	default:
+		// One group's fault must not fail the others': each goes alone.
+		for _, h := range hits {
+			h.alone = true
+		}
+		l.handBack(hits)
 	}
 }
 
 // settle hands out the answers of one wave.
 func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer) {
-	rows := make([]row, len(answers)) // kept by the memory of refusals
 	first := make([]int32, len(wave)+1)
 	for _, s := range cols.slots {
 		first[s.group+1]++
@@ -222,33 +202,39 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 	for g := range wave {
 		first[g+1] += first[g]
 	}
+	if len(l.rows) < len(answers) {
+		l.rows = make([]row, len(answers))
+	}
 	runs := make([]*answer, len(wave))
 	for i, s := range cols.slots {
-		rows[first[s.group]+s.counter] = answers[i].row
+		l.rows[first[s.group]+s.counter] = answers[i].row
 		runs[s.group] = &answers[i]
 	}
 	for i, g := range wave {
-		own := rows[first[i]:first[i+1]]
-		again, refused := g.settle(runs[i].run, runs[i].instant, own)
+		rows := l.rows[first[i]:first[i+1]]
+		again, refused := g.settle(runs[i].run, runs[i].instant, rows)
 		l.handBack(again)
 		l.engine.watchAhead(g, now, runs[i].instant)
-		if refused || runs[i].run > 0 && l.engine.memory.knows(g.target, now) {
-			l.engine.memory.remember(g.target, own, now)
+		if refused || runs[i].run > 0 {
+			l.engine.memory.remember(g.target, rows, now, refused)
 		}
 	}
 }
 
-// maxTries bounds how often a hit is judged anew. A missing row, an hour or a window that
-// ended, and others' hits that fit no more each take one; a hundred means a fault.
-const maxTries = 100
+// maxTries bounds how often a hit is judged anew for another reason than that others of
+// its batch were admitted before it: a missing row, an hour or a window that ended, a
+// lock that somebody holds. More means a fault, or a row that is held for very long.
+const maxTries = 50
 
-// handBack puts hits into the next batch, in front of those that came later.
+// handBack puts hits into the next batch, in front of those that came later, but for
+// those whose callers left meanwhile.
 func (l *lane) handBack(hits []*hit) {
 	for _, h := range hits {
-		if h.tries++; h.tries > maxTries {
-			h.finish(Result{Err: fmt.Errorf("%w: judged %d times without an outcome", ErrBusy, maxTries)})
-			continue
+		switch {
+		case h.tries > maxTries:
+			h.finish(Result{Err: fmt.Errorf("%w: judged %d times without an outcome", ErrBusy, h.tries)})
+		case h.requeue():
+			l.again = append(l.again, h)
 		}
-		l.again = append(l.again, h)
 	}
 }

@@ -31,16 +31,16 @@ func (a Algorithm) String() string {
 
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
-	Name      string
-	Algorithm string
-	Limit     int64  // units, 0 (closed) … MaxNumber
-	Window    string // a duration: an integer and one of us ms s m h d
-	Burst     *int64 // token_bucket only: capacity in units, Limit when nil
-	Align     string // fixed_window only: clock (default)
-	Precision string
-	Per       string
-	Mode      string // hard (default)
-	OnOutage  string // allow (default), deny
+	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Algorithm string `json:"algorithm" enum:"fixed_window,token_bucket"`
+	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window; 0 is closed."`
+	Window    string `json:"window" doc:"A whole number and one of us ms s m h d."`
+	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity; limit when left out."`
+	Align     string `json:"align,omitempty" enum:"clock" doc:"Of a fixed window."`
+	Precision string `json:"precision,omitempty" doc:"Not supported yet."`
+	Per       string `json:"per,omitempty" doc:"Not supported yet."`
+	Mode      string `json:"mode" required:"false" enum:"hard" default:"hard"`
+	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach."`
 }
 
 // Limit is a compiled Spec: checked, with the integers that the arithmetic needs.
@@ -59,6 +59,8 @@ type Limit struct {
 	// that starts a bucket anew when it changes (name, algorithm, window), so that a
 	// changed limit or burst keeps what was used.
 	ID int64
+
+	rules rules // the algorithm's
 
 	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
 	// parts and refill = Limit/g parts come back each µs. capacity = Burst·scale.
@@ -83,9 +85,9 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	}
 	switch s.Algorithm {
 	case "fixed_window":
-		l.Algorithm = FixedWindow
+		l.Algorithm, l.rules = FixedWindow, fixedWindow{}
 	case "token_bucket":
-		l.Algorithm = TokenBucket
+		l.Algorithm, l.rules = TokenBucket, tokenBucket{}
 	case "":
 		refuse("algorithm", "is required: fixed_window or token_bucket")
 	default:

@@ -172,17 +172,17 @@ func TestSuggestionsCompile(t *testing.T) {
 
 // A bucket starts anew with another name, algorithm or window, and with nothing else.
 func TestLimitIdentity(t *testing.T) {
-	a := tokenBucket(t, "a", 10, "1h", 10)
+	a := bucketLimit(t, "a", 10, "1h", 10)
 	for name, c := range map[string]struct {
 		other *Limit
 		same  bool
 	}{
-		"limit":       {tokenBucket(t, "a", 11, "1h", 10), true},
-		"burst":       {tokenBucket(t, "a", 10, "1h", 3), true},
-		"other words": {tokenBucket(t, "a", 10, "60m", 10), true},
-		"name":        {tokenBucket(t, "b", 10, "1h", 10), false},
-		"window":      {tokenBucket(t, "a", 10, "2h", 10), false},
-		"algorithm":   {fixedWindow(t, "a", 10, "1h"), false},
+		"limit":       {bucketLimit(t, "a", 11, "1h", 10), true},
+		"burst":       {bucketLimit(t, "a", 10, "1h", 3), true},
+		"other words": {bucketLimit(t, "a", 10, "60m", 10), true},
+		"name":        {bucketLimit(t, "b", 10, "1h", 10), false},
+		"window":      {bucketLimit(t, "a", 10, "2h", 10), false},
+		"algorithm":   {windowLimit(t, "a", 10, "1h"), false},
 	} {
 		if (a.ID == c.other.ID) != c.same || c.other.ID < 0 {
 			t.Errorf("%s: %d and %d", name, a.ID, c.other.ID)

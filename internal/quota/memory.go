@@ -2,7 +2,7 @@ package quota
 
 import "quotad/internal/cache"
 
-// memory keeps the last state of counters that refused. Other hits can only have filled
+// memory keeps the last state seen of counters that refused a hit. Other hits can only have filled
 // them further since, so a hit that the model refuses on such a state is refused rightly,
 // without a statement. It never admits.
 //
@@ -46,29 +46,26 @@ func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 	return d, !d.Allowed
 }
 
-// knows says whether the target's own counter is remembered: then its newer states are
-// too, so that what is said from memory takes this node's own charges into account.
-func (m *memory) knows(t *Target, now int64) bool {
-	_, ok := m.seen.Get(t.Counters[0].Key, now)
-	return ok
-}
-
 // forgetAfter is how long a state is kept at least, µs. It would be right for longer.
 const forgetAfter = int64(3600e6)
 
-// remember keeps the rows that refused a hit of the target, read at asOf. A newer state
-// of the same counter stays; it goes when every limit has its whole quota back.
-func (m *memory) remember(t *Target, rows []row, asOf int64) {
+// remember keeps the rows that refused a hit of the target, read at asOf. Rows that
+// admitted are kept only where the counter is remembered already, so that what is said
+// from memory takes this node's own charges into account. A newer state of the same
+// counter stays; it goes when every limit has its whole quota back.
+func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 	for i := range rows {
 		r := refusal{row: rows[i], asOf: asOf, under: t.Change}
-		at := max(asOf, r.at)
-		expires := asOf + forgetAfter // a closed limit, or a cost above it, is refused for good
-		for _, l := range t.Counters[i].Limits {
-			expires = max(expires, l.resetAt(l.level(r.state, r.at, at), at))
-		}
 		m.seen.AddIf(t.Counters[i].Key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
-			newer := !ok || old.under < r.under || old.under == r.under && old.version <= r.version
-			return r, expires, newer
+			if !ok && !refused || ok && (old.under > r.under || old.under == r.under && old.version > r.version) {
+				return old, 0, false
+			}
+			at := max(asOf, r.at)
+			expires := asOf + forgetAfter // a closed limit, or a cost above it, is refused for good
+			for _, l := range t.Counters[i].Limits {
+				expires = max(expires, l.resetAt(l.level(r.state, r.at, at), at))
+			}
+			return r, expires, true
 		})
 	}
 }

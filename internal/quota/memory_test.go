@@ -17,7 +17,7 @@ func testMemory(t *testing.T) *memory {
 
 // TestMemoryRefuses what does not fit the state that it saw, and nothing else.
 func TestMemoryRefuses(t *testing.T) {
-	m, l := testMemory(t), tokenBucket(t, "a", 60, "1m", 10)
+	m, l := testMemory(t), bucketLimit(t, "a", 60, "1m", 10)
 	target := testTarget(1, 1, 5, l)
 	at := testEpoch
 	full := row{[]int64{l.ID, 10 * l.scale, l.scale}, at, 7, 5}
@@ -30,7 +30,7 @@ func TestMemoryRefuses(t *testing.T) {
 		return d
 	}
 	refuse(target, at, 1, false)
-	m.remember(target, []row{full}, at+1)
+	m.remember(target, []row{full}, at+1, true)
 	d := refuse(target, at+2, 1, true)
 	if d.Allowed || d.At != at+2 || d.AsOf != at+1 || d.Cost != 1 || d.Versions[0] != 7 || d.View(0).RetryAfter != 1e6-2 {
 		t.Errorf("%s, %+v", d.brief(), d.View(0))
@@ -50,7 +50,7 @@ func TestMemoryRefuses(t *testing.T) {
 // TestMemoryKeepsTheNewest: a state that arrives late does not replace a newer one, of a
 // newer version or judged under a newer change.
 func TestMemoryKeepsTheNewest(t *testing.T) {
-	l := fixedWindow(t, "a", 10, "1h")
+	l := windowLimit(t, "a", 10, "1h")
 	state := func(version, used int64) row { return row{[]int64{l.ID, used, 1}, testEpoch, version, 1} }
 	type seen struct {
 		change, version int64
@@ -68,7 +68,7 @@ func TestMemoryKeepsTheNewest(t *testing.T) {
 	} {
 		m, last := testMemory(t), max(c.first.change, c.second.change)
 		for i, s := range []seen{c.first, c.second} {
-			m.remember(testTarget(1, 1, s.change, l), []row{state(s.version, 10)}, testEpoch+int64(i))
+			m.remember(testTarget(1, 1, s.change, l), []row{state(s.version, 10)}, testEpoch+int64(i), true)
 		}
 		d, ok := m.refuse(testTarget(1, 1, last, l), testEpoch+5, 1)
 		if !ok || d.Versions[0] != c.want {
@@ -79,9 +79,9 @@ func TestMemoryKeepsTheNewest(t *testing.T) {
 
 // TestMemoryForgets a state when every limit has its whole quota back.
 func TestMemoryForgets(t *testing.T) {
-	m, hour, bucket := testMemory(t), fixedWindow(t, "a", 10, "1h"), tokenBucket(t, "b", 1, "2h", 1)
+	m, hour, bucket := testMemory(t), windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)
 	target := testTarget(1, 1, 1, hour, bucket)
-	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch + 60e6, 1, 1}}, testEpoch+60e6)
+	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch + 60e6, 1, 1}}, testEpoch+60e6, true)
 	end := testEpoch + 7200e6 + 60e6
 	if _, ok := m.seen.Get(target.Counters[0].Key, end-1); !ok {
 		t.Error("forgotten too early")
@@ -97,7 +97,7 @@ func TestMemorySparesTheDatabase(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	usable := true
 	e := db.startEngine(t, clock, func(o *Options) { o.MemoryUsable = func() bool { return usable } })
-	target := testTarget(freshCustomers(1), 1, 1, fixedWindow(t, "a", 1, "1h"))
+	target := testTarget(freshCustomers(1), 1, 1, windowLimit(t, "a", 1, "1h"))
 	decide := func(allowed, memory bool) {
 		t.Helper()
 		before := e.Stats()

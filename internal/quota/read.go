@@ -7,41 +7,74 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/calendar"
+	"quotad/internal/postgres"
 )
 
-// Standing is how a target stands at one instant.
+// Standing is how a target stands.
 type Standing struct {
 	Decision                     // of cost 0: its views say used, remaining and reset
-	PeriodStart, PeriodEnd int64 // the billing period that holds the instant, µs, [start, end)
+	PeriodStart, PeriodEnd int64 // the billing period that holds Now, µs, [start, end)
 	PeriodUsed             int64 // units admitted in it, the running hour included
+	Now                    int64 // the reading of the clock that all of it was judged at, µs
 }
 
 // Look judges a hit on what is stored and charges nothing (dry run, cost 0).
 func (e *Engine) Look(ctx context.Context, t *Target, cost int64) (Decision, error) {
-	s, err := e.read(ctx, []*Target{t}, cost)
-	if err != nil {
-		return Decision{}, err
+	r := make([]Result, 1)
+	e.lookAll(ctx, []Hit{{Target: t, Cost: cost}}, r)
+	return r[0].Decision, r[0].Err
+}
+
+// lookAll looks for many hits with one statement.
+func (e *Engine) lookAll(ctx context.Context, hits []Hit, results []Result) {
+	targets := make([]*Target, len(hits))
+	for i := range hits {
+		targets[i] = hits[i].Target
 	}
-	return s[0].Decision, nil
+	stored, now, err := e.read(ctx, targets, nil)
+	for i, h := range hits {
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		results[i].Decision, results[i].Err = stored[i].judge(h.Target, now, h.Cost)
+	}
 }
 
 // Standings reads how several targets stand, counters and usage in one snapshot: the
 // units of a period are the very ones that the limits were charged with.
 func (e *Engine) Standings(ctx context.Context, targets []*Target) ([]Standing, error) {
-	return e.read(ctx, targets, 0)
+	standings := make([]Standing, len(targets))
+	stored, now, err := e.read(ctx, targets, func(i int, now int64) (start, end int64) {
+		s := &standings[i]
+		_, s.PeriodStart, s.PeriodEnd = calendar.Period(targets[i].Anchor, targets[i].Interval, targets[i].Zone, now)
+		return s.PeriodStart, s.PeriodEnd
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range targets {
+		s := &standings[i]
+		if s.Decision, err = stored[i].judge(t, now, 0); err != nil {
+			return nil, err
+		}
+		s.PeriodUsed, s.Now = stored[i].used, now
+	}
+	return standings, nil
 }
 
-// A counter that is not there yet is untouched. $1–$4 key, $5–$6 the period whose usage
-// is summed, its own hours and those of the usage table.
+// A counter that is not there yet is untouched. Sums stop at 2⁶³−1, as the counters do. $1–$4 key, $5–$6 the period whose usage
+// is summed, its own hours and those of the usage table; an empty one sums nothing.
 const readSQL = `
 SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0),
-       CASE WHEN c.hour >= i.period_start AND c.hour < i.period_end THEN c.units ELSE 0 END
-       + (SELECT coalesce(sum(u.admitted), 0)::bigint FROM usage u
-          WHERE i.attribute = '' AND u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter
-            AND u.hour >= i.period_start AND u.hour < i.period_end)
+       least(9223372036854775807,
+         CASE WHEN c.hour >= i.period_start AND c.hour < i.period_end THEN c.units ELSE 0 END
+         + CASE WHEN i.attribute = '' AND i.period_start < i.period_end THEN
+         (SELECT coalesce(sum(u.admitted), 0) FROM usage u
+          WHERE u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter
+            AND u.hour >= i.period_start AND u.hour < i.period_end) ELSE 0 END)::bigint
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, period_start, period_end, n)
 LEFT JOIN LATERAL (
@@ -50,51 +83,62 @@ LEFT JOIN LATERAL (
 	OFFSET 0) c ON true
 ORDER BY n`
 
-// stored is a counter as readSQL returns it.
+// stored is a target's counters as readSQL returns them.
 type stored struct {
-	row
-	periodUsed int64
+	rows []row
+	used int64 // in the period asked for
 }
 
-func (e *Engine) read(ctx context.Context, targets []*Target, cost int64) ([]Standing, error) {
+// judge is the decision of the Go model on what is stored.
+func (s *stored) judge(t *Target, now, cost int64) (Decision, error) {
+	var newest int64
+	for i := range s.rows {
+		newest = max(newest, s.rows[i].change)
+	}
+	if newest > t.Change {
+		return Decision{}, &StaleError{Change: newest}
+	}
+	return judge(t, s.rows, now, cost), nil
+}
+
+// read reads the counters of targets, and what period says of each (nil: nothing).
+func (e *Engine) read(ctx context.Context, targets []*Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
 	now, err := e.options.Now(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	var keys keyColumns
 	var starts, ends []int64
-	standings := make([]Standing, len(targets))
 	for i, t := range targets {
-		s := &standings[i]
-		_, s.PeriodStart, s.PeriodEnd = calendar.Period(t.Anchor, t.Interval, t.Zone, now)
+		var start, end int64
+		if period != nil {
+			start, end = period(i, now)
+		}
 		for c := range t.Counters {
 			keys.add(t.Counters[c].Key)
-			starts, ends = append(starts, s.PeriodStart), append(ends, s.PeriodEnd)
+			starts, ends = append(starts, start), append(ends, end)
 		}
 	}
-	scan := func(r pgx.CollectableRow) (s stored, err error) {
-		err = r.Scan(&s.state, &s.at, &s.version, &s.change, &s.periodUsed)
-		return s, err
+	type counter struct {
+		row
+		used int64
 	}
-	all, err := collect(ctx, e.options.Pool, scan, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute, starts, ends)
+	counters, err := collect(ctx, e, func(r pgx.CollectableRow) (c counter, err error) {
+		err = r.Scan(&c.state, &c.at, &c.version, &c.change, &c.used)
+		return c, err
+	}, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute, starts, ends)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	all := make([]stored, len(targets))
 	for i, t := range targets {
-		rows := make([]row, len(t.Counters))
-		var newest int64
-		for c := range rows {
-			rows[c] = all[c].row
-			newest = max(newest, all[c].change)
+		for range t.Counters {
+			all[i].rows = append(all[i].rows, counters[0].row)
+			all[i].used += counters[0].used
+			counters = counters[1:]
 		}
-		if newest > t.Change {
-			return nil, &StaleError{Change: newest}
-		}
-		standings[i].Decision = judge(t, rows, now, cost)
-		standings[i].PeriodUsed = all[0].periodUsed
-		all = all[len(rows):]
 	}
-	return standings, nil
+	return all, now, nil
 }
 
 // UsageHour is one hour, finished or running, of a customer's meter. Admitted is exact,
@@ -103,7 +147,7 @@ type UsageHour struct{ Start, Admitted, Denied int64 }
 
 // One statement, one snapshot: an hour that is being moved counts once.
 const usageSQL = `
-SELECT hour, sum(admitted)::bigint, sum(denied)::bigint
+SELECT hour, least(sum(admitted), 9223372036854775807)::bigint, least(sum(denied), 9223372036854775807)::bigint
 FROM (
 	SELECT hour, admitted, denied FROM usage
 	WHERE shard = $1 AND customer = $2 AND meter = $3 AND hour >= $4 AND hour < $5
@@ -117,24 +161,28 @@ GROUP BY hour ORDER BY hour LIMIT $6`
 // Usage returns the hours that start in [from, to) µs, ascending, the running one
 // included, at most limit of them; hours in which nothing happened are left out.
 func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, to int64, limit int) ([]UsageHour, error) {
-	return collect(ctx, e.options.Pool, pgx.RowToStructByPos[UsageHour], usageSQL, Shard(customer), customer, meter, from, to, limit)
+	return collect(ctx, e, pgx.RowToStructByPos[UsageHour], usageSQL, Shard(customer), customer, meter, from, to, limit)
 }
 
 // collect runs a query that only reads. After a restart of the server each connection of
 // the pool fails once; that is worth another try, and a read may always have one.
-func collect[T any](ctx context.Context, pool *pgxpool.Pool, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
-	for range 1 + pool.Config().MaxConns {
+// Errors: ErrUnavailable in an outage, else ErrInternal.
+func collect[T any](ctx context.Context, e *Engine, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+	for range e.readTries {
 		var rows pgx.Rows
-		if rows, err = pool.Query(ctx, sql, args...); err == nil {
+		if rows, err = e.options.Pool.Query(ctx, sql, args...); err == nil {
 			all, err = pgx.CollectRows(rows, scan)
 		}
 		var unreached *pgconn.ConnectError
-		if err == nil || ctx.Err() != nil || rolledBack(err) || errors.As(err, &unreached) {
+		if err == nil || ctx.Err() != nil || !postgres.Outage(err) || errors.As(err, &unreached) {
 			break
 		}
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return all, nil
+	case postgres.Outage(err) || postgres.Retryable(err) || ctx.Err() != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return all, nil
+	return nil, fmt.Errorf("%w: %w", ErrInternal, err)
 }

@@ -22,7 +22,7 @@ func sumOf(hours []UsageHour) (admitted int64) {
 func TestUsage(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	e, hour := db.startEngine(t, clock), int64(3600e6)
-	l := fixedWindow(t, "a", 1000, "1d")
+	l := windowLimit(t, "a", 1000, "1d")
 	target, other := testTarget(1, 1, 1, l), testTarget(1, 2, 1, l)
 	for i := range int64(4) {
 		clock.set(testEpoch + i*hour + 5)
@@ -65,7 +65,7 @@ func TestUsage(t *testing.T) {
 func TestPeriodUsed(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	e := db.startEngine(t, clock)
-	target := testTarget(1, 1, 1, fixedWindow(t, "a", 1000, "1d"))
+	target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
 	start := testEpoch - 86400e6 + 17*60e6 // 2026-02-28T00:17
 	end := testEpoch + 30*86400e6 + 17*60e6
 	for i, at := range []int64{start - 1, start, start + 43*60e6, end - 1, end} {
@@ -92,7 +92,7 @@ func TestPeriodUsed(t *testing.T) {
 func TestUsageCountsAMovedHourOnce(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	e := db.startEngine(t, clock)
-	target := testTarget(1, 1, 1, fixedWindow(t, "a", MaxNumber, "3660d"))
+	target := testTarget(1, 1, 1, windowLimit(t, "a", MaxNumber, "3660d"))
 	rounds := 400
 	if testing.Short() {
 		rounds = 50
@@ -134,9 +134,9 @@ func TestUsageCountsAMovedHourOnce(t *testing.T) {
 // TestStandings: several targets in one snapshot, with what was never hit.
 func TestStandings(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
-	e, l := db.startEngine(t, clock), fixedWindow(t, "a", 10, "1h")
+	e, l := db.startEngine(t, clock), windowLimit(t, "a", 10, "1h")
 	hit, never := testTarget(1, 1, 5, l), testTarget(2, 1, 5, l)
-	both := hit.with("ip=1", fixedWindow(t, "b", 5, "1m"))
+	both := hit.with("ip=1", windowLimit(t, "b", 5, "1m"))
 	if d, err := e.Decide(ctx, both, 4); err != nil || !d.Allowed {
 		t.Fatal(d.brief(), err)
 	}
@@ -178,7 +178,7 @@ func TestNothingWithoutAClock(t *testing.T) {
 	e := db.startEngine(t, clock, func(o *Options) {
 		o.Now = func(context.Context) (int64, error) { return 0, lost }
 	})
-	target := testTarget(1, 1, 1, fixedWindow(t, "a", 10, "1h"))
+	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h"))
 	if _, err := e.Decide(ctx, target, 1); !errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
 		t.Errorf("a hit: %v", err)
 	}
@@ -195,22 +195,22 @@ func TestNothingWithoutAClock(t *testing.T) {
 func TestHourIsBookedOnce(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	here, there := db.handEngine(t, clock), db.startEngine(t, clock)
-	target := testTarget(1, 1, 1, fixedWindow(t, "a", 1000, "1d"))
+	target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
 	if d, err := there.Decide(ctx, target, 10); err != nil || !d.Allowed {
 		t.Fatal(d.brief(), err)
 	}
 	clock.set(testEpoch + 3600e6)
-	lane, h := here.lanes[0], &hit{target: target, cost: 1, done: make(chan struct{}, 1)}
-	lane.send(ctx, []*hit{h})
+	lane := here.lanes[0]
+	h := &hit{target: target, cost: 1, lane: lane, done: make(chan struct{}, 1)}
+	lane.again = []*hit{h}
+	lane.next(ctx)
 	if len(lane.again) != 1 || !h.book {
 		t.Fatalf("the hour is not over: %+v", h)
 	}
 	if d, err := there.Decide(ctx, target, 100); err != nil || !d.Allowed {
 		t.Fatal(d.brief(), err)
 	}
-	again := lane.again
-	lane.again = nil
-	lane.send(ctx, again)
+	lane.next(ctx)
 	if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
 		t.Fatal(h.result.Decision.brief(), h.result.Err)
 	}
@@ -230,7 +230,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 func TestHourIsBookedTwice(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	e := db.startEngine(t, clock, withoutMemory)
-	target := testTarget(1, 1, 1, fixedWindow(t, "a", 20, "1d"))
+	target := testTarget(1, 1, 1, windowLimit(t, "a", 20, "1d"))
 	for _, h := range []struct {
 		at, cost int64
 		allowed  bool

@@ -3,12 +3,14 @@ package quota
 import "fmt"
 
 // settle hands out what a charging statement said of one group: run and instant, and the
-// rows of its counters. It returns the hits to be judged again, in order, and whether any
-// was refused.
+// rows of its counters. It returns the hits to be judged again and whether any was refused.
+// They come in the order in which the next run takes them all: first those that fit one
+// behind the other, then those that will not fit behind these.
 func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bool) {
 	switch run {
 	case runMissing, runHourOver, runWindowEnd:
 		for _, h := range g.hits {
+			h.tries++
 			h.insert, h.book = run == runMissing, run == runHourOver
 			h.notBefore = max(h.notBefore, instant)
 		}
@@ -27,18 +29,25 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 	}
 	after := judge(g.target, rows, max(g.now, instant), 0)
 	g.admit(int(run), after)
+	room := after.room()
+	left := room
+	var behind []*hit
 	for _, h := range g.hits[run:] {
-		if h.cost <= after.room() {
-			h.insert, h.book = false, false
+		h.insert, h.book = false, false
+		switch {
+		case h.cost > room:
+			d := after
+			d.Cost, d.Allowed = h.cost, false
+			h.finish(Result{Decision: d})
+			refused = true
+		case h.cost <= left:
+			left -= h.cost
 			again = append(again, h)
-			continue
+		default: // fits now, but not behind those: the next state will refuse it
+			behind = append(behind, h)
 		}
-		d := after
-		d.Cost, d.Allowed = h.cost, false
-		h.finish(Result{Decision: d})
-		refused = true
 	}
-	return again, refused
+	return append(again, behind...), refused
 }
 
 // admit hands out the run: each hit sees the levels and versions as they were behind it.

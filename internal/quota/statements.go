@@ -27,8 +27,8 @@ const (
 //
 // Parameters, one element a counter: $1–$4 key, $5 group, $6 rows of the group, $7 now,
 // $8 the first instant the limits' integers no longer hold for, $9 change number, $10
-// start of the running hour (0 where no usage is booked), $11–$12 and $13–$14 the slices
-// of $15 (limits, see quotad_step_v1) and of $16 (running sums of the group's costs).
+// start of the running hour, $11–$12 and $13–$14 the slices of $15 (limits, see
+// quotad_step_v1) and of $16 (running sums of the group's costs).
 const chargeSQL = `
 WITH locked AS MATERIALIZED (
 	SELECT i.shard, i.customer, i.meter, i.attribute, i.n, i.hits, i.rows, i.now, i.until, i.change, i.hour,
@@ -78,8 +78,11 @@ WITH locked AS MATERIALIZED (
 ), charged AS (
 	UPDATE counters c
 	SET state = g.step[2:], at = g.instant, hour = g.hour,
-	    units = g.units + CASE WHEN g.hour = 0 THEN 0 ELSE g.cost END,
-	    total = g.total + g.cost, version = g.version + g.run, change = g.change
+	    units = CASE WHEN g.attribute <> '' THEN 0
+	                 WHEN g.units > 9223372036854775807 - g.cost THEN 9223372036854775807
+	                 ELSE g.units + g.cost END,
+	    total = CASE WHEN g.total > 9223372036854775807 - g.cost THEN 9223372036854775807 ELSE g.total + g.cost END,
+	    version = g.version + g.run, change = g.change
 	FROM granted g
 	WHERE c.shard = ANY (ARRAY[g.shard]) AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
 	  AND g.run > 0
@@ -121,7 +124,8 @@ LATERAL (SELECT hour, units FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c
 WHERE c.units > 0 AND c.hour <> i.hour
-ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET admitted = usage.admitted + excluded.admitted`
+ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
+	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
 
 const clearSQL = `
 UPDATE counters c SET units = 0, hour = i.hour

@@ -142,7 +142,7 @@ func TestStepRescales(t *testing.T) {
 		{5e15, 999_999_999_989, 1e12},
 		{7, 7, 1},
 	} {
-		l := &Limit{ID: 1, Algorithm: TokenBucket, Limit: 0, Burst: 1, Window: c.to, scale: c.to, capacity: c.to}
+		l := &Limit{ID: 1, Algorithm: TokenBucket, rules: tokenBucket{}, Limit: 0, Burst: 1, Window: c.to, scale: c.to, capacity: c.to}
 		sc := &stepCase{state: []int64{1, c.level, c.from}, since: 5, instant: 5, limits: []*Limit{l}, sums: []int64{1}}
 		if err := sc.run(ctx, conn); err != nil {
 			t.Errorf("%+v: %v", c, err)

@@ -22,8 +22,8 @@ var SessionSettings = map[string]string{
 	"enable_mergejoin":              "off",
 	"enable_memoize":                "off",
 	"jit":                           "off",
-	"lock_timeout":                  "2s",
-	"statement_timeout":             "4s",
+	"lock_timeout":                  "1500ms",
+	"statement_timeout":             "3s",
 	"synchronous_commit":            "on",
 	"default_transaction_isolation": "read committed",
 }
@@ -108,12 +108,23 @@ func (s *store) close() {
 // binaryFormat asks for binary in every column and parameter.
 var binaryFormat = []int16{1}
 
+// sendLimit bounds a batch, from the first byte to the commit. It is longer than the
+// session's statement_timeout, so that a slow statement is rolled back by the server, who
+// says so, rather than cut off here with nobody knowing.
+const sendLimit = 4 * time.Second
+
+// errNotSent: nothing of the batch reached the server.
+var errNotSent = errors.New("not sent")
+
 // run sends the steps in one round trip: one transaction, committed when run returns
 // without an error. answers holds, for each wave, a place for each counter of it.
 //
-// An error is one of three: notSent, nothing reached the server; a *pgconn.PgError of
+// An error is one of three: errNotSent, nothing reached the server; a *pgconn.PgError of
 // severity ERROR, the transaction was rolled back; anything else, nobody can know.
 func (s *store) run(ctx context.Context, steps []step, answers [][]answer) error {
+	if err := ctx.Err(); err != nil || s.conn.IsClosed() {
+		return errors.Join(errNotSent, err)
+	}
 	pipeline := s.conn.PgConn().StartPipeline(ctx)
 	for _, st := range steps {
 		pipeline.SendQueryStatement(s.statements[st.name], st.params, binaryFormat, binaryFormat)
@@ -192,18 +203,4 @@ func (a *answer) read(cols [][]byte) error {
 func rolledBack(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR"
-}
-
-// worthRetrying reports whether a batch that was rolled back may go through next time:
-// a deadlock, a lock or statement timeout, a serialization failure.
-func worthRetrying(err error) bool {
-	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) {
-		return false
-	}
-	switch pgErr.Code {
-	case "40P01", "40001", "55P03", "57014":
-		return true
-	}
-	return false
 }

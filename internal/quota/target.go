@@ -2,7 +2,6 @@ package quota
 
 import (
 	"sync/atomic"
-	"time"
 
 	"quotad/internal/calendar"
 )
@@ -41,10 +40,8 @@ type Target struct {
 	// Counters in key order: the customer's own first, which books the usage.
 	Counters []Counter
 
-	// Zone, Anchor and Interval say where the customer's hours and periods start.
-	Zone     *time.Location
-	Anchor   calendar.Anchor
-	Interval calendar.Interval
+	// Periods says where the customer's hours and billing periods start.
+	calendar.Periods
 
 	hour atomic.Pointer[span]
 }
@@ -85,14 +82,13 @@ func (t *Target) DenyOutage() bool {
 	return false
 }
 
-// runningHour is the hour that usage at an instant is booked in: the local clock's, cut
-// where the zone's offset changes and where a billing period starts. µs, [start, end).
+// runningHour is the hour that usage at an instant is booked in, µs, [start, end): that
+// of Periods, remembered.
 func (t *Target) runningHour(at int64) (start, end int64) {
 	if h := t.hour.Load(); h != nil && h.start <= at && at < h.end {
 		return h.start, h.end
 	}
-	_, from, to := calendar.Period(t.Anchor, t.Interval, t.Zone, at)
-	start, end = calendar.HourWithin(at, t.Zone, from, to)
+	start, end = t.Periods.Hour(at)
 	t.hour.Store(&span{start, end})
 	return start, end
 }

@@ -6,24 +6,50 @@ import (
 	"math/big"
 )
 
-// A token bucket is full at first and refilled continuously at Limit units per Window.
-// With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back each
-// µs, so every level is a whole number of parts and nothing ever drifts. The level is
-// what is missing, 0 … capacity; it is above capacity only after burst was lowered.
+// tokenBucket: a bucket is full at first and refilled continuously at Limit units per
+// Window. With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back
+// each µs, so every level is a whole number of parts and nothing ever drifts. The level
+// is what is missing, 0 … capacity; it is above capacity only after burst was lowered.
+type tokenBucket struct{}
 
-// tokenBucketLevel is the level after elapsed µs. A level written in another scale (the
-// limit was edited) is converted first, rounded up so that no part is given away.
-func (l *Limit) tokenBucketLevel(missing, scale, elapsed int64) int64 {
+// level takes off what came back. A level written in another scale (the limit was edited)
+// is converted first, rounded up so that no part is given away.
+func (tokenBucket) level(l *Limit, missing, scale, since, at int64) int64 {
 	if missing > 0 && scale != l.scale {
 		missing = rescale(missing, l.scale, scale)
 	}
 	if l.refill == 0 {
 		return missing
 	}
-	if elapsed > missing/l.refill {
+	if at-since > missing/l.refill {
 		return 0
 	}
-	return missing - elapsed*l.refill
+	return missing - (at-since)*l.refill
+}
+
+func (tokenBucket) room(l *Limit, level int64) int64 { return max(0, (l.capacity-level)/l.scale) }
+func (tokenBucket) weight(l *Limit) int64            { return l.scale }
+func (b tokenBucket) used(l *Limit, level int64) int64 {
+	return l.Burst - b.room(l, level)
+}
+
+func (tokenBucket) wait(l *Limit, level, _, cost int64) int64 {
+	if cost > l.Burst || l.refill == 0 {
+		return Never
+	}
+	return ceilDiv(level-(l.capacity-cost*l.scale), l.refill)
+}
+
+// resetAt: what takes longer than 64 bits of µs can name comes at their last.
+func (tokenBucket) resetAt(l *Limit, level, at int64) int64 {
+	if level == 0 || l.refill == 0 {
+		return at
+	}
+	return at + min(ceilDiv(level, l.refill), math.MaxInt64-at)
+}
+
+func (tokenBucket) encode(l *Limit, dst []int64, _ int64) ([]int64, int64) {
+	return append(dst, l.ID, int64(TokenBucket), l.capacity, l.refill, l.scale), math.MaxInt64
 }
 
 // rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.
@@ -68,10 +94,11 @@ func (l *Limit) cannotHold(ownBurst bool) *FieldError {
 }
 
 // divisorFrom is the smallest divisor of n that is at least least (1 ≤ least ≤ n).
-// It tries up to √n numbers (at most 2·10⁷), only to word a refusal.
+// It only words a refusal, so it tries a million numbers and not all the way to √n: the
+// divisor is then a larger one.
 func divisorFrom(n, least int64) int64 {
 	best := n
-	for d := int64(1); d <= n/d; d++ {
+	for d := int64(1); d <= min(n/d, 1e6); d++ {
 		if n%d != 0 {
 			continue
 		}

@@ -9,10 +9,10 @@ import (
 // TestViews: what a limit says at its edges. Random states are TestTracesModel's matter.
 func TestViews(t *testing.T) {
 	minute := testEpoch + 60e6
-	window, closed := fixedWindow(t, "w", 10, "1m"), fixedWindow(t, "w", 0, "1m")
-	bucket, shut := tokenBucket(t, "b", 60, "1m", 10), mustCompile(t, Spec{Name: "b", Algorithm: "token_bucket", Window: "1m"})
-	empty := tokenBucket(t, "b", 60, "1m", 0)
-	slow := tokenBucket(t, "b", 1, "3660d", 29166)
+	window, closed := windowLimit(t, "w", 10, "1m"), windowLimit(t, "w", 0, "1m")
+	bucket, shut := bucketLimit(t, "b", 60, "1m", 10), mustCompile(t, Spec{Name: "b", Algorithm: "token_bucket", Window: "1m"})
+	empty := bucketLimit(t, "b", 60, "1m", 0)
+	slow := bucketLimit(t, "b", 1, "3660d", 29166)
 	for name, c := range map[string]struct {
 		limit                        *Limit
 		level, cost                  int64
@@ -55,7 +55,7 @@ func TestViews(t *testing.T) {
 
 // TestRetryIsTheLongest of all limits, and Never when it is one's.
 func TestRetryIsTheLongest(t *testing.T) {
-	second, minute, closed := fixedWindow(t, "s", 1, "1s"), fixedWindow(t, "m", 2, "1m"), fixedWindow(t, "c", 0, "1s")
+	second, minute, closed := windowLimit(t, "s", 1, "1s"), windowLimit(t, "m", 2, "1m"), windowLimit(t, "c", 0, "1s")
 	target := testTarget(1, 1, 1, second, minute).with("ip=1", closed)
 	d := Decision{Target: target, At: testEpoch, Cost: 1, levels: []int64{1, 2, 0}}
 	if got := d.RetryAfter(); got != Never {
@@ -80,9 +80,9 @@ func TestRetryIsTheLongest(t *testing.T) {
 // settled returns a group's hits after a charging statement said run for its rows.
 func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (hits []*hit, again []*hit, refused bool) {
 	t.Helper()
-	target := testTarget(1, 1, 5, fixedWindow(t, "a", 10, "1h"))
+	target := testTarget(1, 1, 5, windowLimit(t, "a", 10, "1h"))
 	if len(rows) > 1 {
-		target = target.with("ip=1", fixedWindow(t, "b", 8, "1h"))
+		target = target.with("ip=1", windowLimit(t, "b", 8, "1h"))
 	}
 	for _, cost := range costs {
 		hits = append(hits, &hit{target: target, cost: cost, done: make(chan struct{}, 1), insert: true, book: true})
@@ -92,7 +92,7 @@ func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (
 }
 
 func TestSettle(t *testing.T) {
-	id, other := fixedWindow(t, "a", 10, "1h").ID, fixedWindow(t, "b", 8, "1h").ID
+	id, other := windowLimit(t, "a", 10, "1h").ID, windowLimit(t, "b", 8, "1h").ID
 	at := testEpoch + 5
 	rows := []row{{[]int64{id, 7, 1}, at, 12, 5}, {[]int64{other, 5, 1}, at, 30, 5}}
 	// 3 and 4 were charged; 9 does not fit what is left; 2 does and is judged again; 4 does not.

@@ -1,0 +1,170 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// One counter whose statement the database refuses (its row was spoiled by hand) must
+// not fail the hits of others in its batch, and is no outage.
+func TestOneFaultFailsNoOther(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.startEngine(t, newTestClock(testEpoch))
+	bucket := limitOf(t, "b", "token_bucket", "1h", 1000)
+	spoiled, whole := fireTarget(1, []*Limit{bucket}), fireTarget(2, []*Limit{bucket})
+	for _, target := range []*Target{spoiled, whole} {
+		if d, err := e.Decide(ctx, target, 1); err != nil || !d.Allowed {
+			t.Fatalf("%+v %v", d, err)
+		}
+	}
+	execSQL(ctx, t, db, "UPDATE counters SET state[3] = 0 WHERE customer = 1") // a division by zero
+	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}, {Target: spoiled, Cost: 1}, {Target: whole, Cost: 3}})
+	for i, r := range results {
+		switch {
+		case i%2 == 0 && !errors.Is(r.Err, ErrInternal):
+			t.Errorf("hit %d: %v, want an internal error", i, r.Err)
+		case i%2 == 1 && (r.Err != nil || !r.Decision.Allowed):
+			t.Errorf("hit %d: %+v", i, r)
+		}
+	}
+	if d, err := e.Look(ctx, whole, 0); err != nil || d.View(0).Used != 6 {
+		t.Errorf("%+v %v", d, err)
+	}
+}
+
+// What is counted without a limit stops at 2⁶³−1 and does not fail.
+func TestCountsEndAt63Bits(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	clock := newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	target := fireTarget(1, nil)
+	hits := make([]Hit, 9300)
+	for i := range hits {
+		hits[i] = Hit{Target: target, Cost: MaxNumber}
+	}
+	clock.set(testEpoch + 3600e6) // and once more when the hour is booked
+	for range 2 {
+		for i, r := range e.DecideAll(ctx, hits) {
+			if r.Err != nil || !r.Decision.Allowed {
+				t.Fatalf("hit %d: %+v", i, r)
+			}
+		}
+	}
+	s, err := e.Standings(ctx, []*Target{target})
+	if err != nil || s[0].PeriodUsed != 1<<63-1 {
+		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// A row that somebody holds stops its own hits only, and a hit whose caller gave up while
+// it waited is not charged later.
+func TestHeldRowStopsNoOther(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.startEngine(t, newTestClock(testEpoch))
+	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
+	held, free := fireTarget(1, limits), fireTarget(2, limits)
+	for _, target := range []*Target{held, free} {
+		if _, err := e.Decide(ctx, target, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := db.session(t)
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := e.Decide(impatient, held, 5); !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrBusy) {
+			t.Errorf("who gave up was told %v", err)
+		}
+	})
+	wg.Go(func() {
+		if d, err := e.Decide(ctx, held, 7); !errors.Is(err, ErrBusy) {
+			t.Errorf("a hit on the held row: %+v %v", d, err)
+		}
+	})
+	for range 3 {
+		if d, err := e.Decide(ctx, free, 1); err != nil || !d.Allowed {
+			t.Errorf("another customer's hit: %+v %v", d, err)
+		}
+	}
+	wg.Wait()
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := e.Decide(ctx, held, 2); err != nil || !d.Allowed || d.View(0).Used != 3 {
+		t.Errorf("after the lock was gone: %+v %v", d, err)
+	}
+}
+
+// A database that swallows connections without a word is an outage at once, and what
+// was never sent is not called unknown.
+func TestSilentDatabaseIsAnOutage(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.startEngine(t, newTestClock(testEpoch), func(o *Options) {
+		o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	})
+	target := fireTarget(1, nil)
+	for range 3 {
+		began := time.Now()
+		_, err := e.Decide(ctx, target, 1)
+		if took := time.Since(began); !errors.Is(err, ErrUnavailable) || took > 2*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+	}
+	impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := e.Decide(impatient, target, 1); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("who gave up was told %v", err)
+	}
+}
+
+// Each of these runs admits one hit and refuses one: progress, however often.
+func TestManyShortRuns(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.startEngine(t, newTestClock(testEpoch))
+	target := fireTarget(1, []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)})
+	var hits []Hit
+	for i := range int64(500) {
+		hits = append(hits, Hit{Target: target, Cost: 1}, Hit{Target: target, Cost: 1000 - i})
+	}
+	for i, r := range e.DecideAll(ctx, hits) {
+		if r.Err != nil || r.Decision.Allowed != (i%2 == 0) {
+			t.Fatalf("hit %d: %+v", i, r)
+		}
+	}
+	if batches := e.Stats().Batches; batches > 10 {
+		t.Errorf("%d batches for a thousand hits of one customer", batches)
+	}
+}
+
+// A look between hits sees what those before it were charged, and nothing of those after.
+func TestLooksKeepTheirPlace(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.startEngine(t, newTestClock(testEpoch))
+	target := fireTarget(1, []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)})
+	look := Hit{Target: target, Cost: 1000, Look: true}
+	results := e.DecideAll(ctx, []Hit{look, {Target: target}, {Target: target, Cost: 3}, look, {Target: target}, {Target: target, Cost: 4}, look})
+	for i, used := range []int64{0, 0, 3, 3, 3, 7, 7} {
+		r := results[i]
+		if r.Err != nil || r.Decision.View(0).Used != used || r.Decision.Allowed != (i != 3 && i != 6) {
+			t.Errorf("hit %d: %+v, want used %d", i, r, used)
+		}
+	}
+}

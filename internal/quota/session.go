@@ -1,0 +1,120 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// session keeps a lane's connection. It is made in the background, so that a database
+// that does not even answer keeps no caller waiting. Used by the lane's goroutine only,
+// but for down.
+type session struct {
+	options    *Options
+	statements map[statementName]string
+	down       atomic.Bool // there is none, and it takes longer than patience to make one
+
+	store    *store
+	usedAt   time.Duration // when it was last asked for, on the stopwatch
+	failures int           // to make one, in a row
+	retryAt  time.Duration // not before
+	making   chan made     // answers once while one is being made, else nil
+	lastErr  error
+}
+
+type made struct {
+	store *store
+	err   error
+}
+
+const (
+	connectLimit = 3 * time.Second        // to make a session, from the first byte to the last statement
+	pingLimit    = time.Second            // to ask an idle one whether it is alive
+	idleLimit    = time.Second            // unused for longer, a session is asked first
+	patience     = 250 * time.Millisecond // how long hits wait for a session that is being made
+	maxRetryWait = time.Second
+)
+
+var errStillDown = errors.New("the last attempt to connect failed a moment ago")
+
+// ready makes sure of a session, or says why there is none. One that was idle is asked
+// first: if it is dead by now, nothing was sent on it and no outcome is lost.
+func (s *session) ready(ctx context.Context) error {
+	now := s.options.Stopwatch()
+	idle := now - s.usedAt
+	s.usedAt = now
+	if s.store != nil && idle >= idleLimit && !s.alive(ctx) || s.store != nil && s.store.conn.IsClosed() {
+		s.drop()
+	}
+	if s.store != nil {
+		return nil
+	}
+	if s.making == nil {
+		if s.failures > 0 && now < s.retryAt {
+			return errStillDown
+		}
+		s.make(ctx)
+	}
+	patient := time.NewTimer(patience)
+	defer patient.Stop()
+	select {
+	case m := <-s.making:
+		s.making = nil
+		return s.take(m)
+	case <-patient.C:
+	case <-ctx.Done():
+	}
+	s.down.Store(true)
+	return errors.Join(errors.New("a new connection to the database is being made"), s.lastErr)
+}
+
+// make begins a session in a goroutine, which ends within connectLimit.
+func (s *session) make(ctx context.Context) {
+	making := make(chan made, 1)
+	s.making = making
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
+		defer cancel()
+		store, err := openStore(ctx, s.options.Connect, s.statements)
+		making <- made{store, err}
+	}()
+}
+
+func (s *session) take(m made) error {
+	s.store, s.lastErr = m.store, m.err
+	if m.err != nil {
+		s.failures++
+		s.retryAt = s.options.Stopwatch() + min(maxRetryWait, 50*time.Millisecond<<min(s.failures, 5))
+		s.down.Store(true)
+		return m.err
+	}
+	s.failures = 0
+	s.down.Store(false)
+	return nil
+}
+
+func (s *session) alive(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingLimit)
+	defer cancel()
+	return s.store.conn.Ping(ctx) == nil
+}
+
+// drop gives up the session.
+func (s *session) drop() {
+	if s.store != nil {
+		s.store.close()
+		s.store = nil
+	}
+}
+
+// close ends it, one that is still being made too.
+func (s *session) close() {
+	s.drop()
+	if s.making != nil {
+		if m := <-s.making; m.store != nil {
+			m.store.close()
+		}
+		s.making = nil
+	}
+}
