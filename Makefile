@@ -2,10 +2,10 @@
 #
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
-#   PKG=./...   the packages that test, test-short, test-long and bench look at
+#   PKG=./dir   the packages that test, test-short, test-long and bench look at (./...)
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
-#   FUZZTIME=   how long each fuzz target runs
-#   ARGS=       further flags for `quotad serve` in `make run`
+#   FUZZTIME=1m how long each fuzz target runs
+#   ARGS=       further flags for `quotad serve` in `make run`, for example '--listen=:9000'
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -38,6 +38,8 @@ GOTEST  := go test -buildvcs=false
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
+	@echo 'Settings, after make:'
+	@sed -n 's/^#   /  /p' Makefile
 
 .PHONY: run
 run: ## serve on 127.0.0.1:8080 with an embedded PostgreSQL and demo data

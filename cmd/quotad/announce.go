@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -18,7 +19,7 @@ func (n *node) announce(s *settings, key adminKey) error {
 	case key.made && !s.Demo:
 		fmt.Fprintf(&b, "\nAdmin key, shown only this once; keep it:\n\n    %s\n", key.secret)
 	case key.secret != "":
-		fmt.Fprintf(&b, "\nAdmin key of the demo (kept in %s/%s):\n\n    %s\n", s.dataDir(), demoKeyFile, key.secret)
+		fmt.Fprintf(&b, "\nAdmin key of the demo (kept in %s):\n\n    %s\n", keyFile(s), key.secret)
 	}
 	if s.Demo {
 		secret := key.secret
@@ -29,10 +30,22 @@ func (n *node) announce(s *settings, key adminKey) error {
 		fmt.Fprintf(&b, "\nTry it:\n\ncurl -s %s/v1/hits \\\n  -H 'Authorization: Bearer %s' \\\n  -H 'Content-Type: application/json' \\\n  -d '{\"customer\":\"%s\",\"meter\":\"%s\"}'\n",
 			n.url, secret, demoCustomer, demoMeter)
 	}
+	if s.Demo && key.secret != "" {
+		fmt.Fprintf(&b, "\nFor the commands of README.md:\n\nURL=%s\nKEY=$(cat '%s')\n", n.url, keyFile(s))
+	}
 	b.WriteString("\n")
 	if _, err := fmt.Fprint(s.out(), b.String()); err != nil && key.made {
 		// Nobody would ever learn the key.
 		return fmt.Errorf("print the admin key: %w", err)
 	}
 	return nil
+}
+
+// keyFile is where the demo's key is kept, from everywhere.
+func keyFile(s *settings) string {
+	path := filepath.Join(s.dataDir(), demoKeyFile)
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }

@@ -238,6 +238,7 @@ func testDemo(t *testing.T) {
 	p.stopWith(syscall.SIGINT, 0)
 	p = launch(t, dir, "--demo")
 	p.paste(curlLine(t, p.out.String())).is(200)
+	p.stopWith(syscall.SIGHUP, 0)
 }
 
 // stopWith ends the process by a signal and makes sure that nothing of it is left.
@@ -250,6 +251,9 @@ func (p *process) stopWith(sig syscall.Signal, code int) {
 	p.waitEnd(30 * time.Second)
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("exit code %d, not %d\n%s", got, code, p.stderr.String())
+	}
+	if log := p.stderr.String(); code == 0 && (strings.Contains(log, "57P01") || !strings.HasSuffix(log, "msg=stopped\n")) {
+		p.t.Errorf("it did not stop quietly:\n%s", log)
 	}
 	if sig != syscall.SIGKILL && alive(server) {
 		p.t.Error("its PostgreSQL still runs")

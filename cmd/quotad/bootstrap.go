@@ -98,7 +98,7 @@ func writeDemoKey(path string) (string, error) {
 	secret := "qk_" + base64.RawURLEncoding.EncodeToString(raw[:])
 	// With a given database there may be no data directory yet.
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: choose another directory with --data-dir (QUOTAD_DATA_DIR)", err)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

@@ -18,7 +18,7 @@ type grammar struct {
 	Serve   settings `cmd:"" help:"Serve the API."`
 	Migrate struct {
 		Up     migrateUp     `cmd:"" help:"Bring the database's schema up to date (serve does so at its start)."`
-		Down   migrateDown   `cmd:"" help:"Take the newest migration back. Stop every quotad on the database first."`
+		Down   migrateDown   `cmd:"" help:"Take the newest migration back, with the data in what it made. Needs --yes, and that no quotad serves on the database."`
 		Status migrateStatus `cmd:"" help:"List the migrations and when each was applied."`
 	} `cmd:"" help:"Change or show the database's schema."`
 	Keys struct {
@@ -26,7 +26,7 @@ type grammar struct {
 		List   listKeys  `cmd:"" help:"List the keys that are not revoked."`
 		Revoke revokeKey `cmd:"" help:"Revoke a key on every node within a second."`
 	} `cmd:"" help:"Make, list and revoke API keys."`
-	Reconcile reconcile    `cmd:"" help:"Check that what was charged and what was booked as usage are equal. Exit code 1 when not."`
+	Reconcile reconcile    `cmd:"" help:"Check that what was charged and what was booked as usage are equal: rows is on how many customers' meters, examples are the first where not, and then the exit code is 1."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	OpenAPI   printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
 }
@@ -46,8 +46,11 @@ type exited int
 
 // parse turns a command line into what it asks for. done: all was said already (help).
 func (p *program) parse(args []string) (chosen command, done bool, err error) {
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(args[1:len(args):len(args)], "--help")
 	}
 	var g grammar
 	parser, err := kong.New(&g,
@@ -85,6 +88,11 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	chosen, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
 		return nil, false, errors.New("this command cannot be run")
+	}
+	if logs, ok := chosen.(interface{ checkLog() error }); ok {
+		if err := logs.checkLog(); err != nil {
+			return nil, false, err
+		}
 	}
 	return chosen, false, nil
 }

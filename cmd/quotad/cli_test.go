@@ -41,6 +41,13 @@ func TestHelp(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "$QUOTAD_DATABASE_URL") || !strings.Contains(out, "Default: 127.0.0.1:8080.") {
 		t.Errorf("serve --help: %d\n%s", code, out)
 	}
+	for _, args := range [][]string{{"help"}, {"help", "migrate", "down"}} {
+		code, out, _ = cli(t, nil, args...)
+		_, want, _ := cli(t, nil, append(args[1:], "--help")...)
+		if code != 0 || out != want {
+			t.Errorf("%v: %d\n%s", args, code, out)
+		}
+	}
 	if code, out, _ = cli(t, nil, "version"); code != 0 || out != "quotad "+version+"\n" {
 		t.Errorf("version: %d %q", code, out)
 	}
@@ -63,6 +70,11 @@ func TestWrongSettings(t *testing.T) {
 	if err := os.WriteFile(long, []byte(strings.Repeat("x", maxSecretFile+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	pemFile := filepath.Join(t.TempDir(), "pem")
+	text := "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+	if err := os.WriteFile(pemFile, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args string
 		env  map[string]string
@@ -78,16 +90,27 @@ func TestWrongSettings(t *testing.T) {
 		{"serve", map[string]string{"QUOTAD_METRICS_LISTEN": "here"}, "--metrics-listen"},
 		{"serve --lanes=0", nil, "--lanes"},
 		{"serve --lanes=x", nil, "--lanes"},
+		{"serve --lanes=65", nil, "--lanes: must be between 1 and 64, not 65"},
+		{"serve --lanes=99999999999999999999", nil, "--lanes"},
 		{"serve --max-queue=-1", nil, "--max-queue"},
-		{"serve --cache-size=99999999999", nil, "--cache-size"},
-		{"serve --request-timeout=1h", nil, "--request-timeout"},
+		{"serve --max-queue=1000001", nil, "--max-queue: must be between 1 and 1000000, not 1000001"},
+		{"serve --cache-size=99999999999", nil, "--cache-size: must be between 1 and 10000000"},
+		{"serve --request-timeout=1h", nil, "--request-timeout: must be between 1ms and 9s"},
+		{"serve --start-timeout=25h", nil, "--start-timeout: must be between"},
+		{"serve --drain-delay=61m", nil, "--drain-delay: must be between"},
+		{"serve --drain-delay=-1s", nil, "--drain-delay: must be between"},
 		{"serve", map[string]string{"QUOTAD_REQUEST_TIMEOUT": "soon"}, "--request-timeout"},
-		{"serve --log-level=loud", nil, "--log-level"},
+		{"serve --log-level=loud", nil, "--log-level: must be debug, info, warn or error"},
+		{"keys list --log-level=loud", nil, "--log-level"},
 		{"serve", map[string]string{"QUOTAD_LOG_FORMAT": "xml"}, "--log-format"},
 		{"serve --rate-limit-reset=days", nil, "--rate-limit-reset"},
 		{"serve --public-url=ftp://x", nil, "--public-url"},
 		{"serve --tls-cert=/nothing", nil, "--tls-key"},
-		{"serve --tls-cert=/nothing --tls-key=/nothing", nil, "--tls-cert"},
+		{"serve --tls-cert=/nothing --tls-key=/nothing", nil, "--tls-cert: open /nothing"},
+		{"serve --tls-cert=" + long + " --tls-key=/nothing", nil, "--tls-cert: " + long + " has no certificate"},
+		{"serve --tls-cert=" + pemFile + " --tls-key=" + long, nil, "--tls-key: " + long + " has no private key"},
+		{"serve --tls-cert=" + pemFile + " --tls-key=" + pemFile, nil, "--tls-key=" + pemFile},
+		{"serve --admin-key=short", nil, "--admin-key: the secret must be 16"},
 		{"serve --listen=127.0.0.1:0", map[string]string{"QUOTAD_DATABASE_URL": "postgres://u:hunter2@[bad"}, "--database-url"},
 		{"keys list", map[string]string{"QUOTAD_DATABASE_URL": "postgres://u:hunter2@[bad"}, "--database-url"},
 		{"serve", map[string]string{"QUOTAD_ADMIN_KEY": "x", "QUOTAD_ADMIN_KEY_FILE": long}, "QUOTAD_ADMIN_KEY_FILE"},
@@ -95,12 +118,14 @@ func TestWrongSettings(t *testing.T) {
 		{"serve", map[string]string{"QUOTAD_ADMIN_KEY_FILE": "/nothing"}, "QUOTAD_ADMIN_KEY_FILE"},
 		{"keys create --name=x --scope=root", nil, "--scope"},
 		{"keys create --name=x --scope=read --expires-at=soon", nil, "--expires-at"},
+		{"keys create --name=x --scope=read --expires-at=9999-12-31T23:59:59-14:00", nil, "--expires-at"},
+		{"keys create --name=x --scope=read --expires-at=2030-01-01T1:00:00Z", nil, "--expires-at"},
 	} {
 		code, out, errs := cli(t, c.env, strings.Fields(c.args)...)
 		if code != exitUsage || !strings.Contains(errs, c.says) || out != "" {
 			t.Errorf("quotad %s (%v): code %d, stdout %q, stderr %q", c.args, c.env, code, out, errs)
 		}
-		if strings.Contains(errs, "hunter2") {
+		if strings.Contains(errs, "hunter2") || strings.Contains(errs, "strconv") || strings.Contains(errs, `""`) {
 			t.Errorf("quotad %s gives a password away: %s", c.args, errs)
 		}
 	}
@@ -186,10 +211,32 @@ func TestMigrateCommands(t *testing.T) {
 	run(0, "00001_schema.sql  no", "migrate", "status")
 	run(0, "applied 00001_schema.sql", "migrate", "up")
 	run(0, "nothing to do", "migrate", "up")
-	run(0, "took back 0", "migrate", "down")
+	run(2, "DROP FUNCTION quotad_step_v1", "migrate", "down")
+	run(0, "took back 00002", "migrate", "down", "--yes")
+	run(2, "DROP TABLE usage, counters", "migrate", "down")
 	run(0, "applied 0", "migrate", "up")
 	run(0, "00001_schema.sql  20", "migrate", "status")
 	run(0, `"ok": true`, "reconcile")
+}
+
+// The schema is not taken away under a quotad that serves.
+func TestMigrateDownWhileServing(t *testing.T) {
+	n := start(t, "")
+	n.setUp(fixed("l", 5))
+	env := map[string]string{"QUOTAD_DATABASE_URL": n.databaseURL}
+	if code, _, errs := cli(t, env, "migrate", "down", "--yes"); code != 1 || !strings.Contains(errs, "a quotad serves on this database") {
+		t.Errorf("code %d: %s", code, errs)
+	}
+	n.hit(1).is(200)
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(n.log.String(), "msg=stopped") {
+		t.Errorf("the log does not end with stopped:\n%s", n.log)
+	}
+	if code, _, errs := cli(t, env, "migrate", "down", "--yes"); code != 0 {
+		t.Errorf("code %d: %s", code, errs)
+	}
 }
 
 func TestReconcile(t *testing.T) {
@@ -216,7 +263,7 @@ func TestReconcile(t *testing.T) {
 		}
 		return report
 	}
-	if r := check(0); !r.OK || r.Checks[0].Rows != 0 || len(r.Checks[0].Examples) != 0 {
+	if r := check(0); !r.OK || r.Checks[0].Rows != 1 || len(r.Checks[0].Examples) != 0 {
 		t.Errorf("%+v", r)
 	}
 	const tamper = `UPDATE counters SET units = units - 1 RETURNING 1`
@@ -227,7 +274,7 @@ func TestReconcile(t *testing.T) {
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, 0, 1 FROM counters RETURNING 1`)
 	check(0)
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) VALUES (1, 77, 88, 0, 5) RETURNING 1`)
-	if r := check(1); r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:0 customer:id 77 finished:5 meter:id 88 running:0]]" {
+	if r := check(1); r.Checks[0].Rows != 2 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:0 customer:id 77 finished:5 meter:id 88 running:0]]" {
 		t.Errorf("usage without a counter: %+v", r)
 	}
 }

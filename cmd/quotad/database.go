@@ -18,6 +18,7 @@ import (
 type database struct {
 	url      string
 	embedded *postgres.Embedded // nil for a given server
+	given    bool               // by --database-url
 }
 
 // openDatabase starts the embedded server or waits for the given one, and migrates.
@@ -36,7 +37,7 @@ func openDatabase(ctx context.Context, c *common, patience time.Duration, log *s
 // given one yet.
 func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*database, error) {
 	if c.DatabaseURL != "" {
-		return &database{url: c.DatabaseURL}, nil
+		return &database{url: c.DatabaseURL, given: true}, nil
 	}
 	options := postgres.EmbeddedOptions{DataDir: c.dataDir(), Logger: log, OwnFiles: []string{demoKeyFile}}
 	if c.embedded != nil {
@@ -99,8 +100,8 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 		case !postgres.Outage(err) && !postgres.Retryable(err):
 			return db.explain(err) // it is there, and says no
 		case !time.Now().Add(pause).Before(giveUp):
-			return fmt.Errorf("the database %s could not be reached within %s: %w\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in; --start-timeout waits longer",
-				postgres.Redact(db.url), patience, err)
+			return fmt.Errorf("the database %s could not be reached within %s: %w%s; --start-timeout waits longer",
+				postgres.Redact(db.url), patience, err, checkURL)
 		}
 		if try == 1 {
 			log.Warn("waiting for the database", "database", postgres.Redact(db.url), "at_most", patience, "error", err)
@@ -145,6 +146,8 @@ func (db *database) greet(ctx context.Context, deadline time.Time) error {
 	return nil
 }
 
+const checkURL = "\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in"
+
 // explain adds to what a server said what to do about it.
 func (db *database) explain(err error) error {
 	hint := ""
@@ -157,6 +160,8 @@ func (db *database) explain(err error) error {
 		case said.Code == "42501":
 			hint = "\nThe role needs to own the database, or GRANT CREATE ON SCHEMA public TO it"
 		}
+	} else if db.given && !errors.Is(err, errTooOld) {
+		hint = checkURL
 	}
 	return fmt.Errorf("the database %s: %w%s", postgres.Redact(db.url), err, hint)
 }

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -127,15 +130,40 @@ func (s *settings) tlsConfig() (*tls.Config, error) {
 	if s.TLSCert == "" {
 		return nil, nil //nolint:nilnil // no TLS is wanted
 	}
-	certificate, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+	chain, err := readPEM("tls-cert", s.TLSCert, "CERTIFICATE")
 	if err != nil {
-		return nil, badSetting("tls-cert", "and --tls-key cannot be used: %w", err)
+		return nil, err
+	}
+	key, err := readPEM("tls-key", s.TLSKey, "PRIVATE KEY")
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		return nil, badSetting("tls-cert", "%s with --tls-key=%s: %s", s.TLSCert, s.TLSKey, strings.TrimPrefix(err.Error(), "tls: "))
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{certificate},
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"h2", "http/1.1"},
 	}, nil
+}
+
+// readPEM reads a file that has at least one PEM block whose type ends in want.
+func readPEM(flag, path, want string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, badSetting(flag, "%w", err)
+	}
+	for rest := text; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return nil, badSetting(flag, "%s has no %s in PEM", path, strings.ToLower(want))
+		}
+		if strings.HasSuffix(block.Type, want) {
+			return text, nil
+		}
+	}
 }
 
 // localURL is how a client on this machine reaches a listener.

@@ -8,11 +8,12 @@ import (
 
 // gauges are the metrics of the parts behind the API, read when they are asked for.
 type gauges struct {
-	node  *node
-	build *prometheus.Desc
-	stats []stat
-	clock [2]*prometheus.Desc
-	pool  [3]*prometheus.Desc
+	node    *node
+	build   *prometheus.Desc
+	evicted *prometheus.Desc
+	stats   []stat
+	clock   [2]*prometheus.Desc
+	pool    [3]*prometheus.Desc
 }
 
 // stat is one number of the engine's.
@@ -30,9 +31,11 @@ func newGauges(n *node) *gauges {
 		return stat{desc("engine_"+name+"_total", help), prometheus.CounterValue, read}
 	}
 	return &gauges{
-		node:  n,
-		build: prometheus.NewDesc("quotad_build_info", "The version; always 1.", nil, prometheus.Labels{"version": version}),
+		node:    n,
+		build:   prometheus.NewDesc("quotad_build_info", "The version; always 1.", nil, prometheus.Labels{"version": version}),
+		evicted: desc("customers_evicted_total", "Customers forgotten to make room for others: --cache-size is small."),
 		stats: []stat{
+			total("refused_from_memory", "Refusals answered without a statement.", func(s *quota.Stats) int64 { return s.FromMemory }),
 			total("batches", "Round trips that charged.", func(s *quota.Stats) int64 { return s.Batches }),
 			total("batched_hits", "Hits in those.", func(s *quota.Stats) int64 { return s.Batched }),
 			total("statements", "Statements of those.", func(s *quota.Stats) int64 { return s.Statements }),
@@ -57,6 +60,7 @@ func newGauges(n *node) *gauges {
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	to <- g.build
+	to <- g.evicted
 	for _, s := range g.stats {
 		to <- s.desc
 	}
@@ -74,6 +78,7 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}
 	gauge(g.build, 1)
+	to <- prometheus.MustNewConstMetric(g.evicted, prometheus.CounterValue, float64(g.node.catalog.Evicted()))
 	stats := g.node.engine.Stats()
 	for _, s := range g.stats {
 		to <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.read(&stats)))

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ type testNode struct {
 	out, log    *lockedBuffer
 	client      *http.Client
 	stop        func() error // ends it in order; to be called once or not at all
+	document    *atomic.Pointer[document]
 }
 
 // start runs quotad on a database (empty: a new one of the test's) until the test ends.
@@ -36,7 +38,10 @@ func start(t testing.TB, databaseURL string, flags ...string) *testNode {
 	if databaseURL == "" {
 		databaseURL = pgtest.NewDatabase(t)
 	}
-	n := &testNode{t: t, key: testAdminKey, databaseURL: databaseURL, out: new(lockedBuffer), log: new(lockedBuffer)}
+	n := &testNode{
+		t: t, key: testAdminKey, databaseURL: databaseURL, out: new(lockedBuffer), log: new(lockedBuffer),
+		document: new(atomic.Pointer[document]),
+	}
 	s := settingsOf(t, append([]string{
 		"--listen=127.0.0.1:0", "--database-url=" + databaseURL, "--admin-key=" + testAdminKey,
 	}, flags...)...)
@@ -75,7 +80,10 @@ func start(t testing.TB, databaseURL string, flags ...string) *testNode {
 }
 
 func newClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
+	return &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // settingsOf are serve's settings as its command line makes them.

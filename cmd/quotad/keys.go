@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
 )
@@ -24,10 +25,11 @@ type createKey struct {
 func (k *createKey) run(ctx context.Context, p *program) error {
 	var expires *time.Time
 	if k.ExpiresAt != "" {
-		at, err := time.Parse(time.RFC3339Nano, k.ExpiresAt)
+		us, err := calendar.ParseInstant(k.ExpiresAt)
 		if err != nil {
-			return badSetting("expires-at", "must be an RFC 3339 time such as 2026-12-31T00:00:00Z")
+			return badSetting("expires-at", "must be an RFC 3339 time such as 2026-12-31T00:00:00Z, in UTC before the year 10000")
 		}
+		at := time.UnixMicro(us)
 		expires = &at
 	}
 	return k.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {

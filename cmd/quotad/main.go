@@ -21,7 +21,7 @@ var version = "dev"
 func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		cancel(fmt.Errorf("%w: %s", errStopped, <-signals))
 		// Whoever asks twice does not want to wait. An embedded server notices that its

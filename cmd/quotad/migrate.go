@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"quotad/internal/postgres"
@@ -26,16 +29,43 @@ func (m *migrateUp) run(ctx context.Context, p *program) error {
 	})
 }
 
-type migrateDown struct{ common }
+type migrateDown struct {
+	common
+	Yes bool `argument:"" help:"Do it: the tables that the migration made go with all that is in them."`
+}
 
 func (m *migrateDown) run(ctx context.Context, p *program) error {
 	return m.withDatabase(ctx, p, existing, func(ctx context.Context, url string, log *slog.Logger) error {
-		reverted, err := postgres.MigrateDown(ctx, url, migrations.FS, postgres.MigrateOptions{Logger: log})
+		options := postgres.MigrateOptions{Logger: log}
+		if !m.Yes {
+			return m.warn(ctx, url, options)
+		}
+		reverted, err := postgres.MigrateDown(ctx, url, migrations.FS, options)
 		if err == nil {
 			fmt.Fprintln(p.stdout, "took back", reverted.Name)
 		}
 		return err
 	})
+}
+
+// warn says what would be lost, in the migration's own words.
+func (m *migrateDown) warn(ctx context.Context, url string, options postgres.MigrateOptions) error {
+	_, all, err := postgres.MigrateStatus(ctx, url, migrations.FS, options)
+	if err != nil {
+		return err
+	}
+	for _, one := range slices.Backward(all) {
+		if one.AppliedAt.IsZero() {
+			continue
+		}
+		text, err := fs.ReadFile(migrations.FS, one.Name)
+		if err != nil {
+			return err
+		}
+		_, down, _ := strings.Cut(string(text), "-- +goose Down\n")
+		return badSetting("yes", "is needed to take back %s, which cannot be undone and deletes all data in what it drops:\n\n%s\nMake a backup with pg_dump, stop every quotad on the database, and run this again with --yes", one.Name, down)
+	}
+	return postgres.ErrNothingToRevert
 }
 
 type migrateStatus struct{ common }

@@ -40,7 +40,7 @@ type node struct {
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
 	n := &node{log: log, url: front.urls[0], front: front}
 	var err error
-	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: quota.PoolSettings}); err != nil {
+	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: quota.PoolSettings, Serving: true}); err != nil {
 		return nil, badDatabaseURL(err)
 	}
 	stopwatch := newStopwatch()
@@ -104,7 +104,8 @@ func (n *node) serve() {
 	n.front.use(n.api.Handler(), metrics)
 }
 
-// degradedAfter is how long the database may be silent before /readyz calls it an outage.
+// degradedAfter is how long the database may be slow before /readyz calls it an outage;
+// one that is out of reach is told by the next poll.
 const degradedAfter = 3 * time.Second
 
 // state is what /readyz says.
@@ -114,7 +115,7 @@ func (n *node) state() api.State {
 		return api.StateStopping
 	case !n.ready.Load():
 		return api.StateStarting
-	case !n.catalog.FreshWithin(degradedAfter):
+	case n.catalog.Outage() || !n.catalog.FreshWithin(degradedAfter):
 		return api.StateDegraded
 	}
 	return api.StateReady

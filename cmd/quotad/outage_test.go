@@ -39,7 +39,7 @@ func TestOutage(t *testing.T) {
 	batch.has("results.0.degraded", true).has("results.1.status", 503)
 	n.do("GET", "/v1/customers/acme/quota", "").is(503).headerIs("Retry-After", "1")
 	n.do("PUT", "/v1/meters/new", `{"unit":"x"}`).is(503)
-	eventually(t, recovery, "/readyz speaks of the outage", func() bool {
+	eventually(t, time.Second, "/readyz speaks of the outage", func() bool {
 		return n.do("GET", "/readyz", "").is(200).at("status") == "degraded"
 	})
 	n.do("GET", "/livez", "").is(200)

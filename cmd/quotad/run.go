@@ -29,7 +29,13 @@ func run(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	defer front.close()
+	served := false
+	defer func() {
+		front.close()
+		if served && err == nil {
+			log.Info("stopped")
+		}
+	}()
 	db, err := openDatabase(ctx, &s.common, s.StartTimeout, log)
 	if err != nil {
 		return err
@@ -52,6 +58,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	n.serve()
+	served = true
 	log.Info("serving", "url", n.url, "version", version)
 	if s.started != nil {
 		s.started(n)

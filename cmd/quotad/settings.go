@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"quotad/internal/api"
+	"quotad/internal/plans"
 	"quotad/internal/postgres"
 )
 
@@ -37,7 +39,7 @@ func badSetting(flag, format string, args ...any) error {
 type common struct {
 	DatabaseURL string `placeholder:"URL" help:"PostgreSQL to use, as postgres://user:password@host:5432/database or key=value words; several hosts are separated by commas. Empty: an embedded server of quotad's own."`
 	DataDir     string `placeholder:"DIR" default:"${data_dir}" help:"Directory of the embedded server's data."`
-	LogLevel    string `placeholder:"LEVEL" enum:"debug,info,warn,error," default:"" help:"What goes to the log: debug, info (serve's default), warn (the other commands'), or error."`
+	LogLevel    string `placeholder:"LEVEL" help:"What goes to the log: debug, info (serve's default), warn (the other commands'), or error."`
 	LogFormat   string `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
 	embedded func(*postgres.EmbeddedOptions) // tests: another server than usual
@@ -55,12 +57,12 @@ type settings struct {
 	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`
 
 	RateLimitReset string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
-	RequestTimeout time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database."`
+	RequestTimeout time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database, at most 9s."`
 	StartTimeout   time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`
 	DrainDelay     time.Duration `placeholder:"DURATION" default:"0s" help:"How long to serve on, no longer ready, before stopping: time for a load balancer to notice."`
-	Lanes          int           `placeholder:"N" default:"1" help:"Database sessions that charge hits."`
-	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane; more are answered 503."`
-	CacheSize      int           `placeholder:"N" default:"100000" help:"Customers and refusals that are remembered, each."`
+	Lanes          int           `placeholder:"N" default:"1" help:"Database sessions that charge hits, 1 to 64."`
+	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane; more are answered 503. At most 1000000."`
+	CacheSize      int           `placeholder:"N" default:"100000" help:"Customers and refusals that are remembered, each; at most 10000000."`
 
 	stdout  io.Writer   // nil: os.Stdout
 	stderr  io.Writer   // the log; nil: os.Stderr
@@ -71,7 +73,8 @@ type settings struct {
 const (
 	maxRequestTimeout = 9 * time.Second // of api's write timeout, beside the time for the body
 	maxLanes          = 64
-	maxSize           = 10_000_000
+	maxQueue          = 1_000_000  // of each lane; each hit that waits has a caller, too
+	maxCache          = 10_000_000 // some GB when full
 	maxWait           = 24 * time.Hour
 )
 
@@ -80,7 +83,7 @@ func (s *settings) check() error {
 	for _, n := range []struct {
 		flag        string
 		value, most int
-	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxSize}, {"cache-size", s.CacheSize, maxSize}} {
+	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxQueue}, {"cache-size", s.CacheSize, maxCache}} {
 		if n.value < 1 || n.value > n.most {
 			return badSetting(n.flag, "must be between 1 and %d, not %d", n.most, n.value)
 		}
@@ -105,6 +108,9 @@ func (s *settings) check() error {
 			return err
 		}
 	}
+	if s.AdminKey != "" && !plans.ValidSecret(s.AdminKey) {
+		return badSetting("admin-key", "the secret %s", plans.SecretRule)
+	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		return badSetting("tls-cert", "and --tls-key belong together: give both or neither")
 	}
@@ -128,9 +134,18 @@ func checkAddress(flag, address string) error {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		return badSetting(flag, "must be an address and a port such as 127.0.0.1:8080: %w", err)
+		return badSetting(flag, "must be an address and a port from 0 to 65535, such as 127.0.0.1:8080, not %q", address)
 	}
 	return nil
+}
+
+// checkLog is for every command that logs.
+func (c *common) checkLog() error {
+	switch c.LogLevel {
+	case "", "debug", "info", "warn", "error":
+		return nil
+	}
+	return badSetting("log-level", "must be debug, info, warn or error, not %q", c.LogLevel)
 }
 
 func (s *settings) resetStyle() api.ResetStyle {
@@ -162,13 +177,26 @@ func (s *settings) logger() *slog.Logger {
 
 func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	if c.LogLevel != "" {
-		_ = level.UnmarshalText([]byte(c.LogLevel)) // kong has checked it
+		_ = level.UnmarshalText([]byte(c.LogLevel)) // checkLog has seen it
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
+	options.ReplaceAttr = onOneLine
 	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// onOneLine keeps errors of several lines readable: slog would write \n and \t into them.
+func onOneLine(_ []string, a slog.Attr) slog.Attr {
+	if err, ok := a.Value.Any().(error); ok && strings.Contains(err.Error(), "\n") {
+		var parts []string
+		for line := range strings.Lines(err.Error()) {
+			parts = append(parts, strings.TrimSpace(line))
+		}
+		a.Value = slog.StringValue(strings.Join(parts, " | "))
+	}
+	return a
 }
 
 // dataDir is where the embedded server's data are.

@@ -31,6 +31,11 @@ func TestStartWithoutDatabase(t *testing.T) {
 	if code != 1 || !strings.Contains(errs, "--database-url") || !strings.Contains(errs, "--start-timeout") || strings.Contains(errs, "hunter2") {
 		t.Errorf("code %d: %s", code, errs)
 	}
+	// A command gives up at once, says where to look, and says once why.
+	code, _, errs = cli(t, nil, "keys", "list", "--database-url=postgres://quotad@"+freePort(t)+"/quotad")
+	if code != 1 || !strings.Contains(errs, "Check --database-url") || strings.Count(errs, "refused") != 1 {
+		t.Errorf("code %d: %s", code, errs)
+	}
 	// What a server says no to is not waited for.
 	server := pgtest.Server(t)
 	nowhere := strings.Replace(server.URL(), "/quotad?", "/nowhere?", 1)

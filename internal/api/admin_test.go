@@ -49,7 +49,7 @@ func TestListsArePaged(t *testing.T) {
 	if fmt.Sprint(keys) != "[m0 m1 m2 m3 m4]" {
 		t.Errorf("keys %v", keys)
 	}
-	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "limit=", "limit=1e2", "cursor=nonsense", "cursor=%00", "page=1", "limit=1&limit=2"} {
+	for _, query := range []string{"limit=0", "limit=1001", "limit=x", "limit=", "limit=1e2", "limit=%2B1", "limit=01", "cursor=nonsense", "cursor=%00", "page=1", "limit=1&limit=2"} {
 		n.want(422, "GET", "/v1/meters?"+query, "")
 	}
 }
@@ -68,6 +68,11 @@ func TestPlansAndPreconditions(t *testing.T) {
 	n.want(412, "PUT", "/v1/plans/pro", plan, "If-Match", `"7"`)
 	n.want(412, "PUT", "/v1/plans/pro", plan, "If-Match", `W/"1"`)
 	n.want(412, "PUT", "/v1/plans/new", plan, "If-Match", `*`)
+	n.want(412, "PUT", "/v1/plans/new", plan, "If-Match", `"1","2"`)
+	n.want(412, "PUT", "/v1/plans/pro", plan, "If-None-Match", `*`)
+	n.want(412, "PUT", "/v1/plans/pro", plan, "If-None-Match", `*`, "If-Match", etag)
+	n.want(422, "PUT", "/v1/plans/pro", plan, "If-None-Match", etag)
+	n.want(201, "PUT", "/v1/plans/fresh", plan, "If-None-Match", `*`)
 	n.want(422, "PUT", "/v1/plans/pro", plan, "If-Match", `1`)
 	if got := n.want(201, "PUT", "/v1/plans/pro", plan, "If-Match", etag); got.json["version"] != 2.0 || got.header.Get("ETag") != `"2"` {
 		t.Errorf("second version: %s", got.text)
@@ -79,9 +84,13 @@ func TestPlansAndPreconditions(t *testing.T) {
 	if got := n.want(200, "GET", "/v1/plans/pro/versions/1", ""); got.json["name"] != "Pro" {
 		t.Errorf("version 1: %s", got.text)
 	}
+	cursor := n.want(200, "GET", "/v1/plans/pro/versions?limit=1", "").json["next_cursor"].(string)
+	n.want(200, "GET", "/v1/plans/pro/versions?cursor="+cursor, "")
+	n.want(422, "GET", "/v1/plans/fresh/versions?cursor="+cursor, "")
 	for path, status := range map[string]int{
 		"pro/versions/9": 404, "none/versions": 404, "none/versions/1": 404, "none": 404,
 		"pro/versions/0": 422, "pro/versions/x": 422, "pro/versions/99999999999": 422, "pro/versions/-1": 422,
+		"pro/versions/01": 422, "pro/versions/+1": 422, "pro/versions/%2B1": 422, "pro/versions/1%20": 422, "pro/versions/%31": 200,
 	} {
 		n.want(status, "GET", "/v1/plans/"+path, "")
 	}
@@ -153,6 +162,10 @@ func TestCustomers(t *testing.T) {
 	etag := got.header.Get("ETag")
 	n.want(428, "PUT", "/v1/customers/acme", body)
 	n.want(412, "PUT", "/v1/customers/acme", body, "If-Match", `"0"`)
+	n.want(412, "PUT", "/v1/customers/nobody", body, "If-Match", `"a","b"`)
+	n.want(412, "PUT", "/v1/customers/acme", body, "If-None-Match", `*`)
+	n.want(404, "GET", "/v1/customers/nobody", "")
+	n.want(201, "PUT", "/v1/customers/fresh", body, "If-None-Match", `*`)
 	got = n.want(200, "PUT", "/v1/customers/acme", body, "If-Match", etag)
 	if got.json["timezone"] != "Asia/Tokyo" || got.header.Get("ETag") == etag || got.json["plan_version"] != 1.0 {
 		t.Errorf("replaced: %s", got.text)
@@ -167,6 +180,7 @@ func TestCustomers(t *testing.T) {
 			t.Errorf("%s: %s", field, got.text)
 		}
 	}
+	n.want(422, "PUT", "/v1/customers/new", strings.Replace(body, `"a":"b"`, `"expires_at":null`, 1))
 	n.want(404, "GET", "/v1/customers/new", "")
 	n.want(422, "DELETE", "/v1/customers/acme?erase=true", "")
 	n.want(204, "DELETE", "/v1/customers/acme", "")
@@ -190,10 +204,24 @@ func TestKeys(t *testing.T) {
 	}
 	n.want(204, "DELETE", "/v1/keys/"+id, "")
 	n.want(401, "GET", "/v1/meters", "", "Authorization", "Bearer "+secret)
-	for _, body := range []string{`{}`, `{"name":"x","scope":"root"}`, `{"name":"x","scope":"read","expires_at":"tomorrow"}`, `{"name":"x","scope":"read","expires_at":"2020-01-01T00:00:00Z"}`} {
+	for _, body := range []string{`{}`, `{"name":"x","scope":"root"}`, `{"name":"x","scope":"read","expires_at":"tomorrow"}`, `{"name":"x","scope":"read","expires_at":"2020-01-01T00:00:00Z"}`,
+		`{"name":"x","scope":"read","expires_at":"9999-12-31T23:59:59-14:00"}`, `{"name":"x","scope":"read","expires_at":"2030-01-01T00:00:00+24:00"}`} {
 		n.want(422, "POST", "/v1/keys", body)
 	}
+	n.want(201, "POST", "/v1/keys", `{"name":"x","scope":"read","expires_at":"9999-12-31t23:59:59.999999z"}`)
+	n.want(200, "GET", "/v1/keys", "")
 	n.want(404, "DELETE", "/v1/keys/none", "")
+}
+
+// What a quota says is said of one instant: an untouched limit has all its quota at it.
+func TestQuotaIsOfOneInstant(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	got := n.want(200, "GET", "/v1/customers/acme/quota", "")
+	limit := got.json["limits"].([]any)[0].(map[string]any)
+	if got.json["at"] != limit["reset_at"] {
+		t.Errorf("at %v, reset at %v", got.json["at"], limit["reset_at"])
+	}
 }
 
 func TestQuotaAndUsage(t *testing.T) {
@@ -223,6 +251,8 @@ func TestQuotaAndUsage(t *testing.T) {
 	}
 	for query, status := range map[string]int{
 		"": 422, "meter=": 422, "meter=none": 404, "meter=requests&granularity=week": 422, "meter=requests&granularity=": 422, "meter=requests&from=x": 422,
+		"meter=requests&from=2026-01-01T0:00:00Z": 422, "meter=requests&from=2026-01-01T00:00:00,5Z": 422, "meter=requests&to=9999-12-31T23:59:59-14:00": 422,
+		"meter=requests&from=2026-01-01t00:00:00z&to=2026-01-02t00:00:00z": 200,
 		"meter=requests&from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z": 422, "meter=requests&to=2026-01-01T00:00:00%2B02:00&from=2020-01-01T00:00:00Z&granularity=hour": 422,
 		"meter=requests&x=1": 422, "meter=requests&from=0000-01-01T00:00:00Z&granularity=month": 422, "meter=requests&from=2026-01-01T00:00:00Z&to=9999-12-31T23:59:59Z&granularity=month": 422,
 	} {

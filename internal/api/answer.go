@@ -81,8 +81,33 @@ func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
 		return append(b, " and will not be admitted by waiting."...)
 	}
 	b = append(b, ": send it again in "...)
-	b = appendWait(b, wait)
-	return append(b, " ms."...)
+	b = appendSpan(b, ceilDiv(wait, second))
+	return append(b, '.')
+}
+
+// appendSpan appends a time in whole seconds as people say it, in its two largest units,
+// rounded up: 7 min 12 s, 1 h 12 min, 30 d 4 h.
+func appendSpan(b []byte, seconds int64) []byte {
+	units := [...]struct {
+		name    string
+		seconds int64
+	}{{" d", 86400}, {" h", 3600}, {" min", 60}, {" s", 1}}
+	for i := range units[:len(units)-1] {
+		large, small := units[i].seconds, units[i+1].seconds
+		if seconds >= large {
+			rest := ceilDiv(seconds, small) * small
+			b = strconv.AppendInt(b, rest/large, 10)
+			b = append(b, units[i].name...)
+			if rest %= large; rest > 0 {
+				b = append(b, ' ')
+				b = strconv.AppendInt(b, rest/small, 10)
+				b = append(b, units[i+1].name...)
+			}
+			return b
+		}
+	}
+	b = strconv.AppendInt(b, seconds, 10)
+	return append(b, " s"...)
 }
 
 // appendView appends what is said of one limit, without the end of its object, so that

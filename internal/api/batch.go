@@ -1,6 +1,9 @@
 package api
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"net/http"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -8,79 +11,187 @@ import (
 	"quotad/internal/quota"
 )
 
-// maxHits is how many hits a batch may have.
-const maxHits = 1000
+const (
+	// maxHits is how many hits a batch may have.
+	maxHits = 1000
+	// maxBatches is how many batches a node works on at once, from when their bodies are
+	// there until their answers are written: what each takes in memory is a multiple of
+	// its body.
+	maxBatches = 64
+	// batchPiece is the size from which the answer is sent on, in bytes, so that a large
+	// one is never in memory whole.
+	batchPiece = 48 << 10
+	// maxHitErrors is how many errors the problem of one hit lists.
+	maxHitErrors = 5
+)
 
-// batchRequest is the body of POST /v1/hits/batch. Its hits are decoded one by one, so
-// that what is wrong with one is that one's problem.
-type batchRequest struct {
-	Hits   []jsontext.Value `json:"hits"`
-	Atomic jsontext.Value   `json:"atomic"`
-}
-
-// batchBody describes batchRequest to clients.
+// batchBody describes the body of POST /v1/hits/batch to clients.
 type batchBody struct {
 	Hits   []hitRequest `json:"hits" maxItems:"1000" doc:"The hits, decided in this order."`
 	Atomic bool         `json:"atomic,omitempty" default:"false" doc:"All or nothing. Not supported yet: must be false."`
 }
+
+var (
+	errManyHits    = invalid("hits", "must not have more than 1000 hits")
+	errManyBatches = &fault{kind: kindBusy, detail: "this node works on too many batches already; nothing was charged"}
+)
 
 // hitsBatch serves POST /v1/hits/batch.
 func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	err := refuseIdempotencyKey(r.Header)
-	var in batchRequest
 	if err == nil {
-		if buf.b, err = readBody(r, buf.b[:0], maxBatchBody); err == nil {
-			in, err = decodeBatch(buf.b)
-		}
+		buf.b, err = readBody(r, buf.b[:0], maxBatchBody)
 	}
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	hits, results := make([]hit, len(in.Hits)), make([]quota.Result, len(in.Hits))
-	for i := range in.Hits {
-		hits[i], results[i].Err = decodeHit(in.Hits[i])
+	select {
+	case s.batches <- struct{}{}:
+		defer func() { <-s.batches }()
+	default:
+		return s.hitFailed(w, r, errManyBatches)
+	}
+	raw, err := decodeBatch(buf.b)
+	if err != nil {
+		return s.fail(w, r, err)
+	}
+	hits, results := make([]hit, len(raw)), make([]quota.Result, len(raw))
+	for i := range raw {
+		hits[i], results[i].Err = decodeHit(raw[i])
 	}
 	ctx := &deadline{request: r.Context(), after: s.options.Deadline}
 	s.decideAll(ctx, hits, results)
 	ctx.end()
-	// The request has been taken apart: its buffer can hold the answer.
+	return s.writeResults(w, r, buf, hits, results)
+}
+
+// writeResults answers a batch. The request has been taken apart: its buffer can hold the
+// answer, of which more than batchPiece goes out in pieces.
+func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *buffer, hits []hit, results []quota.Result) int {
 	buf.b = append(buf.b[:0], `{"results":[`...)
+	begun := false
 	for i := range hits {
 		if i > 0 {
 			buf.b = append(buf.b, ',')
 		}
 		s.appendResult(r, buf, &hits[i], &results[i])
+		results[i] = quota.Result{}
+		if len(buf.b) < batchPiece {
+			continue
+		}
+		if !begun {
+			begun = true
+			writeHead(w, http.StatusOK, plainJSON)
+		}
+		_, _ = w.Write(buf.b) // as in writeBody
+		buf.b = buf.b[:0]
 	}
 	buf.b = append(buf.b, "]}"...)
-	return writeBody(w, http.StatusOK, plainJSON, buf.b)
+	if !begun {
+		return writeBody(w, http.StatusOK, plainJSON, buf.b)
+	}
+	_, _ = w.Write(buf.b)
+	return http.StatusOK
 }
 
-func decodeBatch(body []byte) (in batchRequest, err error) {
-	if err := decodeLoosely(body, &in); err != nil {
-		return in, err
+// decodeBatch takes a batch apart, its hits unread, so that what is wrong with one, be it
+// a member that is there twice, is that one's problem. The hits share the body's memory.
+// It stops at the first hit too many.
+func decodeBatch(body []byte) ([]jsontext.Value, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
+	hits, err := readBatch(d, body)
+	if err == nil || errors.Is(err, errManyHits) {
+		return hits, err
 	}
-	switch {
-	case in.Atomic.Kind() == 't':
-		return in, invalid("atomic", "is not supported yet: leave it out, or send false")
-	case in.Atomic != nil && in.Atomic.Kind() != 'f':
-		return in, invalid("atomic", "must be true or false")
-	case in.Hits == nil:
-		return in, invalid("hits", "is required")
-	case len(in.Hits) > maxHits:
-		return in, invalid("hits", "must not have more than 1000 hits")
+	if detail := notJSON(body); detail != "" {
+		return nil, &fault{kind: kindNotJSON, detail: detail}
 	}
-	return in, nil
+	return nil, err
+}
+
+// readBatch is decodeBatch without what is said of a body that is not JSON.
+func readBatch(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err error) {
+	if d.PeekKind() != '{' {
+		return nil, errWantObject
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for d.PeekKind() == '"' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		name := token.String()
+		switch {
+		case seen[name]:
+			err = invalid(name, "is there more than once")
+		case name == "hits":
+			hits, err = readHits(d, body)
+		case name == "atomic":
+			err = readAtomic(d)
+		default:
+			err = invalid(name, "is not known here")
+		}
+		if err != nil {
+			return nil, err
+		}
+		seen[name] = true
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the batch")
+	}
+	if !seen["hits"] {
+		return nil, invalid("hits", "is required")
+	}
+	return hits, nil
+}
+
+func readHits(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err error) {
+	if d.PeekKind() != '[' {
+		return nil, invalid("hits", "must be an array")
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	for d.PeekKind() != ']' {
+		if len(hits) == maxHits {
+			return nil, errManyHits
+		}
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		end := d.InputOffset() // the decoder's own slice is good until its next read only
+		hits = append(hits, body[end-int64(len(value)):end])
+	}
+	_, err = d.ReadToken()
+	return hits, err
+}
+
+func readAtomic(d *jsontext.Decoder) error {
+	switch d.PeekKind() {
+	case 't':
+		return invalid("atomic", "is not supported yet: leave it out, or send false")
+	case 'f':
+		return d.SkipValue()
+	}
+	return invalid("atomic", "must be true or false")
 }
 
 // appendResult appends one result: a decision, or a problem with its status.
 func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *quota.Result) {
 	if err := result.Err; err != nil {
 		s.metrics.failed(err)
-		f := problemOf(err)
+		f := problemOf(explain(err, h.names()))
 		s.logInternal(r, f, err)
-		buf.b = appendProblem(buf.b, f)
+		buf.b = appendProblem(buf.b, f, maxHitErrors)
 		return
 	}
 	d := &result.Decision

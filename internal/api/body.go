@@ -41,7 +41,8 @@ func readBody(r *http.Request, b []byte, limit int) ([]byte, error) {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
 		}
-		n, err := r.Body.Read(b[len(b):cap(b)])
+		// One byte too many is enough to know: for more, a chunked body would be waited for.
+		n, err := r.Body.Read(b[len(b):min(cap(b), limit+1)])
 		b = b[:len(b)+n]
 		switch {
 		case len(b) > limit:

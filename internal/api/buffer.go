@@ -49,16 +49,21 @@ var (
 // writeBody answers with a whole body and returns the status. Nothing here may be kept
 // by a cache between, so every answer says so.
 func writeBody(w http.ResponseWriter, status int, contentType []string, body []byte) int {
-	h := w.Header()
-	h["Content-Type"] = contentType
-	h["Cache-Control"] = noStore
 	if len(body) >= countedBody {
-		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+		w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
-	w.WriteHeader(status)
+	writeHead(w, status, contentType)
 	// An error means that the client is gone; there is nobody left to tell.
 	_, _ = w.Write(body)
 	return status
+}
+
+// writeHead writes the head of an answer.
+func writeHead(w http.ResponseWriter, status int, contentType []string) {
+	h := w.Header()
+	h["Content-Type"] = contentType
+	h["Cache-Control"] = noStore
+	w.WriteHeader(status)
 }
 
 // appendString appends a JSON string. Keys and names are ASCII almost always; other

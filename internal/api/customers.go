@@ -13,7 +13,7 @@ type customerRequest struct {
 	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
 	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins this version; left out, the customer follows the plan."`
 	Timezone      string            `json:"timezone" doc:"IANA name, such as Europe/Berlin."`
-	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: now."`
+	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation. Another one moves the running period at once: what is used so far counts in whichever period it falls in then."`
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	TestClock     *string           `json:"test_clock,omitempty" doc:"Not supported yet: leave it out."`
 	Change        *string           `json:"change,omitempty" doc:"Not supported yet: leave it out."`
@@ -66,13 +66,7 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 	if bad := in.check(); len(bad) > 0 {
 		return answer{}, invalidFields(bad)
 	}
-	pre, err := precondition(c.r.Header, func() (string, error) {
-		present, err := s.store.GetCustomer(c.ctx(), key)
-		if err != nil {
-			return "", err
-		}
-		return present.ETag(), nil
-	})
+	pre, err := precondition(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,19 +16,24 @@ import (
 
 var strict = json.RejectUnknownMembers(true)
 
+var errWantObject = invalid("", "the body must be a JSON object")
+
 // decode reads one JSON object into a struct. What is not JSON is 400; what is, but has
 // an unknown or doubled member, a wrong type or a null where none is meant, is 422 with
 // the path of the field. Members that are left out keep their zero value.
-func decode(body []byte, into any, more ...json.Options) error {
-	if err := decodeLoosely(body, into, more...); err != nil {
+func decode(body []byte, into any) error { return decodeBy(strict, body, into) }
+
+// decodeBy is decode by other options.
+func decodeBy(options json.Options, body []byte, into any) error {
+	if err := decodeLoosely(options, body, into); err != nil {
 		return err
 	}
 	return refuseNull(body)
 }
 
 // decodeLoosely is decode for a caller that looks for nulls itself.
-func decodeLoosely(body []byte, into any, more ...json.Options) error {
-	err := json.Unmarshal(body, into, append(more, strict)...)
+func decodeLoosely(options json.Options, body []byte, into any) error {
+	err := json.Unmarshal(body, into, options)
 	if err == nil {
 		return nil
 	}
@@ -47,25 +53,37 @@ func decodeLoosely(body []byte, into any, more ...json.Options) error {
 // notJSON says why a body is not JSON at all, or nothing when it is. A name that comes
 // twice is still JSON (RFC 8259 says "should").
 func notJSON(body []byte) string {
-	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
+	const space = " \t\r\n"
+	if len(bytes.TrimLeft(body, space)) == 0 {
 		return "the body is empty: send a JSON object"
 	}
-	d := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))
+	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
 	_, err := d.ReadValue()
 	if err == nil {
-		if _, err = d.ReadToken(); errors.Is(err, io.EOF) {
+		rest := bytes.TrimLeft(body[d.InputOffset():], space)
+		if len(rest) == 0 {
 			return ""
 		}
-		return "there is more after the JSON value, at byte " + strconv.FormatInt(d.InputOffset(), 10)
+		return "there is more after the JSON value, at byte " + strconv.Itoa(len(body)-len(rest))
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Sprintf("not JSON: it ends too early, behind byte %d", len(body))
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return fmt.Sprintf("not JSON at byte %d: %s", syntax.ByteOffset, strings.TrimPrefix(syntax.Err.Error(), "jsontext: "))
 	}
-	return "not JSON: it ends too early"
+	return "not JSON"
 }
 
-// nullable are the members in which null has a meaning of its own: none, or never.
-var nullable = map[string]bool{"up_to": true, "expires_at": true}
+// nullable says whether null has a meaning of its own there: a key that never expires, a
+// tier without end. Elsewhere these names are those of a client's own, as in metadata.
+func nullable(at jsontext.Pointer) bool {
+	if at == "/expires_at" {
+		return true
+	}
+	steps := slices.Collect(at.Tokens())
+	return len(steps) == 5 && steps[0] == "prices" && steps[2] == "tiers" && steps[4] == "up_to"
+}
 
 // refuseNull finds a null where no field wants one: Go would read it as left out, so
 // that a cost of null would be a look.
@@ -79,11 +97,11 @@ func refuseNull(body []byte) error {
 		if err != nil {
 			return nil // the end: the body has been decoded before
 		}
-		if at := d.StackPointer(); token.Kind() == 'n' && !nullable[at.LastToken()] {
+		if at := d.StackPointer(); token.Kind() == 'n' && !nullable(at) {
 			if at == "" {
-				return invalid("", "the body must be a JSON object")
+				return errWantObject
 			}
-			return invalid(fieldPath(at), "must not be null: leave it out")
+			return invalid(fieldPath(at), "must not be null: give it a value, or leave it out where it may be")
 		}
 	}
 }
@@ -95,7 +113,7 @@ func wrongField(e *json.SemanticError) error {
 	case errors.Is(e.Err, json.ErrUnknownName):
 		return invalid(field, "is not known here")
 	case field == "":
-		return invalid("", "the body must be a JSON object")
+		return errWantObject
 	}
 	if own, ok := errors.AsType[mismatch](e.Err); ok {
 		return invalid(field, string(own))
@@ -144,14 +162,5 @@ func fieldPath(at jsontext.Pointer) string {
 		}
 		path.WriteString(token)
 	}
-	return shorten(path.String())
-}
-
-// shorten keeps what a client sent from growing the answer without bound.
-func shorten(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return path.String()
 }

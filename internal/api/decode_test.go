@@ -20,7 +20,14 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{`{"limits":[{"windw":"1s"}]}`, 422, "limits[0].windw", "is not known here"},
 		{`{"limits":[{"limit":1.5}]}`, 422, "limits[0].limit", "must be a whole number without fraction or exponent, in range"},
 		{`{"limits":[{"limit":99999999999999999999}]}`, 422, "limits[0].limit", "must be a whole number without fraction or exponent, in range"},
-		{`{"limits":[{"burst":null}]}`, 422, "limits[0].burst", "must not be null: leave it out"},
+		{`{"limits":[{"burst":null}]}`, 422, "limits[0].burst", "must not be null: give it a value, or leave it out where it may be"},
+		{`{"limits":[{"up_to":null}]}`, 422, "limits[0].up_to", "is not known here"},
+		{`{"prices":[{"up_to":null}]}`, 422, "prices[0].up_to", "is not known here"},
+		{`{"features":{"up_to":null}}`, 422, "features.up_to", ""},
+		{`{"features":{"expires_at":null}}`, 422, "features.expires_at", ""},
+		{`{"features":{"` + strings.Repeat("x", 60_000) + `":null}}`, 422, "features." + strings.Repeat("x", 91) + "…", ""},
+		{`[]`, 422, "", "the body must be a JSON object"},
+		{`null`, 422, "", "the body must be a JSON object"},
 		{`{"limits":{}}`, 422, "limits", "must be an array"},
 		{`{"limits":[[]]}`, 422, "limits[0]", "must be an object"},
 		{`{"features":{"a":[1]}}`, 422, "features.a", "must be true, false, a number or a string"},
@@ -49,6 +56,48 @@ func TestDecodeNamesTheField(t *testing.T) {
 	check(t, err)
 }
 
+// Null means something in two places; a client's own names are not among them.
+func TestDecodeRefusesNullsInMaps(t *testing.T) {
+	for _, c := range []struct {
+		body, field string
+		into        any
+	}{
+		{`{"metadata":{"expires_at":null}}`, "metadata.expires_at", new(customerRequest)},
+		{`{"metadata":{"up_to":null}}`, "metadata.up_to", new(customerRequest)},
+		{`{"attributes":{"up_to":null}}`, "attributes.up_to", new(hitRequest)},
+		{`{"attributes":{"/expires_at":null}}`, "attributes./expires_at", new(hitRequest)},
+		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(hitRequest)},
+		{`{"name":null}`, "name", new(keyRequest)},
+	} {
+		f := problemOf(decode([]byte(c.body), c.into))
+		if f.kind != kindInvalid || f.fields[0].Field != c.field {
+			t.Errorf("%s: %+v", c.body, f)
+		}
+	}
+}
+
+// What is said of the whole body begins with no field, and a body that was cut off ended
+// where it ended.
+func TestDecodeWordsWholeBodies(t *testing.T) {
+	for body, want := range map[string]string{
+		`[]`:                        "the body must be a JSON object",
+		``:                          "the body is empty: send a JSON object",
+		`{"customer":"acme","met`:   "not JSON: it ends too early, behind byte 23",
+		`{"customer":{"a":[`:        "not JSON: it ends too early, behind byte 18",
+		`{"customer":`:              "not JSON: it ends too early, behind byte 12",
+		`{"customer":"acme",`:       "not JSON: it ends too early, behind byte 19",
+		`{"customer":tru`:           "not JSON: it ends too early, behind byte 15",
+		`{"customer":"acme"} {}`:    "there is more after the JSON value, at byte 20",
+		`{"customer":"acme",,`:      "not JSON at byte 19: ",
+		`{"customer":"acme" "a":1}`: "not JSON at byte 19: ",
+	} {
+		_, err := decodeHit([]byte(body))
+		if got := problemOf(err).detail; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
 // What is left out is what it stands for, and numbers are those that were written.
 func TestDecodePlan(t *testing.T) {
 	in, err := decodePlan([]byte(`{"limits":[{"limit":0},{"limit":999999999999999},{}],
@@ -71,6 +120,7 @@ func TestDecodePlan(t *testing.T) {
 func TestDecodeTimestamp(t *testing.T) {
 	for body, ok := range map[string]bool{
 		`{"expires_at":null}`: true, `{"expires_at":"2026-01-31T12:00:00.1234567+02:00"}`: true, `{}`: true,
+		`{"expires_at":"9999-12-31T23:59:59-14:00"}`: false, `{"expires_at":"2030-01-01T1:00:00Z"}`: false, `{"expires_at":"2030-01-01t00:00:00z"}`: true,
 		`{"expires_at":"2026-01-31"}`: false, `{"expires_at":1}`: false, `{"expires_at":""}`: false, `{"expires_at":{}}`: false,
 	} {
 		var in keyRequest

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"embed"
-	"encoding/json"
 	"html/template"
 	"net/http"
 	"slices"
@@ -22,6 +21,7 @@ var htmlType = []string{"text/html; charset=utf-8"}
 // docsPage is what the template of /docs shows.
 type docsPage struct {
 	Info     *huma.Info
+	URL      string // of the service, where it is known
 	Tags     []docsTag
 	Schemas  []docsSchema
 	Problems []docsProblem
@@ -34,13 +34,17 @@ type docsTag struct {
 
 type docsOperation struct {
 	*huma.Operation
-	RequestName string
-	Answers     []docsAnswer
+	Body     docsType
+	Curl     string
+	Response string // an example
+	Answers  []docsAnswer
+	Problems []docsAnswer // what is answered beside those
 }
 
-type docsAnswer struct{ Status, Description, Schema string }
-
-type docsSchema struct{ Name, JSON string }
+type docsAnswer struct {
+	Status, Description string
+	Body                docsType
+}
 
 type docsProblem struct {
 	Name, Type, Title, Doc string
@@ -50,22 +54,17 @@ type docsProblem struct {
 // renderDocs makes the page of /docs from the OpenAPI document: no scripts, nothing
 // from elsewhere.
 func renderDocs(doc *huma.OpenAPI) []byte {
-	page := docsPage{Info: doc.Info, Problems: docsProblems()}
+	page := docsPage{Info: doc.Info, URL: "http://127.0.0.1:8080", Problems: docsProblems(), Schemas: docsSchemas(doc)}
+	if len(doc.Servers) > 0 {
+		page.URL = doc.Servers[0].URL
+	}
 	for _, tag := range doc.Tags {
 		page.Tags = append(page.Tags, docsTag{tag.Name, docsOperations(doc, tag.Name)})
 	}
-	for name, schema := range doc.Components.Schemas.Map() {
-		text, err := json.MarshalIndent(schema, "", "  ")
-		if err != nil {
-			panic("api: a schema cannot be written: " + err.Error())
-		}
-		page.Schemas = append(page.Schemas, docsSchema{name, string(text)})
-	}
-	slices.SortFunc(page.Schemas, func(a, b docsSchema) int { return strings.Compare(a.Name, b.Name) })
 	return renderPage("docs", page)
 }
 
-// docsOperations are those of one tag, by path and method.
+// docsOperations are those of one tag, in the order of the routes.
 func docsOperations(doc *huma.OpenAPI, tag string) (list []docsOperation) {
 	for _, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete} {
@@ -74,30 +73,48 @@ func docsOperations(doc *huma.OpenAPI, tag string) (list []docsOperation) {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b docsOperation) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
+	place := map[string]int{}
+	for i, rt := range routes(false) {
+		place[rt.id] = i
+	}
+	slices.SortFunc(list, func(a, b docsOperation) int { return place[a.OperationID] - place[b.OperationID] })
 	return list
 }
 
 func docsOperationOf(op *huma.Operation) docsOperation {
-	d := docsOperation{Operation: op}
+	d := docsOperation{Operation: op, Curl: curlLine(op), Response: examples[op.OperationID].response}
 	if op.RequestBody != nil {
-		d.RequestName = refName(op.RequestBody.Content)
+		d.Body = bodyType(op.RequestBody.Content)
 	}
 	for status, response := range op.Responses {
-		d.Answers = append(d.Answers, docsAnswer{status, response.Description, refName(response.Content)})
+		a := docsAnswer{status, response.Description, bodyType(response.Content)}
+		if status < "400" || status == "429" {
+			d.Answers = append(d.Answers, a)
+		} else {
+			d.Problems = append(d.Problems, a)
+		}
 	}
-	slices.SortFunc(d.Answers, func(a, b docsAnswer) int { return strings.Compare(a.Status, b.Status) })
+	byStatus := func(a, b docsAnswer) int { return strings.Compare(a.Status, b.Status) }
+	slices.SortFunc(d.Answers, byStatus)
+	slices.SortFunc(d.Problems, byStatus)
 	return d
 }
 
-// refName is the name of the schema of a body, if it has one.
-func refName(content map[string]*huma.MediaType) string {
-	for _, media := range content {
-		if name, ok := strings.CutPrefix(media.Schema.Ref, "#/components/schemas/"); ok && len(content) == 1 {
-			return name
-		}
+// curlLine is a line to paste, for the example of an operation.
+func curlLine(op *huma.Operation) string {
+	x := examples[op.OperationID]
+	line := "curl "
+	if op.Method != http.MethodGet {
+		line += "-X " + op.Method + " "
 	}
-	return ""
+	line += `"$URL` + strings.NewReplacer("{key}", x.path, "{id}", x.path, "{name}", x.path, "{n}", "1").Replace(op.Path) + x.query + `"`
+	if len(op.Security) > 0 {
+		line += ` -H "Authorization: Bearer $KEY"`
+	}
+	if x.request != "" {
+		line += " \\\n  -H 'Content-Type: application/json' -d '" + x.request + "'"
+	}
+	return line
 }
 
 func docsProblems() []docsProblem {
@@ -114,6 +131,15 @@ func renderPage(name string, data any) []byte {
 		panic("api: the page " + name + " cannot be made: " + err.Error())
 	}
 	return page.Bytes()
+}
+
+// toDocs is for people who open what they were given as the URL.
+func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ query) int {
+	h := w.Header()
+	h.Set("Location", "/docs")
+	h["Cache-Control"] = noStore
+	w.WriteHeader(http.StatusFound)
+	return http.StatusFound
 }
 
 func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ query) int {

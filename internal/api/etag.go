@@ -7,36 +7,29 @@ import (
 	"quotad/internal/plans"
 )
 
-// errIfMatch: the header is not a list of entity tags.
-var errIfMatch = invalid("If-Match", `must be * or a list of entity tags in quotes, as ETag gave them`)
+var (
+	// errIfMatch: the header is not a list of entity tags.
+	errIfMatch = invalid("If-Match", `must be * or a list of entity tags in quotes, as ETag gave them`)
+	// errIfNoneMatch: to ignore tags would be to write what was not to be written.
+	errIfNoneMatch = invalid("If-None-Match", `must be *, which writes only what is not there yet; use If-Match with the ETag to replace something`)
+)
 
 // quoteETag is an entity tag as the header ETag has it.
 func quoteETag(tag string) string { return `"` + tag + `"` }
 
-// precondition reads If-Match (RFC 9110, 13.1.1). Of a list, present is taken when it is
-// among them, so that the store compares one tag. Weak tags never match.
-func precondition(h http.Header, present func() (string, error)) (plans.Precondition, error) {
-	lines := h.Values("If-Match")
-	if len(lines) == 0 {
-		return plans.Precondition{}, nil
-	}
-	tags, all, err := parseIfMatch(strings.Join(lines, ","))
-	if err != nil || all || len(tags) == 1 {
-		p := plans.Precondition{Given: true, Any: all}
-		if len(tags) == 1 {
-			p.ETag = tags[0]
+// precondition reads If-Match and If-None-Match (RFC 9110, 13.1). Weak tags never match.
+func precondition(h http.Header) (p plans.Precondition, err error) {
+	if lines := h.Values("If-Match"); len(lines) > 0 {
+		p.Given = true
+		if p.ETags, p.Any, err = parseIfMatch(strings.Join(lines, ",")); err != nil {
+			return p, err
 		}
-		return p, err
 	}
-	p := plans.Precondition{Given: true}
-	now, err := present()
-	if err != nil {
-		return p, err
-	}
-	for _, tag := range tags {
-		if tag == now {
-			p.ETag = tag
+	if lines := h.Values("If-None-Match"); len(lines) > 0 {
+		if strings.Trim(strings.Join(lines, ","), " \t") != "*" {
+			return p, errIfNoneMatch
 		}
+		p.None = true
 	}
 	return p, nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -44,28 +45,33 @@ func TestParseIfMatch(t *testing.T) {
 }
 
 func TestPreconditionOfAList(t *testing.T) {
-	gone := errors.New("gone")
 	for _, c := range []struct {
-		lines   []string
-		present string
-		err     error
-		want    plans.Precondition
+		match, none []string
+		want        plans.Precondition
 	}{
-		{nil, "1", nil, plans.Precondition{}},
-		{[]string{`"1"`}, "", gone, plans.Precondition{Given: true, ETag: "1"}}, // one tag needs no look
-		{[]string{`"1", "2"`}, "2", nil, plans.Precondition{Given: true, ETag: "2"}},
-		{[]string{`"1"`, `"2"`}, "1", nil, plans.Precondition{Given: true, ETag: "1"}},
-		{[]string{`"1", "2"`}, "3", nil, plans.Precondition{Given: true}},
-		{[]string{`W/"3"`}, "3", nil, plans.Precondition{Given: true}},
-		{[]string{`*`}, "3", nil, plans.Precondition{Given: true, Any: true}},
+		{nil, nil, plans.Precondition{}},
+		{[]string{`"1"`}, nil, plans.Precondition{Given: true, ETags: []string{"1"}}},
+		{[]string{`"1", "2"`}, nil, plans.Precondition{Given: true, ETags: []string{"1", "2"}}},
+		{[]string{`"1"`, `"2"`}, nil, plans.Precondition{Given: true, ETags: []string{"1", "2"}}},
+		{[]string{`W/"3"`}, nil, plans.Precondition{Given: true}},
+		{[]string{`*`}, nil, plans.Precondition{Given: true, Any: true}},
+		{nil, []string{` * `}, plans.Precondition{None: true}},
+		{[]string{`"1"`}, []string{`*`}, plans.Precondition{Given: true, ETags: []string{"1"}, None: true}},
 	} {
-		h := http.Header{"If-Match": c.lines}
-		if c.lines == nil {
-			h = http.Header{}
+		h := http.Header{}
+		if h["If-Match"] = c.match; c.match == nil {
+			delete(h, "If-Match")
 		}
-		got, err := precondition(h, func() (string, error) { return c.present, c.err })
-		if err != nil || got != c.want {
-			t.Errorf("%q: %+v %v, want %+v", c.lines, got, err, c.want)
+		if h["If-None-Match"] = c.none; c.none == nil {
+			delete(h, "If-None-Match")
+		}
+		if got, err := precondition(h); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q %q: %+v %v, want %+v", c.match, c.none, got, err, c.want)
+		}
+	}
+	for _, bad := range []string{`"1"`, `*, "1"`, ``, `"*"`} {
+		if p, err := precondition(http.Header{"If-None-Match": []string{bad}}); !errors.Is(err, errIfNoneMatch) {
+			t.Errorf("If-None-Match: %s is %+v, %v", bad, p, err)
 		}
 	}
 }

@@ -26,9 +26,18 @@ const second int64 = 1e6
 // maxField is the largest integer of a structured field (RFC 9651).
 const maxField int64 = 1e15 - 1
 
+// Bounds of RateLimit-Policy, in bytes and limits. RateLimit is about as long, and many
+// clients and proxies take no more than 8 KiB of head.
+const (
+	maxListed       = 3500
+	maxLimitsListed = 20
+)
+
 // quotaHeaders sets what a decision says in headers: RateLimit-Policy and RateLimit (IETF
 // draft 10), X-RateLimit-*, and Retry-After for a refusal. at is the decision's instant
 // and wait its retry-after, µs or Never; scratch is room to write in, returned for reuse.
+//
+// RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
 //
 // All values are cut from one string, since each hit pays for them.
 func quotaHeaders(h http.Header, views []quota.View, style ResetStyle, at, wait int64, scratch []byte) []byte {
@@ -38,15 +47,22 @@ func quotaHeaders(h http.Header, views []quota.View, style ResetStyle, at, wait 
 	}
 	tightest := &views[0]
 	b := scratch[:0]
+	listed := len(views)
 	for i := range views {
-		b = appendPolicy(b, views[i].Limit, i > 0)
+		before := len(b)
+		if b = appendPolicy(b, views[i].Limit, i > 0); len(b) > maxListed || i == maxLimitsListed {
+			b, listed = b[:before], i
+			break
+		}
 	}
 	policy := len(b)
 	for i := range views {
 		if views[i].Remaining < tightest.Remaining {
 			tightest = &views[i]
 		}
-		b = appendState(b, &views[i], at, i > 0)
+		if i < listed {
+			b = appendState(b, &views[i], at, i > 0)
+		}
 	}
 	state := len(b)
 	b = strconv.AppendInt(b, capacity(tightest.Limit), 10)

@@ -140,6 +140,37 @@ func TestResetStyles(t *testing.T) {
 	}
 }
 
+// The most limits of the longest names leave room in the 8 KiB that clients take.
+func TestHeadersAreBounded(t *testing.T) {
+	for _, c := range []struct{ limits, name, listed int }{{20, 200, 15}, {20, 1, 20}, {100, 30, 20}, {1, 200, 1}} {
+		var views []quota.View
+		for i := range c.limits {
+			l, bad := quota.Compile(quota.Spec{Name: fmt.Sprintf("%0*d", c.name, i), Algorithm: "fixed_window", Limit: quota.MaxNumber, Window: "1s"})
+			if bad != nil && c.name >= 2 {
+				t.Fatal(bad)
+			} else if bad == nil {
+				views = append(views, quota.View{Limit: l, Remaining: quota.MaxNumber - int64(i), ResetAt: 9e18})
+			}
+		}
+		h := http.Header{}
+		quotaHeaders(h, views, ResetSeconds, 0, quota.Never, nil)
+		size := 0
+		for name, values := range h {
+			size += len(name) + len(values[0])
+		}
+		policies, err := httpsfv.UnmarshalList(raw(h, "RateLimit-Policy"))
+		check(t, err)
+		states, err := httpsfv.UnmarshalList(raw(h, "RateLimit"))
+		check(t, err)
+		if size > 8000 || len(policies) != c.listed || len(states) != c.listed {
+			t.Errorf("%d limits of %d bytes: %d bytes for %d and %d of them", c.limits, c.name, size, len(policies), len(states))
+		}
+		if least := raw(h, "X-RateLimit-Remaining")[0]; least != strconv.FormatInt(quota.MaxNumber-int64(len(views)-1), 10) {
+			t.Errorf("%d limits: the least remaining is %s", c.limits, least)
+		}
+	}
+}
+
 func TestNoLimitsNoHeaders(t *testing.T) {
 	h := http.Header{}
 	quotaHeaders(h, nil, ResetSeconds, 1, 0, nil)

@@ -2,10 +2,10 @@ package api
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -81,15 +81,18 @@ func (in *hitRequest) check() (bad quota.FieldErrors) {
 	}
 	if len(in.Attributes) > maxAttributes {
 		refuse("attributes", fmt.Sprintf("must not have more than %d names", maxAttributes))
+		return bad
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.Attributes)) {
+	others := len(bad)
+	for name, value := range in.Attributes {
 		if len(name) > maxAttributeName || !plans.ValidKey(name) {
-			refuse(shorten("attributes."+name), "the name must be 1 to 64 letters, digits or . _ : -")
+			refuse("attributes."+name, "the name must be 1 to 64 letters, digits or . _ : -")
 		}
-		if len(in.Attributes[name]) > maxAttributeValue {
-			refuse(shorten("attributes."+name), "the value must not have more than 200 bytes")
+		if len(value) > maxAttributeValue {
+			refuse("attributes."+name, "the value must not have more than 200 bytes")
 		}
 	}
+	slices.SortStableFunc(bad[others:], func(a, b quota.FieldError) int { return strings.Compare(a.Field, b.Field) })
 	return bad
 }
 
@@ -139,7 +142,7 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 	d, err := s.decide(ctx, &h)
 	ctx.end()
 	if err != nil {
-		return s.hitFailed(w, r, err)
+		return s.hitFailed(w, r, explain(err, h.names()))
 	}
 	return s.answerHit(w, &h, &d, denied, buf)
 }

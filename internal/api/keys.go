@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
 
@@ -16,17 +17,23 @@ type keyRequest struct {
 	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When it stops working; null or left out: never."`
 }
 
-type keyBody struct {
+// KeyBody is a key as it is shown. huma looks into exported types only where one is a
+// part of another.
+type KeyBody struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
 	Scope     string     `json:"scope" enum:"admin,backend,read"`
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
-	Secret    string     `json:"secret,omitempty" doc:"Only in the answer that made the key."`
 }
 
-func showKey(k plans.Key) keyBody {
-	return keyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+type newKeyBody struct {
+	KeyBody
+	Secret string `json:"secret" doc:"Shown once."`
+}
+
+func showKey(k plans.Key) KeyBody {
+	return KeyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
 }
 
 // A timestamp is an RFC 3339 time in a request, or null; UTC and cut to microseconds,
@@ -43,11 +50,11 @@ func (t *timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err != nil {
 		return errWantTime
 	}
-	at, err := time.Parse(time.RFC3339Nano, string(text))
+	us, err := calendar.ParseInstant(string(text))
 	if err != nil {
 		return errWantTime
 	}
-	at = at.UTC().Truncate(time.Microsecond)
+	at := timeOf(us)
 	t.at = &at
 	return nil
 }
@@ -68,9 +75,7 @@ func (s *Server) createKey(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body := showKey(key)
-	body.Secret = secret
-	return answer{status: http.StatusCreated, body: body}, nil
+	return answer{status: http.StatusCreated, body: newKeyBody{showKey(key), secret}}, nil
 }
 
 func (s *Server) listKeys(c *call) (answer, error) {

@@ -18,11 +18,11 @@ var (
 	}
 	kindNotInPlan = &kind{
 		name: "not-in-plan", status: http.StatusForbidden, title: "The meter is not in the customer's plan",
-		doc: "A plan admits the meters that its limits, prices or meters name. The meter is declared, but the customer's plan does not name it. Nothing was charged.",
+		doc: "A plan admits the meters that its limits, prices or meters name. The meter is declared, but the customer's plan does not name it. Nothing was charged. GET the customer to see its plan, and write a version of that plan which names the meter.",
 	}
 	kindNotFound = &kind{
 		name: "not-found", status: http.StatusNotFound, title: "Not found",
-		doc: "There is no such route, customer, meter, plan, version or key, or the customer is archived. Nothing was charged or stored.",
+		doc: "There is no such route, customer, meter, plan, version or key, or the customer is archived. Nothing was charged or stored. The detail says by which request it is made; all routes are in /docs.",
 	}
 	kindMethod = &kind{
 		name: "method-not-allowed", status: http.StatusMethodNotAllowed, title: "Method not allowed",
@@ -38,7 +38,7 @@ var (
 	}
 	kindPrecondition = &kind{
 		name: "precondition-failed", status: http.StatusPreconditionFailed, title: "Changed in the meantime",
-		doc: "If-Match names another version than the present one. Read it again, look at what changed, and write with its new ETag. Nothing was stored.",
+		doc: "If-Match names another version than the present one: read it again, look at what changed, and write with its new ETag. Or If-None-Match: * was sent, and it exists already. Nothing was stored.",
 	}
 	kindTooLarge = &kind{
 		name: "too-large", status: http.StatusRequestEntityTooLarge, title: "The body is too large",
@@ -50,7 +50,7 @@ var (
 	}
 	kindInvalid = &kind{
 		name: "invalid", status: http.StatusUnprocessableEntity, title: "Well-formed but wrong",
-		doc: "The member errors lists each wrong field by its path, such as limits[0].window, a query parameter by its name, with what to do about it. Nothing was charged or stored.",
+		doc: "The member errors lists each wrong field, up to 100, by its path, such as limits[0].window, a query parameter by its name, with what to do about it; what it repeats of the request is cut behind 100 bytes. Nothing was charged or stored.",
 	}
 	kindPreconditionRequired = &kind{
 		name: "precondition-required", status: http.StatusPreconditionRequired, title: "If-Match is required",
@@ -62,11 +62,11 @@ var (
 	}
 	kindInternal = &kind{
 		name: "internal", status: http.StatusInternalServerError, title: "Internal error",
-		doc: "A defect of quotad. Its log has the cause.",
+		doc: "A defect of quotad. Its log has the cause, with the request's method and path. Look at what there is before you send the request again, and report it if it stays.",
 	}
 	kindBusy = &kind{
 		name: "too-busy", status: http.StatusServiceUnavailable, title: "Too much is waiting", retry: true,
-		doc: "Too many requests wait for the database, or this one waited too long. Nothing was charged or stored. Send it again after Retry-After.",
+		doc: "Too many requests wait for the database, the node works on too many batches, or this request waited too long. Nothing was charged or stored. Send it again after Retry-After.",
 	}
 	kindUnavailable = &kind{
 		name: "database-unavailable", status: http.StatusServiceUnavailable, title: "The database is out of reach", retry: true,
@@ -74,7 +74,7 @@ var (
 	}
 	kindOutcomeUnknown = &kind{
 		name: "outcome-unknown", status: http.StatusServiceUnavailable, title: "The outcome is unknown", retry: true,
-		doc: "The connection to the database broke after the request was sent to it. It was done once or not at all, and nobody can know which.",
+		doc: "The connection to the database broke after the request was sent to it. It was done once or not at all, and nobody can know which. Before sending it again GET what it was to change: for a hit the customer's quota or usage, for a write the thing itself.",
 	}
 	kindStopping = &kind{
 		name: "stopping", status: http.StatusServiceUnavailable, title: "This node is stopping", retry: true,

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -63,9 +64,13 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 	}
 	if rt.request != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: content("application/json", schemas.Schema(rt.request, true, ""))}
+		op.RequestBody.Content["application/json"].Example = exampleOf(examples[rt.id].request)
 	}
 	for _, status := range rt.status {
 		op.Responses[strconv.Itoa(status)] = success(rt, status, schemas)
+		if x := examples[rt.id].response; x != "" {
+			op.Responses[strconv.Itoa(status)].Content["application/json"].Example = exampleOf(x)
+		}
 	}
 	problem := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
 	for _, k := range rt.allProblems() {
@@ -94,7 +99,14 @@ func parameters(rt *route) []*huma.Param {
 	var params []*huma.Param
 	for part := range strings.SplitSeq(rt.pattern, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
-			params = append(params, &huma.Param{Name: strings.TrimSuffix(name, "}"), In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}})
+			example := examples[rt.id].path
+			if name = strings.TrimSuffix(name, "}"); name == "n" {
+				example = "1"
+			}
+			params = append(params, &huma.Param{
+				Name: name, In: "path", Required: true, Description: pathDoc(rt, name),
+				Schema: &huma.Schema{Type: huma.TypeString}, Example: example,
+			})
 		}
 	}
 	for _, p := range rt.params {
@@ -105,10 +117,30 @@ func parameters(rt *route) []*huma.Param {
 			params = append(params, &huma.Param{
 				Name: "If-Match", In: "header", Description: "The ETag of what is to be replaced; required when there is something.",
 				Schema: &huma.Schema{Type: huma.TypeString},
+			}, &huma.Param{
+				Name: "If-None-Match", In: "header", Description: "Only *: write it if there is none yet, else 412.",
+				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"*"}},
 			})
 		}
 	}
 	return params
+}
+
+// pathDoc says what a parameter of the path is.
+func pathDoc(rt *route, name string) string {
+	switch {
+	case name == "n":
+		return "The version's number."
+	case name == "id":
+		return "The key's id, as GET /v1/keys shows it."
+	case name == "name":
+		return "The last part of the problem's type."
+	case strings.HasPrefix(rt.pattern, "/v1/customers/"):
+		return "The customer's key, percent-encoded."
+	case strings.HasPrefix(rt.pattern, "/v1/meters/"):
+		return "The meter's key."
+	}
+	return "The plan's key."
 }
 
 func (p *param) schema() *huma.Schema {
@@ -124,6 +156,14 @@ func (p *param) schema() *huma.Schema {
 		s.Enum = append(s.Enum, value)
 	}
 	return s
+}
+
+// exampleOf is an example as JSON; nil when there is none.
+func exampleOf(text string) any {
+	if text == "" {
+		return nil
+	}
+	return json.RawMessage(text)
 }
 
 func content(media string, s *huma.Schema) map[string]*huma.MediaType {
@@ -175,6 +215,7 @@ func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	refusal := schemas.Schema(reflect.TypeFor[refusalBody](), true, "")
 	problem := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
 	responses["429"] = &huma.Response{Description: "Quota exceeded (" + quotaExceeded + ")", Content: content("application/problem+json", refusal)}
+	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	responses["200"].Content["application/problem+json"] = &huma.MediaType{Schema: refusal}
 	responses["200"].Description = "Admitted; or refused, with deny_status=200."
 	responses["403"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, problem}})

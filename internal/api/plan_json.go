@@ -19,11 +19,11 @@ import (
 // decodePlan reads a plan as an admin writes it.
 func decodePlan(body []byte) (plans.PlanInput, error) {
 	in := plans.PlanInput{IntervalCount: 1}
-	return in, decode(body, &in, planMembers)
+	return in, decodeBy(planMembers, body, &in)
 }
 
-var planMembers = json.WithUnmarshalers(json.JoinUnmarshalers(
-	json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature)))
+var planMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
+	json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature))))
 
 // readLimit makes of a limit whose number is left out one that is refused: as 0 it would
 // be closed.

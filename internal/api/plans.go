@@ -16,13 +16,7 @@ func (s *Server) putPlan(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	pre, err := precondition(c.r.Header, func() (string, error) {
-		p, err := s.store.GetPlan(c.ctx(), key)
-		if err != nil {
-			return "", err
-		}
-		return p.ETag(), nil
-	})
+	pre, err := precondition(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
@@ -49,8 +43,8 @@ func (s *Server) getVersion(c *call) (answer, error) {
 		return answer{}, err
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 1 {
-		return answer{}, invalid("n", "must be the number of a version, 1 or more")
+	if err != nil || n < 1 || strconv.FormatInt(n, 10) != text {
+		return answer{}, invalid("n", "must be the number of a version, 1 or more, in digits")
 	}
 	p, err := s.store.GetPlanVersion(c.ctx(), key, int(n))
 	return planAnswer(http.StatusOK, p, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -46,8 +47,33 @@ func invalid(field, detail string) *fault {
 	return invalidFields(quota.FieldErrors{{Field: field, Detail: detail}})
 }
 
-func invalidFields(fields quota.FieldErrors) *fault {
-	return &fault{kind: kindInvalid, detail: fields.Error(), fields: fields}
+// What one answer says at most, so that a small request has no large answer: errors, and
+// those that the detail says in words.
+const (
+	maxErrors   = 100
+	maxInDetail = 5
+)
+
+// invalidFields is a 422 about some fields. What it repeats of the request is cut.
+func invalidFields(all quota.FieldErrors) *fault {
+	f := &fault{kind: kindInvalid, fields: make(quota.FieldErrors, min(len(all), maxErrors))}
+	parts := make([]string, 0, maxInDetail+1)
+	for i := range f.fields {
+		f.fields[i] = quota.FieldError{Field: plans.Shorten(all[i].Field), Detail: all[i].Detail}
+		if i >= maxInDetail {
+			continue
+		}
+		part := f.fields[i].Detail
+		if f.fields[i].Field != "" { // else it is about the whole body
+			part = f.fields[i].Field + ": " + part
+		}
+		parts = append(parts, part)
+	}
+	if more := len(all) - len(parts); more > 0 {
+		parts = append(parts, strconv.Itoa(more)+" more")
+	}
+	f.detail = strings.Join(parts, "; ")
+	return f
 }
 
 // problemOf turns any error into what the client may see of it. What is not in the
@@ -71,14 +97,16 @@ func problemOf(err error) *fault {
 			return &fault{kind: e.kind, detail: e.detail()}
 		}
 	}
-	return &fault{kind: kindInternal, detail: "something went wrong here; the log says what"}
+	return &fault{kind: kindInternal, detail: brokenDetail}
 }
+
+const brokenDetail = `something went wrong here: quotad's log has the cause. Look at what there is before you send it again, and report it if it stays`
 
 // errorTable is the one place where errors become HTTP.
 var errorTable = []errorEntry{
 	// The database said no for a reason of its own: a defect here, and no outage.
 	{err: quota.ErrInternal, kind: kindInternal},
-	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown},
+	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Before sending it again GET what it was to change; for a hit that is the customer's quota or usage"},
 	{err: quota.ErrUnavailable, kind: kindUnavailable},
 	{err: quota.ErrBusy, kind: kindBusy},
 	{err: quota.ErrStopped, kind: kindStopping},
@@ -90,6 +118,7 @@ var errorTable = []errorEntry{
 	{err: plans.ErrNotInPlan, kind: kindNotInPlan},
 	{err: plans.ErrArchived, kind: kindConflict},
 	{err: plans.ErrPrecondition, kind: kindPrecondition},
+	{err: plans.ErrExists, kind: kindPrecondition},
 	{err: plans.ErrPreconditionRequired, kind: kindPreconditionRequired},
 	// Decide reports a deadline that passes after the hit was sent as an unknown
 	// outcome, so here nothing was sent.
@@ -110,8 +139,8 @@ func (e *errorEntry) detail() string {
 	return e.err.Error()
 }
 
-// appendProblem appends the problem document of RFC 9457.
-func appendProblem(b []byte, f *fault) []byte {
+// appendProblem appends the problem document of RFC 9457, with so many errors at most.
+func appendProblem(b []byte, f *fault, most int) []byte {
 	b = append(b, `{"type":`...)
 	b = appendString(b, f.kind.typeURI())
 	b = append(b, `,"title":`...)
@@ -122,7 +151,7 @@ func appendProblem(b []byte, f *fault) []byte {
 	b = appendString(b, f.detail)
 	if len(f.fields) > 0 {
 		b = append(b, `,"errors":[`...)
-		for i, e := range f.fields {
+		for i, e := range f.fields[:min(len(f.fields), most)] {
 			if i > 0 {
 				b = append(b, ',')
 			}
@@ -156,6 +185,6 @@ func writeProblem(w http.ResponseWriter, f *fault) int {
 	}
 	buf := getBuffer()
 	defer putBuffer(buf)
-	buf.b = appendProblem(buf.b, f)
+	buf.b = appendProblem(buf.b, f, maxErrors)
 	return writeBody(w, f.kind.status, problemJSON, buf.b)
 }

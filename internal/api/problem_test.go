@@ -75,8 +75,8 @@ func TestProblemOf(t *testing.T) {
 		{plans.ErrPrecondition, 412, "precondition-failed", ""},
 		{plans.ErrPreconditionRequired, 428, "precondition-required", ""},
 		{fmt.Errorf("%w: %w", quota.ErrUnavailable, secret), 503, "database-unavailable", quota.ErrUnavailable.Error()},
-		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, quota.ErrUnavailable), 503, "outcome-unknown", quota.ErrOutcomeUnknown.Error()},
-		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.DeadlineExceeded), 503, "outcome-unknown", quota.ErrOutcomeUnknown.Error()},
+		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, quota.ErrUnavailable), 503, "outcome-unknown", ""},
+		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.DeadlineExceeded), 503, "outcome-unknown", ""},
 		{fmt.Errorf("%w: %w", quota.ErrBusy, context.DeadlineExceeded), 503, "too-busy", quota.ErrBusy.Error()},
 		{fmt.Errorf("%w: %w", quota.ErrInternal, secret), 500, "internal", quota.ErrInternal.Error()},
 		{plans.ErrArchived, 409, "conflict", ""},
@@ -84,12 +84,33 @@ func TestProblemOf(t *testing.T) {
 		{&quota.StaleError{Change: 7}, 503, "too-busy", ""},
 		{context.DeadlineExceeded, 503, "too-busy", ""},
 		{quota.FieldErrors{{Field: "limits[0].window", Detail: "no"}}, 422, "invalid", "limits[0].window: no"},
-		{secret, 500, "internal", "something went wrong here; the log says what"},
+		{quota.FieldErrors{{Detail: "must be a JSON object"}}, 422, "invalid", "must be a JSON object"},
+		{plans.ErrExists, 412, "precondition-failed", ""},
+		{secret, 500, "internal", brokenDetail},
 	} {
 		f := problemOf(c.err)
 		if f.kind.status != c.status || f.kind.name != c.name || c.detail != "" && f.detail != c.detail {
 			t.Errorf("%v: %d %s %q, want %d %s %q", c.err, f.kind.status, f.kind.name, f.detail, c.status, c.name, c.detail)
 		}
+	}
+}
+
+// A small request has no large answer: so many errors, and so much of each field.
+func TestProblemsAreBounded(t *testing.T) {
+	var all quota.FieldErrors
+	for range 5000 {
+		all = append(all, quota.FieldError{Field: strings.Repeat("é", 5000), Detail: "no"})
+	}
+	f := problemOf(all)
+	text := appendProblem(nil, f, maxErrors)
+	if len(f.fields) != maxErrors || len(text) > 20_000 || !strings.HasSuffix(f.detail, "; 4995 more") || strings.Count(string(text), `"field"`) != maxErrors {
+		t.Errorf("%d errors in %d bytes: %s", len(f.fields), len(text), f.detail)
+	}
+	if len(all[0].Field) != 10_000 {
+		t.Error("the caller's errors were changed")
+	}
+	if text := appendProblem(nil, f, 5); strings.Count(string(text), `"field"`) != 5 {
+		t.Errorf("%s", text)
 	}
 }
 

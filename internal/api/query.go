@@ -28,7 +28,7 @@ func parseQuery(r *http.Request, known []param) (query, error) {
 	q := make(query, len(values))
 	for name, given := range values {
 		if !slices.ContainsFunc(known, func(p param) bool { return p.name == name }) {
-			return nil, invalid(shorten(name), "is not a parameter of this route")
+			return nil, invalid(name, "is not a parameter of this route")
 		}
 		if len(given) > 1 {
 			return nil, invalid(name, "is there more than once")
@@ -43,7 +43,7 @@ func (q query) page() plans.Page {
 	p := plans.Page{Cursor: q["cursor"]}
 	if text, ok := q["limit"]; ok {
 		var err error
-		if p.Limit, err = strconv.Atoi(text); err != nil || p.Limit == 0 {
+		if p.Limit, err = strconv.Atoi(text); err != nil || p.Limit == 0 || strconv.Itoa(p.Limit) != text {
 			p.Limit = -1 // out of range, where 0 would be the default
 		}
 	}

@@ -88,13 +88,13 @@ func backendRoutes() []route {
 	return []route{
 		{
 			method: "POST", pattern: hitsPattern, access: backends, tag: "Backends", id: "hit", summary: "Consume units",
-			doc:     "Decides whether the customer may consume cost units of the meter now, and charges all limits of the meter, or none. 429 is a refusal (403 or 200 with deny_status), and charges nothing.",
+			doc:     "Decides whether the customer may consume cost units of the meter now, and charges all limits of the meter, or none. 429 is a refusal (403 or 200 with deny_status), and charges nothing. Headers: Retry-After is when this hit would be admitted; X-RateLimit-Limit, -Remaining and -Reset are of the limit with the least remaining, Reset being when its whole quota is there again; RateLimit and RateLimit-Policy (IETF draft 10) have all limits, or the first ones when those of long names would make more than 3,500 bytes; the body has all.",
 			params:  []param{{name: "deny_status", kind: "string", doc: "The status of a refusal.", enum: []string{"200", "403", "429"}}},
 			request: reflect.TypeFor[hitRequest](), response: reflect.TypeFor[decisionBody](), status: ok200, problems: charging, raw: (*Server).hits,
 		},
 		{
 			method: "POST", pattern: "/v1/hits/batch", access: backends, tag: "Backends", id: "hitBatch", summary: "Consume units many times",
-			doc:     "Up to 1000 hits, each decided for itself in the given order. Every result is a decision, a refusal, or the problem of its hit.",
+			doc:     "Up to 1000 hits, each decided for itself in the given order. Every result is a decision, a refusal, or the problem of its hit. A node works on 64 batches at once; beyond them it answers 503 too-busy.",
 			request: reflect.TypeFor[batchBody](), response: reflect.TypeFor[batchResults](), status: ok200, problems: charging, raw: (*Server).hitsBatch,
 		},
 		{
@@ -104,7 +104,7 @@ func backendRoutes() []route {
 		},
 		{
 			method: "GET", pattern: "/v1/customers/{key}/usage", access: everyScope, tag: "Backends", id: "usage", summary: "What a customer used",
-			doc:      "Admitted and denied units by hour, day or month of the customer's timezone; at most 10,000 points. Usage is kept by the hour: from and to are widened to whole hours, and the first and last point count only their hours within.",
+			doc:      "Admitted and denied units by hour, day or month of the customer's timezone; at most 10,000 points. admitted is exact; denied is a statistic of units, and lags by up to a second. Usage is kept by the hour: from and to are widened to whole hours, and the first and last point count only their hours within.",
 			params:   usageParams,
 			response: reflect.TypeFor[usageBody](), status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).usage,
 		},
@@ -143,7 +143,7 @@ func planRoutes() []route {
 	return []route{
 		{
 			method: "PUT", pattern: "/v1/plans/{key}", access: adminOnly, tag: "Plans", id: "putPlan", summary: "Write a version of a plan",
-			doc:     "Writes a new immutable version. On an existing plan If-Match with its ETag is required. With apply_to all (default) its limits count at once for every customer on the plan that is not pinned; with new only for customers who join later.",
+			doc:     "Writes a new immutable version. On an existing plan If-Match with its ETag is required; If-None-Match: * writes only a plan that is new. With apply_to all (default) its limits count at once for every customer on the plan that is not pinned; with new only for customers who join later.",
 			request: reflect.TypeFor[plans.PlanInput](), response: plan, status: created201, problems: preconditions, handle: (*Server).putPlan,
 		},
 		{
@@ -171,7 +171,7 @@ func customerRoutes() []route {
 	return []route{
 		{
 			method: "PUT", pattern: "/v1/customers/{key}", access: adminOnly, tag: "Customers", id: "putCustomer", summary: "Write a customer",
-			doc:     "Makes a customer, or replaces what is known of one; then If-Match with its ETag is required. Another plan's limits count at once.",
+			doc:     "Makes a customer, or replaces what is known of one; then If-Match with its ETag is required; If-None-Match: * writes only one that is new. Another plan's limits count at once.",
 			request: reflect.TypeFor[customerRequest](), response: customer, status: put200or201, problems: append([]*kind{kindConflict}, preconditions...), handle: (*Server).putCustomer,
 		},
 		{
@@ -195,11 +195,11 @@ func keyRoutes() []route {
 		{
 			method: "POST", pattern: "/v1/keys", access: adminOnly, tag: "Keys", id: "createKey", summary: "Make a key",
 			doc:     "The secret is in this answer and nowhere else: only its hash is kept.",
-			request: reflect.TypeFor[keyRequest](), response: reflect.TypeFor[keyBody](), status: created201, handle: (*Server).createKey,
+			request: reflect.TypeFor[keyRequest](), response: reflect.TypeFor[newKeyBody](), status: created201, handle: (*Server).createKey,
 		},
 		{
 			method: "GET", pattern: "/v1/keys", access: adminOnly, tag: "Keys", id: "listKeys", summary: "All keys, without their secrets",
-			params: paging, response: reflect.TypeFor[listBody[keyBody]](), status: ok200, handle: (*Server).listKeys,
+			params: paging, response: reflect.TypeFor[listBody[KeyBody]](), status: ok200, handle: (*Server).listKeys,
 		},
 		{
 			method: "DELETE", pattern: "/v1/keys/{id}", access: adminOnly, tag: "Keys", id: "revokeKey", summary: "Revoke a key",
@@ -219,6 +219,7 @@ func serviceRoutes() []route {
 			doc:      "503 before the first contact with the database and while stopping; 200 with status degraded in an outage, so that what may be let in then is.",
 			response: reflect.TypeFor[healthBody](), status: ok200, problems: []*kind{kindNotReady}, handle: (*Server).readyz,
 		},
+		{method: "GET", pattern: "/", tag: "Service", id: "root", summary: "To the documentation", status: []int{http.StatusFound}, raw: (*Server).toDocs},
 		{method: "GET", pattern: "/metrics", tag: "Service", id: "metrics", summary: "Metrics for Prometheus", media: "text/plain", status: ok200, raw: (*Server).serveMetrics},
 		{method: "GET", pattern: "/openapi.json", tag: "Service", id: "openapi", summary: "This document", media: "application/json", status: ok200, raw: (*Server).serveOpenAPI},
 		{method: "GET", pattern: "/docs", tag: "Service", id: "docs", summary: "This document as a page", media: "text/html", status: ok200, raw: (*Server).serveDocs},

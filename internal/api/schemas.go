@@ -51,8 +51,8 @@ type limitState struct {
 	Limit        int64     `json:"limit"`
 	Used         int64     `json:"used"`
 	Remaining    int64     `json:"remaining" doc:"The largest cost that it would admit now."`
-	Exceeded     bool      `json:"exceeded"`
-	RetryAfterMS *int64    `json:"retry_after_ms" doc:"null for never."`
+	Exceeded     bool      `json:"exceeded" doc:"Of a soft limit: it was passed, and the hit admitted all the same."`
+	RetryAfterMS *int64    `json:"retry_after_ms" doc:"When this limit would admit the hit; null for never."`
 	ResetAt      time.Time `json:"reset_at" doc:"When its whole quota would be there again."`
 	Window       string    `json:"window"`
 }

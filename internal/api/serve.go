@@ -58,7 +58,7 @@ func (s *Server) panicked(w http.ResponseWriter, r *http.Request, p any) {
 		panic(p)
 	}
 	s.log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	writeProblem(w, &fault{kind: kindInternal, detail: "something went wrong here; the log says what"})
+	writeProblem(w, &fault{kind: kindInternal, detail: brokenDetail})
 }
 
 // answer checks what all routes have in common and lets the route answer.
@@ -83,7 +83,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	}
 	a, err := rt.handle(s, c)
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.fail(w, r, explain(err, namesOf(c, rt)))
 	}
 	return s.write(w, r, a)
 }
@@ -130,8 +130,12 @@ func (s *Server) logInternal(r *http.Request, f *fault, err error) {
 	}
 }
 
-func (s *Server) notFound(w http.ResponseWriter, _ *http.Request) {
-	writeProblem(w, &fault{kind: kindNotFound, detail: "there is no such route"})
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/docs/" {
+		s.toDocs(w, r, nil)
+		return
+	}
+	writeProblem(w, &fault{kind: kindNotFound, detail: "there is no such route: see /docs"})
 }
 
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +152,7 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	writeProblem(w, &fault{kind: kindMethod, detail: "this path does not have the method " + shorten(r.Method), allow: strings.Join(allow, ", ")})
+	writeProblem(w, &fault{kind: kindMethod, detail: "this path does not have the method " + plans.Shorten(r.Method), allow: strings.Join(allow, ", ")})
 }
 
 // The answers to a request without a key, with a wrong one, and with one of another scope.

@@ -60,7 +60,8 @@ type Server struct {
 	log      *slog.Logger
 	metrics  *metrics
 	router   *chi.Mux
-	single   http.Handler // of POST /v1/hits
+	single   http.Handler  // of POST /v1/hits
+	batches  chan struct{} // one element for each batch under way
 	openAPI  []byte
 	docsPage []byte
 }
@@ -78,7 +79,7 @@ func New(options Options) *Server {
 	}
 	s := &Server{
 		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
-		now: options.Now, log: options.Log, router: chi.NewRouter(),
+		now: options.Now, log: options.Log, router: chi.NewRouter(), batches: make(chan struct{}, maxBatches),
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)

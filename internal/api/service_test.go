@@ -47,7 +47,14 @@ func TestPages(t *testing.T) {
 		t.Error("the docs lack routes or schemas")
 	}
 	n.want(404, "GET", "/problems/none", "")
-	n.want(404, "GET", "/", "")
+	for _, path := range []string{"/", "/docs/"} { // the client follows
+		if got := n.want(200, "GET", path, ""); !strings.Contains(got.text, "/v1/hits/batch") {
+			t.Errorf("%s does not lead to the documentation: %.200s", path, got.text)
+		}
+	}
+	if got := n.want(404, "GET", "/nothing", ""); !strings.HasSuffix(got.json["detail"].(string), "see /docs") {
+		t.Errorf("404: %s", got.text)
+	}
 }
 
 func TestMethods(t *testing.T) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -29,7 +30,7 @@ type usageBody struct {
 type usagePoint struct {
 	Start    time.Time `json:"start" doc:"Start of the hour, day or month in the customer's timezone."`
 	Admitted int64     `json:"admitted" doc:"Units, exact."`
-	Denied   int64     `json:"denied" doc:"Units, a statistic."`
+	Denied   int64     `json:"denied" doc:"Units of cost that were refused, a statistic: it lags by up to a second, and a crash may lose the last one."`
 }
 
 // A span is what a usage request asks for, [from, to) µs.
@@ -134,11 +135,11 @@ func (q query) instant(name string, otherwise int64) (int64, error) {
 	if !given {
 		return otherwise, nil
 	}
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.UnixMicro() < calendar.MinInstant || at.UnixMicro() > calendar.MaxInstant {
+	at, err := calendar.ParseInstant(text)
+	if err != nil {
 		return 0, invalid(name, `must be an RFC 3339 time such as 2026-01-31T12:00:00Z; write + as %2B`)
 	}
-	return at.UnixMicro(), nil
+	return at, nil
 }
 
 // bucketStarts are the starts of all hours, days or months that touch the span, and one
@@ -167,10 +168,19 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []usagePoint {
 		p := &points[i]
 		p.Start = time.UnixMicro(starts[i]).UTC()
 		for len(hours) > 0 && hours[0].Start < starts[i+1] {
-			p.Admitted += hours[0].Admitted
-			p.Denied += hours[0].Denied
+			p.Admitted = addUnits(p.Admitted, hours[0].Admitted)
+			p.Denied = addUnits(p.Denied, hours[0].Denied)
 			hours = hours[1:]
 		}
 	}
 	return points
+}
+
+// addUnits adds units, both 0 or more; counts stop at 2⁶³−1, as they do where they are
+// kept.
+func addUnits(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -40,6 +41,23 @@ func TestUsageByLocalDay(t *testing.T) {
 		if p.Admitted != want[i].Admitted || p.Denied != want[i].Denied || p.Start.UnixMicro() != starts[i] {
 			t.Errorf("point %d: %+v, want %+v", i, p, want[i])
 		}
+	}
+}
+
+// Counts that stop at 2⁶³−1 where they are kept do so in a sum of them, too.
+func TestUsageSumsStop(t *testing.T) {
+	starts := []int64{0, 86400e6}
+	for _, hours := range [][]quota.UsageHour{
+		{{Start: 0, Admitted: math.MaxInt64, Denied: 1}, {Start: 3600e6, Admitted: 1, Denied: math.MaxInt64}},
+		{{Start: 0, Admitted: 1 << 62, Denied: math.MaxInt64}, {Start: 3600e6, Admitted: 1 << 62, Denied: math.MaxInt64}},
+	} {
+		if p := bucketUsage(hours, starts)[0]; p.Admitted != math.MaxInt64 || p.Denied != math.MaxInt64 {
+			t.Errorf("%+v", p)
+		}
+	}
+	hours := []quota.UsageHour{{Admitted: math.MaxInt64 - 1}, {Admitted: 1, Denied: 0}}
+	if p := bucketUsage(hours, starts)[0]; p.Admitted != math.MaxInt64 || p.Denied != 0 {
+		t.Errorf("%+v", p)
 	}
 }
 

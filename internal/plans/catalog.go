@@ -57,6 +57,7 @@ type Catalog struct {
 	options   CatalogOptions
 	polls     singleflight.Group
 	memory    atomic.Pointer[memory]
+	failing   atomic.Bool   // the last poll failed by an outage
 	confirmed atomic.Int64  // Monotonic when the last successful poll began, or never
 	wake      chan struct{} // to the poller: somebody says there are changes
 	lookups   chan struct{} // bounds the key look-ups under way
@@ -161,6 +162,10 @@ func (c *Catalog) FreshWithin(d time.Duration) bool {
 	age, contacted := c.Age()
 	return contacted && age <= d
 }
+
+// Outage reports whether the database was out of reach when this node last asked it for
+// changes, which it does four times a second.
+func (c *Catalog) Outage() bool { return c.failing.Load() }
 
 // Age is the time since this node last confirmed that it has seen all changes; contacted
 // is false while it never has.

@@ -93,6 +93,35 @@ func anyIfExists(t testing.TB, s *Store, plan string) Precondition {
 	return Precondition{Given: err == nil, Any: true}
 }
 
+// What the first version stored is read for ever.
+func TestFirstDocuments(t *testing.T) {
+	got, err := readDocument([]byte(`{"name": "Pro", "limits": [{"mode": "hard", "name": "hourly", "align": "clock",
+		"limit": 5000, "meter": "api", "window": "1h", "algorithm": "fixed_window", "on_outage": "allow"},
+		{"mode": "hard", "name": "rate", "burst": 7, "limit": 999999999999999, "meter": "api", "window": "1s",
+		"algorithm": "token_bucket", "on_outage": "deny"}], "meters": ["seats"], "prices": [{"model": "graduated",
+		"meter": "api", "tiers": [{"up_to": 10, "unit_price": "0.5", "flat_price": "1"}, {"up_to": null,
+		"unit_price": "0.4"}], "included": 3}, {"model": "package", "meter": "seats", "included": 0,
+		"package_size": 10, "package_price": "1.5"}], "apply_to": "all", "currency": "USD",
+		"features": {"sso": true, "seats": 5, "ratio": 1.50, "tier": "gold"}, "interval": "month",
+		"interval_count": 2, "base_price_minor": 900}`))
+	want := PlanInput{
+		Name: "Pro", Currency: "USD", Interval: "month", IntervalCount: 2, BasePriceMinor: 900, ApplyTo: "all",
+		Meters:   []string{"seats"},
+		Features: map[string]any{"sso": true, "seats": int64(5), "ratio": json.Number("1.50"), "tier": "gold"},
+		Limits: []Limit{
+			{"api", quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h", Align: "clock", Mode: "hard", OnOutage: "allow"}},
+			{"api", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: quota.MaxNumber, Window: "1s", Burst: ptr(int64(7)), Mode: "hard", OnOutage: "deny"}},
+		},
+		Prices: []Price{
+			{Meter: "api", Model: "graduated", Included: 3, Tiers: []Tier{{ptr(int64(10)), "0.5", ptr("1")}, {nil, "0.4", nil}}},
+			{Meter: "seats", Model: "package", PackageSize: ptr(int64(10)), PackagePrice: ptr("1.5")},
+		},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
 func TestBadDocumentsAreErrors(t *testing.T) {
 	for _, bad := range []string{"", "[]", `{"limits":{}}`, `{"base_price_minor":1e30}`} {
 		if _, err := readDocument([]byte(bad)); err == nil {

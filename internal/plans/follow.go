@@ -2,9 +2,12 @@ package plans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
+
+	"quotad/internal/quota"
 )
 
 const (
@@ -46,6 +49,7 @@ func (c *Catalog) follow(ctx context.Context) {
 			c.options.Log.Info("the database answers for changes again")
 		}
 		failing = err != nil
+		c.failing.Store(errors.Is(err, quota.ErrUnavailable))
 		timer.Reset(pollEvery)
 	}
 }

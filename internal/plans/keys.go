@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/calendar"
 	"quotad/internal/quota"
 )
 
@@ -33,7 +34,18 @@ func scanKey(row pgx.CollectableRow) (Key, error) {
 	return k, nil
 }
 
-func (k *Key) utc() { k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), inUTC(k.ExpiresAt) }
+// lastInstant is the last one that RFC 3339 can write, and so the last that a key may
+// expire at.
+var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
+
+// utc also takes a later expiry for the last one that can be shown: one such row, however
+// it came there, must not keep all keys from being listed.
+func (k *Key) utc() {
+	k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), inUTC(k.ExpiresAt)
+	if k.ExpiresAt != nil && k.ExpiresAt.After(lastInstant) {
+		k.ExpiresAt = &lastInstant
+	}
+}
 
 // newKey makes a key's id and secret. Both are random: an id, unlike a count, tells
 // nobody how many keys there are.
@@ -49,10 +61,13 @@ const insertKey = `
 	VALUES ($1, $2, $3, $4, $5, $6) RETURNING` + keyColumns
 
 // CreateKey makes a key and returns it with its secret, which is kept nowhere.
-// expiresAt, when given, must lie in the future.
+// expiresAt, when given, must lie in the future and, in UTC, before the year 10000.
 func (s *Store) CreateKey(ctx context.Context, name string, scope Scope, expiresAt *time.Time) (k Key, secret string, err error) {
 	var bad faults
 	bad.checkKey(name, scope)
+	if expiresAt != nil && expiresAt.After(lastInstant) {
+		bad.add("expires_at", "must be before the year 10000 in UTC: leave it out for a key that does not expire")
+	}
 	if err := bad.err(); err != nil {
 		return Key{}, "", err
 	}
@@ -125,8 +140,8 @@ const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash =
 func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope) error {
 	var bad faults
 	bad.checkKey(name, scope)
-	if !validSecret(secret) {
-		bad.add("secret", "must be %d to %d bytes of printable ASCII without spaces", minSecret, maxSecret)
+	if !ValidSecret(secret) {
+		bad.add("secret", SecretRule)
 	}
 	if err := bad.err(); err != nil {
 		return err
@@ -154,7 +169,11 @@ func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope)
 	})
 }
 
-func validSecret(s string) bool {
+// SecretRule is what is said of a secret that ValidSecret refuses.
+const SecretRule = "must be 16 to 200 bytes of printable ASCII without spaces"
+
+// ValidSecret reports whether an operator may choose s as the secret of a key.
+func ValidSecret(s string) bool {
 	if len(s) < minSecret || len(s) > maxSecret {
 		return false
 	}

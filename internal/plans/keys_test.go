@@ -2,6 +2,7 @@ package plans
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -63,6 +64,8 @@ func TestKeyFaults(t *testing.T) {
 	s := newStore(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	past := time.Now().Add(-time.Hour)
+	beyond := time.Date(9999, 12, 31, 23, 59, 59, 0, time.FixedZone("", -14*3600)) // in UTC it is 10000
+	longAgo := time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name    string
 		scope   Scope
@@ -73,6 +76,8 @@ func TestKeyFaults(t *testing.T) {
 		{"a\x00", ScopeRead, nil, []string{"name"}},
 		{"a", "", nil, []string{"scope"}},
 		{"a", ScopeRead, &past, []string{"expires_at"}},
+		{"a", ScopeRead, &beyond, []string{"expires_at"}},
+		{"a", ScopeRead, &longAgo, []string{"expires_at"}},
 	} {
 		if _, secret, err := s.CreateKey(ctx, c.name, c.scope, c.expires); secret != "" || !slices.Equal(fields(err), c.want) {
 			t.Errorf("%+v: %v", c, err)
@@ -85,6 +90,33 @@ func TestKeyFaults(t *testing.T) {
 	}
 	if n := changeNumber(t, s); n != 0 {
 		t.Errorf("what was refused left change %d", n)
+	}
+}
+
+// A row that says more than can be shown spoils neither the list nor the keyring.
+func TestKeyThatExpiresBeyondTheYears(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s := newStore(t, url)
+	ctx := t.Context()
+	const secret = "0123456789abcdef"
+	hash := sha256.Sum256([]byte(secret))
+	if _, err := s.pool.Exec(ctx, `INSERT INTO keys VALUES ('key_late', 'late', 'read', $1, now(), '10000-01-01 13:59:59Z')`, hash[:]); err != nil {
+		t.Fatal(err)
+	}
+	last := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)
+	k, _, err := s.CreateKey(ctx, "last", ScopeRead, &last)
+	if err != nil || !k.ExpiresAt.Equal(last) {
+		t.Fatal(k, err)
+	}
+	keys := must[*List[Key]](t)(s.ListKeys(ctx, Page{})).Items
+	if len(keys) != 2 || !keys[0].ExpiresAt.Equal(last) || !keys[1].ExpiresAt.Equal(last) {
+		t.Errorf("%+v", keys)
+	}
+	if _, err := json.Marshal(keys); err != nil {
+		t.Error(err)
+	}
+	if k, err := start(t, idleCatalog(t, url, testOptions())).Authenticate(ctx, secret); err != nil || k.ID != "key_late" {
+		t.Error(k, err)
 	}
 }
 
@@ -129,7 +161,7 @@ func TestTheFirstAdminKey(t *testing.T) {
 	}
 	has(false)
 	made, err := s.FirstAdminKey(ctx, "bootstrap")
-	if err != nil || !validSecret(made) {
+	if err != nil || !ValidSecret(made) {
 		t.Errorf("the first one: %q %v", made, err)
 	}
 	has(true)

@@ -95,7 +95,7 @@ func ptr[T any](v T) *T { return &v }
 
 var anyVersion = Precondition{Given: true, Any: true}
 
-func match(tag string) Precondition { return Precondition{Given: true, ETag: tag} }
+func match(tag string) Precondition { return Precondition{Given: true, ETags: []string{tag}} }
 
 // hourly is a plan with one limit on one meter.
 func hourly(limit int64) PlanInput {

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -50,6 +51,17 @@ func ValidCustomerKey(s string) bool {
 		}
 	}
 	return true
+}
+
+// maxShown is how much of a value that a client sent an error repeats, in bytes.
+const maxShown = 100
+
+// Shorten cuts what a client sent to what an error may repeat of it.
+func Shorten(s string) string {
+	if len(s) <= maxShown {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxShown], "") + "…"
 }
 
 // faults gathers all that is wrong with an input, so that a caller hears of everything

@@ -163,3 +163,19 @@ func TestErrorsAreTold(t *testing.T) {
 		}
 	}
 }
+
+// A write that panics leaves the room for the next one, and its change undone.
+func TestAPanicLeavesNoWriterBehind(t *testing.T) {
+	s := newStoreWithPopulation(t)
+	before := changeNumber(t, s)
+	for range 2 * maxWriters {
+		func() {
+			defer func() { _ = recover() }()
+			_ = s.write(t.Context(), kindPlan, "x", func(context.Context, *writing) error { panic("boom") })
+		}()
+	}
+	if n := changeNumber(t, s); n != before {
+		t.Errorf("it left change %d", n)
+	}
+	putPlan(t, s, "basic", hourly(6))
+}

@@ -18,7 +18,7 @@ const maxCursor = 1000
 
 // open checks a page and returns its size and what the cursor stands for: the position
 // of the last item seen, in a list of this kind. Cursors are opaque to callers; a
-// cursor of another kind of list is refused like a malformed one.
+// cursor of another list is refused like a malformed one.
 func (p Page) open(kind string, valid func(position string) bool) (limit int, after string, err error) {
 	var bad faults
 	limit = p.Limit

@@ -149,7 +149,7 @@ const listVersions = `
 
 // ListVersions returns a plan's versions from the first on, or ErrUnknownPlan.
 func (s *Store) ListVersions(ctx context.Context, key string, page Page) (*List[*Plan], error) {
-	const kind = "version"
+	kind := "version/" + key // no other plan's list goes on from its cursors
 	limit, after, err := page.open(kind, isVersion)
 	if err != nil {
 		return nil, err
@@ -167,5 +167,5 @@ func (s *Store) ListVersions(ctx context.Context, key string, page Page) (*List[
 
 func isVersion(s string) bool {
 	n, err := strconv.ParseInt(s, 10, 32)
-	return err == nil && n > 0
+	return err == nil && n > 0 && strconv.FormatInt(n, 10) == s
 }

@@ -68,21 +68,31 @@ func TestPlanVersions(t *testing.T) {
 	s := newStore(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	declare(t, s, "api")
-	for pre, want := range map[Precondition]error{match("1"): ErrPrecondition, anyVersion: ErrPrecondition} {
-		if _, err := s.PutPlan(ctx, "basic", hourly(5), pre); !errors.Is(err, want) {
+	for _, pre := range []Precondition{match("1"), anyVersion, {Given: true, ETags: []string{"1", "2"}}, {Given: true}} {
+		if _, err := s.PutPlan(ctx, "basic", hourly(5), pre); !errors.Is(err, ErrPrecondition) {
 			t.Errorf("new, %+v: %v", pre, err)
 		}
 	}
-	first, err := s.PutPlan(ctx, "basic", hourly(5), Precondition{})
+	first, err := s.PutPlan(ctx, "basic", hourly(5), Precondition{None: true})
 	if err != nil || first.Version != 1 || first.Key != "basic" || first.ETag() != "1" || time.Since(first.CreatedAt) > time.Minute {
 		t.Fatalf("%+v %v", first, err)
 	}
-	for pre, want := range map[Precondition]error{{}: ErrPreconditionRequired, match("2"): ErrPrecondition, match(""): ErrPrecondition} {
-		if _, err := s.PutPlan(ctx, "basic", hourly(6), pre); !errors.Is(err, want) {
-			t.Errorf("existing, %+v: %v", pre, err)
+	for _, c := range []struct {
+		pre  Precondition
+		want error
+	}{
+		{Precondition{}, ErrPreconditionRequired},
+		{match("2"), ErrPrecondition},
+		{match(""), ErrPrecondition},
+		{Precondition{Given: true}, ErrPrecondition}, // weak tags only
+		{Precondition{None: true}, ErrExists},
+		{Precondition{Given: true, ETags: []string{"1"}, None: true}, ErrExists},
+	} {
+		if _, err := s.PutPlan(ctx, "basic", hourly(6), c.pre); !errors.Is(err, c.want) {
+			t.Errorf("existing, %+v: %v", c.pre, err)
 		}
 	}
-	second := must[*Plan](t)(s.PutPlan(ctx, "basic", hourly(6), match("1")))
+	second := must[*Plan](t)(s.PutPlan(ctx, "basic", hourly(6), Precondition{Given: true, ETags: []string{"7", "1"}}))
 	third := must[*Plan](t)(s.PutPlan(ctx, "basic", hourly(7), anyVersion))
 	if second.Version != 2 || third.Version != 3 {
 		t.Errorf("versions %d, %d", second.Version, third.Version)
@@ -146,6 +156,10 @@ func TestLists(t *testing.T) {
 		func(p *Plan) string { return p.Key })
 	walk(t, "versions", []string{"1", "2", "3", "4", "5"}, func(p Page) (*List[*Plan], error) { return s.ListVersions(ctx, "basic", p) },
 		func(p *Plan) string { return p.ETag() })
+	other := must[*List[*Plan]](t)(s.ListVersions(ctx, "basic", Page{Limit: 1}))
+	if _, err := s.ListVersions(ctx, "b", Page{Cursor: other.Next}); !slices.Equal(fields(err), []string{"cursor"}) {
+		t.Errorf("another plan's cursor: %v", err)
+	}
 	walk(t, "customers", []string{"acme", "b", "c", "d", "e"}, func(p Page) (*List[*Customer], error) { return s.ListCustomers(ctx, p) },
 		func(c *Customer) string { return c.Key })
 }

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,24 +20,29 @@ var (
 	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
 	// ErrPrecondition: If-Match names another version than the present one (412).
 	ErrPrecondition = errors.New("changed in the meantime")
+	// ErrExists: the thing exists, and If-None-Match: * wants that it does not (412).
+	ErrExists = errors.New("exists already")
 	// ErrPreconditionRequired: the thing exists and no If-Match was given (428).
 	ErrPreconditionRequired = errors.New("already exists: If-Match is required")
 )
 
-// Precondition is what the request's If-Match said.
+// Precondition is what the request's If-Match and If-None-Match said.
 type Precondition struct {
-	Given bool
-	Any   bool   // If-Match: *
-	ETag  string // unquoted
+	Given bool     // If-Match
+	Any   bool     // If-Match: *
+	ETags []string // of If-Match, unquoted: one of them must be the present one
+	None  bool     // If-None-Match: *
 }
 
-// check holds an If-Match against the thing as it is: tag is its present entity tag.
+// check holds a precondition against the thing as it is: tag is its present entity tag.
 func (p Precondition) check(exists bool, tag string) error {
 	switch {
+	case p.Given && !exists, p.Given && !p.Any && !slices.Contains(p.ETags, tag):
+		return ErrPrecondition
+	case exists && p.None:
+		return ErrExists
 	case exists && !p.Given:
 		return ErrPreconditionRequired
-	case p.Given && !exists, p.Given && !p.Any && p.ETag != tag:
-		return ErrPrecondition
 	}
 	return nil
 }
@@ -68,7 +74,7 @@ type PlanInput struct {
 	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"In minor units of the currency."`
 	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted beside those that limits and prices name."`
 	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for: booleans, numbers and strings, without effect here."`
-	Limits         []Limit        `json:"limits" required:"false"`
+	Limits         []Limit        `json:"limits" required:"false" maxItems:"100" doc:"At most 100, and at most 20 on one meter."`
 	Prices         []Price        `json:"prices" required:"false"`
 	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Whom a new version counts for: all customers of the plan, or those who join later."`
 }

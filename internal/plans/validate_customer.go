@@ -45,7 +45,7 @@ func (in *CustomerInput) checkMetadata(bad *faults) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
 		if key == "" || len(key) > maxMetadataKey || !plainText(key) {
-			bad.add("metadata", "%.100q is not a name: it must be 1 to %d bytes without control characters", key, maxMetadataKey)
+			bad.add("metadata", "%q is not a name: it must be 1 to %d bytes without control characters", Shorten(key), maxMetadataKey)
 			continue
 		}
 		if value := in.Metadata[key]; len(value) > maxMetadataValue || !plainText(value) {

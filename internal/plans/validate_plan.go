@@ -11,6 +11,7 @@ import (
 // What one plan may hold at most.
 const (
 	maxLimits   = 100
+	maxOnMeter  = 20 // limits; each of its hits is answered with all of them
 	maxPrices   = 100
 	maxTiers    = 100
 	maxMeters   = 1000
@@ -101,7 +102,7 @@ func (in *PlanInput) checkMeters(bad *faults, declared map[string]bool) []string
 // meter checks the key of a meter that must have been declared.
 func (f *faults) meter(path, key string, declared map[string]bool) {
 	if f.key(path, key) && !declared[key] {
-		f.add(path, "no such meter: declare it first with PUT /v1/meters/%s", key)
+		f.add(path, "no such meter: declare it first with PUT /v1/meters/%s", Shorten(key))
 	}
 }
 
@@ -113,7 +114,7 @@ func (in *PlanInput) checkFeatures(bad *faults) map[string]any {
 	features := make(map[string]any, len(in.Features))
 	for _, key := range slices.Sorted(maps.Keys(in.Features)) {
 		if !ValidKey(key) {
-			bad.add("features", "%.80q is not a name: it %s", key, KeyRule)
+			bad.add("features", "%q is not a name: it %s", Shorten(key), KeyRule)
 			continue
 		}
 		value, fault := feature(in.Features[key])
@@ -138,10 +139,14 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 		id    int64
 	}
 	buckets := make(map[bucket]int)
-	limits := make([]Limit, len(in.Limits))
+	limits, onMeter := make([]Limit, len(in.Limits)), make(map[string]int)
 	for i, l := range in.Limits {
 		path := fmt.Sprintf("limits[%d].", i)
 		bad.meter(path+"meter", l.Meter, declared)
+		if onMeter[l.Meter]++; onMeter[l.Meter] == maxOnMeter+1 {
+			bad.add(path+"meter", "has %d limits already: one meter may have no more", maxOnMeter)
+		}
+		l.Algorithm = Shorten(l.Algorithm) // none is so long, and the error repeats it
 		compiled, wrong := quota.Compile(l.Spec)
 		for _, w := range wrong {
 			bad.add(path+w.Field, "%s", w.Detail)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"quotad/internal/quota"
 )
@@ -118,6 +119,16 @@ var planFaults = map[string]struct {
 		[]string{"limits[1].name"},
 	},
 	"limits many": {func(in *PlanInput) { in.Limits = make([]Limit, 101) }, []string{"limits"}},
+	"limits many on a meter": {func(in *PlanInput) {
+		in.Limits = nil
+		for i := range 23 {
+			in.Limits = append(in.Limits, Limit{"api", spec(fmt.Sprint("a", i))})
+		}
+		for i := range 20 {
+			in.Limits = append(in.Limits, Limit{"seats", spec(fmt.Sprint("s", i))})
+		}
+	}, []string{"limits[20].meter"}},
+	"limit algorithm": {limit(quota.Spec{Name: "l", Algorithm: "leaky", Window: "1h"}), []string{"limits[0].algorithm"}},
 
 	"price model":     {price(Price{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
 	"price meter":     {price(perUnit("nope")), []string{"prices[0].meter"}},
@@ -197,6 +208,22 @@ func TestPlanFaults(t *testing.T) {
 	}
 	if _, err := hourly(5).normalize("a/b", declared); !slices.Equal(fields(err), []string{"key"}) {
 		t.Errorf("key: %v", err)
+	}
+}
+
+// An error repeats what was sent, but not all of it.
+func TestFaultsAreShort(t *testing.T) {
+	huge := strings.Repeat("ä", 30_000)
+	in := hourly(5)
+	in.Limits[0].Algorithm = huge
+	in.Features = map[string]any{huge: true}
+	in.Meters = []string{strings.Repeat("m", 200)}
+	_, err := in.normalize("plan", declared)
+	if got := fields(err); !slices.Equal(got, []string{"meters[0]", "features", "limits[0].algorithm"}) {
+		t.Errorf("%q", got)
+	}
+	if text := err.Error(); len(text) > 1000 || strings.Count(text, "…") != 3 || !utf8.ValidString(text) {
+		t.Errorf("%d bytes: %.2000s", len(text), text)
 	}
 }
 

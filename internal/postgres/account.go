@@ -133,14 +133,21 @@ func (a *account) grantPath(dir string, own []string) error {
 // onlyOurs reports whether dir holds nothing but what this package and its
 // caller (own) put there, so that opening it exposes nobody else's files.
 func onlyOurs(dir string, own []string) bool {
-	ours := append([]string{"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf"}, own...)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return false
 	}
-	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return !slices.Contains(ours, e.Name()) && !strings.HasPrefix(e.Name(), partialPrefix)
-	})
+	return !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !isOurs(e.Name(), own) })
+}
+
+// isOurs reports whether this package or its caller (own) puts something of this name
+// into a data directory.
+func isOurs(name string, own []string) bool {
+	ours := []string{
+		"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf",
+		"lost+found",
+	} // the root of a disk has one, closed to others
+	return slices.Contains(ours, name) || slices.Contains(own, name) || strings.HasPrefix(name, partialPrefix)
 }
 
 // checkPrograms makes sure that the server's user can run the programs.

@@ -65,7 +65,7 @@ func (l layout) major() (int, error) {
 
 // refuseForeignDir keeps quotad out of a cluster that it did not make: a data
 // directory that is itself PostgreSQL's belongs to another server.
-func refuseForeignDir(dir string) error {
+func refuseForeignDir(dir string, own []string) error {
 	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err == nil {
 		return fmt.Errorf("%s is the data directory of another PostgreSQL server; quotad needs one of its own: use %s, or connect to that server with --database-url",
 			dir, DefaultDataDir())
@@ -73,7 +73,28 @@ func refuseForeignDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is not a directory", dir)
 	}
+	if _, err := os.Stat(filepath.Join(dir, "pgdata")); err == nil {
+		return nil // quotad's, whatever else is there
+	}
+	if foreign := firstForeign(dir, own); foreign != "" {
+		return fmt.Errorf("%s is not empty and not quotad's (it holds %s): name a new directory with --data-dir (QUOTAD_DATA_DIR)", dir, foreign)
+	}
 	return nil
+}
+
+// firstForeign is the first thing in dir that neither this package nor its caller (own)
+// puts there; empty when there is none, or dir cannot be read.
+func firstForeign(dir string, own []string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries {
+		if !isOurs(e.Name(), own) {
+			return e.Name()
+		}
+	}
+	return ""
 }
 
 // DefaultDataDir is where the embedded server lives unless told otherwise.

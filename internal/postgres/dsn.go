@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,9 +110,28 @@ func Connect(ctx context.Context, databaseURL string, params map[string]string) 
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err)
+		return nil, fmt.Errorf("connect to the database: %w", eachOnce{err})
 	}
 	return conn, nil
+}
+
+// eachOnce is an error whose text says each thing once: a host that was tried with and
+// without TLS is listed twice.
+type eachOnce struct{ error }
+
+func (e eachOnce) Unwrap() error { return e.error }
+
+func (e eachOnce) Error() string {
+	var lines []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimRight(line, "\n"); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 2 { // what was tried, and one reason
+		return lines[0] + " " + strings.TrimSpace(lines[1])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // closeConn ends a connection politely, within a second.

@@ -105,15 +105,15 @@ func (e *Embedded) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := refuseForeignDir(dir); err != nil {
+	if err := refuseForeignDir(dir, e.opts.OwnFiles); err != nil {
 		return err
 	}
 	// What is missing above it is made passable, for the server's user.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // passable on purpose
-		return fmt.Errorf("make the data directory: %w", err)
+		return chooseAnother("make the data directory", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("make the data directory: %w", err)
+		return chooseAnother("make the data directory", err)
 	}
 	// Symbolic links are resolved once, so that every later check and every
 	// process speaks of the same path.
@@ -162,11 +162,12 @@ func (e *Embedded) launch(ctx context.Context) error {
 	e.cancel = cancel
 	ready := make(chan error, 1)
 	go e.supervise(superCtx, ctx, ready)
-	err := <-ready // supervise always answers, within ctx
-	if err == nil {
-		err = e.createDatabase(ctx)
+	if err := <-ready; err != nil { // supervise always answers, within ctx
+		cancel()
+		<-e.done
+		return withRemedy(err)
 	}
-	if err != nil {
+	if err := e.createDatabase(ctx); err != nil {
 		stopCtx, stop := context.WithTimeout(context.Background(), defaultStopTimeout)
 		defer stop()
 		return errors.Join(err, e.Stop(stopCtx))

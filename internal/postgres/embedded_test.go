@@ -174,8 +174,13 @@ func TestUnreachableDataDir(t *testing.T) {
 
 func TestDataDirWithForeignFilesIsNotOpened(t *testing.T) {
 	dir := pgtest.Dir(t)
-	if err := os.WriteFile(filepath.Join(dir, "secret"), nil, 0o644); err != nil {
-		t.Fatal(err)
+	for _, make := range []func() error{
+		func() error { return os.WriteFile(filepath.Join(dir, "secret"), nil, 0o644) },
+		func() error { return os.Mkdir(filepath.Join(dir, "pgdata"), 0o700) }, // or it is refused
+	} {
+		if err := make(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	e, err := postgres.StartEmbedded(pgtest.Context(t), options(dir))
 	if os.Geteuid() != 0 {
@@ -192,6 +197,43 @@ func TestDataDirWithForeignFilesIsNotOpened(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the directory was opened: %v, %v", info.Mode(), err)
 	}
+}
+
+// A directory of somebody else's is refused before anything is written to it; one with
+// files of quotad's, its caller's and its operator's is not.
+func TestForeignDataDirIsRefused(t *testing.T) {
+	dir := pgtest.Dir(t)
+	opts := options(dir)
+	opts.OwnFiles = []string{"mine"}
+	for _, name := range []string{"mine", "custom.conf", "lost+found", "postgresql.conf", "theirs"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("# theirs"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := postgres.StartEmbedded(pgtest.Context(t), opts)
+	if err == nil || !strings.Contains(err.Error(), "not empty and not quotad's") || !strings.Contains(err.Error(), "theirs") || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("got %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	text, err2 := os.ReadFile(filepath.Join(dir, "postgresql.conf"))
+	if err := errors.Join(err, err2); err != nil || len(entries) != 5 || string(text) != "# theirs" {
+		t.Errorf("the directory was written to: %v, %q, %v", entries, text, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "theirs")); err != nil {
+		t.Fatal(err)
+	}
+	opts.DataDir += "/file/below"
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = postgres.StartEmbedded(pgtest.Context(t), opts); err == nil || !strings.Contains(err.Error(), "QUOTAD_DATA_DIR") {
+		t.Errorf("below a file: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, "file")); err != nil {
+		t.Fatal(err)
+	}
+	opts.DataDir = dir
+	stop(t, start(t, opts))
 }
 
 func TestWrongDataDirs(t *testing.T) {

@@ -34,7 +34,7 @@ func (e *Embedded) initialize(ctx context.Context) error {
 	}
 	out, err := e.run(ctx, "initdb", args...)
 	if err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, lastLines(out, 20))
+		return withRemedy(fmt.Errorf("initdb: %w\n%s", err, lastLines(out, 20)))
 	}
 	// Over an empty directory of that name, too.
 	if err := os.Rename(partial, l.pgdata()); err != nil {

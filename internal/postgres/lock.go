@@ -3,11 +3,11 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrDataDirInUse is returned when another quotad holds the data directory.
@@ -26,16 +26,12 @@ func lockDir(dir string) (*dirLock, error) {
 	// a link planted in a directory of another user.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the lock file: %w", err)
+		return nil, chooseAnother("open the lock file", err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		defer f.Close()
-		holder := "of unknown process id"
-		if text, err := io.ReadAll(io.LimitReader(f, 20)); err == nil && len(text) > 0 {
-			holder = "process " + strings.TrimSpace(string(text))
-		}
-		return nil, fmt.Errorf("%w: %s is held by the quotad %s; stop that one or use another --data-dir", ErrDataDirInUse, dir, holder)
+		return nil, fmt.Errorf("%w: %s is held by %s; stop that one or use another --data-dir", ErrDataDirInUse, dir, holder(f))
 	}
 	if err != nil {
 		f.Close()
@@ -46,6 +42,28 @@ func lockDir(dir string) (*dirLock, error) {
 		_, _ = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
 	}
 	return &dirLock{file: f}, nil
+}
+
+// holder names who holds the lock of f. One that has only just taken it is about to
+// write its process id.
+func holder(f *os.File) string {
+	for range 20 {
+		text := make([]byte, 20)
+		n, _ := f.ReadAt(text, 0) // io.EOF with what there is
+		if pid := strings.TrimSpace(string(text[:n])); pid != "" {
+			return "the quotad process " + pid
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return "a quotad that is starting or stopping"
+}
+
+// chooseAnother says what to do when quotad may not use the data directory.
+func chooseAnother(what string, err error) error {
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%s: %w: choose another with --data-dir (QUOTAD_DATA_DIR)", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // release lets another quotad in. The file stays: removing it would let two

@@ -75,11 +75,16 @@ func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOp
 	return applied, nil
 }
 
-// MigrateDown takes the newest migration back and returns it. Errors to
-// branch on: ErrNothingToRevert, ErrNewerSchema.
+// MigrateDown takes the newest migration back, with the data in what it made, and
+// returns it. Errors to branch on: ErrNothingToRevert, ErrNewerSchema, ErrServing.
 func MigrateDown(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) (Migration, error) {
 	var reverted Migration
-	err := withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
+	release, err := claimSchema(ctx, databaseURL)
+	if err != nil {
+		return reverted, fmt.Errorf("migrate the database down: %w", err)
+	}
+	defer release()
+	err = withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
 		if newest := m.newest(); m.version > newest {
 			return fmt.Errorf("%w: it is at version %d, and this quotad knows %d; use the later one to take it back",
 				ErrNewerSchema, m.version, newest)

@@ -16,6 +16,7 @@ import (
 	"quotad/internal/postgres/pgtest"
 	"quotad/migrations"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -83,6 +84,34 @@ func TestMigrateUpAndDownWithoutSuperuser(t *testing.T) {
 	if applied := migrate(t, databaseURL, 3); len(applied) != 3 {
 		t.Errorf("up again: %+v", applied)
 	}
+}
+
+// While a quotad serves, its schema is not taken away; and a pool that comes meanwhile
+// waits until it is.
+func TestMigrateDownIsRefusedWhileServing(t *testing.T) {
+	t.Parallel()
+	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	migrate(t, databaseURL, 1)
+	serve := func() *pgxpool.Pool {
+		pool, err := postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true})
+		if err == nil {
+			err = pool.Ping(ctx)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pool
+	}
+	one, two := serve(), serve()
+	one.Close()
+	if _, err := postgres.MigrateDown(ctx, databaseURL, steps(1), quietly); !errors.Is(err, postgres.ErrServing) {
+		t.Errorf("got %v", err)
+	}
+	two.Close()
+	if _, err := postgres.MigrateDown(ctx, databaseURL, steps(1), quietly); err != nil {
+		t.Error(err)
+	}
+	serve().Close()
 }
 
 func TestMigrateAtOnce(t *testing.T) {

@@ -28,6 +28,8 @@ type PoolOptions struct {
 	StatementTimeout time.Duration
 	// Params are settings of the sessions; they win over the URL's.
 	Params map[string]string
+	// Serving: while the pool has a connection, MigrateDown is refused.
+	Serving bool
 }
 
 // Open makes a pool for databaseURL. It does not wait for the database, which
@@ -71,6 +73,9 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	}
 	if !mentions(given, "pool_health_check_period") {
 		config.HealthCheckPeriod = healthCheckPeriod
+	}
+	if opts.Serving {
+		config.AfterConnect = holdSchema
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

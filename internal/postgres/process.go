@@ -61,8 +61,18 @@ func (e *Embedded) spawn() (*process, error) {
 		read.Close()
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	p.log = readServerLog(read, e.log)
+	p.log = readServerLog(read, e.log, e.hush)
 	return p, nil
+}
+
+// hush is what to leave out of the log. What a server says before it is ready is part of
+// the error when it does not get there; that sessions end when it is stopped is no news.
+func (e *Embedded) hush(severity, sqlstate string) bool {
+	const adminShutdown = "57P01"
+	if e.stopBy.Load() != nil {
+		return severity == "FATAL" && sqlstate == adminShutdown
+	}
+	return e.pid.Load() == 0 && severity != "WARNING"
 }
 
 // startOnce starts the postmaster and waits until it takes connections. When
@@ -104,6 +114,14 @@ func (p *process) failure() error {
 	err := fmt.Errorf("postgres ended by itself (%v):\n%s", p.cmd.ProcessState, words)
 	if strings.Contains(words, "shared memory block") {
 		err = fmt.Errorf("%w: %w", errStillInUse, err)
+	}
+	return err
+}
+
+// withRemedy adds to why the server did not start what to do about it.
+func withRemedy(err error) error {
+	if strings.Contains(err.Error(), "shared memory segment") {
+		return fmt.Errorf("%w\nCheck that /dev/shm is a writable tmpfs (mode 1777) with room for it", err)
 	}
 	return err
 }

@@ -28,7 +28,8 @@ type serverLog struct {
 }
 
 // readServerLog reads pipe until the server and all its children closed it.
-func readServerLog(pipe *os.File, log *slog.Logger) *serverLog {
+// What hush says is noise is logged for debugging only.
+func readServerLog(pipe *os.File, log *slog.Logger, hush func(severity, sqlstate string) bool) *serverLog {
 	l := &serverLog{pipe: pipe, done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
@@ -43,7 +44,7 @@ func readServerLog(pipe *os.File, log *slog.Logger) *serverLog {
 				_, isPrefix, err = reader.ReadLine()
 			}
 			l.keep(text)
-			forward(log, text)
+			forward(log, text, hush)
 		}
 	}()
 	return l
@@ -76,7 +77,7 @@ func (l *serverLog) close() string {
 // forward logs one line of the server. An ERROR is the answer to a statement
 // and is dealt with by whoever sent it; a FATAL ends one connection; only a
 // PANIC, or a process that died, says something of the server itself.
-func forward(log *slog.Logger, line string) {
+func forward(log *slog.Logger, line string, hush func(severity, sqlstate string) bool) {
 	state, rest, ok := strings.Cut(line, " ")
 	severity, message, ok2 := strings.Cut(rest, ":  ")
 	if !ok || !ok2 || len(state) != 5 {
@@ -95,6 +96,9 @@ func forward(log *slog.Logger, line string) {
 		if strings.Contains(message, "terminated by signal") || strings.Contains(message, "terminated abnormally") {
 			level = slog.LevelError
 		}
+	}
+	if hush(severity, state) {
+		level = slog.LevelDebug
 	}
 	log.Log(context.Background(), level, "postgres: "+message, "severity", severity, "sqlstate", state)
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -49,12 +50,39 @@ func TestServerLogLevels(t *testing.T) {
 		"": "",
 	} {
 		buffer.Reset()
-		forward(log, line)
+		forward(log, line, loud)
 		if got := buffer.String(); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%q was logged as %q", line, got)
 		}
 	}
 }
+
+// What a failed start has to say is in its error, and is said once; that sessions end
+// with their server is said to nobody. What dies later is.
+func TestHush(t *testing.T) {
+	e := &Embedded{}
+	if !e.hush("FATAL", "XX000") || !e.hush("LOG", "00000") || e.hush("WARNING", "01000") {
+		t.Error("before it is ready")
+	}
+	e.pid.Store(7)
+	if e.hush("FATAL", "57P01") || e.hush("PANIC", "XX001") {
+		t.Error("while it runs")
+	}
+	ctx := t.Context()
+	e.stopBy.Store(&ctx)
+	if !e.hush("FATAL", "57P01") || e.hush("PANIC", "XX001") {
+		t.Error("while it is stopped")
+	}
+}
+
+func TestRemedy(t *testing.T) {
+	err := withRemedy(errors.New(`FATAL:  could not open shared memory segment "/PostgreSQL.1": Permission denied`))
+	if !strings.Contains(err.Error(), "/dev/shm") || strings.Contains(withRemedy(errStillInUse).Error(), "/dev/shm") {
+		t.Error(err)
+	}
+}
+
+func loud(_, _ string) bool { return false }
 
 func TestServerLogKeepsTheLastWords(t *testing.T) {
 	read, write, err := os.Pipe()
@@ -62,7 +90,7 @@ func TestServerLogKeepsTheLastWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer write.Close() // held open to the end, as by a backend that lives on
-	l := readServerLog(read, quiet)
+	l := readServerLog(read, quiet, loud)
 	long := strings.Repeat("x", 3*maxLine)
 	if _, err := write.WriteString(strings.Repeat("early\n", 100) + long + "\nlast\n"); err != nil {
 		t.Fatal(err)

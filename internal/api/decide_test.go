@@ -1,0 +1,45 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"quotad/internal/quota"
+)
+
+// Only an outage lets a hit in; whatever else the database says does not.
+func TestOnlyAnOutageLetsIn(t *testing.T) {
+	s := &Server{options: Options{Estimate: func() (int64, bool) { return 7, true }}}
+	target := &quota.Target{Counters: []quota.Counter{{}}}
+	for err, lets := range map[error]bool{
+		quota.ErrUnavailable: true, quota.ErrInternal: false, quota.ErrBusy: false, quota.ErrStopped: false,
+		quota.ErrOutcomeUnknown: false, &quota.StaleError{Change: 7}: false, errors.New("other"): false,
+	} {
+		wrapped := fmt.Errorf("x: %w", err)
+		d, got := s.withoutDatabase(target, 3, wrapped)
+		if lets && (got != nil || !d.Allowed || !d.Degraded || d.Cost != 3 || d.At != 7) || !lets && (!errors.Is(got, err) || d.Allowed) {
+			t.Errorf("%v: %+v, %v", err, d, got)
+		}
+	}
+	target.Counters[0].Limits = []*quota.Limit{{}, {DenyOutage: true}}
+	if d, err := s.withoutDatabase(target, 3, quota.ErrUnavailable); d.Allowed || !errors.Is(err, quota.ErrUnavailable) {
+		t.Errorf("a limit that denies: %+v, %v", d, err)
+	}
+}
+
+func TestWhileStale(t *testing.T) {
+	for ends := 1; ends <= maxResolves+1; ends++ {
+		asked := []int64{}
+		err := whileStale(func(atLeast int64) error {
+			asked = append(asked, atLeast)
+			if len(asked) == ends {
+				return nil
+			}
+			return fmt.Errorf("x: %w", &quota.StaleError{Change: 10 * int64(len(asked))})
+		})
+		if tries := min(ends, maxResolves); len(asked) != tries || (err == nil) != (ends <= maxResolves) || asked[tries-1] != 10*int64(tries-1) {
+			t.Errorf("ends at %d: asked %v, %v", ends, asked, err)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// docsSchema is a schema as a table of its members.
+type docsSchema struct {
+	Name   string
+	Type   docsType // of what has no members
+	Fields []docsField
+}
+
+type docsField struct {
+	Name, Description string
+	Type              docsType
+	Required          bool
+	Rules             []string
+}
+
+// docsType is a type in words; where Link is set the word is a schema's name.
+type docsType []docsWord
+
+type docsWord struct {
+	Text string
+	Link bool
+}
+
+func docsSchemas(doc *huma.OpenAPI) (list []docsSchema) {
+	all := doc.Components.Schemas.Map()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		d := docsSchema{Name: name}
+		if len(all[name].Properties) == 0 {
+			d.Type = typeOf(all[name])
+		}
+		for _, field := range members(all[name]) {
+			p := all[name].Properties[field]
+			d.Fields = append(d.Fields, docsField{field, p.Description, typeOf(p), slices.Contains(all[name].Required, field), rules(p)})
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// members are those that are required, as they are declared, and then the others.
+func members(s *huma.Schema) []string {
+	list := slices.Clone(s.Required)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// bodyType is what a body may be, of all its media types.
+func bodyType(content map[string]*huma.MediaType) (t docsType) {
+	for _, media := range slices.Sorted(maps.Keys(content)) {
+		if strings.HasSuffix(media, "json") {
+			t = t.or(typeOf(content[media].Schema))
+		} else {
+			t = t.or(docsType{{Text: media}})
+		}
+	}
+	return t
+}
+
+func (t docsType) or(other docsType) docsType {
+	if len(t) > 0 {
+		t = append(t, docsWord{Text: " or "})
+	}
+	return append(t, other...)
+}
+
+func typeOf(s *huma.Schema) (t docsType) {
+	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
+		return docsType{{name, true}}
+	}
+	for _, one := range slices.Concat(s.AnyOf, s.OneOf) {
+		t = t.or(typeOf(one))
+	}
+	words, isList := s.Extensions["type"].([]string) // what huma cannot say
+	inner, isMap := s.AdditionalProperties.(*huma.Schema)
+	switch {
+	case len(t) > 0:
+	case isList:
+		t = docsType{{Text: strings.Join(words, " or ")}}
+	case s.Type == huma.TypeArray:
+		t = append(docsType{{Text: "array of "}}, typeOf(s.Items)...)
+	case s.Type == huma.TypeObject && isMap:
+		t = append(docsType{{Text: "object of "}}, typeOf(inner)...)
+	case s.Format == "date-time":
+		t = docsType{{Text: "time (RFC 3339)"}}
+	case s.Type == "":
+		t = docsType{{Text: "any"}}
+	default:
+		t = docsType{{Text: s.Type}}
+	}
+	if s.Nullable {
+		t = t.or(docsType{{Text: "null"}})
+	}
+	return t
+}
+
+// rules are what a value must keep to, beside its type.
+func rules(s *huma.Schema) (list []string) {
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if len(s.Enum) > 0 {
+		words := make([]string, len(s.Enum))
+		for i, value := range s.Enum {
+			words[i] = fmt.Sprint(value)
+		}
+		add("one of: %s", strings.Join(words, ", "))
+	}
+	if s.Default != nil {
+		add("default: %v", s.Default)
+	}
+	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	if s.Minimum != nil {
+		add("at least %s", number(*s.Minimum))
+	}
+	if s.Maximum != nil {
+		add("at most %s", number(*s.Maximum))
+	}
+	for _, bound := range []struct {
+		n    *int
+		text string
+	}{
+		{s.MinLength, "at least %d long"},
+		{s.MaxLength, "at most %d long"},
+		{s.MinItems, "at least %d items"},
+		{s.MaxItems, "at most %d items"},
+		{s.MaxProperties, "at most %d members"},
+	} {
+		if bound.n != nil {
+			add(bound.text, *bound.n)
+		}
+	}
+	if s.Pattern != "" {
+		add("matches %s", s.Pattern)
+	}
+	return list
+}

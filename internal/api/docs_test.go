@@ -1,0 +1,89 @@
+package api
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// What the documentation shows can be sent as it is, and is answered as it says.
+func TestExamplesWork(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	send := func(list []route) {
+		for i := range list {
+			rt, x := &list[i], examples[list[i].id]
+			if (rt.request != nil) != (x.request != "") || (rt.response != nil) != (x.response != "") || strings.Contains(rt.pattern, "{") != (x.path != "") {
+				t.Errorf("%s: its example does not fit it", rt.id)
+			}
+			if rt.method == "DELETE" {
+				continue
+			}
+			path := strings.NewReplacer("{key}", x.path, "{n}", "1", "{name}", x.path).Replace(rt.pattern)
+			got := n.do(rt.method, path+x.query, x.request)
+			if got.status >= 300 {
+				t.Errorf("%s: %d %s", rt.id, got.status, got.text)
+			}
+		}
+	}
+	send(adminRoutes())
+	send(backendRoutes())
+	send(serviceRoutes())
+	for id := range examples {
+		if !strings.Contains(string(OpenAPI("test")), `"operationId": "`+id+`"`) {
+			t.Errorf("there is no operation %s", id)
+		}
+	}
+}
+
+// Every link of the page leads somewhere, and no row of answers lacks its body.
+func TestDocsLinks(t *testing.T) {
+	options := Options{PublicURL: "https://quota.example.com/"}
+	page := string(renderDocs(document(routes(false), options)))
+	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		if strings.Count(page, ` id="`+m[1]+`"`) != 1 {
+			t.Errorf("#%s leads nowhere", m[1])
+		}
+	}
+	for _, want := range []string{
+		"URL=https://quota.example.com\n", "-H &#34;Authorization: Bearer $KEY&#34;",
+		`<a href="#schema-Decision">Decision</a> or <a href="#schema-Refusal">Refusal</a>`,
+		`<a href="#schema-Refusal">Refusal</a> or <a href="#schema-Problem">Problem</a>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if row := regexp.MustCompile(`<tr><td>(4|5)[^\n]*<td></td></tr>`).FindString(page); row != "" {
+		t.Errorf("no body: %s", row)
+	}
+	if len(page) > 200_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+}
+
+func TestTypesInWords(t *testing.T) {
+	text := &huma.Schema{Type: "string"}
+	for want, s := range map[string]*huma.Schema{
+		"string or null":         {Type: "string", Nullable: true},
+		"array of [X] or string": {Type: "array", Items: &huma.Schema{AnyOf: []*huma.Schema{{Ref: "#/components/schemas/X"}, text}}},
+		"object of string":       {Type: "object", AdditionalProperties: text},
+		"boolean or number":      {Extensions: map[string]any{"type": []string{"boolean", "number"}}},
+		"time (RFC 3339)":        {Type: "string", Format: "date-time"},
+		"any":                    {},
+		"[A] or [B]":             {OneOf: []*huma.Schema{{Ref: "#/components/schemas/A"}, {Ref: "#/components/schemas/B"}}},
+	} {
+		got := ""
+		for _, word := range typeOf(s) {
+			if word.Link {
+				word.Text = "[" + word.Text + "]"
+			}
+			got += word.Text
+		}
+		if got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package api
+
+// example is what an operation's documentation shows: the key or id in its path, its body
+// and its answer. They go into the OpenAPI document, which is validated with them, and
+// the requests are sent by a test.
+type example struct{ path, query, request, response string }
+
+// On the demo of quotad serve --demo the requests can be pasted as they are.
+var examples = map[string]example{
+	"hit": {
+		request: `{"customer": "acme", "meter": "requests", "cost": 1}`,
+		response: `{
+  "allowed": true, "customer": "acme", "meter": "requests", "cost": 1,
+  "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 0,
+  "limits": [
+    {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
+     "used": 1, "remaining": 4999, "exceeded": false, "retry_after_ms": 0,
+     "reset_at": "2026-11-20T07:00:00Z", "window": "1h"}
+  ]
+}`,
+	},
+	"hitBatch": {
+		request: `{"hits": [
+  {"customer": "acme", "meter": "requests", "cost": 2},
+  {"customer": "nobody", "meter": "requests"}
+]}`,
+		response: `{"results": [
+  {"allowed": true, "customer": "acme", "meter": "requests", "cost": 2,
+   "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 0,
+   "limits": [
+     {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
+      "used": 3, "remaining": 4997, "exceeded": false, "retry_after_ms": 0,
+      "reset_at": "2026-11-20T07:00:00Z", "window": "1h"}
+   ]},
+  {"type": "/problems/not-found", "title": "Not found", "status": 404,
+   "detail": "there is no customer \"nobody\" (or it is archived): make it with PUT /v1/customers/nobody"}
+]}`,
+	},
+	"quota": {
+		path: "acme",
+		response: `{
+  "customer": "acme", "plan": "demo", "plan_version": 1,
+  "at": "2026-11-20T06:00:00.123456Z", "features": {},
+  "limits": [
+    {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
+     "used": 3, "remaining": 4997, "exceeded": false, "retry_after_ms": 0,
+     "reset_at": "2026-11-20T07:00:00Z", "window": "1h", "meter": "requests", "reserved": 0}
+  ],
+  "meters": [
+    {"meter": "requests", "unit": "request", "period_start": "2026-11-20T05:00:00Z",
+     "period_end": "2026-12-20T05:00:00Z", "used": 3, "included": 0, "overage": 3,
+     "amount_minor": null, "currency": "USD"}
+  ]
+}`,
+	},
+	"usage": {
+		path: "acme", query: "?meter=requests&granularity=day",
+		response: `{"points": [{"start": "2026-11-20T00:00:00Z", "admitted": 3, "denied": 0}]}`,
+	},
+	"putMeter": {
+		path: "requests", request: `{"unit": "request", "name": "API requests"}`,
+		response: meterExample,
+	},
+	"getMeter":   {path: "requests", response: meterExample},
+	"listMeters": {response: `{"items": [` + meterExample + `], "next_cursor": null}`},
+	"putPlan": {
+		path: "starter",
+		request: `{
+  "name": "Starter", "currency": "USD", "interval": "month", "base_price_minor": 900,
+  "limits": [
+    {"name": "hourly", "meter": "requests", "algorithm": "fixed_window",
+     "limit": 5000, "window": "1h"},
+    {"name": "daily", "meter": "requests", "algorithm": "token_bucket",
+     "limit": 200, "window": "1d", "burst": 300, "on_outage": "deny"}
+  ],
+  "prices": [
+    {"meter": "requests", "model": "per_unit", "unit_price": "0.002", "included": 1000}
+  ]
+}`,
+		response: planExample,
+	},
+	"getPlan":      {path: "starter", response: planExample},
+	"listPlans":    {response: `{"items": [` + planExample + `], "next_cursor": null}`},
+	"listVersions": {path: "starter", response: `{"items": [` + planExample + `], "next_cursor": null}`},
+	"getVersion":   {path: "starter", response: planExample},
+	"putCustomer": {
+		path: "initech",
+		request: `{
+  "name": "Initech", "plan": "starter", "timezone": "Europe/Berlin",
+  "billing_anchor": "2026-01-31T00:00:00", "metadata": {"crm": "4711"}
+}`,
+		response: customerExample,
+	},
+	"getCustomer":     {path: "initech", response: customerExample},
+	"listCustomers":   {response: `{"items": [` + customerExample + `], "next_cursor": null}`},
+	"archiveCustomer": {path: "initech"},
+	"createKey": {
+		request: `{"name": "shop backend", "scope": "backend", "expires_at": "2036-01-01T00:00:00Z"}`,
+		response: `{
+  "id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
+  "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": "2036-01-01T00:00:00Z",
+  "secret": "qk_…"
+}`,
+	},
+	"listKeys": {response: `{"items": [
+  {"id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
+   "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": null}
+], "next_cursor": null}`},
+	"revokeKey": {path: "key_UCv9xkpQkUuJ"},
+	"livez":     {response: `{"status": "ok"}`},
+	"readyz":    {response: `{"status": "ready"}`},
+	"problem":   {path: "not-found"},
+}
+
+const (
+	meterExample = `{"key": "requests", "unit": "request", "name": "API requests"}`
+	planExample  = `{
+  "key": "starter", "version": 1, "created_at": "2026-11-20T06:00:00.123456Z",
+  "name": "Starter", "currency": "USD", "interval": "month", "interval_count": 1,
+  "base_price_minor": 900, "meters": [], "features": {},
+  "limits": [
+    {"name": "hourly", "meter": "requests", "algorithm": "fixed_window",
+     "limit": 5000, "window": "1h", "align": "clock", "mode": "hard", "on_outage": "allow"},
+    {"name": "daily", "meter": "requests", "algorithm": "token_bucket",
+     "limit": 200, "window": "1d", "burst": 300, "mode": "hard", "on_outage": "deny"}
+  ],
+  "prices": [
+    {"meter": "requests", "model": "per_unit", "unit_price": "0.002", "included": 1000}
+  ],
+  "apply_to": "all"
+}`
+	customerExample = `{
+  "key": "initech", "name": "Initech", "plan": "starter", "plan_version": null,
+  "effective_version": 1, "timezone": "Europe/Berlin", "billing_anchor": "2026-01-31T00:00:00",
+  "metadata": {"crm": "4711"}, "created_at": "2026-11-20T06:00:00.123456Z", "archived_at": null
+}`
+	refusalExample = `{
+  "type": "` + quotaExceeded + `",
+  "title": "Quota exceeded", "status": 429,
+  "detail": "Limit daily admits at most 0 now. The hit costs 1: send it again in 7 min 11 s.",
+  "violated-policies": ["daily"],
+  "allowed": false, "customer": "acme", "meter": "requests", "cost": 1,
+  "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 430400,
+  "limits": [
+    {"name": "daily", "algorithm": "token_bucket", "mode": "hard", "limit": 200,
+     "used": 200, "remaining": 0, "exceeded": false, "retry_after_ms": 430400,
+     "reset_at": "2026-11-21T05:59:58.523456Z", "window": "1d"}
+  ]
+}`
+)

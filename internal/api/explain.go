@@ -1,0 +1,92 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"quotad/internal/plans"
+)
+
+// names are what a request speaks of, as far as it has been checked: printable, and at
+// most 200 bytes each. What it does not speak of is empty.
+type names struct{ customer, meter, plan, version, key string }
+
+func (h *hit) names() names { return names{customer: h.customer, meter: h.meter} }
+
+// namesOf are those of an ordinary route, from its path and query.
+func namesOf(c *call, rt *route) (n names) {
+	key, _ := pathValue(c.r, "key") // the handler has refused what is wrong with it
+	switch {
+	case strings.HasPrefix(rt.pattern, "/v1/customers/{key}"):
+		n.customer, n.meter = key, c.query["meter"]
+	case strings.HasPrefix(rt.pattern, "/v1/meters/{key}"):
+		n.meter = key
+	case strings.HasPrefix(rt.pattern, "/v1/plans/{key}"):
+		n.plan = key
+		n.version, _ = pathValue(c.r, "n")
+	case rt.pattern == "/v1/keys/{id}":
+		n.key, _ = pathValue(c.r, "id")
+	}
+	return n
+}
+
+// explained is an error of the table whose text says what to do next.
+type explained struct {
+	error
+	text string
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.error }
+
+// explain says which one there is no such of, and the next call. An error that is about
+// something else than n stays as it is.
+func explain(err error, n names) error {
+	for _, x := range []struct {
+		err    error
+		name   string // what it is about
+		format string // of its quoted name and its path
+	}{
+		{plans.ErrUnknownCustomer, n.customer, "there is no customer %s (or it is archived): make it with PUT /v1/customers/%s"},
+		{plans.ErrArchived, n.customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
+		{plans.ErrUnknownMeter, n.meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
+		{plans.ErrUnknownPlan, n.plan, "there is no plan %s: write it with PUT /v1/plans/%s"},
+	} {
+		if x.name != "" && errors.Is(err, x.err) {
+			return &explained{err, fmt.Sprintf(x.format, quoted(x.name), inPath(x.name))}
+		}
+	}
+	text := ""
+	switch {
+	case errors.Is(err, plans.ErrUnknownKey) && n.key != "":
+		text = fmt.Sprintf("there is no key %s: GET /v1/keys lists them", quoted(n.key))
+	case errors.Is(err, plans.ErrUnknownVersion) && n.plan != "":
+		text = fmt.Sprintf("the plan %s has no version %s: GET /v1/plans/%s/versions lists them", quoted(n.plan), n.version, inPath(n.plan))
+	case errors.Is(err, plans.ErrNotInPlan) && n.meter != "":
+		text = fmt.Sprintf("the plan of customer %s does not include the meter %s: name it in that plan's limits, prices or meters (GET /v1/customers/%s says which plan)",
+			quoted(n.customer), quoted(n.meter), inPath(n.customer))
+	case errors.Is(err, plans.ErrPrecondition):
+		text = "If-Match is not its present ETag: it changed in the meantime, or does not exist. GET it again and send its ETag"
+	case errors.Is(err, plans.ErrExists):
+		text = "If-None-Match: * writes only what is not there yet, and it exists already. To replace it, GET it and send its ETag in If-Match"
+	case errors.Is(err, plans.ErrPreconditionRequired):
+		text = "it exists already: GET it, look at what would be overwritten, and send its ETag in If-Match"
+	default:
+		return err
+	}
+	return &explained{err, text}
+}
+
+// quoted shows a name, cut to what an error may repeat.
+func quoted(name string) string { return strconv.Quote(plans.Shorten(name)) }
+
+// inPath is a name in the path of the next call; a long one stays as routes are written.
+func inPath(name string) string {
+	if plans.Shorten(name) != name {
+		return "{key}"
+	}
+	return url.PathEscape(name)
+}

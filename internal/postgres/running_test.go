@@ -1,0 +1,35 @@
+package postgres_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+)
+
+// The server of another process is found by its directory, by way of a link too.
+func TestRunningURL(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t, pgtest.WithoutMigrations())
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(server.DataDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{server.DataDir(), link} {
+		found, running := postgres.RunningURL(dir)
+		if !running || query[int](t, found, "SELECT 7") != 7 || !postgres.HasData(dir) {
+			t.Errorf("%s: %q %v, data %v", dir, found, running, postgres.HasData(dir))
+		}
+	}
+	server.Stop()
+	for _, dir := range []string{server.DataDir(), t.TempDir(), filepath.Join(link, "nowhere")} {
+		if found, running := postgres.RunningURL(dir); running {
+			t.Errorf("%s: nothing runs there, but %s", dir, found)
+		}
+	}
+	if empty := t.TempDir(); postgres.HasData(empty) || postgres.HasData(filepath.Join(empty, "nowhere")) {
+		t.Error("data where there are none")
+	}
+}
