@@ -204,8 +204,10 @@ func TestKeys(t *testing.T) {
 	}
 	n.want(204, "DELETE", "/v1/keys/"+id, "")
 	n.want(401, "GET", "/v1/meters", "", "Authorization", "Bearer "+secret)
-	for _, body := range []string{`{}`, `{"name":"x","scope":"root"}`, `{"name":"x","scope":"read","expires_at":"tomorrow"}`, `{"name":"x","scope":"read","expires_at":"2020-01-01T00:00:00Z"}`,
-		`{"name":"x","scope":"read","expires_at":"9999-12-31T23:59:59-14:00"}`, `{"name":"x","scope":"read","expires_at":"2030-01-01T00:00:00+24:00"}`} {
+	for _, body := range []string{
+		`{}`, `{"name":"x","scope":"root"}`, `{"name":"x","scope":"read","expires_at":"tomorrow"}`, `{"name":"x","scope":"read","expires_at":"2020-01-01T00:00:00Z"}`,
+		`{"name":"x","scope":"read","expires_at":"9999-12-31T23:59:59-14:00"}`, `{"name":"x","scope":"read","expires_at":"2030-01-01T00:00:00+24:00"}`,
+	} {
 		n.want(422, "POST", "/v1/keys", body)
 	}
 	n.want(201, "POST", "/v1/keys", `{"name":"x","scope":"read","expires_at":"9999-12-31t23:59:59.999999z"}`)

@@ -68,8 +68,7 @@ func TestBatchOfFaultsIsShort(t *testing.T) {
 		attributes = append(attributes, fmt.Sprintf(`"%d !":""`, i))
 	}
 	hit := `{"attributes":{` + strings.Join(attributes, ",") + `},"cost":-1},`
-	many := `{"attributes":{` + strings.Repeat(`"":"",`, 1)[:5] + `}},`
-	body := `{"hits":[` + strings.Repeat(hit, 900) + strings.Repeat(many, 99) + `7]}`
+	body := `{"hits":[` + strings.Repeat(hit, 999) + `7]}`
 	got := n.want(200, "POST", "/v1/hits/batch", body)
 	results := got.json["results"].([]any)
 	first := results[0].(map[string]any)

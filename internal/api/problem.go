@@ -56,16 +56,17 @@ const (
 
 // invalidFields is a 422 about some fields. What it repeats of the request is cut.
 func invalidFields(all quota.FieldErrors) *fault {
-	f := &fault{kind: kindInvalid, fields: make(quota.FieldErrors, min(len(all), maxErrors))}
-	parts := make([]string, 0, maxInDetail+1)
-	for i := range f.fields {
-		f.fields[i] = quota.FieldError{Field: plans.Shorten(all[i].Field), Detail: all[i].Detail}
-		if i >= maxInDetail {
+	f := &fault{kind: kindInvalid}
+	var parts []string
+	for _, e := range all[:min(len(all), maxErrors)] {
+		e.Field = plans.Shorten(e.Field)
+		f.fields = append(f.fields, e)
+		if len(parts) == maxInDetail {
 			continue
 		}
-		part := f.fields[i].Detail
-		if f.fields[i].Field != "" { // else it is about the whole body
-			part = f.fields[i].Field + ": " + part
+		part := e.Detail
+		if e.Field != "" { // else it is about the whole body
+			part = e.Field + ": " + part
 		}
 		parts = append(parts, part)
 	}
