@@ -9,25 +9,32 @@ import (
 // MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
 const MaxNumber int64 = 1e15 - 1
 
-// Algorithm is how a limit counts. The numbers are part of the statement's parameters
-// and of quotad_step_v1; they never change.
+// Algorithm is how a limit counts. The numbers are part of limits' identities: they
+// never change.
 type Algorithm int64
 
 // The algorithms. Their names in JSON are those of String.
 const (
-	FixedWindow Algorithm = 1
-	TokenBucket Algorithm = 2
+	FixedWindow   Algorithm = 1
+	TokenBucket   Algorithm = 2
+	SlidingWindow Algorithm = 3
+	Allocation    Algorithm = 5
 )
 
-func (a Algorithm) String() string {
-	switch a {
-	case FixedWindow:
-		return "fixed_window"
-	case TokenBucket:
-		return "token_bucket"
-	}
-	return fmt.Sprintf("algorithm %d", int64(a))
+var algorithmNames = map[Algorithm]string{
+	FixedWindow: "fixed_window", TokenBucket: "token_bucket", SlidingWindow: "sliding_window", Allocation: "allocation",
 }
+
+func (a Algorithm) String() string { return algorithmNames[a] }
+
+// The branches of quotad_step_v1.
+const (
+	stepFixedWindow   = 1
+	stepTokenBucket   = 2
+	stepSlidingWindow = 3
+	stepFirstHit      = 4
+	stepAllocation    = 5
+)
 
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
@@ -51,7 +58,8 @@ type Limit struct {
 	Mode       string
 	Limit      int64
 	Burst      int64  // token bucket: capacity in units
-	Window     int64  // µs
+	Window     int64  // µs; 0 for an allocation and for a calendar's window
+	Calendar   bool   // the window is the calendar's
 	WindowText string // as the plan wrote it
 	DenyOutage bool   // on_outage: deny
 
@@ -85,22 +93,22 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	}
 	switch s.Algorithm {
 	case "fixed_window":
-		l.Algorithm, l.rules = FixedWindow, fixedWindow{}
+		l.Algorithm, l.rules = FixedWindow, fixedWindow{clockWindow}
 	case "token_bucket":
 		l.Algorithm, l.rules = TokenBucket, tokenBucket{}
+	case "sliding_window":
+		l.Algorithm, l.rules = SlidingWindow, slidingWindow{}
+	case "allocation":
+		l.Algorithm, l.rules = Allocation, allocation{}
 	case "":
-		refuse("algorithm", "is required: fixed_window or token_bucket")
+		refuse("algorithm", "is required: %s", supported)
 	default:
-		refuse("algorithm", "%q is not supported: use fixed_window or token_bucket", s.Algorithm)
+		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported)
 	}
-	if s.Window == "" {
-		refuse("window", `is required: a duration such as "1h"`)
-	} else if w, err := ParseDuration(s.Window); err != nil {
-		refuse("window", "%s", err)
-	} else {
-		l.Window = w
+	if l.rules != nil {
+		l.compileWindow(s, refuse)
+		refuseOptions(s, l.Algorithm, refuse)
 	}
-	refuseOptions(s, l.Algorithm, refuse)
 	if len(bad) > 0 {
 		return nil, bad
 	}
@@ -109,8 +117,42 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 			return nil, FieldErrors{*err}
 		}
 	}
-	l.ID = l.identity()
+	l.ID = l.identity(s.Align)
 	return l, nil
+}
+
+const supported = "fixed_window, sliding_window, token_bucket or allocation"
+
+// compileWindow reads the window, a duration or, of a fixed window, the calendar's, and
+// how a fixed window is aligned.
+func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...any)) {
+	named, calendarName := calendarWindows[s.Window]
+	switch {
+	case l.Algorithm == Allocation:
+		if s.Window != "" {
+			refuse("window", "an allocation has none: leave it out")
+		}
+		return
+	case s.Window == "":
+		refuse("window", `is required: a duration such as "1h"`)
+		return
+	case calendarName && l.Algorithm == FixedWindow:
+		l.rules, l.Calendar = fixedWindow{named}, true
+	default:
+		w, err := ParseDuration(s.Window)
+		if err != nil {
+			refuse("window", "%s", err)
+			return
+		}
+		l.Window = w
+	}
+	if l.Algorithm == FixedWindow && s.Align == "first_hit" {
+		if l.Calendar {
+			refuse("align", "a calendar's window starts where the calendar says: leave it out")
+			return
+		}
+		l.rules = firstHitWindow{}
+	}
 }
 
 // refuseOptions checks the optional fields against what this version can do.
@@ -124,8 +166,8 @@ func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args .
 			refuse("burst", "limit 0 never refills: leave burst out to close the limit, or set a limit above 0")
 		}
 	}
-	if s.Align != "" && (a != FixedWindow || s.Align != "clock") {
-		refuse("align", `only fixed_window has it, and only "clock" is supported`)
+	if s.Align != "" && (a != FixedWindow || s.Align != "clock" && s.Align != "first_hit") {
+		refuse("align", `only fixed_window has it: "clock" or "first_hit"`)
 	}
 	if s.Precision != "" {
 		refuse("precision", "belongs to sliding_log, which is not supported: leave it out")
@@ -142,9 +184,16 @@ func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args .
 }
 
 // identity is a 63-bit FNV-1a hash: names are checked to hold no NUL, so the parts
-// cannot run into each other, and a plan refuses two limits of one identity.
-func (l *Limit) identity() int64 {
+// cannot run into each other, and a plan refuses two limits of one identity. What has its
+// default adds nothing, so that limits that were stored before it existed keep theirs.
+func (l *Limit) identity(align string) int64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%d\x00%d", l.Name, l.Algorithm, l.Window)
+	if align == "first_hit" {
+		fmt.Fprintf(h, "\x00align=%s", align)
+	}
+	if l.Calendar {
+		fmt.Fprintf(h, "\x00window=%s", l.WindowText)
+	}
 	return int64(h.Sum64() >> 1)
 }

@@ -50,21 +50,21 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 	return append(again, behind...), refused
 }
 
-// admit hands out the run: each hit sees the levels and versions as they were behind it.
+// admit hands out the run: each hit sees the buckets and versions as they were behind it.
 func (g *group) admit(run int, after Decision) {
 	if run == 0 {
 		return
 	}
-	nl, nv := len(after.levels), len(after.Versions)
-	numbers := make([]int64, run*(nl+nv))
+	nb, nv := len(after.buckets), len(after.Versions)
+	buckets, versions := make([]bucket, run*nb), make([]int64, run*nv)
 	for i, h := range g.hits[:run] {
 		d := after
 		d.Cost = h.cost
-		d.levels, numbers = numbers[:nl:nl], numbers[nl:]
-		d.Versions, numbers = numbers[:nv:nv], numbers[nv:]
-		copy(d.levels, after.levels)
+		d.buckets, buckets = buckets[:nb:nb], buckets[nb:]
+		d.Versions, versions = versions[:nv:nv], versions[nv:]
+		copy(d.buckets, after.buckets)
 		copy(d.Versions, after.Versions)
-		d.shift(g.sums[i] - g.sums[run-1])
+		d.charge(g.sums[i] - g.sums[run-1])
 		for v := range d.Versions {
 			d.Versions[v] -= int64(run - 1 - i)
 		}
