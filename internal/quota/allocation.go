@@ -18,12 +18,12 @@ func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 
 func (allocation) wait(*Limit, bucket, int64, moment) int64 { return Never }
 
-// resetAt: nothing comes back by itself, so what is used stays so until the last instant.
+// resetAt: nothing comes back by itself.
 func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {
 	if b.level == 0 {
 		return m.at
 	}
-	return math.MaxInt64
+	return NoReset
 }
 
 func (allocation) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {

@@ -1,7 +1,13 @@
 package quota
 
+import "math"
+
 // Never is the wait of a refusal that no wait will lift.
 const Never int64 = -1
+
+// NoReset is the reset of a limit whose whole quota comes back at no time that can be
+// named: of an allocation that is in use.
+const NoReset int64 = math.MaxInt64
 
 // Decision is the outcome of a hit. What it says of each limit of its target is viewed
 // by View.
@@ -27,7 +33,7 @@ type View struct {
 	Used       int64 // units
 	Remaining  int64 // units
 	RetryAfter int64 // µs, 0 when admitted or when this limit alone would admit, or Never
-	ResetAt    int64 // µs since the epoch
+	ResetAt    int64 // µs since the epoch, or NoReset
 }
 
 // View is the decision's view of the target's i-th limit, 0 ≤ i < Target.NumLimits().

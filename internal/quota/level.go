@@ -28,7 +28,8 @@ type rules interface {
 	// if nothing else happens, or Never.
 	wait(l *Limit, b bucket, cost int64, m moment) int64
 	// resetAt is the first instant at which the whole quota would be there again: now for
-	// an untouched bucket, and for a closed one, whose whole quota is nothing.
+	// an untouched bucket, and for a closed one, whose whole quota is nothing; NoReset when
+	// it never is.
 	resetAt(l *Limit, b bucket, m moment) int64
 	// encode appends the limit as quotad_step_v1 takes it, five integers, for the moment,
 	// and returns with it the first instant for which they no longer hold.
@@ -42,12 +43,14 @@ const bucketLen = 3
 // stand finds the limit's bucket in a counter's state of instant since, as it stands at
 // m.at ≥ since. A bucket that is not there is untouched.
 func (l *Limit) stand(state []int64, since int64, m moment) bucket {
+	var stored bucket
 	for i := 0; i+bucketLen <= len(state); i += bucketLen {
 		if state[i] == l.ID {
-			return l.rules.stand(l, bucket{state[i+1], state[i+2]}, since, m)
+			stored = bucket{state[i+1], state[i+2]}
+			break
 		}
 	}
-	return bucket{}
+	return l.rules.stand(l, stored, since, m)
 }
 
 // wait is the shortest time in µs after which the limit admits cost if nothing else

@@ -39,11 +39,11 @@ const (
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
 	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	Algorithm string `json:"algorithm" enum:"fixed_window,token_bucket"`
-	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window; 0 is closed."`
-	Window    string `json:"window" doc:"A whole number and one of us ms s m h d."`
+	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,token_bucket,allocation"`
+	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window, or of an allocation at all; 0 is closed."`
+	Window    string `json:"window,omitempty" doc:"A whole number and one of us ms s m h d; of a fixed window also calendar_day, calendar_week, calendar_month, calendar_year (in the customer's timezone) or billing_period. An allocation has none."`
 	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity; limit when left out."`
-	Align     string `json:"align,omitempty" enum:"clock" doc:"Of a fixed window."`
+	Align     string `json:"align,omitempty" enum:"clock,first_hit" doc:"Of a fixed window whose window is a duration: windows start at multiples of it since the Unix epoch (clock, the default), or with the first hit admitted after the last one ended."`
 	Precision string `json:"precision,omitempty" doc:"Not supported yet."`
 	Per       string `json:"per,omitempty" doc:"Not supported yet."`
 	Mode      string `json:"mode" required:"false" enum:"hard" default:"hard"`
@@ -105,10 +105,8 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	default:
 		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported)
 	}
-	if l.rules != nil {
-		l.compileWindow(s, refuse)
-		refuseOptions(s, l.Algorithm, refuse)
-	}
+	l.compileWindow(s, refuse)
+	refuseOptions(s, l.Algorithm, refuse)
 	if len(bad) > 0 {
 		return nil, bad
 	}
@@ -124,35 +122,40 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 const supported = "fixed_window, sliding_window, token_bucket or allocation"
 
 // compileWindow reads the window, a duration or, of a fixed window, the calendar's, and
-// how a fixed window is aligned.
+// how a fixed window is aligned. Of an algorithm that is not known it asks only for a form
+// that some algorithm has.
 func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...any)) {
-	named, calendarName := calendarWindows[s.Window]
+	named, isNamed := calendarWindows[s.Window]
 	switch {
 	case l.Algorithm == Allocation:
 		if s.Window != "" {
 			refuse("window", "an allocation has none: leave it out")
 		}
-		return
 	case s.Window == "":
-		refuse("window", `is required: a duration such as "1h"`)
-		return
-	case calendarName && l.Algorithm == FixedWindow:
-		l.rules, l.Calendar = fixedWindow{named}, true
-	default:
-		w, err := ParseDuration(s.Window)
-		if err != nil {
-			refuse("window", "%s", err)
-			return
+		if l.Algorithm != 0 || s.Algorithm == "" {
+			refuse("window", `is required: a duration such as "1h"`)
 		}
-		l.Window = w
+	case isNamed && l.Algorithm == FixedWindow:
+		l.rules, l.Calendar = fixedWindow{named}, true
+	case isNamed && l.Algorithm != 0:
+		refuse("window", "%q belongs to fixed_window only: use a duration such as \"1h\"", s.Window)
+	case !isNamed:
+		var err error
+		if l.Window, err = ParseDuration(s.Window); err != nil {
+			refuse("window", "%s%s", err, orNamed[l.Algorithm])
+		}
 	}
 	if l.Algorithm == FixedWindow && s.Align == "first_hit" {
+		l.rules = firstHitWindow{}
 		if l.Calendar {
 			refuse("align", "a calendar's window starts where the calendar says: leave it out")
-			return
 		}
-		l.rules = firstHitWindow{}
 	}
+}
+
+// orNamed ends what is said of a window that is no duration.
+var orNamed = map[Algorithm]string{
+	FixedWindow: ", or calendar_day, calendar_week, calendar_month, calendar_year or billing_period",
 }
 
 // refuseOptions checks the optional fields against what this version can do.

@@ -52,7 +52,7 @@ func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 	if b.level == 0 || l.refill == 0 {
 		return m.at
 	}
-	return m.at + min(ceilDiv(b.level, l.refill), math.MaxInt64-m.at)
+	return m.at + min(ceilDiv(b.level, l.refill), NoReset-m.at)
 }
 
 func (tokenBucket) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
