@@ -5,8 +5,8 @@ import "math"
 // Never is the wait of a refusal that no wait will lift.
 const Never int64 = -1
 
-// NoReset is the reset of a limit whose whole quota comes back at no time that can be
-// named: of an allocation that is in use.
+// NoReset is the reset of a limit whose whole quota comes back at no time that 64 bits of
+// µs can name: never, of an allocation in use, or too late, of a very slow token bucket.
 const NoReset int64 = math.MaxInt64
 
 // Decision is the outcome of a hit. What it says of each limit of its target is viewed

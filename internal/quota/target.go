@@ -88,7 +88,7 @@ func (t *Target) runningHour(at int64) (start, end int64) {
 	if h := t.hour.Load(); h != nil && h.start <= at && at < h.end {
 		return h.start, h.end
 	}
-	start, end = t.Periods.Hour(at)
+	start, end = t.Hour(at)
 	t.hour.Store(&span{start, end})
 	return start, end
 }

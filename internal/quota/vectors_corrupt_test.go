@@ -25,16 +25,16 @@ var corruptions = map[string]func(v *vector, hit, limit int){
 			w.us = Never
 		}
 	},
-	"no retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
-	"name":         func(v *vector, h, l int) { v.Hits[h].Limits[l].Name += "x" },
-	"views":        func(v *vector, h, _ int) { v.Hits[h].Limits = v.Hits[h].Limits[1:] },
-	"cost":         func(v *vector, h, _ int) { v.Hits[h].Cost = nil },
-	"at":           func(v *vector, h, _ int) { v.Hits[h].AtUS = nil },
-	"algorithm":    func(v *vector, _, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
-	"limit":        func(v *vector, _, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
-	"window":       func(v *vector, _, l int) { v.Limits[l].WindowUS = 0 },
-	"calendar":     func(v *vector, _, l int) { v.Limits[l].WindowUS, v.Limits[l].Window = 0, "calendar_hour" },
-	"align":        func(v *vector, _, l int) { v.Limits[l].Align = "sideways" },
+	"no retry":  func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
+	"name":      func(v *vector, h, l int) { v.Hits[h].Limits[l].Name += "x" },
+	"views":     func(v *vector, h, _ int) { v.Hits[h].Limits = v.Hits[h].Limits[1:] },
+	"cost":      func(v *vector, h, _ int) { v.Hits[h].Cost = nil },
+	"at":        func(v *vector, h, _ int) { v.Hits[h].AtUS = nil },
+	"algorithm": func(v *vector, _, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
+	"limit":     func(v *vector, _, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
+	"window":    func(v *vector, _, l int) { v.Limits[l].WindowUS = 0 },
+	"calendar":  func(v *vector, _, l int) { v.Limits[l].WindowUS, v.Limits[l].Window = 0, "calendar_hour" },
+	"align":     func(v *vector, _, l int) { v.Limits[l].Align = "sideways" },
 	"other align": func(v *vector, _, l int) {
 		switch limit := &v.Limits[l]; {
 		case limit.Align == "first_hit":
