@@ -104,6 +104,7 @@ func (r *traceRun) settled(now int64, hits []Hit, results []Result) error {
 		if err := r.oracle.agrees(d, now, false); err != nil {
 			return fmt.Errorf("hit %d: %w", i, err)
 		}
+		r.note(d)
 	}
 	for _, i := range left {
 		if want := r.model.stale(hits[i].Target); want == nil {

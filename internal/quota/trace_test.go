@@ -123,11 +123,27 @@ type bench struct {
 	memories int // refusals from memory
 	looks    int
 	stale    int
+	seen     map[string]int // of each branch: admitted on used ones, refused to wait, for good
+}
+
+// note counts what the traces must not miss.
+func (b *bench) note(d *Decision) {
+	for i, v := range d.views() {
+		branch := branchOf(d.Target.Limit(i))
+		switch {
+		case v.RetryAfter == Never:
+			b.seen[branch+" never"]++
+		case v.RetryAfter > 0:
+			b.seen[branch+" waits"]++
+		case d.Allowed && v.Used > d.Cost:
+			b.seen[branch+" admitted"]++
+		}
+	}
 }
 
 func newBench(t testing.TB) *bench {
 	db, clock := newTestDB(t), newTestClock(testEpoch)
-	return &bench{db: db, clock: clock, engine: db.startEngine(t, clock), hand: db.handEngine(t, clock)}
+	return &bench{db: db, clock: clock, engine: db.startEngine(t, clock), hand: db.handEngine(t, clock), seen: make(map[string]int)}
 }
 
 // run plays a trace on a customer of its own and returns the first difference from the
