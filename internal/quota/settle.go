@@ -32,8 +32,11 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 	room := after.room()
 	left := room
 	var behind []*hit
-	for _, h := range g.hits[run:] {
+	for i, h := range g.hits[run:] {
 		h.insert, h.book = false, false
+		if run == 0 && i == 0 && h.cost <= room {
+			h.tries++ // the function refused what the model admits: a fault, not to be tried for ever
+		}
 		switch {
 		case h.cost > room:
 			d := after

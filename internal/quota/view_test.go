@@ -179,3 +179,17 @@ func TestSettleHandsBack(t *testing.T) {
 		}
 	}
 }
+
+// TestSettleEnds: where the step function refuses what the model admits, which is a fault
+// of one of them, the hit is judged again, but not for ever.
+func TestSettleEnds(t *testing.T) {
+	id := windowLimit(t, "a", 10, "1h").ID
+	hits, again, refused := settleGroup(t, []int64{3, 4}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	if len(again) != 1 || again[0] != hits[0] || hits[0].tries != 1 || !refused {
+		t.Errorf("again %v after %d tries, refused %v", again, hits[0].tries, refused)
+	}
+	hits, again, _ = settleGroup(t, []int64{4, 3}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	if len(again) != 1 || again[0] != hits[1] || hits[1].tries != 0 {
+		t.Errorf("again %v after %d tries, behind one that was refused", again, hits[1].tries)
+	}
+}
