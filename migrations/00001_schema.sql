@@ -76,8 +76,8 @@ CREATE TABLE keys (
 );
 
 -- One row per customer and meter, and one per value of a `per` attribute.
--- state:   for each limit three integers: its identity, its level, the level's scale
---          (see quotad_step_v1)
+-- state:   for each limit three integers: its identity, its level and its aux, whose
+--          meaning is the algorithm's (see quotad_step_v1)
 -- at:      instant of the last charge, µs since the Unix epoch
 -- hour:    start of the running hour, µs; units: admitted in it, not yet in usage
 -- version: hits charged; total: units charged, ever (it stops at 2^63-1, as units do)

@@ -130,8 +130,12 @@ func appendView(b []byte, v *quota.View) []byte {
 	b = append(b, `,"exceeded":false,"retry_after_ms":`...)
 	b = appendWait(b, v.RetryAfter)
 	b = append(b, `,"reset_at":`...)
-	b = appendTime(b, v.ResetAt)
-	b = append(b, `,"window":"`...)
+	b = appendReset(b, v.ResetAt)
+	b = append(b, `,"window":`...)
+	if l.WindowText == "" {
+		return append(b, "null"...)
+	}
+	b = append(b, '"')
 	b = append(b, l.WindowText...)
 	return append(b, '"')
 }

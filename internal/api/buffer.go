@@ -89,6 +89,14 @@ func appendTime(b []byte, at int64) []byte {
 	return append(b, '"')
 }
 
+// appendReset appends the instant of a reset, or null for never.
+func appendReset(b []byte, at int64) []byte {
+	if at == quota.NoReset {
+		return append(b, "null"...)
+	}
+	return appendTime(b, at)
+}
+
 // appendWait appends a wait in whole milliseconds, rounded up, or null for never.
 func appendWait(b []byte, wait int64) []byte {
 	if wait == quota.Never {

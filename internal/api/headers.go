@@ -69,7 +69,9 @@ func quotaHeaders(h http.Header, views []quota.View, style ResetStyle, at, wait 
 	limit := len(b)
 	b = strconv.AppendInt(b, tightest.Remaining, 10)
 	remaining := len(b)
-	b = strconv.AppendInt(b, resetValue(tightest.ResetAt, at, style), 10)
+	if tightest.ResetAt != quota.NoReset {
+		b = strconv.AppendInt(b, resetValue(tightest.ResetAt, at, style), 10)
+	}
 	reset := len(b)
 	if wait > 0 {
 		b = strconv.AppendInt(b, ceilDiv(wait, second), 10)
@@ -80,7 +82,9 @@ func quotaHeaders(h http.Header, views []quota.View, style ResetStyle, at, wait 
 	h["RateLimit"] = values[1:2:2]
 	h["X-RateLimit-Limit"] = values[2:3:3]
 	h["X-RateLimit-Remaining"] = values[3:4:4]
-	h["X-RateLimit-Reset"] = values[4:5:5]
+	if reset > remaining {
+		h["X-RateLimit-Reset"] = values[4:5:5]
+	}
 	if wait > 0 {
 		h["Retry-After"] = values[5:6:6]
 	}
@@ -104,7 +108,8 @@ func appendPolicy(b []byte, l *quota.Limit, more bool) []byte {
 	return b
 }
 
-// appendState appends a limit's state: "hourly";r=4999;t=3600.
+// appendState appends a limit's state: "hourly";r=4999;t=3600, without t when the whole
+// quota never comes back by itself.
 func appendState(b []byte, v *quota.View, at int64, more bool) []byte {
 	if more {
 		b = append(b, ", "...)
@@ -113,6 +118,9 @@ func appendState(b []byte, v *quota.View, at int64, more bool) []byte {
 	b = append(b, v.Limit.Name...)
 	b = append(b, `";r=`...)
 	b = strconv.AppendInt(b, v.Remaining, 10)
+	if v.ResetAt == quota.NoReset {
+		return b
+	}
 	b = append(b, ";t="...)
 	return strconv.AppendInt(b, min(ceilDiv(v.ResetAt-at, second), maxField), 10)
 }
@@ -126,11 +134,11 @@ func capacity(l *quota.Limit) int64 {
 }
 
 // windowSeconds is w: the window where it is whole seconds; for a token bucket the time
-// in which it fills, ⌈burst·W/limit⌉. Left out where there is none or a structured
-// field cannot hold it.
+// in which it fills, ⌈burst·W/limit⌉. Left out where there is none (an allocation), where
+// it is a calendar's, or where a structured field cannot hold it.
 func windowSeconds(l *quota.Limit) (int64, bool) {
 	if l.Algorithm != quota.TokenBucket {
-		return l.Window / second, l.Window%second == 0
+		return l.Window / second, l.Window > 0 && l.Window%second == 0
 	}
 	if l.Limit == 0 {
 		return 0, false

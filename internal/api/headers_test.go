@@ -20,7 +20,15 @@ func anyLimit(t *rapid.T, name string) *quota.Limit {
 	for {
 		spec := quota.Spec{Name: name, Limit: rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, quota.MaxNumber)).Draw(t, "limit")}
 		spec.Window = fmt.Sprintf("%d%s", rapid.Int64Range(1, 3600).Draw(t, "n"), rapid.SampledFrom([]string{"us", "ms", "s", "m", "h", "d"}).Draw(t, "unit"))
-		spec.Algorithm = rapid.SampledFrom([]string{"fixed_window", "token_bucket"}).Draw(t, "algorithm")
+		spec.Algorithm = rapid.SampledFrom([]string{"fixed_window", "sliding_window", "token_bucket", "allocation"}).Draw(t, "algorithm")
+		switch kind := rapid.SampledFrom([]string{"clock", "first_hit", "calendar_week", "billing_period"}).Draw(t, "kind"); {
+		case spec.Algorithm == "allocation":
+			spec.Window = ""
+		case spec.Algorithm == "fixed_window" && kind == "first_hit":
+			spec.Align = kind
+		case spec.Algorithm == "fixed_window" && kind != "clock":
+			spec.Window = kind
+		}
 		if spec.Algorithm == "token_bucket" && rapid.Bool().Draw(t, "with burst") && spec.Limit > 0 {
 			burst := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, quota.MaxNumber)).Draw(t, "burst")
 			spec.Burst = &burst
@@ -38,7 +46,7 @@ func anyViews(t *rapid.T, at int64) []quota.View {
 		views[i] = quota.View{
 			Limit: anyLimit(t, name), Used: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "used"),
 			Remaining: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "remaining"),
-			ResetAt:   rapid.OneOf(rapid.Int64Range(at, at+1e13), rapid.Int64Range(at, 9e18)).Draw(t, "reset"),
+			ResetAt:   rapid.OneOf(rapid.Int64Range(at, at+1e13), rapid.Int64Range(at, 9e18), rapid.Just(quota.NoReset)).Draw(t, "reset"),
 		}
 		if rapid.Bool().Draw(t, "refuses") {
 			views[i].RetryAfter = rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(1, 1e15)).Draw(t, "retry")
@@ -78,6 +86,9 @@ func TestHeadersParseBack(t *testing.T) {
 		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(least.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(capacity(least.Limit), 10) {
 			t.Fatalf("X-RateLimit of another limit than %s: %v", least.Limit.Name, h)
 		}
+		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (least.ResetAt == quota.NoReset) || reset != nil && reset[0] != strconv.FormatInt(ceilDiv(least.ResetAt-at, 1e6), 10) {
+			t.Fatalf("X-RateLimit-Reset %v of %+v", reset, least)
+		}
 		checkRetryAfter(t, h["Retry-After"], wait)
 	})
 }
@@ -93,7 +104,8 @@ func checkPolicy(t *rapid.T, item httpsfv.Item, l *quota.Limit) {
 	}
 	want, wanted := new(big.Int), false
 	switch {
-	case l.Algorithm == quota.FixedWindow && l.Window%1e6 == 0:
+	case l.Algorithm == quota.Allocation, l.Calendar:
+	case l.Algorithm != quota.TokenBucket && l.Window%1e6 == 0:
 		want, wanted = big.NewInt(l.Window/1e6), true
 	case l.Algorithm == quota.TokenBucket && l.Limit > 0:
 		want.Mul(big.NewInt(l.Burst), big.NewInt(l.Window))
@@ -109,9 +121,15 @@ func checkPolicy(t *rapid.T, item httpsfv.Item, l *quota.Limit) {
 
 func checkState(t *rapid.T, item httpsfv.Item, v quota.View, at int64) {
 	r, _ := item.Params.Get("r")
-	left, _ := item.Params.Get("t")
+	left, there := item.Params.Get("t")
 	if item.Value != v.Limit.Name || r != v.Remaining {
 		t.Fatalf("state %v of %+v", item, v)
+	}
+	if v.ResetAt == quota.NoReset {
+		if there {
+			t.Fatalf("t is %v for a reset that never comes", left)
+		}
+		return
 	}
 	if s := left.(int64); s*1e6 < v.ResetAt-at || (s-1)*1e6 >= v.ResetAt-at {
 		t.Fatalf("t is %d s for a reset in %d µs", s, v.ResetAt-at)
@@ -199,10 +217,18 @@ func TestDecisionsParseBack(t *testing.T) {
 		violated := 0
 		for i, v := range views {
 			l := got.Limits[i]
-			if l.Name != v.Limit.Name || l.Limit != v.Limit.Limit || l.Used != v.Used || l.Remaining != v.Remaining || l.Window != v.Limit.WindowText {
+			if l.Name != v.Limit.Name || l.Limit != v.Limit.Limit || l.Used != v.Used || l.Remaining != v.Remaining || l.Algorithm != v.Limit.Algorithm.String() {
 				t.Fatalf("%+v reads as %+v", v, l)
 			}
-			if most := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC); l.ResetAt.UnixMicro() != min(v.ResetAt, most.UnixMicro()) {
+			if (l.Window == nil) != (v.Limit.Algorithm == quota.Allocation) || l.Window != nil && *l.Window != v.Limit.WindowText {
+				t.Fatalf("window %q reads as %v", v.Limit.WindowText, l.Window)
+			}
+			if (l.ResetAt == nil) != (v.ResetAt == quota.NoReset) {
+				t.Fatalf("reset %d reads as %v", v.ResetAt, l.ResetAt)
+			}
+			if l.ResetAt == nil {
+				checkWait(t, l.RetryAfterMS, v.RetryAfter)
+			} else if most := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC); l.ResetAt.UnixMicro() != min(v.ResetAt, most.UnixMicro()) {
 				t.Fatalf("reset %d reads as %s", v.ResetAt, l.ResetAt)
 			}
 			checkWait(t, l.RetryAfterMS, v.RetryAfter)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dunglas/httpsfv"
 )
@@ -273,5 +274,91 @@ func TestBatch(t *testing.T) {
 				t.Errorf("%.60s: field %q, want %q", f.body, at, f.field)
 			}
 		}
+	}
+}
+
+// seats, a calendar's window and one from the first hit, beside each other: what each says
+// of its window, its reset and the wait for it.
+func TestEachAlgorithmAnswers(t *testing.T) {
+	n := newNode(t)
+	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":3},
+		{"name":"monthly","meter":"requests","algorithm":"fixed_window","limit":10,"window":"calendar_month"},
+		{"name":"period","meter":"requests","algorithm":"fixed_window","limit":10,"window":"billing_period"},
+		{"name":"first","meter":"requests","algorithm":"fixed_window","limit":10,"window":"90m","align":"first_hit"},
+		{"name":"sliding","meter":"requests","algorithm":"sliding_window","limit":10,"window":"1h"}`)
+	limits := func(r reply) (all []map[string]any) {
+		for _, l := range r.json["limits"].([]any) {
+			all = append(all, l.(map[string]any))
+		}
+		return all
+	}
+	windows := []any{nil, "calendar_month", "billing_period", "90m", "1h"}
+	look := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":0}`)
+	for i, l := range limits(look) {
+		if l["window"] != windows[i] || l["reset_at"] != look.json["at"] || l["used"] != 0.0 {
+			t.Errorf("untouched: %v", l)
+		}
+	}
+	if h := raw(look.header, "X-Ratelimit-Reset"); len(h) != 1 || h[0] != "0" {
+		t.Errorf("X-RateLimit-Reset of untouched seats: %v", h)
+	}
+	admitted := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":3}`)
+	refused := n.want(429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
+	standing := n.want(200, "GET", "/v1/customers/acme/quota", "")
+	for _, r := range []reply{admitted, refused, standing} {
+		for i, l := range limits(r) {
+			if l["window"] != windows[i] || l["used"] != 3.0 || (l["reset_at"] == nil) != (i == 0) {
+				t.Errorf("used: %v", l)
+			}
+		}
+	}
+	if refused.json["retry_after_ms"] != nil || refused.header.Get("Retry-After") != "" || fmt.Sprint(refused.json["violated-policies"]) != "[seats]" {
+		t.Errorf("refused: %s", refused.text)
+	}
+	for _, r := range []reply{admitted, refused} {
+		if r.header.Get("X-RateLimit-Remaining") != "0" || r.header.Get("X-RateLimit-Limit") != "3" || r.header.Get("X-RateLimit-Reset") != "" {
+			t.Errorf("headers: %v", r.header)
+		}
+		states, err := httpsfv.UnmarshalList(r.header.Values("RateLimit"))
+		check(t, err)
+		policies, err := httpsfv.UnmarshalList(r.header.Values("RateLimit-Policy"))
+		check(t, err)
+		for i, w := range []any{nil, nil, nil, int64(5400), int64(3600)} {
+			left, timed := states[i].(httpsfv.Item).Params.Get("t")
+			if got, _ := policies[i].(httpsfv.Item).Params.Get("w"); got != w || timed != (i > 0) {
+				t.Errorf("policy %d: w=%v t=%v, want w=%v", i, got, left, w)
+			}
+		}
+	}
+	// The first hit began its window when it came.
+	at, err := time.Parse(time.RFC3339Nano, admitted.json["at"].(string))
+	check(t, err)
+	if reset := limits(refused)[3]["reset_at"]; reset != at.Add(90*time.Minute).Format(time.RFC3339Nano) {
+		t.Errorf("a window of 90m from %v ends %v", at, reset)
+	}
+}
+
+// A plan says of each limit what it has, and nothing else.
+func TestPlansOfEachAlgorithm(t *testing.T) {
+	n := newNode(t)
+	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":3},
+		{"name":"monthly","meter":"requests","algorithm":"fixed_window","limit":10,"window":"calendar_month"},
+		{"name":"first","meter":"requests","algorithm":"fixed_window","limit":10,"window":"90m","align":"first_hit"},
+		{"name":"clock","meter":"requests","algorithm":"fixed_window","limit":10,"window":"90m"},
+		{"name":"sliding","meter":"requests","algorithm":"sliding_window","limit":10,"window":"1h"}`)
+	got := n.want(200, "GET", "/v1/plans/pro", "")
+	want := `"limits":[{"meter":"requests","name":"seats","algorithm":"allocation","limit":3,"mode":"hard","on_outage":"allow"},` +
+		`{"meter":"requests","name":"monthly","algorithm":"fixed_window","limit":10,"window":"calendar_month","mode":"hard","on_outage":"allow"},` +
+		`{"meter":"requests","name":"first","algorithm":"fixed_window","limit":10,"window":"90m","align":"first_hit","mode":"hard","on_outage":"allow"},` +
+		`{"meter":"requests","name":"clock","algorithm":"fixed_window","limit":10,"window":"90m","align":"clock","mode":"hard","on_outage":"allow"},` +
+		`{"meter":"requests","name":"sliding","algorithm":"sliding_window","limit":10,"window":"1h","mode":"hard","on_outage":"allow"}]`
+	if !strings.Contains(got.text, want) {
+		t.Errorf("got  %s\nwant %s", got.text, want)
+	}
+	// What was read can be written again, and means the same.
+	begin, end := strings.Index(got.text, `"limits":[`), strings.Index(got.text, `,"prices"`)
+	n.want(201, "PUT", "/v1/plans/again", `{"name":"Again","currency":"USD","interval":"month","base_price_minor":0,`+got.text[begin:end]+`}`)
+	if again := n.want(200, "GET", "/v1/plans/again", ""); !strings.Contains(again.text, want) {
+		t.Errorf("again: %s", again.text)
 	}
 }

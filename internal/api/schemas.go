@@ -45,32 +45,32 @@ type refusalBody struct {
 
 // limitState is what is said of one limit.
 type limitState struct {
-	Name         string    `json:"name"`
-	Algorithm    string    `json:"algorithm"`
-	Mode         string    `json:"mode"`
-	Limit        int64     `json:"limit"`
-	Used         int64     `json:"used"`
-	Remaining    int64     `json:"remaining" doc:"The largest cost that it would admit now."`
-	Exceeded     bool      `json:"exceeded" doc:"Of a soft limit: it was passed, and the hit admitted all the same."`
-	RetryAfterMS *int64    `json:"retry_after_ms" doc:"When this limit would admit the hit; null for never."`
-	ResetAt      time.Time `json:"reset_at" doc:"When its whole quota would be there again."`
-	Window       string    `json:"window"`
+	Name         string     `json:"name"`
+	Algorithm    string     `json:"algorithm"`
+	Mode         string     `json:"mode"`
+	Limit        int64      `json:"limit"`
+	Used         int64      `json:"used"`
+	Remaining    int64      `json:"remaining" doc:"The largest cost that it would admit now."`
+	Exceeded     bool       `json:"exceeded" doc:"Of a soft limit: it was passed, and the hit admitted all the same."`
+	RetryAfterMS *int64     `json:"retry_after_ms" doc:"When this limit would admit the hit; null for never."`
+	ResetAt      *time.Time `json:"reset_at" doc:"When its whole quota would be there again; null for never, as of an allocation in use."`
+	Window       *string    `json:"window" doc:"As the plan has it; null for an allocation."`
 }
 
 // quotaLimit is limitState in the quota answer.
 type quotaLimit struct {
-	Name         string    `json:"name"`
-	Algorithm    string    `json:"algorithm"`
-	Mode         string    `json:"mode"`
-	Limit        int64     `json:"limit"`
-	Used         int64     `json:"used"`
-	Remaining    int64     `json:"remaining"`
-	Exceeded     bool      `json:"exceeded"`
-	RetryAfterMS *int64    `json:"retry_after_ms"`
-	ResetAt      time.Time `json:"reset_at"`
-	Window       string    `json:"window"`
-	Meter        string    `json:"meter"`
-	Reserved     int64     `json:"reserved" doc:"Units held by reservations."`
+	Name         string     `json:"name"`
+	Algorithm    string     `json:"algorithm"`
+	Mode         string     `json:"mode"`
+	Limit        int64      `json:"limit"`
+	Used         int64      `json:"used"`
+	Remaining    int64      `json:"remaining"`
+	Exceeded     bool       `json:"exceeded"`
+	RetryAfterMS *int64     `json:"retry_after_ms"`
+	ResetAt      *time.Time `json:"reset_at"`
+	Window       *string    `json:"window"`
+	Meter        string     `json:"meter"`
+	Reserved     int64      `json:"reserved" doc:"Units held by reservations."`
 }
 
 // problemBody is every other problem document.

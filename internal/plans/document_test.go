@@ -22,7 +22,13 @@ func drawPlan(t *rapid.T) PlanInput {
 		Limits: []Limit{{"api", quota.Spec{
 			Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
 			Window: "1s", Burst: ptr(number.Draw(t, "burst")), Mode: "hard", OnOutage: "deny",
-		}}},
+		}}, {"api", rapid.SampledFrom([]quota.Spec{
+			{Name: "m", Algorithm: "allocation", Limit: 5, Mode: "hard", OnOutage: "allow"},
+			{Name: "m", Algorithm: "sliding_window", Limit: 5, Window: "1h", Mode: "hard", OnOutage: "allow"},
+			{Name: "m", Algorithm: "fixed_window", Limit: 5, Window: "1h", Align: "first_hit", Mode: "hard", OnOutage: "allow"},
+			{Name: "m", Algorithm: "fixed_window", Limit: 5, Window: "calendar_week", Mode: "hard", OnOutage: "deny"},
+			{Name: "m", Algorithm: "fixed_window", Limit: 5, Window: "billing_period", Mode: "hard", OnOutage: "allow"},
+		}).Draw(t, "other limit")}},
 		Prices: []Price{},
 	}
 	for _, key := range rapid.SliceOfDistinct(rapid.StringMatching(`[a-z.:_-]{1,5}`), rapid.ID).Draw(t, "features") {

@@ -174,10 +174,10 @@ func (l Limit) withDefaults(compiled *quota.Limit) Limit {
 	if l.OnOutage == "" {
 		l.OnOutage = "allow"
 	}
-	switch compiled.Algorithm {
-	case quota.FixedWindow:
+	switch {
+	case compiled.Algorithm == quota.FixedWindow && !compiled.Calendar && l.Align == "":
 		l.Align = "clock"
-	case quota.TokenBucket:
+	case compiled.Algorithm == quota.TokenBucket:
 		burst := compiled.Burst
 		l.Burst = &burst
 	}

@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -102,6 +103,9 @@ var planFaults = map[string]struct {
 	"limit huge":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: 1e15}), []string{"limits[0].limit"}},
 	"limit mode":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
 	"limit burst":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
+	"limit calendar":    {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "calendar_hour"}), []string{"limits[0].window"}},
+	"limit allocation":  {limit(quota.Spec{Name: "l", Algorithm: "allocation", Window: "1h"}), []string{"limits[0].window"}},
+	"limit align":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "billing_period", Align: "first_hit"}), []string{"limits[0].align"}},
 	"limit meter malformed": {
 		func(in *PlanInput) { in.Limits = []Limit{{"", spec("l")}} },
 		[]string{"limits[0].meter"},
@@ -246,7 +250,14 @@ func TestDecimals(t *testing.T) {
 // The largest plan that is allowed is allowed, and everything has its default.
 func TestPlanDefaults(t *testing.T) {
 	in := hourly(quota.MaxNumber)
-	in.Limits = append(in.Limits, Limit{"seats", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}})
+	in.Limits = append(
+		in.Limits, Limit{"seats", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
+		Limit{"seats", quota.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
+		Limit{"seats", quota.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
+		Limit{"seats", quota.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
+		Limit{"seats", quota.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
+		Limit{"seats", quota.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
+	)
 	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
 	in.Prices = []Price{tiered(Tier{ptr(quota.MaxNumber), "1", ptr("5")}, Tier{nil, "0.5", nil}), perUnit("seats")}
 	in.BasePriceMinor = quota.MaxNumber
@@ -258,7 +269,11 @@ func TestPlanDefaults(t *testing.T) {
 	want.ApplyTo, want.Meters = "all", []string{}
 	want.Limits = slices.Clone(in.Limits)
 	want.Limits[0].Align, want.Limits[0].Mode, want.Limits[0].OnOutage = "clock", "hard", "allow"
-	want.Limits[1].Burst, want.Limits[1].Mode, want.Limits[1].OnOutage = ptr(int64(10)), "hard", "allow"
+	want.Limits[1].Burst = ptr(int64(10))
+	for i := range want.Limits[1:] {
+		l := &want.Limits[1+i]
+		l.Mode, l.OnOutage = "hard", cmp.Or(l.OnOutage, "allow")
+	}
 	want.Features = map[string]any{"a": int64(3), "b": int64(1e15 - 1), "c": int64(900719925474099), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("0.0")}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -164,7 +164,7 @@ func (c *columns) fill(wave []*group) {
 		c.now = append(c.now, g.now)
 		c.change = append(c.change, g.target.Change)
 		c.hour = append(c.hour, g.hour)
-		from, to, until := c.addLimits(counter.Limits, g.now)
+		from, to, until := c.addLimits(counter.Limits, moment{g.now, &g.target.Periods})
 		c.limitFrom, c.limitTo = append(c.limitFrom, from), append(c.limitTo, to)
 		g.until = min(g.until, until)
 		c.sumFrom = append(c.sumFrom, c.groupSums[s.group].from)
@@ -178,19 +178,19 @@ func (c *columns) fill(wave []*group) {
 // addLimits appends the limits' integers unless the last ones added are the same, as
 // they are for all customers of one plan at one instant; it returns their slice, and the
 // first instant they do not hold for.
-func (c *columns) addLimits(limits []*Limit, now int64) (from, to int32, until int64) {
-	c.scratch, until = encodeLimits(c.scratch[:0], limits, now)
+func (c *columns) addLimits(limits []*Limit, m moment) (from, to int32, until int64) {
+	c.scratch, until = encodeLimits(c.scratch[:0], limits, m)
 	if last := len(c.limits) - len(c.scratch); last < 0 || !slices.Equal(c.limits[last:], c.scratch) {
 		c.limits = append(c.limits, c.scratch...)
 	}
 	return int32(len(c.limits) - len(c.scratch) + 1), int32(len(c.limits)), until
 }
 
-func encodeLimits(dst []int64, limits []*Limit, at int64) ([]int64, int64) {
+func encodeLimits(dst []int64, limits []*Limit, m moment) ([]int64, int64) {
 	until := int64(math.MaxInt64)
 	for _, l := range limits {
 		var end int64
-		dst, end = l.encode(dst, at)
+		dst, end = l.rules.encode(l, dst, m)
 		until = min(until, end)
 	}
 	return dst, until

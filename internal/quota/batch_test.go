@@ -21,13 +21,18 @@ func drawKey(rt *rapid.T) CounterKey {
 
 // drawHits draws hits on targets of one to three counters, some of them shared.
 func drawHits(rt *rapid.T) []*hit {
-	limits := []*Limit{{ID: 1, Algorithm: FixedWindow, rules: fixedWindow{}, Limit: 10, Window: 7}, {ID: 2, Algorithm: TokenBucket, rules: tokenBucket{}, Limit: 1, Window: 1, scale: 1, refill: 1}}
+	limits := []*Limit{
+		{ID: 1, Algorithm: FixedWindow, rules: fixedWindow{clockWindow}, Limit: 10, Window: 7},
+		{ID: 2, Algorithm: TokenBucket, rules: tokenBucket{}, Limit: 1, Window: 1, scale: 1, refill: 1},
+		{ID: 3, Algorithm: SlidingWindow, rules: slidingWindow{}, Limit: 10, Window: 5},
+		{ID: 4, Algorithm: Allocation, rules: allocation{}, Limit: 10},
+	}
 	var targets []*Target
 	for range rapid.IntRange(1, 6).Draw(rt, "targets") {
 		target := testTarget(1, 1, rapid.Int64Range(1, 3).Draw(rt, "change"))
 		target.Counters = nil
 		for _, k := range rapid.SliceOfNDistinct(rapid.Custom(drawKey), 1, 3, rapid.ID[CounterKey]).Draw(rt, "keys") {
-			target.Counters = append(target.Counters, Counter{k, limits[:rapid.IntRange(0, 2).Draw(rt, "limits")]})
+			target.Counters = append(target.Counters, Counter{k, limits[:rapid.IntRange(0, 4).Draw(rt, "limits")]})
 		}
 		targets = append(targets, target)
 	}
@@ -187,11 +192,11 @@ func TestFill(t *testing.T) {
 				until := end
 				var limits []int64
 				for _, l := range counter.Limits {
-					limits, _ = l.encode(limits, g.now)
+					limits, _ = l.rules.encode(l, limits, moment{g.now, &g.target.Periods})
 				}
 				for _, other := range g.target.Counters {
 					for _, l := range other.Limits {
-						if l.Algorithm == FixedWindow {
+						if l.Algorithm == FixedWindow || l.Algorithm == SlidingWindow {
 							until = min(until, (g.now/l.Window+1)*l.Window)
 						}
 					}
@@ -235,15 +240,41 @@ func TestRunningHour(t *testing.T) {
 	}
 }
 
+// TestEncodeLimits: each algorithm's five integers, and the first instant they do not hold
+// for: of several the earliest.
 func TestEncodeLimits(t *testing.T) {
-	window, bucket := windowLimit(t, "a", 5, "1m"), bucketLimit(t, "b", 6, "4us", 10)
-	got, until := encodeLimits([]int64{9}, []*Limit{bucket, window}, testEpoch+61e6)
-	want := []int64{9, bucket.ID, 2, 20, 3, 2, window.ID, 1, 5, testEpoch + 60e6, 0}
-	if !slices.Equal(got, want) || until != testEpoch+120e6 {
-		t.Errorf("%v until %d, want %v until %d", got, until, want, testEpoch+int64(120e6))
+	target := testTarget(1, 1, 1)
+	day, hour, forever := int64(86400e6), int64(3600e6), int64(math.MaxInt64)
+	at := testEpoch + 61e6 // 2026-03-01T00:01:01Z, a Sunday
+	spec := func(algorithm, window, align string) *Limit {
+		return mustCompile(t, Spec{Name: "a", Algorithm: algorithm, Limit: 5, Window: window, Align: align})
 	}
-	if _, until := encodeLimits(nil, []*Limit{bucket}, 5); until != math.MaxInt64 {
-		t.Errorf("a bucket's integers hold until %d", until)
+	window, bucket := windowLimit(t, "a", 5, "1m"), bucketLimit(t, "b", 6, "4us", 10)
+	for name, c := range map[string]struct {
+		limit *Limit
+		want  []int64 // without the identity
+		until int64
+	}{
+		"clock":          {window, []int64{1, 5, testEpoch + 60e6, 0}, testEpoch + 120e6},
+		"token bucket":   {bucket, []int64{2, 20, 3, 2}, forever},
+		"sliding window": {spec("sliding_window", "1h", ""), []int64{3, 5, testEpoch, hour}, testEpoch + hour},
+		"first hit":      {spec("fixed_window", "1h", "first_hit"), []int64{4, 5, hour, 0}, forever},
+		"allocation":     {spec("allocation", "", ""), []int64{5, 5, 0, 0}, forever},
+		"day":            {spec("fixed_window", "calendar_day", ""), []int64{1, 5, testEpoch, 0}, testEpoch + day},
+		"week":           {spec("fixed_window", "calendar_week", ""), []int64{1, 5, testEpoch - 6*day, 0}, testEpoch + day},
+		"month":          {spec("fixed_window", "calendar_month", ""), []int64{1, 5, testEpoch, 0}, testEpoch + 31*day},
+		"year":           {spec("fixed_window", "calendar_year", ""), []int64{1, 5, testEpoch - 59*day, 0}, testEpoch + 306*day},
+		"billing period": {spec("fixed_window", "billing_period", ""), []int64{1, 5, testEpoch - day + 17*60e6, 0}, testEpoch + 30*day + 17*60e6},
+	} {
+		m := moment{at, &target.Periods}
+		want := append([]int64{9, c.limit.ID}, c.want...)
+		if got, until := encodeLimits([]int64{9}, []*Limit{c.limit}, m); !slices.Equal(got, want) || until != c.until {
+			t.Errorf("%s: %v until %d, want %v until %d", name, got, until, want, c.until)
+		}
+		want = append(want, window.ID, 1, 5, testEpoch+60e6, 0)
+		if got, until := encodeLimits([]int64{9}, []*Limit{c.limit, window}, m); !slices.Equal(got, want) || until != testEpoch+120e6 {
+			t.Errorf("%s and a minute: %v until %d, want %v until %d", name, got, until, want, testEpoch+int64(120e6))
+		}
 	}
 }
 

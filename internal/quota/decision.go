@@ -1,7 +1,13 @@
 package quota
 
+import "math"
+
 // Never is the wait of a refusal that no wait will lift.
 const Never int64 = -1
+
+// NoReset is the reset of a limit whose whole quota comes back at no time that 64 bits of
+// µs can name: never, of an allocation in use, or too late, of a very slow token bucket.
+const NoReset int64 = math.MaxInt64
 
 // Decision is the outcome of a hit. What it says of each limit of its target is viewed
 // by View.
@@ -16,9 +22,9 @@ type Decision struct {
 	// Versions are the counters' versions, one a counter of the target: after the charge
 	// when admitted, else of the state the hit was refused on.
 	Versions []int64
-	// levels are the buckets' levels at At, one a limit: after the charge, or of the
-	// state the hit was refused on.
-	levels []int64
+	// buckets stand at At, one a limit: after the charge, or of the state the hit was
+	// refused on.
+	buckets []bucket
 }
 
 // View is what a decision says of one limit; see the contract's "Per limit".
@@ -27,18 +33,20 @@ type View struct {
 	Used       int64 // units
 	Remaining  int64 // units
 	RetryAfter int64 // µs, 0 when admitted or when this limit alone would admit, or Never
-	ResetAt    int64 // µs since the epoch
+	ResetAt    int64 // µs since the epoch, or NoReset
 }
 
 // View is the decision's view of the target's i-th limit, 0 ≤ i < Target.NumLimits().
 func (d *Decision) View(i int) View {
-	l, level := d.Target.Limit(i), d.levels[i]
-	v := View{Limit: l, Used: l.used(level), Remaining: l.room(level), ResetAt: l.resetAt(level, d.At)}
+	l, b, m := d.Target.Limit(i), d.buckets[i], d.moment()
+	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: l.rules.room(l, b, m), ResetAt: l.rules.resetAt(l, b, m)}
 	if !d.Allowed {
-		v.RetryAfter = l.wait(level, d.At, d.Cost)
+		v.RetryAfter = l.wait(b, d.Cost, m)
 	}
 	return v
 }
+
+func (d *Decision) moment() moment { return moment{d.At, &d.Target.Periods} }
 
 // RetryAfter is the largest wait of all limits in µs: 0 when admitted, Never when one is.
 func (d *Decision) RetryAfter() int64 {
@@ -46,8 +54,8 @@ func (d *Decision) RetryAfter() int64 {
 		return 0
 	}
 	var longest int64
-	for i := range d.levels {
-		w := d.Target.Limit(i).wait(d.levels[i], d.At, d.Cost)
+	for i, b := range d.buckets {
+		w := d.Target.Limit(i).wait(b, d.Cost, d.moment())
 		if w == Never {
 			return Never
 		}
@@ -56,11 +64,12 @@ func (d *Decision) RetryAfter() int64 {
 	return longest
 }
 
-// room is the largest cost that all limits would admit on these levels.
+// room is the largest cost that all limits would admit on these buckets.
 func (d *Decision) room() int64 {
 	room := MaxNumber
-	for i, level := range d.levels {
-		room = min(room, d.Target.Limit(i).room(level))
+	for i, b := range d.buckets {
+		l := d.Target.Limit(i)
+		room = min(room, l.rules.room(l, b, d.moment()))
 	}
 	return room
 }
@@ -74,29 +83,27 @@ type row struct {
 }
 
 // judge says what the rows (one a counter of the target, in its order) decide for a hit
-// at now: the Go model. It charges nothing; levels are those before the hit.
+// at now: the Go model. It charges nothing; the buckets are those before the hit.
 func judge(t *Target, rows []row, now, cost int64) Decision {
-	d := Decision{Target: t, Cost: cost, At: now}
+	d := Decision{Target: t, Cost: cost, At: now, Versions: make([]int64, len(rows)), buckets: make([]bucket, 0, t.NumLimits())}
 	for i := range rows {
 		d.At = max(d.At, rows[i].at)
-	}
-	n := t.NumLimits()
-	numbers := make([]int64, n+len(rows)) // one allocation for both
-	d.levels, d.Versions = numbers[:0:n], numbers[n:]
-	for i := range rows {
 		d.Versions[i] = rows[i].version
+	}
+	for i := range rows {
 		for _, l := range t.Counters[i].Limits {
-			d.levels = append(d.levels, l.level(rows[i].state, rows[i].at, d.At))
+			d.buckets = append(d.buckets, l.stand(rows[i].state, rows[i].at, d.moment()))
 		}
 	}
 	d.Allowed = cost <= d.room()
 	return d
 }
 
-// shift moves the levels by units: the view of a hit that was followed (negative) by
-// others in its run.
-func (d *Decision) shift(units int64) {
-	for i := range d.levels {
-		d.levels[i] += units * d.Target.Limit(i).weight()
+// charge adds units to all buckets, or takes them back (below 0): the view of a hit that
+// was followed by others in its run.
+func (d *Decision) charge(units int64) {
+	for i := range d.buckets {
+		l := d.Target.Limit(i)
+		d.buckets[i] = l.rules.charge(l, d.buckets[i], units, d.moment())
 	}
 }

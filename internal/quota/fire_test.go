@@ -70,7 +70,7 @@ func fireTarget(customer int64, limits []*Limit, values ...string) *Target {
 }
 
 // prepare makes the targets. The window of the total never ends in a run, so that what
-// it admits in all is known; the bucket refills and the minute passes meanwhile.
+// it admits in all is known; the bucket refills and the other windows pass meanwhile.
 func (f *fire) prepare(t testing.TB, total int64) {
 	t.Helper()
 	f.start = time.Now()
@@ -81,12 +81,15 @@ func (f *fire) prepare(t testing.TB, total int64) {
 			limitOf(t, "minute", "fixed_window", "1m", total/3),
 		}
 	}
+	first := mustCompile(t, Spec{Name: "first", Algorithm: "fixed_window", Limit: total / 4, Window: "45s", Align: "first_hit"})
+	sliding := limitOf(t, "sliding", "sliding_window", "50s", total/4)
+	day := limitOf(t, "day", "fixed_window", "calendar_day", total*9/10)
 	hot := limits(total * int64(f.customers))
 	f.hot = []*Target{
 		fireTarget(1000, hot), fireTarget(1000, hot, "ip=1"), fireTarget(1000, hot, "ip=2"), fireTarget(1000, hot, "ip=1", "ip=2"),
 	}
 	for i := range f.customers {
-		f.cold = append(f.cold, fireTarget(int64(i+1), limits(total)))
+		f.cold = append(f.cold, fireTarget(int64(i+1), append(limits(total), first, sliding, day)))
 	}
 }
 

@@ -1,39 +1,109 @@
 package quota
 
-// fixedWindow: windows start at multiples of their length since the Unix epoch, and a hit
-// is admitted when used + cost ≤ limit. The level is what was used.
-type fixedWindow struct{}
+import (
+	"math"
+
+	"quotad/internal/calendar"
+)
+
+// fixedWindow: a hit is admitted when used + cost ≤ limit. Windows start at multiples of
+// their length since the Unix epoch, or where the customer's calendar says. The level is
+// what was used in the window; aux is always 1.
+type fixedWindow struct {
+	window func(l *Limit, m moment) (start, end int64) // that holds m.at, [start, end)
+}
 
 // windowStart is the start of the clock-aligned window that holds at (at ≥ 0).
 func windowStart(at, window int64) int64 { return at - at%window }
 
-// level: nothing of an earlier window counts.
-func (fixedWindow) level(l *Limit, stored, _, since, at int64) int64 {
-	if since < windowStart(at, l.Window) {
-		return 0
+func clockWindow(l *Limit, m moment) (start, end int64) {
+	start = windowStart(m.at, l.Window)
+	return start, start + l.Window
+}
+
+// calendarWindows are the windows with a name of their own, in the customer's timezone.
+var calendarWindows = map[string]func(*Limit, moment) (start, end int64){
+	"calendar_day":   func(_ *Limit, m moment) (int64, int64) { return calendar.Day(m.at, m.periods.Zone) },
+	"calendar_week":  func(_ *Limit, m moment) (int64, int64) { return calendar.Week(m.at, m.periods.Zone) },
+	"calendar_month": func(_ *Limit, m moment) (int64, int64) { return calendar.Month(m.at, m.periods.Zone) },
+	"calendar_year":  func(_ *Limit, m moment) (int64, int64) { return calendar.Year(m.at, m.periods.Zone) },
+	"billing_period": func(_ *Limit, m moment) (int64, int64) {
+		_, start, end := m.periods.Period(m.at)
+		return start, end
+	},
+}
+
+// stand: nothing of an earlier window counts.
+func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucket {
+	if start, _ := f.window(l, m); since < start {
+		return bucket{0, 1}
+	}
+	return bucket{stored.level, 1}
+}
+
+func (fixedWindow) room(l *Limit, b bucket, _ moment) int64 { return max(0, l.Limit-b.level) }
+func (fixedWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
+
+func (fixedWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+	return bucket{b.level + cost, 1}
+}
+
+func (f fixedWindow) wait(l *Limit, _ bucket, cost int64, m moment) int64 {
+	if cost > l.Limit {
+		return Never
+	}
+	_, end := f.window(l, m)
+	return end - m.at
+}
+
+func (f fixedWindow) resetAt(l *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
+	}
+	_, end := f.window(l, m)
+	return end
+}
+
+func (f fixedWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
+	start, end := f.window(l, m)
+	return append(dst, l.ID, stepFixedWindow, l.Limit, start, 0), end
+}
+
+// firstHitWindow: a window starts with the first admitted hit after the last one ended.
+// The level is what was used in it, aux its start; nothing used, no window.
+type firstHitWindow struct{}
+
+func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
+	if stored.level == 0 || m.at >= stored.aux+l.Window {
+		return bucket{0, m.at}
 	}
 	return stored
 }
 
-func (fixedWindow) room(l *Limit, level int64) int64 { return max(0, l.Limit-level) }
-func (fixedWindow) weight(*Limit) int64              { return 1 }
-func (fixedWindow) used(_ *Limit, level int64) int64 { return level }
+func (firstHitWindow) room(l *Limit, b bucket, _ moment) int64 { return max(0, l.Limit-b.level) }
+func (firstHitWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
-func (fixedWindow) wait(l *Limit, _, at, cost int64) int64 {
+func (firstHitWindow) charge(_ *Limit, b bucket, cost int64, m moment) bucket {
+	if b.level == 0 {
+		b.aux = m.at
+	}
+	return bucket{b.level + cost, b.aux}
+}
+
+func (firstHitWindow) wait(l *Limit, b bucket, cost int64, m moment) int64 {
 	if cost > l.Limit {
 		return Never
 	}
-	return windowStart(at, l.Window) + l.Window - at
+	return b.aux + l.Window - m.at
 }
 
-func (fixedWindow) resetAt(l *Limit, level, at int64) int64 {
-	if level == 0 {
-		return at
+func (firstHitWindow) resetAt(l *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
 	}
-	return windowStart(at, l.Window) + l.Window
+	return b.aux + l.Window
 }
 
-func (fixedWindow) encode(l *Limit, dst []int64, at int64) ([]int64, int64) {
-	start := windowStart(at, l.Window)
-	return append(dst, l.ID, int64(FixedWindow), l.Limit, start, 0), start + l.Window
+func (firstHitWindow) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
+	return append(dst, l.ID, stepFirstHit, l.Limit, l.Window, 0), math.MaxInt64
 }

@@ -9,34 +9,41 @@ import (
 // MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
 const MaxNumber int64 = 1e15 - 1
 
-// Algorithm is how a limit counts. The numbers are part of the statement's parameters
-// and of quotad_step_v1; they never change.
+// Algorithm is how a limit counts. The numbers are part of limits' identities: they
+// never change.
 type Algorithm int64
 
 // The algorithms. Their names in JSON are those of String.
 const (
-	FixedWindow Algorithm = 1
-	TokenBucket Algorithm = 2
+	FixedWindow   Algorithm = 1
+	TokenBucket   Algorithm = 2
+	SlidingWindow Algorithm = 3
+	Allocation    Algorithm = 5
 )
 
-func (a Algorithm) String() string {
-	switch a {
-	case FixedWindow:
-		return "fixed_window"
-	case TokenBucket:
-		return "token_bucket"
-	}
-	return fmt.Sprintf("algorithm %d", int64(a))
+var algorithmNames = map[Algorithm]string{
+	FixedWindow: "fixed_window", TokenBucket: "token_bucket", SlidingWindow: "sliding_window", Allocation: "allocation",
 }
+
+func (a Algorithm) String() string { return algorithmNames[a] }
+
+// The branches of quotad_step_v1.
+const (
+	stepFixedWindow   = 1
+	stepTokenBucket   = 2
+	stepSlidingWindow = 3
+	stepFirstHit      = 4
+	stepAllocation    = 5
+)
 
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
 	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	Algorithm string `json:"algorithm" enum:"fixed_window,token_bucket"`
-	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window; 0 is closed."`
-	Window    string `json:"window" doc:"A whole number and one of us ms s m h d."`
+	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,token_bucket,allocation"`
+	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window, or of an allocation at all; 0 is closed."`
+	Window    string `json:"window,omitempty" doc:"A whole number and one of us ms s m h d; of a fixed window also calendar_day, calendar_week, calendar_month, calendar_year (in the customer's timezone) or billing_period. An allocation has none."`
 	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity; limit when left out."`
-	Align     string `json:"align,omitempty" enum:"clock" doc:"Of a fixed window."`
+	Align     string `json:"align,omitempty" enum:"clock,first_hit" doc:"Of a fixed window whose window is a duration: windows start at multiples of it since the Unix epoch (clock, the default), or with the first hit admitted after the last one ended."`
 	Precision string `json:"precision,omitempty" doc:"Not supported yet."`
 	Per       string `json:"per,omitempty" doc:"Not supported yet."`
 	Mode      string `json:"mode" required:"false" enum:"hard" default:"hard"`
@@ -51,7 +58,8 @@ type Limit struct {
 	Mode       string
 	Limit      int64
 	Burst      int64  // token bucket: capacity in units
-	Window     int64  // µs
+	Window     int64  // µs; 0 for an allocation and for a calendar's window
+	Calendar   bool   // the window is the calendar's
 	WindowText string // as the plan wrote it
 	DenyOutage bool   // on_outage: deny
 
@@ -85,21 +93,19 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	}
 	switch s.Algorithm {
 	case "fixed_window":
-		l.Algorithm, l.rules = FixedWindow, fixedWindow{}
+		l.Algorithm, l.rules = FixedWindow, fixedWindow{clockWindow}
 	case "token_bucket":
 		l.Algorithm, l.rules = TokenBucket, tokenBucket{}
+	case "sliding_window":
+		l.Algorithm, l.rules = SlidingWindow, slidingWindow{}
+	case "allocation":
+		l.Algorithm, l.rules = Allocation, allocation{}
 	case "":
-		refuse("algorithm", "is required: fixed_window or token_bucket")
+		refuse("algorithm", "is required: %s", supported)
 	default:
-		refuse("algorithm", "%q is not supported: use fixed_window or token_bucket", s.Algorithm)
+		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported)
 	}
-	if s.Window == "" {
-		refuse("window", `is required: a duration such as "1h"`)
-	} else if w, err := ParseDuration(s.Window); err != nil {
-		refuse("window", "%s", err)
-	} else {
-		l.Window = w
-	}
+	l.compileWindow(s, refuse)
 	refuseOptions(s, l.Algorithm, refuse)
 	if len(bad) > 0 {
 		return nil, bad
@@ -109,8 +115,47 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 			return nil, FieldErrors{*err}
 		}
 	}
-	l.ID = l.identity()
+	l.ID = l.identity(s.Align)
 	return l, nil
+}
+
+const supported = "fixed_window, sliding_window, token_bucket or allocation"
+
+// compileWindow reads the window, a duration or, of a fixed window, the calendar's, and
+// how a fixed window is aligned. Of an algorithm that is not known it asks only for a form
+// that some algorithm has.
+func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...any)) {
+	named, isNamed := calendarWindows[s.Window]
+	switch {
+	case l.Algorithm == Allocation:
+		if s.Window != "" {
+			refuse("window", "an allocation has none: leave it out")
+		}
+	case s.Window == "":
+		if l.Algorithm != 0 || s.Algorithm == "" {
+			refuse("window", `is required: a duration such as "1h"`)
+		}
+	case isNamed && l.Algorithm == FixedWindow:
+		l.rules, l.Calendar = fixedWindow{named}, true
+	case isNamed && l.Algorithm != 0:
+		refuse("window", "%q belongs to fixed_window only: use a duration such as \"1h\"", s.Window)
+	case !isNamed:
+		var err error
+		if l.Window, err = ParseDuration(s.Window); err != nil {
+			refuse("window", "%s%s", err, orNamed[l.Algorithm])
+		}
+	}
+	if l.Algorithm == FixedWindow && s.Align == "first_hit" {
+		l.rules = firstHitWindow{}
+		if l.Calendar {
+			refuse("align", "a calendar's window starts where the calendar says: leave it out")
+		}
+	}
+}
+
+// orNamed ends what is said of a window that is no duration.
+var orNamed = map[Algorithm]string{
+	FixedWindow: ", or calendar_day, calendar_week, calendar_month, calendar_year or billing_period",
 }
 
 // refuseOptions checks the optional fields against what this version can do.
@@ -124,8 +169,8 @@ func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args .
 			refuse("burst", "limit 0 never refills: leave burst out to close the limit, or set a limit above 0")
 		}
 	}
-	if s.Align != "" && (a != FixedWindow || s.Align != "clock") {
-		refuse("align", `only fixed_window has it, and only "clock" is supported`)
+	if s.Align != "" && (a != FixedWindow || s.Align != "clock" && s.Align != "first_hit") {
+		refuse("align", `only fixed_window has it: "clock" or "first_hit"`)
 	}
 	if s.Precision != "" {
 		refuse("precision", "belongs to sliding_log, which is not supported: leave it out")
@@ -142,9 +187,16 @@ func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args .
 }
 
 // identity is a 63-bit FNV-1a hash: names are checked to hold no NUL, so the parts
-// cannot run into each other, and a plan refuses two limits of one identity.
-func (l *Limit) identity() int64 {
+// cannot run into each other, and a plan refuses two limits of one identity. What has its
+// default adds nothing, so that limits that were stored before it existed keep theirs.
+func (l *Limit) identity(align string) int64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%d\x00%d", l.Name, l.Algorithm, l.Window)
+	if align == "first_hit" {
+		fmt.Fprintf(h, "\x00align=%s", align)
+	}
+	if l.Calendar {
+		fmt.Fprintf(h, "\x00window=%s", l.WindowText)
+	}
 	return int64(h.Sum64() >> 1)
 }

@@ -65,6 +65,9 @@ func TestCompile(t *testing.T) {
 		change(&s)
 		return s
 	}
+	fixed := func(window, align string) Spec {
+		return Spec{Name: "a", Algorithm: "fixed_window", Limit: 10, Window: window, Align: align}
+	}
 	for name, c := range map[string]struct {
 		spec   Spec
 		fields string // of the errors; empty: it compiles
@@ -93,7 +96,36 @@ func TestCompile(t *testing.T) {
 		"burst on closed":  {with(func(s *Spec) { s.Limit, s.Burst = 0, ptr(int64(1)) }), "burst"},
 		"burst of a fixed": {with(func(s *Spec) { s.Algorithm, s.Burst = "fixed_window", ptr(int64(1)) }), "burst"},
 		"align of bucket":  {with(func(s *Spec) { s.Align = "clock" }), "align"},
-		"first_hit":        {with(func(s *Spec) { s.Algorithm, s.Align = "fixed_window", "first_hit" }), "align"},
+		"first_hit":        {fixed("1h", "first_hit"), ""},
+		"other align":      {fixed("1h", "First_hit"), "align"},
+		"calendar day":     {fixed("calendar_day", ""), ""},
+		"calendar week":    {fixed("calendar_week", ""), ""},
+		"calendar month":   {fixed("calendar_month", ""), ""},
+		"calendar year":    {fixed("calendar_year", ""), ""},
+		"billing period":   {fixed("billing_period", ""), ""},
+		"calendar, clock":  {fixed("calendar_day", "clock"), ""},
+		"calendar, first":  {fixed("calendar_day", "first_hit"), "align"},
+		"period, first":    {fixed("billing_period", "first_hit"), "align"},
+		"no such calendar": {fixed("calendar_hour", ""), "window"},
+		"calendar case":    {fixed("Calendar_day", ""), "window"},
+		"calendar space":   {fixed("calendar_day ", ""), "window"},
+		"first, no window": {fixed("", "first_hit"), "window"},
+		"sliding":          {with(func(s *Spec) { s.Algorithm = "sliding_window" }), ""},
+		"largest sliding":  {Spec{Name: "a", Algorithm: "sliding_window", Limit: MaxNumber, Window: "3660d"}, ""},
+		"sliding calendar": {with(func(s *Spec) { s.Algorithm, s.Window = "sliding_window", "calendar_day" }), "window"},
+		"sliding align":    {with(func(s *Spec) { s.Algorithm, s.Align = "sliding_window", "clock" }), "align"},
+		"sliding burst":    {with(func(s *Spec) { s.Algorithm, s.Burst = "sliding_window", ptr(int64(1)) }), "burst"},
+		"sliding, none":    {with(func(s *Spec) { s.Algorithm, s.Window = "sliding_window", "" }), "window"},
+		"allocation":       {Spec{Name: "a", Algorithm: "allocation", Limit: MaxNumber, OnOutage: "deny"}, ""},
+		"no allocation":    {Spec{Name: "a", Algorithm: "allocation"}, ""},
+		"its window":       {Spec{Name: "a", Algorithm: "allocation", Limit: 1, Window: "1h"}, "window"},
+		"its calendar":     {Spec{Name: "a", Algorithm: "allocation", Limit: 1, Window: "calendar_day"}, "window"},
+		"its bad window":   {Spec{Name: "a", Algorithm: "allocation", Limit: 1, Window: "x"}, "window"},
+		"its align":        {Spec{Name: "a", Algorithm: "allocation", Limit: 1, Align: "first_hit"}, "align"},
+		"its burst":        {Spec{Name: "a", Algorithm: "allocation", Limit: 1, Burst: ptr(int64(1))}, "burst"},
+		"concurrency":      {Spec{Name: "a", Algorithm: "concurrency", Limit: 1}, "algorithm"},
+		"other, calendar":  {with(func(s *Spec) { s.Algorithm, s.Window = "fixed", "calendar_day" }), "algorithm"},
+		"other, window":    {with(func(s *Spec) { s.Algorithm, s.Window = "fixed", "1y" }), "algorithm window"},
 		"precision":        {with(func(s *Spec) { s.Precision = "1us" }), "precision"},
 		"per":              {with(func(s *Spec) { s.Per = "ip" }), "per"},
 		"soft":             {with(func(s *Spec) { s.Mode = "soft" }), "mode"},
@@ -113,8 +145,29 @@ func TestCompile(t *testing.T) {
 		if got := strings.Join(fields, " "); got != c.fields || (l == nil) != (c.fields != "") {
 			t.Errorf("%s: errors in %q, want %q (%v)", name, got, c.fields, bad)
 		}
-		if l != nil && l.DenyOutage != (c.spec.OnOutage == "deny") {
-			t.Errorf("%s: deny is %v", name, l.DenyOutage)
+		if l == nil {
+			continue
+		}
+		_, named := calendarWindows[c.spec.Window]
+		if l.DenyOutage != (c.spec.OnOutage == "deny") || l.Algorithm.String() != c.spec.Algorithm || l.WindowText != c.spec.Window ||
+			l.Calendar != named || (l.Window == 0) != (named || c.spec.Window == "") {
+			t.Errorf("%s: %+v compiles to %+v", name, c.spec, l)
+		}
+	}
+}
+
+// What is said of a window names what would do instead.
+func TestWindowsAreNamed(t *testing.T) {
+	_, bad := Compile(Spec{Name: "a", Algorithm: "fixed_window", Limit: 1, Window: "calendar_hour"})
+	for name := range calendarWindows {
+		if !strings.Contains(bad.Error(), name) {
+			t.Errorf("%s is not said to be one: %v", name, bad)
+		}
+	}
+	for algorithm, word := range map[string]string{"sliding_window": "fixed_window", "token_bucket": "fixed_window", "allocation": "leave it out"} {
+		_, bad := Compile(Spec{Name: "a", Algorithm: algorithm, Limit: 1, Window: "calendar_day"})
+		if len(bad) != 1 || !strings.Contains(bad[0].Detail, word) {
+			t.Errorf("%s: %v", algorithm, bad)
 		}
 	}
 }
@@ -170,22 +223,50 @@ func TestSuggestionsCompile(t *testing.T) {
 	}
 }
 
-// A bucket starts anew with another name, algorithm or window, and with nothing else.
+// A bucket starts anew with another name, algorithm, window or align, and with nothing else.
 func TestLimitIdentity(t *testing.T) {
-	a := bucketLimit(t, "a", 10, "1h", 10)
+	spec := func(algorithm, window, align string, limit int64) *Limit {
+		return mustCompile(t, Spec{Name: "a", Algorithm: algorithm, Limit: limit, Window: window, Align: align})
+	}
+	tokens, fixed, first := bucketLimit(t, "a", 10, "1h", 10), windowLimit(t, "a", 10, "1h"), spec("fixed_window", "1h", "first_hit", 10)
+	day, seats := spec("fixed_window", "calendar_day", "", 10), spec("allocation", "", "", 10)
 	for name, c := range map[string]struct {
-		other *Limit
-		same  bool
+		one, other *Limit
+		same       bool
 	}{
-		"limit":       {bucketLimit(t, "a", 11, "1h", 10), true},
-		"burst":       {bucketLimit(t, "a", 10, "1h", 3), true},
-		"other words": {bucketLimit(t, "a", 10, "60m", 10), true},
-		"name":        {bucketLimit(t, "b", 10, "1h", 10), false},
-		"window":      {bucketLimit(t, "a", 10, "2h", 10), false},
-		"algorithm":   {windowLimit(t, "a", 10, "1h"), false},
+		"limit":              {tokens, bucketLimit(t, "a", 11, "1h", 10), true},
+		"burst":              {tokens, bucketLimit(t, "a", 10, "1h", 3), true},
+		"other words":        {tokens, bucketLimit(t, "a", 10, "60m", 10), true},
+		"name":               {tokens, bucketLimit(t, "b", 10, "1h", 10), false},
+		"window":             {tokens, bucketLimit(t, "a", 10, "2h", 10), false},
+		"algorithm":          {tokens, fixed, false},
+		"sliding":            {fixed, spec("sliding_window", "1h", "", 10), false},
+		"said align":         {fixed, spec("fixed_window", "1h", "clock", 10), true},
+		"align":              {fixed, first, false},
+		"limit of first hit": {first, spec("fixed_window", "60m", "first_hit", 11), true},
+		"its window":         {first, spec("fixed_window", "2h", "first_hit", 10), false},
+		"calendar":           {spec("fixed_window", "1d", "", 10), day, false},
+		"said clock":         {day, spec("fixed_window", "calendar_day", "clock", 10), true},
+		"limit of a day":     {day, spec("fixed_window", "calendar_day", "", 11), true},
+		"other calendar":     {day, spec("fixed_window", "calendar_week", "", 10), false},
+		"period":             {spec("fixed_window", "calendar_month", "", 10), spec("fixed_window", "billing_period", "", 10), false},
+		"allocation":         {seats, spec("allocation", "", "", 11), true},
+		"allocation and day": {seats, day, false},
 	} {
-		if (a.ID == c.other.ID) != c.same || c.other.ID < 0 {
-			t.Errorf("%s: %d and %d", name, a.ID, c.other.ID)
+		if (c.one.ID == c.other.ID) != c.same || c.other.ID < 0 {
+			t.Errorf("%s: %d and %d", name, c.one.ID, c.other.ID)
+		}
+	}
+	// Stored buckets depend on them: these must never change.
+	for want, l := range map[int64]*Limit{
+		3012626798136017917: tokens,
+		9121181605486650058: fixed,
+		6519230715520961652: first,
+		2026084750193807331: day,
+		7253821801431091589: seats,
+	} {
+		if l.ID != want {
+			t.Errorf("%s %s: %d, want %d", l.Algorithm, l.WindowText, l.ID, want)
 		}
 	}
 }

@@ -60,10 +60,10 @@ func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 			if !ok && !refused || ok && (old.under > r.under || old.under == r.under && old.version > r.version) {
 				return old, 0, false
 			}
-			at := max(asOf, r.at)
+			m := moment{max(asOf, r.at), &t.Periods}
 			expires := asOf + forgetAfter // a closed limit, or a cost above it, is refused for good
 			for _, l := range t.Counters[i].Limits {
-				expires = max(expires, l.resetAt(l.level(r.state, r.at, at), at))
+				expires = max(expires, l.rules.resetAt(l, l.stand(r.state, r.at, m), m))
 			}
 			return r, expires, true
 		})

@@ -59,9 +59,9 @@ func (m *model) decide(t *Target, now, cost int64) (Decision, *StaleError) {
 	d := judge(t, m.rows(t), now, cost)
 	hour, _ := t.runningHour(d.At)
 	if d.Allowed {
-		d.shift(cost)
+		d.charge(cost)
 	}
-	level := 0
+	next := 0
 	for i := range t.Counters {
 		c := m.counter(t.Counters[i].Key)
 		c.change = max(c.change, t.Change)
@@ -73,8 +73,8 @@ func (m *model) decide(t *Target, now, cost int64) (Decision, *StaleError) {
 		}
 		state := make([]int64, 0, bucketLen*len(t.Counters[i].Limits))
 		for _, l := range t.Counters[i].Limits {
-			state = append(state, l.ID, d.levels[level], l.weight())
-			level++
+			state = append(state, l.ID, d.buckets[next].level, d.buckets[next].aux)
+			next++
 		}
 		c.state, c.at = state, d.At
 		c.version++
@@ -162,12 +162,12 @@ func (m *model) sameUsage(customer int64, stored map[usageKey]int64) error {
 // sameDecision compares all that a decision says.
 func sameDecision(got, want *Decision) error {
 	if got.Allowed != want.Allowed || got.Cost != want.Cost || got.At != want.At || got.Degraded ||
-		!slices.Equal(got.levels, want.levels) || !slices.Equal(got.Versions, want.Versions) {
+		!slices.Equal(got.buckets, want.buckets) || !slices.Equal(got.Versions, want.Versions) {
 		return fmt.Errorf("decided %s, the model says %s", got.brief(), want.brief())
 	}
 	return nil
 }
 
 func (d *Decision) brief() string {
-	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v levels %v}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions, d.levels)
+	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v buckets %v}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions, d.buckets)
 }

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strings"
+
+	"quotad/internal/calendar"
 )
 
-// oracle knows the two algorithms by the contract's definitions alone: it remembers every
+// oracle knows the algorithms by the contract's definitions alone: it remembers every
 // charge or counts tokens as fractions, and finds waits by searching for the first
-// instant that admits. It shares nothing with level.go but the Spec.
+// instant that admits. It shares nothing with the rules but the Spec.
 type oracle struct {
 	buckets map[CounterKey]map[string]*oracleBucket
 	at      map[CounterKey]int64 // the last charge
@@ -16,56 +19,141 @@ type oracle struct {
 
 // oracleBucket is one limit's bucket, as it was at the counter's last charge.
 type oracleBucket struct {
-	charges []oracleCharge // fixed_window: all there ever were
-	missing *big.Rat       // token_bucket: tokens missing
+	charges []oracleCharge   // all there ever were
+	missing *big.Rat         // token_bucket: tokens missing
+	periods calendar.Periods // the customer's calendar at the last charge
 }
 
 type oracleCharge struct{ at, cost int64 }
 
 // oracleLimit is a limit as the contract states it.
 type oracleLimit struct {
-	name          string
-	bucket        bool // token_bucket
-	limit, window int64
-	burst         int64
+	name, algorithm, align, calendar string // calendar: the name of the calendar's window
+	limit, window                    int64
+	burst                            int64
+	periods                          calendar.Periods
 }
 
 func newOracle() *oracle {
 	return &oracle{make(map[CounterKey]map[string]*oracleBucket), make(map[CounterKey]int64)}
 }
 
-func oracleLimitOf(l *Limit) oracleLimit {
-	return oracleLimit{l.Name, l.Algorithm.String() == "token_bucket", l.Limit, l.Window, l.Burst}
+func oracleLimitOf(t *Target, l *Limit) oracleLimit {
+	o := oracleLimit{name: l.Name, algorithm: l.Algorithm.String(), limit: l.Limit, window: l.Window, burst: l.Burst, periods: t.Periods}
+	if _, ok := l.rules.(firstHitWindow); ok {
+		o.align = "first_hit"
+	}
+	if l.Calendar {
+		o.calendar = l.WindowText
+	}
+	return o
 }
 
 // identity: a bucket is kept while these stay, and starts anew when one changes.
-func (l oracleLimit) identity() string { return fmt.Sprint(l.name, l.bucket, l.window) }
+func (l oracleLimit) identity() string {
+	return fmt.Sprint(l.name, " ", l.algorithm, " ", l.align, " ", l.window, l.calendar)
+}
 
 // quota is the whole of it.
 func (l oracleLimit) quota() int64 {
-	if l.bucket {
+	if l.algorithm == "token_bucket" {
 		return l.burst
 	}
 	return l.limit
 }
 
+// naiveWindow is the calendar's window of a name that holds an instant: the period of an
+// anchor at which such windows start.
+func naiveWindow(name string, p calendar.Periods, at int64) (start, end int64) {
+	anchor, unit := "1970-01-01T00:00:00", calendar.Unit(strings.TrimPrefix(name, "calendar_"))
+	switch name {
+	case "billing_period":
+		_, start, end = calendar.Period(p.Anchor, p.Interval, p.Zone, at)
+		return start, end
+	case "calendar_week":
+		anchor = "1970-01-05T00:00:00" // a Monday
+	}
+	parsed, err := calendar.ParseAnchor(anchor)
+	if err != nil {
+		panic(err)
+	}
+	_, start, end = calendar.Period(parsed, calendar.Interval{Unit: unit, Count: 1}, p.Zone, at)
+	return start, end
+}
+
 // level is what counts against the limit at an instant, in units (a fraction of one for
 // a token bucket that refills).
 func (l oracleLimit) level(b *oracleBucket, since int64, at uint64) *big.Rat {
-	level := new(big.Rat)
 	if b == nil {
-		return level
+		return new(big.Rat)
 	}
-	if !l.bucket {
-		for _, c := range b.charges {
-			if uint64(c.at/l.window) == at/uint64(l.window) {
-				level.Add(level, big.NewRat(c.cost, 1))
-			}
+	switch {
+	case l.algorithm == "token_bucket":
+		return l.tokens(b, since, at)
+	case l.algorithm == "sliding_window":
+		w := uint64(l.window)
+		current := b.between(at-at%w, at-at%w+w)
+		previous := new(big.Int)
+		if at >= w {
+			previous = b.between(at-at%w-w, at-at%w)
 		}
-		return level
+		previous.Mul(previous, new(big.Int).SetUint64(w-at%w))
+		return new(big.Rat).SetInt(current.Add(current, previous.Div(previous, new(big.Int).SetUint64(w))))
+	case l.align == "first_hit":
+		start, used := uint64(0), int64(0)
+		for i, c := range b.charges {
+			if i == 0 || uint64(c.at) >= start+uint64(l.window) {
+				start, used = uint64(c.at), 0
+			}
+			used += c.cost
+		}
+		if at >= start+uint64(l.window) {
+			used = 0
+		}
+		return big.NewRat(used, 1)
+	case l.algorithm == "allocation":
+		return new(big.Rat).SetInt(b.between(0, math.MaxUint64))
+	case l.calendar != "":
+		start, end := naiveWindow(l.calendar, l.periods, int64(min(at, math.MaxInt64)))
+		under := oracleBucket{charges: l.moved(b, since)}
+		return new(big.Rat).SetInt(under.between(uint64(start), uint64(end)))
 	}
+	w := uint64(l.window)
+	return new(big.Rat).SetInt(b.between(at-at%w, at-at%w+w))
+}
+
+// between is the cost of the charges in [start, end).
+func (b *oracleBucket) between(start, end uint64) *big.Int {
+	sum := new(big.Int)
+	for _, c := range b.charges {
+		if start <= uint64(c.at) && uint64(c.at) < end {
+			sum.Add(sum, big.NewInt(c.cost))
+		}
+	}
+	return sum
+}
+
+// moved are the charges of a calendar's window. Where the calendar is another one since
+// the last charge, what counted then is taken to have been used then, however long before,
+// so that a window that the change makes longer never admits too much.
+func (l oracleLimit) moved(b *oracleBucket, since int64) []oracleCharge {
+	if b.periods == l.periods {
+		return b.charges
+	}
+	start, end := naiveWindow(l.calendar, b.periods, since)
+	var counted []oracleCharge
+	for _, c := range b.charges {
+		if start <= c.at && c.at < end {
+			counted = append(counted, oracleCharge{since, c.cost})
+		}
+	}
+	return counted
+}
+
+// tokens are those that are missing.
+func (l oracleLimit) tokens(b *oracleBucket, since int64, at uint64) *big.Rat {
 	back := new(big.Rat).Mul(new(big.Rat).SetUint64(at-uint64(since)), big.NewRat(l.limit, l.window))
-	level.Sub(l.whole(b.missing), back)
+	level := new(big.Rat).Sub(l.whole(b.missing), back)
 	if level.Sign() < 0 {
 		level.SetInt64(0)
 	}
@@ -138,7 +226,7 @@ func (o *oracle) judge(t *Target, now, cost int64) (allowed bool, at int64) {
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, l := range t.Counters[i].Limits {
-			l := oracleLimitOf(l)
+			l := oracleLimitOf(t, l)
 			allowed = allowed && l.admits(l.level(o.buckets[key][l.identity()], o.at[key], uint64(at)), cost)
 		}
 	}
@@ -165,16 +253,18 @@ func (o *oracle) charge(t *Target, at, cost int64) {
 		key := t.Counters[i].Key
 		after := make(map[string]*oracleBucket) // limits that are no more are forgotten
 		for _, l := range t.Counters[i].Limits {
-			l := oracleLimitOf(l)
+			l := oracleLimitOf(t, l)
 			b := o.buckets[key][l.identity()]
 			level := l.level(b, o.at[key], uint64(at))
-			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1))}
-			if !l.bucket && b != nil {
+			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods}
+			switch {
+			case b == nil:
+			case l.calendar != "":
+				next.charges = l.moved(b, o.at[key])
+			default:
 				next.charges = b.charges
 			}
-			if !l.bucket {
-				next.charges = append(next.charges[:len(next.charges):len(next.charges)], oracleCharge{at, cost})
-			}
+			next.charges = append(next.charges[:len(next.charges):len(next.charges)], oracleCharge{at, cost})
 			after[l.identity()] = next
 		}
 		o.buckets[key], o.at[key] = after, at
@@ -185,17 +275,21 @@ func (o *oracle) views(t *Target, at, cost int64, allowed bool) (views []View) {
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
-			l, b, since := oracleLimitOf(compiled), o.buckets[key][oracleLimitOf(compiled).identity()], o.at[key]
+			l, since := oracleLimitOf(t, compiled), o.at[key]
+			b := o.buckets[key][l.identity()]
 			level := l.level(b, since, uint64(at))
 			v := View{Limit: compiled, Remaining: l.remaining(level), ResetAt: at}
-			if v.Used = l.quota() - v.Remaining; !l.bucket {
+			if v.Used = l.quota() - v.Remaining; l.algorithm != "token_bucket" {
 				v.Used = new(big.Int).Div(level.Num(), level.Denom()).Int64()
 			}
 			if !allowed {
 				v.RetryAfter = first(func(w uint64) bool { return l.admits(l.level(b, since, uint64(at)+w), cost) })
 			}
-			if w := first(func(w uint64) bool { return l.level(b, since, uint64(at)+w).Sign() == 0 }); w != Never {
+			switch w := first(func(w uint64) bool { return l.level(b, since, uint64(at)+w).Sign() == 0 }); {
+			case w != Never:
 				v.ResetAt = at + min(w, math.MaxInt64-at)
+			case l.algorithm == "allocation":
+				v.ResetAt = math.MaxInt64
 			}
 			views = append(views, v)
 		}

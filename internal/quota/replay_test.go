@@ -20,6 +20,7 @@ type history struct {
 // charge is one admitted hit on one counter.
 type charge struct {
 	version, at, cost int64
+	target            *Target
 	limits            []*Limit
 }
 
@@ -30,7 +31,7 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 	for _, s := range shots {
 		if s.Allowed {
 			for i, c := range s.Target.Counters {
-				charges[c.Key] = append(charges[c.Key], charge{s.Versions[i], s.At, s.Cost, c.Limits})
+				charges[c.Key] = append(charges[c.Key], charge{s.Versions[i], s.At, s.Cost, s.Target, c.Limits})
 			}
 		}
 	}
@@ -47,9 +48,10 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.at)
 			}
 			after := row{at: c.at, version: c.version}
+			m := moment{c.at, &c.target.Periods}
 			for _, l := range h.limits {
-				level := l.level(before.state, before.at, c.at) + c.cost*l.weight()
-				after.state = append(after.state, l.ID, level, l.weight())
+				b := l.rules.charge(l, l.stand(before.state, before.at, m), c.cost, m)
+				after.state = append(after.state, l.ID, b.level, b.aux)
 			}
 			h.rows = append(h.rows, after)
 			h.total += c.cost
@@ -79,11 +81,11 @@ func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err erro
 		}
 		d := judge(s.Target, rows, s.At, s.Cost)
 		if d.Allowed {
-			d.shift(s.Cost)
+			d.charge(s.Cost)
 		}
-		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.levels, s.levels) {
+		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.buckets, s.buckets) {
 			return 0, fmt.Errorf("%v cost %d at %d on versions %v: decided %v %v, the model says %v at %d %v",
-				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions, s.Allowed, s.levels, d.Allowed, d.At, d.levels)
+				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions, s.Allowed, s.buckets, d.Allowed, d.At, d.buckets)
 		}
 		if s.AsOf > 0 {
 			fromMemory++

@@ -32,8 +32,11 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 	room := after.room()
 	left := room
 	var behind []*hit
-	for _, h := range g.hits[run:] {
+	for i, h := range g.hits[run:] {
 		h.insert, h.book = false, false
+		if run == 0 && i == 0 && h.cost <= room {
+			h.tries++ // the function refused what the model admits: a fault, not to be tried for ever
+		}
 		switch {
 		case h.cost > room:
 			d := after
@@ -50,21 +53,21 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 	return append(again, behind...), refused
 }
 
-// admit hands out the run: each hit sees the levels and versions as they were behind it.
+// admit hands out the run: each hit sees the buckets and versions as they were behind it.
 func (g *group) admit(run int, after Decision) {
 	if run == 0 {
 		return
 	}
-	nl, nv := len(after.levels), len(after.Versions)
-	numbers := make([]int64, run*(nl+nv))
+	nb, nv := len(after.buckets), len(after.Versions)
+	buckets, versions := make([]bucket, run*nb), make([]int64, run*nv)
 	for i, h := range g.hits[:run] {
 		d := after
 		d.Cost = h.cost
-		d.levels, numbers = numbers[:nl:nl], numbers[nl:]
-		d.Versions, numbers = numbers[:nv:nv], numbers[nv:]
-		copy(d.levels, after.levels)
+		d.buckets, buckets = buckets[:nb:nb], buckets[nb:]
+		d.Versions, versions = versions[:nv:nv], versions[nv:]
+		copy(d.buckets, after.buckets)
 		copy(d.Versions, after.Versions)
-		d.shift(g.sums[i] - g.sums[run-1])
+		d.charge(g.sums[i] - g.sums[run-1])
 		for v := range d.Versions {
 			d.Versions[v] -= int64(run - 1 - i)
 		}

@@ -18,37 +18,41 @@ import (
 type stepCase struct {
 	state          []int64
 	since, instant int64
+	target         *Target // its calendar
 	limits         []*Limit
 	sums           []int64
 }
 
 // want is what the Go twin makes of it.
 func (c *stepCase) want() []int64 {
-	room, out := MaxNumber*2, []int64{0}
-	for _, l := range c.limits {
-		level := l.level(c.state, c.since, c.instant)
-		room = min(room, l.room(level))
-		out = append(out, l.ID, level, l.weight())
+	room, out, m := MaxNumber*2, []int64{0}, c.moment()
+	buckets := make([]bucket, len(c.limits))
+	for i, l := range c.limits {
+		buckets[i] = l.stand(c.state, c.since, m)
+		room = min(room, l.rules.room(l, buckets[i], m))
 	}
 	for _, s := range c.sums {
 		if s <= room {
 			out[0]++
 		}
 	}
-	if out[0] > 0 {
-		for i := 2; i < len(out); i += bucketLen {
-			out[i] += c.sums[out[0]-1] * out[i+1]
+	for i, l := range c.limits {
+		if out[0] > 0 {
+			buckets[i] = l.rules.charge(l, buckets[i], c.sums[out[0]-1], m)
 		}
+		out = append(out, l.ID, buckets[i].level, buckets[i].aux)
 	}
 	return out
 }
 
+func (c *stepCase) moment() moment { return moment{c.instant, &c.target.Periods} }
+
 func (c *stepCase) run(ctx context.Context, conn *pgx.Conn) error {
-	limits, _ := encodeLimits(nil, c.limits, c.instant)
+	limits, _ := encodeLimits(nil, c.limits, c.moment())
 	var got []int64
 	err := conn.QueryRow(ctx, "SELECT quotad_step_v1($1, $2, $3, $4, $5)", c.state, c.since, c.instant, limits, c.sums).Scan(&got)
 	if err != nil {
-		return err
+		return fmt.Errorf("state %v of %d at %d, limits %v, sums %v: %w", c.state, c.since, c.instant, limits, c.sums, err)
 	}
 	if want := c.want(); !slices.Equal(got, want) {
 		return fmt.Errorf("state %v of %d at %d, limits %v, sums %v: %v, the model says %v", c.state, c.since, c.instant, limits, c.sums, got, want)
@@ -56,42 +60,96 @@ func (c *stepCase) run(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// drawLevel is a level a bucket can have: up to all that 64 bits hold after an edit.
-func drawLevel(rt *rapid.T, l *Limit) int64 {
+// branchOf names the branch of quotad_step_v1 that a limit takes.
+func branchOf(l *Limit) string {
+	if _, ok := l.rules.(firstHitWindow); ok {
+		return "first_hit"
+	}
+	if l.Calendar {
+		return l.WindowText
+	}
+	return l.Algorithm.String()
+}
+
+// drawUnits is a number of units a bucket can hold, of a limit that may have been edited:
+// none, few, about all, or any.
+func drawUnits(rt *rapid.T, label string, whole int64) int64 {
+	switch rapid.SampledFrom([]string{"zero", "few", "whole", "any", "most"}).Draw(rt, label) {
+	case "few":
+		return rapid.Int64Range(1, 100).Draw(rt, "few")
+	case "whole":
+		return max(0, whole-rapid.Int64Range(-1, 1).Draw(rt, "less"))
+	case "any":
+		return rapid.Int64Range(0, MaxNumber).Draw(rt, "units")
+	case "most":
+		return MaxNumber
+	}
+	return 0
+}
+
+// drawParts is a token bucket's level: up to all that 64 bits hold after an edit.
+func drawParts(rt *rapid.T, l *Limit) int64 {
 	switch rapid.SampledFrom([]string{"zero", "few", "whole", "any"}).Draw(rt, "level") {
 	case "few":
 		return rapid.Int64Range(1, 100).Draw(rt, "few")
 	case "whole":
-		whole := l.Limit
-		if l.Algorithm == TokenBucket {
-			whole = l.capacity
-		}
-		return max(0, min(whole, math.MaxInt64-1)-rapid.Int64Range(-1, 1).Draw(rt, "less"))
+		return max(0, min(l.capacity, math.MaxInt64-1)-rapid.Int64Range(-1, 1).Draw(rt, "less"))
 	case "any":
-		if l.Algorithm == FixedWindow {
-			return rapid.Int64Range(0, MaxNumber).Draw(rt, "units")
-		}
 		return rapid.Int64Range(0, math.MaxInt64).Draw(rt, "parts")
 	}
 	return 0
 }
 
+// drawBucket is a bucket that an earlier charge, at since, may have left of a limit.
+func drawBucket(rt *rapid.T, l *Limit, since int64) bucket {
+	if l.Algorithm == TokenBucket {
+		b := bucket{drawParts(rt, l), l.scale}
+		if rapid.Bool().Draw(rt, "other scale") {
+			b.aux = rapid.SampledFrom([]int64{1, 3, 7, 1e6, 999_999_999_989, l.Window, MaxWindow}).Draw(rt, "scale")
+		}
+		return b
+	}
+	b := bucket{drawUnits(rt, "level", l.Limit), 1}
+	switch branchOf(l) {
+	case "sliding_window":
+		b.aux = drawUnits(rt, "previous", l.Limit)
+	case "first_hit": // it began at since or before, and was running then
+		b.aux = since - rapid.OneOf(rapid.SampledFrom([]int64{0, 1, l.Window - 1}), rapid.Int64Range(0, l.Window-1)).Draw(rt, "began")
+	}
+	return b
+}
+
+// drawElapsed is the time since the last charge: around the ends of the limits' windows too.
+func drawElapsed(rt *rapid.T, c *stepCase) int64 {
+	elapsed := rapid.SampledFrom([]int64{0, 1, 999, 1e6, 3600e6, 1e15, -1, -2}).Draw(rt, "elapsed")
+	if elapsed >= 0 {
+		return elapsed
+	}
+	l := rapid.SampledFrom(c.limits).Draw(rt, "end of")
+	end := l.Window
+	if elapsed == -2 { // the end of the aligned one that runs at since, or of the next
+		_, end = l.rules.encode(l, nil, moment{c.since, &c.target.Periods})
+		if end = min(end-c.since, 1e15); rapid.Bool().Draw(rt, "next") {
+			end += l.Window
+		}
+	}
+	return max(0, end+rapid.Int64Range(-1, 1).Draw(rt, "edge"))
+}
+
 func drawStep(rt *rapid.T) *stepCase {
-	c := &stepCase{state: []int64{}, since: testEpoch + rapid.Int64Range(0, 1e12).Draw(rt, "since")}
-	c.instant = c.since + rapid.SampledFrom([]int64{0, 1, 999, 1e6, 3600e6, 1e15}).Draw(rt, "elapsed")
 	g := &traceGen{rt: rt}
+	c := &stepCase{state: []int64{}, since: testEpoch + rapid.Int64Range(0, 1e12).Draw(rt, "since"), target: testTarget(1, 1, 1)}
+	c.target.Periods = g.calendar().periods()
 	for _, tl := range g.limits(nil, 1) {
 		l, _ := Compile(tl.spec())
 		c.limits = append(c.limits, l)
 		if g.chance("untouched", 6) {
 			continue
 		}
-		scale := l.weight()
-		if l.Algorithm == TokenBucket && g.chance("other scale", 2) {
-			scale = rapid.SampledFrom([]int64{1, 3, 7, 1e6, 999_999_999_989, l.Window, MaxWindow}).Draw(rt, "scale")
-		}
-		c.state = append(c.state, l.ID, drawLevel(rt, l), scale)
+		b := drawBucket(rt, l, c.since)
+		c.state = append(c.state, l.ID, b.level, b.aux)
 	}
+	c.instant = c.since + drawElapsed(rt, c)
 	if g.chance("others' buckets", 3) {
 		c.state = append(c.state, 5, 5, 5)
 	}
@@ -108,10 +166,12 @@ func drawStep(rt *rapid.T) *stepCase {
 	return c
 }
 
-// TestStepIsTheTwin: quotad_step_v1 alone and level.go agree on random states, those at
-// the ends of 64 bits and those written by another limit's scale included.
+// TestStepIsTheTwin: quotad_step_v1 alone and the rules agree on random states, those at
+// the ends of 64 bits and those written by another limit's scale included, whether the hit
+// is charged or not.
 func TestStepIsTheTwin(t *testing.T) {
 	conn, ctx := newTestDB(t).session(t), pgtest.Context(t)
+	charged, refused := make(map[string]int), make(map[string]int)
 	rounds := 25
 	if testing.Short() {
 		rounds = 5
@@ -119,11 +179,64 @@ func TestStepIsTheTwin(t *testing.T) {
 	for i := range rounds {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				if err := drawStep(rt).run(ctx, conn); err != nil {
+				c := drawStep(rt)
+				if err := c.run(ctx, conn); err != nil {
 					rt.Fatal(err)
+				}
+				for _, l := range c.limits {
+					if c.want()[0] > 0 {
+						charged[branchOf(l)]++
+					} else {
+						refused[branchOf(l)]++
+					}
 				}
 			})
 		})
+	}
+	t.Logf("charged %v, refused %v", charged, refused)
+	if testing.Short() {
+		return
+	}
+	for _, branch := range allBranches {
+		if charged[branch] == 0 || refused[branch] == 0 {
+			t.Errorf("no %s was charged, or none refused", branch)
+		}
+	}
+}
+
+var allBranches = []string{
+	"fixed_window", "first_hit", "sliding_window", "token_bucket", "allocation",
+	"calendar_day", "calendar_week", "calendar_month", "calendar_year", "billing_period",
+}
+
+// TestStepSlides: the share of the last window is a whole number exactly, however large
+// the product that it comes from.
+func TestStepSlides(t *testing.T) {
+	conn, ctx := newTestDB(t).session(t), pgtest.Context(t)
+	for _, c := range []struct{ prev, window, elapsed int64 }{
+		{MaxNumber, MaxWindow, 0},
+		{MaxNumber, MaxWindow, 1},
+		{MaxNumber, MaxWindow, MaxWindow - 1},
+		{MaxNumber, MaxWindow, MaxWindow / 2},
+		{MaxNumber, MaxWindow - 1, MaxWindow / 3},
+		{MaxNumber - 1, 999_999_999_989, 7},
+		{1, MaxWindow, MaxWindow - 1},
+		{1, MaxWindow, 1},
+		{3, 7, 4},
+		{10, 1, 0},
+	} {
+		l := mustCompile(t, Spec{Name: "a", Algorithm: "sliding_window", Limit: MaxNumber, Window: fmt.Sprintf("%dus", c.window)})
+		start := 10 * c.window
+		sc := &stepCase{state: []int64{l.ID, 0, c.prev}, since: start, instant: start + c.elapsed, target: testTarget(1, 1, 1), limits: []*Limit{l}}
+		exact := new(big.Int).Mul(big.NewInt(c.prev), big.NewInt(c.window-c.elapsed))
+		room := MaxNumber - exact.Div(exact, big.NewInt(c.window)).Int64()
+		sc.sums = []int64{max(1, room), max(1, room) + 1} // the first fits unless there is no room
+		if err := sc.run(ctx, conn); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if got := l.rules.room(l, bucket{0, c.prev}, sc.moment()); got != room {
+			t.Errorf("%+v: room for %d, exactly %d", c, got, room)
+		}
 	}
 }
 
@@ -143,7 +256,7 @@ func TestStepRescales(t *testing.T) {
 		{7, 7, 1},
 	} {
 		l := &Limit{ID: 1, Algorithm: TokenBucket, rules: tokenBucket{}, Limit: 0, Burst: 1, Window: c.to, scale: c.to, capacity: c.to}
-		sc := &stepCase{state: []int64{1, c.level, c.from}, since: 5, instant: 5, limits: []*Limit{l}, sums: []int64{1}}
+		sc := &stepCase{state: []int64{1, c.level, c.from}, since: 5, instant: 5, target: testTarget(1, 1, 1), limits: []*Limit{l}, sums: []int64{1}}
 		if err := sc.run(ctx, conn); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}

@@ -9,47 +9,54 @@ import (
 // tokenBucket: a bucket is full at first and refilled continuously at Limit units per
 // Window. With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back
 // each µs, so every level is a whole number of parts and nothing ever drifts. The level
-// is what is missing, 0 … capacity; it is above capacity only after burst was lowered.
+// is what is missing, 0 … capacity (above it only after burst was lowered); aux is the
+// scale it was written in, parts in a unit.
 type tokenBucket struct{}
 
-// level takes off what came back. A level written in another scale (the limit was edited)
+// stand takes off what came back. A level written in another scale (the limit was edited)
 // is converted first, rounded up so that no part is given away.
-func (tokenBucket) level(l *Limit, missing, scale, since, at int64) int64 {
-	if missing > 0 && scale != l.scale {
-		missing = rescale(missing, l.scale, scale)
+func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket {
+	missing := stored.level
+	if missing > 0 && stored.aux != l.scale {
+		missing = rescale(missing, l.scale, stored.aux)
 	}
-	if l.refill == 0 {
-		return missing
+	switch {
+	case l.refill == 0:
+	case m.at-since > missing/l.refill:
+		missing = 0
+	default:
+		missing -= (m.at - since) * l.refill
 	}
-	if at-since > missing/l.refill {
-		return 0
-	}
-	return missing - (at-since)*l.refill
+	return bucket{missing, l.scale}
 }
 
-func (tokenBucket) room(l *Limit, level int64) int64 { return max(0, (l.capacity-level)/l.scale) }
-func (tokenBucket) weight(l *Limit) int64            { return l.scale }
-func (b tokenBucket) used(l *Limit, level int64) int64 {
-	return l.Burst - b.room(l, level)
+func (tokenBucket) room(l *Limit, b bucket, _ moment) int64 {
+	return max(0, (l.capacity-b.level)/l.scale)
 }
 
-func (tokenBucket) wait(l *Limit, level, _, cost int64) int64 {
+func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 { return l.Burst - t.room(l, b, m) }
+
+func (tokenBucket) charge(l *Limit, b bucket, cost int64, _ moment) bucket {
+	return bucket{b.level + cost*l.scale, l.scale}
+}
+
+func (tokenBucket) wait(l *Limit, b bucket, cost int64, _ moment) int64 {
 	if cost > l.Burst || l.refill == 0 {
 		return Never
 	}
-	return ceilDiv(level-(l.capacity-cost*l.scale), l.refill)
+	return ceilDiv(b.level-(l.capacity-cost*l.scale), l.refill)
 }
 
 // resetAt: what takes longer than 64 bits of µs can name comes at their last.
-func (tokenBucket) resetAt(l *Limit, level, at int64) int64 {
-	if level == 0 || l.refill == 0 {
-		return at
+func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
+	if b.level == 0 || l.refill == 0 {
+		return m.at
 	}
-	return at + min(ceilDiv(level, l.refill), math.MaxInt64-at)
+	return m.at + min(ceilDiv(b.level, l.refill), NoReset-m.at)
 }
 
-func (tokenBucket) encode(l *Limit, dst []int64, _ int64) ([]int64, int64) {
-	return append(dst, l.ID, int64(TokenBucket), l.capacity, l.refill, l.scale), math.MaxInt64
+func (tokenBucket) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
+	return append(dst, l.ID, stepTokenBucket, l.capacity, l.refill, l.scale), math.MaxInt64
 }
 
 // rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"quotad/internal/calendar"
 )
 
 // traceGen draws traces. What it draws is likely to be near an edge: costs near what is
@@ -24,21 +22,32 @@ type traceGen struct {
 	change  int64
 }
 
-// tracePlan is the limits of one change: the customer's own and those per value.
-type tracePlan struct{ own, per []traceLimit }
+// tracePlan is the limits of one change, the customer's own and those per value, and the
+// customer's calendar.
+type tracePlan struct {
+	own, per []traceLimit
+	calendar *traceCalendar
+}
 
 func drawTrace(rt *rapid.T, sql bool, most int) *trace {
 	g := &traceGen{rt: rt, sql: sql, steps: rapid.IntRange(1, most).Draw(rt, "steps")}
 	g.now = testEpoch + rapid.SampledFrom([]int64{0, 1, 3_599_999_999, 17 * 60e6, -1}).Draw(rt, "start")
 	g.plan.own = g.limits(nil, 1)
+	g.plan.calendar = g.calendar()
 	if rapid.IntRange(0, 2).Draw(rt, "per") == 0 {
 		g.plan.per = g.limits(nil, 0)
 	}
 	g.addPlan()
 	for range g.steps {
 		if rapid.IntRange(0, 5).Draw(rt, "edit") == 0 {
-			g.plan.own = g.limits(g.plan.own, 1)
-			g.plan.per = g.limits(g.plan.per, 0)
+			what := rapid.SampledFrom([]string{"limits", "limits", "calendar", "both"}).Draw(rt, "edited")
+			if what != "calendar" {
+				g.plan.own = g.limits(g.plan.own, 1)
+				g.plan.per = g.limits(g.plan.per, 0)
+			}
+			if what != "limits" {
+				g.plan.calendar = g.calendar()
+			}
 			g.addPlan()
 		}
 		g.addStep()
@@ -61,21 +70,78 @@ func (g *traceGen) number(label string) int64 {
 	return rapid.SampledFrom(traceNumbers).Draw(g.rt, label)
 }
 
+// traceZones have no jumps, jumps by an hour and by half an hour, at and over midnight,
+// and offsets that are no whole hours.
+var traceZones = []string{
+	"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu",
+	"America/Havana", "Africa/Cairo", "Asia/Beirut", "Africa/Casablanca", "Pacific/Kiritimati",
+}
+
+// calendar draws a customer's; anchors at ends of months, in a gap and in an overlap, and
+// off the hour.
+func (g *traceGen) calendar() *traceCalendar {
+	c := &traceCalendar{
+		Zone:   rapid.SampledFrom(traceZones).Draw(g.rt, "zone"),
+		Anchor: rapid.SampledFrom([]string{"2026-01-31T00:17:00", "2026-03-01T00:00:00", "2025-10-26T02:30:00", "2026-03-29T02:30:00", "1999-12-31T23:59:59"}).Draw(g.rt, "anchor"),
+		Unit:   rapid.SampledFrom([]string{"day", "week", "month", "month", "year"}).Draw(g.rt, "unit"),
+		Count:  rapid.SampledFrom([]int{1, 1, 1, 2, 5}).Draw(g.rt, "count"),
+	}
+	return c
+}
+
+var traceAlgorithms = []string{"fixed_window", "fixed_window", "calendar", "calendar", "first_hit", "sliding_window", "sliding_window", "token_bucket", "token_bucket", "allocation"}
+
 // limit draws a limit that compiles.
 func (g *traceGen) limit(name string) traceLimit {
 	for {
-		l := traceLimit{Name: name, Algorithm: "fixed_window", Limit: g.number("limit")}
-		l.WindowUS = rapid.SampledFrom(traceWindows).Draw(g.rt, "window")
-		if g.chance("odd window", 4) {
-			l.WindowUS = rapid.Int64Range(1, 1e12).Draw(g.rt, "window")
-		}
-		if rapid.Bool().Draw(g.rt, "bucket") {
-			l.Algorithm = "token_bucket"
-			g.burst(&l)
-		}
+		l := traceLimit{Name: name, Limit: g.number("limit")}
+		g.algorithm(&l)
 		if _, bad := Compile(l.spec()); bad == nil {
 			return l
 		}
+	}
+}
+
+// algorithm gives a limit one of the algorithms, with a window.
+func (g *traceGen) algorithm(l *traceLimit) {
+	l.Window, l.WindowUS, l.Burst, l.Align = "", 0, nil, ""
+	l.Algorithm = rapid.SampledFrom(traceAlgorithms).Draw(g.rt, "algorithm")
+	switch l.Algorithm {
+	case "fixed_window":
+		l.Align = rapid.SampledFrom([]string{"", "clock"}).Draw(g.rt, "align")
+	case "first_hit":
+		l.Algorithm, l.Align = "fixed_window", "first_hit"
+	case "calendar":
+		l.Algorithm = "fixed_window"
+		l.Window = rapid.SampledFrom(sortedKeys(calendarWindows)).Draw(g.rt, "window")
+	case "token_bucket":
+		g.burst(l)
+	}
+	g.window(l)
+}
+
+// window gives a limit another window, if it has one.
+func (g *traceGen) window(l *traceLimit) {
+	switch {
+	case l.Window != "":
+		l.Window = rapid.SampledFrom(sortedKeys(calendarWindows)).Draw(g.rt, "window")
+	case l.Algorithm == "allocation":
+	case g.chance("odd window", 4):
+		l.WindowUS = rapid.Int64Range(1, 1e12).Draw(g.rt, "window")
+	default:
+		l.WindowUS = rapid.SampledFrom(traceWindows).Draw(g.rt, "window")
+	}
+}
+
+// align changes a fixed window's, where it has one.
+func (l *traceLimit) align() {
+	if l.Algorithm != "fixed_window" || l.Window != "" {
+		return
+	}
+	if l.Align == "first_hit" {
+		l.Align = ""
+	} else {
+		l.Align = "first_hit"
 	}
 }
 
@@ -92,7 +158,7 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 	names := []string{"a", "b", "c", "d"}
 	var next []traceLimit
 	for _, l := range old {
-		switch rapid.SampledFrom([]string{"keep", "keep", "limit", "burst", "window", "new", "remove"}).Draw(g.rt, "change") {
+		switch rapid.SampledFrom([]string{"keep", "keep", "limit", "limit", "burst", "window", "align", "algorithm", "new", "remove"}).Draw(g.rt, "change") {
 		case "limit":
 			l.Limit = g.number("limit")
 		case "burst":
@@ -100,7 +166,11 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 				g.burst(&l)
 			}
 		case "window":
-			l.WindowUS = rapid.SampledFrom(traceWindows).Draw(g.rt, "window")
+			g.window(&l)
+		case "align":
+			l.align()
+		case "algorithm":
+			g.algorithm(&l)
 		case "new":
 			l = g.limit(l.Name)
 		case "remove":
@@ -139,10 +209,10 @@ func (g *traceGen) addPlan() {
 	var these []int
 	for _, shape := range shapes {
 		these = append(these, len(g.trace.Targets))
-		g.trace.Targets = append(g.trace.Targets, traceTarget{Meter: 1, Change: g.change, Counters: shape})
+		g.trace.Targets = append(g.trace.Targets, traceTarget{1, g.change, g.plan.calendar, shape})
 	}
 	these = append(these, len(g.trace.Targets)) // another meter of the same customer
-	g.trace.Targets = append(g.trace.Targets, traceTarget{Meter: 2, Change: g.change, Counters: shapes[0]})
+	g.trace.Targets = append(g.trace.Targets, traceTarget{2, g.change, g.plan.calendar, shapes[0]})
 	g.targets = append(g.targets, these)
 }
 
@@ -194,28 +264,38 @@ func (g *traceGen) hit(target int, how string) traceHit {
 }
 
 // tick moves the clock: by a little, back, or to an edge of a limit's window, a bucket's
-// refill or an hour.
+// refill, an hour, a day or a period of the customer's calendar.
 func (g *traceGen) tick(target int) {
 	l := g.someLimit(target)
+	window := max(1, l.WindowUS)
+	periods := g.trace.Targets[target].Calendar.periods()
 	to := g.now
-	switch rapid.SampledFrom([]string{"stay", "little", "refill", "window", "hour", "back", "far", "month"}).Draw(g.rt, "tick") {
+	switch rapid.SampledFrom([]string{"stay", "little", "refill", "fade", "window", "whole window", "hour", "back", "far", "calendar"}).Draw(g.rt, "tick") {
 	case "little":
 		to += rapid.Int64Range(0, 1e7).Draw(g.rt, "µs")
 	case "refill":
 		if l.Limit > 0 {
 			units := rapid.Int64Range(1, 5).Draw(g.rt, "units")
-			to += min(units*(l.WindowUS/l.Limit+1), 1e14)
+			to += min(units*(window/l.Limit+1), 1e14)
 		}
+	case "fade": // into the window, where some of the one before still counts
+		to += window - to%window + window/rapid.Int64Range(1, 10).Draw(g.rt, "part")
 	case "window":
-		to += l.WindowUS - to%l.WindowUS
+		to += window - to%window
+	case "whole window":
+		to += window
 	case "hour":
-		_, to = calendar.Hour(to, testTarget(1, 1, 1).Zone)
+		_, to = periods.Hour(to)
 	case "back":
-		to -= rapid.SampledFrom([]int64{1, 1000, l.WindowUS, 3600e6, 86400e6}).Draw(g.rt, "back")
+		to -= rapid.SampledFrom([]int64{1, 1000, window, 3600e6, 86400e6}).Draw(g.rt, "back")
 	case "far":
 		to += rapid.Int64Range(0, 100*86400e6).Draw(g.rt, "far")
-	case "month":
-		_, _, to = calendar.Period(testAnchor, testTarget(1, 1, 1).Interval, testTarget(1, 1, 1).Zone, to)
+	case "calendar":
+		name := l.Window
+		if name == "" {
+			name = rapid.SampledFrom(sortedKeys(calendarWindows)).Draw(g.rt, "whose end")
+		}
+		_, to = naiveWindow(name, periods, to)
 	}
 	to += rapid.SampledFrom([]int64{0, 0, 0, -1, 1}).Draw(g.rt, "edge")
 	g.now = min(max(to, 1e12), 4e15)

@@ -104,6 +104,7 @@ func (r *traceRun) settled(now int64, hits []Hit, results []Result) error {
 		if err := r.oracle.agrees(d, now, false); err != nil {
 			return fmt.Errorf("hit %d: %w", i, err)
 		}
+		r.note(d)
 	}
 	for _, i := range left {
 		if want := r.model.stale(hits[i].Target); want == nil {
@@ -227,7 +228,7 @@ func (r *traceRun) inOrder(now int64, hits []Hit, results []Result) error {
 			used += d.Cost
 		case d.AsOf == 0:
 			after := judge(d.Target, r.model.rows(d.Target), now, 0)
-			after.shift(-used)
+			after.charge(-used)
 			if d.Cost <= after.room() {
 				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.brief(), after.room())
 			}

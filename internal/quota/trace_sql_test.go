@@ -33,6 +33,15 @@ func TestTracesSQL(t *testing.T) {
 	if b.waves == 0 || b.memories == 0 || b.looks == 0 || b.stale == 0 {
 		t.Error("the traces missed something")
 	}
+	t.Log(b.seen)
+	if testing.Short() {
+		return
+	}
+	for _, branch := range allBranches {
+		if b.seen[branch+" admitted"] == 0 || b.seen[branch+" never"] == 0 || b.seen[branch+" waits"] == 0 && branch != "allocation" {
+			t.Errorf("no %s was charged twice, refused for a while and for good", branch)
+		}
+	}
 }
 
 // TestTracesAgain runs the traces that failed before: those kept for good in

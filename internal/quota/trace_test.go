@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"quotad/internal/calendar"
 )
 
 // trace is a run of hits as data, so that one that fails can be kept and run again.
@@ -23,7 +25,25 @@ type trace struct {
 type traceTarget struct {
 	Meter    int32          `json:"meter"`
 	Change   int64          `json:"change"`
+	Calendar *traceCalendar `json:"calendar,omitempty"` // nil: testTarget's
 	Counters []traceCounter `json:"counters"`
+}
+
+// traceCalendar is where the customer's hours, days and billing periods start.
+type traceCalendar struct {
+	Zone   string `json:"zone"`
+	Anchor string `json:"anchor"`
+	Unit   string `json:"unit"`
+	Count  int    `json:"count"`
+}
+
+func (c *traceCalendar) periods() calendar.Periods {
+	zone, err := calendar.Location(c.Zone)
+	anchor, bad := calendar.ParseAnchor(c.Anchor)
+	if err = errors.Join(err, bad); err != nil {
+		panic(err)
+	}
+	return calendar.Periods{Zone: zone, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Unit(c.Unit), Count: c.Count}}
 }
 
 type traceCounter struct {
@@ -35,7 +55,8 @@ type traceLimit struct {
 	Name      string `json:"name"`
 	Algorithm string `json:"algorithm"`
 	Limit     int64  `json:"limit"`
-	WindowUS  int64  `json:"window_us"`
+	WindowUS  int64  `json:"window_us,omitempty"`
+	Window    string `json:"window,omitempty"` // the calendar's, by name
 	Burst     *int64 `json:"burst,omitempty"`
 	Align     string `json:"align,omitempty"`
 	Precision int64  `json:"precision_us,omitempty"`
@@ -55,7 +76,10 @@ type traceHit struct {
 }
 
 func (l traceLimit) spec() Spec {
-	s := Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Window: fmt.Sprintf("%dus", l.WindowUS), Burst: l.Burst, Align: l.Align}
+	s := Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Window: l.Window, Burst: l.Burst, Align: l.Align}
+	if l.WindowUS != 0 || l.Window == "" && l.Algorithm != "allocation" {
+		s.Window = fmt.Sprintf("%dus", l.WindowUS)
+	}
 	if l.Precision != 0 {
 		s.Precision = fmt.Sprintf("%dus", l.Precision)
 	}
@@ -68,6 +92,9 @@ func (tr *trace) targets(customer int64) ([]*Target, error) {
 	for i, tt := range tr.Targets {
 		target := testTarget(customer, tt.Meter, tt.Change)
 		target.Counters = nil
+		if tt.Calendar != nil {
+			target.Periods = tt.Calendar.periods()
+		}
 		for _, c := range tt.Counters {
 			counter := Counter{Key: CounterKey{customer, tt.Meter, c.Attribute}}
 			for _, tl := range c.Limits {
@@ -96,11 +123,27 @@ type bench struct {
 	memories int // refusals from memory
 	looks    int
 	stale    int
+	seen     map[string]int // of each branch: admitted on used ones, refused to wait, for good
+}
+
+// note counts what the traces must not miss.
+func (b *bench) note(d *Decision) {
+	for i, v := range d.views() {
+		branch := branchOf(d.Target.Limit(i))
+		switch {
+		case v.RetryAfter == Never:
+			b.seen[branch+" never"]++
+		case v.RetryAfter > 0:
+			b.seen[branch+" waits"]++
+		case d.Allowed && v.Used > d.Cost:
+			b.seen[branch+" admitted"]++
+		}
+	}
 }
 
 func newBench(t testing.TB) *bench {
 	db, clock := newTestDB(t), newTestClock(testEpoch)
-	return &bench{db: db, clock: clock, engine: db.startEngine(t, clock), hand: db.handEngine(t, clock)}
+	return &bench{db: db, clock: clock, engine: db.startEngine(t, clock), hand: db.handEngine(t, clock), seen: make(map[string]int)}
 }
 
 // run plays a trace on a customer of its own and returns the first difference from the

@@ -25,14 +25,26 @@ var corruptions = map[string]func(v *vector, hit, limit int){
 			w.us = Never
 		}
 	},
-	"no retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
-	"name":         func(v *vector, h, l int) { v.Hits[h].Limits[l].Name += "x" },
-	"views":        func(v *vector, h, _ int) { v.Hits[h].Limits = v.Hits[h].Limits[1:] },
-	"cost":         func(v *vector, h, _ int) { v.Hits[h].Cost = nil },
-	"at":           func(v *vector, h, _ int) { v.Hits[h].AtUS = nil },
-	"algorithm":    func(v *vector, _, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
-	"limit":        func(v *vector, _, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
-	"window":       func(v *vector, _, l int) { v.Limits[l].WindowUS = 0 },
+	"no retry":  func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
+	"name":      func(v *vector, h, l int) { v.Hits[h].Limits[l].Name += "x" },
+	"views":     func(v *vector, h, _ int) { v.Hits[h].Limits = v.Hits[h].Limits[1:] },
+	"cost":      func(v *vector, h, _ int) { v.Hits[h].Cost = nil },
+	"at":        func(v *vector, h, _ int) { v.Hits[h].AtUS = nil },
+	"algorithm": func(v *vector, _, l int) { v.Limits[l].Algorithm = "leaky_bucket" },
+	"limit":     func(v *vector, _, l int) { v.Limits[l].Limit += v.Limits[l].Limit + 1; v.Limits[l].Burst = nil },
+	"window":    func(v *vector, _, l int) { v.Limits[l].WindowUS = 0 },
+	"calendar":  func(v *vector, _, l int) { v.Limits[l].WindowUS, v.Limits[l].Window = 0, "calendar_hour" },
+	"align":     func(v *vector, _, l int) { v.Limits[l].Align = "sideways" },
+	"other align": func(v *vector, _, l int) {
+		switch limit := &v.Limits[l]; {
+		case limit.Align == "first_hit":
+			limit.Align = "clock"
+		case limit.Limit > 0 && limit.WindowUS > 0 && *v.Hits[0].AtUS%limit.WindowUS != 0:
+			limit.Align = "first_hit"
+		default: // the same windows either way
+			limit.Align = "sideways"
+		}
+	},
 	"no hits":      func(v *vector, _, _ int) { v.Hits = nil },
 	"no limits":    func(v *vector, _, _ int) { v.Limits = nil },
 	"limits order": func(v *vector, _, l int) { v.Limits[l].Name = "z" + v.Limits[l].Name },
@@ -93,8 +105,14 @@ func TestVectorsLeftOut(t *testing.T) {
 		left  bool
 	}{
 		"good":         {good, false},
-		"unknown":      {traceLimit{Name: "a", Algorithm: "sliding_window", Limit: 1, WindowUS: 1}, true},
-		"first_hit":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1, WindowUS: 1, Align: "first_hit"}, true},
+		"unknown":      {traceLimit{Name: "a", Algorithm: "sliding_log", Limit: 1, WindowUS: 1}, true},
+		"precision":    {traceLimit{Name: "a", Algorithm: "sliding_log", Limit: 1, WindowUS: 1, Precision: 1}, true},
+		"first_hit":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1, WindowUS: 1, Align: "first_hit"}, false},
+		"sliding":      {traceLimit{Name: "a", Algorithm: "sliding_window", Limit: 1, WindowUS: 1}, false},
+		"allocation":   {traceLimit{Name: "a", Algorithm: "allocation", Limit: 1}, false},
+		"calendar":     {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1, Window: "calendar_day"}, false},
+		"broken align": {traceLimit{Name: "a", Algorithm: "sliding_window", Limit: 1, WindowUS: 1, Align: "clock"}, false},
+		"all broken":   {traceLimit{Name: "a", Algorithm: "allocation", Limit: 1, WindowUS: 1, Align: "x"}, false},
 		"broken limit": {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: -1, WindowUS: 1}, false},
 		"no window":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1}, false},
 	} {

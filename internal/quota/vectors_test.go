@@ -94,7 +94,7 @@ func (v *vector) unsupported() error {
 	for _, l := range v.Limits {
 		_, bad := Compile(l.spec())
 		for _, e := range bad {
-			form := e.Field == "algorithm" || e.Field == "align" || e.Field == "precision"
+			form := e.Field == "algorithm" || e.Field == "precision"
 			if form && strings.Contains(e.Detail, "supported") {
 				return fmt.Errorf("limit %s: %w", l.Name, bad)
 			}
@@ -172,22 +172,21 @@ func runVectorStep(ctx context.Context, conn *pgx.Conn, v *vector) error {
 	r := row{state: []int64{}}
 	return v.play(func(now, cost int64) (Decision, error) {
 		now = max(now, r.at)
-		limits, _ := encodeLimits(nil, t.Counters[0].Limits, now)
+		limits, _ := encodeLimits(nil, t.Counters[0].Limits, moment{now, &t.Periods})
 		var step []int64
 		sums := []int64{max(cost, 1)} // sums ascend: what costs nothing is looked at with 1
 		err := conn.QueryRow(ctx, "SELECT quotad_step_v1($1, $2, $3, $4, $5)", r.state, r.at, now, limits, sums).Scan(&step)
 		if err != nil || len(step) != 1+bucketLen*len(t.Counters[0].Limits) {
 			return Decision{}, fmt.Errorf("step %v: %w", step, err)
 		}
-		// The function's own levels, without the model's arithmetic: its rows carry the
+		// The function's own buckets, without the model's arithmetic: its rows carry the
 		// instant, so that nothing is left to refill.
 		d := Decision{Target: t, Cost: cost, At: now, Allowed: cost == 0 || step[0] == 1}
 		for i := 1; i < len(step); i += bucketLen {
-			level := step[i+1]
-			if cost == 0 {
-				level -= step[0] * step[i+2]
-			}
-			d.levels = append(d.levels, level)
+			d.buckets = append(d.buckets, bucket{step[i+1], step[i+2]})
+		}
+		if cost == 0 {
+			d.charge(-step[0])
 		}
 		if cost > 0 && step[0] == 1 {
 			r = row{state: step[1:], at: now}

@@ -8,38 +8,69 @@ import (
 
 // TestViews: what a limit says at its edges. Random states are TestTracesModel's matter.
 func TestViews(t *testing.T) {
-	minute := testEpoch + 60e6
+	const s, day = int64(1e6), int64(86400e6)
 	window, closed := windowLimit(t, "w", 10, "1m"), windowLimit(t, "w", 0, "1m")
-	bucket, shut := bucketLimit(t, "b", 60, "1m", 10), mustCompile(t, Spec{Name: "b", Algorithm: "token_bucket", Window: "1m"})
+	tokens, shut := bucketLimit(t, "b", 60, "1m", 10), mustCompile(t, Spec{Name: "b", Algorithm: "token_bucket", Window: "1m"})
 	empty := bucketLimit(t, "b", 60, "1m", 0)
 	slow := bucketLimit(t, "b", 1, "3660d", 29166)
+	fixed := func(limit int64, window, align string) *Limit {
+		return mustCompile(t, Spec{Name: "f", Algorithm: "fixed_window", Limit: limit, Window: window, Align: align})
+	}
+	first := fixed(10, "1m", "first_hit")
+	sliding := mustCompile(t, Spec{Name: "s", Algorithm: "sliding_window", Limit: 10, Window: "1m"})
+	seats, none := mustCompile(t, Spec{Name: "a", Algorithm: "allocation", Limit: 10}), mustCompile(t, Spec{Name: "a", Algorithm: "allocation"})
 	for name, c := range map[string]struct {
 		limit                        *Limit
-		level, cost                  int64
+		bucket                       bucket
+		after, cost                  int64 // after: the instant, from testEpoch on
 		used, remaining, retry, back int64 // back: reset, from testEpoch on
 	}{
-		"untouched window":       {window, 0, 11, 0, 10, Never, 0},
-		"window":                 {window, 4, 7, 4, 6, 60e6, 60e6},
-		"one that fits":          {window, 4, 6, 4, 6, 0, 60e6},
-		"full window":            {window, 10, 1, 10, 0, 60e6, 60e6},
-		"lowered window":         {window, 25, 1, 25, 0, 60e6, 60e6},
-		"closed window":          {closed, 0, 1, 0, 0, Never, 0},
-		"closed and used":        {closed, 3, 1, 3, 0, Never, 60e6},
-		"cost 0 on closed":       {closed, 3, 0, 3, 0, 0, 60e6},
-		"untouched bucket":       {bucket, 0, 11, 0, 10, Never, 0},
-		"bucket":                 {bucket, 3 * bucket.scale, 8, 3, 7, 1e6, 3e6},
-		"bucket between":         {bucket, 3*bucket.scale - 1, 8, 3, 7, 1e6 - 1, 3e6 - 1},
-		"bucket just refilled":   {bucket, 1, 10, 1, 9, 1, 1},
-		"empty bucket":           {bucket, 10 * bucket.scale, 1, 10, 0, 1e6, 10e6},
-		"lowered burst":          {bucket, 25 * bucket.scale, 1, 10, 0, 16e6, 25e6},
-		"burst 0":                {empty, 0, 1, 0, 0, Never, 0},
-		"burst 0 and used":       {empty, 2 * empty.scale, 1, 0, 0, Never, 2e6},
-		"closed bucket":          {shut, 0, 1, 0, 0, Never, 0},
-		"closed and missing":     {shut, 5, 1, 0, 0, Never, 0},
-		"longer than can be":     {slow, slow.capacity, 1, 29166, 0, MaxWindow, math.MaxInt64 - testEpoch},
-		"beyond 64 bits missing": {bucket, math.MaxInt64, 1, 10, 0, math.MaxInt64 - 9*bucket.scale, math.MaxInt64 - testEpoch},
+		"untouched window":       {window, bucket{0, 1}, 0, 11, 0, 10, Never, 0},
+		"window":                 {window, bucket{4, 1}, 0, 7, 4, 6, 60 * s, 60 * s},
+		"one that fits":          {window, bucket{4, 1}, 0, 6, 4, 6, 0, 60 * s},
+		"full window":            {window, bucket{10, 1}, 0, 1, 10, 0, 60 * s, 60 * s},
+		"full window, later":     {window, bucket{10, 1}, 60*s - 1, 1, 10, 0, 1, 60 * s},
+		"lowered window":         {window, bucket{25, 1}, 0, 1, 25, 0, 60 * s, 60 * s},
+		"closed window":          {closed, bucket{0, 1}, 0, 1, 0, 0, Never, 0},
+		"closed and used":        {closed, bucket{3, 1}, 0, 1, 3, 0, Never, 60 * s},
+		"cost 0 on closed":       {closed, bucket{3, 1}, 0, 0, 3, 0, 0, 60 * s},
+		"untouched bucket":       {tokens, bucket{0, 1}, 0, 11, 0, 10, Never, 0},
+		"bucket":                 {tokens, bucket{3 * tokens.scale, 1}, 0, 8, 3, 7, s, 3 * s},
+		"bucket between":         {tokens, bucket{3*tokens.scale - 1, 1}, 0, 8, 3, 7, s - 1, 3*s - 1},
+		"bucket just refilled":   {tokens, bucket{1, 1}, 0, 10, 1, 9, 1, 1},
+		"empty bucket":           {tokens, bucket{10 * tokens.scale, 1}, 0, 1, 10, 0, s, 10 * s},
+		"lowered burst":          {tokens, bucket{25 * tokens.scale, 1}, 0, 1, 10, 0, 16 * s, 25 * s},
+		"burst 0":                {empty, bucket{0, 1}, 0, 1, 0, 0, Never, 0},
+		"burst 0 and used":       {empty, bucket{2 * empty.scale, 1}, 0, 1, 0, 0, Never, 2 * s},
+		"closed bucket":          {shut, bucket{0, 1}, 0, 1, 0, 0, Never, 0},
+		"closed and missing":     {shut, bucket{5, 1}, 0, 1, 0, 0, Never, 0},
+		"longer than can be":     {slow, bucket{slow.capacity, 1}, 0, 1, 29166, 0, MaxWindow, NoReset - testEpoch},
+		"beyond 64 bits missing": {tokens, bucket{math.MaxInt64, 1}, 0, 1, 10, 0, math.MaxInt64 - 9*tokens.scale, NoReset - testEpoch},
+		"untouched first hit":    {first, bucket{0, testEpoch}, 0, 11, 0, 10, Never, 0},
+		"first hit":              {first, bucket{4, testEpoch - 20*s}, 0, 7, 4, 6, 40 * s, 40 * s},
+		"first hit just now":     {first, bucket{10, testEpoch}, 0, 1, 10, 0, 60 * s, 60 * s},
+		"lowered first hit":      {first, bucket{25, testEpoch - 60*s + 1}, 0, 1, 25, 0, 1, 1},
+		"untouched sliding":      {sliding, bucket{0, 0}, 20 * s, 11, 0, 10, Never, 20 * s},
+		"sliding":                {sliding, bucket{4, 0}, 20 * s, 9, 4, 6, 40*s + 30*s + 1, 60*s + 45*s + 1},
+		"sliding that fades":     {sliding, bucket{0, 10}, 0, 1, 10, 0, 1, 54*s + 1},
+		"sliding of both":        {sliding, bucket{4, 6}, 30 * s, 4, 7, 3, 1, 60*s + 45*s + 1},
+		"sliding, not yet":       {sliding, bucket{4, 6}, 30 * s, 9, 7, 3, 30*s + 30*s + 1, 60*s + 45*s + 1},
+		"sliding, at the end":    {sliding, bucket{4, 6}, 30 * s, 6, 7, 3, 20*s + 1, 60*s + 45*s + 1},
+		"sliding has faded":      {sliding, bucket{0, 1}, 1, 10, 0, 10, 0, 1},
+		"sliding, last µs":       {sliding, bucket{0, 10}, 54 * s, 10, 1, 9, 1, 54*s + 1},
+		"lowered sliding":        {sliding, bucket{25, 30}, 30 * s, 10, 40, 0, 30*s + 57600001, 60*s + 57600001},
+		"untouched allocation":   {seats, bucket{0, 1}, 5, 11, 0, 10, Never, 5},
+		"allocation":             {seats, bucket{4, 1}, 0, 7, 4, 6, Never, NoReset - testEpoch},
+		"lowered allocation":     {seats, bucket{25, 1}, 0, 1, 25, 0, Never, NoReset - testEpoch},
+		"closed allocation":      {none, bucket{0, 1}, 0, 1, 0, 0, Never, 0},
+		"day":                    {fixed(10, "calendar_day", ""), bucket{10, 1}, 5, 1, 10, 0, day - 5, day},
+		"week":                   {fixed(10, "calendar_week", ""), bucket{10, 1}, 5, 1, 10, 0, day - 5, day},
+		"month":                  {fixed(10, "calendar_month", ""), bucket{10, 1}, 5, 1, 10, 0, 31*day - 5, 31 * day},
+		"year":                   {fixed(10, "calendar_year", ""), bucket{10, 1}, 5, 1, 10, 0, 306*day - 5, 306 * day},
+		"billing period":         {fixed(10, "billing_period", ""), bucket{10, 1}, 0, 1, 10, 0, 30*day + 17*60*s, 30*day + 17*60*s},
+		"above a calendar's":     {fixed(10, "calendar_day", ""), bucket{10, 1}, 0, 11, 10, 0, Never, day},
 	} {
-		d := Decision{Target: testTarget(1, 1, 1, c.limit), At: minute - 60e6, Cost: c.cost, levels: []int64{c.level}}
+		d := Decision{Target: testTarget(1, 1, 1, c.limit), At: testEpoch + c.after, Cost: c.cost, buckets: []bucket{c.bucket}}
 		want := View{Limit: c.limit, Used: c.used, Remaining: c.remaining, RetryAfter: c.retry, ResetAt: testEpoch + c.back}
 		if got := d.View(0); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
@@ -57,11 +88,11 @@ func TestViews(t *testing.T) {
 func TestRetryIsTheLongest(t *testing.T) {
 	second, minute, closed := windowLimit(t, "s", 1, "1s"), windowLimit(t, "m", 2, "1m"), windowLimit(t, "c", 0, "1s")
 	target := testTarget(1, 1, 1, second, minute).with("ip=1", closed)
-	d := Decision{Target: target, At: testEpoch, Cost: 1, levels: []int64{1, 2, 0}}
+	d := Decision{Target: target, At: testEpoch, Cost: 1, buckets: []bucket{{1, 1}, {2, 1}, {0, 1}}}
 	if got := d.RetryAfter(); got != Never {
 		t.Errorf("beside a closed one: %d", got)
 	}
-	d.Target, d.levels = testTarget(1, 1, 1, second, minute), []int64{1, 2}
+	d.Target, d.buckets = testTarget(1, 1, 1, second, minute), []bucket{{1, 1}, {2, 1}}
 	if got := d.RetryAfter(); got != 60e6 {
 		t.Errorf("of a second and a minute: %d", got)
 	}
@@ -101,11 +132,11 @@ func TestSettle(t *testing.T) {
 		t.Fatalf("again %v, refused %v", again, refused)
 	}
 	for i, want := range []*Decision{
-		{Allowed: true, Cost: 3, At: at, Versions: []int64{11, 29}, levels: []int64{3, 1}},
-		{Allowed: true, Cost: 4, At: at, Versions: []int64{12, 30}, levels: []int64{7, 5}},
-		{Cost: 9, At: at, Versions: []int64{12, 30}, levels: []int64{7, 5}},
+		{Allowed: true, Cost: 3, At: at, Versions: []int64{11, 29}, buckets: []bucket{{3, 1}, {1, 1}}},
+		{Allowed: true, Cost: 4, At: at, Versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
+		{Cost: 9, At: at, Versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
 		nil,
-		{Cost: 4, At: at, Versions: []int64{12, 30}, levels: []int64{7, 5}},
+		{Cost: 4, At: at, Versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
 	} {
 		if want == nil {
 			if len(hits[i].done) != 0 {
@@ -146,5 +177,19 @@ func TestSettleHandsBack(t *testing.T) {
 		if <-hits[0].done; len(again) != 0 || !errors.Is(hits[0].result.Err, ErrOutcomeUnknown) {
 			t.Errorf("run %d: %v", run, hits[0].result.Err)
 		}
+	}
+}
+
+// TestSettleEnds: where the step function refuses what the model admits, which is a fault
+// of one of them, the hit is judged again, but not for ever.
+func TestSettleEnds(t *testing.T) {
+	id := windowLimit(t, "a", 10, "1h").ID
+	hits, again, refused := settleGroup(t, []int64{3, 4}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	if len(again) != 1 || again[0] != hits[0] || hits[0].tries != 1 || !refused {
+		t.Errorf("again %v after %d tries, refused %v", again, hits[0].tries, refused)
+	}
+	hits, again, _ = settleGroup(t, []int64{4, 3}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	if len(again) != 1 || again[0] != hits[1] || hits[1].tries != 0 {
+		t.Errorf("again %v after %d tries, behind one that was refused", again, hits[1].tries)
 	}
 }

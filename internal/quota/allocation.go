@@ -1,0 +1,31 @@
+package quota
+
+import "math"
+
+// allocation: used + cost ≤ limit, without a window; given back by refunds only (seats,
+// projects, stored gigabytes). The level is what is used.
+type allocation struct{}
+
+func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
+	return bucket{stored.level, 1}
+}
+func (allocation) room(l *Limit, b bucket, _ moment) int64 { return max(0, l.Limit-b.level) }
+func (allocation) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
+
+func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+	return bucket{b.level + cost, 1}
+}
+
+func (allocation) wait(*Limit, bucket, int64, moment) int64 { return Never }
+
+// resetAt: nothing comes back by itself.
+func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
+	}
+	return NoReset
+}
+
+func (allocation) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
+	return append(dst, l.ID, stepAllocation, l.Limit, 0, 0), math.MaxInt64
+}
