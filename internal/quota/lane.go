@@ -212,12 +212,12 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 	}
 	for i, g := range wave {
 		rows := l.rows[first[i]:first[i+1]]
-		again, refused := g.settle(runs[i].run, runs[i].instant, rows)
-		l.handBack(again)
-		l.engine.watchAhead(g, now, runs[i].instant)
-		if refused || runs[i].run > 0 {
-			l.engine.memory.remember(g.target, rows, now, refused)
+		if run := int(runs[i].run); run >= 0 {
+			// Before a caller hears of it: its next hit may come at once.
+			l.engine.memory.remember(g.target, rows, now, run < len(g.hits))
 		}
+		l.handBack(g.settle(runs[i].run, runs[i].instant, rows))
+		l.engine.watchAhead(g, now, runs[i].instant)
 	}
 }
 

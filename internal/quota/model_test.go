@@ -116,7 +116,8 @@ func (m *model) past(t *Target, versions []int64, now, cost int64) (Decision, er
 }
 
 // sameRows compares the rows of a customer with the stored ones. A row that was never
-// charged may be missing, and an hour without units says nothing.
+// charged may be missing. The running hour is sameUsage's: when a timezone changes there
+// and back, a hit that was refused in between has moved its units to the usage table.
 func (m *model) sameRows(customer int64, stored map[CounterKey]counterRow) error {
 	for key := range stored {
 		if m.counters[key] == nil {
@@ -129,32 +130,41 @@ func (m *model) sameRows(customer int64, stored map[CounterKey]counterRow) error
 		}
 		want := counterRow{c.row, c.hour, c.units, c.total}
 		got := stored[key]
-		if got.units == 0 && want.units == 0 {
-			got.hour, want.hour = 0, 0
-		}
 		if len(got.state) == 0 {
 			got.state = want.state[:0:0]
 		}
 		if !slices.Equal(got.state, want.state) || got.at != want.at || got.version != want.version ||
-			got.change != want.change || got.hour != want.hour || got.units != want.units || got.total != want.total {
+			got.change != want.change || got.total != want.total {
 			return fmt.Errorf("%v: stored %+v, the model has %+v", key, got, want)
 		}
 	}
 	return nil
 }
 
-// sameUsage compares the finished hours of a customer.
-func (m *model) sameUsage(customer int64, stored map[usageKey]int64) error {
-	want := make(map[usageKey]int64)
+// sameUsage compares the units of each hour of a customer, in the usage table and in the
+// running hours of the rows together.
+func (m *model) sameUsage(customer int64, finished map[usageKey]int64, rows map[CounterKey]counterRow) error {
+	want, got := make(map[usageKey]int64), maps.Clone(finished)
 	for key, c := range m.counters {
 		if key.Customer == customer && key.Attribute == "" {
 			for hour, units := range c.usage {
-				want[usageKey{key.Meter, hour}] = units
+				want[usageKey{key.Meter, hour}] += units
+			}
+			if c.units > 0 {
+				want[usageKey{key.Meter, c.hour}] += c.units
 			}
 		}
 	}
-	if !maps.Equal(want, stored) {
-		return fmt.Errorf("customer %d: usage %v, the model has %v", customer, stored, want)
+	for key, c := range rows {
+		switch {
+		case key.Attribute != "" && c.units != 0:
+			return fmt.Errorf("%v books usage: %+v", key, c)
+		case c.units > 0:
+			got[usageKey{key.Meter, c.hour}] += c.units
+		}
+	}
+	if !maps.Equal(want, got) {
+		return fmt.Errorf("customer %d: usage %v, the model has %v", customer, got, want)
 	}
 	return nil
 }

@@ -3,10 +3,10 @@ package quota
 import "fmt"
 
 // settle hands out what a charging statement said of one group: run and instant, and the
-// rows of its counters. It returns the hits to be judged again and whether any was refused.
-// They come in the order in which the next run takes them all: first those that fit one
-// behind the other, then those that will not fit behind these.
-func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bool) {
+// rows of its counters. It returns the hits to be judged again, in the order in which the
+// next run takes them all: first those that fit one behind the other, then those that
+// will not fit behind these.
+func (g *group) settle(run, instant int64, rows []row) (again []*hit) {
 	switch run {
 	case runMissing, runHourOver, runWindowEnd:
 		for _, h := range g.hits {
@@ -14,18 +14,18 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 			h.insert, h.book = run == runMissing, run == runHourOver
 			h.notBefore = max(h.notBefore, instant)
 		}
-		return g.hits, false
+		return g.hits
 	case runStale:
 		var newest int64
 		for _, r := range rows {
 			newest = max(newest, r.change)
 		}
 		fail(g.hits, &StaleError{Change: newest})
-		return nil, false
+		return nil
 	}
 	if run < 0 || int(run) > len(g.hits) {
 		fail(g.hits, fmt.Errorf("%w: a run of %d for %d hits", ErrOutcomeUnknown, run, len(g.hits)))
-		return nil, false
+		return nil
 	}
 	after := judge(g.target, rows, max(g.now, instant), 0)
 	g.admit(int(run), after)
@@ -42,7 +42,6 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 			d := after
 			d.Cost, d.Allowed = h.cost, false
 			h.finish(Result{Decision: d})
-			refused = true
 		case h.cost <= left:
 			left -= h.cost
 			again = append(again, h)
@@ -50,7 +49,7 @@ func (g *group) settle(run, instant int64, rows []row) (again []*hit, refused bo
 			behind = append(behind, h)
 		}
 	}
-	return append(again, behind...), refused
+	return append(again, behind...)
 }
 
 // admit hands out the run: each hit sees the buckets and versions as they were behind it.

@@ -56,7 +56,7 @@ func (r *traceRun) stored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.model.sameRows(r.customer, rows), r.model.sameUsage(r.customer, hours))
+	return errors.Join(r.model.sameRows(r.customer, rows), r.model.sameUsage(r.customer, hours, rows))
 }
 
 // settled plays the results through the model in the order in which they must have been

@@ -109,7 +109,7 @@ func TestRetryIsTheLongest(t *testing.T) {
 }
 
 // settled returns a group's hits after a charging statement said run for its rows.
-func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (hits []*hit, again []*hit, refused bool) {
+func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (hits []*hit, again []*hit) {
 	t.Helper()
 	target := testTarget(1, 1, 5, windowLimit(t, "a", 10, "1h"))
 	if len(rows) > 1 {
@@ -118,8 +118,7 @@ func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (
 	for _, cost := range costs {
 		hits = append(hits, &hit{target: target, cost: cost, done: make(chan struct{}, 1), insert: true, book: true})
 	}
-	again, refused = gather(hits, testEpoch)[0].settle(run, instant, rows)
-	return hits, again, refused
+	return hits, gather(hits, testEpoch)[0].settle(run, instant, rows)
 }
 
 func TestSettle(t *testing.T) {
@@ -127,9 +126,9 @@ func TestSettle(t *testing.T) {
 	at := testEpoch + 5
 	rows := []row{{[]int64{id, 7, 1}, at, 12, 5}, {[]int64{other, 5, 1}, at, 30, 5}}
 	// 3 and 4 were charged; 9 does not fit what is left; 2 does and is judged again; 4 does not.
-	hits, again, refused := settleGroup(t, []int64{3, 4, 9, 2, 4}, 2, at, rows...)
-	if len(again) != 1 || again[0] != hits[3] || again[0].insert || again[0].book || !refused {
-		t.Fatalf("again %v, refused %v", again, refused)
+	hits, again := settleGroup(t, []int64{3, 4, 9, 2, 4}, 2, at, rows...)
+	if len(again) != 1 || again[0] != hits[3] || again[0].insert || again[0].book {
+		t.Fatalf("again %v", again)
 	}
 	for i, want := range []*Decision{
 		{Allowed: true, Cost: 3, At: at, Versions: []int64{11, 29}, buckets: []bucket{{3, 1}, {1, 1}}},
@@ -157,9 +156,9 @@ func TestSettleHandsBack(t *testing.T) {
 	for run, want := range map[int64]struct{ insert, book bool }{
 		runMissing: {true, false}, runHourOver: {false, true}, runWindowEnd: {false, false},
 	} {
-		hits, again, refused := settleGroup(t, []int64{3, 4}, run, testEpoch+99, row{})
-		if len(again) != 2 || again[0] != hits[0] || again[1] != hits[1] || refused {
-			t.Fatalf("run %d: %d again, refused %v", run, len(again), refused)
+		hits, again := settleGroup(t, []int64{3, 4}, run, testEpoch+99, row{})
+		if len(again) != 2 || again[0] != hits[0] || again[1] != hits[1] {
+			t.Fatalf("run %d: %d again", run, len(again))
 		}
 		for _, h := range again {
 			if h.insert != want.insert || h.book != want.book || h.notBefore != testEpoch+99 || len(h.done) != 0 {
@@ -167,13 +166,13 @@ func TestSettleHandsBack(t *testing.T) {
 			}
 		}
 	}
-	hits, again, _ := settleGroup(t, []int64{3}, runStale, testEpoch, row{change: 7}, row{change: 9})
+	hits, again := settleGroup(t, []int64{3}, runStale, testEpoch, row{change: 7}, row{change: 9})
 	var stale *StaleError
 	if <-hits[0].done; len(again) != 0 || !errors.As(hits[0].result.Err, &stale) || stale.Change != 9 {
 		t.Errorf("stale: %v", hits[0].result.Err)
 	}
 	for _, run := range []int64{-5, 3} { // what the statement can never say
-		hits, again, _ := settleGroup(t, []int64{3, 3}, run, testEpoch, row{})
+		hits, again := settleGroup(t, []int64{3, 3}, run, testEpoch, row{})
 		if <-hits[0].done; len(again) != 0 || !errors.Is(hits[0].result.Err, ErrOutcomeUnknown) {
 			t.Errorf("run %d: %v", run, hits[0].result.Err)
 		}
@@ -184,11 +183,11 @@ func TestSettleHandsBack(t *testing.T) {
 // of one of them, the hit is judged again, but not for ever.
 func TestSettleEnds(t *testing.T) {
 	id := windowLimit(t, "a", 10, "1h").ID
-	hits, again, refused := settleGroup(t, []int64{3, 4}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
-	if len(again) != 1 || again[0] != hits[0] || hits[0].tries != 1 || !refused {
-		t.Errorf("again %v after %d tries, refused %v", again, hits[0].tries, refused)
+	hits, again := settleGroup(t, []int64{3, 4}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	if len(again) != 1 || again[0] != hits[0] || hits[0].tries != 1 {
+		t.Errorf("again %v after %d tries", again, hits[0].tries)
 	}
-	hits, again, _ = settleGroup(t, []int64{4, 3}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	hits, again = settleGroup(t, []int64{4, 3}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
 	if len(again) != 1 || again[0] != hits[1] || hits[1].tries != 0 {
 		t.Errorf("again %v after %d tries, behind one that was refused", again, hits[1].tries)
 	}
