@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
@@ -24,6 +25,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if err := s.check(); err != nil {
 		return err
 	}
+	tuneMemory(s.CacheSize, os.LookupEnv)
 	log := s.logger()
 	front, err := openFront(ctx, &s, log)
 	if err != nil {

@@ -32,7 +32,7 @@ const (
 const chargeSQL = `
 WITH locked AS MATERIALIZED (
 	SELECT i.shard, i.customer, i.meter, i.attribute, i.n, i.hits, i.rows, i.now, i.until, i.change, i.hour,
-	       i.sum_from, i.sum_to, ($15::bigint[])[i.limit_from:i.limit_to] AS limits,
+	       i.sum_from, i.sum_to, CASE WHEN i.rows > 1 THEN ($15::bigint[])[i.limit_from:i.limit_to] END AS limits,
 	       c.state, c.at, c.booked, c.units, c.total, c.version, c.judged,
 	       CASE WHEN c.version IS NULL THEN -1
 	            WHEN c.judged > i.change THEN -2
