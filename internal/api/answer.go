@@ -119,7 +119,7 @@ func appendView(b []byte, v *quota.View) []byte {
 	b = append(b, `","algorithm":"`...)
 	b = append(b, l.Algorithm.String()...)
 	b = append(b, `","mode":"`...)
-	b = append(b, l.Mode...)
+	b = append(b, l.Mode.String()...)
 	b = append(b, `","limit":`...)
 	b = strconv.AppendInt(b, l.Limit, 10)
 	b = append(b, `,"used":`...)

@@ -11,15 +11,28 @@ func (in *PlanInput) document() ([]byte, error) { return json.Marshal(in) }
 
 // readDocument is the inverse of document: the same integers, strings and numbers.
 func readDocument(raw []byte) (in PlanInput, err error) {
+	if err := readStored(raw, &in); err != nil {
+		return PlanInput{}, err
+	}
+	restoreNumbers(in.Features)
+	return in, nil
+}
+
+// readStored reads stored JSON, numbers as they were written.
+func readStored(raw []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // features: a float64 would round integers from 2⁵³ on
-	if err := decoder.Decode(&in); err != nil {
-		return PlanInput{}, fmt.Errorf("a stored plan cannot be read: %w", err)
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("what is stored cannot be read: %w", err)
 	}
-	for key, value := range in.Features {
+	return nil
+}
+
+// restoreNumbers gives stored features the form that checked ones have.
+func restoreNumbers(features map[string]any) {
+	for key, value := range features {
 		if n, ok := value.(json.Number); ok {
-			in.Features[key], _ = feature(n)
+			features[key], _ = feature(n)
 		}
 	}
-	return in, nil
 }

@@ -37,8 +37,14 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := newTerms(entry, plan, version)
-		// Both were valid when looked up; only if both still are were they ever true at
+		var clock *clockEntry
+		if entry.clock != "" {
+			if clock, err = c.clock(ctx, m, entry.clock); err != nil {
+				return nil, err
+			}
+		}
+		t := newTerms(entry, plan, clock, version)
+		// All were valid when looked up; only if they still are were they ever true at
 		// one moment. Of two who make terms at once the later one's are as good.
 		if t.valid() && c.memory.Load() == m {
 			entry.terms.Store(t)
@@ -100,8 +106,11 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 
 const loadCustomer = `
 	SELECT (SELECT number FROM change_number), c.id, c.change, p.key, coalesce(c.pinned_version, 0),
-		c.joined_version, c.timezone, c.billing_anchor
-	FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key = $1 AND c.archived_at IS NULL`
+		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.features,
+		(SELECT coalesce(jsonb_object_agg(o.limit_name, jsonb_build_object('limit', o."limit", 'burst', o.burst)), '{}')
+		 FROM overrides o WHERE o.customer_id = c.id)
+	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
+	WHERE c.key = $1 AND c.archived_at IS NULL`
 
 const loadNoCustomer = `
 	SELECT number, EXISTS (SELECT FROM customers WHERE key = $1 AND archived_at IS NULL) FROM change_number`
@@ -126,11 +135,14 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 		for exists := true; exists; { // again, when it is created in between
 			var asOf int64
 			var timezone, anchor string
+			var features, overrides []byte
 			err := c.store.pool.QueryRow(ctx, loadCustomer, key).
-				Scan(&asOf, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor)
+				Scan(&asOf, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &features, &overrides)
 			if e.known = err == nil; e.known {
 				exists = false
 				e.periods, err = storedPeriods(key, timezone, anchor)
+				err = errors.Join(err, readStored(features, &e.features), readStored(overrides, &e.overrides))
+				restoreNumbers(e.features)
 			} else if errors.Is(err, pgx.ErrNoRows) {
 				err = c.store.pool.QueryRow(ctx, loadNoCustomer, key).Scan(&asOf, &exists)
 			}
@@ -159,6 +171,19 @@ func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, 
 		e, asOf := new(planEntry), int64(0)
 		err := c.store.pool.QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.all)
 		e.fact = m.fact(kindPlan, key, asOf)
+		return e, err
+	})
+}
+
+const loadClock = `SELECT (SELECT number FROM change_number), key, change, now FROM test_clocks WHERE key = $1`
+
+func (c *Catalog) clock(ctx context.Context, m *memory, key string) (*clockEntry, error) {
+	known := func() (*clockEntry, bool) { return m.clocks.Get(key, 0) }
+	keep := func(e *clockEntry) { remember(m.clocks, key, e) }
+	return recall(ctx, c, m, kindClock, key, known, keep, func(ctx context.Context) (*clockEntry, error) {
+		e, asOf := new(clockEntry), int64(0)
+		err := c.store.pool.QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now)
+		e.fact = m.fact(kindClock, key, asOf)
 		return e, err
 	})
 }

@@ -13,6 +13,7 @@ import (
 const (
 	maxPlansKept    = 10_000
 	maxVersionsKept = 10_000
+	maxClocksKept   = 10_000
 	maxMetersKept   = 20_000 // the keys that are no meters, too
 	maxUnknownKept  = 20_000
 	maxKeys         = 10_000 // all live keys up to here; beyond, those that are used
@@ -40,6 +41,7 @@ type memory struct {
 	unknown   *cache.Cache[string, *customerEntry] // that there are no such customers
 	plans     *cache.Cache[string, *planEntry]
 	versions  *cache.Cache[versionKey, *version] // immutable, always valid
+	clocks    *cache.Cache[string, *clockEntry]
 	meters    *cache.Cache[string, *meterEntry]
 	keys      atomic.Pointer[keyring]
 
@@ -59,6 +61,7 @@ func newMemory(customers int) *memory {
 		unknown:   newCache[string, *customerEntry](min(customers, maxUnknownKept)),
 		plans:     newCache[string, *planEntry](maxPlansKept),
 		versions:  newCache[versionKey, *version](maxVersionsKept),
+		clocks:    newCache[string, *clockEntry](maxClocksKept),
 		meters:    newCache[string, *meterEntry](maxMetersKept),
 	}
 }
@@ -107,6 +110,8 @@ func (m *memory) apply(c change) {
 		m.unknown.Remove(c.key)
 	case kindPlan:
 		m.plans.Remove(c.key)
+	case kindClock:
+		m.clocks.Remove(c.key)
 	case kindMeter:
 		m.meters.Remove(c.key)
 	}

@@ -29,6 +29,7 @@ const (
 	kindPlan     = "plan"
 	kindCustomer = "customer"
 	kindKey      = "key"
+	kindClock    = "test_clock"
 )
 
 // Store reads and writes meters, plans, customers and keys in the database. Each method

@@ -22,7 +22,19 @@ type customerEntry struct {
 	pinned  int              // the version, 0: none
 	joined  int              // customers.joined_version
 	periods calendar.Periods // without an interval: that is the plan's
-	terms   atomic.Pointer[terms]
+	clock   string           // the key of its test clock, or none
+
+	// What differs from the plan: features, and limits by their names.
+	features  map[string]any
+	overrides map[string]storedOverride
+
+	terms atomic.Pointer[terms]
+}
+
+// storedOverride is what replaces a limit's numbers, see Override.
+type storedOverride struct {
+	Limit int64  `json:"limit"`
+	Burst *int64 `json:"burst"`
 }
 
 // planEntry is what changes of a plan: its latest version that was written for all
@@ -31,6 +43,13 @@ type planEntry struct {
 	fact
 	id  int32
 	all int
+}
+
+// clockEntry is a test clock as it was set last.
+type clockEntry struct {
+	fact
+	change int64
+	quota.TestClock
 }
 
 type meterEntry struct {
@@ -56,6 +75,7 @@ func (e *customerEntry) effective(p *planEntry) int {
 type terms struct {
 	entry   *customerEntry
 	plan    *planEntry
+	clock   *clockEntry // nil: PostgreSQL's time
 	version *version
 	change  int64
 	periods calendar.Periods
@@ -77,14 +97,19 @@ func (e *customerEntry) current() *terms {
 	return t
 }
 
-func (t *terms) valid() bool { return t.entry.valid() && t.plan.valid() }
+func (t *terms) valid() bool {
+	return t.entry.valid() && t.plan.valid() && (t.clock == nil || t.clock.valid())
+}
 
-func newTerms(e *customerEntry, p *planEntry, v *version) *terms {
-	t := &terms{entry: e, plan: p, version: v, periods: e.periods}
+func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
+	t := &terms{entry: e, plan: p, clock: c, version: v, periods: e.periods}
 	t.periods.Interval = v.plan.interval()
 	// A meter's row is left out of the number: what judges a hit is its id, which never
 	// changes and is older than the plan version that names it.
 	t.change = max(e.change, v.change)
+	if c != nil {
+		t.change = max(t.change, c.change)
+	}
 	t.targets.Store(&map[string]*quota.Target{})
 	return t
 }
@@ -100,14 +125,7 @@ func (t *terms) target(m *planMeter) *quota.Target {
 	if target := old[m.key]; target != nil {
 		return target
 	}
-	target := &quota.Target{
-		Change: t.change,
-		Counters: []quota.Counter{{
-			Key:    quota.CounterKey{Customer: t.entry.id, Meter: m.id},
-			Limits: m.limits,
-		}},
-		Periods: t.periods,
-	}
+	target := quota.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods, t.testClock())
 	targets := make(map[string]*quota.Target, len(old)+1)
 	for key, present := range old {
 		targets[key] = present
@@ -115,6 +133,18 @@ func (t *terms) target(m *planMeter) *quota.Target {
 	targets[m.key] = target
 	t.targets.Store(&targets)
 	return target
+}
+
+func (t *terms) testClock() *quota.TestClock {
+	if t.clock == nil {
+		return nil
+	}
+	return &t.clock.TestClock
+}
+
+// limits are those of a meter of the plan with the customer's overrides.
+func (t *terms) limits(m *planMeter) []*quota.Limit {
+	return m.limits // until there are overrides
 }
 
 // version is an immutable plan version, compiled once for all customers on it.

@@ -170,7 +170,7 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 
 // withDefaults is the limit as it is stored and shown: nothing left to be guessed.
 func (l Limit) withDefaults(compiled *quota.Limit) Limit {
-	l.Mode = compiled.Mode
+	l.Mode = compiled.Mode.String()
 	if l.OnOutage == "" {
 		l.OnOutage = "allow"
 	}

@@ -36,9 +36,10 @@ type View struct {
 	ResetAt    int64 // µs since the epoch, or NoReset
 }
 
-// View is the decision's view of the target's i-th limit, 0 ≤ i < Target.NumLimits().
+// View is the decision's view of the plan's i-th limit, 0 ≤ i < Target.NumLimits().
 func (d *Decision) View(i int) View {
-	l, b, m := d.Target.Limit(i), d.buckets[i], d.moment()
+	i = d.Target.place(i)
+	l, b, m := d.Target.limit(i), d.buckets[i], d.moment()
 	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: l.rules.room(l, b, m), ResetAt: l.rules.resetAt(l, b, m)}
 	if !d.Allowed {
 		v.RetryAfter = l.wait(b, d.Cost, m)
@@ -55,7 +56,7 @@ func (d *Decision) RetryAfter() int64 {
 	}
 	var longest int64
 	for i, b := range d.buckets {
-		w := d.Target.Limit(i).wait(b, d.Cost, d.moment())
+		w := d.Target.limit(i).wait(b, d.Cost, d.moment())
 		if w == Never {
 			return Never
 		}
@@ -68,7 +69,7 @@ func (d *Decision) RetryAfter() int64 {
 func (d *Decision) room() int64 {
 	room := MaxNumber
 	for i, b := range d.buckets {
-		l := d.Target.Limit(i)
+		l := d.Target.limit(i)
 		room = min(room, l.rules.room(l, b, d.moment()))
 	}
 	return room
@@ -103,7 +104,7 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 // was followed by others in its run.
 func (d *Decision) charge(units int64) {
 	for i := range d.buckets {
-		l := d.Target.Limit(i)
+		l := d.Target.limit(i)
 		d.buckets[i] = l.rules.charge(l, d.buckets[i], units, d.moment())
 	}
 }

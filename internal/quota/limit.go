@@ -27,7 +27,22 @@ var algorithmNames = map[Algorithm]string{
 
 func (a Algorithm) String() string { return algorithmNames[a] }
 
-// The branches of quotad_step_v1.
+// Mode is what a limit does with a hit that does not fit it.
+type Mode int8
+
+// The modes: a hard limit refuses; a soft one admits past itself and says so; a shadow
+// never refuses, is charged only with what it would admit, and says what it would have done.
+const (
+	Hard Mode = iota
+	Soft
+	Shadow
+)
+
+var modeNames = [...]string{Hard: "hard", Soft: "soft", Shadow: "shadow"}
+
+func (m Mode) String() string { return modeNames[m] }
+
+// The branches of quotad_step_v2.
 const (
 	stepFixedWindow   = 1
 	stepTokenBucket   = 2
@@ -55,7 +70,8 @@ type Spec struct {
 type Limit struct {
 	Name       string
 	Algorithm  Algorithm
-	Mode       string
+	Mode       Mode
+	Per        string // the attribute that each value of has a bucket of its own, or none
 	Limit      int64
 	Burst      int64  // token bucket: capacity in units
 	Window     int64  // µs; 0 for an allocation and for a calendar's window
@@ -84,7 +100,7 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	refuse := func(field, format string, args ...any) {
 		bad = append(bad, FieldError{field, fmt.Sprintf(format, args...)})
 	}
-	l := &Limit{Name: s.Name, Limit: s.Limit, Mode: "hard", WindowText: s.Window, DenyOutage: s.OnOutage == "deny"}
+	l := &Limit{Name: s.Name, Limit: s.Limit, WindowText: s.Window, DenyOutage: s.OnOutage == "deny"}
 	if !limitName.MatchString(s.Name) {
 		refuse("name", "must be 1 to 200 letters, digits or . _ : -")
 	}

@@ -1,18 +1,23 @@
 package quota
 
 import (
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"quotad/internal/calendar"
 )
 
 // CounterKey names one counter: a customer's of a meter (Attribute empty), or that of
-// one value of a `per` attribute.
+// one value of a `per` attribute (see attributeKey).
 type CounterKey struct {
 	Customer  int64
 	Meter     int32
 	Attribute string
 }
+
+// attributeKey is the counter of one value of an attribute, as stored. Names have no =.
+func attributeKey(name, value string) string { return name + "=" + value }
 
 // Shards is the number of shards counters are spread over; part of the stored keys.
 const Shards = 1024
@@ -32,24 +37,119 @@ type Counter struct {
 	Limits []*Limit
 }
 
+// TestClock is a clock that stands still at Now, µs, until it is set anew.
+type TestClock struct {
+	Key string
+	Now int64
+}
+
 // Target is what hits of one customer on one meter are judged by: resolved once, shared
-// by all hits until a change, immutable but for a memory of the running hour.
+// by all hits until a change, immutable but for a memory of the running hour. One whose
+// limits are per attribute becomes a hit's own by For.
 type Target struct {
 	// Change is the newest change number of all that went into this target.
 	Change int64
 	// Counters in key order: the customer's own first, which books the usage.
 	Counters []Counter
+	// Clock is the test clock that the customer lives by; nil: PostgreSQL's time.
+	Clock *TestClock
 
 	// Periods says where the customer's hours and billing periods start.
 	calendar.Periods
+
+	per   []Counter // the limits per attribute, in key order; Attribute is the name alone
+	order []int     // the plan's i-th limit is the order[i]-th over all counters; nil: the i-th
+	of    *Target   // of a hit's own target: the one it was made of
 
 	hour atomic.Pointer[span]
 }
 
 type span struct{ start, end int64 }
 
-// NumLimits is the number of limits over all counters; a Decision's views are in this
-// order: the counters', and in each the plan's.
+// NewTarget makes the target of a customer's meter of its limits, in the plan's order.
+func NewTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
+	own := Counter{Key: CounterKey{Customer: customer, Meter: meter}}
+	t := &Target{Change: change, Clock: clock, Periods: periods}
+	for _, l := range limits {
+		if l.Per == "" {
+			own.Limits = append(own.Limits, l)
+		}
+	}
+	t.Counters = []Counter{own}
+	if len(own.Limits) == len(limits) {
+		t.Counters[0].Limits = limits // shared by all customers of the plan
+		return t
+	}
+	for _, l := range limits {
+		i, there := slices.BinarySearchFunc(t.per, l.Per, compareNames)
+		switch {
+		case l.Per == "":
+		case there:
+			t.per[i].Limits = append(t.per[i].Limits, l)
+		default:
+			key := CounterKey{Customer: customer, Meter: meter, Attribute: l.Per}
+			t.per = slices.Insert(t.per, i, Counter{key, []*Limit{l}})
+		}
+	}
+	all := slices.Clone(own.Limits)
+	for _, c := range t.per {
+		all = append(all, c.Limits...)
+	}
+	for _, l := range limits {
+		t.order = append(t.order, slices.Index(all, l))
+	}
+	return t
+}
+
+// compareNames is the order of counters by the names of their attributes, whatever the
+// values are: a-b=… comes before a=….
+func compareNames(c Counter, name string) int {
+	return strings.Compare(attributeKey(c.Key.Attribute, ""), attributeKey(name, ""))
+}
+
+// For is the target of a hit with these attributes: its counters are the customer's own
+// and, for each attribute that limits are per, that of its value, the empty one where the
+// hit has none.
+func (t *Target) For(attributes map[string]string) *Target {
+	if len(t.per) == 0 {
+		return t
+	}
+	own := &Target{Change: t.Change, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t}
+	own.Counters = make([]Counter, 1, 1+len(t.per))
+	own.Counters[0] = t.Counters[0]
+	for _, c := range t.per {
+		c.Key.Attribute = attributeKey(c.Key.Attribute, attributes[c.Key.Attribute])
+		own.Counters = append(own.Counters, c)
+	}
+	return own
+}
+
+// groupKey tells hits that are judged together, by the same limits on the same counters.
+type groupKey struct {
+	of     *Target
+	values string
+}
+
+func (t *Target) groupKey() groupKey {
+	if t.of == nil {
+		return groupKey{of: t}
+	}
+	k := groupKey{t.of, t.Counters[1].Key.Attribute}
+	for _, c := range t.Counters[2:] {
+		k.values += "\x00" + c.Key.Attribute // no value has it
+	}
+	return k
+}
+
+// Instant is what the customer's clock shows when PostgreSQL's shows now, µs.
+func (t *Target) Instant(now int64) int64 {
+	if t.Clock != nil {
+		return t.Clock.Now
+	}
+	return now
+}
+
+// NumLimits is the number of limits over all counters.
 func (t *Target) NumLimits() int {
 	n := 0
 	for i := range t.Counters {
@@ -58,8 +158,20 @@ func (t *Target) NumLimits() int {
 	return n
 }
 
-// Limit is the i-th limit, 0 ≤ i < NumLimits.
-func (t *Target) Limit(i int) *Limit {
+// Limit is the plan's i-th limit, 0 ≤ i < NumLimits.
+func (t *Target) Limit(i int) *Limit { return t.limit(t.place(i)) }
+
+// place is where the plan's i-th limit is over all counters.
+func (t *Target) place(i int) int {
+	if t.order == nil {
+		return i
+	}
+	return t.order[i]
+}
+
+// limit is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a
+// decision's buckets.
+func (t *Target) limit(i int) *Limit {
 	for c := range t.Counters {
 		if i < len(t.Counters[c].Limits) {
 			return t.Counters[c].Limits[i]
@@ -70,11 +182,11 @@ func (t *Target) Limit(i int) *Limit {
 }
 
 // DenyOutage reports whether any limit wants hits refused while the database is out of
-// reach (any deny wins).
+// reach (any deny wins). A shadow never refuses.
 func (t *Target) DenyOutage() bool {
 	for c := range t.Counters {
 		for _, l := range t.Counters[c].Limits {
-			if l.DenyOutage {
+			if l.DenyOutage && l.Mode != Shadow {
 				return true
 			}
 		}
@@ -85,6 +197,9 @@ func (t *Target) DenyOutage() bool {
 // runningHour is the hour that usage at an instant is booked in, µs, [start, end): that
 // of Periods, remembered.
 func (t *Target) runningHour(at int64) (start, end int64) {
+	if t.of != nil {
+		return t.of.runningHour(at)
+	}
 	if h := t.hour.Load(); h != nil && h.start <= at && at < h.end {
 		return h.start, h.end
 	}

@@ -129,7 +129,7 @@ type bench struct {
 // note counts what the traces must not miss.
 func (b *bench) note(d *Decision) {
 	for i, v := range d.views() {
-		branch := branchOf(d.Target.Limit(i))
+		branch := branchOf(d.Target.limit(i))
 		switch {
 		case v.RetryAfter == Never:
 			b.seen[branch+" never"]++

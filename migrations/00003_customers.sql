@@ -1,0 +1,42 @@
+-- What a customer may have of its own: features, overridden limits, a test clock.
+
+-- +goose Up
+
+-- Test clocks stand still at now, µs since the Unix epoch, until they are set again.
+CREATE TABLE test_clocks (
+    id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key    text    NOT NULL UNIQUE,
+    now    bigint  NOT NULL,
+    change bigint  NOT NULL
+);
+
+-- features: what differs from the plan's. anonymous: made by a hit, under the default
+-- plan, and forgotten when idle. erased_at: when what identified a person was removed.
+ALTER TABLE customers
+    ADD COLUMN features      jsonb   NOT NULL DEFAULT '{}',
+    ADD COLUMN test_clock_id integer REFERENCES test_clocks (id),
+    ADD COLUMN anonymous     boolean NOT NULL DEFAULT false,
+    ADD COLUMN erased_at     timestamptz;
+CREATE INDEX customers_test_clock ON customers (test_clock_id) WHERE test_clock_id IS NOT NULL;
+CREATE INDEX customers_anonymous ON customers (id) WHERE anonymous;
+
+-- An override counts as long as its row is there: it ends by a write, which has a change
+-- number as every change of what hits are judged by. expires_at: µs since the Unix epoch;
+-- on_clock: by the customer's test clock, which ends it when it is set.
+CREATE TABLE overrides (
+    customer_id bigint  NOT NULL REFERENCES customers (id) ON DELETE CASCADE,
+    limit_name  text    NOT NULL,
+    "limit"     bigint  NOT NULL,
+    burst       bigint,
+    expires_at  bigint,
+    on_clock    boolean NOT NULL DEFAULT false,
+    change      bigint  NOT NULL,
+    PRIMARY KEY (customer_id, limit_name)
+);
+CREATE INDEX overrides_expiry ON overrides (expires_at) WHERE expires_at IS NOT NULL AND NOT on_clock;
+
+-- +goose Down
+DROP TABLE overrides;
+ALTER TABLE customers
+    DROP COLUMN features, DROP COLUMN test_clock_id, DROP COLUMN anonymous, DROP COLUMN erased_at;
+DROP TABLE test_clocks;
