@@ -9,11 +9,11 @@ type allocation struct{}
 func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return bucket{stored.level, 1}
 }
-func (allocation) room(l *Limit, b bucket, _ moment) int64 { return max(0, l.Limit-b.level) }
+func (allocation) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
 func (allocation) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
 func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
-	return bucket{b.level + cost, 1}
+	return bucket{min(b.level+cost, softCap), 1}
 }
 
 func (allocation) wait(*Limit, bucket, int64, moment) int64 { return Never }
@@ -27,5 +27,5 @@ func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {
 }
 
 func (allocation) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, stepAllocation, l.Limit, 0, 0), math.MaxInt64
+	return append(dst, l.ID, l.branch(stepAllocation), l.Limit, 0, 0), math.MaxInt64
 }

@@ -19,15 +19,17 @@ type group struct {
 	hour  int64 // start of the running hour
 }
 
-// gather makes groups of hits, in order of arrival, to be judged at now.
+// gather makes groups of hits, in order of arrival, to be judged at now, or at what their
+// customers' test clocks show.
 func gather(hits []*hit, now int64) []*group {
 	groups := make([]*group, 0, len(hits))
-	byTarget := make(map[*Target]*group, len(hits))
+	byKey := make(map[groupKey]*group, len(hits))
 	for _, h := range hits {
-		g := byTarget[h.target]
+		key := h.target.groupKey()
+		g := byKey[key]
 		if g == nil {
-			g = &group{target: h.target, now: now}
-			byTarget[h.target] = g
+			g = &group{target: h.target, now: h.target.Instant(now)}
+			byKey[key] = g
 			groups = append(groups, g)
 		}
 		sum := h.cost
@@ -164,7 +166,7 @@ func (c *columns) fill(wave []*group) {
 		c.now = append(c.now, g.now)
 		c.change = append(c.change, g.target.Change)
 		c.hour = append(c.hour, g.hour)
-		from, to, until := c.addLimits(counter.Limits, moment{g.now, &g.target.Periods})
+		from, to, until := c.addLimits(counter.Limits, moment{at: g.now, periods: &g.target.Periods})
 		c.limitFrom, c.limitTo = append(c.limitFrom, from), append(c.limitTo, to)
 		g.until = min(g.until, until)
 		c.sumFrom = append(c.sumFrom, c.groupSums[s.group].from)

@@ -23,8 +23,11 @@ type Decision struct {
 	// when admitted, else of the state the hit was refused on.
 	Versions []int64
 	// buckets stand at At, one a limit: after the charge, or of the state the hit was
-	// refused on.
+	// refused on. logs are what is stored behind those of sliding logs; nil without any.
 	buckets []bucket
+	logs    [][]int64
+	charged bool   // the buckets are those after the charge
+	passed  uint32 // the bits of the shadows that would have refused and were not charged
 }
 
 // View is what a decision says of one limit; see the contract's "Per limit".
@@ -32,6 +35,7 @@ type View struct {
 	Limit      *Limit
 	Used       int64 // units
 	Remaining  int64 // units
+	Exceeded   bool  // a soft limit or a shadow that did not admit the hit, or is past its limit
 	RetryAfter int64 // µs, 0 when admitted or when this limit alone would admit, or Never
 	ResetAt    int64 // µs since the epoch, or NoReset
 }
@@ -39,24 +43,43 @@ type View struct {
 // View is the decision's view of the plan's i-th limit, 0 ≤ i < Target.NumLimits().
 func (d *Decision) View(i int) View {
 	i = d.Target.place(i)
-	l, b, m := d.Target.limit(i), d.buckets[i], d.moment()
-	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: l.rules.room(l, b, m), ResetAt: l.rules.resetAt(l, b, m)}
-	if !d.Allowed {
+	l, b, m := d.Target.limit(i), d.buckets[i], d.moment(i)
+	room := l.rules.room(l, b, m)
+	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room), ResetAt: l.rules.resetAt(l, b, m)}
+	switch {
+	case l.Mode == Hard:
+	case d.charged:
+		v.Exceeded = room < 0 || d.passed&(1<<i) != 0
+	default:
+		v.Exceeded = d.Cost > room
+	}
+	if !d.Allowed && l.Mode != Soft {
 		v.RetryAfter = l.wait(b, d.Cost, m)
 	}
 	return v
 }
 
-func (d *Decision) moment() moment { return moment{d.At, &d.Target.Periods} }
+func (d *Decision) moment(i int) moment {
+	m := moment{at: d.At, periods: &d.Target.Periods}
+	if d.logs != nil {
+		m.log = d.logs[i]
+	}
+	return m
+}
 
-// RetryAfter is the largest wait of all limits in µs: 0 when admitted, Never when one is.
+// RetryAfter is the largest wait of all hard limits in µs: 0 when admitted, Never when one
+// is.
 func (d *Decision) RetryAfter() int64 {
 	if d.Allowed {
 		return 0
 	}
 	var longest int64
 	for i, b := range d.buckets {
-		w := d.Target.limit(i).wait(b, d.Cost, d.moment())
+		l := d.Target.limit(i)
+		if l.Mode != Hard {
+			continue
+		}
+		w := l.wait(b, d.Cost, d.moment(i))
 		if w == Never {
 			return Never
 		}
@@ -65,14 +88,15 @@ func (d *Decision) RetryAfter() int64 {
 	return longest
 }
 
-// room is the largest cost that all limits would admit on these buckets.
+// room is the largest cost that all hard limits would admit on these buckets, 0 or more.
 func (d *Decision) room() int64 {
-	room := MaxNumber
+	room := int64(math.MaxInt64)
 	for i, b := range d.buckets {
-		l := d.Target.limit(i)
-		room = min(room, l.rules.room(l, b, d.moment()))
+		if l := d.Target.limit(i); l.Mode == Hard {
+			room = min(room, l.rules.room(l, b, d.moment(i)))
+		}
 	}
-	return room
+	return max(0, room)
 }
 
 // row is a counter's stored state as a statement returned it.
@@ -93,18 +117,26 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 	}
 	for i := range rows {
 		for _, l := range t.Counters[i].Limits {
-			d.buckets = append(d.buckets, l.stand(rows[i].state, rows[i].at, d.moment()))
+			b, log := l.stand(rows[i].state, rows[i].at, moment{at: d.At, periods: &t.Periods})
+			if log != nil && d.logs == nil {
+				d.logs = make([][]int64, t.NumLimits())
+			}
+			if log != nil {
+				d.logs[len(d.buckets)] = log
+			}
+			d.buckets = append(d.buckets, b)
 		}
 	}
 	d.Allowed = cost <= d.room()
 	return d
 }
 
-// charge adds units to all buckets, or takes them back (below 0): the view of a hit that
-// was followed by others in its run.
+// charge adds units to all buckets but those of the shadows that were passed, or takes
+// them back (below 0): the view of a hit that was followed by others in its run.
 func (d *Decision) charge(units int64) {
 	for i := range d.buckets {
-		l := d.Target.limit(i)
-		d.buckets[i] = l.rules.charge(l, d.buckets[i], units, d.moment())
+		if l := d.Target.limit(i); d.passed&(1<<i) == 0 {
+			d.buckets[i] = l.rules.charge(l, d.buckets[i], units, d.moment(i))
+		}
 	}
 }

@@ -84,12 +84,16 @@ func (f *fire) prepare(t testing.TB, total int64) {
 	first := mustCompile(t, Spec{Name: "first", Algorithm: "fixed_window", Limit: total / 4, Window: "45s", Align: "first_hit"})
 	sliding := limitOf(t, "sliding", "sliding_window", "50s", total/4)
 	day := limitOf(t, "day", "fixed_window", "calendar_day", total*9/10)
-	hot := limits(total * int64(f.customers))
+	log := mustCompile(t, Spec{Name: "log", Algorithm: "sliding_log", Limit: total / 4, Window: "40s", Precision: "1s"})
+	soft := mustCompile(t, Spec{Name: "soft", Algorithm: "token_bucket", Limit: total, Window: "1h", Mode: "soft"})
+	shadow := mustCompile(t, Spec{Name: "shadow", Algorithm: "sliding_window", Limit: total / 10, Window: "30s", Mode: "shadow"})
+	ahead := mustCompile(t, Spec{Name: "ahead", Algorithm: "sliding_log", Limit: 30, Window: "10s", Mode: "shadow"})
+	hot := append(limits(total*int64(f.customers)), shadow, ahead)
 	f.hot = []*Target{
 		fireTarget(1000, hot), fireTarget(1000, hot, "ip=1"), fireTarget(1000, hot, "ip=2"), fireTarget(1000, hot, "ip=1", "ip=2"),
 	}
 	for i := range f.customers {
-		f.cold = append(f.cold, fireTarget(int64(i+1), append(limits(total), first, sliding, day)))
+		f.cold = append(f.cold, fireTarget(int64(i+1), append(limits(total), first, sliding, day, log, soft, shadow)))
 	}
 }
 

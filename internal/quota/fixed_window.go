@@ -41,11 +41,11 @@ func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucke
 	return bucket{stored.level, 1}
 }
 
-func (fixedWindow) room(l *Limit, b bucket, _ moment) int64 { return max(0, l.Limit-b.level) }
+func (fixedWindow) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
 func (fixedWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
 func (fixedWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
-	return bucket{b.level + cost, 1}
+	return bucket{min(b.level+cost, softCap), 1}
 }
 
 func (f fixedWindow) wait(l *Limit, _ bucket, cost int64, m moment) int64 {
@@ -66,7 +66,7 @@ func (f fixedWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 
 func (f fixedWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
 	start, end := f.window(l, m)
-	return append(dst, l.ID, stepFixedWindow, l.Limit, start, 0), end
+	return append(dst, l.ID, l.branch(stepFixedWindow), l.Limit, start, 0), end
 }
 
 // firstHitWindow: a window starts with the first admitted hit after the last one ended.
@@ -80,14 +80,14 @@ func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
 	return stored
 }
 
-func (firstHitWindow) room(l *Limit, b bucket, _ moment) int64 { return max(0, l.Limit-b.level) }
+func (firstHitWindow) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
 func (firstHitWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
 func (firstHitWindow) charge(_ *Limit, b bucket, cost int64, m moment) bucket {
 	if b.level == 0 {
 		b.aux = m.at
 	}
-	return bucket{b.level + cost, b.aux}
+	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
 func (firstHitWindow) wait(l *Limit, b bucket, cost int64, m moment) int64 {
@@ -105,5 +105,5 @@ func (firstHitWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 }
 
 func (firstHitWindow) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, stepFirstHit, l.Limit, l.Window, 0), math.MaxInt64
+	return append(dst, l.ID, l.branch(stepFirstHit), l.Limit, l.Window, 0), math.MaxInt64
 }

@@ -116,7 +116,7 @@ func (e *Engine) sendBatch(ctx context.Context, hits []Hit) ([]Result, int) {
 		batch[i] = &hit{target: h.Target, cost: h.Cost, lane: l, done: make(chan struct{}, 1)}
 	}
 	results, batches := make([]Result, len(hits)), 0
-	for l.again = slices.Clone(batch); len(l.again) > 0; batches++ {
+	for l.again = slices.Clone(batch); len(l.again)+len(l.later) > 0; batches++ {
 		l.next(ctx)
 	}
 	for i, h := range batch {

@@ -21,6 +21,7 @@ type hit struct {
 	insert    bool  // a row of its counters is missing
 	book      bool  // the counter's hour is over
 	alone     bool  // its group goes in a batch of its own
+	postponed bool  // its batch had no statement left for it
 }
 
 // Whose a hit is. Its caller may take it back only while it is queued.

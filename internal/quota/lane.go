@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,10 +20,12 @@ type lane struct {
 
 	mu      sync.Mutex
 	queue   []*hit
+	held    int // hits in later
 	stopped bool
 
 	// Owned by the lane's goroutine.
 	again    []*hit // handed back: first in the next batch
+	later    []*hit // for whose groups a batch had no statement left
 	batch    []*hit
 	cautious time.Duration // until then, on the stopwatch, no row is waited for
 	pipeline pipeline
@@ -41,7 +44,7 @@ func (l *lane) enqueue(h *hit) error {
 	if l.stopped {
 		return ErrStopped
 	}
-	if len(l.queue) >= l.engine.options.MaxQueue {
+	if len(l.queue)+l.held >= l.engine.options.MaxQueue {
 		return ErrBusy
 	}
 	if l.queue = append(l.queue, h); len(l.queue) == 1 {
@@ -84,39 +87,79 @@ func (l *lane) stop() {
 func (l *lane) waiting() (waiting, stopped bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.again)+len(l.queue) > 0, l.stopped
+	return len(l.again)+len(l.later)+len(l.queue) > 0, l.stopped
 }
 
-// take makes the next batch: what was handed back, then what waits in the queue, but for
-// those whose callers gave up. A group that must go alone does.
+// take makes the next batch: what was handed back, then of those that had to wait for
+// others on their counters and of those in the queue maxBatch each, but for those whose
+// callers gave up. A group that must go alone does.
 func (l *lane) take() []*hit {
 	l.batch = l.batch[:0]
-	var later []*hit
+	var rest []*hit
 	for _, h := range l.again {
 		switch {
-		case len(l.batch) > 0 && l.batch[0].alone && h.target != l.batch[0].target,
+		case len(l.batch) > 0 && l.batch[0].alone && h.target.groupKey() != l.batch[0].target.groupKey(),
 			len(l.batch) > 0 && h.alone && !l.batch[0].alone:
-			later = append(later, h)
+			rest = append(rest, h)
 		case h.take():
 			l.batch = append(l.batch, h)
 		}
 	}
-	l.again = append(l.again[:0], later...)
+	l.again = append(l.again[:0], rest...)
 	if len(l.batch) > 0 && l.batch[0].alone {
 		return l.batch
 	}
+	room := max(0, maxBatch-len(l.batch))
+	l.later = l.takeSome(l.later, maxBatch)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(l.queue), max(0, maxBatch-len(l.batch)))
-	for _, h := range l.queue[:n] {
+	l.held = len(l.later)
+	l.queue = l.takeSome(l.queue, room)
+	return l.batch
+}
+
+// takeSome takes up to most hits of a list into the batch and returns the others.
+func (l *lane) takeSome(list []*hit, most int) []*hit {
+	n := min(len(list), most)
+	for _, h := range list[:n] {
 		if h.take() {
 			l.batch = append(l.batch, h)
 		}
 	}
-	rest := copy(l.queue, l.queue[n:])
-	clear(l.queue[rest:])
-	l.queue = l.queue[:rest]
-	return l.batch
+	rest := copy(list, list[n:])
+	clear(list[rest:])
+	return list[:rest]
+}
+
+// maxWaves bounds the statements of a batch. Hits of one customer with many values of an
+// attribute need one for each value; the other customers of the batch wait for them.
+const maxWaves = 16
+
+// bound takes the waves out of a batch that are too many for it, and returns its hits
+// without theirs, which wait for the next.
+func (l *lane) bound(hits []*hit, waves [][]*group) ([]*hit, [][]*group) {
+	if len(waves) <= maxWaves {
+		return hits, waves
+	}
+	for _, wave := range waves[maxWaves:] {
+		for _, g := range wave {
+			for _, h := range g.hits {
+				if h.requeue() {
+					l.later = append(l.later, h)
+				}
+				h.postponed = true
+			}
+		}
+	}
+	hits = slices.DeleteFunc(hits, func(h *hit) bool {
+		postponed := h.postponed
+		h.postponed = false
+		return postponed
+	})
+	l.mu.Lock()
+	l.held = len(l.later)
+	l.mu.Unlock()
+	return hits, waves[:maxWaves]
 }
 
 // next decides one batch. The hits are taken from their callers only when there is a
@@ -142,7 +185,7 @@ func (l *lane) next(ctx context.Context) {
 func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	waves := l.engine.waves(gather(hits, now))
+	hits, waves := l.bound(hits, l.engine.waves(gather(hits, now)))
 	cautious := l.engine.options.Stopwatch() < l.cautious
 	steps := l.pipeline.write(waves, cautious, l.engine.commitAt)
 	err := l.session.store.run(ctx, steps, l.pipeline.answers)
@@ -206,9 +249,13 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 		l.rows = make([]row, len(answers))
 	}
 	runs := make([]*answer, len(wave))
+	passed := make([]uint32, len(wave))
 	for i, s := range cols.slots {
 		l.rows[first[s.group]+s.counter] = answers[i].row
 		runs[s.group] = &answers[i]
+		if answers[i].passed != 0 {
+			passed[s.group] |= uint32(answers[i].passed) << wave[s.group].target.firstLimit(int(s.counter))
+		}
 	}
 	for i, g := range wave {
 		rows := l.rows[first[i]:first[i+1]]
@@ -216,7 +263,7 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 			// Before a caller hears of it: its next hit may come at once.
 			l.engine.memory.remember(g.target, rows, now, run < len(g.hits))
 		}
-		l.handBack(g.settle(runs[i].run, runs[i].instant, rows))
+		l.handBack(g.settle(runs[i].run, runs[i].instant, passed[i], rows))
 		l.engine.watchAhead(g, now, runs[i].instant)
 	}
 }

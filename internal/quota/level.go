@@ -7,20 +7,26 @@ import "quotad/internal/calendar"
 type bucket struct{ level, aux int64 }
 
 // moment is the instant that buckets stand at, and the calendar of their customer, by
-// which some windows start.
+// which some windows start; of a sliding log also what is stored behind its bucket.
 type moment struct {
 	at      int64 // µs
 	periods *calendar.Periods
+	log     []int64
 }
 
+// softCap is where the level of a soft limit stops, so that no sum of two leaves 64 bits;
+// that of a token bucket stops at their end.
+const softCap = int64(1) << 62
+
 // rules is what an algorithm knows of buckets. Each has a file of its own, and its twin
-// is a branch of quotad_step_v1.
+// is a branch of quotad_step_v2.
 type rules interface {
 	// stand is a bucket stored at the instant since as it stands at m.at ≥ since.
 	stand(l *Limit, stored bucket, since int64, m moment) bucket
-	// room is the largest cost the limit admits, never below 0.
+	// room is the largest cost the limit admits; below 0 where it is exceeded.
 	room(l *Limit, b bucket, m moment) int64
-	// charge adds a cost, or takes back (below 0) what was added at the same instant.
+	// charge adds a cost, as far as a soft limit can count, or takes back (below 0) what
+	// was added at the same instant.
 	charge(l *Limit, b bucket, cost int64, m moment) bucket
 	// used is what counts against the limit, in units.
 	used(l *Limit, b bucket, m moment) int64
@@ -31,32 +37,43 @@ type rules interface {
 	// an untouched bucket, and for a closed one, whose whole quota is nothing; NoReset when
 	// it never is.
 	resetAt(l *Limit, b bucket, m moment) int64
-	// encode appends the limit as quotad_step_v1 takes it, five integers, for the moment,
+	// encode appends the limit as quotad_step_v2 takes it, five integers, for the moment,
 	// and returns with it the first instant for which they no longer hold.
 	encode(l *Limit, dst []int64, m moment) ([]int64, int64)
 }
 
 // bucketLen is the number of integers a bucket takes in a counter's state: the limit's
-// identity, and the bucket.
+// identity, and the bucket. Behind that of a log, whose identity is below 0, come aux more.
 const bucketLen = 3
 
-// stand finds the limit's bucket in a counter's state of instant since, as it stands at
-// m.at ≥ since. A bucket that is not there is untouched.
-func (l *Limit) stand(state []int64, since int64, m moment) bucket {
-	var stored bucket
+// stored finds the limit's bucket in a counter's state, and its log. One that is not there
+// is untouched.
+func (l *Limit) stored(state []int64) (b bucket, log []int64) {
 	for i := 0; i+bucketLen <= len(state); i += bucketLen {
-		if state[i] == l.ID {
-			stored = bucket{state[i+1], state[i+2]}
-			break
+		more := 0
+		if state[i] < 0 {
+			more = int(state[i+2])
 		}
+		if state[i] == l.ID {
+			return bucket{state[i+1], state[i+2]}, state[i+bucketLen : i+bucketLen+more]
+		}
+		i += more
 	}
-	return l.rules.stand(l, stored, since, m)
+	return bucket{}, nil
+}
+
+// stand is the limit's bucket in a counter's state of instant since, as it stands at
+// m.at ≥ since, and its log.
+func (l *Limit) stand(state []int64, since int64, m moment) (bucket, []int64) {
+	b, log := l.stored(state)
+	m.log = log
+	return l.rules.stand(l, b, since, m), log
 }
 
 // wait is the shortest time in µs after which the limit admits cost if nothing else
 // happens; 0 when it does now, Never when it never will.
 func (l *Limit) wait(b bucket, cost int64, m moment) int64 {
-	if cost <= l.rules.room(l, b, m) {
+	if cost <= max(0, l.rules.room(l, b, m)) {
 		return 0
 	}
 	return l.rules.wait(l, b, cost, m)
@@ -67,6 +84,15 @@ func ceilDiv(a, b int64) int64 {
 	q := a / b
 	if a%b != 0 {
 		q++
+	}
+	return q
+}
+
+// floorDiv is ⌊a/b⌋ for b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
 	}
 	return q
 }

@@ -4,10 +4,17 @@ import (
 	"fmt"
 	"hash/fnv"
 	"regexp"
+	"slices"
 )
 
 // MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
 const MaxNumber int64 = 1e15 - 1
+
+// MaxAttributeName and MaxAttributeValue bound the attributes of a hit, in bytes.
+const (
+	MaxAttributeName  = 64
+	MaxAttributeValue = 200
+)
 
 // Algorithm is how a limit counts. The numbers are part of limits' identities: they
 // never change.
@@ -18,11 +25,13 @@ const (
 	FixedWindow   Algorithm = 1
 	TokenBucket   Algorithm = 2
 	SlidingWindow Algorithm = 3
+	SlidingLog    Algorithm = 4
 	Allocation    Algorithm = 5
 )
 
 var algorithmNames = map[Algorithm]string{
-	FixedWindow: "fixed_window", TokenBucket: "token_bucket", SlidingWindow: "sliding_window", Allocation: "allocation",
+	FixedWindow: "fixed_window", TokenBucket: "token_bucket", SlidingWindow: "sliding_window",
+	SlidingLog: "sliding_log", Allocation: "allocation",
 }
 
 func (a Algorithm) String() string { return algorithmNames[a] }
@@ -49,19 +58,23 @@ const (
 	stepSlidingWindow = 3
 	stepFirstHit      = 4
 	stepAllocation    = 5
+	stepSlidingLog    = 6
 )
+
+// branch is the branch of quotad_step_v2 for the limit's mode.
+func (l *Limit) branch(algorithm int64) int64 { return algorithm + 10*int64(l.Mode) }
 
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
 	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,token_bucket,allocation"`
+	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation"`
 	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window, or of an allocation at all; 0 is closed."`
 	Window    string `json:"window,omitempty" doc:"A whole number and one of us ms s m h d; of a fixed window also calendar_day, calendar_week, calendar_month, calendar_year (in the customer's timezone) or billing_period. An allocation has none."`
 	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity; limit when left out."`
 	Align     string `json:"align,omitempty" enum:"clock,first_hit" doc:"Of a fixed window whose window is a duration: windows start at multiples of it since the Unix epoch (clock, the default), or with the first hit admitted after the last one ended."`
-	Precision string `json:"precision,omitempty" doc:"Not supported yet."`
-	Per       string `json:"per,omitempty" doc:"Not supported yet."`
-	Mode      string `json:"mode" required:"false" enum:"hard" default:"hard"`
+	Precision string `json:"precision,omitempty" doc:"Of a sliding_log: the length of the blocks that are counted, a duration; 1us, exact, when left out. A limit above 1000 needs one with at most 1000 blocks in the window."`
+	Per       string `json:"per,omitempty" maxLength:"64" pattern:"^[A-Za-z0-9._:-]+$" doc:"The name of an attribute of hits: each of its values has a bucket of its own; a hit without it that of the empty value."`
+	Mode      string `json:"mode" required:"false" enum:"hard,soft,shadow" default:"hard" doc:"hard refuses; soft admits past the limit and says exceeded; shadow never refuses, is charged only with what it would admit, and says exceeded where it would have refused."`
 	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach."`
 }
 
@@ -75,6 +88,7 @@ type Limit struct {
 	Limit      int64
 	Burst      int64  // token bucket: capacity in units
 	Window     int64  // µs; 0 for an allocation and for a calendar's window
+	Precision  int64  // sliding log: length of a block, µs
 	Calendar   bool   // the window is the calendar's
 	WindowText string // as the plan wrote it
 	DenyOutage bool   // on_outage: deny
@@ -114,6 +128,8 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 		l.Algorithm, l.rules = TokenBucket, tokenBucket{}
 	case "sliding_window":
 		l.Algorithm, l.rules = SlidingWindow, slidingWindow{}
+	case "sliding_log":
+		l.Algorithm, l.rules = SlidingLog, slidingLog{}
 	case "allocation":
 		l.Algorithm, l.rules = Allocation, allocation{}
 	case "":
@@ -122,7 +138,10 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported)
 	}
 	l.compileWindow(s, refuse)
-	refuseOptions(s, l.Algorithm, refuse)
+	if l.Algorithm == SlidingLog {
+		l.compileLog(s, refuse)
+	}
+	l.compileOptions(s, refuse)
 	if len(bad) > 0 {
 		return nil, bad
 	}
@@ -135,7 +154,7 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	return l, nil
 }
 
-const supported = "fixed_window, sliding_window, token_bucket or allocation"
+const supported = "fixed_window, sliding_window, sliding_log, token_bucket or allocation"
 
 // compileWindow reads the window, a duration or, of a fixed window, the calendar's, and
 // how a fixed window is aligned. Of an algorithm that is not known it asks only for a form
@@ -174,8 +193,9 @@ var orNamed = map[Algorithm]string{
 	FixedWindow: ", or calendar_day, calendar_week, calendar_month, calendar_year or billing_period",
 }
 
-// refuseOptions checks the optional fields against what this version can do.
-func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args ...any)) {
+// compileOptions reads the optional fields, and refuses those that the algorithm has not.
+func (l *Limit) compileOptions(s Spec, refuse func(field, format string, args ...any)) {
+	a := l.Algorithm
 	if s.Burst != nil {
 		if a != TokenBucket {
 			refuse("burst", "belongs to token_bucket only: leave it out")
@@ -188,14 +208,18 @@ func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args .
 	if s.Align != "" && (a != FixedWindow || s.Align != "clock" && s.Align != "first_hit") {
 		refuse("align", `only fixed_window has it: "clock" or "first_hit"`)
 	}
-	if s.Precision != "" {
-		refuse("precision", "belongs to sliding_log, which is not supported: leave it out")
+	if s.Precision != "" && a != SlidingLog {
+		refuse("precision", "belongs to sliding_log only: leave it out")
 	}
-	if s.Per != "" {
-		refuse("per", "is not supported: leave it out")
+	if l.Per = s.Per; s.Per != "" && (!limitName.MatchString(s.Per) || len(s.Per) > MaxAttributeName) {
+		refuse("per", "must be the name of an attribute: 1 to %d letters, digits or . _ : -", MaxAttributeName)
 	}
-	if s.Mode != "" && s.Mode != "hard" {
-		refuse("mode", `only "hard" is supported`)
+	if s.Mode != "" {
+		mode := slices.Index(modeNames[:], s.Mode)
+		if mode < 0 {
+			refuse("mode", `must be "hard", "soft" or "shadow"`)
+		}
+		l.Mode = Mode(max(mode, 0))
 	}
 	if s.OnOutage != "" && s.OnOutage != "allow" && s.OnOutage != "deny" {
 		refuse("on_outage", `must be "allow" or "deny"`)
@@ -205,6 +229,7 @@ func refuseOptions(s Spec, a Algorithm, refuse func(field, format string, args .
 // identity is a 63-bit FNV-1a hash: names are checked to hold no NUL, so the parts
 // cannot run into each other, and a plan refuses two limits of one identity. What has its
 // default adds nothing, so that limits that were stored before it existed keep theirs.
+// That of a log is below 0, which tells that its bucket is longer than others.
 func (l *Limit) identity(align string) int64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%d\x00%d", l.Name, l.Algorithm, l.Window)
@@ -213,6 +238,13 @@ func (l *Limit) identity(align string) int64 {
 	}
 	if l.Calendar {
 		fmt.Fprintf(h, "\x00window=%s", l.WindowText)
+	}
+	if l.Per != "" {
+		fmt.Fprintf(h, "\x00per=%s", l.Per)
+	}
+	if l.Algorithm == SlidingLog {
+		fmt.Fprintf(h, "\x00precision=%d", l.Precision)
+		return -1 - int64(h.Sum64()>>1)
 	}
 	return int64(h.Sum64() >> 1)
 }

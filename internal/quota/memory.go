@@ -41,8 +41,8 @@ func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 		rows = append(rows, known.row)
 		asOf = min(asOf, known.asOf)
 	}
-	d := judge(t, rows, now, cost)
-	d.AsOf = asOf
+	d := judge(t, rows, t.Instant(now), cost)
+	d.AsOf = t.Instant(asOf)
 	return d, !d.Allowed
 }
 
@@ -60,12 +60,24 @@ func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 			if !ok && !refused || ok && (old.under > r.under || old.under == r.under && old.version > r.version) {
 				return old, 0, false
 			}
-			m := moment{max(asOf, r.at), &t.Periods}
-			expires := asOf + forgetAfter // a closed limit, or a cost above it, is refused for good
-			for _, l := range t.Counters[i].Limits {
-				expires = max(expires, l.rules.resetAt(l, l.stand(r.state, r.at, m), m))
-			}
-			return r, expires, true
+			return r, keptUntil(t, t.Counters[i].Limits, &r), true
 		})
 	}
+}
+
+// keptUntil is when a remembered state can refuse nothing any more, or is of no use: when
+// every limit has its whole quota back. A closed limit, or a cost above it, is refused for
+// good, and a test clock says nothing of the time that the memory goes by.
+func keptUntil(t *Target, limits []*Limit, r *refusal) int64 {
+	expires := r.asOf + forgetAfter
+	if t.Clock != nil {
+		return expires
+	}
+	m := moment{at: max(r.asOf, r.at), periods: &t.Periods}
+	for _, l := range limits {
+		b, log := l.stand(r.state, r.at, m)
+		m.log = log
+		expires = max(expires, l.rules.resetAt(l, b, m))
+	}
+	return expires
 }

@@ -29,7 +29,8 @@ type oracleCharge struct{ at, cost int64 }
 // oracleLimit is a limit as the contract states it.
 type oracleLimit struct {
 	name, algorithm, align, calendar string // calendar: the name of the calendar's window
-	limit, window                    int64
+	mode                             string
+	limit, window, precision         int64
 	burst                            int64
 	periods                          calendar.Periods
 }
@@ -39,7 +40,8 @@ func newOracle() *oracle {
 }
 
 func oracleLimitOf(t *Target, l *Limit) oracleLimit {
-	o := oracleLimit{name: l.Name, algorithm: l.Algorithm.String(), limit: l.Limit, window: l.Window, burst: l.Burst, periods: t.Periods}
+	o := oracleLimit{name: l.Name, algorithm: l.Algorithm.String(), mode: l.Mode.String(),
+		limit: l.Limit, window: l.Window, precision: l.Precision, burst: l.Burst, periods: t.Periods}
 	if _, ok := l.rules.(firstHitWindow); ok {
 		o.align = "first_hit"
 	}
@@ -51,7 +53,7 @@ func oracleLimitOf(t *Target, l *Limit) oracleLimit {
 
 // identity: a bucket is kept while these stay, and starts anew when one changes.
 func (l oracleLimit) identity() string {
-	return fmt.Sprint(l.name, " ", l.algorithm, " ", l.align, " ", l.window, l.calendar)
+	return fmt.Sprint(l.name, " ", l.algorithm, " ", l.align, " ", l.window, l.calendar, " ", l.precision)
 }
 
 // quota is the whole of it.
@@ -99,6 +101,15 @@ func (l oracleLimit) level(b *oracleBucket, since int64, at uint64) *big.Rat {
 		}
 		previous.Mul(previous, new(big.Int).SetUint64(w-at%w))
 		return new(big.Rat).SetInt(current.Add(current, previous.Div(previous, new(big.Int).SetUint64(w))))
+	case l.algorithm == "sliding_log":
+		sum := new(big.Int)
+		for _, c := range b.charges {
+			last := uint64(c.at/l.precision*l.precision + l.precision - 1) // of its block
+			if at < last+uint64(l.window) {
+				sum.Add(sum, big.NewInt(c.cost))
+			}
+		}
+		return new(big.Rat).SetInt(sum)
 	case l.align == "first_hit":
 		start, used := uint64(0), int64(0)
 		for i, c := range b.charges {
@@ -220,40 +231,47 @@ func (o *oracle) instant(t *Target, now int64) int64 {
 	return now
 }
 
-// judge says whether all limits admit a hit, and at which instant.
-func (o *oracle) judge(t *Target, now, cost int64) (allowed bool, at int64) {
-	at, allowed = o.instant(t, now), true
+// judge says whether all hard limits admit a hit, at which instant, and whether each
+// limit of whatever mode does, by its name and counter.
+func (o *oracle) judge(t *Target, now, cost int64) (allowed bool, at int64, fits map[*Limit]bool) {
+	at, allowed, fits = o.instant(t, now), true, make(map[*Limit]bool)
 	for i := range t.Counters {
 		key := t.Counters[i].Key
-		for _, l := range t.Counters[i].Limits {
-			l := oracleLimitOf(t, l)
-			allowed = allowed && l.admits(l.level(o.buckets[key][l.identity()], o.at[key], uint64(at)), cost)
+		for _, compiled := range t.Counters[i].Limits {
+			l := oracleLimitOf(t, compiled)
+			level := l.level(o.buckets[key][l.identity()], o.at[key], uint64(at))
+			within := level.Cmp(big.NewRat(l.quota(), 1)) <= 0
+			fits[compiled] = l.admits(level, cost) && (cost > 0 || within)
+			allowed = allowed && (l.mode != "hard" || l.admits(level, cost))
 		}
 	}
-	return allowed, at
+	return allowed, at, fits
 }
 
 // decide judges a hit, charges it when it is admitted, and returns the views behind it.
 func (o *oracle) decide(t *Target, now, cost int64) (allowed bool, at int64, views []View) {
-	allowed, at = o.judge(t, now, cost)
+	allowed, at, fits := o.judge(t, now, cost)
 	if allowed && cost > 0 {
-		o.charge(t, at, cost)
+		o.charge(t, at, cost, fits)
 	}
-	return allowed, at, o.views(t, at, cost, allowed)
+	return allowed, at, o.views(t, at, cost, allowed, fits)
 }
 
 // look judges a hit and charges nothing.
 func (o *oracle) look(t *Target, now, cost int64) (allowed bool, at int64, views []View) {
-	allowed, at = o.judge(t, now, cost)
-	return allowed, at, o.views(t, at, cost, allowed)
+	allowed, at, fits := o.judge(t, now, cost)
+	return allowed, at, o.views(t, at, cost, allowed, fits)
 }
 
-func (o *oracle) charge(t *Target, at, cost int64) {
+func (o *oracle) charge(t *Target, at, cost int64, fits map[*Limit]bool) {
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		after := make(map[string]*oracleBucket) // limits that are no more are forgotten
-		for _, l := range t.Counters[i].Limits {
-			l := oracleLimitOf(t, l)
+		for _, compiled := range t.Counters[i].Limits {
+			l, cost := oracleLimitOf(t, compiled), cost
+			if l.mode == "shadow" && !fits[compiled] {
+				cost = 0
+			}
 			b := o.buckets[key][l.identity()]
 			level := l.level(b, o.at[key], uint64(at))
 			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods}
@@ -264,14 +282,16 @@ func (o *oracle) charge(t *Target, at, cost int64) {
 			default:
 				next.charges = b.charges
 			}
-			next.charges = append(next.charges[:len(next.charges):len(next.charges)], oracleCharge{at, cost})
+			if cost > 0 {
+				next.charges = append(next.charges[:len(next.charges):len(next.charges)], oracleCharge{at, cost})
+			}
 			after[l.identity()] = next
 		}
 		o.buckets[key], o.at[key] = after, at
 	}
 }
 
-func (o *oracle) views(t *Target, at, cost int64, allowed bool) (views []View) {
+func (o *oracle) views(t *Target, at, cost int64, allowed bool, fits map[*Limit]bool) (views []View) {
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
@@ -282,7 +302,8 @@ func (o *oracle) views(t *Target, at, cost int64, allowed bool) (views []View) {
 			if v.Used = l.quota() - v.Remaining; l.algorithm != "token_bucket" {
 				v.Used = new(big.Int).Div(level.Num(), level.Denom()).Int64()
 			}
-			if !allowed {
+			v.Exceeded = l.mode != "hard" && !fits[compiled]
+			if !allowed && l.mode != "soft" {
 				v.RetryAfter = first(func(w uint64) bool { return l.admits(l.level(b, since, uint64(at)+w), cost) })
 			}
 			switch w := first(func(w uint64) bool { return l.level(b, since, uint64(at)+w).Sign() == 0 }); {

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"quotad/internal/calendar"
 	"quotad/internal/postgres"
 )
 
@@ -17,7 +16,7 @@ type Standing struct {
 	Decision                     // of cost 0: its views say used, remaining and reset
 	PeriodStart, PeriodEnd int64 // the billing period that holds Now, µs, [start, end)
 	PeriodUsed             int64 // units admitted in it, the running hour included
-	Now                    int64 // the reading of the clock that all of it was judged at, µs
+	Now                    int64 // the reading of the customer's clock that all of it was judged at, µs
 }
 
 // Look judges a hit on what is stored and charges nothing (dry run, cost 0).
@@ -39,7 +38,7 @@ func (e *Engine) lookAll(ctx context.Context, hits []Hit, results []Result) {
 			results[i].Err = err
 			continue
 		}
-		results[i].Decision, results[i].Err = stored[i].judge(h.Target, now, h.Cost)
+		results[i].Decision, results[i].Err = stored[i].judge(h.Target, h.Target.Instant(now), h.Cost)
 	}
 }
 
@@ -49,7 +48,7 @@ func (e *Engine) Standings(ctx context.Context, targets []*Target) ([]Standing, 
 	standings := make([]Standing, len(targets))
 	stored, now, err := e.read(ctx, targets, func(i int, now int64) (start, end int64) {
 		s := &standings[i]
-		_, s.PeriodStart, s.PeriodEnd = calendar.Period(targets[i].Anchor, targets[i].Interval, targets[i].Zone, now)
+		_, s.PeriodStart, s.PeriodEnd = targets[i].Period(targets[i].Instant(now))
 		return s.PeriodStart, s.PeriodEnd
 	})
 	if err != nil {
@@ -57,10 +56,10 @@ func (e *Engine) Standings(ctx context.Context, targets []*Target) ([]Standing, 
 	}
 	for i, t := range targets {
 		s := &standings[i]
-		if s.Decision, err = stored[i].judge(t, now, 0); err != nil {
+		s.PeriodUsed, s.Now = stored[i].used, t.Instant(now)
+		if s.Decision, err = stored[i].judge(t, s.Now, 0); err != nil {
 			return nil, err
 		}
-		s.PeriodUsed, s.Now = stored[i].used, now
 	}
 	return standings, nil
 }

@@ -146,10 +146,10 @@ func TestStandings(t *testing.T) {
 		t.Fatal(s, err)
 	}
 	for i, want := range [][]View{
-		{{l, 0, 10, 0, testEpoch + 120e6}},
-		{{l, 4, 6, 0, testEpoch + 3600e6}, {both.Limit(1), 0, 5, 0, testEpoch + 120e6}},
-		{{l, 4, 6, 0, testEpoch + 3600e6}},
-		{{l, 0, 10, 0, testEpoch + 120e6}},
+		{{l, 0, 10, false, 0, testEpoch + 120e6}},
+		{{l, 4, 6, false, 0, testEpoch + 3600e6}, {both.Limit(1), 0, 5, false, 0, testEpoch + 120e6}},
+		{{l, 4, 6, false, 0, testEpoch + 3600e6}},
+		{{l, 0, 10, false, 0, testEpoch + 120e6}},
 	} {
 		if !slices.Equal(s[i].views(), want) || s[i].At != testEpoch+120e6 || !s[i].Allowed {
 			t.Errorf("%d: %+v, want %+v", i, s[i].views(), want)

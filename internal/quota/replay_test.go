@@ -48,11 +48,8 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.at)
 			}
 			after := row{at: c.at, version: c.version}
-			m := moment{c.at, &c.target.Periods}
-			for _, l := range h.limits {
-				b := l.rules.charge(l, l.stand(before.state, before.at, m), c.cost, m)
-				after.state = append(after.state, l.ID, b.level, b.aux)
-			}
+			m := moment{at: c.at, periods: &c.target.Periods}
+			after.state, _ = cost1(h.limits, before.state, before.at, c.cost, m)
 			h.rows = append(h.rows, after)
 			h.total += c.cost
 		}
@@ -79,11 +76,8 @@ func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err erro
 				rows[i] = h.rows[v]
 			}
 		}
-		d := judge(s.Target, rows, s.At, s.Cost)
-		if d.Allowed {
-			d.charge(s.Cost)
-		}
-		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.buckets, s.buckets) {
+		d, _ := decideOn(s.Target, rows, s.At, s.Cost)
+		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.buckets, s.buckets) || d.passed != s.passed {
 			return 0, fmt.Errorf("%v cost %d at %d on versions %v: decided %v %v, the model says %v at %d %v",
 				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions, s.Allowed, s.buckets, d.Allowed, d.At, d.buckets)
 		}

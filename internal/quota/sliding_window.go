@@ -22,11 +22,11 @@ func (slidingWindow) used(l *Limit, b bucket, m moment) int64 {
 }
 
 func (s slidingWindow) room(l *Limit, b bucket, m moment) int64 {
-	return max(0, l.Limit-s.used(l, b, m))
+	return l.Limit - s.used(l, b, m)
 }
 
 func (slidingWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
-	return bucket{b.level + cost, b.aux}
+	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
 func (slidingWindow) wait(l *Limit, b bucket, cost int64, m moment) int64 {
@@ -54,7 +54,7 @@ func (slidingWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 
 func (slidingWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
 	start := windowStart(m.at, l.Window)
-	return append(dst, l.ID, stepSlidingWindow, l.Limit, start, l.Window), start + l.Window
+	return append(dst, l.ID, l.branch(stepSlidingWindow), l.Limit, start, l.Window), start + l.Window
 }
 
 // shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.

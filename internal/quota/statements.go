@@ -24,24 +24,27 @@ const (
 // A group of one counter, the usual one, is judged row by row. Only groups of several
 // are gathered by windows, which cost half as much again: all rows of a group share its
 // instant and the shortest run, and a row that could have granted more steps once more.
+// A value's row that is not there yet is judged as untouched: it is made for a hit that
+// would be admitted, not for all that a flood of values brings. The customer's own must be
+// there, as it remembers the change number.
 //
 // Parameters, one element a counter: $1–$4 key, $5 group, $6 rows of the group, $7 now,
 // $8 the first instant the limits' integers no longer hold for, $9 change number, $10
 // start of the running hour, $11–$12 and $13–$14 the slices of $15 (limits, see
-// quotad_step_v1) and of $16 (running sums of the group's costs).
+// quotad_step_v2) and of $16 (running sums of the group's costs).
 const chargeSQL = `
 WITH locked AS MATERIALIZED (
 	SELECT i.shard, i.customer, i.meter, i.attribute, i.n, i.hits, i.rows, i.now, i.until, i.change, i.hour,
 	       i.sum_from, i.sum_to, CASE WHEN i.rows > 1 THEN ($15::bigint[])[i.limit_from:i.limit_to] END AS limits,
 	       c.state, c.at, c.booked, c.units, c.total, c.version, c.judged,
-	       CASE WHEN c.version IS NULL THEN -1
+	       CASE WHEN c.version IS NULL AND i.attribute = '' THEN -1
 	            WHEN c.judged > i.change THEN -2
 	            WHEN c.at >= i.until THEN -4
 	            WHEN i.hour <> c.booked AND c.units > 0 THEN -3
 	            WHEN i.rows = 1 THEN 0
 	       END AS back,
 	       CASE WHEN i.rows = 1 AND c.judged <= i.change AND c.at < i.until AND (i.hour = c.booked OR c.units = 0) THEN
-	            quotad_step_v1(c.state, c.at, greatest(i.now, c.at), ($15::bigint[])[i.limit_from:i.limit_to], ($16::bigint[])[i.sum_from:i.sum_to])
+	            quotad_step_v2(c.state, c.at, greatest(i.now, c.at), ($15::bigint[])[i.limit_from:i.limit_to], ($16::bigint[])[i.sum_from:i.sum_to])
 	       END AS step
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::integer[], $6::integer[],
 	            $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
@@ -54,14 +57,17 @@ WITH locked AS MATERIALIZED (
 		WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 		FOR UPDATE) c ON true
 ), timed AS (
-	SELECT *, min(back) OVER together AS all_back, greatest(now, max(at) OVER together) AS instant
+	SELECT *, min(back) OVER together AS all_back, greatest(now, max(at) OVER together) AS instant,
+	       bool_or(version IS NULL) OVER together AS missing
 	FROM locked WHERE rows > 1
 	WINDOW together AS (PARTITION BY hits)
 ), several AS (
-	SELECT *, coalesce(all_back, min(least_step[1]) OVER (PARTITION BY hits)) AS run
-	FROM (SELECT *, CASE WHEN all_back IS NULL THEN
-	             quotad_step_v1(state, at, instant, limits, ($16::bigint[])[sum_from:sum_to]) END AS least_step
-	      FROM timed) t
+	SELECT *, CASE WHEN all_back < 0 THEN all_back WHEN missing AND fits > 0 THEN -1 ELSE fits END AS run
+	FROM (SELECT *, min(least_step[1]) OVER (PARTITION BY hits) AS fits
+	      FROM (SELECT *, CASE WHEN all_back IS NULL THEN
+	                   quotad_step_v2(coalesce(state, '{}'), coalesce(at, 0), instant, limits, ($16::bigint[])[sum_from:sum_to])
+	                   END AS least_step
+	            FROM timed) t) t
 ), granted AS MATERIALIZED (
 	SELECT shard, customer, meter, attribute, n, change, hour, state, at, booked, units, total, version, judged,
 	       greatest(now, at) AS instant, coalesce(step[1], back) AS run, step,
@@ -71,13 +77,13 @@ WITH locked AS MATERIALIZED (
 	SELECT shard, customer, meter, attribute, n, change, hour, state, at, booked, units, total, version, judged,
 	       instant, run,
 	       CASE WHEN run = least_step[1] THEN least_step
-	            WHEN run > 0 THEN quotad_step_v1(state, at, instant, limits, ($16::bigint[])[sum_from:sum_from + run - 1])
+	            WHEN run > 0 THEN quotad_step_v2(state, at, instant, limits, ($16::bigint[])[sum_from:sum_from + run - 1])
 	       END,
 	       ($16::bigint[])[sum_from + run - 1]
 	FROM several
 ), charged AS (
 	UPDATE counters c
-	SET state = g.step[2:], at = g.instant, hour = g.hour,
+	SET state = g.step[3:], at = g.instant, hour = g.hour,
 	    units = CASE WHEN g.attribute <> '' THEN 0
 	                 WHEN g.units > 9223372036854775807 - g.cost THEN 9223372036854775807
 	                 ELSE g.units + g.cost END,
@@ -86,16 +92,16 @@ WITH locked AS MATERIALIZED (
 	FROM granted g
 	WHERE c.shard = ANY (ARRAY[g.shard]) AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
 	  AND g.run > 0
-	RETURNING g.n, g.run, g.instant, c.at, c.version, c.change, c.state
+	RETURNING g.n, g.run, g.instant, g.step[2] AS passed, c.at, c.version, c.change, c.state
 ), remembered AS (
 	UPDATE counters c SET change = g.change
 	FROM granted g
 	WHERE c.shard = ANY (ARRAY[g.shard]) AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
 	  AND g.run = 0 AND g.judged < g.change
 )
-SELECT n, run, instant, at, version, change, state FROM charged
+SELECT n, run, instant, passed, at, version, change, state FROM charged
 UNION ALL
-SELECT n, run, instant, at, version, judged, state FROM granted WHERE run <= 0`
+SELECT n, run, instant, 0, at, version, judged, state FROM granted WHERE run <= 0`
 
 // insertSQL adds the counters' rows that are not there yet. A plain insert of the key
 // that writes nothing when the row exists. $1–$4 key.

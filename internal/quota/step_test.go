@@ -14,7 +14,7 @@ import (
 	"quotad/internal/postgres/pgtest"
 )
 
-// stepCase is one call of quotad_step_v1.
+// stepCase is one call of quotad_step_v2.
 type stepCase struct {
 	state          []int64
 	since, instant int64
@@ -25,32 +25,16 @@ type stepCase struct {
 
 // want is what the Go twin makes of it.
 func (c *stepCase) want() []int64 {
-	room, out, m := MaxNumber*2, []int64{0}, c.moment()
-	buckets := make([]bucket, len(c.limits))
-	for i, l := range c.limits {
-		buckets[i] = l.stand(c.state, c.since, m)
-		room = min(room, l.rules.room(l, buckets[i], m))
-	}
-	for _, s := range c.sums {
-		if s <= room {
-			out[0]++
-		}
-	}
-	for i, l := range c.limits {
-		if out[0] > 0 {
-			buckets[i] = l.rules.charge(l, buckets[i], c.sums[out[0]-1], m)
-		}
-		out = append(out, l.ID, buckets[i].level, buckets[i].aux)
-	}
-	return out
+	run, passed, next := runOf(c.limits, c.state, c.since, c.sums, c.moment())
+	return append([]int64{run, passed}, next...)
 }
 
-func (c *stepCase) moment() moment { return moment{c.instant, &c.target.Periods} }
+func (c *stepCase) moment() moment { return moment{at: c.instant, periods: &c.target.Periods} }
 
 func (c *stepCase) run(ctx context.Context, conn *pgx.Conn) error {
 	limits, _ := encodeLimits(nil, c.limits, c.moment())
 	var got []int64
-	err := conn.QueryRow(ctx, "SELECT quotad_step_v1($1, $2, $3, $4, $5)", c.state, c.since, c.instant, limits, c.sums).Scan(&got)
+	err := conn.QueryRow(ctx, "SELECT quotad_step_v2($1, $2, $3, $4, $5)", c.state, c.since, c.instant, limits, c.sums).Scan(&got)
 	if err != nil {
 		return fmt.Errorf("state %v of %d at %d, limits %v, sums %v: %w", c.state, c.since, c.instant, limits, c.sums, err)
 	}
@@ -60,7 +44,7 @@ func (c *stepCase) run(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// branchOf names the branch of quotad_step_v1 that a limit takes.
+// branchOf names the branch of quotad_step_v2 that a limit takes.
 func branchOf(l *Limit) string {
 	if _, ok := l.rules.(firstHitWindow); ok {
 		return "first_hit"
@@ -119,6 +103,27 @@ func drawBucket(rt *rapid.T, l *Limit, since int64) bucket {
 	return b
 }
 
+// drawStored is that bucket as it is stored.
+func drawStored(rt *rapid.T, l *Limit, since int64) []int64 {
+	if l.Algorithm != SlidingLog {
+		b := drawBucket(rt, l, since)
+		return []int64{l.ID, b.level, b.aux}
+	}
+	stored := []int64{l.ID, 0, 0}
+	count := rapid.SampledFrom([]int64{0, 1, 2, 5, 5, maxBlocks, maxBlocks + 3}).Draw(rt, "blocks")
+	apart := max(1, rapid.SampledFrom([]int64{1, l.Precision, l.Window / (count + 1), l.Window / 3}).Draw(rt, "apart"))
+	for n := count - 1; n >= 0; n-- {
+		cost := 1 + drawUnits(rt, "units", l.Limit)
+		if count > 5 {
+			cost = 1
+		}
+		at := since - n*apart
+		b, log := l.stand(stored, at, moment{at: at})
+		stored = l.appendLog(nil, b.level, log, at, cost, true)
+	}
+	return stored
+}
+
 // drawElapsed is the time since the last charge: around the ends of the limits' windows too.
 func drawElapsed(rt *rapid.T, c *stepCase) int64 {
 	elapsed := rapid.SampledFrom([]int64{0, 1, 999, 1e6, 3600e6, 1e15, -1, -2}).Draw(rt, "elapsed")
@@ -128,7 +133,7 @@ func drawElapsed(rt *rapid.T, c *stepCase) int64 {
 	l := rapid.SampledFrom(c.limits).Draw(rt, "end of")
 	end := l.Window
 	if elapsed == -2 { // the end of the aligned one that runs at since, or of the next
-		_, end = l.rules.encode(l, nil, moment{c.since, &c.target.Periods})
+		_, end = l.rules.encode(l, nil, moment{at: c.since, periods: &c.target.Periods})
 		if end = min(end-c.since, 1e15); rapid.Bool().Draw(rt, "next") {
 			end += l.Window
 		}
@@ -140,23 +145,24 @@ func drawStep(rt *rapid.T) *stepCase {
 	g := &traceGen{rt: rt}
 	c := &stepCase{state: []int64{}, since: testEpoch + rapid.Int64Range(0, 1e12).Draw(rt, "since"), target: testTarget(1, 1, 1)}
 	c.target.Periods = g.calendar().periods()
+	var buckets [][]int64
 	for _, tl := range g.limits(nil, 1) {
 		l, _ := Compile(tl.spec())
 		c.limits = append(c.limits, l)
 		if g.chance("untouched", 6) {
 			continue
 		}
-		b := drawBucket(rt, l, c.since)
-		c.state = append(c.state, l.ID, b.level, b.aux)
+		buckets = append(buckets, drawStored(rt, l, c.since))
 	}
 	c.instant = c.since + drawElapsed(rt, c)
 	if g.chance("others' buckets", 3) {
-		c.state = append(c.state, 5, 5, 5)
+		buckets = append(buckets, []int64{5, 5, 5}, []int64{-7, 1, 2, 3, 1})
 	}
-	if g.chance("moved", 3) {
-		for i := bucketLen; i < len(c.state); i++ { // the first bucket goes last
-			c.state[i-bucketLen], c.state[i] = c.state[i], c.state[i-bucketLen]
-		}
+	if g.chance("moved", 3) && len(buckets) > 1 { // the first goes last
+		buckets = append(buckets[1:], buckets[0])
+	}
+	for _, b := range buckets {
+		c.state = append(c.state, b...)
 	}
 	sum := int64(0)
 	for range rapid.IntRange(1, 8).Draw(rt, "hits") {
@@ -166,7 +172,7 @@ func drawStep(rt *rapid.T) *stepCase {
 	return c
 }
 
-// TestStepIsTheTwin: quotad_step_v1 alone and the rules agree on random states, those at
+// TestStepIsTheTwin: quotad_step_v2 alone and the rules agree on random states, those at
 // the ends of 64 bits and those written by another limit's scale included, whether the hit
 // is charged or not.
 func TestStepIsTheTwin(t *testing.T) {
@@ -205,7 +211,7 @@ func TestStepIsTheTwin(t *testing.T) {
 }
 
 var allBranches = []string{
-	"fixed_window", "first_hit", "sliding_window", "token_bucket", "allocation",
+	"fixed_window", "first_hit", "sliding_window", "sliding_log", "token_bucket", "allocation",
 	"calendar_day", "calendar_week", "calendar_month", "calendar_year", "billing_period",
 }
 

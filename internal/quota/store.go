@@ -50,7 +50,8 @@ const (
 	chargeHits statementName = "quotad_charge"
 	// chargeMore charges in a batch of several statements, behind lockRows: a row that
 	// somebody else holds was not there yet when the batch locked its rows, and waiting
-	// for it now would be out of order. It counts as missing.
+	// for it now would be out of order. It counts as missing, and nothing is refused by what
+	// such a row might hold.
 	chargeMore statementName = "quotad_charge_more"
 )
 
@@ -58,7 +59,7 @@ const (
 func hotStatements() map[statementName]string {
 	return map[statementName]string{
 		insertRows: insertSQL, lockRows: lockSQL, bookUsage: bookSQL, clearHours: clearSQL, chargeHits: chargeSQL,
-		chargeMore: strings.Replace(chargeSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+		chargeMore: strings.NewReplacer("FOR UPDATE", "FOR UPDATE SKIP LOCKED", "missing AND fits > 0", "missing").Replace(chargeSQL),
 	}
 }
 
@@ -74,6 +75,7 @@ type step struct {
 type answer struct {
 	run     int64
 	instant int64
+	passed  int64 // bits of the counter's limits: the shadows that would refuse the run
 	row     row
 }
 
@@ -177,11 +179,11 @@ func readAnswers(reader *pgconn.ResultReader, answers []answer) error {
 	return bad
 }
 
-// read reads the columns run, instant, at, version, change, state. Of a group that was
+// read reads the columns run, instant, passed, at, version, change, state. Of a group that was
 // handed back only run, instant and change mean anything, and those may be null.
 func (a *answer) read(cols [][]byte) error {
 	*a = answer{}
-	for i, dst := range []*int64{&a.run, &a.instant, &a.row.at, &a.row.version, &a.row.change} {
+	for i, dst := range []*int64{&a.run, &a.instant, &a.passed, &a.row.at, &a.row.version, &a.row.change} {
 		if cols[i] == nil {
 			continue
 		}
@@ -190,11 +192,11 @@ func (a *answer) read(cols [][]byte) error {
 			return err
 		}
 	}
-	if cols[5] == nil {
+	if cols[6] == nil {
 		return nil
 	}
 	var err error
-	a.row.state, err = readInts(cols[5])
+	a.row.state, err = readInts(cols[6])
 	return err
 }
 

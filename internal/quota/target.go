@@ -169,6 +169,14 @@ func (t *Target) place(i int) int {
 	return t.order[i]
 }
 
+// firstLimit is the index over all limits of the first one of a counter.
+func (t *Target) firstLimit(counter int) (n int) {
+	for c := range counter {
+		n += len(t.Counters[c].Limits)
+	}
+	return n
+}
+
 // limit is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a
 // decision's buckets.
 func (t *Target) limit(i int) *Limit {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/bits"
 )
 
 // tokenBucket: a bucket is full at first and refilled continuously at Limit units per
@@ -31,12 +32,19 @@ func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket 
 }
 
 func (tokenBucket) room(l *Limit, b bucket, _ moment) int64 {
-	return max(0, (l.capacity-b.level)/l.scale)
+	return floorDiv(l.capacity-b.level, l.scale)
 }
 
-func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 { return l.Burst - t.room(l, b, m) }
+func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
+	return l.Burst - max(0, t.room(l, b, m))
+}
 
 func (tokenBucket) charge(l *Limit, b bucket, cost int64, _ moment) bucket {
+	if l.Mode == Soft {
+		if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(l.scale)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
+			return bucket{math.MaxInt64, l.scale}
+		}
+	}
 	return bucket{b.level + cost*l.scale, l.scale}
 }
 
@@ -56,7 +64,7 @@ func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 }
 
 func (tokenBucket) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, stepTokenBucket, l.capacity, l.refill, l.scale), math.MaxInt64
+	return append(dst, l.ID, l.branch(stepTokenBucket), l.capacity, l.refill, l.scale), math.MaxInt64
 }
 
 // rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.

@@ -89,12 +89,12 @@ func (g *traceGen) calendar() *traceCalendar {
 	return c
 }
 
-var traceAlgorithms = []string{"fixed_window", "fixed_window", "calendar", "calendar", "first_hit", "sliding_window", "sliding_window", "token_bucket", "token_bucket", "allocation"}
+var traceAlgorithms = []string{"fixed_window", "fixed_window", "calendar", "calendar", "first_hit", "sliding_window", "sliding_window", "token_bucket", "token_bucket", "allocation", "sliding_log", "sliding_log"}
 
 // limit draws a limit that compiles.
 func (g *traceGen) limit(name string) traceLimit {
 	for {
-		l := traceLimit{Name: name, Limit: g.number("limit")}
+		l := traceLimit{Name: name, Limit: g.number("limit"), Mode: rapid.SampledFrom([]string{"", "", "", "hard", "soft", "shadow"}).Draw(g.rt, "mode")}
 		g.algorithm(&l)
 		if _, bad := Compile(l.spec()); bad == nil {
 			return l
@@ -104,7 +104,7 @@ func (g *traceGen) limit(name string) traceLimit {
 
 // algorithm gives a limit one of the algorithms, with a window.
 func (g *traceGen) algorithm(l *traceLimit) {
-	l.Window, l.WindowUS, l.Burst, l.Align = "", 0, nil, ""
+	l.Window, l.WindowUS, l.Burst, l.Align, l.Precision = "", 0, nil, "", 0
 	l.Algorithm = rapid.SampledFrom(traceAlgorithms).Draw(g.rt, "algorithm")
 	switch l.Algorithm {
 	case "fixed_window":
@@ -118,6 +118,22 @@ func (g *traceGen) algorithm(l *traceLimit) {
 		g.burst(l)
 	}
 	g.window(l)
+	if l.Algorithm == "sliding_log" {
+		g.precision(l)
+	}
+}
+
+// precision gives a log one: exact where the limit is small, or blocks of which the
+// window holds few, as many as it may, or no whole number.
+func (g *traceGen) precision(l *traceLimit) {
+	if l.Limit > maxBlocks && g.chance("small", 2) {
+		l.Limit %= maxBlocks + 1
+	}
+	if l.Limit <= maxBlocks && g.chance("exact", 2) {
+		return
+	}
+	part := rapid.SampledFrom([]int64{1, 2, 3, 7, 60, 999, 1000}).Draw(g.rt, "blocks")
+	l.Precision = max(1, ceilDiv(l.WindowUS, part))
 }
 
 // window gives a limit another window, if it has one.
@@ -158,7 +174,7 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 	names := []string{"a", "b", "c", "d"}
 	var next []traceLimit
 	for _, l := range old {
-		switch rapid.SampledFrom([]string{"keep", "keep", "limit", "limit", "burst", "window", "align", "algorithm", "new", "remove"}).Draw(g.rt, "change") {
+		switch rapid.SampledFrom([]string{"keep", "keep", "limit", "limit", "burst", "window", "align", "algorithm", "mode", "new", "remove"}).Draw(g.rt, "change") {
 		case "limit":
 			l.Limit = g.number("limit")
 		case "burst":
@@ -171,6 +187,8 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 			l.align()
 		case "algorithm":
 			g.algorithm(&l)
+		case "mode":
+			l.Mode = rapid.SampledFrom([]string{"hard", "soft", "shadow"}).Draw(g.rt, "mode")
 		case "new":
 			l = g.limit(l.Name)
 		case "remove":
@@ -247,6 +265,12 @@ func (g *traceGen) someLimit(target int) traceLimit {
 	return rapid.SampledFrom(limits).Draw(g.rt, "near")
 }
 
+func (g *traceGen) hasSoft(target int) bool {
+	return slices.ContainsFunc(g.trace.Targets[target].Counters, func(c traceCounter) bool {
+		return slices.ContainsFunc(c.Limits, func(l traceLimit) bool { return l.Mode == "soft" })
+	})
+}
+
 func (g *traceGen) hit(target int, how string) traceHit {
 	l := g.someLimit(target)
 	whole := l.Limit
@@ -256,6 +280,9 @@ func (g *traceGen) hit(target int, how string) traceHit {
 	cost := rapid.SampledFrom([]int64{1, 1, 1, 2, 3, whole / 5, whole / 3, whole / 2, whole - 1, whole, whole + 1, 0, -1}).Draw(g.rt, "cost")
 	if cost == -1 {
 		cost = rapid.Int64Range(1, MaxNumber).Draw(g.rt, "any cost")
+	}
+	if g.hasSoft(target) {
+		cost = min(cost, 100) // beyond what 64 bits can count no definition holds
 	}
 	if cost = min(max(cost, 0), MaxNumber); cost == 0 && how != "one" && how != "look" {
 		cost = 1

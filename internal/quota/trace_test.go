@@ -60,6 +60,7 @@ type traceLimit struct {
 	Burst     *int64 `json:"burst,omitempty"`
 	Align     string `json:"align,omitempty"`
 	Precision int64  `json:"precision_us,omitempty"`
+	Mode      string `json:"mode,omitempty"`
 }
 
 // traceStep is one or more hits at one reading of the clock. How: "one" by one through
@@ -76,7 +77,7 @@ type traceHit struct {
 }
 
 func (l traceLimit) spec() Spec {
-	s := Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Window: l.Window, Burst: l.Burst, Align: l.Align}
+	s := Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Window: l.Window, Burst: l.Burst, Align: l.Align, Mode: l.Mode}
 	if l.WindowUS != 0 || l.Window == "" && l.Algorithm != "allocation" {
 		s.Window = fmt.Sprintf("%dus", l.WindowUS)
 	}
@@ -130,6 +131,10 @@ type bench struct {
 func (b *bench) note(d *Decision) {
 	for i, v := range d.views() {
 		branch := branchOf(d.Target.limit(i))
+		if mode := d.Target.limit(i).Mode; mode != Hard {
+			b.seen[fmt.Sprintf("%s %s exceeded %v", branch, mode, v.Exceeded)]++
+			continue
+		}
 		switch {
 		case v.RetryAfter == Never:
 			b.seen[branch+" never"]++
@@ -212,6 +217,9 @@ func (o *oracle) agrees(d *Decision, now int64, look bool) error {
 	for i, want := range views {
 		if got := d.View(i); got != want {
 			return fmt.Errorf("%s: limit %+v: view %+v, by definition %+v", d.brief(), *want.Limit, got, want)
+		}
+		if want.Limit.Mode != Hard {
+			continue
 		}
 		if want.RetryAfter == Never || longest == Never {
 			longest = Never

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -93,32 +92,6 @@ func TestVectorsLimitsCorrupted(t *testing.T) {
 			if runVectorEngine(ctx, e, clock, v) == nil {
 				t.Errorf("%s passes the engine with a wrong %s", path, name)
 			}
-		}
-	}
-}
-
-// A vector is left out for its algorithm only, never for being broken.
-func TestVectorsLeftOut(t *testing.T) {
-	good := traceLimit{Name: "a", Algorithm: "fixed_window", Limit: math.MaxInt32, WindowUS: 1}
-	for name, c := range map[string]struct {
-		limit traceLimit
-		left  bool
-	}{
-		"good":         {good, false},
-		"unknown":      {traceLimit{Name: "a", Algorithm: "sliding_log", Limit: 1, WindowUS: 1}, true},
-		"precision":    {traceLimit{Name: "a", Algorithm: "sliding_log", Limit: 1, WindowUS: 1, Precision: 1}, true},
-		"first_hit":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1, WindowUS: 1, Align: "first_hit"}, false},
-		"sliding":      {traceLimit{Name: "a", Algorithm: "sliding_window", Limit: 1, WindowUS: 1}, false},
-		"allocation":   {traceLimit{Name: "a", Algorithm: "allocation", Limit: 1}, false},
-		"calendar":     {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1, Window: "calendar_day"}, false},
-		"broken align": {traceLimit{Name: "a", Algorithm: "sliding_window", Limit: 1, WindowUS: 1, Align: "clock"}, false},
-		"all broken":   {traceLimit{Name: "a", Algorithm: "allocation", Limit: 1, WindowUS: 1, Align: "x"}, false},
-		"broken limit": {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: -1, WindowUS: 1}, false},
-		"no window":    {traceLimit{Name: "a", Algorithm: "fixed_window", Limit: 1}, false},
-	} {
-		v := &vector{Limits: []traceLimit{good, c.limit}}
-		if left := v.unsupported() != nil; left != c.left {
-			t.Errorf("%s: left out %v, want %v", name, left, c.left)
 		}
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -88,21 +88,6 @@ func (v *vector) whole() error {
 	return nil
 }
 
-// unsupported returns the refusal of a limit of an algorithm, or a form of one, that this
-// version does not have: the only reason to leave a vector out.
-func (v *vector) unsupported() error {
-	for _, l := range v.Limits {
-		_, bad := Compile(l.spec())
-		for _, e := range bad {
-			form := e.Field == "algorithm" || e.Field == "precision"
-			if form && strings.Contains(e.Detail, "supported") {
-				return fmt.Errorf("limit %s: %w", l.Name, bad)
-			}
-		}
-	}
-	return nil
-}
-
 func (v *vector) target(customer int64) (*Target, error) {
 	tr := trace{Targets: []traceTarget{{Meter: 1, Change: 1, Counters: []traceCounter{{Limits: v.Limits}}}}}
 	targets, err := tr.targets(customer)
@@ -162,7 +147,7 @@ func runVectorModel(v *vector) error {
 	})
 }
 
-// runVectorStep runs a vector on quotad_step_v1 alone, handing it back the state that it
+// runVectorStep runs a vector on quotad_step_v2 alone, handing it back the state that it
 // returned.
 func runVectorStep(ctx context.Context, conn *pgx.Conn, v *vector) error {
 	t, err := v.target(1)
@@ -172,24 +157,27 @@ func runVectorStep(ctx context.Context, conn *pgx.Conn, v *vector) error {
 	r := row{state: []int64{}}
 	return v.play(func(now, cost int64) (Decision, error) {
 		now = max(now, r.at)
-		limits, _ := encodeLimits(nil, t.Counters[0].Limits, moment{now, &t.Periods})
+		limits, _ := encodeLimits(nil, t.Counters[0].Limits, moment{at: now, periods: &t.Periods})
 		var step []int64
-		sums := []int64{max(cost, 1)} // sums ascend: what costs nothing is looked at with 1
-		err := conn.QueryRow(ctx, "SELECT quotad_step_v1($1, $2, $3, $4, $5)", r.state, r.at, now, limits, sums).Scan(&step)
-		if err != nil || len(step) != 1+bucketLen*len(t.Counters[0].Limits) {
+		sums := []int64{cost}
+		if cost == 0 { // sums ascend from 1: what fits no limit stands for a look
+			sums[0] = math.MaxInt64
+		}
+		err := conn.QueryRow(ctx, "SELECT quotad_step_v2($1, $2, $3, $4, $5)", r.state, r.at, now, limits, sums).Scan(&step)
+		if err != nil || len(step) < 2+bucketLen*len(t.Counters[0].Limits) || step[1] != 0 {
 			return Decision{}, fmt.Errorf("step %v: %w", step, err)
 		}
-		// The function's own buckets, without the model's arithmetic: its rows carry the
-		// instant, so that nothing is left to refill.
+		// The function's own buckets, without the model's arithmetic.
 		d := Decision{Target: t, Cost: cost, At: now, Allowed: cost == 0 || step[0] == 1}
-		for i := 1; i < len(step); i += bucketLen {
-			d.buckets = append(d.buckets, bucket{step[i+1], step[i+2]})
+		for _, l := range t.Counters[0].Limits {
+			b, log := l.stored(step[2:])
+			if l.Algorithm == SlidingLog && len(log) > 0 {
+				b.aux = log[0]
+			}
+			d.buckets, d.logs = append(d.buckets, b), append(d.logs, log)
 		}
-		if cost == 0 {
-			d.charge(-step[0])
-		}
-		if cost > 0 && step[0] == 1 {
-			r = row{state: step[1:], at: now}
+		if step[0] == 1 {
+			r = row{state: step[2:], at: now}
 		}
 		return d, nil
 	})
@@ -228,27 +216,15 @@ func runVectorMemory(ctx context.Context, e *Engine, clock *testClock, v *vector
 	return nil
 }
 
-// forVectors runs a subtest for each file in testdata and in $QUOTAD_VECTORS_DIR. Of the
-// latter, those of algorithms that this version has not are named and left out; that none
-// is left is a failure.
+// forVectors runs a subtest for each file in testdata and in $QUOTAD_VECTORS_DIR.
 func forVectors(t *testing.T, run func(*vector) error) {
-	own := vectorFiles(t, filepath.Join("testdata", "vectors"))
-	files, left := own, 0
+	files := vectorFiles(t, filepath.Join("testdata", "vectors"))
 	if dir := os.Getenv("QUOTAD_VECTORS_DIR"); dir != "" {
 		files = append(files, vectorFiles(t, dir)...)
 	}
-	ran := 0
-	for i, path := range files {
-		v, err := readVector(path)
-		if err == nil && i >= len(own) {
-			if why := v.unsupported(); why != nil {
-				t.Logf("left out: %s: %v", path, why)
-				left++
-				continue
-			}
-			ran++
-		}
+	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
+			v, err := readVector(path)
 			if err == nil {
 				err = run(v)
 			}
@@ -256,12 +232,6 @@ func forVectors(t *testing.T, run func(*vector) error) {
 				t.Errorf("%s: %v", path, err)
 			}
 		})
-	}
-	if len(files) > len(own) {
-		t.Logf("%d files of $QUOTAD_VECTORS_DIR ran, %d were left out", ran, left)
-		if ran == 0 {
-			t.Error("no file of $QUOTAD_VECTORS_DIR could be run")
-		}
 	}
 }
 

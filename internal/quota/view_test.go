@@ -118,7 +118,7 @@ func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (
 	for _, cost := range costs {
 		hits = append(hits, &hit{target: target, cost: cost, done: make(chan struct{}, 1), insert: true, book: true})
 	}
-	return hits, gather(hits, testEpoch)[0].settle(run, instant, rows)
+	return hits, gather(hits, testEpoch)[0].settle(run, instant, 0, rows)
 }
 
 func TestSettle(t *testing.T) {

@@ -1,0 +1,125 @@
+package quota
+
+import (
+	"slices"
+	"testing"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+func perLimit(t testing.TB, name, per string, limit int64) *Limit {
+	t.Helper()
+	return mustCompile(t, Spec{Name: name, Algorithm: "fixed_window", Limit: limit, Window: "1h", Per: per})
+}
+
+// TestTargetPerAttribute: limits per attribute get counters of their own, in key order,
+// and are shown in the plan's order.
+func TestTargetPerAttribute(t *testing.T) {
+	limits := []*Limit{
+		perLimit(t, "per-a", "a", 5), perLimit(t, "own", "", 9), perLimit(t, "per-a-b", "a-b", 6), perLimit(t, "again-a", "a", 7),
+	}
+	plain := testTarget(1, 1, 3)
+	target := NewTarget(3, 7, 8, limits, plain.Periods, nil)
+	if len(target.Counters) != 1 || target.Counters[0].Key != (CounterKey{7, 8, ""}) || target.NumLimits() != 1 {
+		t.Fatalf("the template has counters %+v", target.Counters)
+	}
+	for _, c := range []struct {
+		attributes map[string]string
+		keys       []string
+	}{
+		{nil, []string{"", "a-b=", "a="}},
+		{map[string]string{"a": "1", "other": "x"}, []string{"", "a-b=", "a=1"}},
+		{map[string]string{"a": "", "a-b": "="}, []string{"", "a-b==", "a="}},
+	} {
+		own := target.For(c.attributes)
+		var keys []string
+		for _, counter := range own.Counters {
+			keys = append(keys, counter.Key.Attribute)
+		}
+		if !slices.Equal(keys, c.keys) || !slices.IsSortedFunc(own.Counters, func(a, b Counter) int { return compareKeys(a.Key, b.Key) }) {
+			t.Errorf("%v: counters %q, want %q", c.attributes, keys, c.keys)
+		}
+		for i, l := range limits {
+			if own.Limit(i) != l {
+				t.Errorf("%v: limit %d is %s, want %s", c.attributes, i, own.Limit(i).Name, l.Name)
+			}
+		}
+	}
+	if one, two := target.For(map[string]string{"a": "1"}), target.For(map[string]string{"a": "1"}); one.groupKey() != two.groupKey() {
+		t.Error("hits of one value are two groups")
+	}
+	if one, two := target.For(map[string]string{"a": "1"}), target.For(map[string]string{"a": "2"}); one.groupKey() == two.groupKey() {
+		t.Error("hits of two values are one group")
+	}
+	if all := NewTarget(3, 7, 8, limits[1:2], plain.Periods, nil); all.For(map[string]string{"a": "1"}) != all {
+		t.Error("a target without limits per attribute is made anew for each hit")
+	}
+}
+
+// TestPerAttributeDecides: each value has its own bucket, the customer's own limits hold
+// over all, and usage is booked once.
+func TestPerAttributeDecides(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	customer := freshCustomers(1)
+	limits := []*Limit{perLimit(t, "ip", "ip", 2), perLimit(t, "all", "", 5)}
+	target := NewTarget(1, customer, 1, limits, testTarget(1, 1, 1).Periods, nil)
+	hit := func(ip string, want bool, ipLeft, left int64) {
+		t.Helper()
+		d, err := e.Decide(ctx, target.For(map[string]string{"ip": ip}), 1)
+		if err != nil || d.Allowed != want || d.View(0).Remaining != ipLeft || d.View(1).Remaining != left {
+			t.Fatalf("%s: %s, %v; want %v with %d and %d left", ip, d.brief(), err, want, ipLeft, left)
+		}
+	}
+	hit("1", true, 1, 4)
+	hit("1", true, 0, 3)
+	hit("1", false, 0, 3)
+	hit("1", false, 0, 3) // from memory
+	hit("2", true, 1, 2)
+	hit("", true, 1, 1)
+	hit("3", true, 1, 0)
+	hit("4", false, 2, 0)
+	rows, err := db.counters(ctx, customer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, made := rows[CounterKey{customer, 1, "ip=4"}]; made || len(rows) != 5 {
+		t.Errorf("%d rows: a refused hit made one for its value: %v", len(rows), rows)
+	}
+	if own := rows[CounterKey{customer, 1, ""}]; own.units != 5 || own.total != 5 {
+		t.Errorf("booked %+v", own)
+	}
+}
+
+// TestManyValuesAtOnce: hits of one customer with many values are decided a few a batch,
+// in statements of their own, and leave room for other customers.
+func TestManyValuesAtOnce(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	hand := db.handEngine(t, clock)
+	customer, n := freshCustomers(2), 100
+	periods := testTarget(1, 1, 1).Periods
+	target := NewTarget(1, customer, 1, []*Limit{perLimit(t, "ip", "ip", 1), perLimit(t, "all", "", int64(n-1))}, periods, nil)
+	other := testTarget(customer+1, 1, 1, windowLimit(t, "w", 10, "1h"))
+	var hits []Hit
+	for i := range n {
+		hits = append(hits, Hit{Target: target.For(map[string]string{"ip": string(rune('a' + i))}), Cost: 1})
+	}
+	hits = append(hits, Hit{Target: other, Cost: 1})
+	results, batches := hand.sendBatch(ctx, hits)
+	admitted := 0
+	for i, r := range results {
+		if r.Err != nil {
+			t.Fatalf("hit %d: %v", i, r.Err)
+		}
+		if r.Decision.Allowed {
+			admitted++
+		}
+	}
+	// Rows are made in a batch before the one that charges: two a wave at the most.
+	if least, most := n/maxWaves, 3*n/maxWaves; admitted != n || batches < least || batches > most {
+		t.Errorf("%d of %d admitted in %d batches, want %d to %d", admitted, n+1, batches, least, most)
+	}
+	if held := hand.lanes[0].held; held != 0 {
+		t.Errorf("%d hits are held", held)
+	}
+}
