@@ -20,23 +20,37 @@ ALTER TABLE customers
 CREATE INDEX customers_test_clock ON customers (test_clock_id) WHERE test_clock_id IS NOT NULL;
 CREATE INDEX customers_anonymous ON customers (id) WHERE anonymous;
 
+-- Customers that were forgotten, until their counters are gone, too: a node that has not
+-- heard of it may charge them for a moment. at: when the customer's row was deleted.
+CREATE TABLE forgotten (
+    customer bigint      PRIMARY KEY,
+    at       timestamptz NOT NULL
+);
+
 -- An override counts as long as its row is there: it ends by a write, which has a change
--- number as every change of what hits are judged by. expires_at: µs since the Unix epoch;
--- on_clock: by the customer's test clock, which ends it when it is set.
+-- number as every change of what hits are judged by. expires_at: µs since the Unix epoch,
+-- by the customer's clock. On a test clock the row stays and counts before that instant.
 CREATE TABLE overrides (
     customer_id bigint  NOT NULL REFERENCES customers (id) ON DELETE CASCADE,
     limit_name  text    NOT NULL,
     "limit"     bigint  NOT NULL,
     burst       bigint,
     expires_at  bigint,
-    on_clock    boolean NOT NULL DEFAULT false,
     change      bigint  NOT NULL,
     PRIMARY KEY (customer_id, limit_name)
 );
-CREATE INDEX overrides_expiry ON overrides (expires_at) WHERE expires_at IS NOT NULL AND NOT on_clock;
+CREATE INDEX overrides_expiry ON overrides (expires_at) WHERE expires_at IS NOT NULL;
+
+-- Keys of erased customers that rows of changes up to this one still name: a minute later
+-- they are taken out there, and here. at: when it was erased, µs since the Unix epoch.
+CREATE TABLE erasures (
+    change bigint PRIMARY KEY,
+    key    text   NOT NULL,
+    at     bigint NOT NULL
+);
 
 -- +goose Down
-DROP TABLE overrides;
+DROP TABLE erasures, overrides, forgotten;
 ALTER TABLE customers
     DROP COLUMN features, DROP COLUMN test_clock_id, DROP COLUMN anonymous, DROP COLUMN erased_at;
 DROP TABLE test_clocks;

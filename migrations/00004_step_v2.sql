@@ -113,8 +113,9 @@ DECLARE
     l       integer := 1;
     run     integer;
     log     bigint[];
+    passed  boolean;
     shadows bigint[]; -- of each its bit and its room
-    most    bigint := 9223372036854775807; -- what soft limits can count, see charge
+    most    bigint; -- what soft limits can count
 BEGIN
     WHILE l < cardinality(limits) LOOP
         -- A limit keeps its place in the row unless the plan was edited.
@@ -212,18 +213,20 @@ BEGIN
     IF most < sums[run] THEN
         run := least(run, greatest(1, width_bucket(most, sums)));
     END IF;
-    FOR i IN 1 .. coalesce(cardinality(shadows), 0) BY 2 LOOP
-        IF sums[1] <= shadows[i + 1] THEN
-            run := least(run, width_bucket(shadows[i + 1], sums));
-        ELSE
-            stepped[2] := stepped[2] | shadows[i];
-            l := 1;
-            WHILE l < run AND sums[l + 1] - sums[l] > shadows[i + 1] LOOP
-                l := l + 1;
-            END LOOP;
-            run := l;
-        END IF;
-    END LOOP;
+    IF shadows IS NOT NULL THEN
+        FOR i IN 1 .. cardinality(shadows) BY 2 LOOP
+            IF sums[1] <= shadows[i + 1] THEN
+                run := least(run, width_bucket(shadows[i + 1], sums));
+            ELSE
+                stepped[2] := stepped[2] | shadows[i];
+                l := 1;
+                WHILE l < run AND sums[l + 1] - sums[l] > shadows[i + 1] LOOP
+                    l := l + 1;
+                END LOOP;
+                run := l;
+            END IF;
+        END LOOP;
+    END IF;
 
     stepped[1] := run;
     room := sums[run];
@@ -235,18 +238,24 @@ BEGIN
             stepped[at + 1] := stepped[at + 1] + room * limits[l + 4];
         ELSIF branch < 6 THEN
             stepped[at + 1] := stepped[at + 1] + room;
-        ELSIF stepped[2] & (1::bigint << ((l - 1) / 5)) <> 0 THEN
-            NULL; -- a shadow that would refuse
-        ELSIF branch % 10 = 2 THEN
-            stepped[at + 1] := least(stepped[at + 1] + room::numeric * limits[l + 4], 9223372036854775807);
-        ELSIF branch % 10 = 6 THEN
-            found := at + 2 + stepped[at + 2];
-            log := quotad_log_charge_v1(stepped[at + 1:found], room, instant, limits[l + 3], limits[l + 4]);
-            stepped := stepped[:at] || log || stepped[found + 1:];
         ELSE
-            stepped[at + 1] := least(stepped[at + 1] + room, 4611686018427387904);
+            passed := stepped[2] & (1::bigint << ((l - 1) / 5)) <> 0;
+            IF branch % 10 = 6 THEN
+                found := at + 2 + stepped[at + 2];
+                IF NOT passed THEN
+                    log := quotad_log_charge_v1(stepped[at + 1:found], room, instant, limits[l + 3], limits[l + 4]);
+                    stepped := stepped[:at] || log || stepped[found + 1:];
+                END IF;
+                at := at + stepped[at + 2];
+            ELSIF passed THEN
+                NULL; -- a shadow that would refuse
+            ELSIF branch % 10 = 2 THEN
+                stepped[at + 1] := least(stepped[at + 1] + room::numeric * limits[l + 4], 9223372036854775807);
+            ELSE
+                stepped[at + 1] := least(stepped[at + 1] + room, 4611686018427387904);
+            END IF;
         END IF;
-        at := at + 3 + CASE WHEN limits[l] < 0 THEN stepped[at + 2] ELSE 0 END;
+        at := at + 3;
         l := l + 5;
     END LOOP;
     RETURN stepped;

@@ -82,9 +82,6 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 		}
 		return nil, false, &settingError{err: fmt.Errorf("%w\nRun `quotad%s --help` for what there is", err, hint)}
 	}
-	if err := p.refuseUnknown(); err != nil {
-		return nil, false, err
-	}
 	chosen, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
 		return nil, false, errors.New("this command cannot be run")
@@ -95,17 +92,6 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 		}
 	}
 	return chosen, false, nil
-}
-
-// refuseUnknown: a setting that quotad will have, and that would do nothing now, must not
-// be taken for one that works.
-func (p *program) refuseUnknown() error {
-	for _, name := range []string{"QUOTAD_DEFAULT_PLAN", "QUOTAD_DEFAULT_PLAN_FILE"} {
-		if value, _ := p.lookupEnv(name); value != "" {
-			return &settingError{err: fmt.Errorf("%s: this version has no default plan yet: unset it", name)}
-		}
-	}
-	return nil
 }
 
 type versionCmd struct{}

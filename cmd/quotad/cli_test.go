@@ -80,8 +80,11 @@ func TestWrongSettings(t *testing.T) {
 		env  map[string]string
 		says string
 	}{
-		{"serve --default-plan=free", nil, "--default-plan"},
-		{"serve", map[string]string{"QUOTAD_DEFAULT_PLAN": "free"}, "QUOTAD_DEFAULT_PLAN"},
+		{"serve --default-plan=a/b", nil, "--default-plan: the plan's key must be 1 to 200 letters"},
+		{"serve", map[string]string{"QUOTAD_DEFAULT_PLAN": "a b"}, "--default-plan: the plan's key"},
+		{"serve --anonymous-ttl=59s", nil, "--anonymous-ttl: must be between 1m0s and 8760h0m0s, not 59s"},
+		{"serve", map[string]string{"QUOTAD_ANONYMOUS_TTL": "8761h"}, "--anonymous-ttl: must be between 1m0s and 8760h0m0s"},
+		{"serve", map[string]string{"QUOTAD_ANONYMOUS_TTL": "30d"}, "--anonymous-ttl"},
 		{"serve --bogus", nil, "--bogus"},
 		{"bogus", nil, "bogus"},
 		{"keys", nil, "create"},
@@ -140,6 +143,7 @@ func TestSettingsFromEnvironmentAndFiles(t *testing.T) {
 		value, ok := map[string]string{
 			"QUOTAD_ADMIN_KEY_FILE": secret, "QUOTAD_LISTEN": "127.0.0.1:1", "QUOTAD_LANES": "7", "QUOTAD_DEMO": "true",
 			"QUOTAD_DATABASE_URL": "", "QUOTAD_LOG_LEVEL": "debug", "QUOTAD_START_TIMEOUT": "7s",
+			"QUOTAD_DEFAULT_PLAN": "free", "QUOTAD_ANONYMOUS_TTL": "90m",
 		}[name]
 		return value, ok
 	}}
@@ -148,7 +152,7 @@ func TestSettingsFromEnvironmentAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := command.(*settings)
-	if s.AdminKey != "from-a-file-0123456789" || s.Listen != "127.0.0.1:2" || s.Lanes != 7 || !s.Demo || s.LogLevel != "debug" || s.StartTimeout != 7*time.Second || s.MaxQueue != 10_000 {
+	if s.AdminKey != "from-a-file-0123456789" || s.Listen != "127.0.0.1:2" || s.Lanes != 7 || !s.Demo || s.LogLevel != "debug" || s.StartTimeout != 7*time.Second || s.DefaultPlan != "free" || s.AnonymousTTL != 90*time.Minute || s.MaxQueue != 10_000 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -274,7 +278,11 @@ func TestReconcile(t *testing.T) {
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, 0, 1 FROM counters RETURNING 1`)
 	check(0)
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) VALUES (1, 77, 88, 0, 5) RETURNING 1`)
-	if r := check(1); r.Checks[0].Rows != 2 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:0 customer:id 77 finished:5 meter:id 88 running:0]]" {
+	if r := check(0); r.Checks[0].Rows != 1 {
+		t.Errorf("the usage of a customer that was forgotten: %+v", r)
+	}
+	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, 88, 0, 5 FROM counters RETURNING 1`)
+	if r := check(1); r.Checks[0].Rows != 2 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:0 customer:acme finished:5 meter:id 88 running:0]]" {
 		t.Errorf("usage without a counter: %+v", r)
 	}
 }

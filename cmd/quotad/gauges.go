@@ -11,6 +11,7 @@ type gauges struct {
 	node    *node
 	build   *prometheus.Desc
 	evicted *prometheus.Desc
+	cleaned *prometheus.Desc
 	stats   []stat
 	clock   [2]*prometheus.Desc
 	pool    [3]*prometheus.Desc
@@ -34,6 +35,7 @@ func newGauges(n *node) *gauges {
 		node:    n,
 		build:   prometheus.NewDesc("quotad_build_info", "The version; always 1.", nil, prometheus.Labels{"version": version}),
 		evicted: desc("customers_evicted_total", "Customers forgotten to make room for others: --cache-size is small."),
+		cleaned: desc("counters_removed_total", "Counters of attributes' values removed: full again and idle, or of archived customers."),
 		stats: []stat{
 			total("refused_from_memory", "Refusals answered without a statement.", func(s *quota.Stats) int64 { return s.FromMemory }),
 			total("batches", "Round trips that charged.", func(s *quota.Stats) int64 { return s.Batches }),
@@ -61,6 +63,7 @@ func newGauges(n *node) *gauges {
 func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	to <- g.build
 	to <- g.evicted
+	to <- g.cleaned
 	for _, s := range g.stats {
 		to <- s.desc
 	}
@@ -79,6 +82,8 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(g.build, 1)
 	to <- prometheus.MustNewConstMetric(g.evicted, prometheus.CounterValue, float64(g.node.catalog.Evicted()))
+	removed := g.node.cleaner.Removed() + g.node.clearer.Removed()
+	to <- prometheus.MustNewConstMetric(g.cleaned, prometheus.CounterValue, float64(removed))
 	stats := g.node.engine.Stats()
 	for _, s := range g.stats {
 		to <- prometheus.MustNewConstMetric(s.desc, s.kind, float64(s.read(&stats)))

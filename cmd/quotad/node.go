@@ -29,6 +29,8 @@ type node struct {
 	store   *plans.Store
 	catalog *plans.Catalog
 	engine  *quota.Engine
+	cleaner *quota.Cleaner
+	clearer *plans.Clearer
 	api     *api.Server
 
 	ready, stopping atomic.Bool
@@ -47,7 +49,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.clock = postgres.NewClock(databaseURL, log)
 	n.store = plans.NewStore(n.pool)
 	n.catalog = plans.NewCatalog(n.store, plans.CatalogOptions{
-		Customers: s.CacheSize, Monotonic: stopwatch, Now: n.clock.Now, Log: log,
+		Customers: s.CacheSize, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: s.DefaultPlan, Log: log,
 	})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
@@ -62,6 +64,11 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		n.pool.Close()
 		return nil, err
 	}
+	n.cleaner = quota.NewCleaner(quota.CleanerOptions{
+		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
+		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Log: log,
+	})
+	n.clearer = plans.NewClearer(n.store, n.catalog.Fresh, log)
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
 		Engine: n.engine, Catalog: n.catalog, Store: n.store,
@@ -76,6 +83,11 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.cancel = cancel
 	n.background.Go(func() { n.clock.Run(background) })
 	n.background.Go(func() { _ = n.catalog.Run(background) }) // ends by its context only
+	// Without a default plan, too: there may have been one.
+	forgetter := plans.NewForgetter(n.store, s.AnonymousTTL, log)
+	n.background.Go(func() { forgetter.Run(background) })
+	n.background.Go(func() { n.cleaner.Run(background) })
+	n.background.Go(func() { n.clearer.Run(background) })
 	return n, nil
 }
 

@@ -32,6 +32,9 @@ func operations() []operation {
 		{"GET", "/v1/customers/acme", "", "read"},
 		{"GET", "/v1/customers", "", "read"},
 		{"DELETE", "/v1/customers/idle", "", ""},
+		{"PUT", "/v1/test-clocks/%s", `{"now":"2026-01-31T12:00:00Z"}`, ""},
+		{"GET", "/v1/test-clocks/january", "", ""},
+		{"GET", "/v1/test-clocks", "", ""},
 		{"POST", "/v1/keys", `{"name":"k","scope":"read"}`, ""},
 		{"GET", "/v1/keys", "", ""},
 		{"DELETE", "/v1/keys/%s", "", ""},
@@ -49,6 +52,7 @@ func TestScopes(t *testing.T) {
 	n := start(t, "")
 	n.setUp(hourly)
 	n.do("PUT", "/v1/customers/idle", onPlan).is(201)
+	n.do("PUT", "/v1/test-clocks/january", `{"now":"2026-01-01T00:00:00Z"}`).is(201)
 	keys := map[string]string{"-": "", "wrong": "qk_wrong", "admin": n.key}
 	for _, scope := range []string{"backend", "read"} {
 		_, keys[scope] = n.newKey(scope)

@@ -54,8 +54,10 @@ type settings struct {
 	MetricsListen string `placeholder:"ADDRESS" help:"Address to serve /metrics on instead of the main one."`
 	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM. Serves HTTPS, with --tls-key."`
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, PEM."`
+	DefaultPlan   string `placeholder:"PLAN" help:"Key of a plan without prices. A customer that is not known is made on it by its first hit, anonymous, and forgotten when idle. Unset: hits of unknown customers are refused. The same on all nodes."`
 	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`
 
+	AnonymousTTL   time.Duration `name:"anonymous-ttl" placeholder:"DURATION" default:"720h" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota."`
 	RateLimitReset string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
 	RequestTimeout time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database, at most 9s."`
 	StartTimeout   time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`
@@ -95,6 +97,7 @@ func (s *settings) check() error {
 		{"request-timeout", s.RequestTimeout, time.Millisecond, maxRequestTimeout},
 		{"start-timeout", s.StartTimeout, time.Millisecond, maxWait},
 		{"drain-delay", s.DrainDelay, 0, time.Hour},
+		{"anonymous-ttl", s.AnonymousTTL, plans.MinAnonymousTTL, plans.MaxAnonymousTTL},
 	} {
 		if d.value < d.least || d.value > d.most {
 			return badSetting(d.flag, "must be between %s and %s, not %s", d.least, d.most, d.value)
@@ -110,6 +113,9 @@ func (s *settings) check() error {
 	}
 	if s.AdminKey != "" && !plans.ValidSecret(s.AdminKey) {
 		return badSetting("admin-key", "the secret %s", plans.SecretRule)
+	}
+	if s.DefaultPlan != "" && !plans.ValidKey(s.DefaultPlan) {
+		return badSetting("default-plan", "the plan's key %s", plans.KeyRule)
 	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		return badSetting("tls-cert", "and --tls-key belong together: give both or neither")

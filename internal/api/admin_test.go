@@ -118,8 +118,8 @@ func TestPlanFaults(t *testing.T) {
 		limit(`"name":"a","algorithm":"sliding_window","limit":1,"window":"1h","align":"clock"`):                                                           "limits[0].align",
 		limit(`"name":"a","algorithm":"leaky","limit":1,"window":"1h"`):                                                                                    "limits[0].algorithm",
 		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h"},{"meter":"m","name":"a","algorithm":"fixed_window","limit":1,"window":"2h"`): "limits[1].name",
-		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h","per":"ip"`):                                                                  "limits[0].per",
-		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h","mode":"soft"`):                                                               "limits[0].mode",
+		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h","per":"i p"`):                                                                 "limits[0].per",
+		limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h","mode":"Soft"`):                                                               "limits[0].mode",
 		strings.Replace(limit(`"name":"a","algorithm":"fixed_window","limit":1,"window":"1h"`), `"meter":"m"`, `"meter":"z"`, 1):                           "limits[0].meter",
 		`{"name":"P","currency":"ZZZ","interval":"month"}`:                                                                                                 "currency",
 		`{"name":"P","currency":"USD","interval":"month","interval_count":0}`:                                                                              "interval_count",
@@ -189,7 +189,7 @@ func TestCustomers(t *testing.T) {
 	}
 	n.want(422, "PUT", "/v1/customers/new", strings.Replace(body, `"a":"b"`, `"expires_at":null`, 1))
 	n.want(404, "GET", "/v1/customers/new", "")
-	n.want(422, "DELETE", "/v1/customers/acme?erase=true", "")
+	n.want(422, "DELETE", "/v1/customers/acme?erase=yes", "")
 	n.want(204, "DELETE", "/v1/customers/acme", "")
 	n.want(404, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
 	n.want(404, "GET", "/v1/customers/acme/quota", "")
@@ -267,5 +267,5 @@ func TestQuotaAndUsage(t *testing.T) {
 	} {
 		n.want(status, "GET", "/v1/customers/acme/usage?"+query, "")
 	}
-	n.want(422, "GET", "/v1/customers/acme/quota?attr.ip=1", "")
+	n.want(422, "GET", "/v1/customers/acme/quota?attr=1", "")
 }

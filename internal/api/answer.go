@@ -23,6 +23,10 @@ func appendDecision(b []byte, h *hit, d *quota.Decision, views []quota.View, wai
 	b = strconv.AppendInt(b, h.cost, 10)
 	b = append(b, `,"at":`...)
 	b = appendTime(b, d.At)
+	if d.Target.Clock != nil {
+		b = append(b, `,"test_clock":`...)
+		b = appendString(b, d.Target.Clock.Key)
+	}
 	if d.AsOf != 0 {
 		b = append(b, `,"as_of":`...)
 		b = appendTime(b, d.AsOf)
@@ -50,7 +54,7 @@ func appendRefusal(b []byte, h *hit, views []quota.View, wait int64, status int)
 	b = appendWhy(b, h, views, wait)
 	b = append(b, `","violated-policies":[`...)
 	for i, n := 0, 0; i < len(views); i++ {
-		if views[i].RetryAfter == 0 {
+		if !refuses(&views[i]) {
 			continue
 		}
 		if n > 0 {
@@ -62,11 +66,14 @@ func appendRefusal(b []byte, h *hit, views []quota.View, wait int64, status int)
 	return append(b, ']')
 }
 
+// refuses reports whether the limit is one of those that a hit was refused by.
+func refuses(v *quota.View) bool { return v.Limit.Mode == quota.Hard && v.RetryAfter != 0 }
+
 // appendWhy says in words which limits refuse and what to do; names need no escaping.
 func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
 	for i := range views {
 		v := &views[i]
-		if v.RetryAfter == 0 {
+		if !refuses(v) {
 			continue
 		}
 		b = append(b, "Limit "...)
@@ -126,8 +133,9 @@ func appendView(b []byte, v *quota.View) []byte {
 	b = strconv.AppendInt(b, v.Used, 10)
 	b = append(b, `,"remaining":`...)
 	b = strconv.AppendInt(b, v.Remaining, 10)
-	// Only a soft limit admits past itself, and there is none yet.
-	b = append(b, `,"exceeded":false,"retry_after_ms":`...)
+	b = append(b, `,"exceeded":`...)
+	b = strconv.AppendBool(b, v.Exceeded)
+	b = append(b, `,"retry_after_ms":`...)
 	b = appendWait(b, v.RetryAfter)
 	b = append(b, `,"reset_at":`...)
 	b = appendReset(b, v.ResetAt)

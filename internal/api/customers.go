@@ -15,7 +15,8 @@ type customerRequest struct {
 	Timezone      string            `json:"timezone" doc:"IANA name, such as Europe/Berlin."`
 	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation. Another one moves the running period at once: what is used so far counts in whichever period it falls in then."`
 	Metadata      map[string]string `json:"metadata,omitempty"`
-	TestClock     *string           `json:"test_clock,omitempty" doc:"Not supported yet: leave it out."`
+	Features      map[string]any    `json:"features,omitempty" doc:"What differs from the plan's features, or is beside them: booleans, numbers and strings."`
+	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is made with and lives by ever after; left out, a new one lives in real time, and one that is there stays on its clock."`
 	Change        *string           `json:"change,omitempty" doc:"Not supported yet: leave it out."`
 }
 
@@ -28,15 +29,19 @@ type customerBody struct {
 	Timezone         string            `json:"timezone"`
 	BillingAnchor    string            `json:"billing_anchor"`
 	Metadata         map[string]string `json:"metadata"`
+	TestClock        *string           `json:"test_clock" doc:"Key of the test clock that it lives by, or null."`
+	Anonymous        bool              `json:"anonymous" doc:"Made by its first hit, on the default plan. Forgotten when idle, unless it is written before."`
+	Features         map[string]any    `json:"features" doc:"The customer's own; GET its quota has them over those of the plan."`
 	CreatedAt        time.Time         `json:"created_at"`
 	ArchivedAt       *time.Time        `json:"archived_at"`
+	ErasedAt         *time.Time        `json:"erased_at" doc:"When what identifies a person was removed."`
 }
 
 func showCustomer(c *plans.Customer) customerBody {
 	body := customerBody{
 		Key: c.Key, Name: c.Name, Plan: c.Plan, PlanVersion: c.PlanVersion, EffectiveVersion: c.EffectiveVersion,
-		Timezone: c.Timezone, BillingAnchor: c.BillingAnchor, Metadata: c.Metadata,
-		CreatedAt: c.CreatedAt, ArchivedAt: c.ArchivedAt,
+		Timezone: c.Timezone, BillingAnchor: c.BillingAnchor, Metadata: c.Metadata, Features: c.Features, TestClock: c.TestClock, Anonymous: c.Anonymous,
+		CreatedAt: c.CreatedAt, ArchivedAt: c.ArchivedAt, ErasedAt: c.ErasedAt,
 	}
 	if body.Metadata == nil {
 		body.Metadata = map[string]string{}
@@ -45,9 +50,6 @@ func showCustomer(c *plans.Customer) customerBody {
 }
 
 func (in *customerRequest) check() (bad quota.FieldErrors) {
-	if in.TestClock != nil {
-		bad = append(bad, quota.FieldError{Field: "test_clock", Detail: notYet})
-	}
 	if in.Change != nil {
 		bad = append(bad, quota.FieldError{Field: "change", Detail: notYet})
 	}
@@ -60,7 +62,7 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 		return answer{}, err
 	}
 	var in customerRequest
-	if err := decode(c.body, &in); err != nil {
+	if err := decodeBy(customerMembers, c.body, &in); err != nil {
 		return answer{}, err
 	}
 	if bad := in.check(); len(bad) > 0 {
@@ -72,7 +74,7 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 	}
 	customer, isNew, err := s.store.PutCustomer(c.ctx(), key, plans.CustomerInput{
 		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
-		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata,
+		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata, Features: in.Features, TestClock: in.TestClock,
 	}, pre)
 	if err != nil {
 		return answer{}, err
@@ -106,8 +108,15 @@ func (s *Server) archiveCustomer(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if erase, given := c.query["erase"]; given && erase != "false" {
-		return answer{}, invalid("erase", notYet)
+	switch erase, given := c.query["erase"]; {
+	case !given, erase == "false":
+		return answer{status: http.StatusNoContent}, s.store.ArchiveCustomer(c.ctx(), key)
+	case erase != "true":
+		return answer{}, invalid("erase", "must be true or false")
 	}
-	return answer{status: http.StatusNoContent}, s.store.ArchiveCustomer(c.ctx(), key)
+	customer, err := s.store.EraseCustomer(c.ctx(), key)
+	if err != nil {
+		return answer{}, err
+	}
+	return customerAnswer(http.StatusOK, customer), nil
 }

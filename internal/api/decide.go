@@ -30,7 +30,7 @@ func whileStale(do func(atLeast int64) error) error {
 func (s *Server) decide(ctx context.Context, h *hit) (d quota.Decision, err error) {
 	var t *quota.Target
 	err = whileStale(func(atLeast int64) (err error) {
-		if t, err = s.catalog.Resolve(ctx, h.customer, h.meter, atLeast); err == nil {
+		if t, err = s.target(ctx, h, atLeast); err == nil {
 			d, err = s.judge(ctx, t, h)
 		}
 		return err
@@ -39,6 +39,16 @@ func (s *Server) decide(ctx context.Context, h *hit) (d quota.Decision, err erro
 		return s.withoutDatabase(t, h.cost, err)
 	}
 	return d, err
+}
+
+// target is what a hit is judged by, as of change atLeast or later, with the counters of
+// its attributes' values; nil with an error.
+func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*quota.Target, error) {
+	t, err := s.catalog.Resolve(ctx, h.customer, h.meter, atLeast)
+	if err != nil {
+		return nil, err
+	}
+	return t.For(h.attributes), nil
 }
 
 // judge asks the engine.
@@ -61,6 +71,7 @@ func (s *Server) withoutDatabase(t *quota.Target, cost int64, err error) (quota.
 		// when it was.
 		at = s.options.Wall().UnixMicro()
 	}
+	at = t.Instant(at)
 	return quota.Decision{Target: t, Allowed: true, Cost: cost, At: at, Degraded: true}, nil
 }
 
@@ -86,7 +97,7 @@ func (s *Server) decideAll(ctx context.Context, hits []hit, results []quota.Resu
 func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLeast int64, results []quota.Result) (again []int, stale error) {
 	batch, sent := make([]quota.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {
-		t, err := s.catalog.Resolve(ctx, hits[i].customer, hits[i].meter, atLeast)
+		t, err := s.target(ctx, &hits[i], atLeast)
 		if err != nil {
 			results[i].Err = err
 			continue

@@ -107,7 +107,7 @@ func curlLine(op *huma.Operation) string {
 	if op.Method != http.MethodGet {
 		line += "-X " + op.Method + " "
 	}
-	line += `"$URL` + strings.NewReplacer("{key}", x.path, "{id}", x.path, "{name}", x.path, "{n}", "1").Replace(op.Path) + x.query + `"`
+	line += `"$URL` + strings.NewReplacer("{key}", x.path, "{id}", x.path, "{name}", x.path, "{n}", "1", "{limit}", "hourly").Replace(op.Path) + x.query + `"`
 	if len(op.Security) > 0 {
 		line += ` -H "Authorization: Bearer $KEY"`
 	}

@@ -21,7 +21,7 @@ func TestExamplesWork(t *testing.T) {
 			if rt.method == "DELETE" {
 				continue
 			}
-			path := strings.NewReplacer("{key}", x.path, "{n}", "1", "{name}", x.path).Replace(rt.pattern)
+			path := strings.NewReplacer("{key}", x.path, "{n}", "1", "{limit}", "hourly", "{name}", x.path).Replace(rt.pattern)
 			got := n.do(rt.method, path+x.query, x.request)
 			if got.status >= 300 {
 				t.Errorf("%s: %d %s", rt.id, got.status, got.text)

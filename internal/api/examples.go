@@ -87,13 +87,23 @@ var examples = map[string]example{
 		path: "initech",
 		request: `{
   "name": "Initech", "plan": "starter", "timezone": "Europe/Berlin",
-  "billing_anchor": "2026-01-31T00:00:00", "metadata": {"crm": "4711"}
+  "billing_anchor": "2026-01-31T00:00:00", "metadata": {"crm": "4711"},
+  "features": {"seats": 25}
 }`,
 		response: customerExample,
 	},
 	"getCustomer":     {path: "initech", response: customerExample},
 	"listCustomers":   {response: `{"items": [` + customerExample + `], "next_cursor": null}`},
-	"archiveCustomer": {path: "initech"},
+	"archiveCustomer": {path: "initech", response: erasedExample},
+	"putOverride": {
+		path: "initech", request: `{"limit": 8000, "expires_at": "2036-01-01T00:00:00Z"}`,
+		response: overrideExample,
+	},
+	"deleteOverride": {path: "initech"},
+	"listOverrides":  {path: "initech", response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
+	"putClock":       {path: "january", request: `{"now": "2026-01-31T23:59:00Z"}`, response: clockExample},
+	"getClock":       {path: "january", response: clockExample},
+	"listClocks":     {response: `{"items": [` + clockExample + `], "next_cursor": null}`},
 	"createKey": {
 		request: `{"name": "shop backend", "scope": "backend", "expires_at": "2036-01-01T00:00:00Z"}`,
 		response: `{
@@ -132,7 +142,18 @@ const (
 	customerExample = `{
   "key": "initech", "name": "Initech", "plan": "starter", "plan_version": null,
   "effective_version": 1, "timezone": "Europe/Berlin", "billing_anchor": "2026-01-31T00:00:00",
-  "metadata": {"crm": "4711"}, "created_at": "2026-11-20T06:00:00.123456Z", "archived_at": null
+  "metadata": {"crm": "4711"}, "test_clock": null, "anonymous": false, "features": {"seats": 25},
+  "created_at": "2026-11-20T06:00:00.123456Z", "archived_at": null, "erased_at": null
+}`
+	erasedExample = `{
+  "key": "erased:7", "name": "", "plan": "starter", "plan_version": null,
+  "effective_version": 1, "timezone": "Europe/Berlin", "billing_anchor": "2026-01-31T00:00:00",
+  "metadata": {}, "test_clock": null, "anonymous": false, "features": {}, "created_at": "2026-11-20T06:00:00.123456Z",
+  "archived_at": "2026-12-01T09:30:00.5Z", "erased_at": "2026-12-01T09:30:00.5Z"
+}`
+	clockExample    = `{"key": "january", "now": "2026-01-31T23:59:00Z"}`
+	overrideExample = `{
+  "name": "hourly", "limit": 8000, "expires_at": "2036-01-01T00:00:00Z", "in_force": true
 }`
 	refusalExample = `{
   "type": "` + quotaExceeded + `",

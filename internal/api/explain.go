@@ -12,7 +12,7 @@ import (
 
 // names are what a request speaks of, as far as it has been checked: printable, and at
 // most 200 bytes each. What it does not speak of is empty.
-type names struct{ customer, meter, plan, version, key string }
+type names struct{ customer, meter, plan, version, key, limit, clock string }
 
 func (h *hit) names() names { return names{customer: h.customer, meter: h.meter} }
 
@@ -22,11 +22,14 @@ func namesOf(c *call, rt *route) (n names) {
 	switch {
 	case strings.HasPrefix(rt.pattern, "/v1/customers/{key}"):
 		n.customer, n.meter = key, c.query["meter"]
+		n.limit, _ = pathValue(c.r, "limit")
 	case strings.HasPrefix(rt.pattern, "/v1/meters/{key}"):
 		n.meter = key
 	case strings.HasPrefix(rt.pattern, "/v1/plans/{key}"):
 		n.plan = key
 		n.version, _ = pathValue(c.r, "n")
+	case strings.HasPrefix(rt.pattern, "/v1/test-clocks/{key}"):
+		n.clock = key
 	case rt.pattern == "/v1/keys/{id}":
 		n.key, _ = pathValue(c.r, "id")
 	}
@@ -45,6 +48,9 @@ func (e *explained) Unwrap() error { return e.error }
 // explain says which one there is no such of, and the next call. An error that is about
 // something else than n stays as it is.
 func explain(err error, n names) error {
+	if why, ok := errors.AsType[*plans.NoDefaultPlanError](err); ok && n.customer != "" {
+		return &explained{err, fmt.Sprintf("there is no customer %s, and it cannot be made at this hit: %s", quoted(n.customer), why)}
+	}
 	for _, x := range []struct {
 		err    error
 		name   string // what it is about
@@ -53,6 +59,7 @@ func explain(err error, n names) error {
 		{plans.ErrUnknownCustomer, n.customer, "there is no customer %s (or it is archived): make it with PUT /v1/customers/%s"},
 		{plans.ErrArchived, n.customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
 		{plans.ErrUnknownMeter, n.meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
+		{plans.ErrUnknownClock, n.clock, "there is no test clock %s: make it with PUT /v1/test-clocks/%s"},
 		{plans.ErrUnknownPlan, n.plan, "there is no plan %s: write it with PUT /v1/plans/%s"},
 	} {
 		if x.name != "" && errors.Is(err, x.err) {
@@ -61,6 +68,9 @@ func explain(err error, n names) error {
 	}
 	text := ""
 	switch {
+	case errors.Is(err, plans.ErrUnknownOverride) && n.limit != "":
+		text = fmt.Sprintf("the customer %s has no override of a limit %s: GET /v1/customers/%s/overrides lists them",
+			quoted(n.customer), quoted(n.limit), inPath(n.customer))
 	case errors.Is(err, plans.ErrUnknownKey) && n.key != "":
 		text = fmt.Sprintf("there is no key %s: GET /v1/keys lists them", quoted(n.key))
 	case errors.Is(err, plans.ErrUnknownVersion) && n.plan != "":

@@ -37,32 +37,38 @@ const (
 // draft 10), X-RateLimit-*, and Retry-After for a refusal. at is the decision's instant
 // and wait its retry-after, µs or Never; scratch is room to write in, returned for reuse.
 //
-// RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
+// Shadows stay out of all of them. RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
 //
 // All values are cut from one string, since each hit pays for them.
 func quotaHeaders(h http.Header, views []quota.View, style ResetStyle, at, wait int64, scratch []byte) []byte {
 	h["Cache-Control"] = noStore
-	if len(views) == 0 {
-		return scratch
-	}
-	tightest := &views[0]
+	var tightest *quota.View
 	b := scratch[:0]
 	listed := len(views)
 	for i := range views {
+		if views[i].Limit.Mode == quota.Shadow {
+			continue
+		}
 		before := len(b)
-		if b = appendPolicy(b, views[i].Limit, i > 0); len(b) > maxListed || i == maxLimitsListed {
+		if b = appendPolicy(b, views[i].Limit, before > 0); len(b) > maxListed || i >= maxLimitsListed {
 			b, listed = b[:before], i
 			break
 		}
 	}
 	policy := len(b)
 	for i := range views {
-		if views[i].Remaining < tightest.Remaining {
+		if views[i].Limit.Mode == quota.Shadow {
+			continue
+		}
+		if tightest == nil || views[i].Remaining < tightest.Remaining {
 			tightest = &views[i]
 		}
 		if i < listed {
-			b = appendState(b, &views[i], at, i > 0)
+			b = appendState(b, &views[i], at, len(b) > policy)
 		}
+	}
+	if tightest == nil {
+		return b
 	}
 	state := len(b)
 	b = strconv.AppendInt(b, capacity(tightest.Limit), 10)

@@ -202,6 +202,7 @@ func TestDecisionsParseBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := hit{customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), meter: "m.x:y", cost: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "cost")}
 		d := quota.Decision{Allowed: rapid.Bool().Draw(t, "allowed"), At: rapid.Int64Range(0, 4e15).Draw(t, "at")}
+		d.Target = &quota.Target{Clock: rapid.SampledFrom([]*quota.TestClock{nil, {Key: "c:1"}}).Draw(t, "clock")}
 		d.AsOf = rapid.SampledFrom([]int64{0, d.At + 1}).Draw(t, "as of")
 		views := anyViews(t, d.At)
 		wait := rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
@@ -210,7 +211,7 @@ func TestDecisionsParseBack(t *testing.T) {
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		if got.Allowed != d.Allowed || got.Customer != h.customer || got.Cost != h.cost || got.At.UnixMicro() != d.At || (got.AsOf == nil) != (d.AsOf == 0) {
+		if got.Allowed != d.Allowed || got.Customer != h.customer || got.Cost != h.cost || got.At.UnixMicro() != d.At || (got.AsOf == nil) != (d.AsOf == 0) || (got.TestClock == "c:1") != (d.Target.Clock != nil) {
 			t.Fatalf("%+v reads as %s", h, raw)
 		}
 		checkWait(t, got.RetryAfterMS, wait)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -16,22 +17,19 @@ type hitRequest struct {
 	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
 	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
 	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume. 0 looks: it always passes and charges nothing."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"What limits per attribute look at. Checked, and without effect as no limit can have per yet."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"What limits per attribute look at, by the attribute's name: at most 16 names of 1 to 64 letters, digits or . _ : - with values of at most 200 bytes. Those that no limit is per have no effect."`
 	ID         *string           `json:"id,omitempty" doc:"Not supported yet: leave it out."`
 	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit and charge nothing."`
 }
 
-// Bounds of attributes.
-const (
-	maxAttributes     = 16
-	maxAttributeName  = 64
-	maxAttributeValue = 200
-)
+// maxAttributes is how many attributes a hit may have.
+const maxAttributes = 16
 
 // A hit is a checked hitRequest.
 type hit struct {
 	customer, meter string
 	cost            int64
+	attributes      map[string]string
 	dryRun          bool
 }
 
@@ -51,7 +49,7 @@ func decodeHit(body []byte) (hit, error) {
 	if bad := in.check(); len(bad) > 0 {
 		return hit{}, invalidFields(bad)
 	}
-	h := hit{customer: in.Customer, meter: in.Meter, cost: 1, dryRun: in.DryRun}
+	h := hit{customer: in.Customer, meter: in.Meter, cost: 1, attributes: in.Attributes, dryRun: in.DryRun}
 	if in.Cost != nil {
 		h.cost = *in.Cost
 	}
@@ -79,20 +77,29 @@ func (in *hitRequest) check() (bad quota.FieldErrors) {
 	if in.ID != nil {
 		refuse("id", notYet)
 	}
-	if len(in.Attributes) > maxAttributes {
-		refuse("attributes", fmt.Sprintf("must not have more than %d names", maxAttributes))
+	return append(bad, checkAttributes(in.Attributes, "attributes")...)
+}
+
+// checkAttributes lists what is wrong with attributes, in the order of their names; parent
+// is where they stand. A value becomes part of a counter's key.
+func checkAttributes(attributes map[string]string, parent string) (bad quota.FieldErrors) {
+	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
+	if len(attributes) > maxAttributes {
+		refuse(parent, fmt.Sprintf("must not have more than %d names", maxAttributes))
 		return bad
 	}
-	others := len(bad)
-	for name, value := range in.Attributes {
-		if len(name) > maxAttributeName || !plans.ValidKey(name) {
-			refuse("attributes."+name, "the name must be 1 to 64 letters, digits or . _ : -")
+	for name, value := range attributes {
+		if len(name) > quota.MaxAttributeName || !plans.ValidKey(name) {
+			refuse(parent+"."+name, "the name must be 1 to 64 letters, digits or . _ : -")
 		}
-		if len(value) > maxAttributeValue {
-			refuse("attributes."+name, "the value must not have more than 200 bytes")
+		switch {
+		case len(value) > quota.MaxAttributeValue:
+			refuse(parent+"."+name, "the value must not have more than 200 bytes")
+		case strings.ContainsRune(value, 0) || !utf8.ValidString(value):
+			refuse(parent+"."+name, "the value must be UTF-8 without NUL characters")
 		}
 	}
-	slices.SortStableFunc(bad[others:], func(a, b quota.FieldError) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortStableFunc(bad, func(a, b quota.FieldError) int { return strings.Compare(a.Field, b.Field) })
 	return bad
 }
 

@@ -127,6 +127,7 @@ func TestHitFaults(t *testing.T) {
 		{422, "attributes.a b", `{"customer":"acme","meter":"requests","attributes":{"a b":"x"}}`},
 		{422, "attributes.1 a", `{"customer":"acme","meter":"requests","attributes":{"3 c":"x","5 e":"x","1 a":"x","4 d":"x","2 b":"x"}}`},
 		{422, "attributes.ip", `{"customer":"acme","meter":"requests","attributes":{"ip":1}}`},
+		{422, "attributes.ip", `{"customer":"acme","meter":"requests","attributes":{"ip":"a\u0000b"}}`},
 		{422, "attributes.ip", `{"customer":"acme","meter":"requests","attributes":{"ip":"` + long + `"}}`},
 		{404, "", `{"customer":"nobody","meter":"requests"}`},
 		{404, "", `{"customer":"acme","meter":"nothing"}`},

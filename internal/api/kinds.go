@@ -22,7 +22,7 @@ var (
 	}
 	kindNotFound = &kind{
 		name: "not-found", status: http.StatusNotFound, title: "Not found",
-		doc: "There is no such route, customer, meter, plan, version or key, or the customer is archived. Nothing was charged or stored. The detail says by which request it is made; all routes are in /docs.",
+		doc: "There is no such route, customer, meter, plan, version, limit, override, test clock or key, or the customer is archived. Nothing was charged or stored. The detail says by which request it is made; all routes are in /docs.",
 	}
 	kindMethod = &kind{
 		name: "method-not-allowed", status: http.StatusMethodNotAllowed, title: "Method not allowed",

@@ -27,7 +27,7 @@ func document(list []route, o Options) *huma.OpenAPI {
 			Schemas:         schemas,
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "A key of scope admin, backend or read."}},
 		},
-		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Keys"}, {Name: "Service"}},
+		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Service"}},
 	}
 	if o.PublicURL != "" {
 		doc.Servers = []*huma.Server{{URL: strings.TrimSuffix(o.PublicURL, "/")}}
@@ -68,7 +68,7 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 	}
 	for _, status := range rt.status {
 		op.Responses[strconv.Itoa(status)] = success(rt, status, schemas)
-		if x := examples[rt.id].response; x != "" {
+		if x := examples[rt.id].response; x != "" && status != http.StatusNoContent {
 			op.Responses[strconv.Itoa(status)].Content["application/json"].Example = exampleOf(x)
 		}
 	}
@@ -100,8 +100,11 @@ func parameters(rt *route) []*huma.Param {
 	for part := range strings.SplitSeq(rt.pattern, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			example := examples[rt.id].path
-			if name = strings.TrimSuffix(name, "}"); name == "n" {
+			switch name = strings.TrimSuffix(name, "}"); name {
+			case "n":
 				example = "1"
+			case "limit":
+				example = "hourly"
 			}
 			params = append(params, &huma.Param{
 				Name: name, In: "path", Required: true, Description: pathDoc(rt, name),
@@ -131,6 +134,8 @@ func pathDoc(rt *route, name string) string {
 	switch {
 	case name == "n":
 		return "The version's number."
+	case name == "limit":
+		return "The limit's name, as the plan has it."
 	case name == "id":
 		return "The key's id, as GET /v1/keys shows it."
 	case name == "name":
@@ -139,6 +144,8 @@ func pathDoc(rt *route, name string) string {
 		return "The customer's key, percent-encoded."
 	case strings.HasPrefix(rt.pattern, "/v1/meters/"):
 		return "The meter's key."
+	case strings.HasPrefix(rt.pattern, "/v1/test-clocks/"):
+		return "The test clock's key."
 	}
 	return "The plan's key."
 }
@@ -173,6 +180,7 @@ func content(media string, s *huma.Schema) map[string]*huma.MediaType {
 func success(rt *route, status int, schemas huma.Registry) *huma.Response {
 	response := &huma.Response{Description: http.StatusText(status)}
 	switch {
+	case status == http.StatusNoContent: // beside a status that has a body
 	case rt.response != nil:
 		response.Content = content("application/json", schemas.Schema(rt.response, true, ""))
 	case rt.media == "application/json":

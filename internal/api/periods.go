@@ -18,6 +18,14 @@ func (s *Server) periods(ctx context.Context, c *plans.Customer) (calendar.Perio
 	return c.Periods(plan)
 }
 
+// instantOf is what a customer's clock shows, µs: its test clock, or nil, the database's.
+func (s *Server) instantOf(ctx context.Context, clock *quota.TestClock) (int64, error) {
+	if clock != nil {
+		return clock.Now, nil
+	}
+	return s.instant(ctx)
+}
+
 // instant is the database's clock, µs; that it is not known is an outage.
 func (s *Server) instant(ctx context.Context) (int64, error) {
 	now, err := s.now(ctx)

@@ -25,6 +25,8 @@ func decodePlan(body []byte) (plans.PlanInput, error) {
 var planMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature))))
 
+var customerMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readFeature)))
+
 // readLimit makes of a limit whose number is left out one that is refused: as 0 it would
 // be closed.
 func readLimit(d *jsontext.Decoder, l *plans.Limit) error {
@@ -65,7 +67,7 @@ var exactNumbers = json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encod
 // describePlans adds to the schemas what the types cannot say: what features may be, and
 // that a plan that is shown has everything.
 func describePlans(schemas map[string]*huma.Schema) {
-	for _, name := range []string{"PlanInput", "Plan"} {
+	for _, name := range []string{"PlanInput", "Plan", "CustomerRequest", "Customer", "Quota"} {
 		schemas[name].Properties["features"].AdditionalProperties = &huma.Schema{
 			Extensions: map[string]any{"type": []string{"boolean", "number", "string"}},
 		}

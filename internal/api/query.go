@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"quotad/internal/plans"
 )
@@ -27,7 +28,7 @@ func parseQuery(r *http.Request, known []param) (query, error) {
 	}
 	q := make(query, len(values))
 	for name, given := range values {
-		if !slices.ContainsFunc(known, func(p param) bool { return p.name == name }) {
+		if !slices.ContainsFunc(known, func(p param) bool { return p.takes(name) }) {
 			return nil, invalid(name, "is not a parameter of this route")
 		}
 		if len(given) > 1 {
@@ -36,6 +37,25 @@ func parseQuery(r *http.Request, known []param) (query, error) {
 		q[name] = given[0]
 	}
 	return q, nil
+}
+
+// takes reports whether a parameter is given by this name.
+func (p param) takes(name string) bool {
+	return p.name == name || p.names != "" && strings.HasPrefix(name, p.names)
+}
+
+// attributes reads the values of attributes, attr.<name>=<value>.
+func (q query) attributes() (map[string]string, error) {
+	attributes := make(map[string]string)
+	for name, value := range q {
+		if attribute, ok := strings.CutPrefix(name, attributeParam.names); ok {
+			attributes[attribute] = value
+		}
+	}
+	if bad := checkAttributes(attributes, strings.TrimSuffix(attributeParam.names, ".")); len(bad) > 0 {
+		return nil, invalidFields(bad)
+	}
+	return attributes, nil
 }
 
 // page reads limit and cursor; whether they are good, the list knows.

@@ -17,6 +17,8 @@ type quotaBody struct {
 	Plan        string         `json:"plan"`
 	PlanVersion int            `json:"plan_version"`
 	At          time.Time      `json:"at"`
+	TestClock   string         `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Anonymous   bool           `json:"anonymous,omitzero" doc:"Made by its first hit, on the default plan."`
 	Features    map[string]any `json:"features"`
 	Limits      limitList      `json:"limits"`
 	Meters      []meterUsage   `json:"meters"`
@@ -46,23 +48,35 @@ func (s *Server) quota(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	attributes, err := c.query.attributes()
+	if err != nil {
+		return answer{}, err
+	}
 	var body quotaBody
 	err = whileStale(func(atLeast int64) (err error) {
 		if err = s.catalog.CatchUp(c.ctx(), atLeast); err == nil {
-			body, err = s.readQuota(c.ctx(), key)
+			body, err = s.readQuota(c.ctx(), key, attributes)
 		}
 		return err
 	})
 	return answer{status: http.StatusOK, body: body}, err
 }
 
-// readQuota reads how all meters of the customer's plan stand, at one instant.
-func (s *Server) readQuota(ctx context.Context, key string) (body quotaBody, err error) {
+// readQuota reads how all meters of the customer's plan stand, at one instant, for these
+// values of attributes.
+func (s *Server) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
 	meters, plan, err := s.catalog.Meters(ctx, key)
 	if err != nil {
 		return body, err
 	}
-	standings, now, err := s.standings(ctx, meters)
+	for i := range meters {
+		meters[i].Target = meters[i].Target.For(attributes)
+	}
+	about, err := s.catalog.About(ctx, key)
+	if err != nil {
+		return body, err
+	}
+	standings, now, err := s.standings(ctx, meters, about.Clock)
 	if err != nil {
 		return body, err
 	}
@@ -70,16 +84,21 @@ func (s *Server) readQuota(ctx context.Context, key string) (body quotaBody, err
 		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Features: plan.Features,
 		Limits: limitList{standings}, Meters: make([]meterUsage, len(meters)),
 	}
+	body.Anonymous = about.Anonymous
+	if about.Clock != nil {
+		body.TestClock = about.Clock.Key
+	}
 	for i := range standings {
 		body.Meters[i] = standings[i].usage(plan.Currency)
 	}
 	return body, nil
 }
 
-// standings reads the counters of all meters in one snapshot, and says at which instant.
-func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget) (all []standing, now int64, err error) {
+// standings reads the counters of all meters in one snapshot, and says at which instant
+// of the customer's clock (nil: PostgreSQL's).
+func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget, clock *quota.TestClock) (all []standing, now int64, err error) {
 	if len(meters) == 0 {
-		now, err = s.instant(ctx)
+		now, err = s.instantOf(ctx, clock)
 		return nil, now, err
 	}
 	targets := make([]*quota.Target, len(meters))

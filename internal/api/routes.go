@@ -54,9 +54,15 @@ type route struct {
 // A param is a parameter of the query.
 type param struct {
 	name, kind, doc string
+	names           string // all that begin so are this one; name is for people then
 	required        bool
 	enum            []string
 	most            int // of an integer
+}
+
+var attributeParam = param{
+	name: "attr.NAME", names: "attr.", kind: "string",
+	doc: "The value of the attribute NAME, such as attr.ip=192.0.2.1, whose buckets are shown for limits per that attribute; those of the empty value when left out. At most 16.",
 }
 
 var paging = []param{
@@ -88,7 +94,7 @@ func backendRoutes() []route {
 	return []route{
 		{
 			method: "POST", pattern: hitsPattern, access: backends, tag: "Backends", id: "hit", summary: "Consume units",
-			doc:     "Decides whether the customer may consume cost units of the meter now, and charges all limits of the meter, or none. 429 is a refusal (403 or 200 with deny_status), and charges nothing. Headers: Retry-After is when this hit would be admitted; X-RateLimit-Limit, -Remaining and -Reset are of the limit with the least remaining, Reset being when its whole quota is there again; RateLimit and RateLimit-Policy (IETF draft 10) have all limits, or the first ones when those of long names would make more than 3,500 bytes; the body has all.",
+			doc:     "Decides whether the customer may consume cost units of the meter now, and charges all limits of the meter, or none. An unknown customer is 404; where the service has a default plan, its first hit makes it, anonymous, and 503 too-busy is the answer to more than 64 at once. 429 is a refusal (403 or 200 with deny_status), and charges nothing. Headers: Retry-After is when this hit would be admitted; X-RateLimit-Limit, -Remaining and -Reset are of the limit with the least remaining, Reset being when its whole quota is there again; RateLimit and RateLimit-Policy (IETF draft 10) have all limits, or the first ones when those of long names would make more than 3,500 bytes; the body has all.",
 			params:  []param{{name: "deny_status", kind: "string", doc: "The status of a refusal.", enum: []string{"200", "403", "429"}}},
 			request: reflect.TypeFor[hitRequest](), response: reflect.TypeFor[decisionBody](), status: ok200, problems: charging, raw: (*Server).hits,
 		},
@@ -100,6 +106,7 @@ func backendRoutes() []route {
 		{
 			method: "GET", pattern: "/v1/customers/{key}/quota", access: everyScope, tag: "Backends", id: "quota", summary: "What a customer has left",
 			doc:      "All limits of the customer's plan as they stand, and the usage of each meter in the running billing period. Free of charge.",
+			params:   []param{attributeParam},
 			response: reflect.TypeFor[quotaBody](), status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).quota,
 		},
 		{
@@ -114,6 +121,8 @@ func backendRoutes() []route {
 func adminRoutes() []route {
 	list := append(meterRoutes(), planRoutes()...)
 	list = append(list, customerRoutes()...)
+	list = append(list, overrideRoutes()...)
+	list = append(list, clockRoutes()...)
 	return append(list, keyRoutes()...)
 }
 
@@ -171,7 +180,7 @@ func customerRoutes() []route {
 	return []route{
 		{
 			method: "PUT", pattern: "/v1/customers/{key}", access: adminOnly, tag: "Customers", id: "putCustomer", summary: "Write a customer",
-			doc:     "Makes a customer, or replaces what is known of one; then If-Match with its ETag is required; If-None-Match: * writes only one that is new. Another plan's limits count at once.",
+			doc:     "Makes a customer, or replaces what is known of one; then If-Match with its ETag is required; If-None-Match: * writes only one that is new. An anonymous customer, made by its first hit on the default plan, needs no If-Match; it is a named one afterwards, and what it has used stays used. Another plan's limits count at once. Keys that begin with erased: are those of erased customers, and no others.",
 			request: reflect.TypeFor[customerRequest](), response: customer, status: put200or201, problems: append([]*kind{kindConflict}, preconditions...), handle: (*Server).putCustomer,
 		},
 		{
@@ -184,8 +193,31 @@ func customerRoutes() []route {
 		},
 		{
 			method: "DELETE", pattern: "/v1/customers/{key}", access: adminOnly, tag: "Customers", id: "archiveCustomer", summary: "Archive a customer",
-			doc:    "Hits of an archived customer are 404; its usage stays.",
-			params: []param{{name: "erase", kind: "boolean", doc: "Not supported yet."}}, status: done204, problems: missing, handle: (*Server).archiveCustomer,
+			doc:      "Hits of an archived customer are 404; its usage stays. With erase=true, also later, what identifies a person is removed: name, metadata, features, overrides and the key, which becomes erased: and a number. The answer is then 200 with what is left, and the new key, under which usage and the customer are read from now on; keep it. The old key is 404 and free for another. Within about a minute no table names it; backups and logs are yours to look after.",
+			params:   []param{{name: "erase", kind: "boolean", doc: "true also removes what identifies a person; there is no way back."}},
+			response: customer, status: []int{http.StatusOK, http.StatusNoContent}, problems: missing, handle: (*Server).archiveCustomer,
+		},
+	}
+}
+
+func overrideRoutes() []route {
+	missing := []*kind{kindNotFound}
+	override := reflect.TypeFor[overrideBody]()
+	const ofLimit = "/v1/customers/{key}/overrides/{limit}"
+	return []route{
+		{
+			method: "PUT", pattern: ofLimit, access: adminOnly, tag: "Customers", id: "putOverride", summary: "Override a limit for a customer",
+			doc:     "Gives the customer other numbers for a limit of the plan version in force for it, or replaces them, without a precondition. They count on every node within a second and let in at once what they newly allow; what was used stays used. They are checked as a plan's. They stay when the plan changes, and are without effect while its version in force does not have the limit. The customer's ETag changes with each of its overrides, also when one expires.",
+			request: reflect.TypeFor[overrideRequest](), response: override, status: put200or201, problems: []*kind{kindNotFound, kindConflict}, handle: (*Server).putOverride,
+		},
+		{
+			method: "DELETE", pattern: ofLimit, access: adminOnly, tag: "Customers", id: "deleteOverride", summary: "End an override",
+			doc: "The plan's own numbers count again, on every node within a second.", status: done204, problems: []*kind{kindNotFound, kindConflict}, handle: (*Server).deleteOverride,
+		},
+		{
+			method: "GET", pattern: "/v1/customers/{key}/overrides", access: readers, tag: "Customers", id: "listOverrides", summary: "A customer's overrides, by limit",
+			doc:    "One that has expired is removed within a second; with a test clock it stays, and counts whenever the clock shows an earlier instant.",
+			params: paging, response: reflect.TypeFor[listBody[overrideBody]](), status: ok200, problems: missing, handle: (*Server).listOverrides,
 		},
 	}
 }

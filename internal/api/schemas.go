@@ -18,6 +18,7 @@ type decisionBody struct {
 	Meter        string       `json:"meter"`
 	Cost         int64        `json:"cost"`
 	At           time.Time    `json:"at" doc:"The hit's one instant."`
+	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Of a refusal from a node's memory: when its view was read."`
 	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach: let in, and not charged."`
 	Replayed     bool         `json:"replayed"`
@@ -37,6 +38,7 @@ type refusalBody struct {
 	Meter            string       `json:"meter"`
 	Cost             int64        `json:"cost"`
 	At               time.Time    `json:"at"`
+	TestClock        string       `json:"test_clock,omitempty"`
 	AsOf             *time.Time   `json:"as_of,omitempty"`
 	Replayed         bool         `json:"replayed"`
 	RetryAfterMS     *int64       `json:"retry_after_ms"`
@@ -51,8 +53,8 @@ type limitState struct {
 	Limit        int64      `json:"limit"`
 	Used         int64      `json:"used"`
 	Remaining    int64      `json:"remaining" doc:"The largest cost that it would admit now."`
-	Exceeded     bool       `json:"exceeded" doc:"Of a soft limit: it was passed, and the hit admitted all the same."`
-	RetryAfterMS *int64     `json:"retry_after_ms" doc:"When this limit would admit the hit; null for never."`
+	Exceeded     bool       `json:"exceeded" doc:"Of a soft limit: it did not admit the hit, which passed all the same, or stands past its limit. Of a shadow: it would have refused."`
+	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: when this limit would admit the hit, 0 for one that admits it, as a soft one does; null for never."`
 	ResetAt      *time.Time `json:"reset_at" doc:"When its whole quota would be there again; null for never, as of an allocation in use."`
 	Window       *string    `json:"window" doc:"As the plan has it; null for an allocation."`
 }

@@ -18,13 +18,14 @@ const (
 
 var usageParams = []param{
 	{name: "meter", kind: "string", doc: "The meter's key.", required: true},
-	{name: "from", kind: "date-time", doc: "RFC 3339. The start of the present month when left out."},
-	{name: "to", kind: "date-time", doc: "RFC 3339, not included. Now when left out."},
+	{name: "from", kind: "date-time", doc: "RFC 3339. The start of the present month, by the customer's clock, when left out."},
+	{name: "to", kind: "date-time", doc: "RFC 3339, not included. Now, by the customer's clock, when left out."},
 	{name: "granularity", kind: "string", doc: "day when left out.", enum: []string{"hour", "day", "month"}},
 }
 
 type usageBody struct {
-	Points []usagePoint `json:"points" doc:"Ascending; those without usage are there as zeros."`
+	Points    []usagePoint `json:"points" doc:"Ascending; those without usage are there as zeros."`
+	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
 
 type usagePoint struct {
@@ -62,7 +63,7 @@ func (s *Server) usage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	now, err := s.instant(c.ctx())
+	now, err := s.instantOf(c.ctx(), customer.Clock)
 	if err != nil {
 		return answer{}, err
 	}
@@ -82,7 +83,11 @@ func (s *Server) usage(c *call) (answer, error) {
 	if len(hours) > maxHours {
 		return answer{}, invalid("from", "there is more usage than one answer may read: ask for a shorter time")
 	}
-	return answer{status: http.StatusOK, body: usageBody{Points: bucketUsage(hours, starts)}}, nil
+	body := usageBody{Points: bucketUsage(hours, starts)}
+	if customer.Clock != nil {
+		body.TestClock = customer.Clock.Key
+	}
+	return answer{status: http.StatusOK, body: body}, nil
 }
 
 func (q query) meter() (string, error) {

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -35,9 +36,12 @@ type CatalogOptions struct {
 	// Monotonic is the time since some fixed instant; it never steps. Required.
 	Monotonic func() time.Duration
 	// Now is the database's time in µs since the Unix epoch, as well as it is known. It
-	// is asked for keys with an expiry only. Required.
+	// is asked for keys with an expiry, and for overrides that have expired. Required.
 	Now func(ctx context.Context) (int64, error)
-	Log *slog.Logger // nil: slog.Default
+	// DefaultPlan is the key of the plan on which a customer is made at its first hit, the
+	// same on all nodes; empty: customers are made by PutCustomer only.
+	DefaultPlan string
+	Log         *slog.Logger // nil: slog.Default
 }
 
 // Catalog is a node's memory of who may do what: customers, the plan versions in force
@@ -61,6 +65,8 @@ type Catalog struct {
 	confirmed atomic.Int64  // Monotonic when the last successful poll began, or never
 	wake      chan struct{} // to the poller: somebody says there are changes
 	lookups   chan struct{} // bounds the key look-ups under way
+	welcomes  chan struct{} // bounds the customers being made
+	scrubbing scrubbing     // of erased customers' keys
 }
 
 // NewCatalog returns an empty catalog on a store; Run keeps it current. What is written
@@ -75,7 +81,8 @@ func NewCatalog(store *Store, o CatalogOptions) *Catalog {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups)}
+	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups), scrubbing: scrubbing{scrubEvery, scrubAfter}}
+	c.welcomes = make(chan struct{}, maxWelcomes)
 	c.memory.Store(newMemory(o.Customers))
 	c.confirmed.Store(never)
 	committed := func(ctx context.Context, number int64) {
@@ -92,7 +99,11 @@ func NewCatalog(store *Store, o CatalogOptions) *Catalog {
 // and no lock that others wait at; on a miss, or when atLeast is news, it asks the
 // database, within two seconds.
 //
-// Errors: ErrUnknownCustomer (also an archived one), ErrNotInPlan, ErrUnknownMeter, and
+// With a default plan it makes the customer that it does not find, see welcome; so it is
+// for hits only.
+//
+// Errors: ErrUnknownCustomer (also an archived one; a *NoDefaultPlanError when there is
+// to be a default plan and is none), quota.ErrBusy when too many are being made, ErrNotInPlan, ErrUnknownMeter, and
 // quota.ErrUnavailable when it had to ask and could not.
 func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*quota.Target, error) {
 	m := c.memory.Load()
@@ -115,6 +126,9 @@ func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast i
 // resolve is Resolve's slow path.
 func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*quota.Target, error) {
 	r, err := c.terms(ctx, customer)
+	if c.options.DefaultPlan != "" && errors.Is(err, ErrUnknownCustomer) {
+		r, err = c.welcome(ctx, customer, meter)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +150,8 @@ type MeterTarget struct {
 
 // Meters returns all meters of a customer's plan in the order of the plan (its meters,
 // then those that only limits, then those that only prices name), and the plan version
-// in force. All of it is shared: it must not be changed. Errors are those of Resolve.
+// in force, with the customer's own features over its own. All of it is shared: it must
+// not be changed. Errors are those of Resolve.
 func (c *Catalog) Meters(ctx context.Context, customer string) ([]MeterTarget, *Plan, error) {
 	r, err := c.terms(ctx, customer)
 	if err != nil {
@@ -150,7 +165,7 @@ func (c *Catalog) Meters(ctx context.Context, customer string) ([]MeterTarget, *
 		}
 		all[i] = MeterTarget{Meter: meter, Target: r.target(inPlan), Price: inPlan.price}
 	}
-	return all, r.version.plan, nil
+	return all, r.shown, nil
 }
 
 // Fresh reports whether this node has confirmed within the last second that it has seen

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// change is one row of the table of changes. kind is meter, plan, customer or key; at, µs,
+// change is one row of the table of changes. kind is one of the kinds in store.go; at, µs,
 // tells it from another change of its number in another state of the database.
 type change struct {
 	number    int64

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/calendar"
+	"quotad/internal/quota"
 )
 
 // customerColumns are read by scanCustomer. Which version is in force: the pinned one;
@@ -17,19 +19,29 @@ import (
 // that was written for all.
 const customerColumns = `
 	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
-	c.change, c.created_at, c.archived_at,
+	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous,
+	(SELECT t.key FROM test_clocks t WHERE t.id = c.test_clock_id),
+	(SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id),
 	coalesce(c.pinned_version, greatest(c.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
 
 func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 	c := new(Customer)
+	var features []byte
+	var now *int64
 	err := row.Scan(&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
-		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.EffectiveVersion)
+		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.ErasedAt, &features, &c.Anonymous,
+		&c.TestClock, &now, &c.EffectiveVersion)
 	if err != nil {
 		return nil, err
 	}
-	c.CreatedAt, c.ArchivedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt) // pgx gives the machine's zone
-	return c, nil
+	if c.TestClock != nil && now != nil {
+		c.Clock = &quota.TestClock{Key: *c.TestClock, Now: *now}
+	}
+	// pgx gives the machine's zone.
+	c.CreatedAt, c.ArchivedAt, c.ErasedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt), inUTC(c.ErasedAt)
+	c.Features, err = readFeatures(features)
+	return c, err
 }
 
 func inUTC(t *time.Time) *time.Time {
@@ -60,19 +72,23 @@ func storedPeriods(key, timezone, anchor string) (p calendar.Periods, err error)
 
 const insertCustomer = `
 	INSERT INTO customers (key, name, plan_id, joined_version, pinned_version, timezone,
-		billing_anchor, metadata, change, created_at)
-	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9 FROM plans p WHERE p.id = $3`
+		billing_anchor, metadata, change, features, created_at, test_clock_id)
+	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9, $10,
+		(SELECT t.id FROM test_clocks t WHERE t.key = $11) FROM plans p WHERE p.id = $3`
 
-// Who comes to another plan joins it at its latest version.
+// Who comes to another plan joins it at its latest version. Who is written is not
+// anonymous any more; it goes on with what it has used.
 const updateCustomer = `
 	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
-		billing_anchor = $6, metadata = $7, change = $8,
+		billing_anchor = $6, metadata = $7, change = $8, features = $9, anonymous = false,
 		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
 	FROM plans p WHERE c.key = $1 AND p.id = $3`
 
 // PutCustomer creates a customer, or replaces what is written of one when pre holds for
 // it; created says which. A billing anchor that is left out is what the wall clock in
-// the timezone showed at the creation, and stays as it is afterwards.
+// the timezone showed at the creation, and stays as it is afterwards; so does the test
+// clock, which is chosen at the creation and cannot be changed. An anonymous customer
+// needs no precondition, and is a named one afterwards.
 //
 // Errors: quota.FieldErrors with all that is wrong, ErrArchived, ErrPrecondition,
 // ErrPreconditionRequired.
@@ -89,46 +105,72 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, p
 	if in.Metadata == nil {
 		in.Metadata = map[string]string{}
 	}
-	err = s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) error {
-		old, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
-		created = errors.Is(err, ErrUnknownCustomer)
-		switch {
-		case created:
-			old = new(Customer)
-		case err != nil:
+	// A hit may make a customer of this key at the same moment, without the lock that
+	// admins' writes wait for: then this one finds it at the next try.
+	for range maxAttempts {
+		err = s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) (err error) {
+			c, created, err = w.putCustomer(ctx, key, in, plan, pre)
 			return err
-		case old.ArchivedAt != nil:
-			return ErrArchived
+		})
+		if !isDuplicate(err) {
+			break
 		}
-		if err := pre.check(!created, old.ETag()); err != nil {
-			return err
-		}
-		if in.BillingAnchor == "" {
-			if in.BillingAnchor, err = defaultAnchor(old, in.Timezone, w.now); err != nil {
-				return err
-			}
-		}
-		statement, args := updateCustomer, []any{
-			key, in.Name, plan, in.PlanVersion, in.Timezone,
-			in.BillingAnchor, in.Metadata, w.number,
-		}
-		if created {
-			statement, args = insertCustomer, append(args, w.now)
-		}
-		if _, err := w.Exec(ctx, statement, args...); err != nil {
-			return err
-		}
-		c, err = one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
-		return err
-	})
+	}
 	if err != nil {
 		return nil, false, err
 	}
 	return c, created, nil
 }
 
-// defaultAnchor is the wall clock in the timezone at the creation, in whole seconds; a
-// customer that is there already keeps its own.
+// isDuplicate reports whether a row of the same key was there already.
+func isDuplicate(err error) bool {
+	const uniqueViolation = "23505"
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == uniqueViolation
+}
+
+// putCustomer is PutCustomer under the lock; what does not depend on the customer as it
+// is has been checked.
+func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput, plan int32, pre Precondition) (c *Customer, created bool, err error) {
+	old, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	created = errors.Is(err, ErrUnknownCustomer)
+	switch {
+	case created:
+		old = new(Customer)
+	case err != nil:
+		return nil, false, err
+	case old.ArchivedAt != nil:
+		return nil, false, ErrArchived
+	}
+	// Nobody's writing is overwritten where nobody has written.
+	written := !created && (!old.Anonymous || pre.Given)
+	if err := pre.check(written, old.ETag()); err != nil {
+		return nil, false, err
+	}
+	if old.Clock, err = w.joinClock(ctx, old, created, in.TestClock); err != nil {
+		return nil, false, err
+	}
+	if in.BillingAnchor == "" {
+		if in.BillingAnchor, err = defaultAnchor(old, in.Timezone, w.now); err != nil {
+			return nil, false, err
+		}
+	}
+	statement, args := updateCustomer, []any{
+		key, in.Name, plan, in.PlanVersion, in.Timezone,
+		in.BillingAnchor, in.Metadata, w.number, in.Features,
+	}
+	if created {
+		statement, args = insertCustomer, append(args, w.now, in.TestClock)
+	}
+	if _, err := w.Exec(ctx, statement, args...); err != nil {
+		return nil, false, err
+	}
+	c, err = one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	return c, created, err
+}
+
+// defaultAnchor is the wall clock in the timezone at the creation, in whole seconds, by
+// the customer's own clock; a customer that is there already keeps its own.
 func defaultAnchor(old *Customer, timezone string, now time.Time) (string, error) {
 	if old.BillingAnchor != "" {
 		return old.BillingAnchor, nil
@@ -137,7 +179,15 @@ func defaultAnchor(old *Customer, timezone string, now time.Time) (string, error
 	if err != nil {
 		return "", err
 	}
-	anchor, err := calendar.AnchorAt(now.UnixMicro(), zone)
+	at := now.UnixMicro()
+	if old.Clock != nil {
+		at = old.Clock.Now
+	}
+	anchor, err := calendar.AnchorAt(at, zone)
+	if err != nil && old.Clock != nil {
+		return "", quota.FieldErrors{{Field: "billing_anchor", Detail: fmt.Sprintf(
+			"must be given: the test clock shows no year from %d to %d there", calendar.MinAnchorYear, calendar.MaxAnchorYear)}}
+	}
 	if err != nil {
 		return "", fmt.Errorf("the database's clock: %w", err)
 	}

@@ -28,6 +28,13 @@ func readStored(raw []byte, into any) error {
 	return nil
 }
 
+// readFeatures reads a customer's features as they were checked.
+func readFeatures(raw []byte) (features map[string]any, err error) {
+	err = readStored(raw, &features)
+	restoreNumbers(features)
+	return features, err
+}
+
 // restoreNumbers gives stored features the form that checked ones have.
 func restoreNumbers(features map[string]any) {
 	for key, value := range features {

@@ -29,21 +29,10 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 		if t := entry.current(); t != nil {
 			return t, nil
 		}
-		plan, err := c.plan(ctx, m, entry.plan)
+		t, err := c.termsFor(ctx, m, entry)
 		if err != nil {
 			return nil, err
 		}
-		version, err := c.version(ctx, m, versionKey{plan.id, entry.effective(plan)})
-		if err != nil {
-			return nil, err
-		}
-		var clock *clockEntry
-		if entry.clock != "" {
-			if clock, err = c.clock(ctx, m, entry.clock); err != nil {
-				return nil, err
-			}
-		}
-		t := newTerms(entry, plan, clock, version)
 		// All were valid when looked up; only if they still are were they ever true at
 		// one moment. Of two who make terms at once the later one's are as good.
 		if t.valid() && c.memory.Load() == m {
@@ -52,6 +41,25 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 		}
 	}
 	return nil, errOvertaken
+}
+
+// termsFor makes the terms that follow from a customer's entry; they may be overtaken.
+func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry) (*terms, error) {
+	plan, err := c.plan(ctx, m, entry.plan)
+	if err != nil {
+		return nil, err
+	}
+	version, err := c.version(ctx, m, versionKey{plan.id, entry.effective(plan)})
+	if err != nil {
+		return nil, err
+	}
+	var clock *clockEntry
+	if entry.clock != "" {
+		if clock, err = c.clock(ctx, m, entry.clock); err != nil {
+			return nil, err
+		}
+	}
+	return newTerms(entry, plan, clock, version), nil
 }
 
 // recall is the way of every fact: from memory, else read once for all who ask at the
@@ -104,16 +112,37 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 	}
 }
 
-const loadCustomer = `
-	SELECT (SELECT number FROM change_number), c.id, c.change, p.key, coalesce(c.pinned_version, 0),
-		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.features,
-		(SELECT coalesce(jsonb_object_agg(o.limit_name, jsonb_build_object('limit', o."limit", 'burst', o.burst)), '{}')
+const entryOfCustomer = `
+	SELECT (SELECT number FROM change_number), c.key, c.id, c.change, p.key, coalesce(c.pinned_version, 0),
+		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features,
+		(SELECT coalesce(jsonb_object_agg(o.limit_name, jsonb_build_object(
+			'limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at)), '{}')
 		 FROM overrides o WHERE o.customer_id = c.id)
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
-	WHERE c.key = $1 AND c.archived_at IS NULL`
+	WHERE c.archived_at IS NULL`
+
+const loadCustomer = entryOfCustomer + ` AND c.key = $1`
+
+// scanEntry reads a row of entryOfCustomer. Errors of the scan come back as they are.
+func (m *memory) scanEntry(row pgx.Row) (*customerEntry, error) {
+	e := &customerEntry{known: true}
+	var asOf int64
+	var key, timezone, anchor string
+	var features, overrides []byte
+	err := row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &overrides)
+	if err != nil {
+		return nil, err
+	}
+	e.fact = m.fact(kindCustomer, key, asOf)
+	e.periods, err = storedPeriods(key, timezone, anchor)
+	var wrong error
+	e.features, wrong = readFeatures(features)
+	return e, errors.Join(err, wrong, readStored(overrides, &e.overrides))
+}
 
 const loadNoCustomer = `
-	SELECT number, EXISTS (SELECT FROM customers WHERE key = $1 AND archived_at IS NULL) FROM change_number`
+	SELECT number, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
+	FROM change_number LEFT JOIN customers c ON c.key = $1`
 
 // customer returns a customer's entry, or ErrUnknownCustomer, which is remembered too.
 func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
@@ -124,34 +153,30 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 		return m.unknown.Get(key, 0)
 	}
 	keep := func(e *customerEntry) {
-		if e.known {
+		switch {
+		case e.known:
 			remember(m.customers, key, e)
-		} else {
+		case e.gone || c.options.DefaultPlan == "":
 			remember(m.unknown, key, e)
+		default: // a first hit on any node may make it, of which nobody hears
 		}
 	}
 	entry, err := recall(ctx, c, m, kindCustomer, key, known, keep, func(ctx context.Context) (*customerEntry, error) {
-		e := new(customerEntry)
-		for exists := true; exists; { // again, when it is created in between
-			var asOf int64
-			var timezone, anchor string
-			var features, overrides []byte
-			err := c.store.pool.QueryRow(ctx, loadCustomer, key).
-				Scan(&asOf, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &features, &overrides)
-			if e.known = err == nil; e.known {
-				exists = false
-				e.periods, err = storedPeriods(key, timezone, anchor)
-				err = errors.Join(err, readStored(features, &e.features), readStored(overrides, &e.overrides))
-				restoreNumbers(e.features)
-			} else if errors.Is(err, pgx.ErrNoRows) {
-				err = c.store.pool.QueryRow(ctx, loadNoCustomer, key).Scan(&asOf, &exists)
+		for { // again, when it is created in between
+			e, err := m.scanEntry(c.store.pool.QueryRow(ctx, loadCustomer, key))
+			if !errors.Is(err, pgx.ErrNoRows) {
+				return e, err
 			}
-			if err != nil {
+			e = new(customerEntry)
+			var asOf int64
+			var exists bool
+			if err := c.store.pool.QueryRow(ctx, loadNoCustomer, key).Scan(&asOf, &exists, &e.gone); err != nil {
 				return nil, err
 			}
-			e.fact = m.fact(kindCustomer, key, asOf)
+			if e.fact = m.fact(kindCustomer, key, asOf); !exists {
+				return e, nil
+			}
 		}
-		return e, nil
 	})
 	if err == nil && !entry.known {
 		err = ErrUnknownCustomer
@@ -160,7 +185,7 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 }
 
 const loadPlan = `
-	SELECT (SELECT number FROM change_number), p.id, coalesce((
+	SELECT (SELECT number FROM change_number), p.id, p.latest_version, coalesce((
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all'), 0)
 	FROM plans p WHERE p.key = $1`
 
@@ -169,7 +194,7 @@ func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, 
 	keep := func(e *planEntry) { remember(m.plans, key, e) }
 	return recall(ctx, c, m, kindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
 		e, asOf := new(planEntry), int64(0)
-		err := c.store.pool.QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.all)
+		err := c.store.pool.QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.latest, &e.all)
 		e.fact = m.fact(kindPlan, key, asOf)
 		return e, err
 	})

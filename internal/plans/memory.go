@@ -102,6 +102,14 @@ func remember[K comparable, V interface{ read() *fact }](in *cache.Cache[K, V], 
 
 // apply makes one change count. Only one goroutine at a time calls it.
 func (m *memory) apply(c change) {
+	if c.kind == kindErased {
+		// Whom it was about is not told any more; it was a minute ago, so only a node that
+		// was away comes here, and doubts everything.
+		for i := range m.floors {
+			m.floors[i].Store(c.number)
+		}
+		return
+	}
 	m.floor(c.kind, c.key).Store(c.number)
 	// What is invalid now is not used either way; removing it gives its memory back.
 	switch c.kind {

@@ -30,6 +30,8 @@ const (
 	kindCustomer = "customer"
 	kindKey      = "key"
 	kindClock    = "test_clock"
+	// kindErased takes the place of kindCustomer once the key is taken out, see scrub.
+	kindErased = "erased"
 )
 
 // Store reads and writes meters, plans, customers and keys in the database. Each method
@@ -53,6 +55,8 @@ type writing struct {
 	pgx.Tx
 	number int64     // of this change
 	now    time.Time // the database's clock, after the lock was had
+
+	kind, key string // what it is about
 }
 
 // errUnchanged ends a write that has nothing to write: it is rolled back, gives its
@@ -90,7 +94,7 @@ func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx cont
 	// A rollback after the commit does nothing; the context may be over already, and the
 	// pool then closes the connection, which rolls back too.
 	defer func() { _ = tx.Rollback(ctx) }()
-	w := &writing{Tx: tx}
+	w := &writing{Tx: tx, kind: kind, key: key}
 	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.number, &w.now); err != nil {
 		return 0, classify(err)
 	}
@@ -99,7 +103,7 @@ func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx cont
 	} else if err != nil {
 		return 0, classify(err)
 	}
-	if err := w.announce(ctx, kind, key); err != nil {
+	if err := w.announce(ctx); err != nil {
 		return 0, classify(err)
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -115,8 +119,8 @@ const recordChange = `
 
 // announce records what changed, for nodes that poll, and wakes those that listen. The
 // notice is sent by the commit.
-func (w *writing) announce(ctx context.Context, kind, key string) error {
-	_, err := w.Exec(ctx, recordChange, w.number, kind, key, int64(changesKept))
+func (w *writing) announce(ctx context.Context) error {
+	_, err := w.Exec(ctx, recordChange, w.number, w.kind, w.key, int64(changesKept))
 	return err
 }
 

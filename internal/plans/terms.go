@@ -15,14 +15,16 @@ import (
 // and again after the plan changed.
 type customerEntry struct {
 	fact
-	known   bool
-	id      int64
-	change  int64
-	plan    string
-	pinned  int              // the version, 0: none
-	joined  int              // customers.joined_version
-	periods calendar.Periods // without an interval: that is the plan's
-	clock   string           // the key of its test clock, or none
+	known     bool
+	gone      bool // not known, and archived: the key is nobody else's
+	id        int64
+	change    int64
+	plan      string
+	pinned    int              // the version, 0: none
+	joined    int              // customers.joined_version
+	periods   calendar.Periods // without an interval: that is the plan's
+	clock     string           // the key of its test clock, or none
+	anonymous bool
 
 	// What differs from the plan: features, and limits by their names.
 	features  map[string]any
@@ -31,18 +33,13 @@ type customerEntry struct {
 	terms atomic.Pointer[terms]
 }
 
-// storedOverride is what replaces a limit's numbers, see Override.
-type storedOverride struct {
-	Limit int64  `json:"limit"`
-	Burst *int64 `json:"burst"`
-}
-
-// planEntry is what changes of a plan: its latest version that was written for all
-// (0: there is none).
+// planEntry is what changes of a plan: its latest version, and the latest that was
+// written for all (0: there is none).
 type planEntry struct {
 	fact
-	id  int32
-	all int
+	id     int32
+	latest int
+	all    int
 }
 
 // clockEntry is a test clock as it was set last.
@@ -77,6 +74,7 @@ type terms struct {
 	plan    *planEntry
 	clock   *clockEntry // nil: PostgreSQL's time
 	version *version
+	shown   *Plan // the version's, with the customer's features over its own
 	change  int64
 	periods calendar.Periods
 
@@ -102,7 +100,7 @@ func (t *terms) valid() bool {
 }
 
 func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
-	t := &terms{entry: e, plan: p, clock: c, version: v, periods: e.periods}
+	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.withFeatures(e.features), periods: e.periods}
 	t.periods.Interval = v.plan.interval()
 	// A meter's row is left out of the number: what judges a hit is its id, which never
 	// changes and is older than the plan version that names it.
@@ -142,9 +140,25 @@ func (t *terms) testClock() *quota.TestClock {
 	return &t.clock.TestClock
 }
 
-// limits are those of a meter of the plan with the customer's overrides.
+// limits are those of a meter of the plan with the customer's overrides; the plan's own
+// slice where there are none.
 func (t *terms) limits(m *planMeter) []*quota.Limit {
-	return m.limits // until there are overrides
+	limits := m.limits
+	for name, o := range t.entry.overrides {
+		i := slices.IndexFunc(m.limits, func(l *quota.Limit) bool { return l.Name == name })
+		if i < 0 || t.clock != nil && o.expired(t.clock.Now) {
+			continue
+		}
+		own, bad := o.over(t.version.plan, name)
+		if len(bad) > 0 {
+			continue // the limit has changed so that it no longer fits: the plan's own counts
+		}
+		if &limits[0] == &m.limits[0] {
+			limits = slices.Clone(m.limits)
+		}
+		limits[i] = own
+	}
+	return limits
 }
 
 // version is an immutable plan version, compiled once for all customers on it.

@@ -16,7 +16,10 @@ var (
 	ErrUnknownPlan     = errors.New("no such plan")
 	ErrUnknownVersion  = errors.New("the plan has no such version")
 	ErrUnknownKey      = errors.New("no such key")
+	ErrUnknownClock    = errors.New("no such test clock")
 	ErrNotInPlan       = errors.New("the customer's plan does not include this meter")
+	ErrUnknownLimit    = errors.New("the customer's plan has no such limit")
+	ErrUnknownOverride = errors.New("the customer has no override of this limit")
 	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
 	// ErrPrecondition: If-Match names another version than the present one (412).
 	ErrPrecondition = errors.New("changed in the meantime")
@@ -122,6 +125,8 @@ type CustomerInput struct {
 	Timezone      string // IANA name
 	BillingAnchor string // wall clock in Timezone, 2026-01-31T00:00:00; empty: the creation's
 	Metadata      map[string]string
+	Features      map[string]any // over those of the plan
+	TestClock     *string        // the clock it is made with; nil: PostgreSQL's time, or as it is
 }
 
 // Customer is who is limited and billed.
@@ -130,8 +135,11 @@ type Customer struct {
 	ID  int64
 	CustomerInput
 	EffectiveVersion int // the plan version whose limits count now
+	Clock            *quota.TestClock
+	Anonymous        bool // made by a hit, under the default plan, and written by nobody
 	CreatedAt        time.Time
 	ArchivedAt       *time.Time
+	ErasedAt         *time.Time
 	Change           int64
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"quotad/internal/calendar"
 )
@@ -20,6 +21,8 @@ const (
 func (in *CustomerInput) check(bad *faults, key string) {
 	if !ValidCustomerKey(key) {
 		bad.add("key", CustomerKeyRule)
+	} else if strings.HasPrefix(key, ErasedPrefix) {
+		bad.add("key", "must not begin with %s, as erased customers' do: choose another", ErasedPrefix)
 	}
 	bad.name("name", in.Name, true)
 	bad.key("plan", in.Plan)
@@ -36,6 +39,7 @@ func (in *CustomerInput) check(bad *faults, key string) {
 		}
 	}
 	in.checkMetadata(bad)
+	in.Features = checkFeatures(bad, in.Features)
 }
 
 func (in *CustomerInput) checkMetadata(bad *faults) {

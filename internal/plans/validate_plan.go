@@ -66,7 +66,7 @@ func (in PlanInput) normalize(key string, declared map[string]bool) (PlanInput, 
 		bad.add("apply_to", `must be "all" or "new"`)
 	}
 	in.Meters = in.checkMeters(&bad, declared)
-	in.Features = in.checkFeatures(&bad)
+	in.Features = checkFeatures(&bad, in.Features)
 	in.Limits = in.checkLimits(&bad, declared)
 	in.Prices = in.checkPrices(&bad, declared)
 	return in, bad.err()
@@ -106,18 +106,20 @@ func (f *faults) meter(path, key string, declared map[string]bool) {
 	}
 }
 
-func (in *PlanInput) checkFeatures(bad *faults) map[string]any {
-	if len(in.Features) > maxFeatures {
+// checkFeatures returns a copy of a plan's or a customer's features, in the form that is
+// stored; it is never nil.
+func checkFeatures(bad *faults, given map[string]any) map[string]any {
+	features := make(map[string]any, len(given))
+	if len(given) > maxFeatures {
 		bad.add("features", "must be at most %d", maxFeatures)
-		return nil
+		return features
 	}
-	features := make(map[string]any, len(in.Features))
-	for _, key := range slices.Sorted(maps.Keys(in.Features)) {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if !ValidKey(key) {
 			bad.add("features", "%q is not a name: it %s", Shorten(key), KeyRule)
 			continue
 		}
-		value, fault := feature(in.Features[key])
+		value, fault := feature(given[key])
 		if fault != "" {
 			bad.add("features."+key, "%s", fault)
 		}
@@ -177,6 +179,8 @@ func (l Limit) withDefaults(compiled *quota.Limit) Limit {
 	switch {
 	case compiled.Algorithm == quota.FixedWindow && !compiled.Calendar && l.Align == "":
 		l.Align = "clock"
+	case compiled.Algorithm == quota.SlidingLog && l.Precision == "":
+		l.Precision = "1us"
 	case compiled.Algorithm == quota.TokenBucket:
 		burst := compiled.Burst
 		l.Burst = &burst

@@ -76,6 +76,7 @@ func (f *fire) fillUp(t testing.TB, shots []shot) {
 		}
 	}
 	for _, target := range append([]*Target{f.hot[0]}, f.cold...) {
+		target = target.For(nil)
 		key, total := target.Counters[0].Key, target.Limit(0)
 		for tries := 0; ; tries++ {
 			d, err := e.Decide(ctx, target, max(1, min(total.Limit/10, total.Limit-admitted[key.Customer])))
@@ -223,6 +224,7 @@ func raised(t testing.TB, missed bool) error {
 // lateDecide decides past the memory, as a node would that never saw a refusal.
 func (e *Engine) lateDecide(ctx context.Context, t *Target) (Decision, error) {
 	e.memory.seen.Purge()
+	e.memory.large.Purge()
 	return e.Decide(ctx, t, 1)
 }
 

@@ -92,8 +92,16 @@ func (f *fire) prepare(t testing.TB, total int64) {
 	f.hot = []*Target{
 		fireTarget(1000, hot), fireTarget(1000, hot, "ip=1"), fireTarget(1000, hot, "ip=2"), fireTarget(1000, hot, "ip=1", "ip=2"),
 	}
+	ip := mustCompile(t, Spec{Name: "ip", Algorithm: "sliding_log", Limit: total / 5, Window: "2m", Precision: "5s", Per: "ip"})
+	user := mustCompile(t, Spec{Name: "user", Algorithm: "token_bucket", Limit: total / 3, Window: "1h", Per: "user"})
+	plans := [][]*Limit{
+		append(limits(total), first, sliding, day, log, soft, shadow),
+		append(limits(total), log, ip, soft),
+		append(limits(total), user, ip, shadow),
+	}
 	for i := range f.customers {
-		f.cold = append(f.cold, fireTarget(int64(i+1), append(limits(total), first, sliding, day, log, soft, shadow)))
+		limits, like := plans[i%len(plans)], fireTarget(0, nil)
+		f.cold = append(f.cold, NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
 	}
 }
 
@@ -168,7 +176,7 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 	for range f.rounds {
 		target := f.hot[r.IntN(len(f.hot))]
 		if r.IntN(2) == 0 {
-			target = f.cold[r.IntN(len(f.cold))]
+			target = f.cold[r.IntN(len(f.cold))].For(map[string]string{"ip": fmt.Sprint(r.IntN(3)), "user": fmt.Sprint(r.IntN(2))})
 		}
 		d, err := e.Decide(ctx, target, 1+r.Int64N(20))
 		switch {

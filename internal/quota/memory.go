@@ -1,9 +1,13 @@
 package quota
 
-import "quotad/internal/cache"
+import (
+	"sync/atomic"
 
-// memory keeps the last state seen of counters that refused a hit. Other hits can only have filled
-// them further since, so a hit that the model refuses on such a state is refused rightly,
+	"quotad/internal/cache"
+)
+
+// memory keeps the last state seen of counters that refused a hit. Other hits can only
+// have filled them further since, so a hit that the model refuses on such a state is refused rightly,
 // without a statement. It never admits.
 //
 // What empties a counter (a raised limit, another plan) comes with a newer change number,
@@ -11,7 +15,18 @@ import "quotad/internal/cache"
 // state that arrives late can undo no such change.
 type memory struct {
 	seen *cache.Cache[CounterKey, refusal]
+	// large are the states with long logs, of which there is room for few.
+	large    *cache.Cache[CounterKey, refusal]
+	anyLarge atomic.Bool // there ever was one: else nobody looks
 }
+
+// A state of more than largeState integers is a large one; a log has up to some 1,000, so
+// what is kept of large ones takes no more than a quarter of what the others may.
+const (
+	largeState  = 64
+	largeShare  = 64 // one in this many
+	fewestLarge = 16
+)
 
 // refusal is a counter's state, when it was read, and the change it was judged under.
 type refusal struct {
@@ -21,11 +36,23 @@ type refusal struct {
 }
 
 func newMemory(size int) (*memory, error) {
-	c, err := cache.New[CounterKey, refusal](size)
+	seen, err := cache.New[CounterKey, refusal](size)
 	if err != nil {
 		return nil, err
 	}
-	return &memory{c}, nil
+	large, err := cache.New[CounterKey, refusal](max(size/largeShare, fewestLarge))
+	if err != nil {
+		return nil, err
+	}
+	return &memory{seen: seen, large: large}, nil
+}
+
+func (m *memory) get(key CounterKey, now int64) (refusal, bool) {
+	known, ok := m.seen.Get(key, now)
+	if !ok && m.anyLarge.Load() {
+		known, ok = m.large.Get(key, now)
+	}
+	return known, ok
 }
 
 // refuse answers a hit that does not fit the remembered states of all its counters.
@@ -34,7 +61,7 @@ func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 	rows := space[:0]
 	asOf := now
 	for i := range t.Counters {
-		known, ok := m.seen.Get(t.Counters[i].Key, now)
+		known, ok := m.get(t.Counters[i].Key, now)
 		if !ok || known.under != t.Change {
 			return Decision{}, false
 		}
@@ -55,15 +82,36 @@ const forgetAfter = int64(3600e6)
 // counter stays; it goes when every limit has its whole quota back.
 func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 	for i := range rows {
-		r := refusal{row: rows[i], asOf: asOf, under: t.Change}
-		m.seen.AddIf(t.Counters[i].Key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
-			if !ok && !refused || ok && (old.under > r.under || old.under == r.under && old.version > r.version) {
+		key, r := t.Counters[i].Key, refusal{row: rows[i], asOf: asOf, under: t.Change}
+		into, from, moved := m.seen, m.large, false
+		if len(r.state) > largeState {
+			into, from = m.large, m.seen
+			m.anyLarge.Store(true)
+		}
+		if m.anyLarge.Load() { // it may have been of the other size
+			old, ok := from.Get(key, asOf)
+			if ok && old.newer(&r) {
+				continue
+			}
+			moved = ok && from.Remove(key)
+		}
+		into.AddIf(key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
+			if !ok && !refused && !moved || ok && old.newer(&r) {
 				return old, 0, false
 			}
 			return r, keptUntil(t, t.Counters[i].Limits, &r), true
 		})
 	}
 }
+
+// newer reports whether the state was judged under a newer change, or is a later one.
+func (r *refusal) newer(than *refusal) bool {
+	return r.under > than.under || r.under == than.under && r.after(than)
+}
+
+// after reports whether the state is a later one of the same counter. A counter that was
+// removed and came back (see Cleaner) begins at version 1 again, at a later instant.
+func (r *refusal) after(other *refusal) bool { return r.version > other.version && r.at >= other.at }
 
 // keptUntil is when a remembered state can refuse nothing any more, or is of no use: when
 // every limit has its whole quota back. A closed limit, or a cost above it, is refused for

@@ -118,3 +118,38 @@ func TestMemorySparesTheDatabase(t *testing.T) {
 	decide(true, false)
 	decide(false, false)
 }
+
+// TestMemoryOfLargeStates: a state with a long log is kept apart, where there is room for
+// few, and is forgotten when the counter's state is a short one again, and back.
+func TestMemoryOfLargeStates(t *testing.T) {
+	m := testMemory(t)
+	l := mustCompile(t, Spec{Name: "a", Algorithm: "sliding_log", Limit: 100, Window: "1h"})
+	logged := func(customer, version int64, blocks int) (*Target, row) {
+		r := row{state: []int64{l.ID, 0, 0}, at: testEpoch + version, version: version, change: 1}
+		for i := range blocks {
+			b, log := l.stand(r.state, r.at, moment{at: r.at})
+			r.state = l.appendLog(nil, b.level, log, r.at-int64(blocks-i), 100/int64(blocks), true)
+		}
+		return testTarget(customer, 1, 1, l), r
+	}
+	for i, blocks := range []int{100, 1, 100} {
+		target, r := logged(1, int64(i+1), blocks)
+		m.remember(target, []row{r}, r.at, i == 0)
+		d, ok := m.refuse(target, r.at, 1)
+		if !ok || d.Versions[0] != r.version || m.seen.Len()+m.large.Len() != 1 || (m.large.Len() == 1) != (blocks > 1) {
+			t.Errorf("%d blocks: refused %v by %s; %d short and %d long states are kept", blocks, ok, d.brief(), m.seen.Len(), m.large.Len())
+		}
+	}
+	target, late := logged(1, 2, 1)
+	m.remember(target, []row{late}, late.at, true)
+	if d, ok := m.refuse(target, late.at, 1); !ok || d.Versions[0] != 3 {
+		t.Errorf("a late short state replaced a newer long one: %s", d.brief())
+	}
+	for customer := range int64(1000) {
+		target, r := logged(customer, 1, 100)
+		m.remember(target, []row{r}, r.at, true)
+	}
+	if n := m.large.Len(); n > 2*fewestLarge {
+		t.Errorf("%d long states are kept", n)
+	}
+}

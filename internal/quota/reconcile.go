@@ -37,7 +37,8 @@ const maxExamples = 10
 
 // What every charge adds to a customer's own counter it adds to the usage of an hour, in
 // the same row; so the two never differ, nor does either exist without the other. The
-// sums are numeric: what is wrong may be large.
+// sums are numeric: what is wrong may be large. Of a customer that was forgotten only the
+// usage stays, its counters go a while after it: there is nothing to hold it against.
 const chargedIsBookedSQL = `
 WITH booked AS (
 	SELECT shard, customer, meter, sum(admitted) AS finished FROM usage GROUP BY shard, customer, meter
@@ -46,6 +47,7 @@ WITH booked AS (
 ), both_sides AS (
 	SELECT customer, meter, coalesce(total, 0) AS charged, coalesce(finished, 0) AS finished, coalesce(units, 0) AS running
 	FROM own FULL JOIN booked USING (shard, customer, meter)
+	WHERE EXISTS (SELECT FROM customers c WHERE c.id = customer)
 ), wrong AS (
 	SELECT * FROM both_sides WHERE charged <> finished + running ORDER BY customer, meter LIMIT $1
 )
@@ -54,7 +56,7 @@ FROM (SELECT count(*) AS checked FROM both_sides) n LEFT JOIN wrong ON true
 ORDER BY customer, meter`
 
 // Reconcile checks, on one snapshot, that what was charged and what was booked as usage
-// are equal. It reads every counter and all usage, so it belongs into quiet hours or on
+// are equal, for all customers there are, archived ones too. It reads every counter and all usage, so it belongs into quiet hours or on
 // a replica.
 func Reconcile(ctx context.Context, pool *pgxpool.Pool) (Report, error) {
 	check := Check{Name: "charged_is_booked"}

@@ -59,7 +59,7 @@ func (e *Engine) Stats() Stats {
 	}
 	for _, l := range e.lanes {
 		l.mu.Lock()
-		s.Queued += int64(len(l.queue))
+		s.Queued += int64(len(l.queue) + l.held)
 		l.mu.Unlock()
 	}
 	return s

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"time"
+
+	"quotad/internal/calendar"
+	"quotad/internal/quota"
+)
+
+type clockRequest struct {
+	Now string `json:"now" format:"date-time" doc:"RFC 3339, from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z: the instant it shows until it is set again. It may go back."`
+}
+
+type clockBody struct {
+	Key string    `json:"key"`
+	Now time.Time `json:"now"`
+}
+
+func showClock(c quota.TestClock) clockBody { return clockBody{Key: c.Key, Now: timeOf(c.Now)} }
+
+func (s *Server) putClock(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	var in clockRequest
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	now, err := calendar.ParseInstant(in.Now)
+	switch {
+	case in.Now == "":
+		return answer{}, invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
+	case err != nil:
+		return answer{}, invalid("now", string(errWantTime))
+	}
+	clock, isNew, err := s.store.PutTestClock(c.ctx(), key, now)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: putStatus(isNew), body: showClock(clock)}, nil
+}
+
+func (s *Server) getClock(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	clock, err := s.store.GetTestClock(c.ctx(), key)
+	return answer{status: http.StatusOK, body: showClock(clock)}, err
+}
+
+func (s *Server) listClocks(c *call) (answer, error) {
+	clocks, err := s.store.ListTestClocks(c.ctx(), c.query.page())
+	return listAnswer(clocks, err, showClock)
+}
+
+func clockRoutes() []route {
+	clock := reflect.TypeFor[clockBody]()
+	return []route{
+		{
+			method: "PUT", pattern: "/v1/test-clocks/{key}", access: adminOnly, tag: "Test clocks", id: "putClock", summary: "Make or set a test clock",
+			doc:     "Customers that are made with it (test_clock) live at this instant until it is set again, to any instant: at once on the node that was asked, within a second on all. Nobody else is concerned, and every answer about them names the clock. No precondition is needed. Counters keep the instant of their last charge: when the clock is set back, their hits are judged at that until it is past it again.",
+			request: reflect.TypeFor[clockRequest](), response: clock, status: put200or201, handle: (*Server).putClock,
+		},
+		{
+			method: "GET", pattern: "/v1/test-clocks/{key}", access: adminOnly, tag: "Test clocks", id: "getClock", summary: "One test clock",
+			response: clock, status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).getClock,
+		},
+		{
+			method: "GET", pattern: "/v1/test-clocks", access: adminOnly, tag: "Test clocks", id: "listClocks", summary: "All test clocks, by key",
+			params: paging, response: reflect.TypeFor[listBody[clockBody]](), status: ok200, handle: (*Server).listClocks,
+		},
+	}
+}

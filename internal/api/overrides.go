@@ -1,0 +1,68 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"quotad/internal/plans"
+)
+
+type overrideRequest struct {
+	Limit     int64     `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Instead of the plan's; 0 is closed."`
+	Burst     *int64    `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of a token bucket; limit when left out, whatever the plan's is."`
+	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock; null or left out: never."`
+}
+
+type overrideBody struct {
+	Name      string     `json:"name" doc:"The limit's."`
+	Limit     int64      `json:"limit"`
+	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when it is limit."`
+	ExpiresAt *time.Time `json:"expires_at"`
+	InForce   bool       `json:"in_force" doc:"False when it has no effect: it has expired, or the plan version in force does not have the limit, or not in a shape that these numbers fit."`
+}
+
+func showOverride(o *plans.Override) overrideBody {
+	return overrideBody{Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt, InForce: o.InForce}
+}
+
+// overrideInPath is the customer's key and the limit's name in the path.
+func overrideInPath(r *http.Request) (customer, limit string, err error) {
+	if customer, err = customerInPath(r); err == nil {
+		limit, err = nameInPath(r, "limit")
+	}
+	return customer, limit, err
+}
+
+func (s *Server) putOverride(c *call) (answer, error) {
+	customer, limit, err := overrideInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	in := overrideRequest{Limit: -1} // left out it is refused: as 0 it would be closed
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	override, isNew, err := s.store.PutOverride(c.ctx(), customer, limit,
+		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.at})
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: putStatus(isNew), body: showOverride(override)}, nil
+}
+
+func (s *Server) deleteOverride(c *call) (answer, error) {
+	customer, limit, err := overrideInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, s.store.DeleteOverride(c.ctx(), customer, limit)
+}
+
+func (s *Server) listOverrides(c *call) (answer, error) {
+	customer, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	list, err := s.store.ListOverrides(c.ctx(), customer, c.query.page())
+	return listAnswer(list, err, showOverride)
+}

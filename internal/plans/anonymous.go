@@ -1,0 +1,160 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/calendar"
+	"quotad/internal/quota"
+)
+
+// maxWelcomes bounds the customers that a node makes at once, each of which holds a
+// connection of the pool for one insert. A flood of new keys is told to come again.
+const maxWelcomes = 64
+
+// NoDefaultPlanError is an ErrUnknownCustomer that a default plan was to prevent, and why
+// it could not.
+type NoDefaultPlanError struct {
+	Plan   string
+	Priced bool // it is there, but has prices
+}
+
+func (e *NoDefaultPlanError) Error() string {
+	if e.Priced {
+		return fmt.Sprintf("the default plan %s has prices, and nobody can be billed for it: write a version without prices and base price", e.Plan)
+	}
+	return fmt.Sprintf("there is no default plan %s: write it with PUT /v1/plans/%s", e.Plan, e.Plan)
+}
+
+// Unwrap is ErrUnknownCustomer.
+func (e *NoDefaultPlanError) Unwrap() error { return ErrUnknownCustomer }
+
+// welcome makes the customer of a first hit, anonymous and on the default plan, and
+// returns its terms; or those of one that was there meanwhile. A hit on a meter that the
+// plan does not have makes nobody.
+//
+// There is no change number for it and no lock that admins' writes wait for: a flood of
+// new customers holds nobody up. So no node hears of it, and with a default plan no node
+// may remember that there is no such customer, see Catalog.customer.
+//
+// Errors: ErrUnknownCustomer (an archived one's key, a reserved key, or a
+// NoDefaultPlanError), ErrNotInPlan, ErrUnknownMeter, quota.ErrBusy, quota.ErrUnavailable.
+func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, error) {
+	if !ValidCustomerKey(customer) || strings.HasPrefix(customer, ErasedPrefix) {
+		return nil, ErrUnknownCustomer
+	}
+	for range maxAttempts {
+		m := c.memory.Load()
+		v, err := c.defaultVersion(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if v.meters[meter] == nil {
+			if _, err := c.meter(ctx, meter); err != nil {
+				return nil, err
+			}
+			return nil, ErrNotInPlan
+		}
+		done, err := c.insertAnonymous(ctx, m, customer, v)
+		switch {
+		case err != nil:
+			return nil, err
+		case done.archived:
+			return nil, ErrUnknownCustomer
+		case !done.current:
+			continue // the plan has a newer version, of which this node hears now
+		}
+		// Unknown again: a reading that began before the insert was joined, or it was
+		// forgotten already.
+		t, err := c.terms(ctx, customer)
+		if !errors.Is(err, ErrUnknownCustomer) {
+			return t, err
+		}
+	}
+	return nil, errOvertaken
+}
+
+// defaultVersion is the newest version of the default plan, which is looked up when it is
+// needed and must have no prices.
+func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, error) {
+	plan, err := c.plan(ctx, m, c.options.DefaultPlan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, &NoDefaultPlanError{Plan: c.options.DefaultPlan}
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.version(ctx, m, versionKey{plan.id, plan.latest})
+	if err == nil && (len(v.plan.Prices) > 0 || v.plan.BasePriceMinor != 0) {
+		return nil, &NoDefaultPlanError{Plan: c.options.DefaultPlan, Priced: true}
+	}
+	return v, err
+}
+
+// The change is the newest that the same snapshot sees: no older than the plan's, and no
+// newer than that of any later writing of the customer.
+const makeCustomer = `
+	WITH plan AS (
+		SELECT p.id FROM plans p WHERE p.key = $2 AND p.latest_version = $3
+	), made AS (
+		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, anonymous)
+		SELECT $1, '', plan.id, $3, 'UTC', $4, (SELECT number FROM change_number), true FROM plan
+		WHERE NOT EXISTS (SELECT FROM customers WHERE key = $1)
+		ON CONFLICT (key) DO NOTHING
+	)
+	SELECT EXISTS (SELECT FROM plan), coalesce((SELECT archived_at IS NOT NULL FROM customers WHERE key = $1), false)`
+
+type made struct {
+	current  bool // the plan's version still was the newest
+	archived bool // the key is that of an archived customer
+}
+
+// insertAnonymous inserts the customer unless there is one, once for all who ask at the same time.
+func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer string, v *version) (made, error) {
+	return fly(ctx, &m.flights, "welcome "+customer, func(ctx context.Context) (done made, err error) {
+		select {
+		case c.welcomes <- struct{}{}:
+			defer func() { <-c.welcomes }()
+		default:
+			return done, fmt.Errorf("%w: %d new customers are being made already", quota.ErrBusy, maxWelcomes)
+		}
+		now, err := c.options.Now(ctx)
+		if err != nil {
+			return done, fmt.Errorf("%w: %w", quota.ErrUnavailable, err)
+		}
+		utc, err := calendar.Location("UTC")
+		if err != nil {
+			return done, err
+		}
+		anchor, err := calendar.AnchorAt(now, utc)
+		if err != nil {
+			return done, fmt.Errorf("the database's clock: %w", err)
+		}
+		err = c.store.pool.QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, anchor.String()).
+			Scan(&done.current, &done.archived)
+		if err == nil && !done.current {
+			err = c.poll(ctx)
+		}
+		return done, err
+	})
+}
+
+// About is what is said of a customer beside its plan.
+type About struct {
+	Clock     *quota.TestClock // nil: it lives in PostgreSQL's time
+	Anonymous bool
+}
+
+// About returns what is said of a customer. It makes nobody: with a default plan, too, a
+// customer that has not had a hit is ErrUnknownCustomer. Errors are those of Meters.
+func (c *Catalog) About(ctx context.Context, customer string) (About, error) {
+	r, err := c.terms(ctx, customer)
+	if err != nil {
+		return About{}, err
+	}
+	return About{Clock: r.testClock(), Anonymous: r.entry.anonymous}, nil
+}

@@ -1,0 +1,287 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+// openNode is a node that makes customers on the plan free.
+func openNode(t testing.TB, url string) (*Store, *Catalog) {
+	t.Helper()
+	options := testOptions()
+	options.DefaultPlan = "free"
+	c := idleCatalog(t, url, options)
+	return c.store, start(t, c)
+}
+
+func resolved(t testing.TB, c *Catalog, customer string) *quota.Target {
+	t.Helper()
+	return must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
+}
+
+func idOf(target *quota.Target) int64 { return target.Counters[0].Key.Customer }
+
+func TestCustomersAreMadeAtTheirFirstHit(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, one := openNode(t, url)
+	_, two := openNode(t, url)
+	declare(t, s, "api")
+	declare(t, s, "other")
+	unknown := func(what string, c *Catalog, customer, meter string, want error) {
+		t.Helper()
+		if _, err := c.Resolve(t.Context(), customer, meter, 0); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	reason := func(what string, priced bool) {
+		t.Helper()
+		_, err := one.Resolve(t.Context(), "x", "api", 0)
+		if why, ok := errors.AsType[*NoDefaultPlanError](err); !ok || why.Priced != priced || why.Plan != "free" || !errors.Is(err, ErrUnknownCustomer) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	reason("no plan", false)
+	priced := hourly(5)
+	priced.BasePriceMinor = 1
+	putPlan(t, s, "free", priced)
+	reason("a base price", true)
+	priced.BasePriceMinor = 0
+	priced.Prices = []Price{{Meter: "api", Model: "per_unit", UnitPrice: ptr("0.01")}}
+	putPlan(t, s, "free", priced)
+	reason("a price", true)
+	putPlan(t, s, "free", hourly(7))
+	before := changeNumber(t, s)
+
+	unknown("no such meter", one, "x", "none", ErrUnknownMeter)
+	unknown("a meter beside the plan", one, "x", "other", ErrNotInPlan)
+	for _, key := range []string{"", "a/b", "..", "é", ErasedPrefix + "1"} {
+		unknown(key, one, key, "api", ErrUnknownCustomer)
+	}
+	for _, c := range []*Catalog{one, two} {
+		if _, _, err := c.Meters(t.Context(), "x"); !errors.Is(err, ErrUnknownCustomer) {
+			t.Errorf("a look at nobody: %v", err)
+		}
+	}
+	if list := must[*List[*Customer]](t)(s.ListCustomers(t.Context(), Page{})); len(list.Items) > 0 {
+		t.Fatalf("made without a hit: %+v", list.Items[0])
+	}
+	first := resolved(t, one, "x")
+	if limitOf(first) != 7 || first.Change != before || first.Clock != nil {
+		t.Errorf("%+v", first)
+	}
+	// Nobody told the second node, which has asked for it before.
+	if again := resolved(t, two, "x"); idOf(again) != idOf(first) || again.Change != first.Change {
+		t.Errorf("another customer on the second node: %+v %+v", first, again)
+	}
+	x := must[*Customer](t)(s.GetCustomer(t.Context(), "x"))
+	if !x.Anonymous || x.Name != "" || x.Plan != "free" || x.Timezone != "UTC" || x.BillingAnchor != x.CreatedAt.Format("2006-01-02T15:04:05") &&
+		x.BillingAnchor != x.CreatedAt.Add(time.Second).Format("2006-01-02T15:04:05") || x.EffectiveVersion != 3 {
+		t.Errorf("%+v", x)
+	}
+	if about := must[About](t)(two.About(t.Context(), "x")); !about.Anonymous {
+		t.Error("not marked")
+	}
+	if changeNumber(t, s) != before {
+		t.Error("a first hit took a change number")
+	}
+	// Named, archived and left alone.
+	if err := s.ArchiveCustomer(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	unknown("archived", one, "x", "api", ErrUnknownCustomer)
+	eventually(t, "the archived one to be gone on the other node", func() bool {
+		_, err := two.Resolve(t.Context(), "x", "api", 0)
+		return errors.Is(err, ErrUnknownCustomer)
+	})
+	// Who comes after another version has it; who was there has it, too.
+	resolved(t, two, "y")
+	putPlan(t, s, "free", hourly(9))
+	for _, c := range []*Catalog{one, two} {
+		eventually(t, "the new limit", func() bool { return limitOf(resolved(t, c, "y")) == 9 })
+		if got := limitOf(resolved(t, c, fmt.Sprintf("z%p", c))); got != 9 {
+			t.Errorf("a new customer has the limit %d", got)
+		}
+	}
+}
+
+// What is new is not missed because a node has heard nothing of it yet: neither a plan's
+// newer version nor a first one.
+func TestAFirstHitKnowsTheNewestPlan(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	declare(t, admin, "api")
+	options := testOptions()
+	options.DefaultPlan = "free"
+	deaf := idleCatalog(t, url, options)
+	for i := range int64(4) {
+		if _, err := deaf.Resolve(t.Context(), fmt.Sprint("c", i), "api", 0); i == 0 && !errors.Is(err, ErrUnknownCustomer) {
+			t.Errorf("without a plan: %v", err)
+		}
+		putPlan(t, admin, "free", hourly(i+1))
+		if got := limitOf(resolved(t, deaf, fmt.Sprint("d", i))); got != i+1 {
+			t.Errorf("made with limit %d of version %d", got, i+1)
+		}
+	}
+	priced := hourly(5)
+	priced.BasePriceMinor = 1
+	putPlan(t, admin, "free", priced)
+	if _, err := deaf.Resolve(t.Context(), "e", "api", 0); !errors.Is(err, ErrUnknownCustomer) {
+		t.Errorf("made with a price: %v", err)
+	}
+}
+
+// First hits of the same customers come to two nodes at the same time, while an admin
+// writes some of them: one row each, and nobody fails.
+func TestFirstHitsAtTheSameTime(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, one := openNode(t, url)
+	_, two := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	const customers, each = 20, 4
+	ids := make([]sync.Map, customers)
+	var running sync.WaitGroup
+	for i := range customers {
+		key := fmt.Sprint("c", i)
+		for n := range 2 * each {
+			running.Go(func() {
+				target, err := []*Catalog{one, two}[n%2].Resolve(t.Context(), key, "api", 0)
+				if err != nil {
+					t.Errorf("%s: %v", key, err)
+					return
+				}
+				ids[i].Store(idOf(target), true)
+			})
+		}
+		if i%2 == 0 {
+			running.Go(func() {
+				if _, _, err := s.PutCustomer(t.Context(), key, onPlan("free"), Precondition{None: i%4 == 0}); err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+			})
+		}
+	}
+	running.Wait()
+	for i := range customers {
+		c := must[*Customer](t)(s.GetCustomer(t.Context(), fmt.Sprint("c", i)))
+		n := 0
+		ids[i].Range(func(id, _ any) bool { n++; return id == c.ID })
+		if n != 1 || c.Anonymous != (i%2 == 1) {
+			t.Errorf("%s: %d ids, %+v", c.Key, n, c)
+		}
+	}
+}
+
+// The insert of a hit and that of an admin meet: whoever is second finds the other's.
+func TestAPutMeetsAFirstHit(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, c := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	// What makeCustomer does, held open: a PUT does not see it, and waits at its key.
+	if _, err := tx.Exec(t.Context(), makeCustomer, "x", "free", 1, "2026-01-01T00:00:00"); err != nil {
+		t.Fatal(err)
+	}
+	put := make(chan error, 1)
+	var named *Customer
+	go func() {
+		var err error
+		named, _, err = s.PutCustomer(t.Context(), "x", onPlan("free"), Precondition{})
+		put <- err
+	}()
+	eventually(t, "the PUT to wait", func() bool {
+		var waiting int
+		err := c.store.pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'").Scan(&waiting)
+		return err == nil && waiting > 0
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-put; err != nil {
+		t.Fatal(err)
+	}
+	if named.Anonymous || named.Name != "Customer" || idOf(resolved(t, c, "x")) != named.ID {
+		t.Errorf("%+v", named)
+	}
+}
+
+func TestAnAnonymousCustomerIsClaimed(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, c := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	putPlan(t, s, "pro", hourly(50))
+	for name, pre := range map[string]Precondition{"none": {}, "only new": {None: true}, "any": anyVersion} {
+		before := resolved(t, c, name)
+		named, created, err := s.PutCustomer(t.Context(), name, onPlan("pro"), pre)
+		if err != nil || created || named.Anonymous || named.ID != idOf(before) || named.Change <= before.Change {
+			t.Errorf("%s: %+v %v %v", name, named, created, err)
+		}
+		if after := resolved(t, c, name); idOf(after) != named.ID || limitOf(after) != 50 || after.Change <= before.Change {
+			t.Errorf("%s: %+v", name, after)
+		}
+		if _, _, err := s.PutCustomer(t.Context(), name, onPlan("pro"), Precondition{}); !errors.Is(err, ErrPreconditionRequired) {
+			t.Errorf("%s, when it is named: %v", name, err)
+		}
+	}
+	resolved(t, c, "stale")
+	if _, _, err := s.PutCustomer(t.Context(), "stale", onPlan("pro"), match("0")); !errors.Is(err, ErrPrecondition) {
+		t.Errorf("another ETag: %v", err)
+	}
+	in := onPlan("pro")
+	setClock(t, s, "c1", "2026-01-01T00:00:00Z")
+	in.TestClock = ptr("c1")
+	if _, _, err := s.PutCustomer(t.Context(), "stale", in, Precondition{}); fields(err)[0] != "test_clock" {
+		t.Errorf("from real time to a test clock: %v", err)
+	}
+}
+
+// A flood of new customers is let in as far as it goes, and told to come again beyond.
+func TestAFloodOfNewCustomersIsBounded(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, c := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	resolved(t, c, "known")
+	for range maxWelcomes {
+		c.welcomes <- struct{}{}
+	}
+	if _, err := c.Resolve(t.Context(), "new", "api", 0); !errors.Is(err, quota.ErrBusy) {
+		t.Errorf("one too many: %v", err)
+	}
+	resolved(t, c, "known")
+	<-c.welcomes
+	resolved(t, c, "new")
+	if len(c.welcomes) != maxWelcomes-1 {
+		t.Errorf("%d places are taken", len(c.welcomes))
+	}
+}
+
+// An admin's write that takes its time holds no new customer up.
+func TestFirstHitsDoNotWaitForAdmins(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, c := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	err := s.write(t.Context(), kindMeter, "api", func(ctx context.Context, _ *writing) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := c.Resolve(ctx, "new", "api", 0)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,107 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota"
+)
+
+// The instants a test clock may show, µs: from the Unix epoch until far enough from the
+// last year that any window or period that begins then has an end.
+const minClock = int64(0)
+
+var maxClock = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// ClockRule is what is said of an instant that a test clock cannot show.
+const ClockRule = "must be from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z"
+
+func scanClock(row pgx.CollectableRow) (c quota.TestClock, err error) {
+	return c, row.Scan(&c.Key, &c.Now)
+}
+
+const putClock = `
+	INSERT INTO test_clocks (key, now, change) VALUES ($1, $2, $3)
+	ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change`
+
+// PutTestClock makes a test clock or sets it, to any instant (now, µs since the Unix
+// epoch, 1970 to 9000); created says which. It counts on this node when it returns, on
+// all within a second. Setting it to what it shows is no change.
+//
+// Errors: quota.FieldErrors.
+func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock quota.TestClock, created bool, err error) {
+	var bad faults
+	bad.key("key", key)
+	if now < minClock || now > maxClock {
+		bad.add("now", ClockRule)
+	}
+	if err := bad.err(); err != nil {
+		return quota.TestClock{}, false, err
+	}
+	err = s.write(ctx, kindClock, key, func(ctx context.Context, w *writing) error {
+		old, err := one(ctx, w, ErrUnknownClock, scanClock, getClock, key)
+		created = errors.Is(err, ErrUnknownClock)
+		switch {
+		case err == nil && old.Now == now:
+			return errUnchanged
+		case err != nil && !created:
+			return err
+		}
+		_, err = w.Exec(ctx, putClock, key, now, w.number)
+		return err
+	})
+	if err != nil {
+		return quota.TestClock{}, false, err
+	}
+	return quota.TestClock{Key: key, Now: now}, created, nil
+}
+
+const getClock = `SELECT key, now FROM test_clocks WHERE key = $1`
+
+// GetTestClock returns a test clock, or ErrUnknownClock.
+func (s *Store) GetTestClock(ctx context.Context, key string) (quota.TestClock, error) {
+	if !ValidKey(key) {
+		return quota.TestClock{}, ErrUnknownClock
+	}
+	return one(ctx, s.pool, ErrUnknownClock, scanClock, getClock, key)
+}
+
+const listClocks = `SELECT key, now FROM test_clocks WHERE key > $1 ORDER BY key LIMIT $2`
+
+// ListTestClocks returns the test clocks in the order of their keys.
+func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[quota.TestClock], error) {
+	limit, after, err := page.open(kindClock, ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	clocks, err := list(ctx, s, scanClock, listClocks, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(clocks, limit, kindClock, func(c quota.TestClock) string { return c.Key }), nil
+}
+
+// joinClock finds the clock that a customer is to live by: the one it lives by already,
+// which may be left out, or for a new customer the one that was asked for; nil for
+// PostgreSQL's time. The time of counters never runs backwards, so nobody changes clocks.
+func (w *writing) joinClock(ctx context.Context, old *Customer, created bool, asked *string) (*quota.TestClock, error) {
+	var bad faults
+	switch {
+	case asked == nil:
+		return old.Clock, nil
+	case !created && (old.Clock == nil || old.Clock.Key != *asked):
+		bad.add("test_clock", "cannot be changed: a customer lives by the clock that it was made with. Leave it out, or make another customer")
+		return nil, bad.err()
+	case !created:
+		return old.Clock, nil
+	}
+	clock, err := one(ctx, w, ErrUnknownClock, scanClock, getClock, *asked)
+	if errors.Is(err, ErrUnknownClock) {
+		bad.add("test_clock", "no such test clock")
+		return nil, bad.err()
+	}
+	return &clock, err
+}

@@ -1,0 +1,213 @@
+package plans
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota"
+)
+
+// The bounds of a Forgetter's TTL.
+const (
+	MinAnonymousTTL = time.Minute
+	MaxAnonymousTTL = 365 * 24 * time.Hour
+)
+
+const (
+	// maxForgotten is how many customers are looked at, and forgotten, at once: the change
+	// number's lock is held for some 20 ms.
+	maxForgotten = 500
+	// clearEvery is how often counters of forgotten customers are looked for, and
+	// clearAfter how long they are left alone: a node that has not heard of it yet may
+	// charge them for a second.
+	clearEvery = 20 * time.Second
+	clearAfter = time.Minute
+	// The walk over all anonymous customers comes once in a twentieth of the TTL, within
+	// these bounds, so idle ones are forgotten soon after their time.
+	minWalk = 2 * time.Second
+	maxWalk = time.Hour
+	// walkPause leaves the database to others between two pages of a walk.
+	walkPause = 20 * time.Millisecond
+)
+
+// Forgetter removes anonymous customers that have not been charged for a TTL. It does so
+// in two steps. First the customer's row goes, which all nodes hear of as of any change;
+// from then on the key is nobody's, and its next hit makes another customer. Then, when
+// no node charges them any more, its counters go; what they have counted stays as usage.
+//
+// A customer is charged by admitted hits: refusals, looks and reads keep nobody. So the
+// TTL should be longer than the longest window of the default plan, or whoever waits it
+// out has a new quota. Customers with overrides are not forgotten, nor archived ones.
+//
+// All nodes may run one, on the same database.
+type Forgetter struct {
+	store *Store
+	ttl   time.Duration
+	grace time.Duration // clearAfter, but for tests
+	log   *slog.Logger
+}
+
+// NewForgetter returns a Forgetter; ttl is from MinAnonymousTTL to MaxAnonymousTTL, and a
+// nil log is slog.Default. What it forgets counts at once on the node of the store.
+func NewForgetter(store *Store, ttl time.Duration, log *slog.Logger) *Forgetter {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Forgetter{store: store, ttl: ttl, grace: clearAfter, log: log}
+}
+
+// Run forgets until ctx ends. What fails is logged and tried again the next time.
+func (f *Forgetter) Run(ctx context.Context) {
+	every := min(max(f.ttl/20, minWalk), maxWalk)
+	timer := time.NewTimer(rand.N(minWalk)) //nolint:gosec // not all nodes at one time, and not a secret
+	defer timer.Stop()
+	for since := every; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		if since += min(every, clearEvery); since >= every {
+			since = 0
+			f.report(ctx, "idle anonymous customers cannot be forgotten now", f.walk(ctx))
+		}
+		f.report(ctx, "counters of forgotten customers cannot be removed now", f.clearAll(ctx))
+		timer.Reset(min(every, clearEvery))
+	}
+}
+
+func (f *Forgetter) report(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		f.log.Warn(what+"; it is tried again", "error", err)
+	}
+}
+
+const anonymousCustomers = `
+	SELECT id FROM customers
+	WHERE anonymous AND archived_at IS NULL AND id > $1 AND id <= $2
+	  AND created_at < $3
+	ORDER BY id`
+
+// A page is a range of ids, not a number of idle ones, so that each statement is short
+// whatever there is. It ends at the 500th anonymous customer.
+const anonymousPage = `
+	SELECT coalesce(max(id), 0), clock_timestamp() FROM (
+		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`
+
+const idleCustomers = `
+	SELECT i.customer FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer)
+	WHERE NOT EXISTS (
+		SELECT FROM counters k WHERE k.shard = i.shard AND k.customer = i.customer AND k.at > $3)`
+
+type page struct {
+	End int64
+	Now time.Time
+}
+
+// walk looks at all anonymous customers and forgets those that are idle.
+func (f *Forgetter) walk(ctx context.Context) error {
+	for after := int64(0); ; {
+		p, err := one(ctx, f.store.pool, nil, pgx.RowToStructByPos[page], anonymousPage, after, maxForgotten)
+		if err != nil || p.End == 0 {
+			return err
+		}
+		idle, err := f.idle(ctx, after, p.End, p.Now.Add(-f.ttl))
+		if err != nil {
+			return err
+		}
+		if err := f.forget(ctx, idle); err != nil {
+			return err
+		}
+		after = p.End
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(walkPause):
+		}
+	}
+}
+
+// idle are the anonymous customers of a range of ids that are old enough and have no
+// counter that was charged since.
+func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time) ([]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := f.store.pool.Query(ctx, anonymousCustomers, after, end, since)
+	old, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil || len(old) == 0 {
+		return nil, classify(err)
+	}
+	rows, _ = f.store.pool.Query(ctx, idleCustomers, shardsOf(old), old, since.UnixMicro())
+	idle, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	return idle, classify(err)
+}
+
+func shardsOf(customers []int64) []int16 {
+	shards := make([]int16, len(customers))
+	for i, id := range customers {
+		shards[i] = quota.Shard(id)
+	}
+	return shards
+}
+
+// Under the change number's lock nobody else writes a customer, but its counters may be
+// charged; so it is asked again whether they are idle. What is charged after that is
+// booked by the second step.
+const forgetCustomers = `
+	WITH gone AS (
+		DELETE FROM customers c USING unnest($1::smallint[], $2::bigint[]) AS i(shard, customer)
+		WHERE c.id = i.customer AND c.anonymous AND c.archived_at IS NULL
+		  AND NOT EXISTS (SELECT FROM overrides o WHERE o.customer_id = c.id)
+		  AND NOT EXISTS (
+			SELECT FROM counters k WHERE k.shard = i.shard AND k.customer = i.customer AND k.at > $3)
+		RETURNING c.id, c.key
+	), queued AS (
+		INSERT INTO forgotten (customer, at) SELECT id, $4 FROM gone)
+	SELECT key FROM gone`
+
+// forget is the first step for customers that were idle a moment ago.
+func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
+	if len(idle) == 0 {
+		return nil
+	}
+	count := 0
+	err := f.store.write(ctx, kindCustomer, "", func(ctx context.Context, w *writing) error {
+		rows, _ := w.Query(ctx, forgetCustomers, shardsOf(idle), idle, w.now.Add(-f.ttl).UnixMicro(), w.now)
+		keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		if count = len(keys); count == 0 {
+			return errUnchanged
+		}
+		return w.changed(ctx, keys)
+	})
+	if err == nil && count > 0 {
+		f.log.Info("forgot idle anonymous customers", "customers", count)
+	}
+	return err
+}
+
+// Each change takes out the row that is changesKept back, as announce does.
+const recordChanges = `
+	WITH pruned AS (
+		DELETE FROM changes WHERE number >= $1 - $3::bigint AND number < $1 - $3::bigint + cardinality($2::text[])
+	), recorded AS (
+		INSERT INTO changes (number, kind, key, at)
+		SELECT $1 + k.n - 1, 'customer', k.key, clock_timestamp() FROM unnest($2::text[]) WITH ORDINALITY AS k(key, n))
+	UPDATE change_number SET number = number + cardinality($2::text[]) RETURNING number`
+
+// changed makes the change under way one of many customers, of which each has a number of
+// its own: all but the last are recorded here.
+func (w *writing) changed(ctx context.Context, keys []string) error {
+	last := len(keys) - 1
+	w.key = keys[last]
+	if last == 0 {
+		return nil
+	}
+	return w.QueryRow(ctx, recordChanges, w.number, keys[:last], int64(changesKept)).Scan(&w.number)
+}

@@ -1,0 +1,303 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+// forgetter has a TTL that tests can wait for, and no patience.
+func forgetter(s *Store, ttl time.Duration) *Forgetter {
+	return &Forgetter{store: s, ttl: ttl, log: slog.New(slog.DiscardHandler)}
+}
+
+// charge books units in a customer's counter, as a hit did so long ago.
+func charge(t testing.TB, s *Store, target *quota.Target, attribute string, units int64, ago time.Duration) {
+	t.Helper()
+	k := target.Counters[0].Key
+	if _, err := s.pool.Exec(t.Context(), `
+		INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version)
+		VALUES ($1, $2, $3, $4, (extract(epoch FROM clock_timestamp() - $5::interval) * 1000000)::bigint, 3600000000, $6, $6, 1)`,
+		quota.Shard(k.Customer), k.Customer, k.Meter, attribute, ago, units); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t testing.TB, s *Store, sql string, args ...any) (n int64) {
+	t.Helper()
+	if err := s.pool.QueryRow(t.Context(), "SELECT "+sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func forgetNow(t testing.TB, f *Forgetter) {
+	t.Helper()
+	if err := f.walk(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clearNow(t testing.TB, f *Forgetter) {
+	t.Helper()
+	if err := f.clearAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// age lets customers have been made so long ago.
+func age(t testing.TB, s *Store, ago time.Duration) {
+	t.Helper()
+	if _, err := s.pool.Exec(t.Context(), "UPDATE customers SET created_at = created_at - $1::interval", ago); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, one := openNode(t, url)
+	_, two := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	before := map[string]*quota.Target{}
+	for _, key := range []string{"untouched", "idle", "busy", "busy by one address", "named", "archived", "overridden"} {
+		before[key] = resolved(t, one, key)
+		resolved(t, two, key)
+	}
+	charge(t, s, before["idle"], "", 3, 2*time.Hour)
+	charge(t, s, before["idle"], "ip=1", 0, 2*time.Hour)
+	charge(t, s, before["busy"], "", 3, time.Minute)
+	charge(t, s, before["busy by one address"], "", 3, 2*time.Hour)
+	charge(t, s, before["busy by one address"], "ip=1", 0, time.Minute)
+	putCustomer(t, s, "named", onPlan("free"))
+	if err := s.ArchiveCustomer(t.Context(), "archived"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.PutOverride(t.Context(), "overridden", "hourly", OverrideInput{Limit: 9}); err != nil {
+		t.Fatal(err)
+	}
+	age(t, s, 2*time.Hour)
+	resolved(t, one, "young")
+	changes := changeNumber(t, s)
+	f := forgetter(s, time.Hour)
+	forgetNow(t, f)
+	forgetNow(t, f)
+
+	if got := changeNumber(t, s); got != changes+2 || count(t, s, "count(*) FROM changes") != got || one.Applied() != got {
+		t.Errorf("%d changes for two customers", got-changes)
+	}
+	gone := map[string]bool{"untouched": true, "idle": true}
+	for key, target := range before {
+		_, err := s.GetCustomer(t.Context(), key)
+		if errors.Is(err, ErrUnknownCustomer) != gone[key] {
+			t.Errorf("%s: %v", key, err)
+		}
+		if key == "archived" {
+			continue
+		}
+		// Here at once, on the other node soon: the next hit makes another customer.
+		if after := resolved(t, one, key); (idOf(after) != idOf(target)) != gone[key] {
+			t.Errorf("%s: %d, was %d", key, idOf(after), idOf(target))
+		}
+		eventually(t, key+" on the other node", func() bool { return idOf(resolved(t, two, key)) == idOf(resolved(t, one, key)) })
+	}
+	resolved(t, one, "young")
+
+	// A node that had not heard of it charges once more; the counters are booked, and go.
+	waiting := forgetter(s, time.Hour)
+	waiting.grace = time.Minute
+	clearNow(t, waiting)
+	if n := count(t, s, "count(*) FROM counters"); n != 5 {
+		t.Errorf("%d counters before their time", n)
+	}
+	id := idOf(before["idle"])
+	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET units = units + 2 WHERE customer = $1 AND attribute = ''", id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), "INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, hour, 10 FROM counters WHERE customer = $1 AND attribute = ''", id); err != nil {
+		t.Fatal(err)
+	}
+	clearNow(t, f)
+	if n := count(t, s, "count(*) FROM counters"); n != 3 {
+		t.Errorf("%d counters are left", n)
+	}
+	if n := count(t, s, "sum(admitted)::bigint FROM usage"); n != 15 || count(t, s, "sum(admitted)::bigint FROM usage WHERE customer = $1 AND hour = 3600000000", id) != 15 {
+		t.Errorf("%d units of usage", n)
+	}
+	if n := count(t, s, "count(*) FROM forgotten"); n != 0 {
+		t.Errorf("%d customers still wait for the end", n)
+	}
+}
+
+// A counter that a hit holds, and a customer that another node clears, wait for the next
+// time; a hit waits for nothing but the moment of the removal.
+func TestHeldCountersAreClearedLater(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, c := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	charge(t, s, resolved(t, c, "a"), "", 1, 2*time.Hour)
+	charge(t, s, resolved(t, c, "b"), "", 1, 2*time.Hour)
+	held := idOf(resolved(t, c, "a"))
+	age(t, s, 2*time.Hour)
+	f := forgetter(s, time.Hour)
+	forgetNow(t, f)
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "SELECT FROM counters WHERE customer = $1 FOR UPDATE", held); err != nil {
+		t.Fatal(err)
+	}
+	clearNow(t, f)
+	if n := count(t, s, "min(customer) FROM counters"); n != held || count(t, s, "count(*) FROM counters") != 1 || count(t, s, "count(*) FROM forgotten") != 1 {
+		t.Error("not just the held counter is left")
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clearNow(t, f)
+	if count(t, s, "count(*) FROM counters") != 0 || count(t, s, "count(*) FROM forgotten") != 0 || count(t, s, "sum(admitted)::bigint FROM usage") != 2 {
+		t.Error("what was held is not cleared afterwards")
+	}
+}
+
+// More than one page, more than one change, with changes pruned on the way: no node
+// misses one.
+func TestManyAreForgotten(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, c := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	before := idOf(resolved(t, c, "x"))
+	memory := c.memory.Load()
+	if _, err := s.pool.Exec(t.Context(), `
+		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, anonymous)
+		SELECT 'c' || n, '', 1, 1, 'UTC', '2026-01-01T00:00:00', 1, n % 10 <> 0 FROM generate_series(1, $1::integer) n`, 3*maxForgotten); err != nil {
+		t.Fatal(err)
+	}
+	age(t, s, 2*time.Hour)
+	changes := changeNumber(t, s)
+	forgetNow(t, forgetter(s, time.Hour))
+	const gone = 3*maxForgotten*9/10 + 1
+	if n := count(t, s, "count(*) FROM customers"); n != 3*maxForgotten/10 {
+		t.Errorf("%d customers are left", n)
+	}
+	if now := changeNumber(t, s); now != changes+gone || count(t, s, "count(*) FROM changes") != now ||
+		count(t, s, "count(DISTINCT key) FROM changes WHERE kind = 'customer' AND number > $1", changes) != gone {
+		t.Errorf("%d changes for %d customers", now-changes, gone)
+	}
+	if id := idOf(resolved(t, c, "x")); id == before {
+		t.Error("the node has not heard of it")
+	}
+	if c.memory.Load() != memory {
+		t.Error("the node found a gap in the changes and forgot everything")
+	}
+}
+
+// The rows of the table of changes are kept to the same number, however many changes one
+// write makes.
+func TestManyChangesPruneAsMany(t *testing.T) {
+	s := newStoreWithPopulation(t)
+	const more = changesKept + 10
+	if _, err := s.pool.Exec(t.Context(), `
+		INSERT INTO changes (number, kind, key) SELECT n, 'meter', 'api' FROM change_number, generate_series(number + 1, $1::bigint) n
+		ON CONFLICT DO NOTHING`, more); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), "DELETE FROM changes WHERE number <= 10"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), "UPDATE change_number SET number = $1", more); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{3, 1, 0, 2} {
+		err := s.write(t.Context(), kindCustomer, "", func(ctx context.Context, w *writing) error {
+			keys := make([]string, n)
+			for i := range keys {
+				keys[i] = fmt.Sprint("k", i)
+			}
+			if n == 0 {
+				return errUnchanged
+			}
+			return w.changed(ctx, keys)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changeNumber(t, s) != more+6 || count(t, s, "count(*) FROM changes") != changesKept || count(t, s, "min(number) FROM changes") != 17 {
+		t.Errorf("number %d, %d rows from %d on", changeNumber(t, s), count(t, s, "count(*) FROM changes"), count(t, s, "min(number) FROM changes"))
+	}
+}
+
+// Of the hot tables no statement may read all: with a node's settings each reaches
+// counters and usage by their key.
+func TestForgettingReachesCountersByTheirKey(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	pool, err := postgres.Open(t.Context(), url, postgres.PoolOptions{Params: quota.PoolSettings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	ids, shards := []int64{1, 2}, shardsOf([]int64{1, 2})
+	meters, texts := []int32{1, 1}, []string{"", ""}
+	for _, fill := range []string{"", `
+		INSERT INTO counters (shard, customer, meter) SELECT n % 1024, n, 1 FROM generate_series(1, 20000) n`, "ANALYZE counters"} {
+		if _, err := pool.Exec(t.Context(), fill); err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]struct {
+			sql  string
+			args []any
+		}{
+			"idle":   {idleCustomers, []any{shards, ids, 1}},
+			"forget": {forgetCustomers, []any{shards, ids, 1, time.Now()}},
+			"lock":   {lockForgotten, []any{shards, ids, maxClearedRows}},
+			"book":   {bookForgotten, []any{shards, ids, meters, ids, ids}},
+			"delete": {deleteForgotten, []any{shards, ids, meters, texts}},
+			"done":   {doneForgotten, []any{shards, ids}},
+		} {
+			rows, _ := pool.Query(t.Context(), "EXPLAIN "+c.sql, c.args...)
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			for i, line := range lines {
+				if strings.Contains(line, " on counters") && !strings.Contains(line, "Delete on") &&
+					!(strings.Contains(line, "counters_pkey") && strings.Contains(lines[i+1], "customer = ")) || strings.Contains(line, "Scan on usage") {
+					err = errors.New(line)
+				}
+			}
+			if err != nil {
+				t.Errorf("%s after %q: %v\n%s", name, fill, err, strings.Join(lines, "\n"))
+			}
+		}
+	}
+}
+
+func TestForgetterRuns(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	s, c := openNode(t, url)
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	charge(t, s, resolved(t, c, "x"), "", 4, time.Minute)
+	f := NewForgetter(s, time.Second, slog.New(slog.DiscardHandler))
+	f.grace = 0
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { f.Run(ctx); close(ended) }()
+	eventually(t, "it to be forgotten, and its units to be booked", func() bool {
+		return count(t, s, "coalesce(sum(admitted), 0)::bigint FROM usage") == 4 && count(t, s, "count(*) FROM customers") == 0
+	})
+	cancel()
+	<-ended
+}

@@ -1,0 +1,120 @@
+package plans
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	sweepEvery   = 250 * time.Millisecond
+	sweepTimeout = 5 * time.Second
+	// sweepCustomers is how many customers' overrides one transaction ends: it holds the
+	// lock that admin writes wait for.
+	sweepCustomers = 200
+	scrubEvery     = 5 * time.Second
+	// scrubAfter is far longer than a node that can ask at all needs to hear of a change.
+	scrubAfter = time.Minute
+)
+
+// scrubbing is how often erased customers' keys are looked for, and how old the changes
+// are that lose them.
+type scrubbing struct{ every, after time.Duration }
+
+// sweep ends overrides that have expired, and takes erased customers' keys out of old
+// changes, until ctx ends. Every node does; who comes later finds nothing to do.
+func (c *Catalog) sweep(ctx context.Context) {
+	ticker := time.NewTicker(min(sweepEvery, c.scrubbing.every))
+	defer ticker.Stop()
+	failing, scrubbed := false, c.options.Monotonic()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := c.options.Monotonic()
+		scrub := now-scrubbed >= c.scrubbing.every
+		if scrub {
+			scrubbed = now
+		}
+		err := c.sweepOnce(ctx, scrub)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			c.options.Log.Warn("cannot end what has expired", "error", err)
+		case err == nil && failing:
+			c.options.Log.Info("what has expired is ended again")
+		}
+		failing = err != nil
+	}
+}
+
+func (c *Catalog) sweepOnce(ctx context.Context, scrub bool) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	now, err := c.options.Now(ctx)
+	if err != nil {
+		return err
+	}
+	for more := true; more; {
+		if more, err = c.store.endOverrides(ctx, now); err != nil {
+			return err
+		}
+	}
+	if scrub {
+		return c.store.scrub(ctx, now-c.scrubbing.after.Microseconds())
+	}
+	return nil
+}
+
+// Those on a test clock expire when that is set, without a write: terms.limits sees to it.
+const expiredOverrides = `
+	SELECT DISTINCT id, key FROM (
+		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
+		WHERE o.expires_at <= $1 AND c.test_clock_id IS NULL ORDER BY o.expires_at LIMIT $2) due
+	ORDER BY id`
+
+const endOverrides = `
+	WITH ended AS (DELETE FROM overrides WHERE customer_id = ANY ($1::bigint[]) AND expires_at <= $2)
+	UPDATE customers c SET change = $3::bigint + due.n - 1
+	FROM unnest($1::bigint[]) WITH ORDINALITY AS due(id, n) WHERE c.id = due.id`
+
+// endOverrides ends overrides that have expired at now, µs, by a change of each customer,
+// so that it counts as every change does. more says that there may be more of them.
+func (s *Store) endOverrides(ctx context.Context, now int64) (more bool, err error) {
+	ids, _, err := expired(ctx, s.pool, now)
+	if err != nil || len(ids) == 0 {
+		return false, classify(err)
+	}
+	err = s.write(ctx, kindCustomer, "", func(ctx context.Context, w *writing) error {
+		// Under the lock, and by the database's own clock: another node may have been quicker.
+		now := w.now.UnixMicro()
+		ids, keys, err := expired(ctx, w, now)
+		if err != nil {
+			return err
+		}
+		if more = len(ids) == sweepCustomers; len(ids) == 0 {
+			return errUnchanged
+		}
+		if _, err := w.Exec(ctx, endOverrides, ids, now, w.number); err != nil {
+			return err
+		}
+		return w.changed(ctx, keys)
+	})
+	return more, err
+}
+
+// expired are the customers of some overrides that have expired at now, µs.
+func expired(ctx context.Context, from querier, now int64) (ids []int64, keys []string, err error) {
+	var id int64
+	var key string
+	rows, _ := from.Query(ctx, expiredOverrides, now, sweepCustomers)
+	_, err = pgx.ForEachRow(rows, []any{&id, &key}, func() error {
+		ids, keys = append(ids, id), append(keys, key)
+		return nil
+	})
+	return ids, keys, err
+}

@@ -1,0 +1,184 @@
+package plans
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+// An override that another node wrote counts here within a second, and so does its end,
+// on every node and without anybody's call.
+func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	populate(t, admin)
+	_, one := newNode(t, url)
+	_, two := newNode(t, url)
+	nodes := []*Catalog{one, two}
+	for _, c := range nodes {
+		meets(t, c, "acme") // it is in memory
+	}
+	within := func(what string, began time.Time, want int64) {
+		t.Helper()
+		eventually(t, what, func() bool { return meets(t, one, "acme") == want && meets(t, two, "acme") == want })
+		if took := time.Since(began); took > Freshness {
+			t.Errorf("%s took %s", what, took)
+		}
+	}
+	for range 3 {
+		expires := databaseNow(t, admin).Add(1500 * time.Millisecond).Truncate(time.Microsecond)
+		ends := time.Now().Add(1500 * time.Millisecond)
+		began := time.Now()
+		writeOverride(t, admin, "acme", OverrideInput{Limit: 9, ExpiresAt: &expires})
+		within("the override", began, 9)
+		for time.Now().Before(ends.Add(-100 * time.Millisecond)) {
+			if got := meets(t, one, "acme"); got != 9 {
+				t.Fatalf("it ended %s too early", time.Until(ends))
+			}
+			time.Sleep(10 * time.Millisecond) // watching, not waiting
+		}
+		within("its end", ends, 5)
+		if stored := must[*Customer](t)(admin.GetCustomer(t.Context(), "acme")); stored.Change != changeNumber(t, admin) {
+			t.Errorf("it ended by change %d of %d: more than one node wrote", stored.Change, changeNumber(t, admin))
+		}
+	}
+}
+
+// Many that expire at one instant, more than one transaction ends: each customer has a
+// change of its own, none is missing, and no node has to forget everything.
+func TestManyOverridesExpireAtOnce(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	populate(t, admin)
+	const customers = 2*sweepCustomers + 50
+	if _, err := admin.pool.Exec(t.Context(), `
+		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
+		SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3 FROM generate_series(1, $1) n`, customers); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.pool.Exec(t.Context(), `
+		INSERT INTO overrides (customer_id, limit_name, "limit", expires_at, change)
+		SELECT id, l, 9, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint + wait, 3 FROM customers,
+			(VALUES ('hourly', 2000000), ('gone', 2000000), ('later', 3600000000), ('stays', NULL)) AS o(l, wait)
+		WHERE key LIKE 'c%'`); err != nil {
+		t.Fatal(err)
+	}
+	ends := time.Now().Add(2 * time.Second)
+	nodes := make([]*Catalog, 2)
+	memories := make([]*memory, 2)
+	for i := range nodes {
+		_, nodes[i] = newNode(t, url)
+		memories[i] = nodes[i].memory.Load()
+		for n := 1; n <= customers; n++ {
+			if got := meets(t, nodes[i], fmt.Sprint("c", n)); got != 9 {
+				t.Fatalf("c%d: %d %s before the end", n, got, time.Until(ends))
+			}
+		}
+	}
+	first := changeNumber(t, admin)
+	for i, c := range nodes {
+		eventually(t, "the last change", func() bool { return c.Applied() >= first+customers })
+		for n := 1; n <= customers; n++ {
+			target := must[*quota.Target](t)(c.Resolve(t.Context(), fmt.Sprint("c", n), "api", 0))
+			if limitOf(target) != 5 || target.Change <= first {
+				t.Fatalf("c%d: %d by change %d", n, limitOf(target), target.Change)
+			}
+		}
+		if c.memory.Load() != memories[i] {
+			t.Error("a node forgot everything")
+		}
+	}
+	if took := time.Since(ends); took > Freshness+time.Second { // reading them all is not its time
+		t.Errorf("it took %s", took)
+	}
+	var changes, distinct, left int64
+	if err := admin.pool.QueryRow(t.Context(), `
+		SELECT count(*), count(DISTINCT key), (SELECT sum(CASE WHEN limit_name IN ('later', 'stays') THEN 1 ELSE -1 END) FROM overrides)
+		FROM changes
+		WHERE number > $1 AND kind = 'customer' AND key LIKE 'c%'`, first).Scan(&changes, &distinct, &left); err != nil {
+		t.Fatal(err)
+	}
+	if changes != customers || distinct != customers || left != 2*customers || changeNumber(t, admin) != first+customers {
+		t.Errorf("%d changes of %d customers up to %d, %d overrides left", changes, distinct, changeNumber(t, admin)-first, left)
+	}
+}
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
+// What expires in an outage ends after it; the log says once that it waits.
+func TestSweepOutlivesAnOutage(t *testing.T) {
+	server := pgtest.Server(t)
+	log := new(lines)
+	options := testOptions()
+	options.Log = slog.New(slog.NewTextHandler(log, nil))
+	c := start(t, idleCatalog(t, server.URL(), options))
+	s := c.store
+	populate(t, s)
+	expires := databaseNow(t, s).Add(1500 * time.Millisecond)
+	writeOverride(t, s, "acme", OverrideInput{Limit: 9, ExpiresAt: &expires})
+	if got := meets(t, c, "acme"); got != 9 {
+		t.Fatalf("meets %d", got)
+	}
+	server.Stop()
+	const waits, ends = "cannot end what has expired", "what has expired is ended again"
+	eventually(t, "a word in the log", func() bool { return log.count(waits) == 1 })
+	time.Sleep(4 * sweepEvery) // several more attempts fail
+	if n := log.count(waits); n != 1 {
+		t.Errorf("%d words in the log", n)
+	}
+	if got := meets(t, c, "acme"); got != 9 {
+		t.Errorf("it ended without a database: %d", got)
+	}
+	server.Start()
+	eventually(t, "its end", func() bool {
+		target, err := c.Resolve(t.Context(), "acme", "api", 0)
+		return err == nil && limitOf(target) == 5
+	})
+	eventually(t, "a word in the log", func() bool { return log.count(ends) == 1 })
+}
+
+// Looking for what has expired reaches rows by the index, however many do not expire yet.
+func TestExpiredOverridesAreFoundByTheirIndex(t *testing.T) {
+	s := newStoreWithPopulation(t)
+	for _, statement := range []string{
+		`INSERT INTO overrides SELECT 1, 'l' || n, 1, NULL, CASE WHEN n % 2 = 0 THEN 9000000000000000 + n END, 3 FROM generate_series(1, 20000) n`,
+		`ANALYZE overrides`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := s.pool.Query(t.Context(), "EXPLAIN "+expiredOverrides, databaseNow(t, s).UnixMicro(), sweepCustomers)
+	var plan strings.Builder
+	for err == nil && rows.Next() {
+		var line string
+		if err = rows.Scan(&line); err == nil {
+			plan.WriteString(line + "\n")
+		}
+	}
+	if err != nil || !strings.Contains(plan.String(), "overrides_expiry") {
+		t.Errorf("%v\n%s", err, plan.String())
+	}
+}

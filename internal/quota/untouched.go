@@ -1,0 +1,54 @@
+package quota
+
+import (
+	"strings"
+
+	"quotad/internal/calendar"
+)
+
+// valueLimits are the limits of the counter of an attribute's value; none when no limit is
+// per that attribute any more.
+func (t *Target) valueLimits(attribute string) []*Limit {
+	name, _, _ := strings.Cut(attribute, "=")
+	for _, c := range t.per {
+		if c.Key.Attribute == name {
+			return c.Limits
+		}
+	}
+	return nil
+}
+
+// untouched reports whether a counter, as of an instant, says no more than a missing one
+// would, now and after every change of plan, override, timezone or anchor that keeps what
+// was used: nothing was charged after that instant, and nothing counts at it. One that
+// was charged in the future is not.
+func (t *Target) untouched(limits []*Limit, r *row, at int64) bool {
+	if r.at > at {
+		return false
+	}
+	m := moment{at: at, periods: &t.Periods}
+	for _, l := range limits {
+		b, log := l.stand(r.state, r.at, m)
+		m.log = log
+		// A closed token bucket is whole with nothing in it, and comes back as it was.
+		if b.level != 0 || l.rules.resetAt(l, b, m) > at {
+			return false
+		}
+		if l.Calendar && r.version > 0 && r.at > at-longest(l, &t.Periods) {
+			return false
+		}
+	}
+	return true
+}
+
+// longest is more than any window of a calendar's limit is long, µs, in whatever timezone
+// and from whatever anchor: when these change, the window that then runs counts what was
+// used in it before, and one as old as this can be in none.
+func longest(l *Limit, p *calendar.Periods) int64 {
+	const day = int64(24 * 3600e6)
+	days := map[string]int64{"calendar_day": 1, "calendar_week": 7, "calendar_month": 31, "calendar_year": 366}[l.WindowText]
+	if days == 0 { // a billing period
+		days = map[calendar.Unit]int64{calendar.Days: 1, calendar.Weeks: 7, calendar.Months: 31, calendar.Years: 366}[p.Interval.Unit] * int64(p.Interval.Count)
+	}
+	return (days + 2) * day // a zone may repeat a day
+}
