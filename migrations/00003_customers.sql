@@ -12,7 +12,10 @@ CREATE TABLE test_clocks (
 
 -- features: what differs from the plan's. anonymous: made by a hit, under the default
 -- plan, and forgotten when idle. erased_at: when what identified a person was removed.
+-- former_periods: the billing periods before the anchor or the interval last changed, the
+-- oldest first: until (µs since the Unix epoch), anchor, interval, count.
 ALTER TABLE customers
+    ADD COLUMN former_periods jsonb NOT NULL DEFAULT '[]',
     ADD COLUMN features      jsonb   NOT NULL DEFAULT '{}',
     ADD COLUMN test_clock_id integer REFERENCES test_clocks (id),
     ADD COLUMN anonymous     boolean NOT NULL DEFAULT false,
@@ -52,5 +55,5 @@ CREATE TABLE erasures (
 -- +goose Down
 DROP TABLE erasures, overrides, forgotten;
 ALTER TABLE customers
-    DROP COLUMN features, DROP COLUMN test_clock_id, DROP COLUMN anonymous, DROP COLUMN erased_at;
+    DROP COLUMN former_periods, DROP COLUMN features, DROP COLUMN test_clock_id, DROP COLUMN anonymous, DROP COLUMN erased_at;
 DROP TABLE test_clocks;

@@ -38,7 +38,8 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	code, out, _ = cli(t, nil, "serve", "--help")
-	if code != 0 || !strings.Contains(out, "$QUOTAD_DATABASE_URL") || !strings.Contains(out, "Default: 127.0.0.1:8080.") {
+	if code != 0 || !strings.Contains(out, "$QUOTAD_DATABASE_URL") || !strings.Contains(out, "Default: 127.0.0.1:8080.") ||
+		!strings.Contains(out, "$QUOTAD_DEFAULT_PLAN") || !strings.Contains(out, "$QUOTAD_ANONYMOUS_TTL") {
 		t.Errorf("serve --help: %d\n%s", code, out)
 	}
 	for _, args := range [][]string{{"help"}, {"help", "migrate", "down"}} {

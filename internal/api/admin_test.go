@@ -178,7 +178,7 @@ func TestCustomers(t *testing.T) {
 		t.Errorf("replaced: %s", got.text)
 	}
 	for field, body := range map[string]string{
-		"test_clock": `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"t"}`, "change": `{"name":"x","plan":"pro","timezone":"UTC","change":"now"}`,
+		"test_clock": `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"t"}`, "change": `{"name":"x","plan":"pro","timezone":"UTC","change":"later"}`,
 		"timezone": `{"name":"x","plan":"pro","timezone":"Mars/Base"}`, "plan": `{"name":"x","plan":"none","timezone":"UTC"}`,
 		"billing_anchor": `{"name":"x","plan":"pro","timezone":"UTC","billing_anchor":"2026-02-30T00:00:00"}`,
 		"plan_version":   `{"name":"x","plan":"pro","timezone":"UTC","plan_version":9}`,

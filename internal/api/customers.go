@@ -13,11 +13,11 @@ type customerRequest struct {
 	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
 	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins this version; left out, the customer follows the plan."`
 	Timezone      string            `json:"timezone" doc:"IANA name, such as Europe/Berlin."`
-	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation. Another one moves the running period at once: what is used so far counts in whichever period it falls in then."`
+	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation. Another one counts from the next period on."`
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	Features      map[string]any    `json:"features,omitempty" doc:"What differs from the plan's features, or is beside them: booleans, numbers and strings."`
 	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is made with and lives by ever after; left out, a new one lives in real time, and one that is there stays on its clock."`
-	Change        *string           `json:"change,omitempty" doc:"Not supported yet: leave it out."`
+	Change        *string           `json:"change,omitempty" enum:"now" doc:"Of a customer that is there: another plan's limits count at once, its interval, prices and another anchor from the next billing period on; now ends the running period with this request."`
 }
 
 type customerBody struct {
@@ -50,8 +50,8 @@ func showCustomer(c *plans.Customer) customerBody {
 }
 
 func (in *customerRequest) check() (bad quota.FieldErrors) {
-	if in.Change != nil {
-		bad = append(bad, quota.FieldError{Field: "change", Detail: notYet})
+	if in.Change != nil && *in.Change != "now" {
+		bad = append(bad, quota.FieldError{Field: "change", Detail: `must be "now", or left out: then another plan's interval and prices count from the next period on`})
 	}
 	return bad
 }
@@ -75,6 +75,7 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 	customer, isNew, err := s.store.PutCustomer(c.ctx(), key, plans.CustomerInput{
 		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
 		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata, Features: in.Features, TestClock: in.TestClock,
+		EndPeriod: in.Change != nil,
 	}, pre)
 	if err != nil {
 		return answer{}, err

@@ -86,13 +86,19 @@ func TestPeriodsAreSumsOfHours(t *testing.T) {
 		loc, sec := drawZone(t)
 		anchor, interval := drawAnchor(t, loc, sec)
 		at := (sec - 3*86400) * second
-		periods := Periods{loc, anchor, interval}
+		periods := Periods{Zone: loc, Anchor: anchor, Interval: interval}
+		if rapid.Bool().Draw(t, "changed") {
+			anchor, interval := drawAnchor(t, loc, sec)
+			from := (sec + rapid.Int64Range(-2*86400, 2*86400).Draw(t, "from")) * second
+			before := periods
+			periods = Periods{Zone: loc, Anchor: anchor, Interval: interval, Before: &before, From: from}
+		}
 		at, _ = Hour(at, loc)
 		for range 100 {
-			n, periodStart, periodEnd := periods.Period(at)
+			periodStart, periodEnd := periods.Period(at)
 			start, end := periods.Hour(at)
 			if at < start || at >= end || start < periodStart || end > periodEnd {
-				t.Fatalf("hour [%s, %s) at %s leaves period %d [%s, %s)", rfc(start), rfc(end), rfc(at), n, rfc(periodStart), rfc(periodEnd))
+				t.Fatalf("hour [%s, %s) at %s leaves period [%s, %s)", rfc(start), rfc(end), rfc(at), rfc(periodStart), rfc(periodEnd))
 			}
 			if s, e := periods.Hour(end - 1); s != start || e != end {
 				t.Fatalf("first and last instant of [%s, %s) disagree", rfc(start), rfc(end))

@@ -166,3 +166,36 @@ func BenchmarkPeriod(b *testing.B) {
 		Period(anchor, Interval{Months, 1}, loc, 1_790_000_000*second+int64(i)*hour%(900*day))
 	}
 }
+
+// Where one schedule gives way to another the last period of the first ends and the first
+// of the second begins; all of them tile time.
+func TestPeriodsChange(t *testing.T) {
+	anchor := func(text string) Anchor {
+		a, err := ParseAnchor(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	monthly := Periods{Zone: time.UTC, Anchor: anchor("2026-01-31T00:00:00"), Interval: Interval{Months, 1}}
+	weekly := Periods{
+		Zone: time.UTC, Anchor: anchor("2026-01-05T06:00:00"), Interval: Interval{Weeks, 1},
+		Before: &monthly, From: us(t, "2026-03-31T00:00:00Z"), // at a period's end
+	}
+	cut := Periods{
+		Zone: time.UTC, Anchor: anchor("2026-01-15T00:00:00"), Interval: Interval{Years, 1},
+		Before: &weekly, From: us(t, "2026-04-08T12:00:00Z"), // in its midst
+	}
+	for _, c := range []struct{ at, start, end string }{
+		{"2026-03-30T23:59:59Z", "2026-02-28T00:00:00Z", "2026-03-31T00:00:00Z"},
+		{"2026-03-31T00:00:00Z", "2026-03-31T00:00:00Z", "2026-04-06T06:00:00Z"},
+		{"2026-04-06T06:00:00Z", "2026-04-06T06:00:00Z", "2026-04-08T12:00:00Z"},
+		{"2026-04-08T12:00:00Z", "2026-04-08T12:00:00Z", "2027-01-15T00:00:00Z"},
+		{"2027-01-15T00:00:00Z", "2027-01-15T00:00:00Z", "2028-01-15T00:00:00Z"},
+		{"2026-01-30T00:00:00Z", "2025-12-31T00:00:00Z", "2026-01-31T00:00:00Z"},
+	} {
+		if start, end := cut.Period(us(t, c.at)); start != us(t, c.start) || end != us(t, c.end) {
+			t.Errorf("the period of %s is [%s, %s), want [%s, %s)", c.at, rfc(start), rfc(end), c.start, c.end)
+		}
+	}
+}

@@ -129,9 +129,15 @@ func TestAFirstHitKnowsTheNewestPlan(t *testing.T) {
 			t.Errorf("made with limit %d of version %d", got, i+1)
 		}
 	}
+	// Also when the version is written between the look at the plan and the insert.
+	old := must[*version](t)(deaf.defaultVersion(t.Context(), deaf.memory.Load()))
 	priced := hourly(5)
 	priced.BasePriceMinor = 1
 	putPlan(t, admin, "free", priced)
+	done := must[made](t)(deaf.insertAnonymous(t.Context(), deaf.memory.Load(), "e", old))
+	if _, err := admin.GetCustomer(t.Context(), "e"); done.current || !errors.Is(err, ErrUnknownCustomer) || deaf.Applied() != changeNumber(t, admin) {
+		t.Errorf("made on a version that is not the newest: %+v %v", done, err)
+	}
 	if _, err := deaf.Resolve(t.Context(), "e", "api", 0); !errors.Is(err, ErrUnknownCustomer) {
 		t.Errorf("made with a price: %v", err)
 	}

@@ -21,17 +21,17 @@ const customerColumns = `
 	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
 	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous,
 	(SELECT t.key FROM test_clocks t WHERE t.id = c.test_clock_id),
-	(SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id),
+	(SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id), c.former_periods,
 	coalesce(c.pinned_version, greatest(c.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
 
 func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 	c := new(Customer)
-	var features []byte
+	var features, former []byte
 	var now *int64
 	err := row.Scan(&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
 		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.ErasedAt, &features, &c.Anonymous,
-		&c.TestClock, &now, &c.EffectiveVersion)
+		&c.TestClock, &now, &former, &c.EffectiveVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,9 @@ func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 	}
 	// pgx gives the machine's zone.
 	c.CreatedAt, c.ArchivedAt, c.ErasedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt), inUTC(c.ErasedAt)
-	c.Features, err = readFeatures(features)
+	if c.Features, err = readFeatures(features); err == nil {
+		err = readStored(former, &c.former)
+	}
 	return c, err
 }
 
@@ -54,15 +56,18 @@ func inUTC(t *time.Time) *time.Time {
 
 // Periods is where a customer's hours and billing periods start on a version of its plan.
 func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
-	periods, err := storedPeriods(c.Key, c.Timezone, c.BillingAnchor)
+	periods, err := storedPeriods(c.Key, c.Timezone, c.BillingAnchor, c.former)
 	periods.Interval = p.interval()
 	return periods, err
 }
 
 // storedPeriods reads what is stored of a customer; the interval is its plan's.
-func storedPeriods(key, timezone, anchor string) (p calendar.Periods, err error) {
+func storedPeriods(key, timezone, anchor string, former []formerPeriods) (p calendar.Periods, err error) {
 	if p.Zone, err = calendar.Location(timezone); err == nil {
 		p.Anchor, err = calendar.ParseAnchor(anchor)
+	}
+	if err == nil {
+		err = before(&p, former)
 	}
 	if err != nil {
 		err = fmt.Errorf("customer %q is stored with a bad timezone or anchor: %w", key, err)
@@ -165,7 +170,9 @@ func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 	if _, err := w.Exec(ctx, statement, args...); err != nil {
 		return nil, false, err
 	}
-	c, err = one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	if c, err = one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key); err == nil && !created {
+		err = w.reschedule(ctx, old, c, in.EndPeriod)
+	}
 	return c, created, err
 }
 

@@ -15,6 +15,6 @@
 //   - Target.Change grows whenever what is in force for a customer changes, and is the
 //     same on every node, so that counters can tell an older judgement from a newer one.
 //
-// TestResolvedTargetsWereTrueOnce holds all three. The package never touches a counter
-// and never decides a hit.
+// TestResolvedTargetsWereTrueOnce holds all three. The package touches no counter
+// but those of customers that are forgotten (see Forgetter), and never decides a hit.
 package plans

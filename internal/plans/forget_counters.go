@@ -13,6 +13,8 @@ const (
 	// maxCleared and maxClearedRows bound one transaction of the second step.
 	maxCleared     = 200
 	maxClearedRows = 5000
+	// maxClears bounds one round of them; what is left is for the next one.
+	maxClears = 500
 )
 
 const forgottenCustomers = `
@@ -47,12 +49,13 @@ const doneForgotten = `
 
 // clearAll is the second step for all who are due.
 func (f *Forgetter) clearAll(ctx context.Context) error {
-	for {
+	for range maxClears {
 		done, err := f.clear(ctx)
 		if err != nil || !done {
 			return err
 		}
 	}
+	return nil
 }
 
 // clear removes the counters of some forgotten customers, after booking the units of

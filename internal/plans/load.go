@@ -114,7 +114,7 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 
 const entryOfCustomer = `
 	SELECT (SELECT number FROM change_number), c.key, c.id, c.change, p.key, coalesce(c.pinned_version, 0),
-		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features,
+		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods,
 		(SELECT coalesce(jsonb_object_agg(o.limit_name, jsonb_build_object(
 			'limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at)), '{}')
 		 FROM overrides o WHERE o.customer_id = c.id)
@@ -128,16 +128,20 @@ func (m *memory) scanEntry(row pgx.Row) (*customerEntry, error) {
 	e := &customerEntry{known: true}
 	var asOf int64
 	var key, timezone, anchor string
-	var features, overrides []byte
-	err := row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &overrides)
+	var features, former, overrides []byte
+	err := row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &overrides)
 	if err != nil {
 		return nil, err
 	}
 	e.fact = m.fact(kindCustomer, key, asOf)
-	e.periods, err = storedPeriods(key, timezone, anchor)
-	var wrong error
-	e.features, wrong = readFeatures(features)
-	return e, errors.Join(err, wrong, readStored(overrides, &e.overrides))
+	var before []formerPeriods
+	if err = errors.Join(readStored(former, &before), readStored(overrides, &e.overrides)); err != nil {
+		return nil, err
+	}
+	if e.features, err = readFeatures(features); err == nil {
+		e.periods, err = storedPeriods(key, timezone, anchor, before)
+	}
+	return e, err
 }
 
 const loadNoCustomer = `

@@ -127,6 +127,7 @@ type CustomerInput struct {
 	Metadata      map[string]string
 	Features      map[string]any // over those of the plan
 	TestClock     *string        // the clock it is made with; nil: PostgreSQL's time, or as it is
+	EndPeriod     bool           // of a change: the running billing period ends now
 }
 
 // Customer is who is limited and billed.
@@ -141,6 +142,7 @@ type Customer struct {
 	ArchivedAt       *time.Time
 	ErasedAt         *time.Time
 	Change           int64
+	former           []formerPeriods
 }
 
 // ETag is the customer's entity tag, unquoted.

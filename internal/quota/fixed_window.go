@@ -28,8 +28,7 @@ var calendarWindows = map[string]func(*Limit, moment) (start, end int64){
 	"calendar_month": func(_ *Limit, m moment) (int64, int64) { return calendar.Month(m.at, m.periods.Zone) },
 	"calendar_year":  func(_ *Limit, m moment) (int64, int64) { return calendar.Year(m.at, m.periods.Zone) },
 	"billing_period": func(_ *Limit, m moment) (int64, int64) {
-		_, start, end := m.periods.Period(m.at)
-		return start, end
+		return m.periods.Period(m.at)
 	},
 }
 
@@ -66,7 +65,7 @@ func (f fixedWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 
 func (f fixedWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
 	start, end := f.window(l, m)
-	return append(dst, l.ID, l.branch(stepFixedWindow), l.Limit, start, 0), end
+	return append(dst, l.id(m), l.branch(stepFixedWindow), l.Limit, start, 0), end
 }
 
 // firstHitWindow: a window starts with the first admitted hit after the last one ended.

@@ -46,15 +46,29 @@ type rules interface {
 // identity, and the bucket. Behind that of a log, whose identity is below 0, come aux more.
 const bucketLen = 3
 
-// stored finds the limit's bucket in a counter's state, and its log. One that is not there
-// is untouched.
-func (l *Limit) stored(state []int64) (b bucket, log []int64) {
+// id tells the limit's bucket from others in a row. Where a customer's billing periods
+// were changed, a bucket by billing period starts anew: its units are those of the hours
+// in the period, however many of them were charged at that very instant.
+func (l *Limit) id(m moment) int64 {
+	if !l.byPeriod {
+		return l.ID
+	}
+	from, changed := m.periods.Since(m.at)
+	if !changed {
+		return l.ID
+	}
+	return l.ID ^ int64(mix(uint64(from))>>1)
+}
+
+// findBucket finds the bucket of an identity in a counter's state, and its log. One that is
+// not there is untouched.
+func findBucket(state []int64, id int64) (b bucket, log []int64) {
 	for i := 0; i+bucketLen <= len(state); i += bucketLen {
 		more := 0
 		if state[i] < 0 {
 			more = int(state[i+2])
 		}
-		if state[i] == l.ID {
+		if state[i] == id {
 			return bucket{state[i+1], state[i+2]}, state[i+bucketLen : i+bucketLen+more]
 		}
 		i += more
@@ -65,7 +79,7 @@ func (l *Limit) stored(state []int64) (b bucket, log []int64) {
 // stand is the limit's bucket in a counter's state of instant since, as it stands at
 // m.at ≥ since, and its log.
 func (l *Limit) stand(state []int64, since int64, m moment) (bucket, []int64) {
-	b, log := l.stored(state)
+	b, log := findBucket(state, l.id(m))
 	m.log = log
 	return l.rules.stand(l, b, since, m), log
 }

@@ -98,7 +98,8 @@ type Limit struct {
 	// changed limit or burst keeps what was used.
 	ID int64
 
-	rules rules // the algorithm's
+	rules    rules // the algorithm's
+	byPeriod bool  // its window is the billing period
 
 	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
 	// parts and refill = Limit/g parts come back each µs. capacity = Burst·scale.
@@ -171,7 +172,7 @@ func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...
 			refuse("window", `is required: a duration such as "1h"`)
 		}
 	case isNamed && l.Algorithm == FixedWindow:
-		l.rules, l.Calendar = fixedWindow{named}, true
+		l.rules, l.Calendar, l.byPeriod = fixedWindow{named}, true, s.Window == "billing_period"
 	case isNamed && l.Algorithm != 0:
 		refuse("window", "%q belongs to fixed_window only: use a duration such as \"1h\"", s.Window)
 	case !isNamed:

@@ -48,7 +48,7 @@ func (e *Engine) Standings(ctx context.Context, targets []*Target) ([]Standing, 
 	standings := make([]Standing, len(targets))
 	stored, now, err := e.read(ctx, targets, func(i int, now int64) (start, end int64) {
 		s := &standings[i]
-		_, s.PeriodStart, s.PeriodEnd = targets[i].Period(targets[i].Instant(now))
+		s.PeriodStart, s.PeriodEnd = targets[i].Period(targets[i].Instant(now))
 		return s.PeriodStart, s.PeriodEnd
 	})
 	if err != nil {

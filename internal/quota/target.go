@@ -22,13 +22,15 @@ func attributeKey(name, value string) string { return name + "=" + value }
 // Shards is the number of shards counters are spread over; part of the stored keys.
 const Shards = 1024
 
-// Shard is the hash of a customer that hot tables carry first in their keys
-// (the finalizer of SplitMix64, whose low bits are well mixed).
-func Shard(customer int64) int16 {
-	x := uint64(customer)
+// Shard is the hash of a customer that hot tables carry first in their keys.
+func Shard(customer int64) int16 { return int16(mix(uint64(customer)) % Shards) }
+
+// mix is the finalizer of SplitMix64, all of whose bits are well mixed. What is stored
+// goes by it.
+func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return int16((x ^ x>>31) % Shards)
+	return x ^ x>>31
 }
 
 // Counter is one row that a hit charges, with the limits whose buckets it holds.

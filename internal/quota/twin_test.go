@@ -22,7 +22,7 @@ func cost1(limits []*Limit, state []int64, since, cost int64, m moment) (next []
 		if !shadow {
 			b = l.rules.charge(l, b, cost, m)
 		}
-		next = append(next, l.ID, b.level, b.aux)
+		next = append(next, l.id(m), b.level, b.aux)
 	}
 	return next, passed
 }
@@ -35,7 +35,7 @@ func standing(limits []*Limit, state []int64, since int64, m moment) (next []int
 			next = l.appendLog(next, b.level, log, m.at, 0, false)
 			continue
 		}
-		next = append(next, l.ID, b.level, b.aux)
+		next = append(next, l.id(m), b.level, b.aux)
 	}
 	return next
 }

@@ -170,7 +170,7 @@ func runVectorStep(ctx context.Context, conn *pgx.Conn, v *vector) error {
 		// The function's own buckets, without the model's arithmetic.
 		d := Decision{Target: t, Cost: cost, At: now, Allowed: cost == 0 || step[0] == 1}
 		for _, l := range t.Counters[0].Limits {
-			b, log := l.stored(step[2:])
+			b, log := findBucket(step[2:], l.ID)
 			if l.Algorithm == SlidingLog && len(log) > 0 {
 				b.aux = log[0]
 			}

@@ -1,0 +1,110 @@
+package plans
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"quotad/internal/calendar"
+)
+
+// formerPeriods are the billing periods that a customer had until an instant, µs since
+// the Unix epoch, as customers.former_periods stores them.
+type formerPeriods struct {
+	Until    int64  `json:"until"`
+	Anchor   string `json:"anchor"`
+	Interval string `json:"interval"`
+	Count    int    `json:"count"`
+}
+
+func (f *formerPeriods) interval() calendar.Interval {
+	return calendar.Interval{Unit: calendar.Unit(f.Interval), Count: f.Count}
+}
+
+// maxFormer is how many former periods are kept: with more changes the oldest are taken
+// to have been like the ones after them.
+const maxFormer = 100
+
+// before links the present periods to former ones, the oldest first.
+func before(p *calendar.Periods, former []formerPeriods) error {
+	var last *calendar.Periods
+	for i := range former {
+		f := &former[i]
+		anchor, err := calendar.ParseAnchor(f.Anchor)
+		if err == nil {
+			err = f.interval().Validate()
+		}
+		if err != nil {
+			return err
+		}
+		link := &calendar.Periods{Zone: p.Zone, Anchor: anchor, Interval: f.interval(), Before: last}
+		if last != nil {
+			link.From = former[i-1].Until
+		}
+		last = link
+	}
+	if p.Before = last; last != nil {
+		p.From = former[len(former)-1].Until
+	}
+	return nil
+}
+
+const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
+
+// reschedule makes another anchor, and the interval of another plan, count from the next
+// period on, or with endNow from now on, where the running period then ends. old is the
+// customer as it was and c as it has been written.
+func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool) error {
+	was, err := w.periodsOf(ctx, old)
+	if err != nil {
+		return err
+	}
+	is, err := w.periodsOf(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !endNow && was.Anchor == is.Anchor && was.Interval == is.Interval {
+		return nil
+	}
+	now := w.now.UnixMicro()
+	if old.Clock != nil {
+		now = old.Clock.Now
+	}
+	// The zone is the new one: a timezone counts at once.
+	was.Zone = is.Zone
+	if err := before(&was, old.former); err != nil {
+		return err
+	}
+	former := slices.Clone(old.former)
+	last := len(former) - 1
+	switch waiting := last >= 0 && former[last].Until > now; {
+	case waiting && endNow:
+		former[last].Until = now
+	case waiting: // what had not begun is replaced
+	default:
+		_, until := was.Period(now)
+		if endNow {
+			until = now
+		}
+		former = append(former, formerPeriods{until, old.BillingAnchor, string(was.Interval.Unit), was.Interval.Count})
+	}
+	if former = former[max(0, len(former)-maxFormer):]; slices.Equal(former, old.former) {
+		return nil
+	}
+	c.former = former
+	stored, err := json.Marshal(former)
+	if err != nil {
+		return err
+	}
+	_, err = w.Exec(ctx, setFormer, c.ID, stored)
+	return err
+}
+
+// periodsOf are a customer's on the version of its plan that is in force.
+func (w *writing) periodsOf(ctx context.Context, c *Customer) (calendar.Periods, error) {
+	plan, err := one(ctx, w, ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
+	if err != nil {
+		return calendar.Periods{}, err
+	}
+	return c.Periods(plan)
+}
