@@ -12,8 +12,9 @@ CREATE TABLE test_clocks (
 
 -- features: what differs from the plan's. anonymous: made by a hit, under the default
 -- plan, and forgotten when idle. erased_at: when what identified a person was removed.
--- former_periods: the billing periods before the anchor or the interval last changed, the
--- oldest first: until (µs since the Unix epoch), anchor, interval, count.
+-- former_periods: the billing periods before the anchor, the interval or the timezone last
+-- changed, the oldest first: until (µs since the Unix epoch), timezone, anchor, interval,
+-- count.
 ALTER TABLE customers
     ADD COLUMN former_periods jsonb NOT NULL DEFAULT '[]',
     ADD COLUMN features      jsonb   NOT NULL DEFAULT '{}',

@@ -33,14 +33,20 @@
 -- count at once, so n and the newest block say which one it is; r is all that 64 bits
 -- leave for units.
 
+-- quotad_log_span_v1 is m, and quotad_log_units_v1 is r.
+CREATE FUNCTION quotad_log_span_v1(win bigint, prec bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT (win + prec - 1) / prec + 2';
+CREATE FUNCTION quotad_log_units_v1(win bigint, prec bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS 'SELECT 9223372036854775807 / ((win + prec - 1) / prec + 2)';
+
 -- quotad_log_stand_v1 takes the blocks out whose last instant is a window old, and
 -- returns the units left, the number of integers and the integers.
 -- +goose StatementBegin
 CREATE FUNCTION quotad_log_stand_v1(units bigint, log bigint[], instant bigint, win bigint, prec bigint)
 RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
-    m      bigint := (win + prec - 1) / prec + 2;
-    r      bigint := 9223372036854775807 / m;
+    m      bigint := quotad_log_span_v1(win, prec);
+    r      bigint := quotad_log_units_v1(win, prec);
     newest bigint := log[1];
     -- The first block that counts; nothing is older than the epoch.
     oldest bigint := CASE WHEN instant < win + prec - 1 THEN 0 ELSE (instant - win - prec + 1) / prec + 1 END;
@@ -70,8 +76,8 @@ END $$;
 CREATE FUNCTION quotad_log_charge_v1(stood bigint[], added bigint, instant bigint, win bigint, prec bigint)
 RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
-    m     bigint := (win + prec - 1) / prec + 2;
-    r     bigint := 9223372036854775807 / m;
+    m     bigint := quotad_log_span_v1(win, prec);
+    r     bigint := quotad_log_units_v1(win, prec);
     block bigint := instant / prec;
     last  integer := cardinality(stood);
     units bigint;
@@ -113,7 +119,8 @@ DECLARE
     l       integer := 1;
     run     integer;
     log     bigint[];
-    passed  boolean;
+    r       bigint;
+    spared  boolean;
     shadows bigint[]; -- of each its bit and its room
     most    bigint; -- what soft limits can count
 BEGIN
@@ -185,12 +192,10 @@ BEGIN
         ELSIF branch = 2 THEN
             most := least(most, (9223372036854775807 - level) / aux);
         ELSIF branch = 6 THEN
-            most := least(most, 9223372036854775807 / ((limits[l + 3] + limits[l + 4] - 1) / limits[l + 4] + 2) - 1
-                    - CASE WHEN log[3] = instant / limits[l + 4] THEN
-                          log[cardinality(log)] % (9223372036854775807 / ((limits[l + 3] + limits[l + 4] - 1) / limits[l + 4] + 2))
-                      ELSE 0 END);
+            r := quotad_log_units_v1(limits[l + 3], limits[l + 4]);
+            most := least(most, r - 1 - CASE WHEN log[3] = instant / limits[l + 4] THEN log[cardinality(log)] % r ELSE 0 END);
         ELSE
-            most := least(most, 4611686018427387904 - level);
+            most := least(most, 4611686018427387903 - level);
         END IF;
         stepped[at] := limits[l];
         stepped[at + 1] := level;
@@ -239,20 +244,20 @@ BEGIN
         ELSIF branch < 6 THEN
             stepped[at + 1] := stepped[at + 1] + room;
         ELSE
-            passed := stepped[2] & (1::bigint << ((l - 1) / 5)) <> 0;
+            spared := stepped[2] & (1::bigint << ((l - 1) / 5)) <> 0;
             IF branch % 10 = 6 THEN
                 found := at + 2 + stepped[at + 2];
-                IF NOT passed THEN
+                IF NOT spared THEN
                     log := quotad_log_charge_v1(stepped[at + 1:found], room, instant, limits[l + 3], limits[l + 4]);
                     stepped := stepped[:at] || log || stepped[found + 1:];
                 END IF;
                 at := at + stepped[at + 2];
-            ELSIF passed THEN
+            ELSIF spared THEN
                 NULL; -- a shadow that would refuse
             ELSIF branch % 10 = 2 THEN
                 stepped[at + 1] := least(stepped[at + 1] + room::numeric * limits[l + 4], 9223372036854775807);
             ELSE
-                stepped[at + 1] := least(stepped[at + 1] + room, 4611686018427387904);
+                stepped[at + 1] := least(stepped[at + 1] + room, 4611686018427387903);
             END IF;
         END IF;
         at := at + 3;
@@ -266,3 +271,5 @@ END $$;
 DROP FUNCTION quotad_step_v2;
 DROP FUNCTION quotad_log_charge_v1;
 DROP FUNCTION quotad_log_stand_v1;
+DROP FUNCTION quotad_log_units_v1;
+DROP FUNCTION quotad_log_span_v1;

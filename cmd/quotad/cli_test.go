@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/migrations"
 )
 
 // cli runs one command line in this process.
@@ -216,6 +219,13 @@ func TestMigrateCommands(t *testing.T) {
 	run(0, "00001_schema.sql  no", "migrate", "status")
 	run(0, "applied 00001_schema.sql", "migrate", "up")
 	run(0, "nothing to do", "migrate", "up")
+	files, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil || !slices.IsSorted(files) {
+		t.Fatal(files, err)
+	}
+	for _, name := range slices.Backward(files[2:]) {
+		run(0, "took back "+name[:5], "migrate", "down", "--yes")
+	}
 	run(2, "DROP FUNCTION quotad_step_v1", "migrate", "down")
 	run(0, "took back 00002", "migrate", "down", "--yes")
 	run(2, "DROP TABLE usage, counters", "migrate", "down")

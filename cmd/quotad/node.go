@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -74,7 +75,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Engine: n.engine, Catalog: n.catalog, Store: n.store,
 		Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
 		Registry: registry, Log: log,
-		ResetStyle: s.resetStyle(), PublicURL: s.PublicURL, Deadline: s.RequestTimeout,
+		ResetStyle: s.resetStyle(), PublicURL: cmp.Or(s.PublicURL, n.url), Deadline: s.RequestTimeout,
 		SeparateMetrics: s.MetricsListen != "", Version: version,
 	})
 	registry.MustRegister(newGauges(n))
@@ -98,6 +99,10 @@ func (n *node) warm(ctx context.Context) error {
 	}
 	if err := n.catalog.CatchUp(ctx, 0); err != nil {
 		return fmt.Errorf("read the newest change: %w", err)
+	}
+	// It is looked up when it is needed: it may come later.
+	if err := n.catalog.CheckDefaultPlan(ctx); err != nil {
+		n.log.Warn("unknown customers are refused until this is put right", "error", err)
 	}
 	return nil
 }

@@ -197,6 +197,7 @@ func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *quot
 	d := &result.Decision
 	s.metrics.count(h, d)
 	buf.views = appendViews(buf.views[:0], d)
+	s.metrics.countExceeded(h, d, buf.views)
 	wait := int64(0)
 	if !d.Allowed {
 		wait = d.RetryAfter()

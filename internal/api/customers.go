@@ -12,12 +12,12 @@ type customerRequest struct {
 	Name          string            `json:"name" maxLength:"200"`
 	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
 	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins this version; left out, the customer follows the plan."`
-	Timezone      string            `json:"timezone" doc:"IANA name, such as Europe/Berlin."`
-	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation. Another one counts from the next period on."`
+	Timezone      string            `json:"timezone" doc:"IANA name, such as Europe/Berlin. Another one counts at once for calendar windows and usage, and from the next billing period on for those."`
+	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation, or of a customer that is there what it has. Another one, or another timezone, counts from the next period on."`
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	Features      map[string]any    `json:"features,omitempty" doc:"What differs from the plan's features, or is beside them: booleans, numbers and strings."`
 	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is made with and lives by ever after; left out, a new one lives in real time, and one that is there stays on its clock."`
-	Change        *string           `json:"change,omitempty" enum:"now" doc:"Of a customer that is there: another plan's limits count at once, its interval, prices and another anchor from the next billing period on; now ends the running period with this request."`
+	Change        *string           `json:"change,omitempty" enum:"now" doc:"Of a customer that is there: another plan's limits count at once, its interval and prices, and another anchor or timezone, from the next billing period on; now ends the running period with this request, if any of them is another."`
 }
 
 type customerBody struct {

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +120,8 @@ func rules(s *huma.Schema) (list []string) {
 		add("one of: %s", strings.Join(words, ", "))
 	}
 	if s.Default != nil {
-		add("default: %v", s.Default)
+		// Of a pointer its value: the schema has the field's own type.
+		add("default: %v", reflect.Indirect(reflect.ValueOf(s.Default)))
 	}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	if s.Minimum != nil {

@@ -33,7 +33,7 @@ var examples = map[string]example{
       "reset_at": "2026-11-20T07:00:00Z", "window": "1h"}
    ]},
   {"type": "/problems/not-found", "title": "Not found", "status": 404,
-   "detail": "there is no customer \"nobody\" (or it is archived): make it with PUT /v1/customers/nobody"}
+   "detail": "there is no customer \"nobody\", or it is archived for good: a new one is made with PUT /v1/customers/nobody"}
 ]}`,
 	},
 	"quota": {

@@ -56,7 +56,7 @@ func explain(err error, n names) error {
 		name   string // what it is about
 		format string // of its quoted name and its path
 	}{
-		{plans.ErrUnknownCustomer, n.customer, "there is no customer %s (or it is archived): make it with PUT /v1/customers/%s"},
+		{plans.ErrUnknownCustomer, n.customer, "there is no customer %s, or it is archived for good: a new one is made with PUT /v1/customers/%s"},
 		{plans.ErrArchived, n.customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
 		{plans.ErrUnknownMeter, n.meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
 		{plans.ErrUnknownClock, n.clock, "there is no test clock %s: make it with PUT /v1/test-clocks/%s"},

@@ -18,8 +18,8 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		method, path, body string
 		says               string
 	}{
-		{404, "POST", "/v1/hits", `{"customer":"a \"b\" c","meter":"requests"}`, `there is no customer "a \"b\" c" (or it is archived): make it with PUT /v1/customers/a%20%22b%22%20c`},
-		{404, "POST", "/v1/hits", `{"customer":"` + long + `","meter":"requests"}`, `there is no customer "` + long[:100] + `…" (or it is archived): make it with PUT /v1/customers/{key}`},
+		{404, "POST", "/v1/hits", `{"customer":"a \"b\" c","meter":"requests"}`, `there is no customer "a \"b\" c", or it is archived for good: a new one is made with PUT /v1/customers/a%20%22b%22%20c`},
+		{404, "POST", "/v1/hits", `{"customer":"` + long + `","meter":"requests"}`, `there is no customer "` + long[:100] + `…", or it is archived for good: a new one is made with PUT /v1/customers/{key}`},
 		{404, "POST", "/v1/hits", `{"customer":"acme","meter":"none"}`, `there is no meter "none": declare it with PUT /v1/meters/none`},
 		{403, "POST", "/v1/hits", `{"customer":"acme","meter":"other"}`, `customer "acme" does not include the meter "other"`},
 		{404, "GET", "/v1/customers/a%7Cb", "", `there is no customer "a|b"`},

@@ -158,6 +158,7 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *quota.Decision, denied int, buf *buffer) int {
 	s.metrics.count(h, d)
 	buf.views = appendViews(buf.views[:0], d)
+	s.metrics.countExceeded(h, d, buf.views)
 	wait := int64(0)
 	status, contentType := http.StatusOK, plainJSON
 	if !d.Allowed {

@@ -72,6 +72,10 @@ func TestModes(t *testing.T) {
 	if quota["soft"]["exceeded"] != true || quota["shadow"]["exceeded"] != false || quota["shadow"]["mode"] != "shadow" {
 		t.Errorf("quota %v", quota)
 	}
+	metrics := n.want(200, "GET", "/metrics", "").text
+	if !strings.Contains(metrics, "quotad_exceeded_total{mode=\"soft\"} 3\n") || !strings.Contains(metrics, "quotad_exceeded_total{mode=\"shadow\"} 1\n") {
+		t.Error("the metrics do not count what was exceeded")
+	}
 	used := n.want(200, "GET", "/v1/customers/acme/usage?meter=requests", "").json["points"].([]any)
 	if last := used[len(used)-1].(map[string]any); last["admitted"] != 7.0 {
 		t.Errorf("usage %v", last)

@@ -22,6 +22,7 @@ type metrics struct {
 
 	// Those that every hit touches, looked up once.
 	allowed, refused, refusedFromMemory, looked, degraded prometheus.Counter
+	softExceeded, shadowExceeded                          prometheus.Counter
 }
 
 // latencyBuckets go from a refusal from memory to the deadline, in seconds.
@@ -47,6 +48,12 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.refusedFromMemory = hits.WithLabelValues("refused_from_memory")
 	m.looked = hits.WithLabelValues("looked")
 	m.degraded = hits.WithLabelValues("degraded")
+	exceeded := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotad_exceeded_total", Help: "Admitted hits that a soft limit admitted past itself, or that a shadow would have refused, for each such limit.",
+	}, []string{"mode"})
+	m.softExceeded = exceeded.WithLabelValues(quota.Soft.String())
+	m.shadowExceeded = exceeded.WithLabelValues(quota.Shadow.String())
+	registry.MustRegister(exceeded)
 	for _, k := range kinds {
 		if k != kindQuotaExceeded {
 			m.outcomes[k.name] = hits.WithLabelValues(k.name)
@@ -77,6 +84,22 @@ func (m *metrics) count(h *hit, d *quota.Decision) {
 		m.refusedFromMemory.Inc()
 	default:
 		m.refused.Inc()
+	}
+}
+
+// countExceeded counts the limits that an admitted and charged hit went past.
+func (m *metrics) countExceeded(h *hit, d *quota.Decision, views []quota.View) {
+	if !d.Allowed || h.look() {
+		return
+	}
+	for i := range views {
+		switch {
+		case !views[i].Exceeded:
+		case views[i].Limit.Mode == quota.Soft:
+			m.softExceeded.Inc()
+		default:
+			m.shadowExceeded.Inc()
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -25,7 +26,10 @@ func TestPeriodsFollowAChange(t *testing.T) {
 	put := func(fields string) {
 		t.Helper()
 		tag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
-		n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme","timezone":"Europe/Berlin",`+fields+`}`, "If-Match", tag)
+		if !strings.Contains(fields, "timezone") {
+			fields += `,"timezone":"Europe/Berlin"`
+		}
+		n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme",`+fields+`}`, "If-Match", tag)
 	}
 	hit := func(status int, cost int) {
 		t.Helper()
@@ -74,13 +78,26 @@ func TestPeriodsFollowAChange(t *testing.T) {
 	period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 0, 10)
 	hit(200, 7)
 	period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 7, 3)
+	put(`"plan":"weekly","change":"now"`) // which changes nothing
+	period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 7, 3)
+	put(`"plan":"weekly","timezone":"America/New_York"`)
+	period("2026-04-12T06:30:00.000001Z", "2026-04-13T22:00:00Z", 7, 3)
+	clock("2026-04-13T22:00:00Z")
+	period("2026-04-13T22:00:00Z", "2026-04-14T04:00:00Z", 0, 10) // weeks from Tuesday, January 20, there
+	hit(200, 1)
+	clock("2026-04-14T04:00:00Z")
+	period("2026-04-14T04:00:00Z", "2026-04-21T04:00:00Z", 0, 10)
+	n.want(428, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`)
+	if got := n.want(422, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`, "If-Match", "*"); !strings.Contains(got.text, "must stay week") {
+		t.Error(got.text)
+	}
 	// The whole of it is what was admitted in all.
 	points := n.want(200, "GET", "/v1/customers/acme/usage?meter=requests&granularity=month&from=2026-03-01T00:00:00Z", "").json["points"].([]any)
 	total := 0.0
 	for _, p := range points {
 		total += p.(map[string]any)["admitted"].(float64)
 	}
-	if total != 4+6+3+5+2+1+7 {
+	if total != 4+6+3+5+2+1+7+1 {
 		t.Errorf("%v units in all: %v", total, points)
 	}
 }

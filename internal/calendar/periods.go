@@ -10,9 +10,10 @@ type Periods struct {
 	Anchor   Anchor
 	Interval Interval
 
-	// Before are the periods up to From, µs, where an anchor or an interval gave way to
-	// another; nil: there were no others. The last of them ends at From, where the first of
-	// these begins, whatever the rest of the one that holds From is. Its zone is Zone.
+	// Before are the periods up to From, µs, where an anchor, an interval or a zone gave way
+	// to another; nil: there were no others. The last of them ends at From, where the first
+	// of these begins, whatever the rest of the one that holds From is. Their zone is for
+	// their boundaries only: hours are those of Zone.
 	Before *Periods
 	From   int64
 }

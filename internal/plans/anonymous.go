@@ -95,6 +95,15 @@ func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, erro
 	return v, err
 }
 
+// CheckDefaultPlan returns why the default plan, if there is one, makes no customers now.
+func (c *Catalog) CheckDefaultPlan(ctx context.Context) error {
+	if c.options.DefaultPlan == "" {
+		return nil
+	}
+	_, err := c.defaultVersion(ctx, c.memory.Load())
+	return err
+}
+
 // The change is the newest that the same snapshot sees: no older than the plan's, and no
 // newer than that of any later writing of the customer.
 const makeCustomer = `

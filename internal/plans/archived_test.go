@@ -131,8 +131,11 @@ func TestTargetsByID(t *testing.T) {
 	api := int32(count(t, s, "id FROM meters WHERE key = 'api'"))
 	other := int32(count(t, s, "id FROM meters WHERE key = 'other'"))
 	keys := []quota.CounterKey{
-		{Customer: acme.ID, Meter: api, Attribute: "ip=1"}, {Customer: acme.ID, Meter: other, Attribute: "ip=1"},
-		{Customer: gone.ID, Meter: api}, {Customer: 77, Meter: api}, {Customer: acme.ID, Meter: api, Attribute: "ip=2"},
+		{Customer: acme.ID, Meter: api, Attribute: "ip=1"},
+		{Customer: acme.ID, Meter: other, Attribute: "ip=1"},
+		{Customer: gone.ID, Meter: api},
+		{Customer: 77, Meter: api},
+		{Customer: acme.ID, Meter: api, Attribute: "ip=2"},
 	}
 	targets := must[[]*quota.Target](t)(c.Targets(t.Context(), keys))
 	if targets[2] != nil || targets[3] != nil || targets[0] == nil || targets[0] != targets[4] {

@@ -177,10 +177,14 @@ func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 }
 
 // defaultAnchor is the wall clock in the timezone at the creation, in whole seconds, by
-// the customer's own clock; a customer that is there already keeps its own.
+// the customer's own clock; a customer that is there already keeps its own, but an
+// anonymous one, that nobody had asked for its timezone.
 func defaultAnchor(old *Customer, timezone string, now time.Time) (string, error) {
-	if old.BillingAnchor != "" {
+	if old.BillingAnchor != "" && !old.Anonymous {
 		return old.BillingAnchor, nil
+	}
+	if old.Anonymous {
+		now = old.CreatedAt
 	}
 	zone, err := calendar.Location(timezone)
 	if err != nil {
@@ -222,11 +226,11 @@ func (s *Store) customersPlan(ctx context.Context, bad *faults, in CustomerInput
 	}
 	plan, err := one(ctx, s.pool, ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
 	if errors.Is(err, ErrUnknownPlan) {
-		bad.add("plan", "no such plan")
+		bad.add("plan", "no such plan: write it first with PUT /v1/plans/%s", in.Plan)
 		return 0, nil
 	}
 	if err == nil && !plan.Version {
-		bad.add("plan_version", "the plan has no such version")
+		bad.add("plan_version", "the plan has no such version: GET /v1/plans/%s/versions lists them", in.Plan)
 	}
 	return plan.ID, err
 }

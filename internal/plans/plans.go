@@ -67,6 +67,11 @@ func (s *Store) PutPlan(ctx context.Context, key string, in PlanInput, pre Preco
 		if err := pre.check(err == nil, etag(int64(latest))); err != nil {
 			return err
 		}
+		if latest > 0 {
+			if err := w.sameInterval(ctx, key, latest, &in); err != nil {
+				return err
+			}
+		}
 		plan, err = one(ctx, w, ErrUnknownPlan, scanPlan, addVersion, key, latest+1, in.ApplyTo, document, w.number, w.now)
 		return err
 	})
@@ -74,6 +79,20 @@ func (s *Store) PutPlan(ctx context.Context, key string, in PlanInput, pre Preco
 		return nil, err
 	}
 	return plan, nil
+}
+
+// sameInterval refuses another billing interval than that of the plan's version before:
+// the running periods of all its customers would be cut at an instant that is no end of
+// theirs. Who comes from another plan begins with the next period.
+func (w *writing) sameInterval(ctx context.Context, key string, latest int, in *PlanInput) error {
+	before, err := one(ctx, w, ErrUnknownVersion, scanPlan, getPlanVersion, key, int64(latest))
+	if err != nil || before.interval() == in.interval() {
+		return err
+	}
+	var bad faults
+	bad.add("interval", "must stay %s, interval_count %d: the plan's customers are in the midst of such periods. Write another plan, and put them on it",
+		before.Interval, before.IntervalCount)
+	return bad.err()
 }
 
 const declaredMeters = `SELECT key FROM meters WHERE key = ANY ($1)`

@@ -3,6 +3,7 @@ package plans
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"quotad/internal/calendar"
@@ -12,6 +13,7 @@ import (
 // the Unix epoch, as customers.former_periods stores them.
 type formerPeriods struct {
 	Until    int64  `json:"until"`
+	Timezone string `json:"timezone"`
 	Anchor   string `json:"anchor"`
 	Interval string `json:"interval"`
 	Count    int    `json:"count"`
@@ -30,14 +32,12 @@ func before(p *calendar.Periods, former []formerPeriods) error {
 	var last *calendar.Periods
 	for i := range former {
 		f := &former[i]
+		zone, bad := calendar.Location(f.Timezone)
 		anchor, err := calendar.ParseAnchor(f.Anchor)
-		if err == nil {
-			err = f.interval().Validate()
-		}
-		if err != nil {
+		if err = errors.Join(bad, err, f.interval().Validate()); err != nil {
 			return err
 		}
-		link := &calendar.Periods{Zone: p.Zone, Anchor: anchor, Interval: f.interval(), Before: last}
+		link := &calendar.Periods{Zone: zone, Anchor: anchor, Interval: f.interval(), Before: last}
 		if last != nil {
 			link.From = former[i-1].Until
 		}
@@ -51,9 +51,10 @@ func before(p *calendar.Periods, former []formerPeriods) error {
 
 const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
 
-// reschedule makes another anchor, and the interval of another plan, count from the next
-// period on, or with endNow from now on, where the running period then ends. old is the
-// customer as it was and c as it has been written.
+// reschedule makes another anchor or timezone, and the interval of another plan, count for
+// billing periods from the next one on, or with endNow, where anything of its billing has
+// changed, from now on: the running period then ends here. old is the customer as it was
+// and c as it has been written.
 func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool) error {
 	was, err := w.periodsOf(ctx, old)
 	if err != nil {
@@ -63,17 +64,14 @@ func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 	if err != nil {
 		return err
 	}
-	if !endNow && was.Anchor == is.Anchor && was.Interval == is.Interval {
+	same := was.Anchor == is.Anchor && was.Interval == is.Interval && old.Timezone == c.Timezone
+	endNow = endNow && !(same && old.Plan == c.Plan && old.EffectiveVersion == c.EffectiveVersion)
+	if same && !endNow {
 		return nil
 	}
 	now := w.now.UnixMicro()
 	if old.Clock != nil {
 		now = old.Clock.Now
-	}
-	// The zone is the new one: a timezone counts at once.
-	was.Zone = is.Zone
-	if err := before(&was, old.former); err != nil {
-		return err
 	}
 	former := slices.Clone(old.former)
 	last := len(former) - 1
@@ -86,7 +84,7 @@ func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 		if endNow {
 			until = now
 		}
-		former = append(former, formerPeriods{until, old.BillingAnchor, string(was.Interval.Unit), was.Interval.Count})
+		former = append(former, formerPeriods{until, old.Timezone, old.BillingAnchor, string(was.Interval.Unit), was.Interval.Count})
 	}
 	if former = former[max(0, len(former)-maxFormer):]; slices.Equal(former, old.former) {
 		return nil

@@ -27,7 +27,7 @@ type Decision struct {
 	buckets []bucket
 	logs    [][]int64
 	charged bool   // the buckets are those after the charge
-	passed  uint32 // the bits of the shadows that would have refused and were not charged
+	spared  uint32 // the bits of the shadows that would have refused and were not charged
 }
 
 // View is what a decision says of one limit; see the contract's "Per limit".
@@ -49,7 +49,7 @@ func (d *Decision) View(i int) View {
 	switch {
 	case l.Mode == Hard:
 	case d.charged:
-		v.Exceeded = room < 0 || d.passed&(1<<i) != 0
+		v.Exceeded = room < 0 || d.spared&(1<<i) != 0
 	default:
 		v.Exceeded = d.Cost > room
 	}
@@ -131,11 +131,11 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 	return d
 }
 
-// charge adds units to all buckets but those of the shadows that were passed, or takes
+// charge adds units to all buckets but those of the shadows that were spared, or takes
 // them back (below 0): the view of a hit that was followed by others in its run.
 func (d *Decision) charge(units int64) {
 	for i := range d.buckets {
-		if l := d.Target.limit(i); d.passed&(1<<i) == 0 {
+		if l := d.Target.limit(i); d.spared&(1<<i) == 0 {
 			d.buckets[i] = l.rules.charge(l, d.buckets[i], units, d.moment(i))
 		}
 	}

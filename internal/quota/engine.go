@@ -30,7 +30,7 @@ type Options struct {
 	Log          *slog.Logger
 
 	Lanes      int // sessions that charge; default 1
-	MaxQueue   int // hits waiting in a lane; default 10,000
+	MaxQueue   int // hits waiting in a lane, and half as many for others on their counters; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
 }
 

@@ -44,7 +44,7 @@ func (l *lane) enqueue(h *hit) error {
 	if l.stopped {
 		return ErrStopped
 	}
-	if len(l.queue)+l.held >= l.engine.options.MaxQueue {
+	if len(l.queue) >= l.engine.options.MaxQueue {
 		return ErrBusy
 	}
 	if l.queue = append(l.queue, h); len(l.queue) == 1 {
@@ -90,9 +90,9 @@ func (l *lane) waiting() (waiting, stopped bool) {
 	return len(l.again)+len(l.later)+len(l.queue) > 0, l.stopped
 }
 
-// take makes the next batch: what was handed back, then of those that had to wait for
-// others on their counters and of those in the queue maxBatch each, but for those whose
-// callers gave up. A group that must go alone does.
+// take makes the next batch: what was handed back, then up to half of what is left of
+// maxBatch from those that had to wait for others on their counters, then the queue, but
+// for those whose callers gave up. A group that must go alone does.
 func (l *lane) take() []*hit {
 	l.batch = l.batch[:0]
 	var rest []*hit
@@ -109,12 +109,11 @@ func (l *lane) take() []*hit {
 	if len(l.batch) > 0 && l.batch[0].alone {
 		return l.batch
 	}
-	room := max(0, maxBatch-len(l.batch))
-	l.later = l.takeSome(l.later, maxBatch)
+	l.later = l.takeSome(l.later, max(0, maxBatch-len(l.batch))/2)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held = len(l.later)
-	l.queue = l.takeSome(l.queue, room)
+	l.queue = l.takeSome(l.queue, max(0, maxBatch-len(l.batch)))
 	return l.batch
 }
 
@@ -136,7 +135,8 @@ func (l *lane) takeSome(list []*hit, most int) []*hit {
 const maxWaves = 16
 
 // bound takes the waves out of a batch that are too many for it, and returns its hits
-// without theirs, which wait for the next.
+// without theirs, which wait for the next. They have a list of their own of MaxQueue/2,
+// so that the queue stays free for others; what is beyond it is ErrBusy.
 func (l *lane) bound(hits []*hit, waves [][]*group) ([]*hit, [][]*group) {
 	if len(waves) <= maxWaves {
 		return hits, waves
@@ -144,10 +144,13 @@ func (l *lane) bound(hits []*hit, waves [][]*group) ([]*hit, [][]*group) {
 	for _, wave := range waves[maxWaves:] {
 		for _, g := range wave {
 			for _, h := range g.hits {
-				if h.requeue() {
+				h.postponed = true
+				switch {
+				case len(l.later) >= l.engine.options.MaxQueue/2:
+					h.finish(Result{Err: ErrBusy})
+				case h.requeue():
 					l.later = append(l.later, h)
 				}
-				h.postponed = true
 			}
 		}
 	}
@@ -249,12 +252,12 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 		l.rows = make([]row, len(answers))
 	}
 	runs := make([]*answer, len(wave))
-	passed := make([]uint32, len(wave))
+	spared := make([]uint32, len(wave))
 	for i, s := range cols.slots {
 		l.rows[first[s.group]+s.counter] = answers[i].row
 		runs[s.group] = &answers[i]
-		if answers[i].passed != 0 {
-			passed[s.group] |= uint32(answers[i].passed) << wave[s.group].target.firstLimit(int(s.counter))
+		if answers[i].spared != 0 {
+			spared[s.group] |= uint32(answers[i].spared) << wave[s.group].target.firstLimit(int(s.counter))
 		}
 	}
 	for i, g := range wave {
@@ -263,7 +266,7 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 			// Before a caller hears of it: its next hit may come at once.
 			l.engine.memory.remember(g.target, rows, now, run < len(g.hits))
 		}
-		l.handBack(g.settle(runs[i].run, runs[i].instant, passed[i], rows))
+		l.handBack(g.settle(runs[i].run, runs[i].instant, spared[i], rows))
 		l.engine.watchAhead(g, now, runs[i].instant)
 	}
 }

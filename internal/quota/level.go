@@ -16,7 +16,7 @@ type moment struct {
 
 // softCap is where the level of a soft limit stops, so that no sum of two leaves 64 bits;
 // that of a token bucket stops at their end.
-const softCap = int64(1) << 62
+const softCap = int64(1)<<62 - 1
 
 // rules is what an algorithm knows of buckets. Each has a file of its own, and its twin
 // is a branch of quotad_step_v2.

@@ -67,7 +67,7 @@ func (l *Limit) branch(algorithm int64) int64 { return algorithm + 10*int64(l.Mo
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
 	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation"`
+	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation" doc:"When a hit of cost c is admitted. fixed_window: used + c ≤ limit. sliding_window: this window's units + the last one's, faded by the part of this window that has passed, + c ≤ limit. sliding_log: the units younger than the window + c ≤ limit. token_bucket: c tokens are there, burst at first, refilled continuously at limit a window. allocation: used + c ≤ limit, and nothing comes back by itself."`
 	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window, or of an allocation at all; 0 is closed."`
 	Window    string `json:"window,omitempty" doc:"A whole number and one of us ms s m h d; of a fixed window also calendar_day, calendar_week, calendar_month, calendar_year (in the customer's timezone) or billing_period. An allocation has none."`
 	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity; limit when left out."`
@@ -120,7 +120,7 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 		refuse("name", "must be 1 to 200 letters, digits or . _ : -")
 	}
 	if s.Limit < 0 || s.Limit > MaxNumber {
-		refuse("limit", "must be between 0 (closed) and %d", MaxNumber)
+		refuse("limit", "is required, from 0 (closed) to %d", MaxNumber)
 	}
 	switch s.Algorithm {
 	case "fixed_window":

@@ -20,10 +20,12 @@ type memory struct {
 	anyLarge atomic.Bool // there ever was one: else nobody looks
 }
 
-// A state of more than largeState integers is a large one; a log has up to some 1,000, so
-// what is kept of large ones takes no more than a quarter of what the others may.
+// A state of more than largeState integers is a large one, and one of more than
+// hugeState, more than two full logs, is not kept at all: its hits cost a statement. So
+// what is kept of large ones takes no more than about half of what the others may.
 const (
 	largeState  = 64
+	hugeState   = 2200
 	largeShare  = 64 // one in this many
 	fewestLarge = 16
 )
@@ -83,6 +85,9 @@ const forgetAfter = int64(3600e6)
 func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 	for i := range rows {
 		key, r := t.Counters[i].Key, refusal{row: rows[i], asOf: asOf, under: t.Change}
+		if len(r.state) > hugeState {
+			continue // an older one that is kept refuses no less rightly
+		}
 		into, from, moved := m.seen, m.large, false
 		if len(r.state) > largeState {
 			into, from = m.large, m.seen

@@ -77,7 +77,7 @@ func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err erro
 			}
 		}
 		d, _ := decideOn(s.Target, rows, s.At, s.Cost)
-		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.buckets, s.buckets) || d.passed != s.passed {
+		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.buckets, s.buckets) || d.spared != s.spared {
 			return 0, fmt.Errorf("%v cost %d at %d on versions %v: decided %v %v, the model says %v at %d %v",
 				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions, s.Allowed, s.buckets, d.Allowed, d.At, d.buckets)
 		}

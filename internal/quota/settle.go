@@ -5,8 +5,8 @@ import "fmt"
 // settle hands out what a charging statement said of one group: run and instant, and the
 // rows of its counters. It returns the hits to be judged again, in the order in which the
 // next run takes them all: first those that fit one behind the other, then those that
-// will not fit behind these. passed are the shadows that the run was not charged to.
-func (g *group) settle(run, instant int64, passed uint32, rows []row) (again []*hit) {
+// will not fit behind these. spared are the shadows that the run was not charged to.
+func (g *group) settle(run, instant int64, spared uint32, rows []row) (again []*hit) {
 	switch run {
 	case runMissing, runHourOver, runWindowEnd:
 		for _, h := range g.hits {
@@ -28,7 +28,7 @@ func (g *group) settle(run, instant int64, passed uint32, rows []row) (again []*
 		return nil
 	}
 	after := judge(g.target, rows, max(g.now, instant), 0)
-	g.admit(int(run), passed, after)
+	g.admit(int(run), spared, after)
 	room := after.room()
 	left := room
 	var behind []*hit
@@ -53,11 +53,11 @@ func (g *group) settle(run, instant int64, passed uint32, rows []row) (again []*
 }
 
 // admit hands out the run: each hit sees the buckets and versions as they were behind it.
-func (g *group) admit(run int, passed uint32, after Decision) {
+func (g *group) admit(run int, spared uint32, after Decision) {
 	if run == 0 {
 		return
 	}
-	after.charged, after.passed = true, passed
+	after.charged, after.spared = true, spared
 	nb, nv := len(after.buckets), len(after.Versions)
 	buckets, versions := make([]bucket, run*nb), make([]int64, run*nv)
 	for i, h := range g.hits[:run] {

@@ -106,7 +106,7 @@ func (l *Limit) compileLog(s Spec, refuse func(field, format string, args ...any
 	case l.Precision > l.Window:
 		refuse("precision", "must not be longer than the window")
 	case l.Limit > maxBlocks && ceilDiv(l.Window, l.Precision) > maxBlocks:
-		refuse("precision", "a limit above %d needs blocks: at most %d of them in the window, so at least %dus",
-			maxBlocks, maxBlocks, ceilDiv(l.Window, maxBlocks))
+		refuse("precision", "a limit above %d needs a precision of %s or more, since a window may have %d of such blocks",
+			maxBlocks, durationText(ceilDiv(l.Window, maxBlocks)), maxBlocks)
 	}
 }

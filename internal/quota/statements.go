@@ -92,14 +92,14 @@ WITH locked AS MATERIALIZED (
 	FROM granted g
 	WHERE c.shard = ANY (ARRAY[g.shard]) AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
 	  AND g.run > 0
-	RETURNING g.n, g.run, g.instant, g.step[2] AS passed, c.at, c.version, c.change, c.state
+	RETURNING g.n, g.run, g.instant, g.step[2] AS spared, c.at, c.version, c.change, c.state
 ), remembered AS (
 	UPDATE counters c SET change = g.change
 	FROM granted g
 	WHERE c.shard = ANY (ARRAY[g.shard]) AND c.customer = g.customer AND c.meter = g.meter AND c.attribute = g.attribute
 	  AND g.run = 0 AND g.judged < g.change
 )
-SELECT n, run, instant, passed, at, version, change, state FROM charged
+SELECT n, run, instant, spared, at, version, change, state FROM charged
 UNION ALL
 SELECT n, run, instant, 0, at, version, judged, state FROM granted WHERE run <= 0`
 

@@ -25,8 +25,8 @@ type stepCase struct {
 
 // want is what the Go twin makes of it.
 func (c *stepCase) want() []int64 {
-	run, passed, next := runOf(c.limits, c.state, c.since, c.sums, c.moment())
-	return append([]int64{run, passed}, next...)
+	run, spared, next := runOf(c.limits, c.state, c.since, c.sums, c.moment())
+	return append([]int64{run, spared}, next...)
 }
 
 func (c *stepCase) moment() moment { return moment{at: c.instant, periods: &c.target.Periods} }
@@ -274,6 +274,36 @@ func TestStepRescales(t *testing.T) {
 		}
 		if got := rescale(c.level, c.to, c.from); got != want {
 			t.Errorf("%+v: rescaled to %d, exactly %s", c, got, exact)
+		}
+	}
+}
+
+// TestStepSoftEnds: where a soft limit's level stops, neither sum of levels leaves 64 bits.
+func TestStepSoftEnds(t *testing.T) {
+	conn, ctx := newTestDB(t).session(t), pgtest.Context(t)
+	start := testEpoch - testEpoch%60e6
+	for name, s := range map[string]struct {
+		spec  Spec
+		state func(*Limit) []int64
+	}{
+		"sliding_window": {Spec{Algorithm: "sliding_window", Window: "1m"}, func(l *Limit) []int64 { return []int64{l.ID, softCap, softCap} }},
+		"fixed_window":   {Spec{Algorithm: "fixed_window", Window: "1m"}, func(l *Limit) []int64 { return []int64{l.ID, softCap - 1, 1} }},
+		"token_bucket":   {Spec{Algorithm: "token_bucket", Window: "3660d"}, func(l *Limit) []int64 { return []int64{l.ID, math.MaxInt64 - 1, l.scale} }},
+		"sliding_log": {Spec{Algorithm: "sliding_log", Window: "1m"}, func(l *Limit) []int64 {
+			return l.appendLog(nil, 0, nil, start, l.logUnits()-2, true)
+		}},
+	} {
+		s.spec.Name, s.spec.Limit, s.spec.Mode = "a", 7, "soft"
+		l := mustCompile(t, s.spec)
+		for _, sums := range [][]int64{{1}, {1, 2, 3}, {MaxNumber, MaxNumber + 1}} {
+			sc := &stepCase{state: s.state(l), since: start, instant: start, target: testTarget(1, 1, 1), limits: []*Limit{l}, sums: sums}
+			if err := sc.run(ctx, conn); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			d := judge(testTarget(1, 1, 1, l), []row{{state: sc.want()[2:], at: start}}, start, 1)
+			if v := d.View(0); v.Used < 7 || v.Remaining != 0 || !v.Exceeded || !d.Allowed {
+				t.Errorf("%s: view %+v", name, v)
+			}
 		}
 	}
 }

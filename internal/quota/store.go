@@ -75,7 +75,7 @@ type step struct {
 type answer struct {
 	run     int64
 	instant int64
-	passed  int64 // bits of the counter's limits: the shadows that would refuse the run
+	spared  int64 // bits of the counter's limits: the shadows that would refuse the run
 	row     row
 }
 
@@ -179,11 +179,11 @@ func readAnswers(reader *pgconn.ResultReader, answers []answer) error {
 	return bad
 }
 
-// read reads the columns run, instant, passed, at, version, change, state. Of a group that was
+// read reads the columns run, instant, spared, at, version, change, state. Of a group that was
 // handed back only run, instant and change mean anything, and those may be null.
 func (a *answer) read(cols [][]byte) error {
 	*a = answer{}
-	for i, dst := range []*int64{&a.run, &a.instant, &a.passed, &a.row.at, &a.row.version, &a.row.change} {
+	for i, dst := range []*int64{&a.run, &a.instant, &a.spared, &a.row.at, &a.row.version, &a.row.change} {
 		if cols[i] == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -121,5 +122,30 @@ func TestManyValuesAtOnce(t *testing.T) {
 	}
 	if held := hand.lanes[0].held; held != 0 {
 		t.Errorf("%d hits are held", held)
+	}
+}
+
+// TestTooManyValuesAtOnce: hits that wait for others on their counters fill a list of
+// their own, and what is beyond it is told so; the queue is free for others.
+func TestTooManyValuesAtOnce(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	hand := db.handEngine(t, clock)
+	hand.options.MaxQueue = 40
+	target := NewTarget(1, freshCustomers(1), 1, []*Limit{perLimit(t, "ip", "ip", 1)}, testTarget(1, 1, 1).Periods, nil)
+	var hits []Hit
+	for i := range 100 {
+		hits = append(hits, Hit{Target: target.For(map[string]string{"ip": string(rune('a' + i))}), Cost: 1})
+	}
+	results, _ := hand.sendBatch(ctx, hits)
+	busy := 0
+	for i, r := range results {
+		if errors.Is(r.Err, ErrBusy) {
+			busy++
+		} else if r.Err != nil || !r.Decision.Allowed {
+			t.Errorf("hit %d: %s, %v", i, r.Decision.brief(), r.Err)
+		}
+	}
+	if want := 100 - maxWaves - 20; busy != want {
+		t.Errorf("%d hits were told that too many wait, want %d", busy, want)
 	}
 }

@@ -6,14 +6,14 @@ import "math"
 // know buckets; only the statements ever write what is stored of them.
 
 // cost1 charges one hit, on which limits with their buckets stand at m.at, and returns the
-// state behind it and which shadows were passed. The hit fits all hard limits.
-func cost1(limits []*Limit, state []int64, since, cost int64, m moment) (next []int64, passed int64) {
+// state behind it and which shadows were spared. The hit fits all hard limits.
+func cost1(limits []*Limit, state []int64, since, cost int64, m moment) (next []int64, spared int64) {
 	for i, l := range limits {
 		b, log := l.stand(state, since, m)
 		m.log = log
 		shadow := l.Mode == Shadow && cost > l.rules.room(l, b, m)
 		if shadow {
-			passed |= 1 << i
+			spared |= 1 << i
 		}
 		if l.Algorithm == SlidingLog {
 			next = l.appendLog(next, b.level, log, m.at, cost, !shadow)
@@ -24,7 +24,7 @@ func cost1(limits []*Limit, state []int64, since, cost int64, m moment) (next []
 		}
 		next = append(next, l.id(m), b.level, b.aux)
 	}
-	return next, passed
+	return next, spared
 }
 
 // standing is the state as it stands at m.at, with nothing charged.
@@ -97,7 +97,7 @@ func (l *Limit) countable(b bucket, log []int64, at, cost int64) bool {
 
 // run is what quotad_step_v2 makes of a group, hit by hit: each as if alone, until one
 // does not fit, a shadow changes its verdict, or a soft limit cannot count it wholly.
-func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run, passed int64, next []int64) {
+func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run, spared int64, next []int64) {
 	next = standing(limits, state, since, m)
 	for i, sum := range sums {
 		cost := sum
@@ -108,16 +108,16 @@ func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) 
 			b, log := l.stand(next, m.at, m)
 			m.log = log
 			if l.Mode == Hard && cost > l.rules.room(l, b, m) || i > 0 && !l.countable(b, log, m.at, cost) {
-				return run, passed, next
+				return run, spared, next
 			}
 		}
 		after, these := cost1(limits, next, m.at, cost, m)
-		if i > 0 && these != passed {
-			return run, passed, next
+		if i > 0 && these != spared {
+			return run, spared, next
 		}
-		run, passed, next = run+1, these, after
+		run, spared, next = run+1, these, after
 	}
-	return run, passed, next
+	return run, spared, next
 }
 
 // decideOn is a decision on rows, charged: the rows behind it are returned too.
@@ -126,15 +126,15 @@ func decideOn(t *Target, rows []row, now, cost int64) (Decision, []row) {
 	if !d.Allowed {
 		return d, rows
 	}
-	var passed uint32
+	var spared uint32
 	after := make([]row, len(rows))
 	for i := range rows {
 		m := moment{at: d.At, periods: &t.Periods}
 		state, bits := cost1(t.Counters[i].Limits, rows[i].state, rows[i].at, cost, m)
 		after[i] = row{state: state, at: d.At, version: rows[i].version + 1, change: max(rows[i].change, t.Change)}
-		passed |= uint32(bits) << t.firstLimit(i)
+		spared |= uint32(bits) << t.firstLimit(i)
 	}
 	d = judge(t, after, d.At, cost)
-	d.Allowed, d.charged, d.passed = true, true, passed
+	d.Allowed, d.charged, d.spared = true, true, spared
 	return d, after
 }
