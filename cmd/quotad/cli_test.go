@@ -210,13 +210,13 @@ func TestMigrateCommands(t *testing.T) {
 	run := func(want int, says string, args ...string) {
 		t.Helper()
 		code, out, errs := cli(t, env, args...)
-		if code != want || !strings.Contains(out+errs, says) {
+		if code != want || !strings.Contains(strings.Join(strings.Fields(out+errs), " "), says) {
 			t.Errorf("quotad %s: code %d, not %d, or it does not say %q:\n%s%s", strings.Join(args, " "), code, want, says, out, errs)
 		}
 	}
 	run(1, "quotad migrate up", "keys", "list")
 	run(1, "quotad migrate up", "reconcile")
-	run(0, "00001_schema.sql  no", "migrate", "status")
+	run(0, "00001_schema.sql no", "migrate", "status")
 	run(0, "applied 00001_schema.sql", "migrate", "up")
 	run(0, "nothing to do", "migrate", "up")
 	files, err := fs.Glob(migrations.FS, "*.sql")
@@ -230,7 +230,7 @@ func TestMigrateCommands(t *testing.T) {
 	run(0, "took back 00002", "migrate", "down", "--yes")
 	run(2, "DROP TABLE usage, counters", "migrate", "down")
 	run(0, "applied 0", "migrate", "up")
-	run(0, "00001_schema.sql  20", "migrate", "status")
+	run(0, "00001_schema.sql 20", "migrate", "status")
 	run(0, `"ok": true`, "reconcile")
 }
 

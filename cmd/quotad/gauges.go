@@ -82,7 +82,7 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(g.build, 1)
 	to <- prometheus.MustNewConstMetric(g.evicted, prometheus.CounterValue, float64(g.node.catalog.Evicted()))
-	removed := g.node.cleaner.Removed() + g.node.clearer.Removed()
+	removed := g.node.cleaner.Removed() + g.node.archiver.Removed()
 	to <- prometheus.MustNewConstMetric(g.cleaned, prometheus.CounterValue, float64(removed))
 	stats := g.node.engine.Stats()
 	for _, s := range g.stats {

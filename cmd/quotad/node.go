@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,17 +21,17 @@ import (
 
 // node is one quotad's parts, wired together.
 type node struct {
-	log     *slog.Logger
-	url     string // where it serves, for a client on this machine
-	front   *front
-	pool    *pgxpool.Pool
-	clock   *postgres.Clock
-	store   *plans.Store
-	catalog *plans.Catalog
-	engine  *quota.Engine
-	cleaner *quota.Cleaner
-	clearer *plans.Clearer
-	api     *api.Server
+	log      *slog.Logger
+	url      string // where it serves, for a client on this machine
+	front    *front
+	pool     *pgxpool.Pool
+	clock    *postgres.Clock
+	store    *plans.Store
+	catalog  *plans.Catalog
+	engine   *quota.Engine
+	cleaner  *quota.Cleaner
+	archiver *plans.Archiver
+	api      *api.Server
 
 	ready, stopping atomic.Bool
 	cancel          context.CancelFunc // of what runs in the background
@@ -69,13 +68,13 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Log: log,
 	})
-	n.clearer = plans.NewClearer(n.store, n.catalog.Fresh, log)
+	n.archiver = plans.NewArchiver(n.store, n.catalog.Fresh, log)
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
 		Engine: n.engine, Catalog: n.catalog, Store: n.store,
 		Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
 		Registry: registry, Log: log,
-		ResetStyle: s.resetStyle(), PublicURL: cmp.Or(s.PublicURL, n.url), Deadline: s.RequestTimeout,
+		ResetStyle: s.resetStyle(), PublicURL: s.PublicURL, LocalURL: n.url, Deadline: s.RequestTimeout,
 		SeparateMetrics: s.MetricsListen != "", Version: version,
 	})
 	registry.MustRegister(newGauges(n))
@@ -88,7 +87,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	forgetter := plans.NewForgetter(n.store, s.AnonymousTTL, log)
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
-	n.background.Go(func() { n.clearer.Run(background) })
+	n.background.Go(func() { n.archiver.Run(background) })
 	return n, nil
 }
 

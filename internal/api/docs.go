@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"html/template"
 	"net/http"
@@ -52,9 +53,9 @@ type docsProblem struct {
 }
 
 // renderDocs makes the page of /docs from the OpenAPI document: no scripts, nothing
-// from elsewhere.
-func renderDocs(doc *huma.OpenAPI) []byte {
-	page := docsPage{Info: doc.Info, URL: "http://127.0.0.1:8080", Problems: docsProblems(), Schemas: docsSchemas(doc)}
+// from elsewhere. url is where it is served when the document names no server.
+func renderDocs(doc *huma.OpenAPI, url string) []byte {
+	page := docsPage{Info: doc.Info, URL: cmp.Or(url, "http://127.0.0.1:8080"), Problems: docsProblems(), Schemas: docsSchemas(doc)}
 	if len(doc.Servers) > 0 {
 		page.URL = doc.Servers[0].URL
 	}

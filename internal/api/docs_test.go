@@ -41,7 +41,7 @@ func TestExamplesWork(t *testing.T) {
 // Every link of the page leads somewhere, and no row of answers lacks its body.
 func TestDocsLinks(t *testing.T) {
 	options := Options{PublicURL: "https://quota.example.com/"}
-	page := string(renderDocs(document(routes(false), options)))
+	page := string(renderDocs(document(routes(false), options), ""))
 	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if strings.Count(page, ` id="`+m[1]+`"`) != 1 {
 			t.Errorf("#%s leads nowhere", m[1])

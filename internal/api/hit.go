@@ -22,9 +22,6 @@ type hitRequest struct {
 	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit and charge nothing."`
 }
 
-// maxAttributes is how many attributes a hit may have.
-const maxAttributes = 16
-
 // A hit is a checked hitRequest.
 type hit struct {
 	customer, meter string
@@ -84,8 +81,8 @@ func (in *hitRequest) check() (bad quota.FieldErrors) {
 // is where they stand. A value becomes part of a counter's key.
 func checkAttributes(attributes map[string]string, parent string) (bad quota.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
-	if len(attributes) > maxAttributes {
-		refuse(parent, fmt.Sprintf("must not have more than %d names", maxAttributes))
+	if len(attributes) > quota.MaxAttributes {
+		refuse(parent, fmt.Sprintf("must not have more than %d names", quota.MaxAttributes))
 		return bad
 	}
 	for name, value := range attributes {

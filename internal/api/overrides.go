@@ -19,10 +19,14 @@ type overrideBody struct {
 	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when it is limit."`
 	ExpiresAt *time.Time `json:"expires_at"`
 	InForce   bool       `json:"in_force" doc:"False when it has no effect: it has expired, or the plan version in force does not have the limit, or not in a shape that these numbers fit."`
+	TestClock string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
 
 func showOverride(o *plans.Override) overrideBody {
-	return overrideBody{Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt, InForce: o.InForce}
+	return overrideBody{
+		Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt,
+		InForce: o.InForce, TestClock: o.TestClock,
+	}
 }
 
 // overrideInPath is the customer's key and the limit's name in the path.

@@ -174,6 +174,21 @@ func TestOverridesAndHits(t *testing.T) {
 	}
 }
 
+// Overrides of a customer on a test clock are marked with it, as all that is about it.
+func TestOverridesOnATestClock(t *testing.T) {
+	n := newNode(t)
+	n.onClock("2026-01-31T12:00:00Z", hourly)
+	const path = "/v1/customers/timed/overrides"
+	for _, status := range []int{201, 200} {
+		if got := n.want(status, "PUT", path+"/hourly", `{"limit":8}`); got.json["test_clock"] != "c1" {
+			t.Errorf("written: %s", got.text)
+		}
+	}
+	if got := n.want(200, "GET", path, ""); got.items()[0]["test_clock"] != "c1" {
+		t.Errorf("listed: %s", got.text)
+	}
+}
+
 func TestOverriddenBurst(t *testing.T) {
 	n := newNode(t)
 	n.setUp(bucket)

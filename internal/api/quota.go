@@ -65,28 +65,25 @@ func (s *Server) quota(c *call) (answer, error) {
 // readQuota reads how all meters of the customer's plan stand, at one instant, for these
 // values of attributes.
 func (s *Server) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
-	meters, plan, err := s.catalog.Meters(ctx, key)
+	account, err := s.catalog.Meters(ctx, key)
 	if err != nil {
 		return body, err
 	}
+	meters := account.Meters
 	for i := range meters {
 		meters[i].Target = meters[i].Target.For(attributes)
 	}
-	about, err := s.catalog.About(ctx, key)
+	standings, now, err := s.standings(ctx, meters, account.Clock)
 	if err != nil {
 		return body, err
 	}
-	standings, now, err := s.standings(ctx, meters, about.Clock)
-	if err != nil {
-		return body, err
-	}
+	plan := account.Plan
 	body = quotaBody{
-		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Features: plan.Features,
+		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Anonymous: account.Anonymous, Features: plan.Features,
 		Limits: limitList{standings}, Meters: make([]meterUsage, len(meters)),
 	}
-	body.Anonymous = about.Anonymous
-	if about.Clock != nil {
-		body.TestClock = about.Clock.Key
+	if account.Clock != nil {
+		body.TestClock = account.Clock.Key
 	}
 	for i := range standings {
 		body.Meters[i] = standings[i].usage(plan.Currency)

@@ -100,7 +100,7 @@ func backendRoutes() []route {
 		},
 		{
 			method: "POST", pattern: "/v1/hits/batch", access: backends, tag: "Backends", id: "hitBatch", summary: "Consume units many times",
-			doc:     "Up to 1000 hits, each decided for itself in the given order. Every result is a decision, a refusal, or the problem of its hit. A node works on 64 batches at once; beyond them it answers 503 too-busy.",
+			doc:     "Up to 1000 hits, each decided for itself, those of one customer, meter and attributes in the given order. Every result is a decision, a refusal, or the problem of its hit. A node works on 64 batches at once; beyond them it answers 503 too-busy.",
 			request: reflect.TypeFor[batchBody](), response: reflect.TypeFor[batchResults](), status: ok200, problems: charging, raw: (*Server).hitsBatch,
 		},
 		{

@@ -87,6 +87,14 @@ func TestPeriodsFollowAChange(t *testing.T) {
 	hit(200, 1)
 	clock("2026-04-14T04:00:00Z")
 	period("2026-04-14T04:00:00Z", "2026-04-21T04:00:00Z", 0, 10)
+	clock("2026-04-15T00:00:00Z") // a full hour, in which something was used already
+	hit(200, 2)
+	put(`"plan":"monthly","timezone":"America/New_York","change":"now"`)
+	period("2026-04-14T04:00:00Z", "2026-04-15T00:00:00.000001Z", 2, 8)
+	clock("2026-04-15T00:00:00.000001Z")
+	period("2026-04-15T00:00:00.000001Z", "2026-04-20T04:00:00Z", 0, 10)
+	hit(200, 10)
+	hit(429, 1)
 	n.want(428, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`)
 	if got := n.want(422, "PUT", "/v1/plans/weekly", `{"name":"P","currency":"USD","interval":"month"}`, "If-Match", "*"); !strings.Contains(got.text, "must stay week") {
 		t.Error(got.text)
@@ -97,7 +105,7 @@ func TestPeriodsFollowAChange(t *testing.T) {
 	for _, p := range points {
 		total += p.(map[string]any)["admitted"].(float64)
 	}
-	if total != 4+6+3+5+2+1+7+1 {
+	if total != 4+6+3+5+2+1+7+1+2+10 {
 		t.Errorf("%v units in all: %v", total, points)
 	}
 }

@@ -34,6 +34,7 @@ type Options struct {
 	// Settings; the zero value is the default.
 	ResetStyle      ResetStyle
 	PublicURL       string        // named in the OpenAPI document
+	LocalURL        string        // where clients on this machine find it: for /docs, without a PublicURL
 	Deadline        time.Duration // how long a request may wait, 5 s
 	SeparateMetrics bool          // /metrics is served elsewhere, by MetricsHandler
 	Version         string        // of the program, named in the OpenAPI document
@@ -84,7 +85,7 @@ func New(options Options) *Server {
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)
 	document := document(list, options)
-	s.openAPI, s.docsPage = renderOpenAPI(document), renderDocs(document)
+	s.openAPI, s.docsPage = renderOpenAPI(document), renderDocs(document, options.LocalURL)
 	for i := range list {
 		handler := s.serve(&list[i])
 		s.router.Method(list[i].method, list[i].pattern, handler)

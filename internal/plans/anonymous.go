@@ -151,19 +151,3 @@ func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer strin
 		return done, err
 	})
 }
-
-// About is what is said of a customer beside its plan.
-type About struct {
-	Clock     *quota.TestClock // nil: it lives in PostgreSQL's time
-	Anonymous bool
-}
-
-// About returns what is said of a customer. It makes nobody: with a default plan, too, a
-// customer that has not had a hit is ErrUnknownCustomer. Errors are those of Meters.
-func (c *Catalog) About(ctx context.Context, customer string) (About, error) {
-	r, err := c.terms(ctx, customer)
-	if err != nil {
-		return About{}, err
-	}
-	return About{Clock: r.testClock(), Anonymous: r.entry.anonymous}, nil
-}

@@ -28,21 +28,80 @@ func resolved(t testing.TB, c *Catalog, customer string) *quota.Target {
 
 func idOf(target *quota.Target) int64 { return target.Counters[0].Key.Customer }
 
+// isUnknown wants an error of Resolve.
+func isUnknown(t *testing.T, what string, c *Catalog, customer, meter string, want error) {
+	t.Helper()
+	if _, err := c.Resolve(t.Context(), customer, meter, 0); !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
 func TestCustomersAreMadeAtTheirFirstHit(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, one := openNode(t, url)
 	_, two := openNode(t, url)
 	declare(t, s, "api")
-	declare(t, s, "other")
-	unknown := func(what string, c *Catalog, customer, meter string, want error) {
-		t.Helper()
-		if _, err := c.Resolve(t.Context(), customer, meter, 0); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", what, err, want)
+	putPlan(t, s, "free", hourly(6))
+	putPlan(t, s, "free", hourly(7))
+	before := changeNumber(t, s)
+	isUnknown(t, "a look", two, "x", "none", ErrUnknownMeter)
+	first := resolved(t, one, "x")
+	if limitOf(first) != 7 || first.Change != before || first.Clock != nil {
+		t.Errorf("%+v", first)
+	}
+	// Nobody told the second node, which has asked for it before.
+	if again := resolved(t, two, "x"); idOf(again) != idOf(first) || again.Change != first.Change {
+		t.Errorf("another customer on the second node: %+v %+v", first, again)
+	}
+	x := must[*Customer](t)(s.GetCustomer(t.Context(), "x"))
+	if !x.Anonymous || x.Name != "" || x.Plan != "free" || x.Timezone != "UTC" || x.BillingAnchor != x.CreatedAt.Format("2006-01-02T15:04:05") &&
+		x.BillingAnchor != x.CreatedAt.Add(time.Second).Format("2006-01-02T15:04:05") || x.EffectiveVersion != 2 {
+		t.Errorf("%+v", x)
+	}
+	if account := must[*Account](t)(two.Meters(t.Context(), "x")); !account.Anonymous {
+		t.Error("not marked")
+	}
+	if changeNumber(t, s) != before {
+		t.Error("a first hit took a change number")
+	}
+	// Who comes after another version has it; who was there has it, too.
+	putPlan(t, s, "free", hourly(9))
+	for _, c := range []*Catalog{one, two} {
+		eventually(t, "the new limit", func() bool { return limitOf(resolved(t, c, "x")) == 9 })
+		if got := limitOf(resolved(t, c, fmt.Sprintf("z%p", c))); got != 9 {
+			t.Errorf("a new customer has the limit %d", got)
 		}
 	}
+}
+
+// Looks make nobody, nor do hits that could not be judged.
+func TestCustomersThatAreNotMade(t *testing.T) {
+	t.Parallel()
+	s, c := openNode(t, pgtest.NewDatabase(t))
+	declare(t, s, "api")
+	declare(t, s, "other")
+	putPlan(t, s, "free", hourly(5))
+	isUnknown(t, "no such meter", c, "x", "none", ErrUnknownMeter)
+	isUnknown(t, "a meter beside the plan", c, "x", "other", ErrNotInPlan)
+	for _, key := range []string{"", "a/b", "..", "é", ErasedPrefix + "1"} {
+		isUnknown(t, key, c, key, "api", ErrUnknownCustomer)
+	}
+	if _, err := c.Meters(t.Context(), "x"); !errors.Is(err, ErrUnknownCustomer) {
+		t.Errorf("a look at nobody: %v", err)
+	}
+	if list := must[*List[*Customer]](t)(s.ListCustomers(t.Context(), Page{})); len(list.Items) > 0 {
+		t.Fatalf("made without a hit: %+v", list.Items[0])
+	}
+}
+
+func TestADefaultPlanMustBeThereAndFree(t *testing.T) {
+	t.Parallel()
+	s, c := openNode(t, pgtest.NewDatabase(t))
+	declare(t, s, "api")
 	reason := func(what string, priced bool) {
 		t.Helper()
-		_, err := one.Resolve(t.Context(), "x", "api", 0)
+		_, err := c.Resolve(t.Context(), "x", "api", 0)
 		if why, ok := errors.AsType[*NoDefaultPlanError](err); !ok || why.Priced != priced || why.Plan != "free" || !errors.Is(err, ErrUnknownCustomer) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -56,64 +115,14 @@ func TestCustomersAreMadeAtTheirFirstHit(t *testing.T) {
 	priced.Prices = []Price{{Meter: "api", Model: "per_unit", UnitPrice: ptr("0.01")}}
 	putPlan(t, s, "free", priced)
 	reason("a price", true)
-	putPlan(t, s, "free", hourly(7))
-	before := changeNumber(t, s)
-
-	unknown("no such meter", one, "x", "none", ErrUnknownMeter)
-	unknown("a meter beside the plan", one, "x", "other", ErrNotInPlan)
-	for _, key := range []string{"", "a/b", "..", "é", ErasedPrefix + "1"} {
-		unknown(key, one, key, "api", ErrUnknownCustomer)
-	}
-	for _, c := range []*Catalog{one, two} {
-		if _, _, err := c.Meters(t.Context(), "x"); !errors.Is(err, ErrUnknownCustomer) {
-			t.Errorf("a look at nobody: %v", err)
-		}
-	}
-	if list := must[*List[*Customer]](t)(s.ListCustomers(t.Context(), Page{})); len(list.Items) > 0 {
-		t.Fatalf("made without a hit: %+v", list.Items[0])
-	}
-	first := resolved(t, one, "x")
-	if limitOf(first) != 7 || first.Change != before || first.Clock != nil {
-		t.Errorf("%+v", first)
-	}
-	// Nobody told the second node, which has asked for it before.
-	if again := resolved(t, two, "x"); idOf(again) != idOf(first) || again.Change != first.Change {
-		t.Errorf("another customer on the second node: %+v %+v", first, again)
-	}
-	x := must[*Customer](t)(s.GetCustomer(t.Context(), "x"))
-	if !x.Anonymous || x.Name != "" || x.Plan != "free" || x.Timezone != "UTC" || x.BillingAnchor != x.CreatedAt.Format("2006-01-02T15:04:05") &&
-		x.BillingAnchor != x.CreatedAt.Add(time.Second).Format("2006-01-02T15:04:05") || x.EffectiveVersion != 3 {
-		t.Errorf("%+v", x)
-	}
-	if about := must[About](t)(two.About(t.Context(), "x")); !about.Anonymous {
-		t.Error("not marked")
-	}
-	if changeNumber(t, s) != before {
-		t.Error("a first hit took a change number")
-	}
-	// Named, archived and left alone.
-	if err := s.ArchiveCustomer(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	unknown("archived", one, "x", "api", ErrUnknownCustomer)
-	eventually(t, "the archived one to be gone on the other node", func() bool {
-		_, err := two.Resolve(t.Context(), "x", "api", 0)
-		return errors.Is(err, ErrUnknownCustomer)
-	})
-	// Who comes after another version has it; who was there has it, too.
-	resolved(t, two, "y")
-	putPlan(t, s, "free", hourly(9))
-	for _, c := range []*Catalog{one, two} {
-		eventually(t, "the new limit", func() bool { return limitOf(resolved(t, c, "y")) == 9 })
-		if got := limitOf(resolved(t, c, fmt.Sprintf("z%p", c))); got != 9 {
-			t.Errorf("a new customer has the limit %d", got)
-		}
-	}
+	putPlan(t, s, "free", hourly(5))
+	resolved(t, c, "x")
 }
 
 // What is new is not missed because a node has heard nothing of it yet: neither a plan's
 // newer version nor a first one.
 func TestAFirstHitKnowsTheNewestPlan(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	declare(t, admin, "api")
@@ -146,6 +155,7 @@ func TestAFirstHitKnowsTheNewestPlan(t *testing.T) {
 // First hits of the same customers come to two nodes at the same time, while an admin
 // writes some of them: one row each, and nobody fails.
 func TestFirstHitsAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, one := openNode(t, url)
 	_, two := openNode(t, url)
@@ -187,6 +197,7 @@ func TestFirstHitsAtTheSameTime(t *testing.T) {
 
 // The insert of a hit and that of an admin meet: whoever is second finds the other's.
 func TestAPutMeetsAFirstHit(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := openNode(t, url)
 	declare(t, s, "api")
@@ -224,6 +235,7 @@ func TestAPutMeetsAFirstHit(t *testing.T) {
 }
 
 func TestAnAnonymousCustomerIsClaimed(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := openNode(t, url)
 	declare(t, s, "api")
@@ -256,6 +268,7 @@ func TestAnAnonymousCustomerIsClaimed(t *testing.T) {
 
 // A flood of new customers is let in as far as it goes, and told to come again beyond.
 func TestAFloodOfNewCustomersIsBounded(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := openNode(t, url)
 	declare(t, s, "api")
@@ -275,8 +288,54 @@ func TestAFloodOfNewCustomersIsBounded(t *testing.T) {
 	}
 }
 
+// That a key is an archived customer's is remembered: its next hit costs no statement,
+// and no place of those who are new.
+func TestAnArchivedCustomerIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	_, other := openNode(t, url)
+	options := testOptions()
+	options.DefaultPlan = "free"
+	c := idleCatalog(t, url, options)
+	declare(t, c.store, "api")
+	putPlan(t, c.store, "free", hourly(5))
+	resolved(t, c, "x")
+	resolved(t, other, "x")
+	if err := c.store.ArchiveCustomer(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the archived one to be gone on the other node", func() bool {
+		_, err := other.Resolve(t.Context(), "x", "api", 0)
+		return errors.Is(err, ErrUnknownCustomer)
+	})
+	for range maxWelcomes {
+		c.welcomes <- struct{}{}
+	}
+	var before int64
+	for i := range 3 {
+		if _, err := c.Resolve(t.Context(), "x", "api", 0); !errors.Is(err, ErrUnknownCustomer) {
+			t.Errorf("resolved: %v", err)
+		}
+		if i == 0 {
+			before = c.store.pool.Stat().AcquireCount()
+		}
+	}
+	if n := c.store.pool.Stat().AcquireCount() - before; n != 0 {
+		t.Errorf("%d statements", n)
+	}
+	for range maxWelcomes {
+		<-c.welcomes
+	}
+	// Erased, the key is free for another.
+	if _, err := c.store.EraseCustomer(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	resolved(t, c, "x")
+}
+
 // An admin's write that takes its time holds no new customer up.
 func TestFirstHitsDoNotWaitForAdmins(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := openNode(t, url)
 	declare(t, s, "api")

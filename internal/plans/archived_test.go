@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,27 +10,34 @@ import (
 	"quotad/internal/quota"
 )
 
-func clearerOf(s *Store) *Clearer {
-	return &Clearer{store: s, usable: func() bool { return true }, log: slog.New(slog.DiscardHandler)}
+func archiverOf(s *Store) *Archiver {
+	return &Archiver{store: s, usable: func() bool { return true }, log: slog.New(slog.DiscardHandler)}
 }
 
-func clearArchivedNow(t testing.TB, c *Clearer) {
+func clearArchivedNow(t testing.TB, a *Archiver) {
 	t.Helper()
-	if err := c.clearAll(t.Context()); err != nil {
+	if err := a.clearAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestArchivedCustomersAreCleared: values' counters go, own ones lose their buckets once
-// the running hour is booked, and stay; those of others are not touched.
-func TestArchivedCustomersAreCleared(t *testing.T) {
-	url := pgtest.NewDatabase(t)
-	s := newStore(t, url)
+func archive(t testing.TB, s *Store, customer string) {
+	t.Helper()
+	if err := s.ArchiveCustomer(t.Context(), customer); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withBuckets is a store with two customers of three counters each, all with state; each
+// one's own has 3 units.
+func withBuckets(t testing.TB) (s *Store, acme, other int64) {
+	t.Helper()
+	s = newStore(t, pgtest.NewDatabase(t))
 	c := start(t, NewCatalog(s, testOptions()))
 	populate(t, s)
 	putCustomer(t, s, "other", onPlan("basic"))
-	acme, other := resolved(t, c, "acme"), resolved(t, c, "other")
-	for _, target := range []*quota.Target{acme, other} {
+	for _, customer := range []string{"acme", "other"} {
+		target := resolved(t, c, customer)
 		charge(t, s, target, "", 3, time.Hour)
 		charge(t, s, target, "ip=1", 0, time.Hour)
 		charge(t, s, target, "ip=2", 0, time.Second)
@@ -37,65 +45,122 @@ func TestArchivedCustomersAreCleared(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET state = '{1,2,1}'"); err != nil {
 		t.Fatal(err)
 	}
-	clearer := clearerOf(s)
-	clearArchivedNow(t, clearer)
-	if err := s.ArchiveCustomer(t.Context(), "acme"); err != nil {
-		t.Fatal(err)
-	}
-	waiting := clearerOf(s)
-	waiting.grace = time.Minute
-	clearArchivedNow(t, waiting)
-	if n := count(t, s, "count(*) FROM counters WHERE state <> '{}'"); n != 6 {
-		t.Fatalf("%d counters are left before their time", n)
-	}
-	clearer.usable = func() bool { return false }
-	clearArchivedNow(t, clearer)
-	if n := count(t, s, "count(*) FROM counters WHERE state <> '{}'"); n != 6 {
-		t.Fatalf("%d counters are left after an outage", n)
-	}
-	clearer.usable = func() bool { return true }
-	clearArchivedNow(t, clearer)
+	return s, idOf(resolved(t, c, "acme")), idOf(resolved(t, c, "other"))
+}
 
-	if n := count(t, s, "count(*) FROM counters WHERE state <> '{}' AND customer = $1", idOf(other)); n != 3 {
+const withState = "count(*) FROM counters WHERE state <> '{}'"
+
+// TestArchivedCustomersAreCleared: values' counters go, own ones lose their buckets once
+// the running hour is booked, and stay; those of others are not touched.
+func TestArchivedCustomersAreCleared(t *testing.T) {
+	t.Parallel()
+	s, acme, other := withBuckets(t)
+	archive(t, s, "acme")
+	archiver := archiverOf(s)
+	clearArchivedNow(t, archiver)
+	if n := count(t, s, withState+" AND customer = $1", other); n != 3 {
 		t.Errorf("another customer has %d counters", n)
 	}
 	const own = "count(*) FROM counters WHERE customer = $1 AND attribute = '' AND state = '{}' AND units = 0 AND total = 3 AND version = 1 AND at > 0"
-	if all := count(t, s, "count(*) FROM counters WHERE customer = $1", idOf(acme)); all != 1 || count(t, s, own, idOf(acme)) != 1 {
+	if all := count(t, s, "count(*) FROM counters WHERE customer = $1", acme); all != 1 || count(t, s, own, acme) != 1 {
 		t.Errorf("%d counters are left, or not what the account needs", all)
 	}
-	if n := count(t, s, "admitted FROM usage WHERE customer = $1 AND hour = 3600000000", idOf(acme)); n != 3 || clearer.Removed() != 2 {
-		t.Errorf("%d units booked, %d counters removed", n, clearer.Removed())
+	if n := count(t, s, "admitted FROM usage WHERE customer = $1 AND hour = 3600000000", acme); n != 3 || archiver.Removed() != 2 {
+		t.Errorf("%d units booked, %d counters removed", n, archiver.Removed())
 	}
 	if report, err := quota.Reconcile(t.Context(), s.pool); err != nil || !report.OK || report.Checks[0].Rows != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
+}
 
-	// What is clean is not written again.
-	version := count(t, s, "xmin::text::bigint FROM counters WHERE customer = $1", idOf(acme))
-	clearer.at = archivedAt{}
-	clearArchivedNow(t, clearer)
-	if count(t, s, "xmin::text::bigint FROM counters WHERE customer = $1", idOf(acme)) != version {
+// Not while other nodes may not have heard of it, nor in an outage.
+func TestArchivedCustomersAreClearedInTime(t *testing.T) {
+	t.Parallel()
+	s, _, _ := withBuckets(t)
+	archiver := archiverOf(s)
+	untouched := func(when string) {
+		t.Helper()
+		clearArchivedNow(t, archiver)
+		if n := count(t, s, withState); n != 6 || archiver.at != (archivedAt{}) {
+			t.Fatalf("%s: %d counters are left", when, n)
+		}
+	}
+	untouched("nobody is archived")
+	archive(t, s, "acme")
+	archiver.grace = time.Minute
+	untouched("it is too soon")
+	archiver.grace, archiver.usable = 0, func() bool { return false }
+	untouched("in an outage")
+}
+
+// The next whole walk finds what a late node charged, and does not write again what is clean.
+func TestArchivedCustomersAreClearedAgain(t *testing.T) {
+	t.Parallel()
+	s, acme, _ := withBuckets(t)
+	archive(t, s, "acme")
+	archiver := archiverOf(s)
+	clearArchivedNow(t, archiver)
+	const written = "xmin::text::bigint FROM counters WHERE customer = $1"
+	before := count(t, s, written, acme)
+	archiver.at = archivedAt{}
+	clearArchivedNow(t, archiver)
+	if count(t, s, written, acme) != before {
 		t.Error("the row was written again")
 	}
-	// What a late node charges is found by the next whole walk.
-	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET units = 2, total = 5, state = '{1,2,1}' WHERE customer = $1", idOf(acme)); err != nil {
+	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET units = 2, total = 5, state = '{1,2,1}' WHERE customer = $1", acme); err != nil {
 		t.Fatal(err)
 	}
-	clearArchivedNow(t, clearer)
-	clearer.at = archivedAt{}
-	clearArchivedNow(t, clearer)
-	if n := count(t, s, "admitted FROM usage WHERE customer = $1", idOf(acme)); n != 5 {
+	clearArchivedNow(t, archiver)
+	if n := count(t, s, "admitted FROM usage WHERE customer = $1", acme); n != 3 {
+		t.Errorf("%d units booked by a walk that was past it", n)
+	}
+	archiver.at = archivedAt{}
+	clearArchivedNow(t, archiver)
+	if n := count(t, s, "admitted FROM usage WHERE customer = $1", acme); n != 5 {
 		t.Errorf("%d units booked", n)
 	}
 }
 
-// A customer with more values than one transaction takes, and more customers than a page.
+// A counter that somebody holds is cleared the next time, and nobody waits for it.
+func TestHeldCountersOfTheArchivedAreNotPassedOver(t *testing.T) {
+	t.Parallel()
+	s, acme, _ := withBuckets(t)
+	archive(t, s, "acme")
+	archive(t, s, "other")
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), "SELECT FROM counters WHERE customer = $1 AND attribute = 'ip=1' FOR UPDATE", acme); err != nil {
+		t.Fatal(err)
+	}
+	archiver := archiverOf(s)
+	for range 2 {
+		clearArchivedNow(t, archiver)
+		if n := count(t, s, withState); n != 1 || count(t, s, withState+" AND customer = $1", acme) != 1 {
+			t.Fatalf("%d counters are left", n)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clearArchivedNow(t, archiver)
+	if n := count(t, s, withState); n != 0 || archiver.at == (archivedAt{}) {
+		t.Errorf("%d counters are left; at %v", n, archiver.at)
+	}
+}
+
+// Customers with more values than one transaction takes, and more customers than a page,
+// some of them archived at the same instant.
 func TestManyArchivedCountersAreCleared(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	populate(t, s)
 	if _, err := s.pool.Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, archived_at)
-		SELECT 'c' || i, '', plan_id, 1, timezone, billing_anchor, change, now() FROM customers, generate_series(1, 450) i`); err != nil {
+		SELECT 'c' || i, '', plan_id, 1, timezone, billing_anchor, change, now() - interval '1s' * ((i * 37 % 450) / 15)
+		FROM customers, generate_series(1, 450) i`); err != nil {
 		t.Fatal(err)
 	}
 	var shards []int16
@@ -108,15 +173,16 @@ func TestManyArchivedCountersAreCleared(t *testing.T) {
 		generate_series(1, CASE WHEN customer % 100 = 0 THEN 2500 ELSE 1 END) n`, shards, ids); err != nil {
 		t.Fatal(err)
 	}
-	clearer := clearerOf(s)
-	clearArchivedNow(t, clearer)
-	if n := count(t, s, "count(*) FROM counters"); n != 0 || clearer.Removed() < 2500 {
-		t.Errorf("%d counters are left of %d", n, n+clearer.Removed())
+	archiver := archiverOf(s)
+	clearArchivedNow(t, archiver)
+	if n := count(t, s, "count(*) FROM counters"); n != 0 || archiver.Removed() < 2500 {
+		t.Errorf("%d counters are left of %d", n, n+archiver.Removed())
 	}
 }
 
 // TestTargetsByID: the same as Resolve's, and nothing of it is remembered.
 func TestTargetsByID(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s := newStore(t, url)
 	c := start(t, NewCatalog(s, testOptions()))

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAuthenticate(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	ctx := t.Context()
@@ -51,6 +52,7 @@ func TestAuthenticate(t *testing.T) {
 }
 
 func TestKeysExpire(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	var now atomic.Int64
 	var unsure atomic.Bool
@@ -81,6 +83,7 @@ func TestKeysExpire(t *testing.T) {
 
 // Beyond the keys that fit in memory they are looked up, and forgotten by a revocation.
 func TestManyKeys(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	ctx := t.Context()

@@ -126,7 +126,7 @@ func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast i
 // resolve is Resolve's slow path.
 func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*quota.Target, error) {
 	r, err := c.terms(ctx, customer)
-	if c.options.DefaultPlan != "" && errors.Is(err, ErrUnknownCustomer) {
+	if c.options.DefaultPlan != "" && errors.Is(err, ErrUnknownCustomer) && !errors.Is(err, errGone) {
 		r, err = c.welcome(ctx, customer, meter)
 	}
 	if err != nil {
@@ -148,24 +148,34 @@ type MeterTarget struct {
 	Price  *Price
 }
 
-// Meters returns all meters of a customer's plan in the order of the plan (its meters,
-// then those that only limits, then those that only prices name), and the plan version
-// in force, with the customer's own features over its own. All of it is shared: it must
-// not be changed. Errors are those of Resolve.
-func (c *Catalog) Meters(ctx context.Context, customer string) ([]MeterTarget, *Plan, error) {
+// Account is what a customer has at one moment. But for the list of meters all of it is
+// shared: it must not be changed.
+type Account struct {
+	// Plan is the version in force, with the customer's own features over its own, and
+	// Meters are all of its meters, in its order: its meters, then those that only limits,
+	// then those that only prices name.
+	Plan      *Plan
+	Meters    []MeterTarget
+	Clock     *quota.TestClock // nil: it lives in PostgreSQL's time
+	Anonymous bool
+}
+
+// Meters returns what a customer has. It makes nobody: with a default plan, too, a
+// customer that has not had a hit is ErrUnknownCustomer. Errors are those of Resolve.
+func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error) {
 	r, err := c.terms(ctx, customer)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	all := make([]MeterTarget, len(r.version.order))
 	for i, inPlan := range r.version.order {
 		meter, err := c.meter(ctx, inPlan.key)
 		if err != nil {
-			return nil, nil, fmt.Errorf("meter %s of plan %s: %w", inPlan.key, r.version.plan.Key, err)
+			return nil, fmt.Errorf("meter %s of plan %s: %w", inPlan.key, r.version.plan.Key, err)
 		}
 		all[i] = MeterTarget{Meter: meter, Target: r.target(inPlan), Price: inPlan.price}
 	}
-	return all, r.shown, nil
+	return &Account{Plan: r.shown, Meters: all, Clock: r.testClock(), Anonymous: r.entry.anonymous}, nil
 }
 
 // Fresh reports whether this node has confirmed within the last second that it has seen

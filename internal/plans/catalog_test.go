@@ -19,6 +19,7 @@ func newNode(t testing.TB, url string) (*Store, *Catalog) {
 }
 
 func TestResolve(t *testing.T) {
+	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	for _, meter := range []string{"api", "seats", "priced", "counted", "other"} {
@@ -76,10 +77,11 @@ func TestResolve(t *testing.T) {
 		}
 	}
 
-	meters, what, err := c.Meters(ctx, "acme")
-	if err != nil || what.Version != plan.Version || what.Name != "Plan" {
-		t.Fatalf("%+v %v", what, err)
+	account, err := c.Meters(ctx, "acme")
+	if err != nil || account.Plan.Version != plan.Version || account.Plan.Name != "Plan" || account.Clock != nil || account.Anonymous {
+		t.Fatalf("%+v %v", account, err)
 	}
+	meters := account.Meters
 	want := []struct {
 		key   string
 		price bool
@@ -96,6 +98,7 @@ func TestResolve(t *testing.T) {
 
 // What is written through the node's own store counts before the write returns.
 func TestOwnWritesCountAtOnce(t *testing.T) {
+	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
 	populate(t, s)
 	for limit := range int64(20) {
@@ -108,6 +111,7 @@ func TestOwnWritesCountAtOnce(t *testing.T) {
 
 // Every kind of change on one node reaches another's answers, negative ones too.
 func TestChangesReachAnotherNode(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	_, c := newNode(t, url)
@@ -154,6 +158,7 @@ func TestChangesReachAnotherNode(t *testing.T) {
 
 // A resolve that must be as new as a change asks for it itself.
 func TestAtLeastCatchesUp(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
@@ -179,6 +184,7 @@ func TestAtLeastCatchesUp(t *testing.T) {
 
 // What is unknown is asked for once, in a memory that has its bound.
 func TestUnknownCustomersAreRemembered(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	options := testOptions()
 	options.Customers = 50

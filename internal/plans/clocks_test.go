@@ -35,6 +35,7 @@ func onClock(t testing.TB, s *Store, key, clock string) *Customer {
 }
 
 func TestTestClocks(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	ctx := t.Context()
 	early, late := instant("2026-01-01T00:00:00.000001Z"), instant("2026-03-01T00:00:00Z")
@@ -78,6 +79,7 @@ func TestTestClocks(t *testing.T) {
 }
 
 func TestCustomersStayOnTheirClock(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	setClock(t, s, "c1", "2026-01-31T23:30:00Z")
 	setClock(t, s, "c2", "2026-01-01T00:00:00Z")
@@ -123,6 +125,7 @@ func TestCustomersStayOnTheirClock(t *testing.T) {
 // A clock that is set counts at once on the node that was asked and soon on others; what
 // was resolved before is older by its number; and nobody else is concerned.
 func TestASetClockCountsOnAllNodes(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	here, asked := newNode(t, url)
 	_, other := newNode(t, url)
@@ -155,6 +158,7 @@ func TestASetClockCountsOnAllNodes(t *testing.T) {
 }
 
 func TestClocksOfManyCustomersAreOneFact(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := newNode(t, url)
 	populate(t, s)
@@ -170,8 +174,8 @@ func TestClocksOfManyCustomersAreOneFact(t *testing.T) {
 			}
 		}
 	}
-	about := must[About](t)(c.About(t.Context(), "c1"))
-	if about.Clock == nil || about.Clock.Key != "c1" || about.Anonymous {
-		t.Errorf("%+v", about)
+	account := must[*Account](t)(c.Meters(t.Context(), "c1"))
+	if account.Clock == nil || account.Clock.Key != "c1" || account.Anonymous {
+		t.Errorf("%+v", account)
 	}
 }

@@ -11,6 +11,7 @@ import (
 )
 
 func TestCustomers(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	ctx := t.Context()
 	in := CustomerInput{
@@ -49,6 +50,7 @@ func TestCustomers(t *testing.T) {
 }
 
 func TestCustomerFaults(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	many := map[string]string{}
 	for i := range 51 {
@@ -101,6 +103,7 @@ func TestCustomerFaults(t *testing.T) {
 }
 
 func TestDefaultAnchorIsTheCreationsWallClock(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	for zone, offset := range map[string]time.Duration{"UTC": 0, "Asia/Kathmandu": 5*time.Hour + 45*time.Minute, "Etc/GMT+12": -12 * time.Hour} {
 		in := onPlan("basic")
@@ -118,6 +121,7 @@ func TestDefaultAnchorIsTheCreationsWallClock(t *testing.T) {
 }
 
 func TestArchivedCustomers(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	ctx := t.Context()
 	before := must[*Customer](t)(s.GetCustomer(ctx, "acme"))

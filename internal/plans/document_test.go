@@ -72,6 +72,7 @@ func TestDocumentsComeBackAsTheyWere(t *testing.T) {
 
 // And through the database, whose jsonb has numbers of its own.
 func TestStoredPlansComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		in := drawPlan(rt)

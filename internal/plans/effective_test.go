@@ -12,6 +12,7 @@ import (
 
 // The sequences of the contract, told one by one.
 func TestApplyTo(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s := newStore(t, url)
 	c := idleCatalog(t, url, testOptions())
@@ -22,9 +23,9 @@ func TestApplyTo(t *testing.T) {
 		if err := c.CatchUp(t.Context(), changeNumber(t, s)); err != nil {
 			t.Fatal(err)
 		}
-		_, plan, err := c.Meters(t.Context(), customer)
-		if err != nil || stored.EffectiveVersion != want || plan.Version != want {
-			t.Errorf("%s: stored %d, remembered %+v, want %d; %v", customer, stored.EffectiveVersion, plan, want, err)
+		account, err := c.Meters(t.Context(), customer)
+		if err != nil || stored.EffectiveVersion != want || account.Plan.Version != want {
+			t.Errorf("%s: stored %d, remembered %+v, want %d; %v", customer, stored.EffectiveVersion, account, want, err)
 		}
 	}
 	write := func(applyTo string) {
@@ -97,6 +98,7 @@ var rapidRuns atomic.Int64
 // Any sequence of writes: what the store says, what a running catalog says and what an
 // empty catalog says is what the recount says, and so is the limit that hits meet.
 func TestEffectiveVersionsAgreeWithARecount(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s := newStore(t, url)
 	declare(t, s, "api")

@@ -53,6 +53,7 @@ func putPerson(t testing.TB, s *Store) *Customer {
 }
 
 func TestErase(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	c := idleCatalog(t, url, testOptions())
 	c.scrubbing = scrubbing{every: 10 * time.Millisecond}
@@ -104,6 +105,7 @@ func TestErase(t *testing.T) {
 
 // Some time later no table has anything of the person, and nobody's memory minds.
 func TestErasedKeysAreSweptOut(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	c := idleCatalog(t, url, testOptions())
 	c.scrubbing = scrubbing{every: 10 * time.Millisecond}
@@ -129,6 +131,7 @@ func TestErasedKeysAreSweptOut(t *testing.T) {
 
 // A node that was away while the key was swept out does not go on letting hits in under it.
 func TestANodeThatMissedAnErasure(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
@@ -160,6 +163,7 @@ func TestANodeThatMissedAnErasure(t *testing.T) {
 // The old key is free. What happens to its next customer stays in the changes, and a node
 // that hears late of both learns of the right one.
 func TestAKeyAfterItsErasure(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s := newStore(t, url)
 	populate(t, s)
@@ -205,6 +209,7 @@ func TestAKeyAfterItsErasure(t *testing.T) {
 }
 
 func TestEraseOfTheArchived(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	if err := s.ArchiveCustomer(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
@@ -239,8 +244,61 @@ func TestEraseOfTheArchived(t *testing.T) {
 	}
 }
 
+// Many that are due among as many changes as there can be: their keys are out soon, and
+// no write waits long for that.
+func TestManyErasuresAreScrubbed(t *testing.T) {
+	t.Parallel()
+	s := newStoreWithPopulation(t)
+	erasures, changes := 1000, changesKept*9/10
+	if testing.Short() {
+		erasures, changes = 500, changesKept/2
+	}
+	first := changeNumber(t, s)
+	for sql, args := range map[string][]any{
+		`INSERT INTO changes (number, kind, key)
+			SELECT n, CASE n % 5 WHEN 0 THEN 'plan' ELSE 'customer' END, 'c' || n % (2 * $2::bigint)
+			FROM generate_series($1::bigint + 1, $1 + $3::bigint) n`: {first, erasures, changes},
+		`INSERT INTO erasures SELECT $1::bigint + n, 'c' || n, 0 FROM generate_series($2::bigint - 999, $2) n WHERE n > 0`: {first + int64(changes)/2, erasures},
+		`UPDATE change_number SET number = number + $1`:                                                                    {changes},
+	} {
+		if _, err := s.pool.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const named = "count(*) FROM changes c JOIN erasures e USING (key) WHERE kind = 'customer' AND number <= change"
+	due, all := count(t, s, named), count(t, s, "count(*) FROM changes WHERE kind = 'customer'")
+	if due == 0 || due == all {
+		t.Fatalf("%d of %d changes are due", due, all)
+	}
+	var longest time.Duration
+	scrubbing := make(chan error, 1)
+	began := time.Now()
+	go func() { scrubbing <- s.scrub(t.Context(), 1) }()
+	for done := false; !done; {
+		start := time.Now()
+		declare(t, s, fmt.Sprint("m", start.UnixNano()))
+		longest = max(longest, time.Since(start))
+		select {
+		case err := <-scrubbing:
+			if done = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
+	}
+	if took := time.Since(began); took > 5*time.Second || longest > time.Second {
+		t.Errorf("it took %s, and a write %s", took, longest)
+	}
+	t.Logf("%d changes of %d customers in %s; the longest write took %s", due, erasures, time.Since(began), longest)
+	if left := count(t, s, "count(*) FROM erasures"); left != 0 || count(t, s, "count(*) FROM changes WHERE kind = 'erased' AND key = ''") != due ||
+		count(t, s, "count(*) FROM changes WHERE kind = 'customer'") != all-due {
+		t.Errorf("%d are left, or other changes were scrubbed than the %d due", left, due)
+	}
+}
+
 // Sweeping does not wait for ever for a write, nor for its own end.
 func TestScrubWaitsWithADeadline(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	if _, err := s.EraseCustomer(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
@@ -261,6 +319,7 @@ func TestScrubWaitsWithADeadline(t *testing.T) {
 }
 
 func TestCustomersFeatures(t *testing.T) {
+	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
 	declare(t, s, "api")
 	in := hourly(5)
@@ -275,11 +334,7 @@ func TestCustomersFeatures(t *testing.T) {
 	putCustomer(t, s, "plain", onPlan("basic"))
 	shown := func(customer string) *Plan {
 		t.Helper()
-		_, p, err := c.Meters(t.Context(), customer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
+		return must[*Account](t)(c.Meters(t.Context(), customer)).Plan
 	}
 	merged := maps.Clone(stored)
 	merged["seats"], merged["tier"] = int64(5), "gold"

@@ -69,6 +69,7 @@ func changeWithin(t *testing.T, admin *Store, c *Catalog, limit int64) time.Dura
 }
 
 func TestAChangeCountsWithinASecond(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
@@ -94,6 +95,7 @@ func TestAChangeCountsWithinASecond(t *testing.T) {
 
 // The listening connection is cut again and again while changes are made.
 func TestALostListenerIsNoLoss(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
@@ -121,6 +123,7 @@ func TestALostListenerIsNoLoss(t *testing.T) {
 // A node that was away for longer than changes are kept, and one whose database is now
 // an older state of itself, forget everything.
 func TestBrokenSequencesAreForgotten(t *testing.T) {
+	t.Parallel()
 	for name, damage := range map[string]string{
 		"pruned":    `DELETE FROM changes WHERE number <= (SELECT number FROM change_number) - 1`,
 		"restored":  `DELETE FROM changes; UPDATE change_number SET number = 1; INSERT INTO changes VALUES (1, 'plan', 'x')`,
@@ -164,6 +167,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 
 // More changes than one page of a poll holds.
 func TestALongAbsence(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
@@ -184,6 +188,7 @@ func TestALongAbsence(t *testing.T) {
 }
 
 func TestTheTableOfChangesIsBounded(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	if _, err := s.pool.Exec(t.Context(), `
 		INSERT INTO changes SELECT n, 'plan', 'x' FROM change_number, generate_series(number + 1, $1) n`, changesKept); err != nil {

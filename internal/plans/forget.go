@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,6 +48,7 @@ const (
 type Forgetter struct {
 	store *Store
 	ttl   time.Duration
+	every time.Duration // between two walks
 	grace time.Duration // clearAfter, but for tests
 	log   *slog.Logger
 }
@@ -57,33 +59,26 @@ func NewForgetter(store *Store, ttl time.Duration, log *slog.Logger) *Forgetter 
 	if log == nil {
 		log = slog.Default()
 	}
-	return &Forgetter{store: store, ttl: ttl, grace: clearAfter, log: log}
+	return &Forgetter{store: store, ttl: ttl, every: min(max(ttl/20, minWalk), maxWalk), grace: clearAfter, log: log}
 }
 
-// Run forgets until ctx ends. What fails is logged and tried again the next time.
+// Run forgets until ctx ends. What fails is tried again the next time.
 func (f *Forgetter) Run(ctx context.Context) {
-	every := min(max(f.ttl/20, minWalk), maxWalk)
-	timer := time.NewTimer(rand.N(minWalk)) //nolint:gosec // not all nodes at one time, and not a secret
-	defer timer.Stop()
-	for since := every; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		if since += min(every, clearEvery); since >= every {
-			since = 0
-			f.report(ctx, "idle anonymous customers cannot be forgotten now", f.walk(ctx))
-		}
-		f.report(ctx, "counters of forgotten customers cannot be removed now", f.clearAll(ctx))
-		timer.Reset(min(every, clearEvery))
+	first := rand.N(min(f.every, minWalk)) //nolint:gosec // not all nodes at one time, and not a secret
+	walks := repeated{
+		log: f.log, first: first, pause: f.every, do: f.walk,
+		fails: "idle anonymous customers cannot be forgotten now; it is tried again",
+		works: "idle anonymous customers are forgotten again",
 	}
-}
-
-func (f *Forgetter) report(ctx context.Context, what string, err error) {
-	if err != nil && ctx.Err() == nil {
-		f.log.Warn(what+"; it is tried again", "error", err)
+	clears := repeated{
+		log: f.log, first: first, pause: min(f.every, clearEvery), do: f.clearAll,
+		fails: "counters of forgotten customers cannot be removed now; it is tried again",
+		works: "counters of forgotten customers are removed again",
 	}
+	var both sync.WaitGroup
+	both.Go(func() { walks.run(ctx) })
+	both.Go(func() { clears.run(ctx) })
+	both.Wait()
 }
 
 const anonymousCustomers = `
@@ -97,11 +92,6 @@ const anonymousCustomers = `
 const anonymousPage = `
 	SELECT coalesce(max(id), 0), clock_timestamp() FROM (
 		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`
-
-const idleCustomers = `
-	SELECT i.customer FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer)
-	WHERE NOT EXISTS (
-		SELECT FROM counters k WHERE k.shard = i.shard AND k.customer = i.customer AND k.at > $3)`
 
 type page struct {
 	End int64
@@ -141,42 +131,33 @@ func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time)
 	if err != nil || len(old) == 0 {
 		return nil, classify(err)
 	}
-	rows, _ = f.store.pool.Query(ctx, idleCustomers, shardsOf(old), old, since.UnixMicro())
-	idle, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	idle, err := quota.IdleSince(ctx, f.store.pool, old, since.UnixMicro())
 	return idle, classify(err)
 }
 
-func shardsOf(customers []int64) []int16 {
-	shards := make([]int16, len(customers))
-	for i, id := range customers {
-		shards[i] = quota.Shard(id)
-	}
-	return shards
-}
-
-// Under the change number's lock nobody else writes a customer, but its counters may be
-// charged; so it is asked again whether they are idle. What is charged after that is
-// booked by the second step.
 const forgetCustomers = `
 	WITH gone AS (
-		DELETE FROM customers c USING unnest($1::smallint[], $2::bigint[]) AS i(shard, customer)
-		WHERE c.id = i.customer AND c.anonymous AND c.archived_at IS NULL
+		DELETE FROM customers c WHERE id = ANY ($1) AND anonymous AND archived_at IS NULL
 		  AND NOT EXISTS (SELECT FROM overrides o WHERE o.customer_id = c.id)
-		  AND NOT EXISTS (
-			SELECT FROM counters k WHERE k.shard = i.shard AND k.customer = i.customer AND k.at > $3)
-		RETURNING c.id, c.key
+		RETURNING id, key
 	), queued AS (
-		INSERT INTO forgotten (customer, at) SELECT id, $4 FROM gone)
+		INSERT INTO forgotten (customer, at) SELECT id, $2 FROM gone)
 	SELECT key FROM gone`
 
-// forget is the first step for customers that were idle a moment ago.
+// forget is the first step for customers that were idle a moment ago. Under the change
+// number's lock nobody else writes a customer, but its counters may be charged; so it is
+// asked again who is idle. What is charged after that is booked by the second step.
 func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
 	if len(idle) == 0 {
 		return nil
 	}
 	count := 0
 	err := f.store.write(ctx, kindCustomer, "", func(ctx context.Context, w *writing) error {
-		rows, _ := w.Query(ctx, forgetCustomers, shardsOf(idle), idle, w.now.Add(-f.ttl).UnixMicro(), w.now)
+		still, err := quota.IdleSince(ctx, w, idle, w.now.Add(-f.ttl).UnixMicro())
+		if err != nil {
+			return err
+		}
+		rows, _ := w.Query(ctx, forgetCustomers, still, w.now)
 		keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			return err

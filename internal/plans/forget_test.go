@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 )
@@ -64,6 +60,7 @@ func age(t testing.TB, s *Store, ago time.Duration) {
 }
 
 func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, one := openNode(t, url)
 	_, two := openNode(t, url)
@@ -111,25 +108,44 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 		}
 		eventually(t, key+" on the other node", func() bool { return idOf(resolved(t, two, key)) == idOf(resolved(t, one, key)) })
 	}
-	resolved(t, one, "young")
+	if _, err := s.GetCustomer(t.Context(), "young"); err != nil {
+		t.Errorf("young: %v", err)
+	}
+}
 
-	// A node that had not heard of it charges once more; the counters are booked, and go.
-	waiting := forgetter(s, time.Hour)
-	waiting.grace = time.Minute
-	clearNow(t, waiting)
-	if n := count(t, s, "count(*) FROM counters"); n != 5 {
+// A node that had not heard of it charges a forgotten customer once more: its counters
+// are booked, and go.
+func TestForgottenCustomersCountersAreBooked(t *testing.T) {
+	t.Parallel()
+	s, c := openNode(t, pgtest.NewDatabase(t))
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	idle, busy := resolved(t, c, "idle"), resolved(t, c, "busy")
+	for attribute, units := range map[string]int64{"": 3, "ip=1": 0} {
+		charge(t, s, idle, attribute, units, 2*time.Hour)
+		charge(t, s, busy, attribute, units, time.Minute)
+	}
+	age(t, s, 2*time.Hour)
+	f := forgetter(s, time.Hour)
+	forgetNow(t, f)
+	f.grace = time.Minute
+	clearNow(t, f)
+	if n := count(t, s, "count(*) FROM counters"); n != 4 {
 		t.Errorf("%d counters before their time", n)
 	}
-	id := idOf(before["idle"])
-	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET units = units + 2 WHERE customer = $1 AND attribute = ''", id); err != nil {
-		t.Fatal(err)
+	id := idOf(idle)
+	for _, sql := range []string{
+		"UPDATE counters SET units = units + 2 WHERE customer = $1 AND attribute = ''",
+		"INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, hour, 10 FROM counters WHERE customer = $1 AND attribute = ''",
+	} {
+		if _, err := s.pool.Exec(t.Context(), sql, id); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := s.pool.Exec(t.Context(), "INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, hour, 10 FROM counters WHERE customer = $1 AND attribute = ''", id); err != nil {
-		t.Fatal(err)
-	}
+	f.grace = 0
 	clearNow(t, f)
-	if n := count(t, s, "count(*) FROM counters"); n != 3 {
-		t.Errorf("%d counters are left", n)
+	if n := count(t, s, "count(*) FROM counters WHERE customer = $1", idOf(busy)); n != 2 || count(t, s, "count(*) FROM counters") != 2 {
+		t.Errorf("%d counters of another are left", n)
 	}
 	if n := count(t, s, "sum(admitted)::bigint FROM usage"); n != 15 || count(t, s, "sum(admitted)::bigint FROM usage WHERE customer = $1 AND hour = 3600000000", id) != 15 {
 		t.Errorf("%d units of usage", n)
@@ -142,6 +158,7 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 // Between the look at who is idle and the removal a customer may be charged, named,
 // archived or given an override: then it stays, and nothing has changed.
 func TestWhoIsNoLongerIdleStays(t *testing.T) {
+	t.Parallel()
 	s, c := openNode(t, pgtest.NewDatabase(t))
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
@@ -172,6 +189,7 @@ func TestWhoIsNoLongerIdleStays(t *testing.T) {
 // A counter that a hit holds, and a customer that another node clears, wait for the next
 // time; a hit waits for nothing but the moment of the removal.
 func TestHeldCountersAreClearedLater(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := openNode(t, url)
 	declare(t, s, "api")
@@ -206,6 +224,7 @@ func TestHeldCountersAreClearedLater(t *testing.T) {
 // More than one page, more than one change, with changes pruned on the way: no node
 // misses one.
 func TestManyAreForgotten(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := openNode(t, url)
 	declare(t, s, "api")
@@ -239,6 +258,7 @@ func TestManyAreForgotten(t *testing.T) {
 // The rows of the table of changes are kept to the same number, however many changes one
 // write makes.
 func TestManyChangesPruneAsMany(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	const more = changesKept + 10
 	if _, err := s.pool.Exec(t.Context(), `
@@ -272,56 +292,15 @@ func TestManyChangesPruneAsMany(t *testing.T) {
 	}
 }
 
-// Of the hot tables no statement may read all: with a node's settings each reaches
-// counters and usage by their key.
-func TestForgettingReachesCountersByTheirKey(t *testing.T) {
-	url := pgtest.NewDatabase(t)
-	pool, err := postgres.Open(t.Context(), url, postgres.PoolOptions{Params: quota.PoolSettings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	ids, shards := []int64{1, 2}, shardsOf([]int64{1, 2})
-	meters, texts := []int32{1, 1}, []string{"", ""}
-	for _, fill := range []string{"", `
-		INSERT INTO counters (shard, customer, meter) SELECT n % 1024, n, 1 FROM generate_series(1, 20000) n`, "ANALYZE counters"} {
-		if _, err := pool.Exec(t.Context(), fill); err != nil {
-			t.Fatal(err)
-		}
-		for name, c := range map[string]struct {
-			sql  string
-			args []any
-		}{
-			"idle":   {idleCustomers, []any{shards, ids, 1}},
-			"forget": {forgetCustomers, []any{shards, ids, 1, time.Now()}},
-			"lock":   {lockForgotten, []any{shards, ids, maxClearedRows}},
-			"book":   {bookForgotten, []any{shards, ids, meters, ids, ids}},
-			"delete": {deleteForgotten, []any{shards, ids, meters, texts}},
-			"done":   {doneForgotten, []any{shards, ids}},
-		} {
-			rows, _ := pool.Query(t.Context(), "EXPLAIN "+c.sql, c.args...)
-			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			for i, line := range lines {
-				scans := strings.Contains(line, "Scan on usage") || strings.Contains(line, " on counters") && !strings.Contains(line, "Delete on")
-				if scans && (!strings.Contains(line, "counters_pkey") || !strings.Contains(lines[i+1], "customer = ")) {
-					err = errors.New(line)
-				}
-			}
-			if err != nil {
-				t.Errorf("%s after %q: %v\n%s", name, fill, err, strings.Join(lines, "\n"))
-			}
-		}
-	}
-}
-
 func TestForgetterRuns(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := openNode(t, url)
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
 	charge(t, s, resolved(t, c, "x"), "", 4, time.Minute)
 	f := NewForgetter(s, time.Second, slog.New(slog.DiscardHandler))
-	f.grace = 0
+	f.grace, f.every = 0, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { f.Run(ctx); close(ended) }()

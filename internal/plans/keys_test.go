@@ -17,6 +17,7 @@ import (
 )
 
 func TestKeysAreMadeListedAndRevoked(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	expires := time.Now().Add(time.Hour).Truncate(time.Microsecond)
@@ -61,6 +62,7 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 }
 
 func TestKeyFaults(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	past := time.Now().Add(-time.Hour)
@@ -95,6 +97,7 @@ func TestKeyFaults(t *testing.T) {
 
 // A row that says more than can be shown spoils neither the list nor the keyring.
 func TestKeyThatExpiresBeyondTheYears(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s := newStore(t, url)
 	ctx := t.Context()
@@ -121,6 +124,7 @@ func TestKeyThatExpiresBeyondTheYears(t *testing.T) {
 }
 
 func TestTheFirstAdminKey(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	has := func(want bool) {
@@ -172,6 +176,7 @@ func TestTheFirstAdminKey(t *testing.T) {
 
 // Nodes that start on one empty database at once make one admin key between them.
 func TestTheFirstAdminKeyIsOne(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	var made atomic.Int32
 	var starting sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 )
 
 // errOvertaken: changes came faster than what they concern could be read.
-var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", quota.ErrUnavailable)
+var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", quota.ErrBusy)
 
 // terms returns what holds for a customer now, from memory or from the database.
 func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
@@ -148,6 +148,9 @@ const loadNoCustomer = `
 	SELECT number, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
 	FROM change_number LEFT JOIN customers c ON c.key = $1`
 
+// errGone is the ErrUnknownCustomer of an archived one's key, of which no hit makes another.
+var errGone = fmt.Errorf("%w", ErrUnknownCustomer)
+
 // customer returns a customer's entry, or ErrUnknownCustomer, which is remembered too.
 func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
 	known := func() (*customerEntry, bool) {
@@ -182,7 +185,10 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 			}
 		}
 	})
-	if err == nil && !entry.known {
+	switch {
+	case err == nil && !entry.known && entry.gone:
+		err = errGone
+	case err == nil && !entry.known:
 		err = ErrUnknownCustomer
 	}
 	return entry, err

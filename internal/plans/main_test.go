@@ -26,7 +26,7 @@ func newStore(t testing.TB, url string) *Store {
 
 func newPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(pgtest.Context(t), url, postgres.PoolOptions{MaxConns: 8})
+	pool, err := postgres.Open(pgtest.Context(t), url, postgres.PoolOptions{MaxConns: 8, Params: quota.PoolSettings})
 	if err != nil {
 		t.Fatal(err)
 	}

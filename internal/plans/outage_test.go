@@ -19,6 +19,7 @@ import (
 // The database goes away and comes back: what is in memory goes on being answered, and
 // nothing claims to be fresh; afterwards changes are seen again.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	admin, c := newNode(t, server.URL())
 	populate(t, admin)
@@ -70,6 +71,7 @@ func TestOutage(t *testing.T) {
 
 // A caller who gives up does not take those with him who wait for the same.
 func TestACallerWhoGivesUp(t *testing.T) {
+	t.Parallel()
 	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
 	populate(t, c.store)
 	gone, cancel := context.WithCancel(t.Context())
@@ -89,6 +91,7 @@ func TestACallerWhoGivesUp(t *testing.T) {
 // Writes that wait for the lock end with their deadline and with nothing written, and
 // leave connections to those who read.
 func TestWritesThatWaitTooLong(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	blocker, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -166,6 +169,7 @@ func TestErrorsAreTold(t *testing.T) {
 
 // A write that panics leaves the room for the next one, and its change undone.
 func TestAPanicLeavesNoWriterBehind(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	before := changeNumber(t, s)
 	for range 2 * maxWriters {

@@ -23,6 +23,8 @@ type OverrideInput struct {
 type Override struct {
 	Name string // of the limit
 	OverrideInput
+	// TestClock is the key of the clock that its customer lives by; empty: PostgreSQL's time.
+	TestClock string
 	// InForce is false when it has no effect: it has expired, or the plan version in
 	// force does not have the limit, or has it in a shape that these numbers do not fit.
 	InForce bool
@@ -83,7 +85,7 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in Over
 		}
 		created, err = one(ctx, w, ErrUnknownCustomer, pgx.RowTo[bool], putOverride,
 			c.ID, limit, stored.Limit, stored.Burst, stored.ExpiresAt, w.number)
-		o = stored.show(limit, true)
+		o = stored.show(limit, true, c)
 		return err
 	})
 	if err != nil {
@@ -195,7 +197,7 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page Page) (
 		return nil, err
 	}
 	found, err := list(ctx, s, func(row pgx.CollectableRow) (*Override, error) {
-		return scanOverride(row, plan)
+		return scanOverride(row, plan, c)
 	}, listOverrides, limit, c.ID, after)
 	if err != nil {
 		return nil, err
@@ -203,8 +205,8 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page Page) (
 	return paged(found, limit, kind, func(o *Override) string { return o.Name }), nil
 }
 
-// scanOverride reads a row and says what it means on a plan version.
-func scanOverride(row pgx.CollectableRow, p *Plan) (*Override, error) {
+// scanOverride reads a customer's row and says what it means on a plan version.
+func scanOverride(row pgx.CollectableRow, p *Plan, c *Customer) (*Override, error) {
 	var o storedOverride
 	var name string
 	var now int64
@@ -216,14 +218,17 @@ func scanOverride(row pgx.CollectableRow, p *Plan) (*Override, error) {
 		_, bad := o.over(p, name)
 		inForce = len(bad) == 0
 	}
-	return o.show(name, inForce), nil
+	return o.show(name, inForce, c), nil
 }
 
-func (o *storedOverride) show(name string, inForce bool) *Override {
+func (o *storedOverride) show(name string, inForce bool, c *Customer) *Override {
 	shown := &Override{Name: name, OverrideInput: OverrideInput{Limit: o.Limit, Burst: o.Burst}, InForce: inForce}
 	if o.ExpiresAt != nil {
 		at := shownInstant(*o.ExpiresAt)
 		shown.ExpiresAt = &at
+	}
+	if c.Clock != nil {
+		shown.TestClock = c.Clock.Key
 	}
 	return shown
 }

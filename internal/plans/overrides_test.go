@@ -38,6 +38,7 @@ func meets(t testing.TB, c *Catalog, customer string) int64 {
 }
 
 func TestOverrides(t *testing.T) {
+	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
 	populate(t, s)
 	putCustomer(t, s, "bolt", onPlan("basic"))
@@ -83,6 +84,7 @@ func TestOverrides(t *testing.T) {
 }
 
 func TestOverridesArePaged(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	in := hourly(5)
 	for _, name := range []string{"b", "a", "c"} {
@@ -114,6 +116,7 @@ func TestOverridesArePaged(t *testing.T) {
 }
 
 func TestOverrideFaults(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	in := hourly(5)
 	in.Limits = append(in.Limits, Limit{"api", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "3600d"}})
@@ -166,6 +169,7 @@ func TestOverrideFaults(t *testing.T) {
 // The plan moves on, or the customer moves to another: an override that fits no more is
 // ignored, and counts again when it fits again.
 func TestOverridesThatDoNotFitAreIgnored(t *testing.T) {
+	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
 	populate(t, s)
 	bucket := hourly(10)
@@ -227,6 +231,7 @@ func putOnClockRow(t testing.TB, s *Store, customer string, clock *string) {
 // On a test clock an override expires when that says so: at once, without a write, and
 // not when PostgreSQL's clock does. When the customer leaves the clock, it is the other way.
 func TestOverridesOnATestClock(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	s, c := newNode(t, url)
 	_, other := newNode(t, url)
@@ -251,11 +256,11 @@ func TestOverridesOnATestClock(t *testing.T) {
 			t.Errorf("%s: the other node took %s", when, took)
 		}
 		list := must[*List[*Override]](t)(s.ListOverrides(t.Context(), "acme", Page{}))
-		if len(list.Items) != 1 || list.Items[0].InForce != (want == 7) {
+		if len(list.Items) != 1 || list.Items[0].InForce != (want == 7) || list.Items[0].TestClock != "old" {
 			t.Errorf("%s: shown as %+v", when, list.Items)
 		}
 	}
-	if err := c.sweepOnce(t.Context(), false); err != nil {
+	if err := c.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	is("before it expires", 7)
@@ -275,6 +280,7 @@ func TestOverridesOnATestClock(t *testing.T) {
 // Each change of an override lets a target that was resolved before it be told from those
 // after it.
 func TestOverridesMakeTargetsNewer(t *testing.T) {
+	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
 	populate(t, s)
 	last := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)).Change

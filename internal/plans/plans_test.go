@@ -17,6 +17,7 @@ func newStoreWithPopulation(t testing.TB) *Store {
 }
 
 func TestMeters(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	m, created, err := s.PutMeter(ctx, "api", PutMeterInput{Unit: "request", Name: "API"})
@@ -65,6 +66,7 @@ func changeNumber(t testing.TB, s *Store) (n int64) {
 }
 
 func TestPlanVersions(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	ctx := t.Context()
 	declare(t, s, "api")
@@ -130,6 +132,7 @@ func TestPlanVersions(t *testing.T) {
 }
 
 func TestPlanOnAnUndeclaredMeter(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	in := hourly(5)
 	in.Meters = []string{"seats"}
@@ -142,6 +145,7 @@ func TestPlanOnAnUndeclaredMeter(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	ctx := t.Context()
 	for _, key := range []string{"b", "c", "d", "e"} {

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/calendar"
+	"quotad/internal/quota"
 )
 
 // formerPeriods are the billing periods that a customer had until an instant, µs since
@@ -65,7 +68,7 @@ func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 		return err
 	}
 	same := was.Anchor == is.Anchor && was.Interval == is.Interval && old.Timezone == c.Timezone
-	endNow = endNow && !(same && old.Plan == c.Plan && old.EffectiveVersion == c.EffectiveVersion)
+	endNow = endNow && (!same || old.Plan != c.Plan || old.EffectiveVersion != c.EffectiveVersion)
 	if same && !endNow {
 		return nil
 	}
@@ -77,12 +80,16 @@ func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 	last := len(former) - 1
 	switch waiting := last >= 0 && former[last].Until > now; {
 	case waiting && endNow:
-		former[last].Until = now
+		if former[last].Until, err = w.endOf(ctx, c.ID, now); err != nil {
+			return err
+		}
 	case waiting: // what had not begun is replaced
 	default:
 		_, until := was.Period(now)
 		if endNow {
-			until = now
+			if until, err = w.endOf(ctx, c.ID, now); err != nil {
+				return err
+			}
 		}
 		former = append(former, formerPeriods{until, old.Timezone, old.BillingAnchor, string(was.Interval.Unit), was.Interval.Count})
 	}
@@ -96,6 +103,21 @@ func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 	}
 	_, err = w.Exec(ctx, setFormer, c.ID, stored)
 	return err
+}
+
+// Whatever was charged in an hour is of the period that the hour starts in. Meters are few,
+// and a customer's own counter of each is reached by its key.
+const lastCharged = `
+	SELECT coalesce(max(c.at), 0) FROM meters m, LATERAL (
+		SELECT at FROM counters
+		WHERE shard = $1 AND customer = $2 AND meter = m.id AND attribute = '' AND hour >= $3 OFFSET 0) c`
+
+// endOf is the instant at which a customer's running period ends when it is to end now:
+// now, or just behind what was charged in an hour that starts there or later (on a test
+// clock that shows a full hour, or was set back), so that it stays of the period that ends.
+func (w *writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
+	last, err := one(ctx, w, ErrUnknownCustomer, pgx.RowTo[int64], lastCharged, quota.Shard(customer), customer, now)
+	return max(now, last+1), err
 }
 
 // periodsOf are a customer's on the version of its plan that is in force.

@@ -133,6 +133,7 @@ func TestAppliedMeansApplied(t *testing.T) {
 // While a plan is being read, its customer moves away and then the plan changes: what
 // was known of the customer is not put together with what is now read of the plan.
 func TestAMoveWhileThePlanIsRead(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)

@@ -10,10 +10,10 @@ import (
 const (
 	sweepEvery   = 250 * time.Millisecond
 	sweepTimeout = 5 * time.Second
-	// sweepCustomers is how many customers' overrides one transaction ends: it holds the
-	// lock that admin writes wait for.
-	sweepCustomers = 200
-	scrubEvery     = 5 * time.Second
+	// sweepRows is how many overrides one transaction looks up, whose customers it ends
+	// all of: it holds the lock that admin writes wait for.
+	sweepRows  = 200
+	scrubEvery = 5 * time.Second
 	// scrubAfter is far longer than a node that can ask at all needs to hear of a change.
 	scrubAfter = time.Minute
 )
@@ -22,52 +22,43 @@ const (
 // are that lose them.
 type scrubbing struct{ every, after time.Duration }
 
-// sweep ends overrides that have expired, and takes erased customers' keys out of old
-// changes, until ctx ends. Every node does; who comes later finds nothing to do.
+// sweep ends overrides that have expired until ctx ends. Every node does; who comes later
+// finds nothing to do.
 func (c *Catalog) sweep(ctx context.Context) {
-	ticker := time.NewTicker(min(sweepEvery, c.scrubbing.every))
-	defer ticker.Stop()
-	failing, scrubbed := false, c.options.Monotonic()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now := c.options.Monotonic()
-		scrub := now-scrubbed >= c.scrubbing.every
-		if scrub {
-			scrubbed = now
-		}
-		err := c.sweepOnce(ctx, scrub)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
-			c.options.Log.Warn("cannot end what has expired", "error", err)
-		case err == nil && failing:
-			c.options.Log.Info("what has expired is ended again")
-		}
-		failing = err != nil
+	work := repeated{
+		log: c.options.Log, first: sweepEvery, pause: sweepEvery, do: c.sweepOnce,
+		fails: "cannot end what has expired", works: "what has expired is ended again",
 	}
+	work.run(ctx)
 }
 
-func (c *Catalog) sweepOnce(ctx context.Context, scrub bool) error {
+func (c *Catalog) sweepOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
 	defer cancel()
+	now, err := c.options.Now(ctx)
+	for more := true; more && err == nil; {
+		more, err = c.store.endOverrides(ctx, now)
+	}
+	return err
+}
+
+// scrub takes erased customers' keys out of old changes until ctx ends, as every node
+// does. It is work of its own, so that no override waits for it.
+func (c *Catalog) scrub(ctx context.Context) {
+	work := repeated{
+		log: c.options.Log, first: c.scrubbing.every, pause: c.scrubbing.every, do: c.scrubOnce,
+		fails: "cannot take erased customers' keys out of old changes; it is tried again",
+		works: "erased customers' keys are taken out of old changes again",
+	}
+	work.run(ctx)
+}
+
+func (c *Catalog) scrubOnce(ctx context.Context) error {
 	now, err := c.options.Now(ctx)
 	if err != nil {
 		return err
 	}
-	for more := true; more; {
-		if more, err = c.store.endOverrides(ctx, now); err != nil {
-			return err
-		}
-	}
-	if scrub {
-		return c.store.scrub(ctx, now-c.scrubbing.after.Microseconds())
-	}
-	return nil
+	return c.store.scrub(ctx, now-c.scrubbing.after.Microseconds())
 }
 
 // Those on a test clock expire when that is set, without a write: terms.limits sees to it.
@@ -83,7 +74,7 @@ const endOverrides = `
 	FROM unnest($1::bigint[]) WITH ORDINALITY AS due(id, n) WHERE c.id = due.id`
 
 // endOverrides ends overrides that have expired at now, µs, by a change of each customer,
-// so that it counts as every change does. more says that there may be more of them.
+// so that it counts as every change does. more says that it found some: there may be more.
 func (s *Store) endOverrides(ctx context.Context, now int64) (more bool, err error) {
 	ids, _, err := expired(ctx, s.pool, now)
 	if err != nil || len(ids) == 0 {
@@ -96,7 +87,7 @@ func (s *Store) endOverrides(ctx context.Context, now int64) (more bool, err err
 		if err != nil {
 			return err
 		}
-		if more = len(ids) == sweepCustomers; len(ids) == 0 {
+		if more = len(ids) > 0; !more {
 			return errUnchanged
 		}
 		if _, err := w.Exec(ctx, endOverrides, ids, now, w.number); err != nil {
@@ -111,7 +102,7 @@ func (s *Store) endOverrides(ctx context.Context, now int64) (more bool, err err
 func expired(ctx context.Context, from querier, now int64) (ids []int64, keys []string, err error) {
 	var id int64
 	var key string
-	rows, _ := from.Query(ctx, expiredOverrides, now, sweepCustomers)
+	rows, _ := from.Query(ctx, expiredOverrides, now, sweepRows)
 	_, err = pgx.ForEachRow(rows, []any{&id, &key}, func() error {
 		ids, keys = append(ids, id), append(keys, key)
 		return nil

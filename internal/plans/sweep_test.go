@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -15,6 +16,7 @@ import (
 // An override that another node wrote counts here within a second, and so does its end,
 // on every node and without anybody's call.
 func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
@@ -31,7 +33,11 @@ func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
 			t.Errorf("%s took %s", what, took)
 		}
 	}
-	for range 3 {
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
 		expires := databaseNow(t, admin).Add(1500 * time.Millisecond).Truncate(time.Microsecond)
 		ends := time.Now().Add(1500 * time.Millisecond)
 		began := time.Now()
@@ -50,13 +56,14 @@ func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
 	}
 }
 
-// Many that expire at one instant, more than one transaction ends: each customer has a
+// Many that expire at one instant, twelve of each customer and more than one transaction ends: each customer has a
 // change of its own, none is missing, and no node has to forget everything.
 func TestManyOverridesExpireAtOnce(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
-	const customers = 2*sweepCustomers + 50
+	const customers = 2*sweepRows + 50
 	if _, err := admin.pool.Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
 		SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3 FROM generate_series(1, $1) n`, customers); err != nil {
@@ -65,7 +72,8 @@ func TestManyOverridesExpireAtOnce(t *testing.T) {
 	if _, err := admin.pool.Exec(t.Context(), `
 		INSERT INTO overrides (customer_id, limit_name, "limit", expires_at, change)
 		SELECT id, l, 9, (extract(epoch FROM clock_timestamp()) * 1e6)::bigint + wait, 3 FROM customers,
-			(VALUES ('hourly', 2000000), ('gone', 2000000), ('later', 3600000000), ('stays', NULL)) AS o(l, wait)
+			(VALUES ('hourly', 2000000), ('later', 3600000000), ('stays', NULL)
+			 UNION ALL SELECT 'gone' || n, 2000000 FROM generate_series(1, 11) n) AS o(l, wait)
 		WHERE key LIKE 'c%'`); err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +117,31 @@ func TestManyOverridesExpireAtOnce(t *testing.T) {
 	}
 }
 
+// Customers with several that expire: nothing is left until the next time.
+func TestAllThatHasExpiredEndsInOneGo(t *testing.T) {
+	t.Parallel()
+	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
+	s := c.store
+	populate(t, s)
+	for _, sql := range []string{
+		`INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
+			SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3 FROM generate_series(1, 300) n`,
+		`INSERT INTO overrides (customer_id, limit_name, "limit", expires_at, change)
+			SELECT id, 'l' || n, 9, id, 3 FROM customers, generate_series(1, 3) n WHERE key LIKE 'c%'`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := changeNumber(t, s)
+	if err := c.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := count(t, s, "count(*) FROM overrides"); left != 0 || changeNumber(t, s) != before+300 {
+		t.Errorf("%d are left after %d changes", left, changeNumber(t, s)-before)
+	}
+}
+
 // lines is a log that can be read while it is written.
 type lines struct {
 	mu   sync.Mutex
@@ -129,6 +162,7 @@ func (l *lines) count(what string) int {
 
 // What expires in an outage ends after it; the log says once that it waits.
 func TestSweepOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	log := new(lines)
 	options := testOptions()
@@ -159,8 +193,36 @@ func TestSweepOutlivesAnOutage(t *testing.T) {
 	eventually(t, "a word in the log", func() bool { return log.count(ends) == 1 })
 }
 
+// Keys that are taken out of old changes, which may take its time, hold up no override's end.
+func TestExpiryDoesNotWaitForErasures(t *testing.T) {
+	t.Parallel()
+	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
+	c.scrubbing = scrubbing{every: time.Millisecond}
+	s := start(t, c).store
+	populate(t, s)
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE erasures"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the look for erasures to wait", func() bool {
+		return count(t, s, "count(*) FROM pg_locks WHERE NOT granted AND relation = 'erasures'::regclass") > 0
+	})
+	expires := databaseNow(t, s).Add(500 * time.Millisecond)
+	ends := time.Now().Add(500 * time.Millisecond)
+	writeOverride(t, s, "acme", OverrideInput{Limit: 9, ExpiresAt: &expires})
+	eventually(t, "the override's end", func() bool { return meets(t, c, "acme") == 5 })
+	if took := time.Since(ends); took > Freshness {
+		t.Errorf("it took %s", took)
+	}
+}
+
 // Looking for what has expired reaches rows by the index, however many do not expire yet.
 func TestExpiredOverridesAreFoundByTheirIndex(t *testing.T) {
+	t.Parallel()
 	s := newStoreWithPopulation(t)
 	for _, statement := range []string{
 		`INSERT INTO overrides SELECT 1, 'l' || n, 1, NULL, CASE WHEN n % 2 = 0 THEN 9000000000000000 + n END, 3 FROM generate_series(1, 20000) n`,
@@ -170,7 +232,7 @@ func TestExpiredOverridesAreFoundByTheirIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, err := s.pool.Query(t.Context(), "EXPLAIN "+expiredOverrides, databaseNow(t, s).UnixMicro(), sweepCustomers)
+	rows, err := s.pool.Query(t.Context(), "EXPLAIN "+expiredOverrides, databaseNow(t, s).UnixMicro(), sweepRows)
 	var plan strings.Builder
 	for err == nil && rows.Next() {
 		var line string

@@ -142,11 +142,20 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 	}
 	buckets := make(map[bucket]int)
 	limits, onMeter := make([]Limit, len(in.Limits)), make(map[string]int)
+	attributes := make(map[string]map[string]bool) // of a meter
 	for i, l := range in.Limits {
 		path := fmt.Sprintf("limits[%d].", i)
 		bad.meter(path+"meter", l.Meter, declared)
 		if onMeter[l.Meter]++; onMeter[l.Meter] == maxOnMeter+1 {
 			bad.add(path+"meter", "has %d limits already: one meter may have no more", maxOnMeter)
+		}
+		if l.Per != "" {
+			if attributes[l.Meter] == nil {
+				attributes[l.Meter] = make(map[string]bool)
+			}
+			if attributes[l.Meter][l.Per] = true; len(attributes[l.Meter]) > quota.MaxAttributes {
+				bad.add(path+"per", "is one attribute too many: a hit may have %d", quota.MaxAttributes)
+			}
 		}
 		l.Algorithm = Shorten(l.Algorithm) // none is so long, and the error repeats it
 		compiled, wrong := quota.Compile(l.Spec)

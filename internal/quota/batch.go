@@ -84,6 +84,10 @@ func (c *keyColumns) add(k CounterKey) {
 	c.attribute = append(c.attribute, k.Attribute)
 }
 
+func (c *keyColumns) key(i int) CounterKey {
+	return CounterKey{c.customer[i], c.meter[i], c.attribute[i]}
+}
+
 func (c *keyColumns) encode(p *params) {
 	p.int2(c.shard)
 	p.int8(c.customer)
@@ -212,4 +216,45 @@ func (c *columns) encode(p *params) {
 	p.int4(c.sumTo)
 	p.int8(c.limits)
 	p.int8(c.sums)
+}
+
+// encodeFirst are the parameters of chargeFirstSQL.
+func (c *columns) encodeFirst(p *params) {
+	c.keyColumns.encode(p)
+	p.int8(c.now)
+	p.int8(c.change)
+	p.int8(c.hour)
+	p.int4(c.limitFrom)
+	p.int4(c.limitTo)
+	p.int4(c.sumFrom)
+	p.int4(c.sumTo)
+	p.int8(c.limits)
+	p.int8(c.sums)
+}
+
+// first reports whether the group is to make its counter's row as it charges it.
+func (g *group) first() bool { return g.insert && len(g.target.Counters) == 1 }
+
+// firstApart puts what charges counters whose rows are not there yet into a wave of its
+// own, before all others; first says whether there is one. Such a counter has no other
+// group that could have come before it: then its row would be there.
+func firstApart(waves [][]*group) (apart [][]*group, first bool) {
+	var these []*group
+	seen := make(map[CounterKey]bool)
+	for w := range waves {
+		waves[w] = slices.DeleteFunc(waves[w], func(g *group) bool {
+			own := g.target.Counters[0].Key
+			if !g.first() || seen[own] {
+				return false
+			}
+			seen[own] = true
+			these = append(these, g)
+			return true
+		})
+	}
+	if len(these) == 0 {
+		return waves, false
+	}
+	waves = slices.DeleteFunc(waves, func(wave []*group) bool { return len(wave) == 0 })
+	return append([][]*group{these}, waves...), true
 }

@@ -115,9 +115,9 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 		d.At = max(d.At, rows[i].at)
 		d.Versions[i] = rows[i].version
 	}
-	for i := range rows {
+	for i, r := range rows {
 		for _, l := range t.Counters[i].Limits {
-			b, log := l.stand(rows[i].state, rows[i].at, moment{at: d.At, periods: &t.Periods})
+			b, log := l.stand(r.state, r.at, moment{at: d.At, periods: &t.Periods})
 			if log != nil && d.logs == nil {
 				d.logs = make([][]int64, t.NumLimits())
 			}

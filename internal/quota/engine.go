@@ -165,8 +165,8 @@ func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, e
 	return r.Decision, r.Err
 }
 
-// DecideAll decides many hits, each for itself, as if they came one after the other: a
-// look sees what the hits before it were charged.
+// DecideAll decides many hits, each for itself; those on the same counters as if they came
+// one after the other. A look sees what the hits before it were charged.
 func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 	results := make([]Result, len(hits))
 	waiting := make([]*hit, len(hits))

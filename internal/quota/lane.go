@@ -189,8 +189,9 @@ func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
 	hits, waves := l.bound(hits, l.engine.waves(gather(hits, now)))
+	waves, first := firstApart(waves)
 	cautious := l.engine.options.Stopwatch() < l.cautious
-	steps := l.pipeline.write(waves, cautious, l.engine.commitAt)
+	steps := l.pipeline.write(waves, first, cautious, l.engine.commitAt)
 	err := l.session.store.run(ctx, steps, l.pipeline.answers)
 	l.engine.stats.batch(len(hits), len(steps))
 	if err != nil {
@@ -198,7 +199,7 @@ func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
 		return
 	}
 	for w, wave := range waves {
-		l.settle(now, wave, &l.pipeline.columns[w], l.pipeline.answers[w])
+		l.settle(now, wave, first && w == 0, &l.pipeline.columns[w], l.pipeline.answers[w])
 	}
 }
 
@@ -239,8 +240,8 @@ func (l *lane) lost(hits []*hit, err error) {
 	}
 }
 
-// settle hands out the answers of one wave.
-func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer) {
+// settle hands out the answers of one wave; made says that it made its counters.
+func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answers []answer) {
 	first := make([]int32, len(wave)+1)
 	for _, s := range cols.slots {
 		first[s.group+1]++
@@ -262,6 +263,9 @@ func (l *lane) settle(now int64, wave []*group, cols *columns, answers []answer)
 	}
 	for i, g := range wave {
 		rows := l.rows[first[i]:first[i+1]]
+		if made {
+			spared[i] = g.sparedAtFirst()
+		}
 		if run := int(runs[i].run); run >= 0 {
 			// Before a caller hears of it: its next hit may come at once.
 			l.engine.memory.remember(g.target, rows, now, run < len(g.hits))

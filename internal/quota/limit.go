@@ -10,8 +10,10 @@ import (
 // MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
 const MaxNumber int64 = 1e15 - 1
 
-// MaxAttributeName and MaxAttributeValue bound the attributes of a hit, in bytes.
+// MaxAttributes, MaxAttributeName and MaxAttributeValue bound the attributes of a hit: how
+// many, and their bytes.
 const (
+	MaxAttributes     = 16
 	MaxAttributeName  = 64
 	MaxAttributeValue = 200
 )
@@ -197,15 +199,7 @@ var orNamed = map[Algorithm]string{
 // compileOptions reads the optional fields, and refuses those that the algorithm has not.
 func (l *Limit) compileOptions(s Spec, refuse func(field, format string, args ...any)) {
 	a := l.Algorithm
-	if s.Burst != nil {
-		if a != TokenBucket {
-			refuse("burst", "belongs to token_bucket only: leave it out")
-		} else if *s.Burst < 0 || *s.Burst > MaxNumber {
-			refuse("burst", "must be between 0 and %d", MaxNumber)
-		} else if s.Limit == 0 && *s.Burst > 0 {
-			refuse("burst", "limit 0 never refills: leave burst out to close the limit, or set a limit above 0")
-		}
-	}
+	checkBurst(s, a, refuse)
 	if s.Align != "" && (a != FixedWindow || s.Align != "clock" && s.Align != "first_hit") {
 		refuse("align", `only fixed_window has it: "clock" or "first_hit"`)
 	}
@@ -215,15 +209,26 @@ func (l *Limit) compileOptions(s Spec, refuse func(field, format string, args ..
 	if l.Per = s.Per; s.Per != "" && (!limitName.MatchString(s.Per) || len(s.Per) > MaxAttributeName) {
 		refuse("per", "must be the name of an attribute: 1 to %d letters, digits or . _ : -", MaxAttributeName)
 	}
-	if s.Mode != "" {
-		mode := slices.Index(modeNames[:], s.Mode)
-		if mode < 0 {
-			refuse("mode", `must be "hard", "soft" or "shadow"`)
-		}
-		l.Mode = Mode(max(mode, 0))
+	if mode := slices.Index(modeNames[:], s.Mode); mode >= 0 {
+		l.Mode = Mode(mode)
+	} else if s.Mode != "" {
+		refuse("mode", `must be "hard", "soft" or "shadow"`)
 	}
 	if s.OnOutage != "" && s.OnOutage != "allow" && s.OnOutage != "deny" {
 		refuse("on_outage", `must be "allow" or "deny"`)
+	}
+}
+
+// checkBurst refuses a burst that is not a token bucket's, or that never comes back.
+func checkBurst(s Spec, a Algorithm, refuse func(field, format string, args ...any)) {
+	switch {
+	case s.Burst == nil:
+	case a != TokenBucket:
+		refuse("burst", "belongs to token_bucket only: leave it out")
+	case *s.Burst < 0 || *s.Burst > MaxNumber:
+		refuse("burst", "must be between 0 and %d", MaxNumber)
+	case s.Limit == 0 && *s.Burst > 0:
+		refuse("burst", "limit 0 never refills: leave burst out to close the limit, or set a limit above 0")
 	}
 }
 

@@ -40,8 +40,10 @@ func newOracle() *oracle {
 }
 
 func oracleLimitOf(t *Target, l *Limit) oracleLimit {
-	o := oracleLimit{name: l.Name, algorithm: l.Algorithm.String(), mode: l.Mode.String(),
-		limit: l.Limit, window: l.Window, precision: l.Precision, burst: l.Burst, periods: t.Periods}
+	o := oracleLimit{
+		name: l.Name, algorithm: l.Algorithm.String(), mode: l.Mode.String(),
+		limit: l.Limit, window: l.Window, precision: l.Precision, burst: l.Burst, periods: t.Periods,
+	}
 	if _, ok := l.rules.(firstHitWindow); ok {
 		o.align = "first_hit"
 	}

@@ -14,9 +14,10 @@ type pipeline struct {
 }
 
 // write makes the pipeline of a batch: what must be in place first, then one charging
-// statement a wave, all in one transaction (commitAt cuts it, in a mutant). When cautious,
-// no row is waited for: one that somebody holds counts as missing.
-func (p *pipeline) write(waves [][]*group, cautious bool, commitAt statementName) []step {
+// statement a wave, all in one transaction (commitAt cuts it, in a mutant). When first, the
+// first wave is of counters whose rows are not there yet; they are made before any row is
+// locked. When cautious, no row is waited for: one that somebody holds counts as missing.
+func (p *pipeline) write(waves [][]*group, first, cautious bool, commitAt statementName) []step {
 	p.steps, p.used = p.steps[:0], 0
 	for len(p.columns) < len(waves) {
 		p.columns = append(p.columns, columns{})
@@ -26,13 +27,18 @@ func (p *pipeline) write(waves [][]*group, cautious bool, commitAt statementName
 	for w, wave := range waves {
 		p.columns[w].fill(wave)
 		for _, g := range wave {
-			if g.insert {
+			if g.insert && (!first || w > 0) {
 				missing = append(missing, g)
 			}
 			if g.book {
 				over = append(over, g)
 			}
 		}
+	}
+	locked := waves
+	if first {
+		locked = waves[1:]
+		p.charge(chargeFirst, 0, p.columns[0].encodeFirst)
 	}
 	if len(missing) > 0 {
 		p.setKeys(missing, false)
@@ -42,9 +48,9 @@ func (p *pipeline) write(waves [][]*group, cautious bool, commitAt statementName
 	if cautious {
 		charge = chargeMore
 	}
-	if len(waves) > 1 && !cautious || len(over) > 0 {
+	if len(locked) > 1 && !cautious || len(over) > 0 {
 		charge = chargeMore
-		for _, wave := range waves {
+		for _, wave := range locked {
 			all = append(all, wave...)
 		}
 		p.setKeys(all, false)
@@ -56,15 +62,21 @@ func (p *pipeline) write(waves [][]*group, cautious bool, commitAt statementName
 		p.add(bookUsage, encode)
 		p.add(clearHours, encode)
 	}
-	for w := range waves {
-		p.answers[w] = slices.Grow(p.answers[w][:0], len(p.columns[w].slots))[:len(p.columns[w].slots)]
-		p.add(charge, p.columns[w].encode)
-		p.steps[len(p.steps)-1].wave = w
+	for w := len(waves) - len(locked); w < len(waves); w++ {
+		p.charge(charge, w, p.columns[w].encode)
 	}
 	for i := range p.steps {
 		p.steps[i].commit = i == len(p.steps)-1 || p.steps[i].name == commitAt
 	}
 	return p.steps
+}
+
+// charge appends the statement that charges a wave.
+func (p *pipeline) charge(name statementName, w int, encode func(*params)) {
+	p.answers[w] = slices.Grow(p.answers[w][:0], len(p.columns[w].slots))[:len(p.columns[w].slots)]
+	p.add(name, encode)
+	last := &p.steps[len(p.steps)-1]
+	last.wave, last.columns = w, &p.columns[w]
 }
 
 // add appends a statement with the parameters that encode writes.

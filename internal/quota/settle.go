@@ -74,3 +74,15 @@ func (g *group) admit(run int, spared uint32, after Decision) {
 		h.finish(Result{Decision: d})
 	}
 }
+
+// sparedAtFirst are the bits of the shadows that would refuse the group's first hit where
+// nothing was charged yet, and so its run.
+func (g *group) sparedAtFirst() (bits uint32) {
+	d := judge(g.target, make([]row, len(g.target.Counters)), g.now, g.hits[0].cost)
+	for i, b := range d.buckets {
+		if l := g.target.limit(i); l.Mode == Shadow && d.Cost > l.rules.room(l, b, d.moment(i)) {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}

@@ -110,6 +110,30 @@ INSERT INTO counters (shard, customer, meter, attribute)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
 ON CONFLICT DO NOTHING`
 
+// chargeFirstSQL charges groups on one counter, the customer's own, whose row is not there
+// yet: it makes the row as the charge leaves it, in one version and not in two. What is
+// refused makes an uncharged row, which remembers the change number. A row that is there
+// by now comes back as nothing, and its group is judged again.
+//
+// Parameters, one element a counter: $1–$4 key, $5 now, $6 change number, $7 start of the
+// running hour, $8–$9 and $10–$11 the slices of $12 (limits) and of $13 (running sums).
+const chargeFirstSQL = `
+WITH stepped AS MATERIALIZED (
+	SELECT shard, customer, meter, attribute, now, change, hour, sum_from,
+	       quotad_step_v2('{}', 0, now, ($12::bigint[])[limit_from:limit_to], ($13::bigint[])[sum_from:sum_to]) AS step
+	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
+	            $8::integer[], $9::integer[], $10::integer[], $11::integer[])
+	     AS i(shard, customer, meter, attribute, now, change, hour, limit_from, limit_to, sum_from, sum_to)
+), granted AS MATERIALIZED (
+	SELECT *, step[1] > 0 AS charges, coalesce(($13::bigint[])[sum_from + nullif(step[1], 0) - 1], 0) AS cost FROM stepped
+)
+INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
+SELECT shard, customer, meter, attribute, CASE WHEN charges THEN now ELSE 0 END, CASE WHEN charges THEN hour ELSE 0 END,
+       cost, cost, step[1], change, CASE WHEN charges THEN step[3:] ELSE '{}' END
+FROM granted
+ON CONFLICT DO NOTHING
+RETURNING customer, meter, attribute, at, version, change, state`
+
 // lockSQL locks all rows of a batch in their order before several statements touch them,
 // which would otherwise each begin again at the lowest key. $1–$4 key.
 const lockSQL = `

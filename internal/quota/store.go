@@ -48,6 +48,8 @@ const (
 	bookUsage  statementName = "quotad_book"
 	clearHours statementName = "quotad_clear"
 	chargeHits statementName = "quotad_charge"
+	// chargeFirst charges counters whose rows are not there yet.
+	chargeFirst statementName = "quotad_charge_first"
 	// chargeMore charges in a batch of several statements, behind lockRows: a row that
 	// somebody else holds was not there yet when the batch locked its rows, and waiting
 	// for it now would be out of order. It counts as missing, and nothing is refused by what
@@ -58,17 +60,18 @@ const (
 // hotStatements is the text of each; tests break one to see that it is noticed.
 func hotStatements() map[statementName]string {
 	return map[statementName]string{
-		insertRows: insertSQL, lockRows: lockSQL, bookUsage: bookSQL, clearHours: clearSQL, chargeHits: chargeSQL,
+		insertRows: insertSQL, chargeFirst: chargeFirstSQL, lockRows: lockSQL, bookUsage: bookSQL, clearHours: clearSQL, chargeHits: chargeSQL,
 		chargeMore: strings.NewReplacer("FOR UPDATE", "FOR UPDATE SKIP LOCKED", "missing AND fits > 0", "missing").Replace(chargeSQL),
 	}
 }
 
 // step is one statement of a batch's pipeline.
 type step struct {
-	name   statementName
-	params [][]byte
-	wave   int  // whose answers these are; -1 when it has none
-	commit bool // the transaction ends behind this step
+	name    statementName
+	params  [][]byte
+	wave    int      // whose answers these are; -1 when it has none
+	columns *columns // of chargeFirst: the wave's
+	commit  bool     // the transaction ends behind this step
 }
 
 // answer is what chargeSQL said of one counter of a wave.
@@ -144,9 +147,12 @@ func (s *store) run(ctx context.Context, steps []step, answers [][]answer) error
 		if !ok {
 			continue // the end of a transaction
 		}
-		if st := steps[next]; st.wave >= 0 {
+		switch st := steps[next]; {
+		case st.name == chargeFirst:
+			err = readFirst(reader, st.columns, answers[st.wave])
+		case st.wave >= 0:
 			err = readAnswers(reader, answers[st.wave])
-		} else {
+		default:
 			_, err = reader.Close()
 		}
 		next++
@@ -177,6 +183,47 @@ func readAnswers(reader *pgconn.ResultReader, answers []answer) error {
 		bad = fmt.Errorf("%d answers for %d counters", seen, len(answers))
 	}
 	return bad
+}
+
+// readFirst reads chargeFirstSQL's rows, which come with their keys in no order. What is
+// not among them was made by somebody else meanwhile, and is judged again.
+func readFirst(reader *pgconn.ResultReader, wave *columns, answers []answer) error {
+	place := make(map[CounterKey]int, len(answers))
+	for i := range answers {
+		place[wave.key(i)] = i
+		answers[i] = answer{run: runWindowEnd, instant: wave.now[i]}
+	}
+	var bad error
+	for reader.NextRow() {
+		cols := reader.Values()
+		customer, err := readInt(cols[0])
+		meter, err2 := readInt(cols[1])
+		i, ok := place[CounterKey{customer, int32(meter), string(cols[2])}]
+		if err = errors.Join(err, err2); err != nil || !ok {
+			bad = fmt.Errorf("an answer for no counter: %w", err)
+			continue
+		}
+		if err := answers[i].readFirst(cols[3:], wave.now[i]); err != nil {
+			bad = err
+		}
+	}
+	if _, err := reader.Close(); err != nil {
+		return err
+	}
+	return bad
+}
+
+// readFirst reads the columns at, version, change, state of a row that was made at now.
+func (a *answer) readFirst(cols [][]byte, now int64) (err error) {
+	*a = answer{instant: now}
+	for i, dst := range []*int64{&a.row.at, &a.row.version, &a.row.change} {
+		if *dst, err = readInt(cols[i]); err != nil {
+			return err
+		}
+	}
+	a.run = a.row.version
+	a.row.state, err = readInts(cols[3])
+	return err
 }
 
 // read reads the columns run, instant, spared, at, version, change, state. Of a group that was

@@ -1,0 +1,223 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// maxBytes is what a counter with two limits, a fixed window and a token bucket, may take
+// on disk, in the table and its index, after a vacuum.
+const maxBytes = 250
+
+// sizes are bytes per counter.
+type sizes struct{ heap, index, toast int64 }
+
+func (s sizes) total() int64 { return s.heap + s.index + s.toast }
+
+func (db *testDB) sizes(ctx context.Context, t testing.TB, counters int) (s sizes) {
+	t.Helper()
+	var total int64
+	if err := db.pool.QueryRow(ctx, `SELECT pg_relation_size('counters'), pg_indexes_size('counters'), pg_total_relation_size('counters')`).
+		Scan(&s.heap, &s.index, &total); err != nil {
+		t.Fatal(err)
+	}
+	n := int64(counters)
+	return sizes{(s.heap + n - 1) / n, (s.index + n - 1) / n, (total - s.heap - s.index + n - 1) / n}
+}
+
+// hotUpdates are the updates since the table was made, and how many of them were HOT. A
+// session tells at its end.
+func (f *filled) hotUpdates(ctx context.Context, t testing.TB, atLeast int64) (all, hot int64) {
+	t.Helper()
+	if err := f.engine.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.engine = f.db.startEngine(t, f.clock, withoutMemory)
+	return f.db.hotUpdates(ctx, t, atLeast)
+}
+
+func (db *testDB) hotUpdates(ctx context.Context, t testing.TB, atLeast int64) (all, hot int64) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); all < atLeast; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d updates of %d are known", all, atLeast)
+		}
+		if err := db.pool.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counters'").Scan(&all, &hot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all, hot
+}
+
+// filled is n counters of one kind, written through an engine.
+type filled struct {
+	db      *testDB
+	clock   *testClock
+	engine  *Engine
+	targets []*Target
+	order   *rand.Rand
+}
+
+// fill writes n counters through an engine: all at once, or a twentieth of what is there
+// at a time with a vacuum after each, as autovacuum keeps up with a table that grows.
+func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...Spec) *filled {
+	t.Helper()
+	f := &filled{db: newTestDB(t), clock: newTestClock(testEpoch), order: rand.New(rand.NewPCG(1, 2))}
+	execSQL(ctx, t, f.db, "ALTER TABLE counters SET (autovacuum_enabled = off)")
+	f.engine = f.db.startEngine(t, f.clock, withoutMemory)
+	var limits []*Limit
+	for i, s := range specs {
+		s.Name = fmt.Sprint("l", i)
+		limits = append(limits, mustCompile(t, s))
+	}
+	var all []*Target
+	for len(all) < n {
+		more := n
+		if grown {
+			more = max(n/50, len(all)/20)
+		}
+		f.targets = nil
+		for range min(more, n-len(all)) {
+			f.targets = append(f.targets, testTarget(freshCustomers(1), 1, 1, limits...))
+		}
+		f.round(ctx, t)
+		execSQL(ctx, t, f.db, "VACUUM counters")
+		all = append(all, f.targets...)
+	}
+	f.targets = all
+	return f
+}
+
+// round hits every counter once, in any order: customers do not come in that of their rows.
+func (f *filled) round(ctx context.Context, t testing.TB) {
+	t.Helper()
+	f.clock.set(f.clock.at.Load() + 1e6)
+	hits := make([]Hit, len(f.targets))
+	for i, of := range f.order.Perm(len(hits)) {
+		hits[i] = Hit{Target: f.targets[of], Cost: 1}
+	}
+	for some := range slices.Chunk(hits, 250) {
+		for i, r := range f.engine.DecideAll(ctx, some) {
+			if r.Err != nil || !r.Decision.Allowed {
+				t.Fatalf("hit %d: %v %v", i, r.Decision.Allowed, r.Err)
+			}
+		}
+	}
+}
+
+var pair = []Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h"}, {Algorithm: "token_bucket", Limit: 1e6, Window: "1h"}}
+
+// TestBytesPerCounter prints what a counter takes for each algorithm, as it is written
+// first and after ten rounds of hits, each vacuumed, and bounds it for the usual pair, in a
+// table that has grown and in one that was filled at once.
+func TestBytesPerCounter(t *testing.T) {
+	ctx := pgtest.Context(t)
+	few, many := sized(2000, 5000, 100_000), sized(40_000, 40_000, 1_000_000)
+	t.Logf("%-42s %26s %34s", "", "first: heap index toast sum", "after 10 hits: heap index toast sum hot")
+	for _, c := range []struct {
+		name  string
+		specs []Spec
+	}{
+		{"fixed_window and token_bucket", pair},
+		{"fixed_window and token_bucket, all at once", pair},
+		{"fixed_window", pair[:1]},
+		{"token_bucket", pair[1:]},
+		{"first_hit", []Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h", Align: "first_hit"}}},
+		{"sliding_window", []Spec{{Algorithm: "sliding_window", Limit: 1e6, Window: "1h"}}},
+		{"allocation", []Spec{{Algorithm: "allocation", Limit: 1e6}}},
+		{"sliding_log of up to 10 entries", []Spec{{Algorithm: "sliding_log", Limit: 1000, Window: "10s"}}},
+		{"no limits", nil},
+	} {
+		n, bounded := few, strings.HasPrefix(c.name, "fixed_window and token_bucket")
+		if bounded {
+			n = many
+		}
+		f := fill(ctx, t, n, !strings.HasSuffix(c.name, "at once"), c.specs...)
+		first := f.db.sizes(ctx, t, n)
+		before, hotBefore := f.hotUpdates(ctx, t, 0)
+		for range 10 {
+			f.round(ctx, t)
+		}
+		all, hot := f.hotUpdates(ctx, t, before+int64(10*n))
+		execSQL(ctx, t, f.db, "VACUUM counters")
+		later := f.db.sizes(ctx, t, n)
+		t.Logf("%-42s %8d %5d %5d %5d %16d %5d %5d %5d %3d%%", c.name, first.heap, first.index, first.toast, first.total(),
+			later.heap, later.index, later.toast, later.total(), (hot-hotBefore)*100/(all-before))
+		if bounded && max(first.total(), later.total()) > maxBytes {
+			t.Errorf("%s: %d and %d bytes per counter, more than %d", c.name, first.total(), later.total(), maxBytes)
+		}
+	}
+}
+
+// longLog gives all counters a log of that many entries.
+func (f *filled) longLog(ctx context.Context, t testing.TB, entries int) {
+	t.Helper()
+	l := f.targets[0].Limit(0)
+	var state []int64
+	at := f.clock.at.Load()
+	for i := range entries {
+		m := moment{at: at + int64(i), periods: &f.targets[0].Periods}
+		state, _ = cost1([]*Limit{l}, state, at, 1, m)
+	}
+	f.clock.set(at + int64(entries))
+	execSQL(ctx, t, f.db, "UPDATE counters SET state = $1, at = $2", state, at+int64(entries)-1)
+	execSQL(ctx, t, f.db, "VACUUM FULL counters")
+}
+
+// wal is how many bytes of WAL the statements between wrote, full page images included.
+func (db *testDB) wal(ctx context.Context, t testing.TB, between func()) (n int64) {
+	t.Helper()
+	var before string
+	if err := db.pool.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	between()
+	if err := db.pool.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::bigint", before).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestLongLogs prints what a hit of a sliding_log costs by the entries of the log and by
+// how the column is stored.
+func TestLongLogs(t *testing.T) {
+	ctx := pgtest.Context(t)
+	n, rounds := sized(100, 300, 3000), 10
+	for _, entries := range []int{10, 1000} {
+		for _, storage := range []string{"as it is", "EXTENDED", "EXTERNAL", "MAIN"} {
+			f := fill(ctx, t, n, false, Spec{Algorithm: "sliding_log", Limit: 1000, Window: fmt.Sprint(entries, "us")})
+			if storage != "as it is" {
+				execSQL(ctx, t, f.db, "ALTER TABLE counters ALTER COLUMN state SET STORAGE "+storage)
+			}
+			f.longLog(ctx, t, entries)
+			f.next(ctx, t, rounds) // touches all pages: what follows writes no full page images
+			var took time.Duration
+			bytes := f.db.wal(ctx, t, func() {
+				start := time.Now()
+				f.next(ctx, t, rounds)
+				took = time.Since(start)
+			})
+			execSQL(ctx, t, f.db, "VACUUM counters")
+			s := f.db.sizes(ctx, t, n)
+			hits := n * rounds
+			t.Logf("%4d entries, %-8s: %6d bytes of WAL and %4d µs a hit; %5d heap %3d index %5d toast bytes a counter", entries, strings.ToLower(storage),
+				bytes/int64(hits), took.Microseconds()/int64(hits), s.heap, s.index, s.toast)
+		}
+	}
+}
+
+// next hits every counter so many times, at one instant after the other.
+func (f *filled) next(ctx context.Context, t testing.TB, rounds int) {
+	t.Helper()
+	for range rounds {
+		f.clock.set(f.clock.at.Load() - 1e6 + 1) // round adds a second
+		f.round(ctx, t)
+	}
+}

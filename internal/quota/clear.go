@@ -1,0 +1,149 @@
+package quota
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// querier is a pool, or a transaction under way.
+type querier interface {
+	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
+}
+
+// idleSinceSQL reaches each customer's counters by the beginning of their key. $1–$2
+// shard and customer, $3 the instant.
+const idleSinceSQL = `
+SELECT i.customer FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer)
+LEFT JOIN LATERAL (SELECT true AS charged FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND at > $3 LIMIT 1) c ON true
+WHERE c.charged IS NULL`
+
+// IdleSince returns those of the customers that have no counter charged after since, µs
+// since the Unix epoch; with a negative since, those that have no counter at all.
+func IdleSince(ctx context.Context, from querier, customers []int64, since int64) ([]int64, error) {
+	shards, customers := inLockOrder(customers)
+	rows, _ := from.Query(ctx, idleSinceSQL, shards, customers, since)
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}
+
+// inLockOrder are customers in the order of their counters' keys, with their shards.
+func inLockOrder(customers []int64) (shards []int16, sorted []int64) {
+	sorted = slices.SortedFunc(slices.Values(customers), func(a, b int64) int {
+		return compareKeys(CounterKey{Customer: a}, CounterKey{Customer: b})
+	})
+	for _, customer := range sorted {
+		shards = append(shards, Shard(customer))
+	}
+	return shards, sorted
+}
+
+// unclean are, of counters whose own ones are kept, those that are more than an account.
+const unclean = ` AND (attribute <> '' OR units > 0 OR state <> '{}')`
+
+// lockAllSQL and lockUncleanSQL lock rows in the order of their key, as hits do, and
+// leave out what somebody holds. $1–$2 shard and customer, $3 how many rows.
+const (
+	lockAllSQL     = lockSome + lockEnd
+	lockUncleanSQL = lockSome + unclean + lockEnd
+
+	lockSome = `
+SELECT i.customer, c.meter, c.attribute
+FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
+LATERAL (SELECT meter, attribute FROM counters
+	WHERE shard = i.shard AND customer = i.customer`
+	lockEnd = `
+	ORDER BY meter, attribute FOR UPDATE SKIP LOCKED) c
+LIMIT $3`
+)
+
+// anyLeftSQL and uncleanLeftSQL say whether there is such a row, held or not. $1–$2 as above.
+const (
+	anyLeftSQL     = leftSome + leftEnd
+	uncleanLeftSQL = leftSome + unclean + leftEnd
+
+	leftSome = `
+SELECT EXISTS (SELECT FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
+LATERAL (SELECT FROM counters
+	WHERE shard = i.shard AND customer = i.customer`
+	leftEnd = ` LIMIT 1) c)`
+)
+
+// removeSQL deletes counters; emptySQL leaves their account. The rows are locked and
+// their units booked already. $1–$4 key.
+const removeSQL = `
+DELETE FROM counters c
+USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
+
+const emptySQL = `
+UPDATE counters c SET state = '{}', units = 0
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
+
+// Cleared is what one ClearCounters did.
+type Cleared struct {
+	Rows    int  // counters that were cleared
+	Removed int  // of these, the ones that are gone
+	Left    bool // there is more to clear, or somebody held a counter
+}
+
+// ClearCounters books the units of the running hours of customers that are no longer
+// charged, and then removes their counters, at most so many at once. With keepOwn the
+// customers' own counters stay, as the account of what was charged, without the state of
+// limits. It waits for nobody: what a hit holds is left, as Left says.
+func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bool, most int) (done Cleared, err error) {
+	lock, left := lockAllSQL, anyLeftSQL
+	if keepOwn {
+		lock, left = lockUncleanSQL, uncleanLeftSQL
+	}
+	shards, customers := inLockOrder(customers)
+	var own, values keyColumns
+	var k CounterKey
+	rows, _ := tx.Query(ctx, lock, shards, customers, most)
+	_, err = pgx.ForEachRow(rows, []any{&k.Customer, &k.Meter, &k.Attribute}, func() error {
+		if k.Attribute == "" {
+			own.add(k)
+		} else {
+			values.add(k)
+		}
+		return nil
+	})
+	if err == nil {
+		err = own.clear(ctx, tx, keepOwn)
+	}
+	if err == nil {
+		err = values.exec(ctx, tx, removeSQL)
+	}
+	if err == nil {
+		err = tx.QueryRow(ctx, left, shards, customers).Scan(&done.Left)
+	}
+	done.Rows, done.Removed = len(own.shard)+len(values.shard), len(values.shard)
+	if !keepOwn {
+		done.Removed = done.Rows
+	}
+	return done, err
+}
+
+// clear books the units of customers' own counters, and then empties or removes them.
+func (c *keyColumns) clear(ctx context.Context, tx pgx.Tx, keep bool) error {
+	// No hour runs any more, so all have units of another.
+	hours := slices.Repeat([]int64{-1}, len(c.shard))
+	if err := c.exec(ctx, tx, bookSQL, hours); err != nil {
+		return err
+	}
+	if keep {
+		return c.exec(ctx, tx, emptySQL)
+	}
+	return c.exec(ctx, tx, removeSQL)
+}
+
+// exec runs a statement about these counters, if there are any; the keys come first.
+func (c *keyColumns) exec(ctx context.Context, tx pgx.Tx, statement string, args ...any) error {
+	if len(c.shard) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, statement, append([]any{c.shard, c.customer, c.meter, c.attribute}, args...)...)
+	return err
+}
