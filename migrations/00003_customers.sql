@@ -3,11 +3,14 @@
 -- +goose Up
 
 -- Test clocks stand still at now, µs since the Unix epoch, until they are set again.
+-- history: the change and now of each of the newest settings, one after the other, the
+-- oldest first.
 CREATE TABLE test_clocks (
-    id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    key    text    NOT NULL UNIQUE,
-    now    bigint  NOT NULL,
-    change bigint  NOT NULL
+    id      integer  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key     text     NOT NULL UNIQUE,
+    now     bigint   NOT NULL,
+    change  bigint   NOT NULL,
+    history bigint[] NOT NULL DEFAULT '{}'
 );
 
 -- features: what differs from the plan's. anonymous: made by a hit, under the default

@@ -6,12 +6,14 @@
 -- state:   for each limit a bucket: its identity, its level and its aux (see below).
 --          Behind a bucket whose identity is below 0, a log's, come aux more integers.
 -- since:   the instant the state is of, µs; instant: of this charge, since ≤ instant
--- limits:  for each limit five integers: identity, branch, a, b, c. The branch's last
+-- edited:  the instant at which the limits came into force, µs
+-- limits:  for each limit six integers: identity, branch, a, b, c, d. The branch's last
 --          digit is the algorithm, its tens are the mode: 0 hard, 1 soft, 2 shadow.
 --          1 fixed_window    level = used                 a = limit, b = window's start
 --          2 token_bucket    level = missing parts,       a = capacity in parts,
---                            aux = parts in a unit        b = parts refilled each µs,
---                                                         c = parts in a unit
+--                            aux = -1 - the limit they    b = parts refilled each µs,
+--                            are of (above 0: parts in    c = parts in a unit,
+--                            a unit, by quotad_step_v1)   d = limit
 --          3 sliding_window  level = used in the window,  a = limit, b = window's start,
 --                            aux = in the one before      c = window's length
 --          4 first_hit       level = used,                a = limit, b = window's length
@@ -103,8 +105,34 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- quotad_edited_v1 is what was missing of a token bucket when its limit was edited, in the
+-- present parts, and when that was. was is the bucket's aux, scale the present parts in a
+-- unit.
 -- +goose StatementBegin
-CREATE FUNCTION quotad_step_v2(state bigint[], since bigint, instant bigint, limits bigint[], sums bigint[])
+CREATE FUNCTION quotad_edited_v1(missing bigint, since bigint, instant bigint, edited bigint, was bigint, win bigint, scale bigint)
+RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    parts  bigint := was;
+    refill bigint;
+BEGIN
+    IF was < 0 THEN
+        parts := win / gcd(-1 - was, win);
+        refill := (-1 - was) / gcd(-1 - was, win);
+        edited := least(greatest(since, edited), instant);
+        IF refill > 0 AND edited - since > missing / refill THEN
+            missing := 0;
+        ELSE
+            missing := missing - (edited - since) * refill;
+        END IF;
+        since := edited;
+    END IF;
+    -- div and not /, whose digits end somewhere.
+    RETURN ARRAY[least(div(missing::numeric * scale + parts - 1, parts), 9223372036854775807)::bigint, since];
+END $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE FUNCTION quotad_step_v2(state bigint[], since bigint, instant bigint, edited bigint, limits bigint[], sums bigint[])
 RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
     stepped bigint[] := '{0,0}';
@@ -143,19 +171,22 @@ BEGIN
             fits := limits[l + 2] - level;
         ELSIF branch = 2 THEN
             refill := limits[l + 3];
-            aux := limits[l + 4];
+            aux := -1 - limits[l + 5];
             IF level > 0 THEN
+                r := since;
                 IF state[found + 2] <> aux THEN
-                    -- div and not /, whose digits end somewhere.
-                    level := least(div(level::numeric * aux + state[found + 2] - 1, state[found + 2]), 9223372036854775807);
+                    log := quotad_edited_v1(level, since, instant, edited, state[found + 2],
+                        limits[l + 4] * CASE WHEN refill = 0 THEN 1 ELSE limits[l + 5] / refill END, limits[l + 4]);
+                    level := log[1];
+                    r := log[2];
                 END IF;
-                IF refill > 0 AND instant - since > level / refill THEN
+                IF refill > 0 AND instant - r > level / refill THEN
                     level := 0;
                 ELSE
-                    level := level - (instant - since) * refill;
+                    level := level - (instant - r) * refill;
                 END IF;
             END IF;
-            fits := (limits[l + 2] - level) / aux;
+            fits := (limits[l + 2] - level) / limits[l + 4];
         ELSIF branch = 3 THEN
             aux := coalesce(state[found + 2], 0);
             IF since < limits[l + 3] THEN
@@ -188,9 +219,9 @@ BEGIN
                 room := fits;
             END IF;
         ELSIF limits[l + 1] > 20 THEN
-            shadows := shadows || ARRAY[1::bigint << ((l - 1) / 5), fits];
+            shadows := shadows || ARRAY[1::bigint << ((l - 1) / 6), fits];
         ELSIF branch = 2 THEN
-            most := least(most, (9223372036854775807 - level) / aux);
+            most := least(most, (9223372036854775807 - level) / limits[l + 4]);
         ELSIF branch = 6 THEN
             r := quotad_log_units_v1(limits[l + 3], limits[l + 4]);
             most := least(most, r - 1 - CASE WHEN log[3] = instant / limits[l + 4] THEN log[cardinality(log)] % r ELSE 0 END);
@@ -206,7 +237,7 @@ BEGIN
         END IF;
         found := found + 3;
         at := at + 3;
-        l := l + 5;
+        l := l + 6;
     END LOOP;
 
     run := width_bucket(room, sums);
@@ -244,7 +275,7 @@ BEGIN
         ELSIF branch < 6 THEN
             stepped[at + 1] := stepped[at + 1] + room;
         ELSE
-            spared := stepped[2] & (1::bigint << ((l - 1) / 5)) <> 0;
+            spared := stepped[2] & (1::bigint << ((l - 1) / 6)) <> 0;
             IF branch % 10 = 6 THEN
                 found := at + 2 + stepped[at + 2];
                 IF NOT spared THEN
@@ -261,7 +292,7 @@ BEGIN
             END IF;
         END IF;
         at := at + 3;
-        l := l + 5;
+        l := l + 6;
     END LOOP;
     RETURN stepped;
 END $$;
@@ -269,6 +300,7 @@ END $$;
 
 -- +goose Down
 DROP FUNCTION quotad_step_v2;
+DROP FUNCTION quotad_edited_v1;
 DROP FUNCTION quotad_log_charge_v1;
 DROP FUNCTION quotad_log_stand_v1;
 DROP FUNCTION quotad_log_units_v1;

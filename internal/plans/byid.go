@@ -70,5 +70,7 @@ func (t *terms) targetByID(meter int32) *quota.Target {
 			return t.target(m)
 		}
 	}
-	return quota.NewTarget(t.change, t.entry.id, meter, nil, t.periods, t.testClock())
+	target := quota.NewTarget(t.change, t.entry.id, meter, nil, t.periods, t.testClock())
+	target.Edited = t.edited
+	return target
 }

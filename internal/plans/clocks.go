@@ -23,9 +23,12 @@ func scanClock(row pgx.CollectableRow) (c quota.TestClock, err error) {
 	return c, row.Scan(&c.Key, &c.Now)
 }
 
+// The history is the number of each change that set the clock and what it set it to, the
+// oldest first: of the newest 50, so that what it showed at another change can be told.
 const putClock = `
-	INSERT INTO test_clocks (key, now, change) VALUES ($1, $2, $3)
-	ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change`
+	INSERT INTO test_clocks AS t (key, now, change, history) VALUES ($1, $2, $3, ARRAY[$3, $2]::bigint[])
+	ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change,
+		history = (t.history || excluded.history)[greatest(1, cardinality(t.history) + 3 - 2 * 50):]`
 
 // PutTestClock makes a test clock or sets it, to any instant (now, µs since the Unix
 // epoch, 1970 to 9000); created says which. It counts on this node when it returns, on

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/singleflight"
@@ -112,8 +113,11 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 	}
 }
 
+// When a change was made is read together with what it changed: the row of the change may
+// be gone, but never says anything else. The epoch stands for that it is gone.
 const entryOfCustomer = `
-	SELECT (SELECT number FROM change_number), c.key, c.id, c.change, p.key, coalesce(c.pinned_version, 0),
+	SELECT (SELECT number FROM change_number), c.key, c.id, c.change,
+		coalesce((SELECT at FROM changes WHERE number = c.change), 'epoch'), p.key, coalesce(c.pinned_version, 0),
 		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods,
 		(SELECT coalesce(jsonb_object_agg(o.limit_name, jsonb_build_object(
 			'limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at)), '{}')
@@ -127,13 +131,14 @@ const loadCustomer = entryOfCustomer + ` AND c.key = $1`
 func (m *memory) scanEntry(row pgx.Row) (*customerEntry, error) {
 	e := &customerEntry{known: true}
 	var asOf int64
+	var changedAt time.Time
 	var key, timezone, anchor string
 	var features, former, overrides []byte
-	err := row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &overrides)
+	err := row.Scan(&asOf, &key, &e.id, &e.change, &changedAt, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &overrides)
 	if err != nil {
 		return nil, err
 	}
-	e.fact = m.fact(kindCustomer, key, asOf)
+	e.fact, e.changedAt = m.fact(kindCustomer, key, asOf), changedAt.UnixMicro()
 	var before []formerPeriods
 	if err = errors.Join(readStored(former, &before), readStored(overrides, &e.overrides)); err != nil {
 		return nil, err
@@ -210,14 +215,14 @@ func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, 
 	})
 }
 
-const loadClock = `SELECT (SELECT number FROM change_number), key, change, now FROM test_clocks WHERE key = $1`
+const loadClock = `SELECT (SELECT number FROM change_number), key, change, now, history FROM test_clocks WHERE key = $1`
 
 func (c *Catalog) clock(ctx context.Context, m *memory, key string) (*clockEntry, error) {
 	known := func() (*clockEntry, bool) { return m.clocks.Get(key, 0) }
 	keep := func(e *clockEntry) { remember(m.clocks, key, e) }
 	return recall(ctx, c, m, kindClock, key, known, keep, func(ctx context.Context) (*clockEntry, error) {
 		e, asOf := new(clockEntry), int64(0)
-		err := c.store.pool.QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now)
+		err := c.store.pool.QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now, &e.history)
 		e.fact = m.fact(kindClock, key, asOf)
 		return e, err
 	})
@@ -251,7 +256,8 @@ func (c *Catalog) meter(ctx context.Context, key string) (Meter, error) {
 }
 
 const loadVersion = `
-	SELECT v.change, p.key, v.version, v.created_at, v.document
+	SELECT v.change, coalesce((SELECT at FROM changes WHERE number = v.change), 'epoch'),
+		p.key, v.version, v.created_at, v.document
 	FROM plan_versions v JOIN plans p ON p.id = v.plan_id WHERE v.plan_id = $1 AND v.version = $2`
 
 const loadMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
@@ -265,9 +271,9 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 		if v, ok := m.versions.Get(key, 0); ok {
 			return v, nil // by the flight before: limits are shared
 		}
-		p, change, document := new(Plan), int64(0), []byte(nil)
+		p, change, changedAt, document := new(Plan), int64(0), time.Time{}, []byte(nil)
 		err := c.store.pool.QueryRow(ctx, loadVersion, key.plan, key.number).
-			Scan(&change, &p.Key, &p.Version, &p.CreatedAt, &document)
+			Scan(&change, &changedAt, &p.Key, &p.Version, &p.CreatedAt, &document)
 		if err != nil {
 			return nil, err
 		}
@@ -280,7 +286,7 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 		if _, err := pgx.ForEachRow(rows, []any{&meter, &id}, func() error { ids[meter] = id; return nil }); err != nil {
 			return nil, err
 		}
-		v, err := compile(p, change, ids)
+		v, err := compile(p, change, changedAt.UnixMicro(), ids)
 		if err == nil {
 			m.versions.Add(key, v, cache.NoExpiry)
 		}

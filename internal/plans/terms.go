@@ -19,6 +19,7 @@ type customerEntry struct {
 	gone      bool // not known, and archived: the key is nobody else's
 	id        int64
 	change    int64
+	changedAt int64 // when that was made, µs; 0: so long ago that it is not known any more
 	plan      string
 	pinned    int              // the version, 0: none
 	joined    int              // customers.joined_version
@@ -47,6 +48,15 @@ type clockEntry struct {
 	fact
 	change int64
 	quota.TestClock
+	history []int64 // see putClock
+}
+
+// showed is what the clock showed when a change was made, µs; 0: it is not known any more.
+func (e *clockEntry) showed(change int64) (now int64) {
+	for i := 0; i+1 < len(e.history) && e.history[i] < change; i += 2 {
+		now = e.history[i+1]
+	}
+	return now
 }
 
 type meterEntry struct {
@@ -76,6 +86,7 @@ type terms struct {
 	version *version
 	shown   *Plan // the version's, with the customer's features over its own
 	change  int64
+	edited  int64 // see quota.Target
 	periods calendar.Periods
 
 	// targets are those that were asked for, by meter. The map is never changed but
@@ -104,12 +115,28 @@ func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms 
 	t.periods.Interval = v.plan.interval()
 	// A meter's row is left out of the number: what judges a hit is its id, which never
 	// changes and is older than the plan version that names it.
-	t.change = max(e.change, v.change)
+	t.change, t.edited = e.change, e.changedAt
+	if v.change > e.change {
+		t.change, t.edited = v.change, v.changedAt
+	}
 	if c != nil {
+		t.edited = t.editedByClock(t.change)
 		t.change = max(t.change, c.change)
 	}
 	t.targets.Store(&map[string]*quota.Target{})
 	return t
+}
+
+// editedByClock is what the customer's test clock showed at a change, or at an override's
+// end since: that ends by the clock alone, without a change.
+func (t *terms) editedByClock(change int64) int64 {
+	edited := t.clock.showed(change)
+	for _, o := range t.entry.overrides {
+		if o.expired(t.clock.Now) {
+			edited = max(edited, *o.ExpiresAt)
+		}
+	}
+	return edited
 }
 
 // target returns the target of one meter of the plan; the same one to all.
@@ -124,6 +151,7 @@ func (t *terms) target(m *planMeter) *quota.Target {
 		return target
 	}
 	target := quota.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods, t.testClock())
+	target.Edited = t.edited
 	targets := make(map[string]*quota.Target, len(old)+1)
 	for key, present := range old {
 		targets[key] = present
@@ -163,10 +191,11 @@ func (t *terms) limits(m *planMeter) []*quota.Limit {
 
 // version is an immutable plan version, compiled once for all customers on it.
 type version struct {
-	plan   *Plan
-	change int64
-	order  []*planMeter
-	meters map[string]*planMeter
+	plan      *Plan
+	change    int64
+	changedAt int64 // as a customerEntry's
+	order     []*planMeter
+	meters    map[string]*planMeter
 }
 
 type versionKey struct {
@@ -183,8 +212,8 @@ type planMeter struct {
 }
 
 // compile prepares a stored version; ids are those of all the meters it names.
-func compile(p *Plan, change int64, ids map[string]int32) (*version, error) {
-	v := &version{plan: p, change: change, meters: make(map[string]*planMeter)}
+func compile(p *Plan, change, changedAt int64, ids map[string]int32) (*version, error) {
+	v := &version{plan: p, change: change, changedAt: changedAt, meters: make(map[string]*planMeter)}
 	for _, key := range p.meterKeys() {
 		m := &planMeter{key: key, id: ids[key]}
 		if m.id == 0 {

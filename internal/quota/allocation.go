@@ -27,5 +27,5 @@ func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {
 }
 
 func (allocation) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepAllocation), l.Limit, 0, 0), math.MaxInt64
+	return append(dst, l.ID, l.branch(stepAllocation), l.Limit, 0, 0, 0), math.MaxInt64
 }

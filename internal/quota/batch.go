@@ -132,7 +132,7 @@ type columns struct {
 	keyColumns
 	slots                              []slot
 	group, rows                        []int32
-	now, until, change, hour           []int64
+	now, until, change, hour, edited   []int64
 	limitFrom, limitTo, sumFrom, sumTo []int32
 	limits, sums                       []int64
 	groupSums                          []span32
@@ -144,7 +144,7 @@ type span32 struct{ from, to int32 }
 func (c *columns) reset() {
 	c.keyColumns.reset()
 	c.slots, c.group, c.rows, c.groupSums = c.slots[:0], c.group[:0], c.rows[:0], c.groupSums[:0]
-	c.now, c.until, c.change, c.hour = c.now[:0], c.until[:0], c.change[:0], c.hour[:0]
+	c.now, c.until, c.change, c.hour, c.edited = c.now[:0], c.until[:0], c.change[:0], c.hour[:0], c.edited[:0]
 	c.limitFrom, c.limitTo = c.limitFrom[:0], c.limitTo[:0]
 	c.sumFrom, c.sumTo = c.sumFrom[:0], c.sumTo[:0]
 	c.limits, c.sums = c.limits[:0], c.sums[:0]
@@ -170,7 +170,8 @@ func (c *columns) fill(wave []*group) {
 		c.now = append(c.now, g.now)
 		c.change = append(c.change, g.target.Change)
 		c.hour = append(c.hour, g.hour)
-		from, to, until := c.addLimits(counter.Limits, moment{at: g.now, periods: &g.target.Periods})
+		c.edited = append(c.edited, g.target.Edited)
+		from, to, until := c.addLimits(counter.Limits, g.target.moment(g.now))
 		c.limitFrom, c.limitTo = append(c.limitFrom, from), append(c.limitTo, to)
 		g.until = min(g.until, until)
 		c.sumFrom = append(c.sumFrom, c.groupSums[s.group].from)
@@ -216,6 +217,7 @@ func (c *columns) encode(p *params) {
 	p.int4(c.sumTo)
 	p.int8(c.limits)
 	p.int8(c.sums)
+	p.int8(c.edited)
 }
 
 // encodeFirst are the parameters of chargeFirstSQL.

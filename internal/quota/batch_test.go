@@ -192,7 +192,7 @@ func TestFill(t *testing.T) {
 				until := end
 				var limits []int64
 				for _, l := range counter.Limits {
-					limits, _ = l.rules.encode(l, limits, moment{at: g.now, periods: &g.target.Periods})
+					limits, _ = l.rules.encode(l, limits, g.target.moment(g.now))
 				}
 				for _, other := range g.target.Counters {
 					for _, l := range other.Limits {
@@ -266,7 +266,7 @@ func TestEncodeLimits(t *testing.T) {
 		"year":           {spec("fixed_window", "calendar_year", ""), []int64{1, 5, testEpoch - 59*day, 0}, testEpoch + 306*day},
 		"billing period": {spec("fixed_window", "billing_period", ""), []int64{1, 5, testEpoch - day + 17*60e6, 0}, testEpoch + 30*day + 17*60e6},
 	} {
-		m := moment{at: at, periods: &target.Periods}
+		m := target.moment(at)
 		want := append([]int64{9, c.limit.ID}, c.want...)
 		if got, until := encodeLimits([]int64{9}, []*Limit{c.limit}, m); !slices.Equal(got, want) || until != c.until {
 			t.Errorf("%s: %v until %d, want %v until %d", name, got, until, want, c.until)

@@ -163,7 +163,7 @@ func (f *filled) longLog(ctx context.Context, t testing.TB, entries int) {
 	var state []int64
 	at := f.clock.at.Load()
 	for i := range entries {
-		m := moment{at: at + int64(i), periods: &f.targets[0].Periods}
+		m := f.targets[0].moment(at + int64(i))
 		state, _ = cost1([]*Limit{l}, state, at, 1, m)
 	}
 	f.clock.set(at + int64(entries))

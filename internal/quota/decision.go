@@ -60,7 +60,7 @@ func (d *Decision) View(i int) View {
 }
 
 func (d *Decision) moment(i int) moment {
-	m := moment{at: d.At, periods: &d.Target.Periods}
+	m := d.Target.moment(d.At)
 	if d.logs != nil {
 		m.log = d.logs[i]
 	}
@@ -117,7 +117,7 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 	}
 	for i, r := range rows {
 		for _, l := range t.Counters[i].Limits {
-			b, log := l.stand(r.state, r.at, moment{at: d.At, periods: &t.Periods})
+			b, log := l.stand(r.state, r.at, t.moment(d.At))
 			if log != nil && d.logs == nil {
 				d.logs = make([][]int64, t.NumLimits())
 			}

@@ -65,7 +65,7 @@ func (f fixedWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 
 func (f fixedWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
 	start, end := f.window(l, m)
-	return append(dst, l.id(m), l.branch(stepFixedWindow), l.Limit, start, 0), end
+	return append(dst, l.id(m), l.branch(stepFixedWindow), l.Limit, start, 0, 0), end
 }
 
 // firstHitWindow: a window starts with the first admitted hit after the last one ended.
@@ -104,5 +104,5 @@ func (firstHitWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 }
 
 func (firstHitWindow) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepFirstHit), l.Limit, l.Window, 0), math.MaxInt64
+	return append(dst, l.ID, l.branch(stepFirstHit), l.Limit, l.Window, 0, 0), math.MaxInt64
 }

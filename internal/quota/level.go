@@ -11,7 +11,13 @@ type bucket struct{ level, aux int64 }
 type moment struct {
 	at      int64 // µs
 	periods *calendar.Periods
+	edited  int64 // see Target.Edited
 	log     []int64
+}
+
+// moment is an instant of the target's customer.
+func (t *Target) moment(at int64) moment {
+	return moment{at: at, periods: &t.Periods, edited: t.Edited}
 }
 
 // softCap is where the level of a soft limit stops, so that no sum of two leaves 64 bits;
@@ -37,7 +43,7 @@ type rules interface {
 	// an untouched bucket, and for a closed one, whose whole quota is nothing; NoReset when
 	// it never is.
 	resetAt(l *Limit, b bucket, m moment) int64
-	// encode appends the limit as quotad_step_v2 takes it, five integers, for the moment,
+	// encode appends the limit as quotad_step_v2 takes it, six integers, for the moment,
 	// and returns with it the first instant for which they no longer hold.
 	encode(l *Limit, dst []int64, m moment) ([]int64, int64)
 }

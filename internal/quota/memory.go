@@ -126,7 +126,7 @@ func keptUntil(t *Target, limits []*Limit, r *refusal) int64 {
 	if t.Clock != nil {
 		return expires
 	}
-	m := moment{at: max(r.asOf, r.at), periods: &t.Periods}
+	m := t.moment(max(r.asOf, r.at))
 	for _, l := range limits {
 		b, log := l.stand(r.state, r.at, m)
 		m.log = log

@@ -22,6 +22,7 @@ type oracleBucket struct {
 	charges []oracleCharge   // all there ever were
 	missing *big.Rat         // token_bucket: tokens missing
 	periods calendar.Periods // the customer's calendar at the last charge
+	limit   int64            // token_bucket: the limit then
 }
 
 type oracleCharge struct{ at, cost int64 }
@@ -32,6 +33,8 @@ type oracleLimit struct {
 	mode                             string
 	limit, window, precision         int64
 	burst                            int64
+	edited                           int64
+	judged                           int64 // the instant of the hit: no edit is later
 	periods                          calendar.Periods
 }
 
@@ -39,10 +42,11 @@ func newOracle() *oracle {
 	return &oracle{make(map[CounterKey]map[string]*oracleBucket), make(map[CounterKey]int64)}
 }
 
-func oracleLimitOf(t *Target, l *Limit) oracleLimit {
+func oracleLimitOf(t *Target, l *Limit, at int64) oracleLimit {
 	o := oracleLimit{
 		name: l.Name, algorithm: l.Algorithm.String(), mode: l.Mode.String(),
 		limit: l.Limit, window: l.Window, precision: l.Precision, burst: l.Burst, periods: t.Periods,
+		edited: t.Edited, judged: at,
 	}
 	if _, ok := l.rules.(firstHitWindow); ok {
 		o.align = "first_hit"
@@ -163,10 +167,22 @@ func (l oracleLimit) moved(b *oracleBucket, since int64) []oracleCharge {
 	return counted
 }
 
-// tokens are those that are missing.
+// tokens are those that are missing. Those of another limit came back at its rate until
+// it was edited.
 func (l oracleLimit) tokens(b *oracleBucket, since int64, at uint64) *big.Rat {
-	back := new(big.Rat).Mul(new(big.Rat).SetUint64(at-uint64(since)), big.NewRat(l.limit, l.window))
-	level := new(big.Rat).Sub(l.whole(b.missing), back)
+	missing := b.missing
+	if b.limit != l.limit {
+		until := min(max(since, l.edited), l.judged)
+		missing = l.whole(less(missing, b.limit, l.window, uint64(until-since)))
+		since = until
+	}
+	return less(missing, l.limit, l.window, at-uint64(since))
+}
+
+// less takes off what comes back of limit units a window in some µs.
+func less(missing *big.Rat, limit, window int64, elapsed uint64) *big.Rat {
+	back := new(big.Rat).Mul(new(big.Rat).SetUint64(elapsed), big.NewRat(limit, window))
+	level := new(big.Rat).Sub(missing, back)
 	if level.Sign() < 0 {
 		level.SetInt64(0)
 	}
@@ -176,7 +192,7 @@ func (l oracleLimit) tokens(b *oracleBucket, since int64, at uint64) *big.Rat {
 // whole rounds tokens that another limit left behind up to a multiple of the smallest
 // step in which this limit's level moves, at most the 2⁶³−1 steps that are stored.
 func (l oracleLimit) whole(missing *big.Rat) *big.Rat {
-	perMicro := big.NewRat(l.limit, l.window)
+	perMicro := big.NewRat(max(l.limit, 1), l.window)
 	step := new(big.Rat).SetFrac(big.NewInt(1), perMicro.Denom())
 	steps := new(big.Rat).Quo(missing, step)
 	n := new(big.Int).Add(steps.Num(), new(big.Int).Sub(steps.Denom(), big.NewInt(1)))
@@ -240,7 +256,7 @@ func (o *oracle) judge(t *Target, now, cost int64) (allowed bool, at int64, fits
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
-			l := oracleLimitOf(t, compiled)
+			l := oracleLimitOf(t, compiled, at)
 			level := l.level(o.buckets[key][l.identity()], o.at[key], uint64(at))
 			within := level.Cmp(big.NewRat(l.quota(), 1)) <= 0
 			fits[compiled] = l.admits(level, cost) && (cost > 0 || within)
@@ -270,13 +286,13 @@ func (o *oracle) charge(t *Target, at, cost int64, fits map[*Limit]bool) {
 		key := t.Counters[i].Key
 		after := make(map[string]*oracleBucket) // limits that are no more are forgotten
 		for _, compiled := range t.Counters[i].Limits {
-			l, cost := oracleLimitOf(t, compiled), cost
+			l, cost := oracleLimitOf(t, compiled, at), cost
 			if l.mode == "shadow" && !fits[compiled] {
 				cost = 0
 			}
 			b := o.buckets[key][l.identity()]
 			level := l.level(b, o.at[key], uint64(at))
-			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods}
+			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods, limit: l.limit}
 			switch {
 			case b == nil:
 			case l.calendar != "":
@@ -297,7 +313,7 @@ func (o *oracle) views(t *Target, at, cost int64, allowed bool, fits map[*Limit]
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
-			l, since := oracleLimitOf(t, compiled), o.at[key]
+			l, since := oracleLimitOf(t, compiled, at), o.at[key]
 			b := o.buckets[key][l.identity()]
 			level := l.level(b, since, uint64(at))
 			v := View{Limit: compiled, Remaining: l.remaining(level), ResetAt: at}

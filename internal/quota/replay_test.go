@@ -48,7 +48,7 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.at)
 			}
 			after := row{at: c.at, version: c.version}
-			m := moment{at: c.at, periods: &c.target.Periods}
+			m := c.target.moment(c.at)
 			after.state, _ = cost1(h.limits, before.state, before.at, c.cost, m)
 			h.rows = append(h.rows, after)
 			h.total += c.cost

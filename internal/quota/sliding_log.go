@@ -87,7 +87,7 @@ func (slidingLog) resetAt(l *Limit, b bucket, m moment) int64 {
 }
 
 func (slidingLog) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepSlidingLog), l.Limit, l.Window, l.Precision), math.MaxInt64
+	return append(dst, l.ID, l.branch(stepSlidingLog), l.Limit, l.Window, l.Precision, 0), math.MaxInt64
 }
 
 // compileLog reads the precision and makes sure that the log stays small.

@@ -54,7 +54,7 @@ func (slidingWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 
 func (slidingWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
 	start := windowStart(m.at, l.Window)
-	return append(dst, l.ID, l.branch(stepSlidingWindow), l.Limit, start, l.Window), start + l.Window
+	return append(dst, l.ID, l.branch(stepSlidingWindow), l.Limit, start, l.Window, 0), start + l.Window
 }
 
 // shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.

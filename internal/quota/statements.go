@@ -31,10 +31,11 @@ const (
 // Parameters, one element a counter: $1–$4 key, $5 group, $6 rows of the group, $7 now,
 // $8 the first instant the limits' integers no longer hold for, $9 change number, $10
 // start of the running hour, $11–$12 and $13–$14 the slices of $15 (limits, see
-// quotad_step_v2) and of $16 (running sums of the group's costs).
+// quotad_step_v2) and of $16 (running sums of the group's costs), $17 when the limits came
+// into force.
 const chargeSQL = `
 WITH locked AS MATERIALIZED (
-	SELECT i.shard, i.customer, i.meter, i.attribute, i.n, i.hits, i.rows, i.now, i.until, i.change, i.hour,
+	SELECT i.shard, i.customer, i.meter, i.attribute, i.n, i.hits, i.rows, i.now, i.until, i.change, i.hour, i.edited,
 	       i.sum_from, i.sum_to, CASE WHEN i.rows > 1 THEN ($15::bigint[])[i.limit_from:i.limit_to] END AS limits,
 	       c.state, c.at, c.booked, c.units, c.total, c.version, c.judged,
 	       CASE WHEN c.version IS NULL AND i.attribute = '' THEN -1
@@ -44,12 +45,12 @@ WITH locked AS MATERIALIZED (
 	            WHEN i.rows = 1 THEN 0
 	       END AS back,
 	       CASE WHEN i.rows = 1 AND c.judged <= i.change AND c.at < i.until AND (i.hour = c.booked OR c.units = 0) THEN
-	            quotad_step_v2(c.state, c.at, greatest(i.now, c.at), ($15::bigint[])[i.limit_from:i.limit_to], ($16::bigint[])[i.sum_from:i.sum_to])
+	            quotad_step_v2(c.state, c.at, greatest(i.now, c.at), i.edited, ($15::bigint[])[i.limit_from:i.limit_to], ($16::bigint[])[i.sum_from:i.sum_to])
 	       END AS step
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::integer[], $6::integer[],
-	            $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
+	            $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $17::bigint[],
 	            $11::integer[], $12::integer[], $13::integer[], $14::integer[])
-	     WITH ORDINALITY AS i(shard, customer, meter, attribute, hits, rows, now, until, change, hour,
+	     WITH ORDINALITY AS i(shard, customer, meter, attribute, hits, rows, now, until, change, hour, edited,
 	                          limit_from, limit_to, sum_from, sum_to, n)
 	LEFT JOIN LATERAL (
 		SELECT state, at, hour AS booked, units, total, version, change AS judged
@@ -65,7 +66,7 @@ WITH locked AS MATERIALIZED (
 	SELECT *, CASE WHEN all_back < 0 THEN all_back WHEN missing AND fits > 0 THEN -1 ELSE fits END AS run
 	FROM (SELECT *, min(least_step[1]) OVER (PARTITION BY hits) AS fits
 	      FROM (SELECT *, CASE WHEN all_back IS NULL THEN
-	                   quotad_step_v2(coalesce(state, '{}'), coalesce(at, 0), instant, limits, ($16::bigint[])[sum_from:sum_to])
+	                   quotad_step_v2(coalesce(state, '{}'), coalesce(at, 0), instant, edited, limits, ($16::bigint[])[sum_from:sum_to])
 	                   END AS least_step
 	            FROM timed) t) t
 ), granted AS MATERIALIZED (
@@ -77,7 +78,7 @@ WITH locked AS MATERIALIZED (
 	SELECT shard, customer, meter, attribute, n, change, hour, state, at, booked, units, total, version, judged,
 	       instant, run,
 	       CASE WHEN run = least_step[1] THEN least_step
-	            WHEN run > 0 THEN quotad_step_v2(state, at, instant, limits, ($16::bigint[])[sum_from:sum_from + run - 1])
+	            WHEN run > 0 THEN quotad_step_v2(state, at, instant, edited, limits, ($16::bigint[])[sum_from:sum_from + run - 1])
 	       END,
 	       ($16::bigint[])[sum_from + run - 1]
 	FROM several
@@ -120,7 +121,7 @@ ON CONFLICT DO NOTHING`
 const chargeFirstSQL = `
 WITH stepped AS MATERIALIZED (
 	SELECT shard, customer, meter, attribute, now, change, hour, sum_from,
-	       quotad_step_v2('{}', 0, now, ($12::bigint[])[limit_from:limit_to], ($13::bigint[])[sum_from:sum_to]) AS step
+	       quotad_step_v2('{}', 0, now, 0, ($12::bigint[])[limit_from:limit_to], ($13::bigint[])[sum_from:sum_to]) AS step
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[],
 	            $8::integer[], $9::integer[], $10::integer[], $11::integer[])
 	     AS i(shard, customer, meter, attribute, now, change, hour, limit_from, limit_to, sum_from, sum_to)

@@ -29,12 +29,12 @@ func (c *stepCase) want() []int64 {
 	return append([]int64{run, spared}, next...)
 }
 
-func (c *stepCase) moment() moment { return moment{at: c.instant, periods: &c.target.Periods} }
+func (c *stepCase) moment() moment { return c.target.moment(c.instant) }
 
 func (c *stepCase) run(ctx context.Context, conn *pgx.Conn) error {
 	limits, _ := encodeLimits(nil, c.limits, c.moment())
 	var got []int64
-	err := conn.QueryRow(ctx, "SELECT quotad_step_v2($1, $2, $3, $4, $5)", c.state, c.since, c.instant, limits, c.sums).Scan(&got)
+	err := conn.QueryRow(ctx, "SELECT quotad_step_v2($1, $2, $3, $4, $5, $6)", c.state, c.since, c.instant, c.target.Edited, limits, c.sums).Scan(&got)
 	if err != nil {
 		return fmt.Errorf("state %v of %d at %d, limits %v, sums %v: %w", c.state, c.since, c.instant, limits, c.sums, err)
 	}
@@ -87,8 +87,11 @@ func drawParts(rt *rapid.T, l *Limit) int64 {
 // drawBucket is a bucket that an earlier charge, at since, may have left of a limit.
 func drawBucket(rt *rapid.T, l *Limit, since int64) bucket {
 	if l.Algorithm == TokenBucket {
-		b := bucket{drawParts(rt, l), l.scale}
-		if rapid.Bool().Draw(rt, "other scale") {
+		b := bucket{drawParts(rt, l), ratedBy(l.Limit)}
+		switch rapid.SampledFrom([]string{"same", "same", "edited", "edited", "first version"}).Draw(rt, "limit then") {
+		case "edited":
+			b.aux = ratedBy(rapid.SampledFrom([]int64{0, 1, 7, l.Limit / 2, min(2*l.Limit, MaxNumber), MaxNumber}).Draw(rt, "limit"))
+		case "first version":
 			b.aux = rapid.SampledFrom([]int64{1, 3, 7, 1e6, 999_999_999_989, l.Window, MaxWindow}).Draw(rt, "scale")
 		}
 		return b
@@ -133,7 +136,7 @@ func drawElapsed(rt *rapid.T, c *stepCase) int64 {
 	l := rapid.SampledFrom(c.limits).Draw(rt, "end of")
 	end := l.Window
 	if elapsed == -2 { // the end of the aligned one that runs at since, or of the next
-		_, end = l.rules.encode(l, nil, moment{at: c.since, periods: &c.target.Periods})
+		_, end = l.rules.encode(l, nil, c.target.moment(c.since))
 		if end = min(end-c.since, 1e15); rapid.Bool().Draw(rt, "next") {
 			end += l.Window
 		}
@@ -155,6 +158,7 @@ func drawStep(rt *rapid.T) *stepCase {
 		buckets = append(buckets, drawStored(rt, l, c.since))
 	}
 	c.instant = c.since + drawElapsed(rt, c)
+	c.target.Edited = c.since + rapid.SampledFrom([]int64{-c.since, -1, 0, 1, (c.instant - c.since) / 2, c.instant - c.since, 1e9}).Draw(rt, "edited")
 	if g.chance("others' buckets", 3) {
 		buckets = append(buckets, []int64{5, 5, 5}, []int64{-7, 1, 2, 3, 1})
 	}

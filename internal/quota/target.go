@@ -53,6 +53,9 @@ type Target struct {
 	Change int64
 	// Counters in key order: the customer's own first, which books the usage.
 	Counters []Counter
+	// Edited is when the limits in force came into force, µs by the customer's clock; 0: long
+	// ago, or not known. Up to then a token bucket was refilled at the rate it had before.
+	Edited int64
 	// Clock is the test clock that the customer lives by; nil: PostgreSQL's time.
 	Clock *TestClock
 
@@ -116,7 +119,7 @@ func (t *Target) For(attributes map[string]string) *Target {
 	if len(t.per) == 0 {
 		return t
 	}
-	own := &Target{Change: t.Change, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t}
+	own := &Target{Change: t.Change, Edited: t.Edited, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t}
 	own.Counters = make([]Counter, 1, 1+len(t.per))
 	own.Counters[0] = t.Counters[0]
 	for _, c := range t.per {

@@ -10,25 +10,42 @@ import (
 // tokenBucket: a bucket is full at first and refilled continuously at Limit units per
 // Window. With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back
 // each µs, so every level is a whole number of parts and nothing ever drifts. The level
-// is what is missing, 0 … capacity (above it only after burst was lowered); aux is the
-// scale it was written in, parts in a unit.
+// is what is missing, 0 … capacity (above it only after burst was lowered); aux says which
+// limit its parts are of, see ratedBy.
 type tokenBucket struct{}
 
-// stand takes off what came back. A level written in another scale (the limit was edited)
-// is converted first, rounded up so that no part is given away.
+// ratedBy is the aux of a bucket that was written under a limit. Above 0 it is what
+// quotad_step_v1 wrote: the scale alone, parts in a unit.
+func ratedBy(limit int64) int64 { return -1 - limit }
+
+// stand takes off what came back. A level of another limit (it was edited) was refilled at
+// that one's rate until the edit, and is then converted, rounded up so that no part is
+// given away.
 func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket {
 	missing := stored.level
-	if missing > 0 && stored.aux != l.scale {
-		missing = rescale(missing, l.scale, stored.aux)
-	}
 	switch {
-	case l.refill == 0:
-	case m.at-since > missing/l.refill:
-		missing = 0
+	case missing == 0, stored.aux == ratedBy(l.Limit):
+	case stored.aux >= 0:
+		missing = rescale(missing, l.scale, stored.aux)
 	default:
-		missing -= (m.at - since) * l.refill
+		limit := -1 - stored.aux
+		g := gcd(limit, l.Window)
+		until := min(max(since, m.edited), m.at)
+		missing = rescale(refilled(missing, limit/g, until-since), l.scale, l.Window/g)
+		since = until
 	}
-	return bucket{missing, l.scale}
+	return bucket{refilled(missing, l.refill, m.at-since), ratedBy(l.Limit)}
+}
+
+// refilled is what is still missing after a time, µs.
+func refilled(missing, refill, elapsed int64) int64 {
+	switch {
+	case refill == 0:
+		return missing
+	case elapsed > missing/refill:
+		return 0
+	}
+	return missing - elapsed*refill
 }
 
 func (tokenBucket) room(l *Limit, b bucket, _ moment) int64 {
@@ -42,10 +59,10 @@ func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
 func (tokenBucket) charge(l *Limit, b bucket, cost int64, _ moment) bucket {
 	if l.Mode == Soft {
 		if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(l.scale)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
-			return bucket{math.MaxInt64, l.scale}
+			return bucket{math.MaxInt64, b.aux}
 		}
 	}
-	return bucket{b.level + cost*l.scale, l.scale}
+	return bucket{b.level + cost*l.scale, b.aux}
 }
 
 func (tokenBucket) wait(l *Limit, b bucket, cost int64, _ moment) int64 {
@@ -64,7 +81,7 @@ func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 }
 
 func (tokenBucket) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepTokenBucket), l.capacity, l.refill, l.scale), math.MaxInt64
+	return append(dst, l.ID, l.branch(stepTokenBucket), l.capacity, l.refill, l.scale, l.Limit), math.MaxInt64
 }
 
 // rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.
@@ -83,7 +100,7 @@ func (l *Limit) compileTokenBucket(burst *int64) *FieldError {
 	if burst != nil {
 		l.Burst = *burst
 	}
-	g := gcd(l.Limit, l.Window)
+	g := gcd(max(l.Limit, 1), l.Window) // a closed one's scale is its window
 	l.scale, l.refill = l.Window/g, l.Limit/g
 	if l.Burst > math.MaxInt64/l.scale {
 		return l.cannotHold(burst != nil)

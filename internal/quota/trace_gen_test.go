@@ -218,6 +218,7 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 // two values of an attribute, and one of them resolved twice.
 func (g *traceGen) addPlan() {
 	g.change += 10
+	edited := rapid.SampledFrom([]int64{g.now, g.now, 0, g.now + 1e6}).Draw(g.rt, "edited")
 	own := traceCounter{Limits: g.plan.own}
 	shapes := [][]traceCounter{{own}, {own}}
 	if len(g.plan.per) > 0 {
@@ -227,10 +228,10 @@ func (g *traceGen) addPlan() {
 	var these []int
 	for _, shape := range shapes {
 		these = append(these, len(g.trace.Targets))
-		g.trace.Targets = append(g.trace.Targets, traceTarget{1, g.change, g.plan.calendar, shape})
+		g.trace.Targets = append(g.trace.Targets, traceTarget{1, g.change, edited, g.plan.calendar, shape})
 	}
 	these = append(these, len(g.trace.Targets)) // another meter of the same customer
-	g.trace.Targets = append(g.trace.Targets, traceTarget{2, g.change, g.plan.calendar, shapes[0]})
+	g.trace.Targets = append(g.trace.Targets, traceTarget{2, g.change, edited, g.plan.calendar, shapes[0]})
 	g.targets = append(g.targets, these)
 }
 

@@ -25,6 +25,7 @@ type trace struct {
 type traceTarget struct {
 	Meter    int32          `json:"meter"`
 	Change   int64          `json:"change"`
+	Edited   int64          `json:"edited_us,omitempty"`
 	Calendar *traceCalendar `json:"calendar,omitempty"` // nil: testTarget's
 	Counters []traceCounter `json:"counters"`
 }
@@ -92,7 +93,7 @@ func (tr *trace) targets(customer int64) ([]*Target, error) {
 	targets := make([]*Target, len(tr.Targets))
 	for i, tt := range tr.Targets {
 		target := testTarget(customer, tt.Meter, tt.Change)
-		target.Counters = nil
+		target.Counters, target.Edited = nil, tt.Edited
 		if tt.Calendar != nil {
 			target.Periods = tt.Calendar.periods()
 		}

@@ -129,7 +129,7 @@ func decideOn(t *Target, rows []row, now, cost int64) (Decision, []row) {
 	var spared uint32
 	after := make([]row, len(rows))
 	for i := range rows {
-		m := moment{at: d.At, periods: &t.Periods}
+		m := t.moment(d.At)
 		state, bits := cost1(t.Counters[i].Limits, rows[i].state, rows[i].at, cost, m)
 		after[i] = row{state: state, at: d.At, version: rows[i].version + 1, change: max(rows[i].change, t.Change)}
 		spared |= uint32(bits) << t.firstLimit(i)

@@ -26,7 +26,7 @@ func (t *Target) untouched(limits []*Limit, r *row, at int64) bool {
 	if r.at > at {
 		return false
 	}
-	m := moment{at: at, periods: &t.Periods}
+	m := t.moment(at)
 	for _, l := range limits {
 		b, log := l.stand(r.state, r.at, m)
 		m.log = log

@@ -157,13 +157,13 @@ func runVectorStep(ctx context.Context, conn *pgx.Conn, v *vector) error {
 	r := row{state: []int64{}}
 	return v.play(func(now, cost int64) (Decision, error) {
 		now = max(now, r.at)
-		limits, _ := encodeLimits(nil, t.Counters[0].Limits, moment{at: now, periods: &t.Periods})
+		limits, _ := encodeLimits(nil, t.Counters[0].Limits, t.moment(now))
 		var step []int64
 		sums := []int64{cost}
 		if cost == 0 { // sums ascend from 1: what fits no limit stands for a look
 			sums[0] = math.MaxInt64
 		}
-		err := conn.QueryRow(ctx, "SELECT quotad_step_v2($1, $2, $3, $4, $5)", r.state, r.at, now, limits, sums).Scan(&step)
+		err := conn.QueryRow(ctx, "SELECT quotad_step_v2($1, $2, $3, 0, $4, $5)", r.state, r.at, now, limits, sums).Scan(&step)
 		if err != nil || len(step) < 2+bucketLen*len(t.Counters[0].Limits) || step[1] != 0 {
 			return Decision{}, fmt.Errorf("step %v: %w", step, err)
 		}

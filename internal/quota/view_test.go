@@ -192,3 +192,36 @@ func TestSettleEnds(t *testing.T) {
 		t.Errorf("again %v after %d tries, behind one that was refused", again, hits[1].tries)
 	}
 }
+
+// TestEditedBucketKeepsWhatWasUsed: up to the edit a token bucket came back at the rate it
+// had, from then on at the new one.
+func TestEditedBucketKeepsWhatWasUsed(t *testing.T) {
+	hour := int64(3600e6)
+	for name, c := range map[string]struct {
+		was, is       int64 // limits, per hour; the burst is 1000
+		edited, asked int64 // after all 1000 were used
+		used          int64
+	}{
+		"full again, then lowered":    {1000, 1, 10 * hour, 10 * hour, 0},
+		"half full, lowered":          {1000, 1, hour / 2, hour / 2, 500},
+		"half full, lowered, later":   {1000, 10, hour / 2, hour / 2 + 10*hour, 400},
+		"half full, raised":           {1000, 1e6, hour / 2, hour / 2, 500},
+		"half full, raised, a second": {1000, 3600, hour / 2, hour/2 + 100e6, 400},
+		"half full, closed":           {1000, 0, hour / 2, hour / 2, 0},
+		"edited before the charge":    {1000, 500, -hour, hour, 500},
+	} {
+		limit := func(n int64) *Limit {
+			if n == 0 {
+				return bucketLimit(t, "a", 0, "1h", 0)
+			}
+			return bucketLimit(t, "a", n, "1h", 1000)
+		}
+		before, after := testTarget(1, 1, 1, limit(c.was)), testTarget(1, 1, 2, limit(c.is))
+		after.Edited = testEpoch + c.edited
+		_, rows := decideOn(before, []row{{}}, testEpoch, 1000)
+		d := judge(after, rows, testEpoch+c.asked, 0)
+		if got := d.View(0).Used; got != c.used {
+			t.Errorf("%s: %d used, want %d", name, got, c.used)
+		}
+	}
+}
