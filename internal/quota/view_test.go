@@ -204,7 +204,7 @@ func TestEditedBucketKeepsWhatWasUsed(t *testing.T) {
 	}{
 		"full again, then lowered":    {1000, 1, 10 * hour, 10 * hour, 0},
 		"half full, lowered":          {1000, 1, hour / 2, hour / 2, 500},
-		"half full, lowered, later":   {1000, 10, hour / 2, hour / 2 + 10*hour, 400},
+		"half full, lowered, later":   {1000, 10, hour / 2, hour/2 + 10*hour, 400},
 		"half full, raised":           {1000, 1e6, hour / 2, hour / 2, 500},
 		"half full, raised, a second": {1000, 3600, hour / 2, hour/2 + 100e6, 400},
 		"half full, closed":           {1000, 0, hour / 2, hour / 2, 0},
