@@ -119,7 +119,7 @@ var pair = []Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h"}, {Algori
 // table that has grown and in one that was filled at once.
 func TestBytesPerCounter(t *testing.T) {
 	ctx := pgtest.Context(t)
-	few, many := sized(2000, 5000, 100_000), sized(40_000, 40_000, 1_000_000)
+	few, many := sized(1000, 5000, 100_000), sized(15_000, 40_000, 1_000_000)
 	t.Logf("%-42s %26s %34s", "", "first: heap index toast sum", "after 10 hits: heap index toast sum hot")
 	for _, c := range []struct {
 		name  string
