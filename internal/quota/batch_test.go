@@ -240,7 +240,7 @@ func TestRunningHour(t *testing.T) {
 	}
 }
 
-// TestEncodeLimits: each algorithm's five integers, and the first instant they do not hold
+// TestEncodeLimits: each algorithm's six integers, and the first instant they do not hold
 // for: of several the earliest.
 func TestEncodeLimits(t *testing.T) {
 	target := testTarget(1, 1, 1)
@@ -255,23 +255,28 @@ func TestEncodeLimits(t *testing.T) {
 		want  []int64 // without the identity
 		until int64
 	}{
-		"clock":          {window, []int64{1, 5, testEpoch + 60e6, 0}, testEpoch + 120e6},
-		"token bucket":   {bucket, []int64{2, 20, 3, 2}, forever},
-		"sliding window": {spec("sliding_window", "1h", ""), []int64{3, 5, testEpoch, hour}, testEpoch + hour},
-		"first hit":      {spec("fixed_window", "1h", "first_hit"), []int64{4, 5, hour, 0}, forever},
-		"allocation":     {spec("allocation", "", ""), []int64{5, 5, 0, 0}, forever},
-		"day":            {spec("fixed_window", "calendar_day", ""), []int64{1, 5, testEpoch, 0}, testEpoch + day},
-		"week":           {spec("fixed_window", "calendar_week", ""), []int64{1, 5, testEpoch - 6*day, 0}, testEpoch + day},
-		"month":          {spec("fixed_window", "calendar_month", ""), []int64{1, 5, testEpoch, 0}, testEpoch + 31*day},
-		"year":           {spec("fixed_window", "calendar_year", ""), []int64{1, 5, testEpoch - 59*day, 0}, testEpoch + 306*day},
-		"billing period": {spec("fixed_window", "billing_period", ""), []int64{1, 5, testEpoch - day + 17*60e6, 0}, testEpoch + 30*day + 17*60e6},
+		"clock":        {window, []int64{1, 5, testEpoch + 60e6, 0, 0}, testEpoch + 120e6},
+		"token bucket": {bucket, []int64{2, 20, 3, 2, 6}, forever},
+		"sliding log": {
+			mustCompile(t, Spec{Name: "a", Algorithm: "sliding_log", Limit: 5, Window: "1h", Precision: "1s", Mode: "soft"}),
+			[]int64{16, 5, hour, 1e6, 0},
+			forever,
+		},
+		"sliding window": {spec("sliding_window", "1h", ""), []int64{3, 5, testEpoch, hour, 0}, testEpoch + hour},
+		"first hit":      {spec("fixed_window", "1h", "first_hit"), []int64{4, 5, hour, 0, 0}, forever},
+		"allocation":     {spec("allocation", "", ""), []int64{5, 5, 0, 0, 0}, forever},
+		"day":            {spec("fixed_window", "calendar_day", ""), []int64{1, 5, testEpoch, 0, 0}, testEpoch + day},
+		"week":           {spec("fixed_window", "calendar_week", ""), []int64{1, 5, testEpoch - 6*day, 0, 0}, testEpoch + day},
+		"month":          {spec("fixed_window", "calendar_month", ""), []int64{1, 5, testEpoch, 0, 0}, testEpoch + 31*day},
+		"year":           {spec("fixed_window", "calendar_year", ""), []int64{1, 5, testEpoch - 59*day, 0, 0}, testEpoch + 306*day},
+		"billing period": {spec("fixed_window", "billing_period", ""), []int64{1, 5, testEpoch - day + 17*60e6, 0, 0}, testEpoch + 30*day + 17*60e6},
 	} {
 		m := target.moment(at)
 		want := append([]int64{9, c.limit.ID}, c.want...)
 		if got, until := encodeLimits([]int64{9}, []*Limit{c.limit}, m); !slices.Equal(got, want) || until != c.until {
 			t.Errorf("%s: %v until %d, want %v until %d", name, got, until, want, c.until)
 		}
-		want = append(want, window.ID, 1, 5, testEpoch+60e6, 0)
+		want = append(want, window.ID, 1, 5, testEpoch+60e6, 0, 0)
 		if got, until := encodeLimits([]int64{9}, []*Limit{c.limit, window}, m); !slices.Equal(got, want) || until != testEpoch+120e6 {
 			t.Errorf("%s and a minute: %v until %d, want %v until %d", name, got, until, want, testEpoch+int64(120e6))
 		}
