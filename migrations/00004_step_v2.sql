@@ -114,10 +114,12 @@ RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
     parts  bigint := was;
     refill bigint;
+    common bigint;
 BEGIN
     IF was < 0 THEN
-        parts := win / gcd(-1 - was, win);
-        refill := (-1 - was) / gcd(-1 - was, win);
+        common := gcd(greatest(-1 - was, 1), win); -- a closed one's scale is its window
+        parts := win / common;
+        refill := (-1 - was) / common;
         edited := least(greatest(since, edited), instant);
         IF refill > 0 AND edited - since > missing / refill THEN
             missing := 0;

@@ -29,7 +29,7 @@ func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket 
 		missing = rescale(missing, l.scale, stored.aux)
 	default:
 		limit := -1 - stored.aux
-		g := gcd(limit, l.Window)
+		g := common(limit, l.Window)
 		until := min(max(since, m.edited), m.at)
 		missing = rescale(refilled(missing, limit/g, until-since), l.scale, l.Window/g)
 		since = until
@@ -100,7 +100,7 @@ func (l *Limit) compileTokenBucket(burst *int64) *FieldError {
 	if burst != nil {
 		l.Burst = *burst
 	}
-	g := gcd(max(l.Limit, 1), l.Window) // a closed one's scale is its window
+	g := common(l.Limit, l.Window)
 	l.scale, l.refill = l.Window/g, l.Limit/g
 	if l.Burst > math.MaxInt64/l.scale {
 		return l.cannotHold(burst != nil)
@@ -143,6 +143,9 @@ func divisorFrom(n, least int64) int64 {
 	}
 	return best
 }
+
+// common is what a limit and its window are reduced by. A closed one's scale is its window.
+func common(limit, window int64) int64 { return gcd(max(limit, 1), window) }
 
 // gcd of a ≥ 0 and b > 0.
 func gcd(a, b int64) int64 {
