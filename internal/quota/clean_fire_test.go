@@ -196,11 +196,11 @@ func TestCleaningMutantsAreCaught(t *testing.T) {
 			c.delete = strings.NewReplacer("WHERE c.version = i.version AND c.at = i.at\n", "",
 				" AND c.version = i.version AND c.at = i.at", "").Replace(c.delete)
 		},
-		"judged too early": func(c *Cleaner) { c.idle = -5e6 },
+		"judged too early": func(c *Cleaner) { c.idle = -12e6 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(20) { // one run may be lucky
-				f := &cleanFire{seed: seed, rounds: 60, mutate: mutate}
+			for seed := range uint64(60) { // one run may be lucky
+				f := &cleanFire{seed: seed, rounds: 120, mutate: mutate}
 				if _, err := f.exact(t); err != nil {
 					t.Log("caught:", err)
 					return
