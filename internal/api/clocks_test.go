@@ -208,6 +208,7 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 		check(t, err)
 		n.setClock(now)
 		n.hitAt(200, 4, now)
+		check(t, other.server.catalog.CatchUp(t.Context(), n.server.catalog.Applied())) // it has a second for it
 		other.hitAt(200, 1, now)
 		other.hitAt(429, 1, now)
 		for what, judge := range map[string]func(context.Context, *quota.Target, int64) (quota.Decision, error){"charge": n.server.engine.Decide, "look": n.server.engine.Look} {
