@@ -56,7 +56,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
 		},
 		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
-		MemoryUsable: n.catalog.Fresh, Log: log,
+		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize,
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	}
 	n.cleaner = quota.NewCleaner(quota.CleanerOptions{
 		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
-		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Log: log,
+		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = plans.NewArchiver(n.store, n.catalog.Fresh, log)
 	registry := prometheus.NewRegistry()
@@ -88,6 +88,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })
+	rotator := quota.NewRotator(n.pool, n.clock.Now, s.IDRetention, log)
+	n.background.Go(func() { rotator.Run(background) })
 	return n, nil
 }
 

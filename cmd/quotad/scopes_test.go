@@ -18,6 +18,10 @@ func operations() []operation {
 	return []operation{
 		{"POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":0}`, "backend"},
 		{"POST", "/v1/hits/batch", `{"hits":[]}`, "backend"},
+		{"POST", "/v1/refunds", `{"customer":"acme","meter":"requests","cost":1,"id":"r"}`, "backend"},
+		{"POST", "/v1/reservations", `{"customer":"acme","meter":"requests","ttl_ms":60000,"id":"r"}`, "backend"},
+		{"POST", "/v1/reservations/%s/commit", `{"cost":1}`, "backend"},
+		{"DELETE", "/v1/reservations/%s", "", "backend"},
 		{"GET", "/v1/customers/acme/quota", "", "backend read"},
 		{"GET", usage, "", "backend read"},
 		{"PUT", "/v1/meters/%s", `{"unit":"x"}`, ""},
@@ -70,10 +74,13 @@ func TestScopes(t *testing.T) {
 	for _, op := range operations() {
 		for scope, key := range keys {
 			path := op.path
-			if strings.HasSuffix(path, "%s") {
+			if strings.Contains(path, "%s") {
 				name := "new-" + scope
-				if strings.HasPrefix(path, "/v1/keys/") {
+				switch {
+				case strings.HasPrefix(path, "/v1/keys/"):
 					name, _ = n.newKey("read")
+				case strings.HasPrefix(path, "/v1/reservations/"):
+					name = n.do("POST", "/v1/reservations", `{"customer":"acme","meter":"requests","ttl_ms":60000}`).is(201).str("id")
 				}
 				path = fmt.Sprintf(path, name)
 			}

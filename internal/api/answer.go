@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strconv"
 
 	"quotad/internal/quota"
@@ -11,22 +12,23 @@ import (
 // Never, and status that of the refusal.
 func appendDecision(b []byte, h *hit, d *quota.Decision, views []quota.View, wait int64, status int) []byte {
 	if d.Allowed {
-		b = append(b, `{"allowed":true,"customer":`...)
+		b = append(b, `{"allowed":true`...)
 	} else {
 		b = appendRefusal(b, h, views, wait, status)
-		b = append(b, `,"allowed":false,"customer":`...)
+		b = append(b, `,"allowed":false`...)
 	}
+	return appendOutcome(b, h, d, views, wait)
+}
+
+// appendOutcome appends what all decisions say, behind "allowed", and their end.
+func appendOutcome(b []byte, h *hit, d *quota.Decision, views []quota.View, wait int64) []byte {
+	b = append(b, `,"customer":`...)
 	b = appendString(b, h.customer)
 	b = append(b, `,"meter":`...)
 	b = appendString(b, h.meter)
 	b = append(b, `,"cost":`...)
 	b = strconv.AppendInt(b, h.cost, 10)
-	b = append(b, `,"at":`...)
-	b = appendTime(b, d.At)
-	if d.Target.Clock != nil {
-		b = append(b, `,"test_clock":`...)
-		b = appendString(b, d.Target.Clock.Key)
-	}
+	b = appendInstant(b, d)
 	if d.AsOf != 0 {
 		b = append(b, `,"as_of":`...)
 		b = appendTime(b, d.AsOf)
@@ -34,8 +36,29 @@ func appendDecision(b []byte, h *hit, d *quota.Decision, views []quota.View, wai
 	if d.Degraded {
 		b = append(b, `,"degraded":true`...)
 	}
-	b = append(b, `,"replayed":false,"retry_after_ms":`...)
+	b = appendReplayed(b, d)
+	b = append(b, `,"retry_after_ms":`...)
 	b = appendWait(b, wait)
+	return append(appendLimits(b, views), '}')
+}
+
+// appendInstant appends when it was, and by which test clock.
+func appendInstant(b []byte, d *quota.Decision) []byte {
+	b = append(b, `,"at":`...)
+	b = appendTime(b, d.At)
+	if d.Target.Clock == nil {
+		return b
+	}
+	b = append(b, `,"test_clock":`...)
+	return appendString(b, d.Target.Clock.Key)
+}
+
+func appendReplayed(b []byte, d *quota.Decision) []byte {
+	b = append(b, `,"replayed":`...)
+	return strconv.AppendBool(b, d.Replayed)
+}
+
+func appendLimits(b []byte, views []quota.View) []byte {
 	b = append(b, `,"limits":[`...)
 	for i := range views {
 		if i > 0 {
@@ -43,7 +66,7 @@ func appendDecision(b []byte, h *hit, d *quota.Decision, views []quota.View, wai
 		}
 		b = append(appendView(b, &views[i]), '}')
 	}
-	return append(b, "]}"...)
+	return append(b, ']')
 }
 
 // appendRefusal appends the members of RFC 9457 that open a refusal, without its end.
@@ -69,8 +92,12 @@ func appendRefusal(b []byte, h *hit, views []quota.View, wait int64, status int)
 // refuses reports whether the limit is one of those that a hit was refused by.
 func refuses(v *quota.View) bool { return v.Limit.Mode == quota.Hard && v.RetryAfter != 0 }
 
-// appendWhy says in words which limits refuse and what to do; names need no escaping.
+// appendWhy says in words which limits refuse and what to do; names need no escaping. Where
+// none does, another hit of the same atomic batch was refused.
 func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
+	if !slices.ContainsFunc(views, func(v quota.View) bool { return refuses(&v) }) {
+		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
+	}
 	for i := range views {
 		v := &views[i]
 		if !refuses(v) {
@@ -82,7 +109,11 @@ func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
 		b = strconv.AppendInt(b, v.Remaining, 10)
 		b = append(b, " now. "...)
 	}
-	b = append(b, "The hit costs "...)
+	if h.kind == opReservation {
+		b = append(b, "The reservation costs "...)
+	} else {
+		b = append(b, "The hit costs "...)
+	}
 	b = strconv.AppendInt(b, h.cost, 10)
 	if wait == quota.Never {
 		return append(b, " and will not be admitted by waiting."...)

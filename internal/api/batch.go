@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -28,7 +29,7 @@ const (
 // batchBody describes the body of POST /v1/hits/batch to clients.
 type batchBody struct {
 	Hits   []hitRequest `json:"hits" maxItems:"1000" doc:"The hits, decided in this order."`
-	Atomic bool         `json:"atomic,omitempty" default:"false" doc:"All or nothing. Not supported yet: must be false."`
+	Atomic bool         `json:"atomic,omitempty" default:"false" doc:"All or nothing: when one hit is refused none is charged, and every result says allowed false. One that is itself wrong is the problem of the whole batch."`
 }
 
 var (
@@ -40,7 +41,7 @@ var (
 func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int {
 	buf := getBuffer()
 	defer putBuffer(buf)
-	err := refuseIdempotencyKey(r.Header)
+	key, err := idempotencyKey(r.Header)
 	if err == nil {
 		buf.b, err = readBody(r, buf.b[:0], maxBatchBody)
 	}
@@ -53,18 +54,36 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	default:
 		return s.hitFailed(w, r, errManyBatches)
 	}
-	raw, err := decodeBatch(buf.b)
+	in, err := decodeBatch(buf.b)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	hits, results := make([]hit, len(raw)), make([]quota.Result, len(raw))
-	for i := range raw {
-		hits[i], results[i].Err = decodeHit(raw[i])
-	}
+	hits, results := in.decode(key)
 	ctx := &deadline{request: r.Context(), after: s.options.Deadline}
-	s.decideAll(ctx, hits, results)
+	if in.atomic {
+		err = s.decideTogether(ctx, hits, results)
+	} else {
+		s.decideAll(ctx, hits, results)
+	}
 	ctx.end()
+	if err != nil {
+		s.metrics.failed(err, len(hits))
+		return s.fail(w, r, err)
+	}
 	return s.writeResults(w, r, buf, hits, results)
+}
+
+// decode reads the hits; what is wrong with one is its result. Those without an id of
+// their own have that of the batch, if it has one, and their place in it.
+func (b *batch) decode(key string) ([]hit, []quota.Result) {
+	hits, results := make([]hit, len(b.hits)), make([]quota.Result, len(b.hits))
+	for i := range hits {
+		h := &hits[i]
+		if *h, results[i].Err = decodeHit(b.hits[i]); h.id == "" && key != "" {
+			h.kind, h.id = opBatch, key+"#"+strconv.Itoa(i)
+		}
+	}
+	return hits, results
 }
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the
@@ -96,61 +115,67 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *buffe
 	return http.StatusOK
 }
 
+// A batch is a taken apart batchBody.
+type batch struct {
+	hits   []jsontext.Value
+	atomic bool
+}
+
 // decodeBatch takes a batch apart, its hits unread, so that what is wrong with one, be it
 // a member that is there twice, is that one's problem. The hits share the body's memory.
 // It stops at the first hit too many.
-func decodeBatch(body []byte) ([]jsontext.Value, error) {
+func decodeBatch(body []byte) (batch, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
-	hits, err := readBatch(d, body)
+	b, err := readBatch(d, body)
 	if err == nil || errors.Is(err, errManyHits) {
-		return hits, err
+		return b, err
 	}
 	if detail := notJSON(body); detail != "" {
-		return nil, &fault{kind: kindNotJSON, detail: detail}
+		return batch{}, &fault{kind: kindNotJSON, detail: detail}
 	}
-	return nil, err
+	return batch{}, err
 }
 
 // readBatch is decodeBatch without what is said of a body that is not JSON.
-func readBatch(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err error) {
+func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 	if d.PeekKind() != '{' {
-		return nil, errWantObject
+		return b, errWantObject
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return nil, err
+		return b, err
 	}
 	seen := map[string]bool{}
 	for d.PeekKind() == '"' {
 		token, err := d.ReadToken()
 		if err != nil {
-			return nil, err
+			return b, err
 		}
 		name := token.String()
 		switch {
 		case seen[name]:
 			err = invalid(name, "is there more than once")
 		case name == "hits":
-			hits, err = readHits(d, body)
+			b.hits, err = readHits(d, body)
 		case name == "atomic":
-			err = readAtomic(d)
+			b.atomic, err = readAtomic(d)
 		default:
 			err = invalid(name, "is not known here")
 		}
 		if err != nil {
-			return nil, err
+			return b, err
 		}
 		seen[name] = true
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return nil, err
+		return b, err
 	}
 	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the batch")
+		return b, errors.New("there is more after the batch")
 	}
 	if !seen["hits"] {
-		return nil, invalid("hits", "is required")
+		return b, invalid("hits", "is required")
 	}
-	return hits, nil
+	return b, nil
 }
 
 func readHits(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err error) {
@@ -175,20 +200,18 @@ func readHits(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err erro
 	return hits, err
 }
 
-func readAtomic(d *jsontext.Decoder) error {
-	switch d.PeekKind() {
-	case 't':
-		return invalid("atomic", "is not supported yet: leave it out, or send false")
-	case 'f':
-		return d.SkipValue()
+func readAtomic(d *jsontext.Decoder) (bool, error) {
+	switch kind := d.PeekKind(); kind {
+	case 't', 'f':
+		return kind == 't', d.SkipValue()
 	}
-	return invalid("atomic", "must be true or false")
+	return false, invalid("atomic", "must be true or false")
 }
 
 // appendResult appends one result: a decision, or a problem with its status.
 func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *quota.Result) {
 	if err := result.Err; err != nil {
-		s.metrics.failed(err)
+		s.metrics.failed(err, 1)
 		f := problemOf(explain(err, h.names()))
 		s.logInternal(r, f, err)
 		buf.b = appendProblem(buf.b, f, maxHitErrors)

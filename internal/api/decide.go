@@ -56,7 +56,16 @@ func (s *Server) judge(ctx context.Context, t *quota.Target, h *hit) (quota.Deci
 	if h.look() {
 		return s.engine.Look(ctx, t, h.cost)
 	}
-	return s.engine.Decide(ctx, t, h.cost)
+	if h.id == "" {
+		return s.engine.Decide(ctx, t, h.cost)
+	}
+	r := s.engine.DecideAll(ctx, []quota.Hit{h.of(t)})[0]
+	return r.Decision, r.Err
+}
+
+// of is the hit as the engine takes it.
+func (h *hit) of(t *quota.Target) quota.Hit {
+	return quota.Hit{Target: t, Cost: h.cost, Look: h.look(), ID: h.operation()}
 }
 
 // withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
@@ -102,7 +111,7 @@ func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLe
 			results[i].Err = err
 			continue
 		}
-		batch, sent = append(batch, quota.Hit{Target: t, Cost: hits[i].cost, Look: hits[i].look()}), append(sent, i)
+		batch, sent = append(batch, hits[i].of(t)), append(sent, i)
 	}
 	newest := int64(-1)
 	again = sent[:0]

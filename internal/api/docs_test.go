@@ -12,6 +12,7 @@ import (
 func TestExamplesWork(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
+	reservation := "" // in place of the one in the examples
 	send := func(list []route) {
 		for i := range list {
 			rt, x := &list[i], examples[list[i].id]
@@ -21,15 +22,19 @@ func TestExamplesWork(t *testing.T) {
 			if rt.method == "DELETE" {
 				continue
 			}
-			path := strings.NewReplacer("{key}", x.path, "{n}", "1", "{limit}", "hourly", "{name}", x.path).Replace(rt.pattern)
+			path := strings.NewReplacer("{key}", x.path, "{n}", "1", "{limit}", "hourly", "{name}", x.path, "{id}", reservation).Replace(rt.pattern)
 			got := n.do(rt.method, path+x.query, x.request)
 			if got.status >= 300 {
 				t.Errorf("%s: %d %s", rt.id, got.status, got.text)
+			}
+			if rt.id == "reserve" {
+				reservation, _ = got.json["id"].(string)
 			}
 		}
 	}
 	send(adminRoutes())
 	send(backendRoutes())
+	send(reservationRoutes())
 	send(serviceRoutes())
 	for id := range examples {
 		if !strings.Contains(string(OpenAPI("test")), `"operationId": "`+id+`"`) {

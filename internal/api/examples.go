@@ -36,6 +36,45 @@ var examples = map[string]example{
    "detail": "there is no customer \"nobody\", or it is archived for good: a new one is made with PUT /v1/customers/nobody"}
 ]}`,
 	},
+	"refund": {
+		request: `{"customer": "acme", "meter": "requests", "cost": 1, "id": "order-4711-refund"}`,
+		response: `{
+  "customer": "acme", "meter": "requests", "cost": 1, "refunded": 1,
+  "at": "2026-11-20T06:00:00.123456Z", "replayed": false,
+  "limits": [
+    {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
+     "used": 2, "remaining": 4998, "exceeded": false, "retry_after_ms": 0,
+     "reset_at": "2026-11-20T07:00:00Z", "window": "1h"}
+  ]
+}`,
+	},
+	"reserve": {
+		request: `{"customer": "acme", "meter": "requests", "cost": 3, "ttl_ms": 60000}`,
+		response: `{
+  "id": "` + reservationExample + `", "expires_at": "2026-11-20T06:01:00.123456Z",
+  "allowed": true, "customer": "acme", "meter": "requests", "cost": 3,
+  "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 0,
+  "limits": [
+    {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
+     "used": 5, "remaining": 4995, "exceeded": false, "retry_after_ms": 0,
+     "reset_at": "2026-11-20T07:00:00Z", "window": "1h"}
+  ]
+}`,
+	},
+	"commit": {
+		path: reservationExample, request: `{"cost": 2}`,
+		response: `{
+  "id": "` + reservationExample + `", "customer": "acme", "meter": "requests",
+  "cost": 2, "reserved": 3, "late": false,
+  "at": "2026-11-20T06:00:12.5Z", "replayed": false,
+  "limits": [
+    {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
+     "used": 4, "remaining": 4996, "exceeded": false, "retry_after_ms": 0,
+     "reset_at": "2026-11-20T07:00:00Z", "window": "1h"}
+  ]
+}`,
+	},
+	"release": {path: reservationExample},
 	"quota": {
 		path: "acme",
 		response: `{
@@ -123,6 +162,8 @@ var examples = map[string]example{
 }
 
 const (
+	reservationExample = "rsv_AAAAAAAAAAEAAAABq0xW2c1Zt4mVh0yQ8n3b7w"
+
 	meterExample = `{"key": "requests", "unit": "request", "name": "API requests"}`
 	planExample  = `{
   "key": "starter", "version": 1, "created_at": "2026-11-20T06:00:00.123456Z",

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -8,11 +9,17 @@ import (
 	"strings"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota"
 )
 
 // names are what a request speaks of, as far as it has been checked: printable, and at
 // most 200 bytes each. What it does not speak of is empty.
-type names struct{ customer, meter, plan, version, key, limit, clock string }
+type names struct {
+	customer, meter, plan, version, key, limit, clock string
+
+	hit                 string // that units are given back of
+	committed, released string // reservations
+}
 
 func (h *hit) names() names { return names{customer: h.customer, meter: h.meter} }
 
@@ -85,9 +92,30 @@ func explain(err error, n names) error {
 	case errors.Is(err, plans.ErrPreconditionRequired):
 		text = "it exists already: GET it, look at what would be overwritten, and send its ETag in If-Match"
 	default:
+		text = explainOperation(err, n)
+	}
+	if text == "" {
 		return err
 	}
 	return &explained{err, text}
+}
+
+// explainOperation is explain for what refunds and reservations are about; empty for other
+// errors.
+func explainOperation(err error, n names) string {
+	switch {
+	case errors.Is(err, quota.ErrUnknownHit) && n.hit != "":
+		return fmt.Sprintf("the customer %s has no admitted hit with the id %s on the meter %s, or its id is no longer kept: leave hit out to give back to the present windows. Nothing was given back",
+			quoted(n.customer), quoted(n.hit), quoted(n.meter))
+	case errors.Is(err, quota.ErrUnknownReservation):
+		return fmt.Sprintf("there is no reservation %s, or it is no longer kept, or its customer is archived: send the id that POST /v1/reservations answered. What was used without a reservation is charged by POST /v1/hits. Nothing was done",
+			quoted(cmp.Or(n.committed, n.released)))
+	case errors.Is(err, quota.ErrSettled) && n.committed != "":
+		return fmt.Sprintf("the reservation %s was released before, or committed with another cost: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds. Nothing was done", quoted(n.committed))
+	case errors.Is(err, quota.ErrSettled) && n.released != "":
+		return fmt.Sprintf("the reservation %s was committed before: give units back by POST /v1/refunds. Nothing was done", quoted(n.released))
+	}
+	return ""
 }
 
 // quoted shows a name, cut to what an error may repeat.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,12 +28,13 @@ const adminSecret = "test-admin-0123456789abcdef0123456789abcdef"
 
 // A node is a whole server on a database of its own, without the wiring of cmd/quotad.
 type node struct {
-	t      testing.TB
-	server *Server
-	store  *plans.Store
-	url    string
-	doc    *openapi3.T
-	state  State
+	t        testing.TB
+	server   *Server
+	store    *plans.Store
+	url      string
+	database string // its URL
+	doc      *openapi3.T
+	state    State
 }
 
 func newNode(t testing.TB) *node { return newNodeOn(t, pgtest.NewDatabase(t)) }
@@ -57,7 +59,7 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
 		},
-		Pool: pool, Now: clock.Now, Stopwatch: stopwatch, MemoryUsable: catalog.Fresh, Log: log,
+		Pool: pool, Now: clock.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
 	})
 	check(t, err)
 	t.Cleanup(func() {
@@ -68,7 +70,7 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 		check(t, <-ended)
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
-	n := &node{t: t, store: store, state: StateReady}
+	n := &node{t: t, store: store, state: StateReady, database: databaseURL}
 	n.server = New(Options{
 		Engine: engine, Catalog: catalog, Store: store, Ready: func() State { return n.state },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
@@ -178,6 +180,30 @@ func (n *node) want(status int, method, path, body string, headers ...string) re
 		n.t.Fatalf("%s %s %s: status %d, want %d: %s", method, path, body, got.status, status, got.text)
 	}
 	return got
+}
+
+// eventually waits for a condition that changes bring about within a second, and a little
+// more for the machine.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(3 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// faultOf sends a request that is wrong, and returns its status and the fields at fault.
+func (n *node) faultOf(method, path, body string) string {
+	n.t.Helper()
+	got := n.do(method, path, body, "Content-Type", "application/json")
+	fields := []string{}
+	if errors, ok := got.json["errors"].([]any); ok {
+		for _, e := range errors {
+			fields = append(fields, e.(map[string]any)["field"].(string))
+		}
+	}
+	return strconv.Itoa(got.status) + " " + strings.Join(fields, " ")
 }
 
 // setUp makes meter requests, a plan of the limits, and customer acme on it.

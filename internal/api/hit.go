@@ -18,7 +18,7 @@ type hitRequest struct {
 	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
 	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume. 0 looks: it always passes and charges nothing."`
 	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"What limits per attribute look at, by the attribute's name: at most 16 names of 1 to 64 letters, digits or . _ : - with values of at most 200 bytes. Those that no limit is per have no effect."`
-	ID         *string           `json:"id,omitempty" doc:"Not supported yet: leave it out."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The hit is charged once, however often it is sent with this id; without effect on one that only looks. Or the header Idempotency-Key."`
 	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit and charge nothing."`
 }
 
@@ -28,14 +28,21 @@ type hit struct {
 	cost            int64
 	attributes      map[string]string
 	dryRun          bool
+	kind            string // of operation, of the id
+	id              string // the client's; empty: none
 }
 
 // look reports whether the hit charges nothing, whatever comes of it.
 func (h *hit) look() bool { return h.dryRun || h.cost == 0 }
 
-// notYet is said of what the contract has and this version has not, since to ignore it
-// would be to do something else than was asked.
-const notYet = "is not supported yet: leave it out"
+// operation is the hit's id for the engine. One that only looks has none: there is
+// nothing to be done once.
+func (h *hit) operation() quota.ID {
+	if h.id == "" || h.look() {
+		return quota.ID{}
+	}
+	return quota.NewID(h.kind, h.id, payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10))...)
+}
 
 // decodeHit reads and checks one hit.
 func decodeHit(body []byte) (hit, error) {
@@ -43,18 +50,26 @@ func decodeHit(body []byte) (hit, error) {
 	if err := decode(body, &in); err != nil {
 		return hit{}, err
 	}
-	if bad := in.check(); len(bad) > 0 {
+	if bad := in.check(0); len(bad) > 0 {
 		return hit{}, invalidFields(bad)
 	}
-	h := hit{customer: in.Customer, meter: in.Meter, cost: 1, attributes: in.Attributes, dryRun: in.DryRun}
+	return in.hit(opHit), nil
+}
+
+// hit is what a checked request asks for.
+func (in *hitRequest) hit(kind string) hit {
+	h := hit{customer: in.Customer, meter: in.Meter, cost: 1, attributes: in.Attributes, dryRun: in.DryRun, kind: kind}
 	if in.Cost != nil {
 		h.cost = *in.Cost
 	}
-	return h, nil
+	if in.ID != nil {
+		h.id = *in.ID
+	}
+	return h
 }
 
-// check lists all that is wrong with a well-formed hit.
-func (in *hitRequest) check() (bad quota.FieldErrors) {
+// check lists all that is wrong with a well-formed hit, whose cost is at least least.
+func (in *hitRequest) check(least int64) (bad quota.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
 	switch {
 	case in.Customer == "":
@@ -68,11 +83,13 @@ func (in *hitRequest) check() (bad quota.FieldErrors) {
 	case !plans.ValidKey(in.Meter):
 		refuse("meter", plans.KeyRule)
 	}
-	if in.Cost != nil && (*in.Cost < 0 || *in.Cost > quota.MaxNumber) {
-		refuse("cost", "must be between 0 and "+strconv.FormatInt(quota.MaxNumber, 10))
+	if in.Cost != nil && (*in.Cost < least || *in.Cost > quota.MaxNumber) {
+		refuse("cost", fmt.Sprintf("must be between %d and %d", least, quota.MaxNumber))
 	}
 	if in.ID != nil {
-		refuse("id", notYet)
+		if wrong := checkID(*in.ID); wrong != "" {
+			refuse("id", wrong)
+		}
 	}
 	return append(bad, checkAttributes(in.Attributes, "attributes")...)
 }
@@ -100,14 +117,6 @@ func checkAttributes(attributes map[string]string, parent string) (bad quota.Fie
 	return bad
 }
 
-// refuseIdempotencyKey: to ignore it would charge a retry twice.
-func refuseIdempotencyKey(h http.Header) error {
-	if len(h["Idempotency-Key"]) > 0 {
-		return invalid("Idempotency-Key", notYet)
-	}
-	return nil
-}
-
 // denyStatus reads deny_status: the status of a refusal.
 func (q query) denyStatus() (int, error) {
 	switch q["deny_status"] {
@@ -130,14 +139,9 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 	buf := getBuffer()
 	defer putBuffer(buf)
 	denied, err := q.denyStatus()
-	if err == nil {
-		err = refuseIdempotencyKey(r.Header)
-	}
 	var h hit
 	if err == nil {
-		if buf.b, err = readBody(r, buf.b[:0], maxBody); err == nil {
-			h, err = decodeHit(buf.b)
-		}
+		h, err = readHit(r, buf)
 	}
 	if err != nil {
 		return s.hitFailed(w, r, err)
@@ -149,6 +153,21 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 		return s.hitFailed(w, r, explain(err, h.names()))
 	}
 	return s.answerHit(w, &h, &d, denied, buf)
+}
+
+// readHit reads the hit that a request asks for.
+func readHit(r *http.Request, buf *buffer) (h hit, err error) {
+	key, err := idempotencyKey(r.Header)
+	if err != nil {
+		return h, err
+	}
+	if buf.b, err = readBody(r, buf.b[:0], maxBody); err != nil {
+		return h, err
+	}
+	if h, err = decodeHit(buf.b); err == nil {
+		h.id, err = oneID(h.id, key)
+	}
+	return h, err
 }
 
 // answerHit writes the decision of a single hit: 200, or the status of a refusal.
@@ -171,7 +190,7 @@ func appendViews(views []quota.View, d *quota.Decision) []quota.View {
 	if d.Degraded {
 		return views
 	}
-	for i := range d.Target.NumLimits() {
+	for i := range d.NumViews() {
 		views = append(views, d.View(i))
 	}
 	return views

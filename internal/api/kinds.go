@@ -22,7 +22,7 @@ var (
 	}
 	kindNotFound = &kind{
 		name: "not-found", status: http.StatusNotFound, title: "Not found",
-		doc: "There is no such route, customer, meter, plan, version, limit, override, test clock or key, or the customer is archived. Nothing was charged or stored. The detail says by which request it is made; all routes are in /docs.",
+		doc: "There is no such route, customer, meter, plan, version, limit, override, test clock, key, hit or reservation, or the customer is archived. Nothing was charged or stored. The detail says by which request it is made; all routes are in /docs.",
 	}
 	kindMethod = &kind{
 		name: "method-not-allowed", status: http.StatusMethodNotAllowed, title: "Method not allowed",
@@ -34,7 +34,7 @@ var (
 	}
 	kindConflict = &kind{
 		name: "conflict", status: http.StatusConflict, title: "In conflict with what is there",
-		doc: "What is there does not allow this, such as writing an archived customer. Nothing was charged or stored.",
+		doc: "What is there does not allow this, such as writing an archived customer, committing a reservation that was released, or reserving for a customer who has too many open on the meter. Nothing was charged or stored.",
 	}
 	kindPrecondition = &kind{
 		name: "precondition-failed", status: http.StatusPreconditionFailed, title: "Changed in the meantime",
@@ -51,6 +51,18 @@ var (
 	kindInvalid = &kind{
 		name: "invalid", status: http.StatusUnprocessableEntity, title: "Well-formed but wrong",
 		doc: "The member errors lists each wrong field, up to 100, by its path, such as limits[0].window, a query parameter by its name, with what to do about it; what it repeats of the request is cut behind 100 bytes. Nothing was charged or stored.",
+	}
+	kindIDReused = &kind{
+		name: "id-reused", status: http.StatusUnprocessableEntity, title: "The id was used for another request",
+		doc: "An id stands for one request of one customer: another meter, cost, attribute or ttl_ms under it is refused, as it may be a mistake that would be lost as a replay. Nothing was charged or stored. Send what was sent under the id then, or a new id.",
+	}
+	kindUnderWay = &kind{
+		name: "under-way", status: http.StatusConflict, title: "A request with this id is under way", retry: true,
+		doc: "A request with the same id, sent here or to another node, did not end within the time that this one may wait. Nothing was done by this one. Send it again after Retry-After, with the same id: it is done once.",
+	}
+	kindDoesNotFit = &kind{
+		name: "does-not-fit", status: http.StatusConflict, title: "The cost does not fit",
+		doc: "A reservation is committed with more than it holds, or after it had expired, and what goes beyond what is held does not fit the limits now. Nothing changed: what is held is held on. committable is the largest cost that could be committed now, and limits say why. Commit that or less, or the same later.",
 	}
 	kindPreconditionRequired = &kind{
 		name: "precondition-required", status: http.StatusPreconditionRequired, title: "If-Match is required",
@@ -74,7 +86,7 @@ var (
 	}
 	kindOutcomeUnknown = &kind{
 		name: "outcome-unknown", status: http.StatusServiceUnavailable, title: "The outcome is unknown", retry: true,
-		doc: "The connection to the database broke after the request was sent to it. It was done once or not at all, and nobody can know which. Before sending it again GET what it was to change: for a hit the customer's quota or usage, for a write the thing itself.",
+		doc: "The connection to the database broke after the request was sent to it. It was done once or not at all, and nobody can know which. Sent again with the same id it is settled, charged once; the commit or release of a reservation needs no id for that. Without an id GET what it was to change first: for a hit the customer's quota or usage, for a write the thing itself.",
 	}
 	kindStopping = &kind{
 		name: "stopping", status: http.StatusServiceUnavailable, title: "This node is stopping", retry: true,
@@ -88,6 +100,6 @@ var (
 
 var kinds = []*kind{
 	kindNotJSON, kindUnauthorized, kindWrongScope, kindNotInPlan, kindNotFound, kindMethod, kindTimeout, kindConflict,
-	kindPrecondition, kindTooLarge, kindMediaType, kindInvalid, kindPreconditionRequired, kindQuotaExceeded,
+	kindPrecondition, kindTooLarge, kindMediaType, kindInvalid, kindIDReused, kindUnderWay, kindDoesNotFit, kindPreconditionRequired, kindQuotaExceeded,
 	kindInternal, kindBusy, kindUnavailable, kindOutcomeUnknown, kindStopping, kindNotReady,
 }

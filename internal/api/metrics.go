@@ -21,8 +21,10 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec
 
 	// Those that every hit touches, looked up once.
-	allowed, refused, refusedFromMemory, looked, degraded prometheus.Counter
-	softExceeded, shadowExceeded                          prometheus.Counter
+	allowed, replayed, refused, refusedFromMemory, looked, degraded prometheus.Counter
+	softExceeded, shadowExceeded                                    prometheus.Counter
+
+	operations map[string]operationCounters // by name
 }
 
 // latencyBuckets go from a refusal from memory to the deadline, in seconds.
@@ -44,6 +46,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		Name: "quotad_hits_total", Help: "Hits by outcome; each one of a batch counts.",
 	}, []string{"outcome"})
 	m.allowed = hits.WithLabelValues("allowed")
+	m.replayed = hits.WithLabelValues("replayed")
 	m.refused = hits.WithLabelValues("refused")
 	m.refusedFromMemory = hits.WithLabelValues("refused_from_memory")
 	m.looked = hits.WithLabelValues("looked")
@@ -54,6 +57,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.softExceeded = exceeded.WithLabelValues(quota.Soft.String())
 	m.shadowExceeded = exceeded.WithLabelValues(quota.Shadow.String())
 	registry.MustRegister(exceeded)
+	m.countOperations(registry)
 	for _, k := range kinds {
 		if k != kindQuotaExceeded {
 			m.outcomes[k.name] = hits.WithLabelValues(k.name)
@@ -76,6 +80,8 @@ func (m *metrics) count(h *hit, d *quota.Decision) {
 	switch {
 	case d.Degraded:
 		m.degraded.Inc()
+	case d.Replayed:
+		m.replayed.Inc()
 	case h.look():
 		m.looked.Inc()
 	case d.Allowed:
@@ -89,7 +95,7 @@ func (m *metrics) count(h *hit, d *quota.Decision) {
 
 // countExceeded counts the limits that an admitted and charged hit went past.
 func (m *metrics) countExceeded(h *hit, d *quota.Decision, views []quota.View) {
-	if !d.Allowed || h.look() {
+	if !d.Allowed || d.Replayed || h.look() {
 		return
 	}
 	for i := range views {
@@ -103,8 +109,10 @@ func (m *metrics) countExceeded(h *hit, d *quota.Decision, views []quota.View) {
 	}
 }
 
-// failed counts a hit that was not decided, by its problem.
-func (m *metrics) failed(err error) { m.outcomes[problemOf(err).kind.name].Inc() }
+// failed counts hits that were not decided, by their problem.
+func (m *metrics) failed(err error, hits int) {
+	m.outcomes[problemOf(err).kind.name].Add(float64(hits))
+}
 
 // routeMetrics are one route's own: what every request touches is looked up once.
 type routeMetrics struct {

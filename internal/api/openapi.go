@@ -76,8 +76,14 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 	for _, k := range rt.allProblems() {
 		addProblem(op.Responses, k, problem)
 	}
-	if rt.response == reflect.TypeFor[decisionBody]() {
+	switch rt.response {
+	case reflect.TypeFor[decisionBody](), reflect.TypeFor[reservationBody]():
 		refusals(op.Responses, schemas)
+	case reflect.TypeFor[commitBody]():
+		op.Responses["409"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{
+			schemas.Schema(reflect.TypeFor[noRoomBody](), true, ""), problem,
+		}})
+		addProblem(op.Responses, kindDoesNotFit, nil)
 	}
 	return op
 }
@@ -115,6 +121,12 @@ func parameters(rt *route) []*huma.Param {
 	for _, p := range rt.params {
 		params = append(params, &huma.Param{Name: p.name, In: "query", Required: p.required, Description: p.doc, Schema: p.schema()})
 	}
+	if rt.takesID {
+		params = append(params, &huma.Param{
+			Name: idempotencyHeader, In: "header", Description: "An id, as the member id of the body: 1 to 255 bytes, in double quotes as a structured field, or bare. Given both ways it must be the same.",
+			Schema: &huma.Schema{Type: huma.TypeString},
+		})
+	}
 	for _, k := range rt.problems {
 		if k == kindPreconditionRequired {
 			params = append(params, &huma.Param{
@@ -136,6 +148,8 @@ func pathDoc(rt *route, name string) string {
 		return "The version's number."
 	case name == "limit":
 		return "The limit's name, as the plan has it."
+	case strings.HasPrefix(rt.pattern, reservationsPattern):
+		return "The reservation's id, as its answer had it."
 	case name == "id":
 		return "The key's id, as GET /v1/keys shows it."
 	case name == "name":
@@ -218,14 +232,18 @@ func addProblem(responses map[string]*huma.Response, k *kind, schema *huma.Schem
 	}
 }
 
-// refusals documents what a refused hit answers: 429, or as deny_status says.
+// refusals documents what a refused hit or reservation answers: 429, or as deny_status says.
 func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	refusal := schemas.Schema(reflect.TypeFor[refusalBody](), true, "")
 	problem := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
 	responses["429"] = &huma.Response{Description: "Quota exceeded (" + quotaExceeded + ")", Content: content("application/problem+json", refusal)}
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
-	responses["200"].Content["application/problem+json"] = &huma.MediaType{Schema: refusal}
-	responses["200"].Description = "Admitted; or refused, with deny_status=200."
+	if admitted := responses["200"]; admitted != nil {
+		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: refusal}
+		admitted.Description = "Admitted; or refused, with deny_status=200."
+	} else {
+		responses["200"] = &huma.Response{Description: "Refused, with deny_status=200.", Content: content("application/problem+json", refusal)}
+	}
 	responses["403"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, problem}})
 	responses["403"].Description += "; or refused, with deny_status=403"
 }

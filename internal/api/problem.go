@@ -90,9 +90,12 @@ func problemOf(err error) *fault {
 	if _, ok := errors.AsType[*quota.StaleError](err); ok {
 		return &fault{kind: kindBusy, detail: "the plan changes faster than this hit could be judged; nothing was charged"}
 	}
+	if room, ok := errors.AsType[*quota.NoRoomError](err); ok {
+		return &fault{kind: kindDoesNotFit, detail: room.Error()}
+	}
 	for i := range errorTable {
 		if e := &errorTable[i]; errors.Is(err, e.err) {
-			if e.kind.status < http.StatusInternalServerError {
+			if e.kind.status < http.StatusInternalServerError && e.text == "" {
 				return &fault{kind: e.kind, detail: err.Error()}
 			}
 			return &fault{kind: e.kind, detail: e.detail()}
@@ -107,10 +110,16 @@ const brokenDetail = `something went wrong here: quotad's log has the cause. Loo
 var errorTable = []errorEntry{
 	// The database said no for a reason of its own: a defect here, and no outage.
 	{err: quota.ErrInternal, kind: kindInternal},
-	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Before sending it again GET what it was to change; for a hit that is the customer's quota or usage"},
+	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
 	{err: quota.ErrUnavailable, kind: kindUnavailable},
 	{err: quota.ErrBusy, kind: kindBusy},
 	{err: quota.ErrStopped, kind: kindStopping},
+	{err: quota.ErrOtherPayload, kind: kindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
+	{err: quota.ErrUnderWay, kind: kindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
+	{err: quota.ErrUnknownHit, kind: kindNotFound},
+	{err: quota.ErrUnknownReservation, kind: kindNotFound},
+	{err: quota.ErrSettled, kind: kindConflict},
+	{err: quota.ErrManyReservations, kind: kindConflict, text: "the customer has " + strconv.Itoa(quota.MaxOpen) + " reservations open on the meter, which is the most: commit or release some, or wait until they expire. Nothing was charged"},
 	{err: plans.ErrUnknownCustomer, kind: kindNotFound},
 	{err: plans.ErrUnknownMeter, kind: kindNotFound},
 	{err: plans.ErrUnknownPlan, kind: kindNotFound},

@@ -86,9 +86,19 @@ func TestProblemOf(t *testing.T) {
 		{quota.FieldErrors{{Field: "limits[0].window", Detail: "no"}}, 422, "invalid", "limits[0].window: no"},
 		{quota.FieldErrors{{Detail: "must be a JSON object"}}, 422, "invalid", "must be a JSON object"},
 		{plans.ErrExists, 412, "precondition-failed", ""},
+		{fmt.Errorf("%w: %w", quota.ErrUnderWay, context.DeadlineExceeded), 409, "under-way", ""},
+		{fmt.Errorf("%w: %w", quota.ErrOtherPayload, secret), 422, "id-reused", ""},
+		{quota.ErrUnknownHit, 404, "not-found", ""},
+		{quota.ErrUnknownReservation, 404, "not-found", ""},
+		{quota.ErrSettled, 409, "conflict", ""},
+		{quota.ErrManyReservations, 409, "conflict", ""},
+		{&quota.NoRoomError{Most: 7}, 409, "does-not-fit", "the cost does not fit: at most 7 can be committed now; nothing was charged"},
 		{secret, 500, "internal", brokenDetail},
 	} {
 		f := problemOf(c.err)
+		if strings.Contains(f.detail, secret.Error()) && c.err != secret { //nolint:errorlint // the very one
+			t.Errorf("%v: the client is told %q", c.err, f.detail)
+		}
 		if f.kind.status != c.status || f.kind.name != c.name || c.detail != "" && f.detail != c.detail {
 			t.Errorf("%v: %d %s %q, want %d %s %q", c.err, f.kind.status, f.kind.name, f.detail, c.status, c.name, c.detail)
 		}
@@ -121,7 +131,7 @@ func TestProblemHeaders(t *testing.T) {
 		if w.Code != k.status || w.Header().Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %d %v", k.name, w.Code, w.Header())
 		}
-		if got := w.Header().Get("Retry-After"); (k.status == 503) != (got == "1") {
+		if got := w.Header().Get("Retry-After"); (k.status == 503 || k == kindUnderWay) != (got == "1") {
 			t.Errorf("%s: Retry-After is %q", k.name, got)
 		}
 		if k.doc == "" || k.title == "" {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -143,7 +144,8 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 			b = appendView(b, &v)
 			b = append(b, `,"meter":`...)
 			b = appendString(b, st.Meter.Key)
-			b = append(b, `,"reserved":0}`...)
+			b = append(b, `,"reserved":`...)
+			b = append(strconv.AppendInt(b, v.Reserved, 10), '}')
 		}
 	}
 	return e.WriteValue(append(b, ']'))

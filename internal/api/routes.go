@@ -30,7 +30,10 @@ func (a access) allows(scope plans.Scope) bool {
 	return false
 }
 
-const hitsPattern = "/v1/hits"
+const (
+	hitsPattern         = "/v1/hits"
+	reservationsPattern = "/v1/reservations"
+)
 
 // A route is one operation: how it is served, and how it is described.
 type route struct {
@@ -44,6 +47,7 @@ type route struct {
 	media           string       // of a body that is not JSON
 	status          []int        // of success
 	problems        []*kind      // beside those that all routes of its sort have
+	takesID         bool         // in the header Idempotency-Key
 
 	// One of the two. handle answers by values; raw writes for itself and returns the
 	// status: the hit routes, and what is not JSON.
@@ -79,7 +83,8 @@ var (
 
 // routes is every route of the API, in the order of the documentation.
 func routes(separateMetrics bool) []route {
-	list := append(backendRoutes(), adminRoutes()...)
+	list := append(backendRoutes(), reservationRoutes()...)
+	list = append(list, adminRoutes()...)
 	for _, r := range serviceRoutes() {
 		if separateMetrics && r.pattern == "/metrics" {
 			continue
@@ -90,18 +95,23 @@ func routes(separateMetrics bool) []route {
 }
 
 func backendRoutes() []route {
-	charging := []*kind{kindNotFound, kindNotInPlan}
+	charging := []*kind{kindNotFound, kindNotInPlan, kindIDReused, kindUnderWay}
 	return []route{
 		{
 			method: "POST", pattern: hitsPattern, access: backends, tag: "Backends", id: "hit", summary: "Consume units",
-			doc:     "Decides whether the customer may consume cost units of the meter now, and charges all limits of the meter, or none. An unknown customer is 404; where the service has a default plan, its first hit makes it, anonymous, and 503 too-busy is the answer to more than 64 at once. 429 is a refusal (403 or 200 with deny_status), and charges nothing. Headers: Retry-After is when this hit would be admitted; X-RateLimit-Limit, -Remaining and -Reset are of the limit with the least remaining, Reset being when its whole quota is there again; RateLimit and RateLimit-Policy (IETF draft 10) have all limits, or the first ones when those of long names would make more than 3,500 bytes; the body has all.",
-			params:  []param{{name: "deny_status", kind: "string", doc: "The status of a refusal.", enum: []string{"200", "403", "429"}}},
-			request: reflect.TypeFor[hitRequest](), response: reflect.TypeFor[decisionBody](), status: ok200, problems: charging, raw: (*Server).hits,
+			doc:     "Decides whether the customer may consume cost units of the meter now, and charges all limits of the meter, or none. With an id the hit is charged once, however often it is sent, to whatever node: once it was admitted, the same answer is given again with replayed true, for as long as ids are kept; a refused one is judged anew. An unknown customer is 404; where the service has a default plan, its first hit makes it, anonymous, and 503 too-busy is the answer to more than 64 at once. 429 is a refusal (403 or 200 with deny_status), and charges nothing. Headers: Retry-After is when this hit would be admitted; X-RateLimit-Limit, -Remaining and -Reset are of the limit with the least remaining, Reset being when its whole quota is there again; RateLimit and RateLimit-Policy (IETF draft 10) have all limits, or the first ones when those of long names would make more than 3,500 bytes; the body has all.",
+			params:  []param{denyStatusParam},
+			request: reflect.TypeFor[hitRequest](), response: reflect.TypeFor[decisionBody](), status: ok200, problems: charging, takesID: true, raw: (*Server).hits,
 		},
 		{
 			method: "POST", pattern: "/v1/hits/batch", access: backends, tag: "Backends", id: "hitBatch", summary: "Consume units many times",
-			doc:     "Up to 1000 hits, each decided for itself, those of one customer, meter and attributes in the given order. Every result is a decision, a refusal, or the problem of its hit. A node works on 64 batches at once; beyond them it answers 503 too-busy.",
-			request: reflect.TypeFor[batchBody](), response: reflect.TypeFor[batchResults](), status: ok200, problems: charging, raw: (*Server).hitsBatch,
+			doc:     "Up to 1000 hits, each decided for itself, those of one customer, meter and attributes in the given order. Every result is a decision, a refusal, or the problem of its hit. With atomic true all are charged or none, whatever their customers and meters: if one is refused every result says allowed false, and the detail of those that would have been admitted says so; a hit that is wrong itself, or has no such customer or meter, is a 422 of the whole batch; an outage is a 503, whatever limits say. With the header Idempotency-Key each hit that has no id of its own is charged once under that key and its place in the batch. A node works on 64 batches at once; beyond them it answers 503 too-busy.",
+			request: reflect.TypeFor[batchBody](), response: reflect.TypeFor[batchResults](), status: ok200, problems: charging, takesID: true, raw: (*Server).hitsBatch,
+		},
+		{
+			method: "POST", pattern: "/v1/refunds", access: backends, tag: "Backends", id: "refund", summary: "Give units back",
+			doc:     "Gives units back: with hit to the windows that this hit was charged to, as far as they still run, and never more than it was charged in all its refunds; else to the present ones. What an allocation holds is released so. used never falls below 0. Usage falls by the same, in the hour in which it was booked, or by an adjustment when that billing period is over. refunded says how many units it was; an id is required, so that a refund that is sent again is done once. Hits that have only the Idempotency-Key of their batch cannot be named by hit. The plan may have lost the meter; nobody is made by this. An outage is a 503, whatever limits say.",
+			request: reflect.TypeFor[refundRequest](), response: reflect.TypeFor[refundBody](), status: ok200, problems: []*kind{kindNotFound, kindIDReused, kindUnderWay}, takesID: true, raw: (*Server).refund,
 		},
 		{
 			method: "GET", pattern: "/v1/customers/{key}/quota", access: everyScope, tag: "Backends", id: "quota", summary: "What a customer has left",
@@ -114,6 +124,30 @@ func backendRoutes() []route {
 			doc:      "Admitted and denied units by hour, day or month of the customer's timezone; at most 10,000 points. admitted is exact; denied is a statistic of units, and lags by up to a second. Usage is kept by the hour: from and to are widened to whole hours, and the first and last point count only their hours within.",
 			params:   usageParams,
 			response: reflect.TypeFor[usageBody](), status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).usage,
+		},
+	}
+}
+
+var denyStatusParam = param{name: "deny_status", kind: "string", doc: "The status of a refusal.", enum: []string{"200", "403", "429"}}
+
+func reservationRoutes() []route {
+	const one = reservationsPattern + "/{id}"
+	return []route{
+		{
+			method: "POST", pattern: reservationsPattern, access: backends, tag: "Backends", id: "reserve", summary: "Hold units until their cost is known",
+			doc:     "For what is known only afterwards, as tokens, bytes and seconds are, and for concurrency limits. All limits of the meter are charged now, or none, and 429 is a refusal as that of a hit; usage is booked at commit. What is held shows as reserved beside used, counts no more once ttl_ms have passed, whoever looks, and is given back by release or by a commit with less. A customer may have 10,000 reservations open on a meter. An outage is a 503, whatever limits say.",
+			params:  []param{denyStatusParam},
+			request: reflect.TypeFor[reservationRequest](), response: reflect.TypeFor[reservationBody](), status: created201,
+			problems: []*kind{kindNotFound, kindNotInPlan, kindIDReused, kindUnderWay, kindConflict}, takesID: true, raw: (*Server).reserve,
+		},
+		{
+			method: "POST", pattern: one + "/commit", access: backends, tag: "Backends", id: "commit", summary: "Charge what a reservation was for",
+			doc:     "Books cost units as usage. With less than was reserved the rest is given back. More, or all of it when the reservation has expired (late), is charged now if it fits, else it is 409 does-not-fit and nothing changes. The same commit sent again is answered again, with replayed true; another cost is 409.",
+			request: reflect.TypeFor[commitRequest](), response: reflect.TypeFor[commitBody](), status: ok200, problems: []*kind{kindNotFound, kindConflict}, raw: (*Server).commit,
+		},
+		{
+			method: "DELETE", pattern: one, access: backends, tag: "Backends", id: "release", summary: "Give a reservation back",
+			doc: "Nothing is booked. The same again, or after it has expired, is 204, too; 409 when it was committed.", status: done204, problems: []*kind{kindNotFound, kindConflict}, handle: (*Server).release,
 		},
 	}
 }

@@ -21,7 +21,7 @@ type decisionBody struct {
 	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Of a refusal from a node's memory: when its view was read."`
 	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach: let in, and not charged."`
-	Replayed     bool         `json:"replayed"`
+	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id: this is the answer given then."`
 	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted if nothing else happened; null for never."`
 	Limits       []limitState `json:"limits"`
 }
@@ -32,7 +32,7 @@ type refusalBody struct {
 	Title            string       `json:"title"`
 	Status           int          `json:"status"`
 	Detail           string       `json:"detail"`
-	ViolatedPolicies []string     `json:"violated-policies" doc:"The names of the limits that refuse."`
+	ViolatedPolicies []string     `json:"violated-policies" doc:"The names of the limits that refuse; none where only another hit of an atomic batch was refused."`
 	Allowed          bool         `json:"allowed"`
 	Customer         string       `json:"customer"`
 	Meter            string       `json:"meter"`
@@ -56,7 +56,7 @@ type limitState struct {
 	Exceeded     bool       `json:"exceeded" doc:"Of a soft limit: it did not admit the hit, which passed all the same, or stands past its limit. Of a shadow: it would have refused."`
 	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: when this limit would admit the hit, 0 for one that admits it, as a soft one does; null for never."`
 	ResetAt      *time.Time `json:"reset_at" doc:"When its whole quota would be there again; null for never, as of an allocation in use."`
-	Window       *string    `json:"window" doc:"As the plan has it; null for an allocation."`
+	Window       *string    `json:"window" doc:"As the plan has it; null for an allocation and for concurrency."`
 }
 
 // quotaLimit is limitState in the quota answer.
@@ -72,7 +72,7 @@ type quotaLimit struct {
 	ResetAt      *time.Time `json:"reset_at"`
 	Window       *string    `json:"window"`
 	Meter        string     `json:"meter"`
-	Reserved     int64      `json:"reserved" doc:"Units held by reservations."`
+	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
 }
 
 // problemBody is every other problem document.

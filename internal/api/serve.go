@@ -118,7 +118,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
 
 // hitFailed is fail for a hit.
 func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
-	s.metrics.failed(err)
+	s.metrics.failed(err, 1)
 	return s.fail(w, r, err)
 }
 

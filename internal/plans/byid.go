@@ -71,6 +71,6 @@ func (t *terms) targetByID(meter int32) *quota.Target {
 		}
 	}
 	target := quota.NewTarget(t.change, t.entry.id, meter, nil, t.periods, t.testClock())
-	target.Edited = t.edited
+	target.SetEdited(t.edited)
 	return target
 }

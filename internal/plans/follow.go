@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,6 +130,13 @@ func (c *Catalog) pollPage(ctx context.Context) (more bool, err error) {
 		}
 	}
 	m.keys.Store(keys)
+	if slices.ContainsFunc(changes, func(c change) bool { return c.kind == kindMeter }) {
+		returning, err := c.store.loadReturning(ctx)
+		if err != nil {
+			return false, err
+		}
+		m.returning.Store(returning)
+	}
 	for _, change := range changes {
 		m.apply(change)
 	}
@@ -166,7 +174,12 @@ func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []change,
 	if err != nil {
 		return err
 	}
+	returning, err := c.store.loadReturning(ctx)
+	if err != nil {
+		return err
+	}
 	m.keys.Store(keys)
+	m.returning.Store(returning)
 	m.applied.Store(newest)
 	m.mark, m.contacted = mark, true
 	c.memory.Store(m)

@@ -229,30 +229,35 @@ func (c *Catalog) clock(ctx context.Context, m *memory, key string) (*clockEntry
 }
 
 const loadMeter = `
-	SELECT n.number, m.id IS NOT NULL, coalesce(m.id, 0), coalesce(m.name, ''), coalesce(m.unit, '')
+	SELECT n.number, m.id IS NOT NULL, coalesce(m.id, 0), coalesce(m.name, ''), coalesce(m.unit, ''), coalesce(m.returns, false)
 	FROM change_number n LEFT JOIN meters m ON m.key = $1`
 
 // meter returns a meter as it is now, or ErrUnknownMeter, which is remembered too.
 func (c *Catalog) meter(ctx context.Context, key string) (Meter, error) {
+	e, err := c.meterEntry(ctx, key)
+	if err != nil {
+		return Meter{}, err
+	}
+	return e.meter, nil
+}
+
+func (c *Catalog) meterEntry(ctx context.Context, key string) (*meterEntry, error) {
 	if !ValidKey(key) {
-		return Meter{}, ErrUnknownMeter
+		return nil, ErrUnknownMeter
 	}
 	m := c.memory.Load()
 	known := func() (*meterEntry, bool) { return m.meters.Get(key, 0) }
 	keep := func(e *meterEntry) { remember(m.meters, key, e) }
 	e, err := recall(ctx, c, m, kindMeter, key, known, keep, func(ctx context.Context) (*meterEntry, error) {
 		e, asOf := &meterEntry{meter: Meter{Key: key}}, int64(0)
-		err := c.store.pool.QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit)
+		err := c.store.pool.QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit, &e.returns)
 		e.fact = m.fact(kindMeter, key, asOf)
 		return e, err
 	})
-	switch {
-	case err != nil:
-		return Meter{}, err
-	case !e.known:
-		return Meter{}, ErrUnknownMeter
+	if err == nil && !e.known {
+		return nil, ErrUnknownMeter
 	}
-	return e.meter, nil
+	return e, err
 }
 
 const loadVersion = `

@@ -16,6 +16,7 @@ const (
 	maxClocksKept   = 10_000
 	maxMetersKept   = 20_000 // the keys that are no meters, too
 	maxUnknownKept  = 20_000
+	maxByIDKept     = 50_000 // keys of customers, and of meters, by their ids
 	maxKeys         = 10_000 // all live keys up to here; beyond, those that are used
 )
 
@@ -44,6 +45,10 @@ type memory struct {
 	clocks    *cache.Cache[string, *clockEntry]
 	meters    *cache.Cache[string, *meterEntry]
 	keys      atomic.Pointer[keyring]
+	returning atomic.Pointer[meterSet] // nil: not known, so any; see Returns
+
+	customerKeys *cache.Cache[int64, string] // hints: the key may be another's meanwhile
+	meterKeys    *cache.Cache[int32, string] // of meters beside a plan's own; immutable
 
 	flights singleflight.Group // reads under way, by kind and key
 }
@@ -63,6 +68,9 @@ func newMemory(customers int) *memory {
 		versions:  newCache[versionKey, *version](maxVersionsKept),
 		clocks:    newCache[string, *clockEntry](maxClocksKept),
 		meters:    newCache[string, *meterEntry](maxMetersKept),
+
+		customerKeys: newCache[int64, string](min(customers, maxByIDKept)),
+		meterKeys:    newCache[int32, string](min(customers, maxByIDKept)),
 	}
 }
 

@@ -61,8 +61,9 @@ func (e *clockEntry) showed(change int64) (now int64) {
 
 type meterEntry struct {
 	fact
-	meter Meter
-	known bool
+	meter   Meter
+	known   bool
+	returns bool // its units may come back, see Returning
 }
 
 func (f *fact) read() *fact { return f }
@@ -151,7 +152,7 @@ func (t *terms) target(m *planMeter) *quota.Target {
 		return target
 	}
 	target := quota.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods, t.testClock())
-	target.Edited = t.edited
+	target.SetEdited(t.edited)
 	targets := make(map[string]*quota.Target, len(old)+1)
 	for key, present := range old {
 		targets[key] = present

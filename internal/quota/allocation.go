@@ -26,6 +26,16 @@ func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {
 	return NoReset
 }
 
+func (allocation) giveBack(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
+	return bucket{max(0, b.level-cost), b.aux}
+}
+
+func (allocation) backdate(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (allocation) counts(*Limit, bucket, int64, moment) bool { return true }
+
 func (allocation) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
 	return append(dst, l.ID, l.branch(stepAllocation), l.Limit, 0, 0, 0), math.MaxInt64
 }

@@ -14,6 +14,7 @@ type group struct {
 	now    int64
 	insert bool
 	book   bool
+	held   bool // holds are on a counter: the ledger decides
 
 	until int64 // the first instant that the parameters do not hold for
 	hour  int64 // start of the running hour
@@ -88,7 +89,7 @@ func (c *keyColumns) key(i int) CounterKey {
 	return CounterKey{c.customer[i], c.meter[i], c.attribute[i]}
 }
 
-func (c *keyColumns) encode(p *params) {
+func (c keyColumns) encode(p *params) {
 	p.int2(c.shard)
 	p.int8(c.customer)
 	p.int4(c.meter)

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -24,7 +25,10 @@ type CleanerOptions struct {
 	// customer's hits on the meter are judged by: a target without limits when the plan
 	// does not have the meter, nil when the customer is archived or not there.
 	Targets func(context.Context, []CounterKey) ([]*Target, error)
-	Log     *slog.Logger // nil: none
+	// Expire looks at a target's counters, so that what has expired of their holds is taken
+	// off (see Engine.Expire).
+	Expire func(context.Context, *Target) error
+	Log    *slog.Logger // nil: none
 }
 
 // Cleaner removes the counters of attributes' values that say no more than a missing one
@@ -67,8 +71,8 @@ const (
 
 // NewCleaner returns a Cleaner; Run runs it.
 func NewCleaner(o CleanerOptions) *Cleaner {
-	if o.Pool == nil || o.Now == nil || o.Stopwatch == nil || o.Usable == nil || o.Targets == nil {
-		panic("quota: a cleaner needs Pool, Now, Stopwatch, Usable and Targets")
+	if o.Pool == nil || o.Now == nil || o.Stopwatch == nil || o.Usable == nil || o.Targets == nil || o.Expire == nil {
+		panic("quota: a cleaner needs Pool, Now, Stopwatch, Usable, Targets and Expire")
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -148,9 +152,23 @@ func (c *Cleaner) clean(ctx context.Context, keys []CounterKey) (int, error) {
 	}
 	var idle []value
 	for i := range found {
-		if target := targets[found[i].n-1]; target != nil && c.judge(target, &found[i], now) {
-			idle = append(idle, found[i])
+		target, v := targets[found[i].n-1], &found[i]
+		if target == nil {
+			continue
 		}
+		if _, due := unmarked(v.state); due != 0 {
+			// It is looked at again when its holds are gone.
+			if due <= now-c.idle && target.Clock == nil && v.change <= target.Change {
+				err = errors.Join(err, c.options.Expire(ctx, target.valueAlone(v.key.Attribute)))
+			}
+			continue
+		}
+		if c.judge(target, v, now) {
+			idle = append(idle, *v)
+		}
+	}
+	if err != nil {
+		return 0, err
 	}
 	if len(idle) == 0 || !c.options.Usable() {
 		return 0, nil

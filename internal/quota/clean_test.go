@@ -45,6 +45,7 @@ func (db *testDB) cleaner(clock *testClock, target *Target) *Cleaner {
 			}
 			return all, nil
 		},
+		Expire: func(context.Context, *Target) error { return nil },
 	})
 }
 

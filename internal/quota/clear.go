@@ -77,6 +77,12 @@ DELETE FROM counters c
 USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
+// dropHoldsSQL deletes what open reservations hold of counters. $1–$4 key.
+const dropHoldsSQL = `
+DELETE FROM holds h
+USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
+WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute`
+
 const emptySQL = `
 UPDATE counters c SET state = '{}', units = 0
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
@@ -110,11 +116,15 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 		}
 		return nil
 	})
-	if err == nil {
-		err = own.clear(ctx, tx, keepOwn)
-	}
-	if err == nil {
-		err = values.exec(ctx, tx, removeSQL)
+	for _, step := range []func() error{
+		func() error { return own.exec(ctx, tx, dropHoldsSQL) },
+		func() error { return values.exec(ctx, tx, dropHoldsSQL) },
+		func() error { return own.clear(ctx, tx, keepOwn) },
+		func() error { return values.exec(ctx, tx, removeSQL) },
+	} {
+		if err == nil {
+			err = step()
+		}
 	}
 	if err == nil {
 		err = tx.QueryRow(ctx, left, shards, customers).Scan(&done.Left)

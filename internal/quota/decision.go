@@ -17,6 +17,7 @@ type Decision struct {
 	Cost     int64
 	At       int64 // the hit's one instant, µs
 	AsOf     int64 // a refusal from memory: the instant its view was read, µs; else 0
+	Replayed bool  // an earlier one, given again for its id; nothing was charged now
 	Degraded bool  // let in while the database was out of reach and not charged; no views
 
 	// Versions are the counters' versions, one a counter of the target: after the charge
@@ -26,8 +27,10 @@ type Decision struct {
 	// refused on. logs are what is stored behind those of sliding logs; nil without any.
 	buckets []bucket
 	logs    [][]int64
-	charged bool   // the buckets are those after the charge
-	spared  uint32 // the bits of the shadows that would have refused and were not charged
+	holds   [][]hold // a counter's; nil without any
+	answer  []View   // of one that is replayed: what was said
+	charged bool     // the buckets are those after the charge
+	spared  uint32   // the bits of the shadows that would have refused and were not charged
 }
 
 // View is what a decision says of one limit; see the contract's "Per limit".
@@ -38,14 +41,31 @@ type View struct {
 	Exceeded   bool  // a soft limit or a shadow that did not admit the hit, or is past its limit
 	RetryAfter int64 // µs, 0 when admitted or when this limit alone would admit, or Never
 	ResetAt    int64 // µs since the epoch, or NoReset
+	Reserved   int64 // units of Used that open reservations hold
 }
 
-// View is the decision's view of the plan's i-th limit, 0 ≤ i < Target.NumLimits().
+// NumViews is the number of limits that View tells of.
+func (d *Decision) NumViews() int {
+	if d.Replayed {
+		return len(d.answer)
+	}
+	return d.Target.NumLimits()
+}
+
+// View is the decision's view of the plan's i-th limit, 0 ≤ i < NumViews().
 func (d *Decision) View(i int) View {
+	if d.Replayed {
+		return d.answer[i]
+	}
 	i = d.Target.place(i)
 	l, b, m := d.Target.limit(i), d.buckets[i], d.moment(i)
 	room := l.rules.room(l, b, m)
-	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room), ResetAt: l.rules.resetAt(l, b, m)}
+	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room)}
+	if len(m.holds) > 0 {
+		v.Reserved, v.ResetAt = d.reserved(i), d.resetHeld(i)
+	} else {
+		v.ResetAt = l.rules.resetAt(l, b, m)
+	}
 	switch {
 	case l.Mode == Hard:
 	case d.charged:
@@ -54,17 +74,29 @@ func (d *Decision) View(i int) View {
 		v.Exceeded = d.Cost > room
 	}
 	if !d.Allowed && l.Mode != Soft {
-		v.RetryAfter = l.wait(b, d.Cost, m)
+		v.RetryAfter = d.wait(i)
 	}
 	return v
 }
 
+// moment is that of the i-th limit over all counters.
 func (d *Decision) moment(i int) moment {
 	m := d.Target.moment(d.At)
 	if d.logs != nil {
 		m.log = d.logs[i]
 	}
+	if d.holds != nil {
+		m.holds = d.holds[d.Target.counterOf(i)]
+	}
 	return m
+}
+
+// wait is how long until the i-th limit over all counters admits the cost, see Limit.wait.
+func (d *Decision) wait(i int) int64 {
+	if m := d.moment(i); len(m.holds) == 0 {
+		return d.Target.limit(i).wait(d.buckets[i], d.Cost, m)
+	}
+	return d.waitHeld(i)
 }
 
 // RetryAfter is the largest wait of all hard limits in µs: 0 when admitted, Never when one
@@ -74,12 +106,11 @@ func (d *Decision) RetryAfter() int64 {
 		return 0
 	}
 	var longest int64
-	for i, b := range d.buckets {
-		l := d.Target.limit(i)
-		if l.Mode != Hard {
+	for i := range d.buckets {
+		if d.Target.limit(i).Mode != Hard {
 			continue
 		}
-		w := l.wait(b, d.Cost, d.moment(i))
+		w := d.wait(i)
 		if w == Never {
 			return Never
 		}
@@ -105,10 +136,12 @@ type row struct {
 	at      int64 // instant of the last charge
 	version int64
 	change  int64
+	holds   []hold // by expiry, all of them; state is without their mark then
 }
 
 // judge says what the rows (one a counter of the target, in its order) decide for a hit
-// at now: the Go model. It charges nothing; the buckets are those before the hit.
+// at now: the Go model. It charges nothing; the buckets are those before the hit. What has
+// expired of holds has been given back before (see row.expire).
 func judge(t *Target, rows []row, now, cost int64) Decision {
 	d := Decision{Target: t, Cost: cost, At: now, Versions: make([]int64, len(rows)), buckets: make([]bucket, 0, t.NumLimits())}
 	for i := range rows {
@@ -116,8 +149,15 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 		d.Versions[i] = rows[i].version
 	}
 	for i, r := range rows {
+		m := t.moment(d.At)
+		if m.holds = r.holds; len(r.holds) > 0 {
+			if d.holds == nil {
+				d.holds = make([][]hold, len(rows))
+			}
+			d.holds[i] = r.holds
+		}
 		for _, l := range t.Counters[i].Limits {
-			b, log := l.stand(r.state, r.at, t.moment(d.At))
+			b, log := l.stand(r.state, r.at, m)
 			if log != nil && d.logs == nil {
 				d.logs = make([][]int64, t.NumLimits())
 			}

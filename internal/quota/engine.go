@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +25,10 @@ type Options struct {
 	Now func(context.Context) (int64, error)
 	// Stopwatch is monotonic time since some start.
 	Stopwatch func() time.Duration
+	// Returns says whether units of a meter may come back otherwise than by time or a
+	// change (refunds, reservations): then a refusal is remembered for a second only. Nil:
+	// of none.
+	Returns func(meter int32) bool
 	// MemoryUsable says whether refusals may be answered from memory: this node has seen
 	// all changes of the last second. Nil: always.
 	MemoryUsable func() bool
@@ -50,6 +55,9 @@ func (o *Options) setDefaults() {
 	if o.MemoryUsable == nil {
 		o.MemoryUsable = func() bool { return true }
 	}
+	if o.Returns == nil {
+		o.Returns = func(int32) bool { return false }
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -60,6 +68,7 @@ func (o *Options) setDefaults() {
 type Engine struct {
 	options Options
 	lanes   []*lane
+	ledgers []*ledger
 	memory  *memory
 	denials *denials
 	stats   counters
@@ -67,6 +76,7 @@ type Engine struct {
 	readTries int
 	cancel    context.CancelFunc
 	running   sync.WaitGroup // the lanes
+	keeping   sync.WaitGroup // the ledgers
 	writing   sync.WaitGroup // the writer of denials
 
 	// Parts that tests break, to see that the breakage is noticed.
@@ -90,13 +100,14 @@ func newEngine(o Options) (*Engine, error) {
 		return nil, errors.New("quota: Connect, Pool, Now and Stopwatch are required")
 	}
 	o.setDefaults()
-	m, err := newMemory(o.MemorySize)
+	m, err := newMemory(o.MemorySize, o.Returns)
 	if err != nil {
 		return nil, err
 	}
 	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves}
 	for range o.Lanes {
 		e.lanes = append(e.lanes, newLane(e))
+		e.ledgers = append(e.ledgers, newLedger(e))
 	}
 	return e, nil
 }
@@ -106,6 +117,9 @@ func (e *Engine) start() {
 	e.cancel = cancel
 	for _, l := range e.lanes {
 		e.running.Go(func() { l.run(ctx) })
+	}
+	for _, l := range e.ledgers {
+		e.keeping.Go(func() { l.run(ctx) })
 	}
 	e.writing.Go(func() { e.denials.run(ctx, e.options.Log) })
 }
@@ -119,6 +133,10 @@ func (e *Engine) Close(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		e.running.Wait()
+		for _, l := range e.ledgers { // to which a lane hands over
+			l.stop()
+		}
+		e.keeping.Wait()
 		e.denials.stop() // what the lanes refused last is written too
 		e.writing.Wait()
 		close(ended)
@@ -139,6 +157,7 @@ type Hit struct {
 	Target *Target
 	Cost   int64 // 0 … MaxNumber; 0 looks only
 	Look   bool  // judge and charge nothing
+	ID     ID    // charged once, whoever sends it how often; zero: it has none
 }
 
 func (h *Hit) looks() bool { return h.Look || h.Cost == 0 }
@@ -167,21 +186,31 @@ func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, e
 
 // DecideAll decides many hits, each for itself; those on the same counters as if they came
 // one after the other. A look sees what the hits before it were charged.
+// One with an ID that was admitted before is replayed, charged once; its errors are also
+// ErrOtherPayload and ErrUnderWay.
 func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 	results := make([]Result, len(hits))
-	waiting := make([]*hit, len(hits))
+	waiting := make([]waiter, len(hits))
+	// All of them in one way, or those on one counter would not come in their order.
+	once := slices.ContainsFunc(hits, func(h Hit) bool { return h.ID.given() && !h.looks() })
 	settled := 0 // results before this are final
 	settle := func(end int) {
 		for ; settled < end; settled++ {
-			if h := waiting[settled]; h != nil {
-				results[settled] = h.wait(ctx)
+			if w := waiting[settled]; w != nil {
+				results[settled] = w.wait(ctx)
 				e.countDenied(&results[settled])
 			}
 		}
 	}
 	for i := 0; i < len(hits); {
 		if !hits[i].looks() {
-			waiting[i], results[i] = e.submit(ctx, hits[i].Target, hits[i].Cost)
+			if once {
+				waiting[i], results[i] = e.submitOnce(&hits[i])
+			} else if h, r := e.submit(ctx, hits[i].Target, hits[i].Cost); h != nil {
+				waiting[i] = h
+			} else {
+				results[i] = r
+			}
 			i++
 			continue
 		}
@@ -197,6 +226,9 @@ func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 	return results
 }
 
+// waiter waits for a result.
+type waiter interface{ wait(context.Context) Result }
+
 // submit answers from memory, or hands the hit to its lane and returns it to wait for.
 func (e *Engine) submit(ctx context.Context, t *Target, cost int64) (*hit, Result) {
 	if e.options.MemoryUsable() {
@@ -211,7 +243,7 @@ func (e *Engine) submit(ctx context.Context, t *Target, cost int64) (*hit, Resul
 		}
 	}
 	lane := e.lanes[int(Shard(t.Counters[0].Key.Customer))%len(e.lanes)]
-	h := &hit{target: t, cost: cost, lane: lane, done: make(chan struct{}, 1)}
+	h := &hit{ticket: newTicket(&lane.session), target: t, cost: cost}
 	if err := lane.enqueue(h); err != nil {
 		return nil, Result{Err: err}
 	}

@@ -63,6 +63,25 @@ func (f fixedWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 	return end
 }
 
+func (f fixedWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
+	if !f.counts(l, b, charged, m) {
+		return b
+	}
+	return bucket{max(0, b.level-cost), b.aux}
+}
+
+func (f fixedWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	if !f.counts(l, b, at, m) {
+		return b
+	}
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (f fixedWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
+	start, _ := f.window(l, m)
+	return charged >= start
+}
+
 func (f fixedWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
 	start, end := f.window(l, m)
 	return append(dst, l.id(m), l.branch(stepFixedWindow), l.Limit, start, 0, 0), end
@@ -101,6 +120,30 @@ func (firstHitWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 		return m.at
 	}
 	return b.aux + l.Window
+}
+
+// giveBack: when all is given back it is as if there had been no first hit.
+func (f firstHitWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
+	if !f.counts(l, b, charged, m) {
+		return b
+	}
+	return bucket{max(0, b.level-cost), b.aux}
+}
+
+// backdate: what was charged before the running window is of none, or of a window of its
+// own where none runs.
+func (f firstHitWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	switch {
+	case cost == 0 || b.level > 0 && at < b.aux || b.level == 0 && m.at >= at+l.Window:
+		return b
+	case b.level == 0:
+		b.aux = at
+	}
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (firstHitWindow) counts(_ *Limit, b bucket, charged int64, _ moment) bool {
+	return b.level > 0 && charged >= b.aux
 }
 
 func (firstHitWindow) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {

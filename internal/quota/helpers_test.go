@@ -113,7 +113,7 @@ func (e *Engine) sendBatch(ctx context.Context, hits []Hit) ([]Result, int) {
 	l := e.lanes[0]
 	batch := make([]*hit, len(hits))
 	for i, h := range hits {
-		batch[i] = &hit{target: h.Target, cost: h.Cost, lane: l, done: make(chan struct{}, 1)}
+		batch[i] = &hit{ticket: newTicket(&l.session), target: h.Target, cost: h.Cost}
 	}
 	results, batches := make([]Result, len(hits)), 0
 	for l.again = slices.Clone(batch); len(l.again)+len(l.later) > 0; batches++ {
@@ -221,15 +221,6 @@ func (db *testDB) admitted(ctx context.Context, customer int64) (map[usageKey]in
 		return nil
 	})
 	return all, err
-}
-
-// views are all views of a decision.
-func (d *Decision) views() []View {
-	v := make([]View, d.Target.NumLimits())
-	for i := range v {
-		v[i] = d.View(i)
-	}
-	return v
 }
 
 func (k CounterKey) String() string { return fmt.Sprintf("%d/%d/%q", k.Customer, k.Meter, k.Attribute) }

@@ -6,14 +6,21 @@ import (
 	"sync/atomic"
 )
 
+// ticket is whose an operation is, and how its caller hears of its end.
+type ticket struct {
+	session *session      // that is to do it
+	done    chan struct{} // receives once, when its result is set
+	state   atomic.Int32
+}
+
+func newTicket(s *session) ticket { return ticket{session: s, done: make(chan struct{}, 1)} }
+
 // hit is one caller's hit on its way through a lane.
 type hit struct {
+	ticket
 	target *Target
 	cost   int64
-	lane   *lane
-	done   chan struct{} // receives once, when result is set
 	result Result
-	state  atomic.Int32
 
 	// What an earlier statement handed it back with.
 	tries     int
@@ -24,17 +31,17 @@ type hit struct {
 	postponed bool  // its batch had no statement left for it
 }
 
-// Whose a hit is. Its caller may take it back only while it is queued.
+// Whose an operation is. Its caller may take it back only while it is queued.
 const (
-	hitQueued    = 0
-	hitTaken     = 1 // in a batch: it will be charged, or not, whatever its caller does
-	hitAbandoned = 2 // the caller gave up while it was queued: it leaves no trace
-	hitLeft      = 3 // the caller gave up while it was in a batch; not to be sent again
+	ticketQueued    = 0
+	ticketTaken     = 1 // in a batch: it will be done, or not, whatever its caller does
+	ticketAbandoned = 2 // the caller gave up while it was queued: it leaves no trace
+	ticketLeft      = 3 // the caller gave up while it was in a batch; not to be sent again
 )
 
-// take moves a queued hit into a batch; requeue moves it back, unless its caller left.
-func (h *hit) take() bool    { return h.state.CompareAndSwap(hitQueued, hitTaken) }
-func (h *hit) requeue() bool { return h.state.CompareAndSwap(hitTaken, hitQueued) }
+// take moves what is queued into a batch; requeue moves it back, unless its caller left.
+func (t *ticket) take() bool    { return t.state.CompareAndSwap(ticketQueued, ticketTaken) }
+func (t *ticket) requeue() bool { return t.state.CompareAndSwap(ticketTaken, ticketQueued) }
 
 // finish sets the result; nobody reads it when the caller left.
 func (h *hit) finish(r Result) {
@@ -48,29 +55,37 @@ func fail(hits []*hit, err error) {
 	}
 }
 
-// wait returns the hit's result. When ctx ends first, a hit that is in no batch leaves no
-// trace; one that is will be charged or not, and its caller cannot know.
+// wait returns the hit's result.
 func (h *hit) wait(ctx context.Context) Result {
+	if err := h.ticket.wait(ctx); err != nil {
+		return Result{Err: err}
+	}
+	return h.result
+}
+
+// wait returns nil when the result is set. When ctx ends first, what is in no batch leaves
+// no trace; what is in one will be done or not, and its caller cannot know.
+func (t *ticket) wait(ctx context.Context) error {
 	select {
-	case <-h.done:
-		return h.result
+	case <-t.done:
+		return nil
 	case <-ctx.Done():
 	}
 	for {
 		select {
-		case <-h.done:
-			return h.result
+		case <-t.done:
+			return nil
 		default:
 		}
 		switch {
-		case h.state.CompareAndSwap(hitQueued, hitAbandoned):
+		case t.state.CompareAndSwap(ticketQueued, ticketAbandoned):
 			why := ErrBusy
-			if h.lane.session.down.Load() {
+			if t.session.down.Load() {
 				why = ErrUnavailable
 			}
-			return Result{Err: fmt.Errorf("%w: %w", why, ctx.Err())}
-		case h.state.CompareAndSwap(hitTaken, hitLeft):
-			return Result{Err: fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())}
+			return fmt.Errorf("%w: %w", why, ctx.Err())
+		case t.state.CompareAndSwap(ticketTaken, ticketLeft):
+			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
 		}
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"quotad/internal/postgres/pgtest"
 )
 
-// ledger is what the callers of a run through failures know: units that were
+// tally is what the callers of a run through failures know: units that were
 // acknowledged, and units whose outcome was lost, by customer.
-type ledger struct {
+type tally struct {
 	mu           sync.Mutex
 	acknowledged map[int64]int64
 	unknown      map[int64]int64
@@ -29,7 +29,7 @@ type ledger struct {
 }
 
 // fire sends hits until ctx ends.
-func (l *ledger) fire(ctx context.Context, e *Engine, targets []*Target, r *rand.Rand) error {
+func (l *tally) fire(ctx context.Context, e *Engine, targets []*Target, r *rand.Rand) error {
 	for ctx.Err() == nil {
 		target, cost := targets[r.IntN(len(targets))], 1+r.Int64N(5)
 		d, err := e.Decide(context.WithoutCancel(ctx), target, cost)
@@ -62,9 +62,9 @@ func (l *ledger) fire(ctx context.Context, e *Engine, targets []*Target, r *rand
 	return nil
 }
 
-// check compares the ledger with what is stored: acknowledged ≤ charged ≤ acknowledged +
+// check compares the tally with what is stored: acknowledged ≤ charged ≤ acknowledged +
 // unknown for every customer, usage equal to what was charged, and no limit passed.
-func (l *ledger) check(t testing.TB, url string) error {
+func (l *tally) check(t testing.TB, url string) error {
 	t.Helper()
 	ctx := pgtest.Context(t)
 	conn, err := postgres.Connect(ctx, url, nil)
@@ -113,8 +113,8 @@ func limitFor(customer int64) int64 {
 }
 
 // survive fires from several engines while strike is called times over, each time after
-// some more answers came through, and checks the ledger.
-func survive(t testing.TB, f *fire, times int, l *ledger, strike func()) error {
+// some more answers came through, and checks the tally.
+func survive(t testing.TB, f *fire, times int, l *tally, strike func()) error {
 	t.Helper()
 	l.acknowledged, l.unknown = make(map[int64]int64), make(map[int64]int64)
 	var targets []*Target
@@ -163,7 +163,7 @@ func survive(t testing.TB, f *fire, times int, l *ledger, strike func()) error {
 }
 
 // await returns when more answers came.
-func (l *ledger) await(ctx context.Context, t testing.TB, more int64) {
+func (l *tally) await(ctx context.Context, t testing.TB, more int64) {
 	t.Helper()
 	for goal := l.answers.Load() + more; l.answers.Load() < goal; {
 		select {
@@ -179,7 +179,7 @@ func strikes() int { return sized(3, 20, 200) }
 func TestKilledServer(t *testing.T) {
 	server := pgtest.Server(t)
 	f := &fire{url: server.URL(), seed: 1}
-	if err := survive(t, f, strikes(), new(ledger), func() { server.Crash(); server.WaitReady() }); err != nil {
+	if err := survive(t, f, strikes(), new(tally), func() { server.Crash(); server.WaitReady() }); err != nil {
 		t.Error(err)
 	}
 }
@@ -192,7 +192,7 @@ func TestTerminatedBackends(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
 	f := &fire{url: server.URL(), seed: 2}
-	err = survive(t, f, strikes(), new(ledger), func() {
+	err = survive(t, f, strikes(), new(tally), func() {
 		if _, err := conn.Exec(pgtest.Context(t),
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'quotad'"); err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestLostAnswers(t *testing.T) {
 					return &lossyConn{Conn: conn, cut: &cut}, err
 				}
 			}}
-			err := survive(t, f, strikes(), &ledger{blindRetry: blind}, func() { cut.Add(1) })
+			err := survive(t, f, strikes(), &tally{blindRetry: blind}, func() { cut.Add(1) })
 			if blind && err == nil {
 				t.Error("the blind retry went unnoticed")
 			} else if blind {

@@ -271,6 +271,11 @@ func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answer
 			l.engine.memory.remember(g.target, rows, now, run < len(g.hits))
 		}
 		l.handBack(g.settle(runs[i].run, runs[i].instant, spared[i], rows))
+		if g.held {
+			for _, h := range g.hits {
+				l.toLedger(h)
+			}
+		}
 		l.engine.watchAhead(g, now, runs[i].instant)
 	}
 }

@@ -1,6 +1,10 @@
 package quota
 
-import "quotad/internal/calendar"
+import (
+	"math"
+
+	"quotad/internal/calendar"
+)
 
 // bucket is the state of one limit at one instant. What the two integers mean is the
 // algorithm's own affair; level 0 and aux 0 is an untouched one.
@@ -13,6 +17,7 @@ type moment struct {
 	periods *calendar.Periods
 	edited  int64 // see Target.Edited
 	log     []int64
+	holds   []hold // on the counter, by expiry
 }
 
 // moment is an instant of the target's customer.
@@ -23,6 +28,9 @@ func (t *Target) moment(at int64) moment {
 // softCap is where the level of a soft limit stops, so that no sum of two leaves 64 bits;
 // that of a token bucket stops at their end.
 const softCap = int64(1)<<62 - 1
+
+// present, as the instant of a charge, means whatever counts now.
+const present = int64(math.MaxInt64)
 
 // rules is what an algorithm knows of buckets. Each has a file of its own, and its twin
 // is a branch of quotad_step_v2.
@@ -43,6 +51,16 @@ type rules interface {
 	// an untouched bucket, and for a closed one, whose whole quota is nothing; NoReset when
 	// it never is.
 	resetAt(l *Limit, b bucket, m moment) int64
+	// giveBack takes a cost off a bucket that stands at m.at and was charged with it at the
+	// instant charged ≤ m.at, as far as it still counts; present: off what counts now, the
+	// newest first. Of a sliding log see giveBackLog.
+	giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket
+	// backdate adds a cost to a bucket that stands at m.at, as of the instant at ≤ m.at, as
+	// far as it still counts and whether it fits or not. Of a sliding log see backdated.
+	backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
+	// counts reports whether what was charged at an instant still counts in a bucket that
+	// stands at m.at.
+	counts(l *Limit, b bucket, charged int64, m moment) bool
 	// encode appends the limit as quotad_step_v2 takes it, six integers, for the moment,
 	// and returns with it the first instant for which they no longer hold.
 	encode(l *Limit, dst []int64, m moment) ([]int64, int64)

@@ -29,11 +29,12 @@ const (
 	SlidingWindow Algorithm = 3
 	SlidingLog    Algorithm = 4
 	Allocation    Algorithm = 5
+	Concurrency   Algorithm = 6
 )
 
 var algorithmNames = map[Algorithm]string{
 	FixedWindow: "fixed_window", TokenBucket: "token_bucket", SlidingWindow: "sliding_window",
-	SlidingLog: "sliding_log", Allocation: "allocation",
+	SlidingLog: "sliding_log", Allocation: "allocation", Concurrency: "concurrency",
 }
 
 func (a Algorithm) String() string { return algorithmNames[a] }
@@ -69,13 +70,14 @@ func (l *Limit) branch(algorithm int64) int64 { return algorithm + 10*int64(l.Mo
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
 	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation" doc:"When a hit of cost c is admitted. fixed_window: used + c ≤ limit. sliding_window: this window's units + the last one's, faded by the part of this window that has passed, + c ≤ limit. sliding_log: the units younger than the window + c ≤ limit. token_bucket: c tokens are there, burst at first, refilled continuously at limit a window. allocation: used + c ≤ limit, and nothing comes back by itself."`
+	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation,concurrency" doc:"When a hit of cost c is admitted. fixed_window: used + c ≤ limit. sliding_window: this window's units + the last one's, faded by the part of this window that has passed, + c ≤ limit. sliding_log: the units younger than the window + c ≤ limit. token_bucket: c tokens are there, burst at first, refilled continuously at limit a window. allocation: used + c ≤ limit, and nothing comes back by itself. concurrency: units in flight + c ≤ limit; it judges reservations only, and counts open ones."`
 	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window, or of an allocation at all; 0 is closed."`
-	Window    string `json:"window,omitempty" doc:"A whole number and one of us ms s m h d; of a fixed window also calendar_day, calendar_week, calendar_month, calendar_year (in the customer's timezone) or billing_period. An allocation has none."`
+	Window    string `json:"window,omitempty" doc:"A whole number and one of us ms s m h d; of a fixed window also calendar_day, calendar_week, calendar_month, calendar_year (in the customer's timezone) or billing_period. An allocation and a concurrency have none."`
 	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity; limit when left out."`
 	Align     string `json:"align,omitempty" enum:"clock,first_hit" doc:"Of a fixed window whose window is a duration: windows start at multiples of it since the Unix epoch (clock, the default), or with the first hit admitted after the last one ended."`
 	Precision string `json:"precision,omitempty" doc:"Of a sliding_log: the length of the blocks that are counted, a duration; 1us, exact, when left out. A limit above 1000 needs one with at most 1000 blocks in the window."`
 	Per       string `json:"per,omitempty" maxLength:"64" pattern:"^[A-Za-z0-9._:-]+$" doc:"The name of an attribute of hits: each of its values has a bucket of its own; a hit without it that of the empty value."`
+	TTL       string `json:"ttl,omitempty" doc:"Of a concurrency, which needs it: the longest that a reservation may be open, a duration from 1ms to 24h; a longer ttl_ms is cut to it."`
 	Mode      string `json:"mode" required:"false" enum:"hard,soft,shadow" default:"hard" doc:"hard refuses; soft admits past the limit and says exceeded; shadow never refuses, is charged only with what it would admit, and says exceeded where it would have refused."`
 	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach."`
 }
@@ -89,8 +91,9 @@ type Limit struct {
 	Per        string // the attribute that each value of has a bucket of its own, or none
 	Limit      int64
 	Burst      int64  // token bucket: capacity in units
-	Window     int64  // µs; 0 for an allocation and for a calendar's window
+	Window     int64  // µs; 0 for an allocation, a concurrency and a calendar's window
 	Precision  int64  // sliding log: length of a block, µs
+	TTL        int64  // concurrency: the longest life of a reservation, µs
 	Calendar   bool   // the window is the calendar's
 	WindowText string // as the plan wrote it
 	DenyOutage bool   // on_outage: deny
@@ -135,6 +138,8 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 		l.Algorithm, l.rules = SlidingLog, slidingLog{}
 	case "allocation":
 		l.Algorithm, l.rules = Allocation, allocation{}
+	case "concurrency":
+		l.Algorithm, l.rules = Concurrency, concurrency{}
 	case "":
 		refuse("algorithm", "is required: %s", supported)
 	default:
@@ -144,6 +149,7 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	if l.Algorithm == SlidingLog {
 		l.compileLog(s, refuse)
 	}
+	l.compileTTL(s, refuse)
 	l.compileOptions(s, refuse)
 	if len(bad) > 0 {
 		return nil, bad
@@ -157,7 +163,7 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	return l, nil
 }
 
-const supported = "fixed_window, sliding_window, sliding_log, token_bucket or allocation"
+const supported = "fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency"
 
 // compileWindow reads the window, a duration or, of a fixed window, the calendar's, and
 // how a fixed window is aligned. Of an algorithm that is not known it asks only for a form
@@ -165,9 +171,9 @@ const supported = "fixed_window, sliding_window, sliding_log, token_bucket or al
 func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...any)) {
 	named, isNamed := calendarWindows[s.Window]
 	switch {
-	case l.Algorithm == Allocation:
+	case l.Algorithm == Allocation, l.Algorithm == Concurrency:
 		if s.Window != "" {
-			refuse("window", "an allocation has none: leave it out")
+			refuse("window", "%s has none: leave it out", l.Algorithm)
 		}
 	case s.Window == "":
 		if l.Algorithm != 0 || s.Algorithm == "" {

@@ -12,12 +12,14 @@ import (
 //
 // What empties a counter (a raised limit, another plan) comes with a newer change number,
 // and a state is only used for targets of the change number it was judged under; so a
-// state that arrives late can undo no such change.
+// state that arrives late can undo no such change. Refunds and releases have no such
+// number: on the meters that have them no state is used for longer than a second.
 type memory struct {
 	seen *cache.Cache[CounterKey, refusal]
 	// large are the states with long logs, of which there is room for few.
 	large    *cache.Cache[CounterKey, refusal]
 	anyLarge atomic.Bool // there ever was one: else nobody looks
+	returns  func(meter int32) bool
 }
 
 // A state of more than largeState integers is a large one, and one of more than
@@ -30,6 +32,13 @@ const (
 	fewestLarge = 16
 )
 
+// manyHolds is how many holds a counter may have and still be kept.
+const manyHolds = 32
+
+// returnsWithin is for how long, µs, a refusal on a meter whose units may come back is
+// believed: other nodes give back without a word, and within this it is known everywhere.
+const returnsWithin = int64(1e6)
+
 // refusal is a counter's state, when it was read, and the change it was judged under.
 type refusal struct {
 	row
@@ -37,7 +46,7 @@ type refusal struct {
 	under int64
 }
 
-func newMemory(size int) (*memory, error) {
+func newMemory(size int, returns func(meter int32) bool) (*memory, error) {
 	seen, err := cache.New[CounterKey, refusal](size)
 	if err != nil {
 		return nil, err
@@ -46,7 +55,7 @@ func newMemory(size int) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memory{seen: seen, large: large}, nil
+	return &memory{seen: seen, large: large, returns: returns}, nil
 }
 
 func (m *memory) get(key CounterKey, now int64) (refusal, bool) {
@@ -67,8 +76,14 @@ func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 		if !ok || known.under != t.Change {
 			return Decision{}, false
 		}
+		if len(known.holds) > 0 && known.holds[0].expires <= t.Instant(now) {
+			return Decision{}, false
+		}
 		rows = append(rows, known.row)
 		asOf = min(asOf, known.asOf)
+	}
+	if now-asOf > returnsWithin && m.returns(t.Counters[0].Key.Meter) {
+		return Decision{}, false
 	}
 	d := judge(t, rows, t.Instant(now), cost)
 	d.AsOf = t.Instant(asOf)
@@ -85,7 +100,7 @@ const forgetAfter = int64(3600e6)
 func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 	for i := range rows {
 		key, r := t.Counters[i].Key, refusal{row: rows[i], asOf: asOf, under: t.Change}
-		if len(r.state) > hugeState {
+		if len(r.state) > hugeState || len(r.holds) > manyHolds {
 			continue // an older one that is kept refuses no less rightly
 		}
 		into, from, moved := m.seen, m.large, false

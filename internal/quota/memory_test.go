@@ -8,7 +8,7 @@ import (
 
 func testMemory(t *testing.T) *memory {
 	t.Helper()
-	m, err := newMemory(100)
+	m, err := newMemory(100, func(int32) bool { return false })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestMemoryRefuses(t *testing.T) {
 	m, l := testMemory(t), bucketLimit(t, "a", 60, "1m", 10)
 	target := testTarget(1, 1, 5, l)
 	at := testEpoch
-	full := row{[]int64{l.ID, 10 * l.scale, l.scale}, at, 7, 5}
+	full := row{[]int64{l.ID, 10 * l.scale, l.scale}, at, 7, 5, nil}
 	refuse := func(target *Target, now, cost int64, want bool) Decision {
 		t.Helper()
 		d, ok := m.refuse(target, now, cost)
@@ -51,7 +51,7 @@ func TestMemoryRefuses(t *testing.T) {
 // newer version or judged under a newer change.
 func TestMemoryKeepsTheNewest(t *testing.T) {
 	l := windowLimit(t, "a", 10, "1h")
-	state := func(version, used int64) row { return row{[]int64{l.ID, used, 1}, testEpoch, version, 1} }
+	state := func(version, used int64) row { return row{[]int64{l.ID, used, 1}, testEpoch, version, 1, nil} }
 	type seen struct {
 		change, version int64
 	}
@@ -81,7 +81,7 @@ func TestMemoryKeepsTheNewest(t *testing.T) {
 func TestMemoryForgets(t *testing.T) {
 	m, hour, bucket := testMemory(t), windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)
 	target := testTarget(1, 1, 1, hour, bucket)
-	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch + 60e6, 1, 1}}, testEpoch+60e6, true)
+	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch + 60e6, 1, 1, nil}}, testEpoch+60e6, true)
 	end := testEpoch + 7200e6 + 60e6
 	if _, ok := m.seen.Get(target.Counters[0].Key, end-1); !ok {
 		t.Error("forgotten too early")
@@ -128,7 +128,7 @@ func TestMemoryOfLargeStates(t *testing.T) {
 		r := row{state: []int64{l.ID, 0, 0}, at: testEpoch + version, version: version, change: 1}
 		for i := range blocks {
 			b, log := l.stand(r.state, r.at, moment{at: r.at})
-			r.state = l.appendLog(nil, b.level, log, r.at-int64(blocks-i), 100/int64(blocks), true)
+			r.state = l.loggedAt(nil, b.level, log, r.at-int64(blocks-i), 100/int64(blocks))
 		}
 		return testTarget(customer, 1, 1, l), r
 	}

@@ -64,8 +64,11 @@ func (e *Engine) Standings(ctx context.Context, targets []*Target) ([]Standing, 
 	return standings, nil
 }
 
-// A counter that is not there yet is untouched. Sums stop at 2⁶³−1, as the counters do. $1–$4 key, $5–$6 the period whose usage
-// is summed, its own hours and those of the usage table; an empty one sums nothing.
+// A counter that is not there yet is untouched. Sums stop at 2⁶³−1, as the counters do. All
+// of it is one statement, and so one snapshot. $1–$4 key, $5–$6 the period whose usage is
+// summed, its own hours, those of the usage table and adjustments; an empty one sums
+// nothing. The holds are of counters that have any, integers of one after the other: expiry,
+// instant, cost, how many limits, and those.
 const readSQL = `
 SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0),
        least(9223372036854775807,
@@ -73,7 +76,15 @@ SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0)
          + CASE WHEN i.attribute = '' AND i.period_start < i.period_end THEN
          (SELECT coalesce(sum(u.admitted), 0) FROM usage u
           WHERE u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter
-            AND u.hour >= i.period_start AND u.hour < i.period_end) ELSE 0 END)::bigint
+            AND u.hour >= i.period_start AND u.hour < i.period_end)
+         + (SELECT coalesce(sum(a.cost), 0) FROM adjustments a
+          WHERE a.shard = i.shard AND a.customer = i.customer AND a.meter = i.meter
+            AND a.hour >= i.period_start AND a.hour < i.period_end) ELSE 0 END)::bigint,
+       CASE WHEN c.state[1] = 0 THEN
+         (SELECT array_agg(n ORDER BY h.expires_at, h.key, m.place) FROM holds h,
+            unnest(ARRAY[h.expires_at, h.at, h.cost, cardinality(h.limits)] || h.limits) WITH ORDINALITY AS m(n, place)
+          WHERE h.shard = i.shard AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute)
+       END
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, period_start, period_end, n)
 LEFT JOIN LATERAL (
@@ -88,16 +99,31 @@ type stored struct {
 	used int64 // in the period asked for
 }
 
-// judge is the decision of the Go model on what is stored.
+// judge is the decision of the Go model on what is stored. What has expired of holds counts
+// no more, whoever looks.
 func (s *stored) judge(t *Target, now, cost int64) (Decision, error) {
 	var newest int64
+	at := now
 	for i := range s.rows {
-		newest = max(newest, s.rows[i].change)
+		newest, at = max(newest, s.rows[i].change), max(at, s.rows[i].at)
 	}
 	if newest > t.Change {
 		return Decision{}, &StaleError{Change: newest}
 	}
+	for i := range s.rows {
+		s.rows[i].expire(t.Counters[i].Limits, t.moment(at))
+	}
 	return judge(t, s.rows, now, cost), nil
+}
+
+// holdsOf takes apart what readSQL says of holds.
+func holdsOf(n []int64) (holds []hold) {
+	for len(n) >= 4 {
+		limits := 4 + n[3]
+		holds = append(holds, hold{expires: n[0], at: n[1], cost: n[2], limits: n[4:limits]})
+		n = n[limits:]
+	}
+	return holds
 }
 
 // read reads the counters of targets, and what period says of each (nil: nothing).
@@ -123,7 +149,10 @@ func (e *Engine) read(ctx context.Context, targets []*Target, period func(i int,
 		used int64
 	}
 	counters, err := collect(ctx, e, func(r pgx.CollectableRow) (c counter, err error) {
-		err = r.Scan(&c.state, &c.at, &c.version, &c.change, &c.used)
+		var holds []int64
+		err = r.Scan(&c.state, &c.at, &c.version, &c.change, &c.used, &holds)
+		c.state, _ = unmarked(c.state)
+		c.holds = holdsOf(holds)
 		return c, err
 	}, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute, starts, ends)
 	if err != nil {
@@ -154,6 +183,9 @@ FROM (
 	SELECT hour, units, 0 FROM counters
 	WHERE shard = $1 AND customer = $2 AND meter = $3 AND attribute = ''
 	  AND units > 0 AND hour >= $4 AND hour < $5
+	UNION ALL
+	SELECT hour, cost, 0 FROM adjustments
+	WHERE shard = $1 AND customer = $2 AND meter = $3 AND hour >= $4 AND hour < $5
 ) h
 GROUP BY hour ORDER BY hour LIMIT $6`
 

@@ -146,10 +146,10 @@ func TestStandings(t *testing.T) {
 		t.Fatal(s, err)
 	}
 	for i, want := range [][]View{
-		{{l, 0, 10, false, 0, testEpoch + 120e6}},
-		{{l, 4, 6, false, 0, testEpoch + 3600e6}, {both.Limit(1), 0, 5, false, 0, testEpoch + 120e6}},
-		{{l, 4, 6, false, 0, testEpoch + 3600e6}},
-		{{l, 0, 10, false, 0, testEpoch + 120e6}},
+		{{l, 0, 10, false, 0, testEpoch + 120e6, 0}},
+		{{l, 4, 6, false, 0, testEpoch + 3600e6, 0}, {both.Limit(1), 0, 5, false, 0, testEpoch + 120e6, 0}},
+		{{l, 4, 6, false, 0, testEpoch + 3600e6, 0}},
+		{{l, 0, 10, false, 0, testEpoch + 120e6, 0}},
 	} {
 		if !slices.Equal(s[i].views(), want) || s[i].At != testEpoch+120e6 || !s[i].Allowed {
 			t.Errorf("%d: %+v, want %+v", i, s[i].views(), want)
@@ -201,7 +201,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 	}
 	clock.set(testEpoch + 3600e6)
 	lane := here.lanes[0]
-	h := &hit{target: target, cost: 1, lane: lane, done: make(chan struct{}, 1)}
+	h := &hit{ticket: newTicket(&lane.session), target: target, cost: 1}
 	lane.again = []*hit{h}
 	lane.next(ctx)
 	if len(lane.again) != 1 || !h.book {

@@ -15,6 +15,9 @@ func (g *group) settle(run, instant int64, spared uint32, rows []row) (again []*
 			h.notBefore = max(h.notBefore, instant)
 		}
 		return g.hits
+	case runHeld:
+		g.held = true
+		return nil
 	case runStale:
 		var newest int64
 		for _, r := range rows {

@@ -52,6 +52,36 @@ func (slidingWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 	return m.at
 }
 
+// giveBack: what was charged in the last window fades with it.
+func (slidingWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
+	start := windowStart(m.at, l.Window)
+	switch {
+	case charged == present:
+		now := min(cost, b.level)
+		return bucket{b.level - now, max(0, b.aux-(cost-now))}
+	case charged >= start:
+		return bucket{max(0, b.level-cost), b.aux}
+	case charged >= start-l.Window:
+		return bucket{b.level, max(0, b.aux-cost)}
+	}
+	return b
+}
+
+func (slidingWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	start := windowStart(m.at, l.Window)
+	switch {
+	case at >= start:
+		b.level = min(b.level+cost, softCap)
+	case at >= start-l.Window:
+		b.aux = min(b.aux+cost, softCap)
+	}
+	return b
+}
+
+func (slidingWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
+	return charged >= windowStart(m.at, l.Window)-l.Window
+}
+
 func (slidingWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
 	start := windowStart(m.at, l.Window)
 	return append(dst, l.ID, l.branch(stepSlidingWindow), l.Limit, start, l.Window, 0), start + l.Window

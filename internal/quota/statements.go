@@ -14,6 +14,7 @@ const (
 	runStale     = -2 // a row was judged under a newer change number
 	runHourOver  = -3 // the row's hour is another: its units go to usage first
 	runWindowEnd = -4 // the group's instant is past what the parameters hold for
+	runHeld      = -5 // open reservations hold units of a counter
 )
 
 // chargeSQL locks the rows of each group of hits on the same counters, steps their state,
@@ -41,10 +42,12 @@ WITH locked AS MATERIALIZED (
 	       CASE WHEN c.version IS NULL AND i.attribute = '' THEN -1
 	            WHEN c.judged > i.change THEN -2
 	            WHEN c.at >= i.until THEN -4
+	            WHEN c.state[1] = 0 THEN -5
 	            WHEN i.hour <> c.booked AND c.units > 0 THEN -3
 	            WHEN i.rows = 1 THEN 0
 	       END AS back,
-	       CASE WHEN i.rows = 1 AND c.judged <= i.change AND c.at < i.until AND (i.hour = c.booked OR c.units = 0) THEN
+	       CASE WHEN i.rows = 1 AND c.judged <= i.change AND c.at < i.until AND (i.hour = c.booked OR c.units = 0)
+	               AND c.state[1] IS DISTINCT FROM 0 THEN
 	            quotad_step_v2(c.state, c.at, greatest(i.now, c.at), i.edited, ($15::bigint[])[i.limit_from:i.limit_to], ($16::bigint[])[i.sum_from:i.sum_to])
 	       END AS step
 	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::integer[], $6::integer[],

@@ -26,7 +26,7 @@ type stepCase struct {
 // want is what the Go twin makes of it.
 func (c *stepCase) want() []int64 {
 	run, spared, next := runOf(c.limits, c.state, c.since, c.sums, c.moment())
-	return append([]int64{run, spared}, next...)
+	return append([]int64{run, int64(spared)}, next...)
 }
 
 func (c *stepCase) moment() moment { return c.target.moment(c.instant) }
@@ -122,7 +122,7 @@ func drawStored(rt *rapid.T, l *Limit, since int64) []int64 {
 		}
 		at := since - n*apart
 		b, log := l.stand(stored, at, moment{at: at})
-		stored = l.appendLog(nil, b.level, log, at, cost, true)
+		stored = l.loggedAt(nil, b.level, log, at, cost)
 	}
 	return stored
 }
@@ -294,7 +294,7 @@ func TestStepSoftEnds(t *testing.T) {
 		"fixed_window":   {Spec{Algorithm: "fixed_window", Window: "1m"}, func(l *Limit) []int64 { return []int64{l.ID, softCap - 1, 1} }},
 		"token_bucket":   {Spec{Algorithm: "token_bucket", Window: "3660d"}, func(l *Limit) []int64 { return []int64{l.ID, math.MaxInt64 - 1, l.scale} }},
 		"sliding_log": {Spec{Algorithm: "sliding_log", Window: "1m"}, func(l *Limit) []int64 {
-			return l.appendLog(nil, 0, nil, start, l.logUnits()-2, true)
+			return l.loggedAt(nil, 0, nil, start, l.logUnits()-2)
 		}},
 	} {
 		s.spec.Name, s.spec.Limit, s.spec.Mode = "a", 7, "soft"

@@ -66,6 +66,10 @@ type Target struct {
 	order []int     // the plan's i-th limit is the order[i]-th over all counters; nil: the i-th
 	of    *Target   // of a hit's own target: the one it was made of
 
+	// reserving judges reservations: the same with the concurrency limits. Nil where there
+	// are none.
+	reserving *Target
+
 	hour atomic.Pointer[span]
 }
 
@@ -73,6 +77,25 @@ type span struct{ start, end int64 }
 
 // NewTarget makes the target of a customer's meter of its limits, in the plan's order.
 func NewTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
+	concurrent := func(l *Limit) bool { return l.Algorithm == Concurrency }
+	if !slices.ContainsFunc(limits, concurrent) {
+		return newTarget(change, customer, meter, limits, periods, clock)
+	}
+	t := newTarget(change, customer, meter, slices.DeleteFunc(slices.Clone(limits), concurrent), periods, clock)
+	t.reserving = newTarget(change, customer, meter, limits, periods, clock)
+	return t
+}
+
+// ForReservations is what reservations are judged by: the target's limits and the
+// concurrency limits, which hits do not know.
+func (t *Target) ForReservations() *Target {
+	if t.reserving == nil {
+		return t
+	}
+	return t.reserving
+}
+
+func newTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
 	own := Counter{Key: CounterKey{Customer: customer, Meter: meter}}
 	t := &Target{Change: change, Clock: clock, Periods: periods}
 	for _, l := range limits {
@@ -116,7 +139,7 @@ func compareNames(c Counter, name string) int {
 // and, for each attribute that limits are per, that of its value, the empty one where the
 // hit has none.
 func (t *Target) For(attributes map[string]string) *Target {
-	if len(t.per) == 0 {
+	if len(t.per) == 0 && (t.reserving == nil || len(t.reserving.per) == 0) {
 		return t
 	}
 	own := &Target{Change: t.Change, Edited: t.Edited, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t}
@@ -126,7 +149,43 @@ func (t *Target) For(attributes map[string]string) *Target {
 		c.Key.Attribute = attributeKey(c.Key.Attribute, attributes[c.Key.Attribute])
 		own.Counters = append(own.Counters, c)
 	}
+	if t.reserving != nil {
+		own.reserving = t.reserving.For(attributes)
+	}
 	return own
+}
+
+// SetEdited sets Edited of a target that nobody else has yet.
+func (t *Target) SetEdited(at int64) {
+	t.Edited = at
+	if t.reserving != nil {
+		t.reserving.Edited = at
+	}
+}
+
+// base is the target that a hit's own was made of.
+func (t *Target) base() *Target {
+	if t.of != nil {
+		return t.of
+	}
+	return t
+}
+
+// sibling is the key of another counter of the target's customer and meter.
+func (t *Target) sibling(attribute string) CounterKey {
+	key := t.Counters[0].Key
+	key.Attribute = attribute
+	return key
+}
+
+// limitsOf are the limits that the target has on a counter of its customer and meter.
+func (t *Target) limitsOf(attribute string) []*Limit {
+	for i := range t.Counters {
+		if t.Counters[i].Key.Attribute == attribute {
+			return t.Counters[i].Limits
+		}
+	}
+	return nil
 }
 
 // groupKey tells hits that are judged together, by the same limits on the same counters.
@@ -138,6 +197,9 @@ type groupKey struct {
 func (t *Target) groupKey() groupKey {
 	if t.of == nil {
 		return groupKey{of: t}
+	}
+	if len(t.Counters) == 1 { // only reservations are judged per attribute
+		return groupKey{of: t.of}
 	}
 	k := groupKey{t.of, t.Counters[1].Key.Attribute}
 	for _, c := range t.Counters[2:] {
@@ -180,6 +242,16 @@ func (t *Target) firstLimit(counter int) (n int) {
 		n += len(t.Counters[c].Limits)
 	}
 	return n
+}
+
+// counterOf is the counter of the i-th limit over all counters.
+func (t *Target) counterOf(i int) int {
+	for c := range t.Counters {
+		if i -= len(t.Counters[c].Limits); i < 0 {
+			return c
+		}
+	}
+	panic("quota: limit index out of range")
 }
 
 // limit is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a

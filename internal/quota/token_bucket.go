@@ -80,6 +80,30 @@ func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 	return m.at + min(ceilDiv(b.level, l.refill), NoReset-m.at)
 }
 
+// giveBack puts tokens in, up to the burst. Whether some of those that were taken had come
+// back meanwhile is not asked: the bucket counts tokens, not who took them.
+func (tokenBucket) giveBack(l *Limit, b bucket, _, cost int64, _ moment) bucket {
+	if cost > b.level/l.scale {
+		return bucket{0, b.aux}
+	}
+	return bucket{b.level - cost*l.scale, b.aux}
+}
+
+// backdate: what would have come back since is not missing.
+func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	high, parts := bits.Mul64(uint64(cost), uint64(l.scale))
+	if high > 0 || parts > math.MaxInt64 {
+		parts = math.MaxInt64
+	}
+	missing := refilled(int64(parts), l.refill, m.at-at)
+	if missing > math.MaxInt64-b.level {
+		return bucket{math.MaxInt64, b.aux}
+	}
+	return bucket{b.level + missing, b.aux}
+}
+
+func (tokenBucket) counts(_ *Limit, b bucket, _ int64, _ moment) bool { return b.level > 0 }
+
 func (tokenBucket) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
 	return append(dst, l.ID, l.branch(stepTokenBucket), l.capacity, l.refill, l.scale, l.Limit), math.MaxInt64
 }

@@ -2,77 +2,20 @@ package quota
 
 import "math"
 
-// This file is the rest of quotad_step_v2's twin: what a charge leaves in a row. The rules
-// know buckets; only the statements ever write what is stored of them.
-
-// cost1 charges one hit, on which limits with their buckets stand at m.at, and returns the
-// state behind it and which shadows were spared. The hit fits all hard limits.
-func cost1(limits []*Limit, state []int64, since, cost int64, m moment) (next []int64, spared int64) {
-	for i, l := range limits {
-		b, log := l.stand(state, since, m)
-		m.log = log
-		shadow := l.Mode == Shadow && cost > l.rules.room(l, b, m)
-		if shadow {
-			spared |= 1 << i
-		}
-		if l.Algorithm == SlidingLog {
-			next = l.appendLog(next, b.level, log, m.at, cost, !shadow)
-			continue
-		}
-		if !shadow {
-			b = l.rules.charge(l, b, cost, m)
-		}
-		next = append(next, l.id(m), b.level, b.aux)
-	}
-	return next, spared
-}
+// This file is the rest of quotad_step_v2's twin, beside charge.go: what a group of hits
+// leaves in a row.
 
 // standing is the state as it stands at m.at, with nothing charged.
 func standing(limits []*Limit, state []int64, since int64, m moment) (next []int64) {
 	for _, l := range limits {
 		b, log := l.stand(state, since, m)
 		if l.Algorithm == SlidingLog {
-			next = l.appendLog(next, b.level, log, m.at, 0, false)
+			next = l.encodeLog(next, b.level, l.logBlocks(log, m.at))
 			continue
 		}
 		next = append(next, l.id(m), b.level, b.aux)
 	}
 	return next
-}
-
-type logBlock struct{ block, units int64 }
-
-// appendLog appends a log's bucket without what counts no more, and with a cost.
-func (l *Limit) appendLog(dst []int64, level int64, log []int64, at, cost int64, charge bool) []int64 {
-	var blocks []logBlock
-	l.blocks(log, at, func(block, units int64) bool {
-		blocks = append(blocks, logBlock{block, units})
-		return true
-	})
-	if charge {
-		now, last := at/l.Precision, len(blocks)-1
-		if last < 0 || blocks[last].block != now {
-			blocks = append(blocks, logBlock{block: now})
-			last++
-		}
-		added := min(cost, l.logUnits()-1-blocks[last].units)
-		blocks[last].units += added
-		level += added
-		if len(blocks) > maxBlocks+1 {
-			both := min(blocks[0].units+blocks[1].units, l.logUnits()-1)
-			level += both - blocks[0].units - blocks[1].units
-			blocks[1].units = both
-			blocks = blocks[1:]
-		}
-	}
-	if len(blocks) == 0 {
-		return append(dst, l.ID, 0, 0)
-	}
-	dst = append(dst, l.ID, level, int64(1+len(blocks)), blocks[len(blocks)-1].block)
-	for _, b := range blocks {
-		dst = append(dst, b.block%l.logSpan()*l.logUnits()+b.units)
-	}
-	return dst
 }
 
 // countable reports whether a soft limit can count a cost wholly.
@@ -97,7 +40,7 @@ func (l *Limit) countable(b bucket, log []int64, at, cost int64) bool {
 
 // run is what quotad_step_v2 makes of a group, hit by hit: each as if alone, until one
 // does not fit, a shadow changes its verdict, or a soft limit cannot count it wholly.
-func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run, spared int64, next []int64) {
+func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run int64, spared uint32, next []int64) {
 	next = standing(limits, state, since, m)
 	for i, sum := range sums {
 		cost := sum
@@ -111,7 +54,7 @@ func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) 
 				return run, spared, next
 			}
 		}
-		after, these := cost1(limits, next, m.at, cost, m)
+		after, these := chargeState(limits, next, m.at, cost, m)
 		if i > 0 && these != spared {
 			return run, spared, next
 		}
@@ -130,11 +73,17 @@ func decideOn(t *Target, rows []row, now, cost int64) (Decision, []row) {
 	after := make([]row, len(rows))
 	for i := range rows {
 		m := t.moment(d.At)
-		state, bits := cost1(t.Counters[i].Limits, rows[i].state, rows[i].at, cost, m)
+		state, bits := chargeState(t.Counters[i].Limits, rows[i].state, rows[i].at, cost, m)
 		after[i] = row{state: state, at: d.At, version: rows[i].version + 1, change: max(rows[i].change, t.Change)}
-		spared |= uint32(bits) << t.firstLimit(i)
+		spared |= bits << t.firstLimit(i)
 	}
 	d = judge(t, after, d.At, cost)
 	d.Allowed, d.charged, d.spared = true, true, spared
 	return d, after
+}
+
+// loggedAt is a log's bucket behind a charge at an instant.
+func (l *Limit) loggedAt(dst []int64, level int64, log []int64, at, cost int64) []int64 {
+	level, blocks := l.chargeLog(level, l.logBlocks(log, at), at, cost)
+	return l.encodeLog(dst, level, blocks)
 }

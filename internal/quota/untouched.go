@@ -18,6 +18,12 @@ func (t *Target) valueLimits(attribute string) []*Limit {
 	return nil
 }
 
+// valueAlone is a target of the customer's own counter and one value's.
+func (t *Target) valueAlone(attribute string) *Target {
+	value := Counter{t.sibling(attribute), t.ForReservations().valueLimits(attribute)}
+	return &Target{Change: t.Change, Edited: t.Edited, Clock: t.Clock, Periods: t.Periods, Counters: []Counter{t.ForReservations().Counters[0], value}}
+}
+
 // untouched reports whether a counter, as of an instant, says no more than a missing one
 // would, now and after every change of plan, override, timezone or anchor that keeps what
 // was used: nothing was charged after that instant, and nothing counts at it. One that

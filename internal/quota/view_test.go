@@ -116,7 +116,7 @@ func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (
 		target = target.with("ip=1", windowLimit(t, "b", 8, "1h"))
 	}
 	for _, cost := range costs {
-		hits = append(hits, &hit{target: target, cost: cost, done: make(chan struct{}, 1), insert: true, book: true})
+		hits = append(hits, &hit{ticket: newTicket(nil), target: target, cost: cost, insert: true, book: true})
 	}
 	return hits, gather(hits, testEpoch)[0].settle(run, instant, 0, rows)
 }
@@ -124,7 +124,7 @@ func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (
 func TestSettle(t *testing.T) {
 	id, other := windowLimit(t, "a", 10, "1h").ID, windowLimit(t, "b", 8, "1h").ID
 	at := testEpoch + 5
-	rows := []row{{[]int64{id, 7, 1}, at, 12, 5}, {[]int64{other, 5, 1}, at, 30, 5}}
+	rows := []row{{[]int64{id, 7, 1}, at, 12, 5, nil}, {[]int64{other, 5, 1}, at, 30, 5, nil}}
 	// 3 and 4 were charged; 9 does not fit what is left; 2 does and is judged again; 4 does not.
 	hits, again := settleGroup(t, []int64{3, 4, 9, 2, 4}, 2, at, rows...)
 	if len(again) != 1 || again[0] != hits[3] || again[0].insert || again[0].book {
@@ -171,7 +171,7 @@ func TestSettleHandsBack(t *testing.T) {
 	if <-hits[0].done; len(again) != 0 || !errors.As(hits[0].result.Err, &stale) || stale.Change != 9 {
 		t.Errorf("stale: %v", hits[0].result.Err)
 	}
-	for _, run := range []int64{-5, 3} { // what the statement can never say
+	for _, run := range []int64{-6, 3} { // what the statement can never say
 		hits, again := settleGroup(t, []int64{3, 3}, run, testEpoch, row{})
 		if <-hits[0].done; len(again) != 0 || !errors.Is(hits[0].result.Err, ErrOutcomeUnknown) {
 			t.Errorf("run %d: %v", run, hits[0].result.Err)
@@ -183,11 +183,11 @@ func TestSettleHandsBack(t *testing.T) {
 // of one of them, the hit is judged again, but not for ever.
 func TestSettleEnds(t *testing.T) {
 	id := windowLimit(t, "a", 10, "1h").ID
-	hits, again := settleGroup(t, []int64{3, 4}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	hits, again := settleGroup(t, []int64{3, 4}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5, nil})
 	if len(again) != 1 || again[0] != hits[0] || hits[0].tries != 1 {
 		t.Errorf("again %v after %d tries", again, hits[0].tries)
 	}
-	hits, again = settleGroup(t, []int64{4, 3}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5})
+	hits, again = settleGroup(t, []int64{4, 3}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5, nil})
 	if len(again) != 1 || again[0] != hits[1] || hits[1].tries != 0 {
 		t.Errorf("again %v after %d tries, behind one that was refused", again, hits[1].tries)
 	}

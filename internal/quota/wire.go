@@ -14,6 +14,8 @@ const (
 	oidInt4 = 23
 	oidInt8 = 20
 	oidText = 25
+	oidByte = 17
+	oidUUID = 2950
 )
 
 // params collects a statement's parameters in one reused buffer.
@@ -76,6 +78,24 @@ func (p *params) text(values []string) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
+func (p *params) uuid(values [][16]byte) {
+	p.header(oidUUID, len(values))
+	for i := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 16)
+		p.buf = append(p.buf, values[i][:]...)
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *params) bytes(values [][]byte) {
+	p.header(oidByte, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(len(v)))
+		p.buf = append(p.buf, v...)
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
 // values are the parameters as the protocol wants them, valid until the next reset.
 func (p *params) values() [][]byte {
 	p.vals = p.vals[:0]
@@ -87,15 +107,35 @@ func (p *params) values() [][]byte {
 	return p.vals
 }
 
-// readInt reads a bigint or integer column.
+// readInt reads a bigint, integer or smallint column.
 func readInt(col []byte) (int64, error) {
 	switch len(col) {
 	case 8:
 		return int64(binary.BigEndian.Uint64(col)), nil
 	case 4:
 		return int64(int32(binary.BigEndian.Uint32(col))), nil
+	case 2:
+		return int64(int16(binary.BigEndian.Uint16(col))), nil
 	}
 	return 0, fmt.Errorf("an integer column of %d bytes", len(col))
+}
+
+// readKey reads a uuid column.
+func readKey(col []byte) (key [16]byte, err error) {
+	if copy(key[:], col) != len(key) || len(col) != len(key) {
+		err = fmt.Errorf("a uuid column of %d bytes", len(col))
+	}
+	return key, err
+}
+
+// readAll reads integer columns into their places.
+func readAll(cols [][]byte, into ...*int64) (err error) {
+	for i, dst := range into {
+		if *dst, err = readInt(cols[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readInts reads a bigint[] column without nulls.

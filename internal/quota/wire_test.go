@@ -99,8 +99,8 @@ func TestReadIntsRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if got, err := readInt([]byte{1, 2}); err == nil {
-		t.Errorf("two bytes are %d", got)
+	if got, err := readInt([]byte{1, 2, 3}); err == nil {
+		t.Errorf("three bytes are %d", got)
 	}
 }
 

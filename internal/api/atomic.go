@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// decideTogether decides an atomic batch: all hits are charged, or none, and then all are
+// refusals. An error is that of the whole batch, of which nothing was charged; an outage
+// lets nothing in.
+func (s *Server) decideTogether(ctx context.Context, hits []hit, results []quota.Result) error {
+	if err := faultsOf(results); err != nil || len(hits) == 0 {
+		return err
+	}
+	return whileStale(func(atLeast int64) error {
+		batch, err := s.targets(ctx, hits, atLeast)
+		if err != nil {
+			return err
+		}
+		decisions, together, err := s.engine.DecideTogether(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for i := range decisions {
+			results[i].Decision = decisions[i]
+			results[i].Decision.Allowed = decisions[i].Allowed && together
+		}
+		return nil
+	})
+}
+
+// ofHit is a field of a batch's i-th hit; of all of it, when the field is empty.
+func ofHit(i int, field string) string {
+	if field == "" {
+		return fmt.Sprintf("hits[%d]", i)
+	}
+	return fmt.Sprintf("hits[%d].%s", i, field)
+}
+
+// faultsOf is the one problem of all hits that are wrong themselves, or nil.
+func faultsOf(results []quota.Result) error {
+	var bad quota.FieldErrors
+	for i := range results {
+		if results[i].Err == nil {
+			continue
+		}
+		f := problemOf(results[i].Err)
+		if f.kind != kindInvalid {
+			return results[i].Err
+		}
+		for _, e := range f.fields {
+			bad = append(bad, quota.FieldError{Field: ofHit(i, e.Field), Detail: e.Detail})
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return invalidFields(bad)
+}
+
+// targets are what the hits are judged by, as of change atLeast or later. Those that have
+// none are one problem.
+func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]quota.Hit, error) {
+	batch := make([]quota.Hit, len(hits))
+	var bad quota.FieldErrors
+	for i := range hits {
+		h := &hits[i]
+		t, err := s.target(ctx, h, atLeast)
+		switch {
+		case err == nil:
+			batch[i] = h.of(t)
+		case errors.Is(err, plans.ErrUnknownCustomer):
+			bad = append(bad, quota.FieldError{Field: ofHit(i, "customer"), Detail: explain(err, h.names()).Error()})
+		case errors.Is(err, plans.ErrUnknownMeter), errors.Is(err, plans.ErrNotInPlan):
+			bad = append(bad, quota.FieldError{Field: ofHit(i, "meter"), Detail: explain(err, h.names()).Error()})
+		default:
+			return nil, err
+		}
+	}
+	if len(bad) > 0 {
+		return nil, invalidFields(bad)
+	}
+	return batch, nil
+}

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"quotad/internal/quota"
+)
+
+// Ids make an operation one that is done once, however often it is sent: "id" in the body
+// or the header Idempotency-Key. An id is its customer's and its kind's.
+
+// The kinds of operations, as parts of stored keys: they never change. A batch's header
+// gives its hits ids of a kind of their own, and unnamed is a reservation without an id.
+const (
+	opHit         = "hit"
+	opBatch       = "batch"
+	opRefund      = "refund"
+	opReservation = "reservation"
+	opUnnamed     = "unnamed reservation"
+)
+
+const idempotencyHeader = "Idempotency-Key"
+
+var errOtherID = invalid("id", "is another than that of the header Idempotency-Key: send one of them")
+
+// checkID says what is wrong with an id, or nothing.
+func checkID(id string) string {
+	if id == "" || len(id) > quota.MaxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
+		return "must be 1 to 255 bytes of UTF-8 without control characters"
+	}
+	return ""
+}
+
+// idempotencyKey is the id in the header: a string of RFC 9651, or the same bare. Empty
+// when there is none.
+func idempotencyKey(h http.Header) (string, error) {
+	given := h[idempotencyHeader]
+	if len(given) == 0 {
+		return "", nil
+	}
+	if len(given) > 1 {
+		return "", invalid(idempotencyHeader, "is there more than once")
+	}
+	id, ok := unquoteField(given[0])
+	if !ok {
+		return "", invalid(idempotencyHeader, `must be one string in double quotes, in which only \" and \\ are escaped, or one that does not begin with a quote`)
+	}
+	if bad := checkID(id); bad != "" {
+		return "", invalid(idempotencyHeader, bad)
+	}
+	return id, nil
+}
+
+// unquoteField reads a string of a structured field (RFC 9651, section 4.2.5); what does
+// not begin with a quote is taken as it is.
+func unquoteField(field string) (string, bool) {
+	if !strings.HasPrefix(field, `"`) {
+		return field, true
+	}
+	var text strings.Builder
+	for i := 1; i < len(field); i++ {
+		switch c := field[i]; {
+		case c == '"':
+			return text.String(), i == len(field)-1
+		case c == '\\':
+			i++
+			if i == len(field) || field[i] != '"' && field[i] != '\\' {
+				return "", false
+			}
+			text.WriteByte(field[i])
+		case c < ' ' || c > '~':
+			return "", false
+		default:
+			text.WriteByte(c)
+		}
+	}
+	return "", false
+}
+
+// oneID is the id of a request that may have its own in the body and a key in the header.
+func oneID(own, key string) (string, error) {
+	switch {
+	case own == "":
+		return key, nil
+	case key != "" && key != own:
+		return "", errOtherID
+	}
+	return own, nil
+}
+
+// payloadOf is what is asked for under an id: the parts that are always there, and then
+// the attributes in the order of their names.
+func payloadOf(attributes map[string]string, parts ...string) []string {
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		parts = append(parts, name, attributes[name])
+	}
+	return parts
+}

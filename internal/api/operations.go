@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/internal/quota"
+)
+
+// What refunds, reservations and their ends have in common.
+
+// Their names in metrics.
+const (
+	nameRefund  = "refund"
+	nameReserve = "reserve"
+	nameCommit  = "commit"
+	nameRelease = "release"
+)
+
+// within bounds how long a request may wait.
+func (s *Server) within(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), s.options.Deadline)
+}
+
+// operationCounters count the outcomes of one kind of operation.
+type operationCounters struct{ done, replayed, refused, failed prometheus.Counter }
+
+// countOperations makes the counters of all kinds.
+func (m *metrics) countOperations(registry *prometheus.Registry) {
+	operations := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotad_operations_total", Help: "Refunds, reservations, and their commits and releases by outcome; refused: it did not fit.",
+	}, []string{"operation", "outcome"})
+	registry.MustRegister(operations)
+	m.operations = map[string]operationCounters{}
+	for _, name := range []string{nameRefund, nameReserve, nameCommit, nameRelease} {
+		of := func(outcome string) prometheus.Counter { return operations.WithLabelValues(name, outcome) }
+		m.operations[name] = operationCounters{of("done"), of("replayed"), of("refused"), of("failed")}
+	}
+}
+
+// countOperation counts one operation, d being its decision when err is nil.
+func (m *metrics) countOperation(name string, d *quota.Decision, err error) {
+	counters := m.operations[name]
+	_, noRoom := errors.AsType[*quota.NoRoomError](err)
+	switch {
+	case noRoom:
+		counters.refused.Inc()
+	case err != nil:
+		counters.failed.Inc()
+	case name == nameReserve && !d.Allowed:
+		counters.refused.Inc()
+	case d.Replayed:
+		counters.replayed.Inc()
+	default:
+		counters.done.Inc()
+	}
+}
+
+// readKeyed reads a request's body into in, and the id in its header.
+func readKeyed(r *http.Request, buf *buffer, in any) (key string, err error) {
+	if key, err = idempotencyKey(r.Header); err != nil {
+		return "", err
+	}
+	if buf.b, err = readBody(r, buf.b[:0], maxBody); err != nil {
+		return "", err
+	}
+	return key, decode(buf.b, in)
+}

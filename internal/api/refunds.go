@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"quotad/internal/quota"
+)
+
+// refundRequest is the body of POST /v1/refunds.
+type refundRequest struct {
+	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
+	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost it."`
+	Cost       int64             `json:"cost" minimum:"1" maximum:"999999999999999" doc:"Units to give back. What is more than was charged is not."`
+	Hit        *string           `json:"hit,omitempty" minLength:"1" maxLength:"255" doc:"The id of the hit whose units these are: the windows are those that it was charged to, as far as they still run. Left out: the present ones."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: whose buckets of limits per attribute."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"Required, here or as the header Idempotency-Key: the refund is done once, however often it is sent with this id."`
+}
+
+// refundBody is the answer of POST /v1/refunds.
+type refundBody struct {
+	Customer  string       `json:"customer"`
+	Meter     string       `json:"meter"`
+	Cost      int64        `json:"cost"`
+	Refunded  int64        `json:"refunded" doc:"Units that were given back: no more than the hit had left of its charge, or than the present windows and the billing period had."`
+	At        time.Time    `json:"at"`
+	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed  bool         `json:"replayed"`
+	Limits    []limitState `json:"limits" doc:"As they stand behind the refund."`
+}
+
+// identify checks the request and gives it its one id, with the one in the header. Of what
+// a refund and a hit have in common the hit's rules hold.
+func (in *refundRequest) identify(key string) error {
+	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
+	bad := as.check(1)
+	if in.Hit != nil {
+		if wrong := checkID(*in.Hit); wrong != "" {
+			bad = append(bad, quota.FieldError{Field: "hit", Detail: wrong})
+		}
+	}
+	if in.ID == nil && key == "" {
+		bad = append(bad, quota.FieldError{Field: "id", Detail: "is required, here or as the header Idempotency-Key, so that a refund that is sent again is done once"})
+	}
+	if len(bad) > 0 {
+		return invalidFields(bad)
+	}
+	id, err := oneID(as.hit(opRefund).id, key)
+	in.ID = &id
+	return err
+}
+
+// operation is the refund as the engine takes it.
+func (in *refundRequest) operation(t *quota.Target) quota.Refund {
+	r := quota.Refund{Target: t.For(in.Attributes), Cost: in.Cost}
+	of := ""
+	if in.Hit != nil {
+		of = *in.Hit
+		r.Hit = quota.NewID(opHit, of)
+	}
+	r.ID = quota.NewID(opRefund, *in.ID, payloadOf(in.Attributes, in.Meter, strconv.FormatInt(in.Cost, 10), of)...)
+	return r
+}
+
+func (in *refundRequest) names() names {
+	n := names{customer: in.Customer, meter: in.Meter}
+	if in.Hit != nil {
+		n.hit = *in.Hit
+	}
+	return n
+}
+
+// refund serves POST /v1/refunds.
+func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	var in refundRequest
+	key, err := readKeyed(r, buf, &in)
+	if err == nil {
+		err = in.identify(key)
+	}
+	if err != nil {
+		return s.fail(w, r, err)
+	}
+	ctx, cancel := s.within(r)
+	defer cancel()
+	done, err := s.giveBack(ctx, &in)
+	s.metrics.countOperation(nameRefund, &done.Decision, err)
+	if err != nil {
+		return s.fail(w, r, explain(err, in.names()))
+	}
+	buf.views = appendViews(buf.views[:0], &done.Decision)
+	buf.b = quotaHeaders(w.Header(), buf.views, s.options.ResetStyle, done.At, 0, buf.b)
+	buf.b = in.appendAnswer(buf.b[:0], &done, buf.views)
+	return writeBody(w, http.StatusOK, plainJSON, buf.b)
+}
+
+// giveBack does the refund. A customer is not made for it, and the meter may be one that
+// the plan has lost.
+func (s *Server) giveBack(ctx context.Context, in *refundRequest) (done quota.Refunded, err error) {
+	err = whileStale(func(atLeast int64) error {
+		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
+		if err == nil {
+			err = s.catalog.Returning(ctx, in.Meter)
+		}
+		if err == nil {
+			done, err = s.engine.Refund(ctx, in.operation(t))
+		}
+		return err
+	})
+	return done, err
+}
+
+func (in *refundRequest) appendAnswer(b []byte, done *quota.Refunded, views []quota.View) []byte {
+	b = append(b, `{"customer":`...)
+	b = appendString(b, in.Customer)
+	b = append(b, `,"meter":`...)
+	b = appendString(b, in.Meter)
+	b = append(b, `,"cost":`...)
+	b = strconv.AppendInt(b, in.Cost, 10)
+	b = append(b, `,"refunded":`...)
+	b = strconv.AppendInt(b, done.Units, 10)
+	b = appendInstant(b, &done.Decision)
+	b = appendReplayed(b, &done.Decision)
+	return append(appendLimits(b, views), '}')
+}

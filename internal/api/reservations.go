@@ -1,0 +1,143 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"quotad/internal/quota"
+)
+
+// maxTTL bounds the life of a reservation, ms.
+const maxTTL = quota.MaxTTL / 1000
+
+// reservationRequest is the body of POST /v1/reservations.
+type reservationRequest struct {
+	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
+	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
+	Cost       *int64            `json:"cost,omitempty" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units to hold: the most that the request is expected to cost."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit."`
+	TTL        int64             `json:"ttl_ms" minimum:"1" maximum:"86400000" doc:"How long the units are held, unless they are committed or released before; at most 24 h."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The units are reserved once, however often this is sent with this id. Or the header Idempotency-Key."`
+}
+
+// reservationBody is the answer of a reservation that was made.
+type reservationBody struct {
+	ID           string       `json:"id" doc:"The reservation's, to commit or release it by."`
+	ExpiresAt    time.Time    `json:"expires_at" doc:"When what is held counts no more, by the customer's clock."`
+	Allowed      bool         `json:"allowed"`
+	Customer     string       `json:"customer"`
+	Meter        string       `json:"meter"`
+	Cost         int64        `json:"cost"`
+	At           time.Time    `json:"at"`
+	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed     bool         `json:"replayed"`
+	RetryAfterMS int64        `json:"retry_after_ms"`
+	Limits       []limitState `json:"limits"`
+}
+
+// A reservation is a checked reservationRequest: a hit for a time.
+type reservation struct {
+	hit
+	ttl int64 // ms
+}
+
+// identify checks the request and gives it its one id, with the one in the header. Of what
+// a reservation and a hit have in common the hit's rules hold.
+func (in *reservationRequest) identify(key string) (asked reservation, err error) {
+	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
+	bad := as.check(1)
+	if in.TTL < 1 || in.TTL > maxTTL {
+		bad = append(bad, quota.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, from 1 to %d (24 h)", maxTTL)})
+	}
+	if len(bad) > 0 {
+		return asked, invalidFields(bad)
+	}
+	asked = reservation{hit: as.hit(opReservation), ttl: in.TTL}
+	asked.id, err = oneID(asked.id, key)
+	return asked, err
+}
+
+// operation is what the reservation is kept under. Without an id it is one of its own.
+func (h *reservation) operation() quota.ID {
+	if h.id == "" {
+		return quota.NewID(opUnnamed, rand.Text())
+	}
+	return quota.NewID(opReservation, h.id,
+		payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), strconv.FormatInt(h.ttl, 10))...)
+}
+
+// reserve serves POST /v1/reservations.
+func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	denied, err := q.denyStatus()
+	var asked reservation
+	if err == nil {
+		asked, err = readReservation(r, buf)
+	}
+	if err != nil {
+		return s.fail(w, r, err)
+	}
+	ctx, cancel := s.within(r)
+	defer cancel()
+	made, err := s.hold(ctx, &asked)
+	s.metrics.countOperation(nameReserve, &made.Decision, err)
+	if err != nil {
+		return s.fail(w, r, explain(err, asked.names()))
+	}
+	return s.answerReservation(w, &asked.hit, &made, denied, buf)
+}
+
+func readReservation(r *http.Request, buf *buffer) (asked reservation, err error) {
+	var in reservationRequest
+	key, err := readKeyed(r, buf, &in)
+	if err != nil {
+		return asked, err
+	}
+	return in.identify(key)
+}
+
+// hold makes the reservation, or does not. The id is the same however often it has to be
+// judged anew.
+func (s *Server) hold(ctx context.Context, asked *reservation) (made quota.Reservation, err error) {
+	id := asked.operation()
+	err = whileStale(func(atLeast int64) error {
+		t, err := s.target(ctx, &asked.hit, atLeast)
+		if err == nil {
+			err = s.catalog.Returning(ctx, asked.meter)
+		}
+		if err == nil {
+			made, err = s.engine.Reserve(ctx, t, asked.cost, asked.ttl*1000, id)
+		}
+		return err
+	})
+	return made, err
+}
+
+// answerReservation writes 201 and what was made, or a refusal as that of a hit.
+func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *quota.Reservation, denied int, buf *buffer) int {
+	d := &made.Decision
+	buf.views = appendViews(buf.views[:0], d)
+	wait := int64(0)
+	if !d.Allowed {
+		wait = d.RetryAfter()
+	}
+	buf.b = quotaHeaders(w.Header(), buf.views, s.options.ResetStyle, d.At, wait, buf.b)
+	if !d.Allowed {
+		buf.b = appendDecision(buf.b[:0], h, d, buf.views, wait, denied)
+		return writeBody(w, denied, problemJSON, buf.b)
+	}
+	id := made.ID.String()
+	w.Header()["Location"] = []string{reservationsPattern + "/" + id}
+	b := append(buf.b[:0], `{"id":"`...)
+	b = append(b, id...)
+	b = append(b, `","expires_at":`...)
+	b = appendTime(b, made.ExpiresAt)
+	b = append(b, `,"allowed":true`...)
+	buf.b = appendOutcome(b, h, d, buf.views, wait)
+	return writeBody(w, http.StatusCreated, plainJSON, buf.b)
+}

@@ -1,0 +1,167 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// commitRequest is the body of POST /v1/reservations/{id}/commit.
+type commitRequest struct {
+	Cost int64 `json:"cost" minimum:"0" maximum:"999999999999999" doc:"Units that were used, which may be fewer or more than were reserved."`
+}
+
+// commitBody is its answer.
+type commitBody struct {
+	ID        string       `json:"id"`
+	Customer  string       `json:"customer"`
+	Meter     string       `json:"meter"`
+	Cost      int64        `json:"cost" doc:"Units that are booked as usage."`
+	Reserved  int64        `json:"reserved" doc:"Units that had been reserved."`
+	Late      bool         `json:"late" doc:"The reservation had expired: all of the cost was charged now."`
+	At        time.Time    `json:"at"`
+	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed  bool         `json:"replayed"`
+	Limits    []limitState `json:"limits" doc:"As they stand behind the commit."`
+}
+
+// noRoomBody is the problem of a commit that does not fit.
+type noRoomBody struct {
+	Type        string       `json:"type"`
+	Title       string       `json:"title"`
+	Status      int          `json:"status"`
+	Detail      string       `json:"detail"`
+	Committable int64        `json:"committable" doc:"The largest cost that could be committed now."`
+	Late        bool         `json:"late" doc:"The reservation had expired."`
+	At          time.Time    `json:"at"`
+	TestClock   string       `json:"test_clock,omitempty"`
+	Limits      []limitState `json:"limits" doc:"What each says to the units that go beyond what is reserved."`
+}
+
+// A settlement is a reservation that is committed or released, with the keys of its
+// customer and meter.
+type settlement struct {
+	id              string
+	customer, meter string
+	cost            int64
+	done            quota.Settled
+}
+
+// settle finds the reservation with the id in the path and lets do settle it.
+func (s *Server) settle(ctx context.Context, st *settlement, do func(*quota.Target, quota.ReservationID) (quota.Settled, error)) error {
+	r, ok := quota.ParseReservationID(st.id)
+	if !ok {
+		return quota.ErrUnknownReservation
+	}
+	return whileStale(func(atLeast int64) (err error) {
+		var t *quota.Target
+		t, st.customer, st.meter, err = s.catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
+		switch {
+		case errors.Is(err, plans.ErrUnknownCustomer), errors.Is(err, plans.ErrUnknownMeter):
+			return quota.ErrUnknownReservation
+		case err != nil:
+			return err
+		}
+		st.done, err = do(t, r)
+		return err
+	})
+}
+
+// commit serves POST /v1/reservations/{id}/commit.
+func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	st, err := readCommit(r, buf)
+	if err != nil {
+		return s.fail(w, r, err)
+	}
+	ctx, cancel := s.within(r)
+	defer cancel()
+	err = s.settle(ctx, &st, func(t *quota.Target, id quota.ReservationID) (quota.Settled, error) {
+		return s.engine.Commit(ctx, t, id, st.cost)
+	})
+	s.metrics.countOperation(nameCommit, &st.done.Decision, err)
+	if room, ok := errors.AsType[*quota.NoRoomError](err); ok {
+		return s.answerNoRoom(w, room, buf)
+	}
+	if err != nil {
+		return s.fail(w, r, explain(err, names{committed: st.id}))
+	}
+	buf.views = appendViews(buf.views[:0], &st.done.Decision)
+	buf.b = quotaHeaders(w.Header(), buf.views, s.options.ResetStyle, st.done.At, 0, buf.b)
+	buf.b = st.appendAnswer(buf.b[:0], buf.views)
+	return writeBody(w, http.StatusOK, plainJSON, buf.b)
+}
+
+// readCommit reads what is to be committed.
+func readCommit(r *http.Request, buf *buffer) (st settlement, err error) {
+	if st.id, err = pathValue(r, "id"); err != nil {
+		return st, err
+	}
+	if buf.b, err = readBody(r, buf.b[:0], maxBody); err != nil {
+		return st, err
+	}
+	in := commitRequest{Cost: -1}
+	if err = decode(buf.b, &in); err != nil {
+		return st, err
+	}
+	if in.Cost < 0 || in.Cost > quota.MaxNumber {
+		return st, invalid("cost", fmt.Sprintf("is required, from 0 to %d", quota.MaxNumber))
+	}
+	st.cost = in.Cost
+	return st, nil
+}
+
+func (st *settlement) appendAnswer(b []byte, views []quota.View) []byte {
+	d := &st.done
+	b = append(b, `{"id":`...)
+	b = appendString(b, st.id)
+	b = append(b, `,"customer":`...)
+	b = appendString(b, st.customer)
+	b = append(b, `,"meter":`...)
+	b = appendString(b, st.meter)
+	b = append(b, `,"cost":`...)
+	b = strconv.AppendInt(b, st.cost, 10)
+	b = append(b, `,"reserved":`...)
+	b = strconv.AppendInt(b, d.Reserved, 10)
+	b = append(b, `,"late":`...)
+	b = strconv.AppendBool(b, d.Late)
+	b = appendInstant(b, &d.Decision)
+	b = appendReplayed(b, &d.Decision)
+	return append(appendLimits(b, views), '}')
+}
+
+// answerNoRoom writes the problem of a commit that does not fit: what would, and why.
+func (s *Server) answerNoRoom(w http.ResponseWriter, room *quota.NoRoomError, buf *buffer) int {
+	d := &room.Decision
+	buf.views = appendViews(buf.views[:0], d)
+	buf.b = quotaHeaders(w.Header(), buf.views, s.options.ResetStyle, d.At, 0, buf.b)
+	b := appendProblem(buf.b[:0], problemOf(room), maxErrors)
+	b = append(b[:len(b)-1], `,"committable":`...)
+	b = strconv.AppendInt(b, room.Most, 10)
+	b = append(b, `,"late":`...)
+	b = strconv.AppendBool(b, room.Late)
+	b = appendInstant(b, d)
+	buf.b = append(appendLimits(b, buf.views), '}')
+	return writeBody(w, kindDoesNotFit.status, problemJSON, buf.b)
+}
+
+// release serves DELETE /v1/reservations/{id}.
+func (s *Server) release(c *call) (answer, error) {
+	var st settlement
+	var err error
+	if st.id, err = pathValue(c.r, "id"); err != nil {
+		return answer{}, err
+	}
+	err = s.settle(c.ctx(), &st, func(t *quota.Target, id quota.ReservationID) (quota.Settled, error) {
+		return s.engine.Release(c.ctx(), t, id)
+	})
+	s.metrics.countOperation(nameRelease, &st.done.Decision, err)
+	return answer{status: http.StatusNoContent}, explain(err, names{released: st.id})
+}

@@ -1,0 +1,96 @@
+package faults
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// histories runs so many trials, some at once, so that they share batches.
+func (b *bench) histories(n int) [][]porcupine.Operation {
+	all := make([][]porcupine.Operation, n)
+	var running sync.WaitGroup
+	for w := range min(n, 8) {
+		running.Go(func() {
+			for i := w; i < n; i += 8 {
+				all[i] = b.try(int64(i + 1))
+			}
+		})
+	}
+	running.Wait()
+	return all
+}
+
+// TestSmallHistoriesAreLinear: what three clients see at once of two engines, while
+// connections to PostgreSQL break, can be put in an order in which the sequential model
+// says the same. Models that are wrong in one rule do not explain it.
+func TestSmallHistoriesAreLinear(t *testing.T) {
+	seed := seedOf(t)
+	b := newBench(t, seed, true)
+	b.odds([]float64{0.08, 0.15}[sized(1, 0, 0)])
+	all := b.histories(sized(60, 400, 5000))
+	b.odds(0)
+	broken := map[string]rules{
+		"a unit more":                     {used: mostUsed + 1, inFlight: mostInFlight},
+		"a unit less":                     {used: mostUsed - 1, inFlight: mostInFlight},
+		"one more in flight":              {used: mostUsed, inFlight: mostInFlight + 1},
+		"one less in flight":              {used: mostUsed, inFlight: mostInFlight - 1},
+		"refunds of what was not charged": {used: mostUsed, inFlight: mostInFlight, refundAll: true},
+		"the rest of a commit is kept":    {used: mostUsed, inFlight: mostInFlight, keepRest: true},
+		"no reservation expires":          {used: mostUsed, inFlight: mostInFlight, eternal: true},
+	}
+	ran := time.Now()
+	rejected := make(map[string]int)
+	operations, unknown := 0, 0
+	for i, h := range all {
+		for _, o := range h {
+			if o.Input.(step).kind == stepExpire {
+				continue
+			}
+			operations++
+			if o.Output.(outcome).unknown {
+				unknown++
+			}
+		}
+		if got := trueRules.linear(h); got != porcupine.Ok {
+			t.Errorf("history %d is not linear (%s):%s", i, got, lines(h))
+		}
+		for name, r := range broken {
+			if r.linear(h) == porcupine.Illegal {
+				rejected[name]++
+			}
+		}
+	}
+	t.Logf("%d histories, %d operations, %d answers lost, %d outcomes unknown; checked in %s; broken models rejected: %v",
+		len(all), operations, b.lost.Load(), unknown, time.Since(ran).Round(time.Millisecond), rejected)
+	for name := range broken {
+		if rejected[name] == 0 {
+			t.Errorf("a broken model explains all histories: %s", name)
+		}
+	}
+	if b.lost.Load() == 0 || unknown == 0 {
+		t.Error("no answer was lost: this run proves nothing")
+	}
+}
+
+// TestBlindRetriesAreNotLinear: hits without ids that are sent again when their answer was
+// lost are charged twice at times, and no order explains that.
+func TestBlindRetriesAreNotLinear(t *testing.T) {
+	seed := seedOf(t)
+	b := newBench(t, seed, false, cutUnanswered)
+	b.odds(0.1)
+	all := b.histories(sized(60, 120, 1000))
+	b.odds(0)
+	rejected := 0
+	for _, h := range all {
+		if trueRules.linear(h) == porcupine.Illegal {
+			rejected++
+		}
+	}
+	t.Logf("%d histories, %d answers lost, %d histories rejected", len(all), b.lost.Load(), rejected)
+	if rejected == 0 {
+		t.Error("hits were charged twice, and nobody noticed")
+	}
+}

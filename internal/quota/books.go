@@ -1,0 +1,240 @@
+package quota
+
+import (
+	"errors"
+	"math"
+	"slices"
+)
+
+// account is a counter's row while the ledger has it locked.
+type account struct {
+	key CounterKey
+	row
+	there bool  // it is in the table
+	hour  int64 // start of its running hour, µs
+	units int64 // admitted in it
+	total int64
+	dirty bool
+}
+
+// books are what a transaction of the ledger has locked and read, and what it writes.
+type books struct {
+	now      int64 // PostgreSQL's time, µs
+	accounts map[CounterKey]*account
+	receipts map[receiptKey]*receipt
+	wanted   []CounterKey          // by the operation that is being done, beside its own
+	hours    map[CounterKey]*hours // where an operation asked for them
+	missing  *hours                // what it is to ask for
+	usage    map[denialKey]int64   // to be added to finished hours
+	opened   []heldBy              // written before
+	closed   []heldBy              // are deleted: a hold may be both
+	adjusted []adjustment
+	slot     int16 // of the receipts' tables, the one in turn
+}
+
+// heldBy is a hold and its counter.
+type heldBy struct {
+	CounterKey
+	hold
+}
+
+// adjustment is a change of usage that is no hit's.
+type adjustment struct {
+	denialKey
+	key    [16]byte
+	cost   int64
+	at     int64
+	reason string
+}
+
+// What an operation needs that its transaction has not read: it is done again in the next.
+var (
+	errMissingRow  = errors.New("a counter's row is not there yet")
+	errMissingLock = errors.New("more counters are to be locked")
+	errMissingHour = errors.New("the finished hours are to be read")
+)
+
+// open returns the accounts of a target's counters as of the instant at which hits on them
+// are judged: what has expired by then is given back. Errors: errMissingRow, *StaleError.
+func (b *books) open(t *Target) (accounts []*account, instant int64, err error) {
+	instant = t.Instant(b.now)
+	for i := range t.Counters {
+		b.wanted = append(b.wanted, t.Counters[i].Key)
+	}
+	for i := range t.Counters {
+		a := b.accounts[t.Counters[i].Key]
+		switch {
+		case a == nil:
+			return nil, 0, errMissingLock
+		case !a.there:
+			return nil, 0, errMissingRow
+		case a.change > t.Change:
+			return nil, 0, &StaleError{Change: a.change}
+		}
+		accounts, instant = append(accounts, a), max(instant, a.at)
+	}
+	for i, a := range accounts {
+		b.expire(a, t.Counters[i].Limits, t.moment(instant))
+		if a.change < t.Change {
+			a.change, a.dirty = t.Change, true
+		}
+	}
+	return accounts, instant, nil
+}
+
+// expire takes the holds off an account that are over at an instant.
+func (b *books) expire(a *account, limits []*Limit, m moment) {
+	for _, h := range a.row.expire(limits, m) {
+		b.closed = append(b.closed, heldBy{a.key, h})
+		a.touch()
+	}
+}
+
+// touch marks an account that has changed. Every change is another version.
+func (a *account) touch() { a.dirty, a.version = true, a.version+1 }
+
+func rowsOf(accounts []*account) []row {
+	rows := make([]row, len(accounts))
+	for i, a := range accounts {
+		rows[i] = a.row
+	}
+	return rows
+}
+
+// charge charges what a decision admitted to its accounts, and returns the decision as it
+// stands behind that.
+func (b *books) charge(accounts []*account, d Decision) Decision {
+	t, spared := d.Target, uint32(0)
+	for i, a := range accounts {
+		m := t.moment(d.At)
+		m.holds = a.holds
+		state, bits := chargeState(t.Counters[i].Limits, a.state, a.at, d.Cost, m)
+		spared |= bits << t.firstLimit(i)
+		a.state, a.at = state, d.At
+		a.touch()
+	}
+	d.spared = spared
+	return d.behind(rowsOf(accounts))
+}
+
+// chargedBy are the identities of the limits that a decision charged, by counter.
+func (d *Decision) chargedBy() []chargedLimits {
+	t, all := d.Target, make([]chargedLimits, len(d.Target.Counters))
+	for i := range t.Counters {
+		m := t.moment(d.At)
+		all[i] = chargedLimits{t.Counters[i].Key.Attribute, identities(t.Counters[i].Limits, d.spared>>t.firstLimit(i), m)}
+	}
+	return all
+}
+
+// book adds units to the running hour of a target's own account, as usage.
+func (b *books) book(t *Target, accounts []*account, units, instant int64) (hour int64) {
+	hour, _ = t.runningHour(instant)
+	for i, a := range accounts {
+		b.turn(a, hour)
+		if a.total = addUpTo(a.total, units); i == 0 {
+			a.units = addUpTo(a.units, units)
+		}
+		a.dirty = true
+	}
+	return hour
+}
+
+// turn moves the units of an account's hour that is over to the finished ones.
+func (b *books) turn(a *account, hour int64) {
+	if a.hour == hour {
+		return
+	}
+	if a.units > 0 {
+		b.usage[a.hourKey(a.hour)] += a.units
+	}
+	a.hour, a.units, a.dirty = hour, 0, true
+}
+
+func (a *account) hourKey(hour int64) denialKey { return denialKey{a.key.Customer, a.key.Meter, hour} }
+
+// finished are the finished hours of an own account in [from, to), with what this
+// transaction has done to them.
+func (b *books) finished(own *account, from, to int64) (map[int64]int64, error) {
+	read := b.hours[own.key]
+	if read == nil || from < read.from || read.to < to {
+		b.missing = &hours{counter: own.key, from: from, to: to}
+		return nil, errMissingHour
+	}
+	units := make(map[int64]int64)
+	for hour, n := range read.units {
+		if from <= hour && hour < to {
+			units[hour] = n
+		}
+	}
+	for key, n := range b.usage {
+		if key == own.hourKey(key.hour) && from <= key.hour && key.hour < to {
+			units[key.hour] += n
+		}
+	}
+	return units, nil
+}
+
+// addUpTo is a sum that stops where 64 bits do.
+func addUpTo(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// giveBack gives units back to an account that were charged to some of its limits.
+func (b *books) giveBack(a *account, limits []*Limit, charged []int64, at, units int64, m moment) {
+	if units > 0 {
+		a.state = giveBackState(limits, a.state, a.at, charged, at, units, m)
+		a.touch()
+	}
+}
+
+// hold puts a hold on accounts.
+func (b *books) hold(accounts []*account, charged []chargedLimits, h hold) {
+	for i, a := range accounts {
+		h.limits = charged[i].limits
+		at, _ := slices.BinarySearchFunc(a.holds, h, compareHolds)
+		a.holds = slices.Insert(slices.Clip(a.holds), at, h)
+		a.dirty = true
+		b.opened = append(b.opened, heldBy{a.key, h})
+	}
+}
+
+// unhold takes a reservation's hold off an account; ok is false when it has none.
+func (b *books) unhold(a *account, key [16]byte) (h hold, ok bool) {
+	i := slices.IndexFunc(a.holds, func(h hold) bool { return h.key == key })
+	if i < 0 {
+		return h, false
+	}
+	h = a.holds[i]
+	a.holds = slices.Delete(slices.Clone(a.holds), i, i+1)
+	a.touch()
+	b.closed = append(b.closed, heldBy{a.key, h})
+	return h, true
+}
+
+// find returns the receipt of an operation; nil when it was not done. Errors:
+// ErrOtherPayload.
+func (b *books) find(customer int64, id ID) (*receipt, error) {
+	if !id.given() {
+		return nil, nil
+	}
+	r := b.receipts[receiptKey{customer, id.key}]
+	if r != nil && r.payload != id.payload {
+		return nil, ErrOtherPayload
+	}
+	return r, nil
+}
+
+// issue writes the receipt of an operation that has an ID.
+func (b *books) issue(t *Target, id ID, r receipt) *receipt {
+	if !id.given() {
+		return nil
+	}
+	own := t.Counters[0].Key
+	r.receiptKey, r.payload, r.meter, r.fresh = receiptKey{own.Customer, id.key}, id.payload, own.Meter, true
+	b.receipts[r.receiptKey] = &r
+	return &r
+}

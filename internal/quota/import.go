@@ -1,0 +1,172 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// What is wrong with an Import. Nothing was done.
+var (
+	// ErrNoSuchLimit: the plan has no limit of that name on the meter that can have an
+	// opening balance; a concurrency limit cannot.
+	ErrNoSuchLimit = errors.New("the plan has no such limit on the meter, or it is one of concurrency; nothing was done")
+	// ErrFuture: usage cannot have been before it was.
+	ErrFuture = errors.New("the instant is in the future; nothing was done")
+)
+
+// TooMuchError says that a limit cannot hold an opening balance.
+type TooMuchError struct{ Most int64 }
+
+func (e *TooMuchError) Error() string {
+	return fmt.Sprintf("the limit can have at most %d used; nothing was done", e.Most)
+}
+
+// Import is what a customer used before it came here: usage of an instant, or what counts
+// against one limit now.
+type Import struct {
+	Target *Target // of the customer's meter, for the attributes
+	ID     ID      // required
+
+	// Cost, 1 … MaxNumber, was used at At, µs since the Unix epoch and not in the future: it
+	// is usage of that hour, and counts in the windows that At is in and that still run,
+	// whatever their limits.
+	Cost, At int64
+
+	// Limit, unless empty, is the name of a limit against which Used, 0 … MaxNumber, counts
+	// from now on, instead of what counted; no usage is booked. Cost and At are 0 then.
+	Limit string
+	Used  int64
+}
+
+// Imported is the outcome of an Import.
+type Imported struct {
+	Replayed bool // it had been done before
+	Err      error
+}
+
+// ImportAll does imports, each for itself and those of one customer and meter in their
+// order. An error is one of those of Decide, ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit,
+// ErrFuture or *TooMuchError.
+func (e *Engine) ImportAll(ctx context.Context, imports []Import) []Imported {
+	results := make([]Imported, len(imports))
+	waits := make([]func() Imported, len(imports))
+	for i := range imports {
+		waits[i] = e.submitImport(ctx, &imports[i])
+	}
+	for i, wait := range waits {
+		results[i] = wait()
+	}
+	return results
+}
+
+// submitImport hands an import to its ledger and returns what waits for it.
+func (e *Engine) submitImport(ctx context.Context, in *Import) func() Imported {
+	l := e.ledger(in.Target.Counters[0].Key.Customer)
+	o, done := l.newOperation(in.Target, in.ID), new(Imported)
+	o.do = func(b *books) (err error) {
+		done.Replayed, err = b.takeOver(in)
+		return err
+	}
+	o.failed = func(err error) { done.Err = err }
+	err := l.enqueue(o)
+	return func() Imported {
+		if err == nil {
+			err = l.wait(ctx, o)
+		}
+		if err != nil {
+			return Imported{Err: err}
+		}
+		return *done
+	}
+}
+
+// takeOver does one import.
+func (b *books) takeOver(in *Import) (replayed bool, err error) {
+	t := in.Target
+	done, err := b.find(t.Counters[0].Key.Customer, in.ID)
+	if err != nil || done != nil {
+		return done != nil, err
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return false, err
+	}
+	if in.Limit != "" {
+		err = b.setUsed(t, accounts, instant, in)
+	} else if in.At > instant {
+		err = ErrFuture
+	} else {
+		b.usedAt(t, accounts, in)
+	}
+	if err == nil {
+		b.issue(t, in.ID, receipt{at: instant, cost: in.Cost})
+	}
+	return false, err
+}
+
+// usedAt books units of a past instant, and charges them where it still counts.
+func (b *books) usedAt(t *Target, accounts []*account, in *Import) {
+	for i, a := range accounts {
+		m := t.moment(max(in.At, a.at))
+		var next []int64
+		for _, l := range t.Counters[i].Limits {
+			next = append(next, l.backdated(a.state, a.at, in.At, in.Cost, m)...)
+		}
+		a.state, a.at = next, m.at
+		a.touch()
+	}
+	own := accounts[0]
+	hour, _ := t.runningHour(in.At)
+	if now, _ := t.runningHour(own.at); hour == now {
+		b.turn(own, hour)
+		own.units = addUpTo(own.units, in.Cost)
+	} else {
+		b.usage[own.hourKey(hour)] += in.Cost
+	}
+	own.total = addUpTo(own.total, in.Cost)
+}
+
+// backdated is the limit's part of a state at m.at with a cost that was charged at an
+// instant ≤ m.at, as far as it counts then, whether it fits or not.
+func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) []int64 {
+	b, log := l.stand(state, since, m)
+	m.log = log
+	if l.Algorithm == SlidingLog {
+		blocks := l.logBlocks(log, m.at)
+		if at/l.Precision >= l.oldestBlock(m.at) {
+			b.level, blocks = l.chargeBlock(b.level, blocks, at/l.Precision, cost)
+		}
+		return l.encodeLog(nil, b.level, blocks)
+	}
+	b = l.rules.backdate(l, b, at, cost, m)
+	return []int64{l.id(m), b.level, b.aux}
+}
+
+// setUsed makes a number what counts against a limit.
+func (b *books) setUsed(t *Target, accounts []*account, instant int64, in *Import) error {
+	for i, a := range accounts {
+		limits, m := t.Counters[i].Limits, t.moment(instant)
+		at := slices.IndexFunc(limits, func(l *Limit) bool { return l.Name == in.Limit })
+		if at < 0 {
+			continue
+		}
+		if l := limits[at]; l.Algorithm == TokenBucket && in.Used > l.Burst {
+			return &TooMuchError{l.Burst}
+		}
+		var next []int64
+		for j, l := range limits {
+			if j == at {
+				// As if it was untouched and all of it charged now.
+				next = append(next, l.backdated(nil, 0, instant, in.Used, m)...)
+			} else {
+				next = append(next, l.backdated(a.state, a.at, instant, 0, m)...)
+			}
+		}
+		a.state, a.at = next, instant
+		a.touch()
+		return nil
+	}
+	return ErrNoSuchLimit
+}

@@ -1,0 +1,88 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// TestImports: usage of past instants counts in its hour and where it still runs; an
+// opening balance is what counts, and no usage; each once.
+func TestImports(t *testing.T) {
+	const hour = int64(3600e6)
+	now := testEpoch + 10*24*hour + 30*60e6
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(now)
+	e := db.startEngine(t, clock)
+	limits := []*Limit{
+		mustCompile(t, Spec{Name: "month", Algorithm: "fixed_window", Limit: 1000, Window: "calendar_month"}),
+		windowLimit(t, "hour", 100, "1h"),
+		bucketLimit(t, "bucket", 3600, "1h", 500), // one a second
+		mustCompile(t, Spec{Name: "slide", Algorithm: "sliding_window", Limit: 200, Window: "1h"}),
+		mustCompile(t, Spec{Name: "log", Algorithm: "sliding_log", Limit: 900, Window: "1h"}),
+		mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 5000}),
+		mustCompile(t, Spec{Name: "first", Algorithm: "fixed_window", Limit: 900, Window: "2h", Align: "first_hit"}),
+	}
+	target := testTarget(1, 1, 1, limits...)
+	slots := NewTarget(1, 2, 1, []*Limit{limits[0], mustCompile(t, Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "1m"})}, target.Periods, nil)
+	for i, c := range []struct {
+		in       Import
+		used     [7]int64
+		period   int64
+		problems error
+	}{
+		{Import{Cost: 600, At: now - 5*24*hour}, [7]int64{600, 0, 0, 0, 0, 600, 0}, 600, nil},
+		{Import{Cost: 100, At: now - hour}, [7]int64{700, 0, 0, 50, 0, 700, 100}, 700, nil}, // the bucket has refilled
+		{Import{Cost: 50, At: now - 60e6}, [7]int64{750, 50, 0, 100, 50, 750, 150}, 750, nil},
+		{Import{Cost: 90, At: now - 40e6}, [7]int64{840, 140, 80, 190, 140, 840, 240}, 840, nil},
+		{Import{Cost: 10, At: now - 50e6}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, nil}, // behind a later one
+		{Import{Cost: 1, At: now + 1}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, ErrFuture},
+		{Import{Limit: "seats", Used: 7}, [7]int64{850, 150, 80, 200, 150, 7, 250}, 850, nil},
+		{Import{Limit: "log", Used: 3}, [7]int64{850, 150, 80, 200, 3, 7, 250}, 850, nil},
+		{Import{Limit: "bucket", Used: 500}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, nil},
+		{Import{Limit: "bucket", Used: 501}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, &TooMuchError{500}},
+		{Import{Limit: "hour", Used: 0}, [7]int64{850, 0, 500, 200, 3, 7, 250}, 850, nil},
+		{Import{Limit: "slide", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 250}, 850, nil},
+		{Import{Limit: "first", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 20}, 850, nil},
+		{Import{Limit: "month", Used: 1000}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, nil},
+		{Import{Limit: "nothing", Used: 1}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, ErrNoSuchLimit},
+	} {
+		c.in.Target, c.in.ID = target, NewID("import", fmt.Sprint(i), "")
+		for again := range 2 {
+			got := e.ImportAll(ctx, []Import{c.in})[0]
+			var most *TooMuchError
+			if errors.As(c.problems, &most) {
+				var got2 *TooMuchError
+				if !errors.As(got.Err, &got2) || got2.Most != most.Most {
+					t.Errorf("%d: %v", i, got.Err)
+				}
+			} else if !errors.Is(got.Err, c.problems) || c.problems == nil && got.Replayed != (again == 1) {
+				t.Errorf("%d: %+v", i, got)
+			}
+		}
+		s, err := e.Standings(ctx, []*Target{target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v, want := range c.used {
+			if got := s[0].View(v).Used; got != want {
+				t.Errorf("%d: %s has %d used, want %d", i, limits[v].Name, got, want)
+			}
+		}
+		if s[0].PeriodUsed != c.period {
+			t.Errorf("%d: %d in the period, want %d", i, s[0].PeriodUsed, c.period)
+		}
+	}
+	if d, err := e.Decide(ctx, target, 1); err != nil || d.Allowed {
+		t.Error("the month is full", d.brief(), err)
+	}
+	if got := e.ImportAll(ctx, []Import{{Target: slots, Limit: "slots", Used: 1, ID: NewID("import", "s", "")}})[0]; !errors.Is(got.Err, ErrNoSuchLimit) {
+		t.Error(got)
+	}
+	all, err := e.Usage(ctx, 1, 1, 0, now+hour, 100)
+	if err != nil || len(all) != 3 || all[0].Admitted != 600 || all[1].Admitted != 100 || all[2].Admitted != 150 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	reconciled(t, db)
+}

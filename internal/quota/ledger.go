@@ -1,0 +1,357 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/postgres"
+)
+
+// ledger does what a lane's statement cannot: what is done once under an id, what gives
+// back, what holds, what belongs together. It gathers operations as a lane gathers hits,
+// and does a batch of them in one transaction: locks the rows of all their counters, in
+// the order in which lanes do, and reads them; does one operation after the other on the
+// Go model; writes what came of it. So an operation with an id finds the receipt of any
+// other with it: whoever did it held the same counter.
+type ledger struct {
+	engine  *Engine
+	session session
+	wake    chan struct{} // holds one token when there is something to do
+
+	mu       sync.Mutex
+	queue    []*operation
+	underWay map[receiptKey]int // ids in the queue or in a transaction
+	stopped  bool
+
+	// Owned by the ledger's goroutine.
+	again    []*operation // handed back: first in the next transaction
+	batch    []*operation
+	cautious time.Duration // until then, on the stopwatch, no row is waited for
+	params   params
+}
+
+func newLedger(e *Engine) *ledger {
+	return &ledger{
+		engine: e, wake: make(chan struct{}, 1), underWay: make(map[receiptKey]int),
+		session: session{options: &e.options, statements: ledgerStatements()},
+	}
+}
+
+// ledger is the one that does a customer's operations.
+func (e *Engine) ledger(customer int64) *ledger {
+	return e.ledgers[int(Shard(customer))%len(e.ledgers)]
+}
+
+// do does an operation. Errors: those of Decide, ErrUnderWay and its own.
+func (l *ledger) do(ctx context.Context, o *operation) error {
+	if err := l.enqueue(o); err != nil {
+		return err
+	}
+	return l.wait(ctx, o)
+}
+
+// wait waits for an operation that was enqueued.
+func (l *ledger) wait(ctx context.Context, o *operation) error {
+	err := o.wait(ctx)
+	if errors.Is(err, ErrBusy) && len(o.ids) > 0 && l.blocked(o) {
+		err = ErrUnderWay
+	}
+	return o.outcome(err)
+}
+
+// blocked reports whether an operation that was given up waited for another with its id,
+// as far as this node can tell.
+func (l *ledger) blocked(o *operation) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return o.waited.Load() || l.underWay[o.ids[0]] > 1
+}
+
+// enqueue adds an operation behind those that wait. ErrBusy when the queue is full,
+// ErrStopped when the engine stops: then it was not added.
+func (l *ledger) enqueue(o *operation) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return ErrStopped
+	}
+	if len(l.queue) >= l.engine.options.MaxQueue {
+		return ErrBusy
+	}
+	for _, id := range o.ids {
+		l.underWay[id]++
+	}
+	if l.queue = append(l.queue, o); len(l.queue) == 1 {
+		l.signal()
+	}
+	return nil
+}
+
+func (l *ledger) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run does transactions until the engine stops and nothing waits any more.
+func (l *ledger) run(ctx context.Context) {
+	defer l.session.close()
+	for {
+		waiting, stopped := l.waiting()
+		switch {
+		case waiting:
+			l.next(ctx)
+		case stopped:
+			return
+		default:
+			<-l.wake
+		}
+	}
+}
+
+// stop lets the ledger end once nothing waits in it.
+func (l *ledger) stop() {
+	l.mu.Lock()
+	l.stopped = true
+	l.mu.Unlock()
+	l.signal()
+}
+
+func (l *ledger) waiting() (waiting, stopped bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.again)+len(l.queue) > 0, l.stopped
+}
+
+// take makes the next batch, of maxBatch hits but for one that has more by itself: what was
+// handed back, then the queue, but for those whose callers gave up.
+func (l *ledger) take() []*operation {
+	l.batch = l.batch[:0]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	weight := 0
+	l.again = l.takeSome(l.again, &weight)
+	if len(l.again) == 0 && (len(l.batch) == 0 || !l.batch[0].alone) {
+		l.queue = l.takeSome(l.queue, &weight)
+	}
+	return l.batch
+}
+
+func (l *ledger) takeSome(list []*operation, weight *int) (rest []*operation) {
+	for i, o := range list {
+		full := *weight+o.weight > maxBatch || o.alone || l.batch != nil && len(l.batch) > 0 && l.batch[0].alone
+		if len(l.batch) > 0 && full {
+			return append([]*operation(nil), list[i:]...)
+		}
+		if o.take() {
+			l.batch = append(l.batch, o)
+			*weight += o.weight
+		} else {
+			l.gone(o)
+		}
+	}
+	return nil
+}
+
+// gone forgets the ids of an operation that has ended; mu is held.
+func (l *ledger) gone(o *operation) {
+	for _, id := range o.ids {
+		if l.underWay[id]--; l.underWay[id] <= 0 {
+			delete(l.underWay, id)
+		}
+	}
+}
+
+// finish ends an operation.
+func (l *ledger) finish(o *operation, err error) {
+	l.mu.Lock()
+	l.gone(o)
+	l.mu.Unlock()
+	o.finish(err)
+}
+
+func (l *ledger) fail(batch []*operation, err error) {
+	for _, o := range batch {
+		l.finish(o, err)
+	}
+}
+
+// next does one transaction.
+func (l *ledger) next(ctx context.Context) {
+	err := l.session.ready(ctx)
+	var now int64
+	if err == nil {
+		clock, cancel := context.WithTimeout(ctx, pingLimit)
+		now, err = l.engine.options.Now(clock)
+		cancel()
+	}
+	batch := l.take()
+	if err != nil {
+		l.fail(batch, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		return
+	}
+	if len(batch) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendLimit)
+	defer cancel()
+	l.engine.stats.batch(len(batch), 1)
+	f := l.session.store.begin(ctx)
+	b, err := l.read(f, batch, now)
+	if err != nil {
+		l.lost(batch, f.abandon(err), false)
+		return
+	}
+	again := l.apply(b, batch)
+	b.write(f, &l.params)
+	if err = f.commit(); err != nil {
+		l.lost(batch, f.abandon(err), true)
+		return
+	}
+	l.remember(b, batch)
+	for _, o := range batch {
+		if o.settled != errAgain {
+			l.finish(o, o.settled)
+		}
+	}
+	l.handBack(again)
+}
+
+// errAgain marks an operation that is done again in the next transaction.
+var errAgain = errors.New("again")
+
+// apply does the operations one after the other, and returns those that need what was not
+// read.
+func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
+	for _, o := range batch {
+		b.wanted = b.wanted[:0]
+		switch o.settled = o.do(b); {
+		case errors.Is(o.settled, errMissingRow):
+			o.insert = true
+		case errors.Is(o.settled, errMissingLock):
+		case errors.Is(o.settled, errMissingHour):
+			o.hours = b.missing
+		default:
+			continue
+		}
+		o.tries++
+		o.lock(b.wanted...)
+		o.settled = errAgain
+		again = append(again, o)
+	}
+	return again
+}
+
+// remember tells the memory of refusals what the counters are now, before a caller hears
+// of it.
+func (l *ledger) remember(b *books, batch []*operation) {
+	for _, o := range batch {
+		if o.settled != nil || o.target == nil {
+			continue
+		}
+		rows := make([]row, 0, len(o.target.Counters))
+		for i := range o.target.Counters {
+			if a := b.accounts[o.target.Counters[i].Key]; a != nil {
+				rows = append(rows, a.row)
+			}
+		}
+		if len(rows) == len(o.target.Counters) {
+			l.engine.memory.remember(o.target, rows, b.now, o.refused)
+		}
+	}
+}
+
+// lost ends a transaction that failed. One that did not come to its commit was rolled back,
+// and so was what the server itself says so of. What has an id may be sent again in any
+// case: if it was done, it is found done.
+func (l *ledger) lost(batch []*operation, err error, committing bool) {
+	e := l.engine
+	pgError := rolledBack(err)
+	if !pgError {
+		l.session.drop()
+	}
+	switch {
+	case errors.Is(err, errMisread):
+		e.options.Log.Error("an operation's transaction was given up", "error", err)
+		l.session.drop()
+		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
+	case pgError && (postgres.Retryable(err) || duplicate(err)):
+		// Somebody may be holding a row for long: the others must not wait for it too.
+		l.cautious = e.options.Stopwatch() + caution
+		e.stats.retried.Add(int64(len(batch)))
+		for _, o := range batch {
+			o.tries++
+			o.waited.Store(true)
+		}
+		l.handBack(batch)
+	case pgError && postgres.Outage(err):
+		l.fail(batch, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	case pgError && len(batch) == 1:
+		o := batch[0]
+		e.options.Log.Error("the database refused an operation's statement", "customer_id", o.keys[0].Customer,
+			"meter_id", o.keys[0].Meter, "error", err)
+		l.finish(o, fmt.Errorf("%w: %w", ErrInternal, err))
+	case pgError: // one operation's fault must not fail the others': each goes alone
+		for _, o := range batch {
+			o.alone = true
+		}
+		l.handBack(batch)
+	default:
+		l.cutOff(batch, err, committing)
+	}
+}
+
+// duplicate reports whether a receipt was there already when it was to be written.
+func duplicate(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "23505"
+}
+
+// cutOff ends or repeats what was in a transaction whose connection broke.
+func (l *ledger) cutOff(batch []*operation, err error, committing bool) {
+	var again []*operation
+	for _, o := range batch {
+		if committing {
+			o.unknown.Store(true)
+			l.engine.stats.unknown.Add(1)
+		}
+		switch {
+		case o.cuts < maxCuts && (!committing || len(o.ids) > 0):
+			o.cuts++
+			again = append(again, o)
+		case committing:
+			l.finish(o, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+		default:
+			l.finish(o, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		}
+	}
+	l.handBack(again)
+}
+
+// maxCuts bounds how often an operation is sent again because its connection broke.
+const maxCuts = 5
+
+// handBack puts operations into the next transaction, in front of those that came later,
+// but for those whose callers left meanwhile.
+func (l *ledger) handBack(batch []*operation) {
+	for _, o := range batch {
+		switch {
+		case o.tries > maxTries && o.waited.Load() && len(o.ids) > 0:
+			l.finish(o, ErrUnderWay)
+		case o.tries > maxTries:
+			l.finish(o, fmt.Errorf("%w: tried %d times without an outcome", ErrBusy, o.tries))
+		case o.requeue():
+			l.again = append(l.again, o)
+		default:
+			l.mu.Lock()
+			l.gone(o)
+			l.mu.Unlock()
+		}
+	}
+}

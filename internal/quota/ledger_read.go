@@ -1,0 +1,194 @@
+package quota
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// read locks and reads what the operations of a batch need: the counters, what is there of
+// their receipts, and where a counter says that it has them, its holds.
+func (l *ledger) read(f *flight, batch []*operation, now int64) (*books, error) {
+	b := &books{now: now, accounts: make(map[CounterKey]*account), receipts: make(map[receiptKey]*receipt), usage: make(map[denialKey]int64)}
+	var locks, missing []CounterKey
+	var ids []receiptKey
+	var asked []*hours
+	for _, o := range batch {
+		locks, ids = append(locks, o.keys...), append(ids, o.ids...)
+		if o.insert {
+			missing = append(missing, o.keys...)
+		}
+		if o.hours != nil {
+			asked = append(asked, o.hours)
+		}
+	}
+	locks, ids = sorted(locks, compareKeys), sorted(ids, compareIDs)
+	if missing = sorted(missing, compareKeys); len(missing) > 0 {
+		f.do(insertRows, l.encode(columnsOf(missing).encode))
+	}
+	lock := ledgerLock
+	if l.engine.options.Stopwatch() < l.cautious {
+		lock = ledgerLockFree
+	}
+	for _, key := range locks {
+		b.accounts[key] = &account{key: key}
+	}
+	due := make(map[CounterKey]bool)
+	f.ask(lock, l.encode(columnsOf(locks).encode), func(r *pgconn.ResultReader) error { return b.readAccounts(r, locks, due) })
+	if len(ids) > 0 {
+		f.ask(ledgerTurn, nil, b.readTurn)
+		f.ask(ledgerFind, l.encode(idColumns(ids).encode), func(r *pgconn.ResultReader) error { return b.readReceipts(r, ids) })
+	}
+	if err := f.answers(); err != nil || len(due)+len(asked) == 0 {
+		return b, err
+	}
+	if len(due) > 0 {
+		held := slices.DeleteFunc(locks, func(k CounterKey) bool { return !due[k] })
+		f.ask(ledgerHolds, l.encode(columnsOf(held).encode), func(r *pgconn.ResultReader) error { return b.readHolds(r, held) })
+	}
+	if len(asked) > 0 {
+		l.askHours(f, b, asked)
+	}
+	err := f.answers()
+	for _, a := range b.accounts {
+		slices.SortFunc(a.holds, compareHolds)
+	}
+	return b, err
+}
+
+// askHours asks for finished hours: of a counter all that lie between those asked for.
+func (l *ledger) askHours(f *flight, b *books, asked []*hours) {
+	b.hours = make(map[CounterKey]*hours)
+	for _, h := range asked {
+		all := b.hours[h.counter]
+		if all == nil {
+			all = &hours{h.counter, h.from, h.to, make(map[int64]int64)}
+			b.hours[h.counter] = all
+		}
+		all.from, all.to = min(all.from, h.from), max(all.to, h.to)
+	}
+	keys := slices.SortedFunc(maps.Keys(b.hours), compareKeys)
+	var from, to []int64
+	for _, key := range keys {
+		from, to = append(from, b.hours[key].from), append(to, b.hours[key].to)
+	}
+	columns := columnsOf(keys)
+	encode := func(p *params) { columns.encode(p); p.int8(from); p.int8(to) }
+	f.ask(ledgerHours, l.encode(encode), func(r *pgconn.ResultReader) error {
+		return eachRow(r, len(keys), func(n int, cols [][]byte) error {
+			var hour, units int64
+			err := readAll(cols, &hour, &units)
+			b.hours[keys[n]].units[hour] = units
+			return err
+		})
+	})
+}
+
+// sorted sorts and takes out what is there twice.
+func sorted[T comparable](list []T, compare func(a, b T) int) []T {
+	slices.SortFunc(list, compare)
+	return slices.Compact(list)
+}
+
+// encode fills the parameters of a statement, which are sent before the next one's are.
+func (l *ledger) encode(fill func(*params)) [][]byte {
+	l.params.reset()
+	fill(&l.params)
+	return l.params.values()
+}
+
+// eachRow reads rows that begin with the place, from 1 on, of what they are about.
+func eachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) error) (bad error) {
+	for r.NextRow() {
+		cols := r.Values()
+		n, err := readInt(cols[0])
+		if err == nil && (n < 1 || int(n) > most) {
+			err = fmt.Errorf("an answer about %d of %d", n, most)
+		}
+		if err == nil {
+			err = read(int(n-1), cols[1:])
+		}
+		if err != nil {
+			bad = err
+		}
+	}
+	return bad
+}
+
+func (b *books) readAccounts(r *pgconn.ResultReader, locks []CounterKey, due map[CounterKey]bool) error {
+	return eachRow(r, len(locks), func(n int, cols [][]byte) (err error) {
+		a := b.accounts[locks[n]]
+		a.there = true
+		if err = readAll(cols, &a.at, &a.hour, &a.units, &a.total, &a.version, &a.change); err != nil {
+			return err
+		}
+		stored, err := readInts(cols[6])
+		first := int64(0)
+		if a.state, first = unmarked(stored); first != 0 {
+			due[a.key] = true
+		}
+		return err
+	})
+}
+
+func (b *books) readTurn(r *pgconn.ResultReader) (err error) {
+	slot := int64(-1)
+	for r.NextRow() {
+		slot, err = readInt(r.Values()[0])
+	}
+	if err == nil && (slot < 0 || int(slot) >= len(slots)) {
+		err = fmt.Errorf("receipts are written to table %d", slot)
+	}
+	b.slot = int16(slot)
+	return err
+}
+
+func (b *books) readReceipts(r *pgconn.ResultReader, ids []receiptKey) error {
+	return eachRow(r, len(ids), func(n int, cols [][]byte) (err error) {
+		found := &receipt{receiptKey: ids[n]}
+		var slot, meter, state int64
+		if err = readAll(cols, &slot, &found.payload, &found.at, &found.cost, &found.returned, &meter, &state); err != nil {
+			return err
+		}
+		found.slot, found.meter, found.state = int16(slot), int32(meter), int16(state)
+		found.receiptBody, err = decodeBody(cols[7])
+		b.receipts[ids[n]] = found
+		return err
+	})
+}
+
+func (b *books) readHolds(r *pgconn.ResultReader, held []CounterKey) error {
+	return eachRow(r, len(held), func(n int, cols [][]byte) (err error) {
+		var h hold
+		if err = readAll(cols, &h.expires, &h.at, &h.cost); err != nil {
+			return err
+		}
+		if h.key, err = readKey(cols[3]); err == nil {
+			h.limits, err = readInts(cols[4])
+		}
+		a := b.accounts[held[n]]
+		a.holds = append(a.holds, h)
+		return err
+	})
+}
+
+// idColumns are receipts' keys as the statements take them.
+type idColumns []receiptKey
+
+func (c idColumns) encode(p *params) {
+	shard, customer, key := make([]int16, len(c)), make([]int64, len(c)), make([][16]byte, len(c))
+	for i, id := range c {
+		shard[i], customer[i], key[i] = Shard(id.customer), id.customer, id.key
+	}
+	p.int2(shard)
+	p.int8(customer)
+	p.uuid(key)
+}
+
+func compareIDs(a, b receiptKey) int {
+	return cmp.Or(cmp.Compare(Shard(a.customer), Shard(b.customer)), cmp.Compare(a.customer, b.customer), bytes.Compare(a.key[:], b.key[:]))
+}

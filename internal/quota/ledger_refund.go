@@ -1,0 +1,149 @@
+package quota
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// closeDelay is how long after its end a billing period is still written to, µs: then it is
+// drafted, and what is taken off its usage is an adjustment of the present.
+const closeDelay = int64(10e6)
+
+// refund gives units back.
+func (b *books) refund(r *Refund) (out Refunded, err error) {
+	t := r.Target
+	customer := t.Counters[0].Key.Customer
+	done, err := b.find(customer, r.ID)
+	if err != nil {
+		return out, err
+	}
+	if done != nil {
+		return Refunded{done.replay(t), done.cost}, nil
+	}
+	var hit *receipt
+	if r.Hit.given() {
+		// Whatever was asked for under the hit's id.
+		hit = b.receipts[receiptKey{customer, r.Hit.key}]
+		if hit == nil || hit.meter != t.Counters[0].Key.Meter {
+			return out, ErrUnknownHit
+		}
+		if t, err = b.targetOf(t, hit); err != nil {
+			return out, err
+		}
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	if hit != nil {
+		out.Units, err = b.refundHit(t, hit, r, instant)
+	} else {
+		out.Units, err = b.refundPresent(t, accounts, r, instant)
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Decision = judge(t, rowsOf(accounts), instant, 0)
+	b.issue(t, r.ID, receipt{at: instant, cost: out.Units, receiptBody: receiptBody{views: out.views()}})
+	return out, nil
+}
+
+// targetOf is a target with the counters that a receipt's charge was made to. All of them
+// must be locked.
+func (b *books) targetOf(t *Target, r *receipt) (*Target, error) {
+	t = t.base().For(r.attributes())
+	missing := false
+	for _, c := range r.charged {
+		key := t.sibling(c.attribute)
+		missing = missing || b.accounts[key] == nil
+		b.wanted = append(b.wanted, key)
+	}
+	if missing {
+		return nil, errMissingLock
+	}
+	return t, nil
+}
+
+// refundHit gives back what a hit was charged: no more than it has left, nor than its hour
+// has, of which refunds of the present windows may have taken some.
+func (b *books) refundHit(t *Target, hit *receipt, r *Refund, instant int64) (units int64, err error) {
+	own := b.accounts[t.Counters[0].Key]
+	hour, _ := t.runningHour(instant)
+	b.turn(own, hour)
+	booked := map[int64]int64{own.hour: own.units}
+	if hit.hour != own.hour {
+		if booked, err = b.finished(own, hit.hour, hit.hour+1); err != nil {
+			return 0, err
+		}
+	}
+	units = min(r.Cost, hit.cost-hit.returned, booked[hit.hour])
+	if units <= 0 {
+		return 0, nil
+	}
+	hit.returned, hit.changed = hit.returned+units, true
+	b.giveBackCharged(t, hit, units)
+	if _, end := t.Period(hit.hour); end+closeDelay <= instant {
+		b.adjusted = append(b.adjusted, adjustment{own.hourKey(hour), r.ID.key, -units, instant, "refund"})
+		return units, nil
+	}
+	b.takeOff(own, hit.hour, units)
+	return units, nil
+}
+
+// giveBackCharged gives units back to all limits that a receipt's charge was made to. A
+// counter that is gone by now is untouched.
+func (b *books) giveBackCharged(t *Target, r *receipt, units int64) {
+	for _, c := range r.charged {
+		a := b.accounts[t.sibling(c.attribute)]
+		if a.there {
+			b.giveBack(a, t.limitsOf(c.attribute), c.limits, r.at, units, t.moment(r.at))
+		}
+	}
+}
+
+// takeOff takes units off the usage of an hour, and off what was charged in all.
+func (b *books) takeOff(own *account, hour, units int64) {
+	if own.hour == hour {
+		own.units -= units
+	} else {
+		b.usage[own.hourKey(hour)] -= units
+	}
+	own.total -= units
+	own.touch()
+}
+
+// refundPresent gives back to the windows that run now, and takes as much off the usage of
+// the running billing period, the newest hours first. units is the most that any of these
+// had.
+func (b *books) refundPresent(t *Target, accounts []*account, r *Refund, instant int64) (units int64, err error) {
+	own := accounts[0]
+	hour, _ := t.runningHour(instant)
+	b.turn(own, hour)
+	booked := map[int64]int64{}
+	if own.units < r.Cost {
+		start, end := t.Period(instant)
+		if booked, err = b.finished(own, start, end); err != nil {
+			return 0, err
+		}
+	}
+	booked[own.hour] = own.units
+	before := judge(t, rowsOf(accounts), instant, 0)
+	for i := range before.buckets {
+		// What is reserved was not used.
+		l, m, c := t.limit(i), before.moment(i), t.counterOf(i)
+		free := min(r.Cost, l.rules.used(l, before.buckets[i], m)-before.reserved(i))
+		m.at = accounts[c].at
+		b.giveBack(accounts[c], t.Counters[c].Limits, []int64{l.id(m)}, present, free, m)
+		units = max(units, free)
+	}
+	left := r.Cost
+	newestFirst := func(a, b int64) int { return cmp.Compare(b, a) }
+	for _, hour := range slices.SortedFunc(maps.Keys(booked), newestFirst) {
+		if less := min(left, booked[hour]); less > 0 {
+			b.takeOff(own, hour, less)
+			left -= less
+		}
+	}
+	return max(units, r.Cost-left), nil
+}

@@ -1,0 +1,154 @@
+package quota
+
+// reserve charges units and holds them; books no usage.
+func (b *books) reserve(t *Target, cost, ttl int64, id ID) (out Reservation, err error) {
+	own := t.Counters[0].Key
+	out.ID = ReservationID{own.Customer, own.Meter, id.key}
+	r, err := b.find(own.Customer, id)
+	if err != nil {
+		return out, err
+	}
+	if r != nil {
+		out.Decision, out.ExpiresAt = r.replay(t), r.expires
+		out.Cost = r.reserved
+		return out, nil
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	d := judge(t, rowsOf(accounts), instant, cost)
+	if out.Decision = d; !d.Allowed {
+		return out, nil
+	}
+	if len(accounts[0].holds) >= MaxOpen {
+		return out, ErrManyReservations
+	}
+	d = b.charge(accounts, d)
+	for i := range t.NumLimits() {
+		if l := t.limit(i); l.Algorithm == Concurrency {
+			ttl = min(ttl, l.TTL)
+		}
+	}
+	out.ExpiresAt = d.At + ttl
+	charged := d.chargedBy()
+	b.hold(accounts, charged, hold{key: id.key, expires: out.ExpiresAt, at: d.At, cost: cost})
+	out.Decision = d.behind(rowsOf(accounts))
+	b.issue(t, id, receipt{at: d.At, cost: cost, state: receiptOpen, receiptBody: receiptBody{
+		expires: out.ExpiresAt, reserved: cost, charged: charged, views: out.views(),
+	}})
+	return out, nil
+}
+
+// behind is an admitted decision as it stands on what its charge left.
+func (d Decision) behind(rows []row) Decision {
+	after := judge(d.Target, rows, d.At, d.Cost)
+	after.Allowed, after.charged, after.spared = true, true, d.spared
+	return after
+}
+
+// reservation finds a reservation's receipt, and its target with the counters it was charged to.
+func (b *books) reservation(t *Target, id ReservationID) (*receipt, *Target, error) {
+	r := b.receipts[receiptKey{id.Customer, id.key}]
+	if r == nil || r.state == receiptDone || r.meter != id.Meter {
+		return nil, nil, ErrUnknownReservation
+	}
+	t, err := b.targetOf(t, r)
+	return r, t, err
+}
+
+// commit books units of a reservation.
+func (b *books) commit(t *Target, id ReservationID, cost int64) (out Settled, err error) {
+	r, t, err := b.reservation(t, id)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case r.state == receiptCommitted && r.cost == cost:
+		return r.settledAgain(t), nil
+	case r.state != receiptOpen:
+		return out, ErrSettled
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
+	more := cost - r.reserved
+	if out.Late {
+		more = cost
+	}
+	d := judge(t, rowsOf(accounts), instant, max(0, more))
+	if !d.Allowed {
+		most := d.room()
+		if !out.Late {
+			most += r.reserved
+		}
+		return out, &NoRoomError{Most: min(most, MaxNumber), Decision: d, Late: out.Late}
+	}
+	b.settle(t, r, max(0, -more))
+	if more > 0 {
+		d = b.charge(accounts, d)
+	}
+	r.hour = b.book(t, accounts, cost, d.At)
+	accounts[0].touch()
+	out.Decision = judge(t, rowsOf(accounts), d.At, 0)
+	out.Cost, out.charged = cost, true
+	r.close(receiptCommitted, cost, &out)
+	return out, nil
+}
+
+// release gives all of a reservation back.
+func (b *books) release(t *Target, id ReservationID) (out Settled, err error) {
+	r, t, err := b.reservation(t, id)
+	if err != nil {
+		return out, err
+	}
+	switch r.state {
+	case receiptReleased:
+		return r.settledAgain(t), nil
+	case receiptCommitted:
+		return out, ErrSettled
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
+	b.settle(t, r, r.reserved)
+	out.Decision = judge(t, rowsOf(accounts), instant, 0)
+	r.close(receiptReleased, 0, &out)
+	return out, nil
+}
+
+// settle takes a reservation's holds off, where it has not expired, and gives so many of
+// its units back.
+func (b *books) settle(t *Target, r *receipt, units int64) {
+	for _, c := range r.charged {
+		a := b.accounts[t.sibling(c.attribute)]
+		if h, ok := b.unhold(a, r.key); ok {
+			b.giveBack(a, t.limitsOf(c.attribute), h.limits, h.at, units, t.moment(h.at))
+		}
+	}
+}
+
+func (a *account) holding(key [16]byte) bool {
+	for i := range a.holds {
+		if a.holds[i].key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// close notes what became of a reservation.
+func (r *receipt) close(state int16, cost int64, out *Settled) {
+	r.state, r.cost, r.changed = state, cost, true
+	r.late, r.doneAt, r.settled = out.Late, out.At, out.views()
+}
+
+// settledAgain is the answer that a reservation was settled with.
+func (r *receipt) settledAgain(t *Target) Settled {
+	d := Decision{Target: t, Allowed: true, Cost: r.cost, At: r.doneAt, Replayed: true, answer: r.settled}
+	return Settled{Decision: d, Reserved: r.reserved, Late: r.late}
+}

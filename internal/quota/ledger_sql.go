@@ -1,0 +1,136 @@
+package quota
+
+import "strings"
+
+// The statements of a ledger's transaction, in this order. All arrays are in the lock order
+// of counters, and receipts in that of their keys.
+const (
+	ledgerLock     statementName = "quotad_ledger_lock"
+	ledgerLockFree statementName = "quotad_ledger_lock_free" // waits for no row
+	ledgerTurn     statementName = "quotad_ledger_turn"
+	ledgerFind     statementName = "quotad_ledger_find"
+	ledgerHolds    statementName = "quotad_ledger_holds"
+	ledgerHours    statementName = "quotad_ledger_hours"
+	ledgerSave     statementName = "quotad_ledger_save"
+	ledgerUsage    statementName = "quotad_ledger_usage"
+	ledgerIssue    statementName = "quotad_ledger_issue_" // and the slot
+	ledgerChange   statementName = "quotad_ledger_change_"
+	ledgerOpen     statementName = "quotad_ledger_open"
+	ledgerClose    statementName = "quotad_ledger_close"
+	ledgerAdjust   statementName = "quotad_ledger_adjust"
+)
+
+// slots are the tables of receipts.
+var slots = [...]string{"0", "1", "2"}
+
+func ledgerStatements() map[statementName]string {
+	all := map[statementName]string{
+		insertRows:     insertSQL,
+		ledgerLock:     ledgerLockSQL,
+		ledgerLockFree: strings.Replace(ledgerLockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+		ledgerTurn:     `SELECT slot FROM receipt_turn WHERE one`,
+		ledgerHolds:    ledgerHoldsSQL,
+		ledgerHours:    ledgerHoursSQL,
+		ledgerSave:     ledgerSaveSQL,
+		ledgerUsage:    ledgerUsageSQL,
+		ledgerOpen:     ledgerOpenSQL,
+		ledgerClose:    ledgerCloseSQL,
+		ledgerAdjust:   ledgerAdjustSQL,
+	}
+	var find []string
+	for _, slot := range slots {
+		find = append(find, strings.ReplaceAll(ledgerFindSQL, "SLOT", slot))
+		all[ledgerIssue+statementName(slot)] = strings.ReplaceAll(ledgerIssueSQL, "SLOT", slot)
+		all[ledgerChange+statementName(slot)] = strings.ReplaceAll(ledgerChangeSQL, "SLOT", slot)
+	}
+	all[ledgerFind] = strings.Join(find, "\nUNION ALL")
+	return all
+}
+
+// ledgerLockSQL locks rows and reads them. What comes back is what was locked, however long
+// that took. $1–$4 key.
+const ledgerLockSQL = `
+SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT at, hour, units, total, version, change, state FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	FOR UPDATE) c`
+
+// The statements below read what the locks guard, so they come behind them: each has a
+// snapshot of its own, taken when the locks were held.
+
+// ledgerFindSQL finds receipts in one of the tables. $1–$2 shard and customer, $3 key.
+const ledgerFindSQL = `
+SELECT i.n, SLOT, r.payload, r.at, r.cost, r.returned, r.meter, r.state, r.body
+FROM unnest($1::smallint[], $2::bigint[], $3::uuid[]) WITH ORDINALITY AS i(shard, customer, key, n),
+LATERAL (SELECT payload, at, cost, returned, meter, state, body FROM receipts_SLOT
+	WHERE shard = i.shard AND customer = i.customer AND key = i.key OFFSET 0) r`
+
+// $1–$4 key.
+const ledgerHoldsSQL = `
+SELECT i.n, h.expires_at, h.at, h.cost, h.key, h.limits
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT expires_at, at, cost, key, limits FROM holds
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) h`
+
+// $1–$4 key of customers' own counters, $5–$6 the hours.
+const ledgerHoursSQL = `
+SELECT i.n, u.hour, u.admitted
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, hour_from, hour_to, n),
+LATERAL (SELECT hour, admitted FROM usage
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
+	  AND admitted > 0
+	OFFSET 0) u`
+
+// $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states.
+const ledgerSaveSQL = `
+UPDATE counters c
+SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change,
+    state = ($13::bigint[])[i.state_from:i.state_to]
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
+
+// $1–$4 shard, customer, meter and hour, $5 units, below 0 to take them off.
+const ledgerUsageSQL = `
+INSERT INTO usage (shard, customer, meter, hour, admitted)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
+ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
+	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
+
+// A key that is there already fails the transaction, which is then done again: only the
+// same id on two meters at once comes so far.
+const ledgerIssueSQL = `
+INSERT INTO receipts_SLOT (shard, customer, key, payload, at, cost, returned, meter, state, body)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+                     $8::integer[], $9::smallint[], $10::bytea[])`
+
+const ledgerChangeSQL = `
+UPDATE receipts_SLOT r SET cost = i.cost, returned = i.returned, state = i.state, body = i.body
+FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bytea[])
+     AS i(shard, customer, key, cost, returned, state, body)
+WHERE r.shard = ANY (ARRAY[i.shard]) AND r.customer = i.customer AND r.key = i.key`
+
+// $1–$4 key of the counter, $5–$8 expiry, instant, cost and key, $9–$10 the slices of $11.
+const ledgerOpenSQL = `
+INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
+SELECT shard, customer, meter, attribute, expires_at, at, cost, key, ($11::bigint[])[limits_from:limits_to]
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[],
+            $9::integer[], $10::integer[])
+     AS i(shard, customer, meter, attribute, expires_at, at, cost, key, limits_from, limits_to)`
+
+// $1–$4 key of the counter, $5–$6 expiry and key.
+const ledgerCloseSQL = `
+DELETE FROM holds h
+USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::uuid[])
+     AS i(shard, customer, meter, attribute, expires_at, key)
+WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute
+  AND h.expires_at = i.expires_at AND h.key = i.key`
+
+const ledgerAdjustSQL = `
+INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[])`

@@ -1,0 +1,278 @@
+package quota
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What operations beyond plain hits answer when they are not done. Nothing was charged or
+// given back then.
+var (
+	// ErrOtherPayload: the id was used for something else.
+	ErrOtherPayload = errors.New("the id was used for another request; nothing was done")
+	// ErrUnderWay: a request with the same id is under way, and did not end in time.
+	ErrUnderWay = errors.New("a request with this id is still under way; nothing was done by this one")
+	// ErrUnknownHit: there is no receipt of the hit that is to be refunded.
+	ErrUnknownHit = errors.New("there is no admitted hit with that id on the meter, or its id is no longer kept; nothing was given back")
+	// ErrUnknownReservation: there is none of that id, or it is no longer kept.
+	ErrUnknownReservation = errors.New("there is no such reservation, or it is no longer kept; nothing was done")
+	// ErrSettled: the reservation was committed, with another cost, or released before.
+	ErrSettled = errors.New("the reservation was settled before; nothing was done")
+	// ErrManyReservations: the customer has MaxOpen reservations open on the meter.
+	ErrManyReservations = errors.New("too many reservations of the customer are open on the meter; nothing was charged")
+)
+
+// MaxOpen is how many reservations of one customer and meter may be open at once.
+const MaxOpen = 10_000
+
+// MinTTL and MaxTTL bound the life of a reservation, µs.
+const (
+	MinTTL = int64(1e3)
+	MaxTTL = int64(24 * 3600e6)
+)
+
+// NoRoomError says that a commit does not fit. Nothing changed.
+type NoRoomError struct {
+	Most     int64    // the largest cost that could be committed now
+	Decision Decision // the refusal of what goes beyond what is reserved
+	Late     bool     // the reservation had expired
+}
+
+func (e *NoRoomError) Error() string {
+	return fmt.Sprintf("the cost does not fit: at most %d can be committed now; nothing was charged", e.Most)
+}
+
+// Refund is units to be given back.
+type Refund struct {
+	Target *Target // of the customer's meter, for the attributes of the refund
+	Cost   int64   // 1 … MaxNumber
+	// Hit is the id of the hit whose units these are, with its kind: the windows are those
+	// that it was charged to. Zero: the present ones.
+	Hit ID
+	ID  ID // required
+}
+
+// Refunded is what a refund did.
+type Refunded struct {
+	// Decision is that of a look behind the refund: At and what each limit says.
+	Decision
+	// Units were given back: no more than the hit had left of its charge, or than the
+	// present windows and the billing period's usage had.
+	Units int64
+}
+
+// Refund gives units back. Usage falls by as much as was booked.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrUnknownHit, and those of Decide.
+func (e *Engine) Refund(ctx context.Context, r Refund) (Refunded, error) {
+	own := r.Target.Counters[0].Key
+	l := e.ledger(own.Customer)
+	o := l.newOperation(r.Target, r.ID)
+	o.look(own.Customer, r.Hit)
+	var out Refunded
+	return perform(ctx, l, o, &out, func(b *books) (err error) {
+		out, err = b.refund(&r)
+		return err
+	})
+}
+
+// perform does an operation and returns its result.
+func perform[T any](ctx context.Context, l *ledger, o *operation, out *T, do func(*books) error) (T, error) {
+	var none T
+	var failed error
+	o.do, o.failed = do, func(err error) { failed = err }
+	if err := l.do(ctx, o); err != nil {
+		return none, err // do may still be writing to out
+	}
+	if failed != nil {
+		return none, failed
+	}
+	return *out, nil
+}
+
+// ReservationID names a reservation.
+type ReservationID struct {
+	Customer int64
+	Meter    int32
+	key      [16]byte
+}
+
+// reservationPrefix begins the text of a ReservationID.
+const reservationPrefix = "rsv_"
+
+func (r ReservationID) String() string {
+	b := binary.BigEndian.AppendUint64(nil, uint64(r.Customer)) //nolint:gosec // its bits
+	b = binary.BigEndian.AppendUint32(b, uint32(r.Meter))       //nolint:gosec // its bits
+	return reservationPrefix + base64.RawURLEncoding.EncodeToString(append(b, r.key[:]...))
+}
+
+// ParseReservationID reads the text of one; ok is false for any other.
+func ParseReservationID(s string) (r ReservationID, ok bool) {
+	text, ok := strings.CutPrefix(s, reservationPrefix)
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if !ok || err != nil || len(b) != 8+4+len(r.key) {
+		return r, false
+	}
+	r.Customer, r.Meter = int64(binary.BigEndian.Uint64(b)), int32(binary.BigEndian.Uint32(b[8:])) //nolint:gosec // as they were
+	copy(r.key[:], b[12:])
+	return r, true
+}
+
+// Reservation is the outcome of Reserve. Unless Allowed nothing was reserved.
+type Reservation struct {
+	Decision
+	ID        ReservationID
+	ExpiresAt int64 // µs since the Unix epoch, by the customer's clock
+}
+
+// Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too, until it is
+// committed, released or ttl µs have passed; books no usage. A concurrency limit's own ttl
+// bounds it.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
+func (e *Engine) Reserve(ctx context.Context, t *Target, cost, ttl int64, id ID) (Reservation, error) {
+	t = t.ForReservations()
+	l := e.ledger(t.Counters[0].Key.Customer)
+	o := l.newOperation(t, id)
+	var out Reservation
+	done, err := perform(ctx, l, o, &out, func(b *books) (err error) {
+		out, err = b.reserve(t, cost, ttl, id)
+		o.refused = err == nil && !out.Allowed
+		return err
+	})
+	e.countDenied(&Result{Decision: done.Decision, Err: err})
+	return done, err
+}
+
+// Expire takes what has expired off the holds of a target's counters. Whoever looks at them
+// does so by itself: this is for those at which nobody looks. Errors: those of Decide.
+func (e *Engine) Expire(ctx context.Context, t *Target) error {
+	l := e.ledger(t.Counters[0].Key.Customer)
+	var out struct{}
+	_, err := perform(ctx, l, l.newOperation(t, ID{}), &out, func(b *books) error {
+		_, _, err := b.open(t)
+		return err
+	})
+	return err
+}
+
+// Settled is the outcome of Commit and Release.
+type Settled struct {
+	Decision       // as behind it: At and what each limit says
+	Reserved int64 // units that had been reserved
+	Late     bool  // it had expired, so that all of the cost was charged now
+}
+
+// Commit books cost (0 … MaxNumber) units of a reservation as usage. What was reserved
+// beyond it is given back; what goes beyond that, or all of it when the reservation has
+// expired, is charged now if it fits, else *NoRoomError. The same again is replayed. t is
+// what hits of the reservation's customer and meter are judged by.
+//
+// Errors: ErrUnknownReservation, ErrSettled, *NoRoomError, and those of Decide.
+func (e *Engine) Commit(ctx context.Context, t *Target, r ReservationID, cost int64) (Settled, error) {
+	return e.settle(ctx, t, r, func(b *books) (Settled, error) { return b.commit(t, r, cost) })
+}
+
+// Release gives a reservation back, one that has expired too. The same again is replayed.
+//
+// Errors: ErrUnknownReservation, ErrSettled when it was committed, and those of Decide.
+func (e *Engine) Release(ctx context.Context, t *Target, r ReservationID) (Settled, error) {
+	return e.settle(ctx, t, r, func(b *books) (Settled, error) { return b.release(t, r) })
+}
+
+func (e *Engine) settle(ctx context.Context, t *Target, r ReservationID, how func(*books) (Settled, error)) (Settled, error) {
+	if own := t.Counters[0].Key; own.Customer != r.Customer || own.Meter != r.Meter {
+		return Settled{}, ErrUnknownReservation
+	}
+	l := e.ledger(r.Customer)
+	o := l.newOperation(t, ID{key: r.key})
+	var out Settled
+	return perform(ctx, l, o, &out, func(b *books) (err error) {
+		out, err = how(b)
+		return err
+	})
+}
+
+// DecideTogether decides hits of whatever customers and meters, all or none: as if they
+// came one after the other, and all are charged, or none. together says which. Of those
+// that are not, Allowed is false for all, also for those that would have fitted.
+//
+// An error of one is that of all.
+func (e *Engine) DecideTogether(ctx context.Context, hits []Hit) (results []Decision, together bool, err error) {
+	if len(hits) == 0 {
+		return nil, true, nil
+	}
+	l := e.ledger(hits[0].Target.Counters[0].Key.Customer)
+	o := l.newOperation(hits[0].Target, ID{})
+	o.target, o.weight = nil, len(hits)
+	for i := range hits {
+		o.lock(hits[i].Target.keys()...)
+		o.look(hits[i].Target.Counters[0].Key.Customer, hits[i].ID)
+	}
+	type outcome struct {
+		results  []Decision
+		together bool
+	}
+	var out outcome
+	done, err := perform(ctx, l, o, &out, func(b *books) (err error) {
+		out.results, out.together, err = b.hits(hits)
+		return err
+	})
+	for i := range done.results {
+		e.countDenied(&Result{Decision: done.results[i]})
+	}
+	return done.results, done.together, err
+}
+
+// once is a hit that waits in a ledger.
+type once struct {
+	*operation
+	ledger *ledger
+	result Result
+}
+
+func (o *once) wait(ctx context.Context) Result {
+	if err := o.ledger.wait(ctx, o.operation); err != nil {
+		return Result{Err: err}
+	}
+	return o.result
+}
+
+// submitOnce hands a hit to its ledger and returns it to wait for.
+func (e *Engine) submitOnce(h *Hit) (waiter, Result) {
+	l := e.ledger(h.Target.Counters[0].Key.Customer)
+	o := &once{ledger: l, operation: l.newOperation(h.Target, h.ID)}
+	o.hit(h.Target, h.Cost, h.ID, &o.result)
+	if err := l.enqueue(o.operation); err != nil {
+		return nil, Result{Err: err}
+	}
+	return o, Result{}
+}
+
+// hit makes the operation that of one hit.
+func (o *operation) hit(t *Target, cost int64, id ID, result *Result) {
+	o.do = func(b *books) (err error) {
+		result.Decision, err = b.hit(t, cost, id)
+		o.refused = err == nil && !result.Decision.Allowed
+		return err
+	}
+	o.failed = func(err error) { result.Err = err }
+}
+
+// toLedger hands a hit over whose counter has holds, which no statement of a lane knows.
+func (l *lane) toLedger(h *hit) {
+	to := l.engine.ledger(h.target.Counters[0].Key.Customer)
+	o := to.newOperation(h.target, ID{})
+	o.ticket = &h.ticket
+	o.hit(h.target, h.cost, ID{}, &h.result)
+	if !h.requeue() {
+		return
+	}
+	if err := to.enqueue(o); err != nil && h.take() {
+		h.finish(Result{Err: err})
+	}
+}

@@ -1,0 +1,66 @@
+package quota
+
+import (
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// TestRotator: an id is known through two turns of the tables, so for as long as it is to
+// be kept whenever it was written, and gone behind the third. Two nodes rotate once.
+func TestRotator(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(0)
+	e := db.startEngine(t, clock)
+	target := testTarget(1, 1, 1, mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 100}))
+	const keep = time.Hour
+	rotators := []*Rotator{NewRotator(db.pool, clock.now, keep, nil), NewRotator(db.pool, clock.now, keep, nil)}
+	var start int64
+	if err := db.pool.QueryRow(ctx, "SELECT since FROM receipt_turn").Scan(&start); err != nil {
+		t.Fatal(err)
+	}
+	id := NewID("hit", "one", "")
+	for turn := range int64(4) {
+		for _, c := range []struct {
+			at       int64
+			rotates  bool
+			replayed bool
+		}{
+			{turn*keep.Microseconds() - 1, false, turn > 0},
+			{turn * keep.Microseconds(), turn > 0, turn < 3},
+		} {
+			clock.set(start + c.at)
+			for i, r := range rotators {
+				if done, err := r.rotate(ctx); err != nil || done != (c.rotates && i == 0) {
+					t.Fatalf("turn %d: rotator %d: %v, %v", turn, i, done, err)
+				}
+			}
+			d, err := e.decideOnce(ctx, target, 1, id)
+			if err != nil || !d.Allowed || d.Replayed != c.replayed {
+				t.Fatalf("turn %d at %d: %s, %v", turn, c.at, d.brief(), err)
+			}
+		}
+	}
+}
+
+// TestRotatorWaitsForNobodyLong: somebody reads the table whose turn it is.
+func TestRotatorWaitsForNobodyLong(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(time.Now().Add(2*time.Hour).UnixMicro())
+	r := NewRotator(db.pool, clock.now, time.Hour, nil)
+	reader := db.session(t)
+	for _, sql := range []string{"BEGIN", "SELECT count(*) FROM receipts_1"} {
+		if _, err := reader.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if done, err := r.rotate(ctx); err == nil || done || time.Since(began) > 2*time.Second {
+		t.Fatal(done, err, time.Since(began))
+	}
+	if _, err := reader.Exec(ctx, "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := r.rotate(ctx); err != nil || !done {
+		t.Fatal(done, err)
+	}
+}
