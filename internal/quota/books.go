@@ -20,6 +20,7 @@ type account struct {
 // books are what a transaction of the ledger has locked and read, and what it writes.
 type books struct {
 	now      int64 // PostgreSQL's time, µs
+	cautious bool  // rows that others hold were left out, as if they were not there
 	accounts map[CounterKey]*account
 	receipts map[receiptKey]*receipt
 	wanted   []CounterKey          // by the operation that is being done, beside its own
@@ -84,7 +85,7 @@ func (b *books) open(t *Target) (accounts []*account, instant int64, err error) 
 
 // expire takes the holds off an account that are over at an instant.
 func (b *books) expire(a *account, limits []*Limit, m moment) {
-	for _, h := range a.row.expire(limits, m) {
+	for _, h := range a.expire(limits, m) {
 		b.closed = append(b.closed, heldBy{a.key, h})
 		a.touch()
 	}
@@ -229,12 +230,11 @@ func (b *books) find(customer int64, id ID) (*receipt, error) {
 }
 
 // issue writes the receipt of an operation that has an ID.
-func (b *books) issue(t *Target, id ID, r receipt) *receipt {
+func (b *books) issue(t *Target, id ID, r receipt) {
 	if !id.given() {
-		return nil
+		return
 	}
 	own := t.Counters[0].Key
 	r.receiptKey, r.payload, r.meter, r.fresh = receiptKey{own.Customer, id.key}, id.payload, own.Meter, true
 	b.receipts[r.receiptKey] = &r
-	return &r
 }

@@ -20,9 +20,9 @@ func chargeState(limits []*Limit, state []int64, since, cost int64, m moment) (n
 			spared |= 1 << i
 		}
 		charged := fits || l.Mode != Shadow
-		switch {
-		case l.Algorithm == Concurrency:
-		case l.Algorithm == SlidingLog:
+		switch l.Algorithm {
+		case Concurrency:
+		case SlidingLog:
 			blocks := l.logBlocks(log, m.at)
 			if charged {
 				b.level, blocks = l.chargeLog(b.level, blocks, m.at, cost)

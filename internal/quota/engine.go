@@ -244,7 +244,7 @@ func (e *Engine) submit(ctx context.Context, t *Target, cost int64) (*hit, Resul
 	}
 	lane := e.lanes[int(Shard(t.Counters[0].Key.Customer))%len(e.lanes)]
 	h := &hit{ticket: newTicket(&lane.session), target: t, cost: cost}
-	if err := lane.enqueue(h); err != nil {
+	if err := lane.enqueue(h, e.options.MaxQueue); err != nil {
 		return nil, Result{Err: err}
 	}
 	return h, Result{}

@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"bytes"
+	"cmp"
 	"math"
 	"slices"
 )
@@ -39,14 +41,7 @@ func marked(state []int64, holds []hold) []int64 {
 
 // compareHolds is the order of expiry.
 func compareHolds(a, b hold) int {
-	switch {
-	case a.expires != b.expires:
-		if a.expires < b.expires {
-			return -1
-		}
-		return 1
-	}
-	return slices.Compare(a.key[:], b.key[:])
+	return cmp.Or(cmp.Compare(a.expires, b.expires), bytes.Compare(a.key[:], b.key[:]))
 }
 
 // expire gives back what holds of a row that are over at an instant have held.
@@ -74,9 +69,9 @@ type course struct {
 func (d *Decision) course(i int) course {
 	l, m := d.Target.limit(i), d.moment(i)
 	c := course{limit: l, since: d.At, m: m}
-	switch {
-	case l.Algorithm == Concurrency:
-	case l.Algorithm == SlidingLog:
+	switch l.Algorithm {
+	case Concurrency:
+	case SlidingLog:
 		c.state = append([]int64{l.ID, d.buckets[i].level, int64(len(m.log))}, m.log...)
 	default:
 		c.state = []int64{l.id(m), d.buckets[i].level, d.buckets[i].aux}

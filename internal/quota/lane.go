@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"quotad/internal/postgres"
@@ -16,12 +15,8 @@ import (
 type lane struct {
 	engine  *Engine
 	session session
-	wake    chan struct{} // holds one token when there is something to do
-
-	mu      sync.Mutex
-	queue   []*hit
-	held    int // hits in later
-	stopped bool
+	inbox[*hit]
+	held int // hits in later; under the inbox's mutex
 
 	// Owned by the lane's goroutine.
 	again    []*hit // handed back: first in the next batch
@@ -33,61 +28,13 @@ type lane struct {
 }
 
 func newLane(e *Engine) *lane {
-	return &lane{engine: e, wake: make(chan struct{}, 1), session: session{options: &e.options, statements: e.statements}}
-}
-
-// enqueue adds a hit behind those that wait. ErrBusy when the queue is full, ErrStopped
-// when the engine stops: then it was not added.
-func (l *lane) enqueue(h *hit) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stopped {
-		return ErrStopped
-	}
-	if len(l.queue) >= l.engine.options.MaxQueue {
-		return ErrBusy
-	}
-	if l.queue = append(l.queue, h); len(l.queue) == 1 {
-		l.signal()
-	}
-	return nil
-}
-
-func (l *lane) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	return &lane{engine: e, inbox: newInbox[*hit](), session: session{options: &e.options, statements: e.statements}}
 }
 
 // run sends batches until the engine stops and nothing waits any more.
 func (l *lane) run(ctx context.Context) {
 	defer l.session.close()
-	for {
-		waiting, stopped := l.waiting()
-		switch {
-		case waiting:
-			l.next(ctx)
-		case stopped:
-			return
-		default:
-			<-l.wake
-		}
-	}
-}
-
-// stop lets the lane end once nothing waits in it.
-func (l *lane) stop() {
-	l.mu.Lock()
-	l.stopped = true
-	l.mu.Unlock()
-	l.signal()
-}
-
-func (l *lane) waiting() (waiting, stopped bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.again)+len(l.later)+len(l.queue) > 0, l.stopped
+	l.inbox.run(func() bool { return len(l.again)+len(l.later) > 0 }, func() { l.next(ctx) })
 }
 
 // take makes the next batch: what was handed back, then up to half of what is left of

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -21,23 +21,20 @@ import (
 type ledger struct {
 	engine  *Engine
 	session session
-	wake    chan struct{} // holds one token when there is something to do
-
-	mu       sync.Mutex
-	queue    []*operation
-	underWay map[receiptKey]int // ids in the queue or in a transaction
-	stopped  bool
+	inbox[*operation]
+	underWay map[receiptKey]int // ids in the queue or in a transaction; under the inbox's mutex
 
 	// Owned by the ledger's goroutine.
 	again    []*operation // handed back: first in the next transaction
 	batch    []*operation
+	weight   int           // hits in it
 	cautious time.Duration // until then, on the stopwatch, no row is waited for
 	params   params
 }
 
 func newLedger(e *Engine) *ledger {
 	return &ledger{
-		engine: e, wake: make(chan struct{}, 1), underWay: make(map[receiptKey]int),
+		engine: e, inbox: newInbox[*operation](), underWay: make(map[receiptKey]int),
 		session: session{options: &e.options, statements: ledgerStatements()},
 	}
 }
@@ -72,95 +69,28 @@ func (l *ledger) blocked(o *operation) bool {
 	return o.waited.Load() || l.underWay[o.ids[0]] > 1
 }
 
-// enqueue adds an operation behind those that wait. ErrBusy when the queue is full,
-// ErrStopped when the engine stops: then it was not added.
+// enqueue adds an operation behind those that wait, as the inbox does.
 func (l *ledger) enqueue(o *operation) error {
+	l.begun(o)
+	err := l.inbox.enqueue(o, l.engine.options.MaxQueue)
+	if err != nil {
+		l.ended(o)
+	}
+	return err
+}
+
+// begun and ended count the operations under way by their ids.
+func (l *ledger) begun(o *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stopped {
-		return ErrStopped
-	}
-	if len(l.queue) >= l.engine.options.MaxQueue {
-		return ErrBusy
-	}
 	for _, id := range o.ids {
 		l.underWay[id]++
 	}
-	if l.queue = append(l.queue, o); len(l.queue) == 1 {
-		l.signal()
-	}
-	return nil
 }
 
-func (l *ledger) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run does transactions until the engine stops and nothing waits any more.
-func (l *ledger) run(ctx context.Context) {
-	defer l.session.close()
-	for {
-		waiting, stopped := l.waiting()
-		switch {
-		case waiting:
-			l.next(ctx)
-		case stopped:
-			return
-		default:
-			<-l.wake
-		}
-	}
-}
-
-// stop lets the ledger end once nothing waits in it.
-func (l *ledger) stop() {
-	l.mu.Lock()
-	l.stopped = true
-	l.mu.Unlock()
-	l.signal()
-}
-
-func (l *ledger) waiting() (waiting, stopped bool) {
+func (l *ledger) ended(o *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.again)+len(l.queue) > 0, l.stopped
-}
-
-// take makes the next batch, of maxBatch hits but for one that has more by itself: what was
-// handed back, then the queue, but for those whose callers gave up.
-func (l *ledger) take() []*operation {
-	l.batch = l.batch[:0]
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	weight := 0
-	l.again = l.takeSome(l.again, &weight)
-	if len(l.again) == 0 && (len(l.batch) == 0 || !l.batch[0].alone) {
-		l.queue = l.takeSome(l.queue, &weight)
-	}
-	return l.batch
-}
-
-func (l *ledger) takeSome(list []*operation, weight *int) (rest []*operation) {
-	for i, o := range list {
-		full := *weight+o.weight > maxBatch || o.alone || l.batch != nil && len(l.batch) > 0 && l.batch[0].alone
-		if len(l.batch) > 0 && full {
-			return append([]*operation(nil), list[i:]...)
-		}
-		if o.take() {
-			l.batch = append(l.batch, o)
-			*weight += o.weight
-		} else {
-			l.gone(o)
-		}
-	}
-	return nil
-}
-
-// gone forgets the ids of an operation that has ended; mu is held.
-func (l *ledger) gone(o *operation) {
 	for _, id := range o.ids {
 		if l.underWay[id]--; l.underWay[id] <= 0 {
 			delete(l.underWay, id)
@@ -168,11 +98,50 @@ func (l *ledger) gone(o *operation) {
 	}
 }
 
+// run does transactions until the engine stops and nothing waits any more.
+func (l *ledger) run(ctx context.Context) {
+	defer l.session.close()
+	l.inbox.run(func() bool { return len(l.again) > 0 }, func() { l.next(ctx) })
+}
+
+// take makes the next batch, of maxBatch hits but for an operation that has more by
+// itself: what was handed back, then the queue, but for those whose callers gave up.
+func (l *ledger) take() []*operation {
+	l.batch, l.weight = l.batch[:0], 0
+	l.again = l.takeSome(l.again)
+	if len(l.again) == 0 {
+		l.mu.Lock()
+		waiting := l.queue
+		l.queue = nil
+		l.mu.Unlock()
+		if rest := l.takeSome(waiting); len(rest) > 0 {
+			l.mu.Lock()
+			l.queue = append(rest, l.queue...)
+			l.mu.Unlock()
+		}
+	}
+	return l.batch
+}
+
+// takeSome takes operations into the batch until it is full, and returns the others. One
+// that must go alone does.
+func (l *ledger) takeSome(list []*operation) (rest []*operation) {
+	for i, o := range list {
+		if len(l.batch) > 0 && (o.alone || l.batch[0].alone || l.weight+o.weight > maxBatch) {
+			return slices.Clone(list[i:])
+		}
+		if o.take() {
+			l.batch, l.weight = append(l.batch, o), l.weight+o.weight
+		} else {
+			l.ended(o)
+		}
+	}
+	return nil
+}
+
 // finish ends an operation.
 func (l *ledger) finish(o *operation, err error) {
-	l.mu.Lock()
-	l.gone(o)
-	l.mu.Unlock()
+	l.ended(o)
 	o.finish(err)
 }
 
@@ -216,22 +185,29 @@ func (l *ledger) next(ctx context.Context) {
 	}
 	l.remember(b, batch)
 	for _, o := range batch {
-		if o.settled != errAgain {
+		if !o.again {
 			l.finish(o, o.settled)
 		}
 	}
 	l.handBack(again)
+	if b.cautious && len(again) == len(batch) {
+		time.Sleep(cautiousPause)
+	}
 }
 
-// errAgain marks an operation that is done again in the next transaction.
-var errAgain = errors.New("again")
+// cautiousPause follows a transaction that could do nothing, since others hold the rows.
+const cautiousPause = 5 * time.Millisecond
 
 // apply does the operations one after the other, and returns those that need what was not
 // read.
 func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
 	for _, o := range batch {
-		b.wanted = b.wanted[:0]
+		b.wanted, o.again = b.wanted[:0], false
 		switch o.settled = o.do(b); {
+		case errors.Is(o.settled, errMissingRow) && b.cautious && o.insert:
+			// It is there, and somebody holds it: the caller says how long to wait.
+			o.waited.Store(true)
+			o.tries--
 		case errors.Is(o.settled, errMissingRow):
 			o.insert = true
 		case errors.Is(o.settled, errMissingLock):
@@ -242,7 +218,7 @@ func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
 		}
 		o.tries++
 		o.lock(b.wanted...)
-		o.settled = errAgain
+		o.again = true
 		again = append(again, o)
 	}
 	return again
@@ -252,7 +228,7 @@ func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
 // of it.
 func (l *ledger) remember(b *books, batch []*operation) {
 	for _, o := range batch {
-		if o.settled != nil || o.target == nil {
+		if o.again || o.settled != nil || o.target == nil {
 			continue
 		}
 		rows := make([]row, 0, len(o.target.Counters))
@@ -349,9 +325,7 @@ func (l *ledger) handBack(batch []*operation) {
 		case o.requeue():
 			l.again = append(l.again, o)
 		default:
-			l.mu.Lock()
-			l.gone(o)
-			l.mu.Unlock()
+			l.ended(o)
 		}
 	}
 }

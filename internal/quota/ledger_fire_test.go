@@ -60,7 +60,7 @@ func (f *ledgerFire) run(t *testing.T) error {
 	failed := make(chan error, f.callers)
 	for c := range f.callers {
 		calls.Go(func() {
-			p := &ledgerCaller{f: f, engines: engines, targets: targets, told: all, r: rand.New(rand.NewPCG(f.seed, uint64(c))), name: fmt.Sprint(c)} //nolint:gosec // a test's
+			p := &ledgerCaller{f: f, engines: engines, targets: targets, told: all, r: rand.New(rand.NewPCG(f.seed, uint64(c))), name: fmt.Sprint(c)}
 			for n := range f.rounds {
 				if err := p.step(ctx, n); err != nil {
 					failed <- fmt.Errorf("caller %d, round %d: %w", c, n, err)

@@ -31,7 +31,7 @@ func (l *ledger) read(f *flight, batch []*operation, now int64) (*books, error) 
 		f.do(insertRows, l.encode(columnsOf(missing).encode))
 	}
 	lock := ledgerLock
-	if l.engine.options.Stopwatch() < l.cautious {
+	if b.cautious = l.engine.options.Stopwatch() < l.cautious; b.cautious {
 		lock = ledgerLockFree
 	}
 	for _, key := range locks {

@@ -168,7 +168,7 @@ func encodeOpened(p *params, opened []heldBy) {
 	var key [][16]byte
 	for _, h := range opened {
 		keys.add(h.CounterKey)
-		expires, at, cost, key = append(expires, h.expires), append(at, h.at), append(cost, h.cost), append(key, h.hold.key)
+		expires, at, cost, key = append(expires, h.expires), append(at, h.at), append(cost, h.cost), append(key, h.key)
 		from = append(from, int32(len(limits)+1))
 		limits = append(limits, h.limits...)
 		to = append(to, int32(len(limits)))
@@ -189,7 +189,7 @@ func encodeClosed(p *params, closed []heldBy) {
 	var key [][16]byte
 	for _, h := range closed {
 		keys.add(h.CounterKey)
-		expires, key = append(expires, h.expires), append(key, h.hold.key)
+		expires, key = append(expires, h.expires), append(key, h.key)
 	}
 	keys.encode(p)
 	p.int8(expires)

@@ -28,6 +28,7 @@ type operation struct {
 	hours   *hours // finished hours to be read
 	alone   bool   // it goes in a transaction of its own
 	settled error  // why it was not done, or nil
+	again   bool   // it is done again in the next transaction
 
 	waited  atomic.Bool // somebody held its counters for long
 	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done

@@ -105,8 +105,8 @@ type ReservationID struct {
 const reservationPrefix = "rsv_"
 
 func (r ReservationID) String() string {
-	b := binary.BigEndian.AppendUint64(nil, uint64(r.Customer)) //nolint:gosec // its bits
-	b = binary.BigEndian.AppendUint32(b, uint32(r.Meter))       //nolint:gosec // its bits
+	b := binary.BigEndian.AppendUint64(nil, uint64(r.Customer))
+	b = binary.BigEndian.AppendUint32(b, uint32(r.Meter))
 	return reservationPrefix + base64.RawURLEncoding.EncodeToString(append(b, r.key[:]...))
 }
 
@@ -117,7 +117,7 @@ func ParseReservationID(s string) (r ReservationID, ok bool) {
 	if !ok || err != nil || len(b) != 8+4+len(r.key) {
 		return r, false
 	}
-	r.Customer, r.Meter = int64(binary.BigEndian.Uint64(b)), int32(binary.BigEndian.Uint32(b[8:])) //nolint:gosec // as they were
+	r.Customer, r.Meter = int64(binary.BigEndian.Uint64(b)), int32(binary.BigEndian.Uint32(b[8:]))
 	copy(r.key[:], b[12:])
 	return r, true
 }

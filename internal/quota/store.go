@@ -15,17 +15,18 @@ import (
 // statement off its keys: rows are only ever reached by their key, in one nested loop
 // over the parameters.
 var SessionSettings = map[string]string{
-	"plan_cache_mode":               "force_generic_plan",
-	"enable_seqscan":                "off",
-	"enable_bitmapscan":             "off",
-	"enable_hashjoin":               "off",
-	"enable_mergejoin":              "off",
-	"enable_memoize":                "off",
-	"jit":                           "off",
-	"lock_timeout":                  "1500ms",
-	"statement_timeout":             "3s",
-	"synchronous_commit":            "on",
-	"default_transaction_isolation": "read committed",
+	"plan_cache_mode":                     "force_generic_plan",
+	"enable_seqscan":                      "off",
+	"enable_bitmapscan":                   "off",
+	"enable_hashjoin":                     "off",
+	"enable_mergejoin":                    "off",
+	"enable_memoize":                      "off",
+	"jit":                                 "off",
+	"lock_timeout":                        "1500ms",
+	"statement_timeout":                   "3s",
+	"idle_in_transaction_session_timeout": "2s", // of a node that is gone from the network, and holds rows
+	"synchronous_commit":                  "on",
+	"default_transaction_isolation":       "read committed",
 }
 
 // PoolSettings are what the sessions of the pool need for the same reason: a plan that

@@ -1,0 +1,194 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"quotad/internal/calendar"
+	"quotad/internal/postgres/pgtest"
+)
+
+// TestRefundOfAClosedPeriod: the hit's period has ended, and the delay has passed in which
+// it is still written to: what is given back is taken off the present one.
+func TestRefundOfAClosedPeriod(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	target := testTarget(1, 1, 1, mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 50}))
+	target.Interval = calendar.Interval{Unit: calendar.Days, Count: 1}
+	hit := NewID("hit", "one")
+	if d, err := e.decideOnce(ctx, target, 20, hit); err != nil || !d.Allowed {
+		t.Fatal(d.brief(), err)
+	}
+	hour := target.hourOf(testEpoch)
+	_, end := target.Period(testEpoch)
+	for i, c := range []struct{ at, cost, then, now int64 }{
+		{end + closeDelay - 1, 5, 15, 0}, // still open
+		{end + closeDelay, 7, 15, -7},
+		{end + closeDelay, 100, 15, -15}, // all that the hit has left
+	} {
+		clock.set(c.at)
+		if _, err := e.Refund(ctx, Refund{Target: target, Cost: c.cost, Hit: hit, ID: NewID("refund", fmt.Sprint(i))}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := e.Standings(ctx, []*Target{target})
+		if err != nil || s[0].PeriodUsed != c.now {
+			t.Errorf("%d: %d in the present period, want %d, %v", i, s[0].PeriodUsed, c.now, err)
+		}
+		used, err := e.Usage(ctx, 1, 1, hour, hour+1, 1)
+		if err != nil || sumOf(used) != c.then {
+			t.Errorf("%d: %+v in the hit's hour, want %d, %v", i, used, c.then, err)
+		}
+	}
+	if d, err := e.Look(ctx, target, 1); err != nil || d.View(0).Used != 0 {
+		t.Error(d.brief(), err)
+	}
+	reconciled(t, db)
+}
+
+func (t *Target) hourOf(at int64) int64 { hour, _ := t.runningHour(at); return hour }
+
+// TestReservationsPerValue: what a reservation holds of a value's counter comes back there,
+// when the plan has the limit and when it has not any more.
+func TestReservationsPerValue(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	limits := []*Limit{
+		windowLimit(t, "all", 100, "1d"),
+		mustCompile(t, Spec{Name: "ip", Algorithm: "allocation", Limit: 10, Per: "ip"}),
+		mustCompile(t, Spec{Name: "slots", Algorithm: "concurrency", Limit: 2, TTL: "1h", Per: "user"}),
+	}
+	periods := testTarget(1, 1, 1).Periods
+	base, later := NewTarget(1, 1, 1, limits, periods, nil), NewTarget(2, 1, 1, limits[:1], periods, nil)
+	at := map[string]string{"ip": "::1", "user": "a"}
+	reserve := func(n int, target *Target, allowed bool) Reservation {
+		t.Helper()
+		r, err := e.Reserve(ctx, target.For(at), 4, 60e6, NewID("reservation", fmt.Sprint(n)))
+		if err != nil || r.Allowed != allowed {
+			t.Fatal(r.brief(), err)
+		}
+		return r
+	}
+	a := reserve(1, base, false) // four slots of two
+	at["user"] = ""
+	if d, err := e.Decide(ctx, base.For(at), 3); err != nil || !d.Allowed {
+		t.Fatal(d.brief(), err)
+	}
+	limits[2] = mustCompile(t, Spec{Name: "slots", Algorithm: "concurrency", Limit: 8, TTL: "1h", Per: "user"})
+	base = NewTarget(1, 1, 1, limits, periods, nil)
+	a = reserve(2, base, true)
+	if r := reserve(3, base, false); r.View(1).RetryAfter != 60e6 {
+		t.Errorf("the value's allocation is free in a minute: %+v", r.View(1))
+	}
+	if s, err := e.Commit(ctx, base, a.ID, 1); err != nil || s.View(1).Used != 4 {
+		t.Fatal(s.brief(), err)
+	}
+	b := reserve(4, base, true)
+	if s, err := e.Commit(ctx, later, b.ID, 5); err != nil || s.NumViews() != 1 || s.View(0).Used != 9 {
+		t.Fatal(s.brief(), err)
+	}
+	if n := rowsIn(t, db, "holds"); n != 0 {
+		t.Errorf("%d holds are left", n)
+	}
+	s, err := e.Standings(ctx, []*Target{later})
+	if err != nil || s[0].PeriodUsed != 9 {
+		t.Error(s, err)
+	}
+	reconciled(t, db)
+}
+
+// TestManyReservations: no more than MaxOpen are open at once, and that many are no fault.
+func TestManyReservations(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	target := testTarget(1, 1, 1, windowLimit(t, "a", 1e6, "1d"))
+	first, err := e.Reserve(ctx, target, 1, MaxTTL, NewID("reservation", "first"))
+	if err != nil || !first.Allowed {
+		t.Fatal(err)
+	}
+	execSQL(ctx, t, db, `INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
+		SELECT shard, customer, meter, attribute, expires_at - n, at, 0, md5(n::text)::uuid, limits FROM holds, generate_series(1, $1) n`, MaxOpen-1)
+	execSQL(ctx, t, db, `UPDATE counters SET state[2] = (SELECT min(expires_at) FROM holds)`)
+	if _, err := e.Reserve(ctx, target, 1, MaxTTL, NewID("reservation", "second")); !errors.Is(err, ErrManyReservations) {
+		t.Fatal(err)
+	}
+	if s, err := e.Commit(ctx, target, first.ID, 1); err != nil || s.Late {
+		t.Fatal(err)
+	}
+	if r, err := e.Reserve(ctx, target, 1, MaxTTL, NewID("reservation", "third")); err != nil || !r.Allowed {
+		t.Fatal(err)
+	}
+}
+
+// TestUnderWay: somebody holds the counter for longer than the request's time. It is told
+// so, and who sends the same again when the counter is free is charged once.
+func TestUnderWay(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	target, other := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h")), testTarget(2, 1, 1, windowLimit(t, "a", 10, "1h"))
+	for _, target := range []*Target{target, other} {
+		if d, err := e.decideOnce(ctx, target, 1, NewID("hit", "first")); err != nil || !d.Allowed {
+			t.Fatal(d.brief(), err)
+		}
+	}
+	holder, err := db.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 3*time.Second) // lock_timeout is half of that
+	defer cancel()
+	if _, err := e.decideOnce(short, target, 1, NewID("hit", "second")); !errors.Is(err, ErrUnderWay) {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if d, err := e.decideOnce(ctx, other, 1, NewID("hit", "other")); err != nil || !d.Allowed || time.Since(began) > time.Second {
+		t.Fatal("who has nothing to do with it waited", time.Since(began), err)
+	}
+	if err := holder.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for again := range 2 {
+		if d, err := e.decideOnce(ctx, target, 1, NewID("hit", "second")); err != nil || !d.Allowed || d.Replayed != (again == 1) {
+			t.Fatal(d.brief(), err)
+		}
+	}
+}
+
+// TestHoldsAreCleaned: what nobody looks at any more is taken off by the cleaner, and with a
+// customer that is cleared its holds go.
+func TestHoldsAreCleaned(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	limits := []*Limit{mustCompile(t, Spec{Name: "ip", Algorithm: "allocation", Limit: 10, Per: "ip"})}
+	base := NewTarget(1, freshCustomers(1), 1, limits, testTarget(1, 1, 1).Periods, nil)
+	cleaner := db.cleaner(clock, base)
+	cleaner.options.Expire = e.Expire
+	for n := range 3 {
+		if r, err := e.Reserve(ctx, base.ip(fmt.Sprint(n)), 1, 1e6, NewID("reservation", fmt.Sprint(n))); err != nil || !r.Allowed {
+			t.Fatal(err)
+		}
+	}
+	walk := func() {
+		for range Shards {
+			if _, err := cleaner.step(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	walk()
+	if holds, counters := rowsIn(t, db, "holds"), rowsIn(t, db, "counters"); holds != 6 || counters != 4 {
+		t.Fatalf("%d holds and %d counters that count", holds, counters)
+	}
+	clock.set(testEpoch + 1e6 + cleaner.idle)
+	walk() // takes the holds off
+	clock.set(testEpoch + 1e6 + 3*cleaner.idle)
+	walk() // and then the counters
+	if holds, counters := rowsIn(t, db, "holds"), rowsIn(t, db, "counters"); holds != 0 || counters != 1 {
+		t.Fatalf("%d holds and %d counters are left", holds, counters)
+	}
+}
