@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -49,32 +50,42 @@ func readBody(r *http.Request, b []byte, limit int) ([]byte, error) {
 			return b, tooLarge
 		case err == io.EOF:
 			return b, nil
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return b, errTooSlow
 		case err != nil:
-			return b, errCutShort
+			return b, whyCut(err)
 		}
 	}
 }
 
-// checkMediaType wants application/json, in UTF-8 where a charset is named.
-func checkMediaType(h http.Header) error {
+// whyCut is what a body that could not be read is to its client.
+func whyCut(err error) *fault {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errTooSlow
+	}
+	return errCutShort
+}
+
+// checkMediaType wants application/json.
+func checkMediaType(h http.Header) error { return checkMedia(h, errMediaType, "application/json") }
+
+// checkMedia wants one of these media types, else it is wrong, in UTF-8 where a charset is
+// named and in no encoding.
+func checkMedia(h http.Header, wrong *fault, names ...string) error {
 	if len(h["Content-Encoding"]) > 0 && h.Get("Content-Encoding") != "identity" {
 		return errEncoding
 	}
 	types := h["Content-Type"]
 	if len(types) != 1 {
-		return errMediaType
+		return wrong
 	}
-	if types[0] == "application/json" {
+	if types[0] == names[0] {
 		return nil
 	}
 	name, params, err := mime.ParseMediaType(types[0])
-	if err != nil || name != "application/json" {
-		return errMediaType
+	if err != nil || !slices.Contains(names, name) {
+		return wrong
 	}
 	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return errMediaType
+		return wrong
 	}
 	return nil
 }

@@ -113,7 +113,9 @@ func curlLine(op *huma.Operation) string {
 		line += ` -H "Authorization: Bearer $KEY"`
 	}
 	if x.request != "" {
-		line += " \\\n  -H 'Content-Type: application/json' -d '" + x.request + "'"
+		for media := range op.RequestBody.Content {
+			line += " \\\n  -H 'Content-Type: " + media + "' -d '" + x.request + "'"
+		}
 	}
 	return line
 }

@@ -35,6 +35,7 @@ func TestExamplesWork(t *testing.T) {
 	send(adminRoutes())
 	send(backendRoutes())
 	send(reservationRoutes())
+	send(importRoutes())
 	send(serviceRoutes())
 	for id := range examples {
 		if !strings.Contains(string(OpenAPI("test")), `"operationId": "`+id+`"`) {

@@ -75,6 +75,16 @@ var examples = map[string]example{
 }`,
 	},
 	"release": {path: reservationExample},
+	"import": {
+		request: `{"id": "old-1", "customer": "acme", "meter": "requests", "cost": 1200, "at": "2026-01-31T12:00:00Z"}
+{"id": "old-2", "customer": "acme", "meter": "requests", "limit": "hourly", "used": 3}
+{"id": "old-3", "customer": "nobody", "meter": "requests", "limit": "hourly", "used": 3}`,
+		response: `{"errors": [
+  {"line": 3, "id": "old-3", "status": 404, "type": "/problems/not-found",
+   "detail": "there is no customer \"nobody\", or it is archived for good: a new one is made with PUT /v1/customers/nobody",
+   "field": "customer"}
+], "lines": 3, "imported": 2, "replayed": 0, "failed": 1}`,
+	},
 	"quota": {
 		path: "acme",
 		response: `{

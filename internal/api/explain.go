@@ -100,13 +100,16 @@ func explain(err error, n names) error {
 	return &explained{err, text}
 }
 
-// explainOperation is explain for what refunds and reservations are about; empty for other
+// explainOperation is explain for what refunds, reservations and imports are about; empty for other
 // errors.
 func explainOperation(err error, n names) string {
 	switch {
 	case errors.Is(err, quota.ErrUnknownHit) && n.hit != "":
 		return fmt.Sprintf("the customer %s has no admitted hit with the id %s on the meter %s, or its id is no longer kept: leave hit out to give back to the present windows. Nothing was given back",
 			quoted(n.customer), quoted(n.hit), quoted(n.meter))
+	case errors.Is(err, quota.ErrNoSuchLimit) && n.limit != "":
+		return fmt.Sprintf("the plan of customer %s has no limit %s on the meter %s, or it is one of concurrency, which has no opening balance: GET /v1/customers/%s/quota lists its limits",
+			quoted(n.customer), quoted(n.limit), quoted(n.meter), inPath(n.customer))
 	case errors.Is(err, quota.ErrUnknownReservation):
 		return fmt.Sprintf("there is no reservation %s, or it is no longer kept, or its customer is archived: send the id that POST /v1/reservations answered. What was used without a reservation is charged by POST /v1/hits. Nothing was done",
 			quoted(cmp.Or(n.committed, n.released)))

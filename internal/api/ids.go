@@ -21,6 +21,7 @@ const (
 	opBatch       = "batch"
 	opRefund      = "refund"
 	opReservation = "reservation"
+	opImport      = "import"
 	opUnnamed     = "unnamed reservation"
 )
 

@@ -42,11 +42,11 @@ var (
 	}
 	kindTooLarge = &kind{
 		name: "too-large", status: http.StatusRequestEntityTooLarge, title: "The body is too large",
-		doc: "A body may have 64 KiB, that of a batch 1 MiB. Nothing was charged or stored.",
+		doc: "A body may have 64 KiB, that of a batch 1 MiB, that of an import 1 GiB and each of its lines 64 KiB. Nothing was charged or stored, but for the lines of an import before it.",
 	}
 	kindMediaType = &kind{
 		name: "unsupported-media-type", status: http.StatusUnsupportedMediaType, title: "The body is not declared as JSON",
-		doc: "Send Content-Type: application/json, in UTF-8 and without a Content-Encoding.",
+		doc: "Send Content-Type: application/json, of an import application/x-ndjson, in UTF-8 and without a Content-Encoding.",
 	}
 	kindInvalid = &kind{
 		name: "invalid", status: http.StatusUnprocessableEntity, title: "Well-formed but wrong",
@@ -78,7 +78,7 @@ var (
 	}
 	kindBusy = &kind{
 		name: "too-busy", status: http.StatusServiceUnavailable, title: "Too much is waiting", retry: true,
-		doc: "Too many requests wait for the database, the node works on too many batches, or this request waited too long. Nothing was charged or stored. Send it again after Retry-After.",
+		doc: "Too many requests wait for the database, the node works on too many batches or imports, or this request waited too long. Nothing was charged or stored. Send it again after Retry-After.",
 	}
 	kindUnavailable = &kind{
 		name: "database-unavailable", status: http.StatusServiceUnavailable, title: "The database is out of reach", retry: true,

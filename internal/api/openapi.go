@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -63,8 +64,12 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 		op.Description = strings.TrimSpace(op.Description + " " + rt.access.doc())
 	}
 	if rt.request != nil {
-		op.RequestBody = &huma.RequestBody{Required: true, Content: content("application/json", schemas.Schema(rt.request, true, ""))}
-		op.RequestBody.Content["application/json"].Example = exampleOf(examples[rt.id].request)
+		media, example := cmp.Or(rt.requestMedia, "application/json"), examples[rt.id].request
+		if rt.requestMedia != "" { // lines, of which each is as the schema says
+			example, _, _ = strings.Cut(example, "\n")
+		}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: content(media, schemas.Schema(rt.request, true, ""))}
+		op.RequestBody.Content[media].Example = exampleOf(example)
 	}
 	for _, status := range rt.status {
 		op.Responses[strconv.Itoa(status)] = success(rt, status, schemas)

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/quota"
 )
 
-// What refunds, reservations and their ends have in common.
+// What refunds, reservations and their ends, and imports have in common.
 
 // Their names in metrics.
 const (
@@ -18,6 +18,7 @@ const (
 	nameReserve = "reserve"
 	nameCommit  = "commit"
 	nameRelease = "release"
+	nameImport  = "import"
 )
 
 // within bounds how long a request may wait.
@@ -31,11 +32,11 @@ type operationCounters struct{ done, replayed, refused, failed prometheus.Counte
 // countOperations makes the counters of all kinds.
 func (m *metrics) countOperations(registry *prometheus.Registry) {
 	operations := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quotad_operations_total", Help: "Refunds, reservations, and their commits and releases by outcome; refused: it did not fit.",
+		Name: "quotad_operations_total", Help: "Refunds, reservations, their commits and releases, and lines of imports by outcome; refused: it did not fit.",
 	}, []string{"operation", "outcome"})
 	registry.MustRegister(operations)
 	m.operations = map[string]operationCounters{}
-	for _, name := range []string{nameRefund, nameReserve, nameCommit, nameRelease} {
+	for _, name := range []string{nameRefund, nameReserve, nameCommit, nameRelease, nameImport} {
 		of := func(outcome string) prometheus.Counter { return operations.WithLabelValues(name, outcome) }
 		m.operations[name] = operationCounters{of("done"), of("replayed"), of("refused"), of("failed")}
 	}

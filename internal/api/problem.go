@@ -93,6 +93,9 @@ func problemOf(err error) *fault {
 	if room, ok := errors.AsType[*quota.NoRoomError](err); ok {
 		return &fault{kind: kindDoesNotFit, detail: room.Error()}
 	}
+	if much, ok := errors.AsType[*quota.TooMuchError](err); ok {
+		return invalid("used", much.Error())
+	}
 	for i := range errorTable {
 		if e := &errorTable[i]; errors.Is(err, e.err) {
 			if e.kind.status < http.StatusInternalServerError && e.text == "" {
@@ -120,6 +123,8 @@ var errorTable = []errorEntry{
 	{err: quota.ErrUnknownReservation, kind: kindNotFound},
 	{err: quota.ErrSettled, kind: kindConflict},
 	{err: quota.ErrManyReservations, kind: kindConflict, text: "the customer has " + strconv.Itoa(quota.MaxOpen) + " reservations open on the meter, which is the most: commit or release some, or wait until they expire. Nothing was charged"},
+	{err: quota.ErrNoSuchLimit, kind: kindNotFound},
+	{err: quota.ErrFuture, kind: kindInvalid},
 	{err: plans.ErrUnknownCustomer, kind: kindNotFound},
 	{err: plans.ErrUnknownMeter, kind: kindNotFound},
 	{err: plans.ErrUnknownPlan, kind: kindNotFound},

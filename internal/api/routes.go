@@ -45,6 +45,7 @@ type route struct {
 	request         reflect.Type // nil: no body is read
 	response        reflect.Type // nil: no JSON body
 	media           string       // of a body that is not JSON
+	requestMedia    string       // of a request whose lines are JSON
 	status          []int        // of success
 	problems        []*kind      // beside those that all routes of its sort have
 	takesID         bool         // in the header Idempotency-Key
@@ -85,6 +86,7 @@ var (
 func routes(separateMetrics bool) []route {
 	list := append(backendRoutes(), reservationRoutes()...)
 	list = append(list, adminRoutes()...)
+	list = append(list, importRoutes()...)
 	for _, r := range serviceRoutes() {
 		if separateMetrics && r.pattern == "/metrics" {
 			continue

@@ -53,18 +53,21 @@ const (
 
 // Server answers quotad's HTTP API. It is safe for concurrent use.
 type Server struct {
-	options  Options
-	engine   *quota.Engine
-	catalog  *plans.Catalog
-	store    *plans.Store
-	now      func(ctx context.Context) (int64, error)
-	log      *slog.Logger
-	metrics  *metrics
-	router   *chi.Mux
-	single   http.Handler  // of POST /v1/hits
-	batches  chan struct{} // one element for each batch under way
-	openAPI  []byte
-	docsPage []byte
+	options   Options
+	engine    *quota.Engine
+	catalog   *plans.Catalog
+	store     *plans.Store
+	now       func(ctx context.Context) (int64, error)
+	log       *slog.Logger
+	metrics   *metrics
+	router    *chi.Mux
+	single    http.Handler  // of POST /v1/hits
+	batches   chan struct{} // one element for each batch under way
+	importing chan struct{} // one element for each import under way
+	openAPI   []byte
+	docsPage  []byte
+
+	importWait, importPause time.Duration // the constants of these names
 }
 
 // defaultDeadline is below the write timeout of NewHTTPServer.
@@ -81,6 +84,7 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
 		now: options.Now, log: options.Log, router: chi.NewRouter(), batches: make(chan struct{}, maxBatches),
+		importing: make(chan struct{}, maxImports), importWait: importWait, importPause: importPause,
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)

@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+// do does the lines of a group that are not wrong themselves, those of one customer and
+// meter in their order.
+func (im *importing) do(items []importItem) {
+	var right []int
+	for i := range items {
+		if items[i].err == nil {
+			right = append(right, i)
+		}
+	}
+	if len(right) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(im.r.Context(), im.server.importWait)
+	defer cancel()
+	pending := slices.Clone(right)
+	// The error is that of the lines that are stale to the end, and is theirs.
+	_ = whileStale(func(atLeast int64) error {
+		var stale error
+		pending, stale = im.server.importOnce(ctx, items, pending, atLeast)
+		return stale
+	})
+	if slices.ContainsFunc(right, func(i int) bool { return !outage(items[i].err) }) {
+		im.outages = 0
+	} else {
+		im.outages++
+	}
+}
+
+// outage reports whether an error is one that passes without the client's doing.
+func outage(err error) bool {
+	return err != nil && problemOf(err).kind.status == http.StatusServiceUnavailable
+}
+
+// importOnce sends the pending lines to the engine at once. It returns those whose limits
+// have changed meanwhile, and the error that names the newest change.
+func (s *Server) importOnce(ctx context.Context, items []importItem, pending []int, atLeast int64) (again []int, stale error) {
+	imports, sent := s.importsOf(ctx, items, pending, atLeast)
+	newest := int64(-1)
+	again = sent[:0]
+	for n, done := range s.engine.ImportAll(ctx, imports) {
+		it := &items[sent[n]]
+		it.err, it.replayed = done.Err, done.Replayed
+		if late, ok := errors.AsType[*quota.StaleError](done.Err); ok {
+			again = append(again, sent[n])
+			if late.Change > newest {
+				newest, stale = late.Change, late
+			}
+		}
+	}
+	return again, stale
+}
+
+// importsOf are the pending lines as the engine takes them, and which they are. Lines of
+// one customer and meter are judged by the same, so that all of them are stale or none is.
+// When the database is away the rest is not tried.
+func (s *Server) importsOf(ctx context.Context, items []importItem, pending []int, atLeast int64) (imports []quota.Import, sent []int) {
+	type found struct {
+		target *quota.Target
+		err    error
+	}
+	known := map[names]found{}
+	sent = pending[:0]
+	for n, i := range pending {
+		it := &items[i]
+		key := names{customer: it.Customer, meter: it.Meter}
+		f, there := known[key]
+		if !there {
+			f.target, f.err = s.importTarget(ctx, it, atLeast)
+			known[key] = f
+		}
+		if f.err == nil && it.Limit != nil {
+			f.err = s.catalog.Returning(ctx, it.Meter) // it may be less than what counted
+		}
+		if outage(f.err) {
+			for _, i := range pending[n:] {
+				items[i].err = f.err
+			}
+			break
+		}
+		if it.err = f.err; it.err == nil {
+			imports, sent = append(imports, it.operation(f.target)), append(sent, i)
+		}
+	}
+	return imports, sent
+}
+
+// importTarget is what a line is judged by, as of change atLeast or later. A customer is
+// not made for it, and its plan must have the meter.
+func (s *Server) importTarget(ctx context.Context, it *importItem, atLeast int64) (*quota.Target, error) {
+	t, err := s.catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
+	if err != nil || t.ForReservations().For(nil).NumLimits() > 0 {
+		return t, err
+	}
+	// Without limits it may be a meter that the plan only names or prices.
+	account, err := s.catalog.Meters(ctx, it.Customer)
+	if err == nil && !slices.ContainsFunc(account.Meters, func(m plans.MeterTarget) bool { return m.Meter.Key == it.Meter }) {
+		err = plans.ErrNotInPlan
+	}
+	return t, err
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+)
+
+const (
+	// maxLine is how long a line of an import may be, in bytes, without its end.
+	maxLine = 64 << 10
+	// maxImport is how large its body may be, in bytes.
+	maxImport = 1 << 30
+	// maxGroup is how many lines are done at once.
+	maxGroup = 500
+)
+
+var (
+	errImportType  = &fault{kind: kindMediaType, detail: "the body must be declared as Content-Type: application/x-ndjson (or application/jsonl, application/json), in UTF-8"}
+	errImportLarge = &fault{kind: kindTooLarge, detail: "the body has more than 1 GiB: send it in parts"}
+	errLongLine    = &fault{kind: kindTooLarge, detail: "the line has more than 64 KiB"}
+)
+
+// checkImport checks what an import's header says of its body.
+func checkImport(r *http.Request) error {
+	if r.ContentLength > maxImport {
+		return errImportLarge
+	}
+	return checkMedia(r.Header, errImportType, "application/x-ndjson", "application/jsonl", "application/json")
+}
+
+// lineReader reads lines of a body, whatever their number.
+type lineReader struct {
+	r      *bufio.Reader
+	number int   // of the line that was read last, from 1
+	size   int64 // bytes read
+}
+
+func newLineReader(body io.Reader) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(body, 2*maxLine)} // it must hold a line and its end
+}
+
+// next reads a line, good until the next call; white space around it is taken off.
+//
+// Errors: errLongLine, behind which reading goes on; io.EOF at the end of the body; any
+// other fault where it broke off, with what there was of the line.
+func (l *lineReader) next() ([]byte, error) {
+	l.number++
+	line, err := l.read()
+	long := len(bytes.TrimRight(line, "\r\n")) > maxLine
+	for errors.Is(err, bufio.ErrBufferFull) && l.size <= maxImport {
+		long = true
+		_, err = l.read()
+	}
+	line = bytes.Trim(line, " \t\r\n")
+	switch {
+	case l.size > maxImport:
+		return line, errImportLarge
+	case err != nil && !errors.Is(err, io.EOF):
+		return line, whyCut(err)
+	case long:
+		return nil, errLongLine
+	case err != nil && len(line) == 0:
+		return nil, io.EOF
+	}
+	return line, nil
+}
+
+func (l *lineReader) read() ([]byte, error) {
+	part, err := l.r.ReadSlice('\n')
+	l.size += int64(len(part))
+	return part, err
+}
+
+// ready reports whether the next line is there without waiting for it.
+func (l *lineReader) ready() bool {
+	b, _ := l.r.Peek(l.r.Buffered()) // what is buffered is always there
+	return bytes.IndexByte(b, '\n') >= 0
+}
+
+// group appends the next lines to items: those that have arrived, so that a slow client's
+// are done as they come, and maxGroup at most. end is io.EOF, or why the body broke off.
+func (l *lineReader) group(items []importItem) (all []importItem, end error) {
+	for len(items) < maxGroup {
+		line, err := l.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return items, err
+		case errors.Is(err, errLongLine):
+			items = append(items, importItem{number: l.number, err: err})
+		case err != nil:
+			if len(line) > 0 {
+				items = append(items, importItem{number: l.number, err: err})
+			}
+			return items, err
+		case len(line) > 0:
+			items = append(items, decodeImport(l.number, line))
+		}
+		if !l.ready() {
+			break
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,225 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+const (
+	// maxImports is how many imports a node works on at once.
+	maxImports = 4
+	// maxOutages is how many groups in a row may come to nothing before an import stops.
+	maxOutages = 3
+	// importWait bounds each wait of an import: for a group's lines to arrive, for the
+	// database to do them, for the client to take the answer.
+	importWait = 30 * time.Second
+	// importPause is the rest behind a group that came to nothing: that of Retry-After.
+	importPause = time.Second
+	// importEnd is how long the end of an import waits for what else its client sends.
+	importEnd = time.Second
+)
+
+// importBody is the answer of POST /v1/imports.
+type importBody struct {
+	Errors   []importError `json:"errors" doc:"All lines that were not done, in their order."`
+	Lines    int64         `json:"lines" doc:"Lines that were read, without blank ones: imported, replayed and failed together."`
+	Imported int64         `json:"imported" doc:"Lines that were done."`
+	Replayed int64         `json:"replayed" doc:"Lines that had been done before, under their ids: nothing was done now."`
+	Failed   int64         `json:"failed" doc:"Lines that were not done."`
+	Stopped  string        `json:"stopped,omitempty" doc:"Why the import ended before its body did. What was not read was not done: send it again whole, of which nothing is done twice."`
+}
+
+// importError is a problem of one line.
+type importError struct {
+	Line   int64  `json:"line" doc:"Its number, from 1, blank lines counted."`
+	ID     string `json:"id,omitempty" doc:"The line's id, if it was read."`
+	Status int    `json:"status"`
+	Type   string `json:"type" doc:"As of other problems."`
+	Detail string `json:"detail"`
+	Field  string `json:"field,omitempty" doc:"The member of the line that is wrong; of several the first. The detail names more."`
+}
+
+func importRoutes() []route {
+	return []route{{
+		method: "POST", pattern: "/v1/imports", access: adminOnly, tag: "Customers", id: "import", summary: "Import what was used elsewhere",
+		doc: "So that customers move here in the middle of a period with what they have used, and without a free month. Each line of the body is one JSON object: usage of a past instant, with cost and at, which is never refused; or an opening balance of one limit, with limit and used, which replaces all that counted, so send balances behind the usage of the same meter. " +
+			"Each line is done once under its id, for as long as ids are kept: the whole may be sent again at any time, and lines that were done are counted as replayed. What is wrong with a line is its own error, never that of the others; the answer is 200 and has all errors. " +
+			"A line may have 64 KiB, the body 1 GiB, in any number of lines; blank ones are skipped. Both are streamed: lines are done as they arrive, in groups of at most 500, and the answer is sent while the body is read, so read it meanwhile; clients that cannot should send at most 10,000 lines. " +
+			"A line that could not be done for now has the status 503; after three groups in a row of such lines, when the body breaks off or stalls for 30 seconds, or when the node stops, the import ends and says so in stopped. A node works on 4 imports at once; beyond them it answers 503 too-busy.",
+		request: reflect.TypeFor[importLine](), requestMedia: "application/x-ndjson", response: reflect.TypeFor[importBody](), status: ok200, raw: (*Server).importLines,
+	}}
+}
+
+var (
+	errManyImports = &fault{kind: kindBusy, detail: "this node works on 4 imports already; nothing was done"}
+	errManyOutages = &fault{kind: kindUnavailable, detail: "no line of the last three groups could be done for now"}
+	errNodeStops   = &fault{kind: kindStopping, detail: "this node is stopping"}
+)
+
+// An importing is an import under way.
+type importing struct {
+	server   *Server
+	w        http.ResponseWriter
+	r        *http.Request
+	control  *http.ResponseController
+	body     *lineReader
+	answer   []byte // not sent yet
+	begun    bool   // its head has been sent
+	listed   bool   // it has errors
+	outages  int    // groups in a row that came to nothing
+	outcomes importBody
+}
+
+// importLines serves POST /v1/imports.
+func (s *Server) importLines(w http.ResponseWriter, r *http.Request, _ query) int {
+	if r.ProtoMajor == 1 {
+		// What is left of the body, in whatever state, is nobody's next request.
+		w.Header().Set("Connection", "close")
+	}
+	if err := checkImport(r); err != nil {
+		return s.fail(w, r, err)
+	}
+	select {
+	case s.importing <- struct{}{}:
+		defer func() { <-s.importing }()
+	default:
+		return s.fail(w, r, errManyImports)
+	}
+	buf := getBuffer()
+	defer putBuffer(buf)
+	im := importing{server: s, w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.b}
+	im.run()
+	buf.b = im.answer
+	return http.StatusOK
+}
+
+// run does all lines and answers. When the answer cannot be sent the client is gone: then
+// it ends at once.
+func (im *importing) run() {
+	// Without it net/http reads the whole body before it sends an answer's first byte. Its
+	// error is that a connection has it anyway, or that it is not net/http's.
+	_ = im.control.EnableFullDuplex()
+	im.answer = append(im.answer[:0], `{"errors":[`...)
+	var items []importItem
+	var end error
+	for end == nil {
+		im.allow(im.server.importWait)
+		clear(items)
+		items, end = im.body.group(items[:0])
+		im.allow(2 * im.server.importWait) // for the database, and then for the answer
+		im.do(items)
+		im.report(items)
+		if !im.send() {
+			return
+		}
+		if end == nil {
+			end = im.mayGoOn()
+		}
+	}
+	im.finish(end)
+	if im.send() {
+		_ = im.control.SetReadDeadline(im.server.options.Wall().Add(importEnd))
+	}
+}
+
+// allow gives the body and the answer so much time from now on. An error means that the
+// connection is gone, which reading and writing find out.
+func (im *importing) allow(d time.Duration) {
+	at := im.server.options.Wall().Add(d)
+	_ = im.control.SetReadDeadline(at)
+	_ = im.control.SetWriteDeadline(at)
+}
+
+// mayGoOn says why there is no sense in going on, or nil. It rests before another try.
+func (im *importing) mayGoOn() error {
+	if im.server.options.Ready() == StateStopping {
+		return errNodeStops
+	}
+	if im.outages >= maxOutages {
+		return errManyOutages
+	}
+	if im.outages > 0 {
+		select {
+		case <-time.After(im.server.importPause):
+		case <-im.r.Context().Done():
+		}
+	}
+	return nil
+}
+
+// report adds what came of the lines to the answer.
+func (im *importing) report(items []importItem) {
+	sum, counters := &im.outcomes, im.server.metrics.operations[nameImport]
+	for i := range items {
+		it := &items[i]
+		sum.Lines++
+		switch {
+		case it.err != nil:
+			sum.Failed++
+			counters.failed.Inc()
+			im.addError(it)
+		case it.replayed:
+			sum.Replayed++
+			counters.replayed.Inc()
+		default:
+			sum.Imported++
+			counters.done.Inc()
+		}
+	}
+}
+
+func (im *importing) addError(it *importItem) {
+	f := problemOf(explain(it.err, it.names()))
+	im.server.logInternal(im.r, f, it.err)
+	if im.listed {
+		im.answer = append(im.answer, ',')
+	}
+	im.listed = true
+	im.answer = it.appendError(im.answer, f)
+	if len(im.answer) >= batchPiece {
+		_ = im.write() // send tells
+	}
+}
+
+// send sends the answer as far as it is there, at least white space to show that it goes
+// on. It reports whether the client takes it.
+func (im *importing) send() bool {
+	space := byte('\n')
+	if len(im.answer) == 0 {
+		space = ' '
+	}
+	im.answer = append(im.answer, space)
+	return im.write() == nil && im.control.Flush() == nil
+}
+
+// write hands over what is there. The head goes with the first of it, behind the reading
+// of the first lines: it would keep net/http from sending 100 Continue.
+func (im *importing) write() error {
+	if !im.begun {
+		im.begun = true
+		writeHead(im.w, http.StatusOK, plainJSON)
+	}
+	_, err := im.w.Write(im.answer)
+	im.answer = im.answer[:0]
+	return err
+}
+
+// finish ends the answer.
+func (im *importing) finish(end error) {
+	sum := &im.outcomes
+	for _, n := range []struct {
+		name  string
+		count int64
+	}{{`],"lines":`, sum.Lines}, {`,"imported":`, sum.Imported}, {`,"replayed":`, sum.Replayed}, {`,"failed":`, sum.Failed}} {
+		im.answer = strconv.AppendInt(append(im.answer, n.name...), n.count, 10)
+	}
+	if !errors.Is(end, io.EOF) {
+		im.answer = append(im.answer, `,"stopped":`...)
+		im.answer = appendString(im.answer, problemOf(end).detail+". What follows was not done: send all of it again, of which nothing is done twice")
+	}
+	im.answer = append(im.answer, '}')
+}
