@@ -72,7 +72,7 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 	}
 	meters := account.Meters
 	for i := range meters {
-		meters[i].Target = meters[i].Target.For(attributes)
+		meters[i].Target = meters[i].Target.For(attributes).ForReservations()
 	}
 	standings, now, err := s.standings(ctx, meters, account.Clock)
 	if err != nil {

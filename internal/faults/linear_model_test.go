@@ -67,6 +67,7 @@ type step struct {
 	reservation int // which of the history's, where one is meant
 	now         int64
 	ttl         int64 // of a reservation
+	plain       bool  // a hit without an id: it is not sent again when its answer is lost
 }
 
 type stepKind string

@@ -8,116 +8,18 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/calendar"
-	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 )
-
-// bench is two engines on one database, each with a proxy of its own on its way there.
-type bench struct {
-	seed    uint64
-	ids     bool // operations have ids, and are sent again; without, plain hits are, blindly
-	engines []*quota.Engine
-	proxies []*proxy
-	limits  []*quota.Limit
-	ticks   atomic.Int64 // the time of histories: each reading is another
-	lost    atomic.Int64
-}
 
 // stepLimit bounds one sending of an operation, answerTries how often one is sent.
 const (
 	stepLimit   = 5 * time.Second
 	answerTries = 8
 )
-
-func newBench(t testing.TB, seed uint64, ids bool, kinds ...fault) *bench {
-	t.Helper()
-	b := &bench{seed: seed, ids: ids}
-	for _, s := range []quota.Spec{
-		{Name: "used", Algorithm: "allocation", Limit: mostUsed},
-		{Name: "in-flight", Algorithm: "concurrency", Limit: mostInFlight, TTL: "1h"},
-	} {
-		l, bad := quota.Compile(s)
-		if bad != nil {
-			t.Fatal(bad)
-		}
-		b.limits = append(b.limits, l)
-	}
-	databaseURL := pgtest.NewDatabase(t)
-	for i := range uint64(2) {
-		p := newProxy(t, addressOf(t, databaseURL), toPostgres, newDice(seed+i, 0, 3*time.Millisecond, kinds...))
-		b.proxies = append(b.proxies, p)
-		b.engines = append(b.engines, newEngine(t, databaseURL, p))
-	}
-	return b
-}
-
-// newEngine starts an engine whose sessions go by way of a proxy; its reads do not. Time
-// stands still. Nothing is refused from memory, which may be a second behind.
-func newEngine(t testing.TB, databaseURL string, p *proxy) *quota.Engine {
-	t.Helper()
-	pool, err := postgres.Open(pgtest.Context(t), databaseURL, postgres.PoolOptions{Params: quota.PoolSettings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	through, began := throughProxy(t, databaseURL, p), time.Now()
-	e, err := quota.NewEngine(quota.Options{
-		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			return postgres.Connect(ctx, through, quota.SessionSettings)
-		},
-		Pool:         pool,
-		Now:          func(context.Context) (int64, error) { return epoch, nil },
-		Stopwatch:    func() time.Duration { return time.Since(began) },
-		MemoryUsable: func() bool { return false },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.dice.set(0)
-		if err := e.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
-
-// odds sets the odds of a fault in one exchange with PostgreSQL.
-func (b *bench) odds(odds float64) {
-	for _, p := range b.proxies {
-		p.dice.set(odds)
-	}
-}
-
-// The instants of a history, which is short, and the lives of its reservations, in s: the
-// short ones are over at the second instant, the long ones are not.
-const (
-	muchLater = 10
-	shortTTL  = 5
-	longTTL   = 3000
-
-	epoch = int64(1_772_323_200_000_000) // µs: 2026-03-01T00:00:00Z, and its second 0
-)
-
-// target is the counter of a history, a customer's that nobody used, at some instant.
-func (b *bench) target(customer, now int64) *quota.Target {
-	anchor, err := calendar.ParseAnchor("2026-01-01T00:00:00")
-	if err != nil {
-		panic(err)
-	}
-	periods := calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}
-	clock := &quota.TestClock{Key: "history", Now: epoch + now*1e6}
-	return quota.NewTarget(1, customer, 1, b.limits, periods, clock)
-}
 
 // trial is one history while it happens.
 type trial struct {
@@ -175,6 +77,7 @@ func (tr *trial) draw(random *rand.Rand) step {
 	slices.Sort(open)
 	switch n := random.IntN(100); {
 	case n < 30:
+		s.plain = n < 12
 	case n < 45:
 		s.kind = stepRefund
 	case n < 70 || len(open) == 0:
@@ -210,10 +113,13 @@ func (tr *trial) do(client, n int, s step, random *rand.Rand) {
 		switch {
 		case err == nil:
 			// Behind a lost answer a refusal is not definitive: what was lost may be done still.
-			out.unknown = tr.ids && doubt && !out.done && !out.settled
+			if tr.ids && doubt && !out.done && !out.settled {
+				out = outcome{unknown: true}
+			}
 		case !lost && !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrBusy) && !errors.Is(err, quota.ErrUnderWay):
-			panic(fmt.Sprintf("%+v: %v", s, err))
-		case try < answerTries:
+			tr.t.Errorf("%+v: %v", s, err)
+			return
+		case try < answerTries && (!lost || !s.plain):
 			pause(random, 20*time.Millisecond) // the session is made anew
 			continue
 		case !doubt: // nothing was done: it is no part of the history
@@ -226,6 +132,7 @@ func (tr *trial) do(client, n int, s step, random *rand.Rand) {
 	}
 	returned := tr.ticks.Add(1)
 	if out.unknown {
+		tr.unknown.Add(1)
 		returned = math.MaxInt64
 	}
 	tr.noteExpiry(client, s, called, returned)
@@ -255,7 +162,7 @@ func (tr *trial) send(e *quota.Engine, s step, id string) (out outcome, err erro
 	switch s.kind {
 	case stepHit:
 		h := quota.Hit{Target: t, Cost: s.cost}
-		if tr.ids {
+		if tr.ids && !s.plain {
 			h.ID = quota.NewID("hit", id)
 		}
 		r := e.DecideAll(ctx, []quota.Hit{h})[0]
@@ -333,7 +240,8 @@ func (tr *trial) look(client int) {
 	}
 	d, err := tr.engines[0].Look(ctx, tr.targets[now].ForReservations(), 0)
 	if err != nil {
-		panic(fmt.Sprintf("a look: %v", err))
+		tr.t.Errorf("a look: %v", err)
+		return
 	}
 	tr.note(porcupine.Operation{ClientId: client, Input: step{kind: stepLook, now: now}, Call: called, Output: viewed(&d, nil, true), Return: tr.ticks.Add(1)})
 }

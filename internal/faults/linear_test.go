@@ -8,18 +8,22 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// histories runs so many trials, some at once, so that they share batches.
-func (b *bench) histories(n int) [][]porcupine.Operation {
-	all := make([][]porcupine.Operation, n)
-	var running sync.WaitGroup
-	for w := range min(n, 8) {
-		running.Go(func() {
-			for i := w; i < n; i += 8 {
-				all[i] = b.try(int64(i + 1))
-			}
-		})
+// histories runs so many trials, some at once, so that they share transactions, and more
+// while no answer was lost, or with ids no outcome unknown.
+func (b *bench) histories(n int) (all [][]porcupine.Operation) {
+	for len(all) < n || len(all) < 10*n && (b.lost.Load() == 0 || b.ids && b.unknown.Load() == 0) {
+		some := make([][]porcupine.Operation, 20)
+		var running sync.WaitGroup
+		for w := range 5 {
+			running.Go(func() {
+				for i := w; i < len(some); i += 5 {
+					some[i] = b.try(int64(len(all) + i + 1))
+				}
+			})
+		}
+		running.Wait()
+		all = append(all, some...)
 	}
-	running.Wait()
 	return all
 }
 
@@ -29,8 +33,8 @@ func (b *bench) histories(n int) [][]porcupine.Operation {
 func TestSmallHistoriesAreLinear(t *testing.T) {
 	seed := seedOf(t)
 	b := newBench(t, seed, true)
-	b.odds([]float64{0.08, 0.15}[sized(1, 0, 0)])
-	all := b.histories(sized(60, 400, 5000))
+	b.odds(0.06)
+	all := b.histories(sized(60, 300, 5000))
 	b.odds(0)
 	broken := map[string]rules{
 		"a unit more":                     {used: mostUsed + 1, inFlight: mostInFlight},
@@ -43,15 +47,11 @@ func TestSmallHistoriesAreLinear(t *testing.T) {
 	}
 	ran := time.Now()
 	rejected := make(map[string]int)
-	operations, unknown := 0, 0
+	operations := 0
 	for i, h := range all {
 		for _, o := range h {
-			if o.Input.(step).kind == stepExpire {
-				continue
-			}
-			operations++
-			if o.Output.(outcome).unknown {
-				unknown++
+			if o.Input.(step).kind != stepExpire {
+				operations++
 			}
 		}
 		if got := trueRules.linear(h); got != porcupine.Ok {
@@ -64,14 +64,14 @@ func TestSmallHistoriesAreLinear(t *testing.T) {
 		}
 	}
 	t.Logf("%d histories, %d operations, %d answers lost, %d outcomes unknown; checked in %s; broken models rejected: %v",
-		len(all), operations, b.lost.Load(), unknown, time.Since(ran).Round(time.Millisecond), rejected)
+		len(all), operations, b.lost.Load(), b.unknown.Load(), time.Since(ran).Round(time.Millisecond), rejected)
 	for name := range broken {
 		if rejected[name] == 0 {
 			t.Errorf("a broken model explains all histories: %s", name)
 		}
 	}
-	if b.lost.Load() == 0 || unknown == 0 {
-		t.Error("no answer was lost: this run proves nothing")
+	if b.unknown.Load() == 0 {
+		t.Error("no outcome was unknown: this run proves nothing")
 	}
 }
 

@@ -24,7 +24,12 @@ func seedOf(t testing.TB) uint64 {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("seed %d; again: QUOTAD_TEST_SEED=%d go test -buildvcs=false -run '%s' ./internal/faults", seed, seed, t.Name())
+			long := ""
+			if os.Getenv("QUOTAD_TEST_LONG") != "" {
+				long = "QUOTAD_TEST_LONG=1 "
+			}
+			t.Logf("seed %d; again: %sQUOTAD_TEST_SEED=%d go test -buildvcs=false -timeout 1h -short=%t -run '%s' ./internal/faults",
+				seed, long, seed, testing.Short(), t.Name())
 		}
 	})
 	return seed

@@ -27,7 +27,9 @@ const (
 func build(t testing.TB) (binary string) {
 	t.Helper()
 	binary = filepath.Join(t.TempDir(), "quotad")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "quotad/cmd/quotad").CombinedOutput()
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "quotad/cmd/quotad")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build`, whatever the tests need
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -1,10 +1,6 @@
 package faults
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"io"
 	"net"
 	"path/filepath"
 	"slices"
@@ -13,83 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
-
-	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 )
-
-const question, reply = "what is the answer to this?\n", "it is forty-two\n"
-
-// oracle answers each question, and keeps all that it heard.
-type oracle struct {
-	listener net.Listener
-	running  sync.WaitGroup
-
-	mu       sync.Mutex
-	heard    bytes.Buffer
-	answered int
-}
-
-func newOracle(t *testing.T, network, at string) *oracle {
-	t.Helper()
-	listener, err := net.Listen(network, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := &oracle{listener: listener}
-	o.running.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			o.running.Go(func() { o.serve(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close()
-		o.running.Wait()
-	})
-	return o
-}
-
-func (o *oracle) serve(conn net.Conn) {
-	defer conn.Close()
-	in := bufio.NewReader(conn)
-	for {
-		line, err := in.ReadString('\n')
-		o.mu.Lock()
-		o.heard.WriteString(line)
-		if err == nil {
-			o.answered++
-		}
-		o.mu.Unlock()
-		if err != nil {
-			return
-		}
-		_, _ = conn.Write([]byte(reply))
-	}
-}
-
-func (o *oracle) knows() (heard string, answered int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.heard.String(), o.answered
-}
-
-// ask sends the question and returns all of the answer that came before its end.
-func ask(t *testing.T, conn net.Conn) (answer string, err error) {
-	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := conn.Write([]byte(question)); err != nil {
-		return "", err
-	}
-	b := make([]byte, len(reply))
-	n, err := io.ReadFull(conn, b)
-	return string(b[:n]), err
-}
 
 // Each kind does to a request and its answer what it says, over TCP and to a Unix socket,
 // and is counted; nothing of the proxy runs on afterwards.
@@ -263,54 +184,4 @@ func TestDiceFollowTheirSeed(t *testing.T) {
 			t.Errorf("%s: %d of 10,000", fault(f), n)
 		}
 	}
-}
-
-// On the way to PostgreSQL an answer is lost behind the commit; what was cut before, or
-// within, is not done.
-func TestPostgresProxy(t *testing.T) {
-	ctx, databaseURL := pgtest.Context(t), pgtest.NewDatabase(t)
-	look, err := postgres.Connect(ctx, databaseURL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = look.Close(ctx) }()
-	if _, err := look.Exec(ctx, "CREATE TABLE done (kind text)"); err != nil {
-		t.Fatal(err)
-	}
-	unsparing := toPostgres
-	unsparing.spared = 0
-	for kind, done := range map[fault]int64{none: 1, cutBefore: 0, cutWithin: 0, cutUnanswered: 1, cutWithinAnswer: 1, stall: 1} {
-		p := newProxy(t, addressOf(t, databaseURL), unsparing, newDice(1, 0, time.Millisecond, kind))
-		conn, err := postgres.Connect(ctx, throughProxy(t, databaseURL, p), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Exec(ctx, "SELECT count(*) FROM done WHERE kind = $1", kind.String()); err != nil {
-			t.Fatalf("%s: before the fault: %v", kind, err)
-		}
-		p.dice.set(1)
-		err = insert(ctx, conn, kind.String())
-		if broken := kind != none && kind != stall; broken != (err != nil) {
-			t.Errorf("%s: the client saw %v", kind, err)
-		}
-		_ = conn.Close(ctx)
-		p.close()
-		if kind != none && p.count(kind) == 0 {
-			t.Errorf("%s: not counted", kind)
-		}
-		var n int64
-		eventually(t, 10*time.Second, "the server has ended what was cut", func() bool {
-			err := look.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'").Scan(&n)
-			return err == nil && n == 0
-		})
-		if err := look.QueryRow(ctx, "SELECT count(*) FROM done WHERE kind = $1", kind.String()).Scan(&n); err != nil || n != done {
-			t.Errorf("%s: %d rows, not %d: %v", kind, n, done, err)
-		}
-	}
-}
-
-// insert is one pipeline: one message of the client's, one answer.
-func insert(ctx context.Context, conn *pgx.Conn, kind string) error {
-	result := conn.PgConn().ExecParams(ctx, "INSERT INTO done VALUES ($1)", [][]byte{[]byte(kind)}, nil, nil, nil).Read()
-	return result.Err
 }

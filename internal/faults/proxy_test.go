@@ -34,12 +34,9 @@ type proxy struct {
 	server   atomic.Pointer[address]
 	dice     *dice
 	protocol protocol
-	// spared is how many exchanges nothing befalls at the start of most connections: while
-	// a session is made, or few sessions would ever be.
-	spared  int
-	counts  [numFaults]atomic.Int64
-	closing chan struct{}
-	running sync.WaitGroup
+	counts   [numFaults]atomic.Int64
+	closing  chan struct{}
+	running  sync.WaitGroup
 
 	mu    sync.Mutex
 	links map[*link]bool

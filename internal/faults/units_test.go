@@ -31,8 +31,13 @@ func TestEveryUnit(t *testing.T) {
 	for range sized(1, 2, 50) {
 		fall(func() { r.cluster.strike(random.IntN(len(r.cluster.nodes))) })
 	}
+	begun := time.Now()
 	for range sized(0, 1, 20) {
 		fall(func() {
+			if time.Since(begun) > supervised {
+				server.Restart()
+				begun = time.Now()
+			}
 			watch.read(t) // a crash forgets them
 			server.Crash()
 			server.WaitReady()
@@ -58,6 +63,10 @@ func TestEveryUnit(t *testing.T) {
 	}
 	r.report(t)
 }
+
+// supervised is for how long the same supervisor is let to start PostgreSQL again and
+// again: one that dies all the time is given up.
+const supervised = time.Minute
 
 // compare ends all faults, and holds everything against the ledger. stands: no time has
 // passed.

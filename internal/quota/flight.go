@@ -81,7 +81,8 @@ func (f *flight) commit() error {
 // abandon ends a transaction that has failed, by which it is rolled back, and returns why
 // it failed. The session can be used again unless its connection is gone.
 func (f *flight) abandon(err error) error {
-	if !f.committing {
+	// A connection that broke is being closed by a goroutine of pgx, which writes to it too.
+	if !f.committing && !f.store.conn.IsClosed() {
 		_ = f.pipeline.Sync()
 	}
 	_ = f.pipeline.Close()
