@@ -59,7 +59,7 @@ type settings struct {
 	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`
 
 	AnonymousTTL   time.Duration `name:"anonymous-ttl" placeholder:"DURATION" default:"720h" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota."`
-	IDRetention    time.Duration `name:"id-retention" placeholder:"DURATION" default:"840h" help:"How long the id of a request is kept at least, 1h to 9600h: sent again within it, the request is answered again and charged once. The same on all nodes."`
+	IDRetention    time.Duration `name:"id-retention" placeholder:"DURATION" default:"840h" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. The same on all nodes."`
 	RateLimitReset string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
 	RequestTimeout time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database, at most 9s."`
 	StartTimeout   time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -77,10 +78,11 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 // their own have that of the batch, if it has one, and their place in it.
 func (b *batch) decode(key string) ([]hit, []quota.Result) {
 	hits, results := make([]hit, len(b.hits)), make([]quota.Result, len(b.hits))
+	shape := fmt.Sprint(len(b.hits), b.atomic) // another one is another batch
 	for i := range hits {
 		h := &hits[i]
 		if *h, results[i].Err = decodeHit(b.hits[i]); h.id == "" && key != "" {
-			h.kind, h.id = opBatch, key+"#"+strconv.Itoa(i)
+			h.kind, h.id, h.batch = opBatch, key+"#"+strconv.Itoa(i), shape
 		}
 	}
 	return hits, results

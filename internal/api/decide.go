@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"quotad/internal/plans"
 	"quotad/internal/quota"
 )
 
@@ -45,6 +46,10 @@ func (s *Server) decide(ctx context.Context, h *hit) (d quota.Decision, err erro
 // its attributes' values; nil with an error.
 func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*quota.Target, error) {
 	t, err := s.catalog.Resolve(ctx, h.customer, h.meter, atLeast)
+	if h.id != "" && !h.look() && errors.Is(err, plans.ErrNotInPlan) {
+		// What was admitted under the id before is given again all the same.
+		t, err = s.catalog.ResolveKnown(ctx, h.customer, h.meter, atLeast)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +76,7 @@ func (h *hit) of(t *quota.Target) quota.Hit {
 // withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
 // reach and no limit wants it refused then. Any other error stays.
 func (s *Server) withoutDatabase(t *quota.Target, cost int64, err error) (quota.Decision, error) {
-	if !errors.Is(err, quota.ErrUnavailable) || t.DenyOutage() {
+	if !errors.Is(err, quota.ErrUnavailable) || t.DenyOutage() || t.Lost {
 		return quota.Decision{}, err
 	}
 	at, ok := s.options.Estimate()

@@ -55,6 +55,9 @@ func (e *explained) Unwrap() error { return e.error }
 // explain says which one there is no such of, and the next call. An error that is about
 // something else than n stays as it is.
 func explain(err error, n names) error {
+	if _, done := errors.AsType[*explained](err); done {
+		return err
+	}
 	if why, ok := errors.AsType[*plans.NoDefaultPlanError](err); ok && n.customer != "" {
 		return &explained{err, fmt.Sprintf("there is no customer %s, and it cannot be made at this hit: %s", quoted(n.customer), why)}
 	}
@@ -82,7 +85,7 @@ func explain(err error, n names) error {
 		text = fmt.Sprintf("there is no key %s: GET /v1/keys lists them", quoted(n.key))
 	case errors.Is(err, plans.ErrUnknownVersion) && n.plan != "":
 		text = fmt.Sprintf("the plan %s has no version %s: GET /v1/plans/%s/versions lists them", quoted(n.plan), n.version, inPath(n.plan))
-	case errors.Is(err, plans.ErrNotInPlan) && n.meter != "":
+	case (errors.Is(err, plans.ErrNotInPlan) || errors.Is(err, quota.ErrLost)) && n.meter != "":
 		text = fmt.Sprintf("the plan of customer %s does not include the meter %s: name it in that plan's limits, prices or meters (GET /v1/customers/%s says which plan)",
 			quoted(n.customer), quoted(n.meter), inPath(n.customer))
 	case errors.Is(err, plans.ErrPrecondition):

@@ -30,6 +30,7 @@ type hit struct {
 	dryRun          bool
 	kind            string // of operation, of the id
 	id              string // the client's; empty: none
+	batch           string // of a batch's id: what else the batch is
 }
 
 // look reports whether the hit charges nothing, whatever comes of it.
@@ -41,7 +42,7 @@ func (h *hit) operation() quota.ID {
 	if h.id == "" || h.look() {
 		return quota.ID{}
 	}
-	return quota.NewID(h.kind, h.id, payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10))...)
+	return quota.NewID(h.kind, h.id, payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), h.batch)...)
 }
 
 // decodeHit reads and checks one hit.

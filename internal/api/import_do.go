@@ -100,12 +100,7 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 // not made for it, and its plan must have the meter.
 func (s *Server) importTarget(ctx context.Context, it *importItem, atLeast int64) (*quota.Target, error) {
 	t, err := s.catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
-	if err != nil || t.ForReservations().For(nil).NumLimits() > 0 {
-		return t, err
-	}
-	// Without limits it may be a meter that the plan only names or prices.
-	account, err := s.catalog.Meters(ctx, it.Customer)
-	if err == nil && !slices.ContainsFunc(account.Meters, func(m plans.MeterTarget) bool { return m.Meter.Key == it.Meter }) {
+	if err == nil && t.Lost {
 		err = plans.ErrNotInPlan
 	}
 	return t, err

@@ -134,6 +134,7 @@ var errorTable = []errorEntry{
 	{err: plans.ErrUnknownLimit, kind: kindNotFound},
 	{err: plans.ErrUnknownOverride, kind: kindNotFound},
 	{err: plans.ErrNotInPlan, kind: kindNotInPlan},
+	{err: quota.ErrLost, kind: kindNotInPlan},
 	{err: plans.ErrArchived, kind: kindConflict},
 	{err: plans.ErrPrecondition, kind: kindPrecondition},
 	{err: plans.ErrExists, kind: kindPrecondition},

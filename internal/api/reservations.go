@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -115,6 +116,9 @@ func (s *Server) hold(ctx context.Context, asked *reservation) (made quota.Reser
 		}
 		return err
 	})
+	if asked.id == "" && errors.Is(err, quota.ErrUnderWay) {
+		err = quota.ErrBusy // nobody else has its id
+	}
 	return made, err
 }
 

@@ -181,10 +181,10 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []usagePoint {
 	return points
 }
 
-// addUnits adds units, both 0 or more; counts stop at 2⁶³−1, as they do where they are
-// kept.
+// addUnits adds units, below 0 of what was taken off; counts stop at 2⁶³−1, as they do where
+// they are kept.
 func addUnits(a, b int64) int64 {
-	if a > math.MaxInt64-b {
+	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64
 	}
 	return a + b

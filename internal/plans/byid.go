@@ -72,5 +72,6 @@ func (t *terms) targetByID(meter int32) *quota.Target {
 	}
 	target := quota.NewTarget(t.change, t.entry.id, meter, nil, t.periods, t.testClock())
 	target.SetEdited(t.edited)
+	target.Lost = true
 	return target
 }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -15,6 +16,7 @@ type account struct {
 	units int64 // admitted in it
 	total int64
 	dirty bool
+	freed bool // units came back
 }
 
 // books are what a transaction of the ledger has locked and read, and what it writes.
@@ -87,6 +89,7 @@ func (b *books) open(t *Target) (accounts []*account, instant int64, err error) 
 func (b *books) expire(a *account, limits []*Limit, m moment) {
 	for _, h := range a.expire(limits, m) {
 		b.closed = append(b.closed, heldBy{a.key, h})
+		a.freed = true
 		a.touch()
 	}
 }
@@ -147,15 +150,18 @@ func (b *books) turn(a *account, hour int64) {
 		return
 	}
 	if a.units > 0 {
-		b.usage[a.hourKey(a.hour)] += a.units
+		b.addUsage(a.hourKey(a.hour), a.units)
 	}
 	a.hour, a.units, a.dirty = hour, 0, true
 }
 
+func (b *books) addUsage(hour denialKey, units int64) { b.usage[hour] = addUpTo(b.usage[hour], units) }
+
 func (a *account) hourKey(hour int64) denialKey { return denialKey{a.key.Customer, a.key.Meter, hour} }
 
-// finished are the finished hours of an own account in [from, to), with what this
-// transaction has done to them.
+// finished are the hours of an own account in [from, to) and what they have: the finished
+// ones, with what this transaction has done to them, and the running one. Errors:
+// errMissingHour.
 func (b *books) finished(own *account, from, to int64) (map[int64]int64, error) {
 	read := b.hours[own.key]
 	if read == nil || from < read.from || read.to < to {
@@ -163,17 +169,36 @@ func (b *books) finished(own *account, from, to int64) (map[int64]int64, error) 
 		return nil, errMissingHour
 	}
 	units := make(map[int64]int64)
+	within := func(hour int64) bool { return from <= hour && hour < to }
 	for hour, n := range read.units {
-		if from <= hour && hour < to {
+		if within(hour) {
 			units[hour] = n
 		}
 	}
 	for key, n := range b.usage {
-		if key == own.hourKey(key.hour) && from <= key.hour && key.hour < to {
+		if key == own.hourKey(key.hour) && within(key.hour) {
 			units[key.hour] += n
 		}
 	}
+	if within(own.hour) {
+		units[own.hour] += own.units
+	}
 	return units, nil
+}
+
+// adjustedIn is the sum of an account's adjustments in [from, to), whose hours were read.
+func (b *books) adjustedIn(own *account, from, to int64) (units int64) {
+	for hour, n := range b.hours[own.key].adjusted {
+		if from <= hour && hour < to {
+			units += n
+		}
+	}
+	for _, a := range b.adjusted {
+		if a.denialKey == own.hourKey(a.hour) && from <= a.hour && a.hour < to {
+			units += a.cost
+		}
+	}
+	return units
 }
 
 // addUpTo is a sum that stops where 64 bits do.
@@ -187,7 +212,8 @@ func addUpTo(a, b int64) int64 {
 // giveBack gives units back to an account that were charged to some of its limits.
 func (b *books) giveBack(a *account, limits []*Limit, charged []int64, at, units int64, m moment) {
 	if units > 0 {
-		a.state = giveBackState(limits, a.state, a.at, charged, at, units, m)
+		a.state = giveBackState(limits, a.state, a.at, charged, at, units, a.holds, m)
+		a.freed = true
 		a.touch()
 	}
 }
@@ -222,11 +248,27 @@ func (b *books) find(customer int64, id ID) (*receipt, error) {
 	if !id.given() {
 		return nil, nil
 	}
-	r := b.receipts[receiptKey{customer, id.key}]
+	r, err := b.receipt(customer, id.key)
 	if r != nil && r.payload != id.payload {
 		return nil, ErrOtherPayload
 	}
+	return r, err
+}
+
+// receipt returns a receipt by its key; nil when there is none.
+func (b *books) receipt(customer int64, key [16]byte) (*receipt, error) {
+	r := b.receipts[receiptKey{customer, key}]
+	if r != nil && r.bad != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInternal, r.bad)
+	}
 	return r, nil
+}
+
+// held reports whether a counter's row may be there and somebody else's: then nothing can
+// be said of what it guards.
+func (b *books) held(key CounterKey) bool {
+	a := b.accounts[key]
+	return b.cautious && (a == nil || !a.there)
 }
 
 // issue writes the receipt of an operation that has an ID.

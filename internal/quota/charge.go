@@ -89,38 +89,109 @@ func (l *Limit) encodeLog(dst []int64, level int64, blocks []logBlock) []int64 {
 }
 
 // giveBackState returns the state of instant since without a cost that was charged to some
-// of its limits, named by their identities then, at the instant charged. Going on from
-// there a bucket comes to where it would be if it was given back later, so since need not
-// be moved. A bucket that no limit has any more stays as it is.
-func giveBackState(limits []*Limit, state []int64, since int64, charged []int64, at, cost int64, m moment) (next []int64) {
+// of its limits, named by their identities then, at the instant charged; what the holds
+// beside it were charged stays. Going on from there a bucket comes to where it would be if
+// it was given back later, so since need not be moved. The bucket of a limit that the plan
+// has no more goes, as it would with the next hit.
+func giveBackState(limits []*Limit, state []int64, since int64, charged []int64, at, cost int64, beside []hold, m moment) (next []int64) {
 	m.at = since
 	for i := 0; i+bucketLen <= len(state); {
-		end := i + bucketLen
-		if state[i] < 0 {
+		end, id := i+bucketLen, state[i]
+		if id < 0 {
 			end += int(state[i+2])
 		}
-		l := limitByID(limits, state[i], m)
-		switch {
-		case l == nil || !slices.Contains(charged, state[i]):
+		m.log = state[i+bucketLen : end]
+		switch l := limitByID(limits, id, m); {
+		case !slices.Contains(charged, id):
 			next = append(next, state[i:end]...)
+		case l == nil:
 		case l.Algorithm == SlidingLog:
-			log := state[i+bucketLen : end]
-			var level int64
-			blocks := l.logBlocks(log, since)
-			for _, b := range blocks {
-				level += b.units
-			}
-			level, blocks = l.giveBackLog(level, blocks, at, cost)
-			next = l.encodeLog(next, level, blocks)
+			next = l.logWithout(next, at, cost, beside, m)
 		default:
-			// Stood, so that its parts are those of the limit as it is.
-			b := l.rules.stand(l, bucket{state[i+1], state[i+2]}, since, m)
-			b = l.rules.giveBack(l, b, at, cost, m)
-			next = append(next, state[i], b.level, b.aux)
+			b := l.without(bucket{state[i+1], state[i+2]}, at, cost, beside, m)
+			next = append(next, id, b.level, b.aux)
 		}
 		i = end
 	}
 	return next
+}
+
+// without is a bucket that stands at m.at without a cost that was charged at an instant, but
+// with all that the holds beside it were charged. A token bucket does not know whose tokens
+// came back by time, and what was taken and not given back is never more than it has issued.
+func (l *Limit) without(b bucket, at, cost int64, beside []hold, m moment) bucket {
+	after := l.rules.giveBack(l, b, at, cost, m)
+	if len(beside) == 0 || l.Algorithm == TokenBucket {
+		return after
+	}
+	id, held, last := l.id(m), int64(0), int64(0) // in the window that runs, and in the last
+	for i := range beside {
+		h := &beside[i]
+		switch {
+		case !h.charges(id) || !l.rules.counts(l, b, h.at, m):
+		case l.Algorithm == SlidingWindow && h.at < windowStart(m.at, l.Window):
+			last = addUpTo(last, h.cost)
+		default:
+			held = addUpTo(held, h.cost)
+		}
+	}
+	if l.Algorithm == SlidingWindow {
+		if at == present { // the newest first, but not what is held
+			less := min(cost, max(0, b.level-held))
+			return bucket{b.level - less, b.aux - min(cost-less, max(0, b.aux-last))}
+		}
+		after.aux = max(after.aux, min(b.aux, last))
+	}
+	after.level = max(after.level, min(b.level, held))
+	return after
+}
+
+// logWithout appends the log in m.log without a cost, as without.
+func (l *Limit) logWithout(dst []int64, at, cost int64, beside []hold, m moment) []int64 {
+	blocks := l.logBlocks(m.log, m.at)
+	held := l.heldBlocks(l.ID, beside)
+	for i := len(blocks) - 1; i >= 0 && cost > 0; i-- {
+		b := &blocks[i]
+		if at == present || b.block == at/l.Precision {
+			less := min(cost, max(0, b.units-held[b.block]))
+			b.units, cost = b.units-less, cost-less
+		}
+	}
+	return l.encodeBlocks(dst, blocks)
+}
+
+// logLessHolds is what is stored of the log in m.log without what holds were charged.
+func (l *Limit) logLessHolds(id int64, holds []hold, m moment) []int64 {
+	if len(holds) == 0 {
+		return m.log
+	}
+	blocks := l.logBlocks(m.log, m.at)
+	held := l.heldBlocks(id, holds)
+	for i := range blocks {
+		blocks[i].units -= min(blocks[i].units, held[blocks[i].block])
+	}
+	return l.encodeBlocks(nil, blocks)[bucketLen:]
+}
+
+// heldBlocks are the units that holds were charged in each block.
+func (l *Limit) heldBlocks(id int64, holds []hold) map[int64]int64 {
+	held := make(map[int64]int64)
+	for i := range holds {
+		if h := &holds[i]; h.charges(id) {
+			held[h.at/l.Precision] += h.cost
+		}
+	}
+	return held
+}
+
+// encodeBlocks is encodeLog of the blocks that have units.
+func (l *Limit) encodeBlocks(dst []int64, blocks []logBlock) []int64 {
+	blocks = slices.DeleteFunc(blocks, func(b logBlock) bool { return b.units == 0 })
+	var level int64
+	for _, b := range blocks {
+		level += b.units
+	}
+	return l.encodeLog(dst, level, blocks)
 }
 
 func limitByID(limits []*Limit, id int64, m moment) *Limit {

@@ -2,7 +2,6 @@ package quota
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"sync/atomic"
@@ -25,8 +24,7 @@ type CleanerOptions struct {
 	// customer's hits on the meter are judged by: a target without limits when the plan
 	// does not have the meter, nil when the customer is archived or not there.
 	Targets func(context.Context, []CounterKey) ([]*Target, error)
-	// Expire looks at a target's counters, so that what has expired of their holds is taken
-	// off (see Engine.Expire).
+	// Expire takes off what has expired of holds (see Engine.Expire).
 	Expire func(context.Context, *Target) error
 	Log    *slog.Logger // nil: none
 }
@@ -35,6 +33,9 @@ type CleanerOptions struct {
 // would: those whose limits all have their whole quota, and that nobody has used for a
 // while. Customers' own counters, which are the account of what they used, it never
 // touches, nor anything of customers that are archived or not there (see package plans).
+//
+// On its way it takes off the holds of reservations that have expired and at whose counters
+// nobody looks.
 //
 // It walks all counters in the order of their key, a small page at a time, and sleeps in
 // between, so that it takes under a hundredth of one session where there is little to do.
@@ -125,6 +126,11 @@ func (c *Cleaner) step(ctx context.Context) (removed int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
+	if c.at.after == (CounterKey{}) {
+		if err := c.expireHolds(ctx); err != nil {
+			return 0, err
+		}
+	}
 	keys, next, err := c.page(ctx)
 	if err != nil {
 		return 0, err
@@ -157,18 +163,11 @@ func (c *Cleaner) clean(ctx context.Context, keys []CounterKey) (int, error) {
 			continue
 		}
 		if _, due := unmarked(v.state); due != 0 {
-			// It is looked at again when its holds are gone.
-			if due <= now-c.idle && target.Clock == nil && v.change <= target.Change {
-				err = errors.Join(err, c.options.Expire(ctx, target.valueAlone(v.key.Attribute)))
-			}
-			continue
+			continue // it is looked at again when its holds are gone
 		}
 		if c.judge(target, v, now) {
 			idle = append(idle, *v)
 		}
-	}
-	if err != nil {
-		return 0, err
 	}
 	if len(idle) == 0 || !c.options.Usable() {
 		return 0, nil

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -83,6 +84,15 @@ DELETE FROM holds h
 USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute`
 
+// dropReceiptsSQL deletes receipts of customers, some at a time: nobody can ask for them any
+// more, and they name values of attributes. $1–$2 shard and customer, $3 how many.
+const dropReceiptsSQL = `
+DELETE FROM receipts_SLOT r
+USING (SELECT f.shard, f.customer, f.key FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
+	LATERAL (SELECT shard, customer, key FROM receipts_SLOT WHERE shard = i.shard AND customer = i.customer LIMIT $3) f
+	LIMIT $3) d
+WHERE r.shard = ANY (ARRAY[d.shard]) AND r.customer = d.customer AND r.key = d.key`
+
 const emptySQL = `
 UPDATE counters c SET state = '{}', units = 0
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
@@ -90,7 +100,7 @@ WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i
 
 // Cleared is what one ClearCounters did.
 type Cleared struct {
-	Rows    int  // counters that were cleared
+	Rows    int  // counters that were cleared, and receipts that were dropped
 	Removed int  // of these, the ones that are gone
 	Left    bool // there is more to clear, or somebody held a counter
 }
@@ -98,7 +108,7 @@ type Cleared struct {
 // ClearCounters books the units of the running hours of customers that are no longer
 // charged, and then removes their counters, at most so many at once. With keepOwn the
 // customers' own counters stay, as the account of what was charged, without the state of
-// limits. It waits for nobody: what a hit holds is left, as Left says.
+// limits. Their receipts go, too. It waits for nobody: what a hit holds is left, as Left says.
 func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bool, most int) (done Cleared, err error) {
 	lock, left := lockAllSQL, anyLeftSQL
 	if keepOwn {
@@ -126,12 +136,19 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 			err = step()
 		}
 	}
+	receipts := 0
+	for _, slot := range slots {
+		if err == nil {
+			tag, failed := tx.Exec(ctx, strings.ReplaceAll(dropReceiptsSQL, "SLOT", slot), shards, customers, most)
+			receipts, err = receipts+int(tag.RowsAffected()), failed
+		}
+	}
 	if err == nil {
 		err = tx.QueryRow(ctx, left, shards, customers).Scan(&done.Left)
 	}
-	done.Rows, done.Removed = len(own.shard)+len(values.shard), len(values.shard)
+	done.Rows, done.Removed = len(own.shard)+len(values.shard)+receipts, len(values.shard)
 	if !keepOwn {
-		done.Removed = done.Rows
+		done.Removed = len(own.shard) + len(values.shard)
 	}
 	return done, err
 }

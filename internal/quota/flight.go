@@ -7,7 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// flight is a transaction of several round trips on a store's session.
+// flight is a transaction of several round trips on a store's session. Each ends with a
+// Sync, so that between them the server waits in a transaction, and ends it by itself when
+// nobody goes on (idle_in_transaction_session_timeout).
 type flight struct {
 	store      *store
 	pipeline   *pgconn.Pipeline
@@ -17,8 +19,18 @@ type flight struct {
 
 // begin begins a transaction. It must end with commit, or abandon.
 func (s *store) begin(ctx context.Context) *flight {
-	return &flight{store: s, pipeline: s.conn.PgConn().StartPipeline(ctx)}
+	f := &flight{store: s, pipeline: s.conn.PgConn().StartPipeline(ctx)}
+	f.command("BEGIN")
+	return f
 }
+
+// command sends a statement without parameters or rows with the next round trip.
+func (f *flight) command(sql string) {
+	f.pipeline.SendQueryParams(sql, nil, nil, nil, nil)
+	f.pending = append(f.pending, noRows)
+}
+
+func noRows(*pgconn.ResultReader) error { return nil }
 
 // errMisread: the database answered with something else than what was asked for.
 var errMisread = errors.New("an answer of the database cannot be read")
@@ -30,20 +42,13 @@ func (f *flight) ask(name statementName, params [][]byte, read func(*pgconn.Resu
 }
 
 // do sends a statement whose rows nobody reads.
-func (f *flight) do(name statementName, params [][]byte) {
-	f.ask(name, params, func(*pgconn.ResultReader) error { return nil })
-}
+func (f *flight) do(name statementName, params [][]byte) { f.ask(name, params, noRows) }
 
-// answers makes the round trip. The transaction stays open.
+// answers makes a round trip. The transaction stays open.
 func (f *flight) answers() error {
-	f.pipeline.SendFlushRequest()
-	if err := f.pipeline.Flush(); err != nil {
+	if err := f.pipeline.Sync(); err != nil {
 		return err
 	}
-	return f.readAll()
-}
-
-func (f *flight) readAll() error {
 	for _, read := range f.pending {
 		results, err := f.pipeline.GetResults()
 		if err != nil {
@@ -62,29 +67,32 @@ func (f *flight) readAll() error {
 		}
 	}
 	f.pending = f.pending[:0]
-	return nil
+	_, err := f.pipeline.GetResults() // the Sync's
+	return err
 }
 
 // commit sends what is still to be sent and commits. When it returns nil all of it is
-// durable; the pipeline's close reads the end of the transaction.
+// durable.
 func (f *flight) commit() error {
 	f.committing = true
-	if err := f.pipeline.Sync(); err != nil {
-		return err
-	}
-	if err := f.readAll(); err != nil {
+	f.command("COMMIT")
+	if err := f.answers(); err != nil {
 		return err
 	}
 	return f.pipeline.Close()
 }
 
-// abandon ends a transaction that has failed, by which it is rolled back, and returns why
-// it failed. The session can be used again unless its connection is gone.
-func (f *flight) abandon(err error) error {
+// abandon rolls back a transaction that has failed. The session can be used again unless
+// its connection is gone.
+func (f *flight) abandon() {
+	conn := f.store.conn
 	// A connection that broke is being closed by a goroutine of pgx, which writes to it too.
-	if !f.committing && !f.store.conn.IsClosed() {
+	if !conn.IsClosed() {
+		f.command("ROLLBACK")
 		_ = f.pipeline.Sync()
 	}
 	_ = f.pipeline.Close()
-	return err
+	if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		f.store.close()
+	}
 }

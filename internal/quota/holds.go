@@ -3,8 +3,8 @@ package quota
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"slices"
+	"sort"
 )
 
 // hold is what an open reservation holds of one counter.
@@ -49,8 +49,8 @@ func (r *row) expire(limits []*Limit, m moment) (over []hold) {
 	n := 0
 	for n < len(r.holds) && r.holds[n].expires <= m.at {
 		h := &r.holds[n]
-		r.state = giveBackState(limits, r.state, r.at, h.limits, h.at, h.cost, m)
 		n++
+		r.state = giveBackState(limits, r.state, r.at, h.limits, h.at, h.cost, r.holds[n:], m)
 	}
 	over, r.holds = r.holds[:n], r.holds[n:]
 	return over
@@ -59,68 +59,82 @@ func (r *row) expire(limits []*Limit, m moment) (over []hold) {
 // course is how one limit goes on from a decision if nothing else happens but that time
 // passes and holds expire.
 type course struct {
-	limit *Limit
-	state []int64 // of the limit alone
-	since int64
-	m     moment
+	limit  *Limit
+	id     int64
+	bucket bucket
+	m      moment // of the decision, with the log and the holds
 }
 
 // course is that of the i-th limit over all counters, from the decision's instant on.
 func (d *Decision) course(i int) course {
 	l, m := d.Target.limit(i), d.moment(i)
-	c := course{limit: l, since: d.At, m: m}
-	switch l.Algorithm {
-	case Concurrency:
-	case SlidingLog:
-		c.state = append([]int64{l.ID, d.buckets[i].level, int64(len(m.log))}, m.log...)
-	default:
-		c.state = []int64{l.id(m), d.buckets[i].level, d.buckets[i].aux}
+	return course{l, l.id(m), d.buckets[i], m}
+}
+
+// behind is the bucket when the first n holds have expired, and the moment of that.
+func (c *course) behind(n int) (bucket, moment) {
+	l, b, m := c.limit, c.bucket, c.m
+	over := m.holds[:n]
+	if m.holds = m.holds[n:]; n > 0 {
+		m.at = max(m.at, over[n-1].expires)
 	}
-	return c
-}
-
-func (c *course) bucket() bucket {
-	b, log := c.limit.stand(c.state, c.since, c.m)
-	c.m.log = log
-	return b
-}
-
-// next goes on to the instant at which the next hold expires; false when there is none.
-func (c *course) next() bool {
-	if len(c.m.holds) == 0 {
-		return false
+	if l.Algorithm == SlidingLog {
+		m.log = l.logLessHolds(c.id, over, c.m)
+	} else {
+		for i := range over {
+			if h := &over[i]; h.charges(c.id) {
+				b = l.rules.giveBack(l, b, h.at, h.cost, c.m)
+			}
+		}
 	}
-	h := &c.m.holds[0]
-	c.state = giveBackState([]*Limit{c.limit}, c.state, c.since, h.limits, h.at, h.cost, c.m)
-	c.m.at = max(c.m.at, h.expires)
-	c.m.holds = c.m.holds[1:]
-	return true
+	return l.rules.stand(l, b, c.m.at, m), m
 }
 
-// until is the first instant that at returns for a bucket of the course that comes before
-// another hold expires; at's is NoReset when it never comes.
+// until is the first instant that at returns for the course and that comes before another
+// hold expires; at returns NoReset when it never comes. Limits only recover, so what comes
+// in time behind some holds does behind more.
 func (c *course) until(at func(b bucket, m moment) int64) int64 {
-	for {
-		b := c.bucket()
-		instant, expiry := at(b, c.m), int64(math.MaxInt64)
-		if len(c.m.holds) > 0 {
-			expiry = max(c.m.at, c.m.holds[0].expires)
-		}
-		if instant <= expiry || !c.next() {
-			return instant
+	all := c.m.holds
+	n := sort.Search(len(all), func(n int) bool {
+		b, m := c.behind(n)
+		return at(b, m) <= max(m.at, all[n].expires)
+	})
+	return at(c.behind(n))
+}
+
+// heldUntil is until for a concurrency limit, of which only holds say anything: the first
+// instant at which no more than so many units are in flight.
+func (c *course) heldUntil(most int64) int64 {
+	flying := c.bucket.level
+	if flying <= most {
+		return c.m.at
+	}
+	for i := range c.m.holds {
+		if h := &c.m.holds[i]; h.charges(c.id) {
+			if flying -= h.cost; flying <= most {
+				return h.expires
+			}
 		}
 	}
+	return NoReset
 }
 
 // waitHeld is wait where holds may expire meanwhile.
 func (d *Decision) waitHeld(i int) int64 {
 	c := d.course(i)
-	instant := c.until(func(b bucket, m moment) int64 {
-		if w := c.limit.wait(b, d.Cost, m); w != Never {
-			return m.at + min(w, NoReset-m.at)
-		}
-		return NoReset
-	})
+	l, instant := c.limit, NoReset
+	switch {
+	case l.Algorithm == Concurrency && d.Cost > l.Limit:
+	case l.Algorithm == Concurrency:
+		instant = c.heldUntil(l.Limit - d.Cost)
+	default:
+		instant = c.until(func(b bucket, m moment) int64 {
+			if w := l.wait(b, d.Cost, m); w != Never {
+				return m.at + min(w, NoReset-m.at)
+			}
+			return NoReset
+		})
+	}
 	if instant == NoReset {
 		return Never
 	}
@@ -130,6 +144,9 @@ func (d *Decision) waitHeld(i int) int64 {
 // resetHeld is resetAt where holds may expire meanwhile.
 func (d *Decision) resetHeld(i int) int64 {
 	c := d.course(i)
+	if c.limit.Algorithm == Concurrency {
+		return c.heldUntil(0)
+	}
 	return c.until(func(b bucket, m moment) int64 { return c.limit.rules.resetAt(c.limit, b, m) })
 }
 

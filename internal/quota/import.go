@@ -123,7 +123,7 @@ func (b *books) usedAt(t *Target, accounts []*account, in *Import) {
 		b.turn(own, hour)
 		own.units = addUpTo(own.units, in.Cost)
 	} else {
-		b.usage[own.hourKey(hour)] += in.Cost
+		b.addUsage(own.hourKey(hour), in.Cost)
 	}
 	own.total = addUpTo(own.total, in.Cost)
 }

@@ -55,7 +55,7 @@ func (l *ledger) do(ctx context.Context, o *operation) error {
 // wait waits for an operation that was enqueued.
 func (l *ledger) wait(ctx context.Context, o *operation) error {
 	err := o.wait(ctx)
-	if errors.Is(err, ErrBusy) && len(o.ids) > 0 && l.blocked(o) {
+	if errors.Is(err, ErrBusy) && len(o.own) > 0 && l.blocked(o) {
 		err = ErrUnderWay
 	}
 	return o.outcome(err)
@@ -66,7 +66,7 @@ func (l *ledger) wait(ctx context.Context, o *operation) error {
 func (l *ledger) blocked(o *operation) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return o.waited.Load() || l.underWay[o.ids[0]] > 1
+	return o.waited.Load() || l.underWay[o.own[0]] > 1
 }
 
 // enqueue adds an operation behind those that wait, as the inbox does.
@@ -83,7 +83,7 @@ func (l *ledger) enqueue(o *operation) error {
 func (l *ledger) begun(o *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, id := range o.ids {
+	for _, id := range o.own {
 		l.underWay[id]++
 	}
 }
@@ -91,7 +91,7 @@ func (l *ledger) begun(o *operation) {
 func (l *ledger) ended(o *operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, id := range o.ids {
+	for _, id := range o.own {
 		if l.underWay[id]--; l.underWay[id] <= 0 {
 			delete(l.underWay, id)
 		}
@@ -174,13 +174,15 @@ func (l *ledger) next(ctx context.Context) {
 	f := l.session.store.begin(ctx)
 	b, err := l.read(f, batch, now)
 	if err != nil {
-		l.lost(batch, f.abandon(err), false)
+		f.abandon()
+		l.lost(batch, err, false)
 		return
 	}
 	again := l.apply(b, batch)
 	b.write(f, &l.params)
 	if err = f.commit(); err != nil {
-		l.lost(batch, f.abandon(err), true)
+		f.abandon()
+		l.lost(batch, err, !idled(err))
 		return
 	}
 	l.remember(b, batch)
@@ -198,10 +200,21 @@ func (l *ledger) next(ctx context.Context) {
 // cautiousPause follows a transaction that could do nothing, since others hold the rows.
 const cautiousPause = 5 * time.Millisecond
 
+// applyLimit bounds how long rows are held while operations are done on them; those that
+// are left have the next transaction.
+const applyLimit = 300 * time.Millisecond
+
 // apply does the operations one after the other, and returns those that need what was not
 // read.
 func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
-	for _, o := range batch {
+	began := l.engine.options.Stopwatch()
+	for i, o := range batch {
+		if i > 0 && l.engine.options.Stopwatch()-began > applyLimit {
+			for _, late := range batch[i:] {
+				late.again = true
+			}
+			return append(again, batch[i:]...)
+		}
 		b.wanted, o.again = b.wanted[:0], false
 		switch o.settled = o.do(b); {
 		case errors.Is(o.settled, errMissingRow) && b.cautious && o.insert:
@@ -227,6 +240,11 @@ func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
 // remember tells the memory of refusals what the counters are now, before a caller hears
 // of it.
 func (l *ledger) remember(b *books, batch []*operation) {
+	for _, a := range b.accounts {
+		if a.freed {
+			l.engine.memory.forget(a.key)
+		}
+	}
 	for _, o := range batch {
 		if o.again || o.settled != nil || o.target == nil {
 			continue
@@ -248,32 +266,32 @@ func (l *ledger) remember(b *books, batch []*operation) {
 // case: if it was done, it is found done.
 func (l *ledger) lost(batch []*operation, err error, committing bool) {
 	e := l.engine
-	pgError := rolledBack(err)
-	if !pgError {
+	rolled := rolledBack(err)
+	if !rolled {
 		l.session.drop()
 	}
 	switch {
 	case errors.Is(err, errMisread):
 		e.options.Log.Error("an operation's transaction was given up", "error", err)
-		l.session.drop()
 		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
-	case pgError && (postgres.Retryable(err) || duplicate(err)):
-		// Somebody may be holding a row for long: the others must not wait for it too.
-		l.cautious = e.options.Stopwatch() + caution
+	case rolled && (postgres.Retryable(err) || duplicate(err)):
+		if !duplicate(err) {
+			// Somebody may be holding a row for long: the others must not wait for it too.
+			l.cautious = e.options.Stopwatch() + caution
+		}
 		e.stats.retried.Add(int64(len(batch)))
 		for _, o := range batch {
 			o.tries++
-			o.waited.Store(true)
 		}
 		l.handBack(batch)
-	case pgError && postgres.Outage(err):
+	case rolled && postgres.Outage(err):
 		l.fail(batch, fmt.Errorf("%w: %w", ErrUnavailable, err))
-	case pgError && len(batch) == 1:
+	case rolled && len(batch) == 1:
 		o := batch[0]
 		e.options.Log.Error("the database refused an operation's statement", "customer_id", o.keys[0].Customer,
 			"meter_id", o.keys[0].Meter, "error", err)
 		l.finish(o, fmt.Errorf("%w: %w", ErrInternal, err))
-	case pgError: // one operation's fault must not fail the others': each goes alone
+	case rolled: // one operation's fault must not fail the others': each goes alone
 		for _, o := range batch {
 			o.alone = true
 		}
@@ -289,6 +307,13 @@ func duplicate(err error) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == "23505"
 }
 
+// idled reports whether the server ended a transaction since it had waited for its next
+// statement for too long: nothing of it was done.
+func idled(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "25P03"
+}
+
 // cutOff ends or repeats what was in a transaction whose connection broke.
 func (l *ledger) cutOff(batch []*operation, err error, committing bool) {
 	var again []*operation
@@ -298,7 +323,7 @@ func (l *ledger) cutOff(batch []*operation, err error, committing bool) {
 			l.engine.stats.unknown.Add(1)
 		}
 		switch {
-		case o.cuts < maxCuts && (!committing || len(o.ids) > 0):
+		case o.cuts < maxCuts && (!committing || o.repeatable):
 			o.cuts++
 			again = append(again, o)
 		case committing:
@@ -318,7 +343,7 @@ const maxCuts = 5
 func (l *ledger) handBack(batch []*operation) {
 	for _, o := range batch {
 		switch {
-		case o.tries > maxTries && o.waited.Load() && len(o.ids) > 0:
+		case o.tries > maxTries && o.waited.Load() && len(o.own) > 0:
 			l.finish(o, ErrUnderWay)
 		case o.tries > maxTries:
 			l.finish(o, fmt.Errorf("%w: tried %d times without an outcome", ErrBusy, o.tries))

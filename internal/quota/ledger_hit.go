@@ -12,6 +12,9 @@ func (b *books) hit(t *Target, cost int64, id ID) (Decision, error) {
 	if r != nil {
 		return r.replay(t), nil
 	}
+	if t.Lost {
+		return Decision{}, ErrLost
+	}
 	accounts, instant, err := b.open(t)
 	if err != nil {
 		return Decision{}, err

@@ -18,7 +18,7 @@ func (l *ledger) read(f *flight, batch []*operation, now int64) (*books, error) 
 	var ids []receiptKey
 	var asked []*hours
 	for _, o := range batch {
-		locks, ids = append(locks, o.keys...), append(ids, o.ids...)
+		locks, ids = append(locks, o.keys...), append(append(ids, o.own...), o.others...)
 		if o.insert {
 			missing = append(missing, o.keys...)
 		}
@@ -66,7 +66,7 @@ func (l *ledger) askHours(f *flight, b *books, asked []*hours) {
 	for _, h := range asked {
 		all := b.hours[h.counter]
 		if all == nil {
-			all = &hours{h.counter, h.from, h.to, make(map[int64]int64)}
+			all = &hours{h.counter, h.from, h.to, make(map[int64]int64), make(map[int64]int64)}
 			b.hours[h.counter] = all
 		}
 		all.from, all.to = min(all.from, h.from), max(all.to, h.to)
@@ -80,9 +80,13 @@ func (l *ledger) askHours(f *flight, b *books, asked []*hours) {
 	encode := func(p *params) { columns.encode(p); p.int8(from); p.int8(to) }
 	f.ask(ledgerHours, l.encode(encode), func(r *pgconn.ResultReader) error {
 		return eachRow(r, len(keys), func(n int, cols [][]byte) error {
-			var hour, units int64
-			err := readAll(cols, &hour, &units)
-			b.hours[keys[n]].units[hour] = units
+			var hour, units, adjusted int64
+			err := readAll(cols, &hour, &units, &adjusted)
+			if h := b.hours[keys[n]]; adjusted != 0 {
+				h.adjusted[hour] += adjusted
+			} else {
+				h.units[hour] = units
+			}
 			return err
 		})
 	})
@@ -155,9 +159,10 @@ func (b *books) readReceipts(r *pgconn.ResultReader, ids []receiptKey) error {
 			return err
 		}
 		found.slot, found.meter, found.state = int16(slot), int32(meter), int16(state)
-		found.receiptBody, err = decodeBody(cols[7])
+		// One that cannot be read is the fault of its own operations only.
+		found.receiptBody, found.bad = decodeBody(cols[7])
 		b.receipts[ids[n]] = found
-		return err
+		return nil
 	})
 }
 

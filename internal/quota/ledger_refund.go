@@ -21,10 +21,15 @@ func (b *books) refund(r *Refund) (out Refunded, err error) {
 	if done != nil {
 		return Refunded{done.replay(t), done.cost}, nil
 	}
+	if b.held(t.Counters[0].Key) {
+		return out, errMissingRow
+	}
 	var hit *receipt
 	if r.Hit.given() {
 		// Whatever was asked for under the hit's id.
-		hit = b.receipts[receiptKey{customer, r.Hit.key}]
+		if hit, err = b.receipt(customer, r.Hit.key); err != nil {
+			return out, err
+		}
 		if hit == nil || hit.meter != t.Counters[0].Key.Meter {
 			return out, ErrUnknownHit
 		}
@@ -62,6 +67,11 @@ func (b *books) targetOf(t *Target, r *receipt) (*Target, error) {
 	if missing {
 		return nil, errMissingLock
 	}
+	for _, key := range b.wanted {
+		if b.held(key) {
+			return nil, errMissingRow
+		}
+	}
 	return t, nil
 }
 
@@ -71,13 +81,15 @@ func (b *books) refundHit(t *Target, hit *receipt, r *Refund, instant int64) (un
 	own := b.accounts[t.Counters[0].Key]
 	hour, _ := t.runningHour(instant)
 	b.turn(own, hour)
-	booked := map[int64]int64{own.hour: own.units}
-	if hit.hour != own.hour {
-		if booked, err = b.finished(own, hit.hour, hit.hour+1); err != nil {
+	has := own.units
+	if hit.hour != own.hour || has < r.Cost {
+		booked, err := b.finished(own, hit.hour, hit.hour+1)
+		if err != nil {
 			return 0, err
 		}
+		has = booked[hit.hour]
 	}
-	units = min(r.Cost, hit.cost-hit.returned, booked[hit.hour])
+	units = min(r.Cost, hit.cost-hit.returned, has)
 	if units <= 0 {
 		return 0, nil
 	}
@@ -104,12 +116,14 @@ func (b *books) giveBackCharged(t *Target, r *receipt, units int64) {
 
 // takeOff takes units off the usage of an hour, and off what was charged in all.
 func (b *books) takeOff(own *account, hour, units int64) {
+	own.total -= units
 	if own.hour == hour {
-		own.units -= units
-	} else {
+		less := min(units, own.units)
+		own.units, units = own.units-less, units-less
+	}
+	if units > 0 {
 		b.usage[own.hourKey(hour)] -= units
 	}
-	own.total -= units
 	own.touch()
 }
 
@@ -120,14 +134,11 @@ func (b *books) refundPresent(t *Target, accounts []*account, r *Refund, instant
 	own := accounts[0]
 	hour, _ := t.runningHour(instant)
 	b.turn(own, hour)
-	booked := map[int64]int64{}
-	if own.units < r.Cost {
-		start, end := t.Period(instant)
-		if booked, err = b.finished(own, start, end); err != nil {
-			return 0, err
-		}
+	start, end := t.Period(instant)
+	booked, err := b.finished(own, start, end)
+	if err != nil {
+		return 0, err
 	}
-	booked[own.hour] = own.units
 	before := judge(t, rowsOf(accounts), instant, 0)
 	for i := range before.buckets {
 		// What is reserved was not used.
@@ -137,13 +148,18 @@ func (b *books) refundPresent(t *Target, accounts []*account, r *Refund, instant
 		b.giveBack(accounts[c], t.Counters[c].Limits, []int64{l.id(m)}, present, free, m)
 		units = max(units, free)
 	}
-	left := r.Cost
+	// Adjustments are usage, too.
+	taken, most := int64(0), b.adjustedIn(own, start, end)
+	for _, units := range booked {
+		most += units
+	}
+	most = min(r.Cost, most)
 	newestFirst := func(a, b int64) int { return cmp.Compare(b, a) }
 	for _, hour := range slices.SortedFunc(maps.Keys(booked), newestFirst) {
-		if less := min(left, booked[hour]); less > 0 {
+		if less := min(most-taken, booked[hour]); less > 0 {
 			b.takeOff(own, hour, less)
-			left -= less
+			taken += less
 		}
 	}
-	return max(units, r.Cost-left), nil
+	return max(units, taken), nil
 }

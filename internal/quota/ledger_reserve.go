@@ -13,6 +13,9 @@ func (b *books) reserve(t *Target, cost, ttl int64, id ID) (out Reservation, err
 		out.Cost = r.reserved
 		return out, nil
 	}
+	if t.Lost {
+		return out, ErrLost
+	}
 	accounts, instant, err := b.open(t)
 	if err != nil {
 		return out, err
@@ -49,11 +52,17 @@ func (d Decision) behind(rows []row) Decision {
 
 // reservation finds a reservation's receipt, and its target with the counters it was charged to.
 func (b *books) reservation(t *Target, id ReservationID) (*receipt, *Target, error) {
-	r := b.receipts[receiptKey{id.Customer, id.key}]
+	if b.held(t.Counters[0].Key) {
+		return nil, nil, errMissingRow
+	}
+	r, err := b.receipt(id.Customer, id.key)
+	if err != nil {
+		return nil, nil, err
+	}
 	if r == nil || r.state == receiptDone || r.meter != id.Meter {
 		return nil, nil, ErrUnknownReservation
 	}
-	t, err := b.targetOf(t, r)
+	t, err = b.targetOf(t, r)
 	return r, t, err
 }
 
@@ -76,6 +85,8 @@ func (b *books) commit(t *Target, id ReservationID, cost int64) (out Settled, er
 	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
 	more := cost - r.reserved
 	if out.Late {
+		// On another counter it may still be held: that one was looked at earlier.
+		b.settle(t, r, r.reserved)
 		more = cost
 	}
 	d := judge(t, rowsOf(accounts), instant, max(0, more))

@@ -77,12 +77,16 @@ LATERAL (SELECT expires_at, at, cost, key, limits FROM holds
 
 // $1–$4 key of customers' own counters, $5–$6 the hours.
 const ledgerHoursSQL = `
-SELECT i.n, u.hour, u.admitted
+SELECT i.n, u.hour, u.admitted, u.adjusted
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, hour_from, hour_to, n),
-LATERAL (SELECT hour, admitted FROM usage
+LATERAL (
+	SELECT hour, admitted, 0::bigint AS adjusted FROM usage
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
 	  AND admitted > 0
+	UNION ALL
+	SELECT hour, 0, cost FROM adjustments
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
 	OFFSET 0) u`
 
 // $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states.

@@ -53,7 +53,7 @@ type rules interface {
 	resetAt(l *Limit, b bucket, m moment) int64
 	// giveBack takes a cost off a bucket that stands at m.at and was charged with it at the
 	// instant charged ≤ m.at, as far as it still counts; present: off what counts now, the
-	// newest first. Of a sliding log see giveBackLog.
+	// newest first. Of a sliding log see logWithout.
 	giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket
 	// backdate adds a cost to a bucket that stands at m.at, as of the instant at ≤ m.at, as
 	// far as it still counts and whether it fits or not. Of a sliding log see backdated.

@@ -66,6 +66,14 @@ func (m *memory) get(key CounterKey, now int64) (refusal, bool) {
 	return known, ok
 }
 
+// forget takes a counter out whose units came back.
+func (m *memory) forget(key CounterKey) {
+	m.seen.Remove(key)
+	if m.anyLarge.Load() {
+		m.large.Remove(key)
+	}
+}
+
 // refuse answers a hit that does not fit the remembered states of all its counters.
 func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 	var space [2]row

@@ -11,8 +11,11 @@ import (
 type operation struct {
 	*ticket
 	keys   []CounterKey // to be locked
-	ids    []receiptKey // to be looked up
-	weight int          // hits in it
+	own    []receiptKey // its ids
+	others []receiptKey // that are to be looked up, too
+	// repeatable: all of it has ids, so that it may be sent again when its outcome is unknown.
+	repeatable bool
+	weight     int // hits in it
 	// do does it on the books and sets its result. With an error nothing of it was done,
 	// and it may be done again.
 	do     func(*books) error
@@ -34,12 +37,13 @@ type operation struct {
 	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done
 }
 
-// hours are finished hours of a customer's own counter, [from, to), and their units once
-// they have been read.
+// hours are finished hours of a customer's own counter, [from, to), and once they
+// have been read their units and the sums of their adjustments.
 type hours struct {
 	counter  CounterKey
 	from, to int64
 	units    map[int64]int64
+	adjusted map[int64]int64
 }
 
 // lock adds counters to be locked.
@@ -49,14 +53,16 @@ func (o *operation) lock(keys ...CounterKey) {
 	o.keys = slices.Compact(o.keys)
 }
 
-// look adds an ID to be looked up.
-func (o *operation) look(customer int64, id ID) {
-	if id.given() {
-		o.ids = append(o.ids, receiptKey{customer, id.key})
+// identify adds an ID of the operation; without one it is not repeatable.
+func (o *operation) identify(customer int64, id ID) {
+	if !id.given() {
+		o.repeatable = false
+		return
 	}
+	o.own = append(o.own, receiptKey{customer, id.key})
 }
 
-// keysOf are the keys of a target's counters.
+// keys are the keys of a target's counters.
 func (t *Target) keys() []CounterKey {
 	keys := make([]CounterKey, len(t.Counters))
 	for i := range t.Counters {
@@ -68,16 +74,21 @@ func (t *Target) keys() []CounterKey {
 // newOperation is an operation on a target's counters, which may have an ID.
 func (l *ledger) newOperation(t *Target, id ID) *operation {
 	ticket := newTicket(&l.session)
-	o := &operation{ticket: &ticket, target: t, weight: 1}
+	o := &operation{ticket: &ticket, target: t, weight: 1, repeatable: true}
 	o.lock(t.keys()...)
-	o.look(t.Counters[0].Key.Customer, id)
+	o.identify(t.Counters[0].Key.Customer, id)
 	return o
 }
 
 // outcome is what may be said of an error: that nothing was done only where that is sure.
 func (o *operation) outcome(err error) error {
-	if o.unknown.Load() && (errors.Is(err, ErrBusy) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrUnderWay)) {
-		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	if !o.unknown.Load() {
+		return err
+	}
+	for _, unsure := range []error{ErrBusy, ErrUnavailable, ErrUnderWay, ErrInternal} {
+		if errors.Is(err, unsure) {
+			return fmt.Errorf("%w: %v", ErrOutcomeUnknown, err) //nolint:errorlint // it is no longer what it says
+		}
 	}
 	return err
 }

@@ -16,6 +16,8 @@ var (
 	ErrOtherPayload = errors.New("the id was used for another request; nothing was done")
 	// ErrUnderWay: a request with the same id is under way, and did not end in time.
 	ErrUnderWay = errors.New("a request with this id is still under way; nothing was done by this one")
+	// ErrLost: the target is Lost, and there is nothing to be given again.
+	ErrLost = errors.New("the plan does not have the meter; nothing was charged")
 	// ErrUnknownHit: there is no receipt of the hit that is to be refunded.
 	ErrUnknownHit = errors.New("there is no admitted hit with that id on the meter, or its id is no longer kept; nothing was given back")
 	// ErrUnknownReservation: there is none of that id, or it is no longer kept.
@@ -72,7 +74,17 @@ func (e *Engine) Refund(ctx context.Context, r Refund) (Refunded, error) {
 	own := r.Target.Counters[0].Key
 	l := e.ledger(own.Customer)
 	o := l.newOperation(r.Target, r.ID)
-	o.look(own.Customer, r.Hit)
+	if r.Hit.given() {
+		o.others = append(o.others, receiptKey{own.Customer, r.Hit.key})
+	}
+	if !r.Hit.given() { // it needs the hours of the period
+		now, err := e.options.Now(ctx)
+		if err != nil {
+			return Refunded{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		from, to := r.Target.Period(r.Target.Instant(now))
+		o.hours = &hours{counter: own, from: from, to: to}
+	}
 	var out Refunded
 	return perform(ctx, l, o, &out, func(b *books) (err error) {
 		out, err = b.refund(&r)
@@ -208,10 +220,12 @@ func (e *Engine) DecideTogether(ctx context.Context, hits []Hit) (results []Deci
 	}
 	l := e.ledger(hits[0].Target.Counters[0].Key.Customer)
 	o := l.newOperation(hits[0].Target, ID{})
-	o.target, o.weight = nil, len(hits)
+	o.target, o.weight, o.repeatable = nil, len(hits), true
 	for i := range hits {
 		o.lock(hits[i].Target.keys()...)
-		o.look(hits[i].Target.Counters[0].Key.Customer, hits[i].ID)
+		if !hits[i].looks() {
+			o.identify(hits[i].Target.Counters[0].Key.Customer, hits[i].ID)
+		}
 	}
 	type outcome struct {
 		results  []Decision
@@ -223,7 +237,9 @@ func (e *Engine) DecideTogether(ctx context.Context, hits []Hit) (results []Deci
 		return err
 	})
 	for i := range done.results {
-		e.countDenied(&Result{Decision: done.results[i]})
+		if !hits[i].looks() {
+			e.countDenied(&Result{Decision: done.results[i]})
+		}
 	}
 	return done.results, done.together, err
 }

@@ -17,6 +17,7 @@ type receipt struct {
 	state    int16
 	receiptBody
 
+	bad     error // its body cannot be read: a newer version's, or damaged
 	slot    int16 // of the table it is in
 	fresh   bool  // it is in none yet
 	changed bool

@@ -13,16 +13,17 @@ import (
 
 // Bounds of how long ids are kept.
 const (
-	MinIDRetention = time.Hour
+	// A receipt must outlive its reservation, and leave time for a late commit.
+	MinIDRetention = 48 * time.Hour
 	MaxIDRetention = 400 * 24 * time.Hour
 )
 
-// Rotator lets the three tables of receipts take turns. One is written to for as long as
-// ids are kept; then the next one is emptied, by TRUNCATE, and written to. What it held was
-// written at least that long before its turn ended and was not the last table written to,
-// but the one before: so every id is found for the whole time, and for up to three times
-// as long. A node that has not seen a turn yet writes to the table before, which is not
-// emptied within the next turn either.
+// Rotator lets the three tables of receipts take turns. One is written to for half as long
+// as ids are kept; then the next one is emptied, by TRUNCATE, and written to. What a table
+// holds is emptied when two more turns have passed: so every id is found for the whole time
+// and for half as long again at most. Who writes reads whose turn it is in the same
+// transaction; a transaction that began before the turn ended is far shorter than the
+// minute that turns are longer than that.
 //
 // All nodes may run one, on the same database.
 type Rotator struct {
@@ -87,7 +88,7 @@ func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	due, slot := now-r.keep, 0
+	due, slot := now-r.keep/2-rotateEvery.Microseconds(), 0
 	err = r.pool.QueryRow(ctx, dueTurnSQL, due).Scan(&slot)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil

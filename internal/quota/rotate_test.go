@@ -13,7 +13,8 @@ func TestRotator(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(0)
 	e := db.startEngine(t, clock)
 	target := testTarget(1, 1, 1, mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 100}))
-	const keep = time.Hour
+	const keep = 48 * time.Hour
+	turnOf := (keep / 2).Microseconds() + rotateEvery.Microseconds()
 	rotators := []*Rotator{NewRotator(db.pool, clock.now, keep, nil), NewRotator(db.pool, clock.now, keep, nil)}
 	var start int64
 	if err := db.pool.QueryRow(ctx, "SELECT since FROM receipt_turn").Scan(&start); err != nil {
@@ -26,8 +27,8 @@ func TestRotator(t *testing.T) {
 			rotates  bool
 			replayed bool
 		}{
-			{turn*keep.Microseconds() - 1, false, turn > 0},
-			{turn * keep.Microseconds(), turn > 0, turn < 3},
+			{turn*turnOf - 1, false, turn > 0},
+			{turn * turnOf, turn > 0, turn < 3},
 		} {
 			clock.set(start + c.at)
 			for i, r := range rotators {

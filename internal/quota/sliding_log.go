@@ -1,9 +1,6 @@
 package quota
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // slidingLog: the units of each block of time, a precision long and counted from the Unix
 // epoch. Block k counts until its last instant is a window old, so a hit is admitted when
@@ -89,32 +86,14 @@ func (slidingLog) resetAt(l *Limit, b bucket, m moment) int64 {
 	return l.countsUntil(b.aux)
 }
 
-// giveBack tells what counts then; the log itself is giveBackLog's.
-func (slidingLog) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
-	level, blocks := l.giveBackLog(b.level, l.logBlocks(m.log, m.at), charged, cost)
-	if len(blocks) == 0 {
-		return bucket{}
-	}
-	return bucket{level, blocks[len(blocks)-1].block}
-}
+// giveBack is never called: see logWithout.
+func (slidingLog) giveBack(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
 // backdate is never called: see backdated.
 func (slidingLog) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
 func (slidingLog) counts(l *Limit, _ bucket, charged int64, m moment) bool {
 	return charged == present || charged/l.Precision >= l.oldestBlock(m.at)
-}
-
-// giveBackLog takes a cost off the block of the instant charged, or off the newest ones.
-func (l *Limit) giveBackLog(level int64, blocks []logBlock, charged, cost int64) (int64, []logBlock) {
-	for i := len(blocks) - 1; i >= 0 && cost > 0; i-- {
-		if charged == present || blocks[i].block == charged/l.Precision {
-			less := min(cost, blocks[i].units)
-			blocks[i].units -= less
-			level, cost = level-less, cost-less
-		}
-	}
-	return level, slices.DeleteFunc(blocks, func(b logBlock) bool { return b.units == 0 })
 }
 
 func (slidingLog) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {

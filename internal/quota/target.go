@@ -56,6 +56,9 @@ type Target struct {
 	// Edited is when the limits in force came into force, µs by the customer's clock; 0: long
 	// ago, or not known. Up to then a token bucket was refilled at the rate it had before.
 	Edited int64
+	// Lost: the plan does not have the meter, or no longer. What was done on it is told and
+	// given back, and nothing more is charged.
+	Lost bool
 	// Clock is the test clock that the customer lives by; nil: PostgreSQL's time.
 	Clock *TestClock
 

@@ -83,19 +83,29 @@ func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
 // giveBack puts tokens in, up to the burst. Whether some of those that were taken had come
 // back meanwhile is not asked: the bucket counts tokens, not who took them.
 func (tokenBucket) giveBack(l *Limit, b bucket, _, cost int64, _ moment) bucket {
-	if cost > b.level/l.scale {
-		return bucket{0, b.aux}
+	return bucket{max(0, b.level-min(b.level, mulUpTo(cost, l.partsOf(b)))), b.aux}
+}
+
+// partsOf is how many parts a unit of a stored bucket has: of the limit that it is rated by.
+func (l *Limit) partsOf(b bucket) int64 {
+	if b.aux >= 0 {
+		return max(1, b.aux)
 	}
-	return bucket{b.level - cost*l.scale, b.aux}
+	return l.Window / common(-1-b.aux, l.Window)
+}
+
+// mulUpTo is a product of numbers of 0 or more that stops where 64 bits do.
+func mulUpTo(a, b int64) int64 {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high > 0 || low > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(low)
 }
 
 // backdate: what would have come back since is not missing.
 func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
-	high, parts := bits.Mul64(uint64(cost), uint64(l.scale))
-	if high > 0 || parts > math.MaxInt64 {
-		parts = math.MaxInt64
-	}
-	missing := refilled(int64(parts), l.refill, m.at-at)
+	missing := refilled(mulUpTo(cost, l.scale), l.refill, m.at-at)
 	if missing > math.MaxInt64-b.level {
 		return bucket{math.MaxInt64, b.aux}
 	}

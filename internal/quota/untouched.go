@@ -18,10 +18,15 @@ func (t *Target) valueLimits(attribute string) []*Limit {
 	return nil
 }
 
-// valueAlone is a target of the customer's own counter and one value's.
-func (t *Target) valueAlone(attribute string) *Target {
-	value := Counter{t.sibling(attribute), t.ForReservations().valueLimits(attribute)}
-	return &Target{Change: t.Change, Edited: t.Edited, Clock: t.Clock, Periods: t.Periods, Counters: []Counter{t.ForReservations().Counters[0], value}}
+// alone is a target of the customer's own counter and, unless attribute is empty, one
+// value's.
+func (t *Target) alone(attribute string) *Target {
+	all := t.ForReservations()
+	one := &Target{Change: t.Change, Edited: t.Edited, Clock: t.Clock, Periods: t.Periods, Counters: all.Counters[:1:1]}
+	if attribute != "" {
+		one.Counters = append(one.Counters, Counter{t.sibling(attribute), all.valueLimits(attribute)})
+	}
+	return one
 }
 
 // untouched reports whether a counter, as of an instant, says no more than a missing one
