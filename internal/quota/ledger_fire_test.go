@@ -131,7 +131,7 @@ func twice[T any](p *ledgerCaller, do func(*Engine) (T, error), same func(a, b T
 func answered[T any](p *ledgerCaller, do func(*Engine) (T, error), e *Engine) (T, error) {
 	for tries := 0; ; tries++ {
 		answer, err := do(e)
-		if busy := errors.Is(err, ErrBusy) || errors.Is(err, ErrUnderWay); !busy || !p.f.patient || tries == 100 {
+		if busy := errors.Is(err, ErrBusy) || errors.Is(err, ErrUnderWay); !busy || !p.f.patient || tries == 8 {
 			return answer, err
 		}
 	}
