@@ -31,7 +31,7 @@ type meterUsage struct {
 	Unit        string    `json:"unit"`
 	PeriodStart time.Time `json:"period_start"`
 	PeriodEnd   time.Time `json:"period_end"`
-	Used        int64     `json:"used" doc:"Units admitted in the period."`
+	Used        int64     `json:"used" doc:"Units admitted in the period, less what was refunded: of hits of a period that is over it is taken off the running one, which may come below 0."`
 	Included    int64     `json:"included" doc:"Units of the price that are free."`
 	Overage     int64     `json:"overage" doc:"Units used beyond those included."`
 	AmountMinor *int64    `json:"amount_minor" doc:"Null until there is billing."`
