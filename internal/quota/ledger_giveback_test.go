@@ -27,20 +27,31 @@ func TestGivingBackLeavesWhatIsReserved(t *testing.T) {
 		steps []backStep
 	}{
 		"log": {log, []backStep{
-			{0, "hit", 5, 1, [2]int64{5, 0}}, {3000, "reserve", 5, 1, [2]int64{10, 5}}, {3000, "refund", 5, 5, [2]int64{5, 5}},
-			{3600, "hit", 10, 0, [2]int64{5, 5}}, {3600, "commit", 5, 1, [2]int64{5, 0}},
+			{0, "hit", 5, 1, [2]int64{5, 0}},
+			{3000, "reserve", 5, 1, [2]int64{10, 5}},
+			{3000, "refund", 5, 5, [2]int64{5, 5}},
+			{3600, "hit", 10, 0, [2]int64{5, 5}},
+			{3600, "commit", 5, 1, [2]int64{5, 0}},
 		}},
 		"log, released": {log, []backStep{
-			{0, "hit", 5, 1, [2]int64{5, 0}}, {60, "reserve", 5, 1, [2]int64{10, 5}}, {60, "refund", 10, 5, [2]int64{5, 5}},
+			{0, "hit", 5, 1, [2]int64{5, 0}},
+			{60, "reserve", 5, 1, [2]int64{10, 5}},
+			{60, "refund", 10, 5, [2]int64{5, 5}},
 			{60, "release", 0, 1, [2]int64{0, 0}},
 		}},
 		"fixed window, by hit": {minute, []backStep{
-			{0, "hit", 5, 1, [2]int64{5, 0}}, {60, "hit y", 5, 1, [2]int64{5, 0}}, {60, "reserve", 10, 1, [2]int64{15, 10}},
-			{60, "refund", 5, 5, [2]int64{10, 10}}, {60, "refund y", 5, 5, [2]int64{10, 10}}, {60, "hit", 15, 0, [2]int64{10, 10}},
+			{0, "hit", 5, 1, [2]int64{5, 0}},
+			{60, "hit y", 5, 1, [2]int64{5, 0}},
+			{60, "reserve", 10, 1, [2]int64{15, 10}},
+			{60, "refund", 5, 5, [2]int64{10, 10}},
+			{60, "refund y", 5, 5, [2]int64{10, 10}},
+			{60, "hit", 15, 0, [2]int64{10, 10}},
 			{60, "commit", 10, 1, [2]int64{10, 0}},
 		}},
 		"sliding window": {slide, []backStep{
-			{3000, "hit", 5, 1, [2]int64{5, 0}}, {3600, "reserve", 5, 1, [2]int64{10, 5}}, {3600, "refund", 5, 5, [2]int64{5, 5}},
+			{3000, "hit", 5, 1, [2]int64{5, 0}},
+			{3600, "reserve", 5, 1, [2]int64{10, 5}},
+			{3600, "refund", 5, 5, [2]int64{5, 5}},
 			{3600 + 1800, "hit", 1, 1, [2]int64{6, 5}},
 		}},
 	} {
