@@ -116,12 +116,18 @@ func explainOperation(err error, n names) string {
 	case errors.Is(err, quota.ErrUnknownReservation):
 		return fmt.Sprintf("there is no reservation %s, or it is no longer kept, or its customer is archived: send the id that POST /v1/reservations answered. What was used without a reservation is charged by POST /v1/hits. Nothing was done",
 			quoted(cmp.Or(n.committed, n.released)))
-	case errors.Is(err, quota.ErrSettled) && n.committed != "":
-		return fmt.Sprintf("the reservation %s was released before, or committed with another cost: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds. Nothing was done", quoted(n.committed))
-	case errors.Is(err, quota.ErrSettled) && n.released != "":
-		return fmt.Sprintf("the reservation %s was committed before: give units back by POST /v1/refunds. Nothing was done", quoted(n.released))
+	case errors.Is(err, quota.ErrSettled) && n.committed+n.released != "":
+		return explainSettled(err, quoted(cmp.Or(n.committed, n.released)))
 	}
 	return ""
+}
+
+// explainSettled says how a reservation was settled, and how to put right what differs.
+func explainSettled(err error, id string) string {
+	if before, ok := errors.AsType[*quota.SettledError](err); ok && before.Committed {
+		return fmt.Sprintf("the reservation %s was committed with %d before: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds without hit. Nothing was done", id, before.Cost)
+	}
+	return fmt.Sprintf("the reservation %s was released before, and nothing of it is booked: charge what was used by POST /v1/hits. Nothing was done", id)
 }
 
 // quoted shows a name, cut to what an error may repeat.

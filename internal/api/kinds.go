@@ -54,7 +54,7 @@ var (
 	}
 	kindIDReused = &kind{
 		name: "id-reused", status: http.StatusUnprocessableEntity, title: "The id was used for another request",
-		doc: "An id stands for one request of one customer: another meter, cost, attribute or ttl_ms under it is refused, as it may be a mistake that would be lost as a replay. Nothing was charged or stored. Send what was sent under the id then, or a new id.",
+		doc: "An id stands for one request of one customer and one kind (a hit, a refund, a reservation, a line of an import): another meter, cost, attribute or ttl_ms under it is refused, as it may be a mistake that would be lost as a replay. Nothing was charged or stored. Send what was sent under the id then, or a new id.",
 	}
 	kindUnderWay = &kind{
 		name: "under-way", status: http.StatusConflict, title: "A request with this id is under way", retry: true,

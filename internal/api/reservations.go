@@ -52,7 +52,7 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
 	bad := as.check(1)
 	if in.TTL < 1 || in.TTL > maxTTL {
-		bad = append(bad, quota.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, from 1 to %d (24 h)", maxTTL)})
+		bad = append(bad, quota.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, and must be between 1 and %d (24 h)", maxTTL)})
 	}
 	if len(bad) > 0 {
 		return asked, invalidFields(bad)

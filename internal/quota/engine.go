@@ -34,8 +34,8 @@ type Options struct {
 	MemoryUsable func() bool
 	Log          *slog.Logger
 
-	Lanes      int // sessions that charge; default 1
-	MaxQueue   int // hits waiting in a lane, and half as many for others on their counters; default 10,000
+	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
+	MaxQueue   int // hits waiting in a lane, half as many for others on their counters, and operations in a ledger; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
 }
 
@@ -205,7 +205,7 @@ func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 	for i := 0; i < len(hits); {
 		if !hits[i].looks() {
 			if once {
-				waiting[i], results[i] = e.submitOnce(&hits[i])
+				waiting[i] = e.submitOnce(&hits[i])
 			} else if h, r := e.submit(ctx, hits[i].Target, hits[i].Cost); h != nil {
 				waiting[i] = h
 			} else {

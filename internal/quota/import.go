@@ -50,36 +50,17 @@ type Imported struct {
 // order. An error is one of those of Decide, ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit,
 // ErrFuture or *TooMuchError.
 func (e *Engine) ImportAll(ctx context.Context, imports []Import) []Imported {
-	results := make([]Imported, len(imports))
-	waits := make([]func() Imported, len(imports))
+	waiting := make([]*pending[bool], len(imports))
 	for i := range imports {
-		waits[i] = e.submitImport(ctx, &imports[i])
+		in := &imports[i]
+		l := e.ledger(in.Target.Counters[0].Key.Customer)
+		waiting[i] = submit(l, l.newOperation(in.Target, in.ID), func(b *books) (bool, error) { return b.takeOver(in) })
 	}
-	for i, wait := range waits {
-		results[i] = wait()
+	results := make([]Imported, len(imports))
+	for i, p := range waiting {
+		results[i].Replayed, results[i].Err = p.result(ctx)
 	}
 	return results
-}
-
-// submitImport hands an import to its ledger and returns what waits for it.
-func (e *Engine) submitImport(ctx context.Context, in *Import) func() Imported {
-	l := e.ledger(in.Target.Counters[0].Key.Customer)
-	o, done := l.newOperation(in.Target, in.ID), new(Imported)
-	o.do = func(b *books) (err error) {
-		done.Replayed, err = b.takeOver(in)
-		return err
-	}
-	o.failed = func(err error) { done.Err = err }
-	err := l.enqueue(o)
-	return func() Imported {
-		if err == nil {
-			err = l.wait(ctx, o)
-		}
-		if err != nil {
-			return Imported{Err: err}
-		}
-		return *done
-	}
 }
 
 // takeOver does one import.

@@ -115,16 +115,10 @@ func (l *lane) bound(hits []*hit, waves [][]*group) ([]*hit, [][]*group) {
 // next decides one batch. The hits are taken from their callers only when there is a
 // session and a clock, so that what waits for those can still be given up.
 func (l *lane) next(ctx context.Context) {
-	err := l.session.ready(ctx)
-	var now int64
-	if err == nil {
-		clock, cancel := context.WithTimeout(ctx, pingLimit)
-		now, err = l.engine.options.Now(clock)
-		cancel()
-	}
+	now, err := l.session.begin(ctx)
 	hits := l.take()
 	if err != nil {
-		fail(hits, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		fail(hits, err)
 		return
 	}
 	if len(hits) > 0 {

@@ -44,14 +44,6 @@ func (e *Engine) ledger(customer int64) *ledger {
 	return e.ledgers[int(Shard(customer))%len(e.ledgers)]
 }
 
-// do does an operation. Errors: those of Decide, ErrUnderWay and its own.
-func (l *ledger) do(ctx context.Context, o *operation) error {
-	if err := l.enqueue(o); err != nil {
-		return err
-	}
-	return l.wait(ctx, o)
-}
-
 // wait waits for an operation that was enqueued.
 func (l *ledger) wait(ctx context.Context, o *operation) error {
 	err := o.wait(ctx)
@@ -153,16 +145,10 @@ func (l *ledger) fail(batch []*operation, err error) {
 
 // next does one transaction.
 func (l *ledger) next(ctx context.Context) {
-	err := l.session.ready(ctx)
-	var now int64
-	if err == nil {
-		clock, cancel := context.WithTimeout(ctx, pingLimit)
-		now, err = l.engine.options.Now(clock)
-		cancel()
-	}
+	now, err := l.session.begin(ctx)
 	batch := l.take()
 	if err != nil {
-		l.fail(batch, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		l.fail(batch, err)
 		return
 	}
 	if len(batch) == 0 {

@@ -122,9 +122,8 @@ func TestVanishedNode(t *testing.T) {
 	e := db.handEngine(t, clock)
 	l := handLedger(t, e)
 	f := l.session.store.begin(ctx)
-	var result Result
 	o := l.newOperation(target, NewID("hit", "lost"))
-	o.hit(target, 1, NewID("hit", "lost"), &result)
+	o.do = func(b *books) error { _, err := o.hit(b, target, 1, NewID("hit", "lost")); return err }
 	b, err := l.read(f, []*operation{o}, clock.at.Load())
 	if err != nil || !b.accounts[target.Counters[0].Key].there {
 		t.Fatal(err)

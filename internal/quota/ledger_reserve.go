@@ -76,7 +76,7 @@ func (b *books) commit(t *Target, id ReservationID, cost int64) (out Settled, er
 	case r.state == receiptCommitted && r.cost == cost:
 		return r.settledAgain(t), nil
 	case r.state != receiptOpen:
-		return out, ErrSettled
+		return out, r.settledBefore()
 	}
 	accounts, instant, err := b.open(t)
 	if err != nil {
@@ -119,7 +119,7 @@ func (b *books) release(t *Target, id ReservationID) (out Settled, err error) {
 	case receiptReleased:
 		return r.settledAgain(t), nil
 	case receiptCommitted:
-		return out, ErrSettled
+		return out, r.settledBefore()
 	}
 	accounts, instant, err := b.open(t)
 	if err != nil {
@@ -156,6 +156,10 @@ func (a *account) holding(key [16]byte) bool {
 func (r *receipt) close(state int16, cost int64, out *Settled) {
 	r.state, r.cost, r.changed = state, cost, true
 	r.late, r.doneAt, r.settled = out.Late, out.At, out.views()
+}
+
+func (r *receipt) settledBefore() error {
+	return &SettledError{Committed: r.state == receiptCommitted, Cost: r.cost}
 }
 
 // settledAgain is the answer that a reservation was settled with.

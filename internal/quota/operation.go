@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,4 +100,37 @@ func (o *operation) finish(err error) {
 		o.failed(err)
 	}
 	o.done <- struct{}{}
+}
+
+// pending is an operation whose caller waits for its result.
+type pending[T any] struct {
+	*operation
+	ledger *ledger
+	out    T
+	err    error
+}
+
+// submit hands an operation to its ledger.
+func submit[T any](l *ledger, o *operation, do func(*books) (T, error)) *pending[T] {
+	p := &pending[T]{operation: o, ledger: l}
+	o.do = func(b *books) (err error) {
+		p.out, err = do(b)
+		return err
+	}
+	o.failed = func(err error) { p.err = err }
+	if err := l.enqueue(o); err != nil {
+		o.finish(err)
+	}
+	return p
+}
+
+// result waits for it. Errors: those of Decide, ErrUnderWay and the operation's own.
+func (p *pending[T]) result(ctx context.Context) (none T, err error) {
+	if err = p.ledger.wait(ctx, p.operation); err != nil {
+		return none, err // the operation may still be writing to out
+	}
+	if p.err != nil {
+		return none, p.err
+	}
+	return p.out, nil
 }

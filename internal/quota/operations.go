@@ -28,6 +28,17 @@ var (
 	ErrManyReservations = errors.New("too many reservations of the customer are open on the meter; nothing was charged")
 )
 
+// SettledError is ErrSettled, and says how.
+type SettledError struct {
+	Committed bool  // not released
+	Cost      int64 // units that were committed
+}
+
+func (e *SettledError) Error() string { return ErrSettled.Error() }
+
+// Unwrap returns ErrSettled.
+func (e *SettledError) Unwrap() error { return ErrSettled }
+
 // MaxOpen is how many reservations of one customer and meter may be open at once.
 const MaxOpen = 10_000
 
@@ -85,25 +96,7 @@ func (e *Engine) Refund(ctx context.Context, r Refund) (Refunded, error) {
 		from, to := r.Target.Period(r.Target.Instant(now))
 		o.hours = &hours{counter: own, from: from, to: to}
 	}
-	var out Refunded
-	return perform(ctx, l, o, &out, func(b *books) (err error) {
-		out, err = b.refund(&r)
-		return err
-	})
-}
-
-// perform does an operation and returns its result.
-func perform[T any](ctx context.Context, l *ledger, o *operation, out *T, do func(*books) error) (T, error) {
-	var none T
-	var failed error
-	o.do, o.failed = do, func(err error) { failed = err }
-	if err := l.do(ctx, o); err != nil {
-		return none, err // do may still be writing to out
-	}
-	if failed != nil {
-		return none, failed
-	}
-	return *out, nil
+	return submit(l, o, func(b *books) (Refunded, error) { return b.refund(&r) }).result(ctx)
 }
 
 // ReservationID names a reservation.
@@ -150,12 +143,11 @@ func (e *Engine) Reserve(ctx context.Context, t *Target, cost, ttl int64, id ID)
 	t = t.ForReservations()
 	l := e.ledger(t.Counters[0].Key.Customer)
 	o := l.newOperation(t, id)
-	var out Reservation
-	done, err := perform(ctx, l, o, &out, func(b *books) (err error) {
+	done, err := submit(l, o, func(b *books) (out Reservation, err error) {
 		out, err = b.reserve(t, cost, ttl, id)
 		o.refused = err == nil && !out.Allowed
-		return err
-	})
+		return out, err
+	}).result(ctx)
 	e.countDenied(&Result{Decision: done.Decision, Err: err})
 	return done, err
 }
@@ -164,11 +156,10 @@ func (e *Engine) Reserve(ctx context.Context, t *Target, cost, ttl int64, id ID)
 // does so by itself: this is for those at which nobody looks. Errors: those of Decide.
 func (e *Engine) Expire(ctx context.Context, t *Target) error {
 	l := e.ledger(t.Counters[0].Key.Customer)
-	var out struct{}
-	_, err := perform(ctx, l, l.newOperation(t, ID{}), &out, func(b *books) error {
+	_, err := submit(l, l.newOperation(t, ID{}), func(b *books) (struct{}, error) {
 		_, _, err := b.open(t)
-		return err
-	})
+		return struct{}{}, err
+	}).result(ctx)
 	return err
 }
 
@@ -201,12 +192,7 @@ func (e *Engine) settle(ctx context.Context, t *Target, r ReservationID, how fun
 		return Settled{}, ErrUnknownReservation
 	}
 	l := e.ledger(r.Customer)
-	o := l.newOperation(t, ID{key: r.key})
-	var out Settled
-	return perform(ctx, l, o, &out, func(b *books) (err error) {
-		out, err = how(b)
-		return err
-	})
+	return submit(l, l.newOperation(t, ID{key: r.key}), how).result(ctx)
 }
 
 // DecideTogether decides hits of whatever customers and meters, all or none: as if they
@@ -231,11 +217,10 @@ func (e *Engine) DecideTogether(ctx context.Context, hits []Hit) (results []Deci
 		results  []Decision
 		together bool
 	}
-	var out outcome
-	done, err := perform(ctx, l, o, &out, func(b *books) (err error) {
+	done, err := submit(l, o, func(b *books) (out outcome, err error) {
 		out.results, out.together, err = b.hits(hits)
-		return err
-	})
+		return out, err
+	}).result(ctx)
 	for i := range done.results {
 		if !hits[i].looks() {
 			e.countDenied(&Result{Decision: done.results[i]})
@@ -245,38 +230,25 @@ func (e *Engine) DecideTogether(ctx context.Context, hits []Hit) (results []Deci
 }
 
 // once is a hit that waits in a ledger.
-type once struct {
-	*operation
-	ledger *ledger
-	result Result
-}
+type once struct{ *pending[Decision] }
 
-func (o *once) wait(ctx context.Context) Result {
-	if err := o.ledger.wait(ctx, o.operation); err != nil {
-		return Result{Err: err}
-	}
-	return o.result
+func (o once) wait(ctx context.Context) Result {
+	d, err := o.result(ctx)
+	return Result{d, err}
 }
 
 // submitOnce hands a hit to its ledger and returns it to wait for.
-func (e *Engine) submitOnce(h *Hit) (waiter, Result) {
+func (e *Engine) submitOnce(h *Hit) waiter {
 	l := e.ledger(h.Target.Counters[0].Key.Customer)
-	o := &once{ledger: l, operation: l.newOperation(h.Target, h.ID)}
-	o.hit(h.Target, h.Cost, h.ID, &o.result)
-	if err := l.enqueue(o.operation); err != nil {
-		return nil, Result{Err: err}
-	}
-	return o, Result{}
+	o := l.newOperation(h.Target, h.ID)
+	return once{submit(l, o, func(b *books) (Decision, error) { return o.hit(b, h.Target, h.Cost, h.ID) })}
 }
 
-// hit makes the operation that of one hit.
-func (o *operation) hit(t *Target, cost int64, id ID, result *Result) {
-	o.do = func(b *books) (err error) {
-		result.Decision, err = b.hit(t, cost, id)
-		o.refused = err == nil && !result.Decision.Allowed
-		return err
-	}
-	o.failed = func(err error) { result.Err = err }
+// hit is what the operation does that is one hit.
+func (o *operation) hit(b *books, t *Target, cost int64, id ID) (d Decision, err error) {
+	d, err = b.hit(t, cost, id)
+	o.refused = err == nil && !d.Allowed
+	return d, err
 }
 
 // toLedger hands a hit over whose counter has holds, which no statement of a lane knows.
@@ -284,7 +256,11 @@ func (l *lane) toLedger(h *hit) {
 	to := l.engine.ledger(h.target.Counters[0].Key.Customer)
 	o := to.newOperation(h.target, ID{})
 	o.ticket = &h.ticket
-	o.hit(h.target, h.cost, ID{}, &h.result)
+	o.do = func(b *books) (err error) {
+		h.result.Decision, err = o.hit(b, h.target, h.cost, ID{})
+		return err
+	}
+	o.failed = func(err error) { h.result.Err = err }
 	if !h.requeue() {
 		return
 	}

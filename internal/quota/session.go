@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -37,6 +38,19 @@ const (
 )
 
 var errStillDown = errors.New("the last attempt to connect failed a moment ago")
+
+// begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable.
+func (s *session) begin(ctx context.Context) (now int64, err error) {
+	if err = s.ready(ctx); err == nil {
+		clock, cancel := context.WithTimeout(ctx, pingLimit)
+		defer cancel()
+		now, err = s.options.Now(clock)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return now, nil
+}
 
 // ready makes sure of a session, or says why there is none. One that was idle is asked
 // first: if it is dead by now, nothing was sent on it and no outcome is lost.
