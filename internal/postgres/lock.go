@@ -70,5 +70,7 @@ func chooseAnother(what string, err error) error {
 // processes lock two files of one name.
 func (l *dirLock) release() {
 	_ = l.file.Truncate(0)
+	// A process that is being forked right now has a copy of the descriptor until it execs.
+	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
 	_ = l.file.Close()
 }
