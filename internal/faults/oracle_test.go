@@ -69,6 +69,16 @@ func (o *oracle) knows() (heard string, answered int) {
 	return o.heard.String(), o.answered
 }
 
+// hears waits until something was heard: the proxy is done before the oracle has accepted.
+func (o *oracle) hears() {
+	for range 400 {
+		if heard, _ := o.knows(); heard != "" {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // ask sends the question and returns all of the answer that came before its end.
 func ask(t *testing.T, conn net.Conn) (answer string, err error) {
 	t.Helper()

@@ -59,6 +59,9 @@ func TestProxyBreaksAsTold(t *testing.T) {
 					t.Errorf("the client got %q, %v", answer, err)
 				}
 				p.close()
+				if !want.heard.none {
+					o.hears()
+				}
 				_ = o.listener.Close()
 				o.running.Wait()
 				if heard, _ := o.knows(); !is(heard, question, want.heard) {
