@@ -23,6 +23,7 @@ func operations() []operation {
 		{"POST", "/v1/reservations/%s/commit", `{"cost":1}`, "backend"},
 		{"DELETE", "/v1/reservations/%s", "", "backend"},
 		{"POST", "/v1/imports", `{"id":"i","customer":"acme","meter":"requests","limit":"hourly","used":1}`, ""},
+		{"POST", "/v1/customers/acme/adjustments", `{"id":"a","meter":"requests","cost":1,"reason":"x"}`, ""},
 		{"GET", "/v1/customers/acme/quota", "", "backend read"},
 		{"GET", usage, "", "backend read"},
 		{"PUT", "/v1/meters/%s", `{"unit":"x"}`, ""},

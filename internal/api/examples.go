@@ -144,6 +144,14 @@ var examples = map[string]example{
 	"getCustomer":     {path: "initech", response: customerExample},
 	"listCustomers":   {response: `{"items": [` + customerExample + `], "next_cursor": null}`},
 	"archiveCustomer": {path: "initech", response: erasedExample},
+	"adjust": {
+		path:    "initech",
+		request: `{"meter": "requests", "cost": -2, "reason": "counted twice by the old gateway", "id": "ticket-4711"}`,
+		response: `{
+  "customer": "initech", "meter": "requests", "cost": -2, "reason": "counted twice by the old gateway",
+  "at": "2026-11-20T06:00:00.123456Z", "replayed": false
+}`,
+	},
 	"putOverride": {
 		path: "initech", request: `{"limit": 8000, "expires_at": "2036-01-01T00:00:00Z"}`,
 		response: overrideExample,

@@ -113,6 +113,8 @@ func explainOperation(err error, n names) string {
 	case errors.Is(err, quota.ErrNoSuchLimit) && n.limit != "":
 		return fmt.Sprintf("the plan of customer %s has no limit %s on the meter %s, or it is one of concurrency, which has no opening balance: GET /v1/customers/%s/quota lists its limits",
 			quoted(n.customer), quoted(n.limit), quoted(n.meter), inPath(n.customer))
+	case errors.Is(err, quota.ErrClosedPeriod):
+		return "the billing period of that instant is over: leave at out to correct the running one. Nothing was done"
 	case errors.Is(err, quota.ErrUnknownReservation):
 		return fmt.Sprintf("there is no reservation %s, or it is no longer kept, or its customer is archived: send the id that POST /v1/reservations answered. What was used without a reservation is charged by POST /v1/hits. Nothing was done",
 			quoted(cmp.Or(n.committed, n.released)))

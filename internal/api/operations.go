@@ -19,6 +19,7 @@ const (
 	nameCommit  = "commit"
 	nameRelease = "release"
 	nameImport  = "import"
+	nameAdjust  = "adjust"
 )
 
 // within bounds how long a request may wait.
@@ -32,11 +33,11 @@ type operationCounters struct{ done, replayed, refused, failed prometheus.Counte
 // countOperations makes the counters of all kinds.
 func (m *metrics) countOperations(registry *prometheus.Registry) {
 	operations := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quotad_operations_total", Help: "Refunds, reservations, their commits and releases, and lines of imports by outcome; refused: it did not fit.",
+		Name: "quotad_operations_total", Help: "Refunds, reservations, their commits and releases, adjustments, and lines of imports by outcome; refused: it did not fit.",
 	}, []string{"operation", "outcome"})
 	registry.MustRegister(operations)
 	m.operations = map[string]operationCounters{}
-	for _, name := range []string{nameRefund, nameReserve, nameCommit, nameRelease, nameImport} {
+	for _, name := range []string{nameRefund, nameReserve, nameCommit, nameRelease, nameImport, nameAdjust} {
 		of := func(outcome string) prometheus.Counter { return operations.WithLabelValues(name, outcome) }
 		m.operations[name] = operationCounters{of("done"), of("replayed"), of("refused"), of("failed")}
 	}

@@ -125,6 +125,7 @@ var errorTable = []errorEntry{
 	{err: quota.ErrManyReservations, kind: kindConflict, text: "the customer has " + strconv.Itoa(quota.MaxOpen) + " reservations open on the meter, which is the most: commit or release some, or wait until they expire. Nothing was charged"},
 	{err: quota.ErrNoSuchLimit, kind: kindNotFound},
 	{err: quota.ErrFuture, kind: kindInvalid},
+	{err: quota.ErrClosedPeriod, kind: kindConflict},
 	{err: plans.ErrUnknownCustomer, kind: kindNotFound},
 	{err: plans.ErrUnknownMeter, kind: kindNotFound},
 	{err: plans.ErrUnknownPlan, kind: kindNotFound},

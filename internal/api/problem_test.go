@@ -95,6 +95,7 @@ func TestProblemOf(t *testing.T) {
 		{&quota.NoRoomError{Most: 7}, 409, "does-not-fit", "the cost does not fit: at most 7 can be committed now; nothing was charged"},
 		{quota.ErrNoSuchLimit, 404, "not-found", ""},
 		{quota.ErrFuture, 422, "invalid", quota.ErrFuture.Error()},
+		{quota.ErrClosedPeriod, 409, "conflict", quota.ErrClosedPeriod.Error()},
 		{&quota.TooMuchError{Most: 7}, 422, "invalid", "used: the limit can have at most 7 used; nothing was done"},
 		{secret, 500, "internal", brokenDetail},
 	} {

@@ -158,6 +158,7 @@ func adminRoutes() []route {
 	list := append(meterRoutes(), planRoutes()...)
 	list = append(list, customerRoutes()...)
 	list = append(list, overrideRoutes()...)
+	list = append(list, adjustmentRoutes()...)
 	list = append(list, clockRoutes()...)
 	return append(list, keyRoutes()...)
 }

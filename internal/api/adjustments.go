@@ -1,0 +1,129 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+)
+
+const opAdjustment = "adjustment"
+
+// adjustmentRequest is the body of POST /v1/customers/{key}/adjustments.
+type adjustmentRequest struct {
+	Meter  string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost it."`
+	Cost   int64   `json:"cost" minimum:"-999999999999999" maximum:"999999999999999" doc:"Units to add to the usage, or below 0 to take off it; not 0. Limits are not concerned."`
+	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
+	At     string  `json:"at,omitempty" format:"date-time" doc:"In whose hour the units are booked, by the customer's clock: now when left out. Its billing period must be open, which it is until ten seconds after its end."`
+	ID     *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"Required, here or as the header Idempotency-Key: the adjustment is made once, however often it is sent with this id."`
+}
+
+type adjustmentBody struct {
+	Customer  string    `json:"customer"`
+	Meter     string    `json:"meter"`
+	Cost      int64     `json:"cost"`
+	Reason    string    `json:"reason"`
+	At        time.Time `json:"at" doc:"The instant in whose hour it is booked."`
+	TestClock string    `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed  bool      `json:"replayed"`
+}
+
+// check says what is wrong with the request, and returns its one id and its instant, µs.
+func (in *adjustmentRequest) check(key string) (id string, at int64, err error) {
+	var bad quota.FieldErrors
+	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
+	switch {
+	case in.Meter == "":
+		refuse("meter", "is required")
+	case !plans.ValidKey(in.Meter):
+		refuse("meter", plans.KeyRule)
+	}
+	if in.Cost == 0 || in.Cost < -quota.MaxNumber || in.Cost > quota.MaxNumber {
+		refuse("cost", fmt.Sprintf("is required, from -%d to %d, and not 0", quota.MaxNumber, quota.MaxNumber))
+	}
+	if in.Reason == "" || len(in.Reason) > quota.MaxReason || !utf8.ValidString(in.Reason) || strings.ContainsFunc(in.Reason, unicode.IsControl) {
+		refuse("reason", fmt.Sprintf("is required: 1 to %d bytes of UTF-8 without control characters", quota.MaxReason))
+	}
+	if in.At != "" {
+		if at, err = calendar.ParseInstant(in.At); err != nil || at == 0 {
+			refuse("at", "must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
+		}
+	}
+	own := ""
+	if in.ID != nil {
+		own = *in.ID
+		if wrong := checkID(own); wrong != "" {
+			refuse("id", wrong)
+		}
+	} else if key == "" {
+		refuse("id", "is required, here or as the header Idempotency-Key, so that an adjustment that is sent again is made once")
+	}
+	if len(bad) > 0 {
+		return "", 0, invalidFields(bad)
+	}
+	id, err = oneID(own, key)
+	return id, at, err
+}
+
+// adjust serves POST /v1/customers/{key}/adjustments.
+func (s *Server) adjust(c *call) (answer, error) {
+	customer, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	key, err := idempotencyKey(c.r.Header)
+	if err != nil {
+		return answer{}, err
+	}
+	var in adjustmentRequest
+	if err = decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	id, at, err := in.check(key)
+	if err != nil {
+		return answer{}, err
+	}
+	asked := quota.Adjustment{
+		Cost: in.Cost, At: at, Reason: in.Reason,
+		ID: quota.NewID(opAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
+	}
+	body := adjustmentBody{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
+	var done quota.Adjusted
+	err = whileStale(func(atLeast int64) (err error) {
+		if asked.Target, err = s.catalog.ResolveKnown(c.ctx(), customer, in.Meter, atLeast); err == nil {
+			done, err = s.engine.Adjust(c.ctx(), asked)
+		}
+		return err
+	})
+	s.metrics.countOperation(nameAdjust, &quota.Decision{Replayed: done.Replayed}, err)
+	if errors.Is(err, quota.ErrFuture) {
+		err = invalid("at", "must not be in the future, by the customer's clock")
+	}
+	if err != nil {
+		return answer{}, explain(err, names{customer: customer, meter: in.Meter})
+	}
+	if asked.Target.Clock != nil {
+		body.TestClock = asked.Target.Clock.Key
+	}
+	body.At, body.Replayed = timeOf(done.At), done.Replayed
+	return answer{status: cmp.Or(map[bool]int{true: http.StatusOK}[done.Replayed], http.StatusCreated), body: body}, nil
+}
+
+func adjustmentRoutes() []route {
+	return []route{{
+		method: "POST", pattern: "/v1/customers/{key}/adjustments", access: adminOnly, tag: "Customers", id: "adjust", summary: "Correct a customer's usage",
+		doc:     "Adds units to the usage of an hour, or takes some off, which may bring it below 0. Limits are not concerned: what counts against them is given back by a refund. 201 when it was made, 200 when it had been made before under its id. An hour of a billing period that is over is 409: leave at out, so that the running one is corrected.",
+		request: reflect.TypeFor[adjustmentRequest](), response: reflect.TypeFor[adjustmentBody](), status: put200or201,
+		problems: []*kind{kindNotFound, kindConflict, kindIDReused, kindUnderWay}, handle: (*Server).adjust,
+	}}
+}
