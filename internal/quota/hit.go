@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 )
 
 // ticket is whose an operation is, and how its caller hears of its end.
@@ -57,21 +58,24 @@ func fail(hits []*hit, err error) {
 
 // wait returns the hit's result.
 func (h *hit) wait(ctx context.Context) Result {
-	if err := h.ticket.wait(ctx); err != nil {
+	if err := h.ticket.wait(ctx, 0); err != nil {
 		return Result{Err: err}
 	}
 	return h.result
 }
 
 // wait returns nil when the result is set. When ctx ends first, what is in no batch leaves
-// no trace; what is in one will be done or not, and its caller cannot know.
-func (t *ticket) wait(ctx context.Context) error {
+// no trace; what is in one will be done or not, and its caller cannot know, unless that
+// batch ends within grace.
+func (t *ticket) wait(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-t.done:
 		return nil
 	case <-ctx.Done():
 	}
-	for {
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	for over := grace == 0; ; {
 		select {
 		case <-t.done:
 			return nil
@@ -84,8 +88,20 @@ func (t *ticket) wait(ctx context.Context) error {
 				why = ErrUnavailable
 			}
 			return fmt.Errorf("%w: %w", why, ctx.Err())
-		case t.state.CompareAndSwap(ticketTaken, ticketLeft):
+		case over && t.state.CompareAndSwap(ticketTaken, ticketLeft):
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
+		case over:
+			continue
+		}
+		select {
+		case <-t.done:
+			return nil
+		case <-late.C:
+			over = true
+		case <-time.After(graceBeat):
 		}
 	}
 }
+
+// graceBeat is how often it is looked whether a batch has ended.
+const graceBeat = time.Millisecond

@@ -44,9 +44,13 @@ func (e *Engine) ledger(customer int64) *ledger {
 	return e.ledgers[int(Shard(customer))%len(e.ledgers)]
 }
 
+// endGrace is how much longer than its time an operation waits for the transaction that it
+// is in: one that only finds out that somebody holds its counter takes no longer.
+const endGrace = 100 * time.Millisecond
+
 // wait waits for an operation that was enqueued.
 func (l *ledger) wait(ctx context.Context, o *operation) error {
-	err := o.wait(ctx)
+	err := o.wait(ctx, endGrace)
 	if errors.Is(err, ErrBusy) && len(o.own) > 0 && l.blocked(o) {
 		err = ErrUnderWay
 	}

@@ -137,6 +137,7 @@ func TestUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = holder.Rollback(ctx) }()
 	if _, err := holder.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}

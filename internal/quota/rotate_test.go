@@ -52,6 +52,7 @@ func TestRotatorWaitsForNobodyLong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = reader.Rollback(ctx) }()
 	if _, err := reader.Exec(ctx, "SELECT count(*) FROM receipts_1"); err != nil {
 		t.Fatal(err)
 	}
