@@ -46,7 +46,7 @@ func (e *Engine) ledger(customer int64) *ledger {
 
 // endGrace is how much longer than its time an operation waits for the transaction that it
 // is in: one that only finds out that somebody holds its counter takes no longer.
-const endGrace = 100 * time.Millisecond
+const endGrace = 500 * time.Millisecond
 
 // wait waits for an operation that was enqueued.
 func (l *ledger) wait(ctx context.Context, o *operation) error {
