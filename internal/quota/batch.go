@@ -16,8 +16,22 @@ type group struct {
 	book   bool
 	held   bool // holds are on a counter: the ledger decides
 
+	known *knownRow // of a swap: the row as it was last seen
+	read  bool      // a moment ago
+
 	until int64 // the first instant that the parameters do not hold for
 	hour  int64 // start of the running hour
+}
+
+// own is the key of the customer's own counter.
+func (g *group) own() CounterKey { return g.target.Counters[0].Key }
+
+// hitsOf are the hits of groups.
+func hitsOf(groups []*group) (hits []*hit) {
+	for _, g := range groups {
+		hits = append(hits, g.hits...)
+	}
+	return hits
 }
 
 // gather makes groups of hits, in order of arrival, to be judged at now, or at what their

@@ -2,7 +2,9 @@ package quota
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"sort"
 )
 
 // What a charge leaves in a row, as quotad_step_v2 does it: for what is decided here, on
@@ -36,6 +38,60 @@ func chargeState(limits []*Limit, state []int64, since, cost int64, m moment) (n
 		}
 	}
 	return next, spared
+}
+
+// chargeRun charges the longest run of a group's hits, of which sums are the running sums of
+// the costs, that fits all hard limits, and of which each hit would leave what it leaves
+// here: where a shadow's verdict changes, and where a soft limit can count no more, a run
+// ends. It returns its length, and for one of at least 1 what chargeState does.
+func chargeRun(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run int, spared uint32, next []int64) {
+	run = len(sums)
+	for _, l := range limits {
+		b, log := l.stand(state, since, m)
+		m.log = log
+		run = min(run, l.run(b, sums, m))
+		if run == 0 {
+			return 0, 0, nil
+		}
+	}
+	next, spared = chargeState(limits, state, since, sums[run-1], m)
+	return run, spared, next
+}
+
+// run is how many hits with these running sums the limit takes as one.
+func (l *Limit) run(b bucket, sums []int64, m moment) int {
+	if l.Mode == Soft {
+		return max(1, sort.Search(len(sums), func(i int) bool { return !l.countable(b, m.log, m.at, sums[i]) }))
+	}
+	room := l.rules.room(l, b, m)
+	run := sort.Search(len(sums), func(i int) bool { return sums[i] > room })
+	if run > 0 || l.Mode == Hard {
+		return run
+	}
+	for run = 1; run < len(sums) && sums[run]-sums[run-1] > room; { // a shadow that refuses each
+		run++
+	}
+	return run
+}
+
+// countable reports whether a soft limit can count a cost wholly.
+func (l *Limit) countable(b bucket, log []int64, at, cost int64) bool {
+	switch {
+	case l.Mode != Soft:
+		return true
+	case l.Algorithm == TokenBucket:
+		return cost <= (math.MaxInt64-b.level)/l.scale
+	case l.Algorithm == SlidingLog:
+		most := l.logUnits() - 1
+		l.blocks(log, at, func(block, units int64) bool {
+			if block == at/l.Precision {
+				most -= units
+			}
+			return true
+		})
+		return cost <= most
+	}
+	return b.level+cost <= softCap
 }
 
 // logBlock is a block of a log, by its number, and its units.

@@ -37,6 +37,7 @@ type Options struct {
 	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
 	MaxQueue   int // hits waiting in a lane, half as many for others on their counters, and operations in a ledger; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
+	KnownRows  int // counters of which the lanes know the row; default 100,000
 }
 
 // maxBatch is the number of hits in one transaction. The running sums of their costs
@@ -52,6 +53,7 @@ func (o *Options) setDefaults() {
 	def(&o.Lanes, 1)
 	def(&o.MaxQueue, 10_000)
 	def(&o.MemorySize, 100_000)
+	def(&o.KnownRows, 100_000)
 	if o.MemoryUsable == nil {
 		o.MemoryUsable = func() bool { return true }
 	}
@@ -82,6 +84,7 @@ type Engine struct {
 	// Parts that tests break, to see that the breakage is noticed.
 	statements map[statementName]string
 	waves      func([]*group) [][]*group
+	swapping   bool          // hits are decided by swaps, where those can
 	commitAt   statementName // also commit behind this one: ""
 }
 
@@ -104,9 +107,13 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves}
+	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves, swapping: true}
 	for range o.Lanes {
-		e.lanes = append(e.lanes, newLane(e))
+		l, err := newLane(e)
+		if err != nil {
+			return nil, err
+		}
+		e.lanes = append(e.lanes, l)
 		e.ledgers = append(e.ledgers, newLedger(e))
 	}
 	return e, nil

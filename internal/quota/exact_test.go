@@ -50,7 +50,10 @@ func TestExactUnderFire(t *testing.T) {
 	if err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)
 	}
-	t.Logf("%d decisions replayed, %d of them refusals from memory", len(shots), fromMemory)
+	t.Logf("%d decisions replayed, %d of them refusals from memory; %d swaps, %d lost", len(shots), fromMemory, f.swapped, f.lost)
+	if f.swapped == 0 || f.lost == 0 {
+		t.Error("no swap was made, or none was lost")
+	}
 	if !testing.Short() && (len(shots) < 200_000 || fromMemory < len(shots)*3/10) {
 		t.Fatal("that was too easy: at least 200,000 decisions and 30 % from memory are asked for")
 	}
@@ -102,6 +105,7 @@ func (f *fire) fillUp(t testing.TB, shots []shot) {
 func TestMutantsAreCaught(t *testing.T) {
 	replace := func(pairs ...string) func(*Engine) {
 		return func(e *Engine) {
+			e.swapping = false // or few hits come to these
 			for _, name := range []statementName{chargeHits, chargeMore} {
 				text := e.statements[name]
 				broken := strings.NewReplacer(pairs...).Replace(text)
@@ -123,6 +127,13 @@ func TestMutantsAreCaught(t *testing.T) {
 			e.waves = func(g []*group) [][]*group { return [][]*group{g} }
 		},
 		"usage outside the transaction": func(e *Engine) { e.commitAt = bookUsage },
+		"a swap of whatever row is there": func(e *Engine) {
+			text := e.statements[swapRows]
+			e.statements[swapRows] = strings.Replace(text, "c.version = i.version AND c.at = i.since AND", "", 1)
+			if text == e.statements[swapRows] {
+				t.Error("the mutant of the swap is no mutant")
+			}
+		},
 	}
 	for name, mutate := range mutants {
 		t.Run(name, func(t *testing.T) {

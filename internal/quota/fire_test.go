@@ -33,9 +33,11 @@ type fire struct {
 	mutate    func(*Engine)         // breaks an engine, for mutants
 	connect   func(*pgx.ConnConfig) // changes a lane's connection
 
-	start time.Time
-	hot   []*Target // on one customer, sharing counters
-	cold  []*Target
+	start         time.Time
+	swapped, lost int64 // swaps
+
+	hot  []*Target // on one customer, sharing counters
+	cold []*Target
 }
 
 // shot is a decision as its caller got it.
@@ -156,6 +158,7 @@ func (f *fire) run(t testing.TB) ([]shot, error) {
 			if err := e.Close(ctx); err != nil {
 				t.Error(err)
 			}
+			f.swapped, f.lost = f.swapped+e.Stats().Swapped, f.lost+e.Stats().SwapsLost
 		}()
 		for c := range f.callers {
 			id := n*f.callers + c

@@ -28,6 +28,7 @@ type hit struct {
 	notBefore int64 // judge at this instant or later, µs
 	insert    bool  // a row of its counters is missing
 	book      bool  // the counter's hour is over
+	locked    bool  // a swap found that somebody else had written its row
 	alone     bool  // its group goes in a batch of its own
 	postponed bool  // its batch had no statement left for it
 }

@@ -25,10 +25,18 @@ type lane struct {
 	cautious time.Duration // until then, on the stopwatch, no row is waited for
 	pipeline pipeline
 	rows     []row
+	known    *known
+	swaps    []swap
+	writes   swapColumns
+	params   params // of reads and swaps
 }
 
-func newLane(e *Engine) *lane {
-	return &lane{engine: e, inbox: newInbox[*hit](), session: session{options: &e.options, statements: e.statements}}
+func newLane(e *Engine) (*lane, error) {
+	known, err := newKnown(max(1, e.options.KnownRows/e.options.Lanes))
+	if err != nil {
+		return nil, err
+	}
+	return &lane{engine: e, inbox: newInbox[*hit](), session: session{options: &e.options, statements: e.statements}, known: known}, nil
 }
 
 // run sends batches until the engine stops and nothing waits any more.
@@ -129,11 +137,19 @@ func (l *lane) next(ctx context.Context) {
 func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	hits, waves := l.bound(hits, l.engine.waves(gather(hits, now)))
+	groups, ok := l.swap(ctx, gather(hits, now), now)
+	if hits = hitsOf(groups); len(hits) == 0 {
+		return
+	}
+	if !ok {
+		l.handBack(hits)
+		return
+	}
+	hits, waves := l.bound(hits, l.engine.waves(groups))
 	waves, first := firstApart(waves)
 	cautious := l.engine.options.Stopwatch() < l.cautious
 	steps := l.pipeline.write(waves, first, cautious, l.engine.commitAt)
-	err := l.session.store.run(ctx, steps, l.pipeline.answers)
+	err := l.session.store.run(ctx, steps)
 	l.engine.stats.batch(len(hits), len(steps))
 	if err != nil {
 		l.lost(hits, err)
@@ -204,6 +220,9 @@ func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answer
 	}
 	for i, g := range wave {
 		rows := l.rows[first[i]:first[i+1]]
+		if runs[i].run > 0 {
+			l.known.keep(g.own(), knownRow{row: rows[0], hour: g.hour, counted: true})
+		}
 		if made {
 			spared[i] = g.sparedAtFirst()
 		}
@@ -213,11 +232,16 @@ func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answer
 		}
 		l.handBack(g.settle(runs[i].run, runs[i].instant, spared[i], rows))
 		if g.held {
-			for _, h := range g.hits {
-				l.toLedger(h)
-			}
+			l.hold(g)
 		}
 		l.engine.watchAhead(g, now, runs[i].instant)
+	}
+}
+
+// hold hands a group over that charges a counter with holds.
+func (l *lane) hold(g *group) {
+	for _, h := range g.hits {
+		l.toLedger(h)
 	}
 }
 

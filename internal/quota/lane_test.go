@@ -24,7 +24,7 @@ func TestOneFaultFailsNoOther(t *testing.T) {
 			t.Fatalf("%+v %v", d, err)
 		}
 	}
-	execSQL(ctx, t, db, "UPDATE counters SET state[3] = 0 WHERE customer = 1") // a division by zero
+	execSQL(ctx, t, db, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = 1") // a division by zero
 	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}, {Target: spoiled, Cost: 1}, {Target: whole, Cost: 3}})
 	for i, r := range results {
 		switch {

@@ -1,6 +1,10 @@
 package quota
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
 
 // pipeline writes a batch's statements and holds their answers. Its buffers are a lane's
 // own and are used again for the next batch.
@@ -71,12 +75,18 @@ func (p *pipeline) write(waves [][]*group, first, cautious bool, commitAt statem
 	return p.steps
 }
 
-// charge appends the statement that charges a wave.
+// charge appends the statement that charges a wave, with a place for each of its counters.
 func (p *pipeline) charge(name statementName, w int, encode func(*params)) {
-	p.answers[w] = slices.Grow(p.answers[w][:0], len(p.columns[w].slots))[:len(p.columns[w].slots)]
+	wave := &p.columns[w]
+	answers := slices.Grow(p.answers[w][:0], len(wave.slots))[:len(wave.slots)]
+	p.answers[w] = answers
 	p.add(name, encode)
-	last := &p.steps[len(p.steps)-1]
-	last.wave, last.columns = w, &p.columns[w]
+	p.steps[len(p.steps)-1].read = func(r *pgconn.ResultReader) error {
+		if name == chargeFirst {
+			return readFirst(r, wave, answers)
+		}
+		return readAnswers(r, answers)
+	}
 }
 
 // add appends a statement with the parameters that encode writes.
@@ -88,7 +98,7 @@ func (p *pipeline) add(name statementName, encode func(*params)) {
 	p.used++
 	b.reset()
 	encode(b)
-	p.steps = append(p.steps, step{name: name, params: b.values(), wave: -1})
+	p.steps = append(p.steps, step{name: name, params: b.values()})
 }
 
 // setKeys fills keys with the groups' counters in lock order, each once: all of them, or

@@ -200,6 +200,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 		t.Fatal(d.brief(), err)
 	}
 	clock.set(testEpoch + 3600e6)
+	here.swapping = false // which looks at the row a moment before
 	lane := here.lanes[0]
 	h := &hit{ticket: newTicket(&lane.session), target: target, cost: 1}
 	lane.again = []*hit{h}

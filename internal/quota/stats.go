@@ -9,6 +9,7 @@ import (
 type counters struct {
 	batches, batched, statements        atomic.Int64
 	fromMemory, unknown, retried, ahead atomic.Int64
+	swapped, swapsLost                  atomic.Int64
 	aheadSaid                           atomic.Int64 // second of the last warning
 }
 
@@ -43,6 +44,8 @@ type Stats struct {
 	FromMemory       int64 // refusals answered without a statement
 	Batches, Batched int64 // round trips that charged, and the hits in them
 	Statements       int64
+	Swapped          int64 // counters charged by a swap
+	SwapsLost        int64 // counters that somebody else had written meanwhile
 	Unknown          int64 // hits whose outcome was lost
 	Retried          int64 // hits of batches that the server rolled back
 	Ahead            int64 // hits on counters that are more than a second in the future
@@ -54,7 +57,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		FromMemory: e.stats.fromMemory.Load(), Batches: e.stats.batches.Load(), Batched: e.stats.batched.Load(),
-		Statements: e.stats.statements.Load(), Unknown: e.stats.unknown.Load(), Retried: e.stats.retried.Load(),
+		Statements: e.stats.statements.Load(), Swapped: e.stats.swapped.Load(), SwapsLost: e.stats.swapsLost.Load(), Unknown: e.stats.unknown.Load(), Retried: e.stats.retried.Load(),
 		Ahead: e.stats.ahead.Load(), Denials: e.denials.lost.Load(),
 	}
 	for _, l := range e.lanes {

@@ -41,6 +41,13 @@ func (c *stepCase) run(ctx context.Context, conn *pgx.Conn) error {
 	if want := c.want(); !slices.Equal(got, want) {
 		return fmt.Errorf("state %v of %d at %d, limits %v, sums %v: %v, the model says %v", c.state, c.since, c.instant, limits, c.sums, got, want)
 	}
+	run, spared, next := chargeRun(c.limits, c.state, c.since, c.sums, c.moment())
+	if run == 0 { // then there is nothing to be left
+		got = got[:1]
+	}
+	if at := append([]int64{int64(run), int64(spared)}, next...); !slices.Equal(got, at[:len(got)]) {
+		return fmt.Errorf("state %v of %d at %d, limits %v, sums %v: %v at once, the model says %v", c.state, c.since, c.instant, limits, c.sums, at, got)
+	}
 	return nil
 }
 

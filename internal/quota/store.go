@@ -51,6 +51,9 @@ const (
 	chargeHits statementName = "quotad_charge"
 	// chargeFirst charges counters whose rows are not there yet.
 	chargeFirst statementName = "quotad_charge_first"
+	// recallRows and swapRows are those of swaps.
+	recallRows statementName = "quotad_recall"
+	swapRows   statementName = "quotad_swap"
 	// chargeMore charges in a batch of several statements, behind lockRows: a row that
 	// somebody else holds was not there yet when the batch locked its rows, and waiting
 	// for it now would be out of order. It counts as missing, and nothing is refused by what
@@ -62,17 +65,17 @@ const (
 func hotStatements() map[statementName]string {
 	return map[statementName]string{
 		insertRows: insertSQL, chargeFirst: chargeFirstSQL, lockRows: lockSQL, bookUsage: bookSQL, clearHours: clearSQL, chargeHits: chargeSQL,
+		recallRows: recallSQL, swapRows: swapSQL,
 		chargeMore: strings.NewReplacer("FOR UPDATE", "FOR UPDATE SKIP LOCKED", "missing AND fits > 0", "missing").Replace(chargeSQL),
 	}
 }
 
 // step is one statement of a batch's pipeline.
 type step struct {
-	name    statementName
-	params  [][]byte
-	wave    int      // whose answers these are; -1 when it has none
-	columns *columns // of chargeFirst: the wave's
-	commit  bool     // the transaction ends behind this step
+	name   statementName
+	params [][]byte
+	read   func(*pgconn.ResultReader) error // reads its rows; nil: it has none
+	commit bool                             // the transaction ends behind this step
 }
 
 // answer is what chargeSQL said of one counter of a wave.
@@ -123,11 +126,11 @@ const sendLimit = 4 * time.Second
 var errNotSent = errors.New("not sent")
 
 // run sends the steps in one round trip: one transaction, committed when run returns
-// without an error. answers holds, for each wave, a place for each counter of it.
+// without an error.
 //
 // An error is one of three: errNotSent, nothing reached the server; a *pgconn.PgError of
 // severity ERROR, the transaction was rolled back; anything else, nobody can know.
-func (s *store) run(ctx context.Context, steps []step, answers [][]answer) error {
+func (s *store) run(ctx context.Context, steps []step) error {
 	if err := ctx.Err(); err != nil || s.conn.IsClosed() {
 		return errors.Join(errNotSent, err)
 	}
@@ -148,13 +151,12 @@ func (s *store) run(ctx context.Context, steps []step, answers [][]answer) error
 		if !ok {
 			continue // the end of a transaction
 		}
-		switch st := steps[next]; {
-		case st.name == chargeFirst:
-			err = readFirst(reader, st.columns, answers[st.wave])
-		case st.wave >= 0:
-			err = readAnswers(reader, answers[st.wave])
-		default:
-			_, err = reader.Close()
+		var bad error
+		if read := steps[next].read; read != nil {
+			bad = read(reader)
+		}
+		if _, err = reader.Close(); err == nil {
+			err = bad
 		}
 		next++
 	}
@@ -176,9 +178,6 @@ func readAnswers(reader *pgconn.ResultReader, answers []answer) error {
 			bad = err
 		}
 		seen++
-	}
-	if _, err := reader.Close(); err != nil {
-		return err
 	}
 	if bad == nil && seen != len(answers) {
 		bad = fmt.Errorf("%d answers for %d counters", seen, len(answers))
@@ -207,9 +206,6 @@ func readFirst(reader *pgconn.ResultReader, wave *columns, answers []answer) err
 		if err := answers[i].readFirst(cols[3:], wave.now[i]); err != nil {
 			bad = err
 		}
-	}
-	if _, err := reader.Close(); err != nil {
-		return err
 	}
 	return bad
 }

@@ -1,7 +1,5 @@
 package quota
 
-import "math"
-
 // This file is the rest of quotad_step_v2's twin, beside charge.go: what a group of hits
 // leaves in a row.
 
@@ -18,27 +16,7 @@ func standing(limits []*Limit, state []int64, since int64, m moment) (next []int
 	return next
 }
 
-// countable reports whether a soft limit can count a cost wholly.
-func (l *Limit) countable(b bucket, log []int64, at, cost int64) bool {
-	switch {
-	case l.Mode != Soft:
-		return true
-	case l.Algorithm == TokenBucket:
-		return cost <= (math.MaxInt64-b.level)/l.scale
-	case l.Algorithm == SlidingLog:
-		most := l.logUnits() - 1
-		l.blocks(log, at, func(block, units int64) bool {
-			if block == at/l.Precision {
-				most -= units
-			}
-			return true
-		})
-		return cost <= most
-	}
-	return b.level+cost <= softCap
-}
-
-// run is what quotad_step_v2 makes of a group, hit by hit: each as if alone, until one
+// runOf is what quotad_step_v2 makes of a group, hit by hit: each as if alone, until one
 // does not fit, a shadow changes its verdict, or a soft limit cannot count it wholly.
 func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run int64, spared uint32, next []int64) {
 	next = standing(limits, state, since, m)

@@ -1,0 +1,232 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Most hits are decided by a swap: the Go model charges a group's run to its counter's row as
+// the lane knows it, and one UPDATE writes what that leaves wherever the row is that one
+// still. It returns which those were: they are charged. A row that somebody else has written
+// meanwhile is left alone, and its hits are judged again by the statement that locks. So
+// nothing is charged but to the newest row, no row is locked before it is written, and the
+// database steps no state.
+
+// swapSQL writes rows that nobody has written since. The version and the instant tell, and the
+// change number, which is raised without a charge too; the row's hour must be the running
+// one. A row that somebody holds is waited for, in the lock order, and looked at again then.
+//
+// Parameters, one element a counter: $1–$4 key, $5–$8 version, instant, change number and hour
+// to be found, $9–$10 instant and change number to be left, $11–$12 the run's units and its
+// length, $13–$14 the slices of $15, the states.
+const swapSQL = `
+UPDATE counters c
+SET state = ($15::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run,
+    units = CASE WHEN c.units > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.units + i.cost END,
+    total = CASE WHEN c.total > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.total + i.cost END
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::bigint[], $12::integer[], $13::integer[], $14::integer[]) WITH ORDINALITY
+     AS i(shard, customer, meter, attribute, version, since, judged, hour, at, change, cost, run, state_from, state_to, n)
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
+  AND c.version = i.version AND c.at = i.since AND c.change = i.judged AND c.hour = i.hour
+RETURNING i.n`
+
+// swap is what is to become of a group's row.
+type swap struct {
+	*group
+	row    row // behind the charge
+	run    int
+	spared uint32
+	done   bool // it did
+}
+
+// swap decides by swaps what it can of a batch, and returns the other groups. ok is false
+// when that has cost the session.
+func (l *lane) swap(ctx context.Context, groups []*group, now int64) (others []*group, ok bool) {
+	groups, others = l.swappable(groups)
+	if len(groups) == 0 {
+		return others, true
+	}
+	slices.SortFunc(groups, func(a, b *group) int { return compareKeys(a.own(), b.own()) })
+	if err := l.recall(ctx, groups); err != nil {
+		if !rolledBack(err) {
+			l.session.drop()
+			err = errors.Join(errNotSent, err) // whatever became of it charged nothing
+		}
+		l.lost(hitsOf(groups), err)
+		return others, l.session.store != nil
+	}
+	l.swaps = l.swaps[:0]
+	for _, g := range groups {
+		s, ok := g.plan()
+		switch {
+		case ok:
+			l.swaps = append(l.swaps, s)
+		case g.held:
+			l.hold(g)
+		default:
+			others = append(others, g)
+		}
+	}
+	if len(l.swaps) == 0 {
+		return others, true
+	}
+	if err := l.sendSwaps(ctx); err != nil {
+		var hits []*hit
+		for i := range l.swaps {
+			hits = append(hits, l.swaps[i].hits...)
+		}
+		l.lost(hits, err)
+		return others, l.session.store != nil
+	}
+	l.countLost()
+	for i := range l.swaps {
+		l.settleSwap(&l.swaps[i], now)
+	}
+	return others, true
+}
+
+// swappable splits a batch into the groups that a swap may decide and the others: those that
+// charge several rows, which it could not charge all or none, and those that were tried.
+func (l *lane) swappable(groups []*group) (these, others []*group) {
+	if !l.engine.swapping || l.engine.options.Stopwatch() < l.cautious {
+		return nil, groups
+	}
+	for _, g := range groups {
+		if first := g.hits[0]; len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone {
+			others = append(others, g)
+		} else {
+			these = append(these, g)
+		}
+	}
+	return these, others
+}
+
+// plan charges the longest run of the group that it can to the row that is known. ok is
+// false when that takes another way.
+func (g *group) plan() (s swap, ok bool) {
+	// A row that was spoiled by hand may be more than the model can read: the statement
+	// that locks says so of its group alone.
+	defer func() { ok = ok && recover() == nil }()
+	if g.known == nil {
+		g.insert = true
+		return s, false
+	}
+	old, t := g.known, g.target
+	if _, due := unmarked(old.state); due != 0 {
+		g.held = true
+		return s, false
+	}
+	instant := max(g.now, old.at)
+	g.hour, _ = t.runningHour(instant)
+	g.book = old.hour != g.hour && old.counted
+	if old.hour != g.hour || old.change > t.Change {
+		return s, false
+	}
+	run, spared, state := chargeRun(t.Counters[0].Limits, old.state, old.at, g.sums, t.moment(instant))
+	after := row{state: state, at: instant, version: old.version + int64(run), change: t.Change}
+	return swap{group: g, row: after, run: run, spared: spared}, run > 0
+}
+
+// sendSwaps writes the rows of l.swaps, which are in the lock order.
+func (l *lane) sendSwaps(ctx context.Context) error {
+	l.params.reset()
+	l.writes.reset()
+	for i := range l.swaps {
+		l.writes.add(&l.swaps[i])
+	}
+	l.writes.encode(&l.params)
+	hits := 0
+	for i := range l.swaps {
+		hits += l.swaps[i].run
+	}
+	l.engine.stats.batch(hits, 1)
+	read := func(r *pgconn.ResultReader) error {
+		return eachRow(r, len(l.swaps), func(n int, _ [][]byte) error {
+			l.swaps[n].done = true
+			return nil
+		})
+	}
+	return l.session.store.run(ctx, []step{{name: swapRows, params: l.params.values(), read: read, commit: true}})
+}
+
+// countLost counts the swaps that were in vain, and those of rows from memory.
+func (l *lane) countLost() {
+	lost, stale, remembered := 0, 0, 0
+	for i := range l.swaps {
+		s := &l.swaps[i]
+		if !s.done {
+			lost++
+		}
+		if !s.read {
+			remembered++
+			if !s.done {
+				stale++
+			}
+		}
+	}
+	l.known.tell(stale, remembered)
+	l.engine.stats.swapped.Add(int64(len(l.swaps) - lost))
+	l.engine.stats.swapsLost.Add(int64(lost))
+}
+
+// settleSwap hands out what became of a group.
+func (l *lane) settleSwap(s *swap, now int64) {
+	if !s.done {
+		l.known.forget(s.own())
+		for _, h := range s.hits {
+			h.tries++
+			h.locked = true
+		}
+		l.handBack(s.hits)
+		return
+	}
+	l.known.keep(s.own(), knownRow{row: s.row, hour: s.hour, counted: true})
+	rows := []row{s.row}
+	// Before a caller hears of it: its next hit may come at once.
+	l.engine.memory.remember(s.target, rows, now, s.run < len(s.hits))
+	l.handBack(s.settle(int64(s.run), s.row.at, s.spared, rows))
+	l.engine.watchAhead(s.group, now, s.row.at)
+}
+
+// swapColumns are the parameters of swapSQL.
+type swapColumns struct {
+	keys                       keyColumns
+	version, since, judged     []int64
+	hour, at, change, cost     []int64
+	run, stateFrom, stateUntil []int32
+	states                     []int64
+}
+
+func (c *swapColumns) reset() {
+	c.keys.reset()
+	for _, column := range []*[]int64{&c.version, &c.since, &c.judged, &c.hour, &c.at, &c.change, &c.cost, &c.states} {
+		*column = (*column)[:0]
+	}
+	c.run, c.stateFrom, c.stateUntil = c.run[:0], c.stateFrom[:0], c.stateUntil[:0]
+}
+
+func (c *swapColumns) add(s *swap) {
+	c.keys.add(s.own())
+	c.version, c.since = append(c.version, s.known.version), append(c.since, s.known.at)
+	c.judged, c.hour = append(c.judged, s.known.change), append(c.hour, s.hour)
+	c.at, c.change = append(c.at, s.row.at), append(c.change, s.row.change)
+	c.cost, c.run = append(c.cost, s.sums[s.run-1]), append(c.run, int32(s.run))
+	c.stateFrom = append(c.stateFrom, int32(len(c.states)+1))
+	c.states = append(c.states, s.row.state...)
+	c.stateUntil = append(c.stateUntil, int32(len(c.states)))
+}
+
+func (c *swapColumns) encode(p *params) {
+	c.keys.encode(p)
+	for _, column := range [][]int64{c.version, c.since, c.judged, c.hour, c.at, c.change, c.cost} {
+		p.int8(column)
+	}
+	for _, column := range [][]int32{c.run, c.stateFrom, c.stateUntil} {
+		p.int4(column)
+	}
+	p.int8(c.states)
+}
