@@ -34,18 +34,39 @@ func hitsOf(groups []*group) (hits []*hit) {
 	return hits
 }
 
+// gathering makes groups of hits. What it makes is used again for the next batch.
+type gathering struct {
+	groups []*group
+	spare  []*group // all that were ever made
+	byKey  map[groupKey]*group
+}
+
+// group is a new one.
+func (a *gathering) group(t *Target, now int64) *group {
+	n := len(a.groups)
+	if n == len(a.spare) {
+		a.spare = append(a.spare, new(group))
+	}
+	g := a.spare[n]
+	*g = group{target: t, now: now, hits: g.hits[:0], sums: g.sums[:0]}
+	a.groups = append(a.groups, g)
+	return g
+}
+
 // gather makes groups of hits, in order of arrival, to be judged at now, or at what their
-// customers' test clocks show.
-func gather(hits []*hit, now int64) []*group {
-	groups := make([]*group, 0, len(hits))
-	byKey := make(map[groupKey]*group, len(hits))
+// customers' test clocks show. They are valid until it is called again.
+func (a *gathering) gather(hits []*hit, now int64) []*group {
+	if a.byKey == nil {
+		a.byKey = make(map[groupKey]*group, len(hits))
+	}
+	clear(a.byKey)
+	a.groups = a.groups[:0]
 	for _, h := range hits {
 		key := h.target.groupKey()
-		g := byKey[key]
+		g := a.byKey[key]
 		if g == nil {
-			g = &group{target: h.target, now: h.target.Instant(now)}
-			byKey[key] = g
-			groups = append(groups, g)
+			g = a.group(h.target, h.target.Instant(now))
+			a.byKey[key] = g
 		}
 		sum := h.cost
 		if n := len(g.sums); n > 0 {
@@ -55,7 +76,7 @@ func gather(hits []*hit, now int64) []*group {
 		g.now = max(g.now, h.notBefore)
 		g.insert, g.book = g.insert || h.insert, g.book || h.book
 	}
-	return groups
+	return a.groups
 }
 
 // waves splits groups into the fewest statements such that no counter appears twice in

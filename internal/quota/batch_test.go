@@ -50,7 +50,7 @@ func drawHits(rt *rapid.T) []*hit {
 func TestGather(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		hits := drawHits(rt)
-		groups := gather(hits, 100)
+		groups := new(gathering).gather(hits, 100)
 		var order []*Target // of first arrival
 		for _, h := range hits {
 			if !slices.Contains(order, h.target) {
@@ -82,14 +82,14 @@ func TestGather(t *testing.T) {
 		full[i] = &hit{target: &Target{}, cost: MaxNumber}
 		full[i].target = full[0].target
 	}
-	if sums := gather(full, 0)[0].sums; !slices.IsSorted(sums) || sums[len(sums)-1] != maxBatch*MaxNumber {
+	if sums := new(gathering).gather(full, 0)[0].sums; !slices.IsSorted(sums) || sums[len(sums)-1] != maxBatch*MaxNumber {
 		t.Error("the sums of a full batch overflow")
 	}
 }
 
 func TestWaves(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		groups := gather(drawHits(rt), 100)
+		groups := new(gathering).gather(drawHits(rt), 100)
 		placed := make(map[*group]int)
 		deepest := make(map[CounterKey]int)
 		count := 0
@@ -178,7 +178,7 @@ func TestFill(t *testing.T) {
 	var c columns // reused, as a lane does
 	rapid.Check(t, func(rt *rapid.T) {
 		now := rapid.Int64Range(testEpoch, testEpoch+1e13).Draw(rt, "now")
-		for _, wave := range waves(gather(drawHits(rt), now)) {
+		for _, wave := range waves(new(gathering).gather(drawHits(rt), now)) {
 			c.fill(wave)
 			if !slices.IsSortedFunc(c.slots, func(a, b slot) int {
 				return compareKeys(wave[a.group].target.Counters[a.counter].Key, wave[b.group].target.Counters[b.counter].Key)
@@ -287,7 +287,7 @@ func TestEncodeLimits(t *testing.T) {
 func TestSetKeys(t *testing.T) {
 	var p pipeline
 	rapid.Check(t, func(rt *rapid.T) {
-		groups := gather(drawHits(rt), testEpoch)
+		groups := new(gathering).gather(drawHits(rt), testEpoch)
 		for i, g := range groups {
 			g.hour = int64(i)
 		}

@@ -14,6 +14,7 @@ import (
 // returns the state behind it and the bits of the shadows that were spared. The hit fits
 // all hard limits. A concurrency limit has no bucket: holds are what it counts.
 func chargeState(limits []*Limit, state []int64, since, cost int64, m moment) (next []int64, spared uint32) {
+	next = make([]int64, 0, max(len(state), bucketLen*len(limits)))
 	for i, l := range limits {
 		b, log := l.stand(state, since, m)
 		m.log = log

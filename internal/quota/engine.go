@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -183,78 +182,44 @@ func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, e
 	if cost == 0 {
 		return e.Look(ctx, t, 0)
 	}
-	h, r := e.submit(ctx, t, cost)
-	if h != nil {
-		r = h.wait(ctx)
-		e.countDenied(&r)
+	if now, ok := e.memoryNow(ctx); ok {
+		if d, ok := e.refuse(t, now, cost); ok {
+			e.countDenied(&Result{Decision: d})
+			return d, nil
+		}
 	}
+	lane := e.lanes[e.laneOf(t)]
+	h := &hit{ticket: newTicket(&lane.session), target: t, cost: cost}
+	if _, err := lane.enqueue(e.options.MaxQueue, h); err != nil {
+		return Decision{}, err
+	}
+	r := h.wait(ctx)
+	e.countDenied(&r)
 	return r.Decision, r.Err
 }
 
-// DecideAll decides many hits, each for itself; those on the same counters as if they came
-// one after the other. A look sees what the hits before it were charged.
-// One with an ID that was admitted before is replayed, charged once; its errors are also
-// ErrOtherPayload and ErrUnderWay.
-func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
-	results := make([]Result, len(hits))
-	waiting := make([]waiter, len(hits))
-	// All of them in one way, or those on one counter would not come in their order.
-	once := slices.ContainsFunc(hits, func(h Hit) bool { return h.ID.given() && !h.looks() })
-	settled := 0 // results before this are final
-	settle := func(end int) {
-		for ; settled < end; settled++ {
-			if w := waiting[settled]; w != nil {
-				results[settled] = w.wait(ctx)
-				e.countDenied(&results[settled])
-			}
-		}
-	}
-	for i := 0; i < len(hits); {
-		if !hits[i].looks() {
-			if once {
-				waiting[i] = e.submitOnce(&hits[i])
-			} else if h, r := e.submit(ctx, hits[i].Target, hits[i].Cost); h != nil {
-				waiting[i] = h
-			} else {
-				results[i] = r
-			}
-			i++
-			continue
-		}
-		end := i + 1
-		for end < len(hits) && hits[end].looks() {
-			end++
-		}
-		settle(i)
-		e.lookAll(ctx, hits[i:end], results[i:end])
-		i = end
-	}
-	settle(len(hits))
-	return results
+// laneOf is the lane of a target's customer.
+func (e *Engine) laneOf(t *Target) int {
+	return int(Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
 }
 
-// waiter waits for a result.
-type waiter interface{ wait(context.Context) Result }
+// memoryNow is the instant at which hits may be refused from memory; ok is false while none
+// may. Without a clock none is; the lane says what is wrong.
+func (e *Engine) memoryNow(ctx context.Context) (now int64, ok bool) {
+	if !e.options.MemoryUsable() {
+		return 0, false
+	}
+	now, err := e.options.Now(ctx)
+	return now, err == nil
+}
 
-// submit answers from memory, or hands the hit to its lane and returns it to wait for.
-func (e *Engine) submit(ctx context.Context, t *Target, cost int64) (*hit, Result) {
-	if e.options.MemoryUsable() {
-		// Without a clock nothing is refused from memory; the lane says what is wrong.
-		if now, err := e.options.Now(ctx); err == nil {
-			if d, ok := e.memory.refuse(t, now, cost); ok {
-				e.stats.fromMemory.Add(1)
-				r := Result{Decision: d}
-				e.countDenied(&r)
-				return nil, r
-			}
-		}
+// refuse refuses a hit from memory, if that can.
+func (e *Engine) refuse(t *Target, now, cost int64) (Decision, bool) {
+	d, ok := e.memory.refuse(t, now, cost)
+	if ok {
+		e.stats.fromMemory.Add(1)
 	}
-	lane := e.lanes[int(Shard(t.Counters[0].Key.Customer))%len(e.lanes)]
-	h := &hit{ticket: newTicket(&lane.session), target: t, cost: cost}
-	if err := lane.enqueue(h, e.options.MaxQueue); err != nil {
-		return nil, Result{Err: err}
-	}
-	return h, Result{}
+	return d, ok
 }
 
 // countDenied adds a refusal to the statistic.

@@ -12,9 +12,20 @@ type ticket struct {
 	session *session      // that is to do it
 	done    chan struct{} // receives once, when its result is set
 	state   atomic.Int32
+	// together counts those of a caller who waits for many at once and have no result yet:
+	// done, which they share, receives when the last one has. Nil: it waits for this one.
+	together *atomic.Int32
 }
 
 func newTicket(s *session) ticket { return ticket{session: s, done: make(chan struct{}, 1)} }
+
+// ring tells the caller that the result is set.
+func (t *ticket) ring() {
+	t.state.Store(ticketDone)
+	if t.together == nil || t.together.Add(-1) == 0 {
+		t.done <- struct{}{}
+	}
+}
 
 // hit is one caller's hit on its way through a lane.
 type hit struct {
@@ -39,6 +50,7 @@ const (
 	ticketTaken     = 1 // in a batch: it will be done, or not, whatever its caller does
 	ticketAbandoned = 2 // the caller gave up while it was queued: it leaves no trace
 	ticketLeft      = 3 // the caller gave up while it was in a batch; not to be sent again
+	ticketDone      = 4 // its result is set
 )
 
 // take moves what is queued into a batch; requeue moves it back, unless its caller left.
@@ -48,7 +60,7 @@ func (t *ticket) requeue() bool { return t.state.CompareAndSwap(ticketTaken, tic
 // finish sets the result; nobody reads it when the caller left.
 func (h *hit) finish(r Result) {
 	h.result = r
-	h.done <- struct{}{}
+	h.ring()
 }
 
 func fail(hits []*hit, err error) {
@@ -65,24 +77,29 @@ func (h *hit) wait(ctx context.Context) Result {
 	return h.result
 }
 
-// wait returns nil when the result is set. When ctx ends first, what is in no batch leaves
-// no trace; what is in one will be done or not, and its caller cannot know, unless that
-// batch ends within grace.
+// wait returns nil when the result is set, or what leave does.
 func (t *ticket) wait(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-t.done:
 		return nil
 	case <-ctx.Done():
+		return t.leave(ctx, grace)
+	}
+}
+
+// leave gives up when ctx has ended: what is in no batch leaves no trace; what is in one will
+// be done or not, and its caller cannot know, unless that batch ends within grace. It returns
+// nil when the result is set.
+func (t *ticket) leave(ctx context.Context, grace time.Duration) error {
+	if t.state.Load() == ticketDone {
+		return nil
 	}
 	late := time.NewTimer(grace)
 	defer late.Stop()
 	for over := grace == 0; ; {
-		select {
-		case <-t.done:
-			return nil
-		default:
-		}
 		switch {
+		case t.state.Load() == ticketDone:
+			return nil
 		case t.state.CompareAndSwap(ticketQueued, ticketAbandoned):
 			why := ErrBusy
 			if t.session.down.Load() {
@@ -95,8 +112,6 @@ func (t *ticket) wait(ctx context.Context, grace time.Duration) error {
 			continue
 		}
 		select {
-		case <-t.done:
-			return nil
 		case <-late.C:
 			over = true
 		case <-time.After(graceBeat):

@@ -13,21 +13,21 @@ type inbox[T any] struct {
 
 func newInbox[T any]() inbox[T] { return inbox[T]{wake: make(chan struct{}, 1)} }
 
-// enqueue adds an item behind those that wait, of which there may be most. ErrBusy when
-// there are, ErrStopped when the engine stops: then it was not added.
-func (b *inbox[T]) enqueue(item T, most int) error {
+// enqueue adds items behind those that wait, of which there may be most. It returns how
+// many it added, and of the others why not: ErrBusy, or ErrStopped when the engine stops.
+func (b *inbox[T]) enqueue(most int, items ...T) (added int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped {
-		return ErrStopped
+		return 0, ErrStopped
 	}
-	if len(b.queue) >= most {
-		return ErrBusy
+	if added = min(len(items), max(0, most-len(b.queue))); added < len(items) {
+		err = ErrBusy
 	}
-	if b.queue = append(b.queue, item); len(b.queue) == 1 {
+	if b.queue = append(b.queue, items[:added]...); len(b.queue) == added {
 		b.signal()
 	}
-	return nil
+	return added, err
 }
 
 func (b *inbox[T]) signal() {

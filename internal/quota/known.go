@@ -55,7 +55,8 @@ func (k *known) keep(key CounterKey, r knownRow) {
 		*old = r
 		return
 	}
-	k.rows.Add(own, &r)
+	fresh := r
+	k.rows.Add(own, &fresh)
 }
 
 func (k *known) forget(key CounterKey) { k.rows.Remove(ownKey{key.Customer, key.Meter}) }

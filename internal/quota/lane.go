@@ -19,13 +19,15 @@ type lane struct {
 	held int // hits in later; under the inbox's mutex
 
 	// Owned by the lane's goroutine.
-	again    []*hit // handed back: first in the next batch
-	later    []*hit // for whose groups a batch had no statement left
-	batch    []*hit
+	again []*hit // handed back: first in the next batch
+	later []*hit // for whose groups a batch had no statement left
+	batch []*hit
+	gathering
 	cautious time.Duration // until then, on the stopwatch, no row is waited for
 	pipeline pipeline
 	rows     []row
 	known    *known
+	these    []*group
 	swaps    []swap
 	writes   swapColumns
 	params   params // of reads and swaps
@@ -137,7 +139,7 @@ func (l *lane) next(ctx context.Context) {
 func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	groups, ok := l.swap(ctx, gather(hits, now), now)
+	groups, ok := l.swap(ctx, l.gather(hits, now), now)
 	if hits = hitsOf(groups); len(hits) == 0 {
 		return
 	}

@@ -68,7 +68,7 @@ func (l *ledger) blocked(o *operation) bool {
 // enqueue adds an operation behind those that wait, as the inbox does.
 func (l *ledger) enqueue(o *operation) error {
 	l.begun(o)
-	err := l.inbox.enqueue(o, l.engine.options.MaxQueue)
+	_, err := l.inbox.enqueue(l.engine.options.MaxQueue, o)
 	if err != nil {
 		l.ended(o)
 	}

@@ -99,7 +99,7 @@ func (o *operation) finish(err error) {
 	if err = o.outcome(err); err != nil {
 		o.failed(err)
 	}
-	o.done <- struct{}{}
+	o.ring()
 }
 
 // pending is an operation whose caller waits for its result.

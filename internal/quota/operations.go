@@ -238,7 +238,7 @@ func (o once) wait(ctx context.Context) Result {
 }
 
 // submitOnce hands a hit to its ledger and returns it to wait for.
-func (e *Engine) submitOnce(h *Hit) waiter {
+func (e *Engine) submitOnce(h *Hit) once {
 	l := e.ledger(h.Target.Counters[0].Key.Customer)
 	o := l.newOperation(h.Target, h.ID)
 	return once{submit(l, o, func(b *books) (Decision, error) { return o.hit(b, h.Target, h.Cost, h.ID) })}

@@ -61,9 +61,9 @@ func (g *group) admit(run int, spared uint32, after Decision) {
 		return
 	}
 	after.charged, after.spared = true, spared
-	nb, nv := len(after.buckets), len(after.Versions)
-	buckets, versions := make([]bucket, run*nb), make([]int64, run*nv)
-	for i, h := range g.hits[:run] {
+	nb, nv, last := len(after.buckets), len(after.Versions), run-1
+	buckets, versions := make([]bucket, last*nb), make([]int64, last*nv)
+	for i, h := range g.hits[:last] {
 		d := after
 		d.Cost = h.cost
 		d.buckets, buckets = buckets[:nb:nb], buckets[nb:]
@@ -76,6 +76,8 @@ func (g *group) admit(run int, spared uint32, after Decision) {
 		}
 		h.finish(Result{Decision: d})
 	}
+	after.Cost = g.hits[last].cost
+	g.hits[last].finish(Result{Decision: after})
 }
 
 // sparedAtFirst are the bits of the shadows that would refuse the group's first hit where

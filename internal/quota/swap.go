@@ -95,14 +95,15 @@ func (l *lane) swappable(groups []*group) (these, others []*group) {
 	if !l.engine.swapping || l.engine.options.Stopwatch() < l.cautious {
 		return nil, groups
 	}
+	l.these = l.these[:0]
 	for _, g := range groups {
 		if first := g.hits[0]; len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone {
 			others = append(others, g)
 		} else {
-			these = append(these, g)
+			l.these = append(l.these, g)
 		}
 	}
-	return these, others
+	return l.these, others
 }
 
 // plan charges the longest run of the group that it can to the row that is known. ok is

@@ -118,7 +118,7 @@ func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (
 	for _, cost := range costs {
 		hits = append(hits, &hit{ticket: newTicket(nil), target: target, cost: cost, insert: true, book: true})
 	}
-	return hits, gather(hits, testEpoch)[0].settle(run, instant, 0, rows)
+	return hits, new(gathering).gather(hits, testEpoch)[0].settle(run, instant, 0, rows)
 }
 
 func TestSettle(t *testing.T) {

@@ -1,0 +1,67 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// benchTargets are 10,000 customers with two limits, each of whom was hit once.
+func benchTargets(b *testing.B, callers int) (*Engine, []*Target) {
+	db := newTestDB(b)
+	e := db.startEngine(b, newTestClock(testEpoch))
+	targets := make([]*Target, 10_000)
+	hits := make([]Hit, len(targets))
+	limits := []*Limit{windowLimit(b, "a", MaxNumber, "1h"), bucketLimit(b, "b", 86_400_000, "1d", 86_400_000)}
+	for i := range targets {
+		targets[i] = testTarget(int64(i+1), 1, 1, limits...)
+		hits[i] = Hit{Target: targets[i], Cost: 1}
+	}
+	for _, r := range e.DecideAll(pgtest.Context(b), hits) {
+		if r.Err != nil {
+			b.Fatal(r.Err)
+		}
+	}
+	b.SetParallelism(callers) // times GOMAXPROCS
+	b.ReportAllocs()
+	b.ResetTimer()
+	return e, targets
+}
+
+// BenchmarkDecide is a hit of one of 256 callers, without HTTP.
+func BenchmarkDecide(b *testing.B) {
+	e, targets := benchTargets(b, 128)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if d, err := e.Decide(context.Background(), targets[rand.IntN(len(targets))], 1); err != nil || !d.Allowed {
+				b.Errorf("%s %v", d.brief(), err)
+			}
+		}
+	})
+}
+
+// BenchmarkDecideAll is a batch of 100 hits of one of 64 callers, over one customer or 100.
+func BenchmarkDecideAll(b *testing.B) {
+	for _, over := range []int{1, 100} {
+		b.Run(fmt.Sprint(over), func(b *testing.B) {
+			e, targets := benchTargets(b, 32)
+			b.RunParallel(func(pb *testing.PB) {
+				hits := make([]Hit, 100)
+				for pb.Next() {
+					first := rand.IntN(len(targets) - over)
+					for i := range hits {
+						hits[i] = Hit{Target: targets[first+i%over], Cost: 1}
+					}
+					for _, r := range e.DecideAll(context.Background(), hits) {
+						if r.Err != nil || !r.Decision.Allowed {
+							b.Errorf("%s %v", r.Decision.brief(), r.Err)
+						}
+					}
+				}
+			})
+		})
+	}
+}

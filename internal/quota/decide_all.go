@@ -1,0 +1,91 @@
+package quota
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+)
+
+// DecideAll decides many hits, each for itself; those on the same counters as if they came
+// one after the other. A look sees what the hits before it were charged.
+// One with an ID that was admitted before is replayed, charged once; its errors are also
+// ErrOtherPayload and ErrUnderWay.
+func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
+	results := make([]Result, len(hits))
+	// All of them in one way, or those on one counter would not come in their order.
+	decide := e.decideMany
+	if slices.ContainsFunc(hits, func(h Hit) bool { return h.ID.given() && !h.looks() }) {
+		decide = e.decideManyOnce
+	}
+	for i := 0; i < len(hits); {
+		end, looks := i, hits[i].looks()
+		for end < len(hits) && hits[end].looks() == looks {
+			end++
+		}
+		if looks {
+			e.lookAll(ctx, hits[i:end], results[i:end])
+		} else {
+			decide(ctx, hits[i:end], results[i:end])
+			for r := range results[i:end] {
+				e.countDenied(&results[i+r])
+			}
+		}
+		i = end
+	}
+	return results
+}
+
+func (e *Engine) decideManyOnce(ctx context.Context, hits []Hit, results []Result) {
+	waiting := make([]once, len(hits))
+	for i := range hits {
+		waiting[i] = e.submitOnce(&hits[i])
+	}
+	for i := range waiting {
+		results[i] = waiting[i].wait(ctx)
+	}
+}
+
+// decideMany hands hits to their lanes all at once, and waits until the last one is decided.
+func (e *Engine) decideMany(ctx context.Context, hits []Hit, results []Result) {
+	together, done := new(atomic.Int32), make(chan struct{}, 1)
+	together.Store(1) // for itself, until all are on their way
+	all := make([]hit, len(hits))
+	queues := make([][]*hit, len(e.lanes))
+	now, usable := e.memoryNow(ctx)
+	for i := range hits {
+		target, cost := hits[i].Target, hits[i].Cost
+		if usable {
+			if d, ok := e.refuse(target, now, cost); ok {
+				results[i].Decision = d
+				continue
+			}
+		}
+		lane := e.laneOf(target)
+		h := &all[i]
+		h.target, h.cost = target, cost
+		h.session, h.done, h.together = &e.lanes[lane].session, done, together
+		queues[lane] = append(queues[lane], h)
+	}
+	for lane, queue := range queues {
+		together.Add(int32(len(queue)))
+		added, err := e.lanes[lane].enqueue(e.options.MaxQueue, queue...)
+		for _, h := range queue[added:] {
+			h.finish(Result{Err: err})
+		}
+	}
+	if together.Add(-1) > 0 {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
+	for i := range all {
+		if h := &all[i]; h.target != nil {
+			if err := h.leave(ctx, 0); err != nil {
+				results[i].Err = err
+			} else {
+				results[i] = h.result
+			}
+		}
+	}
+}
