@@ -42,6 +42,10 @@ func TestSwapAfterOthers(t *testing.T) {
 				}
 			}
 		}},
+		// As by a node that is past the hour, and then refused.
+		"its hour is another": {used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
+			execSQL(ctx, t, db, "UPDATE counters SET hour = hour + 3600000000, units = 0")
+		}},
 		"repaired by hand": {used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
 			execSQL(ctx, t, db, "UPDATE counters SET at = at + 1")
 		}},
