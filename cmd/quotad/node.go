@@ -57,7 +57,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		},
 		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
-		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize,
+		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, KnownRows: s.CacheSize,
 	})
 	if err != nil {
 		n.clock.Close()

@@ -55,12 +55,14 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	default:
 		return s.hitFailed(w, r, errManyBatches)
 	}
-	in, err := decodeBatch(buf.b)
-	if err != nil {
-		return s.fail(w, r, err)
+	in, plain := plainBatch(buf.b)
+	if !plain {
+		if in, err = decodeBatch(buf.b); err != nil {
+			return s.fail(w, r, err)
+		}
 	}
 	hits, results := in.decode(key)
-	ctx := &deadline{request: r.Context(), after: s.options.Deadline}
+	ctx := s.waits.until(r.Context())
 	if in.atomic {
 		err = s.decideTogether(ctx, hits, results)
 	} else {
@@ -77,11 +79,22 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 // decode reads the hits; what is wrong with one is its result. Those without an id of
 // their own have that of the batch, if it has one, and their place in it.
 func (b *batch) decode(key string) ([]hit, []quota.Result) {
-	hits, results := make([]hit, len(b.hits)), make([]quota.Result, len(b.hits))
-	shape := fmt.Sprint(len(b.hits), b.atomic) // another one is another batch
+	hits := b.plain
+	results := make([]quota.Result, len(hits)+len(b.hits))
+	if hits == nil {
+		hits = make([]hit, len(b.hits))
+		like := new(hit)
+		for i := range hits {
+			hits[i], results[i].Err = decodeHit(b.hits[i], like)
+			like = &hits[i]
+		}
+	}
+	if key == "" {
+		return hits, results
+	}
+	shape := fmt.Sprint(len(hits), b.atomic) // another one is another batch
 	for i := range hits {
-		h := &hits[i]
-		if *h, results[i].Err = decodeHit(b.hits[i]); h.id == "" && key != "" {
+		if h := &hits[i]; h.id == "" {
 			h.kind, h.id, h.batch = opBatch, key+"#"+strconv.Itoa(i), shape
 		}
 	}
@@ -120,6 +133,7 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *buffe
 // A batch is a taken apart batchBody.
 type batch struct {
 	hits   []jsontext.Value
+	plain  []hit // instead of hits, of one that is plain; see plainBatch
 	atomic bool
 }
 

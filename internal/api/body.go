@@ -49,6 +49,7 @@ func readBody(r *http.Request, b []byte, limit int) ([]byte, error) {
 		case len(b) > limit:
 			return b, tooLarge
 		case err == io.EOF:
+			_ = r.Body.Close() // or net/http would look for more of it before it answers
 			return b, nil
 		case err != nil:
 			return b, whyCut(err)

@@ -17,6 +17,7 @@ import (
 type buffer struct {
 	b     []byte
 	views []quota.View
+	last  hit // the names of the hit before, to be shared, see plainHit
 }
 
 // Buffers that a large batch has grown are left to the garbage collector.

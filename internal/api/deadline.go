@@ -3,64 +3,137 @@ package api
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
+// waits are the requests that wait for an answer, each for no longer than it may. One
+// timer serves all: one of its own, in a context of its own, was a twentieth of what a hit
+// costs. So a wait ends, and a client that went away is noticed, up to two rounds late.
+type waits struct {
+	every  time.Duration // from round to round
+	rounds uint64        // that a wait lasts at least
+
+	mu     sync.Mutex
+	round  uint64
+	timer  *time.Timer // nil before the first wait; it runs while anybody waits
+	oldest *deadline
+	newest *deadline
+}
+
+// waitRounds is how many rounds a wait has at least.
+const waitRounds = 50
+
+func newWaits(after time.Duration) *waits {
+	every := min(max(after/waitRounds, time.Millisecond), 100*time.Millisecond)
+	return &waits{every: every, rounds: uint64((after + every - 1) / every)}
+}
+
 // deadline is a request's context with a bound on how long it may wait. The bound runs
 // from the first time that somebody asks for Done: what is answered from memory never
-// does, and so pays for no timer. It must be ended.
+// does, and so does not even join those who wait. It must be ended.
 type deadline struct {
-	request context.Context
-	after   time.Duration
-	arming  sync.Mutex
-	armed   atomic.Pointer[armedDeadline]
+	context.Context // the request's
+	waits           *waits
+
+	// All of it under the lock of waits.
+	done         chan struct{} // nil: nobody asked for it
+	err          error         // why done is closed
+	until        uint64        // the round in which the wait ends
+	older, newer *deadline     // those that wait
 }
 
-type armedDeadline struct {
-	context.Context
-	cancel context.CancelFunc
-}
-
-// arm returns the context with the bound, which runs from the first call on.
-func (d *deadline) arm() context.Context {
-	if a := d.armed.Load(); a != nil {
-		return a.Context
-	}
-	d.arming.Lock()
-	defer d.arming.Unlock()
-	if a := d.armed.Load(); a != nil {
-		return a.Context
-	}
-	ctx, cancel := context.WithTimeout(d.request, d.after)
-	d.armed.Store(&armedDeadline{ctx, cancel})
-	return ctx
-}
-
-// present is the context as it is, without arming it.
-func (d *deadline) present() context.Context {
-	if a := d.armed.Load(); a != nil {
-		return a.Context
-	}
-	return d.request
+// until makes a request's deadline.
+func (w *waits) until(request context.Context) *deadline {
+	return &deadline{Context: request, waits: w}
 }
 
 // Done implements context.Context.
-func (d *deadline) Done() <-chan struct{} { return d.arm().Done() }
-
-// Deadline implements context.Context.
-func (d *deadline) Deadline() (time.Time, bool) { return d.arm().Deadline() }
+func (d *deadline) Done() <-chan struct{} {
+	w := d.waits
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d.done == nil {
+		d.done = make(chan struct{})
+		if d.err != nil {
+			close(d.done)
+		} else {
+			w.join(d)
+		}
+	}
+	return d.done
+}
 
 // Err implements context.Context.
-func (d *deadline) Err() error { return d.present().Err() }
+func (d *deadline) Err() error {
+	d.waits.mu.Lock()
+	defer d.waits.mu.Unlock()
+	if d.err != nil {
+		return d.err
+	}
+	return d.Context.Err()
+}
 
-// Value implements context.Context. Once armed it finds the armed context itself, so
-// that contexts made from this one need no goroutine to follow it.
-func (d *deadline) Value(key any) any { return d.present().Value(key) }
-
-// end releases what the bound took.
+// end says that the request is answered: nothing made from the deadline lives on.
 func (d *deadline) end() {
-	if a := d.armed.Load(); a != nil {
-		a.cancel()
+	d.waits.mu.Lock()
+	defer d.waits.mu.Unlock()
+	if d.err == nil {
+		d.waits.close(d, context.Canceled)
+	}
+}
+
+// join adds one who waits, the newest of all. The lock is held, as in all that follow.
+func (w *waits) join(d *deadline) {
+	// The round that runs may be about to end.
+	d.until = w.round + w.rounds + 1
+	d.older, w.newest = w.newest, d
+	if d.older != nil {
+		d.older.newer = d
+		return
+	}
+	w.oldest = d
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.every, w.next)
+	} else {
+		w.timer.Reset(w.every)
+	}
+}
+
+// close ends one's wait, if it began.
+func (w *waits) close(d *deadline, why error) {
+	d.err = why
+	if d.done == nil {
+		return
+	}
+	close(d.done)
+	if d.older != nil {
+		d.older.newer = d.newer
+	} else {
+		w.oldest = d.newer
+	}
+	if d.newer != nil {
+		d.newer.older = d.older
+	} else {
+		w.newest = d.older
+	}
+	d.older, d.newer = nil, nil
+}
+
+// next ends a round: who has waited for long enough, or has nobody left to answer, goes.
+func (w *waits) next() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.round++
+	for d := w.oldest; d != nil; {
+		newer := d.newer
+		if d.until <= w.round {
+			w.close(d, context.DeadlineExceeded)
+		} else if err := d.Context.Err(); err != nil {
+			w.close(d, err)
+		}
+		d = newer
+	}
+	if w.oldest != nil {
+		w.timer.Reset(w.every)
 	}
 }

@@ -45,8 +45,16 @@ func (h *hit) operation() quota.ID {
 	return quota.NewID(h.kind, h.id, payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), h.batch)...)
 }
 
-// decodeHit reads and checks one hit.
-func decodeHit(body []byte) (hit, error) {
+// decodeHit reads and checks one hit; see plainHit for like.
+func decodeHit(body []byte, like *hit) (hit, error) {
+	if h, ok := plainHit(body, like); ok {
+		return h, nil
+	}
+	return decodeAnyHit(body)
+}
+
+// decodeAnyHit is decodeHit for all that JSON can say.
+func decodeAnyHit(body []byte) (hit, error) {
 	var in hitRequest
 	if err := decode(body, &in); err != nil {
 		return hit{}, err
@@ -147,7 +155,7 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 	if err != nil {
 		return s.hitFailed(w, r, err)
 	}
-	ctx := &deadline{request: r.Context(), after: s.options.Deadline}
+	ctx := s.waits.until(r.Context())
 	d, err := s.decide(ctx, &h)
 	ctx.end()
 	if err != nil {
@@ -165,7 +173,8 @@ func readHit(r *http.Request, buf *buffer) (h hit, err error) {
 	if buf.b, err = readBody(r, buf.b[:0], maxBody); err != nil {
 		return h, err
 	}
-	if h, err = decodeHit(buf.b); err == nil {
+	if h, err = decodeHit(buf.b, &buf.last); err == nil {
+		buf.last = hit{customer: h.customer, meter: h.meter}
 		h.id, err = oneID(h.id, key)
 	}
 	return h, err

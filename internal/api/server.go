@@ -60,6 +60,7 @@ type Server struct {
 	now       func(ctx context.Context) (int64, error)
 	log       *slog.Logger
 	metrics   *metrics
+	waits     *waits
 	router    *chi.Mux
 	single    http.Handler  // of POST /v1/hits
 	batches   chan struct{} // one element for each batch under way
@@ -85,6 +86,7 @@ func New(options Options) *Server {
 		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
 		now: options.Now, log: options.Log, router: chi.NewRouter(), batches: make(chan struct{}, maxBatches),
 		importing: make(chan struct{}, maxImports), importWait: importWait, importPause: importPause,
+		waits: newWaits(options.Deadline),
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)

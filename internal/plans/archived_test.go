@@ -61,7 +61,7 @@ func TestArchivedCustomersAreCleared(t *testing.T) {
 	if n := count(t, s, withState+" AND customer = $1", other); n != 3 {
 		t.Errorf("another customer has %d counters", n)
 	}
-	const own = "count(*) FROM counters WHERE customer = $1 AND attribute = '' AND state = '{}' AND units = 0 AND total = 3 AND version = 1 AND at > 0"
+	const own = "count(*) FROM counters WHERE customer = $1 AND attribute = '' AND state = '{}' AND units = 0 AND total = 3 AND version = 2 AND at > 0"
 	if all := count(t, s, "count(*) FROM counters WHERE customer = $1", acme); all != 1 || count(t, s, own, acme) != 1 {
 		t.Errorf("%d counters are left, or not what the account needs", all)
 	}

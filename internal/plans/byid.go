@@ -55,7 +55,10 @@ func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []quota.C
 	}
 	slices.Sort(ids)
 	rows, _ := c.store.pool.Query(ctx, loadCustomersByID, slices.Compact(ids))
-	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*customerEntry, error) { return m.scanEntry(row) })
+	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*customerEntry, error) {
+		_, e, err := m.scanEntry(row)
+		return e, err
+	})
 	if err != nil || len(entries) == 0 {
 		return nil, classify(err)
 	}
@@ -70,7 +73,7 @@ func (t *terms) targetByID(meter int32) *quota.Target {
 			return t.target(m)
 		}
 	}
-	target := quota.NewTarget(t.change, t.entry.id, meter, nil, t.periods, t.testClock())
+	target := quota.NewTarget(t.change, t.entry.id, meter, nil, t.periods(), t.testClock())
 	target.SetEdited(t.edited)
 	target.Lost = true
 	return target

@@ -19,7 +19,7 @@ import (
 const Freshness = time.Second
 
 const (
-	// defaultCustomers take some 200 MB with a few meters each.
+	// defaultCustomers take some 200 MB with two meters each.
 	defaultCustomers = 200_000
 	// loadTimeout bounds what a miss waits for the database.
 	loadTimeout = 2 * time.Second
@@ -97,7 +97,7 @@ func NewCatalog(store *Store, o CatalogOptions) *Catalog {
 // Resolve returns what hits of a customer on a meter are judged by, as of change atLeast
 // or later (0: as of any that this node has seen). From memory it takes no allocation
 // and no lock that others wait at; on a miss, or when atLeast is news, it asks the
-// database, within two seconds.
+// database, within a few seconds, together with all others that ask then.
 //
 // With a default plan it makes the customer that it does not find, see welcome; so it is
 // for hits only.
@@ -115,8 +115,8 @@ func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast i
 	}
 	if entry, ok := m.customers.Get(customer, 0); ok {
 		if r := entry.current(); r != nil {
-			if target := (*r.targets.Load())[meter]; target != nil {
-				return target, nil
+			if inPlan := r.version.meters[meter]; inPlan != nil {
+				return r.target(inPlan), nil
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package plans
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -125,78 +124,80 @@ const entryOfCustomer = `
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.archived_at IS NULL`
 
-const loadCustomer = entryOfCustomer + ` AND c.key = $1`
-
-// scanEntry reads a row of entryOfCustomer. Errors of the scan come back as they are.
-func (m *memory) scanEntry(row pgx.Row) (*customerEntry, error) {
-	e := &customerEntry{known: true}
+// scanEntry reads a row of entryOfCustomer, with the customer's key. The error is of what
+// is stored of that customer; without a key, of the reading.
+func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error) {
+	e = &customerEntry{known: true}
 	var asOf int64
 	var changedAt time.Time
-	var key, timezone, anchor string
+	var timezone, anchor string
 	var features, former, overrides []byte
-	err := row.Scan(&asOf, &key, &e.id, &e.change, &changedAt, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &overrides)
+	err = row.Scan(&asOf, &key, &e.id, &e.change, &changedAt, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &overrides)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	e.fact, e.changedAt = m.fact(kindCustomer, key, asOf), changedAt.UnixMicro()
 	var before []formerPeriods
-	if err = errors.Join(readStored(former, &before), readStored(overrides, &e.overrides)); err != nil {
-		return nil, err
+	if len(former) > emptyDocument {
+		err = readStored(former, &before)
 	}
-	if e.features, err = readFeatures(features); err == nil {
+	if err == nil && len(overrides) > emptyDocument {
+		err = readStored(overrides, &e.overrides)
+	}
+	if err == nil && len(features) > emptyDocument {
+		e.features, err = readFeatures(features)
+	}
+	if err == nil {
 		e.periods, err = storedPeriods(key, timezone, anchor, before)
 	}
-	return e, err
+	if err != nil {
+		return key, nil, err
+	}
+	return key, e, nil
 }
 
-const loadNoCustomer = `
-	SELECT number, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
-	FROM change_number LEFT JOIN customers c ON c.key = $1`
+// emptyDocument is the length of {} and []: most customers have only such, and reading
+// JSON costs more than all the rest of their rows.
+const emptyDocument = 2
 
 // errGone is the ErrUnknownCustomer of an archived one's key, of which no hit makes another.
 var errGone = fmt.Errorf("%w", ErrUnknownCustomer)
 
 // customer returns a customer's entry, or ErrUnknownCustomer, which is remembered too.
 func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
-	known := func() (*customerEntry, bool) {
-		if e, ok := m.customers.Get(key, 0); ok {
-			return e, ok
+	for range maxAttempts {
+		e, ok := m.customers.Get(key, 0)
+		if !ok {
+			e, ok = m.unknown.Get(key, 0)
 		}
-		return m.unknown.Get(key, 0)
-	}
-	keep := func(e *customerEntry) {
-		switch {
-		case e.known:
-			remember(m.customers, key, e)
-		case e.gone || c.options.DefaultPlan == "":
-			remember(m.unknown, key, e)
-		default: // a first hit on any node may make it, of which nobody hears
-		}
-	}
-	entry, err := recall(ctx, c, m, kindCustomer, key, known, keep, func(ctx context.Context) (*customerEntry, error) {
-		for { // again, when it is created in between
-			e, err := m.scanEntry(c.store.pool.QueryRow(ctx, loadCustomer, key))
-			if !errors.Is(err, pgx.ErrNoRows) {
-				return e, err
-			}
-			e = new(customerEntry)
-			var asOf int64
-			var exists bool
-			if err := c.store.pool.QueryRow(ctx, loadNoCustomer, key).Scan(&asOf, &exists, &e.gone); err != nil {
+		if !ok || !e.valid() {
+			var err error
+			if e, err = c.readCustomer(ctx, m, key); err != nil {
 				return nil, err
 			}
-			if e.fact = m.fact(kindCustomer, key, asOf); !exists {
-				return e, nil
-			}
 		}
-	})
-	switch {
-	case err == nil && !entry.known && entry.gone:
-		err = errGone
-	case err == nil && !entry.known:
-		err = ErrUnknownCustomer
+		switch {
+		case !e.valid(): // it was overtaken on its way
+		case e.known:
+			return e, nil
+		case e.gone:
+			return nil, errGone
+		default:
+			return nil, ErrUnknownCustomer
+		}
 	}
-	return entry, err
+	return nil, errOvertaken
+}
+
+// keep remembers a customer that was read, or that there is none.
+func (c *Catalog) keep(m *memory, key string, e *customerEntry) {
+	switch {
+	case e.known:
+		remember(m.customers, key, e)
+	case e.gone || c.options.DefaultPlan == "":
+		remember(m.unknown, key, e)
+	default: // a first hit on any node may make it, of which nobody hears
+	}
 }
 
 const loadPlan = `

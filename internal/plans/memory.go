@@ -50,7 +50,8 @@ type memory struct {
 	customerKeys *cache.Cache[int64, string] // hints: the key may be another's meanwhile
 	meterKeys    *cache.Cache[int32, string] // of meters beside a plan's own; immutable
 
-	flights singleflight.Group // reads under way, by kind and key
+	flights  singleflight.Group // reads under way, by kind and key
+	readings readings           // of customers
 }
 
 // numFloors is how many floors there are. Things that share one by their hash forget

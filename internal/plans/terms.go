@@ -3,7 +3,6 @@ package plans
 import (
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"quotad/internal/calendar"
@@ -17,6 +16,7 @@ type customerEntry struct {
 	fact
 	known     bool
 	gone      bool // not known, and archived: the key is nobody else's
+	anonymous bool
 	id        int64
 	change    int64
 	changedAt int64 // when that was made, µs; 0: so long ago that it is not known any more
@@ -25,7 +25,6 @@ type customerEntry struct {
 	joined    int              // customers.joined_version
 	periods   calendar.Periods // without an interval: that is the plan's
 	clock     string           // the key of its test clock, or none
-	anonymous bool
 
 	// What differs from the plan: features, and limits by their names.
 	features  map[string]any
@@ -88,13 +87,27 @@ type terms struct {
 	shown   *Plan // the version's, with the customer's features over its own
 	change  int64
 	edited  int64 // see quota.Target
-	periods calendar.Periods
 
-	// targets are those that were asked for, by meter. The map is never changed but
-	// replaced, so that reading it takes no lock: a plan may name a thousand meters, of
-	// which a customer uses two.
-	targets atomic.Pointer[map[string]*quota.Target]
-	adding  sync.Mutex
+	// targets are those that were asked for, the newest first: a plan may name a thousand
+	// meters, of which a customer uses two.
+	targets atomic.Pointer[meterTarget]
+}
+
+// meterTarget is the target of one meter. It never changes.
+type meterTarget struct {
+	meter  *planMeter
+	target *quota.Target
+	older  *meterTarget
+}
+
+// of finds the target of a meter; nil when nobody asked for it.
+func (mt *meterTarget) of(m *planMeter) *quota.Target {
+	for ; mt != nil; mt = mt.older {
+		if mt.meter == m {
+			return mt.target
+		}
+	}
+	return nil
 }
 
 // current is the entry's terms if they still hold, else nil. The order matters: the
@@ -112,8 +125,7 @@ func (t *terms) valid() bool {
 }
 
 func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
-	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.withFeatures(e.features), periods: e.periods}
-	t.periods.Interval = v.plan.interval()
+	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.withFeatures(e.features)}
 	// A meter's row is left out of the number: what judges a hit is its id, which never
 	// changes and is older than the plan version that names it.
 	t.change, t.edited = e.change, e.changedAt
@@ -124,8 +136,14 @@ func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms 
 		t.edited = t.editedByClock(t.change)
 		t.change = max(t.change, c.change)
 	}
-	t.targets.Store(&map[string]*quota.Target{})
 	return t
+}
+
+// periods are the customer's, with the interval of its plan.
+func (t *terms) periods() calendar.Periods {
+	p := t.entry.periods
+	p.Interval = t.version.plan.interval()
+	return p
 }
 
 // editedByClock is what the customer's test clock showed at a change, or at an override's
@@ -142,24 +160,22 @@ func (t *terms) editedByClock(change int64) int64 {
 
 // target returns the target of one meter of the plan; the same one to all.
 func (t *terms) target(m *planMeter) *quota.Target {
-	if target := (*t.targets.Load())[m.key]; target != nil {
-		return target
+	var made *meterTarget
+	for {
+		present := t.targets.Load()
+		if target := present.of(m); target != nil {
+			return target
+		}
+		if made == nil {
+			target := quota.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods(), t.testClock())
+			target.SetEdited(t.edited)
+			made = &meterTarget{meter: m, target: target}
+		}
+		made.older = present
+		if t.targets.CompareAndSwap(present, made) {
+			return made.target
+		}
 	}
-	t.adding.Lock()
-	defer t.adding.Unlock()
-	old := *t.targets.Load()
-	if target := old[m.key]; target != nil {
-		return target
-	}
-	target := quota.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods, t.testClock())
-	target.SetEdited(t.edited)
-	targets := make(map[string]*quota.Target, len(old)+1)
-	for key, present := range old {
-		targets[key] = present
-	}
-	targets[m.key] = target
-	t.targets.Store(&targets)
-	return target
 }
 
 func (t *terms) testClock() *quota.TestClock {

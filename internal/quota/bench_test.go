@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
@@ -64,4 +65,18 @@ func BenchmarkDecideAll(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkDecideOnce is BenchmarkDecide of hits with ids.
+func BenchmarkDecideOnce(b *testing.B) {
+	e, targets := benchTargets(b, 128)
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			id := NewID("hit", fmt.Sprint(n.Add(1)))
+			if d, err := e.decideOnce(context.Background(), targets[rand.IntN(len(targets))], 1, id); err != nil || !d.Allowed {
+				b.Errorf("%s %v", d.brief(), err)
+			}
+		}
+	})
 }

@@ -158,10 +158,10 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 		}
 		for _, l := range t.Counters[i].Limits {
 			b, log := l.stand(r.state, r.at, m)
-			if log != nil && d.logs == nil {
+			if len(log) > 0 && d.logs == nil {
 				d.logs = make([][]int64, t.NumLimits())
 			}
-			if log != nil {
+			if len(log) > 0 {
 				d.logs[len(d.buckets)] = log
 			}
 			d.buckets = append(d.buckets, b)

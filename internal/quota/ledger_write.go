@@ -119,6 +119,9 @@ func (b *books) receiptsToWrite() (fresh []*receipt, changed [len(slots)][]*rece
 	return fresh, changed
 }
 
+// usualBody is about the size of the body of a hit with two limits, bytes.
+const usualBody = 192
+
 // receiptColumns are what receipts have in common when they are new and when they change.
 type receiptColumns struct {
 	ids            idColumns
@@ -131,7 +134,7 @@ func columnsOfReceipts(receipts []*receipt) (c receiptColumns) {
 	for _, r := range receipts {
 		c.ids = append(c.ids, r.receiptKey)
 		c.cost, c.returned = append(c.cost, r.cost), append(c.returned, r.returned)
-		c.state, c.body = append(c.state, r.state), append(c.body, r.encode(nil))
+		c.state, c.body = append(c.state, r.state), append(c.body, r.encode(make([]byte, 0, usualBody)))
 	}
 	return c
 }

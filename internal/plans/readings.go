@@ -1,0 +1,179 @@
+package plans
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// maxTogether is how many customers one statement reads.
+	maxTogether = 500
+	// maxReaders is how many such statements a node has under way.
+	maxReaders = 2
+)
+
+// A reading is of customers that one statement reads. Where there are more than the memory
+// holds, nearly every hit asks for one that is not there, and a statement for each would
+// cost several times what the hit does. So who asks while maxReaders are at work joins the
+// next.
+type reading struct {
+	keys []string
+	done chan struct{}
+	// Good once done is closed: what was found of each key, or why nothing is known of any.
+	found map[string]found
+	err   error
+}
+
+// found is a customer's entry, or why what is stored of it cannot be read.
+type found struct {
+	entry *customerEntry
+	err   error
+}
+
+// readings are those that have not begun, the oldest first.
+type readings struct {
+	mu      sync.Mutex
+	queue   []*reading
+	readers int
+}
+
+// join adds a key to a reading that has not begun, so that what is found is no older than
+// the question. begin says that the caller is to start a reader.
+func (rs *readings) join(key string) (r *reading, begin bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.queue {
+		if _, there := r.found[key]; there {
+			return r, false
+		}
+	}
+	if n := len(rs.queue); n > 0 && len(rs.queue[n-1].keys) < maxTogether {
+		r = rs.queue[n-1]
+	} else {
+		r = &reading{done: make(chan struct{}), found: make(map[string]found)}
+		rs.queue = append(rs.queue, r)
+	}
+	r.keys = append(r.keys, key)
+	r.found[key] = found{}
+	if rs.readers == maxReaders {
+		return r, false
+	}
+	rs.readers++
+	return r, true
+}
+
+// next takes the oldest; nil when the reader's work is done.
+func (rs *readings) next() *reading {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if len(rs.queue) == 0 {
+		rs.readers--
+		return nil
+	}
+	r := rs.queue[0]
+	rs.queue = slices.Delete(rs.queue, 0, 1)
+	return r
+}
+
+// readCustomer reads a customer's entry, together with those that others ask for.
+func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
+	r, begin := m.readings.join(key)
+	if begin {
+		go func() {
+			for r := m.readings.next(); r != nil; r = m.readings.next() {
+				r.err = classify(c.read(context.WithoutCancel(ctx), m, r))
+				close(r.done)
+			}
+		}()
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, classify(ctx.Err())
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.found[key].entry, classify(r.found[key].err)
+}
+
+// read does a reading. What it finds is let in only when all changes up to it count here.
+func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	for left := r.keys; len(left) > 0; { // again, those that are created in between
+		if err := c.readKnown(ctx, m, r, left); err != nil {
+			return err
+		}
+		if left = r.missing(left); len(left) == 0 {
+			break
+		}
+		if err := c.readUnknown(ctx, m, r, left); err != nil {
+			return err
+		}
+		left = r.missing(left)
+	}
+	newest := int64(0)
+	for _, f := range r.found {
+		if f.entry != nil {
+			newest = max(newest, f.entry.asOf)
+		}
+	}
+	if err := c.CatchUp(ctx, newest); err != nil {
+		return err
+	}
+	for key, f := range r.found {
+		if f.entry != nil {
+			c.keep(m, key, f.entry)
+		}
+	}
+	return nil
+}
+
+// missing are those of the keys of which nothing was found yet.
+func (r *reading) missing(keys []string) (left []string) {
+	for _, key := range keys {
+		if r.found[key] == (found{}) {
+			left = append(left, key)
+		}
+	}
+	return left
+}
+
+const loadCustomers = entryOfCustomer + ` AND c.key = ANY ($1::text[])`
+
+// readKnown reads those of the customers that there are.
+func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []string) error {
+	rows, _ := c.store.pool.Query(ctx, loadCustomers, keys) // its error is that of rows
+	defer rows.Close()
+	for rows.Next() {
+		key, entry, err := m.scanEntry(rows)
+		if key == "" {
+			return err
+		}
+		r.found[key] = found{entry, err}
+	}
+	return rows.Err()
+}
+
+const loadNoCustomers = `
+	SELECT n.number, k.key, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
+	FROM change_number n CROSS JOIN unnest($1::text[]) AS k (key) LEFT JOIN customers c ON c.key = k.key`
+
+// readUnknown reads which of the customers there are not, and leaves the others out.
+func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys []string) error {
+	var asOf int64
+	var key string
+	var exists, gone bool
+	rows, _ := c.store.pool.Query(ctx, loadNoCustomers, keys)
+	_, err := pgx.ForEachRow(rows, []any{&asOf, &key, &exists, &gone}, func() error {
+		if !exists {
+			r.found[key] = found{entry: &customerEntry{fact: m.fact(kindCustomer, key, asOf), gone: gone}}
+		}
+		return nil
+	})
+	return err
+}
