@@ -2,8 +2,9 @@
 #
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
-#   PKG=./dir   the packages that test, test-short, test-long and bench look at (./...)
+#   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./...)
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
+#   BENCHFLAGS= further flags of the bench, for example '-rows hot' or '-long'
 #   FUZZTIME=1m how long each fuzz target runs
 #   ARGS=       further flags for `quotad serve` in `make run`, for example '--listen=:9000'
 
@@ -73,8 +74,28 @@ test-pg: ## the database's tests only, mostly with PGBIN=dir for another Postgre
 	@scripts/deps.sh go postgres
 	@pkgs=$$(scripts/db-packages.sh); $(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $$pkgs
 
+# An executable of its own: a signal to `go run` would not end what it runs.
+.PHONY: build-bench
+build-bench: build
+	go build -buildvcs=false -o bin/quotad-bench ./cmd/quotad-bench
+
 .PHONY: bench
-bench: ## the benchmarks
+bench: build-bench ## measure quotad beside a handler that does nothing; writes docs/benchmarks
+	@scripts/deps.sh postgres wrk redis
+	@exec bin/quotad-bench $(BENCHFLAGS)
+
+.PHONY: bench-gate
+bench-gate: build-bench ## a few rows of it, compared with what is recorded
+	@scripts/deps.sh postgres wrk
+	@exec bin/quotad-bench -short -gate docs/benchmarks/gate.json $(BENCHFLAGS)
+
+.PHONY: bench-record
+bench-record: build-bench ## record those rows, three times, for bench-gate
+	@scripts/deps.sh postgres wrk
+	@exec bin/quotad-bench -short -record docs/benchmarks/gate.json $(BENCHFLAGS)
+
+.PHONY: microbench
+microbench: ## Go's benchmarks of the parts
 	@scripts/deps.sh go postgres
 	$(GOTEST) -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m $(TESTFLAGS) $(PKG)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to what the targets need, named as arguments: go, postgres, cc, curl,
-# node, shellcheck. What is there is left alone. On Debian and Ubuntu the rest
+# node, shellcheck, wrk, redis. What is there is left alone. On Debian and Ubuntu the rest
 # is installed with apt; elsewhere this says what to install, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -121,6 +121,13 @@ dep_cc() {
 
 dep_curl() { command -v curl >/dev/null || need curl 'brew install curl' curl curl; }
 dep_shellcheck() { command -v shellcheck >/dev/null || need shellcheck 'brew install shellcheck' ShellCheck shellcheck; }
+dep_wrk() { command -v wrk >/dev/null || need wrk 'brew install wrk' wrk wrk; }
+# Debian's redis-server starts a server of its own; redis-tools holds the same program,
+# which tells what it is to do from the name that it is called by.
+dep_redis() {
+  if command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null; then return; fi
+  need redis-server 'brew install redis' redis redis-tools
+}
 dep_node() {
   if command -v node >/dev/null && command -v npm >/dev/null; then return; fi
   need 'Node.js with npm' 'brew install node' 'nodejs npm' nodejs npm
@@ -128,7 +135,7 @@ dep_node() {
 
 for dep; do
   case $dep in
-    go | postgres | cc | curl | node | shellcheck) "dep_$dep" ;;
+    go | postgres | cc | curl | node | shellcheck | wrk | redis) "dep_$dep" ;;
     *) die "unknown: $dep" ;;
   esac
 done

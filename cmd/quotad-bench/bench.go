@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A bench is one run of the program.
+type bench struct {
+	*options
+	out     io.Writer
+	dir     string // temporary
+	service *service
+	made    map[string]bool // sets and plans that are there
+	seed    uint64          // of the last load
+	runs    int             // loads with ids so far
+	report  report
+}
+
+// run measures what the options ask for.
+func run(ctx context.Context, o *options, out io.Writer) (err error) {
+	rows := chosen(o)
+	if o.list {
+		return listRows(out, rows)
+	}
+	if len(rows) == 0 {
+		return errors.New("no row of that name; -list prints them")
+	}
+	if err := checkPrograms(o); err != nil {
+		return err
+	}
+	b := &bench{options: o, out: out, made: map[string]bool{}}
+	if b.dir, err = tempDir(o.dir); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if err := os.WriteFile(filepath.Join(b.dir, "load.lua"), loadScript, 0o600); err != nil {
+		return err
+	}
+	b.service = newService(o.quotad, b.dir, o.serve)
+	defer func() { err = errors.Join(err, b.service.stop()) }()
+	if err := b.service.start(ctx); err != nil {
+		return err
+	}
+	return b.all(ctx, rows)
+}
+
+// all measures the rows, and says what came of them.
+func (b *bench) all(ctx context.Context, rows []*row) (err error) {
+	if b.report, err = b.newReport(ctx); err != nil {
+		return err
+	}
+	var recorded *record
+	if b.gate != "" {
+		if recorded, err = readRecord(b.gate); err != nil {
+			return err
+		}
+	}
+	b.printHead()
+	passes, failed := map[string][]float64{}, error(nil)
+	for range b.passes {
+		b.report.Rows = nil
+		for _, r := range rows {
+			got, err := b.one(ctx, r, recorded)
+			failed = errors.Join(failed, err)
+			b.report.Rows = append(b.report.Rows, got)
+			passes[r.name] = append(passes[r.name], got.Ratio.Median)
+			if err := errors.Join(ctx.Err(), b.service.alive()); err != nil {
+				return err
+			}
+		}
+	}
+	if b.longTime > 0 {
+		if err := b.goOn(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("long load: %w", err))
+		}
+	}
+	if b.record != "" && failed == nil {
+		failed = b.writeRecord(passes)
+	}
+	if b.docs != "" {
+		failed = errors.Join(failed, b.writeReport())
+	}
+	return failed
+}
+
+// one measures a row, and once more when it looks slower than recorded. A row that fails
+// is part of the report, and the others go on.
+func (b *bench) one(ctx context.Context, r *row, recorded *record) (got result, err error) {
+	got, err = b.measure(ctx, r, b.rounds)
+	if err == nil && recorded != nil {
+		got, err = b.checkGate(ctx, recorded, r, got)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", r.name, err)
+		got.Name, got.Failed = r.name, err.Error()
+	}
+	b.printRow(got)
+	return got, err
+}
+
+func (b *bench) newReport(ctx context.Context) (r report, err error) {
+	r = report{At: time.Now().UTC().Truncate(time.Second), Rounds: b.rounds, Seconds: b.each.Seconds()}
+	out, err := exec.CommandContext(ctx, b.quotad, "version").Output()
+	if err != nil {
+		return r, fmt.Errorf("%s version: %w", b.quotad, err)
+	}
+	r.Version = strings.TrimPrefix(strings.TrimSpace(string(out)), "quotad ")
+	r.Machine, err = b.describe(ctx)
+	return r, err
+}
+
+func listRows(out io.Writer, rows []*row) error {
+	for _, r := range rows {
+		if _, err := fmt.Fprintln(out, r.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPrograms says early what is missing.
+func checkPrograms(o *options) error {
+	if _, err := exec.LookPath(o.quotad); err != nil {
+		return fmt.Errorf("%w: build it with `make build`, or name it with -quotad", err)
+	}
+	if _, err := exec.LookPath("wrk"); err != nil {
+		return fmt.Errorf("%w: install it with `scripts/deps.sh wrk`", err)
+	}
+	return nil
+}
+
+// tempDir makes a directory on a disk that the embedded server's user can reach, too.
+func tempDir(parent string) (string, error) {
+	if parent == "" {
+		parent = os.Getenv("TMPDIR")
+	}
+	if parent == "" {
+		// What must be flushed is measured, and /tmp is in memory on many machines.
+		if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
+			parent = "/var/tmp"
+		}
+	}
+	dir, err := os.MkdirTemp(parent, "quotad-bench-")
+	if err != nil {
+		return "", err
+	}
+	err = os.Chmod(dir, 0o755) //nolint:gosec // the embedded server's user passes through it
+	if err == nil && inMemory(dir) {
+		err = fmt.Errorf("%s is in memory, where flushing to disk costs nothing: name a directory on a disk with -dir", filepath.Dir(dir))
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, nil
+}
+
+// errJoinStop is err, with what went wrong in ending c behind it.
+func errJoinStop(err error, c *child) error { return errors.Join(err, c.stop()) }
+
+// pause lets what the last load left under way end, so that it is not the next one's.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(200 * time.Millisecond):
+		return nil
+	}
+}

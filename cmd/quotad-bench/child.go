@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopWait is how long a child may take to end after SIGTERM: quotad stops its server.
+const stopWait = time.Minute
+
+// A child is a process that the bench started. It ends with the bench: by stop, and on
+// Linux also when the bench is killed.
+type child struct {
+	cmd   *exec.Cmd
+	name  string
+	log   string        // file of its output; empty: the caller has it
+	ended chan struct{} // closed when it has; then cmd.ProcessState is set
+	err   error         // of its end, read after ended is closed
+}
+
+// spawn starts cmd. The goroutine that forks keeps its thread until the child is gone: the
+// kernel sends the parent-death signal when that very thread ends, and Go ends idle
+// threads at will.
+func spawn(name string, cmd *exec.Cmd) (*child, error) {
+	c := &child{cmd: cmd, name: name, ended: make(chan struct{})}
+	cmd.SysProcAttr = dieWithUs()
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			c.err = cmd.Wait()
+			close(c.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// spawnLogged is spawn with all that cmd prints in a file.
+func spawnLogged(name, log string, cmd *exec.Cmd) (*child, error) {
+	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // the child has its own
+	cmd.Stdout, cmd.Stderr = file, file
+	c, err := spawn(name, cmd)
+	if err != nil {
+		return nil, err
+	}
+	c.log = log
+	return c, nil
+}
+
+func (c *child) pid() int { return c.cmd.Process.Pid }
+
+// alive is nil while the child runs, else why it ended, with its last words.
+func (c *child) alive() error {
+	select {
+	case <-c.ended:
+		return fmt.Errorf("%s ended by itself (%s)%s", c.name, c.cmd.ProcessState, c.lastWords())
+	default:
+		return nil
+	}
+}
+
+// lastWords is the end of its log.
+func (c *child) lastWords() string {
+	text, err := os.ReadFile(c.log)
+	if err != nil || len(text) == 0 {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return ":\n" + strings.Join(lines[max(0, len(lines)-15):], "\n")
+}
+
+// stop asks the child to end, and ends it by force when it does not within a minute.
+func (c *child) stop() error {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails only when it is gone
+	timer := time.NewTimer(stopWait)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+		return nil
+	case <-timer.C:
+	}
+	_ = c.cmd.Process.Kill()
+	<-c.ended
+	return fmt.Errorf("%s did not stop within %s%s", c.name, stopWait, c.lastWords())
+}
+
+// cpu is the processor time of a child that has ended.
+func (c *child) cpu() time.Duration {
+	return c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
+}
+
+// ownCPU is the processor time of the bench itself.
+func ownCPU() time.Duration {
+	var use syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}

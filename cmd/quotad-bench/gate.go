@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// gateShare is how much of a recorded ratio must be reached: what costs a fifth is seen.
+const gateShare = 0.8
+
+// A record is what the gate compares with.
+type record struct {
+	Machine machine         `json:"machine"`
+	Rounds  int             `json:"rounds"`
+	Seconds float64         `json:"seconds_a_run"`
+	Rows    map[string]kept `json:"rows"`
+}
+
+// kept is one row of a record: the median ratio of several passes, and how far their
+// medians lay apart, in percent of it, which is the noise.
+type kept struct {
+	Ratio float64 `json:"ratio"`
+	Noise float64 `json:"noise_percent"`
+}
+
+func readRecord(path string) (*record, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// keep sums up the ratios of a row's passes.
+func keep(ratios []float64) kept {
+	s := spreadOf(ratios)
+	return kept{Ratio: s.Median, Noise: 100 * per(s.Max-s.Min, s.Median)}
+}
+
+var errGate = errors.New("slower than recorded")
+
+// checkGate compares a row with the record, and measures it once more, twice as long,
+// before it is called slower: one run on a busy machine says little.
+func (b *bench) checkGate(ctx context.Context, recorded *record, r *row, got result) (result, error) {
+	was, ok := recorded.Rows[r.name]
+	if !ok {
+		return got, fmt.Errorf("it is not in %s: record it with `make bench-record`", b.gate)
+	}
+	if verdict(was, got.Ratio.Median) == nil {
+		return got, nil
+	}
+	b.printRow(got)
+	fmt.Fprintf(b.out, "    %.3f is under %v of the recorded %.3f: once more, in twice as many rounds\n",
+		got.Ratio.Median, gateShare, was.Ratio)
+	again, err := b.measure(ctx, r, 2*b.rounds)
+	if err == nil {
+		err = verdict(was, again.Ratio.Median)
+	}
+	return again, err
+}
+
+// verdict is an error where a ratio is under its share of the recorded one.
+func verdict(was kept, ratio float64) error {
+	least := gateShare * was.Ratio
+	if ratio >= least {
+		return nil
+	}
+	return fmt.Errorf("%w: the ratio is %.3f, recorded is %.3f (noise %.0f %%), at least %.3f is asked for",
+		errGate, ratio, was.Ratio, was.Noise, least)
+}
+
+// writeRecord writes the ratios of all passes.
+func (b *bench) writeRecord(passes map[string][]float64) error {
+	r := record{Machine: b.report.Machine, Rounds: b.rounds, Seconds: b.each.Seconds(), Rows: map[string]kept{}}
+	for name, ratios := range passes {
+		r.Rows[name] = keep(ratios)
+	}
+	return writeJSON(b.record, r)
+}

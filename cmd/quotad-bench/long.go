@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// long is what the main row's load comes to when it goes on.
+type long struct {
+	Minutes    float64 `json:"minutes"`
+	Hits       spread  `json:"hits"` // a second, by the minute
+	HOT        float64 `json:"hot_percent"`
+	WAL        float64 `json:"wal_bytes"` // a hit, whole pages behind checkpoints included
+	Checkpoint bool    `json:"checkpoint"`
+}
+
+// goOn keeps up the main row's load, minute by minute.
+func (b *bench) goOn(ctx context.Context) error {
+	r := mainRowOf()
+	if err := b.service.scale(ctx, 1); err != nil {
+		return err
+	}
+	if err := b.makeSet(ctx, r.set); err != nil {
+		return err
+	}
+	m := &match{row: r, single: r}
+	address := []string{b.service.nodes[0].address}
+	before, err := b.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	var all closed
+	var rates []float64
+	for left := b.longTime; left > 0; left -= time.Minute {
+		run, err := b.load(ctx, m, r, address, min(left, time.Minute))
+		if err != nil {
+			return err
+		}
+		all, rates = all.beside(run), append(rates, run.rate())
+	}
+	after, err := b.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.want.check(before.metrics, after.metrics, len(rates)*r.connections(), 1); err != nil {
+		return err
+	}
+	c := costOf(before, after, all, 1)
+	b.report.Long = &long{Minutes: b.longTime.Minutes(), Hits: spreadOf(rates), HOT: c.HOT, WAL: c.WAL, Checkpoint: c.Checkpoint}
+	fmt.Fprintf(b.out, "    %s of %q: %s hits/s (%s–%s by the minute), %.2f %% of updates HOT, %.0f bytes of WAL a hit\n",
+		b.longTime, r.name, whole(spreadOf(rates).Median), whole(spreadOf(rates).Min), whole(spreadOf(rates).Max), c.HOT, c.WAL)
+	return nil
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// openRun is an open loop of load: requests are meant to start at fixed instants, whether
+// or not earlier ones have been answered, and a request's latency counts from the instant
+// at which it was meant to start. So a server that stalls is charged with all that should
+// have been sent meanwhile (no coordinated omission).
+//
+// One thread sends and receives, on sockets that do not wait, and looks at them every
+// tick: latencies are some tenths of a millisecond too long, of whatever is measured.
+type openRun struct {
+	template template
+	rate     float64 // requests a second
+	conns    int     // at most; when all are busy the next request waits, and its time runs
+	took     time.Duration
+	seed     uint64
+	failing  bool // what is asked for is refused
+
+	began    time.Time
+	total    int // requests of the run
+	started  int
+	answered int
+	inTime   int // of those, when the run ended, or a moment later
+	wrong    int // of those, of another kind
+	all      []*openConn
+	idle     []*openConn
+	hist     *hdrhistogram.Histogram
+	choose   func() int
+	request  []byte
+}
+
+// openConn is a connection of an openRun.
+type openConn struct {
+	*socket
+	busy  bool
+	meant time.Duration // from the beginning, of the request under way
+}
+
+const (
+	// tick is how long the thread sleeps while answers are awaited. The kernel adds some
+	// 50 µs.
+	tick = 50 * time.Microsecond
+	// openSlack is how long answers may take behind the end of a run.
+	openSlack = 10 * time.Second
+)
+
+// Bounds of what can be measured, µs, and the precision of it in digits.
+const (
+	leastLatency, mostLatency = 1, int64(time.Minute / time.Microsecond)
+	latencyDigits             = 3
+)
+
+// inTimeShare is the share of requests that must be answered until a moment behind the end
+// of a run, or the rate was not the one that was asked for.
+const (
+	inTimeShare = 0.98
+	moment      = 100 * time.Millisecond
+)
+
+var errRate = errors.New("the rate was not achieved")
+
+// run sends the load to an address and returns its latencies in µs.
+func (o *openRun) run(ctx context.Context, address string) (*hdrhistogram.Histogram, error) {
+	o.total = int(o.rate * o.took.Seconds())
+	o.hist = hdrhistogram.New(leastLatency, mostLatency, latencyDigits)
+	o.choose = o.template.chooser(o.seed)
+	defer func() {
+		for _, c := range o.all {
+			_ = c.close() // nothing is under way on it that matters
+		}
+	}()
+	for range o.conns {
+		s, err := openSocket(address)
+		if err != nil {
+			return nil, err
+		}
+		o.all = append(o.all, &openConn{socket: s})
+	}
+	o.idle = append(o.idle, o.all...)
+	w, err := newWatch(o.all)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = w.close() }() // it has told all that it knew
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	o.began = time.Now()
+	if err := o.loop(ctx, w); err != nil {
+		return nil, err
+	}
+	return o.hist, o.verdict()
+}
+
+// loop starts each request at its instant, and takes the answers.
+func (o *openRun) loop(ctx context.Context, w *watch) error {
+	for o.answered < o.total {
+		now := time.Since(o.began)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if now > o.took+openSlack {
+			return fmt.Errorf("%w: %d of %d requests at %.0f a second were not answered at all", errRate, o.total-o.answered, o.total, o.rate)
+		}
+		if err := o.send(now); err != nil {
+			return err
+		}
+		if err := o.receive(w); err != nil {
+			return err
+		}
+		wait := tick
+		if len(o.idle) == len(o.all) { // nothing to wait for but the next one's instant
+			wait = max(o.meant(o.started)-time.Since(o.began), 0)
+		}
+		sleep(wait)
+	}
+	return nil
+}
+
+// meant is the instant at which a request is to start, from the beginning.
+func (o *openRun) meant(i int) time.Duration {
+	return time.Duration(float64(i) / o.rate * float64(time.Second))
+}
+
+// send starts the requests that are due, while there are connections.
+func (o *openRun) send(now time.Duration) error {
+	for o.started < o.total && len(o.idle) > 0 && o.meant(o.started) <= now {
+		c := o.idle[len(o.idle)-1]
+		o.idle = o.idle[:len(o.idle)-1]
+		c.busy, c.meant = true, o.meant(o.started)
+		o.started++
+		o.request = o.template.append(o.request[:0], o.choose(), o.started)
+		if err := c.send(o.request); err != nil {
+			return fmt.Errorf("send a request: %w", err)
+		}
+	}
+	return nil
+}
+
+// receive takes the answers that are there.
+func (o *openRun) receive(w *watch) error {
+	list, err := w.ready(o.all)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		c := o.all[i]
+		status, err := c.receive()
+		if err != nil {
+			return fmt.Errorf("read an answer: %w", err)
+		}
+		if status != 0 {
+			o.take(c, status)
+		}
+	}
+	return nil
+}
+
+// take counts an answer.
+func (o *openRun) take(c *openConn, status int) {
+	now := time.Since(o.began)
+	latency := min(max((now-c.meant).Microseconds(), leastLatency), mostLatency)
+	_ = o.hist.RecordValue(latency) // it is within the bounds
+	o.answered++
+	if (status >= 400) != o.failing {
+		o.wrong++
+	}
+	if now <= o.took+moment {
+		o.inTime++
+	}
+	c.busy = false
+	o.idle = append(o.idle, c)
+}
+
+// verdict says whether the run was what it should be.
+func (o *openRun) verdict() error {
+	total := float64(o.total)
+	switch {
+	case float64(o.wrong) > few*total:
+		return fmt.Errorf("%w: %d of %d are of another kind", errAnswers, o.wrong, o.total)
+	case float64(o.inTime) < inTimeShare*total:
+		return fmt.Errorf("%w: of %d requests at %.0f a second only %d were answered in time", errRate, o.total, o.rate, o.inTime)
+	}
+	return nil
+}

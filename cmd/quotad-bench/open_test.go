@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// serveTest serves a handler and returns its address.
+func serveTest(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+func openLoop(rate float64, conns int) *openRun {
+	return &openRun{
+		template: templateOf(&row{set: "two", load: load{pick: uniform}}, "secret", "run"),
+		rate:     rate, conns: conns, took: time.Second, seed: 1,
+	}
+}
+
+// A server that stalls is charged with all the requests that were meant to start
+// meanwhile, not only with the one that it held.
+func TestStallIsNotOmitted(t *testing.T) {
+	var n atomic.Int64
+	address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) == 50 {
+			time.Sleep(400 * time.Millisecond)
+		}
+		w.WriteHeader(200)
+	})
+	got, err := openLoop(200, 1).run(context.Background(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.TotalCount() != 200 {
+		t.Errorf("%d latencies of 200 requests", got.TotalCount())
+	}
+	// At 200 a second, 80 begin within 400 ms, and wait from 400 ms down to nothing.
+	if p80, most := got.ValueAtQuantile(80), got.Max(); p80 < 100_000 || most < 390_000 {
+		t.Errorf("p80 %d µs, at most %d µs", p80, most)
+	}
+}
+
+// Requests go out at their instants, evenly, and over idle connections.
+func TestPace(t *testing.T) {
+	var n atomic.Int64
+	address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) { n.Add(1); w.WriteHeader(200) })
+	o := openLoop(500, 8)
+	before := time.Now()
+	got, err := o.run(context.Background(), address)
+	if err != nil || n.Load() != 500 || got.TotalCount() != 500 {
+		t.Fatalf("%d requests, %d answers, %v", n.Load(), got.TotalCount(), err)
+	}
+	if took := time.Since(before); took < 990*time.Millisecond {
+		t.Errorf("a second's load was done in %s", took)
+	}
+}
+
+func TestRateNotAchieved(t *testing.T) {
+	t.Parallel()
+	address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) { time.Sleep(20 * time.Millisecond); w.WriteHeader(200) })
+	if _, err := openLoop(100, 1).run(context.Background(), address); !errors.Is(err, errRate) {
+		t.Errorf("50 a second are possible, 100 were asked for: %v", err)
+	}
+}
+
+func TestOpenLoopLooksAtAnswers(t *testing.T) {
+	t.Parallel()
+	address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) })
+	o := openLoop(100, 2)
+	if _, err := o.run(context.Background(), address); !errors.Is(err, errAnswers) {
+		t.Errorf("refusals where none should be: %v", err)
+	}
+	o = openLoop(100, 2)
+	o.failing = true
+	if _, err := o.run(context.Background(), address); err != nil {
+		t.Errorf("refusals that are wanted: %v", err)
+	}
+}
+
+func TestOpenLoopEnds(t *testing.T) {
+	t.Parallel()
+	address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	o := openLoop(100, 2)
+	o.took = time.Hour
+	if _, err := o.run(ctx, address); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it was told to stop: %v", err)
+	}
+	if _, err := openLoop(100, 2).run(context.Background(), "127.0.0.1:1"); err == nil {
+		t.Error("nobody listens there")
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// options are what the command line says.
+type options struct {
+	rows     *regexp.Regexp // the rows to measure, by name; nil: all
+	rounds   int
+	each     time.Duration // of each run of a round, whole seconds (wrk knows no others)
+	warm     time.Duration // the row's run before the first round, whole seconds
+	short    bool
+	longTime time.Duration // load behind the HOT ratio; 0: none
+	quotad   string        // the binary
+	serve    []string      // further flags of `quotad serve`
+	dir      string        // where the temporary directory is made
+	docs     string        // where JSON and Markdown go; empty: nowhere
+	gate     string        // file of recorded ratios to compare with
+	record   string        // file to write them to
+	passes   int           // over all rows; their spread is the noise that is recorded
+	list     bool
+}
+
+// The sizes of the two forms.
+const (
+	fullRounds, fullRun   = 5, 3 * time.Second
+	shortRounds, shortRun = 4, 2 * time.Second
+	shortWarm             = time.Second
+	recordPasses          = 3
+	longLoad              = 10 * time.Minute
+	docsDir               = "docs/benchmarks"
+)
+
+// parseOptions reads a command line; what is wrong with it has been printed to errs.
+func parseOptions(args []string, errs io.Writer) (*options, error) {
+	o := &options{}
+	set := flag.NewFlagSet("quotad-bench", flag.ContinueOnError)
+	set.SetOutput(errs)
+	rows := set.String("rows", "", "measure only the rows whose name matches this `regexp`")
+	set.IntVar(&o.rounds, "rounds", 0, "rounds of each row: a run of the handler and one of the row")
+	set.DurationVar(&o.each, "time", 0, "how long each run of a round is, whole seconds")
+	set.DurationVar(&o.warm, "warm", 0, "how long a row runs before its first round, whole seconds")
+	set.BoolVar(&o.short, "short", false, "the few rows of the gate, in less time")
+	long := set.Bool("long", false, "also the load that shows the HOT ratio")
+	set.DurationVar(&o.longTime, "long-time", longLoad, "how long that load is")
+	set.StringVar(&o.quotad, "quotad", "bin/quotad", "the `binary` to measure")
+	serve := set.String("serve", "", "further `flags` of quotad serve, for trying settings")
+	set.StringVar(&o.dir, "dir", "", "`directory` of the temporary data, on a disk (default $TMPDIR, else /var/tmp)")
+	set.StringVar(&o.docs, "out", "", "`directory` that latest.json and README.md are written to (default, with all rows: "+docsDir+")")
+	set.StringVar(&o.gate, "gate", "", "compare the ratios with those recorded in this `file`; fail when one is under 0.8 of its own")
+	set.StringVar(&o.record, "record", "", "write the ratios to this `file`, for -gate")
+	set.IntVar(&o.passes, "passes", 0, "how often all rows are measured (default 3 with -record, else 1)")
+	set.BoolVar(&o.list, "list", false, "print the names of the rows, and no more")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	err := o.finish(set.Args(), *rows, *serve, *long)
+	if err != nil {
+		fmt.Fprintf(errs, "quotad-bench: %v\n", err)
+	}
+	return o, err
+}
+
+// finish fills in the rest, and refuses what cannot be measured.
+func (o *options) finish(rest []string, rows, serve string, long bool) (err error) {
+	if len(rest) > 0 {
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	}
+	if rows != "" {
+		if o.rows, err = regexp.Compile(rows); err != nil {
+			return fmt.Errorf("-rows: %w", err)
+		}
+	}
+	o.serve = strings.Fields(serve)
+	o.setDefaults()
+	if err := o.check(); err != nil {
+		return err
+	}
+	if !long {
+		o.longTime = 0
+	}
+	return nil
+}
+
+// setDefaults fills in what was not said.
+func (o *options) setDefaults() {
+	rounds, each, warm, passes := fullRounds, fullRun, fullRun, 1
+	if o.short {
+		rounds, each, warm = shortRounds, shortRun, shortWarm
+	}
+	if o.record != "" {
+		passes = recordPasses
+	}
+	o.rounds = cmp.Or(o.rounds, rounds)
+	o.each = cmp.Or(o.each, each)
+	o.warm = cmp.Or(o.warm, warm)
+	o.passes = cmp.Or(o.passes, passes)
+	if o.docs == "" && o.rows == nil && !o.short {
+		o.docs = docsDir
+	}
+}
+
+// check refuses numbers out of range.
+func (o *options) check() error {
+	const most = 100
+	switch {
+	case o.rounds < 1 || o.rounds > most:
+		return fmt.Errorf("-rounds must be between 1 and %d", most)
+	case o.passes < 1 || o.passes > most:
+		return fmt.Errorf("-passes must be between 1 and %d", most)
+	case !wholeSeconds(o.each) || !wholeSeconds(o.warm):
+		return errors.New("-time and -warm must be whole seconds, 1s to 10m")
+	case o.longTime < time.Second || o.longTime > 24*time.Hour:
+		return errors.New("-long-time must be between 1s and 24h")
+	}
+	return nil
+}
+
+func wholeSeconds(d time.Duration) bool {
+	return d >= time.Second && d <= 10*time.Minute && d%time.Second == 0
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A snapshot is what quotad and its server have done so far.
+type snapshot struct {
+	metrics        metrics // of all nodes
+	quotad, server time.Duration
+	cpuKnown       bool
+	tables         tableStats
+}
+
+// tableStats are the server's own counts.
+type tableStats struct {
+	wal          int64  // bytes
+	redo         string // where the last checkpoint began
+	commits      int64
+	updated, hot int64 // rows of counters
+}
+
+const tableStatsSQL = `
+SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint,
+       (SELECT redo_lsn::text FROM pg_control_checkpoint()),
+       (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()),
+       coalesce(n_tup_upd, 0), coalesce(n_tup_hot_upd, 0)
+FROM pg_stat_user_tables WHERE relname = 'counters'`
+
+func (b *bench) snapshot(ctx context.Context) (s snapshot, err error) {
+	s.metrics = metrics{}
+	s.cpuKnown = true
+	cpu := func(pid int) time.Duration {
+		used, ok := cpuTime(pid)
+		s.cpuKnown = s.cpuKnown && ok
+		return used
+	}
+	for _, n := range b.service.nodes {
+		text, err := b.service.get(ctx, n, "/metrics")
+		if err != nil {
+			return s, err
+		}
+		s.metrics.add(parseMetrics(text))
+		s.quotad += cpu(n.pid())
+	}
+	s.server = cpu(b.service.postmaster())
+	t := &s.tables
+	ctx, cancel := context.WithTimeout(ctx, requestWait)
+	defer cancel()
+	err = b.service.db.QueryRow(ctx, tableStatsSQL).Scan(&t.wal, &t.redo, &t.commits, &t.updated, &t.hot)
+	return s, err
+}
+
+// postmaster is the process of the embedded server, 0 when there is none.
+func (s *service) postmaster() int {
+	text, _ := os.ReadFile(filepath.Join(s.dataDir(), "pgdata", "postmaster.pid"))
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(strings.TrimSpace(line)) // 0 is what cannot be read
+	return pid
+}
+
+// cost is what a hit takes, over all rounds of a row.
+type cost struct {
+	Allocations   float64 `json:"allocations"`     // of quotad
+	AllocatedSize float64 `json:"allocated_bytes"` // of quotad
+	QuotadCPU     float64 `json:"quotad_cpu_us"`   // µs; 0: not known on this system
+	ServerCPU     float64 `json:"postgres_cpu_us"` // µs, all of its processes
+	LoadCPU       float64 `json:"load_cpu_us"`     // µs, of the load maker
+	HitsABatch    float64 `json:"hits_a_batch"`    // of those that lanes charged; each is a round trip
+	Transactions  float64 `json:"transactions"`    // of the server, committed
+	WAL           float64 `json:"wal_bytes"`       // bytes
+	Checkpoint    bool    `json:"checkpoint"`      // one began meanwhile: pages were logged whole
+	HOT           float64 `json:"hot_percent"`     // of updates of counters; 0: there were none
+}
+
+// costOf is the difference of two snapshots by the hits between them.
+func costOf(before, after snapshot, load closed, hitsEach int) *cost {
+	hits := float64(load.operations * hitsEach)
+	delta := func(series string) float64 { return after.metrics[series] - before.metrics[series] }
+	micros := func(d time.Duration) float64 { return per(float64(d.Microseconds()), hits) }
+	c := &cost{
+		Allocations:   per(delta(mallocsMetric), hits),
+		AllocatedSize: per(delta(bytesMetric), hits),
+		LoadCPU:       micros(load.cpu),
+		HitsABatch:    per(delta(batchedMetric), delta(batchesMetric)),
+		Transactions:  per(float64(after.tables.commits-before.tables.commits), hits),
+		WAL:           per(float64(after.tables.wal-before.tables.wal), hits),
+		Checkpoint:    after.tables.redo != before.tables.redo,
+		HOT:           100 * per(float64(after.tables.hot-before.tables.hot), float64(after.tables.updated-before.tables.updated)),
+	}
+	if before.cpuKnown && after.cpuKnown {
+		c.QuotadCPU, c.ServerCPU = micros(after.quotad-before.quotad), micros(after.server-before.server)
+	}
+	return c
+}

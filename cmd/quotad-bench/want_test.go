@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"testing"
+)
+
+func counts(ok, refusedOnes, busy, allowed float64) metrics {
+	return metrics{
+		`quotad_http_requests_total{method="POST",route="/v1/hits",status="200"}`: ok,
+		`quotad_http_requests_total{method="POST",route="/v1/hits",status="429"}`: refusedOnes,
+		`quotad_http_requests_total{method="POST",route="/v1/hits",status="503"}`: busy,
+		`quotad_http_requests_total{method="GET",route="/metrics",status="200"}`:  1e9,
+		`quotad_hits_total{outcome="allowed"}`:                                    allowed,
+		`quotad_hits_total{outcome="refused"}`:                                    ok + refusedOnes - allowed,
+	}
+}
+
+// A row whose answers are not what it is about is not measured.
+func TestWantCheck(t *testing.T) {
+	t.Parallel()
+	before := counts(500, 500, 0, 500)
+	for _, c := range []struct {
+		name  string
+		after metrics
+		cut   int
+		good  bool
+	}{
+		{"all admitted", counts(100_500, 500, 0, 100_500), 0, true},
+		{"a few refused", counts(100_500, 550, 0, 100_500), 0, true},
+		{"many refused", counts(100_500, 1500, 0, 100_500), 0, false},
+		{"busy", counts(100_500, 500, 1000, 100_500), 0, false},
+		{"cut off at the end", counts(100_500, 500, 256, 100_500), 256, true},
+		{"200, but another outcome", counts(100_500, 500, 0, 90_500), 0, false},
+		{"nothing at all", counts(500, 500, 0, 500), 0, false},
+	} {
+		err := admitted.check(before, c.after, c.cut, 1)
+		if (err == nil) != c.good || err != nil && !errors.Is(err, errAnswers) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if err := fromMemory.check(before, counts(100_500, 500, 0, 100_500), 0, 1); err == nil {
+		t.Error("admitted hits in a row of refusals")
+	}
+}
+
+func TestCheckStatuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		statuses      int
+		failing, good bool
+	}{
+		{0, false, true}, {1, false, false}, {100_000, true, true}, {99_950, true, true}, {99_000, true, false},
+	} {
+		err := (&match{failing: c.failing}).checkStatuses(closed{operations: 100_000, statuses: c.statuses})
+		if (err == nil) != c.good {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestParseMetrics(t *testing.T) {
+	t.Parallel()
+	m := parseMetrics([]byte("# HELP x y\nplain 3\nx{a=\"b c\",d=\"e\"} 1.5e+06\nbad\nworse x\n\n"))
+	m.add(metrics{"plain": 4})
+	if len(m) != 2 || m["plain"] != 7 || m[`x{a="b c",d="e"}`] != 1.5e6 {
+		t.Errorf("%v", m)
+	}
+	if got := label(`x{a="b c",d="e"}`, "a") + label(`x{a="b c",d="e"}`, "z"); got != "b c" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestCostOf(t *testing.T) {
+	t.Parallel()
+	before := snapshot{metrics: metrics{mallocsMetric: 100}, cpuKnown: true, tables: tableStats{wal: 1000, redo: "0/1", updated: 10, hot: 10}}
+	after := snapshot{
+		metrics: metrics{mallocsMetric: 4100, batchesMetric: 2, batchedMetric: 100}, cpuKnown: true,
+		quotad: 2e6, server: 1e6, tables: tableStats{wal: 21_000, redo: "0/1", commits: 4, updated: 110, hot: 109},
+	}
+	got := costOf(before, after, closed{operations: 50, cpu: 500e3}, 2)
+	want := cost{Allocations: 40, QuotadCPU: 20, ServerCPU: 10, LoadCPU: 5, HitsABatch: 50, Transactions: 0.04, WAL: 200, HOT: 99}
+	if *got != want {
+		t.Errorf("%+v\nnot %+v", *got, want)
+	}
+	after.tables.redo, after.cpuKnown = "0/2", false
+	if got := costOf(before, after, closed{operations: 50}, 2); !got.Checkpoint || got.QuotadCPU != 0 {
+		t.Errorf("%+v", got)
+	}
+}
