@@ -9,10 +9,10 @@ import (
 )
 
 // Collecting garbage took a tenth of the time of a hit: what lives is small (the caches)
-// and what dies is every request. So the heap may grow to five times what lives, within a
+// and what dies is every request. So the heap may grow to nine times what lives, within a
 // limit that has room for full caches.
 const (
-	gcPercent        = 400
+	gcPercent        = 800
 	memoryBase       = 60 << 20 // bytes, without caches
 	memoryOfCustomer = 1400     // bytes of a customer with one meter, its row and a refusal, in the caches
 )

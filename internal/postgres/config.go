@@ -18,7 +18,7 @@ var serverSettings = map[string]string{
 	"full_page_writes":   "on",
 
 	"max_connections": "100",
-	"shared_buffers":  "256MB",
+	"shared_buffers":  "512MB",
 	// Full-page images after a checkpoint are most of what a hot table logs:
 	// few checkpoints, spread out.
 	"checkpoint_timeout": "15min",

@@ -28,6 +28,7 @@ func (e *Embedded) initialize(ctx context.Context) error {
 		"--pgdata=" + partial, "--username=" + superuser,
 		"--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions",
 		"--auth-local=trust", "--auth-host=reject",
+		"--wal-segsize=" + walSegment,
 	}
 	if e.opts.NoSync {
 		args = append(args, "--no-sync")
@@ -47,6 +48,11 @@ func (e *Embedded) initialize(ctx context.Context) error {
 		"took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
+
+// walSegment is the size of WAL's files, MiB. A file is filled with zeros and flushed when it
+// is begun, until old ones are there to be used again: all commits wait for that, 12 to 60 ms
+// with the 16 MiB that are usual.
+const walSegment = "4"
 
 // clearPartials removes what interrupted runs of initdb left. They are in the
 // way of nothing but the disk's space, so a failure is left to the next start.

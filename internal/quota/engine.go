@@ -189,7 +189,7 @@ func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, e
 		}
 	}
 	lane := e.lanes[e.laneOf(t)]
-	h := &hit{ticket: newTicket(&lane.session), target: t, cost: cost}
+	h := newHit(&lane.session, t, cost)
 	if _, err := lane.enqueue(e.options.MaxQueue, h); err != nil {
 		return Decision{}, err
 	}

@@ -37,6 +37,7 @@ var errMisread = errors.New("an answer of the database cannot be read")
 
 // ask sends a statement with the next round trip; read reads its rows.
 func (f *flight) ask(name statementName, params [][]byte, read func(*pgconn.ResultReader) error) {
+	f.store.makeRoom(params)
 	f.pipeline.SendQueryStatement(f.store.statements[name], params, binaryFormat, binaryFormat)
 	f.pending = append(f.pending, read)
 }

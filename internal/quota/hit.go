@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -42,6 +43,16 @@ type hit struct {
 	locked    bool  // a swap found that somebody else had written its row
 	alone     bool  // its group goes in a batch of its own
 	postponed bool  // its batch had no statement left for it
+	lent      bool  // a ledger has it, too
+}
+
+// hitPool is of hits whose callers have heard of them: no lane looks at one any more.
+var hitPool = sync.Pool{New: func() any { return &hit{ticket: ticket{done: make(chan struct{}, 1)}} }}
+
+func newHit(s *session, t *Target, cost int64) *hit {
+	h := hitPool.Get().(*hit) //nolint:forcetypeassert // nothing else is in there
+	*h = hit{ticket: ticket{session: s, done: h.done}, target: t, cost: cost}
+	return h
 }
 
 // Whose an operation is. Its caller may take it back only while it is queued.
@@ -69,12 +80,21 @@ func fail(hits []*hit, err error) {
 	}
 }
 
-// wait returns the hit's result.
+// wait returns the result of one of newHit, which is not to be used any more then.
 func (h *hit) wait(ctx context.Context) Result {
-	if err := h.ticket.wait(ctx, 0); err != nil {
-		return Result{Err: err}
+	select {
+	case <-h.done:
+		r := h.result
+		if !h.lent {
+			hitPool.Put(h)
+		}
+		return r
+	case <-ctx.Done():
+		if err := h.leave(ctx, 0); err != nil {
+			return Result{Err: err}
+		}
+		return h.result // its bell may be ringing still
 	}
-	return h.result
 }
 
 // wait returns nil when the result is set, or what leave does.

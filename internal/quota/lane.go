@@ -98,24 +98,23 @@ func (l *lane) bound(hits []*hit, waves [][]*group) ([]*hit, [][]*group) {
 	if len(waves) <= maxWaves {
 		return hits, waves
 	}
+	var late []*hit
 	for _, wave := range waves[maxWaves:] {
-		for _, g := range wave {
-			for _, h := range g.hits {
-				h.postponed = true
-				switch {
-				case len(l.later) >= l.engine.options.MaxQueue/2:
-					h.finish(Result{Err: ErrBusy})
-				case h.requeue():
-					l.later = append(l.later, h)
-				}
-			}
+		late = append(late, hitsOf(wave)...)
+	}
+	for _, h := range late {
+		h.postponed = true
+	}
+	hits = slices.DeleteFunc(hits, func(h *hit) bool { return h.postponed })
+	for _, h := range late {
+		h.postponed = false
+		switch {
+		case len(l.later) >= l.engine.options.MaxQueue/2:
+			h.finish(Result{Err: ErrBusy})
+		case h.requeue():
+			l.later = append(l.later, h)
 		}
 	}
-	hits = slices.DeleteFunc(hits, func(h *hit) bool {
-		postponed := h.postponed
-		h.postponed = false
-		return postponed
-	})
 	l.mu.Lock()
 	l.held = len(l.later)
 	l.mu.Unlock()

@@ -261,6 +261,7 @@ func (l *lane) toLedger(h *hit) {
 		return err
 	}
 	o.failed = func(err error) { h.result.Err = err }
+	h.lent = true
 	if !h.requeue() {
 		return
 	}

@@ -90,6 +90,7 @@ type answer struct {
 type store struct {
 	conn       *pgx.Conn
 	statements map[statementName]*pgconn.StatementDescription
+	room       room
 }
 
 func openStore(ctx context.Context, connect func(context.Context) (*pgx.Conn, error), texts map[statementName]string) (*store, error) {
@@ -136,6 +137,7 @@ func (s *store) run(ctx context.Context, steps []step) error {
 	}
 	pipeline := s.conn.PgConn().StartPipeline(ctx)
 	for _, st := range steps {
+		s.makeRoom(st.params)
 		pipeline.SendQueryStatement(s.statements[st.name], st.params, binaryFormat, binaryFormat)
 		if st.commit {
 			pipeline.SendPipelineSync()

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -106,6 +107,40 @@ func (p *params) values() [][]byte {
 	}
 	return p.vals
 }
+
+// room is a message of no bytes that gives a connection a buffer to write the next ones to:
+// it throws its own away whenever it has sent more than a kilobyte, and to grow a new one
+// for each batch was a fifth of all that a hit allocates.
+type room struct {
+	buf  []byte
+	need int
+}
+
+// makeRoom is to be called before a statement with these parameters is sent.
+func (s *store) makeRoom(params [][]byte) {
+	s.room.need = statementRoom
+	for _, p := range params {
+		s.room.need += len(p)
+	}
+	s.conn.PgConn().Frontend().Send(&s.room)
+}
+
+// statementRoom is more than the messages of a statement take beside its parameters, bytes.
+const statementRoom = 1024
+
+// Encode implements pgproto3.Message: what was written goes on in the buffer.
+func (r *room) Encode(written []byte) ([]byte, error) {
+	if total := len(written) + r.need; cap(r.buf) < total {
+		r.buf = make([]byte, 0, 2*total)
+	}
+	return append(r.buf[:0], written...), nil
+}
+
+// Decode implements pgproto3.Message. Nobody sends such a message.
+func (*room) Decode([]byte) error { return errors.New("not a message of the protocol") }
+
+// Frontend implements pgproto3.FrontendMessage.
+func (*room) Frontend() {}
 
 // readInt reads a bigint, integer or smallint column.
 func readInt(col []byte) (int64, error) {
