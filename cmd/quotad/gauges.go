@@ -41,6 +41,8 @@ func newGauges(n *node) *gauges {
 			total("batches", "Round trips that charged.", func(s *quota.Stats) int64 { return s.Batches }),
 			total("batched_hits", "Hits in those.", func(s *quota.Stats) int64 { return s.Batched }),
 			total("statements", "Statements of those.", func(s *quota.Stats) int64 { return s.Statements }),
+			total("swaps", "Counters charged as they were known here, without a lock before.", func(s *quota.Stats) int64 { return s.Swapped }),
+			total("swaps_lost", "Counters that another had written meanwhile, and that were judged again.", func(s *quota.Stats) int64 { return s.SwapsLost }),
 			total("unknown", "Hits whose outcome was lost with a connection.", func(s *quota.Stats) int64 { return s.Unknown }),
 			total("retried", "Hits of batches that the server rolled back.", func(s *quota.Stats) int64 { return s.Retried }),
 			total("ahead", "Hits on counters more than a second in the future: an alarm.", func(s *quota.Stats) int64 { return s.Ahead }),
