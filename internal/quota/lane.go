@@ -136,8 +136,6 @@ func (l *lane) next(ctx context.Context) {
 }
 
 func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
-	ctx, cancel := context.WithTimeout(ctx, sendLimit)
-	defer cancel()
 	groups, ok := l.swap(ctx, l.gather(hits, now), now)
 	if hits = hitsOf(groups); len(hits) == 0 {
 		return

@@ -118,7 +118,8 @@ func (s *store) close() {
 // binaryFormat asks for binary in every column and parameter.
 var binaryFormat = []int16{1}
 
-// sendLimit bounds a batch, from the first byte to the commit. It is longer than the
+// sendLimit bounds a round trip of a lane, and a transaction of a ledger, from the first byte to
+// the commit. It is longer than the
 // session's statement_timeout, so that a slow statement is rolled back by the server, who
 // says so, rather than cut off here with nobody knowing.
 const sendLimit = 4 * time.Second
@@ -135,6 +136,8 @@ func (s *store) run(ctx context.Context, steps []step) error {
 	if err := ctx.Err(); err != nil || s.conn.IsClosed() {
 		return errors.Join(errNotSent, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, sendLimit)
+	defer cancel()
 	pipeline := s.conn.PgConn().StartPipeline(ctx)
 	for _, st := range steps {
 		s.makeRoom(st.params)
