@@ -50,7 +50,7 @@ func (e *Embedded) initialize(ctx context.Context) error {
 }
 
 // walSegment is the size of WAL's files, MiB. A file is filled with zeros and flushed when it
-// is begun, until old ones are there to be used again: all commits wait for that, 12 to 60 ms
+// is begun, until old ones are there to be used again: all commits wait for that, some 12 ms
 // with the 16 MiB that are usual.
 const walSegment = "4"
 
