@@ -85,8 +85,11 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 	if b.record != "" && failed == nil {
 		failed = b.writeRecord(passes)
 	}
-	if b.docs != "" {
+	switch {
+	case b.docs != "":
 		failed = errors.Join(failed, b.writeReport())
+	case b.gate == "" && b.record == "":
+		fmt.Fprintln(b.out, "A part is only printed; -out DIR writes it.")
 	}
 	return failed
 }
@@ -107,7 +110,10 @@ func (b *bench) one(ctx context.Context, r *row, recorded *record) (got result, 
 }
 
 func (b *bench) newReport(ctx context.Context) (r report, err error) {
-	r = report{At: time.Now().UTC().Truncate(time.Second), Rounds: b.rounds, Seconds: b.each.Seconds()}
+	r = report{
+		At: time.Now().UTC().Truncate(time.Second), Flags: b.serve,
+		Rounds: b.rounds, Seconds: b.each.Seconds(), Warm: b.warm.Seconds(),
+	}
 	out, err := exec.CommandContext(ctx, b.quotad, "version").Output()
 	if err != nil {
 		return r, fmt.Errorf("%s version: %w", b.quotad, err)

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// hitEach sends one hit for each of a set's customers from one to another, by many
+// hitEach sends a node one hit for each of a set's customers from one to another, by many
 // connections, each customer once.
-func (b *bench) hitEach(ctx context.Context, set string, from, to int) error {
+func (b *bench) hitEach(ctx context.Context, n *node, set string, from, to int) error {
 	t := templateOf(&row{set: set, load: load{pick: uniform}}, b.service.backend, "")
 	if len(t.list) > 0 {
 		return fmt.Errorf("%s: no customers to choose from", set)
@@ -24,7 +24,7 @@ func (b *bench) hitEach(ctx context.Context, set string, from, to int) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for range manyConns {
 		all.Go(func() error {
-			c, err := dial(ctx, b.service.nodes[0].address, deadline)
+			c, err := dial(ctx, n.address, deadline)
 			if err != nil {
 				return err
 			}

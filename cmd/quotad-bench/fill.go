@@ -2,16 +2,25 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"quotad/internal/postgres"
 )
 
 // memory is what many customers take, in quotad and on disk.
 type memory struct {
-	Few       footprint `json:"few"`  // after so few customers were each hit once
-	Many      footprint `json:"many"` // after all of them were
-	Cached    float64   `json:"cached"`
-	PerCached float64   `json:"bytes_per_cached_customer"` // by what quotad grew from few to many
-	Counter   float64   `json:"bytes_per_counter"`         // on disk, table and index
+	Few     footprint `json:"few"`  // after so few customers were each hit once
+	Many    footprint `json:"many"` // after all of them were
+	Ready   float64   `json:"kept_ready"`
+	Each    weights   `json:"bytes_each"`
+	Counter float64   `json:"bytes_per_counter"` // on disk, table and index, before a vacuum
+}
+
+// weights are what one customer more takes of quotad, bytes.
+type weights struct {
+	Ready  float64 `json:"ready"`  // with its counter, as --cache-size counts them
+	Packed float64 `json:"packed"` // in --cache-memory, its index included
 }
 
 type footprint struct {
@@ -36,34 +45,68 @@ func (b *bench) fill(ctx context.Context, name string, customers int) error {
 		return err
 	}
 	m := &memory{}
-	if m.Few, err = b.hitAndLook(ctx, name, 0, fewCustomers); err != nil {
+	if m.Few, err = b.hitAndLook(ctx, b.service.nodes[0], name, 0, fewCustomers); err != nil {
 		return err
 	}
-	if m.Many, err = b.hitAndLook(ctx, name, fewCustomers, customers); err != nil {
+	if m.Many, err = b.hitAndLook(ctx, b.service.nodes[0], name, fewCustomers, customers); err != nil {
 		return err
 	}
 	text, err := b.service.get(ctx, b.service.nodes[0], "/metrics")
 	if err != nil {
 		return err
 	}
-	m.Cached = float64(customers) - parseMetrics(text)[evictedMetric]
-	m.PerCached = per((m.Many.Now-m.Few.Now)*mb, m.Cached-fewCustomers)
+	m.Ready = float64(customers) - parseMetrics(text)[evictedMetric]
 	after, err := b.counters(ctx)
 	if err != nil {
 		return err
 	}
 	m.Counter = per(after.bytes-before.bytes, after.rows-before.rows)
+	if m.Each, err = b.weigh(ctx, name, int(m.Ready), customers); err != nil {
+		return err
+	}
 	b.report.Memory = m
-	fmt.Fprintf(b.out, "    %s customers were each hit once: %.0f bytes on disk each; quotad's memory %.0f MB (at most %.0f), after %s of them %.0f MB (%.0f); %.0f bytes for each of %s in memory\n",
-		whole(float64(customers)), m.Counter, m.Many.Now, m.Many.Peak, whole(fewCustomers), m.Few.Now, m.Few.Peak, m.PerCached, whole(m.Cached))
+	fmt.Fprintf(b.out, "    %s customers were each hit once: %.0f bytes on disk each; quotad's memory %.0f MB (at most %.0f), after %s of them %.0f MB (%.0f); %.0f bytes for each of %s kept ready, %.0f for one packed\n",
+		whole(float64(customers)), m.Counter, m.Many.Now, m.Many.Peak, whole(fewCustomers), m.Few.Now, m.Few.Peak, m.Each.Ready, whole(m.Ready), m.Each.Packed)
 	return nil
 }
 
-func (b *bench) hitAndLook(ctx context.Context, name string, from, to int) (footprint, error) {
-	if err := b.hitEach(ctx, name, from, to); err != nil {
+// What a customer takes is seen where little else is in memory: by how a node grows that
+// collects its garbage at every tenth of what lives. It has been hit for a few customers
+// before, so that its connections and buffers are there.
+const (
+	leanGOGC      = "GOGC=10"
+	warmCustomers = 2000
+	packedWeighed = 200_000
+)
+
+// weigh hits customers at such a node, until as many as it keeps ready are, and then others.
+func (b *bench) weigh(ctx context.Context, name string, ready, customers int) (w weights, err error) {
+	url, _ := postgres.RunningURL(b.service.dataDir())
+	if err := b.service.startNode(ctx, "--database-url="+url, leanGOGC); err != nil {
+		return w, err
+	}
+	defer func() { err = errors.Join(err, b.service.scale(ctx, 1)) }()
+	n := b.service.nodes[1]
+	var at [3]footprint
+	from := 0
+	for i, to := range [...]int{warmCustomers, ready, min(ready+packedWeighed, customers)} {
+		if to <= from {
+			return weights{}, nil // a cache as large as that is not weighed
+		}
+		if at[i], err = b.hitAndLook(ctx, n, name, from, to); err != nil {
+			return w, err
+		}
+		from = to
+	}
+	grown := func(a, b footprint) float64 { return per((b.Now-a.Now)*mb, float64(b.Customers-a.Customers)) }
+	return weights{Ready: grown(at[0], at[1]), Packed: grown(at[1], at[2])}, nil
+}
+
+func (b *bench) hitAndLook(ctx context.Context, n *node, name string, from, to int) (footprint, error) {
+	if err := b.hitEach(ctx, n, name, from, to); err != nil {
 		return footprint{}, err
 	}
-	now, most, _ := resident(b.service.nodes[0].pid())
+	now, most, _ := resident(n.pid())
 	return footprint{Customers: to, Now: float64(now) / mb, Peak: float64(most) / mb}, nil
 }
 

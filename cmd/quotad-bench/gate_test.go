@@ -73,7 +73,7 @@ func TestOptions(t *testing.T) {
 	if err != nil || o.rounds != shortRounds || o.docs != "" || o.longTime != longLoad || o.passes != recordPasses || len(o.serve) != 2 {
 		t.Errorf("%+v %v", o, err)
 	}
-	for _, args := range []string{"-rows (", "-rounds 0x", "-rounds -1", "-time 1500ms", "-passes 1000", "rest", "-long -long-time 48h"} {
+	for _, args := range []string{"-rows (", "-rounds 0x", "-rounds -1", "-rounds 0", "-time 0s", "-warm 0", "-passes 0", "-rows ^hot$ -rounds=0", "-time 1500ms", "-passes 1000", "rest", "-long -long-time 48h"} {
 		if _, err := parseOptions(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%q is taken", args)
 		}

@@ -11,8 +11,28 @@ type long struct {
 	Minutes    float64 `json:"minutes"`
 	Hits       spread  `json:"hits"` // a second, by the minute
 	HOT        float64 `json:"hot_percent"`
-	WAL        float64 `json:"wal_bytes"` // a hit, whole pages behind checkpoints included
-	Checkpoint bool    `json:"checkpoint"`
+	WAL        float64 `json:"wal_bytes"`  // a hit
+	Checkpoint bool    `json:"checkpoint"` // one began meanwhile: pages were logged whole
+}
+
+// longEnough is from how many minutes on the share of HOT updates is judged: pages have
+// filled up and been cleaned many times.
+const longEnough = 10
+
+// hits is how many there were, and how they moved when it went on for more than a minute.
+func (l *long) hits() string {
+	text := whole(l.Hits.Median) + " hits/s"
+	if l.Minutes > 1 {
+		text += " (" + whole(l.Hits.Min) + "–" + whole(l.Hits.Max) + " by the minute)"
+	}
+	return text
+}
+
+func (l *long) checkpoints() string {
+	if l.Checkpoint {
+		return ", the pages included that are logged whole behind a checkpoint"
+	}
+	return "; no checkpoint began meanwhile"
 }
 
 // goOn keeps up the main row's load, minute by minute.
@@ -47,8 +67,9 @@ func (b *bench) goOn(ctx context.Context) error {
 		return err
 	}
 	c := costOf(before, after, all, 1)
-	b.report.Long = &long{Minutes: b.longTime.Minutes(), Hits: spreadOf(rates), HOT: c.HOT, WAL: c.WAL, Checkpoint: c.Checkpoint}
-	fmt.Fprintf(b.out, "    %s of %q: %s hits/s (%s–%s by the minute), %.2f %% of updates HOT, %.0f bytes of WAL a hit\n",
-		b.longTime, r.name, whole(spreadOf(rates).Median), whole(spreadOf(rates).Min), whole(spreadOf(rates).Max), c.HOT, c.WAL)
+	l := &long{Minutes: b.longTime.Minutes(), Hits: spreadOf(rates), HOT: c.HOT, WAL: c.WAL, Checkpoint: c.Checkpoint}
+	b.report.Long = l
+	fmt.Fprintf(b.out, "    %s of %q: %s, %.2f %% of updates HOT, %.0f bytes of WAL a hit%s\n",
+		minutes(l.Minutes), r.name, l.hits(), l.HOT, l.WAL, l.checkpoints())
 	return nil
 }

@@ -40,8 +40,9 @@ func (r *report) markdown() string {
 
 func (r *report) writeMachine(b *strings.Builder) {
 	m := r.Machine
-	fmt.Fprintf(b, "\n%s, quotad %s: medians of %d rounds of %.0f s. %s, %d cores, %.0f GB; %s; %s; PostgreSQL %s; wrk %s; Redis %s. Writing a page and flushing it takes %.2f ms.\n\n",
-		r.At.Format("2006-01-02"), r.Version, r.Rounds, r.Seconds, m.CPU, m.Cores, m.Memory, m.System, m.Go, m.PostgreSQL, m.Wrk, m.Redis, m.Flush)
+	fmt.Fprintf(b, "\n%s, quotad %s. %s\n\n", r.At.Format("2006-01-02"), r.Version, r.howRun())
+	fmt.Fprintf(b, "%s, %d cores, %.0f GB; %s; %s; PostgreSQL %s; wrk %s; Redis %s. Writing a page and flushing it takes %.2f ms here; what a slower disk takes longer is added to every hit's latency, which waits for a flush, and for the one under way when it comes.\n\n",
+		m.CPU, m.Cores, m.Memory, m.System, m.Go, m.PostgreSQL, m.Wrk, m.Redis, m.Flush)
 	b.WriteString("The embedded server's settings:")
 	for _, name := range slices.Sorted(maps.Keys(m.Settings)) {
 		fmt.Fprintf(b, " `%s=%s`", name, m.Settings[name])
@@ -49,13 +50,36 @@ func (r *report) writeMachine(b *strings.Builder) {
 	b.WriteString(".\n")
 }
 
+// howRun says how long everything was.
+func (r *report) howRun() string {
+	text := fmt.Sprintf("Each row: the median of %d rounds of %.0f s, after 2 to %d runs of %.0f s to warm it up; ", r.Rounds, r.Seconds, maxWarmUps, r.Warm)
+	if r.Long == nil {
+		text += "no long load"
+	} else {
+		text += "the long load: " + minutes(r.Long.Minutes)
+	}
+	if len(r.Flags) > 0 {
+		text += "; not the defaults, but `" + strings.Join(r.Flags, " ") + "`"
+	}
+	return text + "."
+}
+
+func minutes(n float64) string {
+	if n == 1 {
+		return "1 minute"
+	}
+	return fmt.Sprintf("%.3g minutes", n)
+}
+
 func (r *report) writeTargets(b *strings.Builder) {
-	b.WriteString("\n### What there was to reach\n\n| what | floor | aim | measured | |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n### What there was to reach\n\nFloor and aim were set beforehand, for a machine of two cores with everything on it. The floor is what the design must reach; the aim is what it should allow. Where no measure is named it is the ratio.\n\n| what | floor | aim | measured | |\n| --- | --- | --- | --- | --- |\n")
 	for _, t := range targets {
 		value, known := t.measure.of(r, t.row)
 		measured, verdict := "not measured", ""
 		if known {
 			measured, verdict = t.measure.shown(value), t.verdict(value)
+		} else if t.measure.name == hotMeasure.name && r.Long != nil {
+			measured += ": " + minutes(r.Long.Minutes)
 		}
 		what := t.row
 		if t.measure.name != ratioMeasure.name {
@@ -69,11 +93,14 @@ func (t target) sign() string {
 	if t.measure.atMost {
 		return "≤ "
 	}
+	if t.aim == 0 {
+		return "≥ "
+	}
 	return ""
 }
 
 func (r *report) writeRows(b *strings.Builder) {
-	b.WriteString("\n### Peak, closed loop\n\n| | connections | ratio | least–most | hits/s | handler, requests/s |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n### Peak, closed loop\n\nCompare ratios, not hits/s: the machine's own speed moves during the run. The rows of 2 and 4 nodes have no more cores than the others: they show what contention costs, not how quotad scales.\n\n| | connections | ratio | least–most | hits/s | handler, requests/s |\n| --- | --- | --- | --- | --- | --- |\n")
 	for i := range r.Rows {
 		if r.Rows[i].Name == mainRow {
 			h := r.Rows[i].Handler
@@ -91,7 +118,7 @@ func (r *report) writeRows(b *strings.Builder) {
 }
 
 func (r *report) writeLatency(b *strings.Builder) {
-	b.WriteString("\n### Latency at half of a row's peak, open loop, ms\n\n| | requests/s | p50 | p90 | p99 | p99.9 | most | p99 over the handler's |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n### Latency at half of a row's peak, open loop, ms\n\n| | requests/s | p50 | p90 | p99 | p99.9 | most | p99 over the handler's: median (least–most) of the rounds' differences |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, row := range r.Rows {
 		l := row.Latency
 		if l == nil {
@@ -109,7 +136,8 @@ func (r *report) writeLatency(b *strings.Builder) {
 }
 
 func (r *report) writeCosts(b *strings.Builder) {
-	b.WriteString("\n### What a hit takes\n\n| | CPU µs: quotad | PostgreSQL | load maker | allocations | bytes allocated | hits a batch | transactions | WAL bytes | HOT % |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n### What a hit takes\n\nAverages over all rounds; hits/s above are medians of them, so do not multiply the two.\n\n| | CPU µs: quotad | PostgreSQL | load maker | allocations | bytes allocated | hits a batch | transactions | WAL bytes | HOT % |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	note := ""
 	for _, row := range r.Rows {
 		c := row.Cost
 		if c == nil {
@@ -117,13 +145,13 @@ func (r *report) writeCosts(b *strings.Builder) {
 		}
 		wal := whole(c.WAL)
 		if c.Checkpoint {
-			wal += " *"
+			wal, note = wal+" *", "\n\\* a checkpoint began meanwhile, behind which pages are logged whole.\n"
 		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %.3f | %s | %s |\n", row.Name,
 			decimal(c.QuotadCPU), decimal(c.ServerCPU), decimal(c.LoadCPU), decimal(c.Allocations), whole(c.AllocatedSize),
 			decimal(c.HitsABatch), c.Transactions, wal, decimal(c.HOT))
 	}
-	b.WriteString("\n\\* a checkpoint began meanwhile, behind which pages are logged whole.\n")
+	b.WriteString(note)
 }
 
 // decimal prints a number with one digit behind the point, and none where there is nothing
@@ -141,11 +169,14 @@ func (r *report) writeMemory(b *strings.Builder) {
 		for _, f := range []footprint{m.Few, m.Many} {
 			fmt.Fprintf(b, "| %s | %.0f | %.0f |\n", whole(float64(f.Customers)), f.Now, f.Peak)
 		}
-		fmt.Fprintf(b, "\n%s of them are kept in memory, at %s bytes each (by what resident memory grew). A counter takes %.0f bytes on disk, table and index.\n",
-			whole(m.Cached), whole(m.PerCached), m.Counter)
+		if m.Each.Ready > 0 {
+			fmt.Fprintf(b, "\n%s of them are kept ready in memory, at %s bytes each with their counters, and others packed, at %s bytes each with their index: by what a quotad that collects its garbage all the time grew.\n",
+				whole(m.Ready), whole(m.Each.Ready), whole(m.Each.Packed))
+		}
+		fmt.Fprintf(b, "\nA counter, written once and before any vacuum, takes %.0f bytes on disk, table and index; ARCHITECTURE.md has what it takes after one.\n", m.Counter)
 	}
 	if l := r.Long; l != nil {
-		fmt.Fprintf(b, "\n%.0f minutes of the first row's load: %s hits/s (%s–%s by the minute), %.2f %% of updates HOT, %.0f bytes of WAL a hit, those behind checkpoints included.\n",
-			l.Minutes, whole(l.Hits.Median), whole(l.Hits.Min), whole(l.Hits.Max), l.HOT, l.WAL)
+		fmt.Fprintf(b, "\n%s of the first row's load: %s, %.2f %% of updates HOT, %.0f bytes of WAL a hit%s.\n",
+			minutes(l.Minutes), l.hits(), l.HOT, l.WAL, l.checkpoints())
 	}
 }

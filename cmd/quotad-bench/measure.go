@@ -19,15 +19,16 @@ type round struct {
 
 // A result is what came of a row.
 type result struct {
-	Name        string   `json:"name"`
-	Connections int      `json:"connections"`
-	Ratio       spread   `json:"ratio"`   // of hits a second to the handler's requests a second
-	Hits        spread   `json:"hits"`    // a second
-	Handler     spread   `json:"handler"` // requests a second
-	Rounds      []round  `json:"rounds"`
-	Cost        *cost    `json:"cost,omitempty"`
-	Latency     *latency `json:"latency,omitempty"`
-	Failed      string   `json:"failed,omitempty"` // why; without a ratio the row says nothing
+	Name        string    `json:"name"`
+	Connections int       `json:"connections"`
+	Ratio       spread    `json:"ratio"`    // of hits a second to the handler's requests a second
+	Hits        spread    `json:"hits"`     // a second
+	Handler     spread    `json:"handler"`  // requests a second
+	WarmUps     []float64 `json:"warm_ups"` // operations a second, before the rounds
+	Rounds      []round   `json:"rounds"`
+	Cost        *cost     `json:"cost,omitempty"`
+	Latency     *latency  `json:"latency,omitempty"`
+	Failed      string    `json:"failed,omitempty"` // why; without a ratio the row says nothing
 }
 
 // A match is a row and the handler it is measured beside, both running.
@@ -106,14 +107,15 @@ func (b *bench) play(ctx context.Context, m *match, rounds int) (got result, err
 	if _, err := b.load(ctx, m, m.single, m.handler, time.Second); err != nil {
 		return got, err
 	}
-	if _, err := b.load(ctx, m, m.row, m.subject, b.warm); err != nil {
+	warmUps, err := b.warmRow(ctx, m)
+	if err != nil {
 		return got, err
 	}
 	before, err := b.snapshot(ctx)
 	if err != nil {
 		return got, err
 	}
-	got = result{Name: m.row.name, Connections: m.row.connections()}
+	got = result{Name: m.row.name, Connections: m.row.connections(), WarmUps: warmUps}
 	var all closed
 	for i := range rounds {
 		var handler, subject closed

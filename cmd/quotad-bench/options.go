@@ -16,7 +16,7 @@ type options struct {
 	rows     *regexp.Regexp // the rows to measure, by name; nil: all
 	rounds   int
 	each     time.Duration // of each run of a round, whole seconds (wrk knows no others)
-	warm     time.Duration // the row's run before the first round, whole seconds
+	warm     time.Duration // of each of the row's runs before the first round, whole seconds
 	short    bool
 	longTime time.Duration // load behind the HOT ratio; 0: none
 	quotad   string        // the binary
@@ -33,9 +33,9 @@ type options struct {
 const (
 	fullRounds, fullRun   = 5, 3 * time.Second
 	shortRounds, shortRun = 4, 2 * time.Second
-	shortWarm             = time.Second
+	shortWarm             = 2 * time.Second
 	recordPasses          = 3
-	longLoad              = 10 * time.Minute
+	longLoad              = longEnough * time.Minute
 	docsDir               = "docs/benchmarks"
 )
 
@@ -44,17 +44,17 @@ func parseOptions(args []string, errs io.Writer) (*options, error) {
 	o := &options{}
 	set := flag.NewFlagSet("quotad-bench", flag.ContinueOnError)
 	set.SetOutput(errs)
-	rows := set.String("rows", "", "measure only the rows whose name matches this `regexp`")
-	set.IntVar(&o.rounds, "rounds", 0, "rounds of each row: a run of the handler and one of the row")
-	set.DurationVar(&o.each, "time", 0, "how long each run of a round is, whole seconds")
-	set.DurationVar(&o.warm, "warm", 0, "how long a row runs before its first round, whole seconds")
+	rows := set.String("rows", "", "measure only the rows whose name matches this regular `expression` (^hot$), and print them; see -out")
+	set.IntVar(&o.rounds, "rounds", 0, "rounds of each row, a run of the handler and one of the row: at least 1 (default 5, with -short 4)")
+	set.DurationVar(&o.each, "time", 0, "how long each run of a round is, whole seconds (default 3s, with -short 2s)")
+	set.DurationVar(&o.warm, "warm", 0, "how long a row runs before its first round, whole seconds (default 3s, with -short 2s); again, at most 4 times, until it is steady")
 	set.BoolVar(&o.short, "short", false, "the few rows of the gate, in less time")
 	long := set.Bool("long", false, "also the load that shows the HOT ratio")
-	set.DurationVar(&o.longTime, "long-time", longLoad, "how long that load is")
+	set.DurationVar(&o.longTime, "long-time", longLoad, "how long that load is; the HOT ratio is judged from 10m on")
 	set.StringVar(&o.quotad, "quotad", "bin/quotad", "the `binary` to measure")
 	serve := set.String("serve", "", "further `flags` of quotad serve, for trying settings")
 	set.StringVar(&o.dir, "dir", "", "`directory` of the temporary data, on a disk (default $TMPDIR, else /var/tmp)")
-	set.StringVar(&o.docs, "out", "", "`directory` that latest.json and README.md are written to (default, with all rows: "+docsDir+")")
+	set.StringVar(&o.docs, "out", "", "`directory` that latest.json and README.md are written to (default: "+docsDir+", but nowhere with -rows or -short)")
 	set.StringVar(&o.gate, "gate", "", "compare the ratios with those recorded in this `file`; fail when one is under 0.8 of its own")
 	set.StringVar(&o.record, "record", "", "write the ratios to this `file`, for -gate")
 	set.IntVar(&o.passes, "passes", 0, "how often all rows are measured (default 3 with -record, else 1)")
@@ -62,11 +62,24 @@ func parseOptions(args []string, errs io.Writer) (*options, error) {
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	err := o.finish(set.Args(), *rows, *serve, *long)
+	err := errors.Join(refuseZeros(set), o.finish(set.Args(), *rows, *serve, *long))
 	if err != nil {
 		fmt.Fprintf(errs, "quotad-bench: %v\n", err)
 	}
 	return o, err
+}
+
+// refuseZeros refuses the number 0 where one was given: left out it means the default.
+func refuseZeros(set *flag.FlagSet) (err error) {
+	set.Visit(func(f *flag.Flag) {
+		if getter, ok := f.Value.(flag.Getter); ok {
+			switch getter.Get() {
+			case 0, time.Duration(0):
+				err = errors.Join(err, fmt.Errorf("-%s must be above 0", f.Name))
+			}
+		}
+	})
+	return err
 }
 
 // finish fills in the rest, and refuses what cannot be measured.

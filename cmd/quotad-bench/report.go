@@ -12,8 +12,10 @@ type report struct {
 	At      time.Time `json:"at"`
 	Version string    `json:"version"` // of quotad
 	Machine machine   `json:"machine"`
+	Flags   []string  `json:"serve_flags,omitempty"` // of quotad, beside the bench's own
 	Rounds  int       `json:"rounds"`
 	Seconds float64   `json:"seconds_a_run"`
+	Warm    float64   `json:"seconds_a_warm_up"` // of which a row has up to maxWarmUps
 	Rows    []result  `json:"rows"`
 	Memory  *memory   `json:"memory,omitempty"`
 	Long    *long     `json:"long,omitempty"`

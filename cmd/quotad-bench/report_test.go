@@ -11,7 +11,7 @@ import (
 
 func sample() report {
 	return report{
-		At: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Version: "v1", Rounds: 5, Seconds: 3,
+		At: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Version: "v1", Rounds: 5, Seconds: 3, Warm: 2,
 		Machine: machine{CPU: "Some CPU", Cores: 2, PostgreSQL: "15.1", Settings: map[string]string{"fsync": "on"}},
 		Rows: []result{
 			{
@@ -20,7 +20,7 @@ func sample() report {
 			},
 			{Name: "with ids", Failed: "with ids: nobody was there"},
 		},
-		Memory: &memory{Few: footprint{10_000, 40, 50}, Many: footprint{1_000_000, 110, 140}, Cached: 100_000, PerCached: 777, Counter: 243},
+		Memory: &memory{Few: footprint{10_000, 40, 50}, Many: footprint{1_000_000, 110, 140}, Ready: 16_384, Each: weights{Ready: 777, Packed: 66}, Counter: 256},
 		Long:   &long{Minutes: 10, HOT: 99.5},
 	}
 }
@@ -37,11 +37,43 @@ func TestMarkdown(t *testing.T) {
 		"| no-work handler | 256 | 1 | | | 80,000 |",
 		"| " + mainRow + " | 256 | 0.50 | 0.45–0.55 | 40,000 | 80,000 |",
 		"| with ids | | failed | | | |",
-		"250 *", "| 1,000,000 | 110 | 140 |", "243 bytes on disk", "99.50 % of updates HOT", "Some CPU, 2 cores",
+		"250 *", "| 1,000,000 | 110 | 140 |", "Some CPU, 2 cores", "256 bytes on disk", "99.50 % of updates HOT",
+		"16,384 of them are kept ready in memory, at 777 bytes each", "others packed, at 66 bytes each",
+		"the median of 5 rounds of 3 s, after 2 to 4 runs of 2 s to warm it up; the long load: 10 minutes.",
+		"| " + mainRow + ": HOT updates under long load | ≥ 99 % | – | 99.5 % | met |",
+		"\\* a checkpoint began meanwhile", "by the minute", "; no checkpoint began meanwhile.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+// Nothing is said of what there was not.
+func TestMarkdownOfLess(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Rows[0].Cost.Checkpoint = false
+	r.Memory.Each = weights{}
+	r.Long = &long{Minutes: 1, HOT: 99.5, Checkpoint: true, Hits: spread{23_262, 23_262, 23_262}}
+	r.Flags = []string{"--lanes=2"}
+	text := r.markdown()
+	for _, want := range []string{
+		"the long load: 1 minute; not the defaults, but `--lanes=2`.",
+		"| ≥ 99 % | – | not measured: 1 minute |  |",
+		"\n1 minute of the first row's load: 23,262 hits/s, 99.50 %", "behind a checkpoint.",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, wrong := range []string{`\*`, "250 *", "1 minutes", "by the minute", "kept ready"} {
+		if strings.Contains(text, wrong) {
+			t.Errorf("%q in\n%s", wrong, text)
+		}
+	}
+	if r.Long = nil; !strings.Contains(r.markdown(), "no long load;") || !strings.Contains(r.markdown(), "| not measured |") {
+		t.Errorf("a long load that was not\n%s", r.markdown())
 	}
 }
 

@@ -81,8 +81,8 @@ var allRows = []row{
 	{name: "token_bucket", set: "bucket", load: load{pick: uniform}, want: admitted},
 	{name: "allocation", set: "allocation", load: load{pick: uniform}, want: admitted},
 
-	{name: "2 nodes", set: "two", load: load{pick: uniform}, nodes: 2, want: admitted},
-	{name: "4 nodes", set: "two", load: load{pick: uniform}, nodes: 4, want: admitted},
+	{name: "2 nodes on the same cores", set: "two", load: load{pick: uniform}, nodes: 2, want: admitted},
+	{name: "4 nodes on the same cores", set: "two", load: load{pick: uniform}, nodes: 4, want: admitted},
 
 	{name: "contrast: one UPDATE per hit", set: "two", load: load{pick: uniform}, shell: backendUpdate},
 	{name: "contrast: Redis INCR", set: "two", load: load{pick: uniform}, shell: backendIncr},

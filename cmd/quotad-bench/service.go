@@ -128,7 +128,7 @@ func (s *service) stop() error {
 	return s.scale(context.Background(), 0)
 }
 
-func (s *service) startNode(ctx context.Context, where string) error {
+func (s *service) startNode(ctx context.Context, where string, env ...string) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *service) startNode(ctx context.Context, where string) error {
 			cmd.Env = append(cmd.Env, entry)
 		}
 	}
-	cmd.Env = append(cmd.Env, "QUOTAD_ADMIN_KEY="+s.admin)
+	cmd.Env = append(append(cmd.Env, "QUOTAD_ADMIN_KEY="+s.admin), env...)
 	c, err := spawnLogged(name, filepath.Join(s.dir, name+".log"), cmd)
 	if err != nil {
 		return err

@@ -73,18 +73,29 @@ func TestParseMetrics(t *testing.T) {
 
 func TestCostOf(t *testing.T) {
 	t.Parallel()
-	before := snapshot{metrics: metrics{mallocsMetric: 100}, cpuKnown: true, tables: tableStats{wal: 1000, redo: "0/1", updated: 10, hot: 10}}
+	before := snapshot{metrics: metrics{mallocsMetric: 100}, cpuKnown: true, tables: tableStats{wal: 1000, checkpoints: 3, updated: 10, hot: 10}}
 	after := snapshot{
 		metrics: metrics{mallocsMetric: 4100, batchesMetric: 2, batchedMetric: 100}, cpuKnown: true,
-		quotad: 2e6, server: 1e6, tables: tableStats{wal: 21_000, redo: "0/1", commits: 4, updated: 110, hot: 109},
+		quotad: 2e6, server: 1e6, tables: tableStats{wal: 21_000, checkpoints: 3, commits: 4, updated: 110, hot: 109},
 	}
 	got := costOf(before, after, closed{operations: 50, cpu: 500e3}, 2)
 	want := cost{Allocations: 40, QuotadCPU: 20, ServerCPU: 10, LoadCPU: 5, HitsABatch: 50, Transactions: 0.04, WAL: 200, HOT: 99}
 	if *got != want {
 		t.Errorf("%+v\nnot %+v", *got, want)
 	}
-	after.tables.redo, after.cpuKnown = "0/2", false
+	after.tables.checkpoints, after.cpuKnown = 4, false
 	if got := costOf(before, after, closed{operations: 50}, 2); !got.Checkpoint || got.QuotadCPU != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestCheckpointsOf(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]string{
+		"15.18 (Debian 15.18-0+deb12u1)": checkpointsSQL16, "16.1": checkpointsSQL16, "17.2": checkpointsSQL, "18beta1": checkpointsSQL, "": checkpointsSQL,
+	} {
+		if got := checkpointsOf(version); got != want {
+			t.Errorf("%q: %s", version, got)
+		}
 	}
 }

@@ -92,7 +92,7 @@ func (b *bench) makeSet(ctx context.Context, name string) error {
 		}
 	}
 	if s.full {
-		if err := b.hitEach(ctx, name, 0, s.customers); err != nil {
+		if err := b.hitEach(ctx, b.service.nodes[0], name, 0, s.customers); err != nil {
 			return fmt.Errorf("use up the limits of customers %s: %w", name, err)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +61,7 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 		kong.Vars{"data_dir": postgres.DefaultDataDir()},
 		kong.Resolvers(kong.ResolverFunc(p.fromEnv)),
 		kong.ValueFormatter(describe),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
@@ -92,6 +95,23 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 		}
 	}
 	return chosen, false, nil
+}
+
+// readDuration reads a setting that is a time; what is none is told how to write one.
+func readDuration(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := c.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if _, number := strconv.ParseUint(text, 10, 64); number == nil && err != nil {
+		return fmt.Errorf("%q has no unit: write %[1]ss for seconds", text)
+	}
+	if err != nil {
+		return fmt.Errorf("must be a time such as 500ms, 5s, 1m30s or 48h, not %q", text)
+	}
+	target.SetInt(int64(d))
+	return nil
 }
 
 type versionCmd struct{}

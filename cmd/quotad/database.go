@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -50,9 +51,20 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 		log.Debug("the embedded PostgreSQL was stopped while it started", "error", err)
 		return nil, fmt.Errorf("while starting: %w", ctx.Err())
 	case err != nil:
-		return nil, err
+		return nil, orAnotherDir(options.DataDir, err)
 	}
 	return &database{url: embedded.URL(), embedded: embedded}, nil
+}
+
+// orAnotherDir says what to do where the data directory could not be made, or is a file.
+// Where it is closed to this user the error says so itself.
+func orAnotherDir(dir string, err error) error {
+	info, statErr := os.Stat(dir)
+	cannotBe := errors.Is(err, os.ErrNotExist) && errors.Is(statErr, os.ErrNotExist)
+	if cannotBe || statErr == nil && !info.IsDir() {
+		return fmt.Errorf("%w: choose another with --data-dir (QUOTAD_DATA_DIR)", err)
+	}
+	return err
 }
 
 // gone is closed when an embedded server has been given up; nil for a given one.

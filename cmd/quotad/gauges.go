@@ -38,8 +38,8 @@ func newGauges(n *node) *gauges {
 		cleaned: desc("counters_removed_total", "Counters of attributes' values removed: full again and idle, or of archived customers."),
 		stats: []stat{
 			total("refused_from_memory", "Refusals answered without a statement.", func(s *quota.Stats) int64 { return s.FromMemory }),
-			total("batches", "Round trips that charged.", func(s *quota.Stats) int64 { return s.Batches }),
-			total("batched_hits", "Hits in those.", func(s *quota.Stats) int64 { return s.Batched }),
+			total("batches", "Round trips of lanes: to read rows, or to charge hits.", func(s *quota.Stats) int64 { return s.Batches }),
+			total("batched_hits", "Hits that those were to charge; again, where one was judged again.", func(s *quota.Stats) int64 { return s.Batched }),
 			total("statements", "Statements of those.", func(s *quota.Stats) int64 { return s.Statements }),
 			total("swaps", "Counters charged as they were known here, without a lock before.", func(s *quota.Stats) int64 { return s.Swapped }),
 			total("swaps_lost", "Counters that another had written meanwhile, and that were judged again.", func(s *quota.Stats) int64 { return s.SwapsLost }),

@@ -22,14 +22,14 @@ const memoryBeat = time.Second
 
 // tuneMemory sets the collector for a server, unless its own variables ($GOGC and
 // $GOMEMLIMIT) say otherwise. stop ends what it starts.
-func tuneMemory(ctx context.Context, cacheSize int, lookupEnv func(string) (string, bool)) (stop func()) {
+func tuneMemory(ctx context.Context, cacheSize, cacheMemory int, lookupEnv func(string) (string, bool)) (stop func()) {
 	if _, set := lookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
 	if _, set := lookupEnv("GOMEMLIMIT"); set {
 		return func() {}
 	}
-	floor := memoryBase + int64(cacheSize)*memoryOfCustomer
+	floor := memoryBase + int64(cacheSize)*memoryOfCustomer + int64(cacheMemory)<<20/2
 	debug.SetMemoryLimit(floor)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -14,7 +14,7 @@ func TestTuneMemory(t *testing.T) {
 	})
 	env := map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}
 	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
-	tuneMemory(t.Context(), 1000, lookup)()
+	tuneMemory(t.Context(), 1000, 32, lookup)()
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the limit is %d although the environment sets it", got)
 	}
@@ -22,8 +22,8 @@ func TestTuneMemory(t *testing.T) {
 		t.Errorf("GOGC is %d although the environment sets it", got)
 	}
 	clear(env)
-	tuneMemory(t.Context(), 1000, lookup)()
-	if got, want := debug.SetMemoryLimit(-1), int64(memoryBase+1000*memoryOfCustomer); got != want {
+	tuneMemory(t.Context(), 1000, 32, lookup)()
+	if got, want := debug.SetMemoryLimit(-1), int64(memoryBase+1000*memoryOfCustomer+16<<20); got != want {
 		t.Errorf("the limit is %d, not %d", got, want)
 	}
 	if got := debug.SetGCPercent(100); got != gcPercent {

@@ -49,7 +49,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.clock = postgres.NewClock(databaseURL, log)
 	n.store = plans.NewStore(n.pool)
 	n.catalog = plans.NewCatalog(n.store, plans.CatalogOptions{
-		Customers: s.CacheSize, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: s.DefaultPlan, Log: log,
+		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: s.DefaultPlan, Log: log,
 	})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
@@ -57,7 +57,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		},
 		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
-		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, KnownRows: s.CacheSize,
+		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize,
 	})
 	if err != nil {
 		n.clock.Close()

@@ -25,7 +25,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if err := s.check(); err != nil {
 		return err
 	}
-	defer tuneMemory(ctx, s.CacheSize, os.LookupEnv)()
+	defer tuneMemory(ctx, s.CacheSize, s.CacheMemory, os.LookupEnv)()
 	log := s.logger()
 	front, err := openFront(ctx, &s, log)
 	if err != nil {

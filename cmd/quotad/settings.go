@@ -66,7 +66,8 @@ type settings struct {
 	DrainDelay     time.Duration `placeholder:"DURATION" default:"0s" help:"How long to serve on, no longer ready, before stopping: time for a load balancer to notice."`
 	Lanes          int           `placeholder:"N" default:"1" help:"Database sessions that charge hits, 1 to 64, and as many more for what has an id, refunds and reservations."`
 	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them; more are answered 503. At most 1000000."`
-	CacheSize      int           `placeholder:"N" default:"50000" help:"Customers and refusals that are remembered, each; at most 10000000."`
+	CacheSize      int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
+	CacheMemory    int           `placeholder:"MIB" default:"64" help:"MiB of memory for more customers, in some 70 bytes each; 32 to 65536."`
 
 	stdout  io.Writer   // nil: os.Stdout
 	stderr  io.Writer   // the log; nil: os.Stderr

@@ -98,16 +98,13 @@ func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
 	if !slices.ContainsFunc(views, func(v quota.View) bool { return refuses(&v) }) {
 		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
 	}
+	tooMuch := false
 	for i := range views {
-		v := &views[i]
-		if !refuses(v) {
-			continue
+		if v := &views[i]; refuses(v) {
+			most := mostAtOnce(v.Limit)
+			tooMuch = tooMuch || 0 < most && most < h.cost
+			b = appendRoom(b, v, h.cost, most)
 		}
-		b = append(b, "Limit "...)
-		b = append(b, v.Limit.Name...)
-		b = append(b, " admits at most "...)
-		b = strconv.AppendInt(b, v.Remaining, 10)
-		b = append(b, " now. "...)
 	}
 	if h.kind == opReservation {
 		b = append(b, "The reservation costs "...)
@@ -115,12 +112,43 @@ func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
 		b = append(b, "The hit costs "...)
 	}
 	b = strconv.AppendInt(b, h.cost, 10)
-	if wait == quota.Never {
+	switch {
+	case tooMuch:
+		return append(b, ": split it, or raise the limit."...)
+	case wait == quota.Never:
 		return append(b, " and will not be admitted by waiting."...)
 	}
 	b = append(b, ": send it again in "...)
 	b = appendSpan(b, ceilDiv(wait, second))
 	return append(b, '.')
+}
+
+// mostAtOnce is the largest cost that the limit ever admits, in units.
+func mostAtOnce(l *quota.Limit) int64 {
+	if l.Algorithm == quota.TokenBucket {
+		return l.Burst
+	}
+	return l.Limit
+}
+
+// appendRoom says what a limit that refuses a cost would admit: now, or where that is less than
+// the cost, at all.
+func appendRoom(b []byte, v *quota.View, cost, most int64) []byte {
+	b = append(b, "Limit "...)
+	b = append(b, v.Limit.Name...)
+	switch {
+	case most == 0:
+		return append(b, " is 0 and admits nothing. "...)
+	case most < cost:
+		b = append(b, " never admits more than "...)
+		b = strconv.AppendInt(b, most, 10)
+		return append(b, " at once. "...)
+	case v.Remaining == 0:
+		return append(b, " is used up. "...)
+	}
+	b = append(b, " admits at most "...)
+	b = strconv.AppendInt(b, v.Remaining, 10)
+	return append(b, " now. "...)
 }
 
 // appendSpan appends a time in whole seconds as people say it, in its two largest units,

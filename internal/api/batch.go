@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,12 +64,12 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	}
 	hits, results := in.decode(key)
 	ctx := s.waits.until(r.Context())
+	defer ctx.end()
 	if in.atomic {
 		err = s.decideTogether(ctx, hits, results)
 	} else {
 		s.decideAll(ctx, hits, results)
 	}
-	ctx.end()
 	if err != nil {
 		s.metrics.failed(err, len(hits))
 		return s.fail(w, r, err)
@@ -175,7 +176,7 @@ func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 		case name == "atomic":
 			b.atomic, err = readAtomic(d)
 		default:
-			err = invalid(name, "is not known here")
+			err = invalid(name, "is not known here"+instead(name, membersOf(reflect.TypeFor[batchBody]())))
 		}
 		if err != nil {
 			return b, err

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/quota"
 )
 
 var strict = json.RejectUnknownMembers(true)
@@ -111,15 +113,23 @@ func wrongField(e *json.SemanticError) error {
 	field := fieldPath(e.JSONPointer)
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		return invalid(field, "is not known here")
+		return invalid(field, "is not known here"+instead(e.JSONPointer.LastToken(), membersOf(e.GoType)))
 	case field == "":
 		return errWantObject
 	}
 	if own, ok := errors.AsType[mismatch](e.Err); ok {
 		return invalid(field, string(own))
 	}
-	return invalid(field, "must be "+wanted(e.GoType))
+	want := wanted(e.GoType)
+	if want == wholeNumber && e.JSONKind == '"' {
+		return invalid(field, "must be without quotes: "+want)
+	}
+	return invalid(field, "must be "+want)
 }
+
+// wholeNumber is what an integer is read from. What is allowed is less where the field's own
+// rules say so.
+var wholeNumber = fmt.Sprintf("a whole number of at most %d, without fraction or exponent", quota.MaxNumber)
 
 // A mismatch is what a type that reads its own JSON says of other JSON.
 type mismatch string
@@ -140,7 +150,7 @@ func wanted(t reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return "a whole number without fraction or exponent, in range"
+		return wholeNumber
 	case reflect.Slice:
 		return "an array"
 	case reflect.Map, reflect.Struct:

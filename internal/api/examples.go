@@ -217,7 +217,7 @@ const (
 	refusalExample = `{
   "type": "` + quotaExceeded + `",
   "title": "Quota exceeded", "status": 429,
-  "detail": "Limit daily admits at most 0 now. The hit costs 1: send it again in 7 min 11 s.",
+  "detail": "Limit daily is used up. The hit costs 1: send it again in 7 min 11 s.",
   "violated-policies": ["daily"],
   "allowed": false, "customer": "acme", "meter": "requests", "cost": 1,
   "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 430400,

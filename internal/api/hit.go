@@ -156,8 +156,8 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 		return s.hitFailed(w, r, err)
 	}
 	ctx := s.waits.until(r.Context())
+	defer ctx.end()
 	d, err := s.decide(ctx, &h)
-	ctx.end()
 	if err != nil {
 		return s.hitFailed(w, r, explain(err, h.names()))
 	}

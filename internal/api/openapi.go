@@ -93,16 +93,19 @@ func operation(rt *route, schemas huma.Registry) *huma.Operation {
 	return op
 }
 
-func (a access) doc() string {
+func (a access) doc() string { return "Scope: " + a.scopes() + "." }
+
+// scopes names the scopes that a route lets in; admin only where there is no other.
+func (a access) scopes() string {
 	switch a {
 	case backends:
-		return "Scope: backend."
+		return "backend"
 	case readers:
-		return "Scope: read."
+		return "read"
 	case everyScope:
-		return "Scope: backend or read."
+		return "backend or read"
 	}
-	return "Scope: admin."
+	return "admin"
 }
 
 // parameters are those of the path, the query and the headers.

@@ -15,7 +15,7 @@ type query map[string]string
 
 // parseQuery refuses what the route does not know, so that a misspelled parameter is
 // noticed and not ignored.
-func parseQuery(r *http.Request, known []param) (query, error) {
+func parseQuery(r *http.Request, rt *route) (query, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
 	}
@@ -28,8 +28,8 @@ func parseQuery(r *http.Request, known []param) (query, error) {
 	}
 	q := make(query, len(values))
 	for name, given := range values {
-		if !slices.ContainsFunc(known, func(p param) bool { return p.takes(name) }) {
-			return nil, invalid(name, "is not a parameter of this route")
+		if !slices.ContainsFunc(rt.params, func(p param) bool { return p.takes(name) }) {
+			return nil, invalid(name, "is not a parameter of this route"+rt.insteadOfParam(name))
 		}
 		if len(given) > 1 {
 			return nil, invalid(name, "is there more than once")
@@ -37,6 +37,18 @@ func parseQuery(r *http.Request, known []param) (query, error) {
 		q[name] = given[0]
 	}
 	return q, nil
+}
+
+// insteadOfParam ends what is said of a name in the query that the route does not take.
+func (rt *route) insteadOfParam(name string) string {
+	if slices.Contains(membersOf(rt.request), name) {
+		return ": it belongs in the body"
+	}
+	var known []string
+	for _, p := range rt.params {
+		known = append(known, p.name)
+	}
+	return instead(name, known)
 }
 
 // takes reports whether a parameter is given by this name.

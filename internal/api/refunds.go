@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -35,7 +36,13 @@ type refundBody struct {
 // a refund and a hit have in common the hit's rules hold.
 func (in *refundRequest) identify(key string) error {
 	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
+	if in.Cost == 0 {
+		as.Cost = nil
+	}
 	bad := as.check(1)
+	if in.Cost == 0 {
+		bad = append(bad, quota.FieldError{Field: "cost", Detail: fmt.Sprintf("is required: how many units to give back, from 1 to %d", quota.MaxNumber)})
+	}
 	if in.Hit != nil {
 		if wrong := checkID(*in.Hit); wrong != "" {
 			bad = append(bad, quota.FieldError{Field: "hit", Detail: wrong})

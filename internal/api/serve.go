@@ -66,7 +66,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	if err := s.authorize(r, rt); err != nil {
 		return s.fail(w, r, err)
 	}
-	q, err := parseQuery(r, rt.params)
+	q, err := parseQuery(r, rt)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
@@ -152,15 +152,26 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	writeProblem(w, &fault{kind: kindMethod, detail: "this path does not have the method " + plans.Shorten(r.Method), allow: strings.Join(allow, ", ")})
+	has := strings.Join(allow, ", ")
+	writeProblem(w, &fault{kind: kindMethod, detail: "this path does not have the method " + plans.Shorten(r.Method) + ": it has " + has, allow: has})
 }
 
-// The answers to a request without a key, with a wrong one, and with one of another scope.
+// The answers to a request without a key and with a wrong one.
 var (
-	faultNoKey      = &fault{kind: kindUnauthorized, detail: "send the header Authorization: Bearer <key>"}
-	faultWrongKey   = &fault{kind: kindUnauthorized, detail: "the key is unknown, revoked or expired"}
-	faultWrongScope = &fault{kind: kindWrongScope, detail: "a key of this scope may not do this"}
+	faultNoKey    = &fault{kind: kindUnauthorized, detail: "send the header Authorization: Bearer <key>" + makeKey}
+	faultWrongKey = &fault{kind: kindUnauthorized, detail: "the key is unknown, revoked or expired" + makeKey}
 )
+
+const makeKey = ". An admin makes a key with POST /v1/keys, and on quotad's machine quotad keys create does"
+
+// wrongScope is the answer to a key of another scope.
+func wrongScope(has plans.Scope, needs access) *fault {
+	scopes := needs.scopes()
+	if needs != adminOnly {
+		scopes += ", or admin"
+	}
+	return &fault{kind: kindWrongScope, detail: "this key has the scope " + string(has) + "; needed is " + scopes}
+}
 
 // authorize checks the request's key against the route's scopes; admin may do everything.
 func (s *Server) authorize(r *http.Request, rt *route) error {
@@ -185,7 +196,7 @@ func (s *Server) authorize(r *http.Request, rt *route) error {
 	case err != nil:
 		return err
 	case !rt.access.allows(key.Scope):
-		return faultWrongScope
+		return wrongScope(key.Scope, rt.access)
 	}
 	return nil
 }

@@ -48,5 +48,12 @@ func newAnchor(t time.Time) (Anchor, error) {
 	return Anchor{wall(t.UnixMicro())}, nil
 }
 
+// AnchorOf returns the anchor of a wall clock in seconds since 1970-01-01T00:00:00, what
+// Seconds gave, or ErrAnchor.
+func AnchorOf(seconds int64) (Anchor, error) { return newAnchor(time.Unix(seconds, 0).UTC()) }
+
+// Seconds are the wall clock's since 1970-01-01T00:00:00, never below 0.
+func (a Anchor) Seconds() int64 { return int64(a.wall) / second }
+
 // String returns the form that ParseAnchor reads.
 func (a Anchor) String() string { return a.wall.civil().Format(anchorLayout) }

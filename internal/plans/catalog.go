@@ -21,6 +21,7 @@ const Freshness = time.Second
 const (
 	// defaultCustomers take some 200 MB with two meters each.
 	defaultCustomers = 200_000
+	defaultPacked    = 32 << 20
 	// loadTimeout bounds what a miss waits for the database.
 	loadTimeout = 2 * time.Second
 	// maxAttempts bounds how often a load is begun anew because a change overtook it.
@@ -33,6 +34,8 @@ const (
 type CatalogOptions struct {
 	// Customers bounds the customers in memory; 0 means 200,000.
 	Customers int
+	// PackedBytes bounds the memory of the customers beyond those, see packed; 0 means 32 MiB.
+	PackedBytes int
 	// Monotonic is the time since some fixed instant; it never steps. Required.
 	Monotonic func() time.Duration
 	// Now is the database's time in µs since the Unix epoch, as well as it is known. It
@@ -78,12 +81,15 @@ func NewCatalog(store *Store, o CatalogOptions) *Catalog {
 	if o.Customers <= 0 {
 		o.Customers = defaultCustomers
 	}
+	if o.PackedBytes <= 0 {
+		o.PackedBytes = defaultPacked
+	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups), scrubbing: scrubbing{scrubEvery, scrubAfter}}
 	c.welcomes = make(chan struct{}, maxWelcomes)
-	c.memory.Store(newMemory(o.Customers))
+	c.memory.Store(newMemory(1, o.Customers, newPacked(o.PackedBytes)))
 	c.confirmed.Store(never)
 	committed := func(ctx context.Context, number int64) {
 		if err := c.CatchUp(ctx, number); err != nil {

@@ -101,9 +101,13 @@ func (w *writing) joinClock(ctx context.Context, old *Customer, created bool, as
 	case !created:
 		return old.Clock, nil
 	}
+	if !ValidKey(*asked) {
+		bad.add("test_clock", KeyRule)
+		return nil, bad.err()
+	}
 	clock, err := one(ctx, w, ErrUnknownClock, scanClock, getClock, *asked)
 	if errors.Is(err, ErrUnknownClock) {
-		bad.add("test_clock", "no such test clock")
+		bad.add("test_clock", "no such test clock: make it with PUT /v1/test-clocks/%s", Shorten(*asked))
 		return nil, bad.err()
 	}
 	return &clock, err

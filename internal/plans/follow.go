@@ -165,7 +165,8 @@ func follows(changes []change, last, newest, mark int64) bool {
 
 // startAnew forgets everything and begins at the newest change.
 func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []change, last int64, contacted bool) error {
-	m := newMemory(c.options.Customers)
+	old := c.memory.Load()
+	m := newMemory(old.generation+1, c.options.Customers, old.packed)
 	mark, err := c.store.changeMark(ctx, newest)
 	if err != nil {
 		return err

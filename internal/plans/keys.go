@@ -88,9 +88,7 @@ func (s *Store) CreateKey(ctx context.Context, name string, scope Scope, expires
 
 func (f *faults) checkKey(name string, scope Scope) {
 	f.name("name", name, true)
-	if scope != ScopeAdmin && scope != ScopeBackend && scope != ScopeRead {
-		f.add("scope", "must be admin, backend or read")
-	}
+	f.must("scope", string(scope), "admin, backend or read", scope == ScopeAdmin || scope == ScopeBackend || scope == ScopeRead)
 }
 
 const listKeys = `SELECT` + keyColumns + `FROM keys WHERE revoked_at IS NULL AND id > $1 ORDER BY id LIMIT $2`

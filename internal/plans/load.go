@@ -113,14 +113,16 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 }
 
 // When a change was made is read together with what it changed: the row of the change may
-// be gone, but never says anything else. The epoch stands for that it is gone.
+// be gone, but never says anything else. The epoch stands for that it is gone. What few
+// customers have is looked for before it is put together.
 const entryOfCustomer = `
 	SELECT (SELECT number FROM change_number), c.key, c.id, c.change,
-		coalesce((SELECT at FROM changes WHERE number = c.change), 'epoch'), p.key, coalesce(c.pinned_version, 0),
+		coalesce(CASE WHEN c.change >= (SELECT min(number) FROM changes)
+			THEN (SELECT at FROM changes WHERE number = c.change) END, 'epoch'), p.key, coalesce(c.pinned_version, 0),
 		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods,
-		(SELECT coalesce(jsonb_object_agg(o.limit_name, jsonb_build_object(
-			'limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at)), '{}')
-		 FROM overrides o WHERE o.customer_id = c.id)
+		CASE WHEN EXISTS (SELECT FROM overrides WHERE customer_id = c.id) THEN (
+			SELECT jsonb_object_agg(o.limit_name, jsonb_build_object('limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at))
+			FROM overrides o WHERE o.customer_id = c.id) ELSE '{}' END
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.archived_at IS NULL`
 
@@ -170,6 +172,12 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 		if !ok {
 			e, ok = m.unknown.Get(key, 0)
 		}
+		if !ok {
+			if e = m.unpack(key); e != nil && e.valid() {
+				remember(m.customers, key, e)
+				ok = true
+			}
+		}
 		if !ok || !e.valid() {
 			var err error
 			if e, err = c.readCustomer(ctx, m, key); err != nil {
@@ -194,6 +202,7 @@ func (c *Catalog) keep(m *memory, key string, e *customerEntry) {
 	switch {
 	case e.known:
 		remember(m.customers, key, e)
+		m.pack(key, e)
 	case e.gone || c.options.DefaultPlan == "":
 		remember(m.unknown, key, e)
 	default: // a first hit on any node may make it, of which nobody hears
@@ -207,6 +216,9 @@ const loadPlan = `
 
 func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, error) {
 	known := func() (*planEntry, bool) { return m.plans.Get(key, 0) }
+	if e, ok := known(); ok && e.valid() { // recall's first step, without what it allocates
+		return e, nil
+	}
 	keep := func(e *planEntry) { remember(m.plans, key, e) }
 	return recall(ctx, c, m, kindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
 		e, asOf := new(planEntry), int64(0)

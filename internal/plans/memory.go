@@ -35,10 +35,13 @@ type memory struct {
 	contacted bool         // this memory began with a poll
 	mark      int64        // when change applied was made, µs; only the poller uses it
 
+	generation uint64 // it is the how manieth; what another one packed is not of this
+
 	seed   maphash.Seed
 	floors [numFloors]atomic.Int64
 
 	customers *cache.Cache[string, *customerEntry]
+	packed    *packed                              // customers, too; of all generations
 	unknown   *cache.Cache[string, *customerEntry] // that there are no such customers
 	plans     *cache.Cache[string, *planEntry]
 	versions  *cache.Cache[versionKey, *version] // immutable, always valid
@@ -60,8 +63,11 @@ const numFloors = 4096
 
 type subject struct{ kind, key string }
 
-func newMemory(customers int) *memory {
+func newMemory(generation uint64, customers int, packed *packed) *memory {
 	return &memory{
+		generation: generation,
+		packed:     packed,
+
 		seed:      maphash.MakeSeed(),
 		customers: newCache[string, *customerEntry](customers),
 		unknown:   newCache[string, *customerEntry](min(customers, maxUnknownKept)),

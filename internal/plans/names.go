@@ -81,9 +81,25 @@ func (f *faults) err() error {
 }
 
 func (f *faults) key(field, value string) bool {
-	ok := ValidKey(value)
-	if !ok {
+	switch {
+	case ValidKey(value):
+		return true
+	case value == "":
+		f.add(field, "is required: it "+KeyRule)
+	default:
 		f.add(field, KeyRule)
+	}
+	return false
+}
+
+// must checks a field that has to be there, ok being whether its value is what it must be.
+func (f *faults) must(field, value, be string, ok bool) bool {
+	switch {
+	case ok:
+	case value == "":
+		f.add(field, "is required: %s", be)
+	default:
+		f.add(field, "must be %s", be)
 	}
 	return ok
 }

@@ -2,15 +2,21 @@ package plans
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota"
 )
 
 const (
 	// maxTogether is how many customers one statement reads.
 	maxTogether = 500
+	// maxWaiting is how many such statements may wait: who would be of another is told to
+	// come again.
+	maxWaiting = 20
 	// maxReaders is how many such statements a node has under way.
 	maxReaders = 2
 )
@@ -41,7 +47,8 @@ type readings struct {
 }
 
 // join adds a key to a reading that has not begun, so that what is found is no older than
-// the question. begin says that the caller is to start a reader.
+// the question. begin says that the caller is to start a reader; without a reading there are
+// too many.
 func (rs *readings) join(key string) (r *reading, begin bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -50,9 +57,12 @@ func (rs *readings) join(key string) (r *reading, begin bool) {
 			return r, false
 		}
 	}
-	if n := len(rs.queue); n > 0 && len(rs.queue[n-1].keys) < maxTogether {
+	switch n := len(rs.queue); {
+	case n > 0 && len(rs.queue[n-1].keys) < maxTogether:
 		r = rs.queue[n-1]
-	} else {
+	case n == maxWaiting:
+		return nil, false
+	default:
 		r = &reading{done: make(chan struct{}), found: make(map[string]found)}
 		rs.queue = append(rs.queue, r)
 	}
@@ -78,13 +88,18 @@ func (rs *readings) next() *reading {
 	return r
 }
 
+var errManyReadings = fmt.Errorf("%w: too many customers are to be looked up", quota.ErrBusy)
+
 // readCustomer reads a customer's entry, together with those that others ask for.
 func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
 	r, begin := m.readings.join(key)
+	if r == nil {
+		return nil, errManyReadings
+	}
 	if begin {
 		go func() {
 			for r := m.readings.next(); r != nil; r = m.readings.next() {
-				r.err = classify(c.read(context.WithoutCancel(ctx), m, r))
+				r.err = classify(c.read(context.Background(), m, r)) //nolint:contextcheck // it is of many callers
 				close(r.done)
 			}
 		}()

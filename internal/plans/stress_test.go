@@ -14,7 +14,7 @@ import (
 // A reading that a change overtook on its way is not kept, and not believed where it is
 // kept already.
 func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
-	m := newMemory(10)
+	m := newMemory(1, 10, newPacked(defaultPacked))
 	at := func(asOf int64) *planEntry { return &planEntry{fact: m.fact(kindPlan, "basic", asOf), all: int(asOf)} }
 	kept := func() int {
 		if e, ok := m.plans.Get("basic", 0); ok {

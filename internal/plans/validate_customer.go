@@ -29,8 +29,10 @@ func (in *CustomerInput) check(bad *faults, key string) {
 	if in.PlanVersion != nil {
 		bad.within("plan_version", int64(*in.PlanVersion), 1, math.MaxInt32)
 	}
-	if _, err := calendar.Location(in.Timezone); err != nil {
-		bad.add("timezone", "must be an IANA timezone, such as UTC or Europe/Berlin")
+	if _, err := calendar.Location(in.Timezone); in.Timezone == "" {
+		bad.add("timezone", "is required: an IANA timezone, such as UTC or Europe/Berlin")
+	} else if err != nil {
+		bad.add("timezone", "%q is no IANA timezone, such as UTC or Europe/Berlin; capitals count", Shorten(in.Timezone))
 	}
 	if in.BillingAnchor != "" {
 		if _, err := calendar.ParseAnchor(in.BillingAnchor); err != nil {

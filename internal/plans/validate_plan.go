@@ -53,9 +53,7 @@ func (in PlanInput) normalize(key string, declared map[string]bool) (PlanInput, 
 	var bad faults
 	bad.key("key", key)
 	bad.name("name", in.Name, true)
-	if !knownCurrency(in.Currency) {
-		bad.add("currency", "must be an ISO 4217 code in capitals, such as USD")
-	}
+	bad.must("currency", in.Currency, "an ISO 4217 code in capitals, such as USD", knownCurrency(in.Currency))
 	in.checkInterval(&bad)
 	bad.within("base_price_minor", in.BasePriceMinor, 0, quota.MaxNumber)
 	switch in.ApplyTo {
@@ -74,11 +72,9 @@ func (in PlanInput) normalize(key string, declared map[string]bool) (PlanInput, 
 
 func (in *PlanInput) checkInterval(bad *faults) {
 	most, known := maxInterval[in.Interval]
-	if !known {
-		bad.add("interval", "must be day, week, month or year")
-		return
+	if bad.must("interval", in.Interval, "day, week, month or year", known) {
+		bad.within("interval_count", int64(in.IntervalCount), 1, most)
 	}
-	bad.within("interval_count", int64(in.IntervalCount), 1, most)
 }
 
 func (in *PlanInput) checkMeters(bad *faults, declared map[string]bool) []string {

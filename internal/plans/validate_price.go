@@ -50,8 +50,7 @@ func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price 
 func (p *Price) check(bad *faults, path string) {
 	bad.within(path+"included", p.Included, 0, quota.MaxNumber)
 	takes, known := modelFields[p.Model]
-	if !known {
-		bad.add(path+"model", "must be per_unit, package, graduated or volume")
+	if !bad.must(path+"model", p.Model, "per_unit, package, graduated or volume", known) {
 		return
 	}
 	bad.belongs(path+"unit_price", p.Model, takes.unit, p.UnitPrice != nil)

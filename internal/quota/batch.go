@@ -41,6 +41,9 @@ type gathering struct {
 	byKey  map[groupKey]*group
 }
 
+// mostSpare is how many hits a group may have room for that is used again, but the first.
+const mostSpare = 64
+
 // group is a new one.
 func (a *gathering) group(t *Target, now int64) *group {
 	n := len(a.groups)
@@ -48,6 +51,9 @@ func (a *gathering) group(t *Target, now int64) *group {
 		a.spare = append(a.spare, new(group))
 	}
 	g := a.spare[n]
+	if n > 0 && cap(g.hits) > mostSpare { // one customer's hits may be all of a batch, but not of each place's
+		g.hits, g.sums = nil, nil
+	}
 	*g = group{target: t, now: now, hits: g.hits[:0], sums: g.sums[:0]}
 	a.groups = append(a.groups, g)
 	return g

@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// What a charge leaves in a row, as quotad_step_v2 does it: for what is decided here, on
-// rows that are locked, and for the tests of that function.
+// What a charge leaves in a row, as quotad_step_v2 does it: for what is decided here, by
+// swaps on rows as they are known and by the ledger on rows that it has locked, and for the tests of that function.
 
 // chargeState charges one hit, on which limits with their buckets stand at m.at, and
 // returns the state behind it and the bits of the shadows that were spared. The hit fits

@@ -67,6 +67,9 @@ func (e *Engine) decideMany(ctx context.Context, hits []Hit, results []Result) {
 		queues[lane] = append(queues[lane], h)
 	}
 	for lane, queue := range queues {
+		if len(queue) == 0 {
+			continue
+		}
 		together.Add(int32(len(queue)))
 		added, err := e.lanes[lane].enqueue(e.options.MaxQueue, queue...)
 		for _, h := range queue[added:] {

@@ -36,7 +36,6 @@ type Options struct {
 	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
 	MaxQueue   int // hits waiting in a lane, half as many for others on their counters, and operations in a ledger; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
-	KnownRows  int // counters of which the lanes know the row; default 100,000
 }
 
 // maxBatch is the number of hits in one transaction. The running sums of their costs
@@ -52,7 +51,6 @@ func (o *Options) setDefaults() {
 	def(&o.Lanes, 1)
 	def(&o.MaxQueue, 10_000)
 	def(&o.MemorySize, 100_000)
-	def(&o.KnownRows, 100_000)
 	if o.MemoryUsable == nil {
 		o.MemoryUsable = func() bool { return true }
 	}
@@ -108,11 +106,7 @@ func newEngine(o Options) (*Engine, error) {
 	}
 	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves, swapping: true}
 	for range o.Lanes {
-		l, err := newLane(e)
-		if err != nil {
-			return nil, err
-		}
-		e.lanes = append(e.lanes, l)
+		e.lanes = append(e.lanes, newLane(e))
 		e.ledgers = append(e.ledgers, newLedger(e))
 	}
 	return e, nil

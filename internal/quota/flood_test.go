@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -156,6 +157,16 @@ func floodWith(ctx context.Context, t testing.TB, db *testDB, clock *testClock, 
 	if err != nil {
 		t.Error(err)
 		return
+	}
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // it connects
+		_, err := e.Decide(ctx, target.ip("first"), 1)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrUnavailable) || time.Now().After(until) {
+			t.Error(err)
+			return
+		}
 	}
 	var callers sync.WaitGroup
 	for range 32 {

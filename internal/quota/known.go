@@ -3,68 +3,52 @@ package quota
 import (
 	"context"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// known are the rows of customers' own counters as a lane last wrote or read them, the most
-// recently used ones. They may be old at any time: a swap makes sure.
-type known struct {
-	rows *simplelru.LRU[ownKey, *knownRow]
-	// stale is the share of rows, in 1024ths, that somebody else had written since, as it was
-	// lately. Where it is high, rows are read before each swap, which costs half of what a
-	// swap in vain does.
-	stale int
-}
-
-// ownKey is the key of a customer's own counter of a meter.
-type ownKey struct {
-	customer int64
-	meter    int32
-}
-
-// knownRow is a counter's row: what is decided by, and its hour.
+// knownRow is the row of a customer's own counter as a lane last wrote or read it. Its target
+// keeps it. It may be old at any time: a swap makes sure.
 type knownRow struct {
 	row
 	hour    int64 // start of the hour that its units are of, µs
 	counted bool  // it has units
+	large   bool  // it is too large to be kept, and nothing else is said of it
+	lane    *lane // whose knowledge it is: engines may share targets
 }
 
-// mostStale is the share, in 1024ths, from which on rows are read before each swap.
+// mostStale is the share, in 1024ths, of known rows that turned out to have been written by
+// somebody else, from which on rows are read before each swap: that costs half of what a swap
+// in vain does.
 const mostStale = 256
 
-func newKnown(size int) (*known, error) {
-	rows, err := simplelru.NewLRU[ownKey, *knownRow](size, nil)
-	return &known{rows: rows}, err
+// recollect is the row of a target's own counter, or nil.
+func (l *lane) recollect(t *Target) *knownRow {
+	if r := t.base().known.Load(); r != nil && r.lane == l {
+		return r
+	}
+	return nil
 }
 
-func (k *known) get(key CounterKey) *knownRow {
-	r, _ := k.rows.Get(ownKey{key.Customer, key.Meter})
-	return r
-}
-
-// keep keeps a row, but for one with holds, which the ledger writes, and for one with long
-// logs, of which few would take all of the memory.
-func (k *known) keep(key CounterKey, r knownRow) {
-	own := ownKey{key.Customer, key.Meter}
-	if _, due := unmarked(r.state); due != 0 || len(r.state) > largeState {
-		k.rows.Remove(own)
+// keep keeps a row, but for one with holds, which the ledger writes. Of one with long logs it
+// keeps that it is such a one: few would take all of the memory.
+func (l *lane) keep(t *Target, r knownRow) {
+	if _, due := unmarked(r.state); due != 0 {
+		t.forget()
 		return
 	}
-	if old, ok := k.rows.Get(own); ok {
-		*old = r
-		return
+	if len(r.state) > largeState {
+		r = knownRow{large: true}
 	}
-	fresh := r
-	k.rows.Add(own, &fresh)
+	r.lane = l
+	t.base().known.Store(&r)
 }
 
-func (k *known) forget(key CounterKey) { k.rows.Remove(ownKey{key.Customer, key.Meter}) }
+func (t *Target) forget() { t.base().known.Store(nil) }
 
 // tell notes how many of some rows that were known had been written by somebody else.
-func (k *known) tell(stale, of int) {
+func (l *lane) tell(stale, of int) {
 	if of > 0 {
-		k.stale += (1024*stale/of - k.stale) / 8
+		l.stale += (1024*stale/of - l.stale) / 8
 	}
 }
 
@@ -81,7 +65,7 @@ func (l *lane) recall(ctx context.Context, groups []*group) error {
 	var reading []*group
 	var keys keyColumns
 	for _, g := range groups {
-		if g.known = l.known.get(g.own()); g.known == nil || l.known.stale >= mostStale {
+		if g.known = l.recollect(g.target); g.known == nil || l.stale >= mostStale {
 			g.read = true
 			reading = append(reading, g)
 			keys.add(g.own())
@@ -100,6 +84,7 @@ func (l *lane) recall(ctx context.Context, groups []*group) error {
 			return rows[n].read(cols)
 		})
 	}
+	l.engine.stats.batch(0, 1)
 	if err := l.session.store.run(ctx, []step{{name: recallRows, params: l.params.values(), read: read, commit: true}}); err != nil {
 		return err
 	}
@@ -113,10 +98,10 @@ func (l *lane) recall(ctx context.Context, groups []*group) error {
 		}
 		if g.known = nil; there[i] {
 			g.known = &rows[i]
-			l.known.keep(g.own(), rows[i])
+			l.keep(g.target, rows[i])
 		}
 	}
-	l.known.tell(stale, of)
+	l.tell(stale, of)
 	return nil
 }
 

@@ -26,19 +26,15 @@ type lane struct {
 	cautious time.Duration // until then, on the stopwatch, no row is waited for
 	pipeline pipeline
 	rows     []row
-	known    *known
+	stale    int // the share of known rows, in 1024ths, that somebody else had written, lately
 	these    []*group
 	swaps    []swap
 	writes   swapColumns
 	params   params // of reads and swaps
 }
 
-func newLane(e *Engine) (*lane, error) {
-	known, err := newKnown(max(1, e.options.KnownRows/e.options.Lanes))
-	if err != nil {
-		return nil, err
-	}
-	return &lane{engine: e, inbox: newInbox[*hit](), session: session{options: &e.options, statements: e.statements}, known: known}, nil
+func newLane(e *Engine) *lane {
+	return &lane{engine: e, inbox: newInbox[*hit](), session: session{options: &e.options, statements: e.statements}}
 }
 
 // run sends batches until the engine stops and nothing waits any more.
@@ -219,8 +215,12 @@ func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answer
 	}
 	for i, g := range wave {
 		rows := l.rows[first[i]:first[i+1]]
-		if runs[i].run > 0 {
-			l.known.keep(g.own(), knownRow{row: rows[0], hour: g.hour, counted: true})
+		switch {
+		case len(rows) > 1: // no swap's
+		case runs[i].run > 0:
+			l.keep(g.target, knownRow{row: rows[0], hour: g.hour, counted: true})
+		default: // its change number may be another now
+			g.target.forget()
 		}
 		if made {
 			spared[i] = g.sparedAtFirst()

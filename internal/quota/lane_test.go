@@ -39,6 +39,28 @@ func TestOneFaultFailsNoOther(t *testing.T) {
 	}
 }
 
+// Nor may one whose row is more than the model can read: it is the database's to judge.
+func TestUnreadableRowFailsNoOther(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.startEngine(t, newTestClock(testEpoch))
+	log := limitOf(t, "b", "sliding_log", "1h", 1000)
+	spoiled, whole := fireTarget(1, []*Limit{log}), fireTarget(2, []*Limit{log})
+	for _, target := range []*Target{spoiled, whole} {
+		if d, err := e.Decide(ctx, target, 1); err != nil || !d.Allowed {
+			t.Fatalf("%+v %v", d, err)
+		}
+	}
+	// A log that ends before its end.
+	execSQL(ctx, t, db, "UPDATE counters SET state = ARRAY[state[1], 1, 100], version = version + 1 WHERE customer = 1")
+	spoiled.forget()
+	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}})
+	for i, r := range results { // to the database the spoiled log has no entries
+		if r.Err != nil || !r.Decision.Allowed {
+			t.Errorf("hit %d: %+v", i, r)
+		}
+	}
+}
+
 // What is counted without a limit stops at 2⁶³−1 and does not fail.
 func TestCountsEndAt63Bits(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)

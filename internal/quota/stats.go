@@ -42,7 +42,7 @@ func (e *Engine) watchAhead(g *group, now, instant int64) {
 // Stats are totals since the engine started.
 type Stats struct {
 	FromMemory       int64 // refusals answered without a statement
-	Batches, Batched int64 // round trips that charged, and the hits in them
+	Batches, Batched int64 // round trips for hits, and the hits that they were to charge
 	Statements       int64
 	Swapped          int64 // counters charged by a swap
 	SwapsLost        int64 // counters that somebody else had written meanwhile

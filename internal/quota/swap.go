@@ -90,14 +90,16 @@ func (l *lane) swap(ctx context.Context, groups []*group, now int64) (others []*
 }
 
 // swappable splits a batch into the groups that a swap may decide and the others: those that
-// charge several rows, which it could not charge all or none, and those that were tried.
+// charge several rows, which it could not charge all or none, those of long logs, which would
+// go over the wire twice more, and those that were tried.
 func (l *lane) swappable(groups []*group) (these, others []*group) {
 	if !l.engine.swapping || l.engine.options.Stopwatch() < l.cautious {
 		return nil, groups
 	}
 	l.these = l.these[:0]
 	for _, g := range groups {
-		if first := g.hits[0]; len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone {
+		first, last := g.hits[0], l.recollect(g.target)
+		if len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone || last != nil && last.large {
 			others = append(others, g)
 		} else {
 			l.these = append(l.these, g)
@@ -111,7 +113,11 @@ func (l *lane) swappable(groups []*group) (these, others []*group) {
 func (g *group) plan() (s swap, ok bool) {
 	// A row that was spoiled by hand may be more than the model can read: the statement
 	// that locks says so of its group alone.
-	defer func() { ok = ok && recover() == nil }()
+	defer func() {
+		if recover() != nil {
+			s, ok = swap{}, false
+		}
+	}()
 	if g.known == nil {
 		g.insert = true
 		return s, false
@@ -169,7 +175,7 @@ func (l *lane) countLost() {
 			}
 		}
 	}
-	l.known.tell(stale, remembered)
+	l.tell(stale, remembered)
 	l.engine.stats.swapped.Add(int64(len(l.swaps) - lost))
 	l.engine.stats.swapsLost.Add(int64(lost))
 }
@@ -177,7 +183,7 @@ func (l *lane) countLost() {
 // settleSwap hands out what became of a group.
 func (l *lane) settleSwap(s *swap, now int64) {
 	if !s.done {
-		l.known.forget(s.own())
+		s.target.forget()
 		for _, h := range s.hits {
 			h.tries++
 			h.locked = true
@@ -185,7 +191,7 @@ func (l *lane) settleSwap(s *swap, now int64) {
 		l.handBack(s.hits)
 		return
 	}
-	l.known.keep(s.own(), knownRow{row: s.row, hour: s.hour, counted: true})
+	l.keep(s.target, knownRow{row: s.row, hour: s.hour, counted: true})
 	rows := []row{s.row}
 	// Before a caller hears of it: its next hit may come at once.
 	l.engine.memory.remember(s.target, rows, now, s.run < len(s.hits))
@@ -203,6 +209,9 @@ type swapColumns struct {
 }
 
 func (c *swapColumns) reset() {
+	if 8*cap(c.states) > mostKept {
+		c.states = nil
+	}
 	c.keys.reset()
 	for _, column := range []*[]int64{&c.version, &c.since, &c.judged, &c.hour, &c.at, &c.change, &c.cost, &c.states} {
 		*column = (*column)[:0]

@@ -54,7 +54,8 @@ func TestSwapAfterOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 			here, there := db.startEngine(t, clock), db.startEngine(t, clock)
-			target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d"), bucketLimit(t, "b", 10, "1d", 10))
+			limits := []*Limit{windowLimit(t, "a", 10, "1d"), bucketLimit(t, "b", 10, "1d", 10)}
+			target, theirs := testTarget(1, 1, 1, limits...), testTarget(1, 1, 1, limits...)
 			for range used {
 				if d, err := here.Decide(ctx, target, 1); err != nil || !d.Allowed {
 					t.Fatal(d.brief(), err)
@@ -66,7 +67,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			}
 			clock.set(testEpoch + test.late)
 			if test.do != nil {
-				test.do(ctx, t, db, there, target)
+				test.do(ctx, t, db, there, theirs)
 			}
 			d, err := here.Decide(ctx, target, 1)
 			if err != nil || !d.Allowed || d.View(0).Used != test.used {
@@ -79,7 +80,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			if d, err = here.Decide(ctx, target, 10-test.used+1); err != nil || d.Allowed {
 				t.Errorf("%s, %v; want a refusal", d.brief(), err)
 			}
-			if d, err = there.Decide(ctx, target, 10-test.used); err != nil || !d.Allowed {
+			if d, err = there.Decide(ctx, theirs, 10-test.used); err != nil || !d.Allowed {
 				t.Errorf("%s, %v; want all that is left", d.brief(), err)
 			}
 		})

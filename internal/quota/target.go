@@ -46,7 +46,7 @@ type TestClock struct {
 }
 
 // Target is what hits of one customer on one meter are judged by: resolved once, shared
-// by all hits until a change, immutable but for a memory of the running hour. One whose
+// by all hits until a change, immutable but for what it remembers of its counter. One whose
 // limits are per attribute becomes a hit's own by For.
 type Target struct {
 	// Change is the newest change number of all that went into this target.
@@ -73,7 +73,10 @@ type Target struct {
 	// are none.
 	reserving *Target
 
-	hour atomic.Pointer[span]
+	hour  atomic.Pointer[span]
+	known atomic.Pointer[knownRow] // the own counter's row
+
+	own [1]Counter // what Counters is of, where there is one
 }
 
 type span struct{ start, end int64 }
@@ -106,7 +109,8 @@ func newTarget(change, customer int64, meter int32, limits []*Limit, periods cal
 			own.Limits = append(own.Limits, l)
 		}
 	}
-	t.Counters = []Counter{own}
+	t.own[0] = own
+	t.Counters = t.own[:]
 	if len(own.Limits) == len(limits) {
 		t.Counters[0].Limits = limits // shared by all customers of the plan
 		return t

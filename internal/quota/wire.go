@@ -26,7 +26,16 @@ type params struct {
 	vals [][]byte
 }
 
-func (p *params) reset() { p.buf, p.ends = p.buf[:0], p.ends[:0] }
+func (p *params) reset() {
+	if cap(p.buf) > mostKept {
+		p.buf = nil
+	}
+	p.buf, p.ends = p.buf[:0], p.ends[:0]
+}
+
+// mostKept is how large a buffer may be, bytes, to be used again: one batch with long logs
+// must not take its megabytes for good.
+const mostKept = 1 << 20
 
 // header begins a one-dimensional array without nulls, lower bound 1.
 func (p *params) header(oid uint32, n int) {
@@ -130,8 +139,12 @@ const statementRoom = 1024
 
 // Encode implements pgproto3.Message: what was written goes on in the buffer.
 func (r *room) Encode(written []byte) ([]byte, error) {
-	if total := len(written) + r.need; cap(r.buf) < total {
-		r.buf = make([]byte, 0, 2*total)
+	total := len(written) + r.need
+	if total > mostKept {
+		return append(make([]byte, 0, total), written...), nil
+	}
+	if cap(r.buf) < total {
+		r.buf = make([]byte, 0, min(2*total, mostKept))
 	}
 	return append(r.buf[:0], written...), nil
 }

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// instead ends what is said of a name that is none of those known: which of them was
+// probably meant, and all of them. Empty where none is known.
+func instead(name string, known []string) string {
+	if len(known) == 0 {
+		return ""
+	}
+	all := "Known are " + strings.Join(known, ", ")
+	if meant := nearest(name, known); meant != "" {
+		return ": did you mean " + meant + "? " + all
+	}
+	return ". " + all
+}
+
+// membersOf are the names of the JSON members that a struct is read from.
+func membersOf(t reflect.Type) (names []string) {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// longestGuess bounds what is compared of a client's name, in bytes; no member is as long.
+const longestGuess = 40
+
+// nearest is the known name that differs from name by a slip of the hand, or in capitals and
+// underscores only; empty when there is none. There must be one known.
+func nearest(name string, known []string) string {
+	if len(name) > longestGuess {
+		return ""
+	}
+	bare := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+	name = bare(name)
+	best := slices.MinFunc(known, func(a, b string) int { return distance(name, bare(a)) - distance(name, bare(b)) })
+	if d := distance(name, bare(best)); d <= 2 && 2*d < len(name) {
+		return best
+	}
+	return ""
+}
+
+// distance is how many bytes have to be changed, put in or left out to make a into b
+// (Levenshtein's).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1) // from what of a was read to each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			changed := corner
+			if a[i] != b[j] {
+				changed++
+			}
+			corner = row[j+1]
+			row[j+1] = min(changed, corner+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
