@@ -4,7 +4,7 @@
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
 #   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./...)
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
-#   BENCHFLAGS= further flags of the bench, for example '-rows hot' or '-long'
+#   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
 #   FUZZTIME=1m how long each fuzz target runs
 #   ARGS=       further flags for `quotad serve` in `make run`, for example '--listen=:9000'
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 )
 
 // gateShare is how much of a recorded ratio must be reached: what costs a fifth is seen.
@@ -13,9 +14,13 @@ const gateShare = 0.8
 
 // A record is what the gate compares with.
 type record struct {
+	At      time.Time       `json:"at"`
+	Version string          `json:"version"` // of quotad
 	Machine machine         `json:"machine"`
-	Rounds  int             `json:"rounds"`
+	Passes  int             `json:"passes"`
+	Rounds  int             `json:"rounds"` // of each pass
 	Seconds float64         `json:"seconds_a_run"`
+	Warm    float64         `json:"seconds_a_warm_up"`
 	Rows    map[string]kept `json:"rows"`
 }
 
@@ -78,7 +83,10 @@ func verdict(was kept, ratio float64) error {
 
 // writeRecord writes the ratios of all passes.
 func (b *bench) writeRecord(passes map[string][]float64) error {
-	r := record{Machine: b.report.Machine, Rounds: b.rounds, Seconds: b.each.Seconds(), Rows: map[string]kept{}}
+	r := record{
+		At: b.report.At, Version: b.report.Version, Machine: b.report.Machine,
+		Passes: b.passes, Rounds: b.rounds, Seconds: b.each.Seconds(), Warm: b.warm.Seconds(), Rows: map[string]kept{},
+	}
 	for name, ratios := range passes {
 		r.Rows[name] = keep(ratios)
 	}

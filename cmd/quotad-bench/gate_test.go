@@ -26,12 +26,12 @@ func TestVerdictOfTheGate(t *testing.T) {
 
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	b := &bench{options: &options{record: filepath.Join(t.TempDir(), "gate.json"), rounds: 4, each: 2 * time.Second}}
+	b := &bench{options: &options{record: filepath.Join(t.TempDir(), "gate.json"), rounds: 4, each: 2 * time.Second, warm: time.Second, passes: 3}, report: sample()}
 	if err := b.writeRecord(map[string][]float64{"a": {0.5, 0.4, 0.6}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := readRecord(b.record)
-	if err != nil || r.Rows["a"].Ratio != 0.5 || int(r.Rows["a"].Noise+0.5) != 40 || r.Rounds != 4 || r.Seconds != 2 {
+	if err != nil || r.Rows["a"].Ratio != 0.5 || int(r.Rows["a"].Noise+0.5) != 40 || r.Passes != 3 || r.Rounds != 4 || r.Seconds != 2 || r.Warm != 1 || !r.At.Equal(b.report.At) {
 		t.Errorf("%+v %v", r, err)
 	}
 	if err := os.WriteFile(b.record, []byte("no"), 0o600); err != nil {

@@ -52,7 +52,7 @@ func (r *report) writeMachine(b *strings.Builder) {
 
 // howRun says how long everything was.
 func (r *report) howRun() string {
-	text := fmt.Sprintf("Each row: the median of %d rounds of %.0f s, after 2 to %d runs of %.0f s to warm it up; ", r.Rounds, r.Seconds, maxWarmUps, r.Warm)
+	text := fmt.Sprintf("Each row: %s of %.0f s, after 2 to %d runs of %.0f s to warm it up; ", rounds(r.Rounds), r.Seconds, maxWarmUps, r.Warm)
 	if r.Long == nil {
 		text += "no long load"
 	} else {
@@ -62,6 +62,13 @@ func (r *report) howRun() string {
 		text += "; not the defaults, but `" + strings.Join(r.Flags, " ") + "`"
 	}
 	return text + "."
+}
+
+func rounds(n int) string {
+	if n == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("the median of %d rounds", n)
 }
 
 func minutes(n float64) string {

@@ -44,7 +44,7 @@ func parseOptions(args []string, errs io.Writer) (*options, error) {
 	o := &options{}
 	set := flag.NewFlagSet("quotad-bench", flag.ContinueOnError)
 	set.SetOutput(errs)
-	rows := set.String("rows", "", "measure only the rows whose name matches this regular `expression` (^hot$), and print them; see -out")
+	rows := set.String("rows", "", "measure only the rows whose name matches this `regexp`, a regular expression, and only print them; see -out")
 	set.IntVar(&o.rounds, "rounds", 0, "rounds of each row, a run of the handler and one of the row: at least 1 (default 5, with -short 4)")
 	set.DurationVar(&o.each, "time", 0, "how long each run of a round is, whole seconds (default 3s, with -short 2s)")
 	set.DurationVar(&o.warm, "warm", 0, "how long a row runs before its first round, whole seconds (default 3s, with -short 2s); again, at most 4 times, until it is steady")

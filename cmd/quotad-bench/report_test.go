@@ -56,10 +56,10 @@ func TestMarkdownOfLess(t *testing.T) {
 	r.Rows[0].Cost.Checkpoint = false
 	r.Memory.Each = weights{}
 	r.Long = &long{Minutes: 1, HOT: 99.5, Checkpoint: true, Hits: spread{23_262, 23_262, 23_262}}
-	r.Flags = []string{"--lanes=2"}
+	r.Flags, r.Rounds = []string{"--lanes=2"}, 1
 	text := r.markdown()
 	for _, want := range []string{
-		"the long load: 1 minute; not the defaults, but `--lanes=2`.",
+		"Each row: 1 round of 3 s", "the long load: 1 minute; not the defaults, but `--lanes=2`.",
 		"| ≥ 99 % | – | not measured: 1 minute |  |",
 		"\n1 minute of the first row's load: 23,262 hits/s, 99.50 %", "behind a checkpoint.",
 	} {

@@ -54,6 +54,20 @@ func TestStartWithoutDatabase(t *testing.T) {
 	}
 }
 
+// A data directory that cannot be one is said to be chosen anew, and once.
+func TestDataDirThatIsNone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, filepath.Join(file, "data"), "/proc/nothing"} {
+		code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--data-dir="+dir)
+		if code != exitFailed || strings.Count(errs, "choose another with --data-dir (QUOTAD_DATA_DIR)") != 1 {
+			t.Errorf("%s: code %d: %s", dir, code, errs)
+		}
+	}
+}
+
 func TestStartWaitsForTheDatabase(t *testing.T) {
 	server := pgtest.Server(t)
 	server.Stop()

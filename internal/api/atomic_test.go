@@ -129,7 +129,8 @@ func TestOperationsInAnOutage(t *testing.T) {
 				break
 			}
 		}
-		if got.status != 503 || got.json["type"] != "/problems/database-unavailable" || got.header.Get("Retry-After") != "1" {
+		if got.status != 503 || got.json["type"] != "/problems/database-unavailable" || got.header.Get("Retry-After") != "1" ||
+			!strings.Contains(got.json["detail"].(string), "nothing was charged. Send it again in a second (Retry-After)") {
 			t.Errorf("%s: %d %s", request[0], got.status, got.text)
 		}
 	}

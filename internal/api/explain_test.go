@@ -3,6 +3,8 @@ package api
 import (
 	"strings"
 	"testing"
+
+	"quotad/internal/quota"
 )
 
 // What is wrong is said with its name and the next call.
@@ -31,6 +33,23 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		{404, "GET", "/v1/plans/none/versions", "", `there is no plan "none"`},
 		{404, "GET", "/v1/plans/pro/versions/9", "", `the plan "pro" has no version 9: GET /v1/plans/pro/versions`},
 		{404, "DELETE", "/v1/keys/key_none", "", `there is no key "key_none": GET /v1/keys`},
+		{422, "POST", "/v1/hits", `{"customr":"acme"}`, "customr: is not known here: did you mean customer? Known are customer, meter, cost, attributes, id, dry_run"},
+		{422, "POST", "/v1/hits/batch", `{"hit":[]}`, "hit: is not known here: did you mean hits? Known are hits, atomic"},
+		{422, "POST", "/v1/hits?dry_run=true", `{}`, "dry_run: is not a parameter of this route: it belongs in the body"},
+		{422, "POST", "/v1/hits?denystatus=200", `{}`, "denystatus: is not a parameter of this route: did you mean deny_status? Known are deny_status"},
+		{422, "GET", "/v1/customers/acme?x=1", "", "x: is not a parameter of this route"},
+		{422, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":"2"}`, "cost: must be without quotes: a whole number"},
+		{422, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":1e3}`, "cost: must be a whole number of at most 999999999999999"},
+		{422, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","id":"r"}`, "cost: is required: how many units to give back, from 1 to 999999999999999"},
+		{422, "PUT", "/v1/customers/new", `{"name":"x"}`, "plan: is required: it must be 1 to 200"},
+		{422, "PUT", "/v1/customers/new", `{"name":"x"}`, "timezone: is required: an IANA timezone, such as UTC or Europe/Berlin"},
+		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"europe/berlin"}`, `timezone: "europe/berlin" is no IANA timezone, such as UTC or Europe/Berlin; capitals count`},
+		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"none"}`, "no such test clock: make it with PUT /v1/test-clocks/none"},
+		{422, "PUT", "/v1/plans/new", `{"name":"x"}`, "currency: is required: an ISO 4217 code in capitals, such as USD; interval: is required: day, week, month or year"},
+		{422, "PUT", "/v1/plans/new", `{"name":"x","currency":"usd","interval":"hour","prices":[{"meter":"requests"}]}`, "currency: must be an ISO 4217 code in capitals, such as USD; interval: must be day, week, month or year; prices[0].model: is required: per_unit"},
+		{422, "POST", "/v1/keys", `{"name":"x"}`, "scope: is required: admin, backend or read"},
+		{405, "PATCH", "/v1/customers/acme", "", "this path does not have the method PATCH: it has GET, HEAD, PUT, DELETE"},
+		{429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6}`, "Limit hourly never admits more than 5 at once. The hit costs 6: split it, or raise the limit."},
 		{428, "PUT", "/v1/customers/acme", `{"name":"x","plan":"pro","timezone":"UTC"}`, "send its ETag in If-Match"},
 	} {
 		if got := n.want(c.status, c.method, c.path, c.body); !strings.Contains(got.json["detail"].(string), c.says) {
@@ -48,6 +67,50 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	got = n.want(200, "POST", "/v1/hits/batch", `{"hits":[{"customer":"none","meter":"requests"}]}`)
 	if !strings.Contains(got.text, `there is no customer \"none\"`) {
 		t.Errorf("in a batch: %s", got.text)
+	}
+}
+
+// Who may not is told by whom.
+func TestKeysThatMayNot(t *testing.T) {
+	n := newNode(t)
+	for _, c := range []struct {
+		status            int
+		key, method, path string
+		says              string
+	}{
+		{401, "-", "GET", "/v1/plans", "Authorization: Bearer <key>. An admin makes a key with POST /v1/keys"},
+		{401, "Bearer qk_wrong", "GET", "/v1/plans", "revoked or expired. An admin makes a key with POST /v1/keys"},
+		{403, n.key("backend"), "GET", "/v1/plans", "this key has the scope backend; needed is read, or admin"},
+		{403, n.key("backend"), "GET", "/v1/keys", "this key has the scope backend; needed is admin"},
+		{403, n.key("read"), "POST", "/v1/hits", "this key has the scope read; needed is backend, or admin"},
+	} {
+		if got := n.want(c.status, c.method, c.path, "", "Authorization", c.key); !strings.Contains(got.json["detail"].(string), c.says) {
+			t.Errorf("%s %s: %q does not say %q", c.method, c.path, got.json["detail"], c.says)
+		}
+	}
+}
+
+// A refusal says which limits it is by, and whether waiting helps.
+func TestWhyARefusal(t *testing.T) {
+	bucket := &quota.Limit{Name: "bucket", Algorithm: quota.TokenBucket, Limit: 1000, Burst: 20}
+	seats := &quota.Limit{Name: "seats", Algorithm: quota.Allocation, Limit: 10}
+	closed := &quota.Limit{Name: "closed", Algorithm: quota.FixedWindow}
+	soft := &quota.Limit{Name: "soft", Algorithm: quota.FixedWindow, Mode: quota.Soft}
+	for want, c := range map[string]struct {
+		cost, wait int64
+		views      []quota.View
+	}{
+		"Limit bucket admits at most 3 now. The hit costs 4: send it again in 2 s.":                                               {4, 2 * second, []quota.View{{Limit: soft}, {Limit: bucket, Remaining: 3, RetryAfter: 2 * second}}},
+		"Limit bucket is used up. The hit costs 20: send it again in 2 s.":                                                        {20, 2 * second, []quota.View{{Limit: bucket, RetryAfter: 2 * second}}},
+		"Limit bucket never admits more than 20 at once. The hit costs 21: split it, or raise the limit.":                         {21, quota.Never, []quota.View{{Limit: bucket, Remaining: 3, RetryAfter: quota.Never}}},
+		"Limit bucket is used up. Limit seats never admits more than 10 at once. The hit costs 11: split it, or raise the limit.": {11, quota.Never, []quota.View{{Limit: bucket, RetryAfter: 5}, {Limit: seats, RetryAfter: quota.Never}}},
+		"Limit seats is used up. The hit costs 1 and will not be admitted by waiting.":                                            {1, quota.Never, []quota.View{{Limit: seats, RetryAfter: quota.Never}}},
+		"Limit closed is 0 and admits nothing. The hit costs 1 and will not be admitted by waiting.":                              {1, quota.Never, []quota.View{{Limit: closed, RetryAfter: quota.Never}}},
+		"This hit would be admitted, but another one of its atomic batch is refused: none was charged.":                           {1, 0, []quota.View{{Limit: seats, Remaining: 1}}},
+	} {
+		if got := string(appendWhy(nil, &hit{kind: opHit, cost: c.cost}, c.views, c.wait)); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 type hitRequest struct {
 	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
 	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
-	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume. 0 looks: it always passes and charges nothing."`
+	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume. 0 looks: it passes whatever is left, and charges nothing; dry_run says whether a cost would pass."`
 	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"What limits per attribute look at, by the attribute's name: at most 16 names of 1 to 64 letters, digits or . _ : - with values of at most 200 bytes. Those that no limit is per have no effect."`
 	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The hit is charged once, however often it is sent with this id; without effect on one that only looks. Or the header Idempotency-Key."`
 	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit and charge nothing."`

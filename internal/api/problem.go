@@ -114,7 +114,7 @@ var errorTable = []errorEntry{
 	// The database said no for a reason of its own: a defect here, and no outage.
 	{err: quota.ErrInternal, kind: kindInternal},
 	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
-	{err: quota.ErrUnavailable, kind: kindUnavailable, text: quota.ErrUnavailable.Error() + ": send it again in a second (Retry-After)"},
+	{err: quota.ErrUnavailable, kind: kindUnavailable, text: quota.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
 	{err: quota.ErrBusy, kind: kindBusy},
 	{err: quota.ErrStopped, kind: kindStopping},
 	{err: quota.ErrOtherPayload, kind: kindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},

@@ -112,7 +112,7 @@ func (b *books) charge(accounts []*account, d Decision) Decision {
 	for i, a := range accounts {
 		m := t.moment(d.At)
 		m.holds = a.holds
-		state, bits := chargeState(t.Counters[i].Limits, a.state, a.at, d.Cost, m)
+		state, bits := chargeState(nil, t.Counters[i].Limits, a.state, a.at, d.Cost, m)
 		spared |= bits << t.firstLimit(i)
 		a.state, a.at = state, d.At
 		a.touch()

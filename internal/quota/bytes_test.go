@@ -164,7 +164,7 @@ func (f *filled) longLog(ctx context.Context, t testing.TB, entries int) {
 	at := f.clock.at.Load()
 	for i := range entries {
 		m := f.targets[0].moment(at + int64(i))
-		state, _ = chargeState([]*Limit{l}, state, at, 1, m)
+		state, _ = chargeState(nil, []*Limit{l}, state, at, 1, m)
 	}
 	f.clock.set(at + int64(entries))
 	execSQL(ctx, t, f.db, "UPDATE counters SET state = $1, at = $2", state, at+int64(entries)-1)

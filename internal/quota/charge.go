@@ -11,10 +11,10 @@ import (
 // swaps on rows as they are known and by the ledger on rows that it has locked, and for the tests of that function.
 
 // chargeState charges one hit, on which limits with their buckets stand at m.at, and
-// returns the state behind it and the bits of the shadows that were spared. The hit fits
-// all hard limits. A concurrency limit has no bucket: holds are what it counts.
-func chargeState(limits []*Limit, state []int64, since, cost int64, m moment) (next []int64, spared uint32) {
-	next = make([]int64, 0, max(len(state), bucketLen*len(limits)))
+// appends the state behind it to next, and returns that and the bits of the shadows that were
+// spared. The hit fits all hard limits. A concurrency limit has no bucket: holds are what it counts.
+func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64, m moment) (_ []int64, spared uint32) {
+	next = slices.Grow(next, max(len(state), bucketLen*len(limits)))
 	for i, l := range limits {
 		b, log := l.stand(state, since, m)
 		m.log = log
@@ -45,7 +45,7 @@ func chargeState(limits []*Limit, state []int64, since, cost int64, m moment) (n
 // the costs, that fits all hard limits, and of which each hit would leave what it leaves
 // here: where a shadow's verdict changes, and where a soft limit can count no more, a run
 // ends. It returns its length, and for one of at least 1 what chargeState does.
-func chargeRun(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run int, spared uint32, next []int64) {
+func chargeRun(next []int64, limits []*Limit, state []int64, since int64, sums []int64, m moment) (run int, spared uint32, _ []int64) {
 	run = len(sums)
 	for _, l := range limits {
 		b, log := l.stand(state, since, m)
@@ -55,7 +55,7 @@ func chargeRun(limits []*Limit, state []int64, since int64, sums []int64, m mome
 			return 0, 0, nil
 		}
 	}
-	next, spared = chargeState(limits, state, since, sums[run-1], m)
+	next, spared = chargeState(next, limits, state, since, sums[run-1], m)
 	return run, spared, next
 }
 

@@ -14,6 +14,8 @@ type knownRow struct {
 	counted bool  // it has units
 	large   bool  // it is too large to be kept, and nothing else is said of it
 	lane    *lane // whose knowledge it is: engines may share targets
+
+	space [2 * bucketLen]int64 // what state is of, where two limits have room
 }
 
 // mostStale is the share, in 1024ths, of known rows that turned out to have been written by
@@ -31,16 +33,16 @@ func (l *lane) recollect(t *Target) *knownRow {
 
 // keep keeps a row, but for one with holds, which the ledger writes. Of one with long logs it
 // keeps that it is such a one: few would take all of the memory.
-func (l *lane) keep(t *Target, r knownRow) {
+func (l *lane) keep(t *Target, r *knownRow) {
 	if _, due := unmarked(r.state); due != 0 {
 		t.forget()
 		return
 	}
 	if len(r.state) > largeState {
-		r = knownRow{large: true}
+		r = &knownRow{large: true}
 	}
 	r.lane = l
-	t.base().known.Store(&r)
+	t.base().known.Store(r)
 }
 
 func (t *Target) forget() { t.base().known.Store(nil) }
@@ -76,11 +78,10 @@ func (l *lane) recall(ctx context.Context, groups []*group) error {
 	}
 	l.params.reset()
 	keys.encode(&l.params)
-	rows := make([]knownRow, len(reading))
-	there := make([]bool, len(reading))
+	rows := make([]*knownRow, len(reading)) // each has a life of its own
 	read := func(r *pgconn.ResultReader) error {
 		return eachRow(r, len(reading), func(n int, cols [][]byte) error {
-			there[n] = true
+			rows[n] = new(knownRow)
 			return rows[n].read(cols)
 		})
 	}
@@ -92,13 +93,12 @@ func (l *lane) recall(ctx context.Context, groups []*group) error {
 	for i, g := range reading {
 		if old := g.known; old != nil {
 			of++
-			if old.version != rows[i].version || old.at != rows[i].at {
+			if rows[i] == nil || old.version != rows[i].version || old.at != rows[i].at {
 				stale++
 			}
 		}
-		if g.known = nil; there[i] {
-			g.known = &rows[i]
-			l.keep(g.target, rows[i])
+		if g.known = rows[i]; g.known != nil {
+			l.keep(g.target, g.known)
 		}
 	}
 	l.tell(stale, of)
@@ -112,6 +112,6 @@ func (r *knownRow) read(cols [][]byte) (err error) {
 		return err
 	}
 	r.counted = units > 0
-	r.state, err = readInts(cols[5])
+	r.state, err = appendInts(r.space[:0], cols[5])
 	return err
 }

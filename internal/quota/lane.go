@@ -29,6 +29,7 @@ type lane struct {
 	stale    int // the share of known rows, in 1024ths, that somebody else had written, lately
 	these    []*group
 	swaps    []swap
+	swapped  [1]row // as settle and remember want it
 	writes   swapColumns
 	params   params // of reads and swaps
 }
@@ -218,7 +219,7 @@ func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answer
 		switch {
 		case len(rows) > 1: // no swap's
 		case runs[i].run > 0:
-			l.keep(g.target, knownRow{row: rows[0], hour: g.hour, counted: true})
+			l.keep(g.target, &knownRow{row: rows[0], hour: g.hour, counted: true})
 		default: // its change number may be another now
 			g.target.forget()
 		}

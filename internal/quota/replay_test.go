@@ -49,7 +49,7 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 			}
 			after := row{at: c.at, version: c.version}
 			m := c.target.moment(c.at)
-			after.state, _ = chargeState(h.limits, before.state, before.at, c.cost, m)
+			after.state, _ = chargeState(nil, h.limits, before.state, before.at, c.cost, m)
 			h.rows = append(h.rows, after)
 			h.total += c.cost
 		}

@@ -41,7 +41,7 @@ func (c *stepCase) run(ctx context.Context, conn *pgx.Conn) error {
 	if want := c.want(); !slices.Equal(got, want) {
 		return fmt.Errorf("state %v of %d at %d, limits %v, sums %v: %v, the model says %v", c.state, c.since, c.instant, limits, c.sums, got, want)
 	}
-	run, spared, next := chargeRun(c.limits, c.state, c.since, c.sums, c.moment())
+	run, spared, next := chargeRun(nil, c.limits, c.state, c.since, c.sums, c.moment())
 	if run == 0 { // then there is nothing to be left
 		got = got[:1]
 	}

@@ -37,7 +37,7 @@ RETURNING i.n`
 // swap is what is to become of a group's row.
 type swap struct {
 	*group
-	row    row // behind the charge
+	after  *knownRow // the charge
 	run    int
 	spared uint32
 	done   bool // it did
@@ -133,9 +133,10 @@ func (g *group) plan() (s swap, ok bool) {
 	if old.hour != g.hour || old.change > t.Change {
 		return s, false
 	}
-	run, spared, state := chargeRun(t.Counters[0].Limits, old.state, old.at, g.sums, t.moment(instant))
-	after := row{state: state, at: instant, version: old.version + int64(run), change: t.Change}
-	return swap{group: g, row: after, run: run, spared: spared}, run > 0
+	after := &knownRow{hour: g.hour, counted: true}
+	run, spared, state := chargeRun(after.space[:0], t.Counters[0].Limits, old.state, old.at, g.sums, t.moment(instant))
+	after.row = row{state: state, at: instant, version: old.version + int64(run), change: t.Change}
+	return swap{group: g, after: after, run: run, spared: spared}, run > 0
 }
 
 // sendSwaps writes the rows of l.swaps, which are in the lock order.
@@ -191,12 +192,13 @@ func (l *lane) settleSwap(s *swap, now int64) {
 		l.handBack(s.hits)
 		return
 	}
-	l.keep(s.target, knownRow{row: s.row, hour: s.hour, counted: true})
-	rows := []row{s.row}
+	l.keep(s.target, s.after)
+	l.swapped[0] = s.after.row
+	at, rows := s.after.at, l.swapped[:]
 	// Before a caller hears of it: its next hit may come at once.
 	l.engine.memory.remember(s.target, rows, now, s.run < len(s.hits))
-	l.handBack(s.settle(int64(s.run), s.row.at, s.spared, rows))
-	l.engine.watchAhead(s.group, now, s.row.at)
+	l.handBack(s.settle(int64(s.run), at, s.spared, rows))
+	l.engine.watchAhead(s.group, now, at)
 }
 
 // swapColumns are the parameters of swapSQL.
@@ -223,10 +225,10 @@ func (c *swapColumns) add(s *swap) {
 	c.keys.add(s.own())
 	c.version, c.since = append(c.version, s.known.version), append(c.since, s.known.at)
 	c.judged, c.hour = append(c.judged, s.known.change), append(c.hour, s.hour)
-	c.at, c.change = append(c.at, s.row.at), append(c.change, s.row.change)
+	c.at, c.change = append(c.at, s.after.at), append(c.change, s.after.change)
 	c.cost, c.run = append(c.cost, s.sums[s.run-1]), append(c.run, int32(s.run))
 	c.stateFrom = append(c.stateFrom, int32(len(c.states)+1))
-	c.states = append(c.states, s.row.state...)
+	c.states = append(c.states, s.after.state...)
 	c.stateUntil = append(c.stateUntil, int32(len(c.states)))
 }
 

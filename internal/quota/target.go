@@ -296,6 +296,14 @@ func (t *Target) runningHour(at int64) (start, end int64) {
 		return h.start, h.end
 	}
 	start, end = t.Hour(at)
-	t.hour.Store(&span{start, end})
+	h := lastHour.Load()
+	if h == nil || *h != (span{start, end}) {
+		h = &span{start, end}
+		lastHour.Store(h)
+	}
+	t.hour.Store(h)
 	return start, end
 }
+
+// lastHour is the span that was made last: nearly all targets have the same.
+var lastHour atomic.Pointer[span]

@@ -32,7 +32,7 @@ func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) 
 				return run, spared, next
 			}
 		}
-		after, these := chargeState(limits, next, m.at, cost, m)
+		after, these := chargeState(nil, limits, next, m.at, cost, m)
 		if i > 0 && these != spared {
 			return run, spared, next
 		}
@@ -51,7 +51,7 @@ func decideOn(t *Target, rows []row, now, cost int64) (Decision, []row) {
 	after := make([]row, len(rows))
 	for i := range rows {
 		m := t.moment(d.At)
-		state, bits := chargeState(t.Counters[i].Limits, rows[i].state, rows[i].at, cost, m)
+		state, bits := chargeState(nil, t.Counters[i].Limits, rows[i].state, rows[i].at, cost, m)
 		after[i] = row{state: state, at: d.At, version: rows[i].version + 1, change: max(rows[i].change, t.Change)}
 		spared |= bits << t.firstLimit(i)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The binary formats of PostgreSQL's arrays, for the handful of types the hot statement
@@ -187,9 +188,12 @@ func readAll(cols [][]byte, into ...*int64) (err error) {
 }
 
 // readInts reads a bigint[] column without nulls.
-func readInts(col []byte) ([]int64, error) {
+func readInts(col []byte) ([]int64, error) { return appendInts(nil, col) }
+
+// appendInts is readInts into values.
+func appendInts(values []int64, col []byte) ([]int64, error) {
 	if len(col) == 12 { // no dimension: empty
-		return nil, nil
+		return values, nil
 	}
 	if len(col) < 20 || binary.BigEndian.Uint32(col[4:]) != 0 || binary.BigEndian.Uint32(col[8:]) != oidInt8 {
 		return nil, fmt.Errorf("not a bigint array without nulls")
@@ -198,9 +202,9 @@ func readInts(col []byte) ([]int64, error) {
 	if len(col) != 20+12*n {
 		return nil, fmt.Errorf("a bigint array of %d elements in %d bytes", n, len(col))
 	}
-	values := make([]int64, n)
-	for i := range values {
-		values[i] = int64(binary.BigEndian.Uint64(col[24+12*i:]))
+	values = slices.Grow(values, n)
+	for i := range n {
+		values = append(values, int64(binary.BigEndian.Uint64(col[24+12*i:])))
 	}
 	return values, nil
 }
