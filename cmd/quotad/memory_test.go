@@ -14,7 +14,9 @@ func TestTuneMemory(t *testing.T) {
 	})
 	env := map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}
 	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
-	tuneMemory(t.Context(), 1000, 32, lookup)()
+	all := memoryFor(&settings{CacheSize: 1000, CacheMemory: 32})
+	packed := func() int64 { return 5 << 20 }
+	tuneMemory(t.Context(), all, packed, lookup)()
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the limit is %d although the environment sets it", got)
 	}
@@ -22,8 +24,8 @@ func TestTuneMemory(t *testing.T) {
 		t.Errorf("GOGC is %d although the environment sets it", got)
 	}
 	clear(env)
-	tuneMemory(t.Context(), 1000, 32, lookup)()
-	if got, want := debug.SetMemoryLimit(-1), int64(memoryBase+1000*memoryOfCustomer+16<<20); got != want {
+	tuneMemory(t.Context(), all, packed, lookup)()
+	if got, want := debug.SetMemoryLimit(-1), int64(memoryBase+1000*memoryOfCustomer+48<<20-5<<20); got != want {
 		t.Errorf("the limit is %d, not %d", got, want)
 	}
 	if got := debug.SetGCPercent(100); got != gcPercent {

@@ -25,7 +25,6 @@ func run(ctx context.Context, s settings) (err error) {
 	if err := s.check(); err != nil {
 		return err
 	}
-	defer tuneMemory(ctx, s.CacheSize, s.CacheMemory, os.LookupEnv)()
 	log := s.logger()
 	front, err := openFront(ctx, &s, log)
 	if err != nil {
@@ -48,6 +47,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
+	defer tuneMemory(ctx, memoryFor(&s), n.catalog.Packed, os.LookupEnv)()
 
 	key, err := n.bootstrap(ctx, &s)
 	if err != nil {

@@ -29,6 +29,13 @@ func newPacked(bytes int) *packed {
 	return &packed{cache: fastcache.New(bytes), names: names{numbers: make(map[string]uint64)}}
 }
 
+// size is what they take without their index, bytes.
+func (p *packed) size() int64 {
+	var s fastcache.Stats
+	p.cache.UpdateStats(&s)
+	return int64(s.BytesSize)
+}
+
 // maxNames bounds the plans and timezones that packed customers share.
 const maxNames = maxPlansKept + 1024
 

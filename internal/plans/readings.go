@@ -97,9 +97,9 @@ func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*cus
 		return nil, errManyReadings
 	}
 	if begin {
-		go func() {
+		go func() { //nolint:gosec,contextcheck // it is of many callers, and has a deadline of its own
 			for r := m.readings.next(); r != nil; r = m.readings.next() {
-				r.err = classify(c.read(context.Background(), m, r)) //nolint:contextcheck // it is of many callers
+				r.err = classify(c.read(context.Background(), m, r))
 				close(r.done)
 			}
 		}()
