@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,7 +34,7 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 	if len(rows) == 0 {
 		return errors.New("no row of that name; -list prints them")
 	}
-	if err := checkPrograms(o); err != nil {
+	if err := checkPrograms(ctx, o, rows); err != nil {
 		return err
 	}
 	b := &bench{options: o, out: out, made: map[string]bool{}}
@@ -57,11 +58,9 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 	if b.report, err = b.newReport(ctx); err != nil {
 		return err
 	}
-	var recorded *record
-	if b.gate != "" {
-		if recorded, err = readRecord(b.gate); err != nil {
-			return err
-		}
+	recorded, err := b.openGate(rows)
+	if err != nil {
+		return err
 	}
 	b.printHead()
 	passes, failed := map[string][]float64{}, error(nil)
@@ -92,6 +91,24 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 		fmt.Fprintln(b.out, "A part is only printed; -out DIR writes it.")
 	}
 	return failed
+}
+
+// openGate reads what to compare with, nil where nothing is to be.
+func (b *bench) openGate(rows []*row) (*record, error) {
+	if b.gate == "" {
+		return nil, nil
+	}
+	recorded, err := readRecord(b.gate)
+	if err == nil && b.rows == nil {
+		err = recorded.covered(rows)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range recorded.otherThan(&b.report) {
+		fmt.Fprintf(b.out, "The record was made otherwise, and its ratios may be, too. %s.\n", note)
+	}
+	return recorded, nil
 }
 
 // one measures a row, and once more when it looks slower than recorded. A row that fails
@@ -133,14 +150,18 @@ func listRows(out io.Writer, rows []*row) error {
 }
 
 // checkPrograms says early what is missing.
-func checkPrograms(o *options) error {
+func checkPrograms(ctx context.Context, o *options, rows []*row) error {
 	if _, err := exec.LookPath(o.quotad); err != nil {
 		return fmt.Errorf("%w: build it with `make build`, or name it with -quotad", err)
 	}
 	if _, err := exec.LookPath("wrk"); err != nil {
 		return fmt.Errorf("%w: install it with `scripts/deps.sh wrk`", err)
 	}
-	return nil
+	if !slices.ContainsFunc(rows, (*row).redis) {
+		return nil
+	}
+	_, err := redisCommand(ctx)
+	return err
 }
 
 // tempDir makes a directory on a disk that the embedded server's user can reach, too.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,6 +36,37 @@ func TestParseAnswer(t *testing.T) {
 	} {
 		if _, _, _, err := parseAnswer([]byte(text)); !errors.Is(err, errAnswer) {
 			t.Errorf("%.50q: %v", text, err)
+		}
+	}
+}
+
+// Nodes that were started for a row have met each customer before it, once.
+func TestMeetAll(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	met := [2]map[string]int{{}, {}}
+	b := &bench{service: &service{}}
+	for i := range met {
+		address := serveTest(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			met[i][string(body)]++
+			mu.Unlock()
+			w.WriteHeader(http.StatusOK)
+		})
+		b.service.nodes = append(b.service.nodes, &node{child: &child{}, address: address})
+	}
+	if err := b.meetAll(t.Context(), "two"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range met {
+		if len(met[i]) != sets["two"].customers {
+			t.Errorf("node %d has met %d customers", i, len(met[i]))
+		}
+		for body, times := range met[i] {
+			if times != 1 {
+				t.Fatalf("node %d was sent %d times %s", i, times, body)
+			}
 		}
 	}
 }

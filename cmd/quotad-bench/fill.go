@@ -10,8 +10,9 @@ import (
 
 // memory is what many customers take, in quotad and on disk.
 type memory struct {
-	Few     footprint `json:"few"`  // after so few customers were each hit once
-	Many    footprint `json:"many"` // after all of them were
+	Few     footprint `json:"few"`    // after so few customers were each hit once
+	Many    footprint `json:"many"`   // after all of them were
+	Loaded  footprint `json:"loaded"` // after the rows' rounds on all of them, too
 	Ready   float64   `json:"kept_ready"`
 	Each    weights   `json:"bytes_each"`
 	Counter float64   `json:"bytes_per_counter"` // on disk, table and index, before a vacuum
@@ -108,6 +109,21 @@ func (b *bench) hitAndLook(ctx context.Context, n *node, name string, from, to i
 	}
 	now, most, _ := resident(n.pid())
 	return footprint{Customers: to, Now: float64(now) / mb, Peak: float64(most) / mb}, nil
+}
+
+// lookAgain keeps what a row's rounds on many customers have made of the memory of the
+// quotad that was filled with them.
+func (b *bench) lookAgain(r *row) {
+	m := b.report.Memory
+	if m == nil || sets[r.set].customers != m.Many.Customers || r.shell != "" {
+		return
+	}
+	now, most, ok := resident(b.service.nodes[0].pid())
+	if !ok {
+		return
+	}
+	m.Loaded = footprint{Customers: m.Many.Customers, Now: float64(now) / mb, Peak: max(m.Loaded.Peak, float64(most)/mb)}
+	fmt.Fprintf(b.out, "    after the load of %q quotad's memory is %.0f MB (at most %.0f)\n", r.name, m.Loaded.Now, m.Loaded.Peak)
 }
 
 // counterSizes is how large the table of counters is.

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // gateShare is how much of a recorded ratio must be reached: what costs a fifth is seen.
@@ -31,16 +34,59 @@ type kept struct {
 	Noise float64 `json:"noise_percent"`
 }
 
+// readRecord reads a record that says something: a field of another name than those above
+// would leave its own at 0, which every ratio reaches.
 func readRecord(path string) (*record, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	r := &record{}
-	if err := json.Unmarshal(text, r); err != nil {
+	if err := json.Unmarshal(text, r, json.RejectUnknownMembers(true)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if len(r.Rows) == 0 {
+		return nil, fmt.Errorf("%s: no rows", path)
+	}
+	for name, k := range r.Rows {
+		if k.Ratio <= 0 {
+			return nil, fmt.Errorf("%s: the ratio of %q is %v", path, name, k.Ratio)
+		}
+	}
 	return r, nil
+}
+
+// covered is an error when a row was recorded that is not among those to be measured: it
+// may be as slow as it likes.
+func (r *record) covered(rows []*row) error {
+	var missed []string
+	for _, name := range slices.Sorted(maps.Keys(r.Rows)) {
+		if !slices.ContainsFunc(rows, func(row *row) bool { return row.name == name }) {
+			missed = append(missed, name)
+		}
+	}
+	if len(missed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: recorded and not measured: %q; record anew with `make bench-record`", errMissed, missed)
+}
+
+// otherThan says in what a record was made otherwise than a run.
+func (r *record) otherThan(run *report) (notes []string) {
+	for _, d := range []struct {
+		what     string
+		was, now any
+	}{
+		{"CPU", r.Machine.CPU, run.Machine.CPU},
+		{"cores", r.Machine.Cores, run.Machine.Cores},
+		{"rounds", r.Rounds, run.Rounds},
+		{"seconds a run", r.Seconds, run.Seconds},
+	} {
+		if d.was != d.now {
+			notes = append(notes, fmt.Sprintf("%s: recorded %v, now %v", d.what, d.was, d.now))
+		}
+	}
+	return notes
 }
 
 // keep sums up the ratios of a row's passes.
@@ -49,7 +95,10 @@ func keep(ratios []float64) kept {
 	return kept{Ratio: s.Median, Noise: 100 * per(s.Max-s.Min, s.Median)}
 }
 
-var errGate = errors.New("slower than recorded")
+var (
+	errGate   = errors.New("slower than recorded")
+	errMissed = errors.New("a row is missing")
+)
 
 // checkGate compares a row with the record, and measures it once more, twice as long,
 // before it is called slower: one run on a busy machine says little.

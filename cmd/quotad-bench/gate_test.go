@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,11 +36,65 @@ func TestRecords(t *testing.T) {
 	if err != nil || r.Rows["a"].Ratio != 0.5 || int(r.Rows["a"].Noise+0.5) != 40 || r.Passes != 3 || r.Rounds != 4 || r.Seconds != 2 || r.Warm != 1 || !r.At.Equal(b.report.At) {
 		t.Errorf("%+v %v", r, err)
 	}
-	if err := os.WriteFile(b.record, []byte("no"), 0o600); err != nil {
+	for _, text := range []string{
+		"no", "{}", `{"rows":{}}`, `{"rows":{"a":{"ratio":0}}}`, `{"rows":{"a":{"ratio":-0.5}}}`, `{"rows":{"a":{}}}`,
+		`{"rows":{"a":{"ratoi":0.5}}}`, `{"rows":{"a":{"ratio":0.5}},"round":4}`, `{"rows":{"a":{"ratio":0.5},"a":{"ratio":0.1}}}`,
+	} {
+		if err := os.WriteFile(b.record, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readRecord(b.record); err == nil {
+			t.Errorf("%s is read", text)
+		}
+	}
+}
+
+// A row that was recorded cannot leave the gate unnoticed, nor the machine be another.
+func TestOpenGate(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	path := filepath.Join(t.TempDir(), "gate.json")
+	b := &bench{options: &options{record: path, gate: path, rounds: 5, each: 3 * time.Second}, out: &out, report: sample()}
+	if err := b.writeRecord(map[string][]float64{"a": {0.5}, "b": {0.5}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readRecord(b.record); err == nil {
-		t.Error("what is no record is read")
+	one, two := &row{name: "a"}, &row{name: "b"}
+	if r, err := b.openGate([]*row{two, one}); err != nil || len(r.Rows) != 2 || out.Len() > 0 {
+		t.Errorf("%+v %v %s", r, err, out.String())
+	}
+	if _, err := b.openGate([]*row{one}); !errors.Is(err, errMissed) || !strings.Contains(err.Error(), `["b"]`) {
+		t.Errorf("b is not measured: %v", err)
+	}
+	b.rows = regexp.MustCompile("^a$")
+	b.report.Machine.Cores, b.report.Rounds = 8, 4
+	if _, err := b.openGate([]*row{one}); err != nil {
+		t.Errorf("only a was asked for: %v", err)
+	}
+	for _, want := range []string{"cores: recorded 2, now 8", "rounds: recorded 5, now 4"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %s", want, out.String())
+		}
+	}
+	b.gate = ""
+	if r, err := b.openGate(nil); r != nil || err != nil {
+		t.Errorf("there is no gate: %+v %v", r, err)
+	}
+}
+
+// Redis is asked for where a row needs it, before anything is measured.
+func TestCheckPrograms(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"quotad", "wrk"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // a program
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	o := &options{quotad: "quotad"}
+	for kind, good := range map[string]bool{"": true, backendUpdate: true, backendIncr: false, backendBucketDurable: false} {
+		if err := checkPrograms(t.Context(), o, []*row{{}, {shell: kind}}); (err == nil) != good {
+			t.Errorf("%q: %v", kind, err)
+		}
 	}
 }
 

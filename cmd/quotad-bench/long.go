@@ -66,7 +66,7 @@ func (b *bench) goOn(ctx context.Context) error {
 	if err := r.want.check(before.metrics, after.metrics, len(rates)*r.connections(), 1); err != nil {
 		return err
 	}
-	c := costOf(before, after, all, 1)
+	c := costOf(before, after, all, r)
 	l := &long{Minutes: b.longTime.Minutes(), Hits: spreadOf(rates), HOT: c.HOT, WAL: c.WAL, Checkpoint: c.Checkpoint}
 	b.report.Long = l
 	fmt.Fprintf(b.out, "    %s of %q: %s, %.2f %% of updates HOT, %.0f bytes of WAL a hit%s\n",

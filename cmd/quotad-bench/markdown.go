@@ -143,7 +143,7 @@ func (r *report) writeLatency(b *strings.Builder) {
 }
 
 func (r *report) writeCosts(b *strings.Builder) {
-	b.WriteString("\n### What a hit takes\n\nAverages over all rounds; hits/s above are medians of them, so do not multiply the two.\n\n| | CPU µs: quotad | PostgreSQL | load maker | allocations | bytes allocated | hits a batch | transactions | WAL bytes | HOT % |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n### What a hit takes\n\nAverages over all rounds; hits/s above are medians of them, so do not multiply the two.\n\n| | CPU µs: quotad | PostgreSQL | load maker | allocations | bytes allocated | round trips | transactions | WAL bytes | HOT % |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	note := ""
 	for _, row := range r.Rows {
 		c := row.Cost
@@ -154,9 +154,13 @@ func (r *report) writeCosts(b *strings.Builder) {
 		if c.Checkpoint {
 			wal, note = wal+" *", "\n\\* a checkpoint began meanwhile, behind which pages are logged whole.\n"
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %.3f | %s | %s |\n", row.Name,
+		trips := fmt.Sprintf("%.4f", c.RoundTrips)
+		if c.AtLeast {
+			trips = "≥ " + trips
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s | %.4f | %s | %s |\n", row.Name,
 			decimal(c.QuotadCPU), decimal(c.ServerCPU), decimal(c.LoadCPU), decimal(c.Allocations), whole(c.AllocatedSize),
-			decimal(c.HitsABatch), c.Transactions, wal, decimal(c.HOT))
+			trips, c.Transactions, wal, decimal(c.HOT))
 	}
 	b.WriteString(note)
 }
@@ -173,8 +177,13 @@ func decimal(v float64) string {
 func (r *report) writeMemory(b *strings.Builder) {
 	if m := r.Memory; m != nil {
 		fmt.Fprintf(b, "\n### Memory and disk\n\n| customers hit once each, by a new quotad | resident, MB | at most (VmHWM), MB |\n| --- | --- | --- |\n")
-		for _, f := range []footprint{m.Few, m.Many} {
-			fmt.Fprintf(b, "| %s | %.0f | %.0f |\n", whole(float64(f.Customers)), f.Now, f.Peak)
+		line := func(f footprint, when string) {
+			fmt.Fprintf(b, "| %s%s | %.0f | %.0f |\n", whole(float64(f.Customers)), when, f.Now, f.Peak)
+		}
+		line(m.Few, "")
+		line(m.Many, "")
+		if m.Loaded.Customers > 0 {
+			line(m.Loaded, ", and then by the rows' load")
 		}
 		if m.Each.Ready > 0 {
 			fmt.Fprintf(b, "\n%s of them are kept ready in memory, at %s bytes each with their counters, and others packed, at %s bytes each with their index: by what a quotad that collects its garbage all the time grew.\n",

@@ -47,6 +47,9 @@ func (b *bench) measure(ctx context.Context, r *row, rounds int) (got result, er
 	if err := b.makeSet(ctx, r.set); err != nil {
 		return got, err
 	}
+	if err := b.meetAll(ctx, r.set); err != nil {
+		return got, err
+	}
 	m := &match{row: r, single: r.single()}
 	answer, err := b.typical(ctx, m)
 	if err != nil {
@@ -65,7 +68,9 @@ func (b *bench) measure(ctx context.Context, r *row, rounds int) (got result, er
 	for range m.subject {
 		m.handler = append(m.handler, address)
 	}
-	return b.play(ctx, m, rounds)
+	got, err = b.play(ctx, m, rounds)
+	b.lookAgain(r)
+	return got, err
 }
 
 // typical is quotad's answer to the row's request, of one hit.
@@ -140,7 +145,7 @@ func (b *bench) play(ctx context.Context, m *match, rounds int) (got result, err
 		if err := m.row.want.check(before.metrics, after.metrics, cut, m.row.hits()); err != nil {
 			return got, err
 		}
-		got.Cost = costOf(before, after, all, m.row.hits())
+		got.Cost = costOf(before, after, all, m.row)
 	}
 	got.sum(m.row)
 	if m.row.latency && !b.short { // the gate compares ratios

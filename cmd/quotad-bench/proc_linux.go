@@ -12,14 +12,21 @@ import (
 // procTick is the unit of times in /proc, which is the same on all of Linux' usual machines.
 const procTick = time.Second / 100
 
-// cpuTime is the processor time of a process and of its children, those that have ended
+// ownTime is the processor time of a process without its children; ok is false when there
+// is no such process.
+func ownTime(pid int) (used time.Duration, ok bool) {
+	p, ok := readStat(pid)
+	return p.own, ok
+}
+
+// familyTime is the processor time of a process and of its children, those that have ended
 // and those that run; ok is false when there is no such process.
-func cpuTime(pid int) (used time.Duration, ok bool) {
-	own, _, ok := readStat(pid)
+func familyTime(pid int) (used time.Duration, ok bool) {
+	p, ok := readStat(pid)
 	if !ok {
 		return 0, false
 	}
-	used = own
+	used = p.own + p.ended
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, false
@@ -30,30 +37,36 @@ func cpuTime(pid int) (used time.Duration, ok bool) {
 			continue
 		}
 		// One that ends meanwhile has no more to tell: its parent does.
-		if time, parent, ok := readStat(child); ok && parent == pid {
-			used += time
+		if p, ok := readStat(child); ok && p.parent == pid {
+			used += p.own + p.ended
 		}
 	}
 	return used, true
 }
 
-// readStat reads a process' time, with that of children it has waited for, and its parent.
-func readStat(pid int) (used time.Duration, parent int, ok bool) {
+// processStat is what the kernel says of a process.
+type processStat struct {
+	own, ended time.Duration // processor time of its own, and of children it has waited for
+	parent     int
+}
+
+func readStat(pid int) (p processStat, ok bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, 0, false
+		return p, false
 	}
 	// The name may hold anything, but is followed by the last ")". From there on, counted
 	// from 0: state, parent, … 11 to 14: user, system, and those of children.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 15 {
-		return 0, 0, false
+		return p, false
 	}
 	number := func(i int) int {
 		n, _ := strconv.Atoi(string(fields[i])) // the kernel's own numbers
 		return n
 	}
-	return time.Duration(number(11)+number(12)+number(13)+number(14)) * procTick, number(1), true
+	ticks := func(i int) time.Duration { return time.Duration(number(i)+number(i+1)) * procTick }
+	return processStat{own: ticks(11), ended: ticks(13), parent: number(1)}, true
 }
 
 // resident is a process' memory now and at most so far, in bytes.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -10,17 +11,34 @@ func TestProc(t *testing.T) {
 	t.Parallel()
 	for began := time.Now(); time.Since(began) < 50*time.Millisecond; { // some ticks of work
 	}
-	if used, ok := cpuTime(os.Getpid()); !ok || used <= 0 {
-		t.Errorf("%s %v", used, ok)
+	for _, read := range []func(int) (time.Duration, bool){ownTime, familyTime} {
+		if used, ok := read(os.Getpid()); !ok || used <= 0 {
+			t.Errorf("%s %v", used, ok)
+		}
+		if _, ok := read(1 << 30); ok {
+			t.Error("there is no such process")
+		}
 	}
 	if now, most, ok := resident(os.Getpid()); !ok || now <= 0 || most < now {
 		t.Errorf("%d %d %v", now, most, ok)
 	}
-	if _, ok := cpuTime(1 << 30); ok {
-		t.Error("there is no such process")
-	}
 	if ownCPU() <= 0 {
 		t.Error("the test has used no time")
+	}
+}
+
+// The server is a child of quotad's, and must not be counted as quotad, too.
+func TestTimeOfChildren(t *testing.T) {
+	t.Parallel()
+	c, err := spawn("sh", exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.ended
+	family, _ := familyTime(os.Getpid()) // first: what the test itself uses meanwhile is not the child's
+	own, _ := ownTime(os.Getpid())
+	if used := c.cpu(); used < 5*procTick || family-own < used-2*procTick {
+		t.Errorf("a child used %s of %s, of which %s without it", used, family, own)
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 
 // These are read from Linux' /proc only; elsewhere their columns stay empty.
 
-func cpuTime(int) (used time.Duration, ok bool) { return 0, false }
+func ownTime(int) (used time.Duration, ok bool) { return 0, false }
+
+func familyTime(int) (used time.Duration, ok bool) { return 0, false }
 
 func resident(int) (now, most int64, ok bool) { return 0, 0, false }
 

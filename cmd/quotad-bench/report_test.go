@@ -16,11 +16,11 @@ func sample() report {
 		Rows: []result{
 			{
 				Name: mainRow, Connections: 256, Ratio: spread{0.5, 0.45, 0.55}, Hits: spread{40_000, 1, 2}, Handler: spread{80_000, 1, 2},
-				Cost: &cost{Allocations: 45, WAL: 250, Checkpoint: true}, Latency: &latency{Rate: 20_000, Over: spread{1.5, 1, 2}},
+				Cost: &cost{Allocations: 45, RoundTrips: 0.0104, AtLeast: true, WAL: 250, Checkpoint: true}, Latency: &latency{Rate: 20_000, Over: spread{1.5, 1, 2}},
 			},
 			{Name: "with ids", Failed: "with ids: nobody was there"},
 		},
-		Memory: &memory{Few: footprint{10_000, 40, 50}, Many: footprint{1_000_000, 110, 140}, Ready: 16_384, Each: weights{Ready: 777, Packed: 66}, Counter: 256},
+		Memory: &memory{Few: footprint{10_000, 40, 50}, Many: footprint{1_000_000, 110, 140}, Loaded: footprint{1_000_000, 120, 151}, Ready: 16_384, Each: weights{Ready: 777, Packed: 66}, Counter: 256},
 		Long:   &long{Minutes: 10, HOT: 99.5},
 	}
 }
@@ -37,7 +37,8 @@ func TestMarkdown(t *testing.T) {
 		"| no-work handler | 256 | 1 | | | 80,000 |",
 		"| " + mainRow + " | 256 | 0.50 | 0.45–0.55 | 40,000 | 80,000 |",
 		"| with ids | | failed | | | |",
-		"250 *", "| 1,000,000 | 110 | 140 |", "Some CPU, 2 cores", "256 bytes on disk", "99.50 % of updates HOT",
+		"250 *", "| ≥ 0.0104 |", "| 1,000,000 | 110 | 140 |", "| 1,000,000, and then by the rows' load | 120 | 151 |",
+		"and their rows' load | ≤ 150 MB | – | 151 MB | missed |", "Some CPU, 2 cores", "256 bytes on disk", "99.50 % of updates HOT",
 		"16,384 of them are kept ready in memory, at 777 bytes each", "others packed, at 66 bytes each",
 		"the median of 5 rounds of 3 s, after 2 to 4 runs of 2 s to warm it up; the long load: 10 minutes.",
 		"| " + mainRow + ": HOT updates under long load | ≥ 99 % | – | 99.5 % | met |",
@@ -53,21 +54,22 @@ func TestMarkdown(t *testing.T) {
 func TestMarkdownOfLess(t *testing.T) {
 	t.Parallel()
 	r := sample()
-	r.Rows[0].Cost.Checkpoint = false
+	r.Rows[0].Cost.Checkpoint, r.Rows[0].Cost.AtLeast = false, false
+	r.Memory.Loaded = footprint{}
 	r.Memory.Each = weights{}
 	r.Long = &long{Minutes: 1, HOT: 99.5, Checkpoint: true, Hits: spread{23_262, 23_262, 23_262}}
 	r.Flags, r.Rounds = []string{"--lanes=2"}, 1
 	text := r.markdown()
 	for _, want := range []string{
 		"Each row: 1 round of 3 s", "the long load: 1 minute; not the defaults, but `--lanes=2`.",
-		"| ≥ 99 % | – | not measured: 1 minute |  |",
+		"| ≥ 99 % | – | not measured: 1 minute |  |", "| 0.0104 |", "| ≤ 150 MB | – | 140 MB | met |",
 		"\n1 minute of the first row's load: 23,262 hits/s, 99.50 %", "behind a checkpoint.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	for _, wrong := range []string{`\*`, "250 *", "1 minutes", "by the minute", "kept ready"} {
+	for _, wrong := range []string{`\*`, "250 *", "1 minutes", "by the minute", "kept ready", "≥ 0.0104", "the rows' load |"} {
 		if strings.Contains(text, wrong) {
 			t.Errorf("%q in\n%s", wrong, text)
 		}

@@ -121,6 +121,9 @@ func (r *row) nodeCount() int { return max(r.nodes, 1) }
 // hits is how many hits a request has.
 func (r *row) hits() int { return max(r.load.batch, 1) }
 
+// redis tells whether redis-server answers for the row.
+func (r *row) redis() bool { return r.shell != "" && r.shell != backendUpdate }
+
 // chosen are the rows to measure.
 func chosen(o *options) (rows []*row) {
 	for i := range allRows {

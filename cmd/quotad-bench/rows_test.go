@@ -22,6 +22,9 @@ func TestRowsAndTargets(t *testing.T) {
 		if r.short && s.customers > manyCustomers {
 			t.Errorf("%q has too many customers for the gate", r.name)
 		}
+		if r.nodes > 1 && (r.want != admitted || s.customers > manyCustomers) {
+			t.Errorf("%q: its customers cannot be hit on each node", r.name)
+		}
 		if r.shell == "" && r.want.status == "" {
 			t.Errorf("%q does not say what must come of it", r.name)
 		}

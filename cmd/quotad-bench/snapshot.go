@@ -43,8 +43,7 @@ const (
 func (b *bench) snapshot(ctx context.Context) (s snapshot, err error) {
 	s.metrics = metrics{}
 	s.cpuKnown = true
-	cpu := func(pid int) time.Duration {
-		used, ok := cpuTime(pid)
+	cpu := func(used time.Duration, ok bool) time.Duration {
 		s.cpuKnown = s.cpuKnown && ok
 		return used
 	}
@@ -54,9 +53,9 @@ func (b *bench) snapshot(ctx context.Context) (s snapshot, err error) {
 			return s, err
 		}
 		s.metrics.add(parseMetrics(text))
-		s.quotad += cpu(n.pid())
+		s.quotad += cpu(ownTime(n.pid())) // its server is a child of it
 	}
-	s.server = cpu(b.service.postmaster())
+	s.server = cpu(familyTime(b.service.postmaster()))
 	t := &s.tables
 	ctx, cancel := context.WithTimeout(ctx, requestWait)
 	defer cancel()
@@ -88,27 +87,32 @@ type cost struct {
 	QuotadCPU     float64 `json:"quotad_cpu_us"`   // µs; 0: not known on this system
 	ServerCPU     float64 `json:"postgres_cpu_us"` // µs, all of its processes
 	LoadCPU       float64 `json:"load_cpu_us"`     // µs, of the load maker
-	HitsABatch    float64 `json:"hits_a_batch"`    // of those that lanes charged; each is a round trip
-	Transactions  float64 `json:"transactions"`    // of the server, committed
+	RoundTrips    float64 `json:"round_trips"`     // of those that read or charge counters
+	AtLeast       bool    `json:"at_least"`        // there may be more of them, by up to a half
+	Transactions  float64 `json:"transactions"`    // of the server, committed, whatever they are for
 	WAL           float64 `json:"wal_bytes"`       // bytes
 	Checkpoint    bool    `json:"checkpoint"`      // one began meanwhile: pages were logged whole
 	HOT           float64 `json:"hot_percent"`     // of updates of counters; 0: there were none
 }
 
 // costOf is the difference of two snapshots by the hits between them.
-func costOf(before, after snapshot, load closed, hitsEach int) *cost {
-	hits := float64(load.operations * hitsEach)
+func costOf(before, after snapshot, load closed, r *row) *cost {
+	hits := float64(load.operations * r.hits())
 	delta := func(series string) float64 { return after.metrics[series] - before.metrics[series] }
 	micros := func(d time.Duration) float64 { return per(float64(d.Microseconds()), hits) }
 	c := &cost{
 		Allocations:   per(delta(mallocsMetric), hits),
 		AllocatedSize: per(delta(bytesMetric), hits),
 		LoadCPU:       micros(load.cpu),
-		HitsABatch:    per(delta(batchedMetric), delta(batchesMetric)),
+		RoundTrips:    per(delta(batchesMetric), hits),
 		Transactions:  per(float64(after.tables.commits-before.tables.commits), hits),
 		WAL:           per(float64(after.tables.wal-before.tables.wal), hits),
 		Checkpoint:    after.tables.checkpoints > before.tables.checkpoints,
 		HOT:           100 * per(float64(after.tables.hot-before.tables.hot), float64(after.tables.updated-before.tables.updated)),
+	}
+	if r.load.ids || r.load.reserve {
+		// quotad counts the ledger's transactions: each is two round trips, or three.
+		c.RoundTrips, c.AtLeast = 2*c.RoundTrips, true
 	}
 	if before.cpuKnown && after.cpuKnown {
 		c.QuotadCPU, c.ServerCPU = micros(after.quotad-before.quotad), micros(after.server-before.server)

@@ -34,11 +34,11 @@ var (
 		}
 		return r.Long.HOT, true
 	}}
-	memoryMeasure = measure{name: "quotad's memory (VmHWM), all customers hit", unit: "MB", atMost: true, of: func(r *report, _ string) (float64, bool) {
+	memoryMeasure = measure{name: "quotad's memory (VmHWM), all customers hit, and their rows' load", unit: "MB", atMost: true, of: func(r *report, _ string) (float64, bool) {
 		if r.Memory == nil || r.Memory.Many.Peak == 0 {
 			return 0, false
 		}
-		return r.Memory.Many.Peak, true
+		return max(r.Memory.Many.Peak, r.Memory.Loaded.Peak), true
 	}}
 )
 

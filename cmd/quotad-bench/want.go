@@ -11,7 +11,6 @@ const (
 	requestsMetric = "quotad_http_requests_total"
 	hitsMetric     = "quotad_hits_total"
 	batchesMetric  = "quotad_engine_batches_total"
-	batchedMetric  = "quotad_engine_batched_hits_total"
 	mallocsMetric  = "go_memstats_mallocs_total"
 	bytesMetric    = "go_memstats_alloc_bytes_total"
 	evictedMetric  = "quotad_customers_evicted_total"

@@ -75,17 +75,23 @@ func TestCostOf(t *testing.T) {
 	t.Parallel()
 	before := snapshot{metrics: metrics{mallocsMetric: 100}, cpuKnown: true, tables: tableStats{wal: 1000, checkpoints: 3, updated: 10, hot: 10}}
 	after := snapshot{
-		metrics: metrics{mallocsMetric: 4100, batchesMetric: 2, batchedMetric: 100}, cpuKnown: true,
+		metrics: metrics{mallocsMetric: 4100, batchesMetric: 2}, cpuKnown: true,
 		quotad: 2e6, server: 1e6, tables: tableStats{wal: 21_000, checkpoints: 3, commits: 4, updated: 110, hot: 109},
 	}
-	got := costOf(before, after, closed{operations: 50, cpu: 500e3}, 2)
-	want := cost{Allocations: 40, QuotadCPU: 20, ServerCPU: 10, LoadCPU: 5, HitsABatch: 50, Transactions: 0.04, WAL: 200, HOT: 99}
+	r := &row{load: load{batch: 2}}
+	got := costOf(before, after, closed{operations: 50, cpu: 500e3}, r)
+	want := cost{Allocations: 40, QuotadCPU: 20, ServerCPU: 10, LoadCPU: 5, RoundTrips: 0.02, Transactions: 0.04, WAL: 200, HOT: 99}
 	if *got != want {
 		t.Errorf("%+v\nnot %+v", *got, want)
 	}
 	after.tables.checkpoints, after.cpuKnown = 4, false
-	if got := costOf(before, after, closed{operations: 50}, 2); !got.Checkpoint || got.QuotadCPU != 0 {
+	if got := costOf(before, after, closed{operations: 50}, r); !got.Checkpoint || got.QuotadCPU != 0 {
 		t.Errorf("%+v", got)
+	}
+	for _, l := range []load{{ids: true}, {reserve: true}} {
+		if got := costOf(before, after, closed{operations: 50}, &row{load: l}); got.RoundTrips != 0.08 || !got.AtLeast {
+			t.Errorf("the ledger's round trips of %+v: %+v", l, got)
+		}
 	}
 }
 

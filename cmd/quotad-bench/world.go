@@ -13,7 +13,6 @@ const meter = "requests"
 type set struct {
 	plan      string
 	customers int
-	full      bool // each has used up its limit
 }
 
 // sets are the customers of the rows, by name.
@@ -22,8 +21,8 @@ var sets = map[string]set{
 	"two":        {plan: "two", customers: 10_000},
 	"four":       {plan: "four", customers: 10_000},
 	"hot":        {plan: "two", customers: 1},
-	"full1":      {plan: "full", customers: 1, full: true},
-	"full":       {plan: "full", customers: 10_000, full: true},
+	"full1":      {plan: "full", customers: 1},
+	"full":       {plan: "full", customers: 10_000},
 	"reserve":    {plan: "two", customers: 10_000},
 	"per":        {plan: "per", customers: 1},
 	"fixed":      {plan: "fixed", customers: 10_000},
@@ -37,7 +36,8 @@ var sets = map[string]set{
 	"million":    {plan: "two", customers: 1_000_000},
 }
 
-// The limits of the plans. Those of rows that are admitted are never reached.
+// The limits of the plans. Those of rows that are admitted are never reached; that of full
+// is used up by the hit that each customer has had before its row begins.
 const (
 	hourly  = `{"name":"hourly","meter":"requests","algorithm":"fixed_window","limit":999999999,"window":"1h"}`
 	daily   = `{"name":"daily","meter":"requests","algorithm":"token_bucket","limit":86400000,"window":"1d"}`
@@ -67,10 +67,11 @@ const firstNumber = 10_000_000
 
 func customerKey(set string, i int) string { return set + "-" + strconv.Itoa(firstNumber+i) }
 
-// manyCustomers is how many are hit by their row often enough not to be new to it.
+// manyCustomers is how many are made and hit within seconds. What more of them take of
+// memory and disk is looked at, too.
 const manyCustomers = 10_000
 
-// makeSet makes the plan and the customers of a set, once.
+// makeSet makes the plan and the customers of a set and hits each of them, once.
 func (b *bench) makeSet(ctx context.Context, name string) error {
 	if b.made[name] {
 		return nil
@@ -90,13 +91,24 @@ func (b *bench) makeSet(ctx context.Context, name string) error {
 		if err := b.fill(ctx, name, s.customers); err != nil {
 			return fmt.Errorf("hit each of customers %s: %w", name, err)
 		}
-	}
-	if s.full {
-		if err := b.hitEach(ctx, b.service.nodes[0], name, 0, s.customers); err != nil {
-			return fmt.Errorf("use up the limits of customers %s: %w", name, err)
-		}
+	} else if err := b.hitEach(ctx, b.service.nodes[0], name, 0, s.customers); err != nil {
+		return fmt.Errorf("hit each of customers %s: %w", name, err)
 	}
 	b.made[name] = true
+	return nil
+}
+
+// meetAll hits each customer of a set once on each node, where there are several: those
+// that were started for a row know nobody.
+func (b *bench) meetAll(ctx context.Context, set string) error {
+	if len(b.service.nodes) == 1 {
+		return nil
+	}
+	for _, n := range b.service.nodes {
+		if err := b.hitEach(ctx, n, set, 0, sets[set].customers); err != nil {
+			return fmt.Errorf("hit each of customers %s on %s: %w", set, n.name, err)
+		}
+	}
 	return nil
 }
 

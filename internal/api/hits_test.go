@@ -47,7 +47,7 @@ func TestHitAdmittedThenRefused(t *testing.T) {
 		}
 	}
 	got = n.want(429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6}`)
-	if got.json["retry_after_ms"] != nil || got.header.Get("Retry-After") != "" || !strings.Contains(got.text, "not be admitted by waiting") {
+	if got.json["retry_after_ms"] != nil || got.header.Get("Retry-After") != "" || !strings.Contains(got.text, "never admits more than 5 at once") {
 		t.Errorf("never: %s %v", got.text, got.header)
 	}
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
