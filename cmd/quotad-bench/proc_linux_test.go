@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -37,8 +38,37 @@ func TestTimeOfChildren(t *testing.T) {
 	<-c.ended
 	family, _ := familyTime(os.Getpid()) // first: what the test itself uses meanwhile is not the child's
 	own, _ := ownTime(os.Getpid())
-	if used := c.cpu(); used < 5*procTick || family-own < used-2*procTick {
+	if used := c.cpu(); used < 5*procTick || family-own < used/2 { // the kernel counts in ticks
 		t.Errorf("a child used %s of %s, of which %s without it", used, family, own)
+	}
+}
+
+// The rows' load on many customers counts, where it made quotad larger than hitting each
+// did; what other rows did does not.
+func TestLookAgain(t *testing.T) {
+	t.Parallel()
+	c, err := spawn("sleep", exec.Command("sleep", "60"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.stop() }() // it has nothing to say
+	b := &bench{out: io.Discard, service: &service{nodes: []*node{{child: c}}}}
+	many := &row{name: millionRow, set: "million"}
+	b.lookAgain(many) // nothing was filled: nothing to look at
+	b.report.Memory = &memory{Many: footprint{Customers: sets["million"].customers}}
+	b.lookAgain(mainRowOf())
+	b.lookAgain(&row{set: "million", shell: backendUpdate})
+	if got := b.report.Memory.Loaded; got != (footprint{}) {
+		t.Errorf("of another row: %+v", got)
+	}
+	b.lookAgain(many)
+	got := b.report.Memory.Loaded
+	if value, known := memoryMeasure.of(&b.report, millionRow); got.Peak <= 0 || got.Peak < got.Now || got.Customers != 1_000_000 || known {
+		t.Errorf("%+v, measured %v %v", got, value, known) // without the fill's own figure nothing is known
+	}
+	b.report.Memory.Many.Peak = got.Peak / 2
+	if value, known := memoryMeasure.of(&b.report, millionRow); value != got.Peak || !known {
+		t.Errorf("%v %v, not %v", value, known, got.Peak)
 	}
 }
 

@@ -41,6 +41,7 @@ func newLane(e *Engine) *lane {
 // run sends batches until the engine stops and nothing waits any more.
 func (l *lane) run(ctx context.Context) {
 	defer l.session.close()
+	_ = l.session.ready(ctx) // the first hit finds a session, or is told why not
 	l.inbox.run(func() bool { return len(l.again)+len(l.later) > 0 }, func() { l.next(ctx) })
 }
 

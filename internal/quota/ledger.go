@@ -97,6 +97,7 @@ func (l *ledger) ended(o *operation) {
 // run does transactions until the engine stops and nothing waits any more.
 func (l *ledger) run(ctx context.Context) {
 	defer l.session.close()
+	_ = l.session.ready(ctx) // see lane.run
 	l.inbox.run(func() bool { return len(l.again) > 0 }, func() { l.next(ctx) })
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,13 +101,32 @@ func openStore(ctx context.Context, connect func(context.Context) (*pgx.Conn, er
 		return nil, err
 	}
 	s := &store{conn: conn, statements: make(map[statementName]*pgconn.StatementDescription, len(texts))}
-	for name, text := range texts {
-		if s.statements[name], err = conn.PgConn().Prepare(ctx, string(name), text, nil); err != nil {
-			s.close()
-			return nil, fmt.Errorf("prepare %s: %w", name, err)
-		}
+	if err := s.prepare(ctx, texts); err != nil {
+		s.close()
+		return nil, err
 	}
 	return s, nil
+}
+
+// prepare makes all statements in one round trip: to a distant database one for each would
+// take longer than hits wait for a session.
+func (s *store) prepare(ctx context.Context, texts map[statementName]string) error {
+	names := slices.Sorted(maps.Keys(texts))
+	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	for _, name := range names {
+		pipeline.SendPrepare(string(name), texts[name], nil)
+	}
+	err := pipeline.Sync()
+	for i := 0; err == nil && i < len(names); i++ {
+		var made any
+		if made, err = pipeline.GetResults(); err != nil {
+			err = fmt.Errorf("prepare %s: %w", names[i], err)
+		} else if statement, ok := made.(*pgconn.StatementDescription); ok {
+			statement.Name = string(names[i])
+			s.statements[names[i]] = statement
+		}
+	}
+	return errors.Join(err, pipeline.Close())
 }
 
 // close ends the session; a second is enough to say goodbye.

@@ -1,0 +1,62 @@
+package quota
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// distant is a connection whose other end is a round trip away.
+type distant struct {
+	net.Conn
+	trip  time.Duration
+	asked bool // something was sent since the last answer
+}
+
+func (d *distant) Write(b []byte) (int, error) {
+	d.asked = true
+	return d.Conn.Write(b)
+}
+
+func (d *distant) Read(b []byte) (int, error) {
+	if d.asked {
+		d.asked = false
+		time.Sleep(d.trip)
+	}
+	return d.Conn.Read(b)
+}
+
+// TestDistantDatabase: of a database that is far away, but well, the first hits get their
+// answers, with an id or without: a session is there before they give up.
+func TestDistantDatabase(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	o := db.options(newTestClock(testEpoch))
+	o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
+		config, err := pgx.ParseConfig(db.url)
+		if err != nil {
+			return nil, err
+		}
+		dial := config.DialFunc
+		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			return &distant{Conn: conn, trip: 50 * time.Millisecond}, err
+		}
+		return pgx.ConnectConfig(ctx, config)
+	}
+	e, err := NewEngine(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close(pgtest.Context(t)) })
+	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d"))
+	for i, r := range e.DecideAll(ctx, []Hit{{Target: target, Cost: 1}, {Target: target, Cost: 1, ID: NewID("hit", "first")}}) {
+		if r.Err != nil || !r.Decision.Allowed {
+			t.Errorf("hit %d: %+v", i, r)
+		}
+	}
+}
