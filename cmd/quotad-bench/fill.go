@@ -21,7 +21,7 @@ type memory struct {
 // weights are what one customer more takes of quotad, bytes.
 type weights struct {
 	Ready  float64 `json:"ready"`  // with its counter, as --cache-size counts them
-	Packed float64 `json:"packed"` // in --cache-memory, its index included
+	Packed float64 `json:"packed"` // in --cache-memory
 }
 
 type footprint struct {

@@ -67,7 +67,7 @@ type settings struct {
 	Lanes          int           `placeholder:"N" default:"1" help:"Database sessions that charge hits, 1 to 64, and as many more for what has an id, refunds and reservations."`
 	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them; more are answered 503. At most 1000000."`
 	CacheSize      int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
-	CacheMemory    int           `placeholder:"MIB" default:"64" help:"MiB of memory for more customers, in some 70 bytes each; 32 to 65536."`
+	CacheMemory    int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
 
 	stdout  io.Writer   // nil: os.Stdout
 	stderr  io.Writer   // the log; nil: os.Stderr
@@ -80,6 +80,7 @@ const (
 	maxLanes          = 64
 	maxQueue          = 1_000_000  // of each lane; each hit that waits has a caller, too
 	maxCache          = 10_000_000 // some GB when full
+	maxCacheMemory    = 65_536     // MiB
 	maxWait           = 24 * time.Hour
 )
 
@@ -88,7 +89,7 @@ func (s *settings) check() error {
 	for _, n := range []struct {
 		flag        string
 		value, most int
-	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxQueue}, {"cache-size", s.CacheSize, maxCache}} {
+	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxQueue}, {"cache-size", s.CacheSize, maxCache}, {"cache-memory", s.CacheMemory, maxCacheMemory}} {
 		if n.value < 1 || n.value > n.most {
 			return badSetting(n.flag, "must be between 1 and %d, not %d", n.most, n.value)
 		}

@@ -2,38 +2,96 @@ package plans
 
 import (
 	"encoding/binary"
+	"hash/maphash"
 	"strings"
 	"sync"
-
-	"github.com/VictoriaMetrics/fastcache"
 
 	"quotad/internal/calendar"
 )
 
-// packed are customers beside those that the memory keeps ready: some 70 bytes each instead
-// of a thousand, and nothing that the garbage collector would have to follow. It costs a
-// microsecond to make an entry of them again, and the database twenty to be asked. The
-// oldest readings go first. Customers with something of their own, such as an override, are
-// not among them.
+// packed are customers beside those that the memory keeps ready: a few dozen bytes each
+// instead of a thousand, and nothing that the garbage collector would have to follow. It costs
+// a microsecond to make an entry of them again, and the database twenty to be asked.
+// Customers with something of their own, such as an override, are not among them.
 //
 // What is unpacked is as good as when it was read: it has the same number, and is valid or
 // not by the same floor.
+//
+// They lie in pages, each customer in that of its key's hash, where it is looked for from the
+// first to the last; when a page is full, those go that were packed first. So there is no
+// index, which takes as much as such small entries do in caches of bytes that have one.
 type packed struct {
-	cache *fastcache.Cache
+	seed  maphash.Seed
+	pages []byte // each begins with the length of what is used of it
+	locks [64]sync.Mutex
 	names names
 }
 
-// newPacked returns packed customers in at most this many bytes, besides about half of it
-// for their index; at least 32 MiB, which it takes when it needs them.
+const (
+	pageSize = 2048 // bytes: some forty customers, so that few pages are much fuller than others
+	pageHead = 2
+	itemHead = 2 // the lengths of key and value, of 255 at most
+)
+
+// newPacked returns packed customers in this many bytes, at least those of one page, which the
+// system gives when they are first used.
 func newPacked(bytes int) *packed {
-	return &packed{cache: fastcache.New(bytes), names: names{numbers: make(map[string]uint64)}}
+	return &packed{
+		seed:  maphash.MakeSeed(),
+		pages: make([]byte, max(1, bytes/pageSize)*pageSize),
+		names: names{numbers: make(map[string]uint64)},
+	}
 }
 
-// size is what they take without their index, bytes.
-func (p *packed) size() int64 {
-	var s fastcache.Stats
-	p.cache.UpdateStats(&s)
-	return int64(s.BytesSize)
+// page is the one of a key, to be used under its lock.
+func (p *packed) page(key string) ([]byte, *sync.Mutex) {
+	n := maphash.String(p.seed, key) % uint64(len(p.pages)/pageSize)
+	return p.pages[n*pageSize:][:pageSize], &p.locks[n%uint64(len(p.locks))]
+}
+
+// itemAt is the length of the item at a place of a page.
+func itemAt(page []byte, at int) int { return itemHead + int(page[at]) + int(page[at+1]) }
+
+// find is where a key's item is in the used part of a page, or the end of that.
+func find(used []byte, key string) int {
+	at := pageHead
+	for at < len(used) {
+		name := used[at+itemHead:][:used[at]]
+		if string(name) == key {
+			break
+		}
+		at += itemAt(used, at)
+	}
+	return at
+}
+
+// get appends a key's value to a buffer.
+func (p *packed) get(b []byte, key string) []byte {
+	page, lock := p.page(key)
+	lock.Lock()
+	defer lock.Unlock()
+	used := page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))]
+	if at := find(used, key); at < len(used) {
+		b = append(b, used[at+itemHead+len(key):at+itemAt(used, at)]...)
+	}
+	return b
+}
+
+// set sets a key's value.
+func (p *packed) set(key string, value []byte) {
+	page, lock := p.page(key)
+	lock.Lock()
+	defer lock.Unlock()
+	used := page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))]
+	if at := find(used, key); at < len(used) {
+		used = append(used[:at], used[at+itemAt(used, at):]...)
+	}
+	for len(used)+itemHead+len(key)+len(value) > pageSize {
+		used = append(used[:pageHead], used[pageHead+itemAt(used, pageHead):]...)
+	}
+	used = append(used, byte(len(key)), byte(len(value)))
+	used = append(append(used, key...), value...)
+	binary.LittleEndian.PutUint16(used, uint16(len(used)))
 }
 
 // maxNames bounds the plans and timezones that packed customers share.
@@ -84,28 +142,26 @@ func (m *memory) pack(key string, e *customerEntry) {
 	if !ok || !more {
 		return
 	}
-	anonymous := uint64(0)
+	kind := uint64(e.pinned) << 1
 	if e.anonymous {
-		anonymous = 1
+		kind |= 1
 	}
 	var space [128]byte
 	b := space[:0]
 	for _, n := range [...]uint64{
 		m.generation, uint64(e.asOf), uint64(e.id), uint64(e.change), uint64(e.changedAt),
-		plan, uint64(e.pinned), uint64(e.joined), zone, uint64(e.periods.Anchor.Seconds()), anonymous,
+		plan, kind, uint64(e.joined), zone, uint64(e.periods.Anchor.Seconds()),
 	} {
 		b = binary.AppendUvarint(b, n)
 	}
-	var name [maxKey]byte
-	m.packed.cache.Set(append(name[:0], key...), b)
+	m.packed.set(key, b)
 }
 
 // unpack makes the entry of a packed customer; nil when it is not there, or not of this
 // memory's generation.
 func (m *memory) unpack(key string) *customerEntry {
-	var name [maxKey]byte
 	var space [128]byte
-	b := m.packed.cache.Get(space[:0], append(name[:0], key...))
+	b := m.packed.get(space[:0], key)
 	if len(b) == 0 {
 		return nil
 	}
@@ -120,13 +176,15 @@ func (m *memory) unpack(key string) *customerEntry {
 	key = strings.Clone(key) // the caller's may be a piece of something larger
 	e := &customerEntry{known: true, fact: m.fact(kindCustomer, key, int64(next()))}
 	e.id, e.change, e.changedAt = int64(next()), int64(next()), int64(next())
-	e.plan, e.pinned, e.joined = m.packed.names.name(next()), int(next()), int(next())
+	e.plan = m.packed.names.name(next())
+	kind := next()
+	e.pinned, e.anonymous = int(kind>>1), kind&1 != 0
+	e.joined = int(next())
 	zone, bad := calendar.Location(m.packed.names.name(next()))
 	anchor, err := calendar.AnchorOf(int64(next()))
 	if bad != nil || err != nil {
 		return nil // cannot be: both were read before
 	}
 	e.periods.Zone, e.periods.Anchor = zone, anchor
-	e.anonymous = next() == 1
 	return e
 }

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,6 +46,38 @@ func TestPackedCustomersComeBackAsTheyWere(t *testing.T) {
 		}
 		if later.unpack(key) != nil {
 			t.Error("another generation's is taken")
+		}
+	})
+}
+
+// A page that is full loses what was packed first, and never what was packed last; what is
+// found is what was packed last under its key.
+func TestPagesOfPackedCustomers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPacked(1) // one page
+		var order []string
+		values := map[string]string{}
+		bytes := func(keys []string) (n int) {
+			for _, key := range keys {
+				n += itemHead + len(key) + len(values[key])
+			}
+			return n
+		}
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			key := rapid.StringMatching(`[a-f]{1,2}x{0,198}`).Draw(t, "key")
+			value := rapid.StringMatching(`[0-9]{1,90}`).Draw(t, "value")
+			p.set(key, []byte(value))
+			order = append(slices.DeleteFunc(order, func(k string) bool { return k == key }), key)
+			values[key] = value
+			for bytes(order) > pageSize-pageHead {
+				delete(values, order[0])
+				order = order[1:]
+			}
+			for _, key := range append(order, "a", "b", "no") {
+				if got := string(p.get(nil, key)); got != values[key] {
+					t.Fatalf("%s is %q, not %q", key, got, values[key])
+				}
+			}
 		}
 	})
 }
@@ -106,8 +139,10 @@ func TestPackedCustomersAreResolved(t *testing.T) {
 		return target.Counters[0].Key.Customer
 	}
 	ids := make([]int64, customers)
-	for i := range ids {
-		ids[i] = resolve(i)
+	for range 2 { // the first two had room
+		for i := range ids {
+			ids[i] = resolve(i)
+		}
 	}
 	release := holdConnections(t, c.store) // who asks the database now waits for ever
 	for i := range ids {

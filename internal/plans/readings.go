@@ -28,14 +28,10 @@ const (
 type reading struct {
 	keys []string
 	done chan struct{}
-	// Good once done is closed: what was found of each key, or why nothing is known of any.
-	found map[string]found
-	err   error
-}
-
-// found is a customer's entry, or why what is stored of it cannot be read.
-type found struct {
-	entry *customerEntry
+	// Good once done is closed: what was found of each key, why what is stored of some cannot
+	// be read, or why nothing is known of any.
+	found map[string]*customerEntry
+	bad   map[string]error
 	err   error
 }
 
@@ -63,11 +59,11 @@ func (rs *readings) join(key string) (r *reading, begin bool) {
 	case n == maxWaiting:
 		return nil, false
 	default:
-		r = &reading{done: make(chan struct{}), found: make(map[string]found)}
+		r = &reading{done: make(chan struct{}), found: make(map[string]*customerEntry), bad: make(map[string]error)}
 		rs.queue = append(rs.queue, r)
 	}
 	r.keys = append(r.keys, key)
-	r.found[key] = found{}
+	r.found[key] = nil
 	if rs.readers == maxReaders {
 		return r, false
 	}
@@ -112,7 +108,7 @@ func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*cus
 	if r.err != nil {
 		return nil, r.err
 	}
-	return r.found[key].entry, classify(r.found[key].err)
+	return r.found[key], classify(r.bad[key])
 }
 
 // read does a reading. What it finds is let in only when all changes up to it count here.
@@ -132,17 +128,17 @@ func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
 		left = r.missing(left)
 	}
 	newest := int64(0)
-	for _, f := range r.found {
-		if f.entry != nil {
-			newest = max(newest, f.entry.asOf)
+	for _, e := range r.found {
+		if e != nil {
+			newest = max(newest, e.asOf)
 		}
 	}
 	if err := c.CatchUp(ctx, newest); err != nil {
 		return err
 	}
-	for key, f := range r.found {
-		if f.entry != nil {
-			c.keep(m, key, f.entry)
+	for key, e := range r.found {
+		if e != nil {
+			c.keep(m, key, e)
 		}
 	}
 	return nil
@@ -151,7 +147,7 @@ func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
 // missing are those of the keys of which nothing was found yet.
 func (r *reading) missing(keys []string) (left []string) {
 	for _, key := range keys {
-		if r.found[key] == (found{}) {
+		if r.found[key] == nil && r.bad[key] == nil {
 			left = append(left, key)
 		}
 	}
@@ -169,7 +165,11 @@ func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []s
 		if key == "" {
 			return err
 		}
-		r.found[key] = found{entry, err}
+		if err != nil {
+			r.bad[key] = err
+			continue
+		}
+		r.found[key] = entry
 	}
 	return rows.Err()
 }
@@ -186,7 +186,7 @@ func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys [
 	rows, _ := c.store.pool.Query(ctx, loadNoCustomers, keys)
 	_, err := pgx.ForEachRow(rows, []any{&asOf, &key, &exists, &gone}, func() error {
 		if !exists {
-			r.found[key] = found{entry: &customerEntry{fact: m.fact(kindCustomer, key, asOf), gone: gone}}
+			r.found[key] = &customerEntry{fact: m.fact(kindCustomer, key, asOf), gone: gone}
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -65,24 +66,26 @@ LATERAL (SELECT at, version, change, hour, units, state FROM counters
 // row yet. What it does not know it reads.
 func (l *lane) recall(ctx context.Context, groups []*group) error {
 	var reading []*group
-	var keys keyColumns
+	l.keys.reset()
 	for _, g := range groups {
 		if g.known = l.recollect(g.target); g.known == nil || l.stale >= mostStale {
 			g.read = true
 			reading = append(reading, g)
-			keys.add(g.own())
+			l.keys.add(g.own())
 		}
 	}
 	if len(reading) == 0 {
 		return nil
 	}
 	l.params.reset()
-	keys.encode(&l.params)
-	rows := make([]*knownRow, len(reading)) // each has a life of its own
+	l.keys.encode(&l.params)
+	// They are known until the batch has its answer, and not kept: what is charged is.
+	l.read = slices.Grow(l.read[:0], len(reading))[:len(reading)]
+	there := make([]bool, len(reading))
 	read := func(r *pgconn.ResultReader) error {
 		return eachRow(r, len(reading), func(n int, cols [][]byte) error {
-			rows[n] = new(knownRow)
-			return rows[n].read(cols)
+			there[n] = true
+			return l.read[n].read(cols)
 		})
 	}
 	l.engine.stats.batch(0, 1)
@@ -93,12 +96,12 @@ func (l *lane) recall(ctx context.Context, groups []*group) error {
 	for i, g := range reading {
 		if old := g.known; old != nil {
 			of++
-			if rows[i] == nil || old.version != rows[i].version || old.at != rows[i].at {
+			if !there[i] || old.version != l.read[i].version || old.at != l.read[i].at {
 				stale++
 			}
 		}
-		if g.known = rows[i]; g.known != nil {
-			l.keep(g.target, g.known)
+		if g.known = nil; there[i] {
+			g.known = &l.read[i]
 		}
 	}
 	l.tell(stale, of)

@@ -28,6 +28,8 @@ type lane struct {
 	rows     []row
 	stale    int // the share of known rows, in 1024ths, that somebody else had written, lately
 	these    []*group
+	read     []knownRow
+	keys     keyColumns // of those
 	swaps    []swap
 	swapped  [1]row // as settle and remember want it
 	writes   swapColumns

@@ -51,6 +51,7 @@ func (l *lane) swap(ctx context.Context, groups []*group, now int64) (others []*
 		return others, true
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return compareKeys(a.own(), b.own()) })
+	defer func() { clear(l.read) }() // nothing of it is needed behind the batch
 	if err := l.recall(ctx, groups); err != nil {
 		if !rolledBack(err) {
 			l.session.drop()
