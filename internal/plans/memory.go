@@ -131,6 +131,7 @@ func (m *memory) apply(c change) {
 	case kindCustomer:
 		m.customers.Remove(c.key)
 		m.unknown.Remove(c.key)
+		m.packed.remove(c.key)
 	case kindPlan:
 		m.plans.Remove(c.key)
 	case kindClock:

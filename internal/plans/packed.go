@@ -43,11 +43,17 @@ func newPacked(bytes int) *packed {
 	}
 }
 
-// page is the one of a key, to be used under its lock.
-func (p *packed) page(key string) ([]byte, *sync.Mutex) {
+// open locks the page of a key, of which it returns the used part.
+func (p *packed) open(key string) (used []byte, lock *sync.Mutex) {
 	n := maphash.String(p.seed, key) % uint64(len(p.pages)/pageSize)
-	return p.pages[n*pageSize:][:pageSize], &p.locks[n%uint64(len(p.locks))]
+	page := p.pages[n*pageSize:][:pageSize:pageSize]
+	lock = &p.locks[n%uint64(len(p.locks))]
+	lock.Lock()
+	return page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))], lock
 }
+
+// end notes how much of a page is used.
+func end(used []byte) { binary.LittleEndian.PutUint16(used, uint16(len(used))) }
 
 // itemAt is the length of the item at a place of a page.
 func itemAt(page []byte, at int) int { return itemHead + int(page[at]) + int(page[at+1]) }
@@ -67,10 +73,8 @@ func find(used []byte, key string) int {
 
 // get appends a key's value to a buffer.
 func (p *packed) get(b []byte, key string) []byte {
-	page, lock := p.page(key)
-	lock.Lock()
+	used, lock := p.open(key)
 	defer lock.Unlock()
-	used := page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))]
 	if at := find(used, key); at < len(used) {
 		b = append(b, used[at+itemHead+len(key):at+itemAt(used, at)]...)
 	}
@@ -79,10 +83,8 @@ func (p *packed) get(b []byte, key string) []byte {
 
 // set sets a key's value.
 func (p *packed) set(key string, value []byte) {
-	page, lock := p.page(key)
-	lock.Lock()
+	used, lock := p.open(key)
 	defer lock.Unlock()
-	used := page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))]
 	if at := find(used, key); at < len(used) {
 		used = append(used[:at], used[at+itemAt(used, at):]...)
 	}
@@ -90,8 +92,16 @@ func (p *packed) set(key string, value []byte) {
 		used = append(used[:pageHead], used[pageHead+itemAt(used, pageHead):]...)
 	}
 	used = append(used, byte(len(key)), byte(len(value)))
-	used = append(append(used, key...), value...)
-	binary.LittleEndian.PutUint16(used, uint16(len(used)))
+	end(append(append(used, key...), value...))
+}
+
+// remove forgets a key.
+func (p *packed) remove(key string) {
+	used, lock := p.open(key)
+	defer lock.Unlock()
+	if at := find(used, key); at < len(used) {
+		end(append(used[:at], used[at+itemAt(used, at):]...))
+	}
 }
 
 // maxNames bounds the plans and timezones that packed customers share.

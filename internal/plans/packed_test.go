@@ -65,6 +65,11 @@ func TestPagesOfPackedCustomers(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			key := rapid.StringMatching(`[a-f]{1,2}x{0,198}`).Draw(t, "key")
+			if rapid.IntRange(0, 9).Draw(t, "remove") == 0 {
+				p.remove(key)
+				order = slices.DeleteFunc(order, func(k string) bool { return k == key })
+				delete(values, key)
+			}
 			value := rapid.StringMatching(`[0-9]{1,90}`).Draw(t, "value")
 			p.set(key, []byte(value))
 			order = append(slices.DeleteFunc(order, func(k string) bool { return k == key }), key)
