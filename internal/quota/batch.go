@@ -59,6 +59,16 @@ func (a *gathering) group(t *Target, now int64) *group {
 	return g
 }
 
+// drop lets go of the hits of the last batch: a place that is not needed again would keep one
+// alive, and with it all that was sent together with it.
+func (a *gathering) drop() {
+	for _, g := range a.groups {
+		clear(g.hits)
+		*g = group{hits: g.hits[:0], sums: g.sums[:0]}
+	}
+	a.groups = a.groups[:0]
+}
+
 // gather makes groups of hits, in order of arrival, to be judged at now, or at what their
 // customers' test clocks show. They are valid until it is called again.
 func (a *gathering) gather(hits []*hit, now int64) []*group {
@@ -66,7 +76,7 @@ func (a *gathering) gather(hits []*hit, now int64) []*group {
 		a.byKey = make(map[groupKey]*group, len(hits))
 	}
 	clear(a.byKey)
-	a.groups = a.groups[:0]
+	a.drop()
 	for _, h := range hits {
 		key := h.target.groupKey()
 		g := a.byKey[key]

@@ -314,3 +314,21 @@ func TestSetKeys(t *testing.T) {
 		}
 	})
 }
+
+// What is used again for the next batch keeps nothing of the last one alive.
+func TestGatheringLetsGo(t *testing.T) {
+	var a gathering
+	var hits []*hit
+	for i := range 30 {
+		hits = append(hits, &hit{target: testTarget(int64(i%3), 1, 1), cost: 1})
+	}
+	if n := len(a.gather(hits, 1)); n != len(hits) { // each has a target of its own
+		t.Fatalf("%d groups", n)
+	}
+	a.gather(hits[:1], 1)
+	for i, g := range a.spare[1:] {
+		if g.target != nil || len(g.hits) > 0 || slices.ContainsFunc(g.hits[:cap(g.hits)], func(h *hit) bool { return h != nil }) {
+			t.Errorf("group %d keeps %+v", i+1, g)
+		}
+	}
+}

@@ -51,6 +51,7 @@ func (l *lane) run(ctx context.Context) {
 // maxBatch from those that had to wait for others on their counters, then the queue, but
 // for those whose callers gave up. A group that must go alone does.
 func (l *lane) take() []*hit {
+	clear(l.batch)
 	l.batch = l.batch[:0]
 	var rest []*hit
 	for _, h := range l.again {
@@ -62,6 +63,7 @@ func (l *lane) take() []*hit {
 			l.batch = append(l.batch, h)
 		}
 	}
+	clear(l.again)
 	l.again = append(l.again[:0], rest...)
 	if len(l.batch) > 0 && l.batch[0].alone {
 		return l.batch
