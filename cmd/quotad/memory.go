@@ -21,9 +21,9 @@ const (
 const memoryBeat = time.Second
 
 // tuneMemory sets the collector for a server, unless its own variables ($GOGC and
-// $GOMEMLIMIT) say otherwise. packed is what packed customers may take, bytes, and used what of
-// it they do. stop ends what it starts.
-func tuneMemory(ctx context.Context, cacheSize int, packed int64, used func() int64, lookupEnv func(string) (string, bool)) (stop func()) {
+// $GOMEMLIMIT) say otherwise. packed is what packed customers may take, bytes. stop ends what
+// it starts.
+func tuneMemory(ctx context.Context, cacheSize int, packed int64, lookupEnv func(string) (string, bool)) (stop func()) {
 	if _, set := lookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -31,20 +31,19 @@ func tuneMemory(ctx context.Context, cacheSize int, packed int64, used func() in
 		return func() {}
 	}
 	floor := memoryBase + int64(cacheSize)*memoryOfCustomer + packed
-	debug.SetMemoryLimit(floor + packed - used())
+	debug.SetMemoryLimit(floor)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { followMemory(ctx, floor, packed, used) })
+	running.Go(func() { followMemory(ctx, floor, packed) })
 	return func() {
 		cancel()
 		running.Wait()
 	}
 }
 
-// followMemory lets the rest of the heap have what packed customers do not use yet, which
-// counts as theirs, and raises the limit while more lives than it was made for, as with ten
-// thousand connections: within one that is too small the collector would take half the time.
-func followMemory(ctx context.Context, floor, packed int64, used func() int64) {
+// followMemory raises the limit while more lives than it was made for, as with ten thousand
+// connections: within a limit that is too small the collector would take half the time.
+func followMemory(ctx context.Context, floor, packed int64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	beat := time.NewTicker(memoryBeat)
 	defer beat.Stop()
@@ -55,7 +54,7 @@ func followMemory(ctx context.Context, floor, packed int64, used func() int64) {
 		case <-beat.C:
 			metrics.Read(sample)
 			living := int64(sample[0].Value.Uint64() + sample[1].Value.Uint64())
-			debug.SetMemoryLimit(memoryLimit(floor+packed-used(), packed, living))
+			debug.SetMemoryLimit(memoryLimit(floor, packed, living))
 		}
 	}
 }

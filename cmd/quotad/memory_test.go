@@ -14,8 +14,7 @@ func TestTuneMemory(t *testing.T) {
 	})
 	env := map[string]string{"GOGC": "50", "GOMEMLIMIT": "1GiB"}
 	lookup := func(name string) (string, bool) { value, ok := env[name]; return value, ok }
-	used := func() int64 { return 3 << 20 }
-	tuneMemory(t.Context(), 1000, 5<<20, used, lookup)()
+	tuneMemory(t.Context(), 1000, 5<<20, lookup)()
 	if got := debug.SetMemoryLimit(-1); got != math.MaxInt64 {
 		t.Errorf("the limit is %d although the environment sets it", got)
 	}
@@ -23,8 +22,8 @@ func TestTuneMemory(t *testing.T) {
 		t.Errorf("GOGC is %d although the environment sets it", got)
 	}
 	clear(env)
-	tuneMemory(t.Context(), 1000, 5<<20, used, lookup)()
-	if got, want := debug.SetMemoryLimit(-1), int64(memoryBase+1000*memoryOfCustomer+7<<20); got != want {
+	tuneMemory(t.Context(), 1000, 5<<20, lookup)()
+	if got, want := debug.SetMemoryLimit(-1), int64(memoryBase+1000*memoryOfCustomer+5<<20); got != want {
 		t.Errorf("the limit is %d, not %d", got, want)
 	}
 	if got := debug.SetGCPercent(100); got != gcPercent {

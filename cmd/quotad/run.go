@@ -47,7 +47,7 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.close()) }()
-	defer tuneMemory(ctx, s.CacheSize, int64(s.CacheMemory)<<20, n.catalog.Packed, os.LookupEnv)()
+	defer tuneMemory(ctx, s.CacheSize, int64(s.CacheMemory)<<20, os.LookupEnv)()
 
 	key, err := n.bootstrap(ctx, &s)
 	if err != nil {

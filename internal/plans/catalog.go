@@ -211,8 +211,5 @@ func (c *Catalog) Age() (age time.Duration, contacted bool) {
 // Evicted counts the customers that were forgotten to make room for others.
 func (c *Catalog) Evicted() uint64 { return c.memory.Load().customers.Evictions() }
 
-// Packed is how much of CatalogOptions.PackedBytes was ever used, bytes.
-func (c *Catalog) Packed() int64 { return c.memory.Load().packed.size() }
-
 // Applied is the newest change that counts on this node.
 func (c *Catalog) Applied() int64 { return c.memory.Load().applied.Load() }

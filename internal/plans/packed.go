@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"quotad/internal/calendar"
 )
@@ -25,12 +24,8 @@ type packed struct {
 	seed  maphash.Seed
 	pages []byte // each begins with the length of what is used of it
 	locks [64]sync.Mutex
-	begun atomic.Int64 // pages that were ever used
 	names names
 }
-
-// size is how much of its memory was ever used, bytes.
-func (p *packed) size() int64 { return min(2*p.begun.Load()*pageSize, int64(len(p.pages))) } // two to one of the system's
 
 const (
 	pageSize = 2048 // bytes: some forty customers, so that few pages are much fuller than others
@@ -92,9 +87,6 @@ func (p *packed) set(key string, value []byte) {
 	defer lock.Unlock()
 	if at := find(used, key); at < len(used) {
 		used = append(used[:at], used[at+itemAt(used, at):]...)
-	}
-	if binary.LittleEndian.Uint16(used) == 0 {
-		p.begun.Add(1)
 	}
 	for len(used)+itemHead+len(key)+len(value) > pageSize {
 		used = append(used[:pageHead], used[pageHead+itemAt(used, pageHead):]...)
