@@ -121,7 +121,7 @@ func TestPackedNamesAreBounded(t *testing.T) {
 	}
 }
 
-// A memory of two: all others are answered without the database, until something changes.
+// A memory of two: all others are answered without the database.
 func TestPackedCustomersAreResolved(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
