@@ -14,8 +14,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"quotad/internal/api"
+	"quotad/internal/fastpath"
 )
 
 // front is the listeners and what answers on them: at first only that the process lives,
@@ -23,7 +25,7 @@ import (
 type front struct {
 	log     *slog.Logger
 	urls    []string // of the listeners, the main one's first, for a client on this machine
-	servers []*http.Server
+	servers []*fastpath.Server
 	main    atomic.Pointer[http.Handler]
 	metrics atomic.Pointer[http.Handler]
 	failed  chan error // a listener broke
@@ -60,7 +62,7 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 	f.urls = append(f.urls, localURL(listener.Addr(), secure))
 	server := api.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		(*handler.Load()).ServeHTTP(w, r)
-	}))
+	}), time.Now)
 	// What net/http says is of single connections that broke, their clients' doing.
 	server.ErrorLog = slog.NewLogLogger(f.log.Handler(), slog.LevelDebug)
 	f.servers = append(f.servers, server)
@@ -121,9 +123,9 @@ func listen(ctx context.Context, flag, address string, config *tls.Config) (net.
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	if config != nil {
-		listener = tls.NewListener(listener, config)
+		return tls.NewListener(listener, config), nil
 	}
-	return listener, nil
+	return fastpath.Listener(listener), nil
 }
 
 func (s *settings) tlsConfig() (*tls.Config, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"quotad/internal/fastpath"
 )
 
 // waits are the requests that wait for an answer, each for no longer than it may. One
@@ -130,6 +132,8 @@ func (w *waits) next() {
 			w.close(d, context.DeadlineExceeded)
 		} else if err := d.Context.Err(); err != nil {
 			w.close(d, err)
+		} else if fastpath.Gone(d.Context) {
+			w.close(d, context.Canceled)
 		}
 		d = newer
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
@@ -76,7 +77,8 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 	})
 	web := httptest.NewUnstartedServer(nil)
-	web.Config = NewHTTPServer(n.server.Handler())
+	web.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
+	web.Listener = fastpath.Listener(web.Listener)
 	web.Start()
 	t.Cleanup(web.Close)
 	n.url = web.URL

@@ -50,7 +50,7 @@ func TestImportsAnswerMeanwhile(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	secure := httptest.NewUnstartedServer(nil)
-	secure.Config = NewHTTPServer(n.server.Handler())
+	secure.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
 	defer secure.Close()

@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
 )
@@ -132,15 +133,26 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// NewHTTPServer makes a server that a slow, idle or chatty client cannot hold up. The
-// caller sets its address and starts it.
-func NewHTTPServer(handler http.Handler) *http.Server {
-	return &http.Server{
+// NewHTTPServer makes a server that a slow, idle or chatty client cannot hold up, with the
+// fast path for what backends send again and again. wall is the node's own clock. The
+// caller gives it a listener and starts it.
+func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server {
+	return fastpath.New(&http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-	}
+	}, fastpath.Options{
+		Serves: repeats,
+		Varies: []string{idempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"},
+		Wall:   wall,
+	})
+}
+
+// repeats reports whether requests like this one come often, and are answered in the plain
+// way that the fast path asks for.
+func repeats(r *http.Request) bool {
+	return r.Method == http.MethodPost && (r.URL.Path == hitsPattern || r.URL.Path == reservationsPattern)
 }

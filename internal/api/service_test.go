@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/fastpath"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -91,11 +92,11 @@ func TestPanicsAreProblems(t *testing.T) {
 // A client that sends its body slower than the read timeout is told so and let go.
 func TestSlowClient(t *testing.T) {
 	n := newNode(t)
-	server := NewHTTPServer(n.server.Handler())
+	server := NewHTTPServer(n.server.Handler(), time.Now)
 	server.ReadTimeout, server.ReadHeaderTimeout = 200*time.Millisecond, 100*time.Millisecond
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	go func() { _ = server.Serve(listener) }()
+	go func() { _ = server.Serve(fastpath.Listener(listener)) }()
 	t.Cleanup(func() { check(t, server.Close()) })
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	check(t, err)
@@ -113,10 +114,10 @@ func TestSlowClient(t *testing.T) {
 // A body that is too large and never ends is answered at once.
 func TestEndlessBody(t *testing.T) {
 	n := newNode(t)
-	server := NewHTTPServer(n.server.Handler())
+	server := NewHTTPServer(n.server.Handler(), time.Now)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
-	go func() { _ = server.Serve(listener) }()
+	go func() { _ = server.Serve(fastpath.Listener(listener)) }()
 	t.Cleanup(func() { check(t, server.Close()) })
 	for name, head := range map[string]string{"chunked": "Transfer-Encoding: chunked\r\n\r\n20000\r\n", "counted": "Content-Length: 100000\r\n\r\n"} {
 		conn, err := net.Dial("tcp", listener.Addr().String())

@@ -1,0 +1,79 @@
+package fastpath
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// An answer is the ResponseWriter of a request that is served fast. All of it goes out at
+// once when the handler is done.
+type answer struct {
+	header http.Header
+	status int
+	body   []byte
+	out    bytes.Buffer
+}
+
+// Answers that have grown beyond this, in bytes, are left to the garbage collector.
+const maxKept = 64 << 10
+
+var answers = sync.Pool{New: func() any { return &answer{header: make(http.Header, 16)} }}
+
+func getAnswer() *answer { return answers.Get().(*answer) }
+
+func putAnswer(a *answer) {
+	if cap(a.body) > maxKept || a.out.Cap() > maxKept {
+		return
+	}
+	clear(a.header)
+	a.status, a.body = 0, a.body[:0]
+	a.out.Reset()
+	answers.Put(a)
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	a.body = append(a.body, p...)
+	return len(p), nil
+}
+
+// send writes the answer as net/http would: the headers by their names, then Date and
+// Content-Length.
+func (a *answer) send(to io.Writer, now time.Time) error {
+	a.WriteHeader(http.StatusOK)
+	b := append(a.out.AvailableBuffer(), "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(a.status), 10)
+	b = append(b, ' ')
+	b = append(b, http.StatusText(a.status)...)
+	b = append(b, "\r\n"...)
+	a.out.Write(b)
+	if err := a.header.Write(&a.out); err != nil {
+		return err
+	}
+	b = append(a.out.AvailableBuffer(), "Date: "...)
+	b = now.UTC().AppendFormat(b, http.TimeFormat)
+	if len(a.header[contentLength]) == 0 {
+		b = append(b, "\r\nContent-Length: "...)
+		b = strconv.AppendInt(b, int64(len(a.body)), 10)
+	}
+	b = append(b, "\r\n\r\n"...)
+	a.out.Write(b)
+	a.out.Write(a.body)
+	_, err := to.Write(a.out.Bytes())
+	return err
+}

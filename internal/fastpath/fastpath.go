@@ -1,0 +1,109 @@
+// Package fastpath answers requests that repeat on a connection with less work than
+// net/http does for each.
+//
+// It is no HTTP server, and reads no HTTP. It sits under net/http, where that reads its
+// connections. What a client sends first on a connection net/http reads, judges and
+// answers. When the same bytes come again on that connection, as the head of another
+// request, they mean the same again; only what varies in them by rule (the digits of
+// Content-Length, and the values of headers that are named to it) is read anew. Such a
+// request goes straight to the handler. Whatever is not such a repetition is net/http's,
+// untouched, on the same connection, at any time.
+//
+// What is saved is what net/http does for each request: parsing the head into new maps, a
+// goroutine and two deadlines to notice that the client goes away, contexts, and a copy of
+// the answer's headers.
+package fastpath
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Server is an http.Server with the fast path under it.
+type Server struct {
+	*http.Server
+
+	handler http.Handler
+	options Options
+	ending  atomic.Int64 // requests under way on connections that were closed
+}
+
+// Options says what may be served fast.
+type Options struct {
+	// Serves reports whether a request that net/http has read may be served fast when its
+	// head comes again. Its handler must set Content-Type, must not keep the request, its
+	// headers or its body, nor change them, and gets a ResponseWriter that does nothing else.
+	Serves func(*http.Request) bool
+	// Varies names the headers whose values may differ in a repeated head, in canonical form.
+	Varies []string
+	// Wall is the node's own clock, time.Now.
+	Wall func() time.Time
+}
+
+// New puts the fast path under a server that has its handler and timeouts, all above 0. It
+// serves the connections of listeners that Listener has wrapped; all others net/http does.
+func New(server *http.Server, o Options) *Server {
+	s := &Server{Server: server, handler: server.Handler, options: o}
+	server.Handler = http.HandlerFunc(s.serveHTTP)
+	server.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		c, ok := nc.(*conn)
+		if !ok {
+			return ctx
+		}
+		c.server = s
+		ctx = context.WithValue(ctx, connKey{}, c)
+		c.ctx = &connContext{Context: ctx, conn: c.Conn}
+		return ctx
+	}
+	server.ConnState = func(nc net.Conn, state http.ConnState) {
+		if c, ok := nc.(*conn); ok && (state == http.StateNew || state == http.StateIdle) {
+			c.await()
+		}
+	}
+	return s
+}
+
+// connKey is the context key of a request's *conn.
+type connKey struct{}
+
+// serveHTTP serves what net/http has read, and remembers its head.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		c.learn(r)
+	}
+	s.handler.ServeHTTP(w, r)
+}
+
+// Shutdown is that of the http.Server, and waits for requests on the fast path, too.
+func (s *Server) Shutdown(ctx context.Context) error {
+	if err := s.Server.Shutdown(ctx); err != nil {
+		return err
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for s.ending.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Listener wraps a listener whose connections are read as they are: TCP or a Unix socket,
+// without TLS.
+func Listener(inner net.Listener) net.Listener { return &listener{Listener: inner} }
+
+type listener struct{ net.Listener }
+
+func (l *listener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: nc}, nil
+}

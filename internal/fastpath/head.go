@@ -1,0 +1,189 @@
+package fastpath
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// A head is that of a request that net/http has read, cut where it may vary.
+type head struct {
+	parts []part
+	tail  []byte // behind the last part, with the empty line
+	like  *http.Request
+	body  body
+}
+
+// A part is bytes that must come again, and then the value of a header.
+type part struct {
+	before []byte
+	name   string // of the header, in canonical form
+	value  string // the last
+}
+
+// maxHead is the longest head that is learned, in bytes.
+const maxHead = 2 << 10
+
+// maxLength is how many digits a Content-Length has at most: more does not fit what is read
+// at once.
+const maxLength = 5
+
+const contentLength = "Content-Length"
+
+var emptyLine = []byte("\r\n\r\n")
+
+// headEnd is where the head ends that p begins with, or 0.
+func headEnd(p []byte) int {
+	if end := bytes.Index(p[:min(len(p), maxHead)], emptyLine); end > 0 {
+		return end + len(emptyLine)
+	}
+	return 0
+}
+
+// newHead makes a head of these bytes, in whole one, of which net/http has made r. It is nil
+// unless all that it may mean is certain: a body of counted length, lines as in RFC 9112
+// without its leniencies, and nothing said about the connection.
+func newHead(text []byte, r *http.Request, varies []string) *head {
+	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || len(r.Header[contentLength]) != 1 {
+		return nil
+	}
+	for _, name := range []string{"Connection", "Expect", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
+		if _, said := r.Header[name]; said {
+			return nil
+		}
+	}
+	if !plainLines(text) || !means(text, r) {
+		return nil
+	}
+	h := &head{}
+	h.cut(bytes.Clone(text), varies)
+	if !slices.ContainsFunc(h.parts, func(p part) bool { return p.name == contentLength }) {
+		return nil
+	}
+	return h
+}
+
+// plainLines reports whether each line ends in CR LF, has no other of these, and is no
+// continuation of the one before it.
+func plainLines(text []byte) bool {
+	for line := range bytes.SplitSeq(text, []byte("\r\n")) {
+		if bytes.ContainsAny(line, "\r\n") || len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
+			return false
+		}
+	}
+	return true
+}
+
+// means reports whether the text is the head of r: what a client has sent in one go with the
+// request before could be that of another.
+func means(text []byte, r *http.Request) bool {
+	given, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
+	return err == nil && given.Method == r.Method && given.RequestURI == r.RequestURI && given.Host == r.Host &&
+		given.Proto == r.Proto && given.ContentLength == r.ContentLength && reflect.DeepEqual(given.Header, r.Header)
+}
+
+// cut makes the parts of a head: the values of Content-Length and of these headers may
+// differ when it comes again.
+func (h *head) cut(text []byte, varies []string) {
+	from := 0
+	for at := 0; at < len(text); {
+		line := text[at : at+bytes.Index(text[at:], emptyLine[:2])]
+		if name, value, ok := bytes.Cut(line, []byte(": ")); ok && at > 0 {
+			name := http.CanonicalHeaderKey(string(name))
+			if (name == contentLength || slices.Contains(varies, name)) && valueEnd(value) == len(value) {
+				start := at + len(line) - len(value)
+				h.parts = append(h.parts, part{before: text[from:start], name: name, value: string(value)})
+				from = start + len(value)
+			}
+		}
+		at += len(line) + 2
+	}
+	h.tail = text[from:]
+}
+
+// valueEnd is where a value ends that p begins with and that is read here: of visible ASCII.
+func valueEnd(p []byte) int {
+	for i, c := range p {
+		if c <= ' ' || c > '~' {
+			return i
+		}
+	}
+	return len(p)
+}
+
+// match reports whether p begins with the head again, and where its body begins and ends,
+// which may be behind p. It notes the values.
+func (h *head) match(p []byte) (body, end int, ok bool) {
+	if h == nil {
+		return 0, 0, false
+	}
+	length := 0
+	for i := range h.parts {
+		part := &h.parts[i]
+		if !bytes.HasPrefix(p[body:], part.before) {
+			return 0, 0, false
+		}
+		body += len(part.before)
+		value := p[body : body+valueEnd(p[body:])]
+		body += len(value)
+		if string(value) == part.value && part.name != contentLength {
+			continue
+		}
+		if part.name == contentLength {
+			if length, ok = digits(value); !ok {
+				return 0, 0, false
+			}
+		}
+		if len(value) == 0 {
+			return 0, 0, false
+		}
+		if string(value) != part.value {
+			part.value = string(value)
+			h.like.Header[part.name] = []string{part.value}
+		}
+	}
+	if !bytes.HasPrefix(p[body:], h.tail) {
+		return 0, 0, false
+	}
+	body += len(h.tail)
+	return body, body + length, true
+}
+
+// digits reads the number of a Content-Length, in the digits that it must have.
+func digits(value []byte) (int, bool) {
+	if len(value) == 0 || len(value) > maxLength || value[0] == '0' && len(value) > 1 {
+		return 0, false
+	}
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.Atoi(string(value))
+	return n, err == nil
+}
+
+// request is the head's request with another body. It is the same object each time.
+func (h *head) request(b []byte) *http.Request {
+	h.body.rest = b
+	h.like.Body, h.like.ContentLength = &h.body, int64(len(b))
+	return h.like
+}
+
+// body is a request's, all of which is here.
+type body struct{ rest []byte }
+
+func (b *body) Read(p []byte) (int, error) {
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	if len(b.rest) == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (b *body) Close() error { return nil }
