@@ -8,23 +8,29 @@ import (
 	"time"
 )
 
-// conn is a connection as net/http sees it. Only the goroutine that serves it reads while
-// net/http waits for a request, so what is above the lock needs none.
+// conn is a connection as net/http sees it. Only the goroutine that serves it reads and sets
+// deadlines while net/http waits for a request, so what is above the lock needs none.
 type conn struct {
 	net.Conn
 	server *Server
 	ctx    *connContext
 
-	waiting bool      // net/http has answered and read all that it was given
-	first   []byte    // of what it was given then: the head, in whole, or nothing
-	head    *head     // of a request that was served before; nil: none
-	taught  int       // heads that were learned since one was repeated
-	renewed time.Time // when the deadlines were set
+	answered bool      // net/http is done with a request
+	waiting  bool      // and waits for the next
+	first    []byte    // of what it was given then: the head, in whole, or nothing
+	head     *head     // of a request that was served before; nil: none
+	taught   int       // heads that were learned since one was repeated
+	renewed  time.Time // when the deadlines were set
 
 	mu     sync.Mutex
 	busy   bool // a request is served here
 	closed bool // if it is busy, once it is not
 }
+
+// bufferSize is what net/http reads at once. That it asks for so much says that it has read
+// nothing of the next request yet: neither did that come with the one before, nor was its
+// first byte taken while that was served.
+const bufferSize = 4 << 10
 
 // maxTaught is how many heads are learned, none of which comes again: clients that send
 // another one each time are not worth it.
@@ -34,44 +40,81 @@ const maxTaught = 8
 // reading its head.
 const renewAfter = time.Second
 
-// await is called when net/http begins to wait for a request.
-func (c *conn) await() {
-	c.waiting = true
+// done is called when net/http has answered a request, and of a new connection.
+func (c *conn) done() {
+	c.answered, c.waiting = true, false
 	c.renewed = time.Time{} // the deadlines are net/http's
+}
+
+// SetReadDeadline is how net/http says what it reads next: the first one after an answer is
+// of its wait for a request, the second of the request that has begun.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if c.answered || c.waiting {
+		c.waiting, c.answered = c.answered, false
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+// CloseWrite is that of TCP: net/http says so that it will read no more.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // Read reads for net/http. While it waits for a request, what repeats the last head is
 // answered here; the first that does not is what it gets.
 func (c *conn) Read(p []byte) (int, error) {
-	if !c.waiting {
+	if !c.waiting || len(p) != bufferSize {
 		return c.Conn.Read(p)
 	}
-	n, err := c.Conn.Read(p)
-	for err == nil {
-		body, end, ok := c.head.match(p[:n])
-		if ok && end > n && end <= len(p) {
-			n = c.rest(p, n, end)
+	for {
+		n, err := c.Conn.Read(p)
+		for err == nil && n > 0 {
+			var used int
+			if used, n, err = c.serve(p, n); err != nil {
+				return 0, err
+			}
+			if used == 0 {
+				c.waiting = false
+				c.remember(p[:n])
+				return n, nil
+			}
+			n = copy(p, p[used:n])
 		}
-		if !ok || end > n {
-			c.waiting = false
-			c.remember(p[:n])
-			return n, nil
-		}
-		if err = c.serve(p[body:end]); err != nil {
-			return 0, err
-		}
-		if n = copy(p, p[end:n]); n == 0 {
-			n, err = c.Conn.Read(p)
+		if err != nil {
+			return n, err
 		}
 	}
-	return n, err
+}
+
+// serve answers the request that the first n bytes of p begin with, if it repeats the head
+// and fits. It returns how many bytes it was long, 0 if it is not served here, and how many
+// there are now.
+func (c *conn) serve(p []byte, n int) (used, have int, err error) {
+	body, end, ok := c.head.match(p[:n])
+	if !ok || end > len(p) {
+		return 0, n, nil
+	}
+	if !c.begin() {
+		return 0, 0, net.ErrClosed
+	}
+	defer c.end()
+	if n = c.rest(p, n, end); n < end {
+		return 0, n, nil
+	}
+	return end, n, c.answer(p[body:end])
 }
 
 // rest reads the rest of a request that ends at end, and returns how much there is of it: if
 // that is less, net/http learns why.
 func (c *conn) rest(p []byte, n, end int) int {
+	if n >= end {
+		return n
+	}
 	c.renewed = time.Time{}
-	if c.SetReadDeadline(c.server.options.Wall().Add(c.server.ReadTimeout)) != nil {
+	if c.Conn.SetReadDeadline(c.server.options.Wall().Add(c.server.ReadTimeout)) != nil {
 		return n
 	}
 	for n < end {
@@ -84,12 +127,8 @@ func (c *conn) rest(p []byte, n, end int) int {
 	return n
 }
 
-// serve answers a request whose head is c.head.
-func (c *conn) serve(body []byte) error {
-	if !c.begin() {
-		return net.ErrClosed
-	}
-	defer c.done()
+// answer has the handler answer a request whose head is c.head.
+func (c *conn) answer(body []byte) error {
 	now := c.server.options.Wall()
 	if err := c.renew(now); err != nil {
 		return err
@@ -121,7 +160,7 @@ func (c *conn) renew(now time.Time) error {
 	if err := c.SetWriteDeadline(now.Add(c.server.WriteTimeout)); err != nil {
 		return err
 	}
-	return c.SetReadDeadline(now.Add(c.server.IdleTimeout))
+	return c.Conn.SetReadDeadline(now.Add(c.server.IdleTimeout))
 }
 
 // begin begins a request, unless the connection is closed.
@@ -132,14 +171,14 @@ func (c *conn) begin() bool {
 	return c.busy
 }
 
-// done ends it, and closes a connection that was to be closed meanwhile.
-func (c *conn) done() {
+// end ends it, and closes a connection that was to be closed meanwhile.
+func (c *conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy = false
 	if c.closed {
 		_ = c.Conn.Close()
-		c.server.ending.Add(-1)
+		c.server.ended(c)
 	}
 }
 
@@ -154,15 +193,12 @@ func (c *conn) closing() bool {
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.busy {
+	if c.busy && (c.closed || c.server.ends(c)) {
 		c.closed = true
-		return c.Conn.Close()
+		return nil
 	}
-	if !c.closed {
-		c.closed = true
-		c.server.ending.Add(1)
-	}
-	return nil
+	c.closed = true
+	return c.Conn.Close()
 }
 
 // remember keeps the head that net/http is given, for learn.

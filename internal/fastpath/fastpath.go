@@ -18,7 +18,7 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -28,14 +28,18 @@ type Server struct {
 
 	handler http.Handler
 	options Options
-	ending  atomic.Int64 // requests under way on connections that were closed
+
+	mu     sync.Mutex
+	ending map[*conn]struct{} // closed, but for a request that is still served fast
+	cut    bool               // those are closed at once
 }
 
 // Options says what may be served fast.
 type Options struct {
 	// Serves reports whether a request that net/http has read may be served fast when its
-	// head comes again. Its handler must set Content-Type, must not keep the request, its
-	// headers or its body, nor change them, and gets a ResponseWriter that does nothing else.
+	// head comes again. Its handler must set Content-Type and a status that has a body, and
+	// must not keep the request, its headers or its body, nor change them. Its
+	// ResponseWriter does no more than that interface says.
 	Serves func(*http.Request) bool
 	// Varies names the headers whose values may differ in a repeated head, in canonical form.
 	Varies []string
@@ -46,7 +50,7 @@ type Options struct {
 // New puts the fast path under a server that has its handler and timeouts, all above 0. It
 // serves the connections of listeners that Listener has wrapped; all others net/http does.
 func New(server *http.Server, o Options) *Server {
-	s := &Server{Server: server, handler: server.Handler, options: o}
+	s := &Server{Server: server, handler: server.Handler, options: o, ending: make(map[*conn]struct{})}
 	server.Handler = http.HandlerFunc(s.serveHTTP)
 	server.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
 		c, ok := nc.(*conn)
@@ -60,7 +64,7 @@ func New(server *http.Server, o Options) *Server {
 	}
 	server.ConnState = func(nc net.Conn, state http.ConnState) {
 		if c, ok := nc.(*conn); ok && (state == http.StateNew || state == http.StateIdle) {
-			c.await()
+			c.done()
 		}
 	}
 	return s
@@ -84,7 +88,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for s.ending.Load() > 0 {
+	for s.left() > 0 {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -92,6 +96,40 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Close is that of the http.Server, and cuts off requests on the fast path, too.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.cut = true
+	for c := range s.ending {
+		_ = c.Conn.Close()
+	}
+	s.mu.Unlock()
+	return s.Server.Close()
+}
+
+// ends takes note of a connection that is closed once its request is answered; false says
+// that it must not wait for that.
+func (s *Server) ends(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.cut {
+		s.ending[c] = struct{}{}
+	}
+	return !s.cut
+}
+
+func (s *Server) ended(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ending, c)
+}
+
+func (s *Server) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ending)
 }
 
 // Listener wraps a listener whose connections are read as they are: TCP or a Unix socket,

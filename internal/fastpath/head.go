@@ -61,10 +61,24 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 	}
 	h := &head{}
 	h.cut(bytes.Clone(text), varies)
-	if !slices.ContainsFunc(h.parts, func(p part) bool { return p.name == contentLength }) {
+	for _, p := range h.parts {
+		if len(r.Header[p.name]) != 1 { // one of several, of which another would stay as it was
+			return nil
+		}
+	}
+	if h.lengths(text) != 1 {
 		return nil
 	}
 	return h
+}
+
+// lengths is how many lines tell the length of the body: net/http takes several that are
+// equal for one. It is 0 where that is not a part.
+func (h *head) lengths(text []byte) int {
+	if !slices.ContainsFunc(h.parts, func(p part) bool { return p.name == contentLength }) {
+		return 0
+	}
+	return bytes.Count(bytes.ToLower(text), []byte("\ncontent-length:"))
 }
 
 // plainLines reports whether each line ends in CR LF, has no other of these, and is no
@@ -130,27 +144,26 @@ func (h *head) match(p []byte) (body, end int, ok bool) {
 		body += len(part.before)
 		value := p[body : body+valueEnd(p[body:])]
 		body += len(value)
-		if string(value) == part.value && part.name != contentLength {
-			continue
-		}
 		if part.name == contentLength {
 			if length, ok = digits(value); !ok {
 				return 0, 0, false
 			}
 		}
-		if len(value) == 0 {
-			return 0, 0, false
-		}
-		if string(value) != part.value {
-			part.value = string(value)
-			h.like.Header[part.name] = []string{part.value}
-		}
+		h.note(part, value)
 	}
 	if !bytes.HasPrefix(p[body:], h.tail) {
 		return 0, 0, false
 	}
 	body += len(h.tail)
 	return body, body + length, true
+}
+
+// note takes down what a part's value is now.
+func (h *head) note(part *part, value []byte) {
+	if string(value) != part.value {
+		part.value = string(value)
+		h.like.Header[part.name] = []string{part.value}
+	}
 }
 
 // digits reads the number of a Content-Length, in the digits that it must have.
