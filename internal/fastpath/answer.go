@@ -1,10 +1,11 @@
 package fastpath
 
 import (
-	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,7 +16,8 @@ type answer struct {
 	header http.Header
 	status int
 	body   []byte
-	out    bytes.Buffer
+	names  []string
+	out    []byte
 }
 
 // Answers that have grown beyond this, in bytes, are left to the garbage collector.
@@ -26,12 +28,11 @@ var answers = sync.Pool{New: func() any { return &answer{header: make(http.Heade
 func getAnswer() *answer { return answers.Get().(*answer) }
 
 func putAnswer(a *answer) {
-	if cap(a.body) > maxKept || a.out.Cap() > maxKept {
+	if cap(a.body) > maxKept || cap(a.out) > maxKept {
 		return
 	}
 	clear(a.header)
 	a.status, a.body = 0, a.body[:0]
-	a.out.Reset()
 	answers.Put(a)
 }
 
@@ -56,24 +57,43 @@ func (a *answer) Write(p []byte) (int, error) {
 // Content-Length.
 func (a *answer) send(to io.Writer, now time.Time) error {
 	a.WriteHeader(http.StatusOK)
-	b := append(a.out.AvailableBuffer(), "HTTP/1.1 "...)
+	b := append(a.out[:0], "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(a.status), 10)
 	b = append(b, ' ')
 	b = append(b, http.StatusText(a.status)...)
 	b = append(b, "\r\n"...)
-	a.out.Write(b)
-	if err := a.header.Write(&a.out); err != nil {
-		return err
-	}
-	b = append(a.out.AvailableBuffer(), "Date: "...)
+	b = a.appendHeaders(b)
+	b = append(b, "Date: "...)
 	b = now.UTC().AppendFormat(b, http.TimeFormat)
 	if len(a.header[contentLength]) == 0 {
 		b = append(b, "\r\nContent-Length: "...)
 		b = strconv.AppendInt(b, int64(len(a.body)), 10)
 	}
 	b = append(b, "\r\n\r\n"...)
-	a.out.Write(b)
-	a.out.Write(a.body)
-	_, err := to.Write(a.out.Bytes())
+	a.out = append(b, a.body...)
+	_, err := to.Write(a.out)
 	return err
 }
+
+// appendHeaders is http.Header.Write without its copies.
+func (a *answer) appendHeaders(b []byte) []byte {
+	a.names = a.names[:0]
+	for name := range a.header {
+		a.names = append(a.names, name)
+	}
+	slices.Sort(a.names)
+	for _, name := range a.names {
+		for _, value := range a.header[name] {
+			if strings.ContainsAny(value, "\r\n") { // or it would be a header of its own
+				value = oneLine.Replace(value)
+			}
+			b = append(b, name...)
+			b = append(b, ": "...)
+			b = append(b, value...)
+			b = append(b, "\r\n"...)
+		}
+	}
+	return b
+}
+
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")

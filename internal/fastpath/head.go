@@ -34,6 +34,8 @@ const maxLength = 5
 
 const contentLength = "Content-Length"
 
+var keepAlive = []string{"keep-alive"}
+
 var emptyLine = []byte("\r\n\r\n")
 
 // headEnd is where the head ends that p begins with, or 0.
@@ -51,10 +53,14 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || len(r.Header[contentLength]) != 1 {
 		return nil
 	}
-	for _, name := range []string{"Connection", "Expect", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
+	for _, name := range []string{"Expect", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
 		if _, said := r.Header[name]; said {
 			return nil
 		}
+	}
+	// Many clients say what HTTP/1.1 does anyway.
+	if said := r.Header["Connection"]; len(said) > 0 && !slices.Equal(said, keepAlive) {
+		return nil
 	}
 	if !plainLines(text) || !means(text, r) {
 		return nil
