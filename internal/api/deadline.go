@@ -132,7 +132,8 @@ func (w *waits) next() {
 			w.close(d, context.DeadlineExceeded)
 		} else if err := d.Context.Err(); err != nil {
 			w.close(d, err)
-		} else if fastpath.Gone(d.Context) {
+		} else if d.until < w.round+w.rounds && fastpath.Gone(d.Context) {
+			// Asked of those only that have waited for a whole round: it is a system call.
 			w.close(d, context.Canceled)
 		}
 		d = newer

@@ -108,10 +108,10 @@ func New(options Options) *Server {
 // Handler serves every route.
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.dispatch) }
 
-// dispatch hands single hits, which are nearly all requests, straight to their route.
+// dispatch hands single hits straight to their route.
 // Every GET route answers HEAD, too; net/http leaves out the body.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == hitsPattern && r.URL.RawPath == "" && r.Method == http.MethodPost {
+	if isHit(r) {
 		s.single.ServeHTTP(w, r)
 		return
 	}
@@ -134,8 +134,8 @@ const (
 )
 
 // NewHTTPServer makes a server that a slow, idle or chatty client cannot hold up, with the
-// fast path for what backends send again and again. wall is the node's own clock. The
-// caller gives it a listener and starts it.
+// fast path for hits, which backends send again and again. wall is the node's own clock.
+// The caller gives it a listener and starts it.
 func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server {
 	return fastpath.New(&http.Server{
 		Handler:           handler,
@@ -145,14 +145,13 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 	}, fastpath.Options{
-		Serves: repeats,
+		Serves: isHit,
 		Varies: []string{idempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"},
 		Wall:   wall,
 	})
 }
 
-// repeats reports whether requests like this one come often, and are answered in the plain
-// way that the fast path asks for.
-func repeats(r *http.Request) bool {
-	return r.Method == http.MethodPost && (r.URL.Path == hitsPattern || r.URL.Path == reservationsPattern)
+// isHit reports whether a request is one of a single hit, as nearly all are.
+func isHit(r *http.Request) bool {
+	return r.URL.Path == hitsPattern && r.URL.RawPath == "" && r.Method == http.MethodPost
 }

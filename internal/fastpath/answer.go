@@ -1,6 +1,7 @@
 package fastpath
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -53,10 +54,16 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// errLength ends a connection on which the next answer would be read as part of this one.
+var errLength = errors.New("the handler's Content-Length is not that of its answer")
+
 // send writes the answer as net/http would: the headers by their names, then Date and
-// Content-Length.
+// Content-Length. now is when it is written.
 func (a *answer) send(to io.Writer, now time.Time) error {
 	a.WriteHeader(http.StatusOK)
+	if said := a.header[contentLength]; len(said) > 0 && said[0] != strconv.Itoa(len(a.body)) {
+		return errLength
+	}
 	b := append(a.out[:0], "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(a.status), 10)
 	b = append(b, ' ')
@@ -75,7 +82,7 @@ func (a *answer) send(to io.Writer, now time.Time) error {
 	return err
 }
 
-// appendHeaders is http.Header.Write without its copies.
+// appendHeaders is http.Header.Write without its copies; names must be canonical.
 func (a *answer) appendHeaders(b []byte) []byte {
 	a.names = a.names[:0]
 	for name := range a.header {

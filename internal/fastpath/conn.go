@@ -19,7 +19,7 @@ type conn struct {
 	waiting  bool      // and waits for the next
 	first    []byte    // of what it was given then: the head, in whole, or nothing
 	head     *head     // of a request that was served before; nil: none
-	taught   int       // heads that were learned since one was repeated
+	vain     int       // heads that were learned and did not come again, less those that did
 	renewed  time.Time // when the deadlines were set
 
 	mu     sync.Mutex
@@ -32,17 +32,18 @@ type conn struct {
 // first byte taken while that was served.
 const bufferSize = 4 << 10
 
-// maxTaught is how many heads are learned, none of which comes again: clients that send
-// another one each time are not worth it.
-const maxTaught = 8
+// maxVain bounds vain: for clients that send another head each time, learning is not worth
+// what it costs.
+const maxVain = 8
 
 // renewAfter is how old deadlines get: setting them for each request would cost as much as
 // reading its head.
 const renewAfter = time.Second
 
-// done is called when net/http has answered a request, and of a new connection.
-func (c *conn) done() {
-	c.answered, c.waiting = true, false
+// enter is called when net/http takes a connection for another state.
+func (c *conn) enter(state http.ConnState) {
+	c.waiting = false
+	c.answered = state == http.StateNew || state == http.StateIdle
 	c.renewed = time.Time{} // the deadlines are net/http's
 }
 
@@ -104,11 +105,11 @@ func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	if n = c.rest(p, n, end); n < end {
 		return 0, n, nil
 	}
-	return end, n, c.answer(p[body:end])
+	return end, n, c.reply(p[body:end])
 }
 
-// rest reads the rest of a request that ends at end, and returns how much there is of it: if
-// that is less, net/http learns why.
+// rest reads the rest of a request that ends at end, and returns how much there is of it. If
+// that is less, net/http learns why, after another ReadTimeout at most.
 func (c *conn) rest(p []byte, n, end int) int {
 	if n >= end {
 		return n
@@ -127,20 +128,19 @@ func (c *conn) rest(p []byte, n, end int) int {
 	return n
 }
 
-// answer has the handler answer a request whose head is c.head.
-func (c *conn) answer(body []byte) error {
-	now := c.server.options.Wall()
-	if err := c.renew(now); err != nil {
+// reply has the handler answer a request whose head is c.head.
+func (c *conn) reply(body []byte) error {
+	if err := c.renew(c.server.options.Wall()); err != nil {
 		return err
 	}
-	c.taught = 0
+	c.vain = max(c.vain-1, 0)
 	a := getAnswer()
 	defer putAnswer(a)
 	c.server.handler.ServeHTTP(a, c.head.request(body))
 	if c.closing() {
 		a.header["Connection"] = closeAfter
 	}
-	if err := a.send(c.Conn, now); err != nil {
+	if err := a.send(c.Conn, c.server.options.Wall()); err != nil {
 		return err
 	}
 	if a.header.Get("Connection") == closeAfter[0] {
@@ -203,23 +203,20 @@ func (c *conn) Close() error {
 
 // remember keeps the head that net/http is given, for learn.
 func (c *conn) remember(p []byte) {
-	c.first = c.first[:0]
-	if c.taught < maxTaught {
-		if end := headEnd(p); end > 0 {
-			c.first = append(c.first, p[:end]...)
-		}
+	if c.vain < maxVain {
+		c.first = append(c.first, p[:headEnd(p)]...)
 	}
 }
 
 // learn makes the head that was given to net/http last the one to compare with, if r is
 // what it means.
 func (c *conn) learn(r *http.Request) {
-	if len(c.first) == 0 || !c.server.options.Serves(r) {
-		return
-	}
-	if h := newHead(c.first, r, c.server.options.Varies); h != nil {
-		h.like = r.WithContext(c.ctx)
-		c.head, c.taught = h, c.taught+1
+	if len(c.first) > 0 && c.server.options.Serves(r) {
+		c.vain++
+		if h := newHead(c.first, r, c.server.options.Varies); h != nil {
+			h.like = r.WithContext(c.ctx)
+			c.head = h
+		}
 	}
 	c.first = c.first[:0]
 }

@@ -31,7 +31,7 @@ type Server struct {
 
 	mu     sync.Mutex
 	ending map[*conn]struct{} // closed, but for a request that is still served fast
-	cut    bool               // those are closed at once
+	closed bool               // those are closed at once
 }
 
 // Options says what may be served fast.
@@ -47,9 +47,13 @@ type Options struct {
 	Wall func() time.Time
 }
 
-// New puts the fast path under a server that has its handler and timeouts, all above 0. It
-// serves the connections of listeners that Listener has wrapped; all others net/http does.
+// New puts the fast path under a server that has its handler, and panics unless it has a
+// ReadTimeout, a WriteTimeout and an IdleTimeout. It serves the connections of listeners
+// that Listener has wrapped; all others net/http does.
 func New(server *http.Server, o Options) *Server {
+	if min(server.ReadTimeout, server.WriteTimeout, server.IdleTimeout) <= 0 {
+		panic("fastpath: a server needs all timeouts")
+	}
 	s := &Server{Server: server, handler: server.Handler, options: o, ending: make(map[*conn]struct{})}
 	server.Handler = http.HandlerFunc(s.serveHTTP)
 	server.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
@@ -59,12 +63,12 @@ func New(server *http.Server, o Options) *Server {
 		}
 		c.server = s
 		ctx = context.WithValue(ctx, connKey{}, c)
-		c.ctx = &connContext{Context: ctx, conn: c.Conn}
+		c.ctx = newConnContext(ctx, c.Conn)
 		return ctx
 	}
 	server.ConnState = func(nc net.Conn, state http.ConnState) {
-		if c, ok := nc.(*conn); ok && (state == http.StateNew || state == http.StateIdle) {
-			c.done()
+		if c, ok := nc.(*conn); ok && state != http.StateClosed {
+			c.enter(state)
 		}
 	}
 	return s
@@ -83,9 +87,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Shutdown is that of the http.Server, and waits for requests on the fast path, too.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if err := s.Server.Shutdown(ctx); err != nil {
-		return err
-	}
+	err := s.Server.Shutdown(ctx)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for s.left() > 0 {
@@ -95,13 +97,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return nil
+	return err
 }
 
 // Close is that of the http.Server, and cuts off requests on the fast path, too.
 func (s *Server) Close() error {
 	s.mu.Lock()
-	s.cut = true
+	s.closed = true
 	for c := range s.ending {
 		_ = c.Conn.Close()
 	}
@@ -114,10 +116,10 @@ func (s *Server) Close() error {
 func (s *Server) ends(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.cut {
+	if !s.closed {
 		s.ending[c] = struct{}{}
 	}
-	return !s.cut
+	return !s.closed
 }
 
 func (s *Server) ended(c *conn) {

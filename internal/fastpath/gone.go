@@ -2,6 +2,7 @@ package fastpath
 
 import (
 	"context"
+	"errors"
 	"net"
 	"syscall"
 )
@@ -11,29 +12,31 @@ import (
 // waits for long asks Gone.
 type connContext struct {
 	context.Context
-	conn net.Conn
+	raw syscall.RawConn // nil: a connection of which nothing can be asked
 }
 
-// Gone reports whether the client of a request with this context has gone away: without
-// waiting, and without taking what it may have sent. It is false for other contexts.
+func newConnContext(ctx context.Context, nc net.Conn) *connContext {
+	c := &connContext{Context: ctx}
+	if s, ok := nc.(syscall.Conn); ok {
+		c.raw, _ = s.SyscallConn() // nil then
+	}
+	return c
+}
+
+// Gone reports whether the client of a request with this very context has gone away, without
+// taking what it may have sent. It is false for other contexts. It must not be called when
+// the request's handler has returned: it would wait for the next request.
 func Gone(ctx context.Context) bool {
 	c, ok := ctx.(*connContext)
-	if !ok {
+	if !ok || c.raw == nil {
 		return false
-	}
-	s, ok := c.conn.(syscall.Conn)
-	if !ok {
-		return false
-	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return true
 	}
 	gone := false
-	err = raw.Read(func(fd uintptr) bool {
+	err := c.raw.Read(func(fd uintptr) bool {
 		var b [1]byte
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		gone = n == 0 && err == nil || err != nil && err != syscall.EAGAIN && err != syscall.EINTR
+		silent := errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EINTR)
+		gone = !silent && (n == 0 || err != nil)
 		return true
 	})
 	return gone || err != nil

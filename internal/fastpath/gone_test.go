@@ -69,7 +69,7 @@ func TestGoneOthers(t *testing.T) {
 	here, there := net.Pipe()
 	check(t, here.Close())
 	check(t, there.Close())
-	for _, ctx := range []context.Context{context.Background(), ended, &connContext{ended, here}} {
+	for _, ctx := range []context.Context{context.Background(), ended, newConnContext(ended, here)} {
 		if Gone(ctx) {
 			t.Errorf("gone: %v", ctx)
 		}

@@ -48,7 +48,7 @@ func headEnd(p []byte) int {
 
 // newHead makes a head of these bytes, in whole one, of which net/http has made r. It is nil
 // unless all that it may mean is certain: a body of counted length, lines as in RFC 9112
-// without its leniencies, and nothing said about the connection.
+// without its leniencies, and nothing said about the connection but that it is kept.
 func newHead(text []byte, r *http.Request, varies []string) *head {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || len(r.Header[contentLength]) != 1 {
 		return nil
@@ -188,18 +188,18 @@ func digits(value []byte) (int, bool) {
 
 // request is the head's request with another body. It is the same object each time.
 func (h *head) request(b []byte) *http.Request {
-	h.body.rest = b
+	h.body.b = b
 	h.like.Body, h.like.ContentLength = &h.body, int64(len(b))
 	return h.like
 }
 
 // body is a request's, all of which is here.
-type body struct{ rest []byte }
+type body struct{ b []byte }
 
 func (b *body) Read(p []byte) (int, error) {
-	n := copy(p, b.rest)
-	b.rest = b.rest[n:]
-	if len(b.rest) == 0 {
+	n := copy(p, b.b)
+	b.b = b.b[n:]
+	if len(b.b) == 0 {
 		return n, io.EOF
 	}
 	return n, nil

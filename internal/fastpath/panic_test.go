@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// TestPanic ends the connection of a handler that panics, and nothing else.
-func TestPanic(t *testing.T) {
-	for body, logged := range map[string]string{"abort": "", "panic": "a handler's mistake"} {
+// TestBadHandler ends the connection of a handler that panics, or says another length than
+// it writes, and nothing else.
+func TestBadHandler(t *testing.T) {
+	for body, logged := range map[string]string{"abort": "", "panic": "a handler's mistake", "miscount": ""} {
 		t.Run(body, func(t *testing.T) {
 			var text logText
 			n := startNode(t, func(s *http.Server) { s.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(&text, nil), slog.LevelError) })

@@ -73,6 +73,9 @@ func (n *node) serve(w http.ResponseWriter, r *http.Request) {
 		n.serving <- r
 		<-n.release
 		panic("late")
+	case "miscount":
+		w.Header().Set(contentLength, "5")
+		body = []byte("longer than that")
 	case "abort":
 		_, _ = io.WriteString(w, "half")
 		panic(http.ErrAbortHandler)
