@@ -21,87 +21,48 @@ import (
 // first to the last; when a page is full, those go that were packed first. So there is no
 // index, which takes as much as such small entries do in caches of bytes that have one.
 type packed struct {
-	seed  maphash.Seed
-	pages []byte // each begins with the length of what is used of it
-	locks [64]sync.Mutex
-	names names
+	seed   maphash.Seed
+	shares [packedShares]pages // of the keys, by their hash
+	names  names
 }
 
-const (
-	pageSize = 2048 // bytes: some forty customers, so that few pages are much fuller than others
-	pageHead = 2
-	itemHead = 2 // the lengths of key and value, of 255 at most
-)
+const packedShares = 64
 
-// newPacked returns packed customers in this many bytes, at least those of one page, which the
-// system gives when they are first used.
+// newPacked returns packed customers in at most this many bytes, or up to an eighth less,
+// and at least a page for each share of the keys.
 func newPacked(bytes int) *packed {
-	return &packed{
-		seed:  maphash.MakeSeed(),
-		pages: make([]byte, max(1, bytes/pageSize)*pageSize),
-		names: names{numbers: make(map[string]uint64)},
+	p := &packed{seed: maphash.MakeSeed(), names: names{numbers: make(map[string]uint64)}}
+	for i := range p.shares {
+		p.shares[i].init(max(1, bytes/pageSize/packedShares))
 	}
+	return p
 }
 
-// open locks the page of a key, of which it returns the used part.
-func (p *packed) open(key string) (used []byte, lock *sync.Mutex) {
-	n := maphash.String(p.seed, key) % uint64(len(p.pages)/pageSize)
-	page := p.pages[n*pageSize:][:pageSize:pageSize]
-	lock = &p.locks[n%uint64(len(p.locks))]
-	lock.Lock()
-	return page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))], lock
+// of returns the pages of a key's share, and its hash among them.
+func (p *packed) of(key string) (share *pages, hash uint64) {
+	hash = maphash.String(p.seed, key)
+	return &p.shares[hash%packedShares], hash / packedShares
 }
 
-// end notes how much of a page is used.
-func end(used []byte) { binary.LittleEndian.PutUint16(used, uint16(len(used))) }
-
-// itemAt is the length of the item at a place of a page.
-func itemAt(page []byte, at int) int { return itemHead + int(page[at]) + int(page[at+1]) }
-
-// find is where a key's item is in the used part of a page, or the end of that.
-func find(used []byte, key string) int {
-	at := pageHead
-	for at < len(used) {
-		name := used[at+itemHead:][:used[at]]
-		if string(name) == key {
-			break
-		}
-		at += itemAt(used, at)
-	}
-	return at
-}
+// hash is the same hash.
+func (p *packed) hash(key []byte) uint64 { return maphash.Bytes(p.seed, key) / packedShares }
 
 // get appends a key's value to a buffer.
 func (p *packed) get(b []byte, key string) []byte {
-	used, lock := p.open(key)
-	defer lock.Unlock()
-	if at := find(used, key); at < len(used) {
-		b = append(b, used[at+itemHead+len(key):at+itemAt(used, at)]...)
-	}
-	return b
+	pages, hash := p.of(key)
+	return pages.get(b, hash, key)
 }
 
 // set sets a key's value.
 func (p *packed) set(key string, value []byte) {
-	used, lock := p.open(key)
-	defer lock.Unlock()
-	if at := find(used, key); at < len(used) {
-		used = append(used[:at], used[at+itemAt(used, at):]...)
-	}
-	for len(used)+itemHead+len(key)+len(value) > pageSize {
-		used = append(used[:pageHead], used[pageHead+itemAt(used, pageHead):]...)
-	}
-	used = append(used, byte(len(key)), byte(len(value)))
-	end(append(append(used, key...), value...))
+	pages, hash := p.of(key)
+	pages.set(hash, key, value, p.hash)
 }
 
 // remove forgets a key.
 func (p *packed) remove(key string) {
-	used, lock := p.open(key)
-	defer lock.Unlock()
-	if at := find(used, key); at < len(used) {
-		end(append(used[:at], used[at+itemAt(used, at):]...))
-	}
+	pages, hash := p.of(key)
+	pages.remove(hash, key)
 }
 
 // maxNames bounds the plans and timezones that packed customers share.

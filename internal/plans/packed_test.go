@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
@@ -50,11 +51,66 @@ func TestPackedCustomersComeBackAsTheyWere(t *testing.T) {
 	})
 }
 
+func onePage() *pages {
+	p := &pages{}
+	p.init(1)
+	return p
+}
+
+// Nothing is lost when pages become more, and there are never more than there may be.
+func TestPackedGrow(t *testing.T) {
+	const bytes, customers = 8 << 20, 60_000 // some 40 bytes each: a third of it
+	p := newPacked(bytes)
+	room := func() (n int) {
+		for i := range p.shares {
+			n += len(p.shares[i].bytes)
+		}
+		return n
+	}
+	value := func(i int) string { return fmt.Sprintf("%025d", i) }
+	set := func(from, to int) {
+		for i := from; i < to; i++ {
+			p.set(fmt.Sprint("customer-", i), []byte(value(i)))
+		}
+	}
+	if first := room(); first > bytes/2 {
+		t.Errorf("%d bytes at first", first)
+	}
+	set(0, customers)
+	p.remove("customer-7")
+	for i := range customers {
+		want := value(i)
+		if i == 7 {
+			want = ""
+		}
+		if got := string(p.get(nil, fmt.Sprint("customer-", i))); got != want {
+			t.Fatalf("%d is %q", i, got)
+		}
+	}
+	set(customers, 10*customers)
+	if most := room(); most > bytes || most < bytes*7/8 {
+		t.Errorf("%d bytes at most, of %d", most, bytes)
+	}
+	for i := range p.shares {
+		if taken := used(&p.shares[i]); taken != p.shares[i].taken {
+			t.Fatalf("%d bytes are taken, not %d", taken, p.shares[i].taken)
+		}
+	}
+}
+
+// used is how many bytes of pages are used.
+func used(p *pages) (n int) {
+	for from := 0; from < len(p.bytes); from += pageSize {
+		n += max(pageHead, int(binary.LittleEndian.Uint16(p.bytes[from:])))
+	}
+	return n
+}
+
 // A page that is full loses what was packed first, and never what was packed last; what is
 // found is what was packed last under its key.
 func TestPagesOfPackedCustomers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPacked(1) // one page
+		p := onePage()
 		var order []string
 		values := map[string]string{}
 		bytes := func(keys []string) (n int) {
@@ -66,12 +122,12 @@ func TestPagesOfPackedCustomers(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			key := rapid.StringMatching(`[a-f]{1,2}x{0,198}`).Draw(t, "key")
 			if rapid.IntRange(0, 9).Draw(t, "remove") == 0 {
-				p.remove(key)
+				p.remove(0, key)
 				order = slices.DeleteFunc(order, func(k string) bool { return k == key })
 				delete(values, key)
 			}
 			value := rapid.StringMatching(`[0-9]{1,90}`).Draw(t, "value")
-			p.set(key, []byte(value))
+			p.set(0, key, []byte(value), nil)
 			order = append(slices.DeleteFunc(order, func(k string) bool { return k == key }), key)
 			values[key] = value
 			for bytes(order) > pageSize-pageHead {
@@ -79,7 +135,7 @@ func TestPagesOfPackedCustomers(t *testing.T) {
 				order = order[1:]
 			}
 			for _, key := range append(order, "a", "b", "no") {
-				if got := string(p.get(nil, key)); got != values[key] {
+				if got := string(p.get(nil, 0, key)); got != values[key] {
 					t.Fatalf("%s is %q, not %q", key, got, values[key])
 				}
 			}
