@@ -13,7 +13,7 @@ import (
 // limit that has room for full caches.
 const (
 	gcPercent        = 800
-	memoryBase       = 54 << 20 // bytes, without caches
+	memoryBase       = 51 << 20 // bytes, without caches
 	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
 )
 
