@@ -44,9 +44,10 @@ const (
 // Cache is a bounded, sharded, expiring LRU, safe for concurrent use. Make it
 // with New. Values are copied out: share what they point to read-only.
 type Cache[K comparable, V any] struct {
-	seed   maphash.Seed
-	mask   uint64
-	shards []shard[K, V]
+	seed    maphash.Seed
+	mask    uint64
+	shards  []shard[K, V]
+	evicted func(K, V) // nil: nobody wants to know
 }
 
 // New makes a cache that never holds more than size entries, which must be at
@@ -71,6 +72,18 @@ func New[K comparable, V any](size int) (*Cache[K, V], error) {
 	return c, nil
 }
 
+// OnEvict has a function called with each entry that was dropped to make room for another, by
+// who added that, behind it and without a lock: the key may be there again by then. It must be
+// set before the cache is used.
+func (c *Cache[K, V]) OnEvict(evicted func(key K, value V)) { c.evicted = evicted }
+
+// drop says that an item made room; nil: none did.
+func (c *Cache[K, V]) drop(it *item[K, V]) {
+	if it != nil && c.evicted != nil {
+		c.evicted(it.key, it.value)
+	}
+}
+
 func (c *Cache[K, V]) shard(key K) *shard[K, V] {
 	return &c.shards[maphash.Comparable(c.seed, key)&c.mask]
 }
@@ -91,8 +104,9 @@ func (c *Cache[K, V]) Get(key K, now int64) (V, bool) {
 func (c *Cache[K, V]) Add(key K, value V, expires int64) {
 	s := c.shard(key)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.add(key, value, expires)
+	evicted := s.add(key, value, expires)
+	s.mu.Unlock()
+	c.drop(evicted)
 }
 
 // AddIf calls decide with the key's value (ok is false when there is none or it
@@ -101,15 +115,9 @@ func (c *Cache[K, V]) Add(key K, value V, expires int64) {
 // come between it and the store, and it must be short and must not use this
 // cache. A decide that panics changes nothing.
 func (c *Cache[K, V]) AddIf(key K, now int64, decide func(old V, ok bool) (value V, expires int64, keep bool)) bool {
-	s := c.shard(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old, ok := s.peek(key, now)
-	value, expires, keep := decide(old, ok)
-	if keep {
-		s.add(key, value, expires)
-	}
-	return keep
+	evicted, kept := c.shard(key).addIf(key, now, decide)
+	c.drop(evicted)
+	return kept
 }
 
 // Remove forgets a key and reports whether it was there. Once it has returned,

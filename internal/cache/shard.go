@@ -82,17 +82,30 @@ func (s *shard[K, V]) peek(key K, now int64) (value V, ok bool) {
 	return it.value, true
 }
 
-// add sets a key's item. The lock is held.
-func (s *shard[K, V]) add(key K, value V, expires int64) {
+// add sets a key's item and returns the one that made room for it, or nil. The lock is held.
+func (s *shard[K, V]) add(key K, value V, expires int64) (evicted *item[K, V]) {
 	it := &item[K, V]{key, value, expires}
 	if hot := s.hot.Load(); hot != nil && hot.key == key {
 		s.hot.Store(it)
 	} else if s.lru.Len() >= s.size && !s.lru.Contains(key) {
 		s.retireHot()
-	}
-	if s.lru.Add(key, it) {
+		_, evicted, _ = s.lru.RemoveOldest()
 		s.evictions.Add(1)
 	}
+	s.lru.Add(key, it)
+	return evicted
+}
+
+// addIf is AddIf without what follows an eviction.
+func (s *shard[K, V]) addIf(key K, now int64, decide func(old V, ok bool) (value V, expires int64, keep bool)) (evicted *item[K, V], keep bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, ok := s.peek(key, now)
+	value, expires, keep := decide(old, ok)
+	if keep {
+		evicted = s.add(key, value, expires)
+	}
+	return evicted, keep
 }
 
 // remove forgets a key's item. The lock is held.

@@ -182,7 +182,7 @@ func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []change,
 	m.keys.Store(keys)
 	m.returning.Store(returning)
 	m.applied.Store(newest)
-	m.mark, m.contacted = mark, true
+	m.mark, m.since, m.contacted = mark, mark, true
 	c.memory.Store(m)
 	if contacted {
 		c.options.Log.Warn("the changes in the database do not follow those seen; forgot everything",

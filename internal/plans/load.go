@@ -202,9 +202,6 @@ func (c *Catalog) keep(m *memory, key string, e *customerEntry) {
 	switch {
 	case e.known:
 		remember(m.customers, key, e)
-		if m.customers.Evictions() > 0 { // else all have room there
-			m.pack(key, e)
-		}
 	case e.gone || c.options.DefaultPlan == "":
 		remember(m.unknown, key, e)
 	default: // a first hit on any node may make it, of which nobody hears

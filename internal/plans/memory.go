@@ -36,6 +36,7 @@ type memory struct {
 	mark      int64        // when change applied was made, µs; only the poller uses it
 
 	generation uint64 // it is the how manieth; what another one packed is not of this
+	since      int64  // what it packs tells instants from here, µs: those near it take few bytes
 
 	seed   maphash.Seed
 	floors [numFloors]atomic.Int64
@@ -64,7 +65,7 @@ const numFloors = 4096
 type subject struct{ kind, key string }
 
 func newMemory(generation uint64, customers int, packed *packed) *memory {
-	return &memory{
+	m := &memory{
 		generation: generation,
 		packed:     packed,
 
@@ -79,6 +80,8 @@ func newMemory(generation uint64, customers int, packed *packed) *memory {
 		customerKeys: newCache[int64, string](min(customers, maxByIDKept)),
 		meterKeys:    newCache[int32, string](min(customers, maxByIDKept)),
 	}
+	m.customers.OnEvict(m.pack)
+	return m
 }
 
 // newCache: a size is never below 1 here.

@@ -3,8 +3,9 @@ package plans
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math"
+	"slices"
 	"strings"
-	"sync"
 
 	"quotad/internal/calendar"
 )
@@ -23,7 +24,8 @@ import (
 type packed struct {
 	seed   maphash.Seed
 	shares [packedShares]pages // of the keys, by their hash
-	names  names
+
+	commons commons
 }
 
 const packedShares = 64
@@ -31,7 +33,7 @@ const packedShares = 64
 // newPacked returns packed customers in at most this many bytes, or up to an eighth less,
 // and at least a page for each share of the keys.
 func newPacked(bytes int) *packed {
-	p := &packed{seed: maphash.MakeSeed(), names: names{numbers: make(map[string]uint64)}}
+	p := &packed{seed: maphash.MakeSeed(), commons: commons{numbers: make(map[common]uint64)}}
 	for i := range p.shares {
 		p.shares[i].init(max(1, bytes/pageSize/packedShares))
 	}
@@ -65,97 +67,91 @@ func (p *packed) remove(key string) {
 	pages.remove(hash, key)
 }
 
-// maxNames bounds the plans and timezones that packed customers share.
-const maxNames = maxPlansKept + 1024
-
-// names gives numbers to names that many customers have.
-type names struct {
-	mu      sync.RWMutex
-	numbers map[string]uint64
-	all     []string
-}
-
-// number is a name's; ok is false when there are too many.
-func (n *names) number(name string) (number uint64, ok bool) {
-	n.mu.RLock()
-	number, ok = n.numbers[name]
-	n.mu.RUnlock()
-	if ok {
-		return number, true
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if number, ok = n.numbers[name]; !ok && len(n.all) < maxNames {
-		number, ok = uint64(len(n.all)), true
-		n.numbers[name], n.all = number, append(n.all, name)
-	}
-	return number, ok
-}
-
-func (n *names) name(number uint64) string {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	return n.all[number]
-}
-
 // plain reports whether a customer has nothing that others on its plan do not have.
 func (e *customerEntry) plain() bool {
 	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && e.periods.Before == nil
 }
 
-// pack remembers a plain customer.
+// maxPacked is the length of the longest value, bytes.
+const maxPacked = math.MaxUint8
+
+// pack remembers a plain customer, with what its targets know of their counters' rows.
 func (m *memory) pack(key string, e *customerEntry) {
 	if !e.plain() {
 		return
 	}
-	plan, ok := m.packed.names.number(e.plan)
-	zone, more := m.packed.names.number(e.periods.Zone.String())
-	if !ok || !more {
+	common, ok := m.packed.commons.number(commonOf(e))
+	if !ok {
 		return
 	}
-	kind := uint64(e.pinned) << 1
-	if e.anonymous {
-		kind |= 1
-	}
-	var space [128]byte
+	var space [maxPacked]byte
 	b := space[:0]
-	for _, n := range [...]uint64{
-		m.generation, uint64(e.asOf), uint64(e.id), uint64(e.change), uint64(e.changedAt),
-		plan, kind, uint64(e.joined), zone, uint64(e.periods.Anchor.Seconds()),
-	} {
+	for _, n := range [...]uint64{m.generation, uint64(e.asOf), uint64(e.id), uint64(e.change), common} {
 		b = binary.AppendUvarint(b, n)
 	}
-	m.packed.set(key, b)
+	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
+	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
+	m.packed.set(key, e.appendRows(b, m.since))
 }
 
 // unpack makes the entry of a packed customer; nil when it is not there, or not of this
 // memory's generation.
 func (m *memory) unpack(key string) *customerEntry {
-	var space [128]byte
-	b := m.packed.get(space[:0], key)
-	if len(b) == 0 {
-		return nil
-	}
-	next := func() uint64 {
-		n, size := binary.Uvarint(b)
-		b = b[size:]
-		return n
-	}
-	if next() != m.generation {
+	var space [maxPacked]byte
+	r := packedReader{m.packed.get(space[:0], key)}
+	if len(r.left) == 0 || r.uvarint() != m.generation {
 		return nil
 	}
 	key = strings.Clone(key) // the caller's may be a piece of something larger
-	e := &customerEntry{known: true, fact: m.fact(kindCustomer, key, int64(next()))}
-	e.id, e.change, e.changedAt = int64(next()), int64(next()), int64(next())
-	e.plan = m.packed.names.name(next())
-	kind := next()
-	e.pinned, e.anonymous = int(kind>>1), kind&1 != 0
-	e.joined = int(next())
-	zone, bad := calendar.Location(m.packed.names.name(next()))
-	anchor, err := calendar.AnchorOf(int64(next()))
-	if bad != nil || err != nil {
-		return nil // cannot be: both were read before
+	e := &customerEntry{known: true, fact: m.fact(kindCustomer, key, int64(r.uvarint()))}
+	e.id, e.change = int64(r.uvarint()), int64(r.uvarint())
+	common := m.packed.commons.get(r.uvarint())
+	e.plan, e.pinned, e.joined, e.anonymous, e.periods.Zone = common.plan, common.pinned, common.joined, common.anonymous, common.zone
+	e.changedAt = instantOf(r.varint(), m.since)
+	anchor, err := calendar.AnchorOf(r.varint() + m.since/1e6)
+	if err != nil {
+		return nil // cannot be: it was read before
 	}
-	e.periods.Zone, e.periods.Anchor = zone, anchor
+	e.periods.Anchor, e.rows, e.since = anchor, slices.Clone(r.left), m.since
 	return e
+}
+
+// packedReader takes integers off what is left of a value.
+type packedReader struct{ left []byte }
+
+func (r *packedReader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.left)
+	r.left = r.left[size:]
+	return n
+}
+
+func (r *packedReader) varint() int64 {
+	n, size := binary.Varint(r.left)
+	r.left = r.left[size:]
+	return n
+}
+
+// instantSince is an instant, µs, as a small number where it is near since; 0 is none, and
+// stays that.
+func instantSince(at, since int64) int64 {
+	switch n := at - since; {
+	case at == 0:
+		return 0
+	case n < 0:
+		return n
+	default:
+		return n + 1
+	}
+}
+
+// instantOf is what instantSince was told.
+func instantOf(n, since int64) int64 {
+	switch {
+	case n == 0:
+		return 0
+	case n < 0:
+		return since + n
+	default:
+		return since + n - 1
+	}
 }

@@ -18,6 +18,7 @@ func TestPackedCustomersComeBackAsTheyWere(t *testing.T) {
 	p := newPacked(defaultPacked)
 	m := newMemory(7, 10, p)
 	later := newMemory(8, 10, p)
+	m.since = time.Date(2026, 11, 22, 3, 0, 0, 1000, time.UTC).UnixMicro()
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.StringMatching(`[ -.0-~]{3,200}`).Draw(t, "key")
 		zone, err := calendar.Location(rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Pacific/Apia"}).Draw(t, "zone"))
@@ -31,8 +32,9 @@ func TestPackedCustomersComeBackAsTheyWere(t *testing.T) {
 		number := rapid.Int64Min(0)
 		e := &customerEntry{
 			known: true, fact: m.fact(kindCustomer, key, number.Draw(t, "as of")),
-			id: number.Draw(t, "id"), change: number.Draw(t, "change"), changedAt: number.Draw(t, "changed at"),
-			plan: rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "plan"), anonymous: rapid.Bool().Draw(t, "anonymous"),
+			id: number.Draw(t, "id"), change: number.Draw(t, "change"),
+			changedAt: rapid.OneOf(number, rapid.Int64Range(m.since-2, m.since+2)).Draw(t, "changed at"),
+			plan:      rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "plan"), anonymous: rapid.Bool().Draw(t, "anonymous"),
 			pinned: int(rapid.Int32Min(0).Draw(t, "pinned")), joined: int(rapid.Int32Min(0).Draw(t, "joined")),
 			periods: calendar.Periods{Zone: zone, Anchor: anchor},
 		}
@@ -161,18 +163,18 @@ func TestOnlyPlainCustomersArePacked(t *testing.T) {
 	}
 }
 
-// More names than there is room for: their customers are not packed, and nothing else.
-func TestPackedNamesAreBounded(t *testing.T) {
+// More plans than there is room for: their customers are not packed, and nothing else.
+func TestPackedCommonsAreBounded(t *testing.T) {
 	m := newMemory(1, 10, newPacked(defaultPacked))
 	e := &customerEntry{known: true, fact: m.fact(kindCustomer, "a", 1), periods: calendar.Periods{Zone: time.UTC}}
-	for i := range maxNames + 10 {
+	for i := range maxCommons + 10 {
 		e.plan = fmt.Sprint("plan-", i)
 		m.pack("a", e)
 	}
-	if n := len(m.packed.names.all); n != maxNames {
-		t.Errorf("%d names", n)
+	if n := len(m.packed.commons.all); n != maxCommons {
+		t.Errorf("%d of them", n)
 	}
-	if got := m.unpack("a"); got == nil || got.plan != fmt.Sprint("plan-", maxNames-2) { // one is the zone's
+	if got := m.unpack("a"); got == nil || got.plan != fmt.Sprint("plan-", maxCommons-1) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -30,6 +30,9 @@ type customerEntry struct {
 	features  map[string]any
 	overrides map[string]storedOverride
 
+	rows  []byte // what its targets knew of their counters when it was packed, see appendRows
+	since int64  // what instants in rows are told from, µs
+
 	terms atomic.Pointer[terms]
 }
 
@@ -169,6 +172,7 @@ func (t *terms) target(m *planMeter) *quota.Target {
 		if made == nil {
 			target := quota.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods(), t.testClock())
 			target.SetEdited(t.edited)
+			t.entry.learnRow(m.id, target)
 			made = &meterTarget{meter: m, target: target}
 		}
 		made.older = present

@@ -100,6 +100,7 @@ func (f *fire) prepare(t testing.TB, total int64) {
 		append(limits(total), first, sliding, day, log, soft, shadow),
 		append(limits(total), log, ip, soft),
 		append(limits(total), user, ip, shadow),
+		append(limits(total), first, sliding, soft, shadow),
 	}
 	for i := range f.customers {
 		limits, like := plans[i%len(plans)], fireTarget(0, nil)
@@ -176,10 +177,20 @@ func (f *fire) run(t testing.TB) ([]shot, error) {
 // caller sends its hits one after the other, as one client connection would.
 func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, error) {
 	shots := make([]shot, 0, f.rounds)
+	packed := make(map[*Target][]byte)
 	for range f.rounds {
 		target := f.hot[r.IntN(len(f.hot))]
 		if r.IntN(2) == 0 {
 			target = f.cold[r.IntN(len(f.cold))].For(map[string]string{"ip": fmt.Sprint(r.IntN(3)), "user": fmt.Sprint(r.IntN(2))})
+		}
+		// What is known of a row may be nothing, and as old as it likes.
+		switch of := target.base(); r.IntN(16) {
+		case 0:
+			of.forget()
+		case 1:
+			packed[of] = of.AppendRow(nil, f.start.UnixMicro())
+		case 2:
+			of.LearnRow(packed[of], f.start.UnixMicro())
 		}
 		d, err := e.Decide(ctx, target, 1+r.Int64N(20))
 		switch {

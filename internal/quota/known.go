@@ -2,7 +2,6 @@ package quota
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -14,7 +13,7 @@ type knownRow struct {
 	hour    int64 // start of the hour that its units are of, µs
 	counted bool  // it has units
 	large   bool  // it is too large to be kept, and nothing else is said of it
-	lane    *lane // whose knowledge it is: engines may share targets
+	lane    *lane // whose knowledge it is: engines may share targets; nil: anybody's
 
 	space [2 * bucketLen]int64 // what state is of, where two limits have room
 }
@@ -26,7 +25,7 @@ const mostStale = 256
 
 // recollect is the row of a target's own counter, or nil.
 func (l *lane) recollect(t *Target) *knownRow {
-	if r := t.base().known.Load(); r != nil && r.lane == l {
+	if r := t.base().known.Load(); r != nil && (r.lane == l || r.lane == nil) {
 		return r
 	}
 	return nil
@@ -35,7 +34,7 @@ func (l *lane) recollect(t *Target) *knownRow {
 // keep keeps a row, but for one with holds, which the ledger writes. Of one with long logs it
 // keeps that it is such a one: few would take all of the memory.
 func (l *lane) keep(t *Target, r *knownRow) {
-	if _, due := unmarked(r.state); due != 0 {
+	if r.held() {
 		t.forget()
 		return
 	}
@@ -44,6 +43,12 @@ func (l *lane) keep(t *Target, r *knownRow) {
 	}
 	r.lane = l
 	t.base().known.Store(r)
+}
+
+// held reports whether reservations hold units of the counter.
+func (r *knownRow) held() bool {
+	_, due := unmarked(r.state)
+	return due != 0
 }
 
 func (t *Target) forget() { t.base().known.Store(nil) }
@@ -62,50 +67,78 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINA
 LATERAL (SELECT at, version, change, hour, units, state FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
-// recall sets the known rows of groups, which are in the lock order; nil where there is no
-// row yet. What it does not know it reads.
-func (l *lane) recall(ctx context.Context, groups []*group) error {
-	var reading []*group
-	l.keys.reset()
+// know sets the known rows of groups, and returns those whose rows are to be read, and the
+// others.
+func (l *lane) know(groups []*group) (reading, known []*group) {
 	for _, g := range groups {
 		if g.known = l.recollect(g.target); g.known == nil || l.stale >= mostStale {
 			g.read = true
 			reading = append(reading, g)
-			l.keys.add(g.own())
+		} else {
+			known = append(known, g)
 		}
 	}
-	if len(reading) == 0 {
-		return nil
-	}
-	l.params.reset()
-	l.keys.encode(&l.params)
-	// They are known until the batch has its answer, and not kept: what is charged is.
-	l.read = slices.Grow(l.read[:0], len(reading))[:len(reading)]
-	there := make([]bool, len(reading))
-	read := func(r *pgconn.ResultReader) error {
-		return eachRow(r, len(reading), func(n int, cols [][]byte) error {
-			there[n] = true
-			return l.read[n].read(cols)
-		})
-	}
+	return reading, known
+}
+
+// recall reads the rows of groups, which are in the lock order.
+func (l *lane) recall(ctx context.Context, reading []*group) error {
+	steps := []step{l.recallStep(reading)}
+	steps[0].commit = true
 	l.engine.stats.batch(0, 1)
-	if err := l.session.store.run(ctx, []step{{name: recallRows, params: l.params.values(), read: read, commit: true}}); err != nil {
+	return l.session.store.run(ctx, steps)
+}
+
+// recallStep reads the rows of groups, which are in the lock order: nil where there is none.
+// They are not kept: what is charged is.
+func (l *lane) recallStep(reading []*group) step {
+	l.keys.reset()
+	for _, g := range reading {
+		l.keys.add(g.own())
+	}
+	l.asked.reset()
+	l.keys.encode(&l.asked)
+	read := func(r *pgconn.ResultReader) error {
+		there := make([]*knownRow, len(reading))
+		err := eachRow(r, len(reading), func(n int, cols [][]byte) error {
+			there[n] = new(knownRow)
+			return there[n].read(cols)
+		})
+		stale, of := 0, 0
+		for i, g := range reading {
+			if old, is := g.known, there[i]; old != nil {
+				of++
+				if is == nil || old.version != is.version || old.at != is.at {
+					stale++
+				}
+			}
+			g.known = there[i]
+		}
+		l.tell(stale, of)
 		return err
 	}
-	stale, of := 0, 0
-	for i, g := range reading {
-		if old := g.known; old != nil {
-			of++
-			if !there[i] || old.version != l.read[i].version || old.at != l.read[i].at {
-				stale++
+	return step{name: recallRows, params: l.asked.values(), read: read}
+}
+
+// settleReading hands back the hits of groups whose rows were read while others were swapped:
+// the next batch knows them. It returns those that have no row yet.
+func (l *lane) settleReading(reading []*group) (missing []*group) {
+	for _, g := range reading {
+		switch {
+		case g.known == nil:
+			g.insert = true
+			missing = append(missing, g)
+		case g.known.held():
+			l.hold(g)
+		default:
+			l.keep(g.target, g.known)
+			for _, h := range g.hits {
+				h.tries++
 			}
-		}
-		if g.known = nil; there[i] {
-			g.known = &l.read[i]
+			l.handBack(g.hits)
 		}
 	}
-	l.tell(stale, of)
-	return nil
+	return missing
 }
 
 // read reads the columns of recallSQL.

@@ -28,12 +28,12 @@ type lane struct {
 	rows     []row
 	stale    int // the share of known rows, in 1024ths, that somebody else had written, lately
 	these    []*group
-	read     []knownRow
-	keys     keyColumns // of those
+	keys     keyColumns // of rows that are read
+	asked    params     // of those
 	swaps    []swap
-	swapped  [1]row // as settle and remember want it
 	writes   swapColumns
-	params   params // of reads and swaps
+	params   params // of those
+	swapped  [1]row // as settle and remember want it
 }
 
 func newLane(e *Engine) *lane {

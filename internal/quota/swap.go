@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,17 +52,16 @@ func (l *lane) swap(ctx context.Context, groups []*group, now int64) (others []*
 		return others, true
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return compareKeys(a.own(), b.own()) })
-	defer func() { clear(l.read) }() // nothing of it is needed behind the batch
-	if err := l.recall(ctx, groups); err != nil {
-		if !rolledBack(err) {
-			l.session.drop()
-			err = errors.Join(errNotSent, err) // whatever became of it charged nothing
+	reading, known := l.know(groups)
+	if len(reading) > len(known) { // else a few do not keep the others waiting
+		if err := l.recall(ctx, reading); err != nil {
+			l.lostSwaps(groups, nil, err)
+			return others, l.session.store != nil
 		}
-		l.lost(hitsOf(groups), err)
-		return others, l.session.store != nil
+		reading, known = nil, groups
 	}
 	l.swaps = l.swaps[:0]
-	for _, g := range groups {
+	for _, g := range known {
 		s, ok := g.plan()
 		switch {
 		case ok:
@@ -72,22 +72,34 @@ func (l *lane) swap(ctx context.Context, groups []*group, now int64) (others []*
 			others = append(others, g)
 		}
 	}
-	if len(l.swaps) == 0 {
+	if len(l.swaps) == 0 && len(reading) == 0 {
 		return others, true
 	}
-	if err := l.sendSwaps(ctx); err != nil {
-		var hits []*hit
-		for i := range l.swaps {
-			hits = append(hits, l.swaps[i].hits...)
-		}
-		l.lost(hits, err)
+	if err := l.sendSwaps(ctx, reading); err != nil {
+		l.lostSwaps(reading, l.swaps, err)
 		return others, l.session.store != nil
 	}
 	l.countLost()
 	for i := range l.swaps {
 		l.settleSwap(&l.swaps[i], now)
 	}
-	return others, true
+	return append(others, l.settleReading(reading)...), true
+}
+
+// lostSwaps ends what a round trip failed for: groups whose rows it was to read, which has
+// charged nothing, and swaps.
+func (l *lane) lostSwaps(reading []*group, swaps []swap, err error) {
+	var hits []*hit
+	for i := range swaps {
+		hits = append(hits, swaps[i].hits...)
+	}
+	read := hitsOf(reading)
+	if rolledBack(err) || errors.Is(err, errNotSent) {
+		l.lost(append(hits, read...), err)
+		return
+	}
+	l.lost(hits, err)
+	fail(read, fmt.Errorf("%w: %w", ErrUnavailable, err))
 }
 
 // swappable splits a batch into the groups that a swap may decide and the others: those that
@@ -124,7 +136,7 @@ func (g *group) plan() (s swap, ok bool) {
 		return s, false
 	}
 	old, t := g.known, g.target
-	if _, due := unmarked(old.state); due != 0 {
+	if old.held() {
 		g.held = true
 		return s, false
 	}
@@ -140,26 +152,39 @@ func (g *group) plan() (s swap, ok bool) {
 	return swap{group: g, after: after, run: run, spared: spared}, run > 0
 }
 
-// sendSwaps writes the rows of l.swaps, which are in the lock order.
-func (l *lane) sendSwaps(ctx context.Context) error {
+// sendSwaps writes the rows of l.swaps, which are in the lock order, in one round trip and
+// transaction with reading those of other groups.
+func (l *lane) sendSwaps(ctx context.Context, reading []*group) error {
+	var steps []step
+	if len(reading) > 0 {
+		steps = append(steps, l.recallStep(reading))
+	}
+	hits := 0
+	if len(l.swaps) > 0 {
+		for i := range l.swaps {
+			hits += l.swaps[i].run
+		}
+		steps = append(steps, l.swapStep())
+	}
+	steps[len(steps)-1].commit = true
+	l.engine.stats.batch(hits, len(steps))
+	return l.session.store.run(ctx, steps)
+}
+
+func (l *lane) swapStep() step {
 	l.params.reset()
 	l.writes.reset()
 	for i := range l.swaps {
 		l.writes.add(&l.swaps[i])
 	}
 	l.writes.encode(&l.params)
-	hits := 0
-	for i := range l.swaps {
-		hits += l.swaps[i].run
-	}
-	l.engine.stats.batch(hits, 1)
 	read := func(r *pgconn.ResultReader) error {
 		return eachRow(r, len(l.swaps), func(n int, _ [][]byte) error {
 			l.swaps[n].done = true
 			return nil
 		})
 	}
-	return l.session.store.run(ctx, []step{{name: swapRows, params: l.params.values(), read: read, commit: true}})
+	return step{name: swapRows, params: l.params.values(), read: read}
 }
 
 // countLost counts the swaps that were in vain, and those of rows from memory.

@@ -1,0 +1,57 @@
+package quota
+
+import "encoding/binary"
+
+// What a target knows of its counter's row, in some twenty bytes: so much is kept of a
+// customer for whom there is no room otherwise, and spares its next hit a round trip.
+
+// AppendRow appends what is known of the row of the target's own counter, for LearnRow.
+// Nothing, where nothing is known, or more than the buckets of the target's limits: such as
+// logs, and buckets of limits that the plan had before. Instants take the fewer bytes the
+// nearer they are to since, µs.
+func (t *Target) AppendRow(b []byte, since int64) []byte {
+	r := t.known.Load()
+	limits := t.Counters[0].Limits
+	if r == nil || r.large || !r.counted || r.change != t.Change || len(r.state) != bucketLen*len(limits) {
+		return b
+	}
+	if hour, _ := t.runningHour(r.at); hour != r.hour {
+		return b
+	}
+	before, m := len(b), t.moment(r.at)
+	b = binary.AppendVarint(b, r.change)
+	b = binary.AppendVarint(b, r.at-since)
+	b = binary.AppendVarint(b, r.version)
+	for i, l := range limits {
+		stored := r.state[bucketLen*i:][:bucketLen]
+		if l.Algorithm == SlidingLog || stored[0] != l.id(m) {
+			return b[:before]
+		}
+		b = binary.AppendVarint(b, stored[1])
+		b = binary.AppendVarint(b, stored[2])
+	}
+	return b
+}
+
+// LearnRow has the target know what AppendRow appended for a target of the same counter, with
+// the same since. What
+// was appended under another change number, so for other limits perhaps, it does not take.
+func (t *Target) LearnRow(b []byte, since int64) {
+	next := func() (n int64) {
+		n, size := binary.Varint(b)
+		b = b[max(0, size):]
+		return n
+	}
+	if len(b) == 0 || next() != t.Change {
+		return
+	}
+	r := &knownRow{counted: true}
+	r.change, r.at, r.version = t.Change, next()+since, next()
+	m := t.moment(r.at)
+	r.state = r.space[:0]
+	for _, l := range t.Counters[0].Limits {
+		r.state = append(r.state, l.id(m), next(), next())
+	}
+	r.hour, _ = t.runningHour(r.at)
+	t.known.Store(r)
+}
