@@ -21,13 +21,19 @@ const timerSlack = time.Millisecond
 func relaxTimers() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-	if err != nil || slack >= int(timerSlack) {
+	if relaxed() {
 		return
 	}
 	path, err := os.Executable()
-	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0) != nil {
+	// Where it is refused, or ignored as for real-time threads, this would never end.
+	if err != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(timerSlack), 0, 0, 0) != nil || !relaxed() {
 		return
 	}
 	_ = syscall.Exec(path, os.Args, os.Environ())
+}
+
+// relaxed reports whether the thread has the slack.
+func relaxed() bool {
+	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+	return err == nil && slack >= int(timerSlack)
 }

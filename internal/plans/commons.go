@@ -1,30 +1,27 @@
 package plans
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // common is what many customers have alike.
 type common struct {
 	plan           string
 	pinned, joined int
 	anonymous      bool
-	zone           *time.Location
+	zone           string
 }
 
 func commonOf(e *customerEntry) common {
-	return common{plan: e.plan, pinned: e.pinned, joined: e.joined, anonymous: e.anonymous, zone: e.periods.Zone}
+	return common{plan: e.plan, pinned: e.pinned, joined: e.joined, anonymous: e.anonymous, zone: e.periods.Zone.String()}
 }
 
-// commons gives such a number.
+// commons are numbered, so that a packed customer takes a byte or two for all of that.
 type commons struct {
 	mu      sync.RWMutex
 	numbers map[common]uint64
 	all     []common
 }
 
-// maxCommons bounds them.
+// maxCommons bounds them: who has what came later is not packed.
 const maxCommons = 20_000
 
 // number is the number of what customers have alike; ok is false when there is too much.

@@ -92,6 +92,9 @@ func (m *memory) pack(key string, e *customerEntry) {
 	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
 	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
 	m.packed.set(key, e.appendRows(b, m.since))
+	if !e.valid() { // changed meanwhile, perhaps before it was there to be removed
+		m.packed.remove(key)
+	}
 }
 
 // unpack makes the entry of a packed customer; nil when it is not there, or not of this
@@ -106,13 +109,15 @@ func (m *memory) unpack(key string) *customerEntry {
 	e := &customerEntry{known: true, fact: m.fact(kindCustomer, key, int64(r.uvarint()))}
 	e.id, e.change = int64(r.uvarint()), int64(r.uvarint())
 	common := m.packed.commons.get(r.uvarint())
-	e.plan, e.pinned, e.joined, e.anonymous, e.periods.Zone = common.plan, common.pinned, common.joined, common.anonymous, common.zone
+	e.plan, e.pinned, e.joined, e.anonymous = common.plan, common.pinned, common.joined, common.anonymous
 	e.changedAt = instantOf(r.varint(), m.since)
+	zone, bad := calendar.Location(common.zone)
 	anchor, err := calendar.AnchorOf(r.varint() + m.since/1e6)
-	if err != nil {
-		return nil // cannot be: it was read before
+	if bad != nil || err != nil {
+		return nil // cannot be: both were read before
 	}
-	e.periods.Anchor, e.rows, e.since = anchor, slices.Clone(r.left), m.since
+	e.periods.Zone, e.periods.Anchor = zone, anchor
+	e.rows, e.since = slices.Clone(r.left), m.since
 	return e
 }
 

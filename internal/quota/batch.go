@@ -16,8 +16,9 @@ type group struct {
 	book   bool
 	held   bool // holds are on a counter: the ledger decides
 
-	known *knownRow // of a swap: the row as it was last seen
-	read  bool      // a moment ago
+	known  *knownRow // of a swap: the row as it was last seen
+	read   bool      // a moment ago
+	unread bool      // it cannot be read
 
 	until int64 // the first instant that the parameters do not hold for
 	hour  int64 // start of the running hour

@@ -1,8 +1,6 @@
 package quota
 
 import (
-	"context"
-
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -81,16 +79,7 @@ func (l *lane) know(groups []*group) (reading, known []*group) {
 	return reading, known
 }
 
-// recall reads the rows of groups, which are in the lock order.
-func (l *lane) recall(ctx context.Context, reading []*group) error {
-	steps := []step{l.recallStep(reading)}
-	steps[0].commit = true
-	l.engine.stats.batch(0, 1)
-	return l.session.store.run(ctx, steps)
-}
-
 // recallStep reads the rows of groups, which are in the lock order: nil where there is none.
-// They are not kept: what is charged is.
 func (l *lane) recallStep(reading []*group) step {
 	l.keys.reset()
 	for _, g := range reading {
@@ -102,7 +91,9 @@ func (l *lane) recallStep(reading []*group) step {
 		there := make([]*knownRow, len(reading))
 		err := eachRow(r, len(reading), func(n int, cols [][]byte) error {
 			there[n] = new(knownRow)
-			return there[n].read(cols)
+			// What cannot be read is its own group's fault: the statement that locks says so.
+			reading[n].unread = there[n].read(cols) != nil
+			return nil
 		})
 		stale, of := 0, 0
 		for i, g := range reading {
@@ -121,13 +112,15 @@ func (l *lane) recallStep(reading []*group) step {
 }
 
 // settleReading hands back the hits of groups whose rows were read while others were swapped:
-// the next batch knows them. It returns those that have no row yet.
-func (l *lane) settleReading(reading []*group) (missing []*group) {
+// the next batch knows them. It returns those for which there is nothing to know.
+func (l *lane) settleReading(reading []*group) (others []*group) {
 	for _, g := range reading {
 		switch {
+		case g.unread:
+			others = append(others, g)
 		case g.known == nil:
 			g.insert = true
-			missing = append(missing, g)
+			others = append(others, g)
 		case g.known.held():
 			l.hold(g)
 		default:
@@ -138,7 +131,7 @@ func (l *lane) settleReading(reading []*group) (missing []*group) {
 			l.handBack(g.hits)
 		}
 	}
-	return missing
+	return others
 }
 
 // read reads the columns of recallSQL.

@@ -33,9 +33,9 @@ func (t *Target) AppendRow(b []byte, since int64) []byte {
 	return b
 }
 
-// LearnRow has the target know what AppendRow appended for a target of the same counter, with
-// the same since. What
-// was appended under another change number, so for other limits perhaps, it does not take.
+// LearnRow has the target know what AppendRow appended, with the same since, for a target of
+// the same counter. What was appended under another change number, so for other limits
+// perhaps, it does not take.
 func (t *Target) LearnRow(b []byte, since int64) {
 	next := func() (n int64) {
 		n, size := binary.Varint(b)

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -146,5 +147,23 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 	}
 	if s, err := e.Standings(ctx, []*Target{hits[3].Target}); err != nil || s[0].PeriodUsed != 4 {
 		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// A row that cannot even be read, spoiled by hand, is the fault of its own hits only.
+func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.handEngine(t, newTestClock(testEpoch))
+	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
+	hits := []Hit{{Target: fireTarget(1, limits), Cost: 2}, {Target: fireTarget(2, limits), Cost: 2}}
+	e.sendBatch(ctx, hits)
+	execSQL(ctx, t, db, "UPDATE counters SET state[2] = NULL WHERE customer = 1")
+	hits[0].Target.forget()
+	results, _ := e.sendBatch(ctx, hits)
+	if errors.Is(results[0].Err, ErrOutcomeUnknown) || errors.Is(results[0].Err, ErrUnavailable) {
+		t.Errorf("the spoiled row's: %v", results[0].Err)
+	}
+	if r := results[1]; r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
+		t.Errorf("the other's: %s %v", r.Decision.brief(), r.Err)
 	}
 }

@@ -53,14 +53,14 @@ func (l *lane) swap(ctx context.Context, groups []*group, now int64) (others []*
 	}
 	slices.SortFunc(groups, func(a, b *group) int { return compareKeys(a.own(), b.own()) })
 	reading, known := l.know(groups)
+	l.swaps = l.swaps[:0]
 	if len(reading) > len(known) { // else a few do not keep the others waiting
-		if err := l.recall(ctx, reading); err != nil {
+		if err := l.sendSwaps(ctx, reading); err != nil {
 			l.lostSwaps(groups, nil, err)
 			return others, l.session.store != nil
 		}
 		reading, known = nil, groups
 	}
-	l.swaps = l.swaps[:0]
 	for _, g := range known {
 		s, ok := g.plan()
 		switch {
@@ -131,7 +131,10 @@ func (g *group) plan() (s swap, ok bool) {
 			s, ok = swap{}, false
 		}
 	}()
-	if g.known == nil {
+	switch {
+	case g.unread:
+		return s, false
+	case g.known == nil:
 		g.insert = true
 		return s, false
 	}
