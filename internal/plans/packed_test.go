@@ -61,7 +61,9 @@ func onePage() *pages {
 
 // Nothing is lost when pages become more, and there are never more than there may be.
 func TestPackedGrow(t *testing.T) {
-	const bytes, customers = 8 << 20, 60_000 // some 40 bytes each: a third of it
+	// Some 22 bytes each: a third of it, and so many to a page that none is ever twice as full
+	// as the others.
+	const bytes, customers = 8 << 20, 120_000
 	p := newPacked(bytes)
 	room := func() (n int) {
 		for i := range p.shares {
@@ -69,7 +71,7 @@ func TestPackedGrow(t *testing.T) {
 		}
 		return n
 	}
-	value := func(i int) string { return fmt.Sprintf("%025d", i) }
+	value := func(i int) string { return fmt.Sprintf("%06d", i) }
 	set := func(from, to int) {
 		for i := from; i < to; i++ {
 			p.set(fmt.Sprint("customer-", i), []byte(value(i)))
