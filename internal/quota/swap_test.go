@@ -105,3 +105,91 @@ func TestSwapAfterChange(t *testing.T) {
 		t.Errorf("%s, %v; want it stale since 2", d.brief(), err)
 	}
 }
+
+// oneHitEach is a hit of two units for each of some customers, from 1 on.
+func oneHitEach(customers int64, limits []*Limit) (hits []Hit) {
+	for customer := range customers {
+		hits = append(hits, Hit{Target: fireTarget(customer+1, limits), Cost: 2})
+	}
+	return hits
+}
+
+// Few rows that are not known are read beside the swaps of the others, which wait for no
+// round trip of theirs; those that are not there are made.
+func TestRowsAreReadBesideSwaps(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.handEngine(t, newTestClock(testEpoch))
+	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 10)}
+	hits := oneHitEach(9, limits)
+	if _, batches := e.sendBatch(ctx, hits[:8]); batches != 1 {
+		t.Fatalf("%d batches for the first hits", batches)
+	}
+	hits[2].Target.forget()
+	hits[5].Target.forget()
+	before := e.Stats()
+	results, batches := e.sendBatch(ctx, append(hits, hits[2]))
+	for i, r := range results {
+		used := int64(4)
+		switch i {
+		case 8: // its row was not there
+			used = 2
+		case 9: // behind another on the same counter
+			used = 6
+		}
+		if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != used {
+			t.Errorf("hit %d: %s %v, want %d used", i, r.Decision.brief(), r.Err, used)
+		}
+	}
+	after := e.Stats()
+	// Six swaps and three rows read; the missing one; two more swaps.
+	if batches != 2 || after.Batches-before.Batches != 3 || after.Swapped-before.Swapped != 8 || after.SwapsLost != 0 {
+		t.Errorf("%d batches, before %+v, after %+v", batches, before, after)
+	}
+}
+
+// When a swap fails for a row that somebody holds, what was read beside it is read again.
+func TestReadingBesideAFailedSwap(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.handEngine(t, newTestClock(testEpoch))
+	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
+	hits := oneHitEach(4, limits)
+	e.sendBatch(ctx, hits)
+	hits[3].Target.forget()
+	tx, err := db.session(t).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	results, _ := e.sendBatch(ctx, hits)
+	for i, r := range results[1:] {
+		if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
+			t.Errorf("hit %d: %s %v", i+1, r.Decision.brief(), r.Err)
+		}
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := e.Standings(ctx, []*Target{hits[3].Target}); err != nil || s[0].PeriodUsed != 4 {
+		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// A row that cannot even be read, spoiled by hand, is the fault of its own hits only.
+func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.handEngine(t, newTestClock(testEpoch))
+	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
+	hits := oneHitEach(2, limits)
+	e.sendBatch(ctx, hits)
+	execSQL(ctx, t, db, "UPDATE counters SET state[2] = NULL WHERE customer = 1")
+	hits[0].Target.forget()
+	results, _ := e.sendBatch(ctx, hits)
+	if errors.Is(results[0].Err, ErrOutcomeUnknown) || errors.Is(results[0].Err, ErrUnavailable) {
+		t.Errorf("the spoiled row's: %v", results[0].Err)
+	}
+	if r := results[1]; r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
+		t.Errorf("the other's: %s %v", r.Decision.brief(), r.Err)
+	}
+}
