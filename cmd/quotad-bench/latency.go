@@ -26,6 +26,10 @@ type latency struct {
 	Over    spread    `json:"p99_over_handler"` // ms
 }
 
+// latencyTimes is how many rounds of open load there are for each of closed load: tails
+// differ much more from round to round than rates do.
+const latencyTimes = 3
+
 // compareLatency plays rounds of open load at a rate.
 func (b *bench) compareLatency(ctx context.Context, m *match, rate float64, rounds int) (*latency, error) {
 	var sums [2]*hdrhistogram.Histogram

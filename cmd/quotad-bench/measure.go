@@ -149,7 +149,7 @@ func (b *bench) play(ctx context.Context, m *match, rounds int) (got result, err
 	}
 	got.sum(m.row)
 	if m.row.latency && !b.short { // the gate compares ratios
-		got.Latency, err = b.compareLatency(ctx, m, got.Hits.Median/2, rounds)
+		got.Latency, err = b.compareLatency(ctx, m, got.Hits.Median/2, latencyTimes*rounds)
 	}
 	return got, err
 }

@@ -44,12 +44,6 @@ func (w *watch) ready([]*openConn) ([]int, error) {
 	return w.list, err
 }
 
-// hurry lets the calling thread go before others, where the system allows it.
-func hurry() {
-	const thread, before = 0, -15
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, thread, before) // else it is as slow as others
-}
-
 // sleep waits for less than a timer of Go's can, and keeps its processor of Go's: giving
 // it back and asking for it again, some 10,000 times a second, costs more than all else.
 func sleep(d time.Duration) {

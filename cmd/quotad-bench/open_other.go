@@ -22,5 +22,3 @@ func (w *watch) ready(all []*openConn) ([]int, error) {
 }
 
 func sleep(d time.Duration) { time.Sleep(d) }
-
-func hurry() {}

@@ -23,6 +23,7 @@ var serverSettings = map[string]string{
 	// few checkpoints, spread out.
 	"checkpoint_timeout": "15min",
 	"max_wal_size":       "4GB",
+	"min_wal_size":       "256MB", // see makeWALFiles
 
 	// Counters are updated in place (HOT); what is dead is pruned by the next
 	// look at the page. Vacuum should come often and be short.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 const (
@@ -57,6 +59,7 @@ type Embedded struct {
 	account  *account // whom the server runs as; nil: quotad's own user
 	layout   layout
 	lock     *dirLock
+	fresh    bool // its cluster was made just now
 
 	pid    atomic.Int64  // of the running postmaster, 0 while there is none
 	done   chan struct{} // closed when supervision ended
@@ -149,6 +152,7 @@ func (e *Embedded) prepare(ctx context.Context) error {
 		if err = e.initialize(ctx); err != nil {
 			return err
 		}
+		e.fresh = true
 	}
 	if e.layout.socketDir, err = e.account.makeSocketDir(e.layout); err != nil {
 		return err
@@ -167,7 +171,7 @@ func (e *Embedded) launch(ctx context.Context) error {
 		<-e.done
 		return withRemedy(err)
 	}
-	if err := e.createDatabase(ctx); err != nil {
+	if err := e.furnish(ctx); err != nil {
 		stopCtx, stop := context.WithTimeout(context.Background(), defaultStopTimeout)
 		defer stop()
 		return errors.Join(err, e.Stop(stopCtx))
@@ -177,15 +181,23 @@ func (e *Embedded) launch(ctx context.Context) error {
 	return nil
 }
 
-// createDatabase makes quotad's role and database where they are missing.
-func (e *Embedded) createDatabase(ctx context.Context) error {
+// furnish makes what quotad needs of a running server and is missing.
+func (e *Embedded) furnish(ctx context.Context) error {
 	conn, err := Connect(ctx, e.AdminURL(), nil)
 	if err != nil {
 		return err
 	}
 	defer closeConn(conn)
+	if err := createDatabase(ctx, conn); err != nil || !e.fresh {
+		return err
+	}
+	return makeWALFiles(ctx, conn)
+}
+
+// createDatabase makes quotad's role and database where they are missing.
+func createDatabase(ctx context.Context, conn *pgx.Conn) error {
 	var role, database bool
-	err = conn.QueryRow(ctx, `SELECT
+	err := conn.QueryRow(ctx, `SELECT
 		EXISTS (SELECT FROM pg_roles WHERE rolname = $1),
 		EXISTS (SELECT FROM pg_database WHERE datname = $1)`, appName).Scan(&role, &database)
 	if err != nil {
