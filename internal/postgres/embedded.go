@@ -191,7 +191,7 @@ func (e *Embedded) furnish(ctx context.Context) error {
 	if err := createDatabase(ctx, conn); err != nil || !e.fresh {
 		return err
 	}
-	return makeWALFiles(ctx, conn)
+	return makeWALFiles(ctx, conn, e.layout.dir)
 }
 
 // createDatabase makes quotad's role and database where they are missing.

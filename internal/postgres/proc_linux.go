@@ -15,6 +15,15 @@ func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGINT}
 }
 
+// freeSpace is how many bytes others than root may still write where dir is.
+func freeSpace(dir string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * s.Bsize, nil
+}
+
 // serverProcesses returns the processes of PostgreSQL that work in one of
 // dirs, whatever any pid file says: every server process has its data
 // directory as working directory.

@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"math"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -14,6 +15,9 @@ import (
 // terminal reaches quotad only. There is no signal on a parent's death here: a
 // server that outlived its quotad is stopped by the next one.
 func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// freeSpace is not asked for here: there is enough.
+func freeSpace(string) (int64, error) { return math.MaxInt64, nil }
 
 // serverProcesses returns hint, the process id of a pid file, when that is a
 // postmaster that was started on one of dirs, as its command line says.
