@@ -31,7 +31,7 @@ type lane struct {
 	keys     keyColumns // of rows that are read
 	asked    params     // of those
 	swaps    []swap
-	writes   swapColumns
+	writes   swapValues
 	params   params // of those
 	swapped  [1]row // as settle and remember want it
 }

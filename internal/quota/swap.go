@@ -20,20 +20,23 @@ import (
 // change number, which is raised without a charge too; the row's hour must be the running
 // one. A row that somebody holds is waited for, in the lock order, and looked at again then.
 //
-// Parameters, one element a counter: $1–$4 key, $5–$8 version, instant, change number and hour
-// to be found, $9–$10 instant and change number to be left, $11–$12 the run's units and its
-// length, $13–$14 the slices of $15, the states.
+// All numbers are one array: to take fourteen arrays apart, and to put the rows of them by, took
+// an eighth of what the statement does. $1 begins with where the last row of numbers does, then
+// come these rows, as swapValues.fill has them, and then their states. That the attribute is
+// the empty one is said of each row: as a constant it would be a way to begin at the counters.
 const swapSQL = `
 UPDATE counters c
-SET state = ($15::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run,
+SET state = ($1::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run,
     units = CASE WHEN c.units > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.units + i.cost END,
     total = CASE WHEN c.total > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.total + i.cost END
-FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
-            $9::bigint[], $10::bigint[], $11::bigint[], $12::integer[], $13::integer[], $14::integer[]) WITH ORDINALITY
-     AS i(shard, customer, meter, attribute, version, since, judged, hour, at, change, cost, run, state_from, state_to, n)
+FROM generate_series(2, (($1::bigint[])[1])::integer, 13) AS g(n),
+LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS customer, (($1::bigint[])[n + 2])::integer AS meter,
+                ($1::bigint[])[n + 3] AS version, ($1::bigint[])[n + 4] AS since, ($1::bigint[])[n + 5] AS judged, ($1::bigint[])[n + 6] AS hour,
+                ($1::bigint[])[n + 7] AS at, ($1::bigint[])[n + 8] AS change, ($1::bigint[])[n + 9] AS cost, ($1::bigint[])[n + 10] AS run,
+                ($1::bigint[])[n + 11] AS state_from, ($1::bigint[])[n + 12] AS state_to, left('', n) AS attribute) i
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
   AND c.version = i.version AND c.at = i.since AND c.change = i.judged AND c.hour = i.hour
-RETURNING i.n`
+RETURNING (g.n + 11) / 13`
 
 // swap is what is to become of a group's row.
 type swap struct {
@@ -175,12 +178,9 @@ func (l *lane) sendSwaps(ctx context.Context, reading []*group) error {
 }
 
 func (l *lane) swapStep() step {
+	l.writes.fill(l.swaps)
 	l.params.reset()
-	l.writes.reset()
-	for i := range l.swaps {
-		l.writes.add(&l.swaps[i])
-	}
-	l.writes.encode(&l.params)
+	l.params.int8(l.writes)
 	read := func(r *pgconn.ResultReader) error {
 		return eachRow(r, len(l.swaps), func(n int, _ [][]byte) error {
 			l.swaps[n].done = true
@@ -230,44 +230,31 @@ func (l *lane) settleSwap(s *swap, now int64) {
 	l.engine.watchAhead(s.group, now, at)
 }
 
-// swapColumns are the parameters of swapSQL.
-type swapColumns struct {
-	keys                       keyColumns
-	version, since, judged     []int64
-	hour, at, change, cost     []int64
-	run, stateFrom, stateUntil []int32
-	states                     []int64
-}
+// swapValues are the parameter of swapSQL.
+type swapValues []int64
 
-func (c *swapColumns) reset() {
-	if 8*cap(c.states) > mostKept {
-		c.states = nil
-	}
-	c.keys.reset()
-	for _, column := range []*[]int64{&c.version, &c.since, &c.judged, &c.hour, &c.at, &c.change, &c.cost, &c.states} {
-		*column = (*column)[:0]
-	}
-	c.run, c.stateFrom, c.stateUntil = c.run[:0], c.stateFrom[:0], c.stateUntil[:0]
-}
+// swapWidth is how many numbers of a row are not its state.
+const swapWidth = 13
 
-func (c *swapColumns) add(s *swap) {
-	c.keys.add(s.own())
-	c.version, c.since = append(c.version, s.known.version), append(c.since, s.known.at)
-	c.judged, c.hour = append(c.judged, s.known.change), append(c.hour, s.hour)
-	c.at, c.change = append(c.at, s.after.at), append(c.change, s.after.change)
-	c.cost, c.run = append(c.cost, s.sums[s.run-1]), append(c.run, int32(s.run))
-	c.stateFrom = append(c.stateFrom, int32(len(c.states)+1))
-	c.states = append(c.states, s.after.state...)
-	c.stateUntil = append(c.stateUntil, int32(len(c.states)))
-}
-
-func (c *swapColumns) encode(p *params) {
-	c.keys.encode(p)
-	for _, column := range [][]int64{c.version, c.since, c.judged, c.hour, c.at, c.change, c.cost} {
-		p.int8(column)
+// fill has the values of swaps, which are in the lock order: no row is locked before one of a
+// lower key.
+func (v *swapValues) fill(swaps []swap) {
+	b := *v
+	if 8*cap(b) > mostKept {
+		b = nil
 	}
-	for _, column := range [][]int32{c.run, c.stateFrom, c.stateUntil} {
-		p.int4(column)
+	b = append(b[:0], int64(2+swapWidth*(len(swaps)-1)))
+	from := 2 + swapWidth*len(swaps)
+	for i := range swaps {
+		s := &swaps[i]
+		own, old, after := s.own(), s.known, s.after
+		until := from + len(after.state)
+		b = append(b, int64(Shard(own.Customer)), own.Customer, int64(own.Meter), old.version, old.at, old.change, s.hour,
+			after.at, after.change, s.sums[s.run-1], int64(s.run), int64(from), int64(until-1))
+		from = until
 	}
-	p.int8(c.states)
+	for i := range swaps {
+		b = append(b, swaps[i].after.state...)
+	}
+	*v = b
 }
