@@ -15,9 +15,10 @@ import (
 
 // A buffer is what one hit needs beside its own strings, kept for the next.
 type buffer struct {
-	b     []byte
-	views []quota.View
-	last  hit // the names of the hit before, to be shared, see plainHit
+	b      []byte
+	views  []quota.View
+	policy *policy // of the limits of the hit before
+	last   hit     // the names of the hit before, to be shared, see plainHit
 }
 
 // Buffers that a large batch has grown are left to the garbage collector.
@@ -31,7 +32,7 @@ func putBuffer(buf *buffer) {
 	if cap(buf.b) > maxBufferKept {
 		return
 	}
-	clear(buf.views) // or a kept buffer would hold on to the limits of old plans
+	clear(buf.views) // of which there may be many, of old plans
 	buf.b, buf.views = buf.b[:0], buf.views[:0]
 	buffers.Put(buf)
 }

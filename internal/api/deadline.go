@@ -31,22 +31,53 @@ func newWaits(after time.Duration) *waits {
 }
 
 // deadline is a request's context with a bound on how long it may wait. The bound runs
-// from the first time that somebody asks for Done: what is answered from memory never
-// does, and so does not even join those who wait. It must be ended.
+// from the first time that somebody asks for Done or awaits something: what is answered from
+// memory does neither, and so does not even join those who wait. It must be ended.
 type deadline struct {
 	context.Context // the request's
 	waits           *waits
+	over            chan struct{} // receives when what Await waits for takes too long
 
 	// All of it under the lock of waits.
 	done         chan struct{} // nil: nobody asked for it
-	err          error         // why done is closed
+	err          error         // why it has ended
+	waiting      bool          // it is among those that wait
 	until        uint64        // the round in which the wait ends
 	older, newer *deadline     // those that wait
 }
 
+// deadlines are ended ones that nobody knows any more.
+var deadlines = sync.Pool{New: func() any { return &deadline{over: make(chan struct{}, 1)} }}
+
 // until makes a request's deadline.
 func (w *waits) until(request context.Context) *deadline {
-	return &deadline{Context: request, waits: w}
+	d := deadlines.Get().(*deadline) //nolint:forcetypeassert // nothing else is in there
+	*d = deadline{Context: request, waits: w, over: d.over}
+	return d
+}
+
+// Await implements quota.Awaiter.
+func (d *deadline) Await(bell <-chan struct{}) bool {
+	if !d.join() {
+		return false
+	}
+	select {
+	case <-bell:
+		return true
+	case <-d.over:
+		return false
+	}
+}
+
+// join joins those who wait, unless the deadline has ended.
+func (d *deadline) join() bool {
+	w := d.waits
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d.err == nil && !d.waiting {
+		w.join(d)
+	}
+	return d.err == nil
 }
 
 // Done implements context.Context.
@@ -58,7 +89,7 @@ func (d *deadline) Done() <-chan struct{} {
 		d.done = make(chan struct{})
 		if d.err != nil {
 			close(d.done)
-		} else {
+		} else if !d.waiting {
 			w.join(d)
 		}
 	}
@@ -75,17 +106,32 @@ func (d *deadline) Err() error {
 	return d.Context.Err()
 }
 
-// end says that the request is answered: nothing made from the deadline lives on.
+// end says that the request is answered: nothing made from the deadline lives on, and nobody
+// may use it any more.
 func (d *deadline) end() {
+	if d.close() {
+		deadlines.Put(d)
+	}
+}
+
+// close closes what is made of the deadline, and reports whether there is nothing: who keeps
+// a context asks for its Done.
+func (d *deadline) close() (forgotten bool) {
 	d.waits.mu.Lock()
 	defer d.waits.mu.Unlock()
 	if d.err == nil {
 		d.waits.close(d, context.Canceled)
 	}
+	select {
+	case <-d.over:
+	default:
+	}
+	return d.done == nil
 }
 
 // join adds one who waits, the newest of all. The lock is held, as in all that follow.
 func (w *waits) join(d *deadline) {
+	d.waiting = true
 	// The round that runs may be about to end.
 	d.until = w.round + w.rounds + 1
 	d.older, w.newest = w.newest, d
@@ -101,13 +147,17 @@ func (w *waits) join(d *deadline) {
 	}
 }
 
-// close ends one's wait, if it began.
+// close ends one, and its wait, if it began.
 func (w *waits) close(d *deadline, why error) {
 	d.err = why
-	if d.done == nil {
+	if !d.waiting {
 		return
 	}
-	close(d.done)
+	d.waiting = false
+	d.over <- struct{}{} // there is room: it is sent once, and taken before the next use
+	if d.done != nil {
+		close(d.done)
+	}
 	if d.older != nil {
 		d.older.newer = d.newer
 	} else {

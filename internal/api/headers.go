@@ -33,68 +33,99 @@ const (
 	maxLimitsListed = 20
 )
 
-// quotaHeaders sets what a decision says in headers: RateLimit-Policy and RateLimit (IETF
-// draft 10), X-RateLimit-*, and Retry-After for a refusal. at is the decision's instant
-// and wait its retry-after, µs or Never; scratch is room to write in, returned for reuse.
+// quotaHeaders sets what a decision, whose views are the buffer's, says in headers:
+// RateLimit-Policy and RateLimit (IETF draft 10), X-RateLimit-*, and Retry-After for a refusal.
+// at is the decision's instant and wait its retry-after, µs or Never.
 //
 // Shadows stay out of all of them. RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
 //
 // All values are cut from one string, since each hit pays for them.
-func quotaHeaders(h http.Header, views []quota.View, style ResetStyle, at, wait int64, scratch []byte) []byte {
+func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
 	h["Cache-Control"] = noStore
-	var tightest *quota.View
-	b := scratch[:0]
-	listed := len(views)
+	views := buf.views
+	if !buf.policy.of(views) {
+		buf.policy = newPolicy(views)
+	}
+	tightest := -1
+	b := buf.b[:0]
 	for i := range views {
 		if views[i].Limit.Mode == quota.Shadow {
 			continue
 		}
-		before := len(b)
-		if b = appendPolicy(b, views[i].Limit, before > 0); len(b) > maxListed || i >= maxLimitsListed {
-			b, listed = b[:before], i
-			break
+		if tightest < 0 || views[i].Remaining < views[tightest].Remaining {
+			tightest = i
+		}
+		if i < buf.policy.listed {
+			b = appendState(b, &views[i], at, len(b) > 0)
 		}
 	}
-	policy := len(b)
-	for i := range views {
-		if views[i].Limit.Mode == quota.Shadow {
-			continue
-		}
-		if tightest == nil || views[i].Remaining < tightest.Remaining {
-			tightest = &views[i]
-		}
-		if i < listed {
-			b = appendState(b, &views[i], at, len(b) > policy)
-		}
-	}
-	if tightest == nil {
-		return b
+	if tightest < 0 {
+		return
 	}
 	state := len(b)
-	b = strconv.AppendInt(b, capacity(tightest.Limit), 10)
-	limit := len(b)
-	b = strconv.AppendInt(b, tightest.Remaining, 10)
+	b = strconv.AppendInt(b, views[tightest].Remaining, 10)
 	remaining := len(b)
-	if tightest.ResetAt != quota.NoReset {
-		b = strconv.AppendInt(b, resetValue(tightest.ResetAt, at, style), 10)
+	if resetAt := views[tightest].ResetAt; resetAt != quota.NoReset {
+		b = strconv.AppendInt(b, resetValue(resetAt, at, style), 10)
 	}
 	reset := len(b)
 	if wait > 0 {
 		b = strconv.AppendInt(b, ceilDiv(wait, second), 10)
 	}
+	buf.b = b
 	all := string(b)
-	values := [...]string{all[:policy], all[policy:state], all[state:limit], all[limit:remaining], all[remaining:reset], all[reset:]}
-	h["RateLimit-Policy"] = values[0:1:1]
-	h["RateLimit"] = values[1:2:2]
-	h["X-RateLimit-Limit"] = values[2:3:3]
-	h["X-RateLimit-Remaining"] = values[3:4:4]
+	values := [...]string{all[:state], all[state:remaining], all[remaining:reset]}
+	h["RateLimit-Policy"] = buf.policy.text
+	h["RateLimit"] = values[0:1:1]
+	h["X-RateLimit-Limit"] = buf.policy.capacity[tightest]
+	h["X-RateLimit-Remaining"] = values[1:2:2]
 	if reset > remaining {
-		h["X-RateLimit-Reset"] = values[4:5:5]
+		h["X-RateLimit-Reset"] = values[2:3:3]
 	}
 	if wait > 0 {
-		h["Retry-After"] = values[5:6:6]
+		h["Retry-After"] = []string{all[reset:]}
 	}
-	return b
+}
+
+// policy is what the headers say of limits, whatever is left of them. It does not change, and
+// answers share its values.
+type policy struct {
+	limits   []*quota.Limit
+	listed   int        // so many of them are named
+	text     []string   // RateLimit-Policy
+	capacity [][]string // X-RateLimit-Limit, of each
+}
+
+// of reports whether it is that of these views' limits.
+func (p *policy) of(views []quota.View) bool {
+	if p == nil || len(p.limits) != len(views) {
+		return false
+	}
+	for i := range views {
+		if p.limits[i] != views[i].Limit {
+			return false
+		}
+	}
+	return true
+}
+
+func newPolicy(views []quota.View) *policy {
+	p := &policy{listed: len(views)}
+	var text []byte
+	for i := range views {
+		l := views[i].Limit
+		p.limits = append(p.limits, l)
+		p.capacity = append(p.capacity, []string{strconv.FormatInt(capacity(l), 10)})
+		if l.Mode == quota.Shadow || i >= p.listed {
+			continue
+		}
+		before := len(text)
+		if text = appendPolicy(text, l, before > 0); len(text) > maxListed || i >= maxLimitsListed {
+			text, p.listed = text[:before], i
+		}
+	}
+	p.text = []string{string(text)}
+	return p
 }
 
 // appendPolicy appends a limit's policy: "hourly";q=5000;w=3600. Names need no escaping:

@@ -63,7 +63,7 @@ func TestHeadersParseBack(t *testing.T) {
 		views := anyViews(t, at)
 		wait := rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
 		h := http.Header{}
-		quotaHeaders(h, views, ResetSeconds, at, wait, nil)
+		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, at, wait)
 		policies, err := httpsfv.UnmarshalList(raw(h, "RateLimit-Policy"))
 		if err != nil {
 			t.Fatalf("%q: %v", raw(h, "RateLimit-Policy"), err)
@@ -171,7 +171,7 @@ func TestHeadersAreBounded(t *testing.T) {
 			}
 		}
 		h := http.Header{}
-		quotaHeaders(h, views, ResetSeconds, 0, quota.Never, nil)
+		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, 0, quota.Never)
 		size := 0
 		for name, values := range h {
 			size += len(name) + len(values[0])
@@ -191,7 +191,7 @@ func TestHeadersAreBounded(t *testing.T) {
 
 func TestNoLimitsNoHeaders(t *testing.T) {
 	h := http.Header{}
-	quotaHeaders(h, nil, ResetSeconds, 1, 0, nil)
+	new(buffer).quotaHeaders(h, ResetSeconds, 1, 0)
 	if len(h) != 1 || h.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers without limits: %v", h)
 	}

@@ -19,6 +19,9 @@ type answer struct {
 	body   []byte
 	names  []string
 	out    []byte
+
+	second int64  // that date says, Unix time
+	date   []byte // a Date, which costs more to write than all other headers
 }
 
 // Answers that have grown beyond this, in bytes, are left to the garbage collector.
@@ -71,7 +74,10 @@ func (a *answer) send(to io.Writer, now time.Time) error {
 	b = append(b, "\r\n"...)
 	b = a.appendHeaders(b)
 	b = append(b, "Date: "...)
-	b = now.UTC().AppendFormat(b, http.TimeFormat)
+	if second := now.Unix(); second != a.second {
+		a.second, a.date = second, now.UTC().AppendFormat(a.date[:0], http.TimeFormat)
+	}
+	b = append(b, a.date...)
 	if len(a.header[contentLength]) == 0 {
 		b = append(b, "\r\nContent-Length: "...)
 		b = strconv.AppendInt(b, int64(len(a.body)), 10)

@@ -20,7 +20,8 @@ type Options struct {
 	// Pool serves the reads and the statistics.
 	Pool *pgxpool.Pool
 	// Now is the one clock, PostgreSQL's, µs since the Unix epoch. It fails when the
-	// offset to it is not known well enough; then nothing is charged.
+	// offset to it is not known well enough; then nothing is charged. It bounds itself how long
+	// that takes, for hits wait for it.
 	Now func(context.Context) (int64, error)
 	// Stopwatch is monotonic time since some start.
 	Stopwatch func() time.Duration

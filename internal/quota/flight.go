@@ -19,6 +19,7 @@ type flight struct {
 
 // begin begins a transaction. It must end with commit, or abandon.
 func (s *store) begin(ctx context.Context) *flight {
+	s.unlimited()
 	f := &flight{store: s, pipeline: s.conn.PgConn().StartPipeline(ctx)}
 	f.command("BEGIN")
 	return f

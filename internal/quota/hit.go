@@ -82,18 +82,35 @@ func fail(hits []*hit, err error) {
 
 // wait returns the result of one of newHit, which is not to be used any more then.
 func (h *hit) wait(ctx context.Context) Result {
-	select {
-	case <-h.done:
+	if await(ctx, h.done) {
 		r := h.result
 		if !h.lent {
 			hitPool.Put(h)
 		}
 		return r
+	}
+	if err := h.leave(ctx, 0); err != nil {
+		return Result{Err: err}
+	}
+	return h.result // its bell may be ringing still
+}
+
+// Awaiter is a context that waits for a bell itself, without a channel of its own for each
+// hit, which Done must give.
+type Awaiter interface {
+	// Await returns true when the bell has rung, and false when the context has ended before.
+	Await(bell <-chan struct{}) bool
+}
+
+func await(ctx context.Context, bell <-chan struct{}) bool {
+	if a, ok := ctx.(Awaiter); ok {
+		return a.Await(bell)
+	}
+	select {
+	case <-bell:
+		return true
 	case <-ctx.Done():
-		if err := h.leave(ctx, 0); err != nil {
-			return Result{Err: err}
-		}
-		return h.result // its bell may be ringing still
+		return false
 	}
 }
 

@@ -42,9 +42,7 @@ var errStillDown = errors.New("the last attempt to connect failed a moment ago")
 // begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable.
 func (s *session) begin(ctx context.Context) (now int64, err error) {
 	if err = s.ready(ctx); err == nil {
-		clock, cancel := context.WithTimeout(ctx, pingLimit)
-		defer cancel()
-		now, err = s.options.Now(clock)
+		now, err = s.options.Now(ctx)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -58,7 +56,7 @@ func (s *session) ready(ctx context.Context) error {
 	now := s.options.Stopwatch()
 	idle := now - s.usedAt
 	s.usedAt = now
-	if s.store != nil && idle >= idleLimit && !s.alive(ctx) || s.store != nil && s.store.conn.IsClosed() {
+	if s.store != nil && idle >= idleLimit && !s.store.alive(ctx) || s.store != nil && s.store.conn.IsClosed() {
 		s.drop()
 	}
 	if s.store != nil {
@@ -75,7 +73,7 @@ func (s *session) ready(ctx context.Context) error {
 	select {
 	case m := <-s.making:
 		s.making = nil
-		return s.take(m)
+		return s.take(ctx, m)
 	case <-patient.C:
 	case <-ctx.Done():
 	}
@@ -95,7 +93,8 @@ func (s *session) make(ctx context.Context) {
 	}()
 }
 
-func (s *session) take(m made) error {
+// take takes over what was made; ctx is that of all who use the session.
+func (s *session) take(ctx context.Context, m made) error {
 	s.store, s.lastErr = m.store, m.err
 	if m.err != nil {
 		s.failures++
@@ -103,15 +102,10 @@ func (s *session) take(m made) error {
 		s.down.Store(true)
 		return m.err
 	}
+	s.store.follow(ctx)
 	s.failures = 0
 	s.down.Store(false)
 	return nil
-}
-
-func (s *session) alive(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, pingLimit)
-	defer cancel()
-	return s.store.conn.Ping(ctx) == nil
 }
 
 // drop gives up the session.

@@ -93,6 +93,8 @@ type store struct {
 	conn       *pgx.Conn
 	statements map[statementName]*pgconn.StatementDescription
 	room       room
+	until      time.Time // when run's reads and writes end; zero: the connection has no deadline
+	unfollow   func() bool
 }
 
 func openStore(ctx context.Context, connect func(context.Context) (*pgx.Conn, error), texts map[statementName]string) (*store, error) {
@@ -129,8 +131,48 @@ func (s *store) prepare(ctx context.Context, texts map[statementName]string) err
 	return errors.Join(err, pipeline.Close())
 }
 
+// renewAfter is how old the deadline of a session gets: a context of its own for each batch
+// would cost as much as writing its parameters.
+const renewAfter = time.Second
+
+// limit gives what is sent now sendLimit at least, and renewAfter more at most.
+func (s *store) limit() error {
+	now := time.Now()
+	if s.until.Sub(now) >= sendLimit {
+		return nil
+	}
+	s.until = now.Add(sendLimit + renewAfter)
+	return s.conn.PgConn().Conn().SetDeadline(s.until)
+}
+
+// unlimited takes run's deadline away, for what has a context with one.
+func (s *store) unlimited() {
+	if !s.until.IsZero() {
+		s.until = time.Time{}
+		_ = s.conn.PgConn().Conn().SetDeadline(s.until) // what fails here, fails at the next use
+	}
+}
+
+// follow ends what runs, and all that is run later, when ctx ends.
+func (s *store) follow(ctx context.Context) {
+	conn := s.conn.PgConn().Conn()
+	s.unfollow = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// alive asks the server.
+func (s *store) alive(ctx context.Context) bool {
+	s.unlimited()
+	ctx, cancel := context.WithTimeout(ctx, pingLimit)
+	defer cancel()
+	return s.conn.Ping(ctx) == nil
+}
+
 // close ends the session; a second is enough to say goodbye.
 func (s *store) close() {
+	if s.unfollow != nil {
+		s.unfollow()
+	}
+	s.unlimited()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = s.conn.Close(ctx)
@@ -154,12 +196,15 @@ var errNotSent = errors.New("not sent")
 // An error is one of three: errNotSent, nothing reached the server; a *pgconn.PgError of
 // severity ERROR, the transaction was rolled back; anything else, nobody can know.
 func (s *store) run(ctx context.Context, steps []step) error {
-	if err := ctx.Err(); err != nil || s.conn.IsClosed() {
+	if s.conn.IsClosed() {
+		return errNotSent
+	}
+	// In this order: what cuts the session off by a deadline comes behind the end of ctx.
+	err := s.limit()
+	if err = errors.Join(err, ctx.Err()); err != nil {
 		return errors.Join(errNotSent, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, sendLimit)
-	defer cancel()
-	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	pipeline := s.conn.PgConn().StartPipeline(context.Background())
 	for _, st := range steps {
 		s.makeRoom(st.params)
 		pipeline.SendQueryStatement(s.statements[st.name], st.params, binaryFormat, binaryFormat)
@@ -167,7 +212,7 @@ func (s *store) run(ctx context.Context, steps []step) error {
 			pipeline.SendPipelineSync()
 		}
 	}
-	err := pipeline.Flush()
+	err = pipeline.Flush()
 	for next := 0; err == nil; {
 		var results any
 		if results, err = pipeline.GetResults(); err != nil || results == nil {

@@ -52,7 +52,7 @@ func TestTracesSQL(t *testing.T) {
 // TestTracesAgain runs the traces that failed before: those kept for good in
 // testdata/traces, and what testdata/failed holds.
 func TestTracesAgain(t *testing.T) {
-	b := newBench(t)
+	b, ctx := newBench(t), pgtest.Context(t)
 	var files []string
 	for _, dir := range []string{"testdata/traces", failedDir} {
 		found, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -73,7 +73,7 @@ func TestTracesAgain(t *testing.T) {
 			if err := tr.runModel(); err != nil {
 				t.Error(err)
 			}
-			if err := b.run(pgtest.Context(t), tr); err != nil {
+			if err := b.run(ctx, tr); err != nil {
 				t.Error(err)
 			}
 		})
