@@ -55,7 +55,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
 		},
-		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
+		Pool: n.pool, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize,
 	})

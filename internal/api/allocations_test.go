@@ -99,7 +99,11 @@ func TestAllocationsOfARefusal(t *testing.T) {
 	n.want(200, "POST", "/v1/hits", benchHit)
 	n.want(429, "POST", "/v1/hits", benchHit)
 	refuse := hammer(t, n, benchHit, 429)
-	if each := testing.AllocsPerRun(1000, refuse); each > mostOfARefusal {
-		t.Errorf("%.1f allocations a refusal from memory, more than %d", each, mostOfARefusal)
+	most := float64(mostOfARefusal)
+	if testing.Short() {
+		most *= 1.25 // see above
+	}
+	if each := testing.AllocsPerRun(1000, refuse); each > most {
+		t.Errorf("%.1f allocations a refusal from memory, more than %.0f", each, most)
 	}
 }

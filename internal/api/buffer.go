@@ -17,7 +17,7 @@ import (
 type buffer struct {
 	b      []byte
 	views  []quota.View
-	policy *policy // of the limits of the hit before
+	policy *policy // of the limits of the answer before
 	last   hit     // the names of the hit before, to be shared, see plainHit
 }
 

@@ -36,7 +36,7 @@ func newWaits(after time.Duration) *waits {
 type deadline struct {
 	context.Context // the request's
 	waits           *waits
-	over            chan struct{} // receives when what Await waits for takes too long
+	over            chan struct{} // receives at its end; nil until the first Await
 
 	// All of it under the lock of waits.
 	done         chan struct{} // nil: nobody asked for it
@@ -46,8 +46,9 @@ type deadline struct {
 	older, newer *deadline     // those that wait
 }
 
-// deadlines are ended ones that nobody knows any more.
-var deadlines = sync.Pool{New: func() any { return &deadline{over: make(chan struct{}, 1)} }}
+// deadlines are ended ones that nobody knows any more: whoever keeps a context asks for its Done.
+// (context.WithoutCancel and WithValue alone do not: they must not outlive the request.)
+var deadlines = sync.Pool{New: func() any { return new(deadline) }}
 
 // until makes a request's deadline.
 func (w *waits) until(request context.Context) *deadline {
@@ -74,6 +75,9 @@ func (d *deadline) join() bool {
 	w := d.waits
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if d.over == nil {
+		d.over = make(chan struct{}, 1)
+	}
 	if d.err == nil && !d.waiting {
 		w.join(d)
 	}
@@ -114,8 +118,7 @@ func (d *deadline) end() {
 	}
 }
 
-// close closes what is made of the deadline, and reports whether there is nothing: who keeps
-// a context asks for its Done.
+// close closes what is made of the deadline, and reports whether nobody knows it any more.
 func (d *deadline) close() (forgotten bool) {
 	d.waits.mu.Lock()
 	defer d.waits.mu.Unlock()
@@ -154,7 +157,9 @@ func (w *waits) close(d *deadline, why error) {
 		return
 	}
 	d.waiting = false
-	d.over <- struct{}{} // there is room: it is sent once, and taken before the next use
+	if d.over != nil {
+		d.over <- struct{}{} // there is room: it is sent once, and taken before the next use
+	}
 	if d.done != nil {
 		close(d.done)
 	}

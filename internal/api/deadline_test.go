@@ -144,3 +144,75 @@ func TestManyDeadlines(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who awaits something is told in time, whatever ends the wait, and those that nobody knows
+// any more are used again.
+func TestAwait(t *testing.T) {
+	rung, silent := make(chan struct{}, 1), make(chan struct{})
+	for name, c := range map[string]struct {
+		after time.Duration
+		bell  chan struct{}
+		gone  bool // the client
+		want  error
+	}{
+		"the bell":           {time.Hour, rung, false, nil},
+		"too long":           {50 * time.Millisecond, silent, false, context.DeadlineExceeded},
+		"the client is gone": {time.Hour, silent, true, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaits(c.after)
+			w.every = time.Millisecond
+			request, giveUp := context.WithCancel(t.Context())
+			defer giveUp()
+			d := w.until(request)
+			if c.bell == rung {
+				rung <- struct{}{}
+			} else if c.gone {
+				time.AfterFunc(5*time.Millisecond, giveUp)
+			}
+			if rings := d.Await(c.bell); rings != (c.want == nil) || c.want != nil && !errors.Is(d.Err(), c.want) {
+				t.Errorf("it rang: %v; %v", rings, d.Err())
+			}
+			if !d.close() || w.waiting() != 0 || len(d.over) != 0 {
+				t.Errorf("it cannot be used again: %d wait, %d ended", w.waiting(), len(d.over))
+			}
+		})
+	}
+	d := newWaits(time.Hour).until(t.Context())
+	rung <- struct{}{}
+	d.Await(rung)
+	if d.Done(); d.close() {
+		t.Error("somebody may know it still")
+	}
+}
+
+// For the race detector, and for tokens that stay behind: bells that ring as the wait ends.
+func TestManyAwait(t *testing.T) {
+	w := newWaits(time.Millisecond)
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			for i := range 100 {
+				bell := make(chan struct{}, 1)
+				d := w.until(t.Context())
+				timer := time.AfterFunc(time.Duration(i%4)*time.Millisecond, func() { bell <- struct{}{} })
+				if rings := d.Await(bell); !rings && !errors.Is(d.Err(), context.DeadlineExceeded) {
+					t.Errorf("no bell, and %v", d.Err())
+				}
+				timer.Stop()
+				d.end()
+			}
+		})
+	}
+	all.Wait()
+	patient := newWaits(time.Hour)
+	for range 100 {
+		d := patient.until(t.Context())
+		bell := make(chan struct{}, 1)
+		time.AfterFunc(time.Microsecond, func() { bell <- struct{}{} })
+		if !d.Await(bell) {
+			t.Fatal("it ended for another's reason")
+		}
+		d.end()
+	}
+}

@@ -60,7 +60,7 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
 		},
-		Pool: pool, Now: clock.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
+		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
 	})
 	check(t, err)
 	t.Cleanup(func() {

@@ -39,10 +39,14 @@ const (
 //
 // Shadows stay out of all of them. RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
 //
-// All values are cut from one string, since each hit pays for them.
+// Each hit pays for them: what they say of limits is there already, and what is left of those is
+// cut from one string.
 func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
 	h["Cache-Control"] = noStore
 	views := buf.views
+	if len(views) == 0 {
+		return
+	}
 	if !buf.policy.of(views) {
 		buf.policy = newPolicy(views)
 	}
@@ -74,16 +78,16 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	}
 	buf.b = b
 	all := string(b)
-	values := [...]string{all[:state], all[state:remaining], all[remaining:reset]}
+	values := append(make([]string, 0, 4), all[:state], all[state:remaining], all[remaining:reset], all[reset:])
 	h["RateLimit-Policy"] = buf.policy.text
 	h["RateLimit"] = values[0:1:1]
-	h["X-RateLimit-Limit"] = buf.policy.capacity[tightest]
+	h["X-RateLimit-Limit"] = buf.policy.capacity[tightest : tightest+1 : tightest+1]
 	h["X-RateLimit-Remaining"] = values[1:2:2]
 	if reset > remaining {
 		h["X-RateLimit-Reset"] = values[2:3:3]
 	}
 	if wait > 0 {
-		h["Retry-After"] = []string{all[reset:]}
+		h["Retry-After"] = values[3:4:4]
 	}
 }
 
@@ -91,9 +95,9 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 // answers share its values.
 type policy struct {
 	limits   []*quota.Limit
-	listed   int        // so many of them are named
-	text     []string   // RateLimit-Policy
-	capacity [][]string // X-RateLimit-Limit, of each
+	listed   int      // of these the first ones are named, but for shadows
+	text     []string // RateLimit-Policy
+	capacity []string // X-RateLimit-Limit, of each
 }
 
 // of reports whether it is that of these views' limits.
@@ -110,12 +114,12 @@ func (p *policy) of(views []quota.View) bool {
 }
 
 func newPolicy(views []quota.View) *policy {
-	p := &policy{listed: len(views)}
+	p := &policy{limits: make([]*quota.Limit, 0, len(views)), listed: len(views), capacity: make([]string, 0, len(views))}
 	var text []byte
 	for i := range views {
 		l := views[i].Limit
 		p.limits = append(p.limits, l)
-		p.capacity = append(p.capacity, []string{strconv.FormatInt(capacity(l), 10)})
+		p.capacity = append(p.capacity, strconv.FormatInt(capacity(l), 10))
 		if l.Mode == quota.Shadow || i >= p.listed {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -185,6 +186,36 @@ func TestHeadersAreBounded(t *testing.T) {
 		}
 		if least := raw(h, "X-RateLimit-Remaining")[0]; least != strconv.FormatInt(quota.MaxNumber-int64(len(views)-1), 10) {
 			t.Errorf("%d limits: the least remaining is %s", c.limits, least)
+		}
+	}
+}
+
+// A buffer that served other limits says nothing of those, and changes no answer before.
+func TestHeadersOfOtherLimits(t *testing.T) {
+	limit := func(name string, most int64, mode string) *quota.Limit {
+		l, bad := quota.Compile(quota.Spec{Name: name, Algorithm: "fixed_window", Limit: most, Window: "1h", Mode: mode})
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		return l
+	}
+	a, b, shadow := limit("a", 10, "hard"), limit("b", 20, "soft"), limit("c", 30, "shadow")
+	used := new(buffer)
+	var before, want []http.Header
+	for _, limits := range [][]*quota.Limit{{a}, {a}, {b}, {a, b}, {b, a}, {a, shadow}, {shadow, b}, {a, b}, {a}} {
+		views := make([]quota.View, 0, len(limits))
+		for i, l := range limits {
+			views = append(views, quota.View{Limit: l, Remaining: int64(5 - i + len(want)), ResetAt: 9e6})
+		}
+		h, fresh := http.Header{}, http.Header{}
+		used.views = append(used.views[:0], views...)
+		used.quotaHeaders(h, ResetSeconds, 0, 0)
+		(&buffer{views: views}).quotaHeaders(fresh, ResetSeconds, 0, 0)
+		before, want = append(before, h), append(want, fresh)
+	}
+	for i := range want {
+		if !reflect.DeepEqual(before[i], want[i]) {
+			t.Errorf("answer %d: %v, want %v", i, before[i], want[i])
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (a *answer) send(to io.Writer, now time.Time) error {
 	b = append(b, "\r\n"...)
 	b = a.appendHeaders(b)
 	b = append(b, "Date: "...)
-	if second := now.Unix(); second != a.second {
+	if second := now.Unix(); second != a.second || len(a.date) == 0 {
 		a.second, a.date = second, now.UTC().AppendFormat(a.date[:0], http.TimeFormat)
 	}
 	b = append(b, a.date...)

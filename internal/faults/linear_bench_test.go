@@ -65,6 +65,7 @@ func newEngine(t testing.TB, databaseURL string, p *proxy) *quota.Engine {
 		},
 		Pool:         pool,
 		Now:          func(context.Context) (int64, error) { return epoch, nil },
+		Wall:         time.Now,
 		Stopwatch:    func() time.Duration { return time.Since(began) },
 		MemoryUsable: func() bool { return false },
 	})

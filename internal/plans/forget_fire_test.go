@@ -22,7 +22,7 @@ func openEngine(t testing.TB, url string, c *Catalog) *quota.Engine {
 	t.Helper()
 	e, err := quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) { return postgres.Connect(ctx, url, quota.SessionSettings) },
-		Pool:    c.store.pool, Now: c.options.Now, Stopwatch: monotonic, MemoryUsable: c.Fresh, Log: c.options.Log,
+		Pool:    c.store.pool, Now: c.options.Now, Wall: time.Now, Stopwatch: monotonic, MemoryUsable: c.Fresh, Log: c.options.Log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,9 @@
 package quota
 
 import (
-	"context"
 	"net"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres/pgtest"
 )
@@ -36,18 +33,7 @@ func (d *distant) Read(b []byte) (int, error) {
 func TestDistantDatabase(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	o := db.options(newTestClock(testEpoch))
-	o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
-		config, err := pgx.ParseConfig(db.url)
-		if err != nil {
-			return nil, err
-		}
-		dial := config.DialFunc
-		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dial(ctx, network, address)
-			return &distant{Conn: conn, trip: 50 * time.Millisecond}, err
-		}
-		return pgx.ConnectConfig(ctx, config)
-	}
+	o.Connect = db.connectBy(func(conn net.Conn) net.Conn { return &distant{Conn: conn, trip: 50 * time.Millisecond} })
 	e, err := NewEngine(o)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Options are what an Engine is made with. Connect, Pool, Now and Stopwatch are required;
+// Options are what an Engine is made with. Connect, Pool, Now, Wall and Stopwatch are required;
 // a zero number means its default.
 type Options struct {
 	// Connect opens a session of a lane's own, with SessionSettings.
@@ -23,6 +23,8 @@ type Options struct {
 	// offset to it is not known well enough; then nothing is charged. It bounds itself how long
 	// that takes, for hits wait for it.
 	Now func(context.Context) (int64, error)
+	// Wall is the node's own clock, time.Now, for deadlines of connections.
+	Wall func() time.Time
 	// Stopwatch is monotonic time since some start.
 	Stopwatch func() time.Duration
 	// Returns says whether units of a meter may come back otherwise than by time or a
@@ -97,8 +99,8 @@ func NewEngine(o Options) (*Engine, error) {
 }
 
 func newEngine(o Options) (*Engine, error) {
-	if o.Connect == nil || o.Pool == nil || o.Now == nil || o.Stopwatch == nil {
-		return nil, errors.New("quota: Connect, Pool, Now and Stopwatch are required")
+	if o.Connect == nil || o.Pool == nil || o.Now == nil || o.Wall == nil || o.Stopwatch == nil {
+		return nil, errors.New("quota: Connect, Pool, Now, Wall and Stopwatch are required")
 	}
 	o.setDefaults()
 	m, err := newMemory(o.MemorySize, o.Returns)

@@ -113,6 +113,7 @@ func (f *fire) engine(t testing.TB, pool *pgxpool.Pool, skew time.Duration) *Eng
 	t.Helper()
 	e, err := newEngine(Options{
 		Pool:      pool,
+		Wall:      time.Now,
 		Stopwatch: func() time.Duration { return time.Since(f.start) },
 		Now: func(context.Context) (int64, error) {
 			return fireEpoch + (time.Since(f.start)+skew).Microseconds()*f.speed, nil

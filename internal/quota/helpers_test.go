@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,25 @@ func (db *testDB) connect(ctx context.Context) (*pgx.Conn, error) {
 	return postgres.Connect(ctx, db.url, SessionSettings)
 }
 
+// connectBy is connect by connections of the test's own.
+func (db *testDB) connectBy(wrap func(net.Conn) net.Conn) func(context.Context) (*pgx.Conn, error) {
+	return func(ctx context.Context) (*pgx.Conn, error) {
+		config, err := pgx.ParseConfig(db.url)
+		if err != nil {
+			return nil, err
+		}
+		dial := config.DialFunc
+		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return wrap(conn), nil
+		}
+		return pgx.ConnectConfig(ctx, config)
+	}
+}
+
 // session is such a session, closed with the test.
 func (db *testDB) session(t testing.TB) *pgx.Conn {
 	t.Helper()
@@ -69,7 +89,7 @@ func (c *testClock) set(at int64)                       { c.at.Store(at) }
 func (db *testDB) options(c *testClock) Options {
 	start := time.Now()
 	return Options{
-		Connect: db.connect, Pool: db.pool, Now: c.now,
+		Connect: db.connect, Pool: db.pool, Now: c.now, Wall: time.Now,
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}
 }

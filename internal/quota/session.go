@@ -88,7 +88,7 @@ func (s *session) make(ctx context.Context) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
 		defer cancel()
-		store, err := openStore(ctx, s.options.Connect, s.statements)
+		store, err := openStore(ctx, s.options, s.statements)
 		making <- made{store, err}
 	}()
 }

@@ -93,16 +93,17 @@ type store struct {
 	conn       *pgx.Conn
 	statements map[statementName]*pgconn.StatementDescription
 	room       room
+	wall       func() time.Time
 	until      time.Time // when run's reads and writes end; zero: the connection has no deadline
 	unfollow   func() bool
 }
 
-func openStore(ctx context.Context, connect func(context.Context) (*pgx.Conn, error), texts map[statementName]string) (*store, error) {
-	conn, err := connect(ctx)
+func openStore(ctx context.Context, o *Options, texts map[statementName]string) (*store, error) {
+	conn, err := o.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{conn: conn, statements: make(map[statementName]*pgconn.StatementDescription, len(texts))}
+	s := &store{conn: conn, wall: o.Wall, statements: make(map[statementName]*pgconn.StatementDescription, len(texts))}
 	if err := s.prepare(ctx, texts); err != nil {
 		s.close()
 		return nil, err
@@ -132,22 +133,29 @@ func (s *store) prepare(ctx context.Context, texts map[statementName]string) err
 }
 
 // renewAfter is how old the deadline of a session gets: a context of its own for each batch
-// would cost as much as writing its parameters.
-const renewAfter = time.Second
+// would cost as much as writing its parameters. With sendLimit, and patience for the next
+// session, it is less than a request waits: what queues behind a batch that is lost must hear
+// that the database is away.
+const renewAfter = 500 * time.Millisecond
 
 // limit gives what is sent now sendLimit at least, and renewAfter more at most.
 func (s *store) limit() error {
-	now := time.Now()
+	now := s.wall()
 	if s.until.Sub(now) >= sendLimit {
 		return nil
 	}
-	s.until = now.Add(sendLimit + renewAfter)
-	return s.conn.PgConn().Conn().SetDeadline(s.until)
+	until := now.Add(sendLimit + renewAfter)
+	err := s.conn.PgConn().Conn().SetDeadline(until)
+	if err == nil {
+		s.until = until
+	}
+	return err
 }
 
-// unlimited takes run's deadline away, for what has a context with one.
+// unlimited takes run's deadline away, for what has a context with one. On a closed connection
+// the deadline is that of its closing.
 func (s *store) unlimited() {
-	if !s.until.IsZero() {
+	if !s.until.IsZero() && !s.conn.IsClosed() {
 		s.until = time.Time{}
 		_ = s.conn.PgConn().Conn().SetDeadline(s.until) // what fails here, fails at the next use
 	}
@@ -181,10 +189,10 @@ func (s *store) close() {
 // binaryFormat asks for binary in every column and parameter.
 var binaryFormat = []int16{1}
 
-// sendLimit bounds a round trip of a lane, and a transaction of a ledger, from the first byte to
-// the commit. It is longer than the
-// session's statement_timeout, so that a slow statement is rolled back by the server, who
-// says so, rather than cut off here with nobody knowing.
+// sendLimit bounds a transaction of a ledger, from the first byte to the commit, and with up to
+// renewAfter more a round trip of a lane. It is longer than the session's statement_timeout, so
+// that a slow statement is rolled back by the server, who says so, rather than cut off here with
+// nobody knowing.
 const sendLimit = 4 * time.Second
 
 // errNotSent: nothing of the batch reached the server.

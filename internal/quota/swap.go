@@ -20,10 +20,10 @@ import (
 // change number, which is raised without a charge too; the row's hour must be the running
 // one. A row that somebody holds is waited for, in the lock order, and looked at again then.
 //
-// All numbers are one array: to take fourteen arrays apart, and to put the rows of them by, took
-// an eighth of what the statement does. $1 begins with where the last row of numbers does, then
-// come these rows, as swapValues.fill has them, and then their states. That the attribute is
-// the empty one is said of each row: as a constant it would be a way to begin at the counters.
+// All numbers are one array: taking fifteen apart, and joining them to rows, took an eighth of
+// what the statement does. $1 begins with where the last row of numbers does, then come these
+// rows of swapWidth, as swapValues.fill has them, and then their states. The attribute, which is
+// empty, is said of each row: with a constant a scan of the counters could come first.
 const swapSQL = `
 UPDATE counters c
 SET state = ($1::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run,
@@ -233,7 +233,7 @@ func (l *lane) settleSwap(s *swap, now int64) {
 // swapValues are the parameter of swapSQL.
 type swapValues []int64
 
-// swapWidth is how many numbers of a row are not its state.
+// swapWidth is how many numbers of a row are not its state, in swapSQL too.
 const swapWidth = 13
 
 // fill has the values of swaps, which are in the lock order: no row is locked before one of a
