@@ -117,7 +117,8 @@ func TestCutOff(t *testing.T) {
 		told <- err
 	}()
 	for waiting := false; !waiting; {
-		if err := db.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waiting); err != nil {
+		const sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')"
+		if err := db.pool.QueryRow(ctx, sql).Scan(&waiting); err != nil {
 			t.Fatal(err)
 		}
 	}
