@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/calendar"
+	"quotad/internal/fastpath"
 	"quotad/internal/quota"
 )
 
@@ -62,10 +63,42 @@ func writeBody(w http.ResponseWriter, status int, contentType []string, body []b
 
 // writeHead writes the head of an answer.
 func writeHead(w http.ResponseWriter, status int, contentType []string) {
-	h := w.Header()
-	h["Content-Type"] = contentType
-	h["Cache-Control"] = noStore
+	h := headOf(w)
+	h.share("Cache-Control", noStore)
+	h.share("Content-Type", contentType)
 	w.WriteHeader(status)
+}
+
+// head is where an answer's headers are set, each once: net/http's map, or what the fast path
+// has, which needs neither a map nor a string of each value.
+type head struct {
+	fast   fastpath.HeaderAdder
+	header http.Header // where fast is nil
+}
+
+func headOf(w http.ResponseWriter) head {
+	if fast, ok := w.(fastpath.HeaderAdder); ok {
+		return head{fast: fast}
+	}
+	return head{header: w.Header()}
+}
+
+// set sets a header to a value that may change when it returns.
+func (h head) set(name string, value []byte) {
+	if h.fast != nil {
+		h.fast.AddHeader(name, value)
+		return
+	}
+	h.header[name] = []string{string(value)}
+}
+
+// share sets a header to the one value of a list that never changes.
+func (h head) share(name string, values []string) {
+	if h.fast != nil {
+		h.fast.AddHeaderString(name, values[0])
+		return
+	}
+	h.header[name] = values
 }
 
 // appendString appends a JSON string. Keys and names are ASCII almost always; other

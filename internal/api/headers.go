@@ -3,7 +3,6 @@ package api
 import (
 	"math"
 	"math/bits"
-	"net/http"
 	"strconv"
 
 	"quotad/internal/quota"
@@ -39,10 +38,8 @@ const (
 //
 // Shadows stay out of all of them. RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
 //
-// Each hit pays for them: what they say of limits is there already, and what is left of those is
-// cut from one string.
-func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
-	h["Cache-Control"] = noStore
+// Each hit pays for them: what they say of limits is there already.
+func (buf *buffer) quotaHeaders(h head, style ResetStyle, at, wait int64) {
 	views := buf.views
 	if len(views) == 0 {
 		return
@@ -66,29 +63,17 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	if tightest < 0 {
 		return
 	}
-	state := len(b)
-	b = strconv.AppendInt(b, views[tightest].Remaining, 10)
-	remaining := len(b)
-	if resetAt := views[tightest].ResetAt; resetAt != quota.NoReset {
-		b = strconv.AppendInt(b, resetValue(resetAt, at, style), 10)
-	}
-	reset := len(b)
+	h.set("RateLimit", b)
+	h.share("RateLimit-Policy", buf.policy.text)
 	if wait > 0 {
-		b = strconv.AppendInt(b, ceilDiv(wait, second), 10)
+		h.set("Retry-After", strconv.AppendInt(b[:0], ceilDiv(wait, second), 10))
+	}
+	h.share("X-RateLimit-Limit", buf.policy.capacity[tightest:tightest+1:tightest+1])
+	h.set("X-RateLimit-Remaining", strconv.AppendInt(b[:0], views[tightest].Remaining, 10))
+	if resetAt := views[tightest].ResetAt; resetAt != quota.NoReset {
+		h.set("X-RateLimit-Reset", strconv.AppendInt(b[:0], resetValue(resetAt, at, style), 10))
 	}
 	buf.b = b
-	all := string(b)
-	values := append(make([]string, 0, 4), all[:state], all[state:remaining], all[remaining:reset], all[reset:])
-	h["RateLimit-Policy"] = buf.policy.text
-	h["RateLimit"] = values[0:1:1]
-	h["X-RateLimit-Limit"] = buf.policy.capacity[tightest : tightest+1 : tightest+1]
-	h["X-RateLimit-Remaining"] = values[1:2:2]
-	if reset > remaining {
-		h["X-RateLimit-Reset"] = values[2:3:3]
-	}
-	if wait > 0 {
-		h["Retry-After"] = values[3:4:4]
-	}
 }
 
 // policy is what the headers say of limits, whatever is left of them. It does not change, and

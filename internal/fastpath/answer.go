@@ -1,9 +1,11 @@
 package fastpath
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
+	"net/textproto"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +17,20 @@ import (
 // once when the handler is done.
 type answer struct {
 	header http.Header
+	fields []field // those of AddHeader; when it is sent, the others too
+	text   []byte  // their values
 	status int
 	body   []byte
-	names  []string
 	out    []byte
 
 	second int64  // that date says, Unix time
 	date   []byte // a Date, which costs more to write than all other headers
+}
+
+// field is one line of the head: its name, and where in text its value is.
+type field struct {
+	name     string
+	from, to int
 }
 
 // Answers that have grown beyond this, in bytes, are left to the garbage collector.
@@ -32,16 +41,31 @@ var answers = sync.Pool{New: func() any { return &answer{header: make(http.Heade
 func getAnswer() *answer { return answers.Get().(*answer) }
 
 func putAnswer(a *answer) {
-	if cap(a.body) > maxKept || cap(a.out) > maxKept {
+	if cap(a.body) > maxKept || cap(a.out) > maxKept || cap(a.text) > maxKept {
 		return
 	}
 	clear(a.header)
+	a.fields, a.text = a.fields[:0], a.text[:0]
 	a.status, a.body = 0, a.body[:0]
 	answers.Put(a)
 }
 
 // Header implements http.ResponseWriter.
 func (a *answer) Header() http.Header { return a.header }
+
+// AddHeader implements HeaderAdder.
+func (a *answer) AddHeader(name string, value []byte) {
+	from := len(a.text)
+	a.text = append(a.text, value...)
+	a.fields = append(a.fields, field{name, from, len(a.text)})
+}
+
+// AddHeaderString implements HeaderAdder.
+func (a *answer) AddHeaderString(name, value string) {
+	from := len(a.text)
+	a.text = append(a.text, value...)
+	a.fields = append(a.fields, field{name, from, len(a.text)})
+}
 
 // WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) {
@@ -90,23 +114,28 @@ func (a *answer) send(to io.Writer, now time.Time) error {
 
 // appendHeaders is http.Header.Write without its copies; names must be canonical.
 func (a *answer) appendHeaders(b []byte) []byte {
-	a.names = a.names[:0]
-	for name := range a.header {
-		a.names = append(a.names, name)
-	}
-	slices.Sort(a.names)
-	for _, name := range a.names {
-		for _, value := range a.header[name] {
-			if strings.ContainsAny(value, "\r\n") { // or it would be a header of its own
-				value = oneLine.Replace(value)
-			}
-			b = append(b, name...)
-			b = append(b, ": "...)
-			b = append(b, value...)
-			b = append(b, "\r\n"...)
+	for name, values := range a.header {
+		for _, value := range values {
+			a.AddHeaderString(name, value)
 		}
+	}
+	slices.SortStableFunc(a.fields, func(x, y field) int { return strings.Compare(x.name, y.name) })
+	for _, f := range a.fields {
+		b = append(b, f.name...)
+		b = append(b, ": "...)
+		value := len(b)
+		b = append(b, textproto.TrimBytes(a.text[f.from:f.to])...)
+		oneLine(b[value:])
+		b = append(b, "\r\n"...)
 	}
 	return b
 }
 
-var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
+// oneLine makes a value one line: what is behind its end would be a header of its own.
+func oneLine(value []byte) {
+	for _, end := range []byte("\r\n") {
+		for i := bytes.IndexByte(value, end); i >= 0; i = bytes.IndexByte(value, end) {
+			value[i] = ' '
+		}
+	}
+}

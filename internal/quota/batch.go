@@ -16,9 +16,11 @@ type group struct {
 	book   bool
 	held   bool // holds are on a counter: the ledger decides
 
-	known  *knownRow // of a swap: the row as it was last seen
-	read   bool      // a moment ago
-	unread bool      // it cannot be read
+	known  knownRow // of a swap: the row as it was last seen, if knows
+	knows  bool
+	read   bool     // a moment ago
+	unread bool     // it cannot be read
+	after  knownRow // of a swap: the charge
 
 	until int64 // the first instant that the parameters do not hold for
 	hour  int64 // start of the running hour
@@ -55,9 +57,15 @@ func (a *gathering) group(t *Target, now int64) *group {
 	if n > 0 && cap(g.hits) > mostSpare { // one customer's hits may be all of a batch, but not of each place's
 		g.hits, g.sums = nil, nil
 	}
-	*g = group{target: t, now: now, hits: g.hits[:0], sums: g.sums[:0]}
+	g.renew()
+	g.target, g.now = t, now
 	a.groups = append(a.groups, g)
 	return g
+}
+
+// renew makes a group a new one in the memory that it has.
+func (g *group) renew() {
+	*g = group{hits: g.hits[:0], sums: g.sums[:0], known: g.known.empty(), after: g.after.empty()}
 }
 
 // drop lets go of the hits of the last batch: a place that is not needed again would keep one
@@ -65,7 +73,7 @@ func (a *gathering) group(t *Target, now int64) *group {
 func (a *gathering) drop() {
 	for _, g := range a.groups {
 		clear(g.hits)
-		*g = group{hits: g.hits[:0], sums: g.sums[:0]}
+		g.renew()
 	}
 	a.groups = a.groups[:0]
 }

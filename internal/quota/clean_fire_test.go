@@ -119,7 +119,7 @@ func (f *cleanFire) shoot(ctx context.Context, e *Engine, target *Target, r *ran
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.shots[value] = append(f.shots[value], shot{d})
-	if d.Versions[1] == 1 {
+	if d.Versions()[1] == 1 {
 		f.again++
 	}
 	return nil

@@ -145,7 +145,7 @@ func TestFullAgainCountersGo(t *testing.T) {
 			if cleaner.Removed() != 1 {
 				t.Errorf("%d removed", cleaner.Removed())
 			}
-			if d := hitNow(t, e, target.ip("1"), 3); !d.Allowed || d.Versions[0] != 2 || d.Versions[1] != 1 {
+			if d := hitNow(t, e, target.ip("1"), 3); !d.Allowed || d.Versions()[0] != 2 || d.Versions()[1] != 1 {
 				t.Errorf("the next hit: %s", d.brief())
 			}
 		})

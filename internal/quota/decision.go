@@ -20,17 +20,35 @@ type Decision struct {
 	Replayed bool  // an earlier one, given again for its id; nothing was charged now
 	Degraded bool  // let in while the database was out of reach and not charged; no views
 
-	// Versions are the counters' versions, one a counter of the target: after the charge
-	// when admitted, else of the state the hit was refused on.
-	Versions []int64
-	// buckets stand at At, one a limit: after the charge, or of the state the hit was
-	// refused on. logs are what is stored behind those of sliding logs; nil without any.
-	buckets []bucket
-	logs    [][]int64
-	holds   [][]hold // a counter's; nil without any
-	answer  []View   // of one that is replayed: what was said
-	charged bool     // the buckets are those after the charge
-	spared  uint32   // the bits of the shadows that would have refused and were not charged
+	// See Versions and stands: what most hits need is here, without memory of its own.
+	version  int64
+	versions []int64 // of several counters
+	few      [2]bucket
+	buckets  []bucket // of more limits than few has room for
+
+	logs    [][]int64 // what is stored behind the buckets of sliding logs; nil without any
+	holds   [][]hold  // a counter's; nil without any
+	answer  []View    // of one that is replayed: what was said
+	charged bool      // the buckets are those after the charge
+	spared  uint32    // the bits of the shadows that would have refused and were not charged
+}
+
+// Versions are the counters' versions, one a counter of the target: after the charge when
+// admitted, else of the state the hit was refused on. Nil where no counter was looked at.
+func (d *Decision) Versions() []int64 {
+	if d.versions != nil || d.Replayed || d.Degraded {
+		return d.versions
+	}
+	return []int64{d.version}
+}
+
+// stands are the buckets, one a limit, as they stand at At: after the charge, or of the state
+// the hit was refused on.
+func (d *Decision) stands() []bucket {
+	if d.buckets != nil {
+		return d.buckets
+	}
+	return d.few[:min(len(d.few), d.Target.NumLimits())]
 }
 
 // View is what a decision says of one limit; see the contract's "Per limit".
@@ -58,7 +76,7 @@ func (d *Decision) View(i int) View {
 		return d.answer[i]
 	}
 	i = d.Target.place(i)
-	l, b, m := d.Target.limit(i), d.buckets[i], d.moment(i)
+	l, b, m := d.Target.limit(i), d.stands()[i], d.moment(i)
 	room := l.rules.room(l, b, m)
 	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room)}
 	if len(m.holds) > 0 {
@@ -94,7 +112,7 @@ func (d *Decision) moment(i int) moment {
 // wait is how long until the i-th limit over all counters admits the cost, see Limit.wait.
 func (d *Decision) wait(i int) int64 {
 	if m := d.moment(i); len(m.holds) == 0 {
-		return d.Target.limit(i).wait(d.buckets[i], d.Cost, m)
+		return d.Target.limit(i).wait(d.stands()[i], d.Cost, m)
 	}
 	return d.waitHeld(i)
 }
@@ -106,7 +124,7 @@ func (d *Decision) RetryAfter() int64 {
 		return 0
 	}
 	var longest int64
-	for i := range d.buckets {
+	for i := range d.stands() {
 		if d.Target.limit(i).Mode != Hard {
 			continue
 		}
@@ -122,7 +140,7 @@ func (d *Decision) RetryAfter() int64 {
 // room is the largest cost that all hard limits would admit on these buckets, 0 or more.
 func (d *Decision) room() int64 {
 	room := int64(math.MaxInt64)
-	for i, b := range d.buckets {
+	for i, b := range d.stands() {
 		if l := d.Target.limit(i); l.Mode == Hard {
 			room = min(room, l.rules.room(l, b, d.moment(i)))
 		}
@@ -143,11 +161,20 @@ type row struct {
 // at now: the Go model. It charges nothing; the buckets are those before the hit. What has
 // expired of holds has been given back before (see row.expire).
 func judge(t *Target, rows []row, now, cost int64) Decision {
-	d := Decision{Target: t, Cost: cost, At: now, Versions: make([]int64, len(rows)), buckets: make([]bucket, 0, t.NumLimits())}
+	d := Decision{Target: t, Cost: cost, At: now, version: rows[0].version}
+	if len(rows) > 1 {
+		d.versions = make([]int64, len(rows))
+		for i := range rows {
+			d.versions[i] = rows[i].version
+		}
+	}
+	if n := t.NumLimits(); n > len(d.few) {
+		d.buckets = make([]bucket, n)
+	}
 	for i := range rows {
 		d.At = max(d.At, rows[i].at)
-		d.Versions[i] = rows[i].version
 	}
+	stands, n := d.stands(), 0
 	for i, r := range rows {
 		m := t.moment(d.At)
 		if m.holds = r.holds; len(r.holds) > 0 {
@@ -162,9 +189,10 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 				d.logs = make([][]int64, t.NumLimits())
 			}
 			if len(log) > 0 {
-				d.logs[len(d.buckets)] = log
+				d.logs[n] = log
 			}
-			d.buckets = append(d.buckets, b)
+			stands[n] = b
+			n++
 		}
 	}
 	d.Allowed = cost <= d.room()
@@ -174,9 +202,10 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 // charge adds units to all buckets but those of the shadows that were spared, or takes
 // them back (below 0): the view of a hit that was followed by others in its run.
 func (d *Decision) charge(units int64) {
-	for i := range d.buckets {
+	stands := d.stands()
+	for i := range stands {
 		if l := d.Target.limit(i); d.spared&(1<<i) == 0 {
-			d.buckets[i] = l.rules.charge(l, d.buckets[i], units, d.moment(i))
+			stands[i] = l.rules.charge(l, stands[i], units, d.moment(i))
 		}
 	}
 }

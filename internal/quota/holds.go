@@ -68,7 +68,7 @@ type course struct {
 // course is that of the i-th limit over all counters, from the decision's instant on.
 func (d *Decision) course(i int) course {
 	l, m := d.Target.limit(i), d.moment(i)
-	return course{l, l.id(m), d.buckets[i], m}
+	return course{l, l.id(m), d.stands()[i], m}
 }
 
 // behind is the bucket when the first n holds have expired, and the moment of that.
@@ -152,7 +152,7 @@ func (d *Decision) resetHeld(i int) int64 {
 
 // reserved is the units of a limit that open reservations hold and that count.
 func (d *Decision) reserved(i int) (units int64) {
-	l, b, m := d.Target.limit(i), d.buckets[i], d.moment(i)
+	l, b, m := d.Target.limit(i), d.stands()[i], d.moment(i)
 	for j := range m.holds {
 		if h := &m.holds[j]; h.charges(l.id(m)) && l.rules.counts(l, b, h.at, m) {
 			units = min(units+h.cost, softCap)

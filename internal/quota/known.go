@@ -1,19 +1,73 @@
 package quota
 
 import (
+	"sync"
+
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// knownRow is the row of a customer's own counter as a lane last wrote or read it. Its target
-// keeps it. It may be old at any time: a swap makes sure.
+// knownRow is the row of a customer's own counter as a lane last wrote or read it. It may be
+// old at any time: a swap makes sure.
 type knownRow struct {
 	row
 	hour    int64 // start of the hour that its units are of, µs
 	counted bool  // it has units
 	large   bool  // it is too large to be kept, and nothing else is said of it
-	lane    *lane // whose knowledge it is: engines may share targets; nil: anybody's
+}
 
-	space [2 * bucketLen]int64 // what state is of, where two limits have room
+// copy makes r another row in r's own memory: one that came with each hit was most of what
+// hits left to the garbage collector.
+func (r *knownRow) copy(of *knownRow) {
+	state := append(r.state[:0], of.state...)
+	*r = *of
+	r.state = state
+}
+
+// empty is r's memory without a row, unless that is more than is worth keeping.
+func (r *knownRow) empty() knownRow {
+	if cap(r.state) > largeState {
+		return knownRow{}
+	}
+	return knownRow{row: row{state: r.state[:0]}}
+}
+
+// recollection is what a target knows of its own counter's row. Its lane writes it; who packs
+// the customer reads it.
+type recollection struct {
+	mu    sync.Mutex
+	there bool
+	row   knownRow
+	lane  *lane // whose knowledge it is: engines may share targets; nil: anybody's
+
+	space [2 * bucketLen]int64 // what the row's state is of, where two limits have room
+}
+
+// set keeps a copy of a row.
+func (k *recollection) set(r *knownRow, l *lane) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.row.state == nil {
+		k.row.state = k.space[:0]
+	}
+	k.row.copy(r)
+	k.there, k.lane = true, l
+}
+
+// get copies the row, if there is one that the lane may know.
+func (k *recollection) get(r *knownRow, l *lane) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.there || k.lane != l && k.lane != nil {
+		return false
+	}
+	r.copy(&k.row)
+	return true
+}
+
+func (k *recollection) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.there = false
 }
 
 // mostStale is the share, in 1024ths, of known rows that turned out to have been written by
@@ -21,26 +75,17 @@ type knownRow struct {
 // in vain does.
 const mostStale = 256
 
-// recollect is the row of a target's own counter, or nil.
-func (l *lane) recollect(t *Target) *knownRow {
-	if r := t.base().known.Load(); r != nil && (r.lane == l || r.lane == nil) {
-		return r
-	}
-	return nil
-}
-
-// keep keeps a row, but for one with holds, which the ledger writes. Of one with long logs it
-// keeps that it is such a one: few would take all of the memory.
+// keep keeps a copy of a row, but for one with holds, which the ledger writes. Of one with long
+// logs it keeps that it is such a one: few would take all of the memory.
 func (l *lane) keep(t *Target, r *knownRow) {
-	if r.held() {
+	switch {
+	case r.held():
 		t.forget()
-		return
+	case len(r.state) > largeState:
+		t.base().known.set(&knownRow{large: true}, l)
+	default:
+		t.base().known.set(r, l)
 	}
-	if len(r.state) > largeState {
-		r = &knownRow{large: true}
-	}
-	r.lane = l
-	t.base().known.Store(r)
 }
 
 // held reports whether reservations hold units of the counter.
@@ -49,7 +94,7 @@ func (r *knownRow) held() bool {
 	return due != 0
 }
 
-func (t *Target) forget() { t.base().known.Store(nil) }
+func (t *Target) forget() { t.base().known.forget() }
 
 // tell notes how many of some rows that were known had been written by somebody else.
 func (l *lane) tell(stale, of int) {
@@ -65,11 +110,10 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINA
 LATERAL (SELECT at, version, change, hour, units, state FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
-// know sets the known rows of groups, and returns those whose rows are to be read, and the
-// others.
+// know returns the groups whose rows are to be read, and the others.
 func (l *lane) know(groups []*group) (reading, known []*group) {
 	for _, g := range groups {
-		if g.known = l.recollect(g.target); g.known == nil || l.stale >= mostStale {
+		if !g.knows || l.stale >= mostStale {
 			g.read = true
 			reading = append(reading, g)
 		} else {
@@ -88,24 +132,26 @@ func (l *lane) recallStep(reading []*group) step {
 	l.asked.reset()
 	l.keys.encode(&l.asked)
 	read := func(r *pgconn.ResultReader) error {
-		there := make([]*knownRow, len(reading))
+		there := make([]bool, len(reading))
+		same, of := 0, 0
 		err := eachRow(r, len(reading), func(n int, cols [][]byte) error {
-			there[n] = new(knownRow)
+			there[n] = true
+			g := reading[n]
+			version, at := g.known.version, g.known.at
 			// What cannot be read is its own group's fault: the statement that locks says so.
-			reading[n].unread = there[n].read(cols) != nil
+			g.unread = g.known.read(cols) != nil
+			if g.knows && g.known.version == version && g.known.at == at {
+				same++
+			}
 			return nil
 		})
-		stale, of := 0, 0
 		for i, g := range reading {
-			if old, is := g.known, there[i]; old != nil {
+			if g.knows {
 				of++
-				if is == nil || old.version != is.version || old.at != is.at {
-					stale++
-				}
 			}
-			g.known = there[i]
+			g.knows = there[i]
 		}
-		l.tell(stale, of)
+		l.tell(of-same, of)
 		return err
 	}
 	return step{name: recallRows, params: l.asked.values(), read: read}
@@ -118,13 +164,13 @@ func (l *lane) settleReading(reading []*group) (others []*group) {
 		switch {
 		case g.unread:
 			others = append(others, g)
-		case g.known == nil:
+		case !g.knows:
 			g.insert = true
 			others = append(others, g)
 		case g.known.held():
 			l.hold(g)
 		default:
-			l.keep(g.target, g.known)
+			l.keep(g.target, &g.known)
 			for _, h := range g.hits {
 				h.tries++
 			}
@@ -141,6 +187,6 @@ func (r *knownRow) read(cols [][]byte) (err error) {
 		return err
 	}
 	r.counted = units > 0
-	r.state, err = appendInts(r.space[:0], cols[5])
+	r.state, err = appendInts(r.state[:0], cols[5])
 	return err
 }

@@ -10,9 +10,10 @@ import "encoding/binary"
 // logs, and buckets of limits that the plan had before. Instants take the fewer bytes the
 // nearer they are to since, µs.
 func (t *Target) AppendRow(b []byte, since int64) []byte {
-	r := t.known.Load()
-	limits := t.Counters[0].Limits
-	if r == nil || r.large || !r.counted || r.change != t.Change || len(r.state) != bucketLen*len(limits) {
+	t.known.mu.Lock()
+	defer t.known.mu.Unlock()
+	r, limits := &t.known.row, t.Counters[0].Limits
+	if !t.known.there || r.large || !r.counted || r.change != t.Change || len(r.state) != bucketLen*len(limits) {
 		return b
 	}
 	if hour, _ := t.runningHour(r.at); hour != r.hour {
@@ -45,13 +46,14 @@ func (t *Target) LearnRow(b []byte, since int64) {
 	if len(b) == 0 || next() != t.Change {
 		return
 	}
-	r := &knownRow{counted: true}
-	r.change, r.at, r.version = t.Change, next()+since, next()
+	k := &t.known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r := knownRow{row: row{change: t.Change, at: next() + since, version: next(), state: k.space[:0]}, counted: true}
 	m := t.moment(r.at)
-	r.state = r.space[:0]
 	for _, l := range t.Counters[0].Limits {
 		r.state = append(r.state, l.id(m), next(), next())
 	}
 	r.hour, _ = t.runningHour(r.at)
-	t.known.Store(r)
+	k.there, k.row = true, r
 }

@@ -30,7 +30,7 @@ func TestKnownRowComesBack(t *testing.T) {
 		for _, l := range target.Counters[0].Limits {
 			r.state = append(r.state, l.id(target.moment(r.at)), number.Draw(t, "level"), number.Draw(t, "aux"))
 		}
-		target.known.Store(r)
+		target.known.set(r, nil)
 		b := target.AppendRow([]byte("x"), since)
 		if len(b) == 1 || b[0] != 'x' {
 			t.Fatalf("%q is appended", b)
@@ -38,13 +38,13 @@ func TestKnownRowComesBack(t *testing.T) {
 		like := fireTarget(1, target.Counters[0].Limits)
 		like.Change = target.Change
 		like.LearnRow(b[1:], since)
-		got := like.known.Load()
-		if got == nil || got.at != r.at || got.version != r.version || got.change != r.change || got.hour != r.hour || !got.counted || !slices.Equal(got.state, r.state) {
+		var got knownRow
+		if !like.known.get(&got, nil) || got.at != r.at || got.version != r.version || got.change != r.change || got.hour != r.hour || !got.counted || !slices.Equal(got.state, r.state) {
 			t.Errorf("%+v is learned, not %+v", got, r)
 		}
 		other := fireTarget(1, target.Counters[0].Limits)
 		other.Change = target.Change - 1
-		if other.LearnRow(b[1:], since); other.known.Load() != nil {
+		if other.LearnRow(b[1:], since); other.known.get(&got, nil) {
 			t.Error("learned under another change number")
 		}
 	})
@@ -72,7 +72,9 @@ func TestWhatOfKnownRowsIsNotTold(t *testing.T) {
 		"reservations, and limits more": {[]*Limit{window, window}, &knownRow{row: row{at: testEpoch, change: 1, state: append([]int64{heldMark, 5, 0}, state...)}, hour: hour, counted: true}},
 	} {
 		target := fireTarget(1, test.limits)
-		target.known.Store(test.row)
+		if test.row != nil {
+			target.known.set(test.row, nil)
+		}
 		if b := target.AppendRow(nil, testEpoch); len(b) > 0 {
 			t.Errorf("%s: %x is told", name, b)
 		}

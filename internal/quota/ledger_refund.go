@@ -140,10 +140,10 @@ func (b *books) refundPresent(t *Target, accounts []*account, r *Refund, instant
 		return 0, err
 	}
 	before := judge(t, rowsOf(accounts), instant, 0)
-	for i := range before.buckets {
+	for i, stands := range before.stands() {
 		// What is reserved was not used.
 		l, m, c := t.limit(i), before.moment(i), t.counterOf(i)
-		free := min(r.Cost, l.rules.used(l, before.buckets[i], m)-before.reserved(i))
+		free := min(r.Cost, l.rules.used(l, stands, m)-before.reserved(i))
 		m.at = accounts[c].at
 		b.giveBack(accounts[c], t.Counters[c].Limits, []int64{l.id(m)}, present, free, m)
 		units = max(units, free)

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"quotad/internal/cache"
@@ -101,7 +102,7 @@ func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 // forgetAfter is how long a state is kept at least, µs. It would be right for longer.
 const forgetAfter = int64(3600e6)
 
-// remember keeps the rows that refused a hit of the target, read at asOf. Rows that
+// remember keeps copies of the rows that refused a hit of the target, read at asOf. Rows that
 // admitted are kept only where the counter is remembered already, so that what is said
 // from memory takes this node's own charges into account. A newer state of the same
 // counter stays; it goes when every limit has its whole quota back.
@@ -127,6 +128,7 @@ func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 			if !ok && !refused && !moved || ok && old.newer(&r) {
 				return old, 0, false
 			}
+			r.state = slices.Clone(r.state)
 			return r, keptUntil(t, t.Counters[i].Limits, &r), true
 		})
 	}

@@ -32,7 +32,7 @@ func TestMemoryRefuses(t *testing.T) {
 	refuse(target, at, 1, false)
 	m.remember(target, []row{full}, at+1, true)
 	d := refuse(target, at+2, 1, true)
-	if d.Allowed || d.At != at+2 || d.AsOf != at+1 || d.Cost != 1 || d.Versions[0] != 7 || d.View(0).RetryAfter != 1e6-2 {
+	if d.Allowed || d.At != at+2 || d.AsOf != at+1 || d.Cost != 1 || d.Versions()[0] != 7 || d.View(0).RetryAfter != 1e6-2 {
 		t.Errorf("%s, %+v", d.brief(), d.View(0))
 	}
 	refuse(target, at+1e6, 1, false) // refilled meanwhile
@@ -71,8 +71,8 @@ func TestMemoryKeepsTheNewest(t *testing.T) {
 			m.remember(testTarget(1, 1, s.change, l), []row{state(s.version, 10)}, testEpoch+int64(i), true)
 		}
 		d, ok := m.refuse(testTarget(1, 1, last, l), testEpoch+5, 1)
-		if !ok || d.Versions[0] != c.want {
-			t.Errorf("%s: %v %v, want %d", name, ok, d.Versions, c.want)
+		if !ok || d.Versions()[0] != c.want {
+			t.Errorf("%s: %v %v, want %d", name, ok, d.Versions(), c.want)
 		}
 	}
 }
@@ -136,13 +136,13 @@ func TestMemoryOfLargeStates(t *testing.T) {
 		target, r := logged(1, int64(i+1), blocks)
 		m.remember(target, []row{r}, r.at, i == 0)
 		d, ok := m.refuse(target, r.at, 1)
-		if !ok || d.Versions[0] != r.version || m.seen.Len()+m.large.Len() != 1 || (m.large.Len() == 1) != (blocks > 1) {
+		if !ok || d.Versions()[0] != r.version || m.seen.Len()+m.large.Len() != 1 || (m.large.Len() == 1) != (blocks > 1) {
 			t.Errorf("%d blocks: refused %v by %s; %d short and %d long states are kept", blocks, ok, d.brief(), m.seen.Len(), m.large.Len())
 		}
 	}
 	target, late := logged(1, 2, 1)
 	m.remember(target, []row{late}, late.at, true)
-	if d, ok := m.refuse(target, late.at, 1); !ok || d.Versions[0] != 3 {
+	if d, ok := m.refuse(target, late.at, 1); !ok || d.Versions()[0] != 3 {
 		t.Errorf("a late short state replaced a newer long one: %s", d.brief())
 	}
 	for customer := range int64(1000) {

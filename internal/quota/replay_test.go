@@ -31,7 +31,7 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 	for _, s := range shots {
 		if s.Allowed {
 			for i, c := range s.Target.Counters {
-				charges[c.Key] = append(charges[c.Key], charge{s.Versions[i], s.At, s.Cost, s.Target, c.Limits})
+				charges[c.Key] = append(charges[c.Key], charge{s.Versions()[i], s.At, s.Cost, s.Target, c.Limits})
 			}
 		}
 	}
@@ -62,8 +62,8 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 // refusals came from memory.
 func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err error) {
 	for _, s := range shots {
-		rows := make([]row, len(s.Versions))
-		for i, v := range s.Versions {
+		rows := make([]row, len(s.Versions()))
+		for i, v := range s.Versions() {
 			if s.Allowed {
 				v-- // the row before the charge
 			}
@@ -77,9 +77,9 @@ func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err erro
 			}
 		}
 		d, _ := decideOn(s.Target, rows, s.At, s.Cost)
-		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.buckets, s.buckets) || d.spared != s.spared {
+		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.stands(), s.stands()) || d.spared != s.spared {
 			return 0, fmt.Errorf("%v cost %d at %d on versions %v: decided %v %v, the model says %v at %d %v",
-				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions, s.Allowed, s.buckets, d.Allowed, d.At, d.buckets)
+				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions(), s.Allowed, s.stands(), d.Allowed, d.At, d.stands())
 		}
 		if s.AsOf > 0 {
 			fromMemory++

@@ -1,6 +1,9 @@
 package quota
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // settle hands out what a charging statement said of one group: run and instant, and the
 // rows of its counters. It returns the hits to be judged again, in the order in which the
@@ -61,18 +64,15 @@ func (g *group) admit(run int, spared uint32, after Decision) {
 		return
 	}
 	after.charged, after.spared = true, spared
-	nb, nv, last := len(after.buckets), len(after.Versions), run-1
-	buckets, versions := make([]bucket, last*nb), make([]int64, last*nv)
+	last := run - 1
 	for i, h := range g.hits[:last] {
 		d := after
 		d.Cost = h.cost
-		d.buckets, buckets = buckets[:nb:nb], buckets[nb:]
-		d.Versions, versions = versions[:nv:nv], versions[nv:]
-		copy(d.buckets, after.buckets)
-		copy(d.Versions, after.Versions)
-		d.charge(g.sums[i] - g.sums[run-1])
-		for v := range d.Versions {
-			d.Versions[v] -= int64(run - 1 - i)
+		d.buckets, d.versions = slices.Clone(after.buckets), slices.Clone(after.versions)
+		d.charge(g.sums[i] - g.sums[last])
+		d.version -= int64(last - i)
+		for v := range d.versions {
+			d.versions[v] -= int64(last - i)
 		}
 		h.finish(Result{Decision: d})
 	}
@@ -84,7 +84,7 @@ func (g *group) admit(run int, spared uint32, after Decision) {
 // nothing was charged yet, and so its run.
 func (g *group) sparedAtFirst() (bits uint32) {
 	d := judge(g.target, make([]row, len(g.target.Counters)), g.now, g.hits[0].cost)
-	for i, b := range d.buckets {
+	for i, b := range d.stands() {
 		if l := g.target.limit(i); l.Mode == Shadow && d.Cost > l.rules.room(l, b, d.moment(i)) {
 			bits |= 1 << i
 		}

@@ -41,7 +41,6 @@ RETURNING (g.n + 11) / 13`
 // swap is what is to become of a group's row.
 type swap struct {
 	*group
-	after  *knownRow // the charge
 	run    int
 	spared uint32
 	done   bool // it did
@@ -114,8 +113,8 @@ func (l *lane) swappable(groups []*group) (these, others []*group) {
 	}
 	l.these = l.these[:0]
 	for _, g := range groups {
-		first, last := g.hits[0], l.recollect(g.target)
-		if len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone || last != nil && last.large {
+		g.knows = g.target.base().known.get(&g.known, l)
+		if first := g.hits[0]; len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone || g.known.large {
 			others = append(others, g)
 		} else {
 			l.these = append(l.these, g)
@@ -137,11 +136,11 @@ func (g *group) plan() (s swap, ok bool) {
 	switch {
 	case g.unread:
 		return s, false
-	case g.known == nil:
+	case !g.knows:
 		g.insert = true
 		return s, false
 	}
-	old, t := g.known, g.target
+	old, t := &g.known, g.target
 	if old.held() {
 		g.held = true
 		return s, false
@@ -152,10 +151,13 @@ func (g *group) plan() (s swap, ok bool) {
 	if old.hour != g.hour || old.change > t.Change {
 		return s, false
 	}
-	after := &knownRow{hour: g.hour, counted: true}
-	run, spared, state := chargeRun(after.space[:0], t.Counters[0].Limits, old.state, old.at, g.sums, t.moment(instant))
-	after.row = row{state: state, at: instant, version: old.version + int64(run), change: t.Change}
-	return swap{group: g, after: after, run: run, spared: spared}, run > 0
+	run, spared, state := chargeRun(g.after.state[:0], t.Counters[0].Limits, old.state, old.at, g.sums, t.moment(instant))
+	if run == 0 {
+		return s, false
+	}
+	g.after = knownRow{hour: g.hour, counted: true}
+	g.after.row = row{state: state, at: instant, version: old.version + int64(run), change: t.Change}
+	return swap{group: g, run: run, spared: spared}, true
 }
 
 // sendSwaps writes the rows of l.swaps, which are in the lock order, in one round trip and
@@ -221,9 +223,12 @@ func (l *lane) settleSwap(s *swap, now int64) {
 		l.handBack(s.hits)
 		return
 	}
-	l.keep(s.target, s.after)
+	l.keep(s.target, &s.after)
 	l.swapped[0] = s.after.row
 	at, rows := s.after.at, l.swapped[:]
+	if len(s.after.state) > bucketLen*len(s.target.Counters[0].Limits) { // decisions keep what is in logs
+		rows[0].state = slices.Clone(s.after.state)
+	}
 	// Before a caller hears of it: its next hit may come at once.
 	l.engine.memory.remember(s.target, rows, now, s.run < len(s.hits))
 	l.handBack(s.settle(int64(s.run), at, s.spared, rows))
@@ -247,7 +252,7 @@ func (v *swapValues) fill(swaps []swap) {
 	from := 2 + swapWidth*len(swaps)
 	for i := range swaps {
 		s := &swaps[i]
-		own, old, after := s.own(), s.known, s.after
+		own, old, after := s.own(), &s.known, &s.after
 		until := from + len(after.state)
 		b = append(b, int64(Shard(own.Customer)), own.Customer, int64(own.Meter), old.version, old.at, old.change, s.hour,
 			after.at, after.change, s.sums[s.run-1], int64(s.run), int64(from), int64(until-1))

@@ -74,7 +74,7 @@ type Target struct {
 	reserving *Target
 
 	hour  atomic.Pointer[span]
-	known atomic.Pointer[knownRow] // the own counter's row
+	known recollection
 
 	own [1]Counter // what Counters is of, where there is one
 }

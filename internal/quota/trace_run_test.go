@@ -132,7 +132,7 @@ func (r *traceRun) isNext(res *Result, left []int, all []Result) bool {
 
 // fits reports whether all the versions of a decision are the model's next ones.
 func (r *traceRun) fits(d *Decision) bool {
-	for i, v := range d.Versions {
+	for i, v := range d.Versions() {
 		if d.Allowed {
 			v--
 		}
@@ -145,7 +145,7 @@ func (r *traceRun) fits(d *Decision) bool {
 
 // onCurrent reports whether a refusal was decided on the present row of a counter of t.
 func (r *traceRun) onCurrent(d *Decision, t *Target) bool {
-	for i, v := range d.Versions {
+	for i, v := range d.Versions() {
 		key := d.Target.Counters[i].Key
 		if v == r.model.counter(key).version && slices.ContainsFunc(t.Counters, func(c Counter) bool { return c.Key == key }) {
 			return true
@@ -184,7 +184,7 @@ func (r *traceRun) unwritten(now int64, hits []Hit, results []Result) error {
 			}
 		case d.AsOf != 0:
 			r.memories++
-			if want, err = r.model.past(h.Target, d.Versions, now, h.Cost); err != nil {
+			if want, err = r.model.past(h.Target, d.Versions(), now, h.Cost); err != nil {
 				return err
 			}
 			// It must not fit the rows as they are, either, unless others emptied them, or
@@ -212,7 +212,7 @@ func (r *traceRun) inOrder(now int64, hits []Hit, results []Result) error {
 			return nil
 		}
 		if d := &results[i].Decision; d.Allowed && d.Cost > 0 && !h.Look {
-			versions = append(versions, d.Versions[0])
+			versions = append(versions, d.Versions()[0])
 		}
 	}
 	if !slices.IsSorted(versions) {

@@ -131,11 +131,11 @@ func TestSettle(t *testing.T) {
 		t.Fatalf("again %v", again)
 	}
 	for i, want := range []*Decision{
-		{Allowed: true, Cost: 3, At: at, Versions: []int64{11, 29}, buckets: []bucket{{3, 1}, {1, 1}}},
-		{Allowed: true, Cost: 4, At: at, Versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
-		{Cost: 9, At: at, Versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
+		{Allowed: true, Cost: 3, At: at, versions: []int64{11, 29}, buckets: []bucket{{3, 1}, {1, 1}}},
+		{Allowed: true, Cost: 4, At: at, versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
+		{Cost: 9, At: at, versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
 		nil,
-		{Cost: 4, At: at, Versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
+		{Cost: 4, At: at, versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
 	} {
 		if want == nil {
 			if len(hits[i].done) != 0 {
