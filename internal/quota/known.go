@@ -13,6 +13,7 @@ type knownRow struct {
 	hour    int64 // start of the hour that its units are of, µs
 	counted bool  // it has units
 	large   bool  // it is too large to be kept, and nothing else is said of it
+	place   place
 }
 
 // copy makes r another row in r's own memory: one that came with each hit was most of what
@@ -37,31 +38,29 @@ type recollection struct {
 	mu    sync.Mutex
 	there bool
 	row   knownRow
-	lane  *lane // whose knowledge it is: engines may share targets; nil: anybody's
 
 	space [2 * bucketLen]int64 // what the row's state is of, where two limits have room
 }
 
 // set keeps a copy of a row.
-func (k *recollection) set(r *knownRow, l *lane) {
+func (k *recollection) set(r *knownRow) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.row.state == nil {
 		k.row.state = k.space[:0]
 	}
 	k.row.copy(r)
-	k.there, k.lane = true, l
+	k.there = true
 }
 
-// get copies the row, if there is one that the lane may know.
-func (k *recollection) get(r *knownRow, l *lane) bool {
+// get copies the row, if there is one.
+func (k *recollection) get(r *knownRow) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.there || k.lane != l && k.lane != nil {
-		return false
+	if k.there {
+		r.copy(&k.row)
 	}
-	r.copy(&k.row)
-	return true
+	return k.there
 }
 
 func (k *recollection) forget() {
@@ -77,14 +76,14 @@ const mostStale = 256
 
 // keep keeps a copy of a row, but for one with holds, which the ledger writes. Of one with long
 // logs it keeps that it is such a one: few would take all of the memory.
-func (l *lane) keep(t *Target, r *knownRow) {
+func (t *Target) keep(r *knownRow) {
 	switch {
 	case r.held():
 		t.forget()
 	case len(r.state) > largeState:
-		t.base().known.set(&knownRow{large: true}, l)
+		t.base().known.set(&knownRow{large: true})
 	default:
-		t.base().known.set(r, l)
+		t.base().known.set(r)
 	}
 }
 
@@ -105,9 +104,9 @@ func (l *lane) tell(stale, of int) {
 
 // recallSQL reads rows without a lock. $1–$4 key.
 const recallSQL = `
-SELECT i.n, c.at, c.version, c.change, c.hour, c.units, c.state
+SELECT i.n, c.at, c.version, c.change, c.hour, c.units, c.state, c.ctid
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
-LATERAL (SELECT at, version, change, hour, units, state FROM counters
+LATERAL (SELECT at, version, change, hour, units, state, ctid FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
 // know returns the groups whose rows are to be read, and the others.
@@ -170,7 +169,7 @@ func (l *lane) settleReading(reading []*group) (others []*group) {
 		case g.known.held():
 			l.hold(g)
 		default:
-			l.keep(g.target, &g.known)
+			g.target.keep(&g.known)
 			for _, h := range g.hits {
 				h.tries++
 			}
@@ -187,6 +186,8 @@ func (r *knownRow) read(cols [][]byte) (err error) {
 		return err
 	}
 	r.counted = units > 0
-	r.state, err = appendInts(r.state[:0], cols[5])
-	return err
+	if r.state, err = appendInts(r.state[:0], cols[5]); err != nil {
+		return err
+	}
+	return r.place.read(cols[6])
 }

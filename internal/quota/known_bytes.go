@@ -23,13 +23,15 @@ func (t *Target) AppendRow(b []byte, since int64) []byte {
 	b = binary.AppendVarint(b, r.change)
 	b = binary.AppendVarint(b, r.at-since)
 	b = binary.AppendVarint(b, r.version)
+	b = binary.AppendUvarint(b, uint64(r.place>>16))
+	b = binary.AppendUvarint(b, uint64(uint16(r.place)))
 	for i, l := range limits {
 		stored := r.state[bucketLen*i:][:bucketLen]
 		if l.Algorithm == SlidingLog || stored[0] != l.id(m) {
 			return b[:before]
 		}
 		b = binary.AppendVarint(b, stored[1])
-		b = binary.AppendVarint(b, stored[2])
+		b = binary.AppendVarint(b, stored[2]-l.usualAux())
 	}
 	return b
 }
@@ -43,6 +45,11 @@ func (t *Target) LearnRow(b []byte, since int64) {
 		b = b[max(0, size):]
 		return n
 	}
+	number := func() (n uint64) {
+		n, size := binary.Uvarint(b)
+		b = b[max(0, size):]
+		return n
+	}
 	if len(b) == 0 || next() != t.Change {
 		return
 	}
@@ -50,10 +57,20 @@ func (t *Target) LearnRow(b []byte, since int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := knownRow{row: row{change: t.Change, at: next() + since, version: next(), state: k.space[:0]}, counted: true}
+	r.place = place(number()) << 16
+	r.place |= place(number())
 	m := t.moment(r.at)
 	for _, l := range t.Counters[0].Limits {
-		r.state = append(r.state, l.id(m), next(), next())
+		r.state = append(r.state, l.id(m), next(), next()+l.usualAux())
 	}
 	r.hour, _ = t.runningHour(r.at)
 	k.there, k.row = true, r
+}
+
+// usualAux is what nearly all buckets of the limit have as aux, where that is a large number.
+func (l *Limit) usualAux() int64 {
+	if l.Algorithm == TokenBucket {
+		return ratedBy(l.Limit)
+	}
+	return 0
 }

@@ -24,13 +24,13 @@ func TestKnownRowComesBack(t *testing.T) {
 		since := instant.Draw(t, "since")
 		target := fireTarget(1, limits[:rapid.IntRange(0, len(limits)).Draw(t, "limits")])
 		target.Change = rapid.Int64Min(1).Draw(t, "change")
-		r := &knownRow{counted: true}
+		r := &knownRow{counted: true, place: place(rapid.Uint32().Draw(t, "block"))<<16 | place(rapid.Uint16().Draw(t, "line"))}
 		r.at, r.version, r.change = instant.Draw(t, "at"), rapid.Int64Min(1).Draw(t, "version"), target.Change
 		r.hour, _ = target.runningHour(r.at)
 		for _, l := range target.Counters[0].Limits {
 			r.state = append(r.state, l.id(target.moment(r.at)), number.Draw(t, "level"), number.Draw(t, "aux"))
 		}
-		target.known.set(r, nil)
+		target.known.set(r)
 		b := target.AppendRow([]byte("x"), since)
 		if len(b) == 1 || b[0] != 'x' {
 			t.Fatalf("%q is appended", b)
@@ -39,12 +39,12 @@ func TestKnownRowComesBack(t *testing.T) {
 		like.Change = target.Change
 		like.LearnRow(b[1:], since)
 		var got knownRow
-		if !like.known.get(&got, nil) || got.at != r.at || got.version != r.version || got.change != r.change || got.hour != r.hour || !got.counted || !slices.Equal(got.state, r.state) {
+		if !like.known.get(&got) || got.at != r.at || got.version != r.version || got.change != r.change || got.hour != r.hour || got.place != r.place || !got.counted || !slices.Equal(got.state, r.state) {
 			t.Errorf("%+v is learned, not %+v", got, r)
 		}
 		other := fireTarget(1, target.Counters[0].Limits)
 		other.Change = target.Change - 1
-		if other.LearnRow(b[1:], since); other.known.get(&got, nil) {
+		if other.LearnRow(b[1:], since); other.known.get(&got) {
 			t.Error("learned under another change number")
 		}
 	})
@@ -73,7 +73,7 @@ func TestWhatOfKnownRowsIsNotTold(t *testing.T) {
 	} {
 		target := fireTarget(1, test.limits)
 		if test.row != nil {
-			target.known.set(test.row, nil)
+			target.known.set(test.row)
 		}
 		if b := target.AppendRow(nil, testEpoch); len(b) > 0 {
 			t.Errorf("%s: %x is told", name, b)

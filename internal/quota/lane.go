@@ -32,6 +32,7 @@ type lane struct {
 	asked    params     // of those
 	swaps    []swap
 	writes   swapValues
+	beaten   beaten
 	params   params // of those
 	swapped  [1]row // as settle and remember want it
 }
@@ -224,7 +225,7 @@ func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answer
 		switch {
 		case len(rows) > 1: // no swap's
 		case runs[i].run > 0:
-			l.keep(g.target, &knownRow{row: rows[0], hour: g.hour, counted: true})
+			g.target.keep(&knownRow{row: rows[0], hour: g.hour, counted: true, place: runs[i].place})
 		default: // its change number may be another now
 			g.target.forget()
 		}

@@ -55,6 +55,9 @@ func (p *planNode) walk() (hot bool, err error) {
 	if key == nil || p.Type == "ModifyTable" {
 		return hot, nil
 	}
+	if p.Type == "Tid Scan" {
+		return true, nil
+	}
 	if p.Type != "Index Scan" && p.Type != "Index Only Scan" {
 		return true, fmt.Errorf("a %s of %s", p.Type, p.Relation)
 	}
@@ -97,7 +100,7 @@ type planned struct {
 
 var oneOf = map[uint32]string{
 	pgtype.Int2ArrayOID: "'{1,2}'", pgtype.Int4ArrayOID: "'{1,2}'", pgtype.Int8ArrayOID: "'{1,2}'", pgtype.TextArrayOID: `'{"",""}'`,
-	pgtype.UUIDArrayOID: "'{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}'", pgtype.ByteaArrayOID: "'{a,b}'",
+	pgtype.UUIDArrayOID: "'{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}'", pgtype.ByteaArrayOID: "'{a,b}'", pgtype.TIDArrayOID: `'{"(0,1)","(0,2)"}'`,
 	pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''",
 }
 
@@ -237,6 +240,7 @@ func TestPlanWalk(t *testing.T) {
 	}{
 		"look-up":     {lookup, true},
 		"nested":      {planNode{Type: "Nested Loop", Plans: []planNode{{Type: "Function Scan"}, lookup}}, true},
+		"place":       {planNode{Type: "Nested Loop", Plans: []planNode{{Type: "Function Scan"}, {Type: "Tid Scan", Relation: "counters", Plans: []planNode{lookup}}}}, true},
 		"usage":       {planNode{Type: "Index Scan", Relation: "usage", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
 		"seq scan":    {planNode{Type: "Seq Scan", Relation: "counters"}, false},
 		"bitmap":      {planNode{Type: "Bitmap Heap Scan", Relation: "usage"}, false},

@@ -136,7 +136,7 @@ SELECT shard, customer, meter, attribute, CASE WHEN charges THEN now ELSE 0 END,
        cost, cost, step[1], change, CASE WHEN charges THEN step[3:] ELSE '{}' END
 FROM granted
 ON CONFLICT DO NOTHING
-RETURNING customer, meter, attribute, at, version, change, state`
+RETURNING customer, meter, attribute, at, version, change, state, ctid`
 
 // lockSQL locks all rows of a batch in their order before several statements touch them,
 // which would otherwise each begin again at the lowest key. $1–$4 key.

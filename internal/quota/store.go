@@ -86,6 +86,7 @@ type answer struct {
 	instant int64
 	spared  int64 // bits of the counter's limits: the shadows that would refuse the run
 	row     row
+	place   place // of a row that was made
 }
 
 // store is one session with its prepared statements: one batch at a time.
@@ -289,7 +290,7 @@ func readFirst(reader *pgconn.ResultReader, wave *columns, answers []answer) err
 	return bad
 }
 
-// readFirst reads the columns at, version, change, state of a row that was made at now.
+// readFirst reads the columns at, version, change, state, ctid of a row that was made at now.
 func (a *answer) readFirst(cols [][]byte, now int64) (err error) {
 	*a = answer{instant: now}
 	for i, dst := range []*int64{&a.row.at, &a.row.version, &a.row.change} {
@@ -298,8 +299,10 @@ func (a *answer) readFirst(cols [][]byte, now int64) (err error) {
 		}
 	}
 	a.run = a.row.version
-	a.row.state, err = readInts(cols[3])
-	return err
+	if a.row.state, err = readInts(cols[3]); err != nil {
+		return err
+	}
+	return a.place.read(cols[4])
 }
 
 // read reads the columns run, instant, spared, at, version, change, state. Of a group that was

@@ -24,6 +24,9 @@ import (
 // what the statement does. $1 begins with where the last row of numbers does, then come these
 // rows of swapWidth, as swapValues.fill has them, and then their states. The attribute, which is
 // empty, is said of each row: with a constant a scan of the counters could come first.
+//
+// A row is reached at its place in $2, or where its shard is given, by its key (see place). Whose
+// row is at the place is asked in a way that no index could answer.
 const swapSQL = `
 UPDATE counters c
 SET state = ($1::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run,
@@ -34,15 +37,19 @@ LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS
                 ($1::bigint[])[n + 3] AS version, ($1::bigint[])[n + 4] AS since, ($1::bigint[])[n + 5] AS judged, ($1::bigint[])[n + 6] AS hour,
                 ($1::bigint[])[n + 7] AS at, ($1::bigint[])[n + 8] AS change, ($1::bigint[])[n + 9] AS cost, ($1::bigint[])[n + 10] AS run,
                 ($1::bigint[])[n + 11] AS state_from, ($1::bigint[])[n + 12] AS state_to, left('', n) AS attribute) i
-WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
+WHERE c.ctid = CASE WHEN i.shard < 0 THEN ($2::tid[])[(g.n + 11) / 13] ELSE (
+	SELECT k.ctid FROM counters k
+	WHERE k.shard = ANY (ARRAY[i.shard]) AND k.customer = i.customer AND k.meter = i.meter AND k.attribute = i.attribute) END
+  AND c.customer + 0 = i.customer AND c.meter + 0 = i.meter AND octet_length(c.attribute) = 0
   AND c.version = i.version AND c.at = i.since AND c.change = i.judged AND c.hour = i.hour
-RETURNING (g.n + 11) / 13`
+RETURNING (g.n + 11) / 13, c.ctid`
 
 // swap is what is to become of a group's row.
 type swap struct {
 	*group
 	run    int
 	spared uint32
+	placed bool // the row is reached at its place
 	done   bool // it did
 }
 
@@ -113,7 +120,7 @@ func (l *lane) swappable(groups []*group) (these, others []*group) {
 	}
 	l.these = l.these[:0]
 	for _, g := range groups {
-		g.knows = g.target.base().known.get(&g.known, l)
+		g.knows = g.target.base().known.get(&g.known)
 		if first := g.hits[0]; len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone || g.known.large {
 			others = append(others, g)
 		} else {
@@ -155,7 +162,7 @@ func (g *group) plan() (s swap, ok bool) {
 	if run == 0 {
 		return s, false
 	}
-	g.after = knownRow{hour: g.hour, counted: true}
+	g.after = knownRow{hour: g.hour, counted: true, place: old.place}
 	g.after.row = row{state: state, at: instant, version: old.version + int64(run), change: t.Change}
 	return swap{group: g, run: run, spared: spared}, true
 }
@@ -180,13 +187,19 @@ func (l *lane) sendSwaps(ctx context.Context, reading []*group) error {
 }
 
 func (l *lane) swapStep() step {
+	l.beaten.next()
+	for i := range l.swaps {
+		s := &l.swaps[i]
+		s.placed = l.beaten.placed(&s.known)
+	}
 	l.writes.fill(l.swaps)
 	l.params.reset()
 	l.params.int8(l.writes)
+	l.params.places(l.swaps)
 	read := func(r *pgconn.ResultReader) error {
-		return eachRow(r, len(l.swaps), func(n int, _ [][]byte) error {
+		return eachRow(r, len(l.swaps), func(n int, cols [][]byte) error {
 			l.swaps[n].done = true
-			return nil
+			return l.swaps[n].after.place.read(cols[0])
 		})
 	}
 	return step{name: swapRows, params: l.params.values(), read: read}
@@ -223,7 +236,7 @@ func (l *lane) settleSwap(s *swap, now int64) {
 		l.handBack(s.hits)
 		return
 	}
-	l.keep(s.target, &s.after)
+	s.target.keep(&s.after)
 	l.swapped[0] = s.after.row
 	at, rows := s.after.at, l.swapped[:]
 	if len(s.after.state) > bucketLen*len(s.target.Counters[0].Limits) { // decisions keep what is in logs
@@ -254,7 +267,11 @@ func (v *swapValues) fill(swaps []swap) {
 		s := &swaps[i]
 		own, old, after := s.own(), &s.known, &s.after
 		until := from + len(after.state)
-		b = append(b, int64(Shard(own.Customer)), own.Customer, int64(own.Meter), old.version, old.at, old.change, s.hour,
+		shard := int64(Shard(own.Customer))
+		if s.placed {
+			shard = -1
+		}
+		b = append(b, shard, own.Customer, int64(own.Meter), old.version, old.at, old.change, s.hour,
 			after.at, after.change, s.sums[s.run-1], int64(s.run), int64(from), int64(until-1))
 		from = until
 	}

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
@@ -191,5 +192,31 @@ func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
 	}
 	if r := results[1]; r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
 		t.Errorf("the other's: %s %v", r.Decision.brief(), r.Err)
+	}
+}
+
+// What a decision says of a log stays what it is, whatever its counter is charged later.
+func TestDecisionsKeepTheirLogs(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.handEngine(t, newTestClock(testEpoch))
+	hits := oneHitEach(2, []*Limit{mustCompile(t, Spec{Name: "l", Algorithm: "sliding_log", Limit: 100, Window: "1h", Precision: "1s"})})
+	var decisions []Decision
+	var logs [][]int64
+	for n := range int64(5) { // all in one block: the log is as long as before
+		results, _ := e.sendBatch(ctx, hits)
+		for _, r := range results {
+			if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 2*(n+1) {
+				t.Fatalf("%s %v", r.Decision.brief(), r.Err)
+			}
+			decisions, logs = append(decisions, r.Decision), append(logs, slices.Clone(r.Decision.logs[0]))
+		}
+	}
+	if e.Stats().Swapped == 0 {
+		t.Fatal("nothing was charged by a swap")
+	}
+	for i := range decisions {
+		if log := decisions[i].logs[0]; !slices.Equal(log, logs[i]) {
+			t.Errorf("decision %d has the log %v, and had %v", i, log, logs[i])
+		}
 	}
 }
