@@ -55,13 +55,21 @@ func (a *answer) Header() http.Header { return a.header }
 
 // AddHeader implements HeaderAdder.
 func (a *answer) AddHeader(name string, value []byte) {
-	from := len(a.text)
-	a.text = append(a.text, value...)
-	a.fields = append(a.fields, field{name, from, len(a.text)})
+	if a.status == 0 {
+		from := len(a.text)
+		a.text = append(a.text, value...)
+		a.fields = append(a.fields, field{name, from, len(a.text)})
+	}
 }
 
 // AddHeaderString implements HeaderAdder.
 func (a *answer) AddHeaderString(name, value string) {
+	if a.status == 0 {
+		a.add(name, value)
+	}
+}
+
+func (a *answer) add(name, value string) {
 	from := len(a.text)
 	a.text = append(a.text, value...)
 	a.fields = append(a.fields, field{name, from, len(a.text)})
@@ -116,7 +124,7 @@ func (a *answer) send(to io.Writer, now time.Time) error {
 func (a *answer) appendHeaders(b []byte) []byte {
 	for name, values := range a.header {
 		for _, value := range values {
-			a.AddHeaderString(name, value)
+			a.add(name, value)
 		}
 	}
 	slices.SortStableFunc(a.fields, func(x, y field) int { return strings.Compare(x.name, y.name) })

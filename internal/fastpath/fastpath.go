@@ -48,7 +48,7 @@ type Options struct {
 }
 
 // HeaderAdder takes headers without a map, and without a string for each value. The names must be
-// canonical, and of none that Header() has.
+// canonical, and of none that Header() has. Behind WriteHeader they do nothing.
 type HeaderAdder interface {
 	// AddHeader adds a header line with a copy of the value.
 	AddHeader(name string, value []byte)

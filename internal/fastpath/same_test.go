@@ -85,6 +85,7 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		addHeader(w, "X-Again", "1\r\n2\n\r")
 		addHeader(w, "X-Again", "")
 		w.WriteHeader(http.StatusAccepted)
+		addHeader(w, "X-Late", "1")
 	case "linger":
 		// Until net/http has looked for what comes meanwhile; the fast path does not look.
 		if _, fast := w.(*answer); !fast && e.on() != nil && e.on().hasMore() {

@@ -57,7 +57,6 @@ func (a *gathering) group(t *Target, now int64) *group {
 	if n > 0 && cap(g.hits) > mostSpare { // one customer's hits may be all of a batch, but not of each place's
 		g.hits, g.sums = nil, nil
 	}
-	g.renew()
 	g.target, g.now = t, now
 	a.groups = append(a.groups, g)
 	return g

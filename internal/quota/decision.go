@@ -34,9 +34,9 @@ type Decision struct {
 }
 
 // Versions are the counters' versions, one a counter of the target: after the charge when
-// admitted, else of the state the hit was refused on. Nil where no counter was looked at.
+// admitted, else of the state the hit was refused on. Nil where nothing was judged.
 func (d *Decision) Versions() []int64 {
-	if d.versions != nil || d.Replayed || d.Degraded {
+	if d.versions != nil || d.Replayed || d.Degraded || d.Target == nil {
 		return d.versions
 	}
 	return []int64{d.version}

@@ -74,6 +74,7 @@ type Engine struct {
 	memory  *memory
 	denials *denials
 	stats   counters
+	beaten  beaten
 	// readTries: each connection of the pool may have died with the server's last restart.
 	readTries int
 	cancel    context.CancelFunc
@@ -85,6 +86,7 @@ type Engine struct {
 	statements map[statementName]string
 	waves      func([]*group) [][]*group
 	swapping   bool          // hits are decided by swaps, where those can
+	places     bool          // swaps reach rows at their places
 	commitAt   statementName // also commit behind this one: ""
 }
 
@@ -107,7 +109,7 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves, swapping: true}
+	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves, swapping: true, places: true}
 	for range o.Lanes {
 		e.lanes = append(e.lanes, newLane(e))
 		e.ledgers = append(e.ledgers, newLedger(e))

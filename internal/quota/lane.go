@@ -32,7 +32,6 @@ type lane struct {
 	asked    params     // of those
 	swaps    []swap
 	writes   swapValues
-	beaten   beaten
 	params   params // of those
 	swapped  [1]row // as settle and remember want it
 }

@@ -3,53 +3,77 @@ package quota
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
+	"sync"
 )
 
 // place is where a row's newest version was in its table when it was last written or read, its
-// ctid: the block's number times 2¹⁶, and the number in it, from 1 on. 0: nobody knows. Like all that is known of a row it may
-// be old, and then another row may be there.
+// ctid: the block's number times 2¹⁶, and the line's in it, from 1 on. 0: nobody knows. Like all
+// that is known of a row it may be old, and then another row may be there.
 //
 // To find a row at its place takes no look-up in the index, and PostgreSQL does not prune its
 // page on the way, which it does else with nearly each charge, as pages are nearly full. But
 // pruned a page must be, now and then, before there is no room for new versions.
 type place int64
 
-// mostUnpruned is how many old versions of rows may be in a page when one is written at its place.
-// A page that is full has room for five new ones.
-const mostUnpruned = 3
+// placedSQL is swapSQL for rows at their places, $2; where a shard is given, the place is looked up by
+// the key. Whose row is at a place is asked in a way that no index could answer, or a scan of
+// the index could come first. Places are of one table: where counters are distributed by their
+// shard, swapSQL itself is the statement.
+var placedSQL = strings.Replace(swapSQL,
+	"c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute",
+	`c.ctid = CASE WHEN i.shard < 0 THEN ($2::tid[])[(g.n + 11) / 13] ELSE (
+	SELECT k.ctid FROM counters k
+	WHERE k.shard = ANY (ARRAY[i.shard]) AND k.customer = i.customer AND k.meter = i.meter AND k.attribute = i.attribute) END
+  AND c.customer + 0 = i.customer AND c.meter + 0 = i.meter AND octet_length(c.attribute) = 0`, 1)
 
-// mostPlaced is the longest state of a row that is reached at its place: a page has no room for
-// five longer ones.
+// mostBehind is how many old versions of rows may be left behind in a page without pruning it. A
+// page that is full has room for five new versions of two buckets, or three of mostPlaced.
+const mostBehind = 3
+
+// mostPlaced is the longest state of a row that is reached at its place.
 const mostPlaced = 4 * bucketLen
 
-// beaten counts, by pages, the versions that a lane has left behind since it reached a row there
-// by its key. Pages that are 2¹⁵ apart are counted as one.
+// beaten counts, by pages, the versions that an engine's lanes have left behind since one reached
+// a row there by its key. Other engines prune by themselves: of rows that others write they must
+// read most before, by their keys. Pages that are 2¹⁴ apart are counted as one.
 type beaten struct {
+	mu    sync.Mutex
 	batch uint16 // a number of the batch
-	pages [1 << 15]struct {
-		batch  uint16
-		behind uint8
+	pages [1 << 14]struct {
+		batch        uint16
+		rows, behind uint8 // of the batch, and before it
 	}
 }
 
-// next begins a batch.
-func (b *beaten) next() { b.batch++ }
-
-// placed reports whether a row is to be written at its place. Of a page's rows in a batch only the
-// first may be not: what the batch itself leaves behind cannot be pruned before its end.
-func (b *beaten) placed(r *knownRow) bool {
-	if r.place == 0 || len(r.state) > mostPlaced {
-		return false
+// choose says which rows of a batch are written at their places. Of a page's rows only the first
+// may be not: what the batch itself leaves behind cannot be pruned before its end.
+func (b *beaten) choose(swaps []swap) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.batch++
+	for i := range swaps {
+		s := &swaps[i]
+		if s.placed = s.known.place != 0 && len(s.known.state) <= mostPlaced; !s.placed {
+			continue
+		}
+		page := &b.pages[s.known.place>>16%place(len(b.pages))]
+		if page.batch != b.batch {
+			page.batch, page.rows = b.batch, 0
+		}
+		page.rows = min(page.rows+1, mostBehind+1)
 	}
-	page := &b.pages[r.place>>16%place(len(b.pages))]
-	first := page.batch != b.batch
-	page.batch = b.batch
-	if first && page.behind >= mostUnpruned {
-		page.behind = 1
-		return false
+	for i := range swaps {
+		s := &swaps[i]
+		page := &b.pages[s.known.place>>16%place(len(b.pages))]
+		if !s.placed || page.rows == 0 {
+			continue
+		}
+		if page.behind+page.rows > mostBehind {
+			page.behind, s.placed = 0, false
+		}
+		page.behind, page.rows = min(page.behind+page.rows, mostBehind), 0
 	}
-	page.behind = min(page.behind+1, mostUnpruned)
-	return true
 }
 
 // read reads a column of the type tid.

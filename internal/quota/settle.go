@@ -68,7 +68,7 @@ func (g *group) admit(run int, spared uint32, after Decision) {
 	for i, h := range g.hits[:last] {
 		d := after
 		d.Cost = h.cost
-		d.buckets, d.versions = slices.Clone(after.buckets), slices.Clone(after.versions)
+		d.buckets, d.versions = slices.Clone(after.buckets), slices.Clone(after.versions) // nil, mostly
 		d.charge(g.sums[i] - g.sums[last])
 		d.version -= int64(last - i)
 		for v := range d.versions {

@@ -9,7 +9,7 @@ import (
 type counters struct {
 	batches, batched, statements        atomic.Int64
 	fromMemory, unknown, retried, ahead atomic.Int64
-	swapped, swapsLost                  atomic.Int64
+	swapped, swapsLost, placed          atomic.Int64
 	aheadSaid                           atomic.Int64 // second of the last warning
 }
 
@@ -45,7 +45,8 @@ type Stats struct {
 	Batches, Batched int64 // round trips for hits, and the hits that they were to charge
 	Statements       int64
 	Swapped          int64 // counters charged by a swap
-	SwapsLost        int64 // counters that somebody else had written meanwhile
+	SwapsLost        int64 // counters that somebody else had written meanwhile, or whose rows had moved
+	Placed           int64 // swaps that reached their rows at their places
 	Unknown          int64 // hits whose outcome was lost
 	Retried          int64 // hits of batches that the server rolled back
 	Ahead            int64 // hits on counters that are more than a second in the future
@@ -57,7 +58,7 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		FromMemory: e.stats.fromMemory.Load(), Batches: e.stats.batches.Load(), Batched: e.stats.batched.Load(),
-		Statements: e.stats.statements.Load(), Swapped: e.stats.swapped.Load(), SwapsLost: e.stats.swapsLost.Load(), Unknown: e.stats.unknown.Load(), Retried: e.stats.retried.Load(),
+		Statements: e.stats.statements.Load(), Swapped: e.stats.swapped.Load(), SwapsLost: e.stats.swapsLost.Load(), Placed: e.stats.placed.Load(), Unknown: e.stats.unknown.Load(), Retried: e.stats.retried.Load(),
 		Ahead: e.stats.ahead.Load(), Denials: e.denials.lost.Load(),
 	}
 	for _, l := range e.lanes {

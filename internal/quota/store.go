@@ -18,6 +18,7 @@ import (
 // over the parameters.
 var SessionSettings = map[string]string{
 	"plan_cache_mode":                     "force_generic_plan",
+	"enable_tidscan":                      "on",
 	"enable_seqscan":                      "off",
 	"enable_bitmapscan":                   "off",
 	"enable_hashjoin":                     "off",
@@ -53,9 +54,10 @@ const (
 	chargeHits statementName = "quotad_charge"
 	// chargeFirst charges counters whose rows are not there yet.
 	chargeFirst statementName = "quotad_charge_first"
-	// recallRows and swapRows are those of swaps.
+	// recallRows, swapRows and swapPlaced are those of swaps.
 	recallRows statementName = "quotad_recall"
 	swapRows   statementName = "quotad_swap"
+	swapPlaced statementName = "quotad_swap_placed"
 	// chargeMore charges in a batch of several statements, behind lockRows: a row that
 	// somebody else holds was not there yet when the batch locked its rows, and waiting
 	// for it now would be out of order. It counts as missing, and nothing is refused by what
@@ -67,7 +69,7 @@ const (
 func hotStatements() map[statementName]string {
 	return map[statementName]string{
 		insertRows: insertSQL, chargeFirst: chargeFirstSQL, lockRows: lockSQL, bookUsage: bookSQL, clearHours: clearSQL, chargeHits: chargeSQL,
-		recallRows: recallSQL, swapRows: swapSQL,
+		recallRows: recallSQL, swapRows: swapSQL, swapPlaced: placedSQL,
 		chargeMore: strings.NewReplacer("FOR UPDATE", "FOR UPDATE SKIP LOCKED", "missing AND fits > 0", "missing").Replace(chargeSQL),
 	}
 }

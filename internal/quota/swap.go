@@ -24,9 +24,6 @@ import (
 // what the statement does. $1 begins with where the last row of numbers does, then come these
 // rows of swapWidth, as swapValues.fill has them, and then their states. The attribute, which is
 // empty, is said of each row: with a constant a scan of the counters could come first.
-//
-// A row is reached at its place in $2, or where its shard is given, by its key (see place). Whose
-// row is at the place is asked in a way that no index could answer.
 const swapSQL = `
 UPDATE counters c
 SET state = ($1::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run,
@@ -37,10 +34,7 @@ LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS
                 ($1::bigint[])[n + 3] AS version, ($1::bigint[])[n + 4] AS since, ($1::bigint[])[n + 5] AS judged, ($1::bigint[])[n + 6] AS hour,
                 ($1::bigint[])[n + 7] AS at, ($1::bigint[])[n + 8] AS change, ($1::bigint[])[n + 9] AS cost, ($1::bigint[])[n + 10] AS run,
                 ($1::bigint[])[n + 11] AS state_from, ($1::bigint[])[n + 12] AS state_to, left('', n) AS attribute) i
-WHERE c.ctid = CASE WHEN i.shard < 0 THEN ($2::tid[])[(g.n + 11) / 13] ELSE (
-	SELECT k.ctid FROM counters k
-	WHERE k.shard = ANY (ARRAY[i.shard]) AND k.customer = i.customer AND k.meter = i.meter AND k.attribute = i.attribute) END
-  AND c.customer + 0 = i.customer AND c.meter + 0 = i.meter AND octet_length(c.attribute) = 0
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
   AND c.version = i.version AND c.at = i.since AND c.change = i.judged AND c.hour = i.hour
 RETURNING (g.n + 11) / 13, c.ctid`
 
@@ -120,8 +114,12 @@ func (l *lane) swappable(groups []*group) (these, others []*group) {
 	}
 	l.these = l.these[:0]
 	for _, g := range groups {
-		g.knows = g.target.base().known.get(&g.known)
-		if first := g.hits[0]; len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone || g.known.large {
+		first := g.hits[0]
+		if len(g.target.Counters) > 1 || g.insert || g.book || first.locked || first.alone {
+			others = append(others, g)
+			continue
+		}
+		if g.knows = g.target.base().known.get(&g.known); g.known.large {
 			others = append(others, g)
 		} else {
 			l.these = append(l.these, g)
@@ -187,31 +185,35 @@ func (l *lane) sendSwaps(ctx context.Context, reading []*group) error {
 }
 
 func (l *lane) swapStep() step {
-	l.beaten.next()
-	for i := range l.swaps {
-		s := &l.swaps[i]
-		s.placed = l.beaten.placed(&s.known)
+	name := swapRows
+	if l.engine.places {
+		name = swapPlaced
+		l.engine.beaten.choose(l.swaps)
 	}
 	l.writes.fill(l.swaps)
 	l.params.reset()
 	l.params.int8(l.writes)
-	l.params.places(l.swaps)
+	if l.engine.places {
+		l.params.places(l.swaps)
+	}
 	read := func(r *pgconn.ResultReader) error {
 		return eachRow(r, len(l.swaps), func(n int, cols [][]byte) error {
 			l.swaps[n].done = true
 			return l.swaps[n].after.place.read(cols[0])
 		})
 	}
-	return step{name: swapRows, params: l.params.values(), read: read}
+	return step{name: name, params: l.params.values(), read: read}
 }
 
 // countLost counts the swaps that were in vain, and those of rows from memory.
 func (l *lane) countLost() {
-	lost, stale, remembered := 0, 0, 0
+	lost, stale, remembered, placed := 0, 0, 0, 0
 	for i := range l.swaps {
 		s := &l.swaps[i]
 		if !s.done {
 			lost++
+		} else if s.placed {
+			placed++
 		}
 		if !s.read {
 			remembered++
@@ -221,6 +223,7 @@ func (l *lane) countLost() {
 		}
 	}
 	l.tell(stale, remembered)
+	l.engine.stats.placed.Add(int64(placed))
 	l.engine.stats.swapped.Add(int64(len(l.swaps) - lost))
 	l.engine.stats.swapsLost.Add(int64(lost))
 }
