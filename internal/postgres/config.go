@@ -25,8 +25,9 @@ var serverSettings = map[string]string{
 	"max_wal_size":       "4GB",
 	"min_wal_size":       "256MB", // see makeWALFiles
 
-	// Counters are updated in place (HOT); what is dead is pruned by the next
-	// look at the page. Vacuum should come often and be short.
+	// Counters are updated in place (HOT); what is dead is pruned by the next look-up of a
+	// key in the page. Vacuum should come often and be short, of counters when more is dead
+	// than that leaves (migration 8).
 	"autovacuum_naptime":                "10s",
 	"autovacuum_vacuum_scale_factor":    "0.05",
 	"autovacuum_analyze_scale_factor":   "0.05",

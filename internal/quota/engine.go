@@ -74,7 +74,7 @@ type Engine struct {
 	memory  *memory
 	denials *denials
 	stats   counters
-	beaten  beaten
+	room    pageRoom
 	// readTries: each connection of the pool may have died with the server's last restart.
 	readTries int
 	cancel    context.CancelFunc

@@ -34,47 +34,61 @@ const mostBehind = 3
 // mostPlaced is the longest state of a row that is reached at its place.
 const mostPlaced = 4 * bucketLen
 
-// beaten counts, by pages, the versions that an engine's lanes have left behind since one reached
-// a row there by its key. Other engines prune by themselves: of rows that others write they must
-// read most before, by their keys. Pages that are 2¹⁴ apart are counted as one.
-type beaten struct {
+// pageRoom says, by pages, how many rows an engine's lanes may still write at their places before one
+// is reached by its key: none in a page of which nothing is known. Other engines prune by
+// themselves: rows that others write as well they must mostly read before, by their keys.
+type pageRoom struct {
 	mu    sync.Mutex
 	batch uint16 // a number of the batch
-	pages [1 << 14]struct {
-		batch        uint16
-		rows, behind uint8 // of the batch, and before it
+	pages [1 << 16]struct {
+		of         uint16 // the higher half of the page's number
+		batch      uint16
+		rows, left uint8 // of the batch, and how many more may be written
 	}
 }
 
 // choose says which rows of a batch are written at their places. Of a page's rows only the first
 // may be not: what the batch itself leaves behind cannot be pruned before its end.
-func (b *beaten) choose(swaps []swap) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.batch++
+func (r *pageRoom) choose(swaps []swap) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.batch++
 	for i := range swaps {
 		s := &swaps[i]
 		if s.placed = s.known.place != 0 && len(s.known.state) <= mostPlaced; !s.placed {
 			continue
 		}
-		page := &b.pages[s.known.place>>16%place(len(b.pages))]
-		if page.batch != b.batch {
-			page.batch, page.rows = b.batch, 0
+		of, page := s.known.place.half(), &r.pages[s.known.place.page()]
+		if page.of != of {
+			page.of, page.left = of, 0
+		}
+		if page.batch != r.batch {
+			page.batch, page.rows = r.batch, 0
 		}
 		page.rows = min(page.rows+1, mostBehind+1)
 	}
 	for i := range swaps {
 		s := &swaps[i]
-		page := &b.pages[s.known.place>>16%place(len(b.pages))]
-		if !s.placed || page.rows == 0 {
+		if !s.placed {
 			continue
 		}
-		if page.behind+page.rows > mostBehind {
-			page.behind, s.placed = 0, false
+		page := &r.pages[s.known.place.page()]
+		switch {
+		case page.of != s.known.place.half():
+			s.placed = false
+		case page.rows > page.left:
+			s.placed, page.left = false, mostBehind
+			fallthrough
+		default:
+			page.left -= min(page.rows, page.left)
+			page.rows = 0
 		}
-		page.behind, page.rows = min(page.behind+page.rows, mostBehind), 0
 	}
 }
+
+// page and half are the lower and the higher half of the page's number.
+func (p place) page() uint16 { return uint16(p >> 16) }
+func (p place) half() uint16 { return uint16(p >> 32) }
 
 // read reads a column of the type tid.
 func (p *place) read(col []byte) error {

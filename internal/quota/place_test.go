@@ -86,7 +86,7 @@ func TestPlacesOfOtherRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.beaten.pages = new(beaten).pages
+		e.room.pages[0].left = mostBehind
 		hits[i].Target.known.row.place = place(at.BlockNumber)<<16 | place(at.OffsetNumber)
 		wantUsed(ctx, t, e, hits[i:i+1], 4)
 		var version int64

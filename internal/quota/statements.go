@@ -2,7 +2,7 @@ package quota
 
 // The statements of the hot path. All arrays are in the lock order: ascending by shard,
 // customer, meter, attribute. Each counter is reached by one look-up of its key per array
-// element, so that no statistics can change the plan; there is no clock and no volatile
+// element (in placedSQL, of its place), so that no statistics can change the plan; there is no clock and no volatile
 // function in them. An UPDATE names the shard by = ANY, not by =: a plain equality of the
 // index's first column is fit for a merge join, for the sake of which PostgreSQL also
 // weighs a scan of the whole index, takes it where the table had a row or two when it was

@@ -14,8 +14,8 @@ import (
 )
 
 // SessionSettings are what a lane's session needs, so that no statistics can take the
-// statement off its keys: rows are only ever reached by their key, in one nested loop
-// over the parameters.
+// statement off its keys: rows are only ever reached by their key, or at their place, in one
+// nested loop over the parameters.
 var SessionSettings = map[string]string{
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_tidscan":                      "on",

@@ -188,7 +188,7 @@ func (l *lane) swapStep() step {
 	name := swapRows
 	if l.engine.places {
 		name = swapPlaced
-		l.engine.beaten.choose(l.swaps)
+		l.engine.room.choose(l.swaps)
 	}
 	l.writes.fill(l.swaps)
 	l.params.reset()
