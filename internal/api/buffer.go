@@ -83,13 +83,31 @@ func headOf(w http.ResponseWriter) head {
 	return head{header: w.Header()}
 }
 
-// set sets a header to a value that may change when it returns.
-func (h head) set(name string, value []byte) {
+// cut is a head with up to four values that are parts of one text: for net/http one string is
+// made of all, and one list.
+type cut struct {
+	head
+	text   []byte
+	all    string
+	values []string
+}
+
+func (h head) cut(text []byte) cut {
 	if h.fast != nil {
-		h.fast.AddHeader(name, value)
+		return cut{head: h, text: text}
+	}
+	return cut{head: h, all: string(text), values: make([]string, 0, 4)}
+}
+
+// set sets a header to a part of the text.
+func (c *cut) set(name string, from, to int) {
+	if c.fast != nil {
+		c.fast.AddHeader(name, c.text[from:to])
 		return
 	}
-	h.header[name] = []string{string(value)}
+	c.values = append(c.values, c.all[from:to])
+	n := len(c.values)
+	c.header[name] = c.values[n-1 : n : n]
 }
 
 // share sets a header to the one value of a list that never changes.

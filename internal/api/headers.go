@@ -63,17 +63,28 @@ func (buf *buffer) quotaHeaders(h head, style ResetStyle, at, wait int64) {
 	if tightest < 0 {
 		return
 	}
-	h.set("RateLimit", b)
-	h.share("RateLimit-Policy", buf.policy.text)
-	if wait > 0 {
-		h.set("Retry-After", strconv.AppendInt(b[:0], ceilDiv(wait, second), 10))
-	}
-	h.share("X-RateLimit-Limit", buf.policy.capacity[tightest:tightest+1:tightest+1])
-	h.set("X-RateLimit-Remaining", strconv.AppendInt(b[:0], views[tightest].Remaining, 10))
+	state := len(b)
+	b = strconv.AppendInt(b, views[tightest].Remaining, 10)
+	remaining := len(b)
 	if resetAt := views[tightest].ResetAt; resetAt != quota.NoReset {
-		h.set("X-RateLimit-Reset", strconv.AppendInt(b[:0], resetValue(resetAt, at, style), 10))
+		b = strconv.AppendInt(b, resetValue(resetAt, at, style), 10)
+	}
+	reset := len(b)
+	if wait > 0 {
+		b = strconv.AppendInt(b, ceilDiv(wait, second), 10)
 	}
 	buf.b = b
+	values := h.cut(b)
+	values.set("RateLimit", 0, state)
+	h.share("RateLimit-Policy", buf.policy.text)
+	if wait > 0 {
+		values.set("Retry-After", reset, len(b))
+	}
+	h.share("X-RateLimit-Limit", buf.policy.capacity[tightest:tightest+1:tightest+1])
+	values.set("X-RateLimit-Remaining", state, remaining)
+	if reset > remaining {
+		values.set("X-RateLimit-Reset", remaining, reset)
+	}
 }
 
 // policy is what the headers say of limits, whatever is left of them. It does not change, and
