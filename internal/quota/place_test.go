@@ -116,3 +116,46 @@ func TestRowsThatMoved(t *testing.T) {
 		t.Error("no row had moved")
 	}
 }
+
+// Of a page's rows the first of a batch is reached by its key when the page has no room for all
+// of them, or nothing is known of it, or another page was counted where it would be.
+func TestRoomOfPages(t *testing.T) {
+	at := func(page, line int64) place { return place(page<<16 | line) }
+	const far = 5 + 1<<16 // counted where 5 is
+	r := new(pageRoom)
+	for i, batch := range []struct {
+		rows []place
+		want string // p: at its place, k: by its key
+	}{
+		{[]place{at(5, 1), at(6, 1), 0}, "kkk"},
+		{[]place{at(5, 2)}, "p"},
+		{[]place{at(5, 1), at(6, 1)}, "pp"},
+		{[]place{at(5, 1), at(6, 1)}, "kp"},
+		{[]place{at(5, 1), at(6, 1), at(5, 2)}, "pkp"},
+		{[]place{at(5, 1), at(6, 1), at(6, 2), at(6, 3), at(6, 4), at(6, 5)}, "kkpppp"},
+		{[]place{at(6, 1)}, "k"},
+		{[]place{at(far, 1)}, "k"},
+		{[]place{at(far, 1), at(far, 2)}, "pp"},
+		{[]place{at(5, 1)}, "k"},
+		{[]place{at(5, 1), at(far, 1)}, "kk"},
+	} {
+		swaps := make([]swap, len(batch.rows))
+		for i, at := range batch.rows {
+			swaps[i].group = &group{known: knownRow{place: at}}
+		}
+		r.choose(swaps)
+		got := ""
+		for i := range swaps {
+			got += map[bool]string{true: "p", false: "k"}[swaps[i].placed]
+		}
+		if got != batch.want {
+			t.Errorf("batch %d: %s, not %s", i, got, batch.want)
+		}
+	}
+	long := swap{group: &group{known: knownRow{place: at(6, 1), row: row{state: make([]int64, mostPlaced+1)}}}}
+	for range 3 {
+		if r.choose([]swap{long}); long.placed {
+			t.Error("a long row is reached at its place")
+		}
+	}
+}
