@@ -56,20 +56,18 @@ func (a *answer) Header() http.Header { return a.header }
 // AddHeader implements HeaderAdder.
 func (a *answer) AddHeader(name string, value []byte) {
 	if a.status == 0 {
-		from := len(a.text)
-		a.text = append(a.text, value...)
-		a.fields = append(a.fields, field{name, from, len(a.text)})
+		addField(a, name, value)
 	}
 }
 
 // AddHeaderString implements HeaderAdder.
 func (a *answer) AddHeaderString(name, value string) {
 	if a.status == 0 {
-		a.add(name, value)
+		addField(a, name, value)
 	}
 }
 
-func (a *answer) add(name, value string) {
+func addField[T string | []byte](a *answer, name string, value T) {
 	from := len(a.text)
 	a.text = append(a.text, value...)
 	a.fields = append(a.fields, field{name, from, len(a.text)})
@@ -124,7 +122,7 @@ func (a *answer) send(to io.Writer, now time.Time) error {
 func (a *answer) appendHeaders(b []byte) []byte {
 	for name, values := range a.header {
 		for _, value := range values {
-			a.add(name, value)
+			addField(a, name, value)
 		}
 	}
 	slices.SortStableFunc(a.fields, func(x, y field) int { return strings.Compare(x.name, y.name) })

@@ -16,9 +16,9 @@ import (
 // pruned a page must be, now and then, before there is no room for new versions.
 type place int64
 
-// placedSQL is swapSQL for rows at their places, $2; where a shard is given, the place is looked up by
-// the key. Whose row is at a place is asked in a way that no index could answer, or a scan of
-// the index could come first. Places are of one table: where counters are distributed by their
+// placedSQL is swapSQL for rows at their places, $2; where a shard is given, the place is looked
+// up by the key. Whose row is at a place is asked in a way that no index could answer, or a scan
+// of the index could come first. Places are of one table: where counters are distributed by their
 // shard, swapSQL itself is the statement.
 var placedSQL = strings.Replace(swapSQL,
 	"c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute",
@@ -34,8 +34,8 @@ const mostBehind = 3
 // mostPlaced is the longest state of a row that is reached at its place.
 const mostPlaced = 4 * bucketLen
 
-// pageRoom says, by pages, how many rows an engine's lanes may still write at their places before one
-// is reached by its key: none in a page of which nothing is known. Other engines prune by
+// pageRoom says, by pages, how many rows an engine's lanes may still write at their places before
+// one is reached by its key: none in a page of which nothing is known. Other engines prune by
 // themselves: rows that others write as well they must mostly read before, by their keys.
 type pageRoom struct {
 	mu    sync.Mutex
