@@ -89,12 +89,14 @@ func (o *openRun) run(ctx context.Context, address string) (*hdrhistogram.Histog
 		}
 		o.all = append(o.all, &openConn{socket: s})
 	}
-	o.idle = append(o.idle, o.all...)
 	w, err := newWatch(o.all)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = w.close() }() // it has told all that it knew
+	if err := o.greet(ctx, w); err != nil {
+		return nil, err
+	}
 	// This program's own garbage is not what is measured.
 	defer debug.SetGCPercent(debug.SetGCPercent(openGC))
 	ended := make(chan error)
@@ -110,6 +112,31 @@ func (o *openRun) run(ctx context.Context, address string) (*hdrhistogram.Histog
 	return o.hist, o.verdict()
 }
 
+// greet has a request answered on each connection. What servers do for new connections is not
+// what is measured: here all come at once, more than one of a hundred requests of a run.
+func (o *openRun) greet(ctx context.Context, w *watch) error {
+	for i, c := range o.all {
+		c.busy = true
+		o.request = o.template.append(o.request[:0], o.choose(), o.total+i+1)
+		if err := c.send(o.request); err != nil {
+			return fmt.Errorf("send a first request: %w", err)
+		}
+	}
+	for began := time.Now(); len(o.idle) < len(o.all); sleep(tick) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Since(began) > openSlack {
+			return fmt.Errorf("%w: of %d first requests only %d were answered", errRate, len(o.all), len(o.idle))
+		}
+		err := o.receive(w, func(c *openConn, _ int) { o.free(c) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // loop starts each request at its instant, and takes the answers.
 func (o *openRun) loop(ctx context.Context, w *watch) error {
 	for o.answered < o.total {
@@ -123,7 +150,7 @@ func (o *openRun) loop(ctx context.Context, w *watch) error {
 		if err := o.send(now); err != nil {
 			return err
 		}
-		if err := o.receive(w); err != nil {
+		if err := o.receive(w, o.take); err != nil {
 			return err
 		}
 		wait := tick
@@ -155,8 +182,8 @@ func (o *openRun) send(now time.Duration) error {
 	return nil
 }
 
-// receive takes the answers that are there.
-func (o *openRun) receive(w *watch) error {
+// receive hands out the answers that are there.
+func (o *openRun) receive(w *watch, take func(c *openConn, status int)) error {
 	list, err := w.ready(o.all)
 	if err != nil {
 		return err
@@ -168,7 +195,7 @@ func (o *openRun) receive(w *watch) error {
 			return fmt.Errorf("read an answer: %w", err)
 		}
 		if status != 0 {
-			o.take(c, status)
+			take(c, status)
 		}
 	}
 	return nil
@@ -186,6 +213,11 @@ func (o *openRun) take(c *openConn, status int) {
 	if now <= o.took+moment {
 		o.inTime++
 	}
+	o.free(c)
+}
+
+// free makes a connection one of those that nothing is under way on.
+func (o *openRun) free(c *openConn) {
 	c.busy = false
 	o.idle = append(o.idle, c)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,11 +57,29 @@ func TestPace(t *testing.T) {
 	o := openLoop(500, 8)
 	before := time.Now()
 	got, err := o.run(context.Background(), address)
-	if err != nil || n.Load() != 500 || got.TotalCount() != 500 {
-		t.Fatalf("%d requests, %d answers, %v", n.Load(), got.TotalCount(), err)
+	if err != nil || n.Load() != 500+8 || got.TotalCount() != 500 {
+		t.Fatalf("%d requests with the first ones of 8 connections, %d latencies, %v", n.Load(), got.TotalCount(), err)
 	}
 	if took := time.Since(before); took < 990*time.Millisecond {
 		t.Errorf("a second's load was done in %s", took)
+	}
+}
+
+// What a server does once for a connection is done before a run begins.
+func TestNewConnectionsAreNotMeasured(t *testing.T) {
+	var known sync.Map
+	address := serveTest(t, func(w http.ResponseWriter, r *http.Request) {
+		if _, again := known.LoadOrStore(r.RemoteAddr, true); !again {
+			time.Sleep(200 * time.Millisecond)
+		}
+		w.WriteHeader(200)
+	})
+	got, err := openLoop(100, 8).run(context.Background(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.TotalCount() != 100 || got.Max() > 150_000 {
+		t.Errorf("%d latencies of 100 requests, at most %d µs", got.TotalCount(), got.Max())
 	}
 }
 
