@@ -1,7 +1,5 @@
 package quota
 
-import "math"
-
 // allocation: used + cost ≤ limit, without a window; given back by refunds only (seats,
 // projects, stored gigabytes). The level is what is used.
 type allocation struct{}
@@ -35,7 +33,3 @@ func (allocation) backdate(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
 }
 
 func (allocation) counts(*Limit, bucket, int64, moment) bool { return true }
-
-func (allocation) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepAllocation), l.Limit, 0, 0, 0), math.MaxInt64
-}

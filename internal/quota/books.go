@@ -11,12 +11,16 @@ import (
 type account struct {
 	key CounterKey
 	row
-	there bool  // it is in the table
+	there bool  // it is in the table, and locked
+	held  bool  // it is in the table, and somebody else's
 	hour  int64 // start of its running hour, µs
 	units int64 // admitted in it
 	total int64
 	dirty bool
 	freed bool // units came back
+
+	target *Target                     // of a customer's own: who keeps the row
+	read   struct{ version, at int64 } // as it was locked
 }
 
 // books are what a transaction of the ledger has locked and read, and what it writes.
@@ -53,12 +57,14 @@ type adjustment struct {
 // What an operation needs that its transaction has not read: it is done again in the next.
 var (
 	errMissingRow  = errors.New("a counter's row is not there yet")
+	errHeldRow     = errors.New("somebody else holds a counter's row")
 	errMissingLock = errors.New("more counters are to be locked")
 	errMissingHour = errors.New("the finished hours are to be read")
 )
 
 // open returns the accounts of a target's counters as of the instant at which hits on them
-// are judged: what has expired by then is given back. Errors: errMissingRow, *StaleError.
+// are judged: what has expired by then is given back. A value's row that is not there is
+// untouched; a charge makes it. Errors: errMissingRow, errHeldRow, *StaleError.
 func (b *books) open(t *Target) (accounts []*account, instant int64, err error) {
 	instant = t.Instant(b.now)
 	for i := range t.Counters {
@@ -69,17 +75,20 @@ func (b *books) open(t *Target) (accounts []*account, instant int64, err error) 
 		switch {
 		case a == nil:
 			return nil, 0, errMissingLock
-		case !a.there:
+		case a.held:
+			return nil, 0, errHeldRow
+		case !a.there && i == 0: // it remembers the change number, so values' rows may come and go
 			return nil, 0, errMissingRow
 		case a.change > t.Change:
 			return nil, 0, &StaleError{Change: a.change}
 		}
 		accounts, instant = append(accounts, a), max(instant, a.at)
 	}
+	accounts[0].target = t.base()
 	for i, a := range accounts {
 		b.expire(a, t.Counters[i].Limits, t.moment(instant))
 		if a.change < t.Change {
-			a.change, a.dirty = t.Change, true
+			a.change, a.dirty = t.Change, a.dirty || a.there
 		}
 	}
 	return accounts, instant, nil
@@ -108,16 +117,12 @@ func rowsOf(accounts []*account) []row {
 // charge charges what a decision admitted to its accounts, and returns the decision as it
 // stands behind that.
 func (b *books) charge(accounts []*account, d Decision) Decision {
-	t, spared := d.Target, uint32(0)
+	rows := rowsOf(accounts)
+	d.spared = d.Target.charge(rows, d.Cost, d.At, nil)
 	for i, a := range accounts {
-		m := t.moment(d.At)
-		m.holds = a.holds
-		state, bits := chargeState(nil, t.Counters[i].Limits, a.state, a.at, d.Cost, m)
-		spared |= bits << t.firstLimit(i)
-		a.state, a.at = state, d.At
+		a.row = rows[i]
 		a.touch()
 	}
-	d.spared = spared
 	return d.behind(rowsOf(accounts))
 }
 
@@ -135,6 +140,9 @@ func (d *Decision) chargedBy() []chargedLimits {
 func (b *books) book(t *Target, accounts []*account, units, instant int64) (hour int64) {
 	hour, _ = t.runningHour(instant)
 	for i, a := range accounts {
+		if !a.there && !a.dirty {
+			continue // a value's, that was not charged
+		}
 		b.turn(a, hour)
 		if a.total = addUpTo(a.total, units); i == 0 {
 			a.units = addUpTo(a.units, units)
@@ -264,11 +272,11 @@ func (b *books) receipt(customer int64, key [16]byte) (*receipt, error) {
 	return r, nil
 }
 
-// held reports whether a counter's row may be there and somebody else's: then nothing can
-// be said of what it guards.
+// held reports whether a counter's row is somebody else's: then nothing can be said of what it
+// guards.
 func (b *books) held(key CounterKey) bool {
 	a := b.accounts[key]
-	return b.cautious && (a == nil || !a.there)
+	return a != nil && a.held
 }
 
 // issue writes the receipt of an operation that has an ID.

@@ -7,8 +7,8 @@ import (
 	"sort"
 )
 
-// What a charge leaves in a row, as quotad_step_v2 does it: for what is decided here, by
-// swaps on rows as they are known and by the ledger on rows that it has locked, and for the tests of that function.
+// What a charge leaves in a row: for swaps on rows as they are known, and for the ledger on
+// rows that it has locked.
 
 // chargeState charges one hit, on which limits with their buckets stand at m.at, and
 // appends the state behind it to next, and returns that and the bits of the shadows that were
@@ -41,22 +41,38 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 	return next, spared
 }
 
-// chargeRun charges the longest run of a group's hits, of which sums are the running sums of
-// the costs, that fits all hard limits, and of which each hit would leave what it leaves
-// here: where a shadow's verdict changes, and where a soft limit can count no more, a run
-// ends. It returns its length, and for one of at least 1 what chargeState does.
-func chargeRun(next []int64, limits []*Limit, state []int64, since int64, sums []int64, m moment) (run int, spared uint32, _ []int64) {
-	run = len(sums)
-	for _, l := range limits {
-		b, log := l.stand(state, since, m)
-		m.log = log
-		run = min(run, l.run(b, sums, m))
-		if run == 0 {
-			return 0, 0, nil
+// longestRun is how many hits, of which sums are the running sums of the costs, fit all hard
+// limits from the first on, such that each leaves what it leaves in the run: where a shadow's
+// verdict changes, and where a soft limit can count no more, a run ends. The rows, one a
+// counter, stand at the instant at or before it.
+func (t *Target) longestRun(rows []row, sums []int64, at int64) int {
+	run := len(sums)
+	for i := range rows {
+		m := t.moment(at)
+		m.holds = rows[i].holds
+		for _, l := range t.Counters[i].Limits {
+			b, log := l.stand(rows[i].state, rows[i].at, m)
+			m.log = log
+			if run = min(run, l.run(b, sums, m)); run == 0 {
+				return 0
+			}
 		}
 	}
-	next, spared = chargeState(next, limits, state, since, sums[run-1], m)
-	return run, spared, next
+	return run
+}
+
+// charge charges a cost that fits to all rows, one a counter, at an instant, and returns the
+// bits of the shadows, over all limits, that were spared. The first row's new state may take
+// the memory of buf.
+func (t *Target) charge(rows []row, cost, at int64, buf []int64) (spared uint32) {
+	for i := range rows {
+		m := t.moment(at)
+		m.holds = rows[i].holds
+		state, bits := chargeState(buf, t.Counters[i].Limits, rows[i].state, rows[i].at, cost, m)
+		spared |= bits << t.firstLimit(i)
+		rows[i].state, rows[i].at, buf = state, at, nil
+	}
+	return spared
 }
 
 // run is how many hits with these running sums the limit takes as one.

@@ -109,10 +109,3 @@ func (c *Cleaner) remove(ctx context.Context, idle []value) (int, error) {
 	done, err := c.options.Pool.Exec(ctx, c.delete, columns.shard, columns.customer, columns.meter, columns.attribute, versions, ats)
 	return int(done.RowsAffected()), err
 }
-
-func columnsOf(keys []CounterKey) (columns keyColumns) {
-	for _, k := range keys {
-		columns.add(k)
-	}
-	return columns
-}

@@ -98,6 +98,19 @@ UPDATE counters c SET state = '{}', units = 0, version = version + 1
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
 
+// bookSQL adds the units of the running hours to the usage table. The rows are locked
+// already. $1–$4 key.
+const bookSQL = `
+INSERT INTO usage (shard, customer, meter, hour, admitted)
+SELECT i.shard, i.customer, i.meter, c.hour, c.units
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) AS i(shard, customer, meter, attribute),
+LATERAL (SELECT hour, units FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	OFFSET 0) c
+WHERE c.units > 0
+ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
+	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
+
 // Cleared is what one ClearCounters did.
 type Cleared struct {
 	Rows    int  // counters that were cleared, and receipts that were dropped
@@ -155,9 +168,7 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 
 // clear books the units of customers' own counters, and then empties or removes them.
 func (c *keyColumns) clear(ctx context.Context, tx pgx.Tx, keep bool) error {
-	// No hour runs any more, so all have units of another.
-	hours := slices.Repeat([]int64{-1}, len(c.shard))
-	if err := c.exec(ctx, tx, bookSQL, hours); err != nil {
+	if err := c.exec(ctx, tx, bookSQL); err != nil {
 		return err
 	}
 	if keep {

@@ -1,7 +1,5 @@
 package quota
 
-import "math"
-
 // concurrency: units in flight + cost ≤ limit. Only reservations are judged by it, and it
 // counts what open ones hold; hits do not know it. There is no bucket in the row: the level
 // is the sum of the holds on the counter that are charged to it.
@@ -38,11 +36,6 @@ func (concurrency) resetAt(_ *Limit, b bucket, m moment) int64 {
 		return m.at
 	}
 	return NoReset
-}
-
-// encode is never called: no statement knows of it.
-func (concurrency) encode(_ *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return dst, math.MaxInt64
 }
 
 // compileTTL reads a concurrency limit's ttl.

@@ -37,12 +37,12 @@ type Options struct {
 	Log          *slog.Logger
 
 	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
-	MaxQueue   int // hits waiting in a lane, half as many for others on their counters, and operations in a ledger; default 10,000
+	MaxQueue   int // hits waiting in a lane, and as many in a ledger; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
 }
 
-// maxBatch is the number of hits in one transaction. The running sums of their costs
-// stay far inside 64 bits.
+// maxBatch is the number of hits in one batch of a lane, and of rows in one transaction of a
+// ledger. The running sums of a batch's costs stay far inside 64 bits.
 const maxBatch = 1000
 
 func (o *Options) setDefaults() {
@@ -74,7 +74,6 @@ type Engine struct {
 	memory  *memory
 	denials *denials
 	stats   counters
-	room    pageRoom
 	// readTries: each connection of the pool may have died with the server's last restart.
 	readTries int
 	cancel    context.CancelFunc
@@ -82,12 +81,8 @@ type Engine struct {
 	keeping   sync.WaitGroup // the ledgers
 	writing   sync.WaitGroup // the writer of denials
 
-	// Parts that tests break, to see that the breakage is noticed.
-	statements map[statementName]string
-	waves      func([]*group) [][]*group
-	swapping   bool          // hits are decided by swaps, where those can
-	places     bool          // swaps reach rows at their places
-	commitAt   statementName // also commit behind this one: ""
+	// A part that tests break, to see that the breakage is noticed.
+	apart func(*writing) []*group
 }
 
 // NewEngine starts an engine; Close ends it. It does not wait for the database.
@@ -109,10 +104,11 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), statements: hotStatements(), waves: waves, swapping: true, places: true}
+	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), apart: apart}
 	for range o.Lanes {
-		e.lanes = append(e.lanes, newLane(e))
-		e.ledgers = append(e.ledgers, newLedger(e))
+		l := newLedger(e)
+		e.ledgers = append(e.ledgers, l)
+		e.lanes = append(e.lanes, newLane(e, l))
 	}
 	return e, nil
 }

@@ -1,8 +1,6 @@
 package quota
 
 import (
-	"math"
-
 	"quotad/internal/calendar"
 )
 
@@ -82,11 +80,6 @@ func (f fixedWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
 	return charged >= start
 }
 
-func (f fixedWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
-	start, end := f.window(l, m)
-	return append(dst, l.id(m), l.branch(stepFixedWindow), l.Limit, start, 0, 0), end
-}
-
 // firstHitWindow: a window starts with the first admitted hit after the last one ended.
 // The level is what was used in it, aux its start; nothing used, no window.
 type firstHitWindow struct{}
@@ -144,8 +137,4 @@ func (f firstHitWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) b
 
 func (firstHitWindow) counts(_ *Limit, b bucket, charged int64, _ moment) bool {
 	return b.level > 0 && charged >= b.aux
-}
-
-func (firstHitWindow) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepFirstHit), l.Limit, l.Window, 0, 0), math.MaxInt64
 }

@@ -41,6 +41,10 @@ func (f *flight) ask(name statementName, params [][]byte, read func(*pgconn.Resu
 	f.store.makeRoom(params)
 	f.pipeline.SendQueryStatement(f.store.statements[name], params, binaryFormat, binaryFormat)
 	f.pending = append(f.pending, read)
+	if name == f.store.commitBehind {
+		f.command("COMMIT")
+		f.command("BEGIN")
+	}
 }
 
 // do sends a statement whose rows nobody reads.

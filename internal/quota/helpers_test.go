@@ -124,11 +124,13 @@ func (db *testDB) handEngine(t testing.TB, c *testClock) *Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.lanes[0].session.close)
+	t.Cleanup(e.ledgers[0].session.close)
 	return e
 }
 
-// sendBatch decides hits as one batch of a lane that stands still, and sends what is
-// handed back until nothing is left. It returns the results and the number of batches.
+// sendBatch decides hits as one batch of a lane that stands still, and sends what is handed
+// back, or over to the ledger, until nothing is left. It returns the results and the number of
+// batches.
 func (e *Engine) sendBatch(ctx context.Context, hits []Hit) ([]Result, int) {
 	l := e.lanes[0]
 	batch := make([]*hit, len(hits))
@@ -136,8 +138,14 @@ func (e *Engine) sendBatch(ctx context.Context, hits []Hit) ([]Result, int) {
 		batch[i] = &hit{ticket: newTicket(&l.session), target: h.Target, cost: h.Cost}
 	}
 	results, batches := make([]Result, len(hits)), 0
-	for l.again = slices.Clone(batch); len(l.again)+len(l.later) > 0; batches++ {
-		l.next(ctx)
+	for l.again = slices.Clone(batch); ; batches++ {
+		if len(l.again) > 0 {
+			l.next(ctx)
+		} else if l.ledger.queued()+len(l.ledger.again) > 0 {
+			l.ledger.next(ctx)
+		} else {
+			break
+		}
 	}
 	for i, h := range batch {
 		<-h.done

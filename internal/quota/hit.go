@@ -34,16 +34,6 @@ type hit struct {
 	target *Target
 	cost   int64
 	result Result
-
-	// What an earlier statement handed it back with.
-	tries     int
-	notBefore int64 // judge at this instant or later, µs
-	insert    bool  // a row of its counters is missing
-	book      bool  // the counter's hour is over
-	locked    bool  // a swap found that somebody else had written its row
-	alone     bool  // its group goes in a batch of its own
-	postponed bool  // its batch had no statement left for it
-	lent      bool  // a ledger has it, too
 }
 
 // hitPool is of hits whose callers have heard of them: no lane looks at one any more.
@@ -74,44 +64,19 @@ func (h *hit) finish(r Result) {
 	h.ring()
 }
 
-func fail(hits []*hit, err error) {
-	for _, h := range hits {
-		h.finish(Result{Err: err})
-	}
-}
-
 // wait returns the result of one of newHit, which is not to be used any more then.
 func (h *hit) wait(ctx context.Context) Result {
-	if await(ctx, h.done) {
+	select {
+	case <-h.done:
 		r := h.result
-		if !h.lent {
-			hitPool.Put(h)
-		}
+		hitPool.Put(h)
 		return r
+	case <-ctx.Done():
 	}
 	if err := h.leave(ctx, 0); err != nil {
 		return Result{Err: err}
 	}
 	return h.result // its bell may be ringing still
-}
-
-// Awaiter is a context that waits for a bell itself, without a channel of its own for each
-// hit, which Done must give.
-type Awaiter interface {
-	// Await returns true when the bell has rung, and false when the context has ended before.
-	Await(bell <-chan struct{}) bool
-}
-
-func await(ctx context.Context, bell <-chan struct{}) bool {
-	if a, ok := ctx.(Awaiter); ok {
-		return a.Await(bell)
-	}
-	select {
-	case <-bell:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // wait returns nil when the result is set, or what leave does.
@@ -126,35 +91,28 @@ func (t *ticket) wait(ctx context.Context, grace time.Duration) error {
 
 // leave gives up when ctx has ended: what is in no batch leaves no trace; what is in one will
 // be done or not, and its caller cannot know, unless that batch ends within grace. It returns
-// nil when the result is set.
+// nil when the result is set. Only who waits for one alone may give grace.
 func (t *ticket) leave(ctx context.Context, grace time.Duration) error {
-	if t.state.Load() == ticketDone {
-		return nil
-	}
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	for over := grace == 0; ; {
+	for over := grace == 0; ; over = true {
 		switch {
 		case t.state.Load() == ticketDone:
 			return nil
 		case t.state.CompareAndSwap(ticketQueued, ticketAbandoned):
 			why := ErrBusy
-			if t.session.down.Load() {
+			if t.session.away() {
 				why = ErrUnavailable
 			}
 			return fmt.Errorf("%w: %w", why, ctx.Err())
 		case over && t.state.CompareAndSwap(ticketTaken, ticketLeft):
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
 		case over:
-			continue
+			continue // it was moved just now
 		}
+		late := time.NewTimer(grace)
 		select {
+		case <-t.done:
 		case <-late.C:
-			over = true
-		case <-time.After(graceBeat):
 		}
+		late.Stop()
 	}
 }
-
-// graceBeat is how often it is looked whether a batch has ended.
-const graceBeat = time.Millisecond

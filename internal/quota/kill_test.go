@@ -133,7 +133,7 @@ func survive(t testing.TB, f *fire, times int, l *tally, strike func()) error {
 	var wg sync.WaitGroup
 	errs := make([]error, 4*16)
 	for n := range 4 {
-		e := f.engine(t, pool, 0, true)
+		e := f.engine(t, pool, 0)
 		engines = append(engines, e)
 		for c := range 16 {
 			id := n*16 + c

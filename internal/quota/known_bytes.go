@@ -23,8 +23,6 @@ func (t *Target) AppendRow(b []byte, since int64) []byte {
 	b = binary.AppendVarint(b, r.change)
 	b = binary.AppendVarint(b, r.at-since)
 	b = binary.AppendVarint(b, r.version)
-	b = binary.AppendUvarint(b, uint64(r.place>>16))
-	b = binary.AppendUvarint(b, uint64(uint16(r.place)))
 	for i, l := range limits {
 		stored := r.state[bucketLen*i:][:bucketLen]
 		if l.Algorithm == SlidingLog || stored[0] != l.id(m) {
@@ -45,11 +43,6 @@ func (t *Target) LearnRow(b []byte, since int64) {
 		b = b[max(0, size):]
 		return n
 	}
-	number := func() (n uint64) {
-		n, size := binary.Uvarint(b)
-		b = b[max(0, size):]
-		return n
-	}
 	if len(b) == 0 || next() != t.Change {
 		return
 	}
@@ -57,8 +50,6 @@ func (t *Target) LearnRow(b []byte, since int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := knownRow{row: row{change: t.Change, at: next() + since, version: next(), state: k.space[:0]}, counted: true}
-	r.place = place(number()) << 16
-	r.place |= place(number())
 	m := t.moment(r.at)
 	for _, l := range t.Counters[0].Limits {
 		r.state = append(r.state, l.id(m), next(), next()+l.usualAux())

@@ -5,80 +5,65 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
 )
 
-// lane gathers the hits of its share of the customers and sends them as batches: one
-// session, one batch in flight; while it flies, the next one gathers.
+// lane gathers the hits of its share of the customers and decides them by swaps: one session,
+// one batch in flight; while it flies, the next one gathers. What no swap can do it hands over
+// to its ledger.
 type lane struct {
 	engine  *Engine
+	ledger  *ledger
 	session session
 	inbox[*hit]
-	held int // hits in later; under the inbox's mutex
 
 	// Owned by the lane's goroutine.
-	again []*hit // handed back: first in the next batch
-	later []*hit // for whose groups a batch had no statement left
+	now   int64  // of the batch, µs
+	again []*hit // whose rows were read: first in the next batch
 	batch []*hit
 	gathering
-	cautious time.Duration // until then, on the stopwatch, no row is waited for
-	pipeline pipeline
-	rows     []row
-	stale    int // the share of known rows, in 1024ths, that somebody else had written, lately
-	these    []*group
-	keys     keyColumns // of rows that are read
-	asked    params     // of those
-	swaps    []swap
-	writes   swapValues
-	params   params // of those
-	swapped  [1]row // as settle and remember want it
+	these   []*group // that the lane decides
+	stale   int      // the share of known rows, in 1024ths, that somebody else had written, lately
+	swaps   writing  // rows to be written
+	makes   writing  // rows to be made
+	reading []*group // rows to be read
+	keys    keyColumns
+	asked   params // of those
+	row     [1]row // as the memory of refusals wants it
 }
 
-func newLane(e *Engine) *lane {
-	return &lane{engine: e, inbox: newInbox[*hit](), session: session{options: &e.options, statements: e.statements}}
+func newLane(e *Engine, to *ledger) *lane {
+	return &lane{
+		engine: e, ledger: to, inbox: newInbox[*hit](),
+		session: session{options: &e.options, statements: laneStatements(), beside: &to.session},
+	}
 }
 
 // run sends batches until the engine stops and nothing waits any more.
 func (l *lane) run(ctx context.Context) {
 	defer l.session.close()
 	_ = l.session.ready(ctx) // the first hit finds a session, or is told why not
-	l.inbox.run(func() bool { return len(l.again)+len(l.later) > 0 }, func() { l.next(ctx) })
+	l.inbox.run(func() bool { return len(l.again) > 0 }, func() { l.next(ctx) })
 }
 
-// take makes the next batch: what was handed back, then up to half of what is left of
-// maxBatch from those that had to wait for others on their counters, then the queue, but
-// for those whose callers gave up. A group that must go alone does.
+// take makes the next batch: those whose rows were read, then the queue, but for those whose
+// callers gave up.
 func (l *lane) take() []*hit {
 	clear(l.batch)
 	l.batch = l.batch[:0]
-	var rest []*hit
-	for _, h := range l.again {
-		switch {
-		case len(l.batch) > 0 && l.batch[0].alone && h.target.groupKey() != l.batch[0].target.groupKey(),
-			len(l.batch) > 0 && h.alone && !l.batch[0].alone:
-			rest = append(rest, h)
-		case h.take():
-			l.batch = append(l.batch, h)
-		}
-	}
-	clear(l.again)
-	l.again = append(l.again[:0], rest...)
-	if len(l.batch) > 0 && l.batch[0].alone {
-		return l.batch
-	}
-	l.later = l.takeSome(l.later, max(0, maxBatch-len(l.batch))/2)
+	l.again = l.takeSome(l.again)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held = len(l.later)
-	l.queue = l.takeSome(l.queue, max(0, maxBatch-len(l.batch)))
+	l.queue = l.takeSome(l.queue)
 	return l.batch
 }
 
-// takeSome takes up to most hits of a list into the batch and returns the others.
-func (l *lane) takeSome(list []*hit, most int) []*hit {
-	n := min(len(list), most)
+// takeSome takes hits of a list into the batch until it is full, and returns the others.
+func (l *lane) takeSome(list []*hit) []*hit {
+	n := min(len(list), maxBatch-len(l.batch))
 	for _, h := range list[:n] {
 		if h.take() {
 			l.batch = append(l.batch, h)
@@ -89,181 +74,299 @@ func (l *lane) takeSome(list []*hit, most int) []*hit {
 	return list[:rest]
 }
 
-// maxWaves bounds the statements of a batch. Hits of one customer with many values of an
-// attribute need one for each value; the other customers of the batch wait for them.
-const maxWaves = 16
-
-// bound takes the waves out of a batch that are too many for it, and returns its hits
-// without theirs, which wait for the next. They have a list of their own of MaxQueue/2,
-// so that the queue stays free for others; what is beyond it is ErrBusy.
-func (l *lane) bound(hits []*hit, waves [][]*group) ([]*hit, [][]*group) {
-	if len(waves) <= maxWaves {
-		return hits, waves
-	}
-	var late []*hit
-	for _, wave := range waves[maxWaves:] {
-		late = append(late, hitsOf(wave)...)
-	}
-	for _, h := range late {
-		h.postponed = true
-	}
-	hits = slices.DeleteFunc(hits, func(h *hit) bool { return h.postponed })
-	for _, h := range late {
-		h.postponed = false
-		switch {
-		case len(l.later) >= l.engine.options.MaxQueue/2:
-			h.finish(Result{Err: ErrBusy})
-		case h.requeue():
-			l.later = append(l.later, h)
-		}
-	}
-	l.mu.Lock()
-	l.held = len(l.later)
-	l.mu.Unlock()
-	return hits, waves[:maxWaves]
-}
-
 // next decides one batch. The hits are taken from their callers only when there is a
 // session and a clock, so that what waits for those can still be given up.
 func (l *lane) next(ctx context.Context) {
 	now, err := l.session.begin(ctx)
 	hits := l.take()
 	if err != nil {
-		fail(hits, err)
-		return
-	}
-	if len(hits) > 0 {
-		l.send(ctx, hits, now)
-	}
-}
-
-func (l *lane) send(ctx context.Context, hits []*hit, now int64) {
-	groups, ok := l.swap(ctx, l.gather(hits, now), now)
-	if hits = hitsOf(groups); len(hits) == 0 {
-		return
-	}
-	if !ok {
-		l.handBack(hits)
-		return
-	}
-	hits, waves := l.bound(hits, l.engine.waves(groups))
-	waves, first := firstApart(waves)
-	cautious := l.engine.options.Stopwatch() < l.cautious
-	steps := l.pipeline.write(waves, first, cautious, l.engine.commitAt)
-	err := l.session.store.run(ctx, steps)
-	l.engine.stats.batch(len(hits), len(steps))
-	if err != nil {
-		l.lost(hits, err)
-		return
-	}
-	for w, wave := range waves {
-		l.settle(now, wave, first && w == 0, &l.pipeline.columns[w], l.pipeline.answers[w])
-	}
-}
-
-// caution is how long a lane waits for no row after it waited for one in vain.
-const caution = 5 * time.Second
-
-// lost ends a batch whose pipeline failed. Only what the server itself rolled back is
-// sent again; an unknown outcome never is, for it could be charged twice.
-func (l *lane) lost(hits []*hit, err error) {
-	e := l.engine
-	switch {
-	case errors.Is(err, errNotSent):
-		fail(hits, fmt.Errorf("%w: %w", ErrUnavailable, err))
-	case !rolledBack(err):
-		l.session.drop()
-		e.stats.unknown.Add(int64(len(hits)))
-		fail(hits, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
-	case postgres.Retryable(err):
-		// Somebody may be holding a row for long: the others must not wait for it too.
-		l.cautious = e.options.Stopwatch() + caution
-		e.stats.retried.Add(int64(len(hits)))
 		for _, h := range hits {
-			h.tries++
+			h.finish(Result{Err: err})
 		}
-		l.handBack(hits)
-	case postgres.Outage(err):
-		fail(hits, fmt.Errorf("%w: %w", ErrUnavailable, err))
-	case hits[0].alone:
-		e.options.Log.Error("the database refused a hit's statement", "customer_id", hits[0].target.Counters[0].Key.Customer,
-			"meter_id", hits[0].target.Counters[0].Key.Meter, "error", err)
-		fail(hits, fmt.Errorf("%w: %w", ErrInternal, err))
-	default:
-		// One group's fault must not fail the others': each goes alone.
-		for _, h := range hits {
-			h.alone = true
+		return
+	}
+	l.now = now
+	l.swaps.reset()
+	l.makes.reset()
+	l.reading = l.reading[:0]
+	l.plan(l.recall(l.gather(hits, now)))
+	if len(l.reading) > len(l.swaps.groups)+len(l.makes.groups) { // else a few do not keep the others waiting
+		if err := l.send(ctx, 0, l.recallStep()); err != nil {
+			l.lost(err, false)
+			return
 		}
-		l.handBack(hits)
+		reading := l.reading
+		l.reading = nil
+		l.plan(reading)
+		l.reading = reading[:0]
+	}
+	l.swap(ctx)
+}
+
+// recall finds what is known of the groups' rows, and hands over what the ledger decides:
+// hits on several counters, which a swap could not charge all or none, and those that follow
+// others there.
+func (l *lane) recall(groups []*group) []*group {
+	watch, cautious := l.engine.options.Stopwatch(), l.ledger.cautious()
+	l.these = l.these[:0]
+	for _, g := range groups {
+		swap := false
+		if len(g.target.Counters) == 1 && !cautious {
+			g.knows, swap = g.target.base().known.get(&g.known, watch)
+		}
+		if swap {
+			l.these = append(l.these, g)
+		} else {
+			l.handOver(g)
+		}
+	}
+	return l.these
+}
+
+// mostStale is the share, in 1024ths, of known rows that turned out to have been written by
+// somebody else, from which on rows are read before each swap: that costs half of what a swap
+// in vain does.
+const mostStale = 256
+
+// plan has the groups decided as far as the Go model can, and sorts them by what is to be done.
+func (l *lane) plan(groups []*group) {
+	for _, g := range groups {
+		w := byReading
+		if g.read || l.stale < mostStale {
+			w = g.plan()
+		}
+		switch w {
+		case bySwap:
+			l.swaps.groups = append(l.swaps.groups, g)
+		case byMaking:
+			l.makes.groups = append(l.makes.groups, g)
+		case byReading:
+			l.reading = append(l.reading, g)
+		default:
+			l.settleUnwritten(g, w)
+		}
 	}
 }
 
-// settle hands out the answers of one wave; made says that it made its counters.
-func (l *lane) settle(now int64, wave []*group, made bool, cols *columns, answers []answer) {
-	first := make([]int32, len(wave)+1)
-	for _, s := range cols.slots {
-		first[s.group+1]++
-	}
-	for g := range wave {
-		first[g+1] += first[g]
-	}
-	if len(l.rows) < len(answers) {
-		l.rows = make([]row, len(answers))
-	}
-	runs := make([]*answer, len(wave))
-	spared := make([]uint32, len(wave))
-	for i, s := range cols.slots {
-		l.rows[first[s.group]+s.counter] = answers[i].row
-		runs[s.group] = &answers[i]
-		if answers[i].spared != 0 {
-			spared[s.group] |= uint32(answers[i].spared) << wave[s.group].target.firstLimit(int(s.counter))
+// swap writes, makes and reads the rows of the batch's groups, and hands out what came of it.
+func (l *lane) swap(ctx context.Context) {
+	for _, w := range []*writing{&l.swaps, &l.makes} {
+		for _, g := range l.engine.apart(w) {
+			l.handOver(g)
 		}
 	}
-	for i, g := range wave {
-		rows := l.rows[first[i]:first[i+1]]
-		switch {
-		case len(rows) > 1: // no swap's
-		case runs[i].run > 0:
-			g.target.keep(&knownRow{row: rows[0], hour: g.hour, counted: true, place: runs[i].place})
-		default: // its change number may be another now
-			g.target.forget()
+	if err := l.sendAll(ctx); err != nil {
+		l.lost(err, true)
+		return
+	}
+	l.countLost()
+	for _, w := range []*writing{&l.swaps, &l.makes} {
+		for _, g := range w.groups {
+			l.settle(g)
 		}
-		if made {
-			spared[i] = g.sparedAtFirst()
-		}
-		if run := int(runs[i].run); run >= 0 {
-			// Before a caller hears of it: its next hit may come at once.
-			l.engine.memory.remember(g.target, rows, now, run < len(g.hits))
-		}
-		l.handBack(g.settle(runs[i].run, runs[i].instant, spared[i], rows))
-		if g.held {
-			l.hold(g)
-		}
-		l.engine.watchAhead(g, now, runs[i].instant)
+	}
+	for _, g := range l.reading {
+		l.settleReading(g)
 	}
 }
 
-// hold hands a group over that charges a counter with holds.
-func (l *lane) hold(g *group) {
+// sendAll writes, makes and reads rows in one round trip. Rows are made before any lock.
+func (l *lane) sendAll(ctx context.Context) error {
+	var steps []step
+	hits := 0
+	if len(l.makes.groups) > 0 {
+		steps = append(steps, l.makes.step(makeRows))
+		hits += l.makes.hits()
+	}
+	if len(l.reading) > 0 {
+		steps = append(steps, l.recallStep())
+	}
+	if len(l.swaps.groups) > 0 {
+		steps = append(steps, l.swaps.step(swapRows))
+		hits += l.swaps.hits()
+	}
+	return l.send(ctx, hits, steps...)
+}
+
+// send makes one round trip and transaction that is to charge so many hits.
+func (l *lane) send(ctx context.Context, hits int, steps ...step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	l.engine.stats.batch(hits, len(steps))
+	return l.session.store.run(ctx, steps)
+}
+
+// recallStep reads rows.
+func (l *lane) recallStep() step {
+	slices.SortFunc(l.reading, func(a, b *group) int { return compareKeys(a.own(), b.own()) })
+	l.keys.reset()
+	for _, g := range l.reading {
+		l.keys.add(g.own())
+	}
+	l.asked.reset()
+	l.keys.encode(&l.asked)
+	return step{name: recallRows, params: l.asked.values(), read: l.readRows}
+}
+
+// readRows reads what recallSQL returns. A row that is not there is known to be missing.
+func (l *lane) readRows(r *pgconn.ResultReader) error {
+	there := make([]bool, len(l.reading))
+	same, of := 0, 0
+	err := eachRow(r, len(l.reading), func(n int, cols [][]byte) error {
+		g := l.reading[n]
+		version, at := g.known.version, g.known.at
+		there[n] = true
+		spoiled := g.known.read(cols) != nil // the fault of its own group, of which the ledger says so
+		if g.knows {
+			of++
+			if g.known.version == version && g.known.at == at {
+				same++
+			}
+		}
+		g.knows = !spoiled
+		return nil
+	})
+	for i, g := range l.reading {
+		g.read = true
+		if !there[i] {
+			g.known, g.knows = knownRow{missing: true}, true
+		}
+	}
+	l.tell(of-same, of)
+	return err
+}
+
+// tell notes how many of some rows that were known had been written by somebody else.
+func (l *lane) tell(stale, of int) {
+	if of > 0 {
+		l.stale += (1024*stale/of - l.stale) / 8
+	}
+}
+
+// countLost counts the swaps that were in vain.
+func (l *lane) countLost() {
+	lost, stale, remembered := 0, 0, 0
+	for _, g := range l.swaps.groups {
+		if !g.done {
+			lost++
+		}
+		if !g.read {
+			remembered++
+			if !g.done {
+				stale++
+			}
+		}
+	}
+	l.tell(stale, remembered)
+	l.engine.stats.swapped.Add(int64(len(l.swaps.groups) - lost))
+	l.engine.stats.swapsLost.Add(int64(lost))
+}
+
+// settle hands out what became of a group whose row was to be written.
+func (l *lane) settle(g *group) {
+	if !g.done {
+		g.target.base().known.lost(l.engine.options.Stopwatch())
+		l.handOver(g)
+		return
+	}
+	g.target.keep(&g.after)
+	l.tellMemory(g, g.after.row)
+	l.engine.watchAhead(g.target, len(g.hits), g.now, g.after.at)
+	g.finish(nil)
+}
+
+// settleReading settles a group whose row was read beside the swaps of others. What is to be
+// written goes into the next batch, which knows the row.
+func (l *lane) settleReading(g *group) {
+	w := g.plan()
+	if w != bySwap && w != byMaking {
+		l.settleUnwritten(g, w)
+		return
+	}
+	g.target.keep(&g.known)
 	for _, h := range g.hits {
-		l.toLedger(h)
-	}
-}
-
-// maxTries bounds how often a hit is judged anew for another reason than that others of
-// its batch were admitted before it: a missing row, an hour or a window that ended, a
-// lock that somebody holds. More means a fault, or a row that is held for very long.
-const maxTries = 50
-
-// handBack puts hits into the next batch, in front of those that came later, but for
-// those whose callers left meanwhile.
-func (l *lane) handBack(hits []*hit) {
-	for _, h := range hits {
-		switch {
-		case h.tries > maxTries:
-			h.finish(Result{Err: fmt.Errorf("%w: judged %d times without an outcome", ErrBusy, h.tries)})
-		case h.requeue():
+		if h.requeue() {
 			l.again = append(l.again, h)
 		}
 	}
+}
+
+// settleUnwritten settles a group for which there is nothing to be written here.
+func (l *lane) settleUnwritten(g *group, w way) {
+	switch w {
+	case asItStands:
+		g.target.keep(&g.known)
+		l.tellMemory(g, g.known.row)
+		g.finish(nil)
+	case asStale:
+		g.finish(&StaleError{Change: g.known.change})
+	default:
+		l.handOver(g)
+	}
+}
+
+// tellMemory tells the memory of refusals what the group's row is, before a caller hears of
+// it: its next hit may come at once.
+func (l *lane) tellMemory(g *group, r row) {
+	l.row[0] = r
+	l.engine.memory.remember(g.target, l.row[:], l.now, g.refused)
+}
+
+// handOver gives a group's hits to the ledger.
+func (l *lane) handOver(g *group) {
+	hits := make([]*hit, 0, len(g.hits))
+	for _, h := range g.hits {
+		if h.requeue() {
+			hits = append(hits, h)
+		}
+	}
+	if len(hits) == 0 {
+		return
+	}
+	o := newRun(g.target, hits)
+	if err := l.ledger.enqueue(o); err != nil && o.take() {
+		o.finish(err)
+	}
+}
+
+// lost ends a batch whose round trip failed. What the server itself rolled back the ledger
+// does again: it waits for no row that somebody holds for long, and keeps a statement that
+// the server refuses from failing other customers' hits. An unknown outcome is never tried
+// again, for it could be charged twice; wrote says that there was anything to be charged.
+func (l *lane) lost(err error, wrote bool) {
+	unwritten, written := fmt.Errorf("%w: %w", ErrUnavailable, err), fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	if !wrote {
+		written = unwritten
+	}
+	again := false
+	switch {
+	case errors.Is(err, errNotSent):
+		written = unwritten
+	case !rolledBack(err):
+		l.session.drop()
+	case postgres.Outage(err):
+		written = unwritten
+	default:
+		again = true
+		if postgres.Retryable(err) {
+			l.ledger.beCautious()
+		}
+	}
+	end := func(groups []*group, err error) {
+		for _, g := range groups {
+			if again {
+				l.engine.stats.retried.Add(int64(len(g.hits)))
+				l.handOver(g)
+				continue
+			}
+			if errors.Is(err, ErrOutcomeUnknown) {
+				l.engine.stats.unknown.Add(int64(len(g.hits)))
+			}
+			g.finish(err)
+		}
+	}
+	end(l.swaps.groups, written)
+	end(l.makes.groups, written)
+	end(l.reading, unwritten)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,24 +13,26 @@ import (
 	"quotad/internal/postgres"
 )
 
-// ledger does what a lane's statement cannot: what is done once under an id, what gives
-// back, what holds, what belongs together. It gathers operations as a lane gathers hits,
-// and does a batch of them in one transaction: locks the rows of all their counters, in
-// the order in which lanes do, and reads them; does one operation after the other on the
-// Go model; writes what came of it. So an operation with an id finds the receipt of any
+// ledger decides what no swap can: what another node writes too, what is on several counters,
+// what is done once under an id, what gives back, what holds, what belongs together. It
+// gathers operations as a lane gathers hits, and does a batch of them in one transaction:
+// locks the rows of all their counters and reads them; does one operation after the other on
+// the Go model; writes what came of it. So an operation with an id finds the receipt of any
 // other with it: whoever did it held the same counter.
 type ledger struct {
 	engine  *Engine
 	session session
 	inbox[*operation]
-	underWay map[receiptKey]int // ids in the queue or in a transaction; under the inbox's mutex
+	waiting  int                // hits in the queue, an operation being one; under the inbox's mutex
+	underWay map[receiptKey]int // ids in the queue or in a transaction; likewise
+
+	// careful is until when, on the stopwatch, no row is waited for.
+	careful atomic.Int64
 
 	// Owned by the ledger's goroutine.
-	again    []*operation // handed back: first in the next transaction
-	batch    []*operation
-	weight   int           // hits in it
-	cautious time.Duration // until then, on the stopwatch, no row is waited for
-	params   params
+	again  []*operation // handed back: first in the next transaction
+	batch  []*operation
+	params params
 }
 
 func newLedger(e *Engine) *ledger {
@@ -65,26 +68,51 @@ func (l *ledger) blocked(o *operation) bool {
 	return o.waited.Load() || l.underWay[o.own[0]] > 1
 }
 
-// enqueue adds an operation behind those that wait, as the inbox does.
-func (l *ledger) enqueue(o *operation) error {
-	l.begun(o)
-	_, err := l.inbox.enqueue(l.engine.options.MaxQueue, o)
-	if err != nil {
-		l.ended(o)
-	}
-	return err
+// caution is how long a ledger waits for no row after it, or its lane, waited for one in vain.
+const caution = 5 * time.Second
+
+// beCautious begins that time: somebody may be holding a row for long, and the others must
+// not wait for it too.
+func (l *ledger) beCautious() { l.careful.Store(int64(l.engine.options.Stopwatch() + caution)) }
+
+func (l *ledger) cautious() bool {
+	return l.engine.options.Stopwatch() < time.Duration(l.careful.Load())
 }
 
-// begun and ended count the operations under way by their ids.
-func (l *ledger) begun(o *operation) {
+// queued is how many hits and other operations wait.
+func (l *ledger) queued() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.waiting
+}
+
+// enqueue adds an operation behind those that wait. Errors: ErrBusy, ErrStopped.
+func (l *ledger) enqueue(o *operation) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.stopped:
+		return ErrStopped
+	case l.waiting+o.size() > l.engine.options.MaxQueue:
+		return ErrBusy
+	}
 	for _, id := range o.own {
 		l.underWay[id]++
 	}
+	for _, t := range o.targets {
+		t.known.handOver(1)
+	}
+	l.waiting += o.size()
+	l.queue = append(l.queue, o)
+	l.signal()
+	return nil
 }
 
+// ended says that an operation has left the ledger.
 func (l *ledger) ended(o *operation) {
+	for _, t := range o.targets {
+		t.known.handOver(-1)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range o.own {
@@ -101,37 +129,53 @@ func (l *ledger) run(ctx context.Context) {
 	l.inbox.run(func() bool { return len(l.again) > 0 }, func() { l.next(ctx) })
 }
 
-// take makes the next batch, of maxBatch hits but for an operation that has more by
-// itself: what was handed back, then the queue, but for those whose callers gave up.
+// take makes the next batch, of maxBatch rows but for an operation that has more by itself:
+// what was handed back, then the queue, but for those whose callers gave up.
 func (l *ledger) take() []*operation {
-	l.batch, l.weight = l.batch[:0], 0
-	l.again = l.takeSome(l.again)
-	if len(l.again) == 0 {
+	l.batch = l.batch[:0]
+	if l.again = l.takeSome(l.again); len(l.again) > 0 {
+		return l.batch
+	}
+	l.mu.Lock()
+	waiting := l.queue
+	l.queue, l.waiting = nil, 0
+	l.mu.Unlock()
+	if rest := l.takeSome(waiting); len(rest) > 0 {
 		l.mu.Lock()
-		waiting := l.queue
-		l.queue = nil
-		l.mu.Unlock()
-		if rest := l.takeSome(waiting); len(rest) > 0 {
-			l.mu.Lock()
-			l.queue = append(rest, l.queue...)
-			l.mu.Unlock()
+		for _, o := range rest {
+			l.waiting += o.size()
 		}
+		l.queue = append(rest, l.queue...)
+		l.mu.Unlock()
 	}
 	return l.batch
 }
 
-// takeSome takes operations into the batch until it is full, and returns the others. One
-// that must go alone does.
+// takeSome takes operations into the batch until it is full, and returns the others. One that
+// must go alone goes with those of its customer.
 func (l *ledger) takeSome(list []*operation) (rest []*operation) {
+	rows := 0
+	for _, o := range l.batch {
+		rows += o.rows()
+	}
+	runs := make(map[groupKey]*operation) // that hits may join: nothing else of their customer is behind them
 	for i, o := range list {
-		if len(l.batch) > 0 && (o.alone || l.batch[0].alone || l.weight+o.weight > maxBatch) {
+		if len(l.batch) > 0 && (rows+o.rows() > maxBatch || !o.goesWith(l.batch[0])) {
 			return slices.Clone(list[i:])
 		}
-		if o.take() {
-			l.batch, l.weight = append(l.batch, o), l.weight+o.weight
-		} else {
+		if !o.take() {
 			l.ended(o)
+			continue
 		}
+		if o.hits == nil {
+			clear(runs)
+		} else if key := o.target.groupKey(); runs[key] != nil && runs[key].join(o) {
+			l.ended(o)
+			continue
+		} else {
+			runs[key] = o
+		}
+		l.batch, rows = append(l.batch, o), rows+o.rows()
 	}
 	return nil
 }
@@ -169,7 +213,12 @@ func (l *ledger) next(ctx context.Context) {
 		l.lost(batch, err, false)
 		return
 	}
-	again := l.apply(b, batch)
+	again, spoiled := l.apply(b, batch)
+	if spoiled != nil {
+		f.abandon()
+		l.handBack(slices.DeleteFunc(slices.Clone(batch), func(o *operation) bool { return o == spoiled }))
+		return
+	}
 	b.write(f, &l.params)
 	if err = f.commit(); err != nil {
 		f.abandon()
@@ -184,7 +233,17 @@ func (l *ledger) next(ctx context.Context) {
 	}
 	l.handBack(again)
 	if b.cautious && len(again) == len(batch) {
-		time.Sleep(cautiousPause)
+		l.pause(ctx)
+	}
+}
+
+// pause waits a while, for others hold the rows.
+func (l *ledger) pause(ctx context.Context) {
+	enough := time.NewTimer(cautiousPause)
+	defer enough.Stop()
+	select {
+	case <-enough.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -196,20 +255,24 @@ const cautiousPause = 5 * time.Millisecond
 const applyLimit = 300 * time.Millisecond
 
 // apply does the operations one after the other, and returns those that need what was not
-// read.
-func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
+// read. spoiled is one that the model could not do, and that has ended: of what it left in the
+// books nothing may be written.
+func (l *ledger) apply(b *books, batch []*operation) (again []*operation, spoiled *operation) {
 	began := l.engine.options.Stopwatch()
 	for i, o := range batch {
 		if i > 0 && l.engine.options.Stopwatch()-began > applyLimit {
 			for _, late := range batch[i:] {
 				late.again = true
 			}
-			return append(again, batch[i:]...)
+			return append(again, batch[i:]...), nil
 		}
 		b.wanted, o.again = b.wanted[:0], false
-		switch o.settled = o.do(b); {
-		case errors.Is(o.settled, errMissingRow) && b.cautious && o.insert:
-			// It is there, and somebody holds it: the caller says how long to wait.
+		if o.settled = l.do(b, o); errors.Is(o.settled, errSpoiled) {
+			l.finish(o, fmt.Errorf("%w: %w", ErrInternal, o.settled))
+			return nil, o
+		}
+		switch {
+		case errors.Is(o.settled, errHeldRow): // the caller says how long to wait
 			o.waited.Store(true)
 			o.tries--
 		case errors.Is(o.settled, errMissingRow):
@@ -225,15 +288,38 @@ func (l *ledger) apply(b *books, batch []*operation) (again []*operation) {
 		o.again = true
 		again = append(again, o)
 	}
-	return again
+	return again, nil
 }
 
-// remember tells the memory of refusals what the counters are now, before a caller hears
-// of it.
+// errSpoiled: a row holds what the model cannot read. Somebody has written it by hand.
+var errSpoiled = errors.New("a counter's row cannot be read")
+
+// do does one operation. The fault of one row must not end the process, nor fail others.
+func (l *ledger) do(b *books, o *operation) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("%w: %v", errSpoiled, fault)
+			l.logFault("an operation cannot be done on what its counters hold", o, err)
+		}
+	}()
+	return o.do(b)
+}
+
+func (l *ledger) logFault(what string, o *operation, err error) {
+	l.engine.options.Log.Error(what, "customer_id", o.keys[0].Customer, "meter_id", o.keys[0].Meter, "error", err)
+}
+
+// remember keeps the rows that were written, and tells the memory of refusals what the
+// counters are now, before a caller hears of it.
 func (l *ledger) remember(b *books, batch []*operation) {
+	watch := l.engine.options.Stopwatch()
 	for _, a := range b.accounts {
 		if a.freed {
 			l.engine.memory.forget(a.key)
+		}
+		if a.target != nil {
+			a.target.known.locked(a.read.version, a.read.at, watch)
+			a.target.keep(&knownRow{row: a.row, hour: a.hour, counted: a.units > 0})
 		}
 	}
 	for _, o := range batch {
@@ -248,6 +334,7 @@ func (l *ledger) remember(b *books, batch []*operation) {
 		}
 		if len(rows) == len(o.target.Counters) {
 			l.engine.memory.remember(o.target, rows, b.now, o.refused)
+			l.engine.watchAhead(o.target, o.size(), b.now, rows[0].at)
 		}
 	}
 }
@@ -267,8 +354,7 @@ func (l *ledger) lost(batch []*operation, err error, committing bool) {
 		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
 	case rolled && (postgres.Retryable(err) || duplicate(err)):
 		if !duplicate(err) {
-			// Somebody may be holding a row for long: the others must not wait for it too.
-			l.cautious = e.options.Stopwatch() + caution
+			l.beCautious()
 		}
 		e.stats.retried.Add(int64(len(batch)))
 		for _, o := range batch {
@@ -277,12 +363,10 @@ func (l *ledger) lost(batch []*operation, err error, committing bool) {
 		l.handBack(batch)
 	case rolled && postgres.Outage(err):
 		l.fail(batch, fmt.Errorf("%w: %w", ErrUnavailable, err))
-	case rolled && len(batch) == 1:
-		o := batch[0]
-		e.options.Log.Error("the database refused an operation's statement", "customer_id", o.keys[0].Customer,
-			"meter_id", o.keys[0].Meter, "error", err)
-		l.finish(o, fmt.Errorf("%w: %w", ErrInternal, err))
-	case rolled: // one operation's fault must not fail the others': each goes alone
+	case rolled && batch[0].alone:
+		l.logFault("the database refused an operation's statement", batch[0], err)
+		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
+	case rolled: // one customer's fault must not fail the others': each goes alone
 		for _, o := range batch {
 			o.alone = true
 		}
@@ -328,6 +412,10 @@ func (l *ledger) cutOff(batch []*operation, err error, committing bool) {
 
 // maxCuts bounds how often an operation is sent again because its connection broke.
 const maxCuts = 5
+
+// maxTries bounds how often an operation is done anew. More means a fault, or a row that is
+// held for very long.
+const maxTries = 50
 
 // handBack puts operations into the next transaction, in front of those that came later,
 // but for those whose callers left meanwhile.

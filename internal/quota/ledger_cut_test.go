@@ -123,7 +123,7 @@ func TestVanishedNode(t *testing.T) {
 	l := handLedger(t, e)
 	f := l.session.store.begin(ctx)
 	o := l.newOperation(target, NewID("hit", "lost"))
-	o.do = func(b *books) error { _, err := o.hit(b, target, 1, NewID("hit", "lost")); return err }
+	o.do = func(b *books) error { _, err := b.hit(target, 1, NewID("hit", "lost")); return err }
 	b, err := l.read(f, []*operation{o}, clock.at.Load())
 	if err != nil || !b.accounts[target.Counters[0].Key].there {
 		t.Fatal(err)

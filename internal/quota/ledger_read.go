@@ -14,32 +14,33 @@ import (
 // their receipts, and where a counter says that it has them, its holds.
 func (l *ledger) read(f *flight, batch []*operation, now int64) (*books, error) {
 	b := &books{now: now, accounts: make(map[CounterKey]*account), receipts: make(map[receiptKey]*receipt), usage: make(map[denialKey]int64)}
-	var locks, missing []CounterKey
+	var owns, values, missing []CounterKey
 	var ids []receiptKey
 	var asked []*hours
 	for _, o := range batch {
-		locks, ids = append(locks, o.keys...), append(append(ids, o.own...), o.others...)
-		if o.insert {
-			missing = append(missing, o.keys...)
+		for _, key := range o.keys {
+			if key.Attribute != "" {
+				values = append(values, key)
+				continue
+			}
+			owns = append(owns, key)
+			if o.insert {
+				missing = append(missing, key)
+			}
 		}
+		ids = append(append(ids, o.own...), o.others...)
 		if o.hours != nil {
 			asked = append(asked, o.hours)
 		}
 	}
-	locks, ids = sorted(locks, compareKeys), sorted(ids, compareIDs)
 	if missing = sorted(missing, compareKeys); len(missing) > 0 {
 		f.do(insertRows, l.encode(columnsOf(missing).encode))
 	}
-	lock := ledgerLock
-	if b.cautious = l.engine.options.Stopwatch() < l.cautious; b.cautious {
-		lock = ledgerLockFree
-	}
-	for _, key := range locks {
-		b.accounts[key] = &account{key: key}
-	}
 	due := make(map[CounterKey]bool)
-	f.ask(lock, l.encode(columnsOf(locks).encode), func(r *pgconn.ResultReader) error { return b.readAccounts(r, locks, due) })
-	if len(ids) > 0 {
+	b.cautious = l.cautious()
+	l.lock(f, b, sorted(owns, compareKeys), due)
+	l.lock(f, b, sorted(values, compareKeys), due) // who holds the own row writes them
+	if ids = sorted(ids, compareIDs); len(ids) > 0 {
 		f.ask(ledgerTurn, nil, b.readTurn)
 		f.ask(ledgerFind, l.encode(idColumns(ids).encode), func(r *pgconn.ResultReader) error { return b.readReceipts(r, ids) })
 	}
@@ -47,7 +48,7 @@ func (l *ledger) read(f *flight, batch []*operation, now int64) (*books, error) 
 		return b, err
 	}
 	if len(due) > 0 {
-		held := slices.DeleteFunc(locks, func(k CounterKey) bool { return !due[k] })
+		held := slices.SortedFunc(maps.Keys(due), compareKeys)
 		f.ask(ledgerHolds, l.encode(columnsOf(held).encode), func(r *pgconn.ResultReader) error { return b.readHolds(r, held) })
 	}
 	if len(asked) > 0 {
@@ -58,6 +59,32 @@ func (l *ledger) read(f *flight, batch []*operation, now int64) (*books, error) 
 		slices.SortFunc(a.holds, compareHolds)
 	}
 	return b, err
+}
+
+// lock locks and reads rows. When cautious, it waits for none: a row that is there and that it
+// could not lock is held.
+func (l *ledger) lock(f *flight, b *books, keys []CounterKey, due map[CounterKey]bool) {
+	if len(keys) == 0 {
+		return
+	}
+	for _, key := range keys {
+		b.accounts[key] = &account{key: key}
+	}
+	name := ledgerLock
+	if b.cautious {
+		name = ledgerLockFree
+	}
+	f.ask(name, l.encode(columnsOf(keys).encode), func(r *pgconn.ResultReader) error { return b.readAccounts(r, keys, due) })
+	if !b.cautious {
+		return
+	}
+	f.ask(ledgerThere, l.encode(columnsOf(keys).encode), func(r *pgconn.ResultReader) error {
+		return eachRow(r, len(keys), func(n int, _ [][]byte) error {
+			a := b.accounts[keys[n]]
+			a.held = !a.there
+			return nil
+		})
+	})
 }
 
 // askHours asks for finished hours: of a counter all that lie between those asked for.
@@ -123,13 +150,14 @@ func eachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) e
 	return bad
 }
 
-func (b *books) readAccounts(r *pgconn.ResultReader, locks []CounterKey, due map[CounterKey]bool) error {
-	return eachRow(r, len(locks), func(n int, cols [][]byte) (err error) {
-		a := b.accounts[locks[n]]
+func (b *books) readAccounts(r *pgconn.ResultReader, keys []CounterKey, due map[CounterKey]bool) error {
+	return eachRow(r, len(keys), func(n int, cols [][]byte) (err error) {
+		a := b.accounts[keys[n]]
 		a.there = true
 		if err = readAll(cols, &a.at, &a.hour, &a.units, &a.total, &a.version, &a.change); err != nil {
 			return err
 		}
+		a.read.version, a.read.at = a.version, a.at
 		stored, err := readInts(cols[6])
 		first := int64(0)
 		if a.state, first = unmarked(stored); first != 0 {

@@ -22,7 +22,7 @@ func (b *books) refund(r *Refund) (out Refunded, err error) {
 		return Refunded{done.replay(t), done.cost}, nil
 	}
 	if b.held(t.Counters[0].Key) {
-		return out, errMissingRow
+		return out, errHeldRow
 	}
 	var hit *receipt
 	if r.Hit.given() {
@@ -69,7 +69,7 @@ func (b *books) targetOf(t *Target, r *receipt) (*Target, error) {
 	}
 	for _, key := range b.wanted {
 		if b.held(key) {
-			return nil, errMissingRow
+			return nil, errHeldRow
 		}
 	}
 	return t, nil

@@ -53,7 +53,7 @@ func (d Decision) behind(rows []row) Decision {
 // reservation finds a reservation's receipt, and its target with the counters it was charged to.
 func (b *books) reservation(t *Target, id ReservationID) (*receipt, *Target, error) {
 	if b.held(t.Counters[0].Key) {
-		return nil, nil, errMissingRow
+		return nil, nil, errHeldRow
 	}
 	r, err := b.receipt(id.Customer, id.key)
 	if err != nil {

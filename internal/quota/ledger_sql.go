@@ -5,13 +5,16 @@ import "strings"
 // The statements of a ledger's transaction, in this order. All arrays are in the lock order
 // of counters, and receipts in that of their keys.
 const (
+	insertRows     statementName = "quotad_ledger_insert"
 	ledgerLock     statementName = "quotad_ledger_lock"
 	ledgerLockFree statementName = "quotad_ledger_lock_free" // waits for no row
+	ledgerThere    statementName = "quotad_ledger_there"
 	ledgerTurn     statementName = "quotad_ledger_turn"
 	ledgerFind     statementName = "quotad_ledger_find"
 	ledgerHolds    statementName = "quotad_ledger_holds"
 	ledgerHours    statementName = "quotad_ledger_hours"
 	ledgerSave     statementName = "quotad_ledger_save"
+	ledgerMake     statementName = "quotad_ledger_make"
 	ledgerUsage    statementName = "quotad_ledger_usage"
 	ledgerIssue    statementName = "quotad_ledger_issue_" // and the slot
 	ledgerChange   statementName = "quotad_ledger_change_"
@@ -28,10 +31,12 @@ func ledgerStatements() map[statementName]string {
 		insertRows:     insertSQL,
 		ledgerLock:     ledgerLockSQL,
 		ledgerLockFree: strings.Replace(ledgerLockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+		ledgerThere:    ledgerThereSQL,
 		ledgerTurn:     `SELECT slot FROM receipt_turn WHERE one`,
 		ledgerHolds:    ledgerHoldsSQL,
 		ledgerHours:    ledgerHoursSQL,
 		ledgerSave:     ledgerSaveSQL,
+		ledgerMake:     ledgerMakeSQL,
 		ledgerUsage:    ledgerUsageSQL,
 		ledgerOpen:     ledgerOpenSQL,
 		ledgerClose:    ledgerCloseSQL,
@@ -47,8 +52,16 @@ func ledgerStatements() map[statementName]string {
 	return all
 }
 
+// insertSQL adds the customers' own rows that are not there yet, before any lock. A plain
+// insert of the key that writes nothing when the row exists. $1–$4 key.
+const insertSQL = `
+INSERT INTO counters (shard, customer, meter, attribute)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+ON CONFLICT DO NOTHING`
+
 // ledgerLockSQL locks rows and reads them. What comes back is what was locked, however long
-// that took. $1–$4 key.
+// that took. It runs for the customers' own rows first, and again for those of values: these
+// are written by who holds the own row, so its second snapshot sees all there are. $1–$4 key.
 const ledgerLockSQL = `
 SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -56,6 +69,15 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
 LATERAL (SELECT at, hour, units, total, version, change, state FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	FOR UPDATE) c`
+
+// ledgerThereSQL says which rows are there: of those that were not locked, the others hold
+// these. $1–$4 key.
+const ledgerThereSQL = `
+SELECT i.n
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
 // The statements below read what the locks guard, so they come behind them: each has a
 // snapshot of its own, taken when the locks were held.
@@ -98,6 +120,16 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[
             $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
      AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
+
+// ledgerMakeSQL makes rows of values as they were charged first; its parameters are those of
+// ledgerSaveSQL. Who holds the customer's own row makes them, so none is there: else the
+// transaction fails.
+const ledgerMakeSQL = `
+INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
+SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, ($13::bigint[])[state_from:state_to]
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)`
 
 // $1–$4 shard, customer, meter and hour, $5 units, below 0 to take them off.
 const ledgerUsageSQL = `

@@ -16,14 +16,15 @@ func (b *books) write(f *flight, p *params) {
 		fill()
 		f.do(name, p.values())
 	}
-	accounts := b.changed()
-	send(ledgerSave, len(accounts), func() { encodeAccounts(p, accounts) })
 	hours := b.finishedHours()
 	send(ledgerUsage, len(hours), func() { b.encodeHours(p, hours) })
-	fresh, changed := b.receiptsToWrite()
+	changed, made := b.changed()
+	send(ledgerSave, len(changed), func() { encodeAccounts(p, changed) })
+	send(ledgerMake, len(made), func() { encodeAccounts(p, made) })
+	fresh, later := b.receiptsToWrite()
 	send(ledgerIssue+statementName(slots[b.slot]), len(fresh), func() { encodeFresh(p, fresh) })
 	for slot := range slots {
-		these := changed[slot]
+		these := later[slot]
 		send(ledgerChange+statementName(slots[slot]), len(these), func() { encodeChanged(p, these) })
 	}
 	compare := func(a, b heldBy) int {
@@ -36,15 +37,21 @@ func (b *books) write(f *flight, p *params) {
 	send(ledgerAdjust, len(b.adjusted), func() { encodeAdjusted(p, b.adjusted) })
 }
 
-// changed are the accounts to write, in lock order.
-func (b *books) changed() (accounts []*account) {
+// changed are the accounts whose rows are to be written, and made those that have none, in
+// lock order.
+func (b *books) changed() (changed, made []*account) {
 	for _, a := range b.accounts {
-		if a.dirty {
-			accounts = append(accounts, a)
+		switch {
+		case a.dirty && a.there:
+			changed = append(changed, a)
+		case a.dirty:
+			made = append(made, a)
 		}
 	}
-	slices.SortFunc(accounts, func(a, b *account) int { return compareKeys(a.key, b.key) })
-	return accounts
+	byKey := func(a, b *account) int { return compareKeys(a.key, b.key) }
+	slices.SortFunc(changed, byKey)
+	slices.SortFunc(made, byKey)
+	return changed, made
 }
 
 func encodeAccounts(p *params, accounts []*account) {

@@ -32,8 +32,7 @@ const softCap = int64(1)<<62 - 1
 // present, as the instant of a charge, means whatever counts now.
 const present = int64(math.MaxInt64)
 
-// rules is what an algorithm knows of buckets. Each has a file of its own, and its twin
-// is a branch of quotad_step_v2.
+// rules is what an algorithm knows of buckets. Each has a file of its own.
 type rules interface {
 	// stand is a bucket stored at the instant since as it stands at m.at ≥ since.
 	stand(l *Limit, stored bucket, since int64, m moment) bucket
@@ -61,9 +60,6 @@ type rules interface {
 	// counts reports whether what was charged at an instant still counts in a bucket that
 	// stands at m.at.
 	counts(l *Limit, b bucket, charged int64, m moment) bool
-	// encode appends the limit as quotad_step_v2 takes it, six integers, for the moment,
-	// and returns with it the first instant for which they no longer hold.
-	encode(l *Limit, dst []int64, m moment) ([]int64, int64)
 }
 
 // bucketLen is the number of integers a bucket takes in a counter's state: the limit's

@@ -54,19 +54,6 @@ var modeNames = [...]string{Hard: "hard", Soft: "soft", Shadow: "shadow"}
 
 func (m Mode) String() string { return modeNames[m] }
 
-// The branches of quotad_step_v2.
-const (
-	stepFixedWindow   = 1
-	stepTokenBucket   = 2
-	stepSlidingWindow = 3
-	stepFirstHit      = 4
-	stepAllocation    = 5
-	stepSlidingLog    = 6
-)
-
-// branch is the branch of quotad_step_v2 for the limit's mode.
-func (l *Limit) branch(algorithm int64) int64 { return algorithm + 10*int64(l.Mode) }
-
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
 type Spec struct {
 	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`

@@ -8,19 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// operation is one caller's operation on its way through a ledger.
+// operation is one caller's operation on its way through a ledger, or a run: plain hits that a
+// lane has handed over, each with a caller of its own.
 type operation struct {
-	*ticket
-	keys   []CounterKey // to be locked
-	own    []receiptKey // its ids
-	others []receiptKey // that are to be looked up, too
+	*ticket              // of one caller's
+	hits    []*hit       // of a run
+	targets []*Target    // whose counters it is on: hits on them follow it
+	keys    []CounterKey // to be locked
+	own     []receiptKey // its ids
+	others  []receiptKey // that are to be looked up, too
 	// repeatable: all of it has ids, so that it may be sent again when its outcome is unknown.
 	repeatable bool
-	weight     int // hits in it
 	// do does it on the books and sets its result. With an error nothing of it was done,
 	// and it may be done again.
 	do     func(*books) error
-	failed func(error) // sets its result
+	failed func(error) // sets its result; not a run's
 	// target and refused are what the memory of refusals learns from it.
 	target  *Target
 	refused bool
@@ -28,7 +30,7 @@ type operation struct {
 	// What an earlier transaction handed it back with.
 	tries   int
 	cuts    int    // of these, for its connection broke
-	insert  bool   // rows of its counters are missing
+	insert  bool   // the own rows of its customers are missing
 	hours   *hours // finished hours to be read
 	alone   bool   // it goes in a transaction of its own
 	settled error  // why it was not done, or nil
@@ -75,11 +77,85 @@ func (t *Target) keys() []CounterKey {
 // newOperation is an operation on a target's counters, which may have an ID.
 func (l *ledger) newOperation(t *Target, id ID) *operation {
 	ticket := newTicket(&l.session)
-	o := &operation{ticket: &ticket, target: t, weight: 1, repeatable: true}
+	o := &operation{ticket: &ticket, targets: []*Target{t.base()}, target: t, repeatable: true}
 	o.lock(t.keys()...)
 	o.identify(t.Counters[0].Key.Customer, id)
 	return o
 }
+
+// newRun is a run of plain hits on a target's counters.
+func newRun(t *Target, hits []*hit) *operation {
+	o := &operation{hits: hits, targets: []*Target{t.base()}, target: t}
+	o.keys = t.keys()
+	o.do = o.decide
+	return o
+}
+
+// decide decides a run on locked accounts.
+func (o *operation) decide(b *books) error {
+	t := o.target
+	if t.Lost {
+		return ErrLost
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return err
+	}
+	g, rows := group{target: t, hits: o.hits}, rowsOf(accounts)
+	g.decide(rows, instant, nil)
+	if o.refused = g.refused; g.admitted > 0 {
+		for i, a := range accounts {
+			a.row, a.dirty = rows[i], true
+		}
+		b.book(t, accounts, g.cost, instant)
+	}
+	return nil
+}
+
+// join adds the hits of a later run on the same counters.
+func (o *operation) join(later *operation) bool {
+	if later.tries > 0 || o.tries > 0 || later.alone || o.alone || len(o.hits)+len(later.hits) > maxBatch {
+		return false
+	}
+	o.hits = append(o.hits, later.hits...)
+	return true
+}
+
+// goesWith reports whether it may be in one transaction with another: what must go alone goes
+// with others of its customer only, if it has no other.
+func (o *operation) goesWith(other *operation) bool {
+	if o.alone != other.alone {
+		return false
+	}
+	customer, single := o.customer()
+	theirs, alike := other.customer()
+	return !o.alone || single && alike && customer == theirs
+}
+
+// customer is the first one whose counters it is on; single says that there is no other.
+func (o *operation) customer() (customer int64, single bool) {
+	first, last := o.keys[0].Customer, o.keys[len(o.keys)-1].Customer
+	return first, first == last
+}
+
+// take moves what is queued into a transaction; requeue moves it back, unless its callers
+// left.
+func (o *operation) take() bool    { return o.each((*ticket).take) }
+func (o *operation) requeue() bool { return o.each((*ticket).requeue) }
+
+func (o *operation) each(move func(*ticket) bool) bool {
+	if o.hits == nil {
+		return move(o.ticket)
+	}
+	o.hits = slices.DeleteFunc(o.hits, func(h *hit) bool { return !move(&h.ticket) })
+	return len(o.hits) > 0
+}
+
+// size is how many hits it has.
+func (o *operation) size() int { return max(1, len(o.hits)) }
+
+// rows is how many rows it locks or reads by their keys, about.
+func (o *operation) rows() int { return max(len(o.keys), len(o.own)) }
 
 // outcome is what may be said of an error: that nothing was done only where that is sure.
 func (o *operation) outcome(err error) error {
@@ -96,7 +172,17 @@ func (o *operation) outcome(err error) error {
 
 // finish hands the result out.
 func (o *operation) finish(err error) {
-	if err = o.outcome(err); err != nil {
+	err = o.outcome(err)
+	for _, h := range o.hits {
+		if err != nil {
+			h.result = Result{Err: err}
+		}
+		h.ring()
+	}
+	if o.hits != nil {
+		return
+	}
+	if err != nil {
 		o.failed(err)
 	}
 	o.ring()

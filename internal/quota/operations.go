@@ -140,9 +140,11 @@ type Reservation struct {
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
 func (e *Engine) Reserve(ctx context.Context, t *Target, cost, ttl int64, id ID) (Reservation, error) {
+	plain := t.base()
 	t = t.ForReservations()
 	l := e.ledger(t.Counters[0].Key.Customer)
 	o := l.newOperation(t, id)
+	o.targets[0] = plain
 	done, err := submit(l, o, func(b *books) (out Reservation, err error) {
 		out, err = b.reserve(t, cost, ttl, id)
 		o.refused = err == nil && !out.Allowed
@@ -206,8 +208,9 @@ func (e *Engine) DecideTogether(ctx context.Context, hits []Hit) (results []Deci
 	}
 	l := e.ledger(hits[0].Target.Counters[0].Key.Customer)
 	o := l.newOperation(hits[0].Target, ID{})
-	o.target, o.weight, o.repeatable = nil, len(hits), true
+	o.target, o.targets, o.repeatable = nil, nil, true
 	for i := range hits {
+		o.targets = append(o.targets, hits[i].Target.base())
 		o.lock(hits[i].Target.keys()...)
 		if !hits[i].looks() {
 			o.identify(hits[i].Target.Counters[0].Key.Customer, hits[i].ID)
@@ -241,31 +244,9 @@ func (o once) wait(ctx context.Context) Result {
 func (e *Engine) submitOnce(h *Hit) once {
 	l := e.ledger(h.Target.Counters[0].Key.Customer)
 	o := l.newOperation(h.Target, h.ID)
-	return once{submit(l, o, func(b *books) (Decision, error) { return o.hit(b, h.Target, h.Cost, h.ID) })}
-}
-
-// hit is what the operation does that is one hit.
-func (o *operation) hit(b *books, t *Target, cost int64, id ID) (d Decision, err error) {
-	d, err = b.hit(t, cost, id)
-	o.refused = err == nil && !d.Allowed
-	return d, err
-}
-
-// toLedger hands a hit over whose counter has holds, which no statement of a lane knows.
-func (l *lane) toLedger(h *hit) {
-	to := l.engine.ledger(h.target.Counters[0].Key.Customer)
-	o := to.newOperation(h.target, ID{})
-	o.ticket = &h.ticket
-	o.do = func(b *books) (err error) {
-		h.result.Decision, err = o.hit(b, h.target, h.cost, ID{})
-		return err
-	}
-	o.failed = func(err error) { h.result.Err = err }
-	h.lent = true
-	if !h.requeue() {
-		return
-	}
-	if err := to.enqueue(o); err != nil && h.take() {
-		h.finish(Result{Err: err})
-	}
+	return once{submit(l, o, func(b *books) (d Decision, err error) {
+		d, err = b.hit(h.Target, h.Cost, h.ID)
+		o.refused = err == nil && !d.Allowed
+		return d, err
+	})}
 }

@@ -196,32 +196,39 @@ func TestHourIsBookedOnce(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	here, there := db.handEngine(t, clock), db.startEngine(t, clock)
 	target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
-	if d, err := there.Decide(ctx, target, 10); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+	theirs := testTarget(1, 1, 1, target.Counters[0].Limits...)
+	for _, decide := range []func() (Decision, error){
+		func() (Decision, error) { return there.Decide(ctx, theirs, 10) },
+		func() (Decision, error) { // reads the row
+			r, _ := here.sendBatch(ctx, []Hit{{Target: target, Cost: 1}})
+			return r[0].Decision, r[0].Err
+		},
+	} {
+		if d, err := decide(); err != nil || !d.Allowed {
+			t.Fatal(d.brief(), err)
+		}
 	}
 	clock.set(testEpoch + 3600e6)
-	here.swapping = false // which looks at the row a moment before
 	lane := here.lanes[0]
 	h := &hit{ticket: newTicket(&lane.session), target: target, cost: 1}
 	lane.again = []*hit{h}
-	lane.next(ctx)
-	if len(lane.again) != 1 || !h.book {
-		t.Fatalf("the hour is not over: %+v", h)
+	if lane.next(ctx); lane.ledger.queued() != 1 {
+		t.Fatal("the hour is not over")
 	}
-	if d, err := there.Decide(ctx, target, 100); err != nil || !d.Allowed {
+	if d, err := there.Decide(ctx, theirs, 100); err != nil || !d.Allowed {
 		t.Fatal(d.brief(), err)
 	}
-	lane.next(ctx)
+	lane.ledger.next(ctx)
 	if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
 		t.Fatal(h.result.Decision.brief(), h.result.Err)
 	}
 	hours, err := here.Usage(ctx, 1, 1, 0, math.MaxInt64, 10)
-	want := []UsageHour{{testEpoch, 10, 0}, {testEpoch + 3600e6, 101, 0}}
+	want := []UsageHour{{testEpoch, 11, 0}, {testEpoch + 3600e6, 101, 0}}
 	if err != nil || !slices.Equal(hours, want) {
 		t.Errorf("usage %v, %v; want %v", hours, err, want)
 	}
 	stored, err := db.admitted(ctx, 1)
-	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 10 {
+	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 11 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
 }

@@ -15,6 +15,10 @@ type session struct {
 	options    *Options
 	statements map[statementName]string
 	down       atomic.Bool // there is none, and it takes longer than patience to make one
+	beside     *session    // to which operations are handed over; nil: none
+
+	// commitBehind is a statement behind which a transaction is cut in two: tests break it so.
+	commitBehind statementName
 
 	store    *store
 	usedAt   time.Duration // when it was last asked for, on the stopwatch
@@ -38,6 +42,9 @@ const (
 )
 
 var errStillDown = errors.New("the last attempt to connect failed a moment ago")
+
+// away reports whether operations wait for a session that is not there.
+func (s *session) away() bool { return s.down.Load() || s.beside != nil && s.beside.down.Load() }
 
 // begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable.
 func (s *session) begin(ctx context.Context) (now int64, err error) {
@@ -103,6 +110,7 @@ func (s *session) take(ctx context.Context, m made) error {
 		return m.err
 	}
 	s.store.follow(ctx)
+	s.store.commitBehind = s.commitBehind
 	s.failures = 0
 	s.down.Store(false)
 	return nil

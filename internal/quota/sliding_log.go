@@ -96,10 +96,6 @@ func (slidingLog) counts(l *Limit, _ bucket, charged int64, m moment) bool {
 	return charged == present || charged/l.Precision >= l.oldestBlock(m.at)
 }
 
-func (slidingLog) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepSlidingLog), l.Limit, l.Window, l.Precision, 0), math.MaxInt64
-}
-
 // compileLog reads the precision and makes sure that the log stays small.
 func (l *Limit) compileLog(s Spec, refuse func(field, format string, args ...any)) {
 	l.Precision = 1

@@ -82,11 +82,6 @@ func (slidingWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
 	return charged >= windowStart(m.at, l.Window)-l.Window
 }
 
-func (slidingWindow) encode(l *Limit, dst []int64, m moment) ([]int64, int64) {
-	start := windowStart(m.at, l.Window)
-	return append(dst, l.ID, l.branch(stepSlidingWindow), l.Limit, start, l.Window, 0), start + l.Window
-}
-
 // shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.
 func shareOf(n, part, whole int64) int64 {
 	high, low := bits.Mul64(uint64(n), uint64(part))

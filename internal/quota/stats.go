@@ -9,7 +9,7 @@ import (
 type counters struct {
 	batches, batched, statements        atomic.Int64
 	fromMemory, unknown, retried, ahead atomic.Int64
-	swapped, swapsLost, placed          atomic.Int64
+	swapped, swapsLost                  atomic.Int64
 	aheadSaid                           atomic.Int64 // second of the last warning
 }
 
@@ -25,16 +25,16 @@ const tooFarAhead = int64(1e6)
 
 // watchAhead raises the alarm for a counter from the future: until its instant comes its
 // windows and refills stand still. ARCHITECTURE.md says how to repair one.
-func (e *Engine) watchAhead(g *group, now, instant int64) {
-	if instant-now <= tooFarAhead || g.target.Clock != nil { // test clocks are set back
+func (e *Engine) watchAhead(t *Target, hits int, now, instant int64) {
+	if instant-now <= tooFarAhead || t.Clock != nil { // test clocks are set back
 		return
 	}
-	e.stats.ahead.Add(int64(len(g.hits)))
+	e.stats.ahead.Add(int64(hits))
 	second := int64(e.options.Stopwatch() / time.Second)
 	if e.stats.aheadSaid.Swap(second) == second {
 		return // once a second is enough for a log
 	}
-	key := g.target.Counters[0].Key
+	key := t.Counters[0].Key
 	e.options.Log.Warn("a counter was last charged in the future: its limits stand still until then",
 		"customer_id", key.Customer, "meter_id", key.Meter, "ahead_us", instant-now)
 }
@@ -45,8 +45,7 @@ type Stats struct {
 	Batches, Batched int64 // round trips for hits, and the hits that they were to charge
 	Statements       int64
 	Swapped          int64 // counters charged by a swap
-	SwapsLost        int64 // counters that somebody else had written meanwhile, or whose rows had moved
-	Placed           int64 // swaps that reached their rows at their places
+	SwapsLost        int64 // counters that somebody else had written meanwhile
 	Unknown          int64 // hits whose outcome was lost
 	Retried          int64 // hits of batches that the server rolled back
 	Ahead            int64 // hits on counters that are more than a second in the future
@@ -58,13 +57,14 @@ type Stats struct {
 func (e *Engine) Stats() Stats {
 	s := Stats{
 		FromMemory: e.stats.fromMemory.Load(), Batches: e.stats.batches.Load(), Batched: e.stats.batched.Load(),
-		Statements: e.stats.statements.Load(), Swapped: e.stats.swapped.Load(), SwapsLost: e.stats.swapsLost.Load(), Placed: e.stats.placed.Load(), Unknown: e.stats.unknown.Load(), Retried: e.stats.retried.Load(),
+		Statements: e.stats.statements.Load(), Swapped: e.stats.swapped.Load(), SwapsLost: e.stats.swapsLost.Load(), Unknown: e.stats.unknown.Load(), Retried: e.stats.retried.Load(),
 		Ahead: e.stats.ahead.Load(), Denials: e.denials.lost.Load(),
 	}
-	for _, l := range e.lanes {
+	for i, l := range e.lanes {
 		l.mu.Lock()
-		s.Queued += int64(len(l.queue) + l.held)
+		s.Queued += int64(len(l.queue))
 		l.mu.Unlock()
+		s.Queued += int64(e.ledgers[i].queued())
 	}
 	return s
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,11 +13,10 @@ import (
 )
 
 // SessionSettings are what a lane's session needs, so that no statistics can take the
-// statement off its keys: rows are only ever reached by their key, or at their place, in one
-// nested loop over the parameters.
+// statement off its keys: rows are only ever reached by their key, in one nested loop over the
+// parameters.
 var SessionSettings = map[string]string{
 	"plan_cache_mode":                     "force_generic_plan",
-	"enable_tidscan":                      "on",
 	"enable_seqscan":                      "off",
 	"enable_bitmapscan":                   "off",
 	"enable_hashjoin":                     "off",
@@ -43,52 +41,14 @@ var PoolSettings = map[string]string{
 	"jit":               "off",
 }
 
-// statementName is a prepared statement of a lane's session.
+// statementName is a prepared statement of a session.
 type statementName string
-
-const (
-	insertRows statementName = "quotad_insert"
-	lockRows   statementName = "quotad_lock"
-	bookUsage  statementName = "quotad_book"
-	clearHours statementName = "quotad_clear"
-	chargeHits statementName = "quotad_charge"
-	// chargeFirst charges counters whose rows are not there yet.
-	chargeFirst statementName = "quotad_charge_first"
-	// recallRows, swapRows and swapPlaced are those of swaps.
-	recallRows statementName = "quotad_recall"
-	swapRows   statementName = "quotad_swap"
-	swapPlaced statementName = "quotad_swap_placed"
-	// chargeMore charges in a batch of several statements, behind lockRows: a row that
-	// somebody else holds was not there yet when the batch locked its rows, and waiting
-	// for it now would be out of order. It counts as missing, and nothing is refused by what
-	// such a row might hold.
-	chargeMore statementName = "quotad_charge_more"
-)
-
-// hotStatements is the text of each; tests break one to see that it is noticed.
-func hotStatements() map[statementName]string {
-	return map[statementName]string{
-		insertRows: insertSQL, chargeFirst: chargeFirstSQL, lockRows: lockSQL, bookUsage: bookSQL, clearHours: clearSQL, chargeHits: chargeSQL,
-		recallRows: recallSQL, swapRows: swapSQL, swapPlaced: placedSQL,
-		chargeMore: strings.NewReplacer("FOR UPDATE", "FOR UPDATE SKIP LOCKED", "missing AND fits > 0", "missing").Replace(chargeSQL),
-	}
-}
 
 // step is one statement of a batch's pipeline.
 type step struct {
 	name   statementName
 	params [][]byte
-	read   func(*pgconn.ResultReader) error // reads its rows; nil: it has none
-	commit bool                             // the transaction ends behind this step
-}
-
-// answer is what chargeSQL said of one counter of a wave.
-type answer struct {
-	run     int64
-	instant int64
-	spared  int64 // bits of the counter's limits: the shadows that would refuse the run
-	row     row
-	place   place // of a row that was made
+	read   func(*pgconn.ResultReader) error // reads its rows
 }
 
 // store is one session with its prepared statements: one batch at a time.
@@ -99,6 +59,8 @@ type store struct {
 	wall       func() time.Time
 	until      time.Time // when run's reads and writes end; zero: the connection has no deadline
 	unfollow   func() bool
+
+	commitBehind statementName // of its session
 }
 
 func openStore(ctx context.Context, o *Options, texts map[statementName]string) (*store, error) {
@@ -219,11 +181,8 @@ func (s *store) run(ctx context.Context, steps []step) error {
 	for _, st := range steps {
 		s.makeRoom(st.params)
 		pipeline.SendQueryStatement(s.statements[st.name], st.params, binaryFormat, binaryFormat)
-		if st.commit {
-			pipeline.SendPipelineSync()
-		}
 	}
-	err = pipeline.Flush()
+	err = pipeline.Sync()
 	for next := 0; err == nil; {
 		var results any
 		if results, err = pipeline.GetResults(); err != nil || results == nil {
@@ -233,99 +192,13 @@ func (s *store) run(ctx context.Context, steps []step) error {
 		if !ok {
 			continue // the end of a transaction
 		}
-		var bad error
-		if read := steps[next].read; read != nil {
-			bad = read(reader)
-		}
+		bad := steps[next].read(reader)
 		if _, err = reader.Close(); err == nil {
 			err = bad
 		}
 		next++
 	}
 	return errors.Join(err, pipeline.Close())
-}
-
-// readAnswers reads chargeSQL's rows into their places.
-func readAnswers(reader *pgconn.ResultReader, answers []answer) error {
-	seen := 0
-	var bad error
-	for reader.NextRow() {
-		cols := reader.Values()
-		n, err := readInt(cols[0])
-		if err != nil || n < 1 || int(n) > len(answers) {
-			bad = fmt.Errorf("an answer for counter %d of %d: %w", n, len(answers), err)
-			continue
-		}
-		if err := answers[n-1].read(cols[1:]); err != nil {
-			bad = err
-		}
-		seen++
-	}
-	if bad == nil && seen != len(answers) {
-		bad = fmt.Errorf("%d answers for %d counters", seen, len(answers))
-	}
-	return bad
-}
-
-// readFirst reads chargeFirstSQL's rows, which come with their keys in no order. What is
-// not among them was made by somebody else meanwhile, and is judged again.
-func readFirst(reader *pgconn.ResultReader, wave *columns, answers []answer) error {
-	place := make(map[CounterKey]int, len(answers))
-	for i := range answers {
-		place[wave.key(i)] = i
-		answers[i] = answer{run: runWindowEnd, instant: wave.now[i]}
-	}
-	var bad error
-	for reader.NextRow() {
-		cols := reader.Values()
-		customer, err := readInt(cols[0])
-		meter, err2 := readInt(cols[1])
-		i, ok := place[CounterKey{customer, int32(meter), string(cols[2])}]
-		if err = errors.Join(err, err2); err != nil || !ok {
-			bad = fmt.Errorf("an answer for no counter: %w", err)
-			continue
-		}
-		if err := answers[i].readFirst(cols[3:], wave.now[i]); err != nil {
-			bad = err
-		}
-	}
-	return bad
-}
-
-// readFirst reads the columns at, version, change, state, ctid of a row that was made at now.
-func (a *answer) readFirst(cols [][]byte, now int64) (err error) {
-	*a = answer{instant: now}
-	for i, dst := range []*int64{&a.row.at, &a.row.version, &a.row.change} {
-		if *dst, err = readInt(cols[i]); err != nil {
-			return err
-		}
-	}
-	a.run = a.row.version
-	if a.row.state, err = readInts(cols[3]); err != nil {
-		return err
-	}
-	return a.place.read(cols[4])
-}
-
-// read reads the columns run, instant, spared, at, version, change, state. Of a group that was
-// handed back only run, instant and change mean anything, and those may be null.
-func (a *answer) read(cols [][]byte) error {
-	*a = answer{}
-	for i, dst := range []*int64{&a.run, &a.instant, &a.spared, &a.row.at, &a.row.version, &a.row.change} {
-		if cols[i] == nil {
-			continue
-		}
-		var err error
-		if *dst, err = readInt(cols[i]); err != nil {
-			return err
-		}
-	}
-	if cols[6] == nil {
-		return nil
-	}
-	var err error
-	a.row.state, err = readInts(cols[6])
-	return err
 }
 
 // rolledBack reports whether the server said that the transaction failed as a whole, so

@@ -14,8 +14,7 @@ import (
 // limit its parts are of, see ratedBy.
 type tokenBucket struct{}
 
-// ratedBy is the aux of a bucket that was written under a limit. Above 0 it is what
-// quotad_step_v1 wrote: the scale alone, parts in a unit.
+// ratedBy is the aux of a bucket that was written under a limit.
 func ratedBy(limit int64) int64 { return -1 - limit }
 
 // stand takes off what came back. A level of another limit (it was edited) was refilled at
@@ -23,11 +22,10 @@ func ratedBy(limit int64) int64 { return -1 - limit }
 // given away.
 func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket {
 	missing := stored.level
-	switch {
-	case missing == 0, stored.aux == ratedBy(l.Limit):
-	case stored.aux >= 0:
-		missing = rescale(missing, l.scale, stored.aux)
-	default:
+	if missing != 0 && stored.aux != ratedBy(l.Limit) {
+		if stored.aux >= 0 {
+			panic("quota: a token bucket of no limit")
+		}
 		limit := -1 - stored.aux
 		g := common(limit, l.Window)
 		until := min(max(since, m.edited), m.at)
@@ -88,9 +86,6 @@ func (tokenBucket) giveBack(l *Limit, b bucket, _, cost int64, _ moment) bucket 
 
 // partsOf is how many parts a unit of a stored bucket has: of the limit that it is rated by.
 func (l *Limit) partsOf(b bucket) int64 {
-	if b.aux >= 0 {
-		return max(1, b.aux)
-	}
 	return l.Window / common(-1-b.aux, l.Window)
 }
 
@@ -113,10 +108,6 @@ func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 }
 
 func (tokenBucket) counts(_ *Limit, b bucket, _ int64, _ moment) bool { return b.level > 0 }
-
-func (tokenBucket) encode(l *Limit, dst []int64, _ moment) ([]int64, int64) {
-	return append(dst, l.ID, l.branch(stepTokenBucket), l.capacity, l.refill, l.scale, l.Limit), math.MaxInt64
-}
 
 // rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.
 func rescale(a, to, from int64) int64 {

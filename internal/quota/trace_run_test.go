@@ -31,8 +31,8 @@ func (r *traceRun) step(ctx context.Context, how string, now int64, hits []Hit) 
 		hits = slices.DeleteFunc(hits, func(h Hit) bool { return h.Cost == 0 })
 		results, batches = r.hand.sendBatch(ctx, hits)
 		r.batches += batches
-		if len(hits) > 0 && r.hand.lanes[0].pipeline.used > 2 {
-			r.waves++
+		if batches > 1 {
+			r.handed++
 		}
 	default: // all, look
 		results = r.engine.DecideAll(ctx, hits)

@@ -29,8 +29,8 @@ func TestTracesSQL(t *testing.T) {
 			})
 		})
 	}
-	t.Logf("%d batches, %d steps with several waves, %d refusals from memory, %d looks, %d stale", b.batches, b.waves, b.memories, b.looks, b.stale)
-	if b.waves == 0 || b.memories == 0 || b.looks == 0 || b.stale == 0 {
+	t.Logf("%d batches, %d steps with several, %d refusals from memory, %d looks, %d stale", b.batches, b.handed, b.memories, b.looks, b.stale)
+	if b.handed == 0 || b.memories == 0 || b.looks == 0 || b.stale == 0 {
 		t.Error("the traces missed something")
 	}
 	t.Log(b.seen)

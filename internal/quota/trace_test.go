@@ -121,7 +121,7 @@ type bench struct {
 	engine   *Engine
 	hand     *Engine
 	batches  int // statements' round trips of the hand-driven lane
-	waves    int // of them, with more than one wave
+	handed   int // steps of several batches
 	memories int // refusals from memory
 	looks    int
 	stale    int

@@ -1,46 +1,5 @@
 package quota
 
-// This file is the rest of quotad_step_v2's twin, beside charge.go: what a group of hits
-// leaves in a row.
-
-// standing is the state as it stands at m.at, with nothing charged.
-func standing(limits []*Limit, state []int64, since int64, m moment) (next []int64) {
-	for _, l := range limits {
-		b, log := l.stand(state, since, m)
-		if l.Algorithm == SlidingLog {
-			next = l.encodeLog(next, b.level, l.logBlocks(log, m.at))
-			continue
-		}
-		next = append(next, l.id(m), b.level, b.aux)
-	}
-	return next
-}
-
-// runOf is what quotad_step_v2 makes of a group, hit by hit: each as if alone, until one
-// does not fit, a shadow changes its verdict, or a soft limit cannot count it wholly.
-func runOf(limits []*Limit, state []int64, since int64, sums []int64, m moment) (run int64, spared uint32, next []int64) {
-	next = standing(limits, state, since, m)
-	for i, sum := range sums {
-		cost := sum
-		if i > 0 {
-			cost -= sums[i-1]
-		}
-		for _, l := range limits {
-			b, log := l.stand(next, m.at, m)
-			m.log = log
-			if l.Mode == Hard && cost > l.rules.room(l, b, m) || i > 0 && !l.countable(b, log, m.at, cost) {
-				return run, spared, next
-			}
-		}
-		after, these := chargeState(nil, limits, next, m.at, cost, m)
-		if i > 0 && these != spared {
-			return run, spared, next
-		}
-		run, spared, next = run+1, these, after
-	}
-	return run, spared, next
-}
-
 // decideOn is a decision on rows, charged: the rows behind it are returned too.
 func decideOn(t *Target, rows []row, now, cost int64) (Decision, []row) {
 	d := judge(t, rows, now, cost)
@@ -64,4 +23,20 @@ func decideOn(t *Target, rows []row, now, cost int64) (Decision, []row) {
 func (l *Limit) loggedAt(dst []int64, level int64, log []int64, at, cost int64) []int64 {
 	level, blocks := l.chargeLog(level, l.logBlocks(log, at), at, cost)
 	return l.encodeLog(dst, level, blocks)
+}
+
+// branchOf names the algorithm that a limit goes by, and its windows.
+func branchOf(l *Limit) string {
+	if _, ok := l.rules.(firstHitWindow); ok {
+		return "first_hit"
+	}
+	if l.Calendar {
+		return l.WindowText
+	}
+	return l.Algorithm.String()
+}
+
+var allBranches = []string{
+	"fixed_window", "first_hit", "sliding_window", "sliding_log", "token_bucket", "allocation",
+	"calendar_day", "calendar_week", "calendar_month", "calendar_year", "billing_period",
 }

@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres/pgtest"
 )
@@ -147,42 +144,6 @@ func runVectorModel(v *vector) error {
 	})
 }
 
-// runVectorStep runs a vector on quotad_step_v2 alone, handing it back the state that it
-// returned.
-func runVectorStep(ctx context.Context, conn *pgx.Conn, v *vector) error {
-	t, err := v.target(1)
-	if err != nil {
-		return err
-	}
-	r := row{state: []int64{}}
-	return v.play(func(now, cost int64) (Decision, error) {
-		now = max(now, r.at)
-		limits, _ := encodeLimits(nil, t.Counters[0].Limits, t.moment(now))
-		var step []int64
-		sums := []int64{cost}
-		if cost == 0 { // sums ascend from 1: what fits no limit stands for a look
-			sums[0] = math.MaxInt64
-		}
-		err := conn.QueryRow(ctx, "SELECT quotad_step_v2($1, $2, $3, 0, $4, $5)", r.state, r.at, now, limits, sums).Scan(&step)
-		if err != nil || len(step) < 2+bucketLen*len(t.Counters[0].Limits) || step[1] != 0 {
-			return Decision{}, fmt.Errorf("step %v: %w", step, err)
-		}
-		// The function's own buckets, without the model's arithmetic.
-		d := Decision{Target: t, Cost: cost, At: now, Allowed: cost == 0 || step[0] == 1}
-		for _, l := range t.Counters[0].Limits {
-			b, log := findBucket(step[2:], l.ID)
-			if l.Algorithm == SlidingLog && len(log) > 0 {
-				b.aux = log[0]
-			}
-			d.buckets, d.logs = append(d.buckets, b), append(d.logs, log)
-		}
-		if step[0] == 1 {
-			r = row{state: step[2:], at: now}
-		}
-		return d, nil
-	})
-}
-
 // runVectorEngine runs a vector through an engine, on a customer of its own.
 func runVectorEngine(ctx context.Context, e *Engine, clock *testClock, v *vector) error {
 	t, err := v.target(freshCustomers(1))
@@ -248,7 +209,7 @@ func TestVectorsLimitsModel(t *testing.T) { forVectors(t, runVectorModel) }
 
 func TestVectorsLimitsSQL(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
-	conn, e := db.session(t), db.startEngine(t, clock, withoutMemory)
+	e := db.startEngine(t, clock, withoutMemory)
 	remembering := db.startEngine(t, clock)
 	forVectors(t, func(v *vector) error {
 		named := func(how string, err error) error {
@@ -258,7 +219,6 @@ func TestVectorsLimitsSQL(t *testing.T) {
 			return fmt.Errorf("%s: %w", how, err)
 		}
 		return errors.Join(
-			named("the step function alone", runVectorStep(ctx, conn, v)),
 			named("the engine", runVectorEngine(ctx, e, clock, v)),
 			named("the engine with its memory", runVectorMemory(ctx, remembering, clock, v)))
 	})

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"errors"
 	"math"
 	"testing"
 )
@@ -105,91 +104,6 @@ func TestRetryIsTheLongest(t *testing.T) {
 	deny := mustCompile(t, Spec{Name: "d", Algorithm: "fixed_window", Limit: 1, Window: "1s", OnOutage: "deny"})
 	if !target.with("ip=2", second, deny).DenyOutage() {
 		t.Error("any deny wins")
-	}
-}
-
-// settled returns a group's hits after a charging statement said run for its rows.
-func settleGroup(t *testing.T, costs []int64, run, instant int64, rows ...row) (hits []*hit, again []*hit) {
-	t.Helper()
-	target := testTarget(1, 1, 5, windowLimit(t, "a", 10, "1h"))
-	if len(rows) > 1 {
-		target = target.with("ip=1", windowLimit(t, "b", 8, "1h"))
-	}
-	for _, cost := range costs {
-		hits = append(hits, &hit{ticket: newTicket(nil), target: target, cost: cost, insert: true, book: true})
-	}
-	return hits, new(gathering).gather(hits, testEpoch)[0].settle(run, instant, 0, rows)
-}
-
-func TestSettle(t *testing.T) {
-	id, other := windowLimit(t, "a", 10, "1h").ID, windowLimit(t, "b", 8, "1h").ID
-	at := testEpoch + 5
-	rows := []row{{[]int64{id, 7, 1}, at, 12, 5, nil}, {[]int64{other, 5, 1}, at, 30, 5, nil}}
-	// 3 and 4 were charged; 9 does not fit what is left; 2 does and is judged again; 4 does not.
-	hits, again := settleGroup(t, []int64{3, 4, 9, 2, 4}, 2, at, rows...)
-	if len(again) != 1 || again[0] != hits[3] || again[0].insert || again[0].book {
-		t.Fatalf("again %v", again)
-	}
-	for i, want := range []*Decision{
-		{Allowed: true, Cost: 3, At: at, versions: []int64{11, 29}, buckets: []bucket{{3, 1}, {1, 1}}},
-		{Allowed: true, Cost: 4, At: at, versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
-		{Cost: 9, At: at, versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
-		nil,
-		{Cost: 4, At: at, versions: []int64{12, 30}, buckets: []bucket{{7, 1}, {5, 1}}},
-	} {
-		if want == nil {
-			if len(hits[i].done) != 0 {
-				t.Errorf("hit %d is answered", i)
-			}
-			continue
-		}
-		if <-hits[i].done; hits[i].result.Err != nil {
-			t.Fatal(hits[i].result.Err)
-		}
-		if err := sameDecision(&hits[i].result.Decision, want); err != nil {
-			t.Errorf("hit %d: %v", i, err)
-		}
-	}
-}
-
-func TestSettleHandsBack(t *testing.T) {
-	for run, want := range map[int64]struct{ insert, book bool }{
-		runMissing: {true, false}, runHourOver: {false, true}, runWindowEnd: {false, false},
-	} {
-		hits, again := settleGroup(t, []int64{3, 4}, run, testEpoch+99, row{})
-		if len(again) != 2 || again[0] != hits[0] || again[1] != hits[1] {
-			t.Fatalf("run %d: %d again", run, len(again))
-		}
-		for _, h := range again {
-			if h.insert != want.insert || h.book != want.book || h.notBefore != testEpoch+99 || len(h.done) != 0 {
-				t.Errorf("run %d: %+v", run, h)
-			}
-		}
-	}
-	hits, again := settleGroup(t, []int64{3}, runStale, testEpoch, row{change: 7}, row{change: 9})
-	var stale *StaleError
-	if <-hits[0].done; len(again) != 0 || !errors.As(hits[0].result.Err, &stale) || stale.Change != 9 {
-		t.Errorf("stale: %v", hits[0].result.Err)
-	}
-	for _, run := range []int64{-6, 3} { // what the statement can never say
-		hits, again := settleGroup(t, []int64{3, 3}, run, testEpoch, row{})
-		if <-hits[0].done; len(again) != 0 || !errors.Is(hits[0].result.Err, ErrOutcomeUnknown) {
-			t.Errorf("run %d: %v", run, hits[0].result.Err)
-		}
-	}
-}
-
-// TestSettleEnds: where the step function refuses what the model admits, which is a fault
-// of one of them, the hit is judged again, but not for ever.
-func TestSettleEnds(t *testing.T) {
-	id := windowLimit(t, "a", 10, "1h").ID
-	hits, again := settleGroup(t, []int64{3, 4}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5, nil})
-	if len(again) != 1 || again[0] != hits[0] || hits[0].tries != 1 {
-		t.Errorf("again %v after %d tries", again, hits[0].tries)
-	}
-	hits, again = settleGroup(t, []int64{4, 3}, 0, testEpoch, row{[]int64{id, 7, 1}, testEpoch, 12, 5, nil})
-	if len(again) != 1 || again[0] != hits[1] || hits[1].tries != 0 {
-		t.Errorf("again %v after %d tries, behind one that was refused", again, hits[1].tries)
 	}
 }
 
