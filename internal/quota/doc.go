@@ -1,8 +1,9 @@
 // Package quota decides hits: the limits and their arithmetic, the engine that gathers
-// hits into batches, and the store that holds the one statement that charges them.
+// hits into batches, and the statements that charge them.
 //
-// The arithmetic is pure and exists twice, here and as the SQL function quotad_step_v2;
-// traces hold the two to each other. All time is integer microseconds since the Unix
-// epoch and comes in as an argument; all quantities are integers. Nothing here knows of
-// HTTP, plans or keys, and nothing but the one statement ever charges a bucket.
+// There is one arithmetic, the Go model (level.go, an algorithm a file, and group.go). Two
+// ways charge what it says: a lane swaps rows that are still as it knows them (swap.go), and
+// a ledger locks rows first, for all that a swap cannot do (ledger.go). All time is integer
+// microseconds since the Unix epoch and comes in as an argument; all quantities are integers.
+// Nothing here knows of HTTP, plans or keys, and no SQL judges a limit.
 package quota

@@ -197,7 +197,11 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 		case 2:
 			of.LearnRow(packed[of], f.start.UnixMicro())
 		}
-		d, err := e.Decide(ctx, target, 1+r.Int64N(20))
+		cost := 1 + r.Int64N(20)
+		d, err := e.Decide(ctx, target, cost)
+		for errors.Is(err, ErrUnavailable) && ctx.Err() == nil { // its session is still being made
+			d, err = e.Decide(ctx, target, cost)
+		}
 		switch {
 		case err != nil:
 			return shots, fmt.Errorf("a hit on %v: %w", target.Counters[0].Key, err)

@@ -49,14 +49,25 @@ func newHit(s *session, t *Target, cost int64) *hit {
 const (
 	ticketQueued    = 0
 	ticketTaken     = 1 // in a batch: it will be done, or not, whatever its caller does
-	ticketAbandoned = 2 // the caller gave up while it was queued: it leaves no trace
-	ticketLeft      = 3 // the caller gave up while it was in a batch; not to be sent again
-	ticketDone      = 4 // its result is set
+	ticketAbandoned = 2 // the caller gave up, and it was in no batch: it leaves no trace
+	ticketLeaving   = 3 // the caller gives up while it is in a batch, unless that ends soon
+	ticketLeft      = 4 // the caller gave up while it was in a batch; not to be sent again
+	ticketDone      = 5 // its result is set
 )
 
-// take moves what is queued into a batch; requeue moves it back, unless its caller left.
-func (t *ticket) take() bool    { return t.state.CompareAndSwap(ticketQueued, ticketTaken) }
-func (t *ticket) requeue() bool { return t.state.CompareAndSwap(ticketTaken, ticketQueued) }
+// take moves what is queued into a batch.
+func (t *ticket) take() bool { return t.state.CompareAndSwap(ticketQueued, ticketTaken) }
+
+// requeue moves what was in a batch back, unless its caller has left.
+func (t *ticket) requeue() bool {
+	if t.state.CompareAndSwap(ticketTaken, ticketQueued) {
+		return true
+	}
+	if t.state.CompareAndSwap(ticketLeaving, ticketAbandoned) {
+		t.done <- struct{}{}
+	}
+	return false
+}
 
 // finish sets the result; nobody reads it when the caller left.
 func (h *hit) finish(r Result) {
@@ -93,26 +104,26 @@ func (t *ticket) wait(ctx context.Context, grace time.Duration) error {
 // be done or not, and its caller cannot know, unless that batch ends within grace. It returns
 // nil when the result is set. Only who waits for one alone may give grace.
 func (t *ticket) leave(ctx context.Context, grace time.Duration) error {
-	for over := grace == 0; ; over = true {
+	if grace > 0 && t.state.CompareAndSwap(ticketTaken, ticketLeaving) {
+		late := time.NewTimer(grace)
+		defer late.Stop()
+		select {
+		case <-t.done:
+		case <-late.C:
+		}
+	}
+	for {
 		switch {
 		case t.state.Load() == ticketDone:
 			return nil
-		case t.state.CompareAndSwap(ticketQueued, ticketAbandoned):
+		case t.state.Load() == ticketAbandoned, t.state.CompareAndSwap(ticketQueued, ticketAbandoned):
 			why := ErrBusy
 			if t.session.away() {
 				why = ErrUnavailable
 			}
 			return fmt.Errorf("%w: %w", why, ctx.Err())
-		case over && t.state.CompareAndSwap(ticketTaken, ticketLeft):
+		case t.state.CompareAndSwap(ticketTaken, ticketLeft), t.state.CompareAndSwap(ticketLeaving, ticketLeft):
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
-		case over:
-			continue // it was moved just now
 		}
-		late := time.NewTimer(grace)
-		select {
-		case <-t.done:
-		case <-late.C:
-		}
-		late.Stop()
 	}
 }

@@ -20,7 +20,7 @@ func TestMemoryRefuses(t *testing.T) {
 	m, l := testMemory(t), bucketLimit(t, "a", 60, "1m", 10)
 	target := testTarget(1, 1, 5, l)
 	at := testEpoch
-	full := row{[]int64{l.ID, 10 * l.scale, l.scale}, at, 7, 5, nil}
+	full := row{[]int64{l.ID, 10 * l.scale, ratedBy(60)}, at, 7, 5, nil}
 	refuse := func(target *Target, now, cost int64, want bool) Decision {
 		t.Helper()
 		d, ok := m.refuse(target, now, cost)
@@ -81,7 +81,7 @@ func TestMemoryKeepsTheNewest(t *testing.T) {
 func TestMemoryForgets(t *testing.T) {
 	m, hour, bucket := testMemory(t), windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)
 	target := testTarget(1, 1, 1, hour, bucket)
-	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch + 60e6, 1, 1, nil}}, testEpoch+60e6, true)
+	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, ratedBy(1)}, testEpoch + 60e6, 1, 1, nil}}, testEpoch+60e6, true)
 	end := testEpoch + 7200e6 + 60e6
 	if _, ok := m.seen.Get(target.Counters[0].Key, end-1); !ok {
 		t.Error("forgotten too early")

@@ -204,11 +204,14 @@ func (w *writing) read(r *pgconn.ResultReader) (bad error) {
 		err := readAll(r.Values(), &customer, &meter)
 		at, ok := slices.BinarySearchFunc(w.groups, CounterKey{Customer: customer, Meter: int32(meter)},
 			func(g *group, key CounterKey) int { return compareKeys(g.own(), key) })
-		if err != nil || !ok {
-			bad = fmt.Errorf("an answer about no counter of the batch: %w", err)
-			continue
+		switch {
+		case err != nil:
+			bad = err
+		case !ok:
+			bad = fmt.Errorf("an answer about counter %d/%d, which is not in the batch", customer, meter)
+		default:
+			w.groups[at].done = true
 		}
-		w.groups[at].done = true
 	}
 	return bad
 }
