@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 )
 
@@ -20,9 +19,6 @@ import (
 var version = "dev"
 
 func main() {
-	if slices.Contains(os.Args[1:], "serve") {
-		relaxTimers()
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
