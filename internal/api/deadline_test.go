@@ -30,24 +30,42 @@ func (w *waits) waiting() (n int) {
 	return n
 }
 
-func TestDeadlineRunsFromTheFirstWait(t *testing.T) {
+func TestDeadlineComesInTime(t *testing.T) {
 	const after = 100 * time.Millisecond
 	w := newWaits(after)
-	d := w.until(t.Context())
-	defer d.end()
-	time.Sleep(2 * after)
-	if d.Err() != nil || w.waiting() != 0 {
-		t.Fatalf("the bound ran before anybody waited: %v", d.Err())
+	for range 2 { // the second time when the timer has stopped
+		start := time.Now()
+		d := w.until(t.Context())
+		if err := ended(t, d); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ended with %v", err)
+		}
+		if waited := time.Since(start); waited < after {
+			t.Errorf("it ended after %s, before its time", waited)
+		}
+		if w.waiting() != 0 {
+			t.Error("it is still among those that wait")
+		}
+		d.end()
+		if err := d.Err(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("once answered it says %v", err)
+		}
 	}
-	start := time.Now()
-	if err := ended(t, d); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("it ended with %v", err)
-	}
-	if waited := time.Since(start); waited < after {
-		t.Errorf("it ended after %s, before its time", waited)
-	}
-	if w.waiting() != 0 {
-		t.Error("it is still among those that wait")
+}
+
+// Anybody may keep a context: it stays ended, whatever requests come behind it.
+func TestKeptDeadline(t *testing.T) {
+	w := newWaits(time.Hour)
+	kept := w.until(t.Context())
+	kept.end()
+	for range 100 {
+		d := w.until(t.Context())
+		if err := kept.Err(); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the request was answered, and its context says %v", err)
+		}
+		if d.Err() != nil {
+			t.Fatal("another request ended with it")
+		}
+		d.end()
 	}
 }
 
@@ -55,12 +73,8 @@ func TestDeadlineRunsFromTheFirstWait(t *testing.T) {
 func TestDeadlineEndsWithItsRequest(t *testing.T) {
 	w := newWaits(time.Hour)
 	w.every = time.Millisecond
-	others := []*deadline{w.until(t.Context()), w.until(t.Context())}
 	request, giveUp := context.WithCancel(t.Context())
-	others[0].Done()
-	d := w.until(request)
-	d.Done()
-	others[1].Done()
+	before, d, behind := w.until(t.Context()), w.until(request), w.until(t.Context())
 	if d.Err() != nil {
 		t.Fatal(d.Err())
 	}
@@ -71,7 +85,7 @@ func TestDeadlineEndsWithItsRequest(t *testing.T) {
 	if n := w.waiting(); n != 2 {
 		t.Errorf("%d wait, want the 2 others", n)
 	}
-	for _, other := range others {
+	for _, other := range []*deadline{before, behind} {
 		if other.Err() != nil {
 			t.Errorf("another one ended, too: %v", other.Err())
 		}
@@ -122,7 +136,6 @@ func TestManyDeadlines(t *testing.T) {
 			for range 4 {
 				all.Go(func() { <-d.Done(); _ = d.Err() })
 			}
-			d.Done()
 			switch i % 3 {
 			case 0:
 				giveUp()
@@ -137,82 +150,5 @@ func TestManyDeadlines(t *testing.T) {
 	all.Wait()
 	if w.waiting() != 0 {
 		t.Error("some still wait")
-	}
-	again := w.until(t.Context()) // when the timer has stopped
-	defer again.end()
-	if err := ended(t, again); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-}
-
-// Who awaits something is told in time, whatever ends the wait, and those that nobody knows
-// any more are used again.
-func TestAwait(t *testing.T) {
-	rung, silent := make(chan struct{}, 1), make(chan struct{})
-	for name, c := range map[string]struct {
-		after time.Duration
-		bell  chan struct{}
-		gone  bool // the client
-		want  error
-	}{
-		"the bell":           {time.Hour, rung, false, nil},
-		"too long":           {50 * time.Millisecond, silent, false, context.DeadlineExceeded},
-		"the client is gone": {time.Hour, silent, true, context.Canceled},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWaits(c.after)
-			w.every = time.Millisecond
-			request, giveUp := context.WithCancel(t.Context())
-			defer giveUp()
-			d := w.until(request)
-			if c.bell == rung {
-				rung <- struct{}{}
-			} else if c.gone {
-				time.AfterFunc(5*time.Millisecond, giveUp)
-			}
-			if rings := d.Await(c.bell); rings != (c.want == nil) || c.want != nil && !errors.Is(d.Err(), c.want) {
-				t.Errorf("it rang: %v; %v", rings, d.Err())
-			}
-			if !d.close() || w.waiting() != 0 || len(d.over) != 0 {
-				t.Errorf("it cannot be used again: %d wait, %d ended", w.waiting(), len(d.over))
-			}
-		})
-	}
-	d := newWaits(time.Hour).until(t.Context())
-	rung <- struct{}{}
-	d.Await(rung)
-	if d.Done(); d.close() {
-		t.Error("somebody may know it still")
-	}
-}
-
-// For the race detector, and for tokens that stay behind: bells that ring as the wait ends.
-func TestManyAwait(t *testing.T) {
-	w := newWaits(time.Millisecond)
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			for i := range 100 {
-				bell := make(chan struct{}, 1)
-				d := w.until(t.Context())
-				timer := time.AfterFunc(time.Duration(i%4)*time.Millisecond, func() { bell <- struct{}{} })
-				if rings := d.Await(bell); !rings && !errors.Is(d.Err(), context.DeadlineExceeded) {
-					t.Errorf("no bell, and %v", d.Err())
-				}
-				timer.Stop()
-				d.end()
-			}
-		})
-	}
-	all.Wait()
-	patient := newWaits(time.Hour)
-	for range 100 {
-		d := patient.until(t.Context())
-		bell := make(chan struct{}, 1)
-		time.AfterFunc(time.Microsecond, func() { bell <- struct{}{} })
-		if !d.Await(bell) {
-			t.Fatal("it ended for another's reason")
-		}
-		d.end()
 	}
 }
