@@ -16,7 +16,7 @@ import (
 const mostAllocations = 40
 
 // Those of the API alone for a refusal from memory, which nobody else has a part in.
-const mostOfARefusal = 7
+const mostOfARefusal = 9
 
 // client sends one request over and over on a connection of its own, without an allocation.
 type client struct {

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/calendar"
-	"quotad/internal/fastpath"
 	"quotad/internal/quota"
 )
 
@@ -63,60 +62,10 @@ func writeBody(w http.ResponseWriter, status int, contentType []string, body []b
 
 // writeHead writes the head of an answer.
 func writeHead(w http.ResponseWriter, status int, contentType []string) {
-	h := headOf(w)
-	h.share("Cache-Control", noStore)
-	h.share("Content-Type", contentType)
+	h := w.Header()
+	h["Cache-Control"] = noStore
+	h["Content-Type"] = contentType
 	w.WriteHeader(status)
-}
-
-// head is where an answer's headers are set, each once: net/http's map, or what the fast path
-// has, which needs neither a map nor a string of each value.
-type head struct {
-	fast   fastpath.HeaderAdder
-	header http.Header // where fast is nil
-}
-
-func headOf(w http.ResponseWriter) head {
-	if fast, ok := w.(fastpath.HeaderAdder); ok {
-		return head{fast: fast}
-	}
-	return head{header: w.Header()}
-}
-
-// cut is a head with up to four values that are parts of one text: for net/http one string is
-// made of all, and one list.
-type cut struct {
-	head
-	text   []byte
-	all    string
-	values []string
-}
-
-func (h head) cut(text []byte) cut {
-	if h.fast != nil {
-		return cut{head: h, text: text}
-	}
-	return cut{head: h, all: string(text), values: make([]string, 0, 4)}
-}
-
-// set sets a header to a part of the text.
-func (c *cut) set(name string, from, to int) {
-	if c.fast != nil {
-		c.fast.AddHeader(name, c.text[from:to])
-		return
-	}
-	c.values = append(c.values, c.all[from:to])
-	n := len(c.values)
-	c.header[name] = c.values[n-1 : n : n]
-}
-
-// share sets a header to the one value of a list that never changes.
-func (h head) share(name string, values []string) {
-	if h.fast != nil {
-		h.fast.AddHeaderString(name, values[0])
-		return
-	}
-	h.header[name] = values
 }
 
 // appendString appends a JSON string. Keys and names are ASCII almost always; other

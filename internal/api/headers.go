@@ -3,6 +3,7 @@ package api
 import (
 	"math"
 	"math/bits"
+	"net/http"
 	"strconv"
 
 	"quotad/internal/quota"
@@ -39,7 +40,7 @@ const (
 // Shadows stay out of all of them. RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
 //
 // Each hit pays for them: what they say of limits is there already.
-func (buf *buffer) quotaHeaders(h head, style ResetStyle, at, wait int64) {
+func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
 	views := buf.views
 	if len(views) == 0 {
 		return
@@ -63,27 +64,16 @@ func (buf *buffer) quotaHeaders(h head, style ResetStyle, at, wait int64) {
 	if tightest < 0 {
 		return
 	}
-	state := len(b)
-	b = strconv.AppendInt(b, views[tightest].Remaining, 10)
-	remaining := len(b)
-	if resetAt := views[tightest].ResetAt; resetAt != quota.NoReset {
-		b = strconv.AppendInt(b, resetValue(resetAt, at, style), 10)
-	}
-	reset := len(b)
-	if wait > 0 {
-		b = strconv.AppendInt(b, ceilDiv(wait, second), 10)
-	}
 	buf.b = b
-	values := h.cut(b)
-	values.set("RateLimit", 0, state)
-	h.share("RateLimit-Policy", buf.policy.text)
+	h["RateLimit"] = []string{string(b)}
+	h["RateLimit-Policy"] = buf.policy.text
 	if wait > 0 {
-		values.set("Retry-After", reset, len(b))
+		h["Retry-After"] = []string{strconv.FormatInt(ceilDiv(wait, second), 10)}
 	}
-	h.share("X-RateLimit-Limit", buf.policy.capacity[tightest:tightest+1:tightest+1])
-	values.set("X-RateLimit-Remaining", state, remaining)
-	if reset > remaining {
-		values.set("X-RateLimit-Reset", remaining, reset)
+	h["X-RateLimit-Limit"] = buf.policy.capacity[tightest : tightest+1 : tightest+1]
+	h["X-RateLimit-Remaining"] = []string{strconv.FormatInt(views[tightest].Remaining, 10)}
+	if resetAt := views[tightest].ResetAt; resetAt != quota.NoReset {
+		h["X-RateLimit-Reset"] = []string{strconv.FormatInt(resetValue(resetAt, at, style), 10)}
 	}
 }
 

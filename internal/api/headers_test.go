@@ -64,7 +64,7 @@ func TestHeadersParseBack(t *testing.T) {
 		views := anyViews(t, at)
 		wait := rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
 		h := http.Header{}
-		(&buffer{views: views}).quotaHeaders(head{header: h}, ResetSeconds, at, wait)
+		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, at, wait)
 		policies, err := httpsfv.UnmarshalList(raw(h, "RateLimit-Policy"))
 		if err != nil {
 			t.Fatalf("%q: %v", raw(h, "RateLimit-Policy"), err)
@@ -172,7 +172,7 @@ func TestHeadersAreBounded(t *testing.T) {
 			}
 		}
 		h := http.Header{}
-		(&buffer{views: views}).quotaHeaders(head{header: h}, ResetSeconds, 0, quota.Never)
+		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, 0, quota.Never)
 		size := 0
 		for name, values := range h {
 			size += len(name) + len(values[0])
@@ -209,8 +209,8 @@ func TestHeadersOfOtherLimits(t *testing.T) {
 		}
 		h, fresh := http.Header{}, http.Header{}
 		used.views = append(used.views[:0], views...)
-		used.quotaHeaders(head{header: h}, ResetSeconds, 0, 0)
-		(&buffer{views: views}).quotaHeaders(head{header: fresh}, ResetSeconds, 0, 0)
+		used.quotaHeaders(h, ResetSeconds, 0, 0)
+		(&buffer{views: views}).quotaHeaders(fresh, ResetSeconds, 0, 0)
 		before, want = append(before, h), append(want, fresh)
 	}
 	for i := range want {
@@ -222,7 +222,7 @@ func TestHeadersOfOtherLimits(t *testing.T) {
 
 func TestNoLimitsNoHeaders(t *testing.T) {
 	h := http.Header{}
-	new(buffer).quotaHeaders(head{header: h}, ResetSeconds, 1, 0)
+	new(buffer).quotaHeaders(h, ResetSeconds, 1, 0)
 	if len(h) != 0 {
 		t.Errorf("headers without limits: %v", h)
 	}

@@ -190,7 +190,7 @@ func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *quota.Decision, den
 	if !d.Allowed {
 		status, contentType, wait = denied, problemJSON, d.RetryAfter()
 	}
-	buf.quotaHeaders(headOf(w), s.options.ResetStyle, d.At, wait)
+	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
 	buf.b = appendDecision(buf.b[:0], h, d, buf.views, wait, status)
 	return writeBody(w, status, contentType, buf.b)
 }

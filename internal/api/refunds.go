@@ -99,7 +99,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 		return s.fail(w, r, explain(err, in.names()))
 	}
 	buf.views = appendViews(buf.views[:0], &done.Decision)
-	buf.quotaHeaders(headOf(w), s.options.ResetStyle, done.At, 0)
+	buf.quotaHeaders(w.Header(), s.options.ResetStyle, done.At, 0)
 	buf.b = in.appendAnswer(buf.b[:0], &done, buf.views)
 	return writeBody(w, http.StatusOK, plainJSON, buf.b)
 }

@@ -130,7 +130,7 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *quota.Re
 	if !d.Allowed {
 		wait = d.RetryAfter()
 	}
-	buf.quotaHeaders(headOf(w), s.options.ResetStyle, d.At, wait)
+	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
 	if !d.Allowed {
 		buf.b = appendDecision(buf.b[:0], h, d, buf.views, wait, denied)
 		return writeBody(w, denied, problemJSON, buf.b)

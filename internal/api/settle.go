@@ -94,7 +94,7 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
 		return s.fail(w, r, explain(err, names{committed: st.id}))
 	}
 	buf.views = appendViews(buf.views[:0], &st.done.Decision)
-	buf.quotaHeaders(headOf(w), s.options.ResetStyle, st.done.At, 0)
+	buf.quotaHeaders(w.Header(), s.options.ResetStyle, st.done.At, 0)
 	buf.b = st.appendAnswer(buf.b[:0], buf.views)
 	return writeBody(w, http.StatusOK, plainJSON, buf.b)
 }
@@ -141,7 +141,7 @@ func (st *settlement) appendAnswer(b []byte, views []quota.View) []byte {
 func (s *Server) answerNoRoom(w http.ResponseWriter, room *quota.NoRoomError, buf *buffer) int {
 	d := &room.Decision
 	buf.views = appendViews(buf.views[:0], d)
-	buf.quotaHeaders(headOf(w), s.options.ResetStyle, d.At, 0)
+	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, 0)
 	b := appendProblem(buf.b[:0], problemOf(room), maxErrors)
 	b = append(b[:len(b)-1], `,"committable":`...)
 	b = strconv.AppendInt(b, room.Most, 10)

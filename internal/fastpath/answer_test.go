@@ -15,10 +15,10 @@ func TestDateOfAnswersUsedAgain(t *testing.T) {
 	defer putAnswer(a)
 	for _, now := range []time.Time{time.Unix(0, 0), day, day.Add(999 * time.Millisecond), day.Add(time.Second), day.Add(24 * time.Hour), day} {
 		var wire bytes.Buffer
-		a.body = a.body[:0]
+		a.reset()
 		_, err := a.Write([]byte("{}"))
 		check(t, err)
-		check(t, a.send(&wire, now))
+		check(t, a.send(&wire, now, false))
 		r, err := http.ReadResponse(bufio.NewReader(&wire), nil)
 		check(t, err)
 		check(t, r.Body.Close())

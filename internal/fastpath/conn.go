@@ -137,19 +137,15 @@ func (c *conn) reply(body []byte) error {
 	a := getAnswer()
 	defer putAnswer(a)
 	c.server.handler.ServeHTTP(a, c.head.request(body))
-	if c.closing() {
-		a.header["Connection"] = closeAfter
-	}
-	if err := a.send(c.Conn, c.server.options.Wall()); err != nil {
+	closes := c.closing()
+	if err := a.send(c.Conn, c.server.options.Wall(), closes); err != nil {
 		return err
 	}
-	if a.header.Get("Connection") == closeAfter[0] {
+	if closes || a.closes {
 		return io.EOF
 	}
 	return nil
 }
-
-var closeAfter = []string{"close"}
 
 // renew sets the deadlines of the answer and of the next request's arrival.
 func (c *conn) renew(now time.Time) error {

@@ -39,21 +39,12 @@ type Options struct {
 	// Serves reports whether a request that net/http has read may be served fast when its
 	// head comes again. Its handler must set Content-Type and a status that has a body, and
 	// must not keep the request, its headers or its body, nor change them. Its
-	// ResponseWriter does what that interface and HeaderAdder say, and no more.
+	// ResponseWriter does what that interface says, and no more.
 	Serves func(*http.Request) bool
 	// Varies names the headers whose values may differ in a repeated head, in canonical form.
 	Varies []string
 	// Wall is the node's own clock, time.Now.
 	Wall func() time.Time
-}
-
-// HeaderAdder takes headers without a map, and without a string for each value. The names must be
-// canonical, and of none that Header() has. Behind WriteHeader they do nothing.
-type HeaderAdder interface {
-	// AddHeader adds a header line with a copy of the value.
-	AddHeader(name string, value []byte)
-	// AddHeaderString adds a header line.
-	AddHeaderString(name, value string)
 }
 
 // New puts the fast path under a server that has its handler, and panics unless it has a

@@ -57,7 +57,7 @@ type echo struct {
 func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	e.note(w, r, body)
-	addHeader(w, "Content-Type", "text/plain")
+	w.Header().Set("Content-Type", "text/plain")
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, err.Error())
@@ -67,7 +67,7 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(number)
 	switch what {
 	case "full":
-		addHeader(w, "Retry-After", "7")
+		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, "full")
 	case "close":
@@ -82,10 +82,10 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "none":
 		w.Header().Add("X-Twice", "1")
 		w.Header().Add("X-Twice", "2\r\n3")
-		addHeader(w, "X-Again", "1\r\n2\n\r")
-		addHeader(w, "X-Again", "")
+		w.Header().Add("X-Again", "1\r\n2\n\r")
+		w.Header().Add("X-Again", "")
 		w.WriteHeader(http.StatusAccepted)
-		addHeader(w, "X-Late", "1")
+		w.Header().Add("X-Late", "1")
 	case "linger":
 		// Until net/http has looked for what comes meanwhile; the fast path does not look.
 		if _, fast := w.(*answer); !fast && e.on() != nil && e.on().hasMore() {
@@ -101,19 +101,6 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = io.WriteString(w, text[:len(text)/2])
 		_, _ = io.WriteString(w, text[len(text)/2:])
-	}
-}
-
-// addHeader adds a header in the way that is there.
-func addHeader(w http.ResponseWriter, name, value string) {
-	fast, ok := w.(HeaderAdder)
-	switch {
-	case !ok:
-		w.Header().Add(name, value)
-	case len(value)%2 == 0:
-		fast.AddHeader(name, []byte(value))
-	default:
-		fast.AddHeaderString(name, value)
 	}
 }
 
