@@ -212,7 +212,7 @@ func TestBadCustomersMetersAndKeys(t *testing.T) {
 	}
 	refuseAll(t, n, []bad{
 		on("unknown field", with("colour", `"red"`), "colour"),
-		on("nothing at all", `{}`, "name plan timezone"),
+		on("nothing at all", `{}`, "name plan"),
 		on("unknown plan", strings.Replace(onPlan, "basic", "nothing", 1), "plan"),
 		on("unknown version", with("plan_version", "9"), "plan_version"),
 		on("unknown timezone", strings.Replace(onPlan, "UTC", "Europe/Atlantis", 1), "timezone"),

@@ -125,7 +125,7 @@ func (n *node) makeDemo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = n.store.PutPlan(ctx, demoPlan, plans.PlanInput{
+	_, _, err = n.store.PutPlan(ctx, demoPlan, plans.PlanInput{
 		Name: "Demo", Currency: "USD", Interval: "month", IntervalCount: 1,
 		Limits: []plans.Limit{
 			{Meter: demoMeter, Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h"}},

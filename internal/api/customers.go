@@ -12,7 +12,7 @@ type customerRequest struct {
 	Name          string            `json:"name" maxLength:"200"`
 	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
 	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins this version; left out, the customer follows the plan."`
-	Timezone      string            `json:"timezone" doc:"IANA name, such as Europe/Berlin. Another one counts at once for calendar windows and usage, and from the next billing period on for those."`
+	Timezone      string            `json:"timezone" required:"false" default:"UTC" doc:"IANA name, such as Europe/Berlin. Another one counts at once for calendar windows and usage, and from the next billing period on for those."`
 	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation, or of a customer that is there what it has. Another one, or another timezone, counts from the next period on."`
 	Metadata      map[string]string `json:"metadata,omitempty"`
 	Features      map[string]any    `json:"features,omitempty" doc:"What differs from the plan's features, or is beside them: booleans, numbers and strings."`
@@ -61,7 +61,7 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var in customerRequest
+	in := customerRequest{Timezone: "UTC"}
 	if err := decodeBy(customerMembers, c.body, &in); err != nil {
 		return answer{}, err
 	}

@@ -42,7 +42,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		{422, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":1e3}`, "cost: must be a whole number of at most 999999999999999"},
 		{422, "POST", "/v1/refunds", `{"customer":"acme","meter":"requests","id":"r"}`, "cost: is required: how many units to give back, from 1 to 999999999999999"},
 		{422, "PUT", "/v1/customers/new", `{"name":"x"}`, "plan: is required: it must be 1 to 200"},
-		{422, "PUT", "/v1/customers/new", `{"name":"x"}`, "timezone: is required: an IANA timezone, such as UTC or Europe/Berlin"},
+		{422, "PUT", "/v1/customers/new", `{"name":"x","timezone":""}`, "timezone: must be an IANA timezone, such as UTC or Europe/Berlin; left out it is UTC"},
 		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"europe/berlin"}`, `timezone: "europe/berlin" is no IANA timezone, such as UTC or Europe/Berlin; capitals count`},
 		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"none"}`, "no such test clock: make it with PUT /v1/test-clocks/none"},
 		{422, "PUT", "/v1/plans/new", `{"name":"x"}`, "currency: is required: an ISO 4217 code in capitals, such as USD; interval: is required: day, week, month or year"},

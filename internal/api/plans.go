@@ -20,8 +20,8 @@ func (s *Server) putPlan(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := s.store.PutPlan(c.ctx(), key, in, pre)
-	return planAnswer(http.StatusCreated, p, err)
+	p, wrote, err := s.store.PutPlan(c.ctx(), key, in, pre)
+	return planAnswer(putStatus(wrote), p, err)
 }
 
 func (s *Server) getPlan(c *call) (answer, error) {

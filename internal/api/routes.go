@@ -189,8 +189,8 @@ func planRoutes() []route {
 	return []route{
 		{
 			method: "PUT", pattern: "/v1/plans/{key}", access: adminOnly, tag: "Plans", id: "putPlan", summary: "Write a version of a plan",
-			doc:     "Writes a new immutable version. On an existing plan If-Match with its ETag is required; If-None-Match: * writes only a plan that is new. With apply_to all (default) its limits count at once for every customer on the plan that is not pinned; with new only for customers who join later.",
-			request: reflect.TypeFor[plans.PlanInput](), response: plan, status: created201, problems: preconditions, handle: (*Server).putPlan,
+			doc:     "Writes a new immutable version. On an existing plan If-Match with its ETag is required; If-None-Match: * writes only a plan that is new. With apply_to all (default) its limits count at once for every customer on the plan that is not pinned; with new only for customers who join later. What is as the newest version already writes none: the answer is 200 with its ETag.",
+			request: reflect.TypeFor[plans.PlanInput](), response: plan, status: put200or201, problems: preconditions, handle: (*Server).putPlan,
 		},
 		{
 			method: "GET", pattern: "/v1/plans/{key}", access: readers, tag: "Plans", id: "getPlan", summary: "The newest version of a plan",
@@ -217,7 +217,7 @@ func customerRoutes() []route {
 	return []route{
 		{
 			method: "PUT", pattern: "/v1/customers/{key}", access: adminOnly, tag: "Customers", id: "putCustomer", summary: "Write a customer",
-			doc:     "Makes a customer, or replaces what is known of one; then If-Match with its ETag is required; If-None-Match: * writes only one that is new. An anonymous customer, made by its first hit on the default plan, needs no If-Match; it is a named one afterwards, and what it has used stays used. Another plan's limits count at once. Keys that begin with erased: are those of erased customers, and no others.",
+			doc:     "Makes a customer, or replaces what is known of one; then If-Match with its ETag is required; If-None-Match: * writes only one that is new. What changes nothing writes nothing: its ETag stays. An anonymous customer, made by its first hit on the default plan, needs no If-Match; it is a named one afterwards, and what it has used stays used. Another plan's limits count at once. Keys that begin with erased: are those of erased customers, and no others.",
 			request: reflect.TypeFor[customerRequest](), response: customer, status: put200or201, problems: append([]*kind{kindConflict}, preconditions...), handle: (*Server).putCustomer,
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -90,7 +91,7 @@ const updateCustomer = `
 	FROM plans p WHERE c.key = $1 AND p.id = $3`
 
 // PutCustomer creates a customer, or replaces what is written of one when pre holds for
-// it; created says which. A billing anchor that is left out is what the wall clock in
+// it; created says which. Writing what is there already is no change. A billing anchor that is left out is what the wall clock in
 // the timezone showed at the creation, and stays as it is afterwards; so does the test
 // clock, which is chosen at the creation and cannot be changed. An anonymous customer
 // needs no precondition, and is a named one afterwards.
@@ -160,6 +161,9 @@ func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 			return nil, false, err
 		}
 	}
+	if !created && old.is(in) {
+		return old, false, errUnchanged
+	}
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
 		in.BillingAnchor, in.Metadata, w.number, in.Features,
@@ -174,6 +178,12 @@ func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 		err = w.reschedule(ctx, old, c, in.EndPeriod)
 	}
 	return c, created, err
+}
+
+// is reports whether writing in would change nothing.
+func (c *Customer) is(in CustomerInput) bool {
+	in.TestClock, in.EndPeriod = c.TestClock, false // neither changes anything by itself
+	return !c.Anonymous && reflect.DeepEqual(c.CustomerInput, in)
 }
 
 // defaultAnchor is the wall clock in the timezone at the creation, in whole seconds, by

@@ -1,13 +1,17 @@
 package plans
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/postgres/pgtest"
 )
 
 func TestCustomers(t *testing.T) {
@@ -141,5 +145,58 @@ func TestArchivedCustomers(t *testing.T) {
 	}
 	if list := must[*List[*Customer]](t)(s.ListCustomers(ctx, Page{})); len(list.Items) != 1 || list.Items[0].ArchivedAt == nil {
 		t.Errorf("list: %+v", list)
+	}
+}
+
+// What changes nothing is no change: its ETag stays, and no node reads the customer again.
+func TestWritingACustomerAgain(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, pgtest.NewDatabase(t))
+	ctx := t.Context()
+	declare(t, s, "api")
+	putPlan(t, s, "basic", hourly(5))
+	putPlan(t, s, "other", hourly(5))
+	if _, _, err := s.PutTestClock(ctx, "c", 1_700_000_000_000_000); err != nil {
+		t.Fatal(err)
+	}
+	full := func() CustomerInput {
+		return CustomerInput{
+			Name: "A", Plan: "basic", PlanVersion: ptr(1), Timezone: "Europe/Berlin", Metadata: map[string]string{"a": "b"},
+			Features: map[string]any{"seats": json.Number("5"), "ratio": json.Number("1.50")}, TestClock: ptr("c"),
+		}
+	}
+	for key, in := range map[string]CustomerInput{"full": full(), "plain": onPlan("basic")} {
+		first := putCustomer(t, s, key, in)
+		number := changeNumber(t, s)
+		spelled := in
+		spelled.BillingAnchor, spelled.TestClock, spelled.EndPeriod = first.BillingAnchor, nil, true
+		for _, in := range []CustomerInput{in, spelled} {
+			again, created, err := s.PutCustomer(ctx, key, in, match(first.ETag()))
+			if err != nil || created || !reflect.DeepEqual(again, first) {
+				t.Errorf("%s: created %v: %+v, %v", key, created, again, err)
+			}
+			if _, _, err := s.PutCustomer(ctx, key, in, Precondition{}); !errors.Is(err, ErrPreconditionRequired) {
+				t.Errorf("%s: without If-Match: %v", key, err)
+			}
+		}
+		if got := changeNumber(t, s); got != number {
+			t.Errorf("%s: change %d, not %d", key, got, number)
+		}
+	}
+	for what, change := range map[string]func(*CustomerInput){
+		"name":     func(in *CustomerInput) { in.Name = "B" },
+		"plan":     func(in *CustomerInput) { in.Plan = "other" },
+		"pin":      func(in *CustomerInput) { in.PlanVersion = nil },
+		"timezone": func(in *CustomerInput) { in.Timezone = "UTC" },
+		"anchor":   func(in *CustomerInput) { in.BillingAnchor = "2026-01-31T00:00:00" },
+		"metadata": func(in *CustomerInput) { in.Metadata = nil },
+		"features": func(in *CustomerInput) { in.Features["seats"] = json.Number("6") },
+	} {
+		before := putCustomer(t, s, "full", full())
+		in := full()
+		change(&in)
+		if c := putCustomer(t, s, "full", in); c.Change <= before.Change {
+			t.Errorf("another %s is no change", what)
+		}
 	}
 }

@@ -84,7 +84,7 @@ func TestStoredPlansComeBackAsTheyWere(t *testing.T) {
 		}
 		// What one token weighs must fit: the arithmetic's own tests look at its bounds.
 		in.Limits[0].Limit, in.Limits[0].Burst = in.Limits[0].Limit%1e9+1, ptr(*in.Limits[0].Burst%1e9)
-		wrote, err := s.PutPlan(t.Context(), "stored", in, anyIfExists(t, s, "stored"))
+		wrote, _, err := s.PutPlan(t.Context(), "stored", in, anyIfExists(t, s, "stored"))
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -119,9 +119,9 @@ func declare(t testing.TB, s *Store, key string) {
 // putPlan writes the first or the next version.
 func putPlan(t testing.TB, s *Store, key string, in PlanInput) *Plan {
 	t.Helper()
-	p, err := s.PutPlan(t.Context(), key, in, Precondition{})
+	p, _, err := s.PutPlan(t.Context(), key, in, Precondition{})
 	if errors.Is(err, ErrPreconditionRequired) {
-		p, err = s.PutPlan(t.Context(), key, in, anyVersion)
+		p, _, err = s.PutPlan(t.Context(), key, in, anyVersion)
 	}
 	if err != nil {
 		t.Fatal(err)

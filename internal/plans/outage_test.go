@@ -42,7 +42,7 @@ func TestOutage(t *testing.T) {
 	}
 	_, miss := c.Resolve(ctx, "new", "api", 0)
 	_, behind := c.Resolve(ctx, "acme", "api", c.Applied()+1)
-	_, write := admin.PutPlan(ctx, "basic", hourly(6), anyVersion)
+	_, _, write := admin.PutPlan(ctx, "basic", hourly(6), anyVersion)
 	_, read := admin.GetCustomer(ctx, "acme")
 	_, list := admin.ListPlans(ctx, Page{})
 	for what, err := range map[string]error{"miss": miss, "behind": behind, "write": write, "read": read, "list": list} {
@@ -56,7 +56,7 @@ func TestOutage(t *testing.T) {
 		t.Helper()
 		// Each connection that the pool had learns of its end by an error.
 		eventually(t, "a write that counts", func() bool {
-			if _, err := admin.PutPlan(ctx, "basic", hourly(limit), anyVersion); err != nil {
+			if _, _, err := admin.PutPlan(ctx, "basic", hourly(limit), anyVersion); err != nil {
 				return false
 			}
 			target, err := c.Resolve(ctx, "acme", "api", 0)
@@ -106,7 +106,7 @@ func TestWritesThatWaitTooLong(t *testing.T) {
 	var waiting sync.WaitGroup
 	for range 20 { // more than the pool has connections, of which reads find one
 		waiting.Go(func() {
-			if _, err := s.PutPlan(ctx, "late", hourly(5), Precondition{}); !errors.Is(err, quota.ErrUnavailable) {
+			if _, _, err := s.PutPlan(ctx, "late", hourly(5), Precondition{}); !errors.Is(err, quota.ErrUnavailable) {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -1,6 +1,8 @@
 package plans
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -27,8 +29,6 @@ func (in *PlanInput) interval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
 }
 
-const latestVersion = `SELECT latest_version FROM plans WHERE key = $1`
-
 // The document comes back from the database, so what a writer is told is what is kept.
 const addVersion = `
 	WITH plan AS (
@@ -41,57 +41,69 @@ const addVersion = `
 
 // PutPlan writes a new immutable version of a plan: the first, or the next one when pre
 // holds for the latest. Its limits count at once for every customer on the plan that is
-// not pinned, or with ApplyTo "new" only for those who join from now on.
+// not pinned, or with ApplyTo "new" only for those who join from now on. What is as the
+// latest version already is not written again: wrote is false then.
 //
 // Everything that is wrong with the plan comes back at once as quota.FieldErrors, with
 // paths such as "limits[1].window"; then comes the precondition (ErrPrecondition,
 // ErrPreconditionRequired).
-func (s *Store) PutPlan(ctx context.Context, key string, in PlanInput, pre Precondition) (*Plan, error) {
+func (s *Store) PutPlan(ctx context.Context, key string, in PlanInput, pre Precondition) (p *Plan, wrote bool, err error) {
 	declared, err := s.declaredMeters(ctx, in.meterKeys())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if in, err = in.normalize(key, declared); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	document, err := in.document()
-	if err != nil {
-		return nil, err
-	}
-	var plan *Plan
 	err = s.write(ctx, kindPlan, key, func(ctx context.Context, w *writing) error {
-		latest, err := one(ctx, w, ErrUnknownPlan, pgx.RowTo[int], latestVersion, key)
-		if err != nil && !errors.Is(err, ErrUnknownPlan) {
-			return err
-		}
-		if err := pre.check(err == nil, etag(int64(latest))); err != nil {
-			return err
-		}
-		if latest > 0 {
-			if err := w.sameInterval(ctx, key, latest, &in); err != nil {
-				return err
-			}
-		}
-		plan, err = one(ctx, w, ErrUnknownPlan, scanPlan, addVersion, key, latest+1, in.ApplyTo, document, w.number, w.now)
+		p, wrote, err = w.putPlan(ctx, key, &in, pre)
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return plan, nil
+	return p, wrote, nil
+}
+
+// putPlan is PutPlan under the lock, of a checked plan.
+func (w *writing) putPlan(ctx context.Context, key string, in *PlanInput, pre Precondition) (p *Plan, wrote bool, err error) {
+	latest, err := one(ctx, w, ErrUnknownPlan, scanPlan, getPlan, key)
+	exists := err == nil
+	switch {
+	case errors.Is(err, ErrUnknownPlan):
+		latest = new(Plan)
+	case err != nil:
+		return nil, false, err
+	}
+	if err := pre.check(exists, latest.ETag()); err != nil {
+		return nil, false, err
+	}
+	document, err := in.document()
+	if err != nil {
+		return nil, false, err
+	}
+	if exists {
+		if stored, err := latest.document(); err != nil || bytes.Equal(stored, document) {
+			return latest, false, cmp.Or(err, errUnchanged)
+		}
+		if err := latest.sameInterval(in); err != nil {
+			return nil, false, err
+		}
+	}
+	p, err = one(ctx, w, ErrUnknownPlan, scanPlan, addVersion, key, latest.Version+1, in.ApplyTo, document, w.number, w.now)
+	return p, err == nil, err
 }
 
 // sameInterval refuses another billing interval than that of the plan's version before:
 // the running periods of all its customers would be cut at an instant that is no end of
 // theirs. Who comes from another plan begins with the next period.
-func (w *writing) sameInterval(ctx context.Context, key string, latest int, in *PlanInput) error {
-	before, err := one(ctx, w, ErrUnknownVersion, scanPlan, getPlanVersion, key, int64(latest))
-	if err != nil || before.interval() == in.interval() {
-		return err
+func (p *Plan) sameInterval(in *PlanInput) error {
+	if p.interval() == in.interval() {
+		return nil
 	}
 	var bad faults
 	bad.add("interval", "must stay %s, interval_count %d: the plan's customers are in the midst of such periods. Write another plan, and put them on it",
-		before.Interval, before.IntervalCount)
+		p.Interval, p.IntervalCount)
 	return bad.err()
 }
 

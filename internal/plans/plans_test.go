@@ -1,7 +1,9 @@
 package plans
 
 import (
+	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -71,11 +73,11 @@ func TestPlanVersions(t *testing.T) {
 	ctx := t.Context()
 	declare(t, s, "api")
 	for _, pre := range []Precondition{match("1"), anyVersion, {Given: true, ETags: []string{"1", "2"}}, {Given: true}} {
-		if _, err := s.PutPlan(ctx, "basic", hourly(5), pre); !errors.Is(err, ErrPrecondition) {
+		if _, _, err := s.PutPlan(ctx, "basic", hourly(5), pre); !errors.Is(err, ErrPrecondition) {
 			t.Errorf("new, %+v: %v", pre, err)
 		}
 	}
-	first, err := s.PutPlan(ctx, "basic", hourly(5), Precondition{None: true})
+	first, _, err := s.PutPlan(ctx, "basic", hourly(5), Precondition{None: true})
 	if err != nil || first.Version != 1 || first.Key != "basic" || first.ETag() != "1" || time.Since(first.CreatedAt) > time.Minute {
 		t.Fatalf("%+v %v", first, err)
 	}
@@ -90,20 +92,20 @@ func TestPlanVersions(t *testing.T) {
 		{Precondition{None: true}, ErrExists},
 		{Precondition{Given: true, ETags: []string{"1"}, None: true}, ErrExists},
 	} {
-		if _, err := s.PutPlan(ctx, "basic", hourly(6), c.pre); !errors.Is(err, c.want) {
+		if _, _, err := s.PutPlan(ctx, "basic", hourly(6), c.pre); !errors.Is(err, c.want) {
 			t.Errorf("existing, %+v: %v", c.pre, err)
 		}
 	}
-	second := must[*Plan](t)(s.PutPlan(ctx, "basic", hourly(6), Precondition{Given: true, ETags: []string{"7", "1"}}))
-	third := must[*Plan](t)(s.PutPlan(ctx, "basic", hourly(7), anyVersion))
-	if second.Version != 2 || third.Version != 3 {
-		t.Errorf("versions %d, %d", second.Version, third.Version)
+	second, wrote2, err2 := s.PutPlan(ctx, "basic", hourly(6), Precondition{Given: true, ETags: []string{"7", "1"}})
+	third, wrote3, err3 := s.PutPlan(ctx, "basic", hourly(7), anyVersion)
+	if err := errors.Join(err2, err3); err != nil || second.Version != 2 || third.Version != 3 || !wrote2 || !wrote3 {
+		t.Fatalf("versions %+v, %+v; %v", second, third, err)
 	}
-	if _, err := s.PutPlan(ctx, "basic", hourly(8), match("2")); !errors.Is(err, ErrPrecondition) {
+	if _, _, err := s.PutPlan(ctx, "basic", hourly(8), match("2")); !errors.Is(err, ErrPrecondition) {
 		t.Errorf("stale: %v", err)
 	}
 	// What is wrong with the plan comes before the precondition (RFC 9110, 13.2.1).
-	if _, err := s.PutPlan(ctx, "basic", PlanInput{}, match("2")); !slices.Equal(fields(err), []string{"name", "currency", "interval"}) {
+	if _, _, err := s.PutPlan(ctx, "basic", PlanInput{}, match("2")); !slices.Equal(fields(err), []string{"name", "currency", "interval"}) {
 		t.Errorf("bad and stale: %v", err)
 	}
 	if got := must[*Plan](t)(s.GetPlan(ctx, "basic")); got.Version != 3 || got.Limits[0].Limit != 7 {
@@ -131,12 +133,56 @@ func TestPlanVersions(t *testing.T) {
 	}
 }
 
+// What changes nothing is no version and no change, in whatever words it is written.
+func TestWritingAPlanAgain(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, pgtest.NewDatabase(t))
+	ctx := t.Context()
+	declare(t, s, "api")
+	full := func() PlanInput {
+		in := hourly(5)
+		in.Features = map[string]any{"seats": json.Number("5"), "ratio": json.Number("1.50"), "sso": true}
+		in.Prices = []Price{{Meter: "api", Model: "per_unit", UnitPrice: ptr("0.5")}}
+		return in
+	}
+	first := putPlan(t, s, "basic", full())
+	number := changeNumber(t, s)
+	spelled := full()
+	spelled.ApplyTo, spelled.Meters, spelled.Limits[0].Align, spelled.Prices[0].Tiers = "all", []string{}, "clock", []Tier{}
+	for _, in := range []PlanInput{full(), spelled, first.PlanInput} {
+		again, wrote, err := s.PutPlan(ctx, "basic", in, match("1"))
+		if err != nil || wrote || !reflect.DeepEqual(again, first) {
+			t.Errorf("wrote %v: %+v, %v", wrote, again, err)
+		}
+		if _, _, err := s.PutPlan(ctx, "basic", in, Precondition{}); !errors.Is(err, ErrPreconditionRequired) {
+			t.Errorf("without If-Match: %v", err)
+		}
+		if _, _, err := s.PutPlan(ctx, "basic", in, match("2")); !errors.Is(err, ErrPrecondition) {
+			t.Errorf("stale: %v", err)
+		}
+	}
+	if got := changeNumber(t, s); got != number {
+		t.Errorf("change %d, not %d", got, number)
+	}
+	for n, change := range []func(*PlanInput){
+		func(in *PlanInput) { in.ApplyTo = "new" },
+		func(in *PlanInput) { in.ApplyTo = "all" },
+		func(in *PlanInput) { in.Features["seats"] = json.Number("6") },
+	} {
+		in := full()
+		change(&in)
+		if p, wrote, err := s.PutPlan(ctx, "basic", in, anyVersion); err != nil || !wrote || p.Version != n+2 {
+			t.Errorf("%d: wrote %v: %+v, %v", n, wrote, p, err)
+		}
+	}
+}
+
 func TestPlanOnAnUndeclaredMeter(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	in := hourly(5)
 	in.Meters = []string{"seats"}
-	if _, err := s.PutPlan(t.Context(), "p", in, Precondition{}); !slices.Equal(fields(err), []string{"meters[0]", "limits[0].meter"}) {
+	if _, _, err := s.PutPlan(t.Context(), "p", in, Precondition{}); !slices.Equal(fields(err), []string{"meters[0]", "limits[0].meter"}) {
 		t.Errorf("got %v", err)
 	}
 	if n := changeNumber(t, s); n != 0 {

@@ -30,7 +30,7 @@ func (in *CustomerInput) check(bad *faults, key string) {
 		bad.within("plan_version", int64(*in.PlanVersion), 1, math.MaxInt32)
 	}
 	if _, err := calendar.Location(in.Timezone); in.Timezone == "" {
-		bad.add("timezone", "is required: an IANA timezone, such as UTC or Europe/Berlin")
+		bad.add("timezone", "must be an IANA timezone, such as UTC or Europe/Berlin; left out it is UTC")
 	} else if err != nil {
 		bad.add("timezone", "%q is no IANA timezone, such as UTC or Europe/Berlin; capitals count", Shorten(in.Timezone))
 	}
