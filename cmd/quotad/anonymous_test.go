@@ -19,13 +19,26 @@ func TestDefaultPlan(t *testing.T) {
 	if a := one.hitOf("x").is(404); !strings.Contains(a.str("detail"), `PUT /v1/plans/free`) {
 		t.Errorf("%s", a.raw)
 	}
+	one.do("GET", "/v1/customers/x/quota", "").is(404)
 	one.do("PUT", "/v1/plans/free", strings.Replace(planOf(fixed("l", 5)), `"base_price_minor":0`, `"base_price_minor":1`, 1)).is(201)
 	if a := two.hitOf("x").is(404); !strings.Contains(a.str("detail"), "has prices") {
 		t.Errorf("%s", a.raw)
 	}
 	one.do("PUT", "/v1/plans/free", planOf(fixed("l", 5)), "If-Match: *").is(201)
-	one.do("GET", "/v1/customers/x/quota", "").is(404)
-	one.do("GET", "/v1/customers/x", "").is(404)
+	// Who has not had a hit has what that would find, and is not made by looking.
+	for _, n := range []*testNode{one, two} {
+		fresh := n.do("GET", "/v1/customers/x/quota", "").is(200).has("customer", "x").has("anonymous", true).has("plan", "free").has("plan_version", 2)
+		fresh.has("limits.0.used", 0).has("limits.0.remaining", 5).has("limits.0.meter", "requests").has("limits.0.reserved", 0).has("meters.0.used", 0)
+		n.do("GET", "/v1/customers/x", "").is(404)
+	}
+	for _, key := range []string{"erased:7", "a%2Fb"} {
+		if a := one.do("GET", "/v1/customers/"+key+"/quota", ""); a.status != 404 && a.status != 422 {
+			t.Errorf("%s, of which no hit makes a customer: %s", key, a.raw)
+		}
+	}
+	if n := query[int64](t, one.databaseURL, `SELECT (SELECT count(*) FROM customers) + (SELECT count(*) FROM counters)`); n != 0 {
+		t.Errorf("looking wrote %d rows", n)
+	}
 	two.do("GET", "/v1/customers/x/usage?meter=requests", "").is(404)
 	one.do("POST", "/v1/hits", hitOf("x", "none", "")).is(404)
 
@@ -46,6 +59,7 @@ func TestDefaultPlan(t *testing.T) {
 	// Archived, it is not made anew.
 	one.do("DELETE", "/v1/customers/b2", "").is(204)
 	one.hitOf("b2").is(404)
+	one.do("GET", "/v1/customers/b2/quota", "").is(404)
 	eventually(t, within, "an archived one is gone on the other node", func() bool { return two.hitOf("b2").status == 404 })
 
 	// The nodes' own forgetters do the rest.

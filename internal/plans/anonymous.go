@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/calendar"
 	"quotad/internal/quota"
 )
 
@@ -44,7 +42,7 @@ func (e *NoDefaultPlanError) Unwrap() error { return ErrUnknownCustomer }
 // Errors: ErrUnknownCustomer (an archived one's key, a reserved key, or a
 // NoDefaultPlanError), ErrNotInPlan, ErrUnknownMeter, quota.ErrBusy, quota.ErrUnavailable.
 func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, error) {
-	if !ValidCustomerKey(customer) || strings.HasPrefix(customer, ErasedPrefix) {
+	if !mayBeMade(customer) {
 		return nil, ErrUnknownCustomer
 	}
 	for range maxAttempts {
@@ -131,19 +129,11 @@ func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer strin
 		default:
 			return done, fmt.Errorf("%w: %d new customers are being made already", quota.ErrBusy, maxWelcomes)
 		}
-		now, err := c.options.Now(ctx)
-		if err != nil {
-			return done, fmt.Errorf("%w: %w", quota.ErrUnavailable, err)
-		}
-		utc, err := calendar.Location("UTC")
+		periods, err := c.newPeriods(ctx)
 		if err != nil {
 			return done, err
 		}
-		anchor, err := calendar.AnchorAt(now, utc)
-		if err != nil {
-			return done, fmt.Errorf("the database's clock: %w", err)
-		}
-		err = c.store.pool.QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, anchor.String()).
+		err = c.store.pool.QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, periods.Anchor.String()).
 			Scan(&done.current, &done.archived)
 		if err == nil && !done.current {
 			err = c.poll(ctx)

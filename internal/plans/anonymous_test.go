@@ -87,8 +87,15 @@ func TestCustomersThatAreNotMade(t *testing.T) {
 	for _, key := range []string{"", "a/b", "..", "é", ErasedPrefix + "1"} {
 		isUnknown(t, key, c, key, "api", ErrUnknownCustomer)
 	}
-	if _, err := c.Meters(t.Context(), "x"); !errors.Is(err, ErrUnknownCustomer) {
-		t.Errorf("a look at nobody: %v", err)
+	for _, key := range []string{"", "a/b", ErasedPrefix + "1"} {
+		if _, err := c.Meters(t.Context(), key); !errors.Is(err, ErrUnknownCustomer) {
+			t.Errorf("a look at %q: %v", key, err)
+		}
+	}
+	// Who may come has what the first hit would find.
+	account := must[*Account](t)(c.Meters(t.Context(), "x"))
+	if !account.Anonymous || account.Plan.Key != "free" || account.Clock != nil || len(account.Meters) != 1 || limitOf(account.Meters[0].Target) != 5 {
+		t.Errorf("a look at who may come: %+v", account)
 	}
 	if list := must[*List[*Customer]](t)(s.ListCustomers(t.Context(), Page{})); len(list.Items) > 0 {
 		t.Fatalf("made without a hit: %+v", list.Items[0])

@@ -132,7 +132,7 @@ func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast i
 // resolve is Resolve's slow path.
 func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*quota.Target, error) {
 	r, err := c.terms(ctx, customer)
-	if c.options.DefaultPlan != "" && errors.Is(err, ErrUnknownCustomer) && !errors.Is(err, errGone) {
+	if c.makes(err) {
 		r, err = c.welcome(ctx, customer, meter)
 	}
 	if err != nil {
@@ -145,6 +145,11 @@ func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*quota.T
 		return nil, err
 	}
 	return nil, ErrNotInPlan
+}
+
+// makes reports whether the customer who is missing by this error is made by its first hit.
+func (c *Catalog) makes(err error) bool {
+	return c.options.DefaultPlan != "" && errors.Is(err, ErrUnknownCustomer) && !errors.Is(err, errGone)
 }
 
 // MeterTarget is one meter of a customer's plan. Price is nil where the plan has none.
@@ -166,10 +171,14 @@ type Account struct {
 	Anonymous bool
 }
 
-// Meters returns what a customer has. It makes nobody: with a default plan, too, a
-// customer that has not had a hit is ErrUnknownCustomer. Errors are those of Resolve.
+// Meters returns what a customer has, and with a default plan what one would have that is
+// not there yet: it makes nobody. Errors are ErrUnknownCustomer (also an archived one) and
+// quota.ErrUnavailable when it had to ask and could not.
 func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error) {
 	r, err := c.terms(ctx, customer)
+	if c.makes(err) {
+		r, err = c.prospect(ctx, customer)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -197,8 +197,8 @@ func TestTheTableOfChangesIsBounded(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `UPDATE change_number SET number = $1`, changesKept); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		putPlan(t, s, "basic", hourly(5))
+	for i := range int64(3) {
+		putPlan(t, s, "basic", hourly(100+i))
 	}
 	var oldest, rows int64
 	if err := s.pool.QueryRow(t.Context(), "SELECT min(number), count(*) FROM changes").Scan(&oldest, &rows); err != nil {

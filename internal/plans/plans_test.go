@@ -194,10 +194,10 @@ func TestLists(t *testing.T) {
 	t.Parallel()
 	s := newStoreWithPopulation(t)
 	ctx := t.Context()
-	for _, key := range []string{"b", "c", "d", "e"} {
+	for i, key := range []string{"b", "c", "d", "e"} {
 		declare(t, s, key)
 		putPlan(t, s, key, hourly(1))
-		putPlan(t, s, "basic", hourly(1))
+		putPlan(t, s, "basic", hourly(100+int64(i)))
 		putCustomer(t, s, key, onPlan("basic"))
 	}
 	walk(t, "meters", []string{"api", "b", "c", "d", "e"}, func(p Page) (*List[Meter], error) { return s.ListMeters(ctx, p) },

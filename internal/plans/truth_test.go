@@ -45,7 +45,9 @@ func (w *world) writePlan(plan string) {
 }
 
 func (w *world) move(i int, plan string) {
-	c := putCustomer(w.t, w.store, fmt.Sprint("c", i), onPlan(plan))
+	in := onPlan(plan)
+	in.Name = fmt.Sprint("as of ", len(w.histories[i])) // else a move to the same plan is no change
+	c := putCustomer(w.t, w.store, fmt.Sprint("c", i), in)
 	w.on[i], w.moved[i] = plan, c.Change
 	w.note(i, c.Change)
 }
