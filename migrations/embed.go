@@ -1,5 +1,5 @@
-// Package migrations holds the schema of quotad's database as goose files, in
-// the order of their numbers. A file that was released is never edited: a
+// Package migrations holds the schema of quotad's database as goose files, one for each
+// area, in the order of their numbers. A file that was released is never edited: a
 // later one changes what it made.
 package migrations
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/migrations"
 )
@@ -218,22 +220,57 @@ func TestMigrateCommands(t *testing.T) {
 	}
 	run(1, "quotad migrate up", "keys", "list")
 	run(1, "quotad migrate up", "reconcile")
-	run(0, "00001_schema.sql no", "migrate", "status")
-	run(0, "applied 00001_schema.sql", "migrate", "up")
+	run(0, "00001_changes_and_keys.sql no", "migrate", "status")
+	run(0, "applied 00001_changes_and_keys.sql", "migrate", "up")
 	run(0, "nothing to do", "migrate", "up")
 	files, err := fs.Glob(migrations.FS, "*.sql")
 	if err != nil || !slices.IsSorted(files) {
 		t.Fatal(files, err)
 	}
-	for _, name := range slices.Backward(files[2:]) {
+	for _, name := range slices.Backward(files[3:]) {
 		run(0, "took back "+name[:5], "migrate", "down", "--yes")
 	}
-	run(2, "DROP FUNCTION quotad_step_v1", "migrate", "down")
-	run(0, "took back 00002", "migrate", "down", "--yes")
 	run(2, "DROP TABLE usage, counters", "migrate", "down")
+	run(0, "took back 00003", "migrate", "down", "--yes")
+	run(2, "DROP TABLE erasures, forgotten", "migrate", "down")
 	run(0, "applied 0", "migrate", "up")
-	run(0, "00001_schema.sql 20", "migrate", "status")
+	run(0, "00001_changes_and_keys.sql 20", "migrate", "status")
 	run(0, `"ok": true`, "reconcile")
+}
+
+// A database of before the migrations were made anew has goose's own table.
+const earlierSchema = `CREATE TABLE goose_db_version (id integer PRIMARY KEY, version_id bigint NOT NULL);
+	INSERT INTO goose_db_version SELECT n, n FROM generate_series(0, 8) n`
+
+// Every command says what such a database is and what to do, and leaves it as it is.
+func TestDatabaseOfBefore(t *testing.T) {
+	server := pgtest.Server(t, pgtest.WithoutMigrations())
+	dir := dataDir(t)
+	embedded, err := postgres.StartEmbedded(pgtest.Context(t), postgres.EmbeddedOptions{DataDir: dir, NoSync: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	execSQL(t, server.URL(), earlierSchema)
+	execSQL(t, embedded.URL(), earlierSchema)
+	if err := embedded.Stop(pgtest.Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	commands := []string{"serve --listen=127.0.0.1:0", "migrate up", "migrate down --yes", "migrate status", "keys list", "reconcile"}
+	for _, command := range commands {
+		code, out, errs := cli(t, nil, append(strings.Fields(command), "--database-url="+server.URL())...)
+		if code != exitFailed || out != "" || !strings.Contains(errs, "of before the first release") || !strings.Contains(errs, "name it in --database-url") {
+			t.Errorf("%s: code %d: %s%s", command, code, out, errs)
+		}
+	}
+	for _, command := range commands[:2] {
+		code, out, errs := cli(t, nil, append(strings.Fields(command), "--data-dir="+dir)...)
+		if code != exitFailed || out != "" || !strings.Contains(errs, "the data directory "+dir+": the schema was made by a quotad of before") || !strings.Contains(errs, "make db-reset CONFIRM=yes") {
+			t.Errorf("%s: code %d: %s%s", command, code, out, errs)
+		}
+	}
+	if n := query[int](t, server.URL(), `SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`); n != 1 {
+		t.Errorf("%d tables", n)
+	}
 }
 
 // The schema is not taken away under a quotad that serves.

@@ -38,7 +38,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 	if errors.Is(err, postgres.ErrDataDirInUse) {
 		// That quotad serves, or will in a moment.
 		if url, running := postgres.RunningURL(c.dataDir()); running {
-			db, err = &database{url: url}, nil
+			db, err = &database{url: url, place: c.place()}, nil
 		}
 	}
 	if err != nil {

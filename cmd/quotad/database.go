@@ -18,6 +18,7 @@ import (
 // database is where quotad's data are: a given server, or one that it started.
 type database struct {
 	url      string
+	place    string             // where that is, for people
 	embedded *postgres.Embedded // nil for a given server
 	given    bool               // by --database-url
 }
@@ -38,7 +39,7 @@ func openDatabase(ctx context.Context, c *common, patience time.Duration, log *s
 // given one yet.
 func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*database, error) {
 	if c.DatabaseURL != "" {
-		return &database{url: c.DatabaseURL, given: true}, nil
+		return &database{url: c.DatabaseURL, place: c.place(), given: true}, nil
 	}
 	options := postgres.EmbeddedOptions{DataDir: c.dataDir(), Logger: log, OwnFiles: []string{demoKeyFile}}
 	if c.embedded != nil {
@@ -53,7 +54,7 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 	case err != nil:
 		return nil, orAnotherDir(options.DataDir, err)
 	}
-	return &database{url: embedded.URL(), embedded: embedded}, nil
+	return &database{url: embedded.URL(), place: c.place(), embedded: embedded}, nil
 }
 
 // orAnotherDir says what to do where the data directory could not be made, or is a file.
@@ -112,8 +113,7 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 		case !postgres.Outage(err) && !postgres.Retryable(err):
 			return db.explain(err) // it is there, and says no
 		case !time.Now().Add(pause).Before(giveUp):
-			return fmt.Errorf("the database %s could not be reached within %s: %w%s; --start-timeout waits longer",
-				postgres.Redact(db.url), patience, err, checkURL)
+			return fmt.Errorf("%s could not be reached within %s: %w%s; --start-timeout waits longer", db.place, patience, err, checkURL)
 		}
 		if try == 1 {
 			log.Warn("waiting for the database", "database", postgres.Redact(db.url), "at_most", patience, "error", err)
@@ -155,27 +155,35 @@ func (db *database) greet(ctx context.Context, deadline time.Time) error {
 	if major := number / 10_000; major < postgres.OldestMajor {
 		return fmt.Errorf("%w: the server is version %d, quotad needs %d or newer", errTooOld, major, postgres.OldestMajor)
 	}
-	return nil
+	return postgres.CheckSchema(within, conn)
 }
 
 const checkURL = "\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in"
 
 // explain adds to what a server said what to do about it.
 func (db *database) explain(err error) error {
-	hint := ""
-	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch {
-		case strings.HasPrefix(said.Code, "28"):
-			hint = "\nCheck user and password in --database-url (QUOTAD_DATABASE_URL), and the server's pg_hba.conf"
-		case said.Code == "3D000":
-			hint = "\nMake the database with `createdb`, or name another in --database-url"
-		case said.Code == "42501":
-			hint = "\nThe role needs to own the database, or GRANT CREATE ON SCHEMA public TO it"
-		}
-	} else if db.given && !errors.Is(err, errTooOld) {
-		hint = checkURL
+	return fmt.Errorf("%s: %w%s", db.place, err, db.hint(err))
+}
+
+func (db *database) hint(err error) string {
+	said, answered := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.Is(err, postgres.ErrEarlierSchema) && db.given:
+		return "\nMake a new database and name it in --database-url, or drop this one with all its data and make it anew"
+	case errors.Is(err, postgres.ErrEarlierSchema):
+		return "\nUse another --data-dir (QUOTAD_DATA_DIR), or stop quotad and delete this one's data with `make db-reset CONFIRM=yes`"
+	case !answered && db.given && !errors.Is(err, errTooOld):
+		return checkURL
+	case !answered:
+		return ""
+	case strings.HasPrefix(said.Code, "28"):
+		return "\nCheck user and password in --database-url (QUOTAD_DATABASE_URL), and the server's pg_hba.conf"
+	case said.Code == "3D000":
+		return "\nMake the database with `createdb`, or name another in --database-url"
+	case said.Code == "42501":
+		return "\nThe role needs to own the database, or GRANT CREATE ON SCHEMA public TO it"
 	}
-	return fmt.Errorf("the database %s: %w%s", postgres.Redact(db.url), err, hint)
+	return ""
 }
 
 func badDatabaseURL(err error) error {

@@ -93,3 +93,17 @@ func stored(t testing.TB, databaseURL string) string {
 	}
 	return all.String()
 }
+
+// execSQL runs statements, separated by semicolons.
+func execSQL(t testing.TB, databaseURL, sql string) {
+	t.Helper()
+	ctx := pgtest.Context(t)
+	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}

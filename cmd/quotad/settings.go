@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -216,4 +217,16 @@ func (c *common) dataDir() string {
 		return postgres.DefaultDataDir()
 	}
 	return c.DataDir
+}
+
+// place says where the data are: which server's database, or which directory.
+func (c *common) place() string {
+	if c.DatabaseURL != "" {
+		return "the database " + postgres.Redact(c.DatabaseURL)
+	}
+	dir := c.dataDir()
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
+	return "the data directory " + dir
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -26,6 +27,9 @@ const (
 	// a table. While it waits, every hit on that table queues behind it, so it
 	// rather fails; the next start tries again.
 	migrateLockTimeout = "15s"
+	// versionTable is where goose keeps what was applied. It is not goose's own default:
+	// that is the mark of a database that CheckSchema refuses, or of another program.
+	versionTable = "migrations"
 )
 
 var (
@@ -34,7 +38,20 @@ var (
 	// ErrNewerSchema is returned by MigrateDown when the newest migration in
 	// the database is one that this quotad does not have.
 	ErrNewerSchema = errors.New("the schema was made by a later quotad")
+	// ErrEarlierSchema is returned by CheckSchema.
+	ErrEarlierSchema = errors.New("the schema was made by a quotad of before the first release, whose tables this one does not read")
 )
+
+// CheckSchema returns ErrEarlierSchema for a database that a quotad has migrated of before
+// the migrations were made anew. Whoever is to work on a database asks it first.
+func CheckSchema(ctx context.Context, conn *pgx.Conn) error {
+	var earlier bool
+	err := conn.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&earlier)
+	if err == nil && earlier {
+		err = ErrEarlierSchema
+	}
+	return err
+}
 
 // Migration is one step of the schema.
 type Migration struct {
@@ -158,7 +175,7 @@ func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts Migr
 		return err
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, fsys,
-		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+		goose.WithTableName(versionTable), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func TestNewerSchemaIsAccepted(t *testing.T) {
 	if _, err := postgres.MigrateDown(pgtest.Context(t), databaseURL, steps(2), quietly); !errors.Is(err, postgres.ErrNewerSchema) {
 		t.Errorf("down: %v", err)
 	}
-	if version := query[int64](t, databaseURL, "SELECT max(version_id) FROM goose_db_version"); version != 3 {
+	if version := query[int64](t, databaseURL, "SELECT max(version_id) FROM migrations"); version != 3 {
 		t.Errorf("the schema is at %d", version)
 	}
 }
@@ -212,7 +212,7 @@ func TestMigrationsUpDownUp(t *testing.T) {
 		}
 	}
 	const left = `SELECT (SELECT count(*) FROM pg_class c WHERE relnamespace = 'public'::regnamespace
-			AND relkind IN ('r','v','S','m') AND relname NOT LIKE 'goose_db_version%')
+			AND relkind IN ('r','v','S','m') AND relname NOT LIKE 'migrations%')
 		+ (SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace)`
 	if n := query[int](t, databaseURL, left); n != 0 {
 		t.Errorf("down leaves %d tables, views, sequences or functions", n)

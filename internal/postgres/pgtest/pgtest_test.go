@@ -58,7 +58,7 @@ func TestServerGoesAndComesBack(t *testing.T) {
 	}
 	defer conn.Close(ctx)
 	var workMem, fsync string
-	err = conn.QueryRow(ctx, "SELECT current_setting('work_mem'), current_setting('fsync') FROM goose_db_version LIMIT 1").Scan(&workMem, &fsync)
+	err = conn.QueryRow(ctx, "SELECT current_setting('work_mem'), current_setting('fsync') FROM migrations LIMIT 1").Scan(&workMem, &fsync)
 	if err != nil || workMem != "9MB" || fsync != "on" {
 		t.Errorf("work_mem %s, fsync %s, %v", workMem, fsync, err)
 	}

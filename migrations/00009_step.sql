@@ -1,5 +1,4 @@
--- quotad_step_v2: the arithmetic of limits, twin of the rules in internal/quota. Beside
--- quotad_step_v1 it knows modes and sliding logs, and says which shadows refused.
+-- quotad_step_v2: the arithmetic of limits, twin of the rules in internal/quota.
 -- Pure; the version is in the name so that nodes before and after an upgrade each call
 -- their own. It never reads a table or a clock.
 --
@@ -12,8 +11,8 @@
 --          1 fixed_window    level = used                 a = limit, b = window's start
 --          2 token_bucket    level = missing parts,       a = capacity in parts,
 --                            aux = -1 - the limit they    b = parts refilled each µs,
---                            are of (above 0: parts in    c = parts in a unit,
---                            a unit, by quotad_step_v1)   d = limit
+--                            are of                       c = parts in a unit,
+--                                                         d = limit
 --          3 sliding_window  level = used in the window,  a = limit, b = window's start,
 --                            aux = in the one before      c = window's length
 --          4 first_hit       level = used,                a = limit, b = window's length

@@ -1,4 +1,5 @@
--- Operations that are done exactly once, reservations, and units that come back.
+-- Operations that are done exactly once, reservations, and units that come back. These
+-- tables are hot, as counters and usage are.
 
 -- +goose Up
 
@@ -68,10 +69,5 @@ CREATE TABLE adjustments (
     PRIMARY KEY (shard, customer, meter, hour, key)
 );
 
--- returns: units of the meter have been refunded or reserved, so a refusal may be over
--- before its time. It is set once and stays.
-ALTER TABLE meters ADD COLUMN returns boolean NOT NULL DEFAULT false;
-
 -- +goose Down
-ALTER TABLE meters DROP COLUMN returns;
 DROP TABLE adjustments, holds, receipt_turn, receipts_2, receipts_1, receipts_0;

@@ -1,0 +1,54 @@
+-- What hits write. These tables are hot: `shard` is first in their primary key and in every
+-- predicate, and they have no foreign keys, triggers or volatile defaults, so that they can
+-- be distributed by it. Only their key is indexed, so that updates stay HOT.
+
+-- +goose Up
+
+-- One row per customer and meter, and one per value of a `per` attribute.
+-- at:      instant of the last charge, µs since the Unix epoch
+-- hour:    start of the running hour, µs; units: admitted in it, not yet in usage
+-- total:   units charged, ever (it stops at 2^63-1, as units do)
+-- version: hits charged
+-- change:  the newest change number the row was judged under
+-- state:   for each limit three integers, its identity, its level and its aux, whose meaning
+--          is the algorithm's. Behind a limit whose identity is below 0, a log's, come aux
+--          more. See ARCHITECTURE.md, Arithmetic.
+--
+-- A page holds some forty counters, of which a batch seldom charges more than a few: a tenth
+-- of it is room enough to keep their updates HOT.
+-- Hits leave up to three dead versions in a page before it is pruned. Vacuum is for what was
+-- deleted: at a twentieth of dead rows it would begin again as soon as it has ended.
+-- A counter changes with every hit, so the table would be sampled anew every ten seconds,
+-- which holds up hits. Rows are reached by their keys whatever the statistics say.
+CREATE TABLE counters (
+    customer  bigint   NOT NULL,
+    at        bigint   NOT NULL DEFAULT 0,
+    hour      bigint   NOT NULL DEFAULT 0,
+    units     bigint   NOT NULL DEFAULT 0,
+    total     bigint   NOT NULL DEFAULT 0,
+    version   bigint   NOT NULL DEFAULT 0,
+    change    bigint   NOT NULL DEFAULT 0,
+    meter     integer  NOT NULL,
+    shard     smallint NOT NULL,
+    attribute text     NOT NULL COLLATE "C" DEFAULT '',
+    state     bigint[] NOT NULL DEFAULT '{}',
+    PRIMARY KEY (shard, customer, meter, attribute)
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.15, autovacuum_analyze_threshold = 100000000);
+
+-- A state with a long log is out of line. It does not compress, and must not be tried to
+-- with every charge. (PostgreSQL 15 takes no STORAGE in CREATE TABLE.)
+ALTER TABLE counters ALTER COLUMN state SET STORAGE EXTERNAL;
+
+-- The finished hours. hour: start, µs since the Unix epoch. denied is a statistic.
+CREATE TABLE usage (
+    customer bigint   NOT NULL,
+    hour     bigint   NOT NULL,
+    admitted bigint   NOT NULL DEFAULT 0,
+    denied   bigint   NOT NULL DEFAULT 0,
+    meter    integer  NOT NULL,
+    shard    smallint NOT NULL,
+    PRIMARY KEY (shard, customer, meter, hour)
+) WITH (fillfactor = 80);
+
+-- +goose Down
+DROP TABLE usage, counters;
