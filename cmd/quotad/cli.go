@@ -28,6 +28,10 @@ type grammar struct {
 		List   listKeys  `cmd:"" help:"List the keys that are not revoked."`
 		Revoke revokeKey `cmd:"" help:"Revoke a key on every node within a second."`
 	} `cmd:"" help:"Make, list and revoke API keys."`
+	Settings struct {
+		List listSettings `cmd:"" help:"List the settings that all nodes share."`
+		Set  setSetting   `cmd:"" help:"Change one of them for all nodes. Needs that no quotad serves on the database."`
+	} `cmd:"" help:"List and change the settings that all nodes share."`
 	Reconcile reconcile    `cmd:"" help:"Check that what was charged and what was booked as usage are equal: rows is on how many customers' meters, examples are the first where not, and then the exit code is 1."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	OpenAPI   printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
@@ -103,15 +107,20 @@ func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	if err := c.Scan.PopValueInto("duration", &text); err != nil {
 		return err
 	}
+	d, err := parseTime(text)
+	target.SetInt(int64(d))
+	return err
+}
+
+func parseTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if _, number := strconv.ParseUint(text, 10, 64); number == nil && err != nil {
-		return fmt.Errorf("%q has no unit: write %[1]ss for seconds", text)
+		return 0, fmt.Errorf("%q has no unit: write %[1]ss for seconds", text)
 	}
 	if err != nil {
-		return fmt.Errorf("must be a time such as 500ms, 5s, 1m30s or 48h, not %q", text)
+		return 0, fmt.Errorf("must be a time such as 500ms, 5s, 1m30s or 48h, not %q", text)
 	}
-	target.SetInt(int64(d))
-	return nil
+	return d, nil
 }
 
 type versionCmd struct{}

@@ -37,7 +37,7 @@ func TestHelp(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("code %d: %s", code, errs)
 	}
-	for _, command := range []string{"serve", "migrate up", "migrate down", "migrate status", "keys create", "keys list", "keys revoke", "reconcile", "version", "openapi"} {
+	for _, command := range []string{"serve", "migrate up", "migrate down", "migrate status", "keys create", "keys list", "keys revoke", "settings list", "settings set", "reconcile", "version", "openapi"} {
 		if !strings.Contains(out, "\n  "+command+" ") {
 			t.Errorf("help does not name %q:\n%s", command, out)
 		}
@@ -88,9 +88,14 @@ func TestWrongSettings(t *testing.T) {
 	}{
 		{"serve --default-plan=a/b", nil, "--default-plan: the plan's key must be 1 to 200 letters"},
 		{"serve", map[string]string{"QUOTAD_DEFAULT_PLAN": "a b"}, "--default-plan: the plan's key"},
-		{"serve --anonymous-ttl=59s", nil, "--anonymous-ttl: must be between 1m0s and 8760h0m0s, not 59s"},
-		{"serve", map[string]string{"QUOTAD_ANONYMOUS_TTL": "8761h"}, "--anonymous-ttl: must be between 1m0s and 8760h0m0s"},
+		{"serve --anonymous-ttl=59s", nil, "--anonymous-ttl: must be between 1m and 8760h, not 59s"},
+		{"serve", map[string]string{"QUOTAD_ANONYMOUS_TTL": "8761h"}, "--anonymous-ttl: must be between 1m and 8760h, not 8761h"},
 		{"serve", map[string]string{"QUOTAD_ANONYMOUS_TTL": "30d"}, "--anonymous-ttl"},
+		{"serve --id-retention=0", nil, "--id-retention: must be between 48h and 9600h, not 0s"},
+		{"settings set id-retention 47h", nil, "--id-retention: must be between 48h and 9600h, not 47h"},
+		{"settings set id-retention 35d", nil, `--id-retention: must be a time such as 500ms, 5s, 1m30s or 48h, not "35d"`},
+		{"settings set default-plan a/b", nil, "--default-plan: the plan's key must be"},
+		{"settings set lanes 2", nil, "there is no setting \"lanes\" that all nodes share: `quotad settings list`"},
 		{"serve --bogus", nil, "--bogus"},
 		{"bogus", nil, "bogus"},
 		{"keys", nil, "create"},
@@ -160,7 +165,7 @@ func TestSettingsFromEnvironmentAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := command.(*settings)
-	if s.AdminKey != "from-a-file-0123456789" || s.Listen != "127.0.0.1:2" || s.Lanes != 7 || !s.Demo || s.LogLevel != "debug" || s.StartTimeout != 7*time.Second || s.DefaultPlan != "free" || s.AnonymousTTL != 90*time.Minute || s.MaxQueue != 10_000 {
+	if s.AdminKey != "from-a-file-0123456789" || s.Listen != "127.0.0.1:2" || s.Lanes != 7 || !s.Demo || s.LogLevel != "debug" || s.StartTimeout != 7*time.Second || *s.DefaultPlan != "free" || *s.AnonymousTTL != 90*time.Minute || s.IDRetention != nil || s.MaxQueue != 10_000 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -22,7 +22,12 @@ func envName(flag *kong.Flag) string {
 	if flag.Name == "help" || flag.Tag.Has("argument") {
 		return ""
 	}
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+	return envOf(flag.Name)
+}
+
+// envOf is the environment's name of a setting.
+func envOf(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // fromEnv gives flags that are not on the command line their values: from NAME, or from

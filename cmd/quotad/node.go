@@ -45,11 +45,15 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: quota.PoolSettings, Serving: true}); err != nil {
 		return nil, badDatabaseURL(err)
 	}
+	n.store = plans.NewStore(n.pool)
+	if err := s.agree(ctx, n.store); err != nil {
+		n.pool.Close()
+		return nil, err
+	}
 	stopwatch := newStopwatch()
 	n.clock = postgres.NewClock(databaseURL, log)
-	n.store = plans.NewStore(n.pool)
 	n.catalog = plans.NewCatalog(n.store, plans.CatalogOptions{
-		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: s.DefaultPlan, Log: log,
+		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Log: log,
 	})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
@@ -84,11 +88,11 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.background.Go(func() { n.clock.Run(background) })
 	n.background.Go(func() { _ = n.catalog.Run(background) }) // ends by its context only
 	// Without a default plan, too: there may have been one.
-	forgetter := plans.NewForgetter(n.store, s.AnonymousTTL, log)
+	forgetter := plans.NewForgetter(n.store, *s.AnonymousTTL, log)
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })
-	rotator := quota.NewRotator(n.pool, n.clock.Now, s.IDRetention, log)
+	rotator := quota.NewRotator(n.pool, n.clock.Now, *s.IDRetention, log)
 	n.background.Go(func() { rotator.Run(background) })
 	return n, nil
 }

@@ -15,7 +15,6 @@ import (
 	"quotad/internal/api"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
-	"quotad/internal/quota"
 )
 
 // settingError is a setting that cannot work; it names the flag.
@@ -56,11 +55,8 @@ type settings struct {
 	MetricsListen string `placeholder:"ADDRESS" help:"Address to serve /metrics on instead of the main one."`
 	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM. Serves HTTPS, with --tls-key."`
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, PEM."`
-	DefaultPlan   string `placeholder:"PLAN" help:"Key of a plan without prices. A customer that is not known is made on it by its first hit, anonymous, and forgotten when idle. Unset: hits of unknown customers are refused. The same on all nodes."`
 	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`
 
-	AnonymousTTL   time.Duration `name:"anonymous-ttl" placeholder:"DURATION" default:"720h" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota."`
-	IDRetention    time.Duration `name:"id-retention" placeholder:"DURATION" default:"840h" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. The same on all nodes."`
 	RateLimitReset string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
 	RequestTimeout time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database, at most 9s."`
 	StartTimeout   time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`
@@ -69,6 +65,11 @@ type settings struct {
 	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them; more are answered 503. At most 1000000."`
 	CacheSize      int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
 	CacheMemory    int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
+
+	// One for all nodes: see shared. Nil: not told, until what is in force is known.
+	AnonymousTTL *time.Duration `name:"anonymous-ttl" placeholder:"DURATION" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota. Default: 720h. One for all nodes, see settings list."`
+	DefaultPlan  *string        `placeholder:"PLAN" help:"Key of a plan without prices. A customer that is not known is made on it by its first hit, anonymous, and forgotten when idle. Default: none, hits of unknown customers are refused. One for all nodes, see settings list."`
+	IDRetention  *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
 
 	stdout  io.Writer   // nil: os.Stdout
 	stderr  io.Writer   // the log; nil: os.Stderr
@@ -102,11 +103,17 @@ func (s *settings) check() error {
 		{"request-timeout", s.RequestTimeout, time.Millisecond, maxRequestTimeout},
 		{"start-timeout", s.StartTimeout, time.Millisecond, maxWait},
 		{"drain-delay", s.DrainDelay, 0, time.Hour},
-		{"anonymous-ttl", s.AnonymousTTL, plans.MinAnonymousTTL, plans.MaxAnonymousTTL},
-		{"id-retention", s.IDRetention, quota.MinIDRetention, quota.MaxIDRetention},
 	} {
 		if d.value < d.least || d.value > d.most {
 			return badSetting(d.flag, "must be between %s and %s, not %s", d.least, d.most, d.value)
+		}
+	}
+	for _, one := range s.shared() {
+		if !one.told {
+			continue
+		}
+		if _, err := one.take(one.value); err != nil {
+			return err
 		}
 	}
 	if err := checkAddress("listen", s.Listen); err != nil {
@@ -119,9 +126,6 @@ func (s *settings) check() error {
 	}
 	if s.AdminKey != "" && !plans.ValidSecret(s.AdminKey) {
 		return badSetting("admin-key", "the secret %s", plans.SecretRule)
-	}
-	if s.DefaultPlan != "" && !plans.ValidKey(s.DefaultPlan) {
-		return badSetting("default-plan", "the plan's key %s", plans.KeyRule)
 	}
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		return badSetting("tls-cert", "and --tls-key belong together: give both or neither")
@@ -229,4 +233,15 @@ func (c *common) place() string {
 		dir = whole
 	}
 	return "the data directory " + dir
+}
+
+// placeFlag is what another command has to be told to use the same data.
+func (c *common) placeFlag() string {
+	switch {
+	case c.DatabaseURL != "":
+		return " --database-url=…"
+	case c.dataDir() != postgres.DefaultDataDir():
+		return " --data-dir=" + c.dataDir()
+	}
+	return ""
 }

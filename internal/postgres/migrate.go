@@ -96,7 +96,7 @@ func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOp
 // returns it. Errors to branch on: ErrNothingToRevert, ErrNewerSchema, ErrServing.
 func MigrateDown(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) (Migration, error) {
 	var reverted Migration
-	release, err := claimSchema(ctx, databaseURL)
+	release, err := ClaimSchema(ctx, databaseURL)
 	if err != nil {
 		return reverted, fmt.Errorf("migrate the database down: %w", err)
 	}

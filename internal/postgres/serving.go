@@ -9,26 +9,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrServing is returned by MigrateDown while a quotad serves on the database.
+// ErrServing is returned by ClaimSchema while a quotad serves on the database.
 var ErrServing = errors.New("a quotad serves on this database: stop every one of them first")
 
 // servingLockID is the advisory lock that every connection of a serving pool shares, and
-// that whoever takes the schema back needs alone. It ends with its session, so nothing
+// that whoever changes what they have read needs alone: the schema, or a setting. It ends with its session, so nothing
 // of a quotad that was killed is left.
 const servingLockID = migrateLockID + 1
 
 // claimPatience is how long the sessions of a quotad that has just stopped may linger.
 const claimPatience = 2 * time.Second
 
-// holdSchema shares the lock, waiting for a migration that is being taken back.
+// holdSchema shares the lock, waiting for who has it alone.
 func holdSchema(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1)", int64(servingLockID))
 	return err
 }
 
-// claimSchema takes the lock alone, or returns ErrServing. It never queues for it, as
-// serving nodes would wait behind it.
-func claimSchema(ctx context.Context, databaseURL string) (release func(), err error) {
+// ClaimSchema makes sure that no quotad serves on the database, nor begins to before
+// release; else it returns ErrServing. It never queues, as serving nodes would wait behind it.
+func ClaimSchema(ctx context.Context, databaseURL string) (release func(), err error) {
 	conn, err := Connect(ctx, databaseURL, nil)
 	if err != nil {
 		return nil, err

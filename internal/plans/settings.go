@@ -1,0 +1,53 @@
+package plans
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A Setting is a setting that all nodes share. Its value is text, and means something to
+// whoever wrote it.
+type Setting struct{ Name, Value string }
+
+const listSettings = `SELECT name, value FROM settings ORDER BY name`
+
+// Settings are those that were written, by name.
+func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := s.pool.Query(ctx, listSettings)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Setting])
+	return all, classify(err)
+}
+
+// In the order of the key, so that nodes that start at once wait for each other in turn.
+const proposeSettings = `
+	INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::text[]) AS s(name, value) ORDER BY name
+	ON CONFLICT (name) DO NOTHING`
+
+// ProposeSettings writes those that nobody has written yet, and returns all that are there:
+// every node that proposes finds the same.
+func (s *Store) ProposeSettings(ctx context.Context, proposed []Setting) ([]Setting, error) {
+	within, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	var names, values []string
+	for _, p := range proposed {
+		names, values = append(names, p.Name), append(values, p.Value)
+	}
+	if _, err := s.pool.Exec(within, proposeSettings, names, values); err != nil {
+		return nil, classify(err)
+	}
+	return s.Settings(ctx)
+}
+
+const setSetting = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+// SetSetting writes one. Nodes that serve do not hear of it, so none may: see
+// postgres.ClaimSchema.
+func (s *Store) SetSetting(ctx context.Context, set Setting) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, setSetting, set.Name, set.Value)
+	return classify(err)
+}
