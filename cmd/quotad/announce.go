@@ -14,7 +14,7 @@ func (n *node) announce(s *settings, key adminKey) error {
 	if s.PublicURL != "" {
 		url = strings.TrimSuffix(s.PublicURL, "/")
 	}
-	fmt.Fprintf(&b, "\nquotad %s serves on %s\nDocumentation: %s/docs\n", version, n.url, url)
+	fmt.Fprintf(&b, "\nquotad %s serves on %s\nDocumentation: %s/docs\nPlans, customers and charges are in %s\n", version, n.url, url, s.place())
 	switch {
 	case key.made && !s.Demo:
 		fmt.Fprintf(&b, "\nAdmin key, shown only this once; keep it:\n\n    %s\n", key.secret)

@@ -320,8 +320,8 @@ func testOneDataDirectoryOneQuotad(t *testing.T) {
 	}
 	// The other commands use the running one's server.
 	code, secret, errs := quotad(t, "keys", "create", "--name=x", "--scope=admin", "--data-dir="+dir)
-	if code != 0 {
-		t.Fatalf("keys create: code %d: %s", code, errs)
+	if code != 0 || !strings.Contains(errs, "in the data directory "+dir) || !strings.Contains(p.out.String(), "are in the data directory "+dir) {
+		t.Fatalf("keys create: code %d: %s, and serve: %s", code, errs, p.out)
 	}
 	n := p.as(strings.TrimSpace(secret))
 	eventually(t, within, "the new key works", func() bool { return n.do("GET", "/v1/keys", "").status == 200 })

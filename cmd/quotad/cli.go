@@ -44,6 +44,7 @@ type command interface {
 
 func (s *settings) run(ctx context.Context, p *program) error {
 	s.stdout, s.stderr = p.stdout, p.stderr
+	p.tellUnknown(s.logger())
 	return run(ctx, *s)
 }
 
@@ -57,6 +58,8 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 		args = []string{"--help"}
 	case args[0] == "help":
 		args = append(args[1:len(args):len(args)], "--help")
+	case args[0] == "--version":
+		args = []string{"version"}
 	}
 	var g grammar
 	parser, err := kong.New(&g,
@@ -81,6 +84,7 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 			done = true
 		}
 	}()
+	p.unknown = p.unknownSettings(parser.Model)
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		hint := ""

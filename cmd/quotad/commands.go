@@ -34,6 +34,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 		}
 	}
 	log := c.logger(p.stderr, slog.LevelWarn)
+	p.tellUnknown(log)
 	db, err := c.connectOrStart(ctx, log)
 	if errors.Is(err, postgres.ErrDataDirInUse) {
 		// That quotad serves, or will in a moment.

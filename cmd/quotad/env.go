@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"quotad/internal/api"
 )
 
 // envPrefix begins the name of every setting in the environment.
@@ -54,6 +58,53 @@ func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 		return nil, fmt.Errorf("%s_FILE: %w", name, err)
 	}
 	return text, nil
+}
+
+// unknownSettings are the names of the environment that look like settings and are none,
+// each with the one that was probably meant. They may be of any command.
+func (p *program) unknownSettings(model *kong.Application) (unknown []string) {
+	if p.environ == nil {
+		return nil
+	}
+	var known []string
+	for _, command := range model.Leaves(false) {
+		for _, flag := range command.Flags {
+			if name := envName(flag); name != "" {
+				known = append(known, name)
+			}
+		}
+	}
+	for _, variable := range p.environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, envPrefix) || value == "" || ofService(name, value) {
+			continue
+		}
+		setting := strings.TrimSuffix(name, "_FILE")
+		if slices.Contains(known, setting) {
+			continue
+		}
+		text := name + " is no setting of quotad's."
+		if meant := api.Nearest(setting, known); meant != "" {
+			text = name + " is no setting of quotad's: did you mean " + meant + name[len(setting):] + "?"
+		}
+		unknown = append(unknown, text)
+	}
+	slices.Sort(unknown)
+	return unknown
+}
+
+// ofService says that a variable is one of those that Kubernetes sets for a service which is
+// named quotad.
+func ofService(name, value string) bool {
+	return strings.HasPrefix(name, envPrefix+"SERVICE_") || strings.HasPrefix(name, envPrefix+"PORT_") ||
+		name == envPrefix+"PORT" && strings.Contains(value, "://")
+}
+
+// tellUnknown warns of them.
+func (p *program) tellUnknown(log *slog.Logger) {
+	for _, text := range p.unknown {
+		log.Warn(text + " See `quotad serve --help` for what there is.")
+	}
 }
 
 // readSetting reads a value from a file, without the newline that editors put at the end.

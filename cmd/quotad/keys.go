@@ -40,7 +40,7 @@ func (k *createKey) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stderr, "Made the key %s of scope %s. Its secret, shown only this once:\n", key.ID, key.Scope)
+		fmt.Fprintf(p.stderr, "Made the key %s of scope %s in %s. Its secret, shown only this once:\n", key.ID, key.Scope, k.place())
 		_, err = fmt.Fprintln(p.stdout, secret)
 		return err
 	})
@@ -50,6 +50,7 @@ type listKeys struct{ common }
 
 func (k *listKeys) run(ctx context.Context, p *program) error {
 	return k.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {
+		fmt.Fprintf(p.stderr, "The keys in %s:\n", k.place())
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "ID\tSCOPE\tCREATED\tEXPIRES\tNAME")
 		page := plans.Page{Limit: plans.MaxPage}
@@ -82,10 +83,10 @@ func (k *revokeKey) run(ctx context.Context, p *program) error {
 	return k.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {
 		err := store.RevokeKey(ctx, k.ID)
 		if errors.Is(err, plans.ErrUnknownKey) {
-			return fmt.Errorf("there is no key %q: `quotad keys list` shows them", k.ID)
+			return fmt.Errorf("there is no key %q in %s: `quotad keys list` shows them", k.ID, k.place())
 		}
 		if err == nil {
-			fmt.Fprintln(p.stdout, "revoked", k.ID)
+			fmt.Fprintf(p.stdout, "revoked %s in %s\n", k.ID, k.place())
 		}
 		return err
 	})

@@ -28,7 +28,7 @@ func main() {
 		// parent is gone, and recovers at the next start.
 		os.Exit(128 + int((<-signals).(syscall.Signal)))
 	}()
-	p := program{stdout: os.Stdout, stderr: os.Stderr, lookupEnv: os.LookupEnv}
+	p := program{stdout: os.Stdout, stderr: os.Stderr, lookupEnv: os.LookupEnv, environ: os.Environ}
 	os.Exit(p.main(ctx, os.Args[1:]))
 }
 
@@ -46,6 +46,8 @@ const (
 type program struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
+	environ        func() []string // of "NAME=value"; nil: none
+	unknown        []string        // what is wrong with names in the environment
 }
 
 // main runs one command line and returns the exit code.

@@ -61,7 +61,7 @@ func run(ctx context.Context, s settings) (err error) {
 	}
 	n.serve()
 	served = true
-	log.Info("serving", "url", n.url, "version", version)
+	log.Info("serving", "url", n.url, "data", s.place(), "version", version)
 	if s.started != nil {
 		s.started(n)
 	}

@@ -128,6 +128,7 @@ func (l *listSettings) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
+		fmt.Fprintf(p.stderr, "The settings in %s:\n", l.place())
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "SETTING\tVALUE")
 		for _, one := range new(settings).shared() {
@@ -167,7 +168,7 @@ func (c *setSetting) run(ctx context.Context, p *program) error {
 		if err := plans.NewStore(pool).SetSetting(ctx, plans.Setting{Name: c.Name, Value: value}); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stdout, "%s is %s from now on\n", c.Name, orNone(value))
+		fmt.Fprintf(p.stdout, "%s is %s from now on in %s\n", c.Name, orNone(value), c.place())
 		return nil
 	})
 }

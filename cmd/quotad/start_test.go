@@ -143,7 +143,7 @@ func TestFirstAdminKey(t *testing.T) {
 		t.Error("the key is in the log")
 	}
 	// A second start prints none, and a key that is given is made beside it.
-	if second := start(t, database, "--admin-key="); strings.Contains(second.out.String(), "key") {
+	if second := start(t, database, "--admin-key="); strings.Contains(second.out.String(), "Admin key") {
 		t.Errorf("the second start prints: %s", second.out)
 	}
 	third := start(t, database)

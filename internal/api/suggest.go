@@ -13,7 +13,7 @@ func instead(name string, known []string) string {
 		return ""
 	}
 	all := "Known are " + strings.Join(known, ", ")
-	if meant := nearest(name, known); meant != "" {
+	if meant := Nearest(name, known); meant != "" {
 		return ": did you mean " + meant + "? " + all
 	}
 	return ". " + all
@@ -35,9 +35,9 @@ func membersOf(t reflect.Type) (names []string) {
 // longestGuess bounds what is compared of a client's name, in bytes; no member is as long.
 const longestGuess = 40
 
-// nearest is the known name that differs from name by a slip of the hand, or in capitals and
+// Nearest is the known name that differs from name by a slip of the hand, or in capitals and
 // underscores only; empty when there is none. There must be one known.
-func nearest(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	if len(name) > longestGuess {
 		return ""
 	}

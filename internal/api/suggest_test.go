@@ -16,7 +16,7 @@ func TestNearestName(t *testing.T) {
 		"ids": "id", "attribute": "attributes", "at": "", "amount": "", "idempotency_key": "", "": "", "ö": "",
 		strings.Repeat("customer", 10_000): "",
 	} {
-		if got := nearest(name, known); got != want {
+		if got := Nearest(name, known); got != want {
 			t.Errorf("%.20q: %q, not %q", name, got, want)
 		}
 	}
