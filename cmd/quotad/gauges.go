@@ -3,18 +3,21 @@ package main
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/api"
 	"quotad/internal/quota"
 )
 
 // gauges are the metrics of the parts behind the API, read when they are asked for.
 type gauges struct {
-	node    *node
-	build   *prometheus.Desc
-	evicted *prometheus.Desc
-	cleaned *prometheus.Desc
-	stats   []stat
-	clock   [2]*prometheus.Desc
-	pool    [3]*prometheus.Desc
+	node  *node
+	build *prometheus.Desc
+	// degraded is 1 while /readyz says so.
+	degraded *prometheus.Desc
+	evicted  *prometheus.Desc
+	cleaned  *prometheus.Desc
+	stats    []stat
+	clock    [2]*prometheus.Desc
+	pool     [3]*prometheus.Desc
 }
 
 // stat is one number of the engine's.
@@ -32,10 +35,11 @@ func newGauges(n *node) *gauges {
 		return stat{desc("engine_"+name+"_total", help), prometheus.CounterValue, read}
 	}
 	return &gauges{
-		node:    n,
-		build:   prometheus.NewDesc("quotad_build_info", "The version; always 1.", nil, prometheus.Labels{"version": version}),
-		evicted: desc("customers_evicted_total", "Customers forgotten to make room for others: --cache-size is small."),
-		cleaned: desc("counters_removed_total", "Counters of attributes' values removed: full again and idle, or of archived customers."),
+		node:     n,
+		build:    prometheus.NewDesc("quotad_build_info", "The version; always 1.", nil, prometheus.Labels{"version": version}),
+		degraded: desc("degraded", "1 while hits cannot be charged or changes not be read: /readyz says why."),
+		evicted:  desc("customers_evicted_total", "Customers forgotten to make room for others: --cache-size is small."),
+		cleaned:  desc("counters_removed_total", "Counters of attributes' values removed: full again and idle, or of archived customers."),
 		stats: []stat{
 			total("refused_from_memory", "Refusals answered without a statement.", func(s *quota.Stats) int64 { return s.FromMemory }),
 			total("batches", "Round trips of lanes: to read rows, or to charge hits.", func(s *quota.Stats) int64 { return s.Batches }),
@@ -64,6 +68,7 @@ func newGauges(n *node) *gauges {
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 	to <- g.build
+	to <- g.degraded
 	to <- g.evicted
 	to <- g.cleaned
 	for _, s := range g.stats {
@@ -83,6 +88,11 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}
 	gauge(g.build, 1)
+	degraded := 0.0
+	if state, _ := g.node.state(); state == api.StateDegraded {
+		degraded = 1
+	}
+	gauge(g.degraded, degraded)
 	to <- prometheus.MustNewConstMetric(g.evicted, prometheus.CounterValue, float64(g.node.catalog.Evicted()))
 	removed := g.node.cleaner.Removed() + g.node.archiver.Removed()
 	to <- prometheus.MustNewConstMetric(g.cleaned, prometheus.CounterValue, float64(removed))

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -130,17 +133,33 @@ func (n *node) serve() {
 // one that is out of reach is told by the next poll.
 const degradedAfter = 3 * time.Second
 
-// state is what /readyz says.
-func (n *node) state() api.State {
+// state is what /readyz says, and of a degraded node why.
+func (n *node) state() (state api.State, reason string) {
 	switch {
 	case n.stopping.Load():
-		return api.StateStopping
+		return api.StateStopping, ""
 	case !n.ready.Load():
-		return api.StateStarting
-	case n.catalog.Outage() || !n.catalog.FreshWithin(degradedAfter):
-		return api.StateDegraded
+		return api.StateStarting, ""
 	}
-	return api.StateReady
+	if err := cmp.Or(n.engine.Trouble(), n.catalog.Trouble()); err != nil {
+		return api.StateDegraded, reasonOf(err)
+	}
+	if !n.catalog.FreshWithin(degradedAfter) {
+		return api.StateDegraded, "the database is too slow: changes are seen late"
+	}
+	return api.StateReady, ""
+}
+
+// reasonOf says of a trouble what strangers may know: no host, no role. The log has it all.
+func reasonOf(err error) string {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.Is(err, quota.ErrUnavailable):
+		return "the database is out of reach"
+	case ok:
+		return "the database does not serve this node (SQLSTATE " + said.Code + "): see its log"
+	}
+	return "the database does not serve this node: see its log"
 }
 
 // close ends everything behind the requests, in the order in which the parts need each

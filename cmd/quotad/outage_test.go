@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -101,5 +102,38 @@ func TestDatabaseKilledUnderLoad(t *testing.T) {
 	}
 	if code, out, _ := cli(t, map[string]string{"QUOTAD_DATABASE_URL": server.URL()}, "reconcile"); code != 0 {
 		t.Error(out)
+	}
+}
+
+// A database that is there and refuses the node lets nobody in, and is said aloud.
+func TestDatabaseThatRefuses(t *testing.T) {
+	n := start(t, "")
+	n.setUp(fixed("l", 100)) // on_outage: allow
+	n.hit(3).is(200)
+	execute(t, n.databaseURL, "REVOKE UPDATE ON counters FROM CURRENT_USER")
+	for range 5 {
+		n.hit(1).is(503).has("type", "/problems/database-refuses").headerIs("Retry-After", "1")
+	}
+	n.do("GET", "/readyz", "").is(200).has("status", "degraded").has("reason", "the database does not serve this node (SQLSTATE 42501): see its log")
+	if metrics := string(n.do("GET", "/metrics", "").is(200).raw); !strings.Contains(metrics, "quotad_degraded 1\n") || !strings.Contains(metrics, `quotad_hits_total{outcome="database-refuses"} 5`) {
+		t.Errorf("the metrics do not tell:\n%s", metrics)
+	}
+	if said := strings.Count(n.log.String(), "hits cannot be charged"); said != 1 {
+		t.Errorf("the log says so %d times", said)
+	}
+	execute(t, n.databaseURL, "GRANT UPDATE ON counters TO CURRENT_USER")
+	eventually(t, 2*recovery, "the node is ready again", func() bool { return n.do("GET", "/readyz", "").is(200).at("status") == "ready" })
+	n.hit(1).is(200).has("limits.0.used", 4)
+}
+
+func execute(t testing.TB, databaseURL, sql string) {
+	t.Helper()
+	conn, err := postgres.Connect(pgtest.Context(t), databaseURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(pgtest.Context(t)) }()
+	if _, err := conn.Exec(pgtest.Context(t), sql); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -13,7 +13,7 @@ func TestOnlyAnOutageLetsIn(t *testing.T) {
 	s := &Server{options: Options{Estimate: func() (int64, bool) { return 7, true }}}
 	target := &quota.Target{Counters: []quota.Counter{{}}}
 	for err, lets := range map[error]bool{
-		quota.ErrUnavailable: true, quota.ErrInternal: false, quota.ErrBusy: false, quota.ErrStopped: false,
+		quota.ErrUnavailable: true, quota.ErrNoSession: false, quota.ErrInternal: false, quota.ErrBusy: false, quota.ErrStopped: false,
 		quota.ErrOutcomeUnknown: false, &quota.StaleError{Change: 7}: false, errors.New("other"): false,
 	} {
 		wrapped := fmt.Errorf("x: %w", err)

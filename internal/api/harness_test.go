@@ -36,6 +36,7 @@ type node struct {
 	database string // its URL
 	doc      *openapi3.T
 	state    State
+	reason   string
 }
 
 func newNode(t testing.TB) *node { return newNodeOn(t, pgtest.NewDatabase(t)) }
@@ -73,7 +74,7 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
 	n := &node{t: t, store: store, state: StateReady, database: databaseURL}
 	n.server = New(Options{
-		Engine: engine, Catalog: catalog, Store: store, Ready: func() State { return n.state },
+		Engine: engine, Catalog: catalog, Store: store, Ready: func() (State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 	})
 	web := httptest.NewUnstartedServer(nil)

@@ -4,18 +4,19 @@ import "net/http"
 
 type healthBody struct {
 	Status string `json:"status"`
+	Reason string `json:"reason,omitempty" doc:"Why a node is degraded."`
 }
 
 func (s *Server) livez(*call) (answer, error) {
-	return answer{status: http.StatusOK, body: healthBody{"ok"}}, nil
+	return answer{status: http.StatusOK, body: healthBody{Status: "ok"}}, nil
 }
 
 // readyz says whether to send requests here. In an outage that is still so: what limits
 // allow to be let in then, is.
 func (s *Server) readyz(*call) (answer, error) {
-	switch state := s.options.Ready(); state {
+	switch state, reason := s.options.Ready(); state {
 	case StateReady, StateDegraded:
-		return answer{status: http.StatusOK, body: healthBody{string(state)}}, nil
+		return answer{status: http.StatusOK, body: healthBody{string(state), reason}}, nil
 	case StateStopping:
 		return answer{}, &fault{kind: kindNotReady, detail: "this node is stopping"}
 	default:

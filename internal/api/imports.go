@@ -136,7 +136,7 @@ func (im *importing) allow(d time.Duration) {
 
 // mayGoOn says why there is no sense in going on, or nil. It rests before another try.
 func (im *importing) mayGoOn() error {
-	if im.server.options.Ready() == StateStopping {
+	if state, _ := im.server.options.Ready(); state == StateStopping {
 		return errNodeStops
 	}
 	if im.outages >= maxOutages {

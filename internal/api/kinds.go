@@ -84,6 +84,10 @@ var (
 		name: "database-unavailable", status: http.StatusServiceUnavailable, title: "The database is out of reach", retry: true,
 		doc: "The database cannot be reached and a limit says on_outage: deny, or the answer is not in memory. Nothing was charged or stored. Send it again after Retry-After.",
 	}
+	kindNoSession = &kind{
+		name: "database-refuses", status: http.StatusServiceUnavailable, title: "The database does not serve this node", retry: true,
+		doc: "The database is there, but refuses this node: its login, a right, a table or a free connection is missing, its disk is full, or its clock cannot be used. That is no outage, so nothing is let in by on_outage. Nothing was charged or stored. quotad's log and /readyz say what is wrong; until an operator puts it right each request fails alike.",
+	}
 	kindOutcomeUnknown = &kind{
 		name: "outcome-unknown", status: http.StatusServiceUnavailable, title: "The outcome is unknown", retry: true,
 		doc: "The connection to the database broke after the request was sent to it. It was done once or not at all, and nobody can know which. Sent again with the same id it is settled, charged once; the commit or release of a reservation needs no id for that. Without an id GET what it was to change first: for a hit the customer's quota or usage, for a write the thing itself.",
@@ -101,5 +105,5 @@ var (
 var kinds = []*kind{
 	kindNotJSON, kindUnauthorized, kindWrongScope, kindNotInPlan, kindNotFound, kindMethod, kindTimeout, kindConflict,
 	kindPrecondition, kindTooLarge, kindMediaType, kindInvalid, kindIDReused, kindUnderWay, kindDoesNotFit, kindPreconditionRequired, kindQuotaExceeded,
-	kindInternal, kindBusy, kindUnavailable, kindOutcomeUnknown, kindStopping, kindNotReady,
+	kindInternal, kindBusy, kindUnavailable, kindNoSession, kindOutcomeUnknown, kindStopping, kindNotReady,
 }

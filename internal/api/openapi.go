@@ -217,7 +217,7 @@ func success(rt *route, status int, schemas huma.Registry) *huma.Response {
 func (rt *route) allProblems() []*kind {
 	list := append([]*kind{}, rt.problems...)
 	if rt.access != anyone {
-		list = append(list, kindUnauthorized, kindWrongScope, kindBusy, kindUnavailable)
+		list = append(list, kindUnauthorized, kindWrongScope, kindBusy, kindUnavailable, kindNoSession)
 	}
 	if rt.method != http.MethodGet {
 		list = append(list, kindOutcomeUnknown)

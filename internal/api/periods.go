@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -26,11 +25,11 @@ func (s *Server) instantOf(ctx context.Context, clock *quota.TestClock) (int64, 
 	return s.instant(ctx)
 }
 
-// instant is the database's clock, µs; that it is not known is an outage.
+// instant is the database's clock, µs; quota.Unreached says what it means that it is not known.
 func (s *Server) instant(ctx context.Context) (int64, error) {
 	now, err := s.now(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", quota.ErrUnavailable, err)
+		return 0, quota.Unreached(err)
 	}
 	return now, nil
 }

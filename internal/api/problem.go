@@ -115,6 +115,7 @@ var errorTable = []errorEntry{
 	{err: quota.ErrInternal, kind: kindInternal},
 	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
 	{err: quota.ErrUnavailable, kind: kindUnavailable, text: quota.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
+	{err: quota.ErrNoSession, kind: kindNoSession, text: quota.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
 	{err: quota.ErrBusy, kind: kindBusy},
 	{err: quota.ErrStopped, kind: kindStopping},
 	{err: quota.ErrOtherPayload, kind: kindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},

@@ -75,6 +75,7 @@ func TestProblemOf(t *testing.T) {
 		{plans.ErrPrecondition, 412, "precondition-failed", ""},
 		{plans.ErrPreconditionRequired, 428, "precondition-required", ""},
 		{fmt.Errorf("%w: %w", quota.ErrUnavailable, secret), 503, "database-unavailable", quota.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
+		{fmt.Errorf("%w: %w", quota.ErrNoSession, secret), 503, "database-refuses", ""},
 		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, quota.ErrUnavailable), 503, "outcome-unknown", ""},
 		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.DeadlineExceeded), 503, "outcome-unknown", ""},
 		{fmt.Errorf("%w: %w", quota.ErrBusy, context.DeadlineExceeded), 503, "too-busy", quota.ErrBusy.Error()},

@@ -20,8 +20,9 @@ type Options struct {
 	Catalog *plans.Catalog
 	Store   *plans.Store
 
-	// Ready tells what /readyz answers; it is asked for every call.
-	Ready func() State
+	// Ready tells what /readyz answers, and of a degraded node why, without anything secret; it
+	// is asked for every call.
+	Ready func() (State, string)
 	// Now is the database's clock, µs since the Unix epoch (postgres.Clock's Now).
 	Now func(ctx context.Context) (int64, error)
 	// Estimate is the same clock as far as it is known without asking (its Estimate), for

@@ -26,6 +26,10 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s: %s", state, got.text)
 		}
 	}
+	n.state, n.reason = StateDegraded, "the disk is full"
+	if got := n.want(200, "GET", "/readyz", ""); got.json["reason"] != n.reason {
+		t.Errorf("no reason: %s", got.text)
+	}
 	n.want(200, "GET", "/livez", "", "Authorization", "-")
 	n.want(200, "GET", "/v1/meters", "")
 	got := n.want(200, "GET", "/metrics", "", "Authorization", "-")
@@ -80,7 +84,7 @@ func TestPanicsAreProblems(t *testing.T) {
 	var log strings.Builder
 	s := New(Options{
 		Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Ready: func() State { panic("boom") },
+		Ready: func() (State, string) { panic("boom") },
 	})
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))

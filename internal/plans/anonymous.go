@@ -40,7 +40,8 @@ func (e *NoDefaultPlanError) Unwrap() error { return ErrUnknownCustomer }
 // may remember that there is no such customer, see Catalog.customer.
 //
 // Errors: ErrUnknownCustomer (an archived one's key, a reserved key, or a
-// NoDefaultPlanError), ErrNotInPlan, ErrUnknownMeter, quota.ErrBusy, quota.ErrUnavailable.
+// NoDefaultPlanError), ErrNotInPlan, ErrUnknownMeter, quota.ErrBusy, quota.ErrUnavailable,
+// quota.ErrNoSession.
 func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, error) {
 	if !mayBeMade(customer) {
 		return nil, ErrUnknownCustomer

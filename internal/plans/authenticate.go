@@ -105,7 +105,7 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (Key, error) 
 	if key.expires != 0 {
 		now, err := c.options.Now(ctx)
 		if err != nil {
-			return Key{}, fmt.Errorf("%w: whether the key has expired cannot be told: %w", quota.ErrUnavailable, err)
+			return Key{}, fmt.Errorf("whether the key has expired cannot be told: %w", quota.Unreached(err))
 		}
 		if now >= key.expires {
 			return Key{}, ErrUnknownKey

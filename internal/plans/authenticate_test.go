@@ -76,7 +76,7 @@ func TestKeysExpire(t *testing.T) {
 		}
 	}
 	unsure.Store(true)
-	if _, err := c.Authenticate(t.Context(), secret); !errors.Is(err, quota.ErrUnavailable) {
+	if _, err := c.Authenticate(t.Context(), secret); !errors.Is(err, quota.ErrNoSession) {
 		t.Errorf("at an unknown time: %v", err)
 	}
 }

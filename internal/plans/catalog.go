@@ -64,12 +64,12 @@ type Catalog struct {
 	options   CatalogOptions
 	polls     singleflight.Group
 	memory    atomic.Pointer[memory]
-	failing   atomic.Bool   // the last poll failed by an outage
-	confirmed atomic.Int64  // Monotonic when the last successful poll began, or never
-	wake      chan struct{} // to the poller: somebody says there are changes
-	lookups   chan struct{} // bounds the key look-ups under way
-	welcomes  chan struct{} // bounds the customers being made
-	scrubbing scrubbing     // of erased customers' keys
+	trouble   atomic.Pointer[error] // why the last poll failed; nil: it did not
+	confirmed atomic.Int64          // Monotonic when the last successful poll began, or never
+	wake      chan struct{}         // to the poller: somebody says there are changes
+	lookups   chan struct{}         // bounds the key look-ups under way
+	welcomes  chan struct{}         // bounds the customers being made
+	scrubbing scrubbing             // of erased customers' keys
 }
 
 // NewCatalog returns an empty catalog on a store; Run keeps it current. What is written
@@ -203,9 +203,14 @@ func (c *Catalog) FreshWithin(d time.Duration) bool {
 	return contacted && age <= d
 }
 
-// Outage reports whether the database was out of reach when this node last asked it for
-// changes, which it does four times a second.
-func (c *Catalog) Outage() bool { return c.failing.Load() }
+// Trouble is quota.ErrUnavailable or quota.ErrNoSession when that kept this node from asking
+// the database for changes the last time, which it does four times a second; else nil.
+func (c *Catalog) Trouble() error {
+	if why := c.trouble.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
 
 // Age is the time since this node last confirmed that it has seen all changes; contacted
 // is false while it never has.

@@ -11,15 +11,15 @@ import (
 )
 
 // classify turns a failed statement's error into what the caller may do about it:
-// quota.ErrUnavailable in an outage, quota.ErrBusy when the server rolled back what may
-// pass the next time. Sentinels, field errors, a caller that gave up and the server's
+// quota.ErrUnavailable in an outage, quota.ErrNoSession when the database does not serve
+// this node, quota.ErrBusy when the server rolled back what may pass the next time. Sentinels, field errors, a caller that gave up and the server's
 // other complaints about a statement stay what they are.
 func classify(err error) error {
 	switch {
-	case err == nil, errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrBusy):
+	case err == nil, errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrNoSession), errors.Is(err, quota.ErrBusy):
 		return err
-	case postgres.Outage(err):
-		return fmt.Errorf("%w: %w", quota.ErrUnavailable, err)
+	case postgres.Outage(err), postgres.Refused(err):
+		return quota.Unreached(err)
 	case postgres.Retryable(err):
 		return fmt.Errorf("%w: %w", quota.ErrBusy, err)
 	}
@@ -30,7 +30,7 @@ func classify(err error) error {
 // nobody here can know whether the transaction counts.
 func settle(err error) error {
 	var answered *pgconn.PgError
-	if err == nil || errors.As(err, &answered) && !postgres.Outage(err) {
+	if err == nil || errors.As(err, &answered) && !postgres.Outage(err) && !postgres.Refused(err) {
 		return classify(err)
 	}
 	return fmt.Errorf("saving: %w: %w", quota.ErrOutcomeUnknown, err)

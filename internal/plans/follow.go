@@ -53,7 +53,11 @@ func (c *Catalog) follow(ctx context.Context) {
 			c.options.Log.Info("the database answers for changes again")
 		}
 		failing = err != nil
-		c.failing.Store(errors.Is(err, quota.ErrUnavailable))
+		if errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrNoSession) {
+			c.trouble.Store(&err)
+		} else {
+			c.trouble.Store(nil)
+		}
 		timer.Reset(pollEvery)
 	}
 }

@@ -146,7 +146,6 @@ func TestErrorsAreTold(t *testing.T) {
 		{code("57014"), false},
 		{code("57P01"), true},
 		{code("08006"), true},
-		{code("53300"), true},
 		{code("25006"), true},
 	} {
 		once := classify(c.err)
@@ -155,6 +154,11 @@ func TestErrorsAreTold(t *testing.T) {
 		}
 		if twice := classify(once); twice.Error() != once.Error() {
 			t.Errorf("%v: wrapped twice: %v", c.err, twice)
+		}
+	}
+	for _, refused := range []string{"53300", "28P01", "42501"} {
+		if err := classify(code(refused)); !errors.Is(err, quota.ErrNoSession) || errors.Is(err, quota.ErrUnavailable) {
+			t.Errorf("%s: %v", refused, err)
 		}
 	}
 	if classify(nil) != nil || settle(nil) != nil {

@@ -14,7 +14,7 @@ import (
 func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error) {
 	now, err := c.options.Now(ctx)
 	if err != nil {
-		return p, fmt.Errorf("%w: %w", quota.ErrUnavailable, err)
+		return p, quota.Unreached(err)
 	}
 	if p.Zone, err = calendar.Location("UTC"); err != nil {
 		return p, err

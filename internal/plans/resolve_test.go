@@ -136,7 +136,9 @@ func TestResolveByIDInAnOutage(t *testing.T) {
 		}
 	}
 	server.Stop()
-	eventually(t, "the outage", func() bool { return !c.FreshWithin(10*time.Millisecond) && c.Outage() })
+	eventually(t, "the outage", func() bool {
+		return !c.FreshWithin(10*time.Millisecond) && errors.Is(c.Trouble(), quota.ErrUnavailable)
+	})
 	if _, customer, meter, err := c.ResolveByID(ctx, key.Customer, key.Meter, 0); err != nil || customer != "acme" || meter != "api" {
 		t.Errorf("%q %q %v", customer, meter, err)
 	}

@@ -10,7 +10,7 @@ import (
 // returns a numeric. A standby's clock is not that of the charges.
 const clockSQL = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery()`
 
-var errStandby = errors.New("the server has become a standby")
+var errStandby = errors.New("the server is a standby")
 
 // measureServer asks the server for its time, over a new connection where the
 // old one has died.

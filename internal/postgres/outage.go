@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// Outage reports whether err says that the database is out of reach or does not serve:
-// there was no answer of its at all (no connection, a broken one, a deadline), or its
-// answer was that it cannot work now. Whether something was done before the connection
+// Outage reports whether err says that the database is out of reach: there was no answer
+// of its at all (nobody there, a broken connection, a deadline), or its answer was that it
+// is starting, stopping or a standby. Whether something was done before the connection
 // broke it does not say.
 //
-// What the server complains of in a statement, what a caller gave up, and what this
-// program found wrong are no outages.
+// What the server complains of in a statement or at a login, what a caller gave up, and
+// what this program found wrong are no outages.
 func Outage(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return saysOutage(said.Code)
@@ -26,28 +26,55 @@ func Outage(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
 	}
-	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, network := errors.AsType[net.Error](err)
-	return connecting || network || pgconn.SafeToRetry(err) ||
-		errors.Is(err, context.DeadlineExceeded) ||
+	return network || pgconn.SafeToRetry(err) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errStandby) || errors.Is(err, pgconn.ErrReadOnlyConnection) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, driver.ErrBadConn)
 }
 
 // saysOutage reads a SQLSTATE.
 func saysOutage(code string) bool {
-	switch {
-	case strings.HasPrefix(code, "08"), // connection exceptions
-		strings.HasPrefix(code, "53"),  // out of connections, memory or disk
-		strings.HasPrefix(code, "57P"), // shutting down, crashed, starting, the database dropped, a session ended
-		strings.HasPrefix(code, "58"):  // the machine beneath it: input and output
-		return true
-	case code == "25006": // read only: a standby that has not been promoted yet
-		return true
-	case code == "25P03": // the session was ended: idle in a transaction
+	switch code {
+	case "08004", // the login was rejected
+		"08P01": // a fault of the protocol: somebody answers
+		return false
+	case "57P01", // stopping, or the session was ended
+		"57P02", // another session crashed
+		"57P03", // starting or stopping
+		"57P05", // the session was ended: idle
+		"25P03", // the session was ended: idle in a transaction
+		"25006": // read only: a standby that has not been promoted yet
 		return true
 	}
-	return false
+	return strings.HasPrefix(code, "08") // connection exceptions
+}
+
+// Refused reports whether the database is there and does not let this program work: a
+// login, a right, a table or room for one more session is missing, or its disk is full.
+// Until somebody puts that right each attempt fails alike. It is no outage.
+func Refused(err error) bool {
+	if Outage(err) {
+		return false
+	}
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		_, connecting := errors.AsType[*pgconn.ConnectError](err) // as by TLS
+		return connecting
+	}
+	switch said.Code {
+	case "08004", "08P01",
+		"3D000", "3F000", // no such database or schema
+		"42501", // not allowed
+		"42P01", // no such table
+		"55000", // the database takes no connections
+		"57P04": // the database was dropped
+		return true
+	}
+	class := said.Code[:min(2, len(said.Code))]
+	return class == "28" || // the login
+		class == "53" || // out of connections, memory or disk
+		class == "58" // the machine beneath it: input and output
 }
 
 // Retryable reports whether the server rolled the whole transaction back for a reason

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -17,50 +18,59 @@ import (
 	"quotad/internal/postgres/pgtest"
 )
 
-func TestOutageAndRetryable(t *testing.T) {
+func TestOutageRefusedAndRetryable(t *testing.T) {
 	code := func(code string) error { return &pgconn.PgError{Code: code} }
+	const outage, refused, retryable, other = "outage", "refused", "retryable", ""
 	for _, c := range []struct {
-		err               error
-		outage, retryable bool
+		err  error
+		want string
 	}{
-		{err: nil},
-		{err: errors.New("other")},
-		{err: pgx.ErrNoRows},
-		{err: context.Canceled},
-		{err: errors.Join(context.Canceled, io.EOF)},
-		{err: code("23505")}, // unique
-		{err: code("28P01")}, // wrong password
-		{err: code("3D000")}, // no such database
-		{err: code("42501")}, // not allowed
-		{err: code("42P01")}, // no such table
-		{err: code("XX000")},
-		{err: context.DeadlineExceeded, outage: true},
-		{err: io.EOF, outage: true},
-		{err: io.ErrUnexpectedEOF, outage: true},
-		{err: &net.OpError{Op: "dial", Err: errors.New("refused")}, outage: true},
-		{err: new(pgconn.ConnectError), outage: true},
-		{err: puddle.ErrClosedPool, outage: true},
-		{err: driver.ErrBadConn, outage: true},
-		{err: code("08006"), outage: true},
-		{err: code("25006"), outage: true},
-		{err: code("25P03"), outage: true},
-		{err: code("53100"), outage: true},
-		{err: code("53300"), outage: true},
-		{err: code("57P01"), outage: true},
-		{err: code("57P03"), outage: true},
-		{err: code("57P05"), outage: true},
-		{err: code("58030"), outage: true},
-		{err: code("40001"), retryable: true},
-		{err: code("40P01"), retryable: true},
-		{err: code("55P03"), retryable: true},
-		{err: code("57014"), retryable: true},
+		{nil, other},
+		{errors.New("other"), other},
+		{pgx.ErrNoRows, other},
+		{context.Canceled, other},
+		{errors.Join(context.Canceled, io.EOF), other},
+		{code("23505"), other}, // unique
+		{code("XX000"), other},
+		{context.DeadlineExceeded, outage},
+		{io.EOF, outage},
+		{io.ErrUnexpectedEOF, outage},
+		{&net.OpError{Op: "dial", Err: errors.New("refused")}, outage},
+		{pgconn.ErrReadOnlyConnection, outage},
+		{puddle.ErrClosedPool, outage},
+		{driver.ErrBadConn, outage},
+		{code("08006"), outage},
+		{code("25006"), outage},
+		{code("25P03"), outage},
+		{code("57P01"), outage},
+		{code("57P02"), outage},
+		{code("57P03"), outage},
+		{code("57P05"), outage},
+		{new(pgconn.ConnectError), refused}, // as by TLS: nothing of the network is said
+		{code("08004"), refused},
+		{code("08P01"), refused},
+		{code("28000"), refused},
+		{code("28P01"), refused}, // wrong password
+		{code("3D000"), refused}, // no such database
+		{code("42501"), refused}, // not allowed
+		{code("42P01"), refused}, // no such table
+		{code("53100"), refused}, // disk full
+		{code("53300"), refused}, // too many connections
+		{code("57P04"), refused}, // the database was dropped
+		{code("58030"), refused},
+		{code("40001"), retryable},
+		{code("40P01"), retryable},
+		{code("55P03"), retryable},
+		{code("57014"), retryable},
 	} {
 		err := c.err
 		if err != nil {
 			err = fmt.Errorf("wrapped: %w", err)
 		}
-		if outage, retryable := postgres.Outage(err), postgres.Retryable(err); outage != c.outage || retryable != c.retryable {
-			t.Errorf("%v: outage %v, retryable %v", err, outage, retryable)
+		for what, got := range map[string]bool{outage: postgres.Outage(err), refused: postgres.Refused(err), retryable: postgres.Retryable(err)} {
+			if got != (what == c.want) {
+				t.Errorf("%v: %s is %v", err, what, got)
+			}
 		}
 	}
 }
@@ -84,6 +94,21 @@ func TestOutageOfAServer(t *testing.T) {
 	}
 	if err := try("SELECT missing"); postgres.Retryable(err) || postgres.Outage(err) {
 		t.Errorf("a wrong statement: %v", err)
+	}
+	execSQL(t, server.AdminURL(), "CREATE ROLE crowded LOGIN CONNECTION LIMIT 0")
+	for what, change := range map[string]func(*url.URL){
+		"no such role":     func(u *url.URL) { u.User = url.User("nobody") },
+		"no such database": func(u *url.URL) { u.Path = "/nothing" },
+		"no more sessions": func(u *url.URL) { u.User = url.User("crowded") },
+	} {
+		u, err := url.Parse(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(u)
+		if _, err := postgres.Connect(ctx, u.String(), nil); !postgres.Refused(err) || postgres.Outage(err) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 	server.Stop()
 	if err := try("SELECT 1"); postgres.Retryable(err) || !postgres.Outage(err) {

@@ -36,6 +36,8 @@ type Options struct {
 	MemoryUsable func() bool
 	Log          *slog.Logger
 
+	troubles *troubles // of all its sessions
+
 	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
 	MaxQueue   int // hits waiting in a lane, and as many in a ledger; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
@@ -63,6 +65,7 @@ func (o *Options) setDefaults() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.troubles = newTroubles(o.Log)
 }
 
 // Engine decides hits. Any number of engines work on one database, in one process or in
@@ -171,8 +174,8 @@ type Result struct {
 
 // Decide admits and charges one hit, or refuses it and charges nothing.
 //
-// Errors: ErrBusy, ErrUnavailable, ErrInternal, ErrStopped and *StaleError, nothing was
-// charged; ErrOutcomeUnknown, also when ctx ended after the hit was sent.
+// Errors: ErrBusy, ErrUnavailable, ErrNoSession, ErrInternal, ErrStopped and *StaleError,
+// nothing was charged; ErrOutcomeUnknown, also when ctx ended after the hit was sent.
 func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, error) {
 	if cost == 0 {
 		return e.Look(ctx, t, 0)

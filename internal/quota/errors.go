@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"quotad/internal/postgres"
 )
 
 // What Decide, Look and the reads answer when there is no decision. The text says whether anything
@@ -11,8 +13,13 @@ import (
 var (
 	// ErrBusy: too much is waiting already. Nothing was charged.
 	ErrBusy = errors.New("too many hits are waiting; nothing was charged")
-	// ErrUnavailable: the database cannot be reached. Nothing was charged.
+	// ErrUnavailable: the database is out of reach, see postgres.Outage. Nothing was charged,
+	// and on_outage says what becomes of the hit.
 	ErrUnavailable = errors.New("the database cannot be reached; nothing was charged")
+	// ErrNoSession: the database is there and does not let this node work (a login, a right, a
+	// table or a free session is missing, its clock cannot be used). Nothing was charged, and
+	// nothing may be let in by on_outage: it may last until somebody puts it right.
+	ErrNoSession = errors.New("the database does not serve this node; nothing was charged")
 	// ErrOutcomeUnknown: the connection broke or the deadline passed after the hit was
 	// sent. It was charged once or not at all, and nobody here can know which.
 	ErrOutcomeUnknown = errors.New("the database's answer was lost; the hit was charged once or not at all")
@@ -22,6 +29,16 @@ var (
 	// ErrStopped: the engine is stopping. Nothing was charged.
 	ErrStopped = errors.New("quotad is stopping; nothing was charged")
 )
+
+// Unreached is what callers are told of an error that kept a request from the database:
+// ErrUnavailable in an outage, else ErrNoSession.
+func Unreached(err error) error {
+	why := ErrNoSession
+	if postgres.Outage(err) {
+		why = ErrUnavailable
+	}
+	return fmt.Errorf("%w: %w", why, err)
+}
 
 // StaleError says that a counter was judged under a newer change number than the hit's
 // target was resolved under. Nothing was charged: resolve again, at Change or later.

@@ -117,11 +117,7 @@ func (t *ticket) leave(ctx context.Context, grace time.Duration) error {
 		case t.state.Load() == ticketDone:
 			return nil
 		case t.state.Load() == ticketAbandoned, t.state.CompareAndSwap(ticketQueued, ticketAbandoned):
-			why := ErrBusy
-			if t.session.away() {
-				why = ErrUnavailable
-			}
-			return fmt.Errorf("%w: %w", why, ctx.Err())
+			return fmt.Errorf("%w: %w", t.session.why(), ctx.Err())
 		case t.state.CompareAndSwap(ticketTaken, ticketLeft), t.state.CompareAndSwap(ticketLeaving, ticketLeft):
 			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, ctx.Err())
 		}

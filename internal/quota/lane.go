@@ -345,7 +345,8 @@ func (l *lane) lost(err error, wrote bool) {
 		written = unwritten
 	case !rolledBack(err):
 		l.session.drop()
-	case postgres.Outage(err):
+	case hopeless(err):
+		unwritten = l.session.refuse(err)
 		written = unwritten
 	default:
 		again = true

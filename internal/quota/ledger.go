@@ -361,8 +361,8 @@ func (l *ledger) lost(batch []*operation, err error, committing bool) {
 			o.tries++
 		}
 		l.handBack(batch)
-	case rolled && postgres.Outage(err):
-		l.fail(batch, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	case rolled && hopeless(err):
+		l.fail(batch, l.session.refuse(err))
 	case rolled && batch[0].alone:
 		l.logFault("the database refused an operation's statement", batch[0], err)
 		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))

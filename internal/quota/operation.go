@@ -162,7 +162,7 @@ func (o *operation) outcome(err error) error {
 	if !o.unknown.Load() {
 		return err
 	}
-	for _, unsure := range []error{ErrBusy, ErrUnavailable, ErrUnderWay, ErrInternal} {
+	for _, unsure := range []error{ErrBusy, ErrUnavailable, ErrNoSession, ErrUnderWay, ErrInternal} {
 		if errors.Is(err, unsure) {
 			return fmt.Errorf("%w: %v", ErrOutcomeUnknown, err) //nolint:errorlint // it is no longer what it says
 		}

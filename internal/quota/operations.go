@@ -91,7 +91,7 @@ func (e *Engine) Refund(ctx context.Context, r Refund) (Refunded, error) {
 	if !r.Hit.given() { // it needs the hours of the period
 		now, err := e.options.Now(ctx)
 		if err != nil {
-			return Refunded{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+			return Refunded{}, Unreached(err)
 		}
 		from, to := r.Target.Period(r.Target.Instant(now))
 		o.hours = &hours{counter: own, from: from, to: to}

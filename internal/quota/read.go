@@ -130,7 +130,7 @@ func holdsOf(n []int64) (holds []hold) {
 func (e *Engine) read(ctx context.Context, targets []*Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
 	now, err := e.options.Now(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return nil, 0, Unreached(err)
 	}
 	var keys keyColumns
 	var starts, ends []int64
@@ -197,7 +197,8 @@ func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, t
 
 // collect runs a query that only reads. After a restart of the server each connection of
 // the pool fails once; that is worth another try, and a read may always have one.
-// Errors: ErrUnavailable in an outage, else ErrInternal.
+// Errors: ErrUnavailable in an outage, ErrNoSession, ErrBusy when statements took too long or
+// all connections were in use, else ErrInternal.
 func collect[T any](ctx context.Context, e *Engine, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
 	for range e.readTries {
 		var rows pgx.Rows
@@ -212,8 +213,10 @@ func collect[T any](ctx context.Context, e *Engine, scan pgx.RowToFunc[T], sql s
 	switch {
 	case err == nil:
 		return all, nil
-	case postgres.Outage(err) || postgres.Retryable(err) || ctx.Err() != nil:
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case postgres.Retryable(err), errors.Is(err, context.Canceled), ctx.Err() != nil && postgres.Busy(e.options.Pool):
+		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+	case hopeless(err):
+		return nil, Unreached(err)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrInternal, err)
 }

@@ -179,10 +179,10 @@ func TestNothingWithoutAClock(t *testing.T) {
 		o.Now = func(context.Context) (int64, error) { return 0, lost }
 	})
 	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h"))
-	if _, err := e.Decide(ctx, target, 1); !errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
+	if _, err := e.Decide(ctx, target, 1); !errors.Is(err, ErrNoSession) || errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
 		t.Errorf("a hit: %v", err)
 	}
-	if _, err := e.Look(ctx, target, 1); !errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
+	if _, err := e.Look(ctx, target, 1); !errors.Is(err, ErrNoSession) || errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
 		t.Errorf("a look: %v", err)
 	}
 	if rows, err := db.counters(ctx, 1); err != nil || len(rows) != 0 {

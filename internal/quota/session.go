@@ -4,33 +4,31 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"quotad/internal/postgres"
 )
 
 // session keeps a lane's connection. It is made in the background, so that a database
 // that does not even answer keeps no caller waiting. Used by the lane's goroutine only,
-// but for down.
+// but for trouble.
 type session struct {
 	options    *Options
 	statements map[statementName]string
-	down       atomic.Bool // there is none, and it takes longer than patience to make one
-	beside     *session    // to which operations are handed over; nil: none
+	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
+	beside     *session               // to which operations are handed over; nil: none
 
 	// commitBehind is a statement behind which a transaction is cut in two: tests break it so.
 	commitBehind statementName
 
-	store    *store
-	usedAt   time.Duration // when it was last asked for, on the stopwatch
-	failures int           // to make one, in a row
-	retryAt  time.Duration // not before
-	making   chan made     // answers once while one is being made, else nil
-	lastErr  error
-}
-
-type made struct {
-	store *store
-	err   error
+	store     *store
+	usedAt    time.Duration // when it was last asked for, on the stopwatch
+	refusedAt time.Duration // when a statement was last refused, on the stopwatch
+	making    chan *store   // answers once while one is being made, else nil
+	tried     chan struct{} // tells of an attempt that failed
+	cancel    func()        // gives the making up
 }
 
 const (
@@ -38,21 +36,25 @@ const (
 	pingLimit    = time.Second            // to ask an idle one whether it is alive
 	idleLimit    = time.Second            // unused for longer, a session is asked first
 	patience     = 250 * time.Millisecond // how long hits wait for a session that is being made
+	minRetryWait = 100 * time.Millisecond // between two attempts to make one
 	maxRetryWait = time.Second
 )
 
-var errStillDown = errors.New("the last attempt to connect failed a moment ago")
+var errConnecting = fmt.Errorf("%w: a new connection to the database is being made", context.DeadlineExceeded)
 
-// away reports whether operations wait for a session that is not there.
-func (s *session) away() bool { return s.down.Load() || s.beside != nil && s.beside.down.Load() }
-
-// begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable.
+// begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable
+// and ErrNoSession.
 func (s *session) begin(ctx context.Context) (now int64, err error) {
-	if err = s.ready(ctx); err == nil {
-		now, err = s.options.Now(ctx)
+	if err = s.ready(ctx); err != nil {
+		return 0, err
 	}
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	if now, err = s.options.Now(ctx); err != nil {
+		return 0, s.failed(err)
+	}
+	// What a statement was refused for shows at none of these: it counts for a while.
+	if s.refusedAt == 0 || s.options.Stopwatch()-s.refusedAt > troubleLasts {
+		s.refusedAt = 0
+		s.works()
 	}
 	return now, nil
 }
@@ -63,57 +65,152 @@ func (s *session) ready(ctx context.Context) error {
 	now := s.options.Stopwatch()
 	idle := now - s.usedAt
 	s.usedAt = now
+	if s.making != nil {
+		s.await(ctx)
+	}
 	if s.store != nil && idle >= idleLimit && !s.store.alive(ctx) || s.store != nil && s.store.conn.IsClosed() {
 		s.drop()
+	}
+	if s.store == nil && s.making == nil {
+		s.make(ctx)
+		s.await(ctx)
 	}
 	if s.store != nil {
 		return nil
 	}
-	if s.making == nil {
-		if s.failures > 0 && now < s.retryAt {
-			return errStillDown
-		}
-		s.make(ctx)
+	why := s.trouble.Load()
+	if why == nil {
+		slow := Unreached(errConnecting)
+		why = &slow
+		s.trouble.Store(why)
 	}
-	patient := time.NewTimer(patience)
-	defer patient.Stop()
-	select {
-	case m := <-s.making:
-		s.making = nil
-		return s.take(ctx, m)
-	case <-patient.C:
-	case <-ctx.Done():
-	}
-	s.down.Store(true)
-	return errors.Join(errors.New("a new connection to the database is being made"), s.lastErr)
+	return *why
 }
 
-// make begins a session in a goroutine, which ends within connectLimit.
+// await takes over the session that is being made. It waits only while nothing is known to
+// be wrong.
+func (s *session) await(ctx context.Context) {
+	wait := patience
+	if why := s.trouble.Load(); why != nil && !errors.Is(*why, errConnecting) {
+		wait = 0
+	}
+	patient := time.NewTimer(wait)
+	defer patient.Stop()
+	select {
+	case s.store = <-s.making:
+	case <-s.tried:
+		return
+	case <-patient.C:
+		return
+	case <-ctx.Done():
+		return
+	}
+	s.making = nil
+	s.cancel()
+	s.store.follow(ctx)
+	s.store.commitBehind = s.commitBehind
+}
+
+// make begins a session in a goroutine, which tries until it has one or the session is
+// closed: what was wrong is known to be over though no hit comes.
 func (s *session) make(ctx context.Context) {
-	making := make(chan made, 1)
-	s.making = making
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	suspect := s.refusedAt != 0
+	making, tried := make(chan *store, 1), make(chan struct{}, 1)
+	s.making, s.tried = making, tried
 	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
-		defer cancel()
-		store, err := openStore(ctx, s.options, s.statements)
-		making <- made{store, err}
+		defer close(making)
+		for pause := minRetryWait; ; pause = min(2*pause, maxRetryWait) {
+			store, err := s.attempt(ctx, suspect)
+			if err == nil {
+				s.works()
+				making <- store
+				return
+			}
+			if ctx.Err() == nil {
+				_ = s.failed(err)
+			}
+			select {
+			case tried <- struct{}{}:
+			default:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+		}
 	}()
 }
 
-// take takes over what was made; ctx is that of all who use the session.
-func (s *session) take(ctx context.Context, m made) error {
-	s.store, s.lastErr = m.store, m.err
-	if m.err != nil {
-		s.failures++
-		s.retryAt = s.options.Stopwatch() + min(maxRetryWait, 50*time.Millisecond<<min(s.failures, 5))
-		s.down.Store(true)
-		return m.err
+// attempt makes a session within connectLimit. After a statement was refused it looks
+// whether they may be run again: else each session would be lost to its first batch.
+func (s *session) attempt(ctx context.Context, suspect bool) (*store, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	store, err := openStore(ctx, s.options, s.statements)
+	if err == nil && suspect {
+		if err = store.allowed(ctx); err != nil {
+			store.close()
+		}
 	}
-	s.store.follow(ctx)
-	s.store.commitBehind = s.commitBehind
-	s.failures = 0
-	s.down.Store(false)
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+// allowed finds out whether the role may run all statements: to prepare one needs no right,
+// but to explain it does.
+func (s *store) allowed(ctx context.Context) error {
+	var all strings.Builder
+	for name, statement := range s.statements {
+		all.WriteString("EXPLAIN EXECUTE " + string(name))
+		if n := len(statement.ParamOIDs); n > 0 {
+			all.WriteString("(NULL" + strings.Repeat(", NULL", n-1) + ")")
+		}
+		all.WriteString(";")
+	}
+	_, err := s.conn.PgConn().Exec(ctx, all.String()).ReadAll()
+	return err
+}
+
+// refuse ends a session on which the server refused a statement for what is no fault of
+// the statement, and returns what callers are told.
+func (s *session) refuse(err error) error {
+	s.refusedAt = s.options.Stopwatch()
+	s.drop()
+	return s.failed(err)
+}
+
+// failed notes why hits cannot be charged, and returns what callers are told.
+func (s *session) failed(err error) error {
+	err = Unreached(err)
+	s.trouble.Store(&err)
+	s.options.troubles.report(err, s.options.Stopwatch())
+	return err
+}
+
+// works notes that hits can be charged again.
+func (s *session) works() {
+	if s.trouble.Load() != nil {
+		s.trouble.Store(nil)
+	}
+	s.options.troubles.settle(s.options.Stopwatch())
+}
+
+// why is what callers are told who gave up before their hit was sent.
+func (s *session) why() error {
+	switch trouble := s.trouble.Load(); {
+	case trouble == nil && s.beside != nil:
+		return s.beside.why()
+	case trouble == nil:
+		return ErrBusy
+	case errors.Is(*trouble, ErrUnavailable):
+		return ErrUnavailable
+	default:
+		return ErrNoSession
+	}
 }
 
 // drop gives up the session.
@@ -128,9 +225,13 @@ func (s *session) drop() {
 func (s *session) close() {
 	s.drop()
 	if s.making != nil {
-		if m := <-s.making; m.store != nil {
-			m.store.close()
+		s.cancel()
+		if store := <-s.making; store != nil {
+			store.close()
 		}
 		s.making = nil
 	}
 }
+
+// hopeless reports whether an error of a statement says that none would be served.
+func hopeless(err error) bool { return postgres.Outage(err) || postgres.Refused(err) }

@@ -1,0 +1,151 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+)
+
+// logLines counts the lines of a log that have a text.
+type logLines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logLines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// TestADatabaseThatRefusesIsNoOutage: it is there and does not let the node work. No hit
+// may be let in for that; the log says so once, and the node, until it is put right.
+func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
+	for name, c := range map[string]struct {
+		url           func(string) string
+		damage, mend  string
+		while, repair func(*atomic.Bool)
+	}{
+		"login":  {url: func(u string) string { return strings.Replace(u, "://quotad@", "://nobody@", 1) }},
+		"table":  {damage: "ALTER TABLE counters RENAME TO lost", mend: "ALTER TABLE lost RENAME TO counters"},
+		"right":  {damage: "REVOKE UPDATE ON counters FROM CURRENT_USER", mend: "GRANT UPDATE ON counters TO CURRENT_USER"},
+		"ledger": {damage: "REVOKE INSERT ON receipts_0, receipts_1, receipts_2 FROM CURRENT_USER", mend: "GRANT INSERT ON receipts_0, receipts_1, receipts_2 TO CURRENT_USER"},
+		"room":   {damage: "ALTER DATABASE %d CONNECTION LIMIT 1", mend: "ALTER DATABASE %d CONNECTION LIMIT -1"},
+		"clock":  {while: func(b *atomic.Bool) { b.Store(true) }, repair: func(b *atomic.Bool) { b.Store(false) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each waits for a while
+			db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+			config, err := pgx.ParseConfig(db.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := func(sql string) {
+				if sql != "" {
+					execSQL(ctx, t, db, strings.ReplaceAll(sql, "%d", pgx.Identifier{config.Database}.Sanitize()))
+				}
+			}
+			var unsure atomic.Bool
+			if c.while != nil {
+				c.while(&unsure)
+			}
+			run("SELECT 1") // the pool has its connection before there is no room for more
+			run(c.damage)
+			var log logLines
+			var url atomic.Value
+			url.Store(db.url)
+			if c.url != nil {
+				url.Store(c.url(db.url))
+			}
+			e := db.startEngine(t, clock, func(o *Options) {
+				o.Log = slog.New(slog.NewTextHandler(&log, nil))
+				o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
+					return postgres.Connect(ctx, url.Load().(string), SessionSettings) //nolint:forcetypeassert // it is a string
+				}
+				o.Now = func(ctx context.Context) (int64, error) {
+					if unsure.Load() {
+						return 0, errors.New("the offset is not known")
+					}
+					return clock.now(ctx)
+				}
+			})
+			target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
+			hit := func() error {
+				if name != "ledger" {
+					_, err := e.Decide(ctx, target, 1)
+					return err
+				}
+				return e.DecideAll(ctx, []Hit{{Target: target, Cost: 1, ID: NewID("hit", "x")}})[0].Err
+			}
+			until := time.Now().Add(30 * time.Second)
+			for errors.Is(hit(), errConnecting) && time.Now().Before(until) {
+				continue // the first attempt has no end yet
+			}
+			for range 20 {
+				if err = hit(); !errors.Is(err, ErrNoSession) || errors.Is(err, ErrUnavailable) {
+					t.Fatalf("a hit: %v", err)
+				}
+			}
+			if err := e.Trouble(); !errors.Is(err, ErrNoSession) {
+				t.Errorf("the trouble is %v", err)
+			}
+			if n := log.count("hits cannot be charged"); n != 1 {
+				t.Errorf("the log says so %d times:\n%s", n, log.text.String())
+			}
+			run(c.mend)
+			url.Store(db.url)
+			unsure.Store(false)
+			for (hit() != nil || e.Trouble() != nil) && time.Now().Before(until) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if err := errors.Join(hit(), e.Trouble()); err != nil || log.count("hits are charged again") != 1 {
+				t.Errorf("afterwards: %v\n%s", err, log.text.String())
+			}
+		})
+	}
+}
+
+// TestARightThatIsTakenAway while sessions are open is met by a statement, and is no fault
+// of the hit.
+func TestARightThatIsTakenAway(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	var log logLines
+	e := db.startEngine(t, clock, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
+	until := time.Now().Add(30 * time.Second)
+	for err := errConnecting; errors.Is(err, errConnecting) && time.Now().Before(until); {
+		_, err = e.Decide(ctx, target, 1)
+	}
+	execSQL(ctx, t, db, "REVOKE UPDATE ON counters FROM CURRENT_USER")
+	for range 20 {
+		if _, err := e.Decide(ctx, target, 1); !errors.Is(err, ErrNoSession) && !errors.Is(err, errConnecting) {
+			t.Fatalf("a hit: %v", err)
+		}
+	}
+	if n := log.count("level=ERROR"); n != 1 || !errors.Is(e.Trouble(), ErrNoSession) {
+		t.Errorf("%v, said %d times:\n%s", e.Trouble(), n, log.text.String())
+	}
+	execSQL(ctx, t, db, "GRANT UPDATE ON counters TO CURRENT_USER")
+	for e.Trouble() != nil && time.Now().Before(until) { // it is found out without a hit
+		time.Sleep(10 * time.Millisecond)
+	}
+	if d, err := e.Decide(ctx, target, 1); err != nil || d.View(0).Used != 2 || e.Trouble() != nil {
+		t.Errorf("afterwards: %s, %v, %v", d.brief(), err, e.Trouble())
+	}
+}
