@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api"
@@ -31,6 +32,9 @@ func newGauges(n *node) *gauges {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("quotad_"+name, help, nil, nil)
 	}
+	pooled := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("quotad_pool_"+name, help, []string{"pool"}, nil)
+	}
 	total := func(name, help string, read func(*quota.Stats) int64) stat {
 		return stat{desc("engine_"+name+"_total", help), prometheus.CounterValue, read}
 	}
@@ -58,9 +62,9 @@ func newGauges(n *node) *gauges {
 			desc("clock_width_seconds", "Width of that measurement; the error is at most half of it."),
 		},
 		pool: [3]*prometheus.Desc{
-			desc("pool_connections", "Connections of the pool."),
-			desc("pool_connections_max", "How many it may have."),
-			desc("pool_waits_total", "Times that a connection had to be waited for."),
+			pooled("connections", "Connections of a pool: reads is of how customers stand and their usage, store of all else."),
+			pooled("connections_max", "How many it may have."),
+			pooled("waits_total", "Times that a connection had to be waited for."),
 		},
 	}
 }
@@ -104,8 +108,10 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		gauge(g.clock[0], age.Seconds())
 		gauge(g.clock[1], width.Seconds())
 	}
-	pool := g.node.pool.Stat()
-	gauge(g.pool[0], float64(pool.TotalConns()))
-	gauge(g.pool[1], float64(pool.MaxConns()))
-	to <- prometheus.MustNewConstMetric(g.pool[2], prometheus.CounterValue, float64(pool.EmptyAcquireCount()))
+	for name, pool := range map[string]*pgxpool.Pool{"reads": g.node.reads, "store": g.node.pool} {
+		stat := pool.Stat()
+		to <- prometheus.MustNewConstMetric(g.pool[0], prometheus.GaugeValue, float64(stat.TotalConns()), name)
+		to <- prometheus.MustNewConstMetric(g.pool[1], prometheus.GaugeValue, float64(stat.MaxConns()), name)
+		to <- prometheus.MustNewConstMetric(g.pool[2], prometheus.CounterValue, float64(stat.EmptyAcquireCount()), name)
+	}
 }

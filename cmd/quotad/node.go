@@ -27,7 +27,8 @@ type node struct {
 	log      *slog.Logger
 	url      string // where it serves, for a client on this machine
 	front    *front
-	pool     *pgxpool.Pool
+	reads    *pgxpool.Pool // of the engine: how customers stand, their usage, the cleaning
+	pool     *pgxpool.Pool // of the store: what is read for hits and by admins, and upkeep
 	clock    *postgres.Clock
 	store    *plans.Store
 	catalog  *plans.Catalog
@@ -45,11 +46,16 @@ type node struct {
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
 	n := &node{log: log, url: front.urls[0], front: front}
 	var err error
-	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: quota.PoolSettings, Serving: true}); err != nil {
+	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {
+		return nil, badDatabaseURL(err)
+	}
+	if n.reads, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: quota.PoolSettings, Serving: true}); err != nil {
+		n.pool.Close()
 		return nil, badDatabaseURL(err)
 	}
 	n.store = plans.NewStore(n.pool)
 	if err := s.agree(ctx, n.store); err != nil {
+		n.reads.Close()
 		n.pool.Close()
 		return nil, err
 	}
@@ -62,17 +68,18 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
 		},
-		Pool: n.pool, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
+		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize,
 	})
 	if err != nil {
 		n.clock.Close()
+		n.reads.Close()
 		n.pool.Close()
 		return nil, err
 	}
 	n.cleaner = quota.NewCleaner(quota.CleanerOptions{
-		Pool: n.pool, Now: n.clock.Now, Stopwatch: stopwatch,
+		Pool: n.reads, Now: n.clock.Now, Stopwatch: stopwatch,
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = plans.NewArchiver(n.store, n.catalog.Fresh, log)
@@ -95,7 +102,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })
-	rotator := quota.NewRotator(n.pool, n.clock.Now, *s.IDRetention, log)
+	rotator := quota.NewRotator(n.reads, n.clock.Now, *s.IDRetention, log)
 	n.background.Go(func() { rotator.Run(background) })
 	return n, nil
 }
@@ -171,6 +178,7 @@ func (n *node) close() error {
 	n.cancel()
 	n.background.Wait()
 	n.clock.Close()
+	n.reads.Close()
 	n.pool.Close()
 	return err
 }

@@ -137,7 +137,7 @@ func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer strin
 		err = c.store.pool.QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, periods.Anchor.String()).
 			Scan(&done.current, &done.archived)
 		if err == nil && !done.current {
-			err = c.poll(ctx)
+			_, err = c.poll(ctx)
 		}
 		return done, err
 	})

@@ -35,11 +35,11 @@ type liveKey struct {
 
 const loadKeys = `SELECT hash,` + keyColumns + `FROM keys WHERE revoked_at IS NULL ORDER BY created_at LIMIT $1`
 
-// loadKeys reads the keys that are not revoked, expired ones too: whether they are is
+// readKeys reads the keys that are not revoked, expired ones too: whether they are is
 // asked at each use.
-func (s *Store) loadKeys(ctx context.Context, asOf int64) (*keyring, error) {
+func readKeys(ctx context.Context, from querier, asOf int64) (*keyring, error) {
 	ring := &keyring{asOf: asOf, live: make(map[keyHash]*liveKey)}
-	rows, _ := s.pool.Query(ctx, loadKeys, maxKeys+1)
+	rows, _ := from.Query(ctx, loadKeys, maxKeys+1)
 	defer rows.Close()
 	for rows.Next() {
 		k, hash, err := scanLiveKey(rows)

@@ -63,6 +63,7 @@ type Catalog struct {
 	store     *Store
 	options   CatalogOptions
 	polls     singleflight.Group
+	poller    poller
 	memory    atomic.Pointer[memory]
 	trouble   atomic.Pointer[error] // why the last poll failed; nil: it did not
 	confirmed atomic.Int64          // Monotonic when the last successful poll began, or never
@@ -88,6 +89,7 @@ func NewCatalog(store *Store, o CatalogOptions) *Catalog {
 		o.Log = slog.Default()
 	}
 	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups), scrubbing: scrubbing{scrubEvery, scrubAfter}}
+	c.poller.store = store
 	c.welcomes = make(chan struct{}, maxWelcomes)
 	c.memory.Store(newMemory(1, o.Customers, newPacked(o.PackedBytes)))
 	c.confirmed.Store(never)

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,16 +16,69 @@ type change struct {
 	at        int64
 }
 
-const changesFrom = `
+const selectChanges = `
 	SELECT n.number, coalesce(c.number, 0), coalesce(c.kind, ''), coalesce(c.key, ''), coalesce(c.at, 'epoch')
 	FROM change_number n LEFT JOIN LATERAL (
 		SELECT * FROM changes WHERE number >= $1 ORDER BY number LIMIT $2) c ON true
 	ORDER BY c.number`
 
+// poller is the connection that changes are asked for on. It is used for nothing else, so
+// that no change waits for what requests and upkeep read, however much and long.
+type poller struct {
+	store *Store
+
+	mu   sync.Mutex
+	conn *pgx.Conn // nil: none yet, or the last one broke
+}
+
+// use does something on the connection, which it makes where there is none.
+func (p *poller) use(ctx context.Context, do func(*pgx.Conn) error) (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == nil || p.conn.IsClosed() {
+		if p.conn, err = p.store.connect(ctx, pollerName); err != nil {
+			return err
+		}
+	}
+	return do(p.conn)
+}
+
+func (p *poller) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn != nil {
+		closeWithin(p.conn, listenTimeout)
+		p.conn = nil
+	}
+}
+
+// connect opens a connection like those of the pool, under a name of its own.
+func (s *Store) connect(ctx context.Context, name string) (*pgx.Conn, error) {
+	config := s.pool.Config()
+	config.ConnConfig.RuntimeParams["application_name"] = name
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	if err == nil && config.AfterConnect != nil {
+		if err = config.AfterConnect(ctx, conn); err != nil {
+			closeWithin(conn, listenTimeout)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// closeWithin says goodbye, for so long at most.
+func closeWithin(conn *pgx.Conn, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
 // changesFrom returns the newest change's number and the changes from number first on,
 // at most pollRows and one.
-func (s *Store) changesFrom(ctx context.Context, first int64) (newest int64, changes []change, err error) {
-	rows, _ := s.pool.Query(ctx, changesFrom, first, pollRows+1)
+func changesFrom(ctx context.Context, from querier, first int64) (newest int64, changes []change, err error) {
+	rows, _ := from.Query(ctx, selectChanges, first, pollRows+1)
 	var c change
 	var at time.Time
 	_, err = pgx.ForEachRow(rows, []any{&newest, &c.number, &c.kind, &c.key, &at}, func() error {
@@ -37,10 +91,9 @@ func (s *Store) changesFrom(ctx context.Context, first int64) (newest int64, cha
 	return newest, changes, err
 }
 
-const changeMark = `SELECT coalesce((SELECT at FROM changes WHERE number = $1), 'epoch')`
+const selectMark = `SELECT coalesce((SELECT at FROM changes WHERE number = $1), 'epoch')`
 
-func (s *Store) changeMark(ctx context.Context, number int64) (int64, error) {
-	var at time.Time
-	err := s.pool.QueryRow(ctx, changeMark, number).Scan(&at)
+func changeMark(ctx context.Context, from querier, number int64) (int64, error) {
+	at, err := one(ctx, from, nil, pgx.RowTo[time.Time], selectMark, number)
 	return at.UnixMicro(), err
 }

@@ -11,7 +11,7 @@ import (
 // madeAt is when a change was made, µs.
 func madeAt(t testing.TB, s *Store, number int64) int64 {
 	t.Helper()
-	at := must[int64](t)(s.changeMark(t.Context(), number))
+	at := must[int64](t)(changeMark(t.Context(), s.pool, number))
 	if at == 0 {
 		t.Fatalf("there is no change %d", number)
 	}

@@ -8,18 +8,20 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/quota"
 )
 
 const (
 	pollEvery   = 250 * time.Millisecond
 	pollTimeout = time.Second
-	pollRows    = 1000
+	pollRows    = 1000 // changes that one poll applies
 )
 
 // Run keeps the memory current until ctx ends, and then returns nil. It polls the table
-// of changes every 250 ms and whenever a notice arrives on a connection of its own: the
-// poll is what is relied on, the notice makes it quick. It also ends overrides when they
+// of changes every 250 ms and whenever a notice arrives, each on a connection of its own:
+// the poll is what is relied on, the notice makes it quick. It also ends overrides when they
 // expire, see sweep, and takes out what erasing left, see scrub. All go on through an outage.
 func (c *Catalog) Run(ctx context.Context) error {
 	var others sync.WaitGroup
@@ -28,6 +30,7 @@ func (c *Catalog) Run(ctx context.Context) error {
 	others.Go(func() { c.scrub(ctx) })
 	defer others.Wait()
 	c.follow(ctx)
+	c.poller.close()
 	return nil
 }
 
@@ -43,7 +46,7 @@ func (c *Catalog) follow(ctx context.Context) {
 		case <-timer.C:
 		case <-c.wake:
 		}
-		err := c.poll(ctx)
+		more, err := c.poll(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -58,7 +61,11 @@ func (c *Catalog) follow(ctx context.Context) {
 		} else {
 			c.trouble.Store(nil)
 		}
-		timer.Reset(pollEvery)
+		pause := pollEvery
+		if more {
+			pause = 0
+		}
+		timer.Reset(pause)
 	}
 }
 
@@ -75,12 +82,16 @@ func (c *Catalog) signal() {
 // when the database itself has not come that far.
 func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
 	// The first poll may have begun before the change was made, the second cannot have.
-	for range 2 {
+	for ends := 0; ends < 2; {
 		if m := c.memory.Load(); m.contacted && m.applied.Load() >= number {
 			return nil
 		}
-		if err := c.poll(ctx); err != nil {
+		more, err := c.poll(ctx)
+		if err != nil {
 			return err
+		}
+		if !more {
+			ends++
 		}
 	}
 	if applied := c.Applied(); applied < number {
@@ -89,34 +100,34 @@ func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
 	return nil
 }
 
-// poll reads and applies all changes there are, once for all who ask at the same time.
-func (c *Catalog) poll(ctx context.Context) error {
-	_, err := fly(ctx, &c.polls, "", func(ctx context.Context) (struct{}, error) {
+// poll reads and applies the next changes, pollRows at most, once for all who ask at the
+// same time; more says that there are more. However many there are, each poll gets on.
+func (c *Catalog) poll(ctx context.Context) (more bool, err error) {
+	return fly(ctx, &c.polls, "", func(ctx context.Context) (more bool, err error) {
 		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 		defer cancel()
 		began := c.options.Monotonic()
-		for more := true; more; {
-			var err error
-			if more, err = c.pollPage(ctx); err != nil {
-				return struct{}{}, err
-			}
+		err = c.poller.use(ctx, func(conn *pgx.Conn) error {
+			more, err = c.pollPage(ctx, conn)
+			return err
+		})
+		if err == nil && !more {
+			c.confirmed.Store(int64(began))
 		}
-		c.confirmed.Store(int64(began))
-		return struct{}{}, nil
+		return more, err
 	})
-	return err
 }
 
-// pollPage reads up to pollRows changes and applies them; more says that there are more.
-func (c *Catalog) pollPage(ctx context.Context) (more bool, err error) {
+// pollPage is one poll; more says that there are more.
+func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err error) {
 	m := c.memory.Load()
 	last := m.applied.Load()
-	newest, changes, err := c.store.changesFrom(ctx, last)
+	newest, changes, err := changesFrom(ctx, conn, last)
 	if err != nil {
 		return false, err
 	}
 	if !m.contacted || !follows(changes, last, newest, m.mark) {
-		return false, c.startAnew(ctx, newest, changes, last, m.contacted)
+		return false, c.startAnew(ctx, conn, newest, changes, last, m.contacted)
 	}
 	if last > 0 {
 		changes = changes[1:]
@@ -127,7 +138,7 @@ func (c *Catalog) pollPage(ctx context.Context) (more bool, err error) {
 	keys := m.keys.Load()
 	for _, change := range changes {
 		if change.kind == kindKey {
-			if keys, err = c.store.loadKeys(ctx, change.number); err != nil {
+			if keys, err = readKeys(ctx, conn, change.number); err != nil {
 				return false, err
 			}
 			break
@@ -135,7 +146,7 @@ func (c *Catalog) pollPage(ctx context.Context) (more bool, err error) {
 	}
 	m.keys.Store(keys)
 	if slices.ContainsFunc(changes, func(c change) bool { return c.kind == kindMeter }) {
-		returning, err := c.store.loadReturning(ctx)
+		returning, err := readReturning(ctx, conn)
 		if err != nil {
 			return false, err
 		}
@@ -168,18 +179,18 @@ func follows(changes []change, last, newest, mark int64) bool {
 }
 
 // startAnew forgets everything and begins at the newest change.
-func (c *Catalog) startAnew(ctx context.Context, newest int64, changes []change, last int64, contacted bool) error {
+func (c *Catalog) startAnew(ctx context.Context, conn *pgx.Conn, newest int64, changes []change, last int64, contacted bool) error {
 	old := c.memory.Load()
 	m := newMemory(old.generation+1, c.options.Customers, old.packed)
-	mark, err := c.store.changeMark(ctx, newest)
+	mark, err := changeMark(ctx, conn, newest)
 	if err != nil {
 		return err
 	}
-	keys, err := c.store.loadKeys(ctx, newest)
+	keys, err := readKeys(ctx, conn, newest)
 	if err != nil {
 		return err
 	}
-	returning, err := c.store.loadReturning(ctx)
+	returning, err := readReturning(ctx, conn)
 	if err != nil {
 		return err
 	}

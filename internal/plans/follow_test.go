@@ -144,7 +144,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 			if _, err := admin.pool.Exec(t.Context(), damage); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.poll(t.Context()); err != nil {
+			if _, err := c.poll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 2 {
@@ -155,7 +155,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 				t.Errorf("forgot everything: %v, applied %d", anew != before, c.Applied())
 			}
 			putPlan(t, admin, "basic", hourly(50)) // and it goes on from there
-			if err := c.poll(t.Context()); err != nil {
+			if _, err := c.poll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if got := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 50 || c.memory.Load() != anew {
@@ -165,7 +165,45 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 	}
 }
 
-// More changes than one page of a poll holds.
+// Whatever else is read, and however long, a change counts: the poll waits for nobody.
+func TestChangesCountWhileThePoolIsBusy(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	populate(t, admin)
+	made, secret, err := admin.CreateKey(t.Context(), "k", ScopeBackend, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, c := newNode(t, url)
+	if _, err := c.Authenticate(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	long, cancel := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer cancel()
+	connections := s.pool.Config().MaxConns
+	for range connections {
+		reading.Go(func() { _, _ = s.pool.Exec(long, "SELECT pg_sleep(60)") })
+	}
+	eventually(t, "a busy pool", func() bool { return s.pool.Stat().AcquiredConns() == connections })
+	if err := admin.RevokeKey(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	plan := putPlan(t, admin, "basic", hourly(6))
+	began := time.Now()
+	eventually(t, "the revocation and the plan", func() bool {
+		_, err := c.Authenticate(t.Context(), secret)
+		return errors.Is(err, ErrUnknownKey) && c.Applied() == changeNumber(t, admin)
+	})
+	if took := time.Since(began); took > Freshness || plan.Version != 2 || s.pool.Stat().AcquiredConns() != connections {
+		t.Errorf("it took %s", took)
+	}
+	eventually(t, "a fresh memory", c.Fresh)
+}
+
+// More changes than one poll applies.
 func TestALongAbsence(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
@@ -175,12 +213,19 @@ func TestALongAbsence(t *testing.T) {
 	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 	before := c.memory.Load()
 	if _, err := admin.pool.Exec(t.Context(), `
-		INSERT INTO changes SELECT n, 'customer', 'c' || n FROM change_number, generate_series(number + 1, number + 2500) n;
-		UPDATE change_number SET number = number + 2500`); err != nil {
+		INSERT INTO changes SELECT n, CASE WHEN n % 2 = 0 THEN 'key' ELSE 'customer' END, 'c' || n
+		FROM change_number, generate_series(number + 1, number + 20000) n;
+		UPDATE change_number SET number = number + 20000`); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.poll(t.Context()); err != nil || c.Applied() != changeNumber(t, admin) {
-		t.Errorf("applied %d, %v", c.Applied(), err)
+	first, confirmed := c.Applied(), c.confirmed.Load()
+	for page := int64(1); page <= 20; page++ {
+		if more, err := c.poll(t.Context()); err != nil || c.Applied() != first+page*pollRows || more != (page < 20) || (c.confirmed.Load() == confirmed) != more {
+			t.Fatalf("page %d: applied %d of %d, more %v, %v", page, c.Applied(), first+20000, more, err)
+		}
+	}
+	if err := c.CatchUp(t.Context(), changeNumber(t, admin)); err != nil {
+		t.Error(err)
 	}
 	if c.memory.Load() != before {
 		t.Error("it forgot everything instead of what changed")
@@ -210,7 +255,7 @@ func TestTheTableOfChangesIsBounded(t *testing.T) {
 	// Polling is a look-up in the key, before the statistics know anything, and after.
 	for range 2 {
 		var plan string
-		rows, err := s.pool.Query(t.Context(), "EXPLAIN "+changesFrom, int64(changesKept), pollRows)
+		rows, err := s.pool.Query(t.Context(), "EXPLAIN "+selectChanges, int64(changesKept), pollRows)
 		for err == nil && rows.Next() {
 			var line string
 			if err = rows.Scan(&line); err == nil {

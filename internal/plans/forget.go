@@ -131,7 +131,11 @@ func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time)
 	if err != nil || len(old) == 0 {
 		return nil, classify(err)
 	}
-	idle, err := quota.IdleSince(ctx, f.store.pool, old, since.UnixMicro())
+	var idle []int64
+	err = pgx.BeginFunc(ctx, f.store.pool, func(tx pgx.Tx) (err error) {
+		idle, err = quota.IdleSince(ctx, tx, old, since.UnixMicro())
+		return err
+	})
 	return idle, classify(err)
 }
 

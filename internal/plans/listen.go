@@ -16,8 +16,9 @@ const (
 	listenCheck   = 10 * time.Second
 	listenBackoff = 50 * time.Millisecond
 	maxBackoff    = 2 * time.Second
-	// listenerName is the listening connection's application_name.
+	// listenerName and pollerName are the application_name of the connections of a catalog.
 	listenerName = "quotad-changes"
+	pollerName   = "quotad-poll"
 )
 
 // listen keeps a connection that listens, until ctx ends.
@@ -43,19 +44,13 @@ func (c *Catalog) listen(ctx context.Context) {
 
 // listenOnce listens on one connection until it breaks; listened says that it had begun.
 func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
-	config := c.store.pool.Config().ConnConfig
-	config.RuntimeParams["application_name"] = listenerName
 	within, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(within, config)
+	conn, err := c.store.connect(within, listenerName)
 	if err != nil {
 		return false, err
 	}
-	defer func() {
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), listenTimeout)
-		defer cancel()
-		_ = conn.Close(within)
-	}()
+	defer closeWithin(conn, listenTimeout)
 	if _, err := conn.Exec(within, "LISTEN quotad_changes"); err != nil {
 		return false, err
 	}

@@ -26,7 +26,7 @@ func newStore(t testing.TB, url string) *Store {
 
 func newPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := postgres.Open(pgtest.Context(t), url, postgres.PoolOptions{MaxConns: 8, Params: quota.PoolSettings})
+	pool, err := postgres.Open(pgtest.Context(t), url, postgres.PoolOptions{MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,9 @@ func testOptions() CatalogOptions {
 // asked of it.
 func idleCatalog(t testing.TB, url string, options CatalogOptions) *Catalog {
 	t.Helper()
-	return NewCatalog(newStore(t, url), options)
+	c := NewCatalog(newStore(t, url), options)
+	t.Cleanup(c.poller.close)
+	return c
 }
 
 // start runs a catalog until the test ends, and returns after its first poll.

@@ -51,10 +51,10 @@ func (s *Store) setReturning(ctx context.Context, key string) error {
 
 const loadReturning = `SELECT id FROM meters WHERE returns LIMIT $1`
 
-// loadReturning reads the meters whose units may come back; nil when there are too many
+// readReturning reads the meters whose units may come back; nil when there are too many
 // to keep. What was set stays set, so a reading that is newer than asked for is as good.
-func (s *Store) loadReturning(ctx context.Context) (*meterSet, error) {
-	rows, _ := s.pool.Query(ctx, loadReturning, maxReturning+1)
+func readReturning(ctx context.Context, from querier) (*meterSet, error) {
+	rows, _ := from.Query(ctx, loadReturning, maxReturning+1)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
 	if err != nil || len(ids) > maxReturning {
 		return nil, err

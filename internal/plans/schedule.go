@@ -116,6 +116,9 @@ const lastCharged = `
 // now, or just behind what was charged in an hour that starts there or later (on a test
 // clock that shows a full hour, or was set back), so that it stays of the period that ends.
 func (w *writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
+	if err := quota.ByKey(ctx, w); err != nil {
+		return 0, err
+	}
 	last, err := one(ctx, w, ErrUnknownCustomer, pgx.RowTo[int64], lastCharged, quota.Shard(customer), customer, now)
 	return max(now, last+1), err
 }

@@ -124,7 +124,7 @@ func TestAppliedMeansApplied(t *testing.T) {
 		number.Store(changeNumber(t, admin) + 1)
 		limit.Store(100 + round)
 		putPlan(t, admin, "basic", hourly(100+round))
-		if err := c.poll(t.Context()); err != nil {
+		if _, err := c.poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,9 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// querier is a pool, or a transaction under way.
-type querier interface {
-	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
+// ByKey has what a transaction reads from now on reach hot tables by their keys, as
+// PoolSettings have a pool. It is for transactions of pools that have other work, too.
+func ByKey(ctx context.Context, tx pgx.Tx) error {
+	var all strings.Builder
+	for name, value := range PoolSettings {
+		all.WriteString("SET LOCAL " + name + " = " + value + ";")
+	}
+	_, err := tx.Exec(ctx, all.String(), pgx.QueryExecModeSimpleProtocol)
+	return err
 }
 
 // idleSinceSQL reaches each customer's counters by the beginning of their key. $1–$2
@@ -22,10 +28,14 @@ LEFT JOIN LATERAL (SELECT true AS charged FROM counters
 WHERE c.charged IS NULL`
 
 // IdleSince returns those of the customers that have no counter charged after since, µs
-// since the Unix epoch; with a negative since, those that have no counter at all.
-func IdleSince(ctx context.Context, from querier, customers []int64, since int64) ([]int64, error) {
+// since the Unix epoch; with a negative since, those that have no counter at all. The rest of
+// the transaction is ByKey.
+func IdleSince(ctx context.Context, tx pgx.Tx, customers []int64, since int64) ([]int64, error) {
+	if err := ByKey(ctx, tx); err != nil {
+		return nil, err
+	}
 	shards, customers := inLockOrder(customers)
-	rows, _ := from.Query(ctx, idleSinceSQL, shards, customers, since)
+	rows, _ := tx.Query(ctx, idleSinceSQL, shards, customers, since)
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 
@@ -122,7 +132,11 @@ type Cleared struct {
 // charged, and then removes their counters, at most so many at once. With keepOwn the
 // customers' own counters stay, as the account of what was charged, without the state of
 // limits. Their receipts go, too. It waits for nobody: what a hit holds is left, as Left says.
+// The rest of the transaction is ByKey.
 func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bool, most int) (done Cleared, err error) {
+	if err := ByKey(ctx, tx); err != nil {
+		return done, err
+	}
 	lock, left := lockAllSQL, anyLeftSQL
 	if keepOwn {
 		lock, left = lockUncleanSQL, uncleanLeftSQL

@@ -118,9 +118,56 @@ func TestIdleSince(t *testing.T) {
 	execSQL(t.Context(), t, db, "UPDATE counters SET at = 200 WHERE customer = 2 AND attribute = 'ip=2'")
 	execSQL(t.Context(), t, db, "INSERT INTO counters (shard, customer, meter) VALUES ($1, 3, 1)", Shard(3)) // never charged
 	for since, want := range map[int64][]int64{-1: {4}, 0: {3, 4}, 99: {3, 4}, 100: {1, 3, 4}, 199: {1, 3, 4}, 200: {1, 2, 3, 4}} {
-		idle, err := IdleSince(t.Context(), db.pool, []int64{4, 3, 2, 1}, since)
+		var idle []int64
+		err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) (err error) {
+			idle, err = IdleSince(t.Context(), tx, []int64{4, 3, 2, 1}, since)
+			return err
+		})
 		if slices.Sort(idle); err != nil || !slices.Equal(idle, want) {
 			t.Errorf("since %d: %v, %v", since, idle, err)
+		}
+	}
+}
+
+// Hot tables are reached by their keys on a pool that has other work, too, and only there.
+func TestByKeyIsOfOneTransaction(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	conn, err := postgres.Connect(ctx, db.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	set := func() (n int) {
+		for name, value := range PoolSettings {
+			var is string
+			if err := conn.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&is); err != nil {
+				t.Fatal(err)
+			}
+			if is == value {
+				n++
+			}
+		}
+		return n
+	}
+	before := set()
+	for name, do := range map[string]func(pgx.Tx) error{
+		"idle": func(tx pgx.Tx) error { _, err := IdleSince(ctx, tx, []int64{1}, 0); return err },
+		"clear": func(tx pgx.Tx) error {
+			_, err := ClearCounters(ctx, tx, []int64{1}, false, 1)
+			return err
+		},
+	} {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if err := do(tx); err != nil {
+				return err
+			}
+			if n := set(); n != len(PoolSettings) {
+				t.Errorf("%s: %d settings of %d", name, n, len(PoolSettings))
+			}
+			return nil
+		})
+		if err != nil || set() != before {
+			t.Errorf("%s: %v, %d settings afterwards, %d before", name, err, set(), before)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Connect opens a session of a lane's own, with SessionSettings.
 	Connect func(context.Context) (*pgx.Conn, error)
-	// Pool serves the reads and the statistics.
+	// Pool serves the reads and the statistics, with PoolSettings.
 	Pool *pgxpool.Pool
 	// Now is the one clock, PostgreSQL's, µs since the Unix epoch. It fails when the
 	// offset to it is not known well enough; then nothing is charged. It bounds itself how long

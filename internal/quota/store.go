@@ -30,8 +30,9 @@ var SessionSettings = map[string]string{
 	"default_transaction_isolation":       "read committed",
 }
 
-// PoolSettings are what the sessions of the pool need for the same reason: a plan that
-// was made and cached while a hot table was tiny would scan all of it when it is large.
+// PoolSettings are what the sessions of the engine's pool need for the same reason: a plan
+// that was made and cached while a hot table was tiny would scan all of it when it is large.
+// They are for a pool that does nothing else: lists and sums want hash joins.
 var PoolSettings = map[string]string{
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
