@@ -13,22 +13,30 @@ import (
 	"quotad/internal/quota"
 )
 
-// maxLookups bounds the keys looked up in the database at once: nobody who shows wrong
-// keys has been let in yet, and must not take the pool from those who have.
-const maxLookups = 2
+const (
+	// maxLookups bounds the keys looked up in the database at once: nobody who shows wrong
+	// keys has been let in yet, and must not take the pool from those who have. Who comes
+	// beyond it is told to come again.
+	maxLookups = 2
+	// maxWrongKept bounds the wrong keys that are remembered, so that one that is shown again
+	// and again is looked up once.
+	maxWrongKept = 1000
+)
+
+var errManyLookups = fmt.Errorf("%w: too many unknown keys are being looked up", quota.ErrBusy)
 
 type keyHash [sha256.Size]byte
 
 // keyring is all live keys as of one reading. It is replaced at every change of a key.
 type keyring struct {
-	asOf int64 // a change that it was read at or after
 	live map[keyHash]*liveKey
-	// others remembers look-ups of keys beyond the first maxKeys, nil ones too; nil
-	// while there are none beyond.
-	others *cache.Cache[keyHash, *liveKey]
+	// wrong remembers secrets that are no key's; nil while live is all keys there are, so that
+	// what is not in it is wrong. Those beyond the first maxKeys are in memory.lateKeys.
+	wrong *cache.Cache[keyHash, struct{}]
 }
 
 type liveKey struct {
+	fact // of one that was looked up
 	Key
 	expires int64 // µs since the Unix epoch; 0: never
 }
@@ -37,8 +45,8 @@ const loadKeys = `SELECT hash,` + keyColumns + `FROM keys WHERE revoked_at IS NU
 
 // readKeys reads the keys that are not revoked, expired ones too: whether they are is
 // asked at each use.
-func readKeys(ctx context.Context, from querier, asOf int64) (*keyring, error) {
-	ring := &keyring{asOf: asOf, live: make(map[keyHash]*liveKey)}
+func readKeys(ctx context.Context, from querier) (*keyring, error) {
+	ring := &keyring{live: make(map[keyHash]*liveKey)}
 	rows, _ := from.Query(ctx, loadKeys, maxKeys+1)
 	defer rows.Close()
 	for rows.Next() {
@@ -47,7 +55,7 @@ func readKeys(ctx context.Context, from querier, asOf int64) (*keyring, error) {
 			return nil, err
 		}
 		if len(ring.live) == maxKeys {
-			ring.others = newCache[keyHash, *liveKey](maxKeys)
+			ring.wrong = newCache[keyHash, struct{}](maxWrongKept)
 			break
 		}
 		ring.live[hash] = k
@@ -71,9 +79,12 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 }
 
 // Authenticate returns the live key of a secret, without a statement and without an
-// allocation while there are at most 10,000 keys. Errors: ErrUnknownKey for a wrong,
-// revoked or expired one, quota.ErrUnavailable when the keys have never been read, or
-// when a key has an expiry and the time cannot be told.
+// allocation while there are at most 10,000 keys. Beyond them a key is looked up at its first
+// use here; guesses then neither push known keys out nor keep them waiting.
+//
+// Errors: ErrUnknownKey for a wrong, revoked or expired one; quota.ErrBusy for one that is not
+// known here while many such are looked up; quota.ErrUnavailable and quota.ErrNoSession when
+// the keys have never been read, or when a key has an expiry and the time cannot be told.
 //
 // The secret is looked up by its SHA-256, not compared: how long that takes says
 // something about the hash of a guess, which tells nothing about the hash, let alone
@@ -93,7 +104,7 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (Key, error) 
 	}
 	ring := m.keys.Load()
 	key := ring.live[hash]
-	if key == nil && ring.others != nil {
+	if key == nil && ring.wrong != nil {
 		var err error
 		if key, err = c.lookUpKey(ctx, m, ring, hash); err != nil {
 			return Key{}, err
@@ -114,26 +125,48 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (Key, error) 
 	return key.Key, nil
 }
 
-const lookUpKey = `SELECT hash,` + keyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
+const lookUpKey = `SELECT (SELECT number FROM change_number), hash,` + keyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
 
 // lookUpKey finds a key that is not among the first maxKeys; nil when there is none. What
-// it finds goes to the ring it was looked up for, and with it when a key changes.
+// it finds is good until a change concerns it; what it does not, until any key changes.
 func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash keyHash) (*liveKey, error) {
-	if key, ok := ring.others.Get(hash, 0); ok {
+	if key, ok := m.lateKeys.Get(hash, 0); ok && key.valid() {
 		return key, nil
 	}
-	return fly(ctx, &m.flights, fmt.Sprintf("key %d %s", ring.asOf, hex.EncodeToString(hash[:])), func(ctx context.Context) (*liveKey, error) {
+	if _, wrong := ring.wrong.Get(hash, 0); wrong {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	key, err := fly(ctx, &m.flights, fmt.Sprintf("key %p %s", ring, hex.EncodeToString(hash[:])), func(ctx context.Context) (*liveKey, error) {
 		select {
 		case c.lookups <- struct{}{}:
 			defer func() { <-c.lookups }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		default:
+			return nil, errManyLookups
 		}
-		key, _, err := scanLiveKey(c.store.pool.QueryRow(ctx, lookUpKey, hash[:]))
-		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		var asOf int64
+		key, _, err := scanLiveKey(withFirst{c.store.pool.QueryRow(ctx, lookUpKey, hash[:]), &asOf})
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			ring.wrong.Add(hash, struct{}{}, cache.NoExpiry)
+			return nil, nil //nolint:nilnil // there is none
+		case err != nil:
 			return nil, err
 		}
-		ring.others.Add(hash, key, cache.NoExpiry)
+		key.fact = m.fact(kindKey, key.ID, asOf)
+		remember(m.lateKeys, hash, key)
 		return key, nil
 	})
+	if err == nil && key != nil && !key.valid() {
+		return nil, errOvertaken
+	}
+	return key, err
 }
+
+// withFirst is a row that has a column in front of those that are scanned.
+type withFirst struct {
+	pgx.Row
+	first any
+}
+
+// Scan implements pgx.Row.
+func (r withFirst) Scan(dest ...any) error { return r.Row.Scan(append([]any{r.first}, dest...)...) }

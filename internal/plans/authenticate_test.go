@@ -3,6 +3,7 @@ package plans
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -107,8 +108,68 @@ func TestManyKeys(t *testing.T) {
 			t.Errorf("nonsense: %v", err)
 		}
 	}
-	if n := c.memory.Load().keys.Load().others.Len(); n != 2 {
-		t.Errorf("%d looked up keys are remembered", n)
+	if m := c.memory.Load(); m.lateKeys.Len() != 1 || m.keys.Load().wrong.Len() != 1 {
+		t.Errorf("%d looked up keys are remembered, and %d wrong ones", m.lateKeys.Len(), m.keys.Load().wrong.Len())
+	}
+	if err := admin.RevokeKey(ctx, late.ID); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the revocation", func() bool {
+		_, err := c.Authenticate(ctx, secret)
+		return errors.Is(err, ErrUnknownKey)
+	})
+}
+
+// Whoever guesses keys takes nothing from those who have one, also where not all live keys
+// are in memory.
+func TestGuessedKeys(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := newStore(t, url)
+	ctx := t.Context()
+	if _, err := admin.pool.Exec(ctx, `INSERT INTO keys SELECT 'key_' || n, 'n', 'read', sha256(n::text::bytea), now() - interval '1 day'
+		FROM generate_series(1, $1::integer) n`, maxKeys); err != nil {
+		t.Fatal(err)
+	}
+	late, secret, err := admin.CreateKey(ctx, "late", ScopeBackend, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, c := newNode(t, url)
+	known := func(when string) {
+		t.Helper()
+		if k, err := c.Authenticate(ctx, secret); err != nil || k != late {
+			t.Fatalf("%s: %+v %v", when, k, err)
+		}
+	}
+	known("at first")
+	guess := func(i int) error {
+		_, err := c.Authenticate(ctx, fmt.Sprint("guess-", i))
+		return err
+	}
+	for i := range maxWrongKept + 500 {
+		if err := guess(i); !errors.Is(err, ErrUnknownKey) {
+			t.Fatalf("a guess: %v", err)
+		}
+	}
+	if n := c.memory.Load().keys.Load().wrong.Len(); n > maxWrongKept {
+		t.Errorf("%d guesses are remembered", n)
+	}
+	for range maxLookups { // the database is slow
+		c.lookups <- struct{}{}
+	}
+	known("while others are looked up")
+	began := time.Now()
+	if err := guess(-1); !errors.Is(err, quota.ErrBusy) || time.Since(began) > loadTimeout/2 {
+		t.Errorf("a guess too many: %v after %s", err, time.Since(began))
+	}
+	if _, _, err := admin.CreateKey(ctx, "another", ScopeBackend, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the change", func() bool { return c.Applied() == changeNumber(t, admin) })
+	known("when another key has changed")
+	for range maxLookups {
+		<-c.lookups
 	}
 	if err := admin.RevokeKey(ctx, late.ID); err != nil {
 		t.Fatal(err)

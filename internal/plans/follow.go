@@ -138,7 +138,7 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 	keys := m.keys.Load()
 	for _, change := range changes {
 		if change.kind == kindKey {
-			if keys, err = readKeys(ctx, conn, change.number); err != nil {
+			if keys, err = readKeys(ctx, conn); err != nil {
 				return false, err
 			}
 			break
@@ -186,7 +186,7 @@ func (c *Catalog) startAnew(ctx context.Context, conn *pgx.Conn, newest int64, c
 	if err != nil {
 		return err
 	}
-	keys, err := readKeys(ctx, conn, newest)
+	keys, err := readKeys(ctx, conn)
 	if err != nil {
 		return err
 	}

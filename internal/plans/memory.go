@@ -49,6 +49,7 @@ type memory struct {
 	clocks    *cache.Cache[string, *clockEntry]
 	meters    *cache.Cache[string, *meterEntry]
 	keys      atomic.Pointer[keyring]
+	lateKeys  *cache.Cache[keyHash, *liveKey] // beyond the keyring's, those that were used
 	returning atomic.Pointer[meterSet] // nil: not known, so any; see Returns
 
 	customerKeys *cache.Cache[int64, string] // hints: the key may be another's meanwhile
@@ -76,6 +77,7 @@ func newMemory(generation uint64, customers int, packed *packed) *memory {
 		versions:  newCache[versionKey, *version](maxVersionsKept),
 		clocks:    newCache[string, *clockEntry](maxClocksKept),
 		meters:    newCache[string, *meterEntry](maxMetersKept),
+		lateKeys:  newCache[keyHash, *liveKey](maxKeys),
 
 		customerKeys: newCache[int64, string](min(customers, maxByIDKept)),
 		meterKeys:    newCache[int32, string](min(customers, maxByIDKept)),
