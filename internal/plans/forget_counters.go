@@ -33,8 +33,8 @@ func (f *Forgetter) clearAll(ctx context.Context) error {
 	return nil
 }
 
-// clear removes the counters of some forgotten customers, as far as nobody holds them;
-// done says that it got on.
+// clear removes the counters and receipts of some forgotten customers, as far as nobody
+// holds them; done says that it got on.
 func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -47,6 +47,10 @@ func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 		cleared, err := quota.ClearCounters(ctx, tx, customers, false, maxClearedRows)
 		if err != nil {
 			return err
+		}
+		if cleared.Receipts { // nobody is done with before they are gone
+			done = true
+			return nil
 		}
 		without, err := quota.IdleSince(ctx, tx, customers, -1)
 		if err != nil {

@@ -155,6 +155,33 @@ func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 	}
 }
 
+// The receipts of a forgotten customer go, too, however many: they name values of attributes.
+func TestForgottenCustomersReceiptsGo(t *testing.T) {
+	t.Parallel()
+	s, c := openNode(t, pgtest.NewDatabase(t))
+	declare(t, s, "api")
+	putPlan(t, s, "free", hourly(5))
+	idle, busy := resolved(t, c, "idle"), resolved(t, c, "busy")
+	charge(t, s, idle, "", 3, 2*time.Hour)
+	charge(t, s, busy, "", 3, time.Minute)
+	for id, n := range map[int64]int{idOf(idle): maxClearedRows + 10, idOf(busy): 10} {
+		if _, err := s.pool.Exec(t.Context(), `INSERT INTO receipts_1 (shard, customer, key, payload, at, cost, meter, body)
+			SELECT $1, $2, md5(i::text)::uuid, 1, 1, 1, 1, 'a' FROM generate_series(1, $3) i`, quota.Shard(id), id, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	age(t, s, 2*time.Hour)
+	f := forgetter(s, time.Hour)
+	forgetNow(t, f)
+	clearNow(t, f)
+	if n := count(t, s, "count(*) FROM receipts_1 WHERE customer = $1", idOf(idle)); n != 0 || count(t, s, "count(*) FROM receipts_1") != 10 {
+		t.Errorf("%d receipts are left", n)
+	}
+	if n := count(t, s, "count(*) FROM forgotten"); n != 0 {
+		t.Errorf("%d customers still wait for the end", n)
+	}
+}
+
 // Between the look at who is idle and the removal a customer may be charged, named,
 // archived or given an override: then it stays, and nothing has changed.
 func TestWhoIsNoLongerIdleStays(t *testing.T) {

@@ -125,7 +125,9 @@ ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
 type Cleared struct {
 	Rows    int  // counters that were cleared, and receipts that were dropped
 	Removed int  // of these, the ones that are gone
-	Left    bool // there is more to clear, or somebody held a counter
+	Left    bool // there are more counters to clear, or somebody held one
+	// Receipts says that there may be more receipts to drop.
+	Receipts bool
 }
 
 // ClearCounters books the units of the running hours of customers that are no longer
@@ -167,7 +169,9 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 	for _, slot := range slots {
 		if err == nil {
 			tag, failed := tx.Exec(ctx, strings.ReplaceAll(dropReceiptsSQL, "SLOT", slot), shards, customers, most)
-			receipts, err = receipts+int(tag.RowsAffected()), failed
+			dropped := int(tag.RowsAffected())
+			receipts, err = receipts+dropped, failed
+			done.Receipts = done.Receipts || dropped == most
 		}
 	}
 	if err == nil {
