@@ -53,6 +53,11 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		n.pool.Close()
 		return nil, badDatabaseURL(err)
 	}
+	if err := n.checkSessions(ctx, s.Lanes, databaseURL); err != nil {
+		n.reads.Close()
+		n.pool.Close()
+		return nil, err
+	}
 	n.store = plans.NewStore(n.pool)
 	if err := s.agree(ctx, n.store); err != nil {
 		n.reads.Close()

@@ -38,6 +38,8 @@ func parse(databaseURL string, params map[string]string) (*pgx.ConnConfig, error
 	if err != nil {
 		return nil, badURL(databaseURL, err)
 	}
+	// What the URL says of pools is not for the server.
+	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return strings.HasPrefix(name, "pool_") })
 	applyDefaults(&config.Config, params)
 	return config, nil
 }

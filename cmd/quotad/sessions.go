@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quotad/internal/postgres"
+)
+
+// A lane has a session and its ledger another. Beside the pools one session listens for
+// changes, one asks for them, and one reads the clock.
+const (
+	sessionsOfALane = 2
+	sessionsBeside  = 3
+)
+
+// checkSessions refuses more lanes than the server has sessions for: else some of them would
+// have none, and the hits of their customers would fail, at whatever moment others are quicker.
+func (n *node) checkSessions(ctx context.Context, lanes int, databaseURL string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	room, err := postgres.RoomFor(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("ask the database how many sessions it allows: %w", err)
+	}
+	pools := int(n.pool.Config().MaxConns + n.reads.Config().MaxConns)
+	need := lanes*sessionsOfALane + pools + sessionsBeside
+	if need <= room.Sessions {
+		return nil
+	}
+	most := (room.Sessions - pools - sessionsBeside) / sessionsOfALane
+	lower := fmt.Sprintf("set --lanes to at most %d", most)
+	if most < 1 {
+		least := (room.Sessions - sessionsOfALane - sessionsBeside) / 2
+		lower = fmt.Sprintf("add pool_max_conns=%d to --database-url", least)
+		if least < 1 {
+			lower = "that is too few for any setting"
+		}
+	}
+	return badSetting("lanes", "this node needs %d sessions of PostgreSQL (%d for each of %d lanes, %d of its pools, %d beside), and %s: %s, or raise that bound to %d for each node",
+		need, sessionsOfALane, lanes, pools, sessionsBeside, room.By, lower, need)
+}
