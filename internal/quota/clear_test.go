@@ -61,10 +61,10 @@ func TestClearCounters(t *testing.T) {
 		want    []Cleared
 		is      [3]int
 	}{
-		{false, 100, []Cleared{{Rows: 6, Removed: 6, Left: false}, {}}, [3]int{3, 3, 6}},
-		{false, 4, []Cleared{{Rows: 4, Removed: 4, Left: true}, {Rows: 2, Removed: 2, Left: false}}, [3]int{3, 3, 6}},
-		{true, 100, []Cleared{{Rows: 6, Removed: 4, Left: false}, {}}, [3]int{5, 3, 6}},
-		{true, 2, []Cleared{{Rows: 2, Removed: 1, Left: true}, {Rows: 2, Removed: 1, Left: true}, {Rows: 2, Removed: 2, Left: false}, {}}, [3]int{5, 3, 6}},
+		{false, 100, []Cleared{{6, 6, false, false}, {}}, [3]int{3, 3, 6}},
+		{false, 4, []Cleared{{4, 4, true, false}, {2, 2, false, false}}, [3]int{3, 3, 6}},
+		{true, 100, []Cleared{{6, 4, false, false}, {}}, [3]int{5, 3, 6}},
+		{true, 2, []Cleared{{2, 1, true, false}, {2, 1, true, false}, {2, 2, false, false}, {}}, [3]int{5, 3, 6}},
 	} {
 		t.Run(fmt.Sprint(c.keepOwn, c.most), func(t *testing.T) {
 			db := newTestDB(t)
