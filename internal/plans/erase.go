@@ -12,11 +12,9 @@ import (
 // ErasedPrefix begins the keys that erased customers get; no other may begin so.
 const ErasedPrefix = "erased:"
 
-// A key that begins so may be older than that rule; the change's number makes another.
 const eraseCustomer = `
 	UPDATE customers SET name = '', metadata = '{}', features = '{}', change = $4,
-		key = $2::text || CASE WHEN EXISTS (SELECT FROM customers WHERE key = $2::text) THEN '.' || $4::bigint ELSE '' END,
-		archived_at = coalesce(archived_at, $3), erased_at = $3
+		key = $2, archived_at = coalesce(archived_at, $3), erased_at = $3
 	WHERE id = $1 RETURNING key`
 
 const removeOverrides = `DELETE FROM overrides WHERE customer_id = $1`

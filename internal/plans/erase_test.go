@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -231,16 +230,6 @@ func TestEraseOfTheArchived(t *testing.T) {
 	}
 	if err := s.ArchiveCustomer(t.Context(), erased.Key); err != nil {
 		t.Errorf("archived again: %v", err)
-	}
-	// A key from before the prefix was kept for the erased is in nobody's way.
-	bolt := putCustomer(t, s, "bolt", onPlan("basic"))
-	if _, err := s.pool.Exec(t.Context(), `UPDATE customers SET key = $1 WHERE key = $2`,
-		fmt.Sprint(ErasedPrefix, bolt.ID+1), "bolt"); err != nil {
-		t.Fatal(err)
-	}
-	cole := putCustomer(t, s, "cole", onPlan("basic"))
-	if erased, err := s.EraseCustomer(t.Context(), "cole"); err != nil || !strings.HasPrefix(erased.Key, fmt.Sprint(ErasedPrefix, cole.ID, ".")) {
-		t.Errorf("%+v, %v", erased, err)
 	}
 }
 

@@ -38,13 +38,8 @@ func scanKey(row pgx.CollectableRow) (Key, error) {
 // expire at.
 var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
 
-// utc also takes a later expiry for the last one that can be shown: one such row, however
-// it came there, must not keep all keys from being listed.
 func (k *Key) utc() {
 	k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), inUTC(k.ExpiresAt)
-	if k.ExpiresAt != nil && k.ExpiresAt.After(lastInstant) {
-		k.ExpiresAt = &lastInstant
-	}
 }
 
 // newKey makes a key's id and secret. Both are random: an id, unlike a count, tells

@@ -2,7 +2,6 @@ package plans
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -92,34 +91,6 @@ func TestKeyFaults(t *testing.T) {
 	}
 	if n := changeNumber(t, s); n != 0 {
 		t.Errorf("what was refused left change %d", n)
-	}
-}
-
-// A row that says more than can be shown spoils neither the list nor the keyring.
-func TestKeyThatExpiresBeyondTheYears(t *testing.T) {
-	t.Parallel()
-	url := pgtest.NewDatabase(t)
-	s := newStore(t, url)
-	ctx := t.Context()
-	const secret = "0123456789abcdef"
-	hash := sha256.Sum256([]byte(secret))
-	if _, err := s.pool.Exec(ctx, `INSERT INTO keys VALUES ('key_late', 'late', 'read', $1, now(), '10000-01-01 13:59:59Z')`, hash[:]); err != nil {
-		t.Fatal(err)
-	}
-	last := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)
-	k, _, err := s.CreateKey(ctx, "last", ScopeRead, &last)
-	if err != nil || !k.ExpiresAt.Equal(last) {
-		t.Fatal(k, err)
-	}
-	keys := must[*List[Key]](t)(s.ListKeys(ctx, Page{})).Items
-	if len(keys) != 2 || !keys[0].ExpiresAt.Equal(last) || !keys[1].ExpiresAt.Equal(last) {
-		t.Errorf("%+v", keys)
-	}
-	if _, err := json.Marshal(keys); err != nil {
-		t.Error(err)
-	}
-	if k, err := start(t, idleCatalog(t, url, testOptions())).Authenticate(ctx, secret); err != nil || k.ID != "key_late" {
-		t.Error(k, err)
 	}
 }
 

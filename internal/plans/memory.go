@@ -50,7 +50,7 @@ type memory struct {
 	meters    *cache.Cache[string, *meterEntry]
 	keys      atomic.Pointer[keyring]
 	lateKeys  *cache.Cache[keyHash, *liveKey] // beyond the keyring's, those that were used
-	returning atomic.Pointer[meterSet] // nil: not known, so any; see Returns
+	returning atomic.Pointer[meterSet]        // nil: not known, so any; see Returns
 
 	customerKeys *cache.Cache[int64, string] // hints: the key may be another's meanwhile
 	meterKeys    *cache.Cache[int32, string] // of meters beside a plan's own; immutable
