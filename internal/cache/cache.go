@@ -54,6 +54,15 @@ type Cache[K comparable, V any] struct {
 // least 1. From a size of 256 on the keys are spread over 2 to 64 shards, each
 // with its share of the size, so a cache may evict a little before it is full.
 func New[K comparable, V any](size int) (*Cache[K, V], error) {
+	return NewWeighed(size, 1, func(K, V) int { return 1 })
+}
+
+// NewWeighed makes a cache whose entries never weigh more than size of the usual
+// weight. Both must be at least 1. weigh returns what an entry weighs, above 0 and
+// always the same for the same entry. It runs under the shard's lock. The shards
+// are New's. What weighs more than a quarter of its shard's room, and more than
+// usual, is not kept: it would drive out too many others.
+func NewWeighed[K comparable, V any](size, usual int, weigh func(K, V) int) (*Cache[K, V], error) {
 	if size < 1 {
 		return nil, fmt.Errorf("cache: size %d is below 1", size)
 	}
@@ -63,11 +72,13 @@ func New[K comparable, V any](size int) (*Cache[K, V], error) {
 	}
 	c := &Cache[K, V]{seed: maphash.MakeSeed(), mask: uint64(n - 1), shards: make([]shard[K, V], n)}
 	for i := range c.shards {
-		share := size / n
+		s, share := &c.shards[i], size/n
 		if i < size%n {
 			share++
 		}
-		c.shards[i].init(share)
+		s.weigh, s.room = weigh, share*usual
+		s.most = max(usual, s.room/4)
+		s.reset()
 	}
 	return c, nil
 }
@@ -77,9 +88,12 @@ func New[K comparable, V any](size int) (*Cache[K, V], error) {
 // set before the cache is used.
 func (c *Cache[K, V]) OnEvict(evicted func(key K, value V)) { c.evicted = evicted }
 
-// drop says that an item made room; nil: none did.
-func (c *Cache[K, V]) drop(it *item[K, V]) {
-	if it != nil && c.evicted != nil {
+// drop says which items made room.
+func (c *Cache[K, V]) drop(items []*item[K, V]) {
+	if c.evicted == nil {
+		return
+	}
+	for _, it := range items {
 		c.evicted(it.key, it.value)
 	}
 }
@@ -100,11 +114,12 @@ func (c *Cache[K, V]) Get(key K, now int64) (V, bool) {
 }
 
 // Add sets a key's value and expiry, whatever was there, and evicts the least
-// recently used entry of the shard where that is full.
+// recently used entries of the shard until it fits. What weighs too much to be
+// kept only takes away what was there.
 func (c *Cache[K, V]) Add(key K, value V, expires int64) {
 	s := c.shard(key)
 	s.mu.Lock()
-	evicted := s.add(key, value, expires)
+	evicted, _ := s.add(key, value, expires)
 	s.mu.Unlock()
 	c.drop(evicted)
 }

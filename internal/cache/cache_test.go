@@ -39,7 +39,7 @@ func TestNewSharesTheSize(t *testing.T) {
 		}
 		sum := 0
 		for i := range cache.shards {
-			sum += cache.shards[i].size
+			sum += cache.shards[i].room
 		}
 		if sum != c.size {
 			t.Errorf("size %d: the shards have room for %d", c.size, sum)

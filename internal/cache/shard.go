@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -26,28 +27,25 @@ type shard[K comparable, V any] struct {
 	hot atomic.Pointer[item[K, V]]
 	_   [120]byte // readers of hot must not wait for writers of what follows
 
-	mu        sync.Mutex
-	lru       *simplelru.LRU[K, *item[K, V]]
-	last      *item[K, V] // what get returned last
-	size      int
-	evictions atomic.Uint64
-	_         [88]byte // nor for the next shard's
-}
-
-// init makes the shard empty, with room for size > 0 items.
-func (s *shard[K, V]) init(size int) {
-	s.size = size
-	s.reset()
+	mu         sync.Mutex
+	lru        *simplelru.LRU[K, *item[K, V]]
+	last       *item[K, V] // what get returned last
+	weigh      func(K, V) int
+	room, most int // what all items may weigh, and each; most ≤ room
+	weight     int // what all of them do
+	evictions  atomic.Uint64
+	_          [64]byte // nor for the next shard's
 }
 
 // reset empties the shard. A new LRU is quicker, under the lock, than emptying
 // the old one, and gives its memory back.
 func (s *shard[K, V]) reset() {
-	lru, err := simplelru.NewLRU[K, *item[K, V]](s.size, nil)
+	gone := func(key K, it *item[K, V]) { s.weight -= s.weigh(key, it.value) }
+	lru, err := simplelru.NewLRU(math.MaxInt, gone) // add bounds it
 	if err != nil {
 		panic("cache: " + err.Error()) // only for a size below 1
 	}
-	s.lru, s.last = lru, nil
+	s.lru, s.last, s.weight = lru, nil, 0
 	s.hot.Store(nil)
 }
 
@@ -82,30 +80,42 @@ func (s *shard[K, V]) peek(key K, now int64) (value V, ok bool) {
 	return it.value, true
 }
 
-// add sets a key's item and returns the one that made room for it, or nil. The lock is held.
-func (s *shard[K, V]) add(key K, value V, expires int64) (evicted *item[K, V]) {
+// add sets a key's item, or removes it where the new one weighs too much to be kept. It
+// returns those that made room. The lock is held.
+func (s *shard[K, V]) add(key K, value V, expires int64) (evicted []*item[K, V], kept bool) {
+	more := s.weigh(key, value)
+	if more > s.most {
+		s.remove(key)
+		return nil, false
+	}
+	if old, ok := s.lru.Peek(key); ok {
+		more -= s.weigh(key, old.value)
+	}
 	it := &item[K, V]{key, value, expires}
-	if hot := s.hot.Load(); hot != nil && hot.key == key {
-		s.hot.Store(it)
-	} else if s.lru.Len() >= s.size && !s.lru.Contains(key) {
+	if s.weight += more; s.weight > s.room {
 		s.retireHot()
-		_, evicted, _ = s.lru.RemoveOldest()
-		s.evictions.Add(1)
+	} else if hot := s.hot.Load(); hot != nil && hot.key == key {
+		s.hot.Store(it)
 	}
 	s.lru.Add(key, it)
-	return evicted
+	for s.weight > s.room {
+		_, oldest, _ := s.lru.RemoveOldest()
+		evicted = append(evicted, oldest)
+	}
+	s.evictions.Add(uint64(len(evicted)))
+	return evicted, true
 }
 
 // addIf is AddIf without what follows an eviction.
-func (s *shard[K, V]) addIf(key K, now int64, decide func(old V, ok bool) (value V, expires int64, keep bool)) (evicted *item[K, V], keep bool) {
+func (s *shard[K, V]) addIf(key K, now int64, decide func(old V, ok bool) (value V, expires int64, keep bool)) (evicted []*item[K, V], kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, ok := s.peek(key, now)
 	value, expires, keep := decide(old, ok)
-	if keep {
-		evicted = s.add(key, value, expires)
+	if !keep {
+		return nil, false
 	}
-	return evicted, keep
+	return s.add(key, value, expires)
 }
 
 // remove forgets a key's item. The lock is held.

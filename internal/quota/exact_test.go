@@ -215,7 +215,6 @@ func raised(t testing.TB, missed bool) error {
 // lateDecide decides past the memory, as a node would that never saw a refusal.
 func (e *Engine) lateDecide(ctx context.Context, t *Target) (Decision, error) {
 	e.memory.seen.Purge()
-	e.memory.large.Purge()
 	return e.Decide(ctx, t, 1)
 }
 

@@ -21,6 +21,9 @@ func (r *knownRow) held() bool {
 	return due != 0 || len(r.holds) > 0
 }
 
+// A state of more than largeState integers is not kept: few would take all of the memory.
+const largeState = 64
+
 // copy makes r another row in r's own memory: one that came with each hit was most of what
 // hits left to the garbage collector.
 func (r *knownRow) copy(of *knownRow) {

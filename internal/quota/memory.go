@@ -2,7 +2,7 @@ package quota
 
 import (
 	"slices"
-	"sync/atomic"
+	"unsafe"
 
 	"quotad/internal/cache"
 )
@@ -16,25 +16,16 @@ import (
 // state that arrives late can undo no such change. Refunds and releases have no such
 // number: on the meters that have them no state is used for longer than a second.
 type memory struct {
-	seen *cache.Cache[CounterKey, refusal]
-	// large are the states with long logs, of which there is room for few.
-	large    *cache.Cache[CounterKey, refusal]
-	anyLarge atomic.Bool // there ever was one: else nobody looks
-	returns  func(meter int32) bool
+	seen    *cache.Cache[CounterKey, refusal]
+	returns func(meter int32) bool
 }
 
-// A state of more than largeState integers is a large one, and one of more than
-// hugeState, more than two full logs, is not kept at all: its hits cost a statement. So
-// what is kept of large ones takes no more than about half of what the others may.
+// What a refusal takes of memory, bytes: without its state, with what the cache needs for an
+// entry; and usually, of two limits. TestRefusalsWeigh measures it.
 const (
-	largeState  = 64
-	hugeState   = 2200
-	largeShare  = 64 // one in this many
-	fewestLarge = 16
+	refusalWeight = 320
+	usualWeight   = refusalWeight + 2*bucketLen*8
 )
-
-// manyHolds is how many holds a counter may have and still be kept.
-const manyHolds = 32
 
 // returnsWithin is for how long, µs, a refusal on a meter whose units may come back is
 // believed: other nodes give back without a word, and within this it is known everywhere.
@@ -47,33 +38,23 @@ type refusal struct {
 	under int64
 }
 
-func newMemory(size int, returns func(meter int32) bool) (*memory, error) {
-	seen, err := cache.New[CounterKey, refusal](size)
-	if err != nil {
-		return nil, err
+// weigh is what a refusal takes of memory, bytes.
+func weigh(key CounterKey, r refusal) int {
+	weight := refusalWeight + len(key.Attribute) + 8*len(r.state) + int(unsafe.Sizeof(hold{}))*cap(r.holds)
+	for i := range r.holds {
+		weight += 8 * len(r.holds[i].limits)
 	}
-	large, err := cache.New[CounterKey, refusal](max(size/largeShare, fewestLarge))
-	if err != nil {
-		return nil, err
-	}
-	return &memory{seen: seen, large: large, returns: returns}, nil
+	return weight
 }
 
-func (m *memory) get(key CounterKey, now int64) (refusal, bool) {
-	known, ok := m.seen.Get(key, now)
-	if !ok && m.anyLarge.Load() {
-		known, ok = m.large.Get(key, now)
-	}
-	return known, ok
+// newMemory has room for size usual refusals.
+func newMemory(size int, returns func(meter int32) bool) (*memory, error) {
+	seen, err := cache.NewWeighed(size, usualWeight, weigh)
+	return &memory{seen: seen, returns: returns}, err
 }
 
 // forget takes a counter out whose units came back.
-func (m *memory) forget(key CounterKey) {
-	m.seen.Remove(key)
-	if m.anyLarge.Load() {
-		m.large.Remove(key)
-	}
-}
+func (m *memory) forget(key CounterKey) { m.seen.Remove(key) }
 
 // refuse answers a hit that does not fit the remembered states of all its counters.
 func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
@@ -81,7 +62,7 @@ func (m *memory) refuse(t *Target, now, cost int64) (Decision, bool) {
 	rows := space[:0]
 	asOf := now
 	for i := range t.Counters {
-		known, ok := m.get(t.Counters[i].Key, now)
+		known, ok := m.seen.Get(t.Counters[i].Key, now)
 		if !ok || known.under != t.Change {
 			return Decision{}, false
 		}
@@ -109,23 +90,8 @@ const forgetAfter = int64(3600e6)
 func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 	for i := range rows {
 		key, r := t.Counters[i].Key, refusal{row: rows[i], asOf: asOf, under: t.Change}
-		if len(r.state) > hugeState || len(r.holds) > manyHolds {
-			continue // an older one that is kept refuses no less rightly
-		}
-		into, from, moved := m.seen, m.large, false
-		if len(r.state) > largeState {
-			into, from = m.large, m.seen
-			m.anyLarge.Store(true)
-		}
-		if m.anyLarge.Load() { // it may have been of the other size
-			old, ok := from.Get(key, asOf)
-			if ok && old.newer(&r) {
-				continue
-			}
-			moved = ok && from.Remove(key)
-		}
-		into.AddIf(key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
-			if !ok && !refused && !moved || ok && old.newer(&r) {
+		m.seen.AddIf(key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
+			if !ok && !refused || ok && old.newer(&r) {
 				return old, 0, false
 			}
 			r.state = slices.Clone(r.state)

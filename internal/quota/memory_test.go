@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
@@ -119,37 +121,132 @@ func TestMemorySparesTheDatabase(t *testing.T) {
 	decide(false, false)
 }
 
-// TestMemoryOfLargeStates: a state with a long log is kept apart, where there is room for
-// few, and is forgotten when the counter's state is a short one again, and back.
-func TestMemoryOfLargeStates(t *testing.T) {
-	m := testMemory(t)
-	l := mustCompile(t, Spec{Name: "a", Algorithm: "sliding_log", Limit: 100, Window: "1h"})
-	logged := func(customer, version int64, blocks int) (*Target, row) {
-		r := row{state: []int64{l.ID, 0, 0}, at: testEpoch + version, version: version, change: 1}
-		for i := range blocks {
-			b, log := l.stand(r.state, r.at, moment{at: r.at})
-			r.state = l.loggedAt(nil, b.level, log, r.at-int64(blocks-i), 100/int64(blocks))
-		}
-		return testTarget(customer, 1, 1, l), r
+// logged is a full counter of a log of so many blocks, of 1,000 units.
+func logged(t testing.TB, customer, version int64, blocks int) (*Target, row) {
+	l := mustCompile(t, Spec{Name: "a", Algorithm: "sliding_log", Limit: 1000, Window: "1h"})
+	r := row{state: []int64{l.ID, 0, 0}, at: testEpoch + version, version: version, change: 1}
+	for i := range blocks {
+		b, log := l.stand(r.state, r.at, moment{at: r.at})
+		r.state = l.loggedAt(nil, b.level, log, r.at-int64(blocks-i), 1000/int64(blocks))
 	}
-	for i, blocks := range []int{100, 1, 100} {
-		target, r := logged(1, int64(i+1), blocks)
+	return testTarget(customer, 1, 1, l), r
+}
+
+// TestMemoryOfLongLogs: the state of a counter is kept, whether its log is long or short, and
+// the newest one of them.
+func TestMemoryOfLongLogs(t *testing.T) {
+	m := testMemory(t)
+	for i, blocks := range []int{1000, 1, 1000} {
+		target, r := logged(t, 1, int64(i+1), blocks)
 		m.remember(target, []row{r}, r.at, i == 0)
 		d, ok := m.refuse(target, r.at, 1)
-		if !ok || d.Versions()[0] != r.version || m.seen.Len()+m.large.Len() != 1 || (m.large.Len() == 1) != (blocks > 1) {
-			t.Errorf("%d blocks: refused %v by %s; %d short and %d long states are kept", blocks, ok, d.brief(), m.seen.Len(), m.large.Len())
+		if !ok || d.Versions()[0] != r.version || m.seen.Len() != 1 {
+			t.Errorf("%d blocks: refused %v by %s; %d states are kept", blocks, ok, d.brief(), m.seen.Len())
 		}
 	}
-	target, late := logged(1, 2, 1)
+	target, late := logged(t, 1, 2, 1)
 	m.remember(target, []row{late}, late.at, true)
 	if d, ok := m.refuse(target, late.at, 1); !ok || d.Versions()[0] != 3 {
 		t.Errorf("a late short state replaced a newer long one: %s", d.brief())
 	}
-	for customer := range int64(1000) {
-		target, r := logged(customer, 1, 100)
-		m.remember(target, []row{r}, r.at, true)
+}
+
+// TestMemoryIsBounded: room for 1,000 refusals of two limits is room for few of long logs or
+// with many holds, and what is too large for it is not kept.
+func TestMemoryIsBounded(t *testing.T) {
+	limits := []*Limit{windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)}
+	usual := row{state: []int64{limits[0].ID, 10, 1, limits[1].ID, limits[1].scale, limits[1].scale}, at: testEpoch, version: 1, change: 1}
+	held := usual
+	for range 100 {
+		held.holds = append(held.holds, hold{expires: testEpoch + 60e6, limits: make([]int64, 2)})
 	}
-	if n := m.large.Len(); n > 2*fewestLarge {
-		t.Errorf("%d long states are kept", n)
+	huge := usual
+	huge.state = make([]int64, 3000)
+	log := usual
+	log.state = make([]int64, 1000)
+	for name, c := range map[string]struct {
+		row          row
+		fewest, most int
+	}{
+		"usual":  {usual, 900, 1000},
+		"a log":  {log, 35, 45},
+		"holds":  {held, 24, 40},
+		"larger": {huge, 0, 0},
+	} {
+		m, err := newMemory(1000, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for customer := range int64(3000) {
+			m.remember(testTarget(customer, 1, 1, limits...), []row{c.row}, testEpoch, true)
+		}
+		if n := m.seen.Len(); n < c.fewest || n > c.most {
+			t.Errorf("%s: %d are kept, not %d to %d", name, n, c.fewest, c.most)
+		}
 	}
+}
+
+// TestRefusalsWeigh what they take of memory.
+func TestRefusalsWeigh(t *testing.T) {
+	const n = 20_000
+	window, bucket := windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)
+	for _, limits := range [][]*Limit{{window}, {window, bucket}} {
+		m, err := newMemory(2*n, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := row{at: testEpoch, version: 1, change: 1}
+		for _, l := range limits {
+			r.state = append(r.state, l.ID, 10, l.scale)
+		}
+		before := heapInUse()
+		for customer := range int64(n) {
+			m.remember(testTarget(customer, 1, 1, limits...), []row{r}, testEpoch, true)
+		}
+		each, want := int(heapInUse()-before)/n, weigh(CounterKey{}, refusal{row: r})
+		t.Logf("%d limits: %d bytes, weighed as %d", len(limits), each, want)
+		if m.seen.Len() != n || each > want || each < want*3/4 {
+			t.Errorf("%d limits: each of %d takes %d bytes and is weighed as %d", len(limits), m.seen.Len(), each, want)
+		}
+		runtime.KeepAlive(m)
+	}
+}
+
+// heapInUse is what lives, bytes.
+func heapInUse() uint64 {
+	var s runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
+
+// BenchmarkRefuse is a refusal from memory, of one customer or of any of 10,000.
+func BenchmarkRefuse(b *testing.B) {
+	window, bucket := windowLimit(b, "a", 1, "1h"), bucketLimit(b, "b", 1, "2h", 1)
+	m, err := newMemory(16384, func(int32) bool { return false })
+	if err != nil {
+		b.Fatal(err)
+	}
+	targets := make([]*Target, 10_000)
+	for i := range targets {
+		targets[i] = testTarget(int64(i), 1, 1, window, bucket)
+		m.remember(targets[i], []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch, 1, 1, nil}}, testEpoch, true)
+	}
+	for _, customers := range []int{1, len(targets)} {
+		b.Run(fmt.Sprint(customers), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				if _, ok := m.refuse(targets[i*7919%customers], testEpoch+1, 1); !ok {
+					b.Fatal("not refused")
+				}
+			}
+		})
+	}
+	b.Run("remember", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := range b.N {
+			t := targets[i*7919%len(targets)]
+			m.remember(t, []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch, int64(i), 1, nil}}, testEpoch, true)
+		}
+	})
 }
