@@ -7,6 +7,20 @@ import (
 	"testing"
 )
 
+// A window that the time of being forgotten cuts short is told at the start.
+func TestDefaultPlanThatOutlastsTheTTL(t *testing.T) {
+	one := start(t, "", "--default-plan=free", "--anonymous-ttl=1h")
+	one.do("PUT", "/v1/meters/requests", `{"unit":"request"}`).is(201)
+	one.do("PUT", "/v1/plans/free", planOf(hourly, fixed("l", 5))).is(201)
+	if two := start(t, one.databaseURL); !strings.Contains(two.log.String(), "plan=free limit=l window=3650d anonymous_ttl=1h") {
+		t.Errorf("%s", two.log)
+	}
+	one.do("PUT", "/v1/plans/free", planOf(hourly), "If-Match: *").is(201)
+	if three := start(t, one.databaseURL); strings.Contains(three.log.String(), "level=WARN") {
+		t.Errorf("%s", three.log)
+	}
+}
+
 func (n *testNode) hitOf(customer string) *answer {
 	n.t.Helper()
 	return n.do("POST", "/v1/hits", hitOf(customer, "requests", ""))

@@ -103,7 +103,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.background.Go(func() { n.clock.Run(background) })
 	n.background.Go(func() { _ = n.catalog.Run(background) }) // ends by its context only
 	// Without a default plan, too: there may have been one.
-	forgetter := plans.NewForgetter(n.store, *s.AnonymousTTL, log)
+	forgetter := plans.NewForgetter(n.catalog, *s.AnonymousTTL, log)
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })
@@ -113,7 +113,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 }
 
 // warm makes sure that the first hits find the database's time and the newest change.
-func (n *node) warm(ctx context.Context) error {
+func (n *node) warm(ctx context.Context, s *settings) error {
 	if _, err := n.clock.Now(ctx); err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
 	}
@@ -123,6 +123,10 @@ func (n *node) warm(ctx context.Context) error {
 	// It is looked up when it is needed: it may come later.
 	if err := n.catalog.CheckDefaultPlan(ctx); err != nil {
 		n.log.Warn("unknown customers are refused until this is put right", "error", err)
+	}
+	if limit, window := n.catalog.Outlasting(ctx, *s.AnonymousTTL); limit != "" {
+		n.log.Warn("a limit of the default plan counts for longer than --anonymous-ttl: an anonymous customer that waits that long has it anew; make the ttl longer with `quotad settings set`",
+			"plan", *s.DefaultPlan, "limit", limit, "window", window, "anonymous_ttl", writtenTime(*s.AnonymousTTL))
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func run(ctx context.Context, s settings) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := n.warm(ctx); err != nil {
+	if err := n.warm(ctx, &s); err != nil {
 		return err
 	}
 	if err := n.announce(&s, key); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,24 +43,30 @@ const (
 //
 // A customer is charged by admitted hits: refusals, looks and reads keep nobody. So the
 // TTL should be longer than the longest window of the default plan, or whoever waits it
-// out has a new quota. Customers with overrides are not forgotten, nor archived ones.
+// out has a new quota. Customers with overrides are not forgotten, nor archived ones, nor
+// those that have units of an allocation limit or an open reservation: these do not come
+// back by waiting.
 //
 // All nodes may run one, on the same database.
 type Forgetter struct {
-	store *Store
-	ttl   time.Duration
-	every time.Duration // between two walks
-	grace time.Duration // clearAfter, but for tests
-	log   *slog.Logger
+	store   *Store
+	targets func(context.Context, []quota.CounterKey) ([]*quota.Target, error)
+	ttl     time.Duration
+	every   time.Duration // between two walks
+	grace   time.Duration // clearAfter, but for tests
+	log     *slog.Logger
 }
 
 // NewForgetter returns a Forgetter; ttl is from MinAnonymousTTL to MaxAnonymousTTL, and a
-// nil log is slog.Default. What it forgets counts at once on the node of the store.
-func NewForgetter(store *Store, ttl time.Duration, log *slog.Logger) *Forgetter {
+// nil log is slog.Default. What it forgets counts at once on the node of the catalog.
+func NewForgetter(catalog *Catalog, ttl time.Duration, log *slog.Logger) *Forgetter {
 	if log == nil {
 		log = slog.Default()
 	}
-	return &Forgetter{store: store, ttl: ttl, every: min(max(ttl/20, minWalk), maxWalk), grace: clearAfter, log: log}
+	return &Forgetter{
+		store: catalog.store, targets: catalog.Targets,
+		ttl: ttl, every: min(max(ttl/20, minWalk), maxWalk), grace: clearAfter, log: log,
+	}
 }
 
 // Run forgets until ctx ends. What fails is tried again the next time.
@@ -121,8 +128,8 @@ func (f *Forgetter) walk(ctx context.Context) error {
 	}
 }
 
-// idle are the anonymous customers of a range of ids that are old enough and have no
-// counter that was charged since.
+// idle are the anonymous customers of a range of ids that are old enough, have no counter
+// that was charged since, and nothing in use.
 func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -132,11 +139,14 @@ func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time)
 		return nil, classify(err)
 	}
 	var idle []int64
+	var inUse map[int64]bool
 	err = pgx.BeginFunc(ctx, f.store.pool, func(tx pgx.Tx) (err error) {
-		idle, err = quota.IdleSince(ctx, tx, old, since.UnixMicro())
+		if idle, err = quota.IdleSince(ctx, tx, old, since.UnixMicro()); err == nil && len(idle) > 0 {
+			inUse, err = quota.InUse(ctx, tx, idle, f.targets)
+		}
 		return err
 	})
-	return idle, classify(err)
+	return slices.DeleteFunc(idle, func(customer int64) bool { return inUse[customer] }), classify(err)
 }
 
 const forgetCustomers = `

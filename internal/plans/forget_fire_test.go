@@ -51,7 +51,7 @@ func TestForgettingLosesNoUnits(t *testing.T) {
 	putPlan(t, s, "free", hourly(1e9))
 	nodes := []*Catalog{one, deaf}
 	engines := []*quota.Engine{openEngine(t, url, one), openEngine(t, url, deaf)}
-	f := forgetter(s, 0) // all are idle
+	f := forgetter(one, 0) // all are idle
 	var done atomic.Bool
 	var forgetting, hitting sync.WaitGroup
 	forgetting.Go(func() {

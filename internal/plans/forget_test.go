@@ -13,8 +13,8 @@ import (
 )
 
 // forgetter has a TTL that tests can wait for, and no patience.
-func forgetter(s *Store, ttl time.Duration) *Forgetter {
-	return &Forgetter{store: s, ttl: ttl, log: slog.New(slog.DiscardHandler)}
+func forgetter(c *Catalog, ttl time.Duration) *Forgetter {
+	return &Forgetter{store: c.store, targets: c.Targets, ttl: ttl, log: slog.New(slog.DiscardHandler)}
 }
 
 // charge books units in a customer's counter, as a hit did so long ago.
@@ -86,7 +86,7 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 	age(t, s, 2*time.Hour)
 	resolved(t, one, "young")
 	changes := changeNumber(t, s)
-	f := forgetter(s, time.Hour)
+	f := forgetter(one, time.Hour)
 	forgetNow(t, f)
 	forgetNow(t, f)
 
@@ -113,6 +113,56 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 	}
 }
 
+// Units of an allocation and open reservations do not come back by waiting: whoever has any
+// stays, and goes when they are given back. What else counts in the state keeps nobody.
+func TestWhoHasUnitsInUseStays(t *testing.T) {
+	t.Parallel()
+	s, c := openNode(t, pgtest.NewDatabase(t))
+	declare(t, s, "api")
+	plan := hourly(5)
+	plan.Limits = append(plan.Limits,
+		Limit{Meter: "api", Spec: quota.Spec{Name: "seats", Algorithm: "allocation", Limit: 5}},
+		Limit{Meter: "api", Spec: quota.Spec{Name: "files", Algorithm: "allocation", Limit: 5, Per: "dir"}})
+	putPlan(t, s, "free", plan)
+	window, seats := resolved(t, c, "windowed").Counters[0].Limits[0].ID, resolved(t, c, "windowed").Counters[0].Limits[1].ID
+	files := resolved(t, c, "windowed").For(map[string]string{"dir": "1"}).Counters[1].Limits[0].ID
+	for key, state := range map[string][]int64{
+		"windowed": {window, 3, 1}, "seated": {window, 3, 1, seats, 2, 1}, "stood up": {window, 3, 1, seats, 0, 1}, "reserving": {0, 1, 1, window, 3, 1},
+	} {
+		charge(t, s, resolved(t, c, key), "", 3, 2*time.Hour)
+		setState(t, s, resolved(t, c, key), "", state)
+	}
+	filing := resolved(t, c, "filing")
+	charge(t, s, filing, "", 3, 2*time.Hour)
+	charge(t, s, filing, "dir=1", 0, 2*time.Hour)
+	setState(t, s, filing, "dir=1", []int64{files, 1, 1})
+	resolved(t, c, "untouched")
+	age(t, s, 2*time.Hour)
+	forgetNow(t, forgetter(c, time.Hour))
+	var left string
+	if err := s.pool.QueryRow(t.Context(), "SELECT string_agg(key, ',' ORDER BY key) FROM customers").Scan(&left); err != nil || left != "filing,reserving,seated" {
+		t.Errorf("left are %s, %v", left, err)
+	}
+	for key, attribute := range map[string]string{"seated": "", "reserving": "", "filing": "dir=1"} {
+		setState(t, s, resolved(t, c, key), attribute, nil)
+	}
+	forgetNow(t, forgetter(c, time.Hour))
+	if n := count(t, s, "count(*) FROM customers"); n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+func setState(t testing.TB, s *Store, target *quota.Target, attribute string, state []int64) {
+	t.Helper()
+	if state == nil {
+		state = []int64{}
+	}
+	k := target.Counters[0].Key
+	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET state = $1 WHERE customer = $2 AND meter = $3 AND attribute = $4", state, k.Customer, k.Meter, attribute); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A node that had not heard of it charges a forgotten customer once more: its counters
 // are booked, and go.
 func TestForgottenCustomersCountersAreBooked(t *testing.T) {
@@ -126,7 +176,7 @@ func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 		charge(t, s, busy, attribute, units, time.Minute)
 	}
 	age(t, s, 2*time.Hour)
-	f := forgetter(s, time.Hour)
+	f := forgetter(c, time.Hour)
 	forgetNow(t, f)
 	f.grace = time.Minute
 	clearNow(t, f)
@@ -205,7 +255,7 @@ func TestWhoIsNoLongerIdleStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := changeNumber(t, s)
-	if err := forgetter(s, time.Hour).forget(t.Context(), ids); err != nil {
+	if err := forgetter(c, time.Hour).forget(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
 	if count(t, s, "count(*) FROM customers") != 4 || count(t, s, "count(*) FROM forgotten") != 0 || changeNumber(t, s) != before {
@@ -225,7 +275,7 @@ func TestHeldCountersAreClearedLater(t *testing.T) {
 	charge(t, s, resolved(t, c, "b"), "", 1, 2*time.Hour)
 	held := idOf(resolved(t, c, "a"))
 	age(t, s, 2*time.Hour)
-	f := forgetter(s, time.Hour)
+	f := forgetter(c, time.Hour)
 	forgetNow(t, f)
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -265,7 +315,7 @@ func TestManyAreForgotten(t *testing.T) {
 	}
 	age(t, s, 2*time.Hour)
 	changes := changeNumber(t, s)
-	forgetNow(t, forgetter(s, time.Hour))
+	forgetNow(t, forgetter(c, time.Hour))
 	const gone = 3*maxForgotten*9/10 + 1
 	if n := count(t, s, "count(*) FROM customers"); n != 3*maxForgotten/10 {
 		t.Errorf("%d customers are left", n)
@@ -326,7 +376,7 @@ func TestForgetterRuns(t *testing.T) {
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
 	charge(t, s, resolved(t, c, "x"), "", 4, time.Minute)
-	f := NewForgetter(s, time.Second, slog.New(slog.DiscardHandler))
+	f := NewForgetter(c, time.Second, slog.New(slog.DiscardHandler))
 	f.grace, f.every = 0, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -177,11 +177,11 @@ func TestByKeyIsOfOneTransaction(t *testing.T) {
 func clearStatements() (statements map[string]string, key map[string][]string) {
 	whole, customers := []string{"shard", "customer", "meter", "attribute"}, []string{"shard", "customer"}
 	statements = map[string]string{
-		"idle": idleSinceSQL, "lock all": lockAllSQL, "lock": lockUncleanSQL, "any left": anyLeftSQL, "left": uncleanLeftSQL,
+		"idle": idleSinceSQL, "meters of": metersOfSQL, "in use": inUseSQL, "lock all": lockAllSQL, "lock": lockUncleanSQL, "any left": anyLeftSQL, "left": uncleanLeftSQL,
 		"book": bookSQL, "remove": removeSQL, "empty": emptySQL,
 	}
 	key = map[string][]string{
-		"idle": customers, "lock all": customers, "lock": customers, "any left": customers, "left": customers,
+		"idle": customers, "meters of": customers, "in use": whole[:3], "lock all": customers, "lock": customers, "any left": customers, "left": customers,
 		"book": whole, "remove": whole, "empty": whole,
 	}
 	return statements, key
