@@ -32,8 +32,7 @@ endif
 LINT_VERSION := v2.15.0
 LINT         := .tools/golangci-lint-$(LINT_VERSION)/golangci-lint
 
-# Time zones go into the binary: a bare machine or container has none.
-GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata -ldflags '-X main.version=$(VERSION)'
+GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 GOTEST  := go test -buildvcs=false
 
 .PHONY: help
@@ -122,7 +121,7 @@ $(LINT):
 	  go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 .PHONY: generate
-generate: ## write what is generated: docs/openapi.json
+generate: ## write what is generated: docs/openapi.json, and the time zones of Go
 	@scripts/deps.sh go
 	@scripts/generate.sh .
 

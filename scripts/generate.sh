@@ -7,3 +7,8 @@ cd "$(dirname "$0")/.."
 mkdir -p "$root/docs"
 go run -buildvcs=false ./cmd/quotad openapi >"$root/docs/openapi.json.new"
 mv "$root/docs/openapi.json.new" "$root/docs/openapi.json"
+
+# The zone data of the Go that builds quotad, which are in the public domain.
+mkdir -p "$root/internal/calendar"
+cat "$(go env GOROOT)/lib/time/zoneinfo.zip" >"$root/internal/calendar/zoneinfo.zip.new"
+mv "$root/internal/calendar/zoneinfo.zip.new" "$root/internal/calendar/zoneinfo.zip"

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/calendar"
 )
 
 // A recount is usage counted by what a wall clock on the customer's desk shows.
@@ -41,7 +43,7 @@ func TestUsageInTheCustomersZone(t *testing.T) {
 		t.Run(c.zone+" "+c.around, func(t *testing.T) {
 			around, err := time.Parse(time.RFC3339, c.around)
 			check(t, err)
-			zone, err := time.LoadLocation(c.zone)
+			zone, err := calendar.Location(c.zone)
 			check(t, err)
 			z := &zoneTest{node: n, name: fmt.Sprintf("zone-%d", i), zone: zone, random: rand.New(rand.NewPCG(20261120, uint64(i)))}
 			z.run(t, around)

@@ -10,8 +10,8 @@
 // PostgreSQL's AT TIME ZONE both choose differently, so neither may be used
 // for a boundary, here or elsewhere.
 //
-// The package is pure: it must never read a clock, write anything, or know of
-// plans, limits and customers. Its only I/O is the loading of zones.
+// The package is pure: it must never read a clock, read or write anything, or
+// know of plans, limits and customers. Its zone data are built into the program.
 //
 // Instants from MinInstant to MaxInstant are in range; one outside is taken as
 // the nearest inside.

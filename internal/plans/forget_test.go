@@ -221,7 +221,7 @@ func TestForgottenCustomersReceiptsGo(t *testing.T) {
 		}
 	}
 	age(t, s, 2*time.Hour)
-	f := forgetter(s, time.Hour)
+	f := forgetter(c, time.Hour)
 	forgetNow(t, f)
 	clearNow(t, f)
 	if n := count(t, s, "count(*) FROM receipts_1 WHERE customer = $1", idOf(idle)); n != 0 || count(t, s, "count(*) FROM receipts_1") != 10 {
