@@ -26,5 +26,5 @@ if [ -n "$pid" ] && { [ -d "/proc/$pid" ] || kill -0 "$pid" 2>/dev/null; }; then
   die "the server of $data runs (process $pid); stop quotad first"
 fi
 [ "${CONFIRM:-}" = yes ] || die "this deletes $data for good: every plan, customer and charge in it. To do it: make db-reset CONFIRM=yes"
-rm -rf "$data" "$data.init"
+rm -rf "$data" "$data".init-*
 say "deleted $data"

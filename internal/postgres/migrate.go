@@ -42,8 +42,8 @@ var (
 	ErrEarlierSchema = errors.New("the schema was made by a quotad of before the first release, whose tables this one does not read")
 )
 
-// CheckSchema returns ErrEarlierSchema for a database that a quotad has migrated of before
-// the migrations were made anew. Whoever is to work on a database asks it first.
+// CheckSchema returns ErrEarlierSchema for a database with goose's default table of versions,
+// which builds of before the first release used. Whoever is to work on a database asks it first.
 func CheckSchema(ctx context.Context, conn *pgx.Conn) error {
 	var earlier bool
 	err := conn.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&earlier)
