@@ -121,10 +121,19 @@ func wrongField(e *json.SemanticError) error {
 		return invalid(field, string(own))
 	}
 	want := wanted(e.GoType)
+	if example := textExamples[e.JSONPointer.LastToken()]; want == "a string" && example != "" {
+		want += " such as " + example
+	}
 	if want == wholeNumber && e.JSONKind == '"' {
 		return invalid(field, "must be without quotes: "+want)
 	}
 	return invalid(field, "must be "+want)
+}
+
+// textExamples are of members that are often written as numbers.
+var textExamples = map[string]string{
+	"window": `"1h"`, "precision": `"1s"`, "ttl": `"10m"`, "billing_anchor": `"2026-01-31T00:00:00"`,
+	"unit_price": `"0.05"`, "package_price": `"0.05"`, "flat_price": `"0.05"`,
 }
 
 // wholeNumber is what an integer is read from. What is allowed is less where the field's own

@@ -61,6 +61,9 @@ func explain(err error, n names) error {
 	if why, ok := errors.AsType[*plans.NoDefaultPlanError](err); ok && n.customer != "" {
 		return &explained{err, fmt.Sprintf("there is no customer %s, and it cannot be made at this hit: %s", quoted(n.customer), why)}
 	}
+	if present, ok := errors.AsType[*plans.IfMatchError](err); ok {
+		return &explained{err, "it exists already: GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + quoteETag(present.ETag)}
+	}
 	for _, x := range []struct {
 		err    error
 		name   string // what it is about
@@ -92,8 +95,6 @@ func explain(err error, n names) error {
 		text = "If-Match is not its present ETag: it changed in the meantime, or does not exist. GET it again and send its ETag"
 	case errors.Is(err, plans.ErrExists):
 		text = "If-None-Match: * writes only what is not there yet, and it exists already. To replace it, GET it and send its ETag in If-Match"
-	case errors.Is(err, plans.ErrPreconditionRequired):
-		text = "it exists already: GET it, look at what would be overwritten, and send its ETag in If-Match"
 	default:
 		text = explainOperation(err, n)
 	}

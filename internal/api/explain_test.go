@@ -14,6 +14,10 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
 	n.want(201, "PUT", "/v1/customers/gone", `{"name":"x","plan":"pro","timezone":"UTC"}`)
 	n.want(204, "DELETE", "/v1/customers/gone", "")
+	acme := n.want(200, "GET", "/v1/customers/acme", "")
+	planWith := func(limit string) string {
+		return `{"name":"x","currency":"USD","interval":"month","limits":[{"name":"l","meter":"requests","algorithm":` + limit + `}]}`
+	}
 	long := strings.Repeat("k", 200)
 	for _, c := range []struct {
 		status             int
@@ -50,7 +54,18 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		{422, "POST", "/v1/keys", `{"name":"x"}`, "scope: is required: admin, backend or read"},
 		{405, "PATCH", "/v1/customers/acme", "", "this path does not have the method PATCH: it has GET, HEAD, PUT, DELETE"},
 		{429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6}`, "Limit hourly never admits more than 5 at once. The hit costs 6: split it, or raise the limit."},
-		{428, "PUT", "/v1/customers/acme", `{"name":"x","plan":"pro","timezone":"UTC"}`, "send its ETag in If-Match"},
+		{428, "PUT", "/v1/customers/acme", `{"name":"x","plan":"pro","timezone":"UTC"}`, "GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + acme.header.Get("ETag")},
+		{428, "PUT", "/v1/plans/pro", `{"name":"x","currency":"USD","interval":"month"}`, `in the header If-Match. Now it is If-Match: "1"`},
+		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":-1,"window":"1h"`), "limits[0].limit: must be between 0 (closed) and 999999999999999"},
+		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","window":"1h"`), "limits[0].limit: is required: a whole number from 0 (closed) to 999999999999999"},
+		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":3600`), `limits[0].window: must be a string such as "1h"`},
+		{422, "PUT", "/v1/plans/new", planWith(`"sliding_log","limit":1,"window":"1h","precision":1`), `limits[0].precision: must be a string such as "1s"`},
+		{422, "PUT", "/v1/plans/new", `{"name":"x","currency":"USD","interval":"month","prices":[{"meter":"requests","model":"per_unit","unit_price":0.5}]}`, `prices[0].unit_price: must be a string such as "0.05"`},
+		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"month"`), `limits[0].window: must be "calendar_month" for the calendar's in the customer's timezone, or a duration such as "720h" or "30d"`},
+		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"daily"`), `limits[0].window: must be "calendar_day" for the calendar's in the customer's timezone, or a duration such as "24h" or "1d"`},
+		{422, "PUT", "/v1/plans/new", planWith(`"token_bucket","limit":1,"window":"1 month"`), `limits[0].window: must be a duration such as "720h" or "30d"`},
+		{422, "PUT", "/v1/plans/new", planWith(`"fixed_window","limit":1,"window":"3600"`), `such as "90s" or "1d", at most 3660d, or calendar_day, calendar_week, calendar_month, calendar_year or billing_period`},
+		{422, "PUT", "/v1/customers/acme/overrides/hourly", `{}`, "limit: is required: a whole number from 0 (closed) to 999999999999999"},
 	} {
 		if got := n.want(c.status, c.method, c.path, c.body); !strings.Contains(got.json["detail"].(string), c.says) {
 			t.Errorf("%s %s %s: %q does not say %q", c.method, c.path, c.body, got.json["detail"], c.says)

@@ -49,7 +49,7 @@ var (
 		doc: "Send Content-Type: application/json, of an import application/x-ndjson, in UTF-8 and without a Content-Encoding.",
 	}
 	kindInvalid = &kind{
-		name: "invalid", status: http.StatusUnprocessableEntity, title: "Well-formed but wrong",
+		name: "invalid", status: http.StatusUnprocessableEntity, title: "Invalid request",
 		doc: "The member errors lists each wrong field, up to 100, by its path, such as limits[0].window, a query parameter by its name, with what to do about it; what it repeats of the request is cut behind 100 bytes. Nothing was charged or stored.",
 	}
 	kindIDReused = &kind{
@@ -66,7 +66,7 @@ var (
 	}
 	kindPreconditionRequired = &kind{
 		name: "precondition-required", status: http.StatusPreconditionRequired, title: "If-Match is required",
-		doc: "It exists already. Read it and send its ETag in If-Match, so that nobody's change is overwritten unseen. Nothing was stored.",
+		doc: "It exists already. GET it and send the ETag of that answer, quotes included, in the header If-Match, so that nobody's change is overwritten unseen. Nothing was stored.",
 	}
 	kindQuotaExceeded = &kind{
 		name: "quota-exceeded", status: http.StatusTooManyRequests, title: "Quota exceeded",

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota"
 )
 
 type overrideRequest struct {
@@ -42,7 +43,7 @@ func (s *Server) putOverride(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	in := overrideRequest{Limit: -1} // left out it is refused: as 0 it would be closed
+	in := overrideRequest{Limit: quota.NoLimit} // left out it is refused: as 0 it would be closed
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}

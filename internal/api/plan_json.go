@@ -31,7 +31,7 @@ var customerMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.Unmars
 // be closed.
 func readLimit(d *jsontext.Decoder, l *plans.Limit) error {
 	type limit plans.Limit // without this function
-	in := limit{Spec: quota.Spec{Limit: -1}}
+	in := limit{Spec: quota.Spec{Limit: quota.NoLimit}}
 	err := json.UnmarshalDecode(d, &in)
 	*l = plans.Limit(in)
 	return err

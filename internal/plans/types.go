@@ -37,6 +37,16 @@ type Precondition struct {
 	None  bool     // If-None-Match: *
 }
 
+// IfMatchError is an ErrPreconditionRequired.
+type IfMatchError struct {
+	ETag string // the present one, unquoted
+}
+
+func (e *IfMatchError) Error() string { return ErrPreconditionRequired.Error() }
+
+// Unwrap is ErrPreconditionRequired.
+func (e *IfMatchError) Unwrap() error { return ErrPreconditionRequired }
+
 // check holds a precondition against the thing as it is: tag is its present entity tag.
 func (p Precondition) check(exists bool, tag string) error {
 	switch {
@@ -45,7 +55,7 @@ func (p Precondition) check(exists bool, tag string) error {
 	case exists && p.None:
 		return ErrExists
 	case exists && !p.Given:
-		return ErrPreconditionRequired
+		return &IfMatchError{ETag: tag}
 	}
 	return nil
 }

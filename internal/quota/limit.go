@@ -3,6 +3,7 @@ package quota
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"regexp"
 	"slices"
 )
@@ -98,6 +99,9 @@ type Limit struct {
 	scale, refill, capacity int64
 }
 
+// NoLimit is the Limit of a Spec that has none.
+const NoLimit = math.MinInt64
+
 var limitName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
 
 // Compile checks a limit and prepares it for the arithmetic. Field names in the errors
@@ -111,8 +115,10 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	if !limitName.MatchString(s.Name) {
 		refuse("name", "must be 1 to 200 letters, digits or . _ : -")
 	}
-	if s.Limit < 0 || s.Limit > MaxNumber {
-		refuse("limit", "is required, from 0 (closed) to %d", MaxNumber)
+	if s.Limit == NoLimit {
+		refuse("limit", "is required: a whole number from 0 (closed) to %d", MaxNumber)
+	} else if s.Limit < 0 || s.Limit > MaxNumber {
+		refuse("limit", "must be between 0 (closed) and %d", MaxNumber)
 	}
 	switch s.Algorithm {
 	case "fixed_window":
@@ -173,7 +179,7 @@ func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...
 	case !isNamed:
 		var err error
 		if l.Window, err = ParseDuration(s.Window); err != nil {
-			refuse("window", "%s%s", err, orNamed[l.Algorithm])
+			refuse("window", "%s", badWindow(s.Window, l.Algorithm, err))
 		}
 	}
 	if l.Algorithm == FixedWindow && s.Align == "first_hit" {
@@ -182,11 +188,6 @@ func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...
 			refuse("align", "a calendar's window starts where the calendar says: leave it out")
 		}
 	}
-}
-
-// orNamed ends what is said of a window that is no duration.
-var orNamed = map[Algorithm]string{
-	FixedWindow: ", or calendar_day, calendar_week, calendar_month, calendar_year or billing_period",
 }
 
 // compileOptions reads the optional fields, and refuses those that the algorithm has not.
