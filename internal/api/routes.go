@@ -117,7 +117,7 @@ func backendRoutes() []route {
 		},
 		{
 			method: "GET", pattern: "/v1/customers/{key}/quota", access: everyScope, tag: "Backends", id: "quota", summary: "What a customer has left",
-			doc:      "All limits of the customer's plan as they stand, and the usage of each meter in the running billing period. Free of charge.",
+			doc:      "All limits of the customer's plan as they stand, and the usage of each meter in the running billing period. Free of charge. Where the service has a default plan, an unknown customer has what its first hit would find, and is not made.",
 			params:   []param{attributeParam},
 			response: reflect.TypeFor[quotaBody](), status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).quota,
 		},
