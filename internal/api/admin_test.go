@@ -77,7 +77,7 @@ func TestPlansAndPreconditions(t *testing.T) {
 	if got := n.want(201, "PUT", "/v1/plans/pro", plan, "If-Match", etag); got.json["version"] != 2.0 || got.header.Get("ETag") != `"2"` {
 		t.Errorf("second version: %s", got.text)
 	}
-	n.want(201, "PUT", "/v1/plans/pro", plan, "If-Match", `"9", "2"`)
+	n.want(201, "PUT", "/v1/plans/pro", strings.Replace(plan, "Pro 2", "Pro 3", 1), "If-Match", `"9", "2"`)
 	if got := n.want(200, "GET", "/v1/plans/pro/versions", ""); len(got.json["items"].([]any)) != 3 {
 		t.Errorf("versions: %s", got.text)
 	}

@@ -16,7 +16,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 		field  string
 		detail string
 	}{
-		{`{"limits":[{},{"window":7}]}`, 422, "limits[1].window", "must be a string"},
+		{`{"limits":[{},{"window":7}]}`, 422, "limits[1].window", `must be a string such as "1h"`},
 		{`{"limits":[{"windw":"1s"}]}`, 422, "limits[0].windw", "is not known here: did you mean window? Known are meter, name, algorithm, limit, window, burst, align, precision, per, ttl, mode, on_outage"},
 		{`{"limits":[{"limit":1.5}]}`, 422, "limits[0].limit", "must be a whole number of at most 999999999999999, without fraction or exponent"},
 		{`{"limits":[{"limit":"15"}]}`, 422, "limits[0].limit", "must be without quotes: a whole number of at most 999999999999999, without fraction or exponent"},
@@ -35,7 +35,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{`{"features":{"a":null}}`, 422, "features.a", ""},
 		{`{"features":{"a":{"b":1}}}`, 422, "features.a", ""},
 		{`{"prices":[{"tiers":[{"up_to":"x"}]}]}`, 422, "prices[0].tiers[0].up_to", ""},
-		{`{"prices":[{"unit_price":0.1}]}`, 422, "prices[0].unit_price", "must be a string"},
+		{`{"prices":[{"unit_price":0.1}]}`, 422, "prices[0].unit_price", `must be a string such as "0.05"`},
 		{`{"name":"a","name":"b"}`, 422, "name", "is there more than once"},
 		{`{"name":"a","name":"b"`, 400, "", ""},
 		{`{"name":1,`, 400, "", ""},
