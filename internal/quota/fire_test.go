@@ -108,6 +108,9 @@ func (f *fire) prepare(t testing.TB, total int64) {
 	for i := range f.customers {
 		limits, like := plans[i%len(plans)], fireTarget(0, nil)
 		f.cold = append(f.cold, NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
+		if i%4 == 0 { // as a node has resolved it anew
+			f.cold = append(f.cold, NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
+		}
 	}
 }
 

@@ -123,8 +123,11 @@ func (db *testDB) handEngine(t testing.TB, c *testClock) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.lanes[0].session.close)
-	t.Cleanup(e.ledgers[0].session.close)
+	for _, s := range []*session{&e.lanes[0].session, &e.ledgers[0].session} {
+		t.Cleanup(s.close)
+		for s.ready(pgtest.Context(t)) != nil && pgtest.Context(t).Err() == nil { // it is being made
+		}
+	}
 	return e
 }
 

@@ -233,23 +233,33 @@ func TestHourIsBookedOnce(t *testing.T) {
 	}
 }
 
-// TestHourIsBookedTwice: a refusal by a clock ahead ends the hour, a charge by one behind
-// begins it again, and its units are added to what was booked.
+// TestHourIsBookedTwice: a refund by a clock ahead ends the hour, a charge by one behind begins
+// it again, and its units are added to what was booked. A refusal books nothing.
 func TestHourIsBookedTwice(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	e := db.startEngine(t, clock, withoutMemory)
 	target := testTarget(1, 1, 1, windowLimit(t, "a", 20, "1d"))
-	for _, h := range []struct {
-		at, cost int64
-		allowed  bool
-	}{{0, 10, true}, {3600e6, 15, false}, {5, 5, true}, {3600e6, 1, true}, {7200e6, 9, false}} {
-		clock.set(testEpoch + h.at)
-		if d, err := e.Decide(ctx, target, h.cost); err != nil || d.Allowed != h.allowed {
+	hit := func(at, cost int64, allowed bool) {
+		t.Helper()
+		clock.set(testEpoch + at)
+		if d, err := e.Decide(ctx, target, cost); err != nil || d.Allowed != allowed {
 			t.Fatal(d.brief(), err)
 		}
 	}
+	hit(0, 10, true)
+	clock.set(testEpoch + 3600e6)
+	if r, err := e.Refund(ctx, Refund{Target: target, Cost: 1, ID: NewID("refund", "ahead")}); err != nil || r.Units != 1 {
+		t.Fatal(r, err)
+	}
+	hit(5, 5, true)
+	hit(3600e6, 1, true)
+	hit(7200e6, 9, false)
 	stored, err := db.admitted(ctx, 1)
-	if err != nil || len(stored) != 2 || stored[usageKey{1, testEpoch}] != 15 || stored[usageKey{1, testEpoch + 3600e6}] != 1 {
+	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 14 {
 		t.Errorf("booked %v, %v", stored, err)
+	}
+	rows, err := db.counters(ctx, 1)
+	if own := rows[target.Counters[0].Key]; err != nil || own.hour != testEpoch+3600e6 || own.units != 1 {
+		t.Errorf("%+v, %v", own, err)
 	}
 }

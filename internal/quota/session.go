@@ -18,7 +18,7 @@ type session struct {
 	options    *Options
 	statements map[statementName]string
 	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
-	beside     *session               // to which operations are handed over; nil: none
+	beside     *session              // to which operations are handed over; nil: none
 
 	// commitBehind is a statement behind which a transaction is cut in two: tests break it so.
 	commitBehind statementName

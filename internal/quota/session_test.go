@@ -55,7 +55,7 @@ func TestSilentServer(t *testing.T) {
 
 // The deadline of a session's last batch ends nothing that comes later.
 func TestOldDeadline(t *testing.T) {
-	hits := []Hit{{Target: testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d")), Cost: 1}}
+	var hits []Hit
 	for name, do := range map[string]func(context.Context, *Engine, *store) error{
 		"a batch": func(ctx context.Context, e *Engine, _ *store) error {
 			r, _ := e.sendBatch(ctx, hits)
@@ -75,6 +75,7 @@ func TestOldDeadline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, ctx := newTestDB(t), pgtest.Context(t)
 			e := db.handEngine(t, newTestClock(testEpoch))
+			hits = []Hit{{Target: testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d")), Cost: 1}}
 			if r, _ := e.sendBatch(ctx, hits); r[0].Err != nil {
 				t.Fatal(r[0].Err)
 			}

@@ -14,6 +14,7 @@ import (
 func TestSwapAfterOthers(t *testing.T) {
 	const used = 3 // units charged by the lane that knows the row
 	tests := map[string]struct {
+		kept bool // the swap is not lost
 		do   func(context.Context, *testing.T, *testDB, *Engine, *Target)
 		used int64 // behind one more unit
 		late int64 // µs that pass
@@ -44,7 +45,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			}
 		}},
 		// As by a node that is past the hour, and then refused.
-		"its hour is another": {used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
+		"its hour is another": {kept: true, used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
 			execSQL(ctx, t, db, "UPDATE counters SET hour = hour + 3600000000, units = 0")
 		}},
 		"repaired by hand": {used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
@@ -74,7 +75,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			if err != nil || !d.Allowed || d.View(0).Used != test.used {
 				t.Errorf("%s, %v; want %d units used", d.brief(), err, test.used)
 			}
-			if lost := here.Stats().SwapsLost > 0; lost != (test.do != nil) {
+			if lost := here.Stats().SwapsLost > 0; lost != (test.do != nil && !test.kept) {
 				t.Errorf("a swap was lost: %v", lost)
 			}
 			// And then it fits no more, to the unit.
@@ -142,8 +143,8 @@ func TestRowsAreReadBesideSwaps(t *testing.T) {
 		}
 	}
 	after := e.Stats()
-	// Six swaps and three rows read; the missing one; two more swaps.
-	if batches != 2 || after.Batches-before.Batches != 3 || after.Swapped-before.Swapped != 8 || after.SwapsLost != 0 {
+	// Six swaps and three rows read; two more swaps, and the missing row is made.
+	if batches != 2 || after.Batches-before.Batches != 2 || after.Swapped-before.Swapped != 8 || after.SwapsLost != 0 {
 		t.Errorf("%d batches, before %+v, after %+v", batches, before, after)
 	}
 }
@@ -163,14 +164,11 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	results, _ := e.sendBatch(ctx, hits)
-	for i, r := range results[1:] {
+	results, _ := e.sendBatch(ctx, hits) // until the server ends the session that holds the row
+	for i, r := range results {
 		if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
-			t.Errorf("hit %d: %s %v", i+1, r.Decision.brief(), r.Err)
+			t.Errorf("hit %d: %s %v", i, r.Decision.brief(), r.Err)
 		}
-	}
-	if err := tx.Rollback(ctx); err != nil {
-		t.Fatal(err)
 	}
 	if s, err := e.Standings(ctx, []*Target{hits[3].Target}); err != nil || s[0].PeriodUsed != 4 {
 		t.Errorf("%+v %v", s, err)
