@@ -155,7 +155,7 @@ func TestMemoryOfLongLogs(t *testing.T) {
 // with many holds, and what is too large for it is not kept.
 func TestMemoryIsBounded(t *testing.T) {
 	limits := []*Limit{windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)}
-	usual := row{state: []int64{limits[0].ID, 10, 1, limits[1].ID, limits[1].scale, limits[1].scale}, at: testEpoch, version: 1, change: 1}
+	usual := row{state: []int64{limits[0].ID, 10, 1, limits[1].ID, limits[1].scale, ratedBy(1)}, at: testEpoch, version: 1, change: 1}
 	held := usual
 	for range 100 {
 		held.holds = append(held.holds, hold{expires: testEpoch + 60e6, limits: make([]int64, 2)})
@@ -197,7 +197,7 @@ func TestRefusalsWeigh(t *testing.T) {
 		}
 		r := row{at: testEpoch, version: 1, change: 1}
 		for _, l := range limits {
-			r.state = append(r.state, l.ID, 10, l.scale)
+			r.state = append(r.state, l.ID, 10, l.usualAux())
 		}
 		before := heapInUse()
 		for customer := range int64(n) {
@@ -230,7 +230,7 @@ func BenchmarkRefuse(b *testing.B) {
 	targets := make([]*Target, 10_000)
 	for i := range targets {
 		targets[i] = testTarget(int64(i), 1, 1, window, bucket)
-		m.remember(targets[i], []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch, 1, 1, nil}}, testEpoch, true)
+		m.remember(targets[i], []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, ratedBy(1)}, testEpoch, 1, 1, nil}}, testEpoch, true)
 	}
 	for _, customers := range []int{1, len(targets)} {
 		b.Run(fmt.Sprint(customers), func(b *testing.B) {
@@ -246,7 +246,7 @@ func BenchmarkRefuse(b *testing.B) {
 		b.ReportAllocs()
 		for i := range b.N {
 			t := targets[i*7919%len(targets)]
-			m.remember(t, []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, bucket.scale}, testEpoch, int64(i), 1, nil}}, testEpoch, true)
+			m.remember(t, []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, ratedBy(1)}, testEpoch, int64(i), 1, nil}}, testEpoch, true)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func badWindow(window string, a Algorithm, err error) string {
 	bare := strings.TrimLeft(strings.ToLower(strings.TrimPrefix(window, "calendar_")), "0123456789 ")
 	for _, w := range windowWords {
 		switch {
-		case !strings.HasPrefix(bare, w.word):
+		case !strings.HasPrefix(bare, w.word), w.calendar == "" && strings.HasPrefix(window, "calendar_"):
 		case a == FixedWindow && w.calendar != "":
 			return fmt.Sprintf(`must be %q for the calendar's in the customer's timezone, or a duration such as %s`, w.calendar, w.duration)
 		default:
