@@ -15,9 +15,7 @@
 --          more. See ARCHITECTURE.md, Arithmetic.
 --
 -- A page holds some forty counters, of which a batch seldom charges more than a few: a tenth
--- of it is room enough to keep their updates HOT.
--- Hits leave up to three dead versions in a page before it is pruned. Vacuum is for what was
--- deleted: at a twentieth of dead rows it would begin again as soon as it has ended.
+-- of it is room enough to keep their updates HOT. Hits prune the pages that they reach.
 -- A counter changes with every hit, so the table would be sampled anew every ten seconds,
 -- which holds up hits. Rows are reached by their keys whatever the statistics say.
 CREATE TABLE counters (
@@ -33,7 +31,7 @@ CREATE TABLE counters (
     attribute text     NOT NULL COLLATE "C" DEFAULT '',
     state     bigint[] NOT NULL DEFAULT '{}',
     PRIMARY KEY (shard, customer, meter, attribute)
-) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.15, autovacuum_analyze_threshold = 100000000);
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_threshold = 100000000);
 
 -- A state with a long log is out of line. It does not compress, and must not be tried to
 -- with every charge. (PostgreSQL 15 takes no STORAGE in CREATE TABLE.)
