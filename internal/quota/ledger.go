@@ -3,14 +3,9 @@ package quota
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"quotad/internal/postgres"
 )
 
 // ledger decides what no swap can: what another node writes too, what is on several counters,
@@ -250,65 +245,6 @@ func (l *ledger) pause(ctx context.Context) {
 // cautiousPause follows a transaction that could do nothing, since others hold the rows.
 const cautiousPause = 5 * time.Millisecond
 
-// applyLimit bounds how long rows are held while operations are done on them; those that
-// are left have the next transaction.
-const applyLimit = 300 * time.Millisecond
-
-// apply does the operations one after the other, and returns those that need what was not
-// read. spoiled is one that the model could not do, and that has ended: of what it left in the
-// books nothing may be written.
-func (l *ledger) apply(b *books, batch []*operation) (again []*operation, spoiled *operation) {
-	began := l.engine.options.Stopwatch()
-	for i, o := range batch {
-		if i > 0 && l.engine.options.Stopwatch()-began > applyLimit {
-			for _, late := range batch[i:] {
-				late.again = true
-			}
-			return append(again, batch[i:]...), nil
-		}
-		b.wanted, o.again = b.wanted[:0], false
-		if o.settled = l.do(b, o); errors.Is(o.settled, errSpoiled) {
-			l.finish(o, fmt.Errorf("%w: %w", ErrInternal, o.settled))
-			return nil, o
-		}
-		switch {
-		case errors.Is(o.settled, errHeldRow): // the caller says how long to wait
-			o.waited.Store(true)
-			o.tries--
-		case errors.Is(o.settled, errMissingRow):
-			o.insert = true
-		case errors.Is(o.settled, errMissingLock):
-		case errors.Is(o.settled, errMissingHour):
-			o.hours = b.missing
-		default:
-			continue
-		}
-		o.tries++
-		o.lock(b.wanted...)
-		o.again = true
-		again = append(again, o)
-	}
-	return again, nil
-}
-
-// errSpoiled: a row holds what the model cannot read. Somebody has written it by hand.
-var errSpoiled = errors.New("a counter's row cannot be read")
-
-// do does one operation. The fault of one row must not end the process, nor fail others.
-func (l *ledger) do(b *books, o *operation) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("%w: %v", errSpoiled, fault)
-			l.logFault("an operation cannot be done on what its counters hold", o, err)
-		}
-	}()
-	return o.do(b)
-}
-
-func (l *ledger) logFault(what string, o *operation, err error) {
-	l.engine.options.Log.Error(what, "customer_id", o.keys[0].Customer, "meter_id", o.keys[0].Meter, "error", err)
-}
-
 // remember keeps the rows that were written, and tells the memory of refusals what the
 // counters are now, before a caller hears of it.
 func (l *ledger) remember(b *books, batch []*operation) {
@@ -335,101 +271,6 @@ func (l *ledger) remember(b *books, batch []*operation) {
 		if len(rows) == len(o.target.Counters) {
 			l.engine.memory.remember(o.target, rows, b.now, o.refused)
 			l.engine.watchAhead(o.target, o.size(), b.now, rows[0].at)
-		}
-	}
-}
-
-// lost ends a transaction that failed. One that did not come to its commit was rolled back,
-// and so was what the server itself says so of. What has an id may be sent again in any
-// case: if it was done, it is found done.
-func (l *ledger) lost(batch []*operation, err error, committing bool) {
-	e := l.engine
-	rolled := rolledBack(err)
-	if !rolled {
-		l.session.drop()
-	}
-	switch {
-	case errors.Is(err, errMisread):
-		e.options.Log.Error("an operation's transaction was given up", "error", err)
-		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
-	case rolled && (postgres.Retryable(err) || duplicate(err)):
-		if !duplicate(err) {
-			l.beCautious()
-		}
-		e.stats.retried.Add(int64(len(batch)))
-		for _, o := range batch {
-			o.tries++
-		}
-		l.handBack(batch)
-	case rolled && hopeless(err):
-		l.fail(batch, l.session.refuse(err))
-	case rolled && batch[0].alone:
-		l.logFault("the database refused an operation's statement", batch[0], err)
-		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
-	case rolled: // one customer's fault must not fail the others': each goes alone
-		for _, o := range batch {
-			o.alone = true
-		}
-		l.handBack(batch)
-	default:
-		l.cutOff(batch, err, committing)
-	}
-}
-
-// duplicate reports whether a receipt was there already when it was to be written.
-func duplicate(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "23505"
-}
-
-// idled reports whether the server ended a transaction since it had waited for its next
-// statement for too long: nothing of it was done.
-func idled(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "25P03"
-}
-
-// cutOff ends or repeats what was in a transaction whose connection broke.
-func (l *ledger) cutOff(batch []*operation, err error, committing bool) {
-	var again []*operation
-	for _, o := range batch {
-		if committing {
-			o.unknown.Store(true)
-			l.engine.stats.unknown.Add(1)
-		}
-		switch {
-		case o.cuts < maxCuts && (!committing || o.repeatable):
-			o.cuts++
-			again = append(again, o)
-		case committing:
-			l.finish(o, fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
-		default:
-			l.finish(o, fmt.Errorf("%w: %w", ErrUnavailable, err))
-		}
-	}
-	l.handBack(again)
-}
-
-// maxCuts bounds how often an operation is sent again because its connection broke.
-const maxCuts = 5
-
-// maxTries bounds how often an operation is done anew. More means a fault, or a row that is
-// held for very long.
-const maxTries = 50
-
-// handBack puts operations into the next transaction, in front of those that came later,
-// but for those whose callers left meanwhile.
-func (l *ledger) handBack(batch []*operation) {
-	for _, o := range batch {
-		switch {
-		case o.tries > maxTries && o.waited.Load() && len(o.own) > 0:
-			l.finish(o, ErrUnderWay)
-		case o.tries > maxTries:
-			l.finish(o, fmt.Errorf("%w: tried %d times without an outcome", ErrBusy, o.tries))
-		case o.requeue():
-			l.again = append(l.again, o)
-		default:
-			l.ended(o)
 		}
 	}
 }
