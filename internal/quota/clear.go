@@ -196,10 +196,10 @@ func (c *keyColumns) clear(ctx context.Context, tx pgx.Tx, keep bool) error {
 }
 
 // exec runs a statement about these counters, if there are any; the keys come first.
-func (c *keyColumns) exec(ctx context.Context, tx pgx.Tx, statement string, args ...any) error {
+func (c *keyColumns) exec(ctx context.Context, tx pgx.Tx, statement string) error {
 	if len(c.shard) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, statement, append([]any{c.shard, c.customer, c.meter, c.attribute}, args...)...)
+	_, err := tx.Exec(ctx, statement, c.shard, c.customer, c.meter, c.attribute)
 	return err
 }

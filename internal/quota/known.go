@@ -89,7 +89,7 @@ func (k *recollection) get(r *knownRow, now time.Duration) (knows, swap bool) {
 	if k.there {
 		r.copy(&k.row)
 	}
-	return k.there, k.withLedger == 0 && now >= k.contended && !(k.there && r.large)
+	return k.there, k.withLedger == 0 && now >= k.contended && (!k.there || !r.large)
 }
 
 func (k *recollection) forget() {
