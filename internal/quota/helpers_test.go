@@ -59,6 +59,7 @@ func (db *testDB) connectBy(wrap func(net.Conn) net.Conn) func(context.Context) 
 			}
 			return wrap(conn), nil
 		}
+		maps.Copy(config.RuntimeParams, SessionSettings)
 		return pgx.ConnectConfig(ctx, config)
 	}
 }

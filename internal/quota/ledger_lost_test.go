@@ -1,0 +1,176 @@
+package quota
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// breaker breaks a session's connection at a statement, once for each time that it is armed.
+type breaker struct {
+	at    atomic.Pointer[breakAt]
+	broke atomic.Int64
+}
+
+// breakAt is where: at what is sent with this text in it, or once the server has answered that.
+type breakAt struct {
+	text     string
+	answered bool
+}
+
+func (b *breaker) wrap(conn net.Conn) net.Conn { return &breakable{Conn: conn, breaker: b} }
+
+type breakable struct {
+	net.Conn
+	*breaker
+	lose atomic.Bool // the next answer
+}
+
+func (c *breakable) Write(p []byte) (int, error) {
+	if at := c.at.Load(); at != nil && bytes.Contains(p, []byte(at.text)) && c.at.CompareAndSwap(at, nil) {
+		c.broke.Add(1)
+		if !at.answered {
+			_ = c.Close()
+			return 0, net.ErrClosed
+		}
+		c.lose.Store(true)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *breakable) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && c.lose.CompareAndSwap(true, false) {
+		_ = c.Close()
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// mixedEngine is an engine that stands still, and whose ledger's connections b breaks. settled
+// is a target with a value that was charged once, so that its rows are there.
+func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e *Engine, settled func(customer int64) *Target) {
+	t.Helper()
+	options := db.options(newTestClock(testEpoch))
+	options.Connect = db.connectBy(b.wrap)
+	e, err := newEngine(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.lanes[0].session.close)
+	t.Cleanup(e.ledgers[0].session.close)
+	e.awaitSession(ctx, t)
+	return e, func(customer int64) *Target {
+		limit := windowLimit(t, "a", 1_000_000, "1d")
+		target := testTarget(customer, 1, 1, limit).with("ip=1", limit)
+		if r, _ := e.sendBatch(ctx, []Hit{{Target: target, Cost: 1}}); r[0].Err != nil || !r[0].Decision.Allowed {
+			t.Fatal(r[0].Err)
+		}
+		return target
+	}
+}
+
+// awaitSession waits until the lane and the ledger, which stand still, have sessions.
+func (e *Engine) awaitSession(ctx context.Context, t *testing.T) {
+	t.Helper()
+	until := time.Now().Add(time.Minute)
+	for _, s := range []*session{&e.lanes[0].session, &e.ledgers[0].session} {
+		for err := s.ready(ctx); err != nil; err = s.ready(ctx) {
+			if time.Now().After(until) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// drain does transactions of a ledger that stands still until nothing waits.
+func (e *Engine) drain(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for l := e.ledgers[0]; l.queued()+len(l.again) > 0; l.next(ctx) {
+		e.awaitSession(ctx, t)
+	}
+}
+
+// handOver gives plain hits to the ledger as a lane does.
+func (e *Engine) handOver(t *Target, costs ...int64) (hits []*hit) {
+	for _, cost := range costs {
+		h := &hit{ticket: newTicket(&e.lanes[0].session), target: t, cost: cost}
+		h.take()
+		hits = append(hits, h)
+	}
+	e.lanes[0].handOver(&group{target: t, hits: hits})
+	return hits
+}
+
+// TestLostWithPlainHits: plain hits and operations with ids are in one transaction, whose
+// connection breaks. What has an id is done once, and said to be. Plain hits are done once, or
+// not sent again and told that nobody knows.
+func TestLostWithPlainHits(t *testing.T) {
+	for name, c := range map[string]struct {
+		at      breakAt
+		unknown bool  // what the plain hits are told
+		charged int64 // of the plain hits, in each customer's units
+	}{
+		"before it was sent":                   {breakAt{"BEGIN", false}, false, 3},
+		"behind its locks":                     {breakAt{"BEGIN", true}, false, 3},
+		"while its commit was being sent":      {breakAt{"COMMIT", false}, true, 0},
+		"behind its commit, before the answer": {breakAt{"COMMIT", true}, true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, ctx, b := newTestDB(t), pgtest.Context(t), new(breaker)
+			e, settled := db.mixedEngine(ctx, t, b)
+			one, two := settled(1), settled(2)
+			plain := e.handOver(one, 1, 2)
+			ids := []once{
+				e.submitOnce(&Hit{Target: one, Cost: 10, ID: NewID("hit", "one")}),
+				e.submitOnce(&Hit{Target: two, Cost: 100, ID: NewID("hit", "two")}),
+			}
+			plain = append(plain, e.handOver(two, 1, 2)...)
+			b.at.Store(&c.at)
+			before := e.Stats()
+			e.ledgers[0].next(ctx)
+			if got := e.Stats(); got.Batches-before.Batches != 1 || got.Batched-before.Batched != 4 || b.broke.Load() != 1 {
+				t.Fatalf("no transaction of all four was broken: %+v, %d", got, b.broke.Load())
+			}
+			e.drain(ctx, t)
+			for i, h := range plain {
+				<-h.done
+				if err := h.result.Err; errors.Is(err, ErrOutcomeUnknown) != c.unknown || !c.unknown && (err != nil || !h.result.Decision.Allowed) {
+					t.Errorf("plain hit %d: %v", i, err)
+				}
+			}
+			for i := range ids {
+				r := ids[i].wait(ctx)
+				if r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed != (c.at == breakAt{"COMMIT", true}) {
+					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.brief(), r.Err)
+				}
+			}
+			e.used(ctx, t, one, 1+c.charged+10)
+			e.used(ctx, t, two, 1+c.charged+100)
+			reconciled(t, db)
+		})
+	}
+}
+
+// used checks what a target's limits, all windows of a day, and its usage have.
+func (e *Engine) used(ctx context.Context, t *testing.T, target *Target, units int64) {
+	t.Helper()
+	all, err := e.Standings(ctx, []*Target{target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all[0].NumViews() {
+		if got := all[0].View(i).Used; got != units {
+			t.Errorf("customer %d, limit %d: %d used, want %d", target.customer(), i, got, units)
+		}
+	}
+	if got := all[0].PeriodUsed; got != units {
+		t.Errorf("customer %d: %d units of usage, want %d", target.customer(), got, units)
+	}
+}
