@@ -55,12 +55,16 @@ func (l *ledger) do(b *books, o *operation) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v", errSpoiled, fault)
-			l.logFault("an operation cannot be done on what its counters hold", o, err)
+			key := o.keys[0]
+			if n := len(b.wanted); n > 0 { // the last that was opened, of whichever customer
+				key = b.wanted[n-1]
+			}
+			l.logFault("an operation cannot be done on what its counters hold", key, err)
 		}
 	}()
 	return o.do(b)
 }
 
-func (l *ledger) logFault(what string, o *operation, err error) {
-	l.engine.options.Log.Error(what, "customer_id", o.keys[0].Customer, "meter_id", o.keys[0].Meter, "error", err)
+func (l *ledger) logFault(what string, key CounterKey, err error) {
+	l.engine.options.Log.Error(what, "customer_id", key.Customer, "meter_id", key.Meter, "error", err)
 }

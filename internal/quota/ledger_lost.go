@@ -34,7 +34,7 @@ func (l *ledger) lost(batch []*operation, err error, committing bool) {
 	case rolled && hopeless(err):
 		l.fail(batch, l.session.refuse(err))
 	case rolled && batch[0].alone:
-		l.logFault("the database refused an operation's statement", batch[0], err)
+		l.logFault("the database refused an operation's statement", batch[0].keys[0], err)
 		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
 	case rolled: // one customer's fault must not fail the others': each goes alone
 		for _, o := range batch {

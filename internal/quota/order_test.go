@@ -1,0 +1,144 @@
+package quota
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// lane sends hits as one batch of a lane that stands still, and nothing of what it hands over.
+func (e *Engine) laneBatch(ctx context.Context, target *Target, costs ...int64) (hits []*hit) {
+	l := e.lanes[0]
+	for _, cost := range costs {
+		hits = append(hits, &hit{ticket: newTicket(&l.session), target: target, cost: cost})
+	}
+	for l.again = append(l.again, hits...); len(l.again) > 0; {
+		l.next(ctx)
+	}
+	return hits
+}
+
+// TestHitsFollowThoseWithTheLedger: a customer's later hits come behind those that wait in the
+// ledger, whatever these are, and are swapped again once none is there.
+func TestHitsFollowThoseWithTheLedger(t *testing.T) {
+	for name, first := range map[string]func(*Engine, *Target) *operation{
+		"a plain hit": func(e *Engine, target *Target) *operation {
+			e.handOver(target, 100)
+			return nil
+		},
+		"a hit with an id": func(e *Engine, target *Target) *operation {
+			return e.submitOnce(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
+		},
+		"a hit with an id whose caller left": func(e *Engine, target *Target) *operation {
+			o := e.submitOnce(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
+			o.state.Store(ticketAbandoned)
+			return o
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, ctx := newTestDB(t), pgtest.Context(t)
+			e := db.handEngine(t, newTestClock(testEpoch))
+			e.awaitSession(ctx, t)
+			limit := windowLimit(t, "a", 110, "1d")
+			one, two := testTarget(1, 1, 1, limit), testTarget(2, 1, 1, limit)
+			e.laneBatch(ctx, one, 1)
+			e.laneBatch(ctx, two, 1)
+			used := int64(1 + 100)
+			if o := first(e, one); o != nil && o.state.Load() == ticketAbandoned {
+				used = 1
+			}
+			before := e.Stats()
+			late := append(e.laneBatch(ctx, one, 2), e.laneBatch(ctx, one, 3)...)
+			other := e.laneBatch(ctx, two, 5)
+			if n := e.ledgers[0].queued(); n != 3 {
+				t.Fatalf("%d wait in the ledger, want 3", n)
+			}
+			<-other[0].done // it is another customer's
+			e.drain(ctx, t)
+			for i, h := range late {
+				<-h.done
+				if used += int64(i + 2); h.result.Err != nil || h.result.Decision.View(0).Used != used {
+					t.Errorf("hit %d: %s, %v; want %d used", i, h.result.Decision.brief(), h.result.Err, used)
+				}
+			}
+			for _, cost := range []int64{1, 1} {
+				h := e.laneBatch(ctx, one, cost)[0]
+				if n := e.ledgers[0].queued(); n != 0 {
+					t.Fatalf("%d are handed over when none is with the ledger", n)
+				}
+				if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
+					t.Error(h.result.Decision.brief(), h.result.Err)
+				}
+			}
+			if after := e.Stats(); after.Swapped-before.Swapped != 1+2 || after.SwapsLost != before.SwapsLost {
+				t.Errorf("before %+v, after %+v", before, after)
+			}
+			e.used(ctx, t, one, used+2)
+			e.used(ctx, t, two, 6)
+		})
+	}
+}
+
+// TestSwapsResume: a counter whose swap was lost stays with the ledger until no other node has
+// written it for contention, and is swapped again then.
+func TestSwapsResume(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	var watch atomic.Int64
+	o := db.options(clock)
+	o.Stopwatch = func() time.Duration { return time.Duration(watch.Load()) }
+	e, err := newEngine(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.lanes[0].session.close)
+	t.Cleanup(e.ledgers[0].session.close)
+	e.awaitSession(ctx, t)
+	there := db.startEngine(t, clock)
+	limit := windowLimit(t, "a", 100, "1d")
+	here, theirs := testTarget(1, 1, 1, limit), testTarget(1, 1, 1, limit)
+	used := int64(0)
+	for i, step := range []struct {
+		at            time.Duration
+		other         bool // the other node writes it before
+		swapped, lost int64
+	}{
+		{at: 0}, // its row is made
+		{at: 0, swapped: 1},
+		{at: time.Millisecond, other: true, lost: 1},
+		{at: 2 * time.Millisecond},              // the ledger keeps it
+		{at: time.Millisecond + contention - 1}, // to the end
+		{at: time.Millisecond + contention, swapped: 1},
+		{at: time.Second / 2, other: true, lost: 1},
+		{at: time.Second/2 + contention - 1},
+		{at: time.Second/2 + contention - 1, other: true}, // written by the other once more
+		{at: time.Second/2 + contention},
+		{at: time.Second/2 + 2*contention - 2},
+		{at: time.Second/2 + 2*contention - 1, swapped: 1},
+		{at: time.Second/2 + 2*contention, swapped: 1},
+	} {
+		watch.Store(int64(step.at))
+		if step.other {
+			if d, err := there.Decide(ctx, theirs, 1); err != nil || !d.Allowed {
+				t.Fatal(d.brief(), err)
+			}
+			used++
+		}
+		before := e.Stats()
+		results, _ := e.sendBatch(ctx, []Hit{{Target: here, Cost: 1}})
+		used++
+		if r := results[0]; r.Err != nil || r.Decision.View(0).Used != used {
+			t.Errorf("step %d: %s, %v; want %d used", i, r.Decision.brief(), r.Err, used)
+		}
+		after := e.Stats()
+		if after.Swapped-before.Swapped != step.swapped || after.SwapsLost-before.SwapsLost != step.lost {
+			t.Errorf("step %d: before %+v, after %+v", i, before, after)
+		}
+	}
+	e.used(ctx, t, here, used)
+	if used >= 100 {
+		t.Error("the limit was reached")
+	}
+}

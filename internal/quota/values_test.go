@@ -1,0 +1,177 @@
+package quota
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// valueRows is how many counters of values a customer has.
+func (db *testDB) valueRows(t *testing.T, customer int64) (n int) {
+	t.Helper()
+	all, err := db.counters(pgtest.Context(t), customer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range all {
+		if key.Attribute != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestOnlyAdmittedHitsMakeValues: a value has a counter once a hit on it was admitted, and
+// not before: who asks with made-up values fills no table.
+func TestOnlyAdmittedHitsMakeValues(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	e := db.startEngine(t, newTestClock(testEpoch), withoutMemory)
+	target := perIP(t, Spec{Algorithm: "token_bucket", Limit: 5, Window: "1d"}, Spec{Algorithm: "fixed_window", Limit: 8, Window: "1d", Per: "-"})
+	for i, c := range []struct {
+		hit      Hit
+		admitted bool
+		rows     int
+	}{
+		{Hit{Target: target.ip("a"), Cost: 6}, false, 0},
+		{Hit{Target: target.ip("a"), Cost: 6, ID: NewID("hit", "1")}, false, 0},
+		{Hit{Target: target.ip("a"), Cost: 5, Look: true}, true, 0},
+		{Hit{Target: target.ip("a"), Cost: 5}, true, 1},
+		{Hit{Target: target.ip("b"), Cost: 4}, false, 1}, // the customer's own limit refuses
+		{Hit{Target: target.ip("b"), Cost: 3, ID: NewID("hit", "2")}, true, 2},
+		{Hit{Target: target.ip("c"), Cost: 1}, false, 2},
+	} {
+		r := e.DecideAll(ctx, []Hit{c.hit})[0]
+		if r.Err != nil || r.Decision.Allowed != c.admitted {
+			t.Errorf("hit %d: %s, %v", i, r.Decision.brief(), r.Err)
+		}
+		if n := db.valueRows(t, target.customer()); n != c.rows {
+			t.Errorf("hit %d: %d values have counters, want %d", i, n, c.rows)
+		}
+	}
+	// All or none: one that would have fitted makes none either.
+	_, together, err := e.DecideTogether(ctx, []Hit{{Target: target.ip("d"), Cost: 0}, {Target: target.ip("e"), Cost: 1}})
+	if err != nil || together || db.valueRows(t, target.customer()) != 2 {
+		t.Errorf("%v, %v, %d values", together, err, db.valueRows(t, target.customer()))
+	}
+}
+
+// TestFirstHitsOfAValueAtOnce: two nodes make the first hits of a value at once, with an id or
+// without. Each is charged.
+func TestFirstHitsOfAValueAtOnce(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	clock := newTestClock(testEpoch)
+	nodes := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
+	limits := []*Limit{
+		mustCompile(t, Spec{Name: "ip", Algorithm: "token_bucket", Limit: 1000, Window: "1d", Per: "ip"}),
+		windowLimit(t, "all", 1_000_000, "1d"),
+	}
+	values := sized(50, 200, 2000)
+	var customers []int64
+	for i := range values {
+		if i%2 == 0 { // every other customer is new too
+			customers = append(customers, freshCustomers(1))
+		} else {
+			customers = append(customers, customers[0])
+		}
+	}
+	newTarget := func(i int) *Target {
+		return NewTarget(1, customers[i], 1, limits, testTarget(1, 1, 1).Periods, nil)
+	}
+	own := make(map[int64]int64)
+	for i := range values {
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		for n, e := range nodes {
+			hits := []Hit{{Target: newTarget(i).ip(fmt.Sprint(i)), Cost: int64(1 + n)}}
+			if i%3 == 0 {
+				hits[0].ID = NewID("hit", fmt.Sprint(i, "/", n))
+			}
+			wg.Go(func() {
+				<-begin
+				if r := e.DecideAll(ctx, hits)[0]; r.Err != nil || !r.Decision.Allowed {
+					t.Errorf("value %d: %s, %v", i, r.Decision.brief(), r.Err)
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		own[customers[i]] += 3
+		d, err := nodes[0].Look(ctx, newTarget(i).ip(fmt.Sprint(i)), 0)
+		if err != nil || d.View(0).Used != 3 || d.View(1).Used != own[customers[i]] {
+			t.Fatalf("value %d: %s, %v; want 3 used, and %d of all", i, d.brief(), err, own[customers[i]])
+		}
+	}
+	reconciled(t, db)
+}
+
+// meddler does something else before a text is sent, once for each time that it is set.
+type meddler struct {
+	net.Conn
+	text string
+	do   *atomic.Pointer[func()]
+}
+
+func (m meddler) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(m.text)) {
+		if do := m.do.Swap(nil); do != nil {
+			(*do)()
+		}
+	}
+	return m.Conn.Write(p)
+}
+
+// TestValueThatIsThereMeanwhile: a value's row appears, by somebody's hand, between the lock and
+// the commit that makes it. The transaction fails as a whole, and is done again on that row.
+func TestValueThatIsThereMeanwhile(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	var do atomic.Pointer[func()]
+	options := db.options(newTestClock(testEpoch))
+	options.Connect = db.connectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
+	e, err := newEngine(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.lanes[0].session.close)
+	t.Cleanup(e.ledgers[0].session.close)
+	e.awaitSession(ctx, t)
+	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
+	other := perIP(t, Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
+	old, fresh := target.ip("old"), target.ip("new")
+	if r, _ := e.sendBatch(ctx, []Hit{{Target: old, Cost: 7}, {Target: other.ip("x"), Cost: 1}}); r[0].Err != nil || r[1].Err != nil {
+		t.Fatal(r)
+	}
+	byHand := func() { // as old is: 7 units
+		execSQL(ctx, t, db, `INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
+			SELECT shard, customer, meter, $3, at, hour, units, total, version, change, state FROM counters
+			WHERE customer = $1 AND attribute = $2`, target.customer(), old.Counters[1].Key.Attribute, fresh.Counters[1].Key.Attribute)
+	}
+	do.Store(&byHand)
+	before := e.Stats().Retried
+	plain := e.handOver(fresh, 1, 2)
+	ids := []once{
+		e.submitOnce(&Hit{Target: fresh, Cost: 10, ID: NewID("hit", "one")}),
+		e.submitOnce(&Hit{Target: other.ip("y"), Cost: 20, ID: NewID("hit", "two")}),
+	}
+	e.drain(ctx, t)
+	if do.Load() != nil || e.Stats().Retried == before || e.ledgers[0].cautious() {
+		t.Errorf("no transaction failed, or the ledger is cautious for it: %+v", e.Stats())
+	}
+	for i, used := range []int64{8, 10} {
+		h := plain[i]
+		if <-h.done; h.result.Err != nil || h.result.Decision.View(1).Used != used {
+			t.Errorf("plain hit %d: %s, %v; want %d used", i, h.result.Decision.brief(), h.result.Err, used)
+		}
+	}
+	for i, used := range []int64{20, 20} {
+		if r := ids[i].wait(ctx); r.Err != nil || r.Decision.Replayed || r.Decision.View(1).Used != used {
+			t.Errorf("hit %d with an id: %s, %v; want %d used", i, r.Decision.brief(), r.Err, used)
+		}
+	}
+	e.used(ctx, t, target, 7+13)
+	reconciled(t, db)
+}
