@@ -153,7 +153,7 @@ func (l *ledger) takeSome(list []*operation) (rest []*operation) {
 	for _, o := range l.batch {
 		rows += o.rows()
 	}
-	runs := make(map[groupKey]*operation) // that hits may join: nothing else of their customer is behind them
+	runs := make(map[groupKey]*operation) // that hits may join: behind them there are only runs
 	for i, o := range list {
 		if len(l.batch) > 0 && (rows+o.rows() > maxBatch || !o.goesWith(l.batch[0])) {
 			return slices.Clone(list[i:])
@@ -187,6 +187,14 @@ func (l *ledger) fail(batch []*operation, err error) {
 	}
 }
 
+// sizeOf is how many hits operations have.
+func sizeOf(batch []*operation) (n int) {
+	for _, o := range batch {
+		n += o.size()
+	}
+	return n
+}
+
 // next does one transaction.
 func (l *ledger) next(ctx context.Context) {
 	now, err := l.session.begin(ctx)
@@ -200,7 +208,7 @@ func (l *ledger) next(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	l.engine.stats.batch(len(batch), 1)
+	l.engine.stats.batch(sizeOf(batch), 1)
 	f := l.session.store.begin(ctx)
 	b, err := l.read(f, batch, now)
 	if err != nil {

@@ -26,7 +26,7 @@ func (l *ledger) lost(batch []*operation, err error, committing bool) {
 		if !duplicate(err) {
 			l.beCautious()
 		}
-		e.stats.retried.Add(int64(len(batch)))
+		e.stats.retried.Add(int64(sizeOf(batch)))
 		for _, o := range batch {
 			o.tries++
 		}
@@ -65,7 +65,7 @@ func (l *ledger) cutOff(batch []*operation, err error, committing bool) {
 	for _, o := range batch {
 		if committing {
 			o.unknown.Store(true)
-			l.engine.stats.unknown.Add(1)
+			l.engine.stats.unknown.Add(int64(o.size()))
 		}
 		switch {
 		case o.cuts < maxCuts && (!committing || o.repeatable):

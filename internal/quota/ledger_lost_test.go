@@ -135,7 +135,7 @@ func TestLostWithPlainHits(t *testing.T) {
 			b.at.Store(&c.at)
 			before := e.Stats()
 			e.ledgers[0].next(ctx)
-			if got := e.Stats(); got.Batches-before.Batches != 1 || got.Batched-before.Batched != 4 || b.broke.Load() != 1 {
+			if got := e.Stats(); got.Batches-before.Batches != 1 || got.Batched-before.Batched != 6 || b.broke.Load() != 1 {
 				t.Fatalf("no transaction of all four was broken: %+v, %d", got, b.broke.Load())
 			}
 			e.drain(ctx, t)
