@@ -27,60 +27,87 @@ func openLoop(rate float64, conns int) *openRun {
 	}
 }
 
+// achieved does what measures until the rate was achieved: other work on the machine may keep
+// it from that, which is no fault of the load maker's.
+func achieved(t *testing.T, measure func() error) {
+	t.Helper()
+	for range 10 {
+		err := measure()
+		if err == nil {
+			return
+		}
+		if t.Log(err); !errors.Is(err, errRate) {
+			break
+		}
+	}
+	t.Fatal("there is nothing to look at")
+}
+
 // A server that stalls is charged with all the requests that were meant to start
 // meanwhile, not only with the one that it held.
 func TestStallIsNotOmitted(t *testing.T) {
-	var n atomic.Int64
-	address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) {
-		if n.Add(1) == 50 {
-			time.Sleep(400 * time.Millisecond)
+	achieved(t, func() error {
+		var n atomic.Int64
+		address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) {
+			if n.Add(1) == 50 {
+				time.Sleep(400 * time.Millisecond)
+			}
+			w.WriteHeader(200)
+		})
+		got, err := openLoop(200, 1).run(context.Background(), address)
+		if err != nil {
+			return err
 		}
-		w.WriteHeader(200)
+		if got.TotalCount() != 200 {
+			t.Errorf("%d latencies of 200 requests", got.TotalCount())
+		}
+		// At 200 a second, 80 begin within 400 ms, and wait from 400 ms down to nothing.
+		if p80, most := got.ValueAtQuantile(80), got.Max(); p80 < 100_000 || most < 390_000 {
+			t.Errorf("p80 %d µs, at most %d µs", p80, most)
+		}
+		return nil
 	})
-	got, err := openLoop(200, 1).run(context.Background(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.TotalCount() != 200 {
-		t.Errorf("%d latencies of 200 requests", got.TotalCount())
-	}
-	// At 200 a second, 80 begin within 400 ms, and wait from 400 ms down to nothing.
-	if p80, most := got.ValueAtQuantile(80), got.Max(); p80 < 100_000 || most < 390_000 {
-		t.Errorf("p80 %d µs, at most %d µs", p80, most)
-	}
 }
 
 // Requests go out at their instants, evenly, and over idle connections.
 func TestPace(t *testing.T) {
-	var n atomic.Int64
-	address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) { n.Add(1); w.WriteHeader(200) })
-	o := openLoop(500, 8)
-	before := time.Now()
-	got, err := o.run(context.Background(), address)
-	if err != nil || n.Load() != 500+8 || got.TotalCount() != 500 {
-		t.Fatalf("%d requests with the first ones of 8 connections, %d latencies, %v", n.Load(), got.TotalCount(), err)
-	}
-	if took := time.Since(before); took < 990*time.Millisecond {
-		t.Errorf("a second's load was done in %s", took)
-	}
+	achieved(t, func() error {
+		var n atomic.Int64
+		address := serveTest(t, func(w http.ResponseWriter, _ *http.Request) { n.Add(1); w.WriteHeader(200) })
+		before := time.Now()
+		got, err := openLoop(500, 8).run(context.Background(), address)
+		if err != nil {
+			return err
+		}
+		if n.Load() != 500+8 || got.TotalCount() != 500 {
+			t.Errorf("%d requests with the first ones of 8 connections, %d latencies", n.Load(), got.TotalCount())
+		}
+		if took := time.Since(before); took < 990*time.Millisecond {
+			t.Errorf("a second's load was done in %s", took)
+		}
+		return nil
+	})
 }
 
 // What a server does once for a connection is done before a run begins.
 func TestNewConnectionsAreNotMeasured(t *testing.T) {
-	var known sync.Map
-	address := serveTest(t, func(w http.ResponseWriter, r *http.Request) {
-		if _, again := known.LoadOrStore(r.RemoteAddr, true); !again {
-			time.Sleep(200 * time.Millisecond)
+	achieved(t, func() error {
+		var known sync.Map
+		address := serveTest(t, func(w http.ResponseWriter, r *http.Request) {
+			if _, again := known.LoadOrStore(r.RemoteAddr, true); !again {
+				time.Sleep(900 * time.Millisecond)
+			}
+			w.WriteHeader(200)
+		})
+		got, err := openLoop(100, 8).run(context.Background(), address)
+		if err != nil {
+			return err
 		}
-		w.WriteHeader(200)
+		if got.TotalCount() != 100 || got.Max() > 800_000 {
+			t.Errorf("%d latencies of 100 requests, at most %d µs", got.TotalCount(), got.Max())
+		}
+		return nil
 	})
-	got, err := openLoop(100, 8).run(context.Background(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.TotalCount() != 100 || got.Max() > 150_000 {
-		t.Errorf("%d latencies of 100 requests, at most %d µs", got.TotalCount(), got.Max())
-	}
 }
 
 func TestRateNotAchieved(t *testing.T) {
@@ -98,11 +125,12 @@ func TestOpenLoopLooksAtAnswers(t *testing.T) {
 	if _, err := o.run(context.Background(), address); !errors.Is(err, errAnswers) {
 		t.Errorf("refusals where none should be: %v", err)
 	}
-	o = openLoop(100, 2)
-	o.failing = true
-	if _, err := o.run(context.Background(), address); err != nil && !errors.Is(err, errRate) { // the rate is TestPace's
-		t.Errorf("refusals that are wanted: %v", err)
-	}
+	achieved(t, func() error {
+		o := openLoop(100, 2)
+		o.failing = true
+		_, err := o.run(context.Background(), address)
+		return err
+	})
 }
 
 func TestOpenLoopEnds(t *testing.T) {
