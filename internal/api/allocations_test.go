@@ -101,7 +101,7 @@ func TestAllocationsOfARefusal(t *testing.T) {
 	refuse := hammer(t, n, benchHit, 429)
 	most := float64(mostOfARefusal)
 	if testing.Short() {
-		most *= 1.25 // see above
+		most *= 1.4 // see above; ordinary headers make it 12
 	}
 	if each := testing.AllocsPerRun(1000, refuse); each > most {
 		t.Errorf("%.1f allocations a refusal from memory, more than %.0f", each, most)
