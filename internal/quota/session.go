@@ -96,14 +96,18 @@ func (s *session) await(ctx context.Context) {
 	}
 	patient := time.NewTimer(wait)
 	defer patient.Stop()
-	select {
-	case s.store = <-s.making:
-	case <-s.tried:
-		return
-	case <-patient.C:
-		return
-	case <-ctx.Done():
-		return
+	for s.store == nil {
+		select {
+		case s.store = <-s.making:
+		case <-s.tried:
+			if s.trouble.Load() != nil { // else an attempt has worked since
+				return
+			}
+		case <-patient.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 	s.making = nil
 	s.cancel()

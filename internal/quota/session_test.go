@@ -139,3 +139,23 @@ func TestCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// The word of an attempt that failed long ago, before one that worked, is no outage: the
+// session is a moment away.
+func TestAnOldFailureIsNoOutage(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	s := &db.handEngine(t, newTestClock(testEpoch)).lanes[0].session
+	ready := s.store
+	making, tried := make(chan *store, 1), make(chan struct{}, 1)
+	s.store, s.making, s.tried, s.cancel = nil, making, tried, func() {}
+	tried <- struct{}{}
+	go func() {
+		for len(tried) > 0 { // until the session has heard of it
+			time.Sleep(time.Millisecond)
+		}
+		making <- ready
+	}()
+	if err := s.ready(ctx); err != nil {
+		t.Error(err)
+	}
+}
