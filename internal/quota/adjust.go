@@ -30,8 +30,7 @@ type Adjusted struct {
 // Adjust corrects the usage of an hour of a billing period that is open.
 //
 // Errors: ErrFuture, ErrClosedPeriod, ErrOtherPayload, ErrUnderWay, and those of Decide.
-func (e *Engine) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
-	l := e.ledger(a.Target.Counters[0].Key.Customer)
+func (l *ledger) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 	o := l.newOperation(a.Target, a.ID)
 	return submit(l, o, func(b *books) (Adjusted, error) { return b.adjust(&a) }).result(ctx)
 }

@@ -3,7 +3,6 @@ package quota
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -32,7 +31,7 @@ type books struct {
 	wanted   []CounterKey          // by the operation that is being done, beside its own
 	hours    map[CounterKey]*hours // where an operation asked for them
 	missing  *hours                // what it is to ask for
-	usage    map[denialKey]int64   // to be added to finished hours
+	usage    map[hourKey]int64     // to be added to finished hours
 	opened   []heldBy              // written before
 	closed   []heldBy              // are deleted: a hold may be both
 	adjusted []adjustment
@@ -47,7 +46,7 @@ type heldBy struct {
 
 // adjustment is a change of usage that is no hit's.
 type adjustment struct {
-	denialKey
+	hourKey
 	key    [16]byte
 	cost   int64
 	at     int64
@@ -86,7 +85,7 @@ func (b *books) open(t *Target) (accounts []*account, instant int64, err error) 
 	}
 	accounts[0].target = t.base()
 	for i, a := range accounts {
-		b.expire(a, t.Counters[i].Limits, t.moment(instant))
+		b.expire(t, i, a, instant)
 		if a.change < t.Change {
 			a.change, a.dirty = t.Change, a.dirty || a.there
 		}
@@ -94,9 +93,9 @@ func (b *books) open(t *Target) (accounts []*account, instant int64, err error) 
 	return accounts, instant, nil
 }
 
-// expire takes the holds off an account that are over at an instant.
-func (b *books) expire(a *account, limits []*Limit, m moment) {
-	for _, h := range a.expire(limits, m) {
+// expire takes the holds off an account, of a target's i-th counter, that are over at an instant.
+func (b *books) expire(t *Target, i int, a *account, instant int64) {
+	for _, h := range t.expire(i, &a.row, instant) {
 		b.closed = append(b.closed, heldBy{a.key, h})
 		a.freed = true
 		a.touch()
@@ -118,22 +117,12 @@ func rowsOf(accounts []*account) []row {
 // stands behind that.
 func (b *books) charge(accounts []*account, d Decision) Decision {
 	rows := rowsOf(accounts)
-	d.spared = d.Target.charge(rows, d.Cost, d.At, nil)
+	d.chargeTo(rows)
 	for i, a := range accounts {
 		a.row = rows[i]
 		a.touch()
 	}
 	return d.behind(rowsOf(accounts))
-}
-
-// chargedBy are the identities of the limits that a decision charged, by counter.
-func (d *Decision) chargedBy() []chargedLimits {
-	t, all := d.Target, make([]chargedLimits, len(d.Target.Counters))
-	for i := range t.Counters {
-		m := t.moment(d.At)
-		all[i] = chargedLimits{t.Counters[i].Key.Attribute, identities(t.Counters[i].Limits, d.spared>>t.firstLimit(i), m)}
-	}
-	return all
 }
 
 // book adds units to the running hour of a target's own account, as usage.
@@ -163,9 +152,9 @@ func (b *books) turn(a *account, hour int64) {
 	a.hour, a.units, a.dirty = hour, 0, true
 }
 
-func (b *books) addUsage(hour denialKey, units int64) { b.usage[hour] = addUpTo(b.usage[hour], units) }
+func (b *books) addUsage(hour hourKey, units int64) { b.usage[hour] = addUpTo(b.usage[hour], units) }
 
-func (a *account) hourKey(hour int64) denialKey { return denialKey{a.key.Customer, a.key.Meter, hour} }
+func (a *account) hourKey(hour int64) hourKey { return hourKey{a.key.Customer, a.key.Meter, hour} }
 
 // finished are the hours of an own account in [from, to) and what they have: the finished
 // ones, with what this transaction has done to them, and the running one. Errors:
@@ -202,25 +191,17 @@ func (b *books) adjustedIn(own *account, from, to int64) (units int64) {
 		}
 	}
 	for _, a := range b.adjusted {
-		if a.denialKey == own.hourKey(a.hour) && from <= a.hour && a.hour < to {
+		if a.hourKey == own.hourKey(a.hour) && from <= a.hour && a.hour < to {
 			units += a.cost
 		}
 	}
 	return units
 }
 
-// addUpTo is a sum that stops where 64 bits do.
-func addUpTo(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
-
 // giveBack gives units back to an account that were charged to some of its limits.
-func (b *books) giveBack(a *account, limits []*Limit, charged []int64, at, units int64, m moment) {
+func (b *books) giveBack(t *Target, a *account, charged []int64, at, units int64) {
 	if units > 0 {
-		a.state = giveBackState(limits, a.state, a.at, charged, at, units, a.holds, m)
+		t.GiveBack(a.key.Attribute, &a.row, charged, at, units)
 		a.freed = true
 		a.touch()
 	}

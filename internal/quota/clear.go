@@ -8,17 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ByKey has what a transaction reads from now on reach hot tables by their keys, as
-// PoolSettings have a pool. It is for transactions of pools that have other work, too.
-func ByKey(ctx context.Context, tx pgx.Tx) error {
-	var all strings.Builder
-	for name, value := range PoolSettings {
-		all.WriteString("SET LOCAL " + name + " = " + value + ";")
-	}
-	_, err := tx.Exec(ctx, all.String(), pgx.QueryExecModeSimpleProtocol)
-	return err
-}
-
 // idleSinceSQL reaches each customer's counters by the beginning of their key. $1–$2
 // shard and customer, $3 the instant.
 const idleSinceSQL = `
@@ -156,10 +145,10 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 		return nil
 	})
 	for _, step := range []func() error{
-		func() error { return own.exec(ctx, tx, dropHoldsSQL) },
-		func() error { return values.exec(ctx, tx, dropHoldsSQL) },
-		func() error { return own.clear(ctx, tx, keepOwn) },
-		func() error { return values.exec(ctx, tx, removeSQL) },
+		func() error { return execOn(ctx, tx, &own, dropHoldsSQL) },
+		func() error { return execOn(ctx, tx, &values, dropHoldsSQL) },
+		func() error { return clearOwn(ctx, tx, &own, keepOwn) },
+		func() error { return execOn(ctx, tx, &values, removeSQL) },
 	} {
 		if err == nil {
 			err = step()
@@ -184,19 +173,19 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 	return done, err
 }
 
-// clear books the units of customers' own counters, and then empties or removes them.
-func (c *keyColumns) clear(ctx context.Context, tx pgx.Tx, keep bool) error {
-	if err := c.exec(ctx, tx, bookSQL); err != nil {
+// clearOwn books the units of customers' own counters, and then empties or removes them.
+func clearOwn(ctx context.Context, tx pgx.Tx, own *keyColumns, keep bool) error {
+	if err := execOn(ctx, tx, own, bookSQL); err != nil {
 		return err
 	}
 	if keep {
-		return c.exec(ctx, tx, emptySQL)
+		return execOn(ctx, tx, own, emptySQL)
 	}
-	return c.exec(ctx, tx, removeSQL)
+	return execOn(ctx, tx, own, removeSQL)
 }
 
-// exec runs a statement about these counters, if there are any; the keys come first.
-func (c *keyColumns) exec(ctx context.Context, tx pgx.Tx, statement string) error {
+// execOn runs a statement about counters, if there are any; the keys come first.
+func execOn(ctx context.Context, tx pgx.Tx, c *keyColumns, statement string) error {
 	if len(c.shard) == 0 {
 		return nil
 	}

@@ -56,3 +56,9 @@ func (l *Limit) compileTTL(s Spec, refuse func(field, format string, args ...any
 		}
 	}
 }
+
+// MinTTL and MaxTTL bound the life of a reservation, µs.
+const (
+	MinTTL = int64(1e3)
+	MaxTTL = int64(24 * 3600e6)
+)

@@ -38,7 +38,7 @@ func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 func (e *Engine) decideManyOnce(ctx context.Context, hits []Hit, results []Result) {
 	waiting := make([]once, len(hits))
 	for i := range hits {
-		waiting[i] = e.submitOnce(&hits[i])
+		waiting[i] = e.ledger(hits[i].Target).submit(&hits[i])
 	}
 	for i := range waiting {
 		results[i] = waiting[i].wait(ctx)

@@ -199,9 +199,9 @@ func judge(t *Target, rows []row, now, cost int64) Decision {
 	return d
 }
 
-// charge adds units to all buckets but those of the shadows that were spared, or takes
+// shift adds units to all buckets but those of the shadows that were spared, or takes
 // them back (below 0): the view of a hit that was followed by others in its run.
-func (d *Decision) charge(units int64) {
+func (d *Decision) shift(units int64) {
 	stands := d.stands()
 	for i := range stands {
 		if l := d.Target.limit(i); d.spared&(1<<i) == 0 {

@@ -23,24 +23,18 @@ type denials struct {
 	lost     atomic.Int64 // units that could not be written
 
 	mu   sync.Mutex
-	hour map[denialKey]int64
-}
-
-type denialKey struct {
-	customer int64
-	meter    int32
-	hour     int64
+	hour map[hourKey]int64
 }
 
 // maxDenials bounds the rows gathered between two writes.
 const maxDenials = 100_000
 
 func newDenials(pool *pgxpool.Pool) *denials {
-	return &denials{pool: pool, stopping: make(chan struct{}), hour: make(map[denialKey]int64)}
+	return &denials{pool: pool, stopping: make(chan struct{}), hour: make(map[hourKey]int64)}
 }
 
 func (d *denials) add(t *Target, hour, units int64) {
-	key := denialKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, hour}
+	key := hourKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, hour}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sum, ok := d.hour[key]
@@ -85,7 +79,7 @@ func (d *denials) write(ctx context.Context) (err error) {
 		d.mu.Unlock()
 		return nil
 	}
-	d.hour = make(map[denialKey]int64)
+	d.hour = make(map[hourKey]int64)
 	d.mu.Unlock()
 	// Few rows a statement: lanes that book an hour wait for the rows it holds.
 	for rows := range slices.Chunk(sortedDenials(gathered), 1000) {
@@ -94,7 +88,7 @@ func (d *denials) write(ctx context.Context) (err error) {
 	return err
 }
 
-func (d *denials) writeRows(ctx context.Context, rows []denialKey, units map[denialKey]int64) error {
+func (d *denials) writeRows(ctx context.Context, rows []hourKey, units map[hourKey]int64) error {
 	var shard []int16
 	var customer, hour, denied []int64
 	var meter []int32
@@ -114,12 +108,12 @@ func (d *denials) writeRows(ctx context.Context, rows []denialKey, units map[den
 	return err
 }
 
-func sortedDenials(m map[denialKey]int64) []denialKey {
-	keys := make([]denialKey, 0, len(m))
+func sortedDenials(m map[hourKey]int64) []hourKey {
+	keys := make([]hourKey, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b denialKey) int {
+	slices.SortFunc(keys, func(a, b hourKey) int {
 		own := CounterKey{Customer: a.customer, Meter: a.meter}
 		return cmp.Or(compareKeys(own, CounterKey{Customer: b.customer, Meter: b.meter}), cmp.Compare(a.hour, b.hour))
 	})

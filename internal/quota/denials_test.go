@@ -74,7 +74,7 @@ func TestDenialsAreBounded(t *testing.T) {
 	}
 	d.add(testTarget(1, 1, 1), -1, 5)
 	d.add(testTarget(1, 1, 1), 0, 5) // a row that is there already
-	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[denialKey{1, 1, 0}] != 6 {
+	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[hourKey{1, 1, 0}] != 6 {
 		t.Errorf("%d rows, %d lost", len(d.hour), d.lost.Load())
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -87,13 +87,13 @@ func TestDenialsAreBounded(t *testing.T) {
 // TestDenialsInOrder: rows are written in the order in which lanes book usage.
 func TestDenialsInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := make(map[denialKey]int64)
+		m := make(map[hourKey]int64)
 		for range rapid.IntRange(0, 50).Draw(rt, "rows") {
 			k := drawKey(rt)
-			m[denialKey{k.Customer, k.Meter, rapid.Int64Range(0, 3).Draw(rt, "hour")}] = 1
+			m[hourKey{k.Customer, k.Meter, rapid.Int64Range(0, 3).Draw(rt, "hour")}] = 1
 		}
 		keys := sortedDenials(m)
-		if len(keys) != len(m) || !slices.IsSortedFunc(keys, func(a, b denialKey) int {
+		if len(keys) != len(m) || !slices.IsSortedFunc(keys, func(a, b hourKey) int {
 			if c := compareKeys(CounterKey{Customer: a.customer, Meter: a.meter}, CounterKey{Customer: b.customer, Meter: b.meter}); c != 0 {
 				return c
 			}

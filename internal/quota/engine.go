@@ -36,16 +36,10 @@ type Options struct {
 	MemoryUsable func() bool
 	Log          *slog.Logger
 
-	troubles *troubles // of all its sessions
-
 	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
 	MaxQueue   int // hits waiting in a lane, and as many in a ledger; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
 }
-
-// maxBatch is the number of hits in one batch of a lane, and of rows in one transaction of a
-// ledger. The running sums of a batch's costs stay far inside 64 bits.
-const maxBatch = 1000
 
 func (o *Options) setDefaults() {
 	def := func(v *int, d int) {
@@ -65,7 +59,6 @@ func (o *Options) setDefaults() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	o.troubles = newTroubles(o.Log)
 }
 
 // Engine decides hits. Any number of engines work on one database, in one process or in
@@ -74,18 +67,14 @@ type Engine struct {
 	options Options
 	lanes   []*lane
 	ledgers []*ledger
-	memory  *memory
+	node    *node
 	denials *denials
-	stats   counters
 	// readTries: each connection of the pool may have died with the server's last restart.
 	readTries int
 	cancel    context.CancelFunc
 	running   sync.WaitGroup // the lanes
 	keeping   sync.WaitGroup // the ledgers
 	writing   sync.WaitGroup // the writer of denials
-
-	// A part that tests break, to see that the breakage is noticed.
-	apart func(*writing) []*group
 }
 
 // NewEngine starts an engine; Close ends it. It does not wait for the database.
@@ -107,11 +96,14 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{options: o, memory: m, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool), apart: apart}
+	n := &node{maxQueue: o.MaxQueue, memory: m, sessionOptions: sessionOptions{
+		Connect: o.Connect, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, troubles: newTroubles(o.Log),
+	}}
+	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool)}
 	for range o.Lanes {
-		l := newLedger(e)
+		l := newLedger(n)
 		e.ledgers = append(e.ledgers, l)
-		e.lanes = append(e.lanes, newLane(e, l))
+		e.lanes = append(e.lanes, newLane(n, l))
 	}
 	return e, nil
 }
@@ -156,22 +148,6 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// Hit is one hit of many (see DecideAll).
-type Hit struct {
-	Target *Target
-	Cost   int64 // 0 … MaxNumber; 0 looks only
-	Look   bool  // judge and charge nothing
-	ID     ID    // charged once, whoever sends it how often; zero: it has none
-}
-
-func (h *Hit) looks() bool { return h.Look || h.Cost == 0 }
-
-// Result is a decision or why there is none.
-type Result struct {
-	Decision Decision
-	Err      error
-}
-
 // Decide admits and charges one hit, or refuses it and charges nothing.
 //
 // Errors: ErrBusy, ErrUnavailable, ErrNoSession, ErrInternal, ErrStopped and *StaleError,
@@ -213,9 +189,9 @@ func (e *Engine) memoryNow(ctx context.Context) (now int64, ok bool) {
 
 // refuse refuses a hit from memory, if that can.
 func (e *Engine) refuse(t *Target, now, cost int64) (Decision, bool) {
-	d, ok := e.memory.refuse(t, now, cost)
+	d, ok := e.node.memory.refuse(t, now, cost)
 	if ok {
-		e.stats.fromMemory.Add(1)
+		e.node.totals.fromMemory.Add(1)
 	}
 	return d, ok
 }
@@ -227,3 +203,7 @@ func (e *Engine) countDenied(r *Result) {
 		e.denials.add(r.Decision.Target, hour, r.Decision.Cost)
 	}
 }
+
+// Trouble is why hits cannot be charged, as far as the last seconds have shown: an
+// ErrNoSession before an ErrUnavailable, or nil.
+func (e *Engine) Trouble() error { return e.node.troubles.worst(e.options.Stopwatch()) }

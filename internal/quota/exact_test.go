@@ -131,7 +131,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		},
 		"a granted remainder that no hit took": replace(swapRows, "total = CASE", "total = 1 + CASE"),
 		"two groups on one counter in one statement": func(e *Engine) {
-			e.apart = func(w *writing) []*group {
+			e.lanes[0].apart = func(w *writing) []*group {
 				slices.SortFunc(w.groups, func(a, b *group) int { return compareKeys(a.own(), b.own()) })
 				return nil
 			}
@@ -214,7 +214,7 @@ func raised(t testing.TB, missed bool) error {
 
 // lateDecide decides past the memory, as a node would that never saw a refusal.
 func (e *Engine) lateDecide(ctx context.Context, t *Target) (Decision, error) {
-	e.memory.seen.Purge()
+	e.node.memory.seen.Purge()
 	return e.Decide(ctx, t, 1)
 }
 

@@ -194,7 +194,7 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 		// What is known of a row may be nothing, and as old as it likes.
 		switch of := target.base(); r.IntN(16) {
 		case 0:
-			of.forget()
+			of.Forget()
 		case 1:
 			packed[of] = of.AppendRow(nil, f.start.UnixMicro())
 		case 2:

@@ -81,7 +81,7 @@ func TestGroupsAreDecidedOneByOne(t *testing.T) {
 		now := testEpoch
 		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
 			now += rapid.Int64Range(0, 70e6).Draw(rt, "later")
-			g := group{target: target}
+			g := hitGroup{target: target}
 			for range rapid.IntRange(1, 12).Draw(rt, "hits") {
 				g.hits = append(g.hits, &hit{target: target, cost: rapid.Int64Range(1, 12).Draw(rt, "cost")})
 			}
@@ -120,7 +120,7 @@ func TestGroupsAreDecidedOneByOne(t *testing.T) {
 
 // The costs of the largest group of all stay far inside 64 bits.
 func TestLargestGroup(t *testing.T) {
-	g := group{target: testTarget(1, 1, 1)}
+	g := hitGroup{target: testTarget(1, 1, 1)}
 	for range maxBatch {
 		g.hits = append(g.hits, &hit{target: g.target, cost: MaxNumber})
 	}

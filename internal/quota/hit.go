@@ -123,3 +123,9 @@ func (t *ticket) leave(ctx context.Context, grace time.Duration) error {
 		}
 	}
 }
+
+// Result is a decision or why there is none.
+type Result struct {
+	Decision Decision
+	Err      error
+}

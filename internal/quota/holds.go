@@ -44,9 +44,10 @@ func compareHolds(a, b hold) int {
 	return cmp.Or(cmp.Compare(a.expires, b.expires), bytes.Compare(a.key[:], b.key[:]))
 }
 
-// expire gives back what holds of a row that are over at an instant have held.
-func (r *row) expire(limits []*Limit, m moment) (over []hold) {
-	n := 0
+// expire gives back what holds of the row of the target's i-th counter have held that are over
+// at an instant.
+func (t *Target) expire(i int, r *row, at int64) (over []hold) {
+	limits, m, n := t.Counters[i].Limits, t.moment(at), 0
 	for n < len(r.holds) && r.holds[n].expires <= m.at {
 		h := &r.holds[n]
 		n++
@@ -159,4 +160,11 @@ func (d *Decision) reserved(i int) (units int64) {
 		}
 	}
 	return min(units, l.rules.used(l, b, m))
+}
+
+// unreserved is what counts against the i-th limit over all counters and that no open
+// reservation holds.
+func (d *Decision) unreserved(i int) int64 {
+	l := d.Target.limit(i)
+	return l.rules.used(l, d.stands()[i], d.moment(i)) - d.reserved(i)
 }

@@ -46,21 +46,15 @@ type Imported struct {
 	Err      error
 }
 
-// ImportAll does imports, each for itself and those of one customer and meter in their
-// order. An error is one of those of Decide, ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit,
-// ErrFuture or *TooMuchError.
-func (e *Engine) ImportAll(ctx context.Context, imports []Import) []Imported {
-	waiting := make([]*pending[bool], len(imports))
-	for i := range imports {
-		in := &imports[i]
-		l := e.ledger(in.Target.Counters[0].Key.Customer)
-		waiting[i] = submit(l, l.newOperation(in.Target, in.ID), func(b *books) (bool, error) { return b.takeOver(in) })
+// Import hands an import over. What it returns waits for the outcome, whose error is one of those
+// of Decide, ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture or *TooMuchError. Those of one
+// customer and meter are done in their order.
+func (l *ledger) Import(in *Import) func(context.Context) Imported {
+	p := submit(l, l.newOperation(in.Target, in.ID), func(b *books) (bool, error) { return b.takeOver(in) })
+	return func(ctx context.Context) (out Imported) {
+		out.Replayed, out.Err = p.result(ctx)
+		return out
 	}
-	results := make([]Imported, len(imports))
-	for i, p := range waiting {
-		results[i].Replayed, results[i].Err = p.result(ctx)
-	}
-	return results
 }
 
 // takeOver does one import.
@@ -90,12 +84,7 @@ func (b *books) takeOver(in *Import) (replayed bool, err error) {
 // usedAt books units of a past instant, and charges them where it still counts.
 func (b *books) usedAt(t *Target, accounts []*account, in *Import) {
 	for i, a := range accounts {
-		m := t.moment(max(in.At, a.at))
-		var next []int64
-		for _, l := range t.Counters[i].Limits {
-			next = append(next, l.backdated(a.state, a.at, in.At, in.Cost, m)...)
-		}
-		a.state, a.at = next, m.at
+		t.Backdate(i, &a.row, in.At, in.Cost)
 		a.touch()
 	}
 	own := accounts[0]
@@ -109,26 +98,10 @@ func (b *books) usedAt(t *Target, accounts []*account, in *Import) {
 	own.total = addUpTo(own.total, in.Cost)
 }
 
-// backdated is the limit's part of a state at m.at with a cost that was charged at an
-// instant ≤ m.at, as far as it counts then, whether it fits or not.
-func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) []int64 {
-	b, log := l.stand(state, since, m)
-	m.log = log
-	if l.Algorithm == SlidingLog {
-		blocks := l.logBlocks(log, m.at)
-		if at/l.Precision >= l.oldestBlock(m.at) {
-			b.level, blocks = l.chargeBlock(b.level, blocks, at/l.Precision, cost)
-		}
-		return l.encodeLog(nil, b.level, blocks)
-	}
-	b = l.rules.backdate(l, b, at, cost, m)
-	return []int64{l.id(m), b.level, b.aux}
-}
-
 // setUsed makes a number what counts against a limit.
 func (b *books) setUsed(t *Target, accounts []*account, instant int64, in *Import) error {
 	for i, a := range accounts {
-		limits, m := t.Counters[i].Limits, t.moment(instant)
+		limits := t.Counters[i].Limits
 		at := slices.IndexFunc(limits, func(l *Limit) bool { return l.Name == in.Limit })
 		if at < 0 {
 			continue
@@ -136,16 +109,7 @@ func (b *books) setUsed(t *Target, accounts []*account, instant int64, in *Impor
 		if l := limits[at]; l.Algorithm == TokenBucket && in.Used > l.Burst {
 			return &TooMuchError{l.Burst}
 		}
-		var next []int64
-		for j, l := range limits {
-			if j == at {
-				// As if it was untouched and all of it charged now.
-				next = append(next, l.backdated(nil, 0, instant, in.Used, m)...)
-			} else {
-				next = append(next, l.backdated(a.state, a.at, instant, 0, m)...)
-			}
-		}
-		a.state, a.at = next, instant
+		t.SetUsed(i, at, &a.row, in.Used, instant)
 		a.touch()
 		return nil
 	}

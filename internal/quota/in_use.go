@@ -58,17 +58,3 @@ func InUse(ctx context.Context, from pgx.Tx, customers []int64, targets func(con
 	}
 	return inUse, err
 }
-
-// allocations are the identities of the target's allocation limits.
-func (t *Target) allocations() (ids []*int64) {
-	for _, counters := range [][]Counter{t.Counters, t.per} {
-		for _, c := range counters {
-			for _, l := range c.Limits {
-				if l.Algorithm == Allocation {
-					ids = append(ids, &l.ID)
-				}
-			}
-		}
-	}
-	return ids
-}

@@ -2,37 +2,29 @@ package quota
 
 import "cmp"
 
-// keyColumns are the key columns of counters, one element a row.
-type keyColumns struct {
-	shard     []int16
-	customer  []int64
-	meter     []int32
-	attribute []string
+// CounterKey names one counter: a customer's of a meter (Attribute empty), or that of
+// one value of a `per` attribute (see attributeKey).
+type CounterKey struct {
+	Customer  int64
+	Meter     int32
+	Attribute string
 }
 
-func columnsOf(keys []CounterKey) (columns keyColumns) {
-	for _, k := range keys {
-		columns.add(k)
-	}
-	return columns
-}
+// attributeKey is the counter of one value of an attribute, as stored. Names have no =.
+func attributeKey(name, value string) string { return name + "=" + value }
 
-func (c *keyColumns) reset() {
-	c.shard, c.customer, c.meter, c.attribute = c.shard[:0], c.customer[:0], c.meter[:0], c.attribute[:0]
-}
+// Shards is the number of shards counters are spread over; part of the stored keys.
+const Shards = 1024
 
-func (c *keyColumns) add(k CounterKey) {
-	c.shard = append(c.shard, Shard(k.Customer))
-	c.customer = append(c.customer, k.Customer)
-	c.meter = append(c.meter, k.Meter)
-	c.attribute = append(c.attribute, k.Attribute)
-}
+// Shard is the hash of a customer that hot tables carry first in their keys.
+func Shard(customer int64) int16 { return int16(mix(uint64(customer)) % Shards) }
 
-func (c keyColumns) encode(p *params) {
-	p.int2(c.shard)
-	p.int8(c.customer)
-	p.int4(c.meter)
-	p.text(c.attribute)
+// mix is the finalizer of SplitMix64, all of whose bits are well mixed. What is stored
+// goes by it.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
 
 // compareKeys is the lock order of counters, the order of their primary key.
@@ -47,4 +39,17 @@ func compareKeys(a, b CounterKey) int {
 		return c
 	}
 	return cmp.Compare(a.Attribute, b.Attribute)
+}
+
+// hourKey names an hour, by its start, of a customer's meter.
+type hourKey struct {
+	customer int64
+	meter    int32
+	hour     int64
+}
+
+// compareHours is the order in which rows of hours are locked.
+func compareHours(a, b hourKey) int {
+	own := CounterKey{Customer: a.customer, Meter: a.meter}
+	return cmp.Or(compareKeys(own, CounterKey{Customer: b.customer, Meter: b.meter}), cmp.Compare(a.hour, b.hour))
 }

@@ -40,17 +40,6 @@ func (r *knownRow) empty() knownRow {
 	return knownRow{row: row{state: r.state[:0]}}
 }
 
-// read reads the columns of recallSQL.
-func (r *knownRow) read(cols [][]byte) (err error) {
-	var units int64
-	if err = readAll(cols, &r.at, &r.version, &r.change, &r.hour, &units); err != nil {
-		return err
-	}
-	r.counted, r.missing = units > 0, false
-	r.state, err = appendInts(r.state[:0], cols[5])
-	return err
-}
-
 // recollection is what a target knows of its own counter: the row, and who writes it.
 type recollection struct {
 	mu    sync.Mutex
@@ -67,7 +56,32 @@ type recollection struct {
 // would mostly be lost there.
 const contention = 100 * time.Millisecond
 
-// set keeps a copy of a row, unless a later one is known.
+// Recall copies the row of the target's own counter, if it is known. swap is false while the
+// ledger has the counter: hits follow those that went there before. now is on the stopwatch.
+func (t *Target) Recall(r *knownRow, now time.Duration) (knows, swap bool) {
+	k := &t.base().known
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.there {
+		r.copy(&k.row)
+	}
+	return k.there, k.withLedger == 0 && now >= k.contended && (!k.there || !r.large)
+}
+
+// Keep keeps a copy of a row, unless a later one is known, but for one with holds, which the
+// ledger writes. Of one with long logs it keeps that it is such a one: few would take all of the
+// memory.
+func (t *Target) Keep(r *knownRow) {
+	switch k := &t.base().known; {
+	case r.held():
+		t.Forget()
+	case len(r.state) > largeState:
+		k.set(&knownRow{large: true})
+	default:
+		k.set(r)
+	}
+}
+
 func (k *recollection) set(r *knownRow) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,32 +95,25 @@ func (k *recollection) set(r *knownRow) {
 	k.there = true
 }
 
-// get copies the row, if there is one. swap is false while the ledger has the counter: hits
-// follow those that went there before.
-func (k *recollection) get(r *knownRow, now time.Duration) (knows, swap bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.there {
-		r.copy(&k.row)
-	}
-	return k.there, k.withLedger == 0 && now >= k.contended && (!k.there || !r.large)
-}
-
-func (k *recollection) forget() {
+// Forget forgets the row.
+func (t *Target) Forget() {
+	k := &t.base().known
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.there = false
 }
 
-// lost says that a swap was lost: somebody else writes the row.
-func (k *recollection) lost(now time.Duration) {
+// Contended says that a swap was lost: somebody else writes the row.
+func (t *Target) Contended(now time.Duration) {
+	k := &t.base().known
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.there, k.contended = false, now+contention
 }
 
-// locked says which version and instant a row had when the ledger locked it.
-func (k *recollection) locked(version, at int64, now time.Duration) {
+// Locked says which version and instant the row had when the ledger locked it.
+func (t *Target) Locked(version, at int64, now time.Duration) {
+	k := &t.base().known
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.there && !k.row.large && (k.row.version != version || k.row.at != at) {
@@ -114,24 +121,10 @@ func (k *recollection) locked(version, at int64, now time.Duration) {
 	}
 }
 
-// handOver counts operations that are with the ledger, or no more.
-func (k *recollection) handOver(n int) {
+// HandOver counts operations on the target's counters that are with the ledger; −1: no more.
+func (t *Target) HandOver(n int) {
+	k := &t.base().known
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.withLedger += n
 }
-
-// keep keeps a copy of a row, but for one with holds, which the ledger writes. Of one with long
-// logs it keeps that it is such a one: few would take all of the memory.
-func (t *Target) keep(r *knownRow) {
-	switch {
-	case r.held():
-		t.forget()
-	case len(r.state) > largeState:
-		t.base().known.set(&knownRow{large: true})
-	default:
-		t.base().known.set(r)
-	}
-}
-
-func (t *Target) forget() { t.base().known.forget() }

@@ -39,13 +39,13 @@ func TestKnownRowComesBack(t *testing.T) {
 		like.Change = target.Change
 		like.LearnRow(b[1:], since)
 		var got knownRow
-		if knows, _ := like.known.get(&got, 0); !knows || got.at != r.at || got.version != r.version || got.change != r.change || got.hour != r.hour || !got.counted || !slices.Equal(got.state, r.state) {
+		if knows, _ := like.Recall(&got, 0); !knows || got.at != r.at || got.version != r.version || got.change != r.change || got.hour != r.hour || !got.counted || !slices.Equal(got.state, r.state) {
 			t.Errorf("%+v is learned, not %+v", got, r)
 		}
 		other := fireTarget(1, target.Counters[0].Limits)
 		other.Change = target.Change - 1
 		other.LearnRow(b[1:], since)
-		if knows, _ := other.known.get(&got, 0); knows {
+		if knows, _ := other.Recall(&got, 0); knows {
 			t.Error("learned under another change number")
 		}
 	})

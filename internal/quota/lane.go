@@ -15,7 +15,7 @@ import (
 // one batch in flight; while it flies, the next one gathers. What no swap can do it hands over
 // to its ledger.
 type lane struct {
-	engine  *Engine
+	node    *node
 	ledger  *ledger
 	session session
 	inbox[*hit]
@@ -33,12 +33,15 @@ type lane struct {
 	keys    keyColumns
 	asked   params // of those
 	row     [1]row // as the memory of refusals wants it
+
+	// A part that tests break, to see that the breakage is noticed.
+	apart func(*writing) []*group
 }
 
-func newLane(e *Engine, to *ledger) *lane {
+func newLane(n *node, to *ledger) *lane {
 	return &lane{
-		engine: e, ledger: to, inbox: newInbox[*hit](),
-		session: session{options: &e.options, statements: laneStatements(), beside: &to.session},
+		node: n, ledger: to, inbox: newInbox[*hit](), apart: apart,
+		session: session{options: &n.sessionOptions, statements: laneStatements(), beside: &to.session},
 	}
 }
 
@@ -107,12 +110,12 @@ func (l *lane) next(ctx context.Context) {
 // hits on several counters, which a swap could not charge all or none, and those that follow
 // others there.
 func (l *lane) recall(groups []*group) []*group {
-	watch, cautious := l.engine.options.Stopwatch(), l.ledger.cautious()
+	watch, cautious := l.node.Stopwatch(), l.ledger.cautious()
 	l.these = l.these[:0]
 	for _, g := range groups {
 		swap := false
 		if len(g.target.Counters) == 1 && !cautious {
-			g.knows, swap = g.target.base().known.get(&g.known, watch)
+			g.knows, swap = g.target.Recall(&g.known, watch)
 		}
 		if swap {
 			l.these = append(l.these, g)
@@ -151,7 +154,7 @@ func (l *lane) plan(groups []*group) {
 // swap writes, makes and reads the rows of the batch's groups, and hands out what came of it.
 func (l *lane) swap(ctx context.Context) {
 	for _, w := range []*writing{&l.swaps, &l.makes} {
-		for _, g := range l.engine.apart(w) {
+		for _, g := range l.apart(w) {
 			l.handOver(g)
 		}
 	}
@@ -193,7 +196,7 @@ func (l *lane) send(ctx context.Context, hits int, steps ...step) error {
 	if len(steps) == 0 {
 		return nil
 	}
-	l.engine.stats.batch(hits, len(steps))
+	l.node.totals.batch(hits, len(steps))
 	return l.session.store.run(ctx, steps)
 }
 
@@ -217,7 +220,7 @@ func (l *lane) readRows(r *pgconn.ResultReader) error {
 		g := l.reading[n]
 		version, at := g.known.version, g.known.at
 		there[n] = true
-		spoiled := g.known.read(cols) != nil // the fault of its own group, of which the ledger says so
+		spoiled := readKnown(&g.known, cols) != nil // the fault of its own group, of which the ledger says so
 		if g.knows {
 			of++
 			if g.known.version == version && g.known.at == at {
@@ -259,20 +262,20 @@ func (l *lane) countLost() {
 		}
 	}
 	l.tell(stale, remembered)
-	l.engine.stats.swapped.Add(int64(len(l.swaps.groups) - lost))
-	l.engine.stats.swapsLost.Add(int64(lost))
+	l.node.totals.swapped.Add(int64(len(l.swaps.groups) - lost))
+	l.node.totals.swapsLost.Add(int64(lost))
 }
 
 // settle hands out what became of a group whose row was to be written.
 func (l *lane) settle(g *group) {
 	if !g.done {
-		g.target.base().known.lost(l.engine.options.Stopwatch())
+		g.target.Contended(l.node.Stopwatch())
 		l.handOver(g)
 		return
 	}
-	g.target.keep(&g.after)
+	g.target.Keep(&g.after)
 	l.tellMemory(g, g.after.row)
-	l.engine.watchAhead(g.target, len(g.hits), g.now, g.after.at)
+	l.node.watchAhead(g.target, len(g.hits), g.now, g.after.at)
 	g.finish(nil)
 }
 
@@ -284,7 +287,7 @@ func (l *lane) settleReading(g *group) {
 		l.settleUnwritten(g, w)
 		return
 	}
-	g.target.keep(&g.known)
+	g.target.Keep(&g.known)
 	for _, h := range g.hits {
 		if h.requeue() {
 			l.again = append(l.again, h)
@@ -296,7 +299,7 @@ func (l *lane) settleReading(g *group) {
 func (l *lane) settleUnwritten(g *group, w way) {
 	switch w {
 	case asItStands:
-		g.target.keep(&g.known)
+		g.target.Keep(&g.known)
 		l.tellMemory(g, g.known.row)
 		g.finish(nil)
 	case asStale:
@@ -310,7 +313,7 @@ func (l *lane) settleUnwritten(g *group, w way) {
 // it: its next hit may come at once.
 func (l *lane) tellMemory(g *group, r row) {
 	l.row[0] = r
-	l.engine.memory.remember(g.target, l.row[:], l.now, g.refused)
+	l.node.memory.remember(g.target, l.row[:], l.now, g.refused)
 }
 
 // handOver gives a group's hits to the ledger.
@@ -357,12 +360,12 @@ func (l *lane) lost(err error, wrote bool) {
 	end := func(groups []*group, err error) {
 		for _, g := range groups {
 			if again {
-				l.engine.stats.retried.Add(int64(len(g.hits)))
+				l.node.totals.retried.Add(int64(len(g.hits)))
 				l.handOver(g)
 				continue
 			}
 			if errors.Is(err, ErrOutcomeUnknown) {
-				l.engine.stats.unknown.Add(int64(len(g.hits)))
+				l.node.totals.unknown.Add(int64(len(g.hits)))
 			}
 			g.finish(err)
 		}

@@ -52,7 +52,7 @@ func TestUnreadableRowFailsNoOther(t *testing.T) {
 	}
 	// A log that ends before its end.
 	execSQL(ctx, t, db, "UPDATE counters SET state = ARRAY[state[1], 1, 100], version = version + 1 WHERE customer = 1")
-	spoiled.forget()
+	spoiled.Forget()
 	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}})
 	if r := results[0]; !errors.Is(r.Err, ErrInternal) {
 		t.Errorf("the spoiled row's: %+v", r)

@@ -15,7 +15,7 @@ import (
 // the Go model; writes what came of it. So an operation with an id finds the receipt of any
 // other with it: whoever did it held the same counter.
 type ledger struct {
-	engine  *Engine
+	node    *node
 	session session
 	inbox[*operation]
 	waiting  int                // hits in the queue, an operation being one; under the inbox's mutex
@@ -30,16 +30,11 @@ type ledger struct {
 	params params
 }
 
-func newLedger(e *Engine) *ledger {
+func newLedger(n *node) *ledger {
 	return &ledger{
-		engine: e, inbox: newInbox[*operation](), underWay: make(map[receiptKey]int),
-		session: session{options: &e.options, statements: ledgerStatements()},
+		node: n, inbox: newInbox[*operation](), underWay: make(map[receiptKey]int),
+		session: session{options: &n.sessionOptions, statements: ledgerStatements()},
 	}
-}
-
-// ledger is the one that does a customer's operations.
-func (e *Engine) ledger(customer int64) *ledger {
-	return e.ledgers[int(Shard(customer))%len(e.ledgers)]
 }
 
 // endGrace is how much longer than its time an operation waits for the transaction that it
@@ -68,10 +63,10 @@ const caution = 5 * time.Second
 
 // beCautious begins that time: somebody may be holding a row for long, and the others must
 // not wait for it too.
-func (l *ledger) beCautious() { l.careful.Store(int64(l.engine.options.Stopwatch() + caution)) }
+func (l *ledger) beCautious() { l.careful.Store(int64(l.node.Stopwatch() + caution)) }
 
 func (l *ledger) cautious() bool {
-	return l.engine.options.Stopwatch() < time.Duration(l.careful.Load())
+	return l.node.Stopwatch() < time.Duration(l.careful.Load())
 }
 
 // queued is how many hits and other operations wait.
@@ -88,14 +83,14 @@ func (l *ledger) enqueue(o *operation) error {
 	switch {
 	case l.stopped:
 		return ErrStopped
-	case l.waiting+o.size() > l.engine.options.MaxQueue:
+	case l.waiting+o.size() > l.node.maxQueue:
 		return ErrBusy
 	}
 	for _, id := range o.own {
 		l.underWay[id]++
 	}
 	for _, t := range o.targets {
-		t.known.handOver(1)
+		t.HandOver(1)
 	}
 	l.waiting += o.size()
 	l.queue = append(l.queue, o)
@@ -106,7 +101,7 @@ func (l *ledger) enqueue(o *operation) error {
 // ended says that an operation has left the ledger.
 func (l *ledger) ended(o *operation) {
 	for _, t := range o.targets {
-		t.known.handOver(-1)
+		t.HandOver(-1)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +203,7 @@ func (l *ledger) next(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()
-	l.engine.stats.batch(sizeOf(batch), 1)
+	l.node.totals.batch(sizeOf(batch), 1)
 	f := l.session.store.begin(ctx)
 	b, err := l.read(f, batch, now)
 	if err != nil {
@@ -256,14 +251,14 @@ const cautiousPause = 5 * time.Millisecond
 // remember keeps the rows that were written, and tells the memory of refusals what the
 // counters are now, before a caller hears of it.
 func (l *ledger) remember(b *books, batch []*operation) {
-	watch := l.engine.options.Stopwatch()
+	watch := l.node.Stopwatch()
 	for _, a := range b.accounts {
 		if a.freed {
-			l.engine.memory.forget(a.key)
+			l.node.memory.forget(a.key)
 		}
 		if a.target != nil {
-			a.target.known.locked(a.read.version, a.read.at, watch)
-			a.target.keep(&knownRow{row: a.row, hour: a.hour, counted: a.units > 0})
+			a.target.Locked(a.read.version, a.read.at, watch)
+			a.target.Keep(&knownRow{row: a.row, hour: a.hour, counted: a.units > 0})
 		}
 	}
 	for _, o := range batch {
@@ -277,8 +272,8 @@ func (l *ledger) remember(b *books, batch []*operation) {
 			}
 		}
 		if len(rows) == len(o.target.Counters) {
-			l.engine.memory.remember(o.target, rows, b.now, o.refused)
-			l.engine.watchAhead(o.target, o.size(), b.now, rows[0].at)
+			l.node.memory.remember(o.target, rows, b.now, o.refused)
+			l.node.watchAhead(o.target, o.size(), b.now, rows[0].at)
 		}
 	}
 }

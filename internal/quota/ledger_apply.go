@@ -14,9 +14,9 @@ const applyLimit = 300 * time.Millisecond
 // read. spoiled is one that the model could not do, and that has ended: of what it left in the
 // books nothing may be written.
 func (l *ledger) apply(b *books, batch []*operation) (again []*operation, spoiled *operation) {
-	began := l.engine.options.Stopwatch()
+	began := l.node.Stopwatch()
 	for i, o := range batch {
-		if i > 0 && l.engine.options.Stopwatch()-began > applyLimit {
+		if i > 0 && l.node.Stopwatch()-began > applyLimit {
 			for _, late := range batch[i:] {
 				late.again = true
 			}
@@ -66,5 +66,5 @@ func (l *ledger) do(b *books, o *operation) (err error) {
 }
 
 func (l *ledger) logFault(what string, key CounterKey, err error) {
-	l.engine.options.Log.Error(what, "customer_id", key.Customer, "meter_id", key.Meter, "error", err)
+	l.node.Log.Error(what, "customer_id", key.Customer, "meter_id", key.Meter, "error", err)
 }

@@ -1,6 +1,53 @@
 package quota
 
-import "maps"
+import (
+	"context"
+	"maps"
+)
+
+// DecideTogether decides one or more hits of whatever customers and meters, all or none: as if they
+// came one after the other, and all are charged, or none. together says which. Of those
+// that are not, Allowed is false for all, also for those that would have fitted.
+//
+// An error of one is that of all.
+func (l *ledger) DecideTogether(ctx context.Context, hits []Hit) (results []Decision, together bool, err error) {
+	o := l.newOperation(hits[0].Target, ID{})
+	o.target, o.targets, o.repeatable = nil, nil, true
+	for i := range hits {
+		o.targets = append(o.targets, hits[i].Target.base())
+		o.lock(hits[i].Target.keys()...)
+		if !hits[i].looks() {
+			o.identify(hits[i].Target.Counters[0].Key.Customer, hits[i].ID)
+		}
+	}
+	type outcome struct {
+		results  []Decision
+		together bool
+	}
+	done, err := submit(l, o, func(b *books) (out outcome, err error) {
+		out.results, out.together, err = b.hits(hits)
+		return out, err
+	}).result(ctx)
+	return done.results, done.together, err
+}
+
+// once is a hit that waits in a ledger.
+type once struct{ *pending[Decision] }
+
+func (o once) wait(ctx context.Context) Result {
+	d, err := o.result(ctx)
+	return Result{d, err}
+}
+
+// submit hands a hit to its ledger and returns it to wait for.
+func (l *ledger) submit(h *Hit) once {
+	o := l.newOperation(h.Target, h.ID)
+	return once{submit(l, o, func(b *books) (d Decision, err error) {
+		d, err = b.hit(h.Target, h.Cost, h.ID)
+		o.refused = err == nil && !d.Allowed
+		return d, err
+	})}
+}
 
 // hit decides one hit on locked accounts.
 func (b *books) hit(t *Target, cost int64, id ID) (Decision, error) {
@@ -29,15 +76,6 @@ func (b *books) hit(t *Target, cost int64, id ID) (Decision, error) {
 		b.issue(t, id, receipt{at: d.At, cost: cost, receiptBody: receiptBody{hour: hour, charged: d.chargedBy(), views: d.views()}})
 	}
 	return d, nil
-}
-
-// views are what a decision says of all limits.
-func (d *Decision) views() []View {
-	views := make([]View, d.NumViews())
-	for i := range views {
-		views[i] = d.View(i)
-	}
-	return views
 }
 
 // hits decides hits as if they came one after the other, and charges all or none; together
@@ -85,7 +123,7 @@ func (b *books) look(t *Target, cost int64) (Decision, error) {
 // undo is what hits may change.
 type undo struct {
 	accounts map[CounterKey]account
-	usage    map[denialKey]int64
+	usage    map[hourKey]int64
 	closed   int
 	receipts []receiptKey // that were not there
 }

@@ -13,20 +13,20 @@ import (
 // and so was what the server itself says so of. What has an id may be sent again in any
 // case: if it was done, it is found done.
 func (l *ledger) lost(batch []*operation, err error, committing bool) {
-	e := l.engine
+	n := l.node
 	rolled := rolledBack(err)
 	if !rolled {
 		l.session.drop()
 	}
 	switch {
 	case errors.Is(err, errMisread):
-		e.options.Log.Error("an operation's transaction was given up", "error", err)
+		n.Log.Error("an operation's transaction was given up", "error", err)
 		l.fail(batch, fmt.Errorf("%w: %w", ErrInternal, err))
 	case rolled && (postgres.Retryable(err) || duplicate(err)):
 		if !duplicate(err) {
 			l.beCautious()
 		}
-		e.stats.retried.Add(int64(sizeOf(batch)))
+		n.totals.retried.Add(int64(sizeOf(batch)))
 		for _, o := range batch {
 			o.tries++
 		}
@@ -65,7 +65,7 @@ func (l *ledger) cutOff(batch []*operation, err error, committing bool) {
 	for _, o := range batch {
 		if committing {
 			o.unknown.Store(true)
-			l.engine.stats.unknown.Add(int64(o.size()))
+			l.node.totals.unknown.Add(int64(o.size()))
 		}
 		switch {
 		case o.cuts < maxCuts && (!committing || o.repeatable):

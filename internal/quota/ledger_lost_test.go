@@ -104,7 +104,7 @@ func (e *Engine) handOver(t *Target, costs ...int64) (hits []*hit) {
 		h.take()
 		hits = append(hits, h)
 	}
-	e.lanes[0].handOver(&group{target: t, hits: hits})
+	e.lanes[0].handOver(&group{hitGroup: hitGroup{target: t, hits: hits}})
 	return hits
 }
 
@@ -128,8 +128,8 @@ func TestLostWithPlainHits(t *testing.T) {
 			one, two := settled(1), settled(2)
 			plain := e.handOver(one, 1, 2)
 			ids := []once{
-				e.submitOnce(&Hit{Target: one, Cost: 10, ID: NewID("hit", "one")}),
-				e.submitOnce(&Hit{Target: two, Cost: 100, ID: NewID("hit", "two")}),
+				e.ledger(one).submit(&Hit{Target: one, Cost: 10, ID: NewID("hit", "one")}),
+				e.ledger(two).submit(&Hit{Target: two, Cost: 100, ID: NewID("hit", "two")}),
 			}
 			plain = append(plain, e.handOver(two, 1, 2)...)
 			b.at.Store(&c.at)

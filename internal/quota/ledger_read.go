@@ -13,7 +13,7 @@ import (
 // read locks and reads what the operations of a batch need: the counters, what is there of
 // their receipts, and where a counter says that it has them, its holds.
 func (l *ledger) read(f *flight, batch []*operation, now int64) (*books, error) {
-	b := &books{now: now, accounts: make(map[CounterKey]*account), receipts: make(map[receiptKey]*receipt), usage: make(map[denialKey]int64)}
+	b := &books{now: now, accounts: make(map[CounterKey]*account), receipts: make(map[receiptKey]*receipt), usage: make(map[hourKey]int64)}
 	var owns, values, missing []CounterKey
 	var ids []receiptKey
 	var asked []*hours
@@ -130,24 +130,6 @@ func (l *ledger) encode(fill func(*params)) [][]byte {
 	l.params.reset()
 	fill(&l.params)
 	return l.params.values()
-}
-
-// eachRow reads rows that begin with the place, from 1 on, of what they are about.
-func eachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) error) (bad error) {
-	for r.NextRow() {
-		cols := r.Values()
-		n, err := readInt(cols[0])
-		if err == nil && (n < 1 || int(n) > most) {
-			err = fmt.Errorf("an answer about %d of %d", n, most)
-		}
-		if err == nil {
-			err = read(int(n-1), cols[1:])
-		}
-		if err != nil {
-			bad = err
-		}
-	}
-	return bad
 }
 
 func (b *books) readAccounts(r *pgconn.ResultReader, keys []CounterKey, due map[CounterKey]bool) error {

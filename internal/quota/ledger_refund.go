@@ -2,9 +2,49 @@ package quota
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 )
+
+// Refund is units to be given back.
+type Refund struct {
+	Target *Target // of the customer's meter, for the attributes of the refund
+	Cost   int64   // 1 … MaxNumber
+	// Hit is the id of the hit whose units these are, with its kind: the windows are those
+	// that it was charged to. Zero: the present ones.
+	Hit ID
+	ID  ID // required
+}
+
+// Refunded is what a refund did.
+type Refunded struct {
+	// Decision is that of a look behind the refund: At and what each limit says.
+	Decision
+	// Units were given back: no more than the hit had left of its charge, or than the
+	// present windows and the billing period's usage had.
+	Units int64
+}
+
+// Refund gives units back. Usage falls by as much as was booked.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrUnknownHit, and those of Decide.
+func (l *ledger) Refund(ctx context.Context, r Refund) (Refunded, error) {
+	own := r.Target.Counters[0].Key
+	o := l.newOperation(r.Target, r.ID)
+	if r.Hit.given() {
+		o.others = append(o.others, receiptKey{own.Customer, r.Hit.key})
+	}
+	if !r.Hit.given() { // it needs the hours of the period
+		now, err := l.node.Now(ctx)
+		if err != nil {
+			return Refunded{}, Unreached(err)
+		}
+		from, to := r.Target.Period(r.Target.Instant(now))
+		o.hours = &hours{counter: own, from: from, to: to}
+	}
+	return submit(l, o, func(b *books) (Refunded, error) { return b.refund(&r) }).result(ctx)
+}
 
 // closeDelay is how long after its end a billing period is still written to, µs: then it is
 // drafted, and what is taken off its usage is an adjustment of the present.
@@ -109,7 +149,7 @@ func (b *books) giveBackCharged(t *Target, r *receipt, units int64) {
 	for _, c := range r.charged {
 		a := b.accounts[t.sibling(c.attribute)]
 		if a.there {
-			b.giveBack(a, t.limitsOf(c.attribute), c.limits, r.at, units, t.moment(r.at))
+			b.giveBack(t, a, c.limits, r.at, units)
 		}
 	}
 }
@@ -140,12 +180,10 @@ func (b *books) refundPresent(t *Target, accounts []*account, r *Refund, instant
 		return 0, err
 	}
 	before := judge(t, rowsOf(accounts), instant, 0)
-	for i, stands := range before.stands() {
+	for i := range t.NumLimits() {
 		// What is reserved was not used.
-		l, m, c := t.limit(i), before.moment(i), t.counterOf(i)
-		free := min(r.Cost, l.rules.used(l, stands, m)-before.reserved(i))
-		m.at = accounts[c].at
-		b.giveBack(accounts[c], t.Counters[c].Limits, []int64{l.id(m)}, present, free, m)
+		a, free := accounts[t.counterOf(i)], min(r.Cost, before.unreserved(i))
+		b.giveBack(t, a, []int64{t.identity(i, a.at)}, present, free)
 		units = max(units, free)
 	}
 	// Adjustments are usage, too.

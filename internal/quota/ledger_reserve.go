@@ -1,5 +1,58 @@
 package quota
 
+import "context"
+
+// Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too, until it is
+// committed, released or ttl µs have passed; books no usage. A concurrency limit's own ttl
+// bounds it.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
+func (l *ledger) Reserve(ctx context.Context, t *Target, cost, ttl int64, id ID) (Reservation, error) {
+	plain := t.base()
+	t = t.ForReservations()
+	o := l.newOperation(t, id)
+	o.targets[0] = plain
+	return submit(l, o, func(b *books) (out Reservation, err error) {
+		out, err = b.reserve(t, cost, ttl, id)
+		o.refused = err == nil && !out.Allowed
+		return out, err
+	}).result(ctx)
+}
+
+// Expire takes what has expired off the holds of a target's counters. Whoever looks at them
+// does so by itself: this is for those at which nobody looks. Errors: those of Decide.
+func (l *ledger) Expire(ctx context.Context, t *Target) error {
+	_, err := submit(l, l.newOperation(t, ID{}), func(b *books) (struct{}, error) {
+		_, _, err := b.open(t)
+		return struct{}{}, err
+	}).result(ctx)
+	return err
+}
+
+// Commit books cost (0 … MaxNumber) units of a reservation as usage. What was reserved
+// beyond it is given back; what goes beyond that, or all of it when the reservation has
+// expired, is charged now if it fits, else *NoRoomError. The same again is replayed. t is
+// what hits of the reservation's customer and meter are judged by.
+//
+// Errors: ErrUnknownReservation, ErrSettled, *NoRoomError, and those of Decide.
+func (l *ledger) Commit(ctx context.Context, t *Target, r ReservationID, cost int64) (Settled, error) {
+	return l.settle(ctx, t, r, func(b *books) (Settled, error) { return b.commit(t, r, cost) })
+}
+
+// Release gives a reservation back, one that has expired too. The same again is replayed.
+//
+// Errors: ErrUnknownReservation, ErrSettled when it was committed, and those of Decide.
+func (l *ledger) Release(ctx context.Context, t *Target, r ReservationID) (Settled, error) {
+	return l.settle(ctx, t, r, func(b *books) (Settled, error) { return b.release(t, r) })
+}
+
+func (l *ledger) settle(ctx context.Context, t *Target, r ReservationID, how func(*books) (Settled, error)) (Settled, error) {
+	if own := t.Counters[0].Key; own.Customer != r.Customer || own.Meter != r.Meter {
+		return Settled{}, ErrUnknownReservation
+	}
+	return submit(l, l.newOperation(t, ID{key: r.key}), how).result(ctx)
+}
+
 // reserve charges units and holds them; books no usage.
 func (b *books) reserve(t *Target, cost, ttl int64, id ID) (out Reservation, err error) {
 	own := t.Counters[0].Key
@@ -41,13 +94,6 @@ func (b *books) reserve(t *Target, cost, ttl int64, id ID) (out Reservation, err
 		expires: out.ExpiresAt, reserved: cost, charged: charged, views: out.views(),
 	}})
 	return out, nil
-}
-
-// behind is an admitted decision as it stands on what its charge left.
-func (d Decision) behind(rows []row) Decision {
-	after := judge(d.Target, rows, d.At, d.Cost)
-	after.Allowed, after.charged, after.spared = true, true, d.spared
-	return after
 }
 
 // reservation finds a reservation's receipt, and its target with the counters it was charged to.
@@ -103,8 +149,7 @@ func (b *books) commit(t *Target, id ReservationID, cost int64) (out Settled, er
 	}
 	r.hour = b.book(t, accounts, cost, d.At)
 	accounts[0].touch()
-	out.Decision = judge(t, rowsOf(accounts), d.At, 0)
-	out.Cost, out.charged = cost, true
+	out.Decision = judge(t, rowsOf(accounts), d.At, 0).committed(cost)
 	r.close(receiptCommitted, cost, &out)
 	return out, nil
 }
@@ -138,7 +183,7 @@ func (b *books) settle(t *Target, r *receipt, units int64) {
 	for _, c := range r.charged {
 		a := b.accounts[t.sibling(c.attribute)]
 		if h, ok := b.unhold(a, r.key); ok {
-			b.giveBack(a, t.limitsOf(c.attribute), h.limits, h.at, units, t.moment(h.at))
+			b.giveBack(t, a, h.limits, h.at, units)
 		}
 	}
 }
@@ -164,6 +209,5 @@ func (r *receipt) settledBefore() error {
 
 // settledAgain is the answer that a reservation was settled with.
 func (r *receipt) settledAgain(t *Target) Settled {
-	d := Decision{Target: t, Allowed: true, Cost: r.cost, At: r.doneAt, Replayed: true, answer: r.settled}
-	return Settled{Decision: d, Reserved: r.reserved, Late: r.late}
+	return Settled{Decision: replayed(t, r.doneAt, r.cost, r.settled), Reserved: r.reserved, Late: r.late}
 }

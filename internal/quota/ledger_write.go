@@ -78,14 +78,14 @@ func encodeAccounts(p *params, accounts []*account) {
 }
 
 // finishedHours are the hours whose usage changes, in the order of their rows.
-func (b *books) finishedHours() []denialKey {
-	maps.DeleteFunc(b.usage, func(_ denialKey, units int64) bool { return units == 0 })
-	return slices.SortedFunc(maps.Keys(b.usage), func(a, b denialKey) int {
+func (b *books) finishedHours() []hourKey {
+	maps.DeleteFunc(b.usage, func(_ hourKey, units int64) bool { return units == 0 })
+	return slices.SortedFunc(maps.Keys(b.usage), func(a, b hourKey) int {
 		return cmp.Or(compareKeys(CounterKey{Customer: a.customer, Meter: a.meter}, CounterKey{Customer: b.customer, Meter: b.meter}), cmp.Compare(a.hour, b.hour))
 	})
 }
 
-func (b *books) encodeHours(p *params, hours []denialKey) {
+func (b *books) encodeHours(p *params, hours []hourKey) {
 	columns, units := hourColumns(hours), make([]int64, len(hours))
 	for i, h := range hours {
 		units[i] = b.usage[h]
@@ -95,7 +95,7 @@ func (b *books) encodeHours(p *params, hours []denialKey) {
 }
 
 // hourColumns are keys of usage, or of adjustments.
-type hourColumns []denialKey
+type hourColumns []hourKey
 
 func (c hourColumns) encode(p *params) {
 	shard, customer, meter, hour := make([]int16, len(c)), make([]int64, len(c)), make([]int32, len(c)), make([]int64, len(c))
@@ -210,7 +210,7 @@ func encodeAdjusted(p *params, adjusted []adjustment) {
 	hours, reason := make(hourColumns, len(adjusted)), make([]string, len(adjusted))
 	key, cost, at := make([][16]byte, len(adjusted)), make([]int64, len(adjusted)), make([]int64, len(adjusted))
 	for i, a := range adjusted {
-		hours[i], key[i], cost[i], at[i], reason[i] = a.denialKey, a.key, a.cost, a.at, a.reason
+		hours[i], key[i], cost[i], at[i], reason[i] = a.hourKey, a.key, a.cost, a.at, a.reason
 	}
 	hours.encode(p)
 	p.uuid(key)

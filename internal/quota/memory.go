@@ -95,7 +95,7 @@ func (m *memory) remember(t *Target, rows []row, asOf int64, refused bool) {
 				return old, 0, false
 			}
 			r.state = slices.Clone(r.state)
-			return r, keptUntil(t, t.Counters[i].Limits, &r), true
+			return r, keptUntil(t, i, &r), true
 		})
 	}
 }
@@ -109,19 +109,13 @@ func (r *refusal) newer(than *refusal) bool {
 // removed and came back (see Cleaner) begins at version 1 again, at a later instant.
 func (r *refusal) after(other *refusal) bool { return r.version > other.version && r.at >= other.at }
 
-// keptUntil is when a remembered state can refuse nothing any more, or is of no use: when
+// keptUntil is when the remembered state of a target's i-th counter can refuse nothing any more, or is of no use: when
 // every limit has its whole quota back. A closed limit, or a cost above it, is refused for
 // good, and a test clock says nothing of the time that the memory goes by.
-func keptUntil(t *Target, limits []*Limit, r *refusal) int64 {
+func keptUntil(t *Target, i int, r *refusal) int64 {
 	expires := r.asOf + forgetAfter
 	if t.Clock != nil {
 		return expires
 	}
-	m := t.moment(max(r.asOf, r.at))
-	for _, l := range limits {
-		b, log := l.stand(r.state, r.at, m)
-		m.log = log
-		expires = max(expires, l.rules.resetAt(l, b, m))
-	}
-	return expires
+	return max(expires, t.wholeAt(i, &r.row, r.asOf))
 }

@@ -101,7 +101,7 @@ func (o *operation) decide(b *books) error {
 	if err != nil {
 		return err
 	}
-	g, rows := group{target: t, hits: o.hits}, rowsOf(accounts)
+	g, rows := hitGroup{target: t, hits: o.hits}, rowsOf(accounts)
 	g.decide(rows, instant, nil)
 	if o.refused = g.refused; g.admitted > 0 {
 		for i, a := range accounts {

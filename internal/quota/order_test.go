@@ -30,10 +30,10 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			return nil
 		},
 		"a hit with an id": func(e *Engine, target *Target) *operation {
-			return e.submitOnce(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
+			return e.ledger(target).submit(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
 		},
 		"a hit with an id whose caller left": func(e *Engine, target *Target) *operation {
-			o := e.submitOnce(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
+			o := e.ledger(target).submit(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
 			o.state.Store(ticketAbandoned)
 			return o
 		},

@@ -111,7 +111,7 @@ func (s *stored) judge(t *Target, now, cost int64) (Decision, error) {
 		return Decision{}, &StaleError{Change: newest}
 	}
 	for i := range s.rows {
-		s.rows[i].expire(t.Counters[i].Limits, t.moment(at))
+		t.expire(i, &s.rows[i], at)
 	}
 	return judge(t, s.rows, now, cost), nil
 }

@@ -48,12 +48,6 @@ type receiptBody struct {
 	doneAt   int64           // and its At
 }
 
-// chargedLimits are the limits of one counter that were charged.
-type chargedLimits struct {
-	attribute string
-	limits    []int64 // identities
-}
-
 // attributes are those that the counters are of.
 func (b *receiptBody) attributes() map[string]string {
 	attributes := make(map[string]string)
@@ -67,7 +61,7 @@ func (b *receiptBody) attributes() map[string]string {
 
 // replay is the decision that a receipt was given for.
 func (r *receipt) replay(t *Target) Decision {
-	return Decision{Target: t, Allowed: true, Cost: r.cost, At: r.at, Replayed: true, answer: r.views}
+	return replayed(t, r.at, r.cost, r.views)
 }
 
 // bodyVersion begins a body. A change of what follows is another version, and the ones

@@ -4,18 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"quotad/internal/postgres"
+
+	"github.com/jackc/pgx/v5"
 )
+
+// sessionOptions are what sessions are made with; what each is, Options of the engine say.
+type sessionOptions struct {
+	Connect   func(context.Context) (*pgx.Conn, error)
+	Now       func(context.Context) (int64, error) // µs
+	Wall      func() time.Time
+	Stopwatch func() time.Duration
+	Log       *slog.Logger
+
+	troubles *troubles // of all of them
+}
 
 // session keeps a lane's connection. It is made in the background, so that a database
 // that does not even answer keeps no caller waiting. Used by the lane's goroutine only,
 // but for trouble.
 type session struct {
-	options    *Options
+	options    *sessionOptions
 	statements map[statementName]string
 	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
 	beside     *session              // to which operations are handed over; nil: none

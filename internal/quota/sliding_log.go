@@ -1,6 +1,10 @@
 package quota
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // slidingLog: the units of each block of time, a precision long and counted from the Unix
 // epoch. Block k counts until its last instant is a window old, so a hit is admitted when
@@ -8,15 +12,15 @@ import "math"
 // the units that count, aux the number of the newest block.
 //
 // Stored are level, the number of integers that follow, and those: the newest block, and
-// for each block with units, from the oldest on, one integer (see quotad_log_stand_v1).
+// for each block with units, from the oldest on, one integer (see encodeLog).
 type slidingLog struct{}
 
 // maxBlocks is the number of blocks in a window up to which a log may have any limit, and
 // the limit up to which it may have any number of blocks: either bounds what is stored.
 const maxBlocks = 1000
 
-// logSpan is m of quotad_log_stand_v1, more than the blocks that can count at once, and
-// logUnits its r, which bounds the units of one block.
+// logSpan is more than the blocks that can count at once: a stored block has its number modulo
+// logSpan. logUnits bounds the units of one block.
 func (l *Limit) logSpan() int64  { return ceilDiv(l.Window, l.Precision) + 2 }
 func (l *Limit) logUnits() int64 { return math.MaxInt64 / l.logSpan() }
 
@@ -115,4 +119,102 @@ func (l *Limit) compileLog(s Spec, refuse func(field, format string, args ...any
 		refuse("precision", "a limit above %d needs a precision of %s or more, since a window may have %d of such blocks",
 			maxBlocks, durationText(ceilDiv(l.Window, maxBlocks)), maxBlocks)
 	}
+}
+
+// logBlock is a block of a log, by its number, and its units.
+type logBlock struct{ block, units int64 }
+
+// logBlocks are those that count at an instant, the oldest first.
+func (l *Limit) logBlocks(log []int64, at int64) (blocks []logBlock) {
+	l.blocks(log, at, func(block, units int64) bool {
+		blocks = append(blocks, logBlock{block, units})
+		return true
+	})
+	return blocks
+}
+
+// chargeLog adds a cost to the block of an instant, as far as it can count.
+func (l *Limit) chargeLog(level int64, blocks []logBlock, at, cost int64) (int64, []logBlock) {
+	return l.chargeBlock(level, blocks, at/l.Precision, cost)
+}
+
+// chargeBlock is chargeLog for any block that counts.
+func (l *Limit) chargeBlock(level int64, blocks []logBlock, block, cost int64) (int64, []logBlock) {
+	if cost == 0 {
+		return level, blocks
+	}
+	i, there := slices.BinarySearchFunc(blocks, block, func(b logBlock, block int64) int { return cmp.Compare(b.block, block) })
+	if !there {
+		blocks = slices.Insert(blocks, i, logBlock{block: block})
+	}
+	added := min(cost, l.logUnits()-1-blocks[i].units)
+	blocks[i].units += added
+	level += added
+	if len(blocks) > maxBlocks+1 {
+		both := min(blocks[0].units+blocks[1].units, l.logUnits()-1)
+		level += both - blocks[0].units - blocks[1].units
+		blocks[1].units = both
+		blocks = blocks[1:]
+	}
+	return level, blocks
+}
+
+// encodeLog appends a log's bucket.
+func (l *Limit) encodeLog(dst []int64, level int64, blocks []logBlock) []int64 {
+	if len(blocks) == 0 {
+		return append(dst, l.ID, 0, 0)
+	}
+	dst = append(dst, l.ID, level, int64(1+len(blocks)), blocks[len(blocks)-1].block)
+	for _, b := range blocks {
+		dst = append(dst, b.block%l.logSpan()*l.logUnits()+b.units)
+	}
+	return dst
+}
+
+// logWithout appends the log in m.log without a cost, as without.
+func (l *Limit) logWithout(dst []int64, at, cost int64, beside []hold, m moment) []int64 {
+	blocks := l.logBlocks(m.log, m.at)
+	held := l.heldBlocks(l.ID, beside)
+	for i := len(blocks) - 1; i >= 0 && cost > 0; i-- {
+		b := &blocks[i]
+		if at == present || b.block == at/l.Precision {
+			less := min(cost, max(0, b.units-held[b.block]))
+			b.units, cost = b.units-less, cost-less
+		}
+	}
+	return l.encodeBlocks(dst, blocks)
+}
+
+// logLessHolds is what is stored of the log in m.log without what holds were charged.
+func (l *Limit) logLessHolds(id int64, holds []hold, m moment) []int64 {
+	if len(holds) == 0 {
+		return m.log
+	}
+	blocks := l.logBlocks(m.log, m.at)
+	held := l.heldBlocks(id, holds)
+	for i := range blocks {
+		blocks[i].units -= min(blocks[i].units, held[blocks[i].block])
+	}
+	return l.encodeBlocks(nil, blocks)[bucketLen:]
+}
+
+// heldBlocks are the units that holds were charged in each block.
+func (l *Limit) heldBlocks(id int64, holds []hold) map[int64]int64 {
+	held := make(map[int64]int64)
+	for i := range holds {
+		if h := &holds[i]; h.charges(id) {
+			held[h.at/l.Precision] += h.cost
+		}
+	}
+	return held
+}
+
+// encodeBlocks is encodeLog of the blocks that have units.
+func (l *Limit) encodeBlocks(dst []int64, blocks []logBlock) []int64 {
+	blocks = slices.DeleteFunc(blocks, func(b logBlock) bool { return b.units == 0 })
+	var level int64
+	for _, b := range blocks {
+		level += b.units
+	}
+	return l.encodeLog(dst, level, blocks)
 }

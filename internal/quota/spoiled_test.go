@@ -22,7 +22,7 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 			return func() error { <-h.done; return h.result.Err }
 		},
 		"a hit with an id": func(ctx context.Context, e *Engine, bad, _ *Target) func() error {
-			o := e.submitOnce(&Hit{Target: bad, Cost: 1, ID: NewID("hit", "bad")})
+			o := e.ledger(bad).submit(&Hit{Target: bad, Cost: 1, ID: NewID("hit", "bad")})
 			return func() error { return o.wait(ctx).Err }
 		},
 		"one of an atomic batch": func(ctx context.Context, e *Engine, bad, good *Target) func() error {
@@ -55,10 +55,10 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 				t.Fatal("the other of the batch must be locked first")
 			}
 			plain := append(e.handOver(good, 2, 3), e.handOver(targets[5], 2, 3)...)
-			id := e.submitOnce(&Hit{Target: targets[1], Cost: 5, ID: NewID("hit", "good")})
+			id := e.ledger(targets[1]).submit(&Hit{Target: targets[1], Cost: 5, ID: NewID("hit", "good")})
 			both := e.together(ctx, []Hit{{Target: targets[2], Cost: 5}, {Target: targets[3], Cost: 5, ID: NewID("hit", "both")}})
 			badly := submit(ctx, e, bad, good)
-			behind := e.submitOnce(&Hit{Target: good, Cost: 4, ID: NewID("hit", "behind")})
+			behind := e.ledger(good).submit(&Hit{Target: good, Cost: 4, ID: NewID("hit", "behind")})
 			if e.ledgers[0].queued() != 2+2+1+1+1+1 {
 				t.Fatalf("%d wait", e.ledgers[0].queued())
 			}

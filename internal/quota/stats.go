@@ -1,44 +1,5 @@
 package quota
 
-import (
-	"sync/atomic"
-	"time"
-)
-
-// counters are the engine's running totals.
-type counters struct {
-	batches, batched, statements        atomic.Int64
-	fromMemory, unknown, retried, ahead atomic.Int64
-	swapped, swapsLost                  atomic.Int64
-	aheadSaid                           atomic.Int64 // second of the last warning
-}
-
-func (c *counters) batch(hits, statements int) {
-	c.batches.Add(1)
-	c.batched.Add(int64(hits))
-	c.statements.Add(int64(statements))
-}
-
-// tooFarAhead is how much later than the clock a counter's last charge may be, µs. Nodes
-// agree on PostgreSQL's time far better than this: beyond it the clock itself went back.
-const tooFarAhead = int64(1e6)
-
-// watchAhead raises the alarm for a counter from the future: until its instant comes its
-// windows and refills stand still. ARCHITECTURE.md says how to repair one.
-func (e *Engine) watchAhead(t *Target, hits int, now, instant int64) {
-	if instant-now <= tooFarAhead || t.Clock != nil { // test clocks are set back
-		return
-	}
-	e.stats.ahead.Add(int64(hits))
-	second := int64(e.options.Stopwatch() / time.Second)
-	if e.stats.aheadSaid.Swap(second) == second {
-		return // once a second is enough for a log
-	}
-	key := t.Counters[0].Key
-	e.options.Log.Warn("a counter was last charged in the future: its limits stand still until then",
-		"customer_id", key.Customer, "meter_id", key.Meter, "ahead_us", instant-now)
-}
-
 // Stats are totals since the engine started.
 type Stats struct {
 	FromMemory       int64 // refusals answered without a statement
@@ -56,9 +17,9 @@ type Stats struct {
 // Stats returns the totals.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		FromMemory: e.stats.fromMemory.Load(), Batches: e.stats.batches.Load(), Batched: e.stats.batched.Load(),
-		Statements: e.stats.statements.Load(), Swapped: e.stats.swapped.Load(), SwapsLost: e.stats.swapsLost.Load(), Unknown: e.stats.unknown.Load(), Retried: e.stats.retried.Load(),
-		Ahead: e.stats.ahead.Load(), Denials: e.denials.lost.Load(),
+		FromMemory: e.node.totals.fromMemory.Load(), Batches: e.node.totals.batches.Load(), Batched: e.node.totals.batched.Load(),
+		Statements: e.node.totals.statements.Load(), Swapped: e.node.totals.swapped.Load(), SwapsLost: e.node.totals.swapsLost.Load(), Unknown: e.node.totals.unknown.Load(), Retried: e.node.totals.retried.Load(),
+		Ahead: e.node.totals.ahead.Load(), Denials: e.denials.lost.Load(),
 	}
 	for i, l := range e.lanes {
 		l.mu.Lock()

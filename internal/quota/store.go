@@ -12,36 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// SessionSettings are what a lane's session needs, so that no statistics can take the
-// statement off its keys: rows are only ever reached by their key, in one nested loop over the
-// parameters.
-var SessionSettings = map[string]string{
-	"plan_cache_mode":                     "force_generic_plan",
-	"enable_seqscan":                      "off",
-	"enable_bitmapscan":                   "off",
-	"enable_hashjoin":                     "off",
-	"enable_mergejoin":                    "off",
-	"enable_memoize":                      "off",
-	"jit":                                 "off",
-	"lock_timeout":                        "1500ms",
-	"statement_timeout":                   "3s",
-	"idle_in_transaction_session_timeout": "2s", // of a node that is gone from the network, and holds rows
-	"synchronous_commit":                  "on",
-	"default_transaction_isolation":       "read committed",
-}
-
-// PoolSettings are what the sessions of the engine's pool need for the same reason: a plan
-// that was made and cached while a hot table was tiny would scan all of it when it is large.
-// They are for a pool that does nothing else: lists and sums want hash joins.
-var PoolSettings = map[string]string{
-	"enable_seqscan":    "off",
-	"enable_bitmapscan": "off",
-	"enable_hashjoin":   "off",
-	"enable_mergejoin":  "off",
-	"enable_memoize":    "off",
-	"jit":               "off",
-}
-
 // statementName is a prepared statement of a session.
 type statementName string
 
@@ -64,7 +34,7 @@ type store struct {
 	commitBehind statementName // of its session
 }
 
-func openStore(ctx context.Context, o *Options, texts map[statementName]string) (*store, error) {
+func openStore(ctx context.Context, o *sessionOptions, texts map[statementName]string) (*store, error) {
 	conn, err := o.Connect(ctx)
 	if err != nil {
 		return nil, err

@@ -72,6 +72,17 @@ func laneStatements() map[statementName]string {
 	return map[statementName]string{swapRows: swapSQL, makeRows: makeSQL, recallRows: recallSQL}
 }
 
+// readKnown reads the columns of recallSQL.
+func readKnown(r *knownRow, cols [][]byte) (err error) {
+	var units int64
+	if err = readAll(cols, &r.at, &r.version, &r.change, &r.hour, &units); err != nil {
+		return err
+	}
+	r.counted, r.missing = units > 0, false
+	r.state, err = appendInts(r.state[:0], cols[5])
+	return err
+}
+
 // way is how a group is decided.
 type way int
 

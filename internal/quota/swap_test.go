@@ -126,8 +126,8 @@ func TestRowsAreReadBesideSwaps(t *testing.T) {
 	if _, batches := e.sendBatch(ctx, hits[:8]); batches != 1 {
 		t.Fatalf("%d batches for the first hits", batches)
 	}
-	hits[2].Target.forget()
-	hits[5].Target.forget()
+	hits[2].Target.Forget()
+	hits[5].Target.Forget()
 	before := e.Stats()
 	results, batches := e.sendBatch(ctx, append(hits, hits[2]))
 	for i, r := range results {
@@ -156,7 +156,7 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
 	hits := oneHitEach(4, limits)
 	e.sendBatch(ctx, hits)
-	hits[3].Target.forget()
+	hits[3].Target.Forget()
 	tx, err := db.session(t).Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
 	hits := oneHitEach(2, limits)
 	e.sendBatch(ctx, hits)
 	execSQL(ctx, t, db, "UPDATE counters SET state[2] = NULL WHERE customer = 1")
-	hits[0].Target.forget()
+	hits[0].Target.Forget()
 	results, _ := e.sendBatch(ctx, hits)
 	if errors.Is(results[0].Err, ErrOutcomeUnknown) || errors.Is(results[0].Err, ErrUnavailable) {
 		t.Errorf("the spoiled row's: %v", results[0].Err)

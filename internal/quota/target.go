@@ -8,31 +8,6 @@ import (
 	"quotad/internal/calendar"
 )
 
-// CounterKey names one counter: a customer's of a meter (Attribute empty), or that of
-// one value of a `per` attribute (see attributeKey).
-type CounterKey struct {
-	Customer  int64
-	Meter     int32
-	Attribute string
-}
-
-// attributeKey is the counter of one value of an attribute, as stored. Names have no =.
-func attributeKey(name, value string) string { return name + "=" + value }
-
-// Shards is the number of shards counters are spread over; part of the stored keys.
-const Shards = 1024
-
-// Shard is the hash of a customer that hot tables carry first in their keys.
-func Shard(customer int64) int16 { return int16(mix(uint64(customer)) % Shards) }
-
-// mix is the finalizer of SplitMix64, all of whose bits are well mixed. What is stored
-// goes by it.
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
 // Counter is one row that a hit charges, with the limits whose buckets it holds.
 type Counter struct {
 	Key    CounterKey
@@ -307,3 +282,17 @@ func (t *Target) runningHour(at int64) (start, end int64) {
 
 // lastHour is the span that was made last: nearly all targets have the same.
 var lastHour atomic.Pointer[span]
+
+// allocations are the identities of the target's allocation limits.
+func (t *Target) allocations() (ids []*int64) {
+	for _, counters := range [][]Counter{t.Counters, t.per} {
+		for _, c := range counters {
+			for _, l := range c.Limits {
+				if l.Algorithm == Allocation {
+					ids = append(ids, &l.ID)
+				}
+			}
+		}
+	}
+	return ids
+}

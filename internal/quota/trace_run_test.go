@@ -228,7 +228,7 @@ func (r *traceRun) inOrder(now int64, hits []Hit, results []Result) error {
 			used += d.Cost
 		case d.AsOf == 0:
 			after := judge(d.Target, r.model.rows(d.Target), now, 0)
-			after.charge(-used)
+			after.shift(-used)
 			if d.Cost <= after.room() {
 				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.brief(), after.room())
 			}

@@ -78,11 +78,9 @@ func (t *troubles) settle(now time.Duration) {
 	}
 }
 
-// Trouble is why hits cannot be charged, as far as the last seconds have shown: an
-// ErrNoSession before an ErrUnavailable, or nil.
-func (e *Engine) Trouble() (err error) {
-	t := e.options.troubles
-	t.settle(e.options.Stopwatch())
+// worst is an ErrNoSession before an ErrUnavailable, or nil.
+func (t *troubles) worst(now time.Duration) (err error) {
+	t.settle(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, known := range t.met {

@@ -52,6 +52,18 @@ func (t *Target) untouched(limits []*Limit, r *row, at int64) bool {
 	return true
 }
 
+// wholeAt is when, as seen from an instant on, all limits of the target's i-th counter have their
+// whole quota again, µs; NoReset when one never has.
+func (t *Target) wholeAt(i int, r *row, from int64) (at int64) {
+	m := t.moment(max(from, r.at))
+	for _, l := range t.Counters[i].Limits {
+		b, log := l.stand(r.state, r.at, m)
+		m.log = log
+		at = max(at, l.rules.resetAt(l, b, m))
+	}
+	return at
+}
+
 // longest is more than any window of a calendar's limit is long, µs, in whatever timezone
 // and from whatever anchor: when these change, the window that then runs counts what was
 // used in it before, and one as old as this can be in none.

@@ -154,7 +154,7 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	before := e.Stats().Retried
 	plain := e.handOver(fresh, 1, 2)
 	ids := []once{
-		e.submitOnce(&Hit{Target: fresh, Cost: 10, ID: NewID("hit", "one")}),
+		e.ledger(fresh).submit(&Hit{Target: fresh, Cost: 10, ID: NewID("hit", "one")}),
 		e.submitOnce(&Hit{Target: other.ip("y"), Cost: 20, ID: NewID("hit", "two")}),
 	}
 	e.drain(ctx, t)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The binary formats of PostgreSQL's arrays, for the handful of types the hot statement
@@ -207,4 +209,22 @@ func appendInts(values []int64, col []byte) ([]int64, error) {
 		values = append(values, int64(binary.BigEndian.Uint64(col[24+12*i:])))
 	}
 	return values, nil
+}
+
+// eachRow reads rows that begin with the place, from 1 on, of what they are about.
+func eachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) error) (bad error) {
+	for r.NextRow() {
+		cols := r.Values()
+		n, err := readInt(cols[0])
+		if err == nil && (n < 1 || int(n) > most) {
+			err = fmt.Errorf("an answer about %d of %d", n, most)
+		}
+		if err == nil {
+			err = read(int(n-1), cols[1:])
+		}
+		if err != nil {
+			bad = err
+		}
+	}
+	return bad
 }
