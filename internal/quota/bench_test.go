@@ -38,7 +38,7 @@ func BenchmarkDecide(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if d, err := e.Decide(context.Background(), targets[rand.IntN(len(targets))], 1); err != nil || !d.Allowed {
-				b.Errorf("%s %v", d.brief(), err)
+				b.Errorf("%s %v", d.String(), err)
 			}
 		}
 	})
@@ -58,7 +58,7 @@ func BenchmarkDecideAll(b *testing.B) {
 					}
 					for _, r := range e.DecideAll(context.Background(), hits) {
 						if r.Err != nil || !r.Decision.Allowed {
-							b.Errorf("%s %v", r.Decision.brief(), r.Err)
+							b.Errorf("%s %v", r.Decision.String(), r.Err)
 						}
 					}
 				}
@@ -75,7 +75,7 @@ func BenchmarkDecideOnce(b *testing.B) {
 		for pb.Next() {
 			id := NewID("hit", fmt.Sprint(n.Add(1)))
 			if d, err := e.decideOnce(context.Background(), targets[rand.IntN(len(targets))], 1, id); err != nil || !d.Allowed {
-				b.Errorf("%s %v", d.brief(), err)
+				b.Errorf("%s %v", d.String(), err)
 			}
 		}
 	})

@@ -63,7 +63,7 @@ func (f *cleanFire) exact(t testing.TB) (removed int64, err error) {
 				return
 			default:
 			}
-			cleaner.at = cursor{shard: Shard(target.customer())}
+			cleaner.at = cursor{shard: Shard(customerOf(target))}
 			if _, err := cleaner.step(ctx); err != nil {
 				failed = err
 				return
@@ -112,7 +112,7 @@ func (f *cleanFire) fire(ctx context.Context, engines []*Engine, clock *testCloc
 
 func (f *cleanFire) shoot(ctx context.Context, e *Engine, target *Target, r *rand.Rand) error {
 	value := fmt.Sprint(r.IntN(cleanValues))
-	d, err := e.Decide(ctx, target.ip(value), 1+r.Int64N(5))
+	d, err := e.Decide(ctx, ipOf(target, value), 1+r.Int64N(5))
 	if err != nil || !d.Allowed {
 		return err
 	}
@@ -156,15 +156,15 @@ func (f *cleanFire) booked(ctx context.Context, db *testDB, target *Target) erro
 			version++
 		}
 	}
-	rows, err := db.counters(ctx, target.customer())
+	rows, err := db.counters(ctx, customerOf(target))
 	if err != nil {
 		return err
 	}
-	usage, err := db.admitted(ctx, target.customer())
+	usage, err := db.admitted(ctx, customerOf(target))
 	if err != nil {
 		return err
 	}
-	own := rows[CounterKey{target.customer(), 1, ""}]
+	own := rows[CounterKey{customerOf(target), 1, ""}]
 	booked := own.units
 	for _, n := range usage {
 		booked += n

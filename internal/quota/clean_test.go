@@ -30,9 +30,9 @@ func perIP(t testing.TB, specs ...Spec) *Target {
 	return NewTarget(1, freshCustomers(1), 1, limits, periods, nil)
 }
 
-func (t *Target) customer() int64 { return t.Counters[0].Key.Customer }
+func customerOf(t *Target) int64 { return t.Counters[0].Key.Customer }
 
-func (t *Target) ip(value string) *Target { return t.For(map[string]string{"ip": value}) }
+func ipOf(t *Target, value string) *Target { return t.For(map[string]string{"ip": value}) }
 
 // cleaner judges by one target, whatever it is asked for.
 func (db *testDB) cleaner(clock *testClock, target *Target) *Cleaner {
@@ -75,14 +75,14 @@ func hitNow(t testing.TB, e *Engine, target *Target, cost int64) Decision {
 // versionOf is the version of the counter of ip=1, -1 when it is not there.
 func versionOf(t testing.TB, db *testDB, target *Target) int64 {
 	t.Helper()
-	rows, err := db.counters(pgtest.Context(t), target.customer())
+	rows, err := db.counters(pgtest.Context(t), customerOf(target))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := rows[CounterKey{target.customer(), 1, ""}]; !ok {
+	if _, ok := rows[CounterKey{customerOf(target), 1, ""}]; !ok {
 		t.Fatal("the customer's own counter is gone")
 	}
-	if r, ok := rows[CounterKey{target.customer(), 1, "ip=1"}]; ok {
+	if r, ok := rows[CounterKey{customerOf(target), 1, "ip=1"}]; ok {
 		return r.version
 	}
 	return -1
@@ -122,12 +122,12 @@ func TestFullAgainCountersGo(t *testing.T) {
 			e := db.startEngine(t, clock)
 			target := perIP(t, c.specs...)
 			cleaner := db.cleaner(clock, target)
-			if d := hitNow(t, e, target.ip("1"), 3); !d.Allowed {
+			if d := hitNow(t, e, ipOf(target, "1"), 3); !d.Allowed {
 				t.Fatal("refused")
 			}
 			at := func(at int64) int {
 				clock.set(at)
-				return cleaner.walk(t, target.customer())
+				return cleaner.walk(t, customerOf(target))
 			}
 			if c.whole < 0 {
 				if at(testEpoch+1000*day) != 0 || versionOf(t, db, target) != 1 {
@@ -145,8 +145,8 @@ func TestFullAgainCountersGo(t *testing.T) {
 			if cleaner.Removed() != 1 {
 				t.Errorf("%d removed", cleaner.Removed())
 			}
-			if d := hitNow(t, e, target.ip("1"), 3); !d.Allowed || d.Versions()[0] != 2 || d.Versions()[1] != 1 {
-				t.Errorf("the next hit: %s", d.brief())
+			if d := hitNow(t, e, ipOf(target, "1"), 3); !d.Allowed || d.Versions()[0] != 2 || d.Versions()[1] != 1 {
+				t.Errorf("the next hit: %s", d.String())
 			}
 		})
 	}
@@ -162,15 +162,15 @@ func TestCountersInUseStay(t *testing.T) {
 	cleaner := db.cleaner(clock, target)
 	stays := func(what string) {
 		t.Helper()
-		if n := cleaner.walk(t, target.customer()); n != 0 || versionOf(t, db, target) < 0 {
+		if n := cleaner.walk(t, customerOf(target)); n != 0 || versionOf(t, db, target) < 0 {
 			t.Errorf("%s: %d removed", what, n)
 		}
 	}
-	hitNow(t, e, target.ip("1"), 1)
+	hitNow(t, e, ipOf(target, "1"), 1)
 	clock.set(testEpoch + 3600e6)
 	known := cleaner.options.Targets
 	cleaner.options.Targets = func(ctx context.Context, keys []CounterKey) ([]*Target, error) {
-		hitNow(t, e, target.ip("1"), 1)
+		hitNow(t, e, ipOf(target, "1"), 1)
 		return known(ctx, keys)
 	}
 	stays("charged while it was judged")
@@ -185,7 +185,7 @@ func TestCountersInUseStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE shard = $1 AND customer = $2 FOR UPDATE", Shard(target.customer()), target.customer()); err != nil {
+	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE shard = $1 AND customer = $2 FOR UPDATE", Shard(customerOf(target)), customerOf(target)); err != nil {
 		t.Fatal(err)
 	}
 	stays("held by somebody")
@@ -197,7 +197,7 @@ func TestCountersInUseStay(t *testing.T) {
 	execSQL(ctx, t, db, "UPDATE counters SET change = 1, at = $1 WHERE attribute <> ''", clock.at.Load()+1)
 	stays("in the future")
 	execSQL(ctx, t, db, "UPDATE counters SET at = 0 WHERE attribute <> ''")
-	if cleaner.walk(t, target.customer()) != 1 {
+	if cleaner.walk(t, customerOf(target)) != 1 {
 		t.Error("it never goes")
 	}
 }
@@ -207,8 +207,8 @@ func TestNeverChargedCountersGo(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 10, Window: "calendar_year"}, Spec{Algorithm: "allocation", Limit: 1})
 	execSQL(ctx, t, db, "INSERT INTO counters (shard, customer, meter, attribute) VALUES ($1, $2, 1, ''), ($1, $2, 1, 'ip=1')",
-		Shard(target.customer()), target.customer())
-	if n := db.cleaner(newTestClock(testEpoch), target).walk(t, target.customer()); n != 1 || versionOf(t, db, target) != -1 {
+		Shard(customerOf(target)), customerOf(target))
+	if n := db.cleaner(newTestClock(testEpoch), target).walk(t, customerOf(target)); n != 1 || versionOf(t, db, target) != -1 {
 		t.Errorf("%d removed", n)
 	}
 }
@@ -219,11 +219,11 @@ func TestClosedBucketStays(t *testing.T) {
 	clock := newTestClock(testEpoch)
 	e := db.startEngine(t, clock)
 	target := perIP(t, Spec{Algorithm: "token_bucket", Limit: 10, Window: "1h"})
-	hitNow(t, e, target.ip("1"), 10)
+	hitNow(t, e, ipOf(target, "1"), 10)
 	closed := perIP(t, Spec{Algorithm: "token_bucket", Limit: 0, Window: "1h"})
 	cleaner := db.cleaner(clock, closed)
 	clock.set(testEpoch + 24*3600e6)
-	if n := cleaner.walk(t, target.customer()); n != 0 {
+	if n := cleaner.walk(t, customerOf(target)); n != 0 {
 		t.Errorf("%d removed", n)
 	}
 }
@@ -238,11 +238,11 @@ func TestCountersWithoutLimitsGoAfterADay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := newTestClock(testEpoch)
 			target := perIP(t, Spec{Algorithm: "allocation", Limit: 10})
-			hitNow(t, db.startEngine(t, clock), target.ip("1"), 1)
+			hitNow(t, db.startEngine(t, clock), ipOf(target, "1"), 1)
 			cleaner := db.cleaner(clock, after)
 			for _, late := range []int64{-1, 0} {
 				clock.set(testEpoch + unlimitedFor + late)
-				if n := cleaner.walk(t, target.customer()); n != int(1+late) {
+				if n := cleaner.walk(t, customerOf(target)); n != int(1+late) {
 					t.Errorf("%d removed at %d", n, late)
 				}
 			}
@@ -257,12 +257,12 @@ func TestCleaningLeavesTestClocksAlone(t *testing.T) {
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 10, Window: "1h"})
 	target.Clock = &TestClock{Key: "c", Now: testEpoch}
 	e := db.startEngine(t, clock)
-	hitNow(t, e, target.ip("1"), 10)
+	hitNow(t, e, ipOf(target, "1"), 10)
 	later := *target.Clock
 	later.Now += 1000 * 24 * 3600e6
 	target.Clock = &later
 	clock.set(testEpoch + 1000*24*3600e6)
-	if n := db.cleaner(clock, target).walk(t, target.customer()); n != 0 {
+	if n := db.cleaner(clock, target).walk(t, customerOf(target)); n != 0 {
 		t.Error("it went")
 	}
 }

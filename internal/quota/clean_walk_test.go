@@ -50,7 +50,7 @@ func TestCleaningInAnOutage(t *testing.T) {
 	db := newTestDB(t)
 	clock := newTestClock(testEpoch)
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 10, Window: "1m"})
-	hitNow(t, db.startEngine(t, clock), target.ip("1"), 1)
+	hitNow(t, db.startEngine(t, clock), ipOf(target, "1"), 1)
 	clock.set(testEpoch + 3600e6)
 	cleaner := db.cleaner(clock, target)
 	cleaner.options.Usable = func() bool { return false }
@@ -65,12 +65,12 @@ func TestCleaningInAnOutage(t *testing.T) {
 	cleaner.options.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	known := cleaner.options.Targets
 	cleaner.options.Targets = func(ctx context.Context, keys []CounterKey) ([]*Target, error) {
-		if cleaner.at = (cursor{shard: Shard(target.customer())}); failed.Add(1) < 4 {
+		if cleaner.at = (cursor{shard: Shard(customerOf(target))}); failed.Add(1) < 4 {
 			return nil, errors.New("out of reach")
 		}
 		return known(ctx, keys)
 	}
-	cleaner.at = cursor{shard: Shard(target.customer())}
+	cleaner.at = cursor{shard: Shard(customerOf(target))}
 	ctx, cancel := context.WithCancel(pgtest.Context(t))
 	ended := make(chan struct{})
 	go func() { cleaner.Run(ctx); close(ended) }()
@@ -88,7 +88,7 @@ func TestCleaningInAnOutage(t *testing.T) {
 
 func (c *Cleaner) walkOnce(t testing.TB, target *Target) int {
 	t.Helper()
-	c.at = cursor{shard: Shard(target.customer())}
+	c.at = cursor{shard: Shard(customerOf(target))}
 	n, err := c.step(pgtest.Context(t))
 	if err != nil {
 		t.Fatal(err)
@@ -124,20 +124,20 @@ func TestMemoryAfterACounterCameBack(t *testing.T) {
 	refuse := func() {
 		t.Helper()
 		for {
-			if d := hitNow(t, e, target.ip("1"), 1); !d.Allowed {
+			if d := hitNow(t, e, ipOf(target, "1"), 1); !d.Allowed {
 				break
 			}
 		}
-		if d := hitNow(t, e, target.ip("1"), 1); d.Allowed || d.AsOf == 0 {
-			t.Errorf("not from memory: %s", d.brief())
+		if d := hitNow(t, e, ipOf(target, "1"), 1); d.Allowed || d.AsOf == 0 {
+			t.Errorf("not from memory: %s", d.String())
 		}
 	}
 	refuse()
 	clock.set(testEpoch + 180e6)
-	if n := db.cleaner(clock, target).walk(t, target.customer()); n != 1 {
+	if n := db.cleaner(clock, target).walk(t, customerOf(target)); n != 1 {
 		t.Fatalf("%d removed", n)
 	}
-	hitNow(t, e, target.ip("1"), 3)
+	hitNow(t, e, ipOf(target, "1"), 3)
 	refuse()
 }
 
@@ -146,8 +146,8 @@ func TestOwnCountersNeverGo(t *testing.T) {
 	db := newTestDB(t)
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 3, Window: "1m"})
 	clock := newTestClock(testEpoch)
-	hitNow(t, db.startEngine(t, clock), target.ip("1"), 1)
-	own := value{row: row{at: testEpoch, version: 1}, key: CounterKey{target.customer(), 1, ""}}
+	hitNow(t, db.startEngine(t, clock), ipOf(target, "1"), 1)
+	own := value{row: row{at: testEpoch, version: 1}, key: CounterKey{customerOf(target), 1, ""}}
 	if n, err := db.cleaner(clock, target).remove(pgtest.Context(t), []value{own}); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}
@@ -161,8 +161,8 @@ func TestCounterThatCameBackStays(t *testing.T) {
 	db := newTestDB(t)
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 3, Window: "1m"})
 	clock := newTestClock(testEpoch)
-	hitNow(t, db.startEngine(t, clock), target.ip("1"), 1)
-	seen := value{row: row{at: testEpoch - 1, version: 1}, key: CounterKey{target.customer(), 1, "ip=1"}}
+	hitNow(t, db.startEngine(t, clock), ipOf(target, "1"), 1)
+	seen := value{row: row{at: testEpoch - 1, version: 1}, key: CounterKey{customerOf(target), 1, "ip=1"}}
 	if n, err := db.cleaner(clock, target).remove(pgtest.Context(t), []value{seen}); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}

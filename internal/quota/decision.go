@@ -1,6 +1,10 @@
 package quota
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"slices"
+)
 
 // Never is the wait of a refusal that no wait will lift.
 const Never int64 = -1
@@ -208,4 +212,15 @@ func (d *Decision) shift(units int64) {
 			stands[i] = l.rules.charge(l, stands[i], units, d.moment(i))
 		}
 	}
+}
+
+// SameAs reports whether two decisions are the same but for where their state was read.
+func (d *Decision) SameAs(other *Decision) bool {
+	return d.Allowed == other.Allowed && d.Cost == other.Cost && d.At == other.At && d.Degraded == other.Degraded &&
+		slices.Equal(d.stands(), other.stands()) && slices.Equal(d.Versions(), other.Versions()) && d.spared == other.spared
+}
+
+// String says all of a decision, for logs and tests.
+func (d *Decision) String() string {
+	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v buckets %v spared %b}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions(), d.stands(), d.spared)
 }

@@ -115,15 +115,15 @@ func TestDenialsOfAnEngine(t *testing.T) {
 	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d"))
 	for i, cost := range []int64{10, 1, 2, 3} { // the last two from memory
 		if d, err := e.Decide(ctx, target, cost); err != nil || d.Allowed != (i == 0) {
-			t.Fatalf("%s, %v", d.brief(), err)
+			t.Fatalf("%s, %v", d.String(), err)
 		}
 	}
 	if d, err := e.Look(ctx, target, 5); err != nil || d.Allowed { // nobody was refused
-		t.Fatalf("%s, %v", d.brief(), err)
+		t.Fatalf("%s, %v", d.String(), err)
 	}
 	clock.set(testEpoch + 3600e6)
 	if d, err := e.Decide(ctx, target, 7); err != nil || d.Allowed {
-		t.Fatalf("%s, %v", d.brief(), err)
+		t.Fatalf("%s, %v", d.String(), err)
 	}
 	if err := e.Close(ctx); err != nil {
 		t.Fatal(err)

@@ -90,7 +90,7 @@ func TestFloodOfValues(t *testing.T) {
 	calm.hits(ctx, t, time.Second) // all counters are there
 	flooded.hits(ctx, t, time.Second)
 	flood := perIP(t, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1h"})
-	execSQL(ctx, t, with, floodSQL, Shard(flood.customer()), flood.customer(), flood.per[0].Limits[0].ID, testEpoch, n)
+	execSQL(ctx, t, with, floodSQL, Shard(customerOf(flood)), customerOf(flood), flood.per[0].Limits[0].ID, testEpoch, n)
 
 	measure := func(when string) {
 		t.Helper()
@@ -115,11 +115,11 @@ func TestFloodOfValues(t *testing.T) {
 	flooded.hits(ctx, t, time.Second) // books the hour
 	cleaner := with.cleaner(clock, flood)
 	cleaner.options.Stopwatch = func() time.Duration { return 0 } // as fast as it ever goes
-	cleaner.at = cursor{shard: Shard(flood.customer())}
+	cleaner.at = cursor{shard: Shard(customerOf(flood))}
 	beside(ctx, t, with, flooded, "the removal of values", func(stop <-chan struct{}) {
 		ctx, cancel := context.WithCancel(ctx)
 		go func() { <-stop; cancel() }()
-		cleaner.at = cursor{shard: Shard(flood.customer()), after: cleaner.at.after}
+		cleaner.at = cursor{shard: Shard(customerOf(flood)), after: cleaner.at.after}
 		cleaner.Run(ctx)
 	})
 	if cleaner.Removed() == 0 {
@@ -162,7 +162,7 @@ func floodWith(ctx context.Context, t testing.TB, db *testDB, clock *testClock, 
 		return
 	}
 	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // it connects
-		_, err := e.Decide(ctx, target.ip("first"), 1)
+		_, err := e.Decide(ctx, ipOf(target, "first"), 1)
 		if err == nil {
 			break
 		}
@@ -180,7 +180,7 @@ func floodWith(ctx context.Context, t testing.TB, db *testDB, clock *testClock, 
 					return
 				default:
 				}
-				if _, err := e.Decide(ctx, target.ip(fmt.Sprint("new", lastValue.Add(1))), 1); err != nil {
+				if _, err := e.Decide(ctx, ipOf(target, fmt.Sprint("new", lastValue.Add(1))), 1); err != nil {
 					t.Error(err)
 					return
 				}

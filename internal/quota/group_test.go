@@ -75,7 +75,7 @@ func TestGroupsAreDecidedOneByOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		target := testTarget(1, 1, 1, drawLimits(rt, 4)...)
 		if rapid.Bool().Draw(rt, "per") {
-			target = target.with("ip=1", drawLimits(rt, 3)...)
+			target = withCounter(target, "ip=1", drawLimits(rt, 3)...)
 		}
 		rows, want := make([]row, len(target.Counters)), make([]row, len(target.Counters))
 		now := testEpoch

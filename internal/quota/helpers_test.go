@@ -3,7 +3,6 @@ package quota
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -194,8 +193,8 @@ func testTarget(customer int64, meter int32, change int64, limits ...*Limit) *Ta
 	}
 }
 
-// with returns a copy of the target that also charges the counter of an attribute's value.
-func (t *Target) with(attribute string, limits ...*Limit) *Target {
+// withCounter returns a copy of the target that also charges the counter of an attribute's value.
+func withCounter(t *Target, attribute string, limits ...*Limit) *Target {
 	c := CounterKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, attribute}
 	return &Target{
 		Change: t.Change, Counters: append(slices.Clone(t.Counters), Counter{c, limits}),
@@ -254,7 +253,5 @@ func (db *testDB) admitted(ctx context.Context, customer int64) (map[usageKey]in
 	})
 	return all, err
 }
-
-func (k CounterKey) String() string { return fmt.Sprintf("%d/%d/%q", k.Customer, k.Meter, k.Attribute) }
 
 func sortedKeys[M ~map[K]V, K cmp.Ordered, V any](m M) []K { return slices.Sorted(maps.Keys(m)) }

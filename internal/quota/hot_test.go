@@ -60,13 +60,13 @@ func (h *hot) useUp(t *testing.T, nodes ...*Engine) {
 			for n := i; ; n++ {
 				hit := theirs
 				if len(h.values) > 0 {
-					hit = theirs.ip(h.values[n%len(h.values)])
+					hit = ipOf(theirs, h.values[n%len(h.values)])
 				}
 				ctx, cancel := context.WithTimeout(pgtest.Context(t), time.Minute)
 				d, err := e.Decide(ctx, hit, 1)
 				cancel()
 				if err != nil {
-					t.Errorf("%s, %v", d.brief(), err)
+					t.Errorf("%s, %v", d.String(), err)
 					return
 				}
 				if !d.Allowed {
@@ -90,7 +90,7 @@ func (h *hot) check(t *testing.T, e *Engine, target *Target) {
 	e.used(ctx, t, target, h.limit)
 	var sum int64
 	for _, value := range h.values {
-		d, err := e.Look(ctx, target.ip(value), 0)
+		d, err := e.Look(ctx, ipOf(target, value), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestCautiousNodeBesideAHeldRow(t *testing.T) {
 	held, free := testTarget(1, 1, 1, limit), testTarget(2, 1, 1, limit)
 	for _, target := range []*Target{held, free} {
 		if d, err := e.Decide(ctx, target, 1); err != nil || !d.Allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 	tx, err := db.session(t).Begin(ctx)
@@ -182,7 +182,7 @@ func TestCautiousNodeBesideAHeldRow(t *testing.T) {
 	}()
 	for range 200 { // more than an operation is tried
 		if d, err := e.Decide(ctx, free, 1); err != nil || !d.Allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 	select {

@@ -75,7 +75,7 @@ func TestImports(t *testing.T) {
 		}
 	}
 	if d, err := e.Decide(ctx, target, 1); err != nil || d.Allowed {
-		t.Error("the month is full", d.brief(), err)
+		t.Error("the month is full", d.String(), err)
 	}
 	if got := e.ImportAll(ctx, []Import{{Target: slots, Limit: "slots", Used: 1, ID: NewID("import", "s", "")}})[0]; !errors.Is(got.Err, ErrNoSuchLimit) {
 		t.Error(got)

@@ -1,6 +1,9 @@
 package quota
 
-import "cmp"
+import (
+	"cmp"
+	"fmt"
+)
 
 // CounterKey names one counter: a customer's of a meter (Attribute empty), or that of
 // one value of a `per` attribute (see attributeKey).
@@ -26,6 +29,9 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
+
+// String names the counter in messages.
+func (k CounterKey) String() string { return fmt.Sprintf("%d/%d/%q", k.Customer, k.Meter, k.Attribute) }
 
 // compareKeys is the lock order of counters, the order of their primary key.
 func compareKeys(a, b CounterKey) int {

@@ -117,7 +117,7 @@ func TestVanishedNode(t *testing.T) {
 	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h"))
 	alive := db.startEngine(t, clock)
 	if d, err := alive.decideOnce(ctx, target, 1, NewID("hit", "first")); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	e := db.handEngine(t, clock)
 	l := handLedger(t, e)
@@ -131,7 +131,7 @@ func TestVanishedNode(t *testing.T) {
 	within, cancel := context.WithTimeout(ctx, 8*time.Second)
 	defer cancel()
 	if d, err := alive.decideOnce(within, target, 1, NewID("hit", "second")); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	l.apply(b, []*operation{o})
 	b.write(f, &l.params)
@@ -153,7 +153,7 @@ func TestUnreadableReceipt(t *testing.T) {
 	one, two := testTarget(1, 1, 1, l), testTarget(2, 1, 1, l)
 	for _, target := range []*Target{one, two} {
 		if d, err := e.decideOnce(ctx, target, 1, NewID("hit", "x")); err != nil || !d.Allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 	execSQL(ctx, t, db, `UPDATE receipts_0 SET body = '\xff' WHERE customer = 1`)
@@ -170,7 +170,7 @@ func TestClearedReceipts(t *testing.T) {
 	for _, customer := range []int64{1, 2} {
 		for i := range 5 {
 			if d, err := e.decideOnce(ctx, testTarget(customer, 1, 1), 1, NewID("hit", fmt.Sprint(i))); err != nil || !d.Allowed {
-				t.Fatal(d.brief(), err)
+				t.Fatal(d.String(), err)
 			}
 		}
 	}

@@ -124,7 +124,7 @@ func TestGivingBackAfterAnEdit(t *testing.T) {
 		e := db.startEngine(t, clock)
 		before := testTarget(1, 1, 1, bucketLimit(t, "b", limits[0], "1h", 5000))
 		if d, err := e.decideOnce(ctx, before, 2000, NewID("hit", "h")); err != nil || !d.Allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 		r, err := e.Reserve(ctx, before, 10, 3600e6, NewID("reservation", "r"))
 		if err != nil || !r.Allowed {
@@ -154,12 +154,12 @@ func TestLateOnOneCounter(t *testing.T) {
 		mustCompile(t, Spec{Name: "ip", Algorithm: "allocation", Limit: 100, Per: "ip"}),
 	}
 	base := NewTarget(1, freshCustomers(1), 1, limits, testTarget(1, 1, 1).Periods, nil)
-	r, err := e.Reserve(ctx, base.ip("2"), 5, 60e6, NewID("reservation", "r"))
+	r, err := e.Reserve(ctx, ipOf(base, "2"), 5, 60e6, NewID("reservation", "r"))
 	if err != nil || !r.Allowed {
 		t.Fatal(err)
 	}
 	clock.set(testEpoch + 120e6)
-	if _, err := e.Refund(ctx, Refund{Target: base.ip("1"), Cost: 1, ID: NewID("refund", "f")}); err != nil {
+	if _, err := e.Refund(ctx, Refund{Target: ipOf(base, "1"), Cost: 1, ID: NewID("refund", "f")}); err != nil {
 		t.Fatal(err)
 	}
 	clock.set(testEpoch + 30e6)

@@ -68,7 +68,7 @@ func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e 
 	e.awaitSession(ctx, t)
 	return e, func(customer int64) *Target {
 		limit := windowLimit(t, "a", 1_000_000, "1d")
-		target := testTarget(customer, 1, 1, limit).with("ip=1", limit)
+		target := withCounter(testTarget(customer, 1, 1, limit), "ip=1", limit)
 		if r, _ := e.sendBatch(ctx, []Hit{{Target: target, Cost: 1}}); r[0].Err != nil || !r[0].Decision.Allowed {
 			t.Fatal(r[0].Err)
 		}
@@ -148,7 +148,7 @@ func TestLostWithPlainHits(t *testing.T) {
 			for i := range ids {
 				r := ids[i].wait(ctx)
 				if r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed != (c.at == breakAt{"COMMIT", true}) {
-					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.brief(), r.Err)
+					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}
 			}
 			e.used(ctx, t, one, 1+c.charged+10)
@@ -167,10 +167,10 @@ func (e *Engine) used(ctx context.Context, t *testing.T, target *Target, units i
 	}
 	for i := range all[0].NumViews() {
 		if got := all[0].View(i).Used; got != units {
-			t.Errorf("customer %d, limit %d: %d used, want %d", target.customer(), i, got, units)
+			t.Errorf("customer %d, limit %d: %d used, want %d", customerOf(target), i, got, units)
 		}
 	}
 	if got := all[0].PeriodUsed; got != units {
-		t.Errorf("customer %d: %d units of usage, want %d", target.customer(), got, units)
+		t.Errorf("customer %d: %d units of usage, want %d", customerOf(target), got, units)
 	}
 }

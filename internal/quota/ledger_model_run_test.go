@@ -49,7 +49,7 @@ func (x *modelRun) hit() error {
 	want = x.m.fits(x.now, cost, false)
 	d, err := x.e.decideOnce(x.ctx, x.base, cost, id)
 	if err != nil || d.Allowed != want {
-		return fmt.Errorf("%w: a hit of %d: %s, %w", errUnlikeModel, cost, d.brief(), err)
+		return fmt.Errorf("%w: a hit of %d: %s, %w", errUnlikeModel, cost, d.String(), err)
 	}
 	x.seen[fmt.Sprint("hit ", want)]++
 	if want {
@@ -68,7 +68,7 @@ func (x *modelRun) reserve() error {
 	want := x.m.fits(x.now, cost, true)
 	d, err := x.e.Reserve(x.ctx, x.base, cost, ttl, NewID("reservation", x.name))
 	if err != nil || d.Allowed != want {
-		return fmt.Errorf("%w: a reservation of %d: %s, %w", errUnlikeModel, cost, d.brief(), err)
+		return fmt.Errorf("%w: a reservation of %d: %s, %w", errUnlikeModel, cost, d.String(), err)
 	}
 	x.seen[fmt.Sprint("reserve ", want)]++
 	if want {
@@ -118,7 +118,7 @@ func (x *modelRun) settle() error {
 		x.open = append(x.open, o)
 		return x.stand()
 	case err != nil || !fits || s.Late != late:
-		return fmt.Errorf("%w: a commit of %d: %s, %w", errUnlikeModel, cost, s.brief(), err)
+		return fmt.Errorf("%w: a commit of %d: %s, %w", errUnlikeModel, cost, s.String(), err)
 	case late:
 		x.seen["commit late"]++
 		x.m.events = append(x.m.events, &event{at: x.now, cost: cost})

@@ -20,9 +20,9 @@ func TestRefundOfAClosedPeriod(t *testing.T) {
 	target.Interval = calendar.Interval{Unit: calendar.Days, Count: 1}
 	hit := NewID("hit", "one")
 	if d, err := e.decideOnce(ctx, target, 20, hit); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
-	hour := target.hourOf(testEpoch)
+	hour := hourOf(target, testEpoch)
 	_, end := target.Period(testEpoch)
 	for i, c := range []struct{ at, cost, then, now int64 }{
 		{end + closeDelay - 1, 5, 15, 0}, // still open
@@ -43,12 +43,12 @@ func TestRefundOfAClosedPeriod(t *testing.T) {
 		}
 	}
 	if d, err := e.Look(ctx, target, 1); err != nil || d.View(0).Used != 0 {
-		t.Error(d.brief(), err)
+		t.Error(d.String(), err)
 	}
 	reconciled(t, db)
 }
 
-func (t *Target) hourOf(at int64) int64 { hour, _ := t.runningHour(at); return hour }
+func hourOf(t *Target, at int64) int64 { hour, _ := t.runningHour(at); return hour }
 
 // TestReservationsPerValue: what a reservation holds of a value's counter comes back there,
 // when the plan has the limit and when it has not any more.
@@ -67,14 +67,14 @@ func TestReservationsPerValue(t *testing.T) {
 		t.Helper()
 		r, err := e.Reserve(ctx, target.For(at), 4, 60e6, NewID("reservation", fmt.Sprint(n)))
 		if err != nil || r.Allowed != allowed {
-			t.Fatal(r.brief(), err)
+			t.Fatal(r.String(), err)
 		}
 		return r
 	}
 	a := reserve(1, base, false) // four slots of two
 	at["user"] = ""
 	if d, err := e.Decide(ctx, base.For(at), 3); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	limits[2] = mustCompile(t, Spec{Name: "slots", Algorithm: "concurrency", Limit: 8, TTL: "1h", Per: "user"})
 	base = NewTarget(1, 1, 1, limits, periods, nil)
@@ -83,11 +83,11 @@ func TestReservationsPerValue(t *testing.T) {
 		t.Errorf("the value's allocation is free in a minute: %+v", r.View(1))
 	}
 	if s, err := e.Commit(ctx, base, a.ID, 1); err != nil || s.View(1).Used != 4 {
-		t.Fatal(s.brief(), err)
+		t.Fatal(s.String(), err)
 	}
 	b := reserve(4, base, true)
 	if s, err := e.Commit(ctx, later, b.ID, 5); err != nil || s.NumViews() != 1 || s.View(0).Used != 9 {
-		t.Fatal(s.brief(), err)
+		t.Fatal(s.String(), err)
 	}
 	if n := rowsIn(t, db, "holds"); n != 0 {
 		t.Errorf("%d holds are left", n)
@@ -130,7 +130,7 @@ func TestUnderWay(t *testing.T) {
 	target, other := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h")), testTarget(2, 1, 1, windowLimit(t, "a", 10, "1h"))
 	for _, target := range []*Target{target, other} {
 		if d, err := e.decideOnce(ctx, target, 1, NewID("hit", "first")); err != nil || !d.Allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 	holder, err := db.pool.Begin(ctx)
@@ -155,7 +155,7 @@ func TestUnderWay(t *testing.T) {
 	}
 	for again := range 2 {
 		if d, err := e.decideOnce(ctx, target, 1, NewID("hit", "second")); err != nil || !d.Allowed || d.Replayed != (again == 1) {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestHoldsAreCleaned(t *testing.T) {
 	cleaner := db.cleaner(clock, base)
 	cleaner.options.Expire = e.Expire
 	for n := range 3 {
-		if r, err := e.Reserve(ctx, base.ip(fmt.Sprint(n)), 1, 1e6, NewID("reservation", fmt.Sprint(n))); err != nil || !r.Allowed {
+		if r, err := e.Reserve(ctx, ipOf(base, fmt.Sprint(n)), 1, 1e6, NewID("reservation", fmt.Sprint(n))); err != nil || !r.Allowed {
 			t.Fatal(err)
 		}
 	}

@@ -23,13 +23,13 @@ func TestHitsOnce(t *testing.T) {
 	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 60, "1m", 20))
 	first, err := engines[0].decideOnce(ctx, target, 7, NewID("hit", "one", "7"))
 	if err != nil || !first.Allowed || first.Replayed {
-		t.Fatal(first.brief(), err)
+		t.Fatal(first.String(), err)
 	}
 	for i := range 4 {
 		clock.set(testEpoch + int64(i)*1e6)
 		again, err := engines[i%2].decideOnce(ctx, target, 7, NewID("hit", "one", "7"))
 		if err != nil || !again.Allowed || !again.Replayed || again.At != first.At || again.Cost != 7 {
-			t.Fatal(again.brief(), err)
+			t.Fatal(again.String(), err)
 		}
 		for v := range first.NumViews() {
 			if got, want := again.View(v), first.View(v); got.Used != want.Used || got.Remaining != want.Remaining || got.ResetAt != want.ResetAt || got.Limit.Name != want.Limit.Name {
@@ -42,11 +42,11 @@ func TestHitsOnce(t *testing.T) {
 	}
 	late := NewID("hit", "two", "5")
 	if d, err := engines[1].decideOnce(ctx, target, 5, late); err != nil || d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	clock.set(testEpoch + 3600e6)
 	if d, err := engines[0].decideOnce(ctx, target, 5, late); err != nil || !d.Allowed || d.Replayed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	s, err := engines[0].Standings(ctx, []*Target{target})
 	if err != nil || s[0].PeriodUsed != 12 {
@@ -77,7 +77,7 @@ func TestRefunds(t *testing.T) {
 	target := testTarget(1, 1, 1, hour, seats, log, slide)
 	hit := NewID("hit", "h", "30")
 	if d, err := e.decideOnce(ctx, target, 30, hit); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	for i, c := range []struct {
 		at, cost int64
@@ -131,7 +131,7 @@ func TestReservations(t *testing.T) {
 		t.Helper()
 		r, err := e.Reserve(ctx, target, cost, ttl, NewID("reservation", id, fmt.Sprint(cost)))
 		if err != nil || r.Allowed != allowed {
-			t.Fatalf("%s: %s, %v", id, r.brief(), err)
+			t.Fatalf("%s: %s, %v", id, r.String(), err)
 		}
 		return r
 	}
@@ -154,10 +154,10 @@ func TestReservations(t *testing.T) {
 		t.Errorf("the first expires in a minute: %+v", d.View(1))
 	}
 	if d, err := e.Decide(ctx, target, 97); err != nil || !d.Allowed {
-		t.Fatal("a hit knows no concurrency limit", d.brief(), err)
+		t.Fatal("a hit knows no concurrency limit", d.String(), err)
 	}
 	if d, err := e.Decide(ctx, target, 1); err != nil || d.Allowed || d.View(0).RetryAfter != 60e6 {
-		t.Fatal("what is reserved is not there for hits, until it expires", d.brief(), err)
+		t.Fatal("what is reserved is not there for hits, until it expires", d.String(), err)
 	}
 	s, err := e.Commit(ctx, target, a.ID, 0)
 	if err != nil || s.Reserved != 1 {
@@ -170,7 +170,7 @@ func TestReservations(t *testing.T) {
 	}
 	for again := range 2 {
 		if s, err := e.Commit(ctx, target, b.ID, 2); err != nil || s.Reserved != 1 || s.Cost != 2 || s.Replayed != (again == 1) {
-			t.Fatal(s.brief(), err)
+			t.Fatal(s.String(), err)
 		}
 	}
 	stands(100, 1, 1, 99)
@@ -182,7 +182,7 @@ func TestReservations(t *testing.T) {
 	clock.set(testEpoch + 600e6)
 	stands(99, 0, 0, 99) // nobody has touched it
 	if s, err := e.Commit(ctx, target, c.ID, 1); err != nil || !s.Late {
-		t.Fatal(s.brief(), err)
+		t.Fatal(s.String(), err)
 	}
 	stands(100, 0, 0, 100)
 	for range 2 {

@@ -83,6 +83,7 @@ type Limit struct {
 	Precision  int64  // sliding log: length of a block, µs
 	TTL        int64  // concurrency: the longest life of a reservation, µs
 	Calendar   bool   // the window is the calendar's
+	FirstHit   bool   // its windows start with a hit
 	WindowText string // as the plan wrote it
 	DenyOutage bool   // on_outage: deny
 
@@ -183,7 +184,7 @@ func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...
 		}
 	}
 	if l.Algorithm == FixedWindow && s.Align == "first_hit" {
-		l.rules = firstHitWindow{}
+		l.rules, l.FirstHit = firstHitWindow{}, true
 		if l.Calendar {
 			refuse("align", "a calendar's window starts where the calendar says: leave it out")
 		}

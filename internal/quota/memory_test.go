@@ -35,7 +35,7 @@ func TestMemoryRefuses(t *testing.T) {
 	m.remember(target, []row{full}, at+1, true)
 	d := refuse(target, at+2, 1, true)
 	if d.Allowed || d.At != at+2 || d.AsOf != at+1 || d.Cost != 1 || d.Versions()[0] != 7 || d.View(0).RetryAfter != 1e6-2 {
-		t.Errorf("%s, %+v", d.brief(), d.View(0))
+		t.Errorf("%s, %+v", d.String(), d.View(0))
 	}
 	refuse(target, at+1e6, 1, false) // refilled meanwhile
 	refuse(target, at+1e6, 2, true)
@@ -45,8 +45,8 @@ func TestMemoryRefuses(t *testing.T) {
 	refuse(testTarget(1, 2, 5, l), at+2, 1, false)
 	refuse(testTarget(1, 1, 4, l), at+2, 1, false) // resolved under another change
 	refuse(testTarget(1, 1, 6, l), at+2, 1, false)
-	refuse(target.with("ip=1", l), at+2, 1, false) // nothing is known of its other counter
-	refuse(target, at+2, 0, false)                 // what costs nothing always passes
+	refuse(withCounter(target, "ip=1", l), at+2, 1, false) // nothing is known of its other counter
+	refuse(target, at+2, 0, false)                         // what costs nothing always passes
 }
 
 // TestMemoryKeepsTheNewest: a state that arrives late does not replace a newer one, of a
@@ -106,7 +106,7 @@ func TestMemorySparesTheDatabase(t *testing.T) {
 		d, err := e.Decide(ctx, target, 1)
 		after := e.Stats()
 		if err != nil || d.Allowed != allowed || (d.AsOf != 0) != memory || (after.Batches == before.Batches) != memory {
-			t.Errorf("%s, %v; %d statements", d.brief(), err, after.Statements-before.Statements)
+			t.Errorf("%s, %v; %d statements", d.String(), err, after.Statements-before.Statements)
 		}
 	}
 	decide(true, false)
@@ -127,7 +127,7 @@ func logged(t testing.TB, customer, version int64, blocks int) (*Target, row) {
 	r := row{state: []int64{l.ID, 0, 0}, at: testEpoch + version, version: version, change: 1}
 	for i := range blocks {
 		b, log := l.stand(r.state, r.at, moment{at: r.at})
-		r.state = l.loggedAt(nil, b.level, log, r.at-int64(blocks-i), 1000/int64(blocks))
+		r.state = loggedAt(l, nil, b.level, log, r.at-int64(blocks-i), 1000/int64(blocks))
 	}
 	return testTarget(customer, 1, 1, l), r
 }
@@ -141,13 +141,13 @@ func TestMemoryOfLongLogs(t *testing.T) {
 		m.remember(target, []row{r}, r.at, i == 0)
 		d, ok := m.refuse(target, r.at, 1)
 		if !ok || d.Versions()[0] != r.version || m.seen.Len() != 1 {
-			t.Errorf("%d blocks: refused %v by %s; %d states are kept", blocks, ok, d.brief(), m.seen.Len())
+			t.Errorf("%d blocks: refused %v by %s; %d states are kept", blocks, ok, d.String(), m.seen.Len())
 		}
 	}
 	target, late := logged(t, 1, 2, 1)
 	m.remember(target, []row{late}, late.at, true)
 	if d, ok := m.refuse(target, late.at, 1); !ok || d.Versions()[0] != 3 {
-		t.Errorf("a late short state replaced a newer long one: %s", d.brief())
+		t.Errorf("a late short state replaced a newer long one: %s", d.String())
 	}
 }
 

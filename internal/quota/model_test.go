@@ -163,13 +163,8 @@ func (m *model) sameUsage(customer int64, finished map[usageKey]int64, rows map[
 
 // sameDecision compares all that a decision says.
 func sameDecision(got, want *Decision) error {
-	if got.Allowed != want.Allowed || got.Cost != want.Cost || got.At != want.At || got.Degraded ||
-		!slices.Equal(got.stands(), want.stands()) || !slices.Equal(got.Versions(), want.Versions()) || got.spared != want.spared {
-		return fmt.Errorf("decided %s, the model says %s", got.brief(), want.brief())
+	if !got.SameAs(want) {
+		return fmt.Errorf("decided %s, the model says %s", got.String(), want.String())
 	}
 	return nil
-}
-
-func (d *Decision) brief() string {
-	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v buckets %v %v spared %b}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions(), d.few, d.buckets, d.spared)
 }

@@ -65,15 +65,6 @@ func (o *operation) identify(customer int64, id ID) {
 	o.own = append(o.own, receiptKey{customer, id.key})
 }
 
-// keys are the keys of a target's counters.
-func (t *Target) keys() []CounterKey {
-	keys := make([]CounterKey, len(t.Counters))
-	for i := range t.Counters {
-		keys[i] = t.Counters[i].Key
-	}
-	return keys
-}
-
 // newOperation is an operation on a target's counters, which may have an ID.
 func (l *ledger) newOperation(t *Target, id ID) *operation {
 	ticket := newTicket(&l.session)

@@ -48,7 +48,7 @@ func oracleLimitOf(t *Target, l *Limit, at int64) oracleLimit {
 		limit: l.Limit, window: l.Window, precision: l.Precision, burst: l.Burst, periods: t.Periods,
 		edited: t.Edited, judged: at,
 	}
-	if _, ok := l.rules.(firstHitWindow); ok {
+	if l.FirstHit {
 		o.align = "first_hit"
 	}
 	if l.Calendar {

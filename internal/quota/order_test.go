@@ -61,7 +61,7 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			for i, h := range late {
 				<-h.done
 				if used += int64(i + 2); h.result.Err != nil || h.result.Decision.View(0).Used != used {
-					t.Errorf("hit %d: %s, %v; want %d used", i, h.result.Decision.brief(), h.result.Err, used)
+					t.Errorf("hit %d: %s, %v; want %d used", i, h.result.Decision.String(), h.result.Err, used)
 				}
 			}
 			for _, cost := range []int64{1, 1} {
@@ -70,7 +70,7 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 					t.Fatalf("%d are handed over when none is with the ledger", n)
 				}
 				if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
-					t.Error(h.result.Decision.brief(), h.result.Err)
+					t.Error(h.result.Decision.String(), h.result.Err)
 				}
 			}
 			if after := e.Stats(); after.Swapped-before.Swapped != 1+2 || after.SwapsLost != before.SwapsLost {
@@ -122,7 +122,7 @@ func TestSwapsResume(t *testing.T) {
 		watch.Store(int64(step.at))
 		if step.other {
 			if d, err := there.Decide(ctx, theirs, 1); err != nil || !d.Allowed {
-				t.Fatal(d.brief(), err)
+				t.Fatal(d.String(), err)
 			}
 			used++
 		}
@@ -130,7 +130,7 @@ func TestSwapsResume(t *testing.T) {
 		results, _ := e.sendBatch(ctx, []Hit{{Target: here, Cost: 1}})
 		used++
 		if r := results[0]; r.Err != nil || r.Decision.View(0).Used != used {
-			t.Errorf("step %d: %s, %v; want %d used", i, r.Decision.brief(), r.Err, used)
+			t.Errorf("step %d: %s, %v; want %d used", i, r.Decision.String(), r.Err, used)
 		}
 		after := e.Stats()
 		if after.Swapped-before.Swapped != step.swapped || after.SwapsLost-before.SwapsLost != step.lost {

@@ -26,9 +26,9 @@ func TestUsage(t *testing.T) {
 	target, other := testTarget(1, 1, 1, l), testTarget(1, 2, 1, l)
 	for i := range int64(4) {
 		clock.set(testEpoch + i*hour + 5)
-		for _, h := range []Hit{{Target: target, Cost: 10 + i}, {Target: target.with("ip=1", l), Cost: 1}, {Target: other, Cost: 100}} {
+		for _, h := range []Hit{{Target: target, Cost: 10 + i}, {Target: withCounter(target, "ip=1", l), Cost: 1}, {Target: other, Cost: 100}} {
 			if d, err := e.Decide(ctx, h.Target, h.Cost); err != nil || !d.Allowed {
-				t.Fatalf("%s, %v", d.brief(), err)
+				t.Fatalf("%s, %v", d.String(), err)
 			}
 		}
 	}
@@ -71,12 +71,12 @@ func TestPeriodUsed(t *testing.T) {
 	for i, at := range []int64{start - 1, start, start + 43*60e6, end - 1, end} {
 		clock.set(at)
 		if d, err := e.Decide(ctx, target, 1<<i); err != nil || !d.Allowed {
-			t.Fatalf("%s, %v", d.brief(), err)
+			t.Fatalf("%s, %v", d.String(), err)
 		}
 	}
 	for at, want := range map[int64]int64{start - 1: 1, start: 14, end - 1: 14, end: 16} {
 		clock.set(at)
-		s, err := e.Standings(ctx, []*Target{target.with("ip=1")})
+		s, err := e.Standings(ctx, []*Target{withCounter(target, "ip=1")})
 		if err != nil || s[0].PeriodUsed != want || s[0].PeriodStart > at || s[0].PeriodEnd <= at {
 			t.Errorf("at %d: %+v, %v; want %d", at, s, err, want)
 		}
@@ -119,7 +119,7 @@ func TestUsageCountsAMovedHourOnce(t *testing.T) {
 	for i := range rounds {
 		clock.set(testEpoch + int64(i)*3600e6)
 		if d, err := e.Decide(ctx, target, 3); err != nil || !d.Allowed {
-			t.Errorf("%s, %v", d.brief(), err)
+			t.Errorf("%s, %v", d.String(), err)
 			break
 		}
 	}
@@ -136,9 +136,9 @@ func TestStandings(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
 	e, l := db.startEngine(t, clock), windowLimit(t, "a", 10, "1h")
 	hit, never := testTarget(1, 1, 5, l), testTarget(2, 1, 5, l)
-	both := hit.with("ip=1", windowLimit(t, "b", 5, "1m"))
+	both := withCounter(hit, "ip=1", windowLimit(t, "b", 5, "1m"))
 	if d, err := e.Decide(ctx, both, 4); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	clock.set(testEpoch + 120e6)
 	s, err := e.Standings(ctx, []*Target{never, both, hit, never})
@@ -157,10 +157,10 @@ func TestStandings(t *testing.T) {
 	}
 	// A look judges a cost and changes nothing; one of a stale target says so.
 	if d, err := e.Look(ctx, both, 7); err != nil || d.Allowed || d.Cost != 7 || d.View(0).RetryAfter != 3480e6 || d.View(1).RetryAfter != Never {
-		t.Errorf("%s, %v", d.brief(), err)
+		t.Errorf("%s, %v", d.String(), err)
 	}
 	if d, err := e.Decide(ctx, hit, 0); err != nil || !d.Allowed || d.View(0).Used != 4 {
-		t.Errorf("cost 0: %s, %v", d.brief(), err)
+		t.Errorf("cost 0: %s, %v", d.String(), err)
 	}
 	var stale *StaleError
 	if _, err := e.Look(ctx, testTarget(1, 1, 4, l), 1); !errors.As(err, &stale) || stale.Change != 5 {
@@ -205,7 +205,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 		},
 	} {
 		if d, err := decide(); err != nil || !d.Allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 	clock.set(testEpoch + 3600e6)
@@ -216,11 +216,11 @@ func TestHourIsBookedOnce(t *testing.T) {
 		t.Fatal("the hour is not over")
 	}
 	if d, err := there.Decide(ctx, theirs, 100); err != nil || !d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	lane.ledger.next(ctx)
 	if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
-		t.Fatal(h.result.Decision.brief(), h.result.Err)
+		t.Fatal(h.result.Decision.String(), h.result.Err)
 	}
 	hours, err := here.Usage(ctx, 1, 1, 0, math.MaxInt64, 10)
 	want := []UsageHour{{testEpoch, 11, 0}, {testEpoch + 3600e6, 101, 0}}
@@ -243,7 +243,7 @@ func TestHourIsBookedTwice(t *testing.T) {
 		t.Helper()
 		clock.set(testEpoch + at)
 		if d, err := e.Decide(ctx, target, cost); err != nil || d.Allowed != allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 	hit(0, 10, true)

@@ -47,10 +47,11 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 			if c.at < before.at {
 				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.at)
 			}
-			after := row{at: c.at, version: c.version}
-			m := c.target.moment(c.at)
-			after.state, _ = chargeState(nil, h.limits, before.state, before.at, c.cost, m)
-			h.rows = append(h.rows, after)
+			one := &Target{Counters: []Counter{{key, h.limits}}, Periods: c.target.Periods, Edited: c.target.Edited}
+			after := []row{before}
+			one.charge(after, c.cost, c.at, nil)
+			after[0].version = c.version
+			h.rows = append(h.rows, after[0])
 			h.total += c.cost
 		}
 		all[key] = h
@@ -77,9 +78,8 @@ func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err erro
 			}
 		}
 		d, _ := decideOn(s.Target, rows, s.At, s.Cost)
-		if d.Allowed != s.Allowed || d.At != s.At || !slices.Equal(d.stands(), s.stands()) || d.spared != s.spared {
-			return 0, fmt.Errorf("%v cost %d at %d on versions %v: decided %v %v, the model says %v at %d %v",
-				s.Target.Counters[0].Key, s.Cost, s.At, s.Versions(), s.Allowed, s.stands(), d.Allowed, d.At, d.stands())
+		if !d.SameAs(&s.Decision) {
+			return 0, fmt.Errorf("%v: decided %s, the model says %s", s.Target.Counters[0].Key, s.String(), d.String())
 		}
 		if s.AsOf > 0 {
 			fromMemory++

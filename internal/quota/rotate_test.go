@@ -38,7 +38,7 @@ func TestRotator(t *testing.T) {
 			}
 			d, err := e.decideOnce(ctx, target, 1, id)
 			if err != nil || !d.Allowed || d.Replayed != c.replayed {
-				t.Fatalf("turn %d at %d: %s, %v", turn, c.at, d.brief(), err)
+				t.Fatalf("turn %d at %d: %s, %v", turn, c.at, d.String(), err)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func TestSilentServer(t *testing.T) {
 	}
 	off.Store(false)
 	if r, _ = e.sendBatch(ctx, hits); r[0].Err != nil || r[0].Decision.View(0).Used != 2 {
-		t.Errorf("%s, %v in another session", r[0].Decision.brief(), r[0].Err)
+		t.Errorf("%s, %v in another session", r[0].Decision.String(), r[0].Err)
 	}
 }
 

@@ -72,12 +72,12 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 			}
 			for i, h := range plain {
 				if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
-					t.Errorf("plain hit %d: %s, %v", i, h.result.Decision.brief(), h.result.Err)
+					t.Errorf("plain hit %d: %s, %v", i, h.result.Decision.String(), h.result.Err)
 				}
 			}
 			for i, o := range []once{id, behind} {
 				if r := o.wait(ctx); r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed {
-					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.brief(), r.Err)
+					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}
 			}
 			if err := both(); err != nil {

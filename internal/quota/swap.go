@@ -137,11 +137,6 @@ func (g *group) plan() (w way) {
 	return bySwap
 }
 
-// logs reports whether a limit of the target's own counter is a log.
-func (t *Target) logs() bool {
-	return slices.ContainsFunc(t.Counters[0].Limits, func(l *Limit) bool { return l.Algorithm == SlidingLog })
-}
-
 // swapValues are the parameter of swapSQL and of makeSQL.
 type swapValues []int64
 

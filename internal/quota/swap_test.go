@@ -22,7 +22,7 @@ func TestSwapAfterOthers(t *testing.T) {
 		"nothing": {used: used + 1},
 		"another node's hit": {used: used + 5 + 1, do: func(ctx context.Context, t *testing.T, _ *testDB, there *Engine, target *Target) {
 			if d, err := there.Decide(ctx, target, 5); err != nil || !d.Allowed {
-				t.Fatal(d.brief(), err)
+				t.Fatal(d.String(), err)
 			}
 		}},
 		"a refund": {used: used - 2 + 1, do: func(ctx context.Context, t *testing.T, _ *testDB, there *Engine, target *Target) {
@@ -40,7 +40,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			clearOnce(t, db, []int64{1}, false, 10)
 			for range used {
 				if d, err := there.Decide(ctx, target, 1); err != nil || !d.Allowed {
-					t.Fatal(d.brief(), err)
+					t.Fatal(d.String(), err)
 				}
 			}
 		}},
@@ -60,7 +60,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			target, theirs := testTarget(1, 1, 1, limits...), testTarget(1, 1, 1, limits...)
 			for range used {
 				if d, err := here.Decide(ctx, target, 1); err != nil || !d.Allowed {
-					t.Fatal(d.brief(), err)
+					t.Fatal(d.String(), err)
 				}
 			}
 			swaps := here.Stats().Swapped
@@ -73,17 +73,17 @@ func TestSwapAfterOthers(t *testing.T) {
 			}
 			d, err := here.Decide(ctx, target, 1)
 			if err != nil || !d.Allowed || d.View(0).Used != test.used {
-				t.Errorf("%s, %v; want %d units used", d.brief(), err, test.used)
+				t.Errorf("%s, %v; want %d units used", d.String(), err, test.used)
 			}
 			if lost := here.Stats().SwapsLost > 0; lost != (test.do != nil && !test.kept) {
 				t.Errorf("a swap was lost: %v", lost)
 			}
 			// And then it fits no more, to the unit.
 			if d, err = here.Decide(ctx, target, 10-test.used+1); err != nil || d.Allowed {
-				t.Errorf("%s, %v; want a refusal", d.brief(), err)
+				t.Errorf("%s, %v; want a refusal", d.String(), err)
 			}
 			if d, err = there.Decide(ctx, theirs, 10-test.used); err != nil || !d.Allowed {
-				t.Errorf("%s, %v; want all that is left", d.brief(), err)
+				t.Errorf("%s, %v; want all that is left", d.String(), err)
 			}
 		})
 	}
@@ -96,15 +96,15 @@ func TestSwapAfterChange(t *testing.T) {
 	limit := windowLimit(t, "a", 10, "1d")
 	for range 2 {
 		if d, err := here.Decide(ctx, testTarget(1, 1, 1, limit), 1); err != nil || !d.Allowed {
-			t.Fatal(d.brief(), err)
+			t.Fatal(d.String(), err)
 		}
 	}
 	if d, err := there.Decide(ctx, testTarget(1, 1, 2, windowLimit(t, "a", 2, "1d")), 1); err != nil || d.Allowed {
-		t.Fatal(d.brief(), err)
+		t.Fatal(d.String(), err)
 	}
 	var stale *StaleError
 	if d, err := here.Decide(ctx, testTarget(1, 1, 1, limit), 1); !errors.As(err, &stale) || stale.Change != 2 {
-		t.Errorf("%s, %v; want it stale since 2", d.brief(), err)
+		t.Errorf("%s, %v; want it stale since 2", d.String(), err)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestRowsAreReadBesideSwaps(t *testing.T) {
 			used = 6
 		}
 		if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != used {
-			t.Errorf("hit %d: %s %v, want %d used", i, r.Decision.brief(), r.Err, used)
+			t.Errorf("hit %d: %s %v, want %d used", i, r.Decision.String(), r.Err, used)
 		}
 	}
 	after := e.Stats()
@@ -167,7 +167,7 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 	results, _ := e.sendBatch(ctx, hits) // until the server ends the session that holds the row
 	for i, r := range results {
 		if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
-			t.Errorf("hit %d: %s %v", i, r.Decision.brief(), r.Err)
+			t.Errorf("hit %d: %s %v", i, r.Decision.String(), r.Err)
 		}
 	}
 	if s, err := e.Standings(ctx, []*Target{hits[3].Target}); err != nil || s[0].PeriodUsed != 4 {
@@ -189,7 +189,7 @@ func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
 		t.Errorf("the spoiled row's: %v", results[0].Err)
 	}
 	if r := results[1]; r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
-		t.Errorf("the other's: %s %v", r.Decision.brief(), r.Err)
+		t.Errorf("the other's: %s %v", r.Decision.String(), r.Err)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestDecisionsKeepTheirLogs(t *testing.T) {
 		results, _ := e.sendBatch(ctx, hits)
 		for _, r := range results {
 			if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 2*(n+1) {
-				t.Fatalf("%s %v", r.Decision.brief(), r.Err)
+				t.Fatalf("%s %v", r.Decision.String(), r.Err)
 			}
 			decisions, logs = append(decisions, r.Decision), append(logs, slices.Clone(r.Decision.logs[0]))
 		}

@@ -296,3 +296,17 @@ func (t *Target) allocations() (ids []*int64) {
 	}
 	return ids
 }
+
+// keys are the keys of a target's counters.
+func (t *Target) keys() []CounterKey {
+	keys := make([]CounterKey, len(t.Counters))
+	for i := range t.Counters {
+		keys[i] = t.Counters[i].Key
+	}
+	return keys
+}
+
+// logs reports whether a limit of the target's own counter is a log.
+func (t *Target) logs() bool {
+	return slices.ContainsFunc(t.Counters[0].Limits, func(l *Limit) bool { return l.Algorithm == SlidingLog })
+}

@@ -69,7 +69,7 @@ func TestPerAttributeDecides(t *testing.T) {
 		t.Helper()
 		d, err := e.Decide(ctx, target.For(map[string]string{"ip": ip}), 1)
 		if err != nil || d.Allowed != want || d.View(0).Remaining != ipLeft || d.View(1).Remaining != left {
-			t.Fatalf("%s: %s, %v; want %v with %d and %d left", ip, d.brief(), err, want, ipLeft, left)
+			t.Fatalf("%s: %s, %v; want %v with %d and %d left", ip, d.String(), err, want, ipLeft, left)
 		}
 	}
 	hit("1", true, 1, 4)
@@ -140,7 +140,7 @@ func TestTooManyValuesAtOnce(t *testing.T) {
 		if errors.Is(r.Err, ErrBusy) {
 			busy++
 		} else if r.Err != nil || !r.Decision.Allowed {
-			t.Errorf("hit %d: %s, %v", i, r.Decision.brief(), r.Err)
+			t.Errorf("hit %d: %s, %v", i, r.Decision.String(), r.Err)
 		}
 	}
 	if busy != 60 {

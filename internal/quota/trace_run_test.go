@@ -87,7 +87,7 @@ func (r *traceRun) settled(now int64, hits []Hit, results []Result) error {
 		if next < 0 {
 			// Only hits are left that were resolved too early, or none can be next.
 			if i := slices.IndexFunc(left, func(i int) bool { return results[i].Err == nil }); i >= 0 {
-				return fmt.Errorf("%s: no order of decisions leads to these versions", results[left[i]].Decision.brief())
+				return fmt.Errorf("%s: no order of decisions leads to these versions", results[left[i]].Decision.String())
 			}
 			break
 		}
@@ -96,7 +96,7 @@ func (r *traceRun) settled(now int64, hits []Hit, results []Result) error {
 		d := &results[i].Decision
 		want, stale := r.model.decide(hits[i].Target, now, hits[i].Cost)
 		if stale != nil {
-			return fmt.Errorf("hit %d: decided %s, but it is stale: %w", i, d.brief(), stale)
+			return fmt.Errorf("hit %d: decided %s, but it is stale: %w", i, d.String(), stale)
 		}
 		if err := sameDecision(d, &want); err != nil {
 			return fmt.Errorf("hit %d: %w", i, err)
@@ -191,7 +191,7 @@ func (r *traceRun) unwritten(now int64, hits []Hit, results []Result) error {
 			// charged them by a clock that is ahead and gave them time to refill.
 			today := judge(h.Target, r.model.rows(h.Target), now, h.Cost)
 			if r.model.stale(h.Target) == nil && today.At == d.At && today.Allowed {
-				return fmt.Errorf("hit %d: %s fits", i, d.brief())
+				return fmt.Errorf("hit %d: %s fits", i, d.String())
 			}
 		default:
 			continue
@@ -230,7 +230,7 @@ func (r *traceRun) inOrder(now int64, hits []Hit, results []Result) error {
 			after := judge(d.Target, r.model.rows(d.Target), now, 0)
 			after.shift(-used)
 			if d.Cost <= after.room() {
-				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.brief(), after.room())
+				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.String(), after.room())
 			}
 		}
 	}

@@ -212,12 +212,12 @@ func (o *oracle) agrees(d *Decision, now int64, look bool) error {
 		allowed, at, views = o.decide(d.Target, now, d.Cost)
 	}
 	if d.Allowed != allowed || d.At != at {
-		return fmt.Errorf("decided %s, by definition %v at %d", d.brief(), allowed, at)
+		return fmt.Errorf("decided %s, by definition %v at %d", d.String(), allowed, at)
 	}
 	longest := int64(0)
 	for i, want := range views {
 		if got := d.View(i); got != want {
-			return fmt.Errorf("%s: limit %+v: view %+v, by definition %+v", d.brief(), *want.Limit, got, want)
+			return fmt.Errorf("%s: limit %+v: view %+v, by definition %+v", d.String(), *want.Limit, got, want)
 		}
 		if want.Limit.Mode != Hard {
 			continue
@@ -229,7 +229,7 @@ func (o *oracle) agrees(d *Decision, now int64, look bool) error {
 		}
 	}
 	if got := d.RetryAfter(); got != longest {
-		return fmt.Errorf("%s: to be retried after %d, by definition %d", d.brief(), got, longest)
+		return fmt.Errorf("%s: to be retried after %d, by definition %d", d.String(), got, longest)
 	}
 	return nil
 }

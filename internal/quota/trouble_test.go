@@ -146,6 +146,6 @@ func TestARightThatIsTakenAway(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if d, err := e.Decide(ctx, target, 1); err != nil || d.View(0).Used != 2 || e.Trouble() != nil {
-		t.Errorf("afterwards: %s, %v, %v", d.brief(), err, e.Trouble())
+		t.Errorf("afterwards: %s, %v, %v", d.String(), err, e.Trouble())
 	}
 }

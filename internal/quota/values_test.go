@@ -37,26 +37,26 @@ func TestOnlyAdmittedHitsMakeValues(t *testing.T) {
 		admitted bool
 		rows     int
 	}{
-		{Hit{Target: target.ip("a"), Cost: 6}, false, 0},
-		{Hit{Target: target.ip("a"), Cost: 6, ID: NewID("hit", "1")}, false, 0},
-		{Hit{Target: target.ip("a"), Cost: 5, Look: true}, true, 0},
-		{Hit{Target: target.ip("a"), Cost: 5}, true, 1},
-		{Hit{Target: target.ip("b"), Cost: 4}, false, 1}, // the customer's own limit refuses
-		{Hit{Target: target.ip("b"), Cost: 3, ID: NewID("hit", "2")}, true, 2},
-		{Hit{Target: target.ip("c"), Cost: 1}, false, 2},
+		{Hit{Target: ipOf(target, "a"), Cost: 6}, false, 0},
+		{Hit{Target: ipOf(target, "a"), Cost: 6, ID: NewID("hit", "1")}, false, 0},
+		{Hit{Target: ipOf(target, "a"), Cost: 5, Look: true}, true, 0},
+		{Hit{Target: ipOf(target, "a"), Cost: 5}, true, 1},
+		{Hit{Target: ipOf(target, "b"), Cost: 4}, false, 1}, // the customer's own limit refuses
+		{Hit{Target: ipOf(target, "b"), Cost: 3, ID: NewID("hit", "2")}, true, 2},
+		{Hit{Target: ipOf(target, "c"), Cost: 1}, false, 2},
 	} {
 		r := e.DecideAll(ctx, []Hit{c.hit})[0]
 		if r.Err != nil || r.Decision.Allowed != c.admitted {
-			t.Errorf("hit %d: %s, %v", i, r.Decision.brief(), r.Err)
+			t.Errorf("hit %d: %s, %v", i, r.Decision.String(), r.Err)
 		}
-		if n := db.valueRows(t, target.customer()); n != c.rows {
+		if n := db.valueRows(t, customerOf(target)); n != c.rows {
 			t.Errorf("hit %d: %d values have counters, want %d", i, n, c.rows)
 		}
 	}
 	// All or none: one that would have fitted makes none either.
-	_, together, err := e.DecideTogether(ctx, []Hit{{Target: target.ip("d"), Cost: 0}, {Target: target.ip("e"), Cost: 1}})
-	if err != nil || together || db.valueRows(t, target.customer()) != 2 {
-		t.Errorf("%v, %v, %d values", together, err, db.valueRows(t, target.customer()))
+	_, together, err := e.DecideTogether(ctx, []Hit{{Target: ipOf(target, "d"), Cost: 0}, {Target: ipOf(target, "e"), Cost: 1}})
+	if err != nil || together || db.valueRows(t, customerOf(target)) != 2 {
+		t.Errorf("%v, %v, %d values", together, err, db.valueRows(t, customerOf(target)))
 	}
 }
 
@@ -87,23 +87,23 @@ func TestFirstHitsOfAValueAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		begin := make(chan struct{})
 		for n, e := range nodes {
-			hits := []Hit{{Target: newTarget(i).ip(fmt.Sprint(i)), Cost: int64(1 + n)}}
+			hits := []Hit{{Target: ipOf(newTarget(i), fmt.Sprint(i)), Cost: int64(1 + n)}}
 			if i%3 == 0 {
 				hits[0].ID = NewID("hit", fmt.Sprint(i, "/", n))
 			}
 			wg.Go(func() {
 				<-begin
 				if r := e.DecideAll(ctx, hits)[0]; r.Err != nil || !r.Decision.Allowed {
-					t.Errorf("value %d: %s, %v", i, r.Decision.brief(), r.Err)
+					t.Errorf("value %d: %s, %v", i, r.Decision.String(), r.Err)
 				}
 			})
 		}
 		close(begin)
 		wg.Wait()
 		own[customers[i]] += 3
-		d, err := nodes[0].Look(ctx, newTarget(i).ip(fmt.Sprint(i)), 0)
+		d, err := nodes[0].Look(ctx, ipOf(newTarget(i), fmt.Sprint(i)), 0)
 		if err != nil || d.View(0).Used != 3 || d.View(1).Used != own[customers[i]] {
-			t.Fatalf("value %d: %s, %v; want 3 used, and %d of all", i, d.brief(), err, own[customers[i]])
+			t.Fatalf("value %d: %s, %v; want 3 used, and %d of all", i, d.String(), err, own[customers[i]])
 		}
 	}
 	reconciled(t, db)
@@ -141,21 +141,21 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	e.awaitSession(ctx, t)
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
 	other := perIP(t, Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
-	old, fresh := target.ip("old"), target.ip("new")
-	if r, _ := e.sendBatch(ctx, []Hit{{Target: old, Cost: 7}, {Target: other.ip("x"), Cost: 1}}); r[0].Err != nil || r[1].Err != nil {
+	old, fresh := ipOf(target, "old"), ipOf(target, "new")
+	if r, _ := e.sendBatch(ctx, []Hit{{Target: old, Cost: 7}, {Target: ipOf(other, "x"), Cost: 1}}); r[0].Err != nil || r[1].Err != nil {
 		t.Fatal(r)
 	}
 	byHand := func() { // as old is: 7 units
 		execSQL(ctx, t, db, `INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
 			SELECT shard, customer, meter, $3, at, hour, units, total, version, change, state FROM counters
-			WHERE customer = $1 AND attribute = $2`, target.customer(), old.Counters[1].Key.Attribute, fresh.Counters[1].Key.Attribute)
+			WHERE customer = $1 AND attribute = $2`, customerOf(target), old.Counters[1].Key.Attribute, fresh.Counters[1].Key.Attribute)
 	}
 	do.Store(&byHand)
 	before := e.Stats().Retried
 	plain := e.handOver(fresh, 1, 2)
 	ids := []once{
 		e.ledger(fresh).submit(&Hit{Target: fresh, Cost: 10, ID: NewID("hit", "one")}),
-		e.submitOnce(&Hit{Target: other.ip("y"), Cost: 20, ID: NewID("hit", "two")}),
+		e.ledger(other).submit(&Hit{Target: ipOf(other, "y"), Cost: 20, ID: NewID("hit", "two")}),
 	}
 	e.drain(ctx, t)
 	if do.Load() != nil || e.Stats().Retried == before || e.ledgers[0].cautious() {
@@ -164,12 +164,12 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	for i, used := range []int64{8, 10} {
 		h := plain[i]
 		if <-h.done; h.result.Err != nil || h.result.Decision.View(1).Used != used {
-			t.Errorf("plain hit %d: %s, %v; want %d used", i, h.result.Decision.brief(), h.result.Err, used)
+			t.Errorf("plain hit %d: %s, %v; want %d used", i, h.result.Decision.String(), h.result.Err, used)
 		}
 	}
 	for i, used := range []int64{20, 20} {
 		if r := ids[i].wait(ctx); r.Err != nil || r.Decision.Replayed || r.Decision.View(1).Used != used {
-			t.Errorf("hit %d with an id: %s, %v; want %d used", i, r.Decision.brief(), r.Err, used)
+			t.Errorf("hit %d with an id: %s, %v; want %d used", i, r.Decision.String(), r.Err, used)
 		}
 	}
 	e.used(ctx, t, target, 7+13)

@@ -86,7 +86,7 @@ func TestViews(t *testing.T) {
 // TestRetryIsTheLongest of all limits, and Never when it is one's.
 func TestRetryIsTheLongest(t *testing.T) {
 	second, minute, closed := windowLimit(t, "s", 1, "1s"), windowLimit(t, "m", 2, "1m"), windowLimit(t, "c", 0, "1s")
-	target := testTarget(1, 1, 1, second, minute).with("ip=1", closed)
+	target := withCounter(testTarget(1, 1, 1, second, minute), "ip=1", closed)
 	d := Decision{Target: target, At: testEpoch, Cost: 1, buckets: []bucket{{1, 1}, {2, 1}, {0, 1}}}
 	if got := d.RetryAfter(); got != Never {
 		t.Errorf("beside a closed one: %d", got)
@@ -102,7 +102,7 @@ func TestRetryIsTheLongest(t *testing.T) {
 		t.Error("nothing denies in an outage")
 	}
 	deny := mustCompile(t, Spec{Name: "d", Algorithm: "fixed_window", Limit: 1, Window: "1s", OnOutage: "deny"})
-	if !target.with("ip=2", second, deny).DenyOutage() {
+	if !withCounter(target, "ip=2", second, deny).DenyOutage() {
 		t.Error("any deny wins")
 	}
 }
