@@ -24,7 +24,7 @@ func (s sizes) total() int64 { return s.heap + s.index + s.toast }
 func (db *testDB) sizes(ctx context.Context, t testing.TB, counters int) (s sizes) {
 	t.Helper()
 	var total int64
-	if err := db.pool.QueryRow(ctx, `SELECT pg_relation_size('counters'), pg_indexes_size('counters'), pg_total_relation_size('counters')`).
+	if err := db.Pool.QueryRow(ctx, `SELECT pg_relation_size('counters'), pg_indexes_size('counters'), pg_total_relation_size('counters')`).
 		Scan(&s.heap, &s.index, &total); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (db *testDB) hotUpdates(ctx context.Context, t testing.TB, atLeast int64) (
 		if time.Now().After(deadline) {
 			t.Fatalf("%d updates of %d are known", all, atLeast)
 		}
-		if err := db.pool.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counters'").Scan(&all, &hot); err != nil {
+		if err := db.Pool.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'counters'").Scan(&all, &hot); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ type filled struct {
 func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...Spec) *filled {
 	t.Helper()
 	f := &filled{db: newTestDB(t), clock: newTestClock(testEpoch), order: rand.New(rand.NewPCG(1, 2))}
-	execSQL(ctx, t, f.db, "ALTER TABLE counters SET (autovacuum_enabled = off)")
+	f.db.Exec(ctx, t, "ALTER TABLE counters SET (autovacuum_enabled = off)")
 	f.engine = f.db.startEngine(t, f.clock, withoutMemory)
 	var limits []*Limit
 	for i, s := range specs {
@@ -88,7 +88,7 @@ func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...Spec) *
 			f.targets = append(f.targets, testTarget(freshCustomers(1), 1, 1, limits...))
 		}
 		f.round(ctx, t)
-		execSQL(ctx, t, f.db, "VACUUM counters")
+		f.db.Exec(ctx, t, "VACUUM counters")
 		all = append(all, f.targets...)
 	}
 	f.targets = all
@@ -98,7 +98,7 @@ func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...Spec) *
 // round hits every counter once, in any order: customers do not come in that of their rows.
 func (f *filled) round(ctx context.Context, t testing.TB) {
 	t.Helper()
-	f.clock.set(f.clock.at.Load() + 1e6)
+	f.clock.Set(f.clock.At.Load() + 1e6)
 	hits := make([]Hit, len(f.targets))
 	for i, of := range f.order.Perm(len(hits)) {
 		hits[i] = Hit{Target: f.targets[of], Cost: 1}
@@ -146,7 +146,7 @@ func TestBytesPerCounter(t *testing.T) {
 			f.round(ctx, t)
 		}
 		all, hot := f.hotUpdates(ctx, t, before+int64(10*n))
-		execSQL(ctx, t, f.db, "VACUUM counters")
+		f.db.Exec(ctx, t, "VACUUM counters")
 		later := f.db.sizes(ctx, t, n)
 		t.Logf("%-42s %8d %5d %5d %5d %16d %5d %5d %5d %3d%%", c.name, first.heap, first.index, first.toast, first.total(),
 			later.heap, later.index, later.toast, later.total(), (hot-hotBefore)*100/(all-before))
@@ -159,27 +159,24 @@ func TestBytesPerCounter(t *testing.T) {
 // longLog gives all counters a log of that many entries.
 func (f *filled) longLog(ctx context.Context, t testing.TB, entries int) {
 	t.Helper()
-	l := f.targets[0].Limit(0)
-	var state []int64
-	at := f.clock.at.Load()
+	rows, at := make([]row, 1), f.clock.At.Load()
 	for i := range entries {
-		m := f.targets[0].moment(at + int64(i))
-		state, _ = chargeState(nil, []*Limit{l}, state, at, 1, m)
+		f.targets[0].charge(rows, 1, at+int64(i), nil)
 	}
-	f.clock.set(at + int64(entries))
-	execSQL(ctx, t, f.db, "UPDATE counters SET state = $1, at = $2", state, at+int64(entries)-1)
-	execSQL(ctx, t, f.db, "VACUUM FULL counters")
+	f.clock.Set(at + int64(entries))
+	f.db.Exec(ctx, t, "UPDATE counters SET state = $1, at = $2", rows[0].state, at+int64(entries)-1)
+	f.db.Exec(ctx, t, "VACUUM FULL counters")
 }
 
 // wal is how many bytes of WAL the statements between wrote, full page images included.
 func (db *testDB) wal(ctx context.Context, t testing.TB, between func()) (n int64) {
 	t.Helper()
 	var before string
-	if err := db.pool.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&before); err != nil {
+	if err := db.Pool.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&before); err != nil {
 		t.Fatal(err)
 	}
 	between()
-	if err := db.pool.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::bigint", before).Scan(&n); err != nil {
+	if err := db.Pool.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::bigint", before).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -194,7 +191,7 @@ func TestLongLogs(t *testing.T) {
 		for _, storage := range []string{"as it is", "EXTENDED", "EXTERNAL", "MAIN"} {
 			f := fill(ctx, t, n, false, Spec{Algorithm: "sliding_log", Limit: 1000, Window: fmt.Sprint(entries, "us")})
 			if storage != "as it is" {
-				execSQL(ctx, t, f.db, "ALTER TABLE counters ALTER COLUMN state SET STORAGE "+storage)
+				f.db.Exec(ctx, t, "ALTER TABLE counters ALTER COLUMN state SET STORAGE "+storage)
 			}
 			f.longLog(ctx, t, entries)
 			f.next(ctx, t, rounds) // touches all pages: what follows writes no full page images
@@ -204,7 +201,7 @@ func TestLongLogs(t *testing.T) {
 				f.next(ctx, t, rounds)
 				took = time.Since(start)
 			})
-			execSQL(ctx, t, f.db, "VACUUM counters")
+			f.db.Exec(ctx, t, "VACUUM counters")
 			s := f.db.sizes(ctx, t, n)
 			hits := n * rounds
 			t.Logf("%4d entries, %-8s: %6d bytes of WAL and %4d µs a hit; %5d heap %3d index %5d toast bytes a counter", entries, strings.ToLower(storage),
@@ -217,7 +214,7 @@ func TestLongLogs(t *testing.T) {
 func (f *filled) next(ctx context.Context, t testing.TB, rounds int) {
 	t.Helper()
 	for range rounds {
-		f.clock.set(f.clock.at.Load() - 1e6 + 1) // round adds a second
+		f.clock.Set(f.clock.At.Load() - 1e6 + 1) // round adds a second
 		f.round(ctx, t)
 	}
 }

@@ -78,7 +78,7 @@ func (f *cleanFire) exact(t testing.TB) (removed int64, err error) {
 }
 
 func noDeadlocks(t testing.TB, db *testDB) error {
-	if n := deadlocks(t, db.url); n > 0 {
+	if n := deadlocks(t, db.URL); n > 0 {
 		return fmt.Errorf("%d deadlocks", n)
 	}
 	return nil
@@ -102,9 +102,9 @@ func (f *cleanFire) fire(ctx context.Context, engines []*Engine, clock *testCloc
 		if err := errors.Join(errs[:]...); err != nil {
 			return err
 		}
-		clock.set(clock.at.Load() + r.Int64N(8e6))
+		clock.Set(clock.At.Load() + r.Int64N(8e6))
 		if round%3 == 2 { // every counter is whole again, and hit at once
-			clock.set(clock.at.Load() + 20e6)
+			clock.Set(clock.At.Load() + 20e6)
 		}
 	}
 	return nil
@@ -156,21 +156,21 @@ func (f *cleanFire) booked(ctx context.Context, db *testDB, target *Target) erro
 			version++
 		}
 	}
-	rows, err := db.counters(ctx, customerOf(target))
+	rows, err := db.Counters(ctx, customerOf(target))
 	if err != nil {
 		return err
 	}
-	usage, err := db.admitted(ctx, customerOf(target))
+	usage, err := db.Admitted(ctx, customerOf(target))
 	if err != nil {
 		return err
 	}
 	own := rows[CounterKey{customerOf(target), 1, ""}]
-	booked := own.units
+	booked := own.Units
 	for _, n := range usage {
 		booked += n
 	}
-	if own.total != want || booked != want || own.version != version {
-		return fmt.Errorf("%d units admitted in %d hits, %d charged in %d, %d booked", want, version, own.total, own.version, booked)
+	if own.Total != want || booked != want || own.version != version {
+		return fmt.Errorf("%d units admitted in %d hits, %d charged in %d, %d booked", want, version, own.Total, own.version, booked)
 	}
 	return nil
 }

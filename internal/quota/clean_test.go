@@ -2,42 +2,16 @@ package quota
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
-	"quotad/internal/calendar"
 	"quotad/internal/postgres/pgtest"
 )
-
-// perIP is a target of a fresh customer whose limits are per ip, but for those that are not.
-func perIP(t testing.TB, specs ...Spec) *Target {
-	t.Helper()
-	var limits []*Limit
-	for i, s := range specs {
-		if s.Name == "" {
-			s.Name = fmt.Sprint("l", i)
-		}
-		switch s.Per {
-		case "":
-			s.Per = "ip"
-		case "-":
-			s.Per = ""
-		}
-		limits = append(limits, mustCompile(t, s))
-	}
-	periods := calendar.Periods{Zone: time.UTC, Anchor: testAnchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}
-	return NewTarget(1, freshCustomers(1), 1, limits, periods, nil)
-}
-
-func customerOf(t *Target) int64 { return t.Counters[0].Key.Customer }
-
-func ipOf(t *Target, value string) *Target { return t.For(map[string]string{"ip": value}) }
 
 // cleaner judges by one target, whatever it is asked for.
 func (db *testDB) cleaner(clock *testClock, target *Target) *Cleaner {
 	return NewCleaner(CleanerOptions{
-		Pool: db.pool, Now: clock.now, Stopwatch: func() time.Duration { return 0 }, Usable: func() bool { return true },
+		Pool: db.Pool, Now: clock.Now, Stopwatch: func() time.Duration { return 0 }, Usable: func() bool { return true },
 		Targets: func(_ context.Context, keys []CounterKey) ([]*Target, error) {
 			all := make([]*Target, len(keys))
 			for i := range keys {
@@ -75,7 +49,7 @@ func hitNow(t testing.TB, e *Engine, target *Target, cost int64) Decision {
 // versionOf is the version of the counter of ip=1, -1 when it is not there.
 func versionOf(t testing.TB, db *testDB, target *Target) int64 {
 	t.Helper()
-	rows, err := db.counters(pgtest.Context(t), customerOf(target))
+	rows, err := db.Counters(pgtest.Context(t), customerOf(target))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +100,7 @@ func TestFullAgainCountersGo(t *testing.T) {
 				t.Fatal("refused")
 			}
 			at := func(at int64) int {
-				clock.set(at)
+				clock.Set(at)
 				return cleaner.walk(t, customerOf(target))
 			}
 			if c.whole < 0 {
@@ -167,7 +141,7 @@ func TestCountersInUseStay(t *testing.T) {
 		}
 	}
 	hitNow(t, e, ipOf(target, "1"), 1)
-	clock.set(testEpoch + 3600e6)
+	clock.Set(testEpoch + 3600e6)
 	known := cleaner.options.Targets
 	cleaner.options.Targets = func(ctx context.Context, keys []CounterKey) ([]*Target, error) {
 		hitNow(t, e, ipOf(target, "1"), 1)
@@ -177,11 +151,11 @@ func TestCountersInUseStay(t *testing.T) {
 	cleaner.options.Targets = func(_ context.Context, keys []CounterKey) ([]*Target, error) {
 		return make([]*Target, len(keys)), nil
 	}
-	clock.set(testEpoch + 2*3600e6)
+	clock.Set(testEpoch + 2*3600e6)
 	stays("of a customer that is archived or gone")
 	cleaner.options.Targets = known
 
-	tx, err := db.pool.Begin(ctx)
+	tx, err := db.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,11 +166,11 @@ func TestCountersInUseStay(t *testing.T) {
 	if err := tx.Rollback(ctx); err != nil {
 		t.Fatal(err)
 	}
-	execSQL(ctx, t, db, "UPDATE counters SET change = 2 WHERE attribute <> ''")
+	db.Exec(ctx, t, "UPDATE counters SET change = 2 WHERE attribute <> ''")
 	stays("judged under a newer change")
-	execSQL(ctx, t, db, "UPDATE counters SET change = 1, at = $1 WHERE attribute <> ''", clock.at.Load()+1)
+	db.Exec(ctx, t, "UPDATE counters SET change = 1, at = $1 WHERE attribute <> ''", clock.At.Load()+1)
 	stays("in the future")
-	execSQL(ctx, t, db, "UPDATE counters SET at = 0 WHERE attribute <> ''")
+	db.Exec(ctx, t, "UPDATE counters SET at = 0 WHERE attribute <> ''")
 	if cleaner.walk(t, customerOf(target)) != 1 {
 		t.Error("it never goes")
 	}
@@ -206,7 +180,7 @@ func TestCountersInUseStay(t *testing.T) {
 func TestNeverChargedCountersGo(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 10, Window: "calendar_year"}, Spec{Algorithm: "allocation", Limit: 1})
-	execSQL(ctx, t, db, "INSERT INTO counters (shard, customer, meter, attribute) VALUES ($1, $2, 1, ''), ($1, $2, 1, 'ip=1')",
+	db.Exec(ctx, t, "INSERT INTO counters (shard, customer, meter, attribute) VALUES ($1, $2, 1, ''), ($1, $2, 1, 'ip=1')",
 		Shard(customerOf(target)), customerOf(target))
 	if n := db.cleaner(newTestClock(testEpoch), target).walk(t, customerOf(target)); n != 1 || versionOf(t, db, target) != -1 {
 		t.Errorf("%d removed", n)
@@ -222,7 +196,7 @@ func TestClosedBucketStays(t *testing.T) {
 	hitNow(t, e, ipOf(target, "1"), 10)
 	closed := perIP(t, Spec{Algorithm: "token_bucket", Limit: 0, Window: "1h"})
 	cleaner := db.cleaner(clock, closed)
-	clock.set(testEpoch + 24*3600e6)
+	clock.Set(testEpoch + 24*3600e6)
 	if n := cleaner.walk(t, customerOf(target)); n != 0 {
 		t.Errorf("%d removed", n)
 	}
@@ -241,7 +215,7 @@ func TestCountersWithoutLimitsGoAfterADay(t *testing.T) {
 			hitNow(t, db.startEngine(t, clock), ipOf(target, "1"), 1)
 			cleaner := db.cleaner(clock, after)
 			for _, late := range []int64{-1, 0} {
-				clock.set(testEpoch + unlimitedFor + late)
+				clock.Set(testEpoch + unlimitedFor + late)
 				if n := cleaner.walk(t, customerOf(target)); n != int(1+late) {
 					t.Errorf("%d removed at %d", n, late)
 				}
@@ -261,7 +235,7 @@ func TestCleaningLeavesTestClocksAlone(t *testing.T) {
 	later := *target.Clock
 	later.Now += 1000 * 24 * 3600e6
 	target.Clock = &later
-	clock.set(testEpoch + 1000*24*3600e6)
+	clock.Set(testEpoch + 1000*24*3600e6)
 	if n := db.cleaner(clock, target).walk(t, customerOf(target)); n != 0 {
 		t.Error("it went")
 	}

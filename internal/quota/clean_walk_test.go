@@ -22,9 +22,9 @@ func TestWalkPassesAllCounters(t *testing.T) {
 			customers = append(customers, id)
 		}
 	}
-	execSQL(ctx, t, db, `INSERT INTO counters (shard, customer, meter, attribute) SELECT 7, i, 1, '' FROM unnest($1::bigint[]) i`, customers)
-	execSQL(ctx, t, db, `INSERT INTO counters (shard, customer, meter, attribute) SELECT 7, $2, 1, 'ip=' || i FROM generate_series(1, $1) i`, values, customers[stepKeys/2])
-	execSQL(ctx, t, db, `INSERT INTO counters (shard, customer, meter, attribute) VALUES (7, $1, 1, 'ip=1')`, customers[own-1])
+	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute) SELECT 7, i, 1, '' FROM unnest($1::bigint[]) i`, customers)
+	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute) SELECT 7, $2, 1, 'ip=' || i FROM generate_series(1, $1) i`, values, customers[stepKeys/2])
+	db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute) VALUES (7, $1, 1, 'ip=1')`, customers[own-1])
 	cleaner := db.cleaner(newTestClock(testEpoch), target)
 	removed := 0
 	for cleaner.at = (cursor{shard: 7}); cleaner.at.shard == 7; {
@@ -35,7 +35,7 @@ func TestWalkPassesAllCounters(t *testing.T) {
 		removed += n
 	}
 	var left int
-	if err := db.pool.QueryRow(ctx, "SELECT count(*) FROM counters").Scan(&left); err != nil || left != own || removed != values+1 {
+	if err := db.Pool.QueryRow(ctx, "SELECT count(*) FROM counters").Scan(&left); err != nil || left != own || removed != values+1 {
 		t.Errorf("%d removed, %d left, %v", removed, left, err)
 	}
 }
@@ -51,7 +51,7 @@ func TestCleaningInAnOutage(t *testing.T) {
 	clock := newTestClock(testEpoch)
 	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 10, Window: "1m"})
 	hitNow(t, db.startEngine(t, clock), ipOf(target, "1"), 1)
-	clock.set(testEpoch + 3600e6)
+	clock.Set(testEpoch + 3600e6)
 	cleaner := db.cleaner(clock, target)
 	cleaner.options.Usable = func() bool { return false }
 	if n := cleaner.walkOnce(t, target); n != 0 {
@@ -133,7 +133,7 @@ func TestMemoryAfterACounterCameBack(t *testing.T) {
 		}
 	}
 	refuse()
-	clock.set(testEpoch + 180e6)
+	clock.Set(testEpoch + 180e6)
 	if n := db.cleaner(clock, target).walk(t, customerOf(target)); n != 1 {
 		t.Fatalf("%d removed", n)
 	}

@@ -2,11 +2,8 @@ package quota
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +15,7 @@ import (
 // clearOnce is one ClearCounters that is committed.
 func clearOnce(t *testing.T, db *testDB, customers []int64, keepOwn bool, most int) (done Cleared) {
 	t.Helper()
-	err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) (err error) {
+	err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) (err error) {
 		done, err = ClearCounters(t.Context(), tx, customers, keepOwn, most)
 		return err
 	})
@@ -38,7 +35,7 @@ func unclear(t *testing.T, db *testDB, customers ...int64) {
 			if attribute == "" {
 				units = 3
 			}
-			execSQL(t.Context(), t, db, `INSERT INTO counters (shard, customer, meter, attribute, state, at, hour, units, total)
+			db.Exec(t.Context(), t, `INSERT INTO counters (shard, customer, meter, attribute, state, at, hour, units, total)
 				VALUES ($1, $2, 1, $3, '{1,2,1}', 100, 3600000000, $4, $4)`, Shard(c), c, attribute, units)
 		}
 	}
@@ -47,7 +44,7 @@ func unclear(t *testing.T, db *testDB, customers ...int64) {
 // counted is the number of counters, of those with anything but the account, and of units.
 func counted(t *testing.T, db *testDB) (is [3]int) {
 	t.Helper()
-	if err := db.pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE true`+unclean+`),
+	if err := db.Pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE true`+unclean+`),
 		(SELECT coalesce(sum(admitted), 0) FROM usage) FROM counters`).Scan(&is[0], &is[1], &is[2]); err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +84,8 @@ func TestClearCountersWaitsForNobody(t *testing.T) {
 		t.Run(fmt.Sprint(keepOwn), func(t *testing.T) {
 			db := newTestDB(t)
 			unclear(t, db, 1, 2)
-			execSQL(t.Context(), t, db, "INSERT INTO usage (shard, customer, meter, hour, admitted) VALUES ($1, 1, 1, 3600000000, 10)", Shard(1))
-			tx, err := db.pool.Begin(t.Context())
+			db.Exec(t.Context(), t, "INSERT INTO usage (shard, customer, meter, hour, admitted) VALUES ($1, 1, 1, 3600000000, 10)", Shard(1))
+			tx, err := db.Pool.Begin(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,11 +112,11 @@ func TestClearCountersWaitsForNobody(t *testing.T) {
 func TestIdleSince(t *testing.T) {
 	db := newTestDB(t)
 	unclear(t, db, 1, 2)
-	execSQL(t.Context(), t, db, "UPDATE counters SET at = 200 WHERE customer = 2 AND attribute = 'ip=2'")
-	execSQL(t.Context(), t, db, "INSERT INTO counters (shard, customer, meter) VALUES ($1, 3, 1)", Shard(3)) // never charged
+	db.Exec(t.Context(), t, "UPDATE counters SET at = 200 WHERE customer = 2 AND attribute = 'ip=2'")
+	db.Exec(t.Context(), t, "INSERT INTO counters (shard, customer, meter) VALUES ($1, 3, 1)", Shard(3)) // never charged
 	for since, want := range map[int64][]int64{-1: {4}, 0: {3, 4}, 99: {3, 4}, 100: {1, 3, 4}, 199: {1, 3, 4}, 200: {1, 2, 3, 4}} {
 		var idle []int64
-		err := pgx.BeginFunc(t.Context(), db.pool, func(tx pgx.Tx) (err error) {
+		err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) (err error) {
 			idle, err = IdleSince(t.Context(), tx, []int64{4, 3, 2, 1}, since)
 			return err
 		})
@@ -132,7 +129,7 @@ func TestIdleSince(t *testing.T) {
 // Hot tables are reached by their keys on a pool that has other work, too, and only there.
 func TestByKeyIsOfOneTransaction(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	conn, err := postgres.Connect(ctx, db.url, nil)
+	conn, err := postgres.Connect(ctx, db.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,88 +165,6 @@ func TestByKeyIsOfOneTransaction(t *testing.T) {
 		})
 		if err != nil || set() != before {
 			t.Errorf("%s: %v, %d settings afterwards, %d before", name, err, set(), before)
-		}
-	}
-}
-
-// clearStatements are those of this file, by whose text the hot tables are reached, and
-// of each the columns that its look-ups must compare.
-func clearStatements() (statements map[string]string, key map[string][]string) {
-	whole, customers := []string{"shard", "customer", "meter", "attribute"}, []string{"shard", "customer"}
-	statements = map[string]string{
-		"idle": idleSinceSQL, "meters of": metersOfSQL, "in use": inUseSQL, "lock all": lockAllSQL, "lock": lockUncleanSQL, "any left": anyLeftSQL, "left": uncleanLeftSQL,
-		"book": bookSQL, "remove": removeSQL, "empty": emptySQL,
-	}
-	key = map[string][]string{
-		"idle": customers, "meters of": customers, "in use": whole[:3], "lock all": customers, "lock": customers, "any left": customers, "left": customers,
-		"book": whole, "remove": whole, "empty": whole,
-	}
-	return statements, key
-}
-
-// reached collects how a plan comes to the rows of hot tables.
-func (p *planNode) reached() (ways []planNode) {
-	for i := range p.Plans {
-		ways = append(ways, p.Plans[i].reached()...)
-	}
-	if keyOf[p.Relation] != nil && p.Type != "ModifyTable" {
-		ways = append(ways, *p)
-	}
-	return ways
-}
-
-// TestPlansOfClearing: as TestPlansOfTheReads, for what reaches all counters of customers
-// by the beginning of their key.
-func TestPlansOfClearing(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
-	statements, key := clearStatements()
-	check := func(p *planned, when string) {
-		for name, args := range p.args {
-			var text []byte
-			explain := "EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE " + pgx.Identifier{name}.Sanitize() + "(" + args + ")"
-			if err := p.conn.QueryRow(ctx, explain, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
-				t.Fatalf("%s, %s: %v", when, name, err)
-			}
-			var plans []struct{ Plan planNode }
-			if err := json.Unmarshal(text, &plans); err != nil {
-				t.Fatal(err)
-			}
-			ways := plans[0].Plan.reached()
-			for _, way := range ways {
-				for _, column := range key[name] {
-					if !strings.HasPrefix(way.Type, "Index") || !strings.Contains(way.IndexCond, "counters."+column+" = ") &&
-						!strings.Contains(way.IndexCond, "c."+column+" = ") {
-						t.Errorf("%s, %s: by no %s\n%s", when, name, column, text)
-					}
-				}
-			}
-			if len(ways) == 0 {
-				t.Errorf("%s, %s: no hot table in the plan\n%s", when, name, text)
-			}
-		}
-	}
-	execSQL(ctx, t, db, "ALTER TABLE counters SET (autovacuum_enabled = off)")
-	var sessions []*planned
-	for _, stage := range []struct {
-		rows    int
-		analyze bool
-	}{{0, false}, {1, true}, {3, false}, {3, true}, {2000, false}, {20_000, false}, {20_000, true}} {
-		execSQL(ctx, t, db, fillSQL, stage.rows)
-		if stage.analyze {
-			execSQL(ctx, t, db, "ANALYZE counters")
-		}
-		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			settings := maps.Clone(PoolSettings)
-			settings["plan_cache_mode"] = mode
-			conn, err := postgres.Connect(ctx, db.url, settings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = conn.Close(context.Background()) })
-			sessions = append(sessions, prepareAll(ctx, t, conn, statements))
-		}
-		for i, s := range sessions {
-			check(s, fmt.Sprintf("%+v, session %d", stage, i))
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (db *testDB) denied(ctx context.Context, t *testing.T, customer int64) map[int64]int64 {
 	t.Helper()
 	all := make(map[int64]int64)
-	rows, err := db.pool.Query(ctx, "SELECT hour, denied FROM usage WHERE shard = $1 AND customer = $2", Shard(customer), customer)
+	rows, err := db.Pool.Query(ctx, "SELECT hour, denied FROM usage WHERE shard = $1 AND customer = $2", Shard(customer), customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func (db *testDB) denied(ctx context.Context, t *testing.T, customer int64) map[
 
 func TestDenialsAdd(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d, a, b := newDenials(db.pool), testTarget(1, 1, 1), testTarget(2, 1, 1)
+	d, a, b := newDenials(db.Pool), testTarget(1, 1, 1), testTarget(2, 1, 1)
 	if err := d.write(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestDenialsAdd(t *testing.T) {
 // what cannot be written.
 func TestDenialsAreBounded(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d := newDenials(db.pool)
+	d := newDenials(db.Pool)
 	for i := range int64(maxDenials) {
 		d.add(testTarget(1, 1, 1), i, 1)
 	}
@@ -121,7 +121,7 @@ func TestDenialsOfAnEngine(t *testing.T) {
 	if d, err := e.Look(ctx, target, 5); err != nil || d.Allowed { // nobody was refused
 		t.Fatalf("%s, %v", d.String(), err)
 	}
-	clock.set(testEpoch + 3600e6)
+	clock.Set(testEpoch + 3600e6)
 	if d, err := e.Decide(ctx, target, 7); err != nil || d.Allowed {
 		t.Fatalf("%s, %v", d.String(), err)
 	}
@@ -145,7 +145,7 @@ func TestDenialsOfAnEngine(t *testing.T) {
 // -race, an empty write does not look at the map that is being filled).
 func TestDenialsConcurrently(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d, target := newDenials(db.pool), testTarget(1, 1, 1)
+	d, target := newDenials(db.Pool), testTarget(1, 1, 1)
 	var adders sync.WaitGroup
 	for range 4 {
 		adders.Go(func() {

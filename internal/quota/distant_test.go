@@ -33,7 +33,7 @@ func (d *distant) Read(b []byte) (int, error) {
 func TestDistantDatabase(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	o := db.options(newTestClock(testEpoch))
-	o.Connect = db.connectBy(func(conn net.Conn) net.Conn { return &distant{Conn: conn, trip: 50 * time.Millisecond} })
+	o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return &distant{Conn: conn, trip: 50 * time.Millisecond} })
 	e, err := NewEngine(o)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -44,19 +43,6 @@ type fire struct {
 type shot struct{ Decision }
 
 const fireEpoch = int64(1_772_323_200_000_000) // 2026-03-01T00:00:00Z
-
-func limitOf(t testing.TB, name, algorithm, window string, limit int64, burst ...int64) *Limit {
-	t.Helper()
-	s := Spec{Name: name, Algorithm: algorithm, Limit: limit, Window: window}
-	if len(burst) > 0 {
-		s.Burst = &burst[0]
-	}
-	l, bad := Compile(s)
-	if bad != nil {
-		t.Fatal(bad)
-	}
-	return l
-}
 
 func fireTarget(customer int64, limits []*Limit, values ...string) *Target {
 	anchor, err := calendar.ParseAnchor("2026-01-31T00:17:00")
@@ -216,12 +202,3 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 }
 
 // sized is a test's size: short for between two edits, long with QUOTAD_TEST_LONG.
-func sized(short, usual, long int) int {
-	switch {
-	case testing.Short():
-		return short
-	case os.Getenv("QUOTAD_TEST_LONG") != "":
-		return long
-	}
-	return usual
-}

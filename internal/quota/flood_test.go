@@ -84,13 +84,13 @@ func TestFloodOfValues(t *testing.T) {
 	clock := newTestClock(testEpoch)
 	without, with := newTestDB(t), newTestDB(t)
 	for _, db := range []*testDB{without, with} {
-		execSQL(ctx, t, db, "ALTER TABLE counters SET (autovacuum_enabled = off)")
+		db.Exec(ctx, t, "ALTER TABLE counters SET (autovacuum_enabled = off)")
 	}
 	calm, flooded := without.bystanders(t, clock), with.bystanders(t, clock)
 	calm.hits(ctx, t, time.Second) // all counters are there
 	flooded.hits(ctx, t, time.Second)
 	flood := perIP(t, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1h"})
-	execSQL(ctx, t, with, floodSQL, Shard(customerOf(flood)), customerOf(flood), flood.per[0].Limits[0].ID, testEpoch, n)
+	with.Exec(ctx, t, floodSQL, Shard(customerOf(flood)), customerOf(flood), ipOf(flood, "1").Counters[1].Limits[0].ID, testEpoch, n)
 
 	measure := func(when string) {
 		t.Helper()
@@ -107,11 +107,11 @@ func TestFloodOfValues(t *testing.T) {
 	measure("as they came")
 	// Both: a session whose table was analyzed is slower from then on, whatever is in it.
 	for _, db := range []*testDB{without, with} {
-		execSQL(ctx, t, db, "ANALYZE counters")
+		db.Exec(ctx, t, "ANALYZE counters")
 	}
 	measure("analyzed")
 	beside(ctx, t, with, flooded, "a flood of new values", func(stop <-chan struct{}) { floodWith(ctx, t, with, clock, flood, stop) })
-	clock.set(testEpoch + 2*3600e6)
+	clock.Set(testEpoch + 2*3600e6)
 	flooded.hits(ctx, t, time.Second) // books the hour
 	cleaner := with.cleaner(clock, flood)
 	cleaner.options.Stopwatch = func() time.Duration { return 0 } // as fast as it ever goes
@@ -133,7 +133,7 @@ func beside(ctx context.Context, t testing.TB, db *testDB, others *bystanders, w
 	t.Helper()
 	const slice = time.Second
 	count := func() (n int64) {
-		if err := db.pool.QueryRow(ctx, "SELECT count(*) FROM counters").Scan(&n); err != nil {
+		if err := db.Pool.QueryRow(ctx, "SELECT count(*) FROM counters").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

@@ -108,13 +108,13 @@ func TestHotCustomerFarAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, clock := newTestDB(t), newTestClock(testEpoch)
 			far := func(o *Options) {
-				o.Connect = db.connectBy(func(conn net.Conn) net.Conn { return &delayed{Conn: conn, each: 2 * time.Millisecond} })
+				o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return &delayed{Conn: conn, each: 2 * time.Millisecond} })
 			}
 			nodes := []*Engine{db.startEngine(t, clock, far), db.startEngine(t, clock, far)}
 			h := &hot{limit: int64(sized(1000, 3000, 30_000)), callers: 64, values: values}
 			h.useUp(t, nodes...)
 			reconciled(t, db)
-			if n := deadlocks(t, db.url); n > 0 {
+			if n := deadlocks(t, db.URL); n > 0 {
 				t.Errorf("%d deadlocks", n)
 			}
 			trips := nodes[0].Stats().Batches + nodes[1].Stats().Batches
@@ -164,7 +164,7 @@ func TestCautiousNodeBesideAHeldRow(t *testing.T) {
 			t.Fatal(d.String(), err)
 		}
 	}
-	tx, err := db.session(t).Begin(ctx)
+	tx, err := db.Session(t).Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

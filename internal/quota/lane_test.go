@@ -24,7 +24,7 @@ func TestOneFaultFailsNoOther(t *testing.T) {
 			t.Fatalf("%+v %v", d, err)
 		}
 	}
-	execSQL(ctx, t, db, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = 1") // a division by zero
+	db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = 1") // a division by zero
 	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}, {Target: spoiled, Cost: 1}, {Target: whole, Cost: 3}})
 	for i, r := range results {
 		switch {
@@ -51,7 +51,7 @@ func TestUnreadableRowFailsNoOther(t *testing.T) {
 		}
 	}
 	// A log that ends before its end.
-	execSQL(ctx, t, db, "UPDATE counters SET state = ARRAY[state[1], 1, 100], version = version + 1 WHERE customer = 1")
+	db.Exec(ctx, t, "UPDATE counters SET state = ARRAY[state[1], 1, 100], version = version + 1 WHERE customer = 1")
 	spoiled.Forget()
 	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}})
 	if r := results[0]; !errors.Is(r.Err, ErrInternal) {
@@ -72,7 +72,7 @@ func TestCountsEndAt63Bits(t *testing.T) {
 	for i := range hits {
 		hits[i] = Hit{Target: target, Cost: MaxNumber}
 	}
-	clock.set(testEpoch + 3600e6) // and once more when the hour is booked
+	clock.Set(testEpoch + 3600e6) // and once more when the hour is booked
 	for range 2 {
 		for i, r := range e.DecideAll(ctx, hits) {
 			if r.Err != nil || !r.Decision.Allowed {
@@ -98,7 +98,7 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conn := db.session(t)
+	conn := db.Session(t)
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)

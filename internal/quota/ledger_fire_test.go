@@ -75,7 +75,7 @@ func (f *ledgerFire) run(t *testing.T) error {
 	for _, e := range engines {
 		err = errors.Join(err, e.Close(ctx))
 	}
-	if n := deadlocks(t, db.url); n > 0 {
+	if n := deadlocks(t, db.URL); n > 0 {
 		err = errors.Join(err, fmt.Errorf("%d deadlocks", n))
 	}
 	if n := rowsIn(t, db, "holds"); n > 0 {

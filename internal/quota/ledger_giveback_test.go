@@ -62,7 +62,7 @@ func TestGivingBackLeavesWhatIsReserved(t *testing.T) {
 			target := testTarget(1, 1, 1, mustCompile(t, c.limit))
 			var open ReservationID
 			for i, s := range c.steps {
-				clock.set(testEpoch + s.at*1e6)
+				clock.Set(testEpoch + s.at*1e6)
 				got := e.backStep(t, target, &s, i, &open)
 				st, err := e.Standings(pgtest.Context(t), []*Target{target})
 				if err != nil {
@@ -130,7 +130,7 @@ func TestGivingBackAfterAnEdit(t *testing.T) {
 		if err != nil || !r.Allowed {
 			t.Fatal(err)
 		}
-		clock.set(testEpoch + 100e6)
+		clock.Set(testEpoch + 100e6)
 		after := testTarget(1, 1, 2, bucketLimit(t, "b", limits[1], "1h", 5000))
 		after.Edited = testEpoch + 100e6
 		back := 100 * limits[0] / 3600
@@ -158,11 +158,11 @@ func TestLateOnOneCounter(t *testing.T) {
 	if err != nil || !r.Allowed {
 		t.Fatal(err)
 	}
-	clock.set(testEpoch + 120e6)
+	clock.Set(testEpoch + 120e6)
 	if _, err := e.Refund(ctx, Refund{Target: ipOf(base, "1"), Cost: 1, ID: NewID("refund", "f")}); err != nil {
 		t.Fatal(err)
 	}
-	clock.set(testEpoch + 30e6)
+	clock.Set(testEpoch + 30e6)
 	s, err := e.Commit(ctx, base, r.ID, 5)
 	if err != nil || !s.Late || s.View(0).Used != 5 || s.View(1).Used != 5 {
 		t.Fatalf("%+v, %v", s.views(), err)

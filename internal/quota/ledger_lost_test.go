@@ -58,7 +58,7 @@ func (c *breakable) Read(p []byte) (int, error) {
 func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e *Engine, settled func(customer int64) *Target) {
 	t.Helper()
 	options := db.options(newTestClock(testEpoch))
-	options.Connect = db.connectBy(b.wrap)
+	options.Connect = db.ConnectBy(b.wrap)
 	e, err := newEngine(options)
 	if err != nil {
 		t.Fatal(err)

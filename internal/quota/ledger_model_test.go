@@ -3,6 +3,7 @@ package quota
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -84,11 +85,11 @@ func (n *naive) tokens(l *Limit, at int64) int64 {
 		taken := e.cost
 		for _, g := range e.give {
 			taken += g.cost
-			changes = append(changes, change{g.at, -g.cost * l.scale})
+			changes = append(changes, change{g.at, -g.cost * parts(l).unit})
 		}
-		changes = append(changes, change{e.at, taken * l.scale})
+		changes = append(changes, change{e.at, taken * parts(l).unit})
 		if e.flying && e.expires <= at {
-			changes = append(changes, change{e.expires, -e.cost * l.scale})
+			changes = append(changes, change{e.expires, -e.cost * parts(l).unit})
 		}
 	}
 	// In the order of time, what is given back at an instant before what is charged then.
@@ -102,11 +103,11 @@ func (n *naive) tokens(l *Limit, at int64) int64 {
 		}
 		c := changes[first]
 		changes = append(changes[:first], changes[first+1:]...)
-		missing = max(0, missing-(c.at-since)*l.refill)
+		missing = max(0, missing-(c.at-since)*parts(l).refill)
 		missing, since = max(0, missing+c.parts), c.at
 	}
-	missing = max(0, missing-(at-since)*l.refill)
-	return (l.capacity - missing) / l.scale
+	missing = max(0, missing-(at-since)*parts(l).refill)
+	return (l.Burst*parts(l).unit - missing) / parts(l).unit
 }
 
 func (n *naive) fits(at, cost int64, reserving bool) bool {
@@ -173,8 +174,8 @@ func TestLedgerIsTheModel(t *testing.T) {
 		base := NewTarget(1, freshCustomers(1), 1, m.limits, testTarget(1, 1, 1).Periods, nil)
 		run := &modelRun{ctx: ctx, e: e, m: m, r: r, base: base, seen: seen}
 		for n := range 40 {
-			clock.set(clock.at.Load() + r.Int64N(8e6))
-			run.now, run.name = clock.at.Load(), fmt.Sprint(n)
+			clock.Set(clock.At.Load() + r.Int64N(8e6))
+			run.now, run.name = clock.At.Load(), fmt.Sprint(n)
 			if err := run.step(); err != nil {
 				t.Fatalf("seed %d, step %d at +%d µs: %v", seed, n, run.now-testEpoch, err)
 			}
@@ -190,3 +191,12 @@ func TestLedgerIsTheModel(t *testing.T) {
 }
 
 var errUnlikeModel = errors.New("the model says otherwise")
+
+// partsOf is what a token bucket's limit counts in: a unit is so many parts, and so many come
+// back each µs.
+type partsOf struct{ unit, refill int64 }
+
+func parts(l *Limit) partsOf {
+	g := new(big.Int).GCD(nil, nil, big.NewInt(l.Limit), big.NewInt(l.Window)).Int64()
+	return partsOf{l.Window / g, l.Limit / g}
+}

@@ -29,7 +29,7 @@ func TestRefundOfAClosedPeriod(t *testing.T) {
 		{end + closeDelay, 7, 15, -7},
 		{end + closeDelay, 100, 15, -15}, // all that the hit has left
 	} {
-		clock.set(c.at)
+		clock.Set(c.at)
 		if _, err := e.Refund(ctx, Refund{Target: target, Cost: c.cost, Hit: hit, ID: NewID("refund", fmt.Sprint(i))}); err != nil {
 			t.Fatal(err)
 		}
@@ -108,9 +108,9 @@ func TestManyReservations(t *testing.T) {
 	if err != nil || !first.Allowed {
 		t.Fatal(err)
 	}
-	execSQL(ctx, t, db, `INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
+	db.Exec(ctx, t, `INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
 		SELECT shard, customer, meter, attribute, expires_at - n, at, 0, md5(n::text)::uuid, limits FROM holds, generate_series(1, $1) n`, MaxOpen-1)
-	execSQL(ctx, t, db, `UPDATE counters SET state[2] = (SELECT min(expires_at) FROM holds)`)
+	db.Exec(ctx, t, `UPDATE counters SET state[2] = (SELECT min(expires_at) FROM holds)`)
 	if _, err := e.Reserve(ctx, target, 1, MaxTTL, NewID("reservation", "second")); !errors.Is(err, ErrManyReservations) {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestUnderWay(t *testing.T) {
 			t.Fatal(d.String(), err)
 		}
 	}
-	holder, err := db.pool.Begin(ctx)
+	holder, err := db.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,39 +157,5 @@ func TestUnderWay(t *testing.T) {
 		if d, err := e.decideOnce(ctx, target, 1, NewID("hit", "second")); err != nil || !d.Allowed || d.Replayed != (again == 1) {
 			t.Fatal(d.String(), err)
 		}
-	}
-}
-
-// TestHoldsAreCleaned: what nobody looks at any more is taken off by the cleaner, and with a
-// customer that is cleared its holds go.
-func TestHoldsAreCleaned(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
-	e := db.startEngine(t, clock)
-	limits := []*Limit{mustCompile(t, Spec{Name: "ip", Algorithm: "allocation", Limit: 10, Per: "ip"})}
-	base := NewTarget(1, freshCustomers(1), 1, limits, testTarget(1, 1, 1).Periods, nil)
-	cleaner := db.cleaner(clock, base)
-	cleaner.options.Expire = e.Expire
-	for n := range 3 {
-		if r, err := e.Reserve(ctx, ipOf(base, fmt.Sprint(n)), 1, 1e6, NewID("reservation", fmt.Sprint(n))); err != nil || !r.Allowed {
-			t.Fatal(err)
-		}
-	}
-	walk := func() {
-		for range Shards {
-			if _, err := cleaner.step(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	walk()
-	if holds, counters := rowsIn(t, db, "holds"), rowsIn(t, db, "counters"); holds != 6 || counters != 4 {
-		t.Fatalf("%d holds and %d counters that count", holds, counters)
-	}
-	clock.set(testEpoch + 1e6 + cleaner.idle)
-	walk() // takes the holds off
-	clock.set(testEpoch + 1e6 + 3*cleaner.idle)
-	walk()                                                                                                 // and then the counters
-	if holds, counters := rowsIn(t, db, "holds"), rowsIn(t, db, "counters"); holds != 0 || counters != 1 { // the own one stays
-		t.Fatalf("%d holds and %d counters are left", holds, counters)
 	}
 }

@@ -26,7 +26,7 @@ func TestHitsOnce(t *testing.T) {
 		t.Fatal(first.String(), err)
 	}
 	for i := range 4 {
-		clock.set(testEpoch + int64(i)*1e6)
+		clock.Set(testEpoch + int64(i)*1e6)
 		again, err := engines[i%2].decideOnce(ctx, target, 7, NewID("hit", "one", "7"))
 		if err != nil || !again.Allowed || !again.Replayed || again.At != first.At || again.Cost != 7 {
 			t.Fatal(again.String(), err)
@@ -44,7 +44,7 @@ func TestHitsOnce(t *testing.T) {
 	if d, err := engines[1].decideOnce(ctx, target, 5, late); err != nil || d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	clock.set(testEpoch + 3600e6)
+	clock.Set(testEpoch + 3600e6)
 	if d, err := engines[0].decideOnce(ctx, target, 5, late); err != nil || !d.Allowed || d.Replayed {
 		t.Fatal(d.String(), err)
 	}
@@ -59,7 +59,7 @@ func reconciled(t testing.TB, db *testDB) {
 	t.Helper()
 	// Targets of these tests have no customers' rows, which Reconcile asks for.
 	var wrong int
-	err := db.pool.QueryRow(pgtest.Context(t), `
+	err := db.Pool.QueryRow(pgtest.Context(t), `
 		SELECT count(*) FROM counters c WHERE attribute = '' AND total <> units + coalesce((
 			SELECT sum(admitted) FROM usage u WHERE u.customer = c.customer AND u.meter = c.meter), 0)`).Scan(&wrong)
 	if err != nil || wrong > 0 {
@@ -94,7 +94,7 @@ func TestRefunds(t *testing.T) {
 		{3600e6, 50, hit, 9, [4]int64{0, 0, 0, 0}, 0},
 		{3600e6, 50, hit, 0, [4]int64{0, 0, 0, 0}, 0},
 	} {
-		clock.set(testEpoch + c.at)
+		clock.Set(testEpoch + c.at)
 		id := NewID("refund", fmt.Sprint(i), fmt.Sprint(c.cost))
 		for again := range 2 {
 			r, err := e.Refund(ctx, Refund{Target: target, Cost: c.cost, Hit: c.of, ID: id})
@@ -177,9 +177,9 @@ func TestReservations(t *testing.T) {
 	if _, err := e.Commit(ctx, target, b.ID, 1); !errors.Is(err, ErrSettled) {
 		t.Error(err)
 	}
-	clock.set(testEpoch + 600e6 - 1)
+	clock.Set(testEpoch + 600e6 - 1)
 	stands(100, 1, 1, 99)
-	clock.set(testEpoch + 600e6)
+	clock.Set(testEpoch + 600e6)
 	stands(99, 0, 0, 99) // nobody has touched it
 	if s, err := e.Commit(ctx, target, c.ID, 1); err != nil || !s.Late {
 		t.Fatal(s.String(), err)
@@ -198,7 +198,7 @@ func TestReservations(t *testing.T) {
 
 func rowsIn(t testing.TB, db *testDB, table string) (n int) {
 	t.Helper()
-	if err := db.pool.QueryRow(pgtest.Context(t), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
+	if err := db.Pool.QueryRow(pgtest.Context(t), "SELECT count(*) FROM "+table).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-
-	"quotad/internal/postgres/pgtest"
 )
 
 func testMemory(t *testing.T) *memory {
@@ -17,12 +15,20 @@ func testMemory(t *testing.T) *memory {
 	return m
 }
 
+// after is the row of a target's own counter that was charged a cost.
+func after(t *Target, at, cost, version int64) row {
+	rows := make([]row, 1)
+	t.charge(rows, cost, at, nil)
+	rows[0].version, rows[0].change = version, t.Change
+	return rows[0]
+}
+
 // TestMemoryRefuses what does not fit the state that it saw, and nothing else.
 func TestMemoryRefuses(t *testing.T) {
 	m, l := testMemory(t), bucketLimit(t, "a", 60, "1m", 10)
 	target := testTarget(1, 1, 5, l)
 	at := testEpoch
-	full := row{[]int64{l.ID, 10 * l.scale, ratedBy(60)}, at, 7, 5, nil}
+	full := after(target, at, 10, 7)
 	refuse := func(target *Target, now, cost int64, want bool) Decision {
 		t.Helper()
 		d, ok := m.refuse(target, now, cost)
@@ -53,7 +59,6 @@ func TestMemoryRefuses(t *testing.T) {
 // newer version or judged under a newer change.
 func TestMemoryKeepsTheNewest(t *testing.T) {
 	l := windowLimit(t, "a", 10, "1h")
-	state := func(version, used int64) row { return row{[]int64{l.ID, used, 1}, testEpoch, version, 1, nil} }
 	type seen struct {
 		change, version int64
 	}
@@ -70,7 +75,8 @@ func TestMemoryKeepsTheNewest(t *testing.T) {
 	} {
 		m, last := testMemory(t), max(c.first.change, c.second.change)
 		for i, s := range []seen{c.first, c.second} {
-			m.remember(testTarget(1, 1, s.change, l), []row{state(s.version, 10)}, testEpoch+int64(i), true)
+			target := testTarget(1, 1, s.change, l)
+			m.remember(target, []row{after(target, testEpoch, 10, s.version)}, testEpoch+int64(i), true)
 		}
 		d, ok := m.refuse(testTarget(1, 1, last, l), testEpoch+5, 1)
 		if !ok || d.Versions()[0] != c.want {
@@ -83,7 +89,7 @@ func TestMemoryKeepsTheNewest(t *testing.T) {
 func TestMemoryForgets(t *testing.T) {
 	m, hour, bucket := testMemory(t), windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)
 	target := testTarget(1, 1, 1, hour, bucket)
-	m.remember(target, []row{{[]int64{hour.ID, 10, 1, bucket.ID, bucket.scale, ratedBy(1)}, testEpoch + 60e6, 1, 1, nil}}, testEpoch+60e6, true)
+	m.remember(target, []row{after(target, testEpoch+60e6, 1, 1)}, testEpoch+60e6, true)
 	end := testEpoch + 7200e6 + 60e6
 	if _, ok := m.seen.Get(target.Counters[0].Key, end-1); !ok {
 		t.Error("forgotten too early")
@@ -93,43 +99,15 @@ func TestMemoryForgets(t *testing.T) {
 	}
 }
 
-// TestMemorySparesTheDatabase: a refused customer's next hit sends no statement, on a
-// node that may use its memory, until there is something to admit again.
-func TestMemorySparesTheDatabase(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
-	usable := true
-	e := db.startEngine(t, clock, func(o *Options) { o.MemoryUsable = func() bool { return usable } })
-	target := testTarget(freshCustomers(1), 1, 1, windowLimit(t, "a", 1, "1h"))
-	decide := func(allowed, memory bool) {
-		t.Helper()
-		before := e.Stats()
-		d, err := e.Decide(ctx, target, 1)
-		after := e.Stats()
-		if err != nil || d.Allowed != allowed || (d.AsOf != 0) != memory || (after.Batches == before.Batches) != memory {
-			t.Errorf("%s, %v; %d statements", d.String(), err, after.Statements-before.Statements)
-		}
-	}
-	decide(true, false)
-	decide(false, false)
-	decide(false, true)
-	usable = false
-	decide(false, false)
-	usable = true
-	decide(false, true)
-	clock.set(testEpoch + 3600e6)
-	decide(true, false)
-	decide(false, false)
-}
-
 // logged is a full counter of a log of so many blocks, of 1,000 units.
 func logged(t testing.TB, customer, version int64, blocks int) (*Target, row) {
 	l := mustCompile(t, Spec{Name: "a", Algorithm: "sliding_log", Limit: 1000, Window: "1h"})
-	r := row{state: []int64{l.ID, 0, 0}, at: testEpoch + version, version: version, change: 1}
+	target, rows, at := testTarget(customer, 1, 1, l), make([]row, 1), testEpoch+version
 	for i := range blocks {
-		b, log := l.stand(r.state, r.at, moment{at: r.at})
-		r.state = loggedAt(l, nil, b.level, log, r.at-int64(blocks-i), 1000/int64(blocks))
+		target.charge(rows, 1000/int64(blocks), at-int64(blocks-i), nil)
 	}
-	return testTarget(customer, 1, 1, l), r
+	rows[0].at, rows[0].version, rows[0].change = at, version, 1
+	return target, rows[0]
 }
 
 // TestMemoryOfLongLogs: the state of a counter is kept, whether its log is long or short, and
@@ -155,7 +133,7 @@ func TestMemoryOfLongLogs(t *testing.T) {
 // with many holds, and what is too large for it is not kept.
 func TestMemoryIsBounded(t *testing.T) {
 	limits := []*Limit{windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 1, "2h", 1)}
-	usual := row{state: []int64{limits[0].ID, 10, 1, limits[1].ID, limits[1].scale, ratedBy(1)}, at: testEpoch, version: 1, change: 1}
+	usual := after(testTarget(1, 1, 1, limits...), testEpoch, 1, 1)
 	held := usual
 	for range 100 {
 		held.holds = append(held.holds, hold{expires: testEpoch + 60e6, limits: make([]int64, 2)})
@@ -195,10 +173,7 @@ func TestRefusalsWeigh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := row{at: testEpoch, version: 1, change: 1}
-		for _, l := range limits {
-			r.state = append(r.state, l.ID, 10, l.usualAux())
-		}
+		r := after(testTarget(1, 1, 1, limits...), testEpoch, 1, 1)
 		before := heapInUse()
 		for customer := range int64(n) {
 			m.remember(testTarget(customer, 1, 1, limits...), []row{r}, testEpoch, true)
@@ -230,7 +205,7 @@ func BenchmarkRefuse(b *testing.B) {
 	targets := make([]*Target, 10_000)
 	for i := range targets {
 		targets[i] = testTarget(int64(i), 1, 1, window, bucket)
-		m.remember(targets[i], []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, ratedBy(1)}, testEpoch, 1, 1, nil}}, testEpoch, true)
+		m.remember(targets[i], []row{after(targets[i], testEpoch, 1, 1)}, testEpoch, true)
 	}
 	for _, customers := range []int{1, len(targets)} {
 		b.Run(fmt.Sprint(customers), func(b *testing.B) {
@@ -243,10 +218,12 @@ func BenchmarkRefuse(b *testing.B) {
 		})
 	}
 	b.Run("remember", func(b *testing.B) {
+		full := after(targets[0], testEpoch, 1, 1)
 		b.ReportAllocs()
 		for i := range b.N {
 			t := targets[i*7919%len(targets)]
-			m.remember(t, []row{{[]int64{window.ID, 1, 1, bucket.ID, bucket.scale, ratedBy(1)}, testEpoch, int64(i), 1, nil}}, testEpoch, true)
+			full.version = int64(i)
+			m.remember(t, []row{full}, testEpoch, true)
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (m *model) sameRows(customer int64, stored map[CounterKey]counterRow) error
 			got.change = want.change // only the customer's own must remember it
 		}
 		if !slices.Equal(got.state, want.state) || got.at != want.at || got.version != want.version ||
-			got.change != want.change || got.total != want.total {
+			got.change != want.change || got.Total != want.Total {
 			return fmt.Errorf("%v: stored %+v, the model has %+v", key, got, want)
 		}
 	}
@@ -149,10 +149,10 @@ func (m *model) sameUsage(customer int64, finished map[usageKey]int64, rows map[
 	}
 	for key, c := range rows {
 		switch {
-		case key.Attribute != "" && c.units != 0:
+		case key.Attribute != "" && c.Units != 0:
 			return fmt.Errorf("%v books usage: %+v", key, c)
-		case c.units > 0:
-			got[usageKey{key.Meter, c.hour}] += c.units
+		case c.Units > 0:
+			got[usageKey{key.Meter, c.Hour}] += c.Units
 		}
 	}
 	if !maps.Equal(want, got) {

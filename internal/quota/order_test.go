@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,7 +35,11 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 		},
 		"a hit with an id whose caller left": func(e *Engine, target *Target) *operation {
 			o := e.ledger(target).submit(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
-			o.state.Store(ticketAbandoned)
+			gone, leave := context.WithCancel(context.Background())
+			leave()
+			if err := o.wait(gone, 0); err == nil {
+				panic("it was decided")
+			}
 			return o
 		},
 	} {
@@ -47,7 +52,7 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			e.laneBatch(ctx, one, 1)
 			e.laneBatch(ctx, two, 1)
 			used := int64(1 + 100)
-			if o := first(e, one); o != nil && o.state.Load() == ticketAbandoned {
+			if first(e, one); strings.HasSuffix(name, "left") {
 				used = 1
 			}
 			before := e.Stats()
@@ -82,6 +87,9 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 	}
 }
 
+// contentionTime is how long the ledger keeps a counter.
+const contentionTime = 100 * time.Millisecond
+
 // TestSwapsResume: a counter whose swap was lost stays with the ledger until no other node has
 // written it for contention, and is swapped again then.
 func TestSwapsResume(t *testing.T) {
@@ -108,16 +116,16 @@ func TestSwapsResume(t *testing.T) {
 		{at: 0}, // its row is made
 		{at: 0, swapped: 1},
 		{at: time.Millisecond, other: true, lost: 1},
-		{at: 2 * time.Millisecond},              // the ledger keeps it
-		{at: time.Millisecond + contention - 1}, // to the end
-		{at: time.Millisecond + contention, swapped: 1},
+		{at: 2 * time.Millisecond},                  // the ledger keeps it
+		{at: time.Millisecond + contentionTime - 1}, // to the end
+		{at: time.Millisecond + contentionTime, swapped: 1},
 		{at: time.Second / 2, other: true, lost: 1},
-		{at: time.Second/2 + contention - 1},
-		{at: time.Second/2 + contention - 1, other: true}, // written by the other once more
-		{at: time.Second/2 + contention},
-		{at: time.Second/2 + 2*contention - 2},
-		{at: time.Second/2 + 2*contention - 1, swapped: 1},
-		{at: time.Second/2 + 2*contention, swapped: 1},
+		{at: time.Second/2 + contentionTime - 1},
+		{at: time.Second/2 + contentionTime - 1, other: true}, // written by the other once more
+		{at: time.Second/2 + contentionTime},
+		{at: time.Second/2 + 2*contentionTime - 2},
+		{at: time.Second/2 + 2*contentionTime - 1, swapped: 1},
+		{at: time.Second/2 + 2*contentionTime, swapped: 1},
 	} {
 		watch.Store(int64(step.at))
 		if step.other {

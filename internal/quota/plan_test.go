@@ -2,7 +2,6 @@ package quota
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,66 +9,14 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 )
 
-// planNode is a node of EXPLAIN's JSON.
-type planNode struct {
-	Type      string     `json:"Node Type"`
-	Relation  string     `json:"Relation Name"`
-	IndexCond string     `json:"Index Cond"`
-	Plans     []planNode `json:"Plans"`
-}
-
-// keyOf are the columns that an index look-up must compare.
-var keyOf = map[string][]string{
-	"counters": {"shard", "customer", "meter", "attribute"},
-	"usage":    {"shard", "customer", "meter", "hour"},
-
-	"receipts_0": {"shard", "customer", "key"}, "receipts_1": {"shard", "customer", "key"}, "receipts_2": {"shard", "customer", "key"},
-	"holds":       {"shard", "customer", "meter", "attribute"},
-	"adjustments": {"shard", "customer", "meter", "hour"},
-}
-
 // insertOnly are the statements that look nothing up.
 var insertOnly = regexp.MustCompile("^(" + string(insertRows) + "|" + string(makeRows) + "|" + string(ledgerMake) + "|deny|" + string(ledgerIssue) + ".|" +
 	string(ledgerOpen) + "|" + string(ledgerUsage) + "|" + string(ledgerAdjust) + ")$")
-
-// walk goes through a plan and refuses every way to a hot table but a look-up by its whole key.
-// It returns whether a hot table is below.
-func (p *planNode) walk() (hot bool, err error) {
-	for i := range p.Plans {
-		below, err := p.Plans[i].walk()
-		if err != nil {
-			return false, err
-		}
-		hot = hot || below
-	}
-	if hot && (p.Type == "Hash Join" || p.Type == "Merge Join" || p.Type == "Memoize" || p.Type == "Materialize") {
-		return true, fmt.Errorf("a %s of a hot table", p.Type)
-	}
-	key := keyOf[p.Relation]
-	if key == nil || p.Type == "ModifyTable" {
-		return hot, nil
-	}
-	if p.Type == "Tid Scan" {
-		return true, nil
-	}
-	if p.Type != "Index Scan" && p.Type != "Index Only Scan" {
-		return true, fmt.Errorf("a %s of %s", p.Type, p.Relation)
-	}
-	for _, column := range key {
-		// The cleaner goes on behind a key.
-		behind := column != "shard" && strings.Contains(p.IndexCond, "(ROW(counters.customer, counters.meter, counters.attribute) > ROW(")
-		if !behind && !regexp.MustCompile(`[(.]`+column+` (=|>=|= ANY) ?`).MatchString(p.IndexCond) {
-			return true, fmt.Errorf("%s is looked up without its %s: %s", p.Relation, column, p.IndexCond)
-		}
-	}
-	return true, nil
-}
 
 // sessionStatements are those of a lane's session and of a ledger's, poolStatements those of the
 // pool's.
@@ -93,64 +40,6 @@ func poolStatements() map[string]string {
 	}
 }
 
-// planned is a session with prepared statements and arguments that fit them.
-type planned struct {
-	conn *pgx.Conn
-	args map[string]string
-}
-
-var oneOf = map[uint32]string{
-	pgtype.Int2ArrayOID: "'{1,2}'", pgtype.Int4ArrayOID: "'{1,2}'", pgtype.Int8ArrayOID: "'{1,2}'", pgtype.TextArrayOID: `'{"",""}'`,
-	pgtype.UUIDArrayOID: "'{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}'", pgtype.ByteaArrayOID: "'{a,b}'",
-	pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''",
-}
-
-func prepareAll(ctx context.Context, t *testing.T, conn *pgx.Conn, statements map[string]string) *planned {
-	t.Helper()
-	p := &planned{conn, make(map[string]string)}
-	for name, text := range statements {
-		d, err := conn.PgConn().Prepare(ctx, name, text, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		var args []string
-		for _, oid := range d.ParamOIDs {
-			args = append(args, oneOf[oid])
-		}
-		p.args[name] = strings.Join(args, ",")
-	}
-	return p
-}
-
-// check explains each prepared statement as the session would run it now.
-func (p *planned) check(ctx context.Context, t *testing.T, when string) {
-	t.Helper()
-	for _, name := range sortedKeys(p.args) {
-		var text []byte
-		explain := "EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE " + name + "(" + p.args[name] + ")"
-		if err := p.conn.QueryRow(ctx, explain, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
-			t.Fatalf("%s, %s: %v", when, name, err)
-		}
-		var plans []struct{ Plan planNode }
-		if err := json.Unmarshal(text, &plans); err != nil {
-			t.Fatal(err)
-		}
-		hot, err := plans[0].Plan.walk()
-		if err == nil && !hot && !insertOnly.MatchString(name) {
-			err = fmt.Errorf("no hot table in the plan")
-		}
-		if err != nil {
-			t.Errorf("%s, %s: %v\n%s", when, name, err, text)
-		}
-	}
-}
-
-// fill adds n counters and two hours of usage for each.
-const fillSQL = `
-INSERT INTO counters (shard, customer, meter, attribute, state, units, hour)
-SELECT i % 1024, i, 1 + i % 3, CASE WHEN i % 5 = 0 THEN 'ip=' || i ELSE '' END, '{1,2,1}', 1, 5
-FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`
-
 const fillUsageSQL = `
 INSERT INTO usage (shard, customer, meter, hour, admitted)
 SELECT i % 1024, i, 1 + i % 3, h, 1 FROM generate_series(1, $1) i, generate_series(1, 2) h ON CONFLICT DO NOTHING`
@@ -170,7 +59,7 @@ var fillOtherSQL = []string{
 // the session planned them when the table was another.
 func TestPlansOfTheLane(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	testPlans(ctx, t, db, sessionStatements(), func() *pgx.Conn { return db.session(t) })
+	testPlans(ctx, t, db, sessionStatements(), func() *pgx.Conn { return db.Session(t) })
 }
 
 // TestPlansOfTheReads: the same for what runs on the pool, for one-time plans and for
@@ -179,11 +68,11 @@ func TestPlansOfTheReads(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		t.Run(mode, func(t *testing.T) {
-			execSQL(ctx, t, db, "TRUNCATE counters, usage, receipts_0, holds, adjustments")
+			db.Exec(ctx, t, "TRUNCATE counters, usage, receipts_0, holds, adjustments")
 			testPlans(ctx, t, db, poolStatements(), func() *pgx.Conn {
 				settings := maps.Clone(PoolSettings)
 				settings["plan_cache_mode"] = mode
-				conn, err := postgres.Connect(ctx, db.url, settings)
+				conn, err := postgres.Connect(ctx, db.URL, settings)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -201,7 +90,7 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, statements map[str
 		large = 20_000
 	}
 	for _, table := range []string{"counters", "usage", "receipts_0", "holds", "adjustments"} {
-		execSQL(ctx, t, db, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
+		db.Exec(ctx, t, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
 	}
 	var sessions []*planned
 	for _, stage := range []struct {
@@ -209,25 +98,18 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, statements map[str
 		rows    int
 		analyze bool
 	}{{"empty", 0, false}, {"one and analyzed", 1, true}, {"tiny", 3, false}, {"tiny and analyzed", 3, true}, {"fresh", large / 10, false}, {"large", large, false}, {"large and analyzed", large, true}} {
-		execSQL(ctx, t, db, fillSQL, stage.rows)
-		execSQL(ctx, t, db, fillUsageSQL, stage.rows)
+		db.Exec(ctx, t, fillSQL, stage.rows)
+		db.Exec(ctx, t, fillUsageSQL, stage.rows)
 		for _, sql := range fillOtherSQL {
-			execSQL(ctx, t, db, sql, stage.rows)
+			db.Exec(ctx, t, sql, stage.rows)
 		}
 		if stage.analyze {
-			execSQL(ctx, t, db, "ANALYZE counters, usage, receipts_0, holds, adjustments")
+			db.Exec(ctx, t, "ANALYZE counters, usage, receipts_0, holds, adjustments")
 		}
 		sessions = append(sessions, prepareAll(ctx, t, session(), statements))
 		for i, s := range sessions {
-			s.check(ctx, t, fmt.Sprintf("%s, a session of stage %d", stage.name, i))
+			s.Check(ctx, t, fmt.Sprintf("%s, a session of stage %d", stage.name, i), insertOnly.MatchString)
 		}
-	}
-}
-
-func execSQL(ctx context.Context, t testing.TB, db *testDB, sql string, args ...any) {
-	t.Helper()
-	if _, err := db.pool.Exec(ctx, sql, args...); err != nil {
-		t.Fatalf("%s: %v", sql, err)
 	}
 }
 
@@ -249,7 +131,7 @@ func TestPlanWalk(t *testing.T) {
 		"hash join":   {planNode{Type: "Hash Join", Plans: []planNode{lookup}}, false},
 		"materialize": {planNode{Type: "Nested Loop", Plans: []planNode{{Type: "Materialize", Plans: []planNode{lookup}}}}, false},
 	} {
-		if _, err := c.node.walk(); (err == nil) != c.good {
+		if _, err := c.node.Walk(); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -25,7 +25,7 @@ func TestUsage(t *testing.T) {
 	l := windowLimit(t, "a", 1000, "1d")
 	target, other := testTarget(1, 1, 1, l), testTarget(1, 2, 1, l)
 	for i := range int64(4) {
-		clock.set(testEpoch + i*hour + 5)
+		clock.Set(testEpoch + i*hour + 5)
 		for _, h := range []Hit{{Target: target, Cost: 10 + i}, {Target: withCounter(target, "ip=1", l), Cost: 1}, {Target: other, Cost: 100}} {
 			if d, err := e.Decide(ctx, h.Target, h.Cost); err != nil || !d.Allowed {
 				t.Fatalf("%s, %v", d.String(), err)
@@ -69,13 +69,13 @@ func TestPeriodUsed(t *testing.T) {
 	start := testEpoch - 86400e6 + 17*60e6 // 2026-02-28T00:17
 	end := testEpoch + 30*86400e6 + 17*60e6
 	for i, at := range []int64{start - 1, start, start + 43*60e6, end - 1, end} {
-		clock.set(at)
+		clock.Set(at)
 		if d, err := e.Decide(ctx, target, 1<<i); err != nil || !d.Allowed {
 			t.Fatalf("%s, %v", d.String(), err)
 		}
 	}
 	for at, want := range map[int64]int64{start - 1: 1, start: 14, end - 1: 14, end: 16} {
-		clock.set(at)
+		clock.Set(at)
 		s, err := e.Standings(ctx, []*Target{withCounter(target, "ip=1")})
 		if err != nil || s[0].PeriodUsed != want || s[0].PeriodStart > at || s[0].PeriodEnd <= at {
 			t.Errorf("at %d: %+v, %v; want %d", at, s, err, want)
@@ -117,7 +117,7 @@ func TestUsageCountsAMovedHourOnce(t *testing.T) {
 		})
 	}
 	for i := range rounds {
-		clock.set(testEpoch + int64(i)*3600e6)
+		clock.Set(testEpoch + int64(i)*3600e6)
 		if d, err := e.Decide(ctx, target, 3); err != nil || !d.Allowed {
 			t.Errorf("%s, %v", d.String(), err)
 			break
@@ -140,7 +140,7 @@ func TestStandings(t *testing.T) {
 	if d, err := e.Decide(ctx, both, 4); err != nil || !d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	clock.set(testEpoch + 120e6)
+	clock.Set(testEpoch + 120e6)
 	s, err := e.Standings(ctx, []*Target{never, both, hit, never})
 	if err != nil || len(s) != 4 {
 		t.Fatal(s, err)
@@ -185,7 +185,7 @@ func TestNothingWithoutAClock(t *testing.T) {
 	if _, err := e.Look(ctx, target, 1); !errors.Is(err, ErrNoSession) || errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
 		t.Errorf("a look: %v", err)
 	}
-	if rows, err := db.counters(ctx, 1); err != nil || len(rows) != 0 {
+	if rows, err := db.Counters(ctx, 1); err != nil || len(rows) != 0 {
 		t.Errorf("stored: %v, %v", rows, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 			t.Fatal(d.String(), err)
 		}
 	}
-	clock.set(testEpoch + 3600e6)
+	clock.Set(testEpoch + 3600e6)
 	lane := here.lanes[0]
 	h := &hit{ticket: newTicket(&lane.session), target: target, cost: 1}
 	lane.again = []*hit{h}
@@ -227,7 +227,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 	if err != nil || !slices.Equal(hours, want) {
 		t.Errorf("usage %v, %v; want %v", hours, err, want)
 	}
-	stored, err := db.admitted(ctx, 1)
+	stored, err := db.Admitted(ctx, 1)
 	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 11 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
@@ -241,25 +241,25 @@ func TestHourIsBookedTwice(t *testing.T) {
 	target := testTarget(1, 1, 1, windowLimit(t, "a", 20, "1d"))
 	hit := func(at, cost int64, allowed bool) {
 		t.Helper()
-		clock.set(testEpoch + at)
+		clock.Set(testEpoch + at)
 		if d, err := e.Decide(ctx, target, cost); err != nil || d.Allowed != allowed {
 			t.Fatal(d.String(), err)
 		}
 	}
 	hit(0, 10, true)
-	clock.set(testEpoch + 3600e6)
+	clock.Set(testEpoch + 3600e6)
 	if r, err := e.Refund(ctx, Refund{Target: target, Cost: 1, ID: NewID("refund", "ahead")}); err != nil || r.Units != 1 {
 		t.Fatal(r, err)
 	}
 	hit(5, 5, true)
 	hit(3600e6, 1, true)
 	hit(7200e6, 9, false)
-	stored, err := db.admitted(ctx, 1)
+	stored, err := db.Admitted(ctx, 1)
 	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 14 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
-	rows, err := db.counters(ctx, 1)
-	if own := rows[target.Counters[0].Key]; err != nil || own.hour != testEpoch+3600e6 || own.units != 1 {
+	rows, err := db.Counters(ctx, 1)
+	if own := rows[target.Counters[0].Key]; err != nil || own.Hour != testEpoch+3600e6 || own.Units != 1 {
 		t.Errorf("%+v, %v", own, err)
 	}
 }

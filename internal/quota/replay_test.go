@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -117,19 +116,4 @@ func agreeWithStored(t testing.TB, url string, all map[CounterKey]*history) erro
 		}
 	}
 	return nil
-}
-
-// deadlocks is how many the server counted in the database.
-func deadlocks(t testing.TB, url string) (n int64) {
-	t.Helper()
-	ctx := context.WithoutCancel(pgtest.Context(t))
-	conn, err := postgres.Connect(ctx, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	if err := conn.QueryRow(ctx, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -15,9 +15,9 @@ func TestRotator(t *testing.T) {
 	target := testTarget(1, 1, 1, mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 100}))
 	const keep = 48 * time.Hour
 	turnOf := (keep / 2).Microseconds() + rotateEvery.Microseconds()
-	rotators := []*Rotator{NewRotator(db.pool, clock.now, keep, nil), NewRotator(db.pool, clock.now, keep, nil)}
+	rotators := []*Rotator{NewRotator(db.Pool, clock.Now, keep, nil), NewRotator(db.Pool, clock.Now, keep, nil)}
 	var start int64
-	if err := db.pool.QueryRow(ctx, "SELECT since FROM receipt_turn").Scan(&start); err != nil {
+	if err := db.Pool.QueryRow(ctx, "SELECT since FROM receipt_turn").Scan(&start); err != nil {
 		t.Fatal(err)
 	}
 	id := NewID("hit", "one", "")
@@ -30,7 +30,7 @@ func TestRotator(t *testing.T) {
 			{turn*turnOf - 1, false, turn > 0},
 			{turn * turnOf, turn > 0, turn < 3},
 		} {
-			clock.set(start + c.at)
+			clock.Set(start + c.at)
 			for i, r := range rotators {
 				if done, err := r.rotate(ctx); err != nil || done != (c.rotates && i == 0) {
 					t.Fatalf("turn %d: rotator %d: %v, %v", turn, i, done, err)
@@ -47,8 +47,8 @@ func TestRotator(t *testing.T) {
 // TestRotatorWaitsForNobodyLong: somebody reads the table whose turn it is.
 func TestRotatorWaitsForNobodyLong(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(time.Now().Add(2*time.Hour).UnixMicro())
-	r := NewRotator(db.pool, clock.now, time.Hour, nil)
-	reader, err := db.pool.Begin(ctx)
+	r := NewRotator(db.Pool, clock.Now, time.Hour, nil)
+	reader, err := db.Pool.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 				}
 				targets = append(targets, target)
 			}
-			execSQL(ctx, t, db, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = $1", spoiled) // a division by zero
+			db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = $1", spoiled) // a division by zero
 			bad, good := targets[spoiled-1], targets[4]
 			if compareKeys(good.Counters[0].Key, bad.Counters[0].Key) > 0 {
 				t.Fatal("the other of the batch must be locked first")

@@ -80,14 +80,14 @@ func TestPerAttributeDecides(t *testing.T) {
 	hit("", true, 1, 1)
 	hit("3", true, 1, 0)
 	hit("4", false, 2, 0)
-	rows, err := db.counters(ctx, customer)
+	rows, err := db.Counters(ctx, customer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, made := rows[CounterKey{customer, 1, "ip=4"}]; made || len(rows) != 5 {
 		t.Errorf("%d rows: a refused hit made one for its value: %v", len(rows), rows)
 	}
-	if own := rows[CounterKey{customer, 1, ""}]; own.units != 5 || own.total != 5 {
+	if own := rows[CounterKey{customer, 1, ""}]; own.Units != 5 || own.Total != 5 {
 		t.Errorf("booked %+v", own)
 	}
 }

@@ -113,7 +113,7 @@ func (g *traceGen) algorithm(l *traceLimit) {
 		l.Algorithm, l.Align = "fixed_window", "first_hit"
 	case "calendar":
 		l.Algorithm = "fixed_window"
-		l.Window = rapid.SampledFrom(sortedKeys(calendarWindows)).Draw(g.rt, "window")
+		l.Window = rapid.SampledFrom(calendarNames).Draw(g.rt, "window")
 	case "token_bucket":
 		g.burst(l)
 	}
@@ -126,21 +126,21 @@ func (g *traceGen) algorithm(l *traceLimit) {
 // precision gives a log one: exact where the limit is small, or blocks of which the
 // window holds few, as many as it may, or no whole number.
 func (g *traceGen) precision(l *traceLimit) {
-	if l.Limit > maxBlocks && g.chance("small", 2) {
-		l.Limit %= maxBlocks + 1
+	if l.Limit > 1000 && g.chance("small", 2) {
+		l.Limit %= 1000 + 1
 	}
-	if l.Limit <= maxBlocks && g.chance("exact", 2) {
+	if l.Limit <= 1000 && g.chance("exact", 2) {
 		return
 	}
 	part := rapid.SampledFrom([]int64{1, 2, 3, 7, 60, 999, 1000}).Draw(g.rt, "blocks")
-	l.Precision = max(1, ceilDiv(l.WindowUS, part))
+	l.Precision = max(1, (l.WindowUS+part-1)/part)
 }
 
 // window gives a limit another window, if it has one.
 func (g *traceGen) window(l *traceLimit) {
 	switch {
 	case l.Window != "":
-		l.Window = rapid.SampledFrom(sortedKeys(calendarWindows)).Draw(g.rt, "window")
+		l.Window = rapid.SampledFrom(calendarNames).Draw(g.rt, "window")
 	case l.Algorithm == "allocation":
 	case g.chance("odd window", 4):
 		l.WindowUS = rapid.Int64Range(1, 1e12).Draw(g.rt, "window")
@@ -321,7 +321,7 @@ func (g *traceGen) tick(target int) {
 	case "calendar":
 		name := l.Window
 		if name == "" {
-			name = rapid.SampledFrom(sortedKeys(calendarWindows)).Draw(g.rt, "whose end")
+			name = rapid.SampledFrom(calendarNames).Draw(g.rt, "whose end")
 		}
 		_, to = naiveWindow(name, periods, to)
 	}
@@ -346,3 +346,5 @@ func TestTracesModel(t *testing.T) {
 		})
 	}
 }
+
+var calendarNames = []string{"billing_period", "calendar_day", "calendar_month", "calendar_week", "calendar_year"}

@@ -48,11 +48,11 @@ func (r *traceRun) step(ctx context.Context, how string, now int64, hits []Hit) 
 
 // stored compares the rows and the finished hours with the model's.
 func (r *traceRun) stored(ctx context.Context) error {
-	rows, err := r.db.counters(ctx, r.customer)
+	rows, err := r.db.Counters(ctx, r.customer)
 	if err != nil {
 		return err
 	}
-	hours, err := r.db.admitted(ctx, r.customer)
+	hours, err := r.db.Admitted(ctx, r.customer)
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func (b *bench) run(ctx context.Context, tr *trace) error {
 		for j, h := range step.Hits {
 			hits[j] = Hit{Target: targets[h.Target], Cost: h.Cost, Look: step.How == "look"}
 		}
-		b.clock.set(step.AtUS)
+		b.clock.Set(step.AtUS)
 		if err := r.step(ctx, step.How, step.AtUS, hits); err != nil {
 			return fmt.Errorf("step %d (%s at %d): %w", i, step.How, step.AtUS, err)
 		}

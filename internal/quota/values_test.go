@@ -14,7 +14,7 @@ import (
 // valueRows is how many counters of values a customer has.
 func (db *testDB) valueRows(t *testing.T, customer int64) (n int) {
 	t.Helper()
-	all, err := db.counters(pgtest.Context(t), customer)
+	all, err := db.Counters(pgtest.Context(t), customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	var do atomic.Pointer[func()]
 	options := db.options(newTestClock(testEpoch))
-	options.Connect = db.connectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
+	options.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
 	e, err := newEngine(options)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 		t.Fatal(r)
 	}
 	byHand := func() { // as old is: 7 units
-		execSQL(ctx, t, db, `INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
+		db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
 			SELECT shard, customer, meter, $3, at, hour, units, total, version, change, state FROM counters
 			WHERE customer = $1 AND attribute = $2`, customerOf(target), old.Counters[1].Key.Attribute, fresh.Counters[1].Key.Attribute)
 	}

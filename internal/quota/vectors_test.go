@@ -151,7 +151,7 @@ func runVectorEngine(ctx context.Context, e *Engine, clock *testClock, v *vector
 		return err
 	}
 	return v.play(func(now, cost int64) (Decision, error) {
-		clock.set(now)
+		clock.Set(now)
 		return e.Decide(ctx, t, cost)
 	})
 }
@@ -165,7 +165,7 @@ func runVectorMemory(ctx context.Context, e *Engine, clock *testClock, v *vector
 		return err
 	}
 	for i, h := range v.Hits {
-		clock.set(*h.AtUS)
+		clock.Set(*h.AtUS)
 		d, err := e.Decide(ctx, t, *h.Cost)
 		if err == nil && (d.AsOf == 0 || d.Allowed != *h.Allowed) {
 			err = h.check(&d)

@@ -1,0 +1,41 @@
+package quota
+
+import (
+	"fmt"
+	"quotad/internal/postgres/pgtest"
+	"testing"
+)
+
+// TestHoldsAreCleaned: what nobody looks at any more is taken off by the cleaner, and with a
+// customer that is cleared its holds go.
+func TestHoldsAreCleaned(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	e := db.startEngine(t, clock)
+	limits := []*Limit{mustCompile(t, Spec{Name: "ip", Algorithm: "allocation", Limit: 10, Per: "ip"})}
+	base := NewTarget(1, freshCustomers(1), 1, limits, testTarget(1, 1, 1).Periods, nil)
+	cleaner := db.cleaner(clock, base)
+	cleaner.options.Expire = e.Expire
+	for n := range 3 {
+		if r, err := e.Reserve(ctx, ipOf(base, fmt.Sprint(n)), 1, 1e6, NewID("reservation", fmt.Sprint(n))); err != nil || !r.Allowed {
+			t.Fatal(err)
+		}
+	}
+	walk := func() {
+		for range Shards {
+			if _, err := cleaner.step(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	walk()
+	if holds, counters := rowsIn(t, db, "holds"), rowsIn(t, db, "counters"); holds != 6 || counters != 4 {
+		t.Fatalf("%d holds and %d counters that count", holds, counters)
+	}
+	clock.Set(testEpoch + 1e6 + cleaner.idle)
+	walk() // takes the holds off
+	clock.Set(testEpoch + 1e6 + 3*cleaner.idle)
+	walk()                                                                                                 // and then the counters
+	if holds, counters := rowsIn(t, db, "holds"), rowsIn(t, db, "counters"); holds != 0 || counters != 1 { // the own one stays
+		t.Fatalf("%d holds and %d counters are left", holds, counters)
+	}
+}
