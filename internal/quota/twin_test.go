@@ -1,11 +1,5 @@
 package quota
 
-// loggedAt is a log's bucket behind a charge at an instant.
-func loggedAt(l *Limit, dst []int64, level int64, log []int64, at, cost int64) []int64 {
-	level, blocks := l.chargeLog(level, l.logBlocks(log, at), at, cost)
-	return l.encodeLog(dst, level, blocks)
-}
-
 // branchOf names the algorithm that a limit goes by, and its windows.
 func branchOf(l *Limit) string {
 	if l.FirstHit {
