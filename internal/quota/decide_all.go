@@ -66,13 +66,13 @@ func (e *Engine) decideMany(ctx context.Context, hits []Hit, results []Result) {
 		h.session, h.done, h.together = &e.lanes[lane].session, done, together
 		queues[lane] = append(queues[lane], h)
 	}
-	for lane, queue := range queues {
-		if len(queue) == 0 {
+	for lane, waiting := range queues {
+		if len(waiting) == 0 {
 			continue
 		}
-		together.Add(int32(len(queue)))
-		added, err := e.lanes[lane].enqueue(e.options.MaxQueue, queue...)
-		for _, h := range queue[added:] {
+		together.Add(int32(len(waiting)))
+		added, err := e.lanes[lane].enqueue(e.options.MaxQueue, waiting...)
+		for _, h := range waiting[added:] {
 			h.finish(Result{Err: err})
 		}
 	}
