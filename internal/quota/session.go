@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"quotad/internal/postgres"
 
 	"github.com/jackc/pgx/v5"
@@ -138,25 +140,20 @@ func (s *session) make(ctx context.Context) {
 	s.making, s.tried = making, tried
 	go func() {
 		defer close(making)
-		for pause := minRetryWait; ; pause = min(2*pause, maxRetryWait) {
-			store, err := s.attempt(ctx, suspect)
-			if err == nil {
-				s.works()
-				making <- store
-				return
-			}
-			if ctx.Err() == nil {
-				_ = s.failed(err)
-			}
+		pauses := &backoff.ExponentialBackOff{InitialInterval: minRetryWait, Multiplier: 2, MaxInterval: maxRetryWait}
+		told := func(err error, _ time.Duration) {
+			_ = s.failed(err)
 			select {
 			case tried <- struct{}{}:
 			default:
 			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(pause):
-			}
+		}
+		// Left to its default, Retry would give up after a quarter of an hour.
+		store, err := backoff.Retry(ctx, func() (*store, error) { return s.attempt(ctx, suspect) },
+			backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(told))
+		if err == nil {
+			s.works()
+			making <- store
 		}
 	}()
 }
