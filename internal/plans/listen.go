@@ -3,9 +3,9 @@ package plans
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -23,11 +23,12 @@ const (
 
 // listen keeps a connection that listens, until ctx ends.
 func (c *Catalog) listen(ctx context.Context) {
-	pause := listenBackoff
+	// Many nodes lose their connections at one time: not all come back at once.
+	pauses := &backoff.ExponentialBackOff{InitialInterval: listenBackoff, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: maxBackoff}
 	for ctx.Err() == nil {
 		listened, err := c.listenOnce(ctx)
 		if listened {
-			pause = listenBackoff
+			pauses.Reset()
 		}
 		if ctx.Err() != nil {
 			return
@@ -35,10 +36,8 @@ func (c *Catalog) listen(ctx context.Context) {
 		c.options.Log.Debug("the connection that listens for changes ended; polling meanwhile", "error", err)
 		select {
 		case <-ctx.Done():
-		// Many nodes lose their connections at one time: not all come back at once.
-		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // jitter, not a secret
+		case <-time.After(pauses.NextBackOff()):
 		}
-		pause = min(2*pause, maxBackoff)
 	}
 }
 
