@@ -97,17 +97,3 @@ func (c *child) stop() error {
 	<-c.ended
 	return fmt.Errorf("%s did not stop within %s%s", c.name, stopWait, c.lastWords())
 }
-
-// cpu is the processor time of a child that has ended.
-func (c *child) cpu() time.Duration {
-	return c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
-}
-
-// ownCPU is the processor time of the bench itself.
-func ownCPU() time.Duration {
-	var use syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) != nil {
-		return 0
-	}
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
-}

@@ -56,7 +56,11 @@ func (b *bench) fill(ctx context.Context, name string, customers int) error {
 	if err != nil {
 		return err
 	}
-	m.Ready = float64(customers) - parseMetrics(text)[evictedMetric]
+	counts, err := parseMetrics(text)
+	if err != nil {
+		return err
+	}
+	m.Ready = float64(customers) - counts.sum(evictedMetric, all)
 	after, err := b.counters(ctx)
 	if err != nil {
 		return err

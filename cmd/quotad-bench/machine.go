@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // machine describes what was measured on; nothing in it tells which machine it was.
@@ -28,13 +29,10 @@ type machine struct {
 // describe looks at the machine and at the programs. What it cannot learn stays empty.
 func (b *bench) describe(ctx context.Context) (m machine, err error) {
 	m = machine{Cores: runtime.NumCPU(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		m.CPU = field(string(text), "model name")
-	}
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		var kilobytes float64
-		if _, err := fmt.Sscan(field(string(text), "MemTotal"), &kilobytes); err == nil {
-			m.Memory = kilobytes * 1024 / 1e9
+	m.CPU = cpuModel()
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if memory, err := fs.Meminfo(); err == nil && memory.MemTotalBytes != nil {
+			m.Memory = float64(*memory.MemTotalBytes) / 1e9
 		}
 	}
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
@@ -79,17 +77,6 @@ func (b *bench) describeServer(ctx context.Context, m *machine) error {
 	m.PostgreSQL = m.Settings["server_version"]
 	delete(m.Settings, "server_version")
 	return rows.Err()
-}
-
-// field is the value of the first line "name : value".
-func field(text, name string) string {
-	for line := range strings.Lines(text) {
-		key, value, ok := strings.Cut(line, ":")
-		if ok && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
 
 // flushCost is the median time, ms, to write a page over an older one and have it on the

@@ -1,45 +1,42 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"strconv"
-	"strings"
+	"maps"
+	"slices"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
-// metrics are values by series, as Prometheus' text format has them: name{label="…"}.
-type metrics map[string]float64
+// metrics are samples of one node, or of several behind each other.
+type metrics model.Vector
 
-// parseMetrics reads that format; what it cannot read it leaves out.
-func parseMetrics(text []byte) metrics {
-	m := metrics{}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	for lines.Scan() {
-		line := lines.Text()
-		at := strings.LastIndexByte(line, ' ')
-		if at < 0 || line[0] == '#' {
-			continue
+// parseMetrics reads Prometheus' text format.
+func parseMetrics(text []byte) (metrics, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+	return metrics(samples), err
+}
+
+// sum adds up a metric's series, of which some may be left out.
+func (m metrics) sum(name string, in func(labels model.Metric) bool) (sum float64) {
+	for _, sample := range m {
+		if sample.Metric[model.MetricNameLabel] == model.LabelValue(name) && in(sample.Metric) {
+			sum += float64(sample.Value)
 		}
-		if value, err := strconv.ParseFloat(line[at+1:], 64); err == nil {
-			m[line[:at]] = value
-		}
 	}
-	return m
+	return sum
 }
 
-// add sums two nodes' metrics.
-func (m metrics) add(other metrics) {
-	for series, value := range other {
-		m[series] += value
-	}
+// grown is by how much the sum of a metric's series became more.
+func grown(before, after metrics, name string, in func(labels model.Metric) bool) float64 {
+	return after.sum(name, in) - before.sum(name, in)
 }
 
-// label is the value of a series' label, empty when it has none.
-func label(series, name string) string {
-	_, rest, ok := strings.Cut(series, name+`="`)
-	if !ok {
-		return ""
-	}
-	value, _, _ := strings.Cut(rest, `"`)
-	return value
-}
+// all takes in every series.
+func all(model.Metric) bool { return true }

@@ -41,7 +41,6 @@ const (
 )
 
 func (b *bench) snapshot(ctx context.Context) (s snapshot, err error) {
-	s.metrics = metrics{}
 	s.cpuKnown = true
 	cpu := func(used time.Duration, ok bool) time.Duration {
 		s.cpuKnown = s.cpuKnown && ok
@@ -52,7 +51,11 @@ func (b *bench) snapshot(ctx context.Context) (s snapshot, err error) {
 		if err != nil {
 			return s, err
 		}
-		s.metrics.add(parseMetrics(text))
+		counts, err := parseMetrics(text)
+		if err != nil {
+			return s, fmt.Errorf("metrics of %s: %w", n.name, err)
+		}
+		s.metrics = append(s.metrics, counts...)
 		s.quotad += cpu(ownTime(n.pid())) // its server is a child of it
 	}
 	s.server = cpu(familyTime(b.service.postmaster()))
@@ -98,7 +101,7 @@ type cost struct {
 // costOf is the difference of two snapshots by the hits between them.
 func costOf(before, after snapshot, load closed, r *row) *cost {
 	hits := float64(load.operations * r.hits())
-	delta := func(series string) float64 { return after.metrics[series] - before.metrics[series] }
+	delta := func(name string) float64 { return grown(before.metrics, after.metrics, name, all) }
 	micros := func(d time.Duration) float64 { return per(float64(d.Microseconds()), hits) }
 	c := &cost{
 		Allocations:   per(delta(mallocsMetric), hits),

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prometheus/common/model"
 )
 
 // The metrics of quotad that the bench reads.
@@ -20,38 +22,25 @@ const (
 // about: but for a few, and for requests, each of so many hits, that were cut off when
 // load makers closed their connections; quotad counts them as not waited for.
 func (w want) check(before, after metrics, cut, hitsEach int) error {
-	status := func(series string) bool { return slices.Contains(strings.Fields(w.status), label(series, "status")) }
-	posted := func(series string) bool {
-		return strings.HasPrefix(series, requestsMetric) && label(series, "method") == "POST"
+	posted := func(labels model.Metric) bool { return labels["method"] == "POST" }
+	status := func(labels model.Metric) bool {
+		return posted(labels) && slices.Contains(strings.Fields(w.status), string(labels["status"]))
 	}
-	if err := mostly(before, after, cut, posted, status); err != nil {
+	if err := mostly(grown(before, after, requestsMetric, posted), grown(before, after, requestsMetric, status), cut); err != nil {
 		return fmt.Errorf("%w of status %s", err, w.status)
 	}
 	if w.outcome == "" {
 		return nil
 	}
-	outcome := func(series string) bool { return label(series, "outcome") == w.outcome }
-	hits := func(series string) bool { return strings.HasPrefix(series, hitsMetric) }
-	if err := mostly(before, after, cut*hitsEach, hits, outcome); err != nil {
+	outcome := func(labels model.Metric) bool { return string(labels["outcome"]) == w.outcome }
+	if err := mostly(grown(before, after, hitsMetric, all), grown(before, after, hitsMetric, outcome), cut*hitsEach); err != nil {
 		return fmt.Errorf("%w %s", err, w.outcome)
 	}
 	return nil
 }
 
-// mostly looks whether what was counted in the series that are looked at is in the right
-// ones of them.
-func mostly(before, after metrics, cut int, at, right func(series string) bool) error {
-	total, good := 0.0, 0.0
-	for series := range after {
-		if !at(series) {
-			continue
-		}
-		n := after[series] - before[series]
-		total += n
-		if right(series) {
-			good += n
-		}
-	}
+// mostly looks whether of all that was counted enough is good.
+func mostly(total, good float64, cut int) error {
 	if total == 0 || total-good > few*total+float64(cut) {
 		return fmt.Errorf("%w: only %.0f of %.0f are", errAnswers, good, total)
 	}

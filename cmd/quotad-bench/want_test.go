@@ -2,44 +2,58 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+
+	"github.com/prometheus/common/model"
 )
 
-func counts(ok, refusedOnes, busy, allowed float64) metrics {
-	return metrics{
-		`quotad_http_requests_total{method="POST",route="/v1/hits",status="200"}`: ok,
-		`quotad_http_requests_total{method="POST",route="/v1/hits",status="429"}`: refusedOnes,
-		`quotad_http_requests_total{method="POST",route="/v1/hits",status="503"}`: busy,
-		`quotad_http_requests_total{method="GET",route="/metrics",status="200"}`:  1e9,
-		`quotad_hits_total{outcome="allowed"}`:                                    allowed,
-		`quotad_hits_total{outcome="refused"}`:                                    ok + refusedOnes - allowed,
+// read parses metrics that can be read.
+func read(t *testing.T, text string) metrics {
+	t.Helper()
+	m, err := parseMetrics([]byte(text))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return m
+}
+
+func counts(t *testing.T, ok, refusedOnes, busy, allowed float64) metrics {
+	t.Helper()
+	return read(t, fmt.Sprintf(`
+quotad_http_requests_total{method="POST",route="/v1/hits",status="200"} %f
+quotad_http_requests_total{method="POST",route="/v1/hits",status="429"} %f
+quotad_http_requests_total{method="POST",route="/v1/hits",status="503"} %f
+quotad_http_requests_total{method="GET",route="/metrics",status="200"} 1e9
+quotad_hits_total{outcome="allowed"} %f
+quotad_hits_total{outcome="refused"} %f
+`, ok, refusedOnes, busy, allowed, ok+refusedOnes-allowed))
 }
 
 // A row whose answers are not what it is about is not measured.
 func TestWantCheck(t *testing.T) {
 	t.Parallel()
-	before := counts(500, 500, 0, 500)
+	before := counts(t, 500, 500, 0, 500)
 	for _, c := range []struct {
 		name  string
 		after metrics
 		cut   int
 		good  bool
 	}{
-		{"all admitted", counts(100_500, 500, 0, 100_500), 0, true},
-		{"a few refused", counts(100_500, 550, 0, 100_500), 0, true},
-		{"many refused", counts(100_500, 1500, 0, 100_500), 0, false},
-		{"busy", counts(100_500, 500, 1000, 100_500), 0, false},
-		{"cut off at the end", counts(100_500, 500, 256, 100_500), 256, true},
-		{"200, but another outcome", counts(100_500, 500, 0, 90_500), 0, false},
-		{"nothing at all", counts(500, 500, 0, 500), 0, false},
+		{"all admitted", counts(t, 100_500, 500, 0, 100_500), 0, true},
+		{"a few refused", counts(t, 100_500, 550, 0, 100_500), 0, true},
+		{"many refused", counts(t, 100_500, 1500, 0, 100_500), 0, false},
+		{"busy", counts(t, 100_500, 500, 1000, 100_500), 0, false},
+		{"cut off at the end", counts(t, 100_500, 500, 256, 100_500), 256, true},
+		{"200, but another outcome", counts(t, 100_500, 500, 0, 90_500), 0, false},
+		{"nothing at all", counts(t, 500, 500, 0, 500), 0, false},
 	} {
 		err := admitted.check(before, c.after, c.cut, 1)
 		if (err == nil) != c.good || err != nil && !errors.Is(err, errAnswers) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if err := fromMemory.check(before, counts(100_500, 500, 0, 100_500), 0, 1); err == nil {
+	if err := fromMemory.check(before, counts(t, 100_500, 500, 0, 100_500), 0, 1); err == nil {
 		t.Error("admitted hits in a row of refusals")
 	}
 }
@@ -61,21 +75,25 @@ func TestCheckStatuses(t *testing.T) {
 
 func TestParseMetrics(t *testing.T) {
 	t.Parallel()
-	m := parseMetrics([]byte("# HELP x y\nplain 3\nx{a=\"b c\",d=\"e\"} 1.5e+06\nbad\nworse x\n\n"))
-	m.add(metrics{"plain": 4})
-	if len(m) != 2 || m["plain"] != 7 || m[`x{a="b c",d="e"}`] != 1.5e6 {
+	m := append(read(t, "# HELP x y\nplain 3\nx{a=\"b c\",d=\"e\"} 1.5e+06\nx{a=\"f\"} 1\n\n"), read(t, "plain 4\n")...)
+	in := func(value model.LabelValue) func(model.Metric) bool {
+		return func(labels model.Metric) bool { return labels["a"] == value }
+	}
+	if len(m) != 4 || m.sum("plain", all) != 7 || m.sum("x", in("b c")) != 1.5e6 || m.sum("x", all) != 1.5e6+1 || m.sum("x", in("z")) != 0 {
 		t.Errorf("%v", m)
 	}
-	if got := label(`x{a="b c",d="e"}`, "a") + label(`x{a="b c",d="e"}`, "z"); got != "b c" {
-		t.Errorf("%q", got)
+	for _, bad := range []string{"bad\n", "worse x\n"} {
+		if _, err := parseMetrics([]byte(bad)); err == nil {
+			t.Errorf("%q is read", bad)
+		}
 	}
 }
 
 func TestCostOf(t *testing.T) {
 	t.Parallel()
-	before := snapshot{metrics: metrics{mallocsMetric: 100}, cpuKnown: true, tables: tableStats{wal: 1000, checkpoints: 3, updated: 10, hot: 10}}
+	before := snapshot{metrics: read(t, mallocsMetric+" 100\n"), cpuKnown: true, tables: tableStats{wal: 1000, checkpoints: 3, updated: 10, hot: 10}}
 	after := snapshot{
-		metrics: metrics{mallocsMetric: 4100, batchesMetric: 2}, cpuKnown: true,
+		metrics: read(t, mallocsMetric+" 4100\n"+batchesMetric+" 2\n"), cpuKnown: true,
 		quotad: 2e6, server: 1e6, tables: tableStats{wal: 21_000, checkpoints: 3, commits: 4, updated: 110, hot: 109},
 	}
 	r := &row{load: load{batch: 2}}

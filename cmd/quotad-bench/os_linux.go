@@ -2,10 +2,43 @@ package main
 
 import (
 	"errors"
+	"os"
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/prometheus/procfs"
 )
+
+// dieWithUs gives a child a process group of its own, so that a Ctrl-C at the terminal
+// reaches the bench only, which then stops it in order; and when the bench is killed the
+// kernel asks the child to end.
+func dieWithUs() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}
+
+// inMemory reports whether a directory's files are in memory only.
+func inMemory(dir string) bool {
+	const tmpfs, ramfs = 0x01021994, 0x858458f6
+	var s syscall.Statfs_t
+	return syscall.Statfs(dir, &s) == nil && (s.Type == tmpfs || s.Type == ramfs)
+}
+
+// flush puts a file's data on the disk.
+func flush(file *os.File) error { return syscall.Fdatasync(int(file.Fd())) }
+
+// cpuModel is the processor's name, empty where it has none.
+func cpuModel() string {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return ""
+	}
+	cpus, err := fs.CPUInfo()
+	if err != nil || len(cpus) == 0 {
+		return ""
+	}
+	return cpus[0].ModelName
+}
 
 // A watch tells which sockets have something to read.
 type watch struct {

@@ -2,7 +2,23 @@
 
 package main
 
-import "time"
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// dieWithUs gives a child a process group of its own, so that a Ctrl-C at the terminal
+// reaches the bench only, which then stops it in order.
+func dieWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// What only Linux tells is not known here.
+
+func inMemory(string) bool { return false }
+
+func cpuModel() string { return "" }
+
+func flush(file *os.File) error { return file.Sync() }
 
 // A watch takes every socket under way for one that has something to read.
 type watch struct{ list []int }
