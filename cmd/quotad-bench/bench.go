@@ -38,7 +38,7 @@ func run(ctx context.Context, o *options, out io.Writer) (err error) {
 		return err
 	}
 	b := &bench{options: o, out: out, made: map[string]bool{}}
-	if b.dir, err = tempDir(o.dir); err != nil {
+	if b.dir, err = tempDir(os.Getenv("TMPDIR")); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
@@ -76,7 +76,7 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 			}
 		}
 	}
-	if b.longTime > 0 {
+	if b.long {
 		if err := b.goOn(ctx); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("long load: %w", err))
 		}
@@ -129,7 +129,7 @@ func (b *bench) one(ctx context.Context, r *row, recorded *record) (got result, 
 func (b *bench) newReport(ctx context.Context) (r report, err error) {
 	r = report{
 		At: time.Now().UTC().Truncate(time.Second), Flags: b.serve,
-		Rounds: b.rounds, Seconds: b.each.Seconds(), Warm: b.warm.Seconds(),
+		Rounds: b.rounds, Seconds: b.each.Seconds(), Warm: b.each.Seconds(),
 	}
 	out, err := exec.CommandContext(ctx, b.quotad, "version").Output()
 	if err != nil {
@@ -152,7 +152,7 @@ func listRows(out io.Writer, rows []*row) error {
 // checkPrograms says early what is missing.
 func checkPrograms(ctx context.Context, o *options, rows []*row) error {
 	if _, err := exec.LookPath(o.quotad); err != nil {
-		return fmt.Errorf("%w: build it with `make build`, or name it with -quotad", err)
+		return fmt.Errorf("%w: build it with `make build`", err)
 	}
 	if _, err := exec.LookPath("wrk"); err != nil {
 		return fmt.Errorf("%w: install it with `scripts/deps.sh wrk`", err)
@@ -167,9 +167,6 @@ func checkPrograms(ctx context.Context, o *options, rows []*row) error {
 // tempDir makes a directory on a disk that the embedded server's user can reach, too.
 func tempDir(parent string) (string, error) {
 	if parent == "" {
-		parent = os.Getenv("TMPDIR")
-	}
-	if parent == "" {
 		// What must be flushed is measured, and /tmp is in memory on many machines.
 		if info, err := os.Stat("/var/tmp"); err == nil && info.IsDir() {
 			parent = "/var/tmp"
@@ -181,7 +178,7 @@ func tempDir(parent string) (string, error) {
 	}
 	err = os.Chmod(dir, 0o755) //nolint:gosec // the embedded server's user passes through it
 	if err == nil && inMemory(dir) {
-		err = fmt.Errorf("%s is in memory, where flushing to disk costs nothing: name a directory on a disk with -dir", filepath.Dir(dir))
+		err = fmt.Errorf("%s is in memory, where flushing to disk costs nothing: set TMPDIR to a directory on a disk", filepath.Dir(dir))
 	}
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(dir))

@@ -134,7 +134,7 @@ func verdict(was kept, ratio float64) error {
 func (b *bench) writeRecord(passes map[string][]float64) error {
 	r := record{
 		At: b.report.At, Version: b.report.Version, Machine: b.report.Machine,
-		Passes: b.passes, Rounds: b.rounds, Seconds: b.each.Seconds(), Warm: b.warm.Seconds(), Rows: map[string]kept{},
+		Passes: b.passes, Rounds: b.rounds, Seconds: b.each.Seconds(), Warm: b.each.Seconds(), Rows: map[string]kept{},
 	}
 	for name, ratios := range passes {
 		r.Rows[name] = keep(ratios)

@@ -28,12 +28,12 @@ func TestVerdictOfTheGate(t *testing.T) {
 
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	b := &bench{options: &options{record: filepath.Join(t.TempDir(), "gate.json"), rounds: 4, each: 2 * time.Second, warm: time.Second, passes: 3}, report: sample()}
+	b := &bench{options: &options{record: filepath.Join(t.TempDir(), "gate.json"), rounds: 4, each: 2 * time.Second, passes: 3}, report: sample()}
 	if err := b.writeRecord(map[string][]float64{"a": {0.5, 0.4, 0.6}}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := readRecord(b.record)
-	if err != nil || r.Rows["a"].Ratio != 0.5 || int(r.Rows["a"].Noise+0.5) != 40 || r.Passes != 3 || r.Rounds != 4 || r.Seconds != 2 || r.Warm != 1 || !r.At.Equal(b.report.At) {
+	if err != nil || r.Rows["a"].Ratio != 0.5 || int(r.Rows["a"].Noise+0.5) != 40 || r.Passes != 3 || r.Rounds != 4 || r.Seconds != 2 || r.Warm != 2 || !r.At.Equal(b.report.At) {
 		t.Errorf("%+v %v", r, err)
 	}
 	for _, text := range []string{
@@ -122,14 +122,14 @@ func TestTargets(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	o, err := parseOptions(nil, io.Discard)
-	if err != nil || o.rounds != fullRounds || o.each != fullRun || o.docs != docsDir || o.longTime != 0 || o.passes != 1 {
+	if err != nil || o.rounds != fullRounds || o.each != fullRun || o.docs != docsDir || o.long || o.passes != 1 {
 		t.Errorf("%+v %v", o, err)
 	}
 	o, err = parseOptions([]string{"-short", "-record", "x", "-long", "-serve", "--lanes=2 --max-queue=5"}, io.Discard)
-	if err != nil || o.rounds != shortRounds || o.docs != "" || o.longTime != longLoad || o.passes != recordPasses || len(o.serve) != 2 {
+	if err != nil || o.rounds != shortRounds || o.docs != "" || !o.long || o.passes != recordPasses || len(o.serve) != 2 {
 		t.Errorf("%+v %v", o, err)
 	}
-	for _, args := range []string{"-rows (", "-rounds 0x", "-rounds -1", "-rounds 0", "-time 0s", "-warm 0", "-passes 0", "-rows ^hot$ -rounds=0", "-time 1500ms", "-passes 1000", "rest", "-long -long-time 48h"} {
+	for _, args := range []string{"-rows (", "-rounds 0x", "-rounds -1", "-rounds 0", "-rounds 1000", "-time 0s", "-rows ^hot$ -rounds=0", "-time 1500ms", "-time 1h", "rest"} {
 		if _, err := parseOptions(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%q is taken", args)
 		}

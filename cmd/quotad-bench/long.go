@@ -8,31 +8,24 @@ import (
 
 // long is what the main row's load comes to when it goes on.
 type long struct {
-	Minutes    float64 `json:"minutes"`
+	Minutes    int     `json:"minutes"`
 	Hits       spread  `json:"hits"` // a second, by the minute
 	HOT        float64 `json:"hot_percent"`
 	WAL        float64 `json:"wal_bytes"`  // a hit
 	Checkpoint bool    `json:"checkpoint"` // one began meanwhile: pages were logged whole
 }
 
-// longEnough is from how many minutes on the share of HOT updates is judged: pages have
-// filled up and been cleaned many times.
-const longEnough = 10
+// longMinutes is how long: pages fill up and are cleaned many times.
+const longMinutes = 10
 
-// hits is how many there were, and how they moved when it went on for more than a minute.
-func (l *long) hits() string {
-	text := whole(l.Hits.Median) + " hits/s"
-	if l.Minutes > 1 {
-		text += " (" + whole(l.Hits.Min) + "–" + whole(l.Hits.Max) + " by the minute)"
-	}
-	return text
-}
-
-func (l *long) checkpoints() string {
+// String is a sentence.
+func (l *long) String() string {
+	checkpoints := "; no checkpoint began meanwhile"
 	if l.Checkpoint {
-		return ", the pages included that are logged whole behind a checkpoint"
+		checkpoints = ", the pages included that are logged whole behind a checkpoint"
 	}
-	return "; no checkpoint began meanwhile"
+	return fmt.Sprintf("%d minutes of the first row's load: %s hits/s (%s–%s by the minute), %.2f %% of updates HOT, %.0f bytes of WAL a hit%s.\n",
+		longMinutes, whole(l.Hits.Median), whole(l.Hits.Min), whole(l.Hits.Max), l.HOT, l.WAL, checkpoints)
 }
 
 // goOn keeps up the main row's load, minute by minute.
@@ -52,8 +45,8 @@ func (b *bench) goOn(ctx context.Context) error {
 	}
 	var all closed
 	var rates []float64
-	for left := b.longTime; left > 0; left -= time.Minute {
-		run, err := b.load(ctx, m, r, address, min(left, time.Minute))
+	for range longMinutes {
+		run, err := b.load(ctx, m, r, address, time.Minute)
 		if err != nil {
 			return err
 		}
@@ -67,9 +60,7 @@ func (b *bench) goOn(ctx context.Context) error {
 		return err
 	}
 	c := costOf(before, after, all, r)
-	l := &long{Minutes: b.longTime.Minutes(), Hits: spreadOf(rates), HOT: c.HOT, WAL: c.WAL, Checkpoint: c.Checkpoint}
-	b.report.Long = l
-	fmt.Fprintf(b.out, "    %s of %q: %s, %.2f %% of updates HOT, %.0f bytes of WAL a hit%s\n",
-		minutes(l.Minutes), r.name, l.hits(), l.HOT, l.WAL, l.checkpoints())
-	return nil
+	b.report.Long = &long{Minutes: longMinutes, Hits: spreadOf(rates), HOT: c.HOT, WAL: c.WAL, Checkpoint: c.Checkpoint}
+	_, err = fmt.Fprint(b.out, "    ", b.report.Long)
+	return err
 }

@@ -56,7 +56,7 @@ func (r *report) howRun() string {
 	if r.Long == nil {
 		text += "no long load"
 	} else {
-		text += "the long load: " + minutes(r.Long.Minutes)
+		text += fmt.Sprintf("the long load: %d minutes", longMinutes)
 	}
 	if len(r.Flags) > 0 {
 		text += "; not the defaults, but `" + strings.Join(r.Flags, " ") + "`"
@@ -71,13 +71,6 @@ func rounds(n int) string {
 	return fmt.Sprintf("the median of %d rounds", n)
 }
 
-func minutes(n float64) string {
-	if n == 1 {
-		return "1 minute"
-	}
-	return fmt.Sprintf("%.3g minutes", n)
-}
-
 func (r *report) writeTargets(b *strings.Builder) {
 	b.WriteString("\n### What there was to reach\n\nFloor and aim were set beforehand, for a machine of two cores with everything on it. The floor is what the design must reach; the aim is what it should allow. Where no measure is named it is the ratio.\n\n| what | floor | aim | measured | |\n| --- | --- | --- | --- | --- |\n")
 	for _, t := range targets {
@@ -85,8 +78,6 @@ func (r *report) writeTargets(b *strings.Builder) {
 		measured, verdict := "not measured", ""
 		if known {
 			measured, verdict = t.measure.shown(value), t.verdict(value)
-		} else if t.measure.name == hotMeasure.name && r.Long != nil {
-			measured += ": " + minutes(r.Long.Minutes)
 		}
 		what := t.row
 		if t.measure.name != ratioMeasure.name {
@@ -191,8 +182,7 @@ func (r *report) writeMemory(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "\nA counter, written once and before any vacuum, takes %.0f bytes on disk, table and index; ARCHITECTURE.md has what it takes after one.\n", m.Counter)
 	}
-	if l := r.Long; l != nil {
-		fmt.Fprintf(b, "\n%s of the first row's load: %s, %.2f %% of updates HOT, %.0f bytes of WAL a hit%s.\n",
-			minutes(l.Minutes), l.hits(), l.HOT, l.WAL, l.checkpoints())
+	if r.Long != nil {
+		fmt.Fprintf(b, "\n%s", r.Long)
 	}
 }

@@ -13,56 +13,47 @@ import (
 
 // options are what the command line says.
 type options struct {
-	rows     *regexp.Regexp // the rows to measure, by name; nil: all
-	rounds   int
-	each     time.Duration // of each run of a round, whole seconds (wrk knows no others)
-	warm     time.Duration // of each of the row's runs before the first round, whole seconds
-	short    bool
-	longTime time.Duration // load behind the HOT ratio; 0: none
-	quotad   string        // the binary
-	serve    []string      // further flags of `quotad serve`
-	dir      string        // where the temporary directory is made
-	docs     string        // where JSON and Markdown go; empty: nowhere
-	gate     string        // file of recorded ratios to compare with
-	record   string        // file to write them to
-	passes   int           // over all rows; their spread is the noise that is recorded
-	list     bool
+	rows   *regexp.Regexp // the rows to measure, by name; nil: all
+	rounds int
+	each   time.Duration // of each run, whole seconds (wrk knows no others)
+	short  bool
+	long   bool     // also the load behind the HOT ratio
+	quotad string   // the binary to measure
+	serve  []string // further flags of `quotad serve`
+	docs   string   // where JSON and Markdown go; empty: nowhere
+	gate   string   // file of recorded ratios to compare with
+	record string   // file to write them to
+	passes int      // over all rows; their spread is the noise that is recorded
+	list   bool
 }
 
 // The sizes of the two forms.
 const (
 	fullRounds, fullRun   = 5, 3 * time.Second
 	shortRounds, shortRun = 4, 2 * time.Second
-	shortWarm             = 2 * time.Second
 	recordPasses          = 3
-	longLoad              = longEnough * time.Minute
 	docsDir               = "docs/benchmarks"
 )
 
 // parseOptions reads a command line; what is wrong with it has been printed to errs.
 func parseOptions(args []string, errs io.Writer) (*options, error) {
-	o := &options{}
+	o := &options{quotad: "bin/quotad"}
 	set := flag.NewFlagSet("quotad-bench", flag.ContinueOnError)
 	set.SetOutput(errs)
 	rows := set.String("rows", "", "measure only the rows whose name matches this `regexp`, a regular expression, and only print them; see -out")
 	set.IntVar(&o.rounds, "rounds", 0, "rounds of each row, a run of the handler and one of the row: at least 1 (default 5, with -short 4)")
-	set.DurationVar(&o.each, "time", 0, "how long each run of a round is, whole seconds (default 3s, with -short 2s)")
-	set.DurationVar(&o.warm, "warm", 0, "how long a row runs before its first round, whole seconds (default 3s, with -short 2s); again, at most 4 times, until it is steady")
+	set.DurationVar(&o.each, "time", 0, "how long each run is, whole seconds (default 3s, with -short 2s)")
 	set.BoolVar(&o.short, "short", false, "the few rows of the gate, in less time")
-	long := set.Bool("long", false, "also the load that shows the HOT ratio")
-	set.DurationVar(&o.longTime, "long-time", longLoad, "how long that load is; the HOT ratio is judged from 10m on")
-	set.StringVar(&o.quotad, "quotad", "bin/quotad", "the `binary` to measure")
+	set.BoolVar(&o.long, "long", false, "also the load that shows the HOT ratio, ten minutes")
 	serve := set.String("serve", "", "further `flags` of quotad serve, for trying settings")
-	set.StringVar(&o.dir, "dir", "", "`directory` of the temporary data, on a disk (default $TMPDIR, else /var/tmp)")
 	set.StringVar(&o.docs, "out", "", "`directory` that latest.json and README.md are written to (default: "+docsDir+", but nowhere with -rows or -short)")
 	set.StringVar(&o.gate, "gate", "", "compare the ratios with those recorded in this `file`; fail when one is under 0.8 of its own")
-	set.StringVar(&o.record, "record", "", "write the ratios to this `file`, for -gate")
-	set.IntVar(&o.passes, "passes", 0, "how often all rows are measured (default 3 with -record, else 1)")
+	set.StringVar(&o.record, "record", "", "measure all rows three times, and write the ratios to this `file`, for -gate")
 	set.BoolVar(&o.list, "list", false, "print the names of the rows, and no more")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	err := errors.Join(refuseZeros(set), o.finish(set.Args(), *rows, *serve, *long))
+	err := errors.Join(refuseZeros(set), o.finish(set.Args(), *rows, *serve))
 	if err != nil {
 		fmt.Fprintf(errs, "quotad-bench: %v\n", err)
 	}
@@ -83,7 +74,7 @@ func refuseZeros(set *flag.FlagSet) (err error) {
 }
 
 // finish fills in the rest, and refuses what cannot be measured.
-func (o *options) finish(rest []string, rows, serve string, long bool) (err error) {
+func (o *options) finish(rest []string, rows, serve string) (err error) {
 	if len(rest) > 0 {
 		return fmt.Errorf("unexpected argument %q", rest[0])
 	}
@@ -94,28 +85,21 @@ func (o *options) finish(rest []string, rows, serve string, long bool) (err erro
 	}
 	o.serve = strings.Fields(serve)
 	o.setDefaults()
-	if err := o.check(); err != nil {
-		return err
-	}
-	if !long {
-		o.longTime = 0
-	}
-	return nil
+	return o.check()
 }
 
 // setDefaults fills in what was not said.
 func (o *options) setDefaults() {
-	rounds, each, warm, passes := fullRounds, fullRun, fullRun, 1
+	rounds, each := fullRounds, fullRun
 	if o.short {
-		rounds, each, warm = shortRounds, shortRun, shortWarm
+		rounds, each = shortRounds, shortRun
 	}
+	o.passes = 1
 	if o.record != "" {
-		passes = recordPasses
+		o.passes = recordPasses
 	}
 	o.rounds = cmp.Or(o.rounds, rounds)
 	o.each = cmp.Or(o.each, each)
-	o.warm = cmp.Or(o.warm, warm)
-	o.passes = cmp.Or(o.passes, passes)
 	if o.docs == "" && o.rows == nil && !o.short {
 		o.docs = docsDir
 	}
@@ -127,16 +111,8 @@ func (o *options) check() error {
 	switch {
 	case o.rounds < 1 || o.rounds > most:
 		return fmt.Errorf("-rounds must be between 1 and %d", most)
-	case o.passes < 1 || o.passes > most:
-		return fmt.Errorf("-passes must be between 1 and %d", most)
-	case !wholeSeconds(o.each) || !wholeSeconds(o.warm):
-		return errors.New("-time and -warm must be whole seconds, 1s to 10m")
-	case o.longTime < time.Second || o.longTime > 24*time.Hour:
-		return errors.New("-long-time must be between 1s and 24h")
+	case o.each < time.Second || o.each > 10*time.Minute || o.each%time.Second != 0:
+		return errors.New("-time must be whole seconds, 1s to 10m")
 	}
 	return nil
-}
-
-func wholeSeconds(d time.Duration) bool {
-	return d >= time.Second && d <= 10*time.Minute && d%time.Second == 0
 }

@@ -29,7 +29,7 @@ var (
 	allocationsMeasure = measure{name: "allocations per hit", atMost: true, of: ofCost(func(c *cost) float64 { return c.Allocations })}
 	walMeasure         = measure{name: "WAL per hit", unit: "bytes", atMost: true, of: ofCost(func(c *cost) float64 { return c.WAL })}
 	hotMeasure         = measure{name: "HOT updates under long load", unit: "%", of: func(r *report, _ string) (float64, bool) {
-		if r.Long == nil || r.Long.Minutes < longEnough {
+		if r.Long == nil {
 			return 0, false
 		}
 		return r.Long.HOT, true

@@ -36,7 +36,7 @@ func steady(rates []float64) bool {
 // warmRow runs the row until it is steady.
 func (b *bench) warmRow(ctx context.Context, m *match) ([]float64, error) {
 	return warmUp(func() (float64, error) {
-		got, err := b.load(ctx, m, m.row, m.subject, b.warm)
+		got, err := b.load(ctx, m, m.row, m.subject, b.each)
 		if err != nil {
 			return 0, err
 		}
