@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,11 +10,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/procfs"
 )
 
 // stopWait is how long a child may take to end after SIGTERM: quotad stops its server.
 const stopWait = time.Minute
+
+const askEvery = 50 * time.Millisecond // of a child that has just started, whether it is ready
 
 // A child is a process that the bench started. It ends with the bench: by stop, and on
 // Linux also when the bench is killed.
@@ -73,6 +77,21 @@ func (c *child) alive() error {
 	default:
 		return nil
 	}
+}
+
+// await asks a child until it answers, at most for so long.
+func (c *child) await(ctx context.Context, most time.Duration, ask func() error) error {
+	attempt := func() (answered bool, err error) {
+		if err := c.alive(); err != nil {
+			return false, backoff.Permanent(err)
+		}
+		return true, ask()
+	}
+	_, err := backoff.Retry(ctx, attempt, backoff.WithBackOff(backoff.NewConstantBackOff(askEvery)), backoff.WithMaxElapsedTime(most))
+	if err != nil && c.alive() == nil {
+		err = fmt.Errorf("%s does not answer: %w%s", c.name, err, c.lastWords())
+	}
+	return err
 }
 
 // lastWords is the end of its log.

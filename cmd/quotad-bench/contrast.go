@@ -228,18 +228,8 @@ func (b *bench) startRedis(ctx context.Context, flags []string) (*child, string,
 	}
 	client := redis.NewClient(&redis.Options{Network: "unix", Addr: socket})
 	defer client.Close()
-	deadline := time.Now().Add(shellWait)
-	for {
-		if err := c.alive(); err != nil {
-			return nil, "", err
-		}
-		err := client.Ping(ctx).Err()
-		if err == nil {
-			return c, socket, nil
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			return nil, "", errJoinStop(fmt.Errorf("redis-server does not answer: %w", err), c)
-		}
-		time.Sleep(20 * time.Millisecond)
+	if err := c.await(ctx, shellWait, func() error { return client.Ping(ctx).Err() }); err != nil {
+		return nil, "", errJoinStop(err, c)
 	}
+	return c, socket, nil
 }

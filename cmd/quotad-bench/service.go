@@ -148,7 +148,7 @@ func (s *service) startNode(ctx context.Context, where string, env ...string) er
 	}
 	n := &node{child: c, address: address}
 	s.nodes = append(s.nodes, n)
-	return s.waitReady(ctx, n)
+	return n.await(ctx, readyWait, func() error { _, err := s.get(ctx, n, "/readyz"); return err })
 }
 
 // alive is nil while all nodes run.
@@ -168,24 +168,6 @@ func freeAddress(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return l.Addr().String(), l.Close()
-}
-
-func (s *service) waitReady(ctx context.Context, n *node) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWait)
-	defer cancel()
-	for {
-		if err := n.alive(); err != nil {
-			return err
-		}
-		if _, err := s.get(ctx, n, "/readyz"); err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w%s", n.name, context.Cause(ctx), n.lastWords())
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 func (s *service) put(ctx context.Context, path, body string) error {

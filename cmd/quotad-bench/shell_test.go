@@ -94,6 +94,35 @@ func TestChildren(t *testing.T) {
 	}
 }
 
+// A child is waited for until it answers, and not for longer than it lives.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	c, err := spawn("sleep", exec.Command("sleep", "60"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, silent := 0, errors.New("nobody there")
+	third := func() error {
+		if asked++; asked < 3 {
+			return silent
+		}
+		return nil
+	}
+	if err := c.await(t.Context(), time.Minute, third); err != nil || asked != 3 {
+		t.Errorf("asked %d times: %v", asked, err)
+	}
+	never := func() error { return silent }
+	if err := c.await(t.Context(), askEvery, never); !errors.Is(err, silent) {
+		t.Errorf("it never answers: %v", err)
+	}
+	if err := c.stop(); err != nil {
+		t.Error(err)
+	}
+	if err := c.await(t.Context(), time.Minute, never); err == nil || !strings.Contains(err.Error(), "ended by itself") {
+		t.Errorf("it is gone: %v", err)
+	}
+}
+
 func TestTempDir(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
