@@ -14,23 +14,6 @@ import (
 // connection of the pool for one insert. A flood of new keys is told to come again.
 const maxWelcomes = 64
 
-// NoDefaultPlanError is an ErrUnknownCustomer that a default plan was to prevent, and why
-// it could not.
-type NoDefaultPlanError struct {
-	Plan   string
-	Priced bool // it is there, but has prices
-}
-
-func (e *NoDefaultPlanError) Error() string {
-	if e.Priced {
-		return fmt.Sprintf("the default plan %s has prices, and nobody can be billed for it: write a version without prices and base price", e.Plan)
-	}
-	return fmt.Sprintf("there is no default plan %s: write it with PUT /v1/plans/%s", e.Plan, e.Plan)
-}
-
-// Unwrap is ErrUnknownCustomer.
-func (e *NoDefaultPlanError) Unwrap() error { return ErrUnknownCustomer }
-
 // welcome makes the customer of a first hit, anonymous and on the default plan, and
 // returns its terms; or those of one that was there meanwhile. A hit on a meter that the
 // plan does not have makes nobody.

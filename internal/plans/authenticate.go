@@ -41,7 +41,10 @@ type liveKey struct {
 	expires int64 // µs since the Unix epoch; 0: never
 }
 
-const loadKeys = `SELECT hash,` + keyColumns + `FROM keys WHERE revoked_at IS NULL ORDER BY created_at LIMIT $1`
+// liveKeyColumns are read by scanLiveKey.
+const liveKeyColumns = ` hash, id, name, scope, created_at, expires_at `
+
+const loadKeys = `SELECT` + liveKeyColumns + `FROM keys WHERE revoked_at IS NULL ORDER BY created_at LIMIT $1`
 
 // readKeys reads the keys that are not revoked, expired ones too: whether they are is
 // asked at each use.
@@ -68,9 +71,10 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 	if err := row.Scan(&raw, &k.ID, &k.Name, &k.Scope, &k.CreatedAt, &k.ExpiresAt); err != nil {
 		return nil, keyHash{}, err
 	}
-	k.utc()
+	k.CreatedAt = k.CreatedAt.UTC()
 	if k.ExpiresAt != nil {
-		k.expires = k.ExpiresAt.UnixMicro()
+		expires := k.ExpiresAt.UTC()
+		k.ExpiresAt, k.expires = &expires, expires.UnixMicro()
 	}
 	if len(raw) != sha256.Size {
 		return nil, keyHash{}, fmt.Errorf("key %s is stored with a hash of %d bytes", k.ID, len(raw))
@@ -125,7 +129,7 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (Key, error) 
 	return key.Key, nil
 }
 
-const lookUpKey = `SELECT (SELECT number FROM change_number), hash,` + keyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
+const lookUpKey = `SELECT (SELECT number FROM change_number),` + liveKeyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
 
 // lookUpKey finds a key that is not among the first maxKeys; nil when there is none. What
 // it finds is good until a change concerns it; what it does not, until any key changes.

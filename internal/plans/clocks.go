@@ -3,21 +3,11 @@ package plans
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/quota"
 )
-
-// The instants a test clock may show, µs: from the Unix epoch until far enough from the
-// last year that any window or period that begins then has an end.
-const minClock = int64(0)
-
-var maxClock = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-
-// ClockRule is what is said of an instant that a test clock cannot show.
-const ClockRule = "must be from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z"
 
 func scanClock(row pgx.CollectableRow) (c quota.TestClock, err error) {
 	return c, row.Scan(&c.Key, &c.Now)
@@ -36,12 +26,7 @@ const putClock = `
 //
 // Errors: quota.FieldErrors.
 func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock quota.TestClock, created bool, err error) {
-	var bad faults
-	bad.key("key", key)
-	if now < minClock || now > maxClock {
-		bad.add("now", ClockRule)
-	}
-	if err := bad.err(); err != nil {
+	if err := checkTestClock(key, now); err != nil {
 		return quota.TestClock{}, false, err
 	}
 	err = s.write(ctx, kindClock, key, func(ctx context.Context, w *writing) error {
@@ -76,7 +61,7 @@ const listClocks = `SELECT key, now FROM test_clocks WHERE key > $1 ORDER BY key
 
 // ListTestClocks returns the test clocks in the order of their keys.
 func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[quota.TestClock], error) {
-	limit, after, err := page.open(kindClock, ValidKey)
+	limit, after, err := openPage(page, kindClock, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -91,24 +76,21 @@ func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[quota.Test
 // which may be left out, or for a new customer the one that was asked for; nil for
 // PostgreSQL's time. The time of counters never runs backwards, so nobody changes clocks.
 func (w *writing) joinClock(ctx context.Context, old *Customer, created bool, asked *string) (*quota.TestClock, error) {
-	var bad faults
+	fault := func(detail string) error { return quota.FieldErrors{{Field: "test_clock", Detail: detail}} }
 	switch {
 	case asked == nil:
 		return old.Clock, nil
 	case !created && (old.Clock == nil || old.Clock.Key != *asked):
-		bad.add("test_clock", "cannot be changed: a customer lives by the clock that it was made with. Leave it out, or make another customer")
-		return nil, bad.err()
+		return nil, fault("cannot be changed: a customer lives by the clock that it was made with. Leave it out, or make another customer")
 	case !created:
 		return old.Clock, nil
 	}
 	if !ValidKey(*asked) {
-		bad.add("test_clock", KeyRule)
-		return nil, bad.err()
+		return nil, fault(KeyRule)
 	}
 	clock, err := one(ctx, w, ErrUnknownClock, scanClock, getClock, *asked)
 	if errors.Is(err, ErrUnknownClock) {
-		bad.add("test_clock", "no such test clock: make it with PUT /v1/test-clocks/%s", Shorten(*asked))
-		return nil, bad.err()
+		return nil, fault("no such test clock: make it with PUT /v1/test-clocks/" + Shorten(*asked))
 	}
 	return &clock, err
 }

@@ -55,27 +55,6 @@ func inUTC(t *time.Time) *time.Time {
 	return &utc
 }
 
-// Periods is where a customer's hours and billing periods start on a version of its plan.
-func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
-	periods, err := storedPeriods(c.Key, c.Timezone, c.BillingAnchor, c.former)
-	periods.Interval = p.interval()
-	return periods, err
-}
-
-// storedPeriods reads what is stored of a customer; the interval is its plan's.
-func storedPeriods(key, timezone, anchor string, former []formerPeriods) (p calendar.Periods, err error) {
-	if p.Zone, err = calendar.Location(timezone); err == nil {
-		p.Anchor, err = calendar.ParseAnchor(anchor)
-	}
-	if err == nil {
-		err = before(&p, former)
-	}
-	if err != nil {
-		err = fmt.Errorf("customer %q is stored with a bad timezone or anchor: %w", key, err)
-	}
-	return p, err
-}
-
 const insertCustomer = `
 	INSERT INTO customers (key, name, plan_id, joined_version, pinned_version, timezone,
 		billing_anchor, metadata, change, features, created_at, test_clock_id)
@@ -99,14 +78,13 @@ const updateCustomer = `
 // Errors: quota.FieldErrors with all that is wrong, ErrArchived, ErrPrecondition,
 // ErrPreconditionRequired.
 func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, pre Precondition) (c *Customer, created bool, err error) {
-	var bad faults
-	in.check(&bad, key)
-	plan, err := s.customersPlan(ctx, &bad, in)
+	bad := in.check(key)
+	plan, badPlan, err := s.customersPlan(ctx, in)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := bad.err(); err != nil {
-		return nil, false, err
+	if bad = append(bad, badPlan...); len(bad) > 0 {
+		return nil, false, bad
 	}
 	if in.Metadata == nil {
 		in.Metadata = map[string]string{}
@@ -161,7 +139,7 @@ func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 			return nil, false, err
 		}
 	}
-	if !created && old.is(in) {
+	if !created && isAs(old, in) {
 		return old, false, errUnchanged
 	}
 	statement, args := updateCustomer, []any{
@@ -180,8 +158,8 @@ func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 	return c, created, err
 }
 
-// is reports whether writing in would change nothing.
-func (c *Customer) is(in CustomerInput) bool {
+// isAs reports whether writing in would change nothing.
+func isAs(c *Customer, in CustomerInput) bool {
 	in.TestClock, in.EndPeriod = c.TestClock, false // neither changes anything by itself
 	return !c.Anonymous && reflect.DeepEqual(c.CustomerInput, in)
 }
@@ -221,10 +199,10 @@ const customersPlan = `
 	FROM plans p WHERE p.key = $1`
 
 // customersPlan looks the plan and its version up. Neither is ever removed, so the
-// answer stays right until the customer is written.
-func (s *Store) customersPlan(ctx context.Context, bad *faults, in CustomerInput) (id int32, err error) {
+// answer stays right until the customer is written. bad says that there is none.
+func (s *Store) customersPlan(ctx context.Context, in CustomerInput) (id int32, bad quota.FieldErrors, err error) {
 	if !ValidKey(in.Plan) {
-		return 0, nil
+		return 0, nil, nil
 	}
 	version := in.PlanVersion
 	if version != nil && (*version < 1 || *version > math.MaxInt32) {
@@ -236,13 +214,12 @@ func (s *Store) customersPlan(ctx context.Context, bad *faults, in CustomerInput
 	}
 	plan, err := one(ctx, s.pool, ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
 	if errors.Is(err, ErrUnknownPlan) {
-		bad.add("plan", "no such plan: write it first with PUT /v1/plans/%s", in.Plan)
-		return 0, nil
+		return 0, quota.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + in.Plan}}, nil
 	}
 	if err == nil && !plan.Version {
-		bad.add("plan_version", "the plan has no such version: GET /v1/plans/%s/versions lists them", in.Plan)
+		bad = quota.FieldErrors{{Field: "plan_version", Detail: "the plan has no such version: GET /v1/plans/" + in.Plan + "/versions lists them"}}
 	}
-	return plan.ID, err
+	return plan.ID, bad, err
 }
 
 const getCustomer = `SELECT` + customerColumns + ` FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key = $1`
@@ -260,7 +237,7 @@ const listCustomers = `SELECT` + customerColumns + `
 
 // ListCustomers returns the customers, archived ones too, in the order of their keys.
 func (s *Store) ListCustomers(ctx context.Context, page Page) (*List[*Customer], error) {
-	limit, after, err := page.open(kindCustomer, ValidCustomerKey)
+	limit, after, err := openPage(page, kindCustomer, ValidCustomerKey)
 	if err != nil {
 		return nil, err
 	}

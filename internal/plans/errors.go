@@ -3,35 +3,51 @@ package plans
 import (
 	"errors"
 	"fmt"
-
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"quotad/internal/postgres"
-	"quotad/internal/quota"
 )
 
-// classify turns a failed statement's error into what the caller may do about it:
-// quota.ErrUnavailable in an outage, quota.ErrNoSession when the database does not serve
-// this node, quota.ErrBusy when the server rolled back what may pass the next time. Sentinels, field errors, a caller that gave up and the server's
-// other complaints about a statement stay what they are.
-func classify(err error) error {
-	switch {
-	case err == nil, errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrNoSession), errors.Is(err, quota.ErrBusy):
-		return err
-	case postgres.Outage(err), postgres.Refused(err):
-		return quota.Unreached(err)
-	case postgres.Retryable(err):
-		return fmt.Errorf("%w: %w", quota.ErrBusy, err)
-	}
-	return err
+// Sentinels that the API turns into problems. Field-level faults are quota.FieldErrors.
+var (
+	ErrUnknownCustomer = errors.New("no such customer")
+	ErrUnknownMeter    = errors.New("no such meter")
+	ErrUnknownPlan     = errors.New("no such plan")
+	ErrUnknownVersion  = errors.New("the plan has no such version")
+	ErrUnknownKey      = errors.New("no such key")
+	ErrUnknownClock    = errors.New("no such test clock")
+	ErrNotInPlan       = errors.New("the customer's plan does not include this meter")
+	ErrUnknownLimit    = errors.New("the customer's plan has no such limit")
+	ErrUnknownOverride = errors.New("the customer has no override of this limit")
+	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
+	// ErrPrecondition: If-Match names another version than the present one (412).
+	ErrPrecondition = errors.New("changed in the meantime")
+	// ErrExists: the thing exists, and If-None-Match: * wants that it does not (412).
+	ErrExists = errors.New("exists already")
+	// ErrPreconditionRequired: the thing exists and no If-Match was given (428).
+	ErrPreconditionRequired = errors.New("already exists: If-Match is required")
+)
+
+// IfMatchError is an ErrPreconditionRequired.
+type IfMatchError struct {
+	ETag string // the present one, unquoted
 }
 
-// settle is classify for the error of a COMMIT: unless the server itself refused it,
-// nobody here can know whether the transaction counts.
-func settle(err error) error {
-	var answered *pgconn.PgError
-	if err == nil || errors.As(err, &answered) && !postgres.Outage(err) && !postgres.Refused(err) {
-		return classify(err)
-	}
-	return fmt.Errorf("saving: %w: %w", quota.ErrOutcomeUnknown, err)
+func (e *IfMatchError) Error() string { return ErrPreconditionRequired.Error() }
+
+// Unwrap is ErrPreconditionRequired.
+func (e *IfMatchError) Unwrap() error { return ErrPreconditionRequired }
+
+// NoDefaultPlanError is an ErrUnknownCustomer that a default plan was to prevent, and why
+// it could not.
+type NoDefaultPlanError struct {
+	Plan   string
+	Priced bool // it is there, but has prices
 }
+
+func (e *NoDefaultPlanError) Error() string {
+	if e.Priced {
+		return fmt.Sprintf("the default plan %s has prices, and nobody can be billed for it: write a version without prices and base price", e.Plan)
+	}
+	return fmt.Sprintf("there is no default plan %s: write it with PUT /v1/plans/%s", e.Plan, e.Plan)
+}
+
+// Unwrap is ErrUnknownCustomer.
+func (e *NoDefaultPlanError) Unwrap() error { return ErrUnknownCustomer }

@@ -1,6 +1,20 @@
 package plans
 
-import "maps"
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"quotad/internal/quota"
+)
+
+// What a plan or a customer may have of features at most.
+const (
+	maxFeatures = 100
+	maxFeature  = 500 // bytes of one that is a string
+)
 
 // withFeatures is the plan with a customer's features over its own: the plan itself where
 // the customer has none, else a copy that shares all the rest.
@@ -13,4 +27,65 @@ func (p *Plan) withFeatures(own map[string]any) *Plan {
 	maps.Copy(merged.Features, p.Features)
 	maps.Copy(merged.Features, own)
 	return &merged
+}
+
+// checkFeatures returns a copy of a plan's or a customer's features, in the form that is
+// stored; it is never nil.
+func checkFeatures(bad *faults, given map[string]any) map[string]any {
+	features := make(map[string]any, len(given))
+	if len(given) > maxFeatures {
+		bad.add("features", "must be at most %d", maxFeatures)
+		return features
+	}
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if !ValidKey(key) {
+			bad.add("features", "%q is not a name: it %s", Shorten(key), KeyRule)
+			continue
+		}
+		value, fault := feature(given[key])
+		if fault != "" {
+			bad.add("features."+key, "%s", fault)
+		}
+		features[key] = value
+	}
+	return features
+}
+
+const featureRule = "must be true, false, a string of at most 500 bytes, or a number of at most 15 digits before and 12 after the point"
+
+// feature checks the value of a feature and returns it as it is kept: a bool, a string,
+// an int64, or a json.Number for a fraction. A float64 is taken when it is a whole number
+// that a float holds exactly; any other would not come back as it was written.
+func feature(v any) (value any, fault string) {
+	switch v := v.(type) {
+	case bool:
+		return v, ""
+	case string:
+		if len(v) <= maxFeature && plainText(v) {
+			return v, ""
+		}
+	case int:
+		return feature(int64(v))
+	case int64:
+		if -quota.MaxNumber <= v && v <= quota.MaxNumber {
+			return v, ""
+		}
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) <= float64(quota.MaxNumber) {
+			return int64(v), ""
+		}
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return feature(n)
+		}
+		digits := strings.TrimPrefix(v.String(), "-")
+		if !isDecimal(digits) {
+			break
+		}
+		if strings.Trim(digits, "0.") == "" {
+			return json.Number(digits), "" // jsonb has no -0
+		}
+		return v, ""
+	}
+	return nil, featureRule
 }

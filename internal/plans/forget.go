@@ -186,23 +186,3 @@ func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
 	}
 	return err
 }
-
-// Each change takes out the row that is changesKept back, as announce does.
-const recordChanges = `
-	WITH pruned AS (
-		DELETE FROM changes WHERE number >= $1 - $3::bigint AND number < $1 - $3::bigint + cardinality($2::text[])
-	), recorded AS (
-		INSERT INTO changes (number, kind, key, at)
-		SELECT $1 + k.n - 1, 'customer', k.key, clock_timestamp() FROM unnest($2::text[]) WITH ORDINALITY AS k(key, n))
-	UPDATE change_number SET number = number + cardinality($2::text[]) RETURNING number`
-
-// changed makes the change under way one of many customers, of which each has a number of
-// its own: all but the last are recorded here.
-func (w *writing) changed(ctx context.Context, keys []string) error {
-	last := len(keys) - 1
-	w.key = keys[last]
-	if last == 0 {
-		return nil
-	}
-	return w.QueryRow(ctx, recordChanges, w.number, keys[:last], int64(changesKept)).Scan(&w.number)
-}

@@ -11,15 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/calendar"
 	"quotad/internal/quota"
-)
-
-// The length of a secret, in bytes. Made ones have 46; an operator may choose his own
-// for the first admin key.
-const (
-	minSecret = 16
-	maxSecret = 200
 )
 
 // keyColumns are read by scanKey.
@@ -30,16 +22,8 @@ func scanKey(row pgx.CollectableRow) (Key, error) {
 	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &k.CreatedAt, &k.ExpiresAt); err != nil {
 		return Key{}, err
 	}
-	k.utc()
-	return k, nil
-}
-
-// lastInstant is the last one that RFC 3339 can write, and so the last that a key may
-// expire at.
-var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
-
-func (k *Key) utc() {
 	k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), inUTC(k.ExpiresAt)
+	return k, nil
 }
 
 // newKey makes a key's id and secret. Both are random: an id, unlike a count, tells
@@ -58,12 +42,7 @@ const insertKey = `
 // CreateKey makes a key and returns it with its secret, which is kept nowhere.
 // expiresAt, when given, must lie in the future and, in UTC, before the year 10000.
 func (s *Store) CreateKey(ctx context.Context, name string, scope Scope, expiresAt *time.Time) (k Key, secret string, err error) {
-	var bad faults
-	bad.checkKey(name, scope)
-	if expiresAt != nil && expiresAt.After(lastInstant) {
-		bad.add("expires_at", "must be before the year 10000 in UTC: leave it out for a key that does not expire")
-	}
-	if err := bad.err(); err != nil {
+	if err := checkNewKey(name, scope, expiresAt); err != nil {
 		return Key{}, "", err
 	}
 	id, secret := newKey()
@@ -81,16 +60,11 @@ func (s *Store) CreateKey(ctx context.Context, name string, scope Scope, expires
 	return k, secret, nil
 }
 
-func (f *faults) checkKey(name string, scope Scope) {
-	f.name("name", name, true)
-	f.must("scope", string(scope), "admin, backend or read", scope == ScopeAdmin || scope == ScopeBackend || scope == ScopeRead)
-}
-
 const listKeys = `SELECT` + keyColumns + `FROM keys WHERE revoked_at IS NULL AND id > $1 ORDER BY id LIMIT $2`
 
 // ListKeys returns the keys that are not revoked, expired ones too.
 func (s *Store) ListKeys(ctx context.Context, page Page) (*List[Key], error) {
-	limit, after, err := page.open(kindKey, ValidKey)
+	limit, after, err := openPage(page, kindKey, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +105,7 @@ const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash =
 // one of another scope stays what it is: both are quota.FieldErrors, not repaired
 // behind the operator's back.
 func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope) error {
-	var bad faults
-	bad.checkKey(name, scope)
-	if !ValidSecret(secret) {
-		bad.add("secret", SecretRule)
-	}
-	if err := bad.err(); err != nil {
+	if err := checkChosenKey(secret, name, scope); err != nil {
 		return err
 	}
 	hash := sha256.Sum256([]byte(secret))
@@ -160,22 +129,6 @@ func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope)
 		}
 		return errUnchanged
 	})
-}
-
-// SecretRule is what is said of a secret that ValidSecret refuses.
-const SecretRule = "must be 16 to 200 bytes of printable ASCII without spaces"
-
-// ValidSecret reports whether an operator may choose s as the secret of a key.
-func ValidSecret(s string) bool {
-	if len(s) < minSecret || len(s) > maxSecret {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 const hasAdminKey = `

@@ -20,11 +20,7 @@ const putMeter = `
 // PutMeter declares a meter or gives it another unit or name; created says which. Writing
 // what is there already is no change.
 func (s *Store) PutMeter(ctx context.Context, key string, in PutMeterInput) (m Meter, created bool, err error) {
-	var bad faults
-	bad.key("key", key)
-	bad.name("unit", in.Unit, true)
-	bad.name("name", in.Name, false)
-	if err := bad.err(); err != nil {
+	if err := in.check(key); err != nil {
 		return Meter{}, false, err
 	}
 	err = s.write(ctx, kindMeter, key, func(ctx context.Context, w *writing) error {
@@ -58,7 +54,7 @@ const listMeters = `SELECT id, key, name, unit FROM meters WHERE key > $1 ORDER 
 
 // ListMeters returns the meters in the order of their keys.
 func (s *Store) ListMeters(ctx context.Context, page Page) (*List[Meter], error) {
-	limit, after, err := page.open(kindMeter, ValidKey)
+	limit, after, err := openPage(page, kindMeter, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -72,4 +68,17 @@ func (s *Store) ListMeters(ctx context.Context, page Page) (*List[Meter], error)
 // MeterKeys returns the keys of those of the meters that there are, by id.
 func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, error) {
 	return keysByID(ctx, s, `SELECT id, key FROM meters WHERE id = ANY ($1)`, ids)
+}
+
+const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
+
+// setReturning notes for good that units of a meter may come back otherwise than by time.
+func (s *Store) setReturning(ctx context.Context, key string) error {
+	return s.write(ctx, kindMeter, key, func(ctx context.Context, w *writing) error {
+		tag, err := w.Exec(ctx, setReturning, key, w.number)
+		if err == nil && tag.RowsAffected() == 0 {
+			return errUnchanged
+		}
+		return err
+	})
 }

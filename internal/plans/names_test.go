@@ -32,15 +32,15 @@ func TestKeys(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	for _, limit := range []int{1, 1000} {
-		if got, _, err := (Page{Limit: limit}).open("meter", ValidKey); got != limit || err != nil {
+		if got, _, err := openPage(Page{Limit: limit}, "meter", ValidKey); got != limit || err != nil {
 			t.Errorf("limit %d: %d, %v", limit, got, err)
 		}
 	}
-	if got, after, err := (Page{}).open("meter", ValidKey); got != defaultPage || after != "" || err != nil {
+	if got, after, err := openPage(Page{}, "meter", ValidKey); got != defaultPage || after != "" || err != nil {
 		t.Errorf("default: %d %q %v", got, after, err)
 	}
 	next := paged([]string{"a", "b", "c"}, 2, "meter", func(s string) string { return s }).Next
-	if _, after, err := (Page{Limit: 2, Cursor: next}).open("meter", ValidKey); after != "b" || err != nil {
+	if _, after, err := openPage(Page{Limit: 2, Cursor: next}, "meter", ValidKey); after != "b" || err != nil {
 		t.Errorf("%q: %q, %v", next, after, err)
 	}
 	if last := paged([]string{"a", "b"}, 2, "meter", func(s string) string { return s }); last.Next != "" || len(last.Items) != 2 {
@@ -57,11 +57,11 @@ func TestPages(t *testing.T) {
 		{Page{Cursor: strings.Repeat("A", 2000)}, []string{"cursor"}},
 		{Page{Cursor: "bWV0ZXIvAA", Limit: -1}, []string{"limit", "cursor"}}, // meter/\x00
 	} {
-		if _, _, err := c.page.open("meter", ValidKey); !slices.Equal(fields(err), c.want) {
+		if _, _, err := openPage(c.page, "meter", ValidKey); !slices.Equal(fields(err), c.want) {
 			t.Errorf("%+v: %v", c.page, err)
 		}
 	}
-	if _, _, err := (Page{Cursor: next}).open("plan", ValidKey); !slices.Equal(fields(err), []string{"cursor"}) {
+	if _, _, err := openPage(Page{Cursor: next}, "plan", ValidKey); !slices.Equal(fields(err), []string{"cursor"}) {
 		t.Errorf("a cursor of another list: %v", err)
 	}
 }

@@ -2,67 +2,9 @@ package plans
 
 import (
 	"context"
-	"fmt"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"quotad/internal/quota"
 )
-
-// OverrideInput is an override as an admin writes it
-// (PUT /v1/customers/{key}/overrides/{limit}).
-type OverrideInput struct {
-	Limit     int64      // 0 to quota.MaxNumber units
-	Burst     *int64     // of a token bucket; nil: as Limit, whatever the plan's is
-	ExpiresAt *time.Time // by the customer's clock; nil: never
-}
-
-// Override is what a customer has instead of the numbers of one of its plan's limits.
-type Override struct {
-	Name string // of the limit
-	OverrideInput
-	// TestClock is the key of the clock that its customer lives by; empty: PostgreSQL's time.
-	TestClock string
-	// InForce is false when it has no effect: it has expired, or the plan version in
-	// force does not have the limit, or has it in a shape that these numbers do not fit.
-	InForce bool
-}
-
-// storedOverride is an override as customers' hits need it. It counts as long as its row
-// is there; ExpiresAt, µs, is looked at for customers on a test clock only, see endOverrides.
-type storedOverride struct {
-	Limit     int64  `json:"limit"`
-	Burst     *int64 `json:"burst"`
-	ExpiresAt *int64 `json:"expires_at"`
-}
-
-func (o *storedOverride) expired(now int64) bool { return o.ExpiresAt != nil && *o.ExpiresAt <= now }
-
-// over compiles a limit of a plan with the override's numbers in place of its own. The
-// fields of the errors are those of the override. There must be such a limit.
-func (o *storedOverride) over(p *Plan, name string) (*quota.Limit, quota.FieldErrors) {
-	spec := p.limit(name).Spec
-	spec.Limit, spec.Burst = o.Limit, o.Burst
-	compiled, bad := quota.Compile(spec)
-	for i := range bad {
-		if field := bad[i].Field; field != "limit" && field != "burst" {
-			bad[i] = quota.FieldError{Field: "limit", Detail: "does not fit the plan's " + field + ": " + bad[i].Detail}
-		}
-	}
-	return compiled, bad
-}
-
-// limit is the plan's limit of a name, or nil.
-func (p *Plan) limit(name string) *Limit {
-	for i := range p.Limits {
-		if p.Limits[i].Name == name {
-			return &p.Limits[i]
-		}
-	}
-	return nil
-}
 
 // The snapshot of a statement does not see what it writes itself.
 const putOverride = `
@@ -100,41 +42,11 @@ func (w *writing) checkOverride(ctx context.Context, c *Customer, limit string, 
 	if err != nil {
 		return o, err
 	}
-	if plan.limit(limit) == nil {
-		return o, unknownLimit(plan, limit)
+	now := w.now.UnixMicro()
+	if c.Clock != nil {
+		now = c.Clock.Now
 	}
-	o = storedOverride{Limit: in.Limit, Burst: in.Burst}
-	var bad faults
-	_, bad.list = o.over(plan, limit)
-	if in.ExpiresAt != nil {
-		now, at := w.now.UnixMicro(), in.ExpiresAt.UnixMicro()
-		if c.Clock != nil {
-			now = c.Clock.Now
-		}
-		if o.ExpiresAt = &at; at <= now || in.ExpiresAt.After(lastInstant) {
-			bad.add("expires_at", "must be in the future: the customer's clock shows %s", shownInstant(now).Format(time.RFC3339Nano))
-		}
-	}
-	return o, bad.err()
-}
-
-// maxNamed bounds how many of a plan's limits an error names.
-const maxNamed = 10
-
-// unknownLimit says which limits there are.
-func unknownLimit(p *Plan, name string) error {
-	there := "no limits"
-	if len(p.Limits) > 0 {
-		var names []string
-		for i := range p.Limits[:min(len(p.Limits), maxNamed)] {
-			names = append(names, Shorten(p.Limits[i].Name))
-		}
-		if there = strings.Join(names, ", "); len(p.Limits) > maxNamed {
-			there += fmt.Sprintf(" and %d more", len(p.Limits)-maxNamed)
-		}
-	}
-	return fmt.Errorf("%w: version %d of plan %s, which is in force for it, has %s. Override one of these, or write a version of the plan that has %s",
-		ErrUnknownLimit, p.Version, Shorten(p.Key), there, Shorten(name))
+	return in.check(plan, limit, now)
 }
 
 const deleteOverride = `DELETE FROM overrides WHERE customer_id = $1 AND limit_name = $2`
@@ -188,7 +100,7 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page Page) (
 		return nil, err
 	}
 	kind := "override/" + customer
-	limit, after, err := page.open(kind, ValidKey)
+	limit, after, err := openPage(page, kind, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -213,25 +125,5 @@ func scanOverride(row pgx.CollectableRow, p *Plan, c *Customer) (*Override, erro
 	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &now); err != nil {
 		return nil, err
 	}
-	inForce := p.limit(name) != nil && !o.expired(now)
-	if inForce {
-		_, bad := o.over(p, name)
-		inForce = len(bad) == 0
-	}
-	return o.show(name, inForce, c), nil
+	return o.show(name, o.inForce(p, name, now), c), nil
 }
-
-func (o *storedOverride) show(name string, inForce bool, c *Customer) *Override {
-	shown := &Override{Name: name, OverrideInput: OverrideInput{Limit: o.Limit, Burst: o.Burst}, InForce: inForce}
-	if o.ExpiresAt != nil {
-		at := shownInstant(*o.ExpiresAt)
-		shown.ExpiresAt = &at
-	}
-	if c.Clock != nil {
-		shown.TestClock = c.Clock.Key
-	}
-	return shown
-}
-
-// shownInstant is µs since the Unix epoch as people are told of them.
-func shownInstant(us int64) time.Time { return time.UnixMicro(us).UTC() }

@@ -2,30 +2,30 @@ package plans
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 
 	"quotad/internal/quota"
 )
 
-// Page sizes: MaxPage items at most, defaultPage when a Page's Limit is 0.
-const (
-	MaxPage     = 1000
-	defaultPage = 100
-)
+// defaultPage is the size of a page whose Limit is 0.
+const defaultPage = 100
 
 // maxCursor bounds what is decoded at all.
 const maxCursor = 1000
 
-// open checks a page and returns its size and what the cursor stands for: the position
+// openPage checks a page and returns its size and what the cursor stands for: the position
 // of the last item seen, in a list of this kind. Cursors are opaque to callers; a
 // cursor of another list is refused like a malformed one.
-func (p Page) open(kind string, valid func(position string) bool) (limit int, after string, err error) {
-	var bad faults
+func openPage(p Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
+	var bad quota.FieldErrors
 	limit = p.Limit
 	if limit == 0 {
 		limit = defaultPage
 	}
-	bad.within("limit", int64(limit), 1, MaxPage)
+	if limit < 1 || limit > MaxPage {
+		bad = append(bad, quota.FieldError{Field: "limit", Detail: fmt.Sprintf("must be between 1 and %d", MaxPage)})
+	}
 	if p.Cursor != "" {
 		text, decodeErr := "", error(nil)
 		if len(p.Cursor) <= maxCursor {
@@ -35,11 +35,14 @@ func (p Page) open(kind string, valid func(position string) bool) (limit int, af
 		}
 		position, ok := strings.CutPrefix(text, kind+"/")
 		if decodeErr != nil || !ok || !valid(position) {
-			bad.list = append(bad.list, quota.FieldError{Field: "cursor", Detail: "is not one that this list gave: start without it"})
+			bad = append(bad, quota.FieldError{Field: "cursor", Detail: "is not one that this list gave: start without it"})
 		}
 		after = position
 	}
-	return limit, after, bad.err()
+	if len(bad) > 0 {
+		return limit, after, bad
+	}
+	return limit, after, nil
 }
 
 // paged makes a page of at most limit items out of the limit+1 that were asked for; the

@@ -8,8 +8,6 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
-
-	"quotad/internal/calendar"
 )
 
 func scanPlan(row pgx.CollectableRow) (*Plan, error) {
@@ -22,11 +20,6 @@ func scanPlan(row pgx.CollectableRow) (*Plan, error) {
 	var err error
 	p.PlanInput, err = readDocument(document)
 	return p, err
-}
-
-// interval is the billing period's length.
-func (in *PlanInput) interval() calendar.Interval {
-	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
 }
 
 // The document comes back from the database, so what a writer is told is what is kept.
@@ -94,19 +87,6 @@ func (w *writing) putPlan(ctx context.Context, key string, in *PlanInput, pre Pr
 	return p, err == nil, err
 }
 
-// sameInterval refuses another billing interval than that of the plan's version before:
-// the running periods of all its customers would be cut at an instant that is no end of
-// theirs. Who comes from another plan begins with the next period.
-func (p *Plan) sameInterval(in *PlanInput) error {
-	if p.interval() == in.interval() {
-		return nil
-	}
-	var bad faults
-	bad.add("interval", "must stay %s, interval_count %d: the plan's customers are in the midst of such periods. Write another plan, and put them on it",
-		p.Interval, p.IntervalCount)
-	return bad.err()
-}
-
 const declaredMeters = `SELECT key FROM meters WHERE key = ANY ($1)`
 
 // declaredMeters are those of the keys that are meters. Meters are never removed, so
@@ -162,7 +142,7 @@ const listPlans = `
 
 // ListPlans returns the latest version of each plan, in the order of their keys.
 func (s *Store) ListPlans(ctx context.Context, page Page) (*List[*Plan], error) {
-	limit, after, err := page.open(kindPlan, ValidKey)
+	limit, after, err := openPage(page, kindPlan, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +161,7 @@ const listVersions = `
 // ListVersions returns a plan's versions from the first on, or ErrUnknownPlan.
 func (s *Store) ListVersions(ctx context.Context, key string, page Page) (*List[*Plan], error) {
 	kind := "version/" + key // no other plan's list goes on from its cursors
-	limit, after, err := page.open(kind, isVersion)
+	limit, after, err := openPage(page, kind, isVersion)
 	if err != nil {
 		return nil, err
 	}

@@ -37,18 +37,6 @@ func (c *Catalog) Returns(meter int32) bool {
 // meterSet is a set of meters by their ids, never changed.
 type meterSet map[int32]struct{}
 
-const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
-
-func (s *Store) setReturning(ctx context.Context, key string) error {
-	return s.write(ctx, kindMeter, key, func(ctx context.Context, w *writing) error {
-		tag, err := w.Exec(ctx, setReturning, key, w.number)
-		if err == nil && tag.RowsAffected() == 0 {
-			return errUnchanged
-		}
-		return err
-	})
-}
-
 const loadReturning = `SELECT id FROM meters WHERE returns LIMIT $1`
 
 // readReturning reads the meters whose units may come back; nil when there are too many

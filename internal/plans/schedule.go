@@ -3,7 +3,6 @@ package plans
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -12,45 +11,9 @@ import (
 	"quotad/internal/quota"
 )
 
-// formerPeriods are the billing periods that a customer had until an instant, µs since
-// the Unix epoch, as customers.former_periods stores them.
-type formerPeriods struct {
-	Until    int64  `json:"until"`
-	Timezone string `json:"timezone"`
-	Anchor   string `json:"anchor"`
-	Interval string `json:"interval"`
-	Count    int    `json:"count"`
-}
-
-func (f *formerPeriods) interval() calendar.Interval {
-	return calendar.Interval{Unit: calendar.Unit(f.Interval), Count: f.Count}
-}
-
 // maxFormer is how many former periods are kept: with more changes the oldest are taken
 // to have been like the ones after them.
 const maxFormer = 100
-
-// before links the present periods to former ones, the oldest first.
-func before(p *calendar.Periods, former []formerPeriods) error {
-	var last *calendar.Periods
-	for i := range former {
-		f := &former[i]
-		zone, bad := calendar.Location(f.Timezone)
-		anchor, err := calendar.ParseAnchor(f.Anchor)
-		if err = errors.Join(bad, err, f.interval().Validate()); err != nil {
-			return err
-		}
-		link := &calendar.Periods{Zone: zone, Anchor: anchor, Interval: f.interval(), Before: last}
-		if last != nil {
-			link.From = former[i-1].Until
-		}
-		last = link
-	}
-	if p.Before = last; last != nil {
-		p.From = former[len(former)-1].Until
-	}
-	return nil
-}
 
 const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
 

@@ -1,66 +1,10 @@
 package plans
 
 import (
-	"errors"
-	"slices"
-	"strconv"
 	"time"
 
 	"quotad/internal/quota"
 )
-
-// Sentinels that the API turns into problems. Field-level faults are quota.FieldErrors.
-var (
-	ErrUnknownCustomer = errors.New("no such customer")
-	ErrUnknownMeter    = errors.New("no such meter")
-	ErrUnknownPlan     = errors.New("no such plan")
-	ErrUnknownVersion  = errors.New("the plan has no such version")
-	ErrUnknownKey      = errors.New("no such key")
-	ErrUnknownClock    = errors.New("no such test clock")
-	ErrNotInPlan       = errors.New("the customer's plan does not include this meter")
-	ErrUnknownLimit    = errors.New("the customer's plan has no such limit")
-	ErrUnknownOverride = errors.New("the customer has no override of this limit")
-	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
-	// ErrPrecondition: If-Match names another version than the present one (412).
-	ErrPrecondition = errors.New("changed in the meantime")
-	// ErrExists: the thing exists, and If-None-Match: * wants that it does not (412).
-	ErrExists = errors.New("exists already")
-	// ErrPreconditionRequired: the thing exists and no If-Match was given (428).
-	ErrPreconditionRequired = errors.New("already exists: If-Match is required")
-)
-
-// Precondition is what the request's If-Match and If-None-Match said.
-type Precondition struct {
-	Given bool     // If-Match
-	Any   bool     // If-Match: *
-	ETags []string // of If-Match, unquoted: one of them must be the present one
-	None  bool     // If-None-Match: *
-}
-
-// IfMatchError is an ErrPreconditionRequired.
-type IfMatchError struct {
-	ETag string // the present one, unquoted
-}
-
-func (e *IfMatchError) Error() string { return ErrPreconditionRequired.Error() }
-
-// Unwrap is ErrPreconditionRequired.
-func (e *IfMatchError) Unwrap() error { return ErrPreconditionRequired }
-
-// check holds a precondition against the thing as it is: tag is its present entity tag.
-func (p Precondition) check(exists bool, tag string) error {
-	switch {
-	case p.Given && !exists, p.Given && !p.Any && !slices.Contains(p.ETags, tag):
-		return ErrPrecondition
-	case exists && p.None:
-		return ErrExists
-	case exists && !p.Given:
-		return &IfMatchError{ETag: tag}
-	}
-	return nil
-}
-
-func etag(n int64) string { return strconv.FormatInt(n, 10) }
 
 // PutMeterInput is a meter as an admin writes it (PUT /v1/meters/{key}).
 type PutMeterInput struct {
@@ -158,24 +102,8 @@ type Customer struct {
 // ETag is the customer's entity tag, unquoted.
 func (c *Customer) ETag() string { return etag(c.Change) }
 
-// Scope says what a key may do.
-type Scope string
-
-// The scopes. Read may do every GET of a customer, plan or meter.
-const (
-	ScopeAdmin   Scope = "admin"
-	ScopeBackend Scope = "backend"
-	ScopeRead    Scope = "read"
-)
-
-// Key is an API key without its secret, of which only the SHA-256 is kept.
-type Key struct {
-	ID        string
-	Name      string
-	Scope     Scope
-	CreatedAt time.Time
-	ExpiresAt *time.Time
-}
+// MaxPage is the most items of a page.
+const MaxPage = 1000
 
 // Page bounds a list: Limit 1 … MaxPage items (0: 100) after Cursor (empty: from the start).
 type Page struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"quotad/internal/calendar"
+	"quotad/internal/quota"
 )
 
 // What a customer's metadata may hold at most: entries, and bytes of a name and a value.
@@ -16,9 +17,10 @@ const (
 	maxMetadataValue = 500
 )
 
-// check gathers what is wrong with a customer, but for what only the database knows of
-// its plan.
-func (in *CustomerInput) check(bad *faults, key string) {
+// check is what is wrong with a customer, but for what only the database knows of its
+// plan, and gives its features the form in which they are stored.
+func (in *CustomerInput) check(key string) quota.FieldErrors {
+	var bad faults
 	if !ValidCustomerKey(key) {
 		bad.add("key", CustomerKeyRule)
 	} else if strings.HasPrefix(key, ErasedPrefix) {
@@ -40,8 +42,9 @@ func (in *CustomerInput) check(bad *faults, key string) {
 				calendar.MinAnchorYear, calendar.MaxAnchorYear)
 		}
 	}
-	in.checkMetadata(bad)
-	in.Features = checkFeatures(bad, in.Features)
+	in.checkMetadata(&bad)
+	in.Features = checkFeatures(&bad, in.Features)
+	return bad.list
 }
 
 func (in *CustomerInput) checkMetadata(bad *faults) {

@@ -2,21 +2,17 @@ package plans
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"quotad/internal/quota"
 )
 
 // What one plan may hold at most.
 const (
-	maxLimits   = 100
-	maxOnMeter  = 20 // limits; each of its hits is answered with all of them
-	maxPrices   = 100
-	maxTiers    = 100
-	maxMeters   = 1000
-	maxFeatures = 100
-	maxFeature  = 500 // bytes of a feature that is a string
+	maxLimits  = 100
+	maxOnMeter = 20 // limits; each of its hits is answered with all of them
+	maxPrices  = 100
+	maxTiers   = 100
+	maxMeters  = 1000
 )
 
 // maxInterval is the greatest interval_count of each interval: about ten years, and a
@@ -100,28 +96,6 @@ func (f *faults) meter(path, key string, declared map[string]bool) {
 	if f.key(path, key) && !declared[key] {
 		f.add(path, "no such meter: declare it first with PUT /v1/meters/%s", Shorten(key))
 	}
-}
-
-// checkFeatures returns a copy of a plan's or a customer's features, in the form that is
-// stored; it is never nil.
-func checkFeatures(bad *faults, given map[string]any) map[string]any {
-	features := make(map[string]any, len(given))
-	if len(given) > maxFeatures {
-		bad.add("features", "must be at most %d", maxFeatures)
-		return features
-	}
-	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if !ValidKey(key) {
-			bad.add("features", "%q is not a name: it %s", Shorten(key), KeyRule)
-			continue
-		}
-		value, fault := feature(given[key])
-		if fault != "" {
-			bad.add("features."+key, "%s", fault)
-		}
-		features[key] = value
-	}
-	return features
 }
 
 // checkLimits compiles every limit, so that whatever the arithmetic cannot hold is

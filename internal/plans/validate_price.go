@@ -1,9 +1,7 @@
 package plans
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -131,43 +129,4 @@ func isDigits(s string, most int) bool {
 		}
 	}
 	return true
-}
-
-const featureRule = "must be true, false, a string of at most 500 bytes, or a number of at most 15 digits before and 12 after the point"
-
-// feature checks the value of a feature and returns it as it is kept: a bool, a string,
-// an int64, or a json.Number for a fraction. A float64 is taken when it is a whole number
-// that a float holds exactly; any other would not come back as it was written.
-func feature(v any) (value any, fault string) {
-	switch v := v.(type) {
-	case bool:
-		return v, ""
-	case string:
-		if len(v) <= maxFeature && plainText(v) {
-			return v, ""
-		}
-	case int:
-		return feature(int64(v))
-	case int64:
-		if -quota.MaxNumber <= v && v <= quota.MaxNumber {
-			return v, ""
-		}
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) <= float64(quota.MaxNumber) {
-			return int64(v), ""
-		}
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return feature(n)
-		}
-		digits := strings.TrimPrefix(v.String(), "-")
-		if !isDecimal(digits) {
-			break
-		}
-		if strings.Trim(digits, "0.") == "" {
-			return json.Number(digits), "" // jsonb has no -0
-		}
-		return v, ""
-	}
-	return nil, featureRule
 }

@@ -1,0 +1,22 @@
+package plans
+
+import "time"
+
+// The instants a test clock may show, µs: from the Unix epoch until far enough from the
+// last year that any window or period that begins then has an end.
+const minClock = int64(0)
+
+var maxClock = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// ClockRule is what is said of an instant that a test clock cannot show.
+const ClockRule = "must be from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z"
+
+// checkTestClock is what is wrong with setting a test clock to now, µs, nil if nothing is.
+func checkTestClock(key string, now int64) error {
+	var bad faults
+	bad.key("key", key)
+	if now < minClock || now > maxClock {
+		bad.add("now", ClockRule)
+	}
+	return bad.err()
+}

@@ -1,0 +1,90 @@
+package plans
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"quotad/internal/quota"
+)
+
+// maxName is the length of the longest name, in characters.
+const maxName = 200
+
+// faults gathers all that is wrong with an input, so that a caller hears of everything
+// at once.
+type faults struct{ list quota.FieldErrors }
+
+func (f *faults) add(field, format string, args ...any) {
+	f.list = append(f.list, quota.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
+}
+
+// err is nil, not an empty quota.FieldErrors, when nothing is wrong.
+func (f *faults) err() error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	return f.list
+}
+
+func (f *faults) key(field, value string) bool {
+	switch {
+	case ValidKey(value):
+		return true
+	case value == "":
+		f.add(field, "is required: it "+KeyRule)
+	default:
+		f.add(field, KeyRule)
+	}
+	return false
+}
+
+// must checks a field that has to be there, ok being whether its value is what it must be.
+func (f *faults) must(field, value, be string, ok bool) bool {
+	switch {
+	case ok:
+	case value == "":
+		f.add(field, "is required: %s", be)
+	default:
+		f.add(field, "must be %s", be)
+	}
+	return ok
+}
+
+// name checks a text for people: valid UTF-8, at most maxName characters, none of them a
+// control character, and not blank unless it may be left out.
+func (f *faults) name(field, value string, required bool) {
+	switch {
+	case !plainText(value):
+		f.add(field, "must be valid UTF-8 without control characters")
+	case utf8.RuneCountInString(value) > maxName:
+		f.add(field, "must have at most %d characters", maxName)
+	case required && blank(value):
+		f.add(field, "is required: 1 to %d characters, not only spaces", maxName)
+	}
+}
+
+func (f *faults) within(field string, n, least, most int64) {
+	if n < least || n > most {
+		f.add(field, "must be between %d and %d", least, most)
+	}
+}
+
+// plainText also keeps NUL out, which neither text nor jsonb can hold.
+func plainText(s string) bool {
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(s)
+}
+
+func blank(s string) bool {
+	for _, r := range s {
+		if !unicode.IsSpace(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,78 @@
+package plans
+
+import (
+	"time"
+
+	"quotad/internal/calendar"
+)
+
+// Scope says what a key may do.
+type Scope string
+
+// The scopes. Read may do every GET of a customer, plan or meter.
+const (
+	ScopeAdmin   Scope = "admin"
+	ScopeBackend Scope = "backend"
+	ScopeRead    Scope = "read"
+)
+
+// Key is an API key without its secret, of which only the SHA-256 is kept.
+type Key struct {
+	ID        string
+	Name      string
+	Scope     Scope
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+}
+
+// The length of a secret, in bytes. Made ones have 46; an operator may choose his own
+// for the first admin key.
+const (
+	minSecret = 16
+	maxSecret = 200
+)
+
+// SecretRule is what is said of a secret that ValidSecret refuses.
+const SecretRule = "must be 16 to 200 bytes of printable ASCII without spaces"
+
+// ValidSecret reports whether an operator may choose s as the secret of a key.
+func ValidSecret(s string) bool {
+	if len(s) < minSecret || len(s) > maxSecret {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// lastInstant is the last one that RFC 3339 can write, and so the last that a key may
+// expire at.
+var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
+
+// checkNewKey is what is wrong with a key that is to be made, nil if nothing is.
+func checkNewKey(name string, scope Scope, expiresAt *time.Time) error {
+	var bad faults
+	bad.checkKey(name, scope)
+	if expiresAt != nil && expiresAt.After(lastInstant) {
+		bad.add("expires_at", "must be before the year 10000 in UTC: leave it out for a key that does not expire")
+	}
+	return bad.err()
+}
+
+// checkChosenKey is what is wrong with a key whose secret an operator chose, nil if nothing is.
+func checkChosenKey(secret, name string, scope Scope) error {
+	var bad faults
+	bad.checkKey(name, scope)
+	if !ValidSecret(secret) {
+		bad.add("secret", SecretRule)
+	}
+	return bad.err()
+}
+
+func (f *faults) checkKey(name string, scope Scope) {
+	f.name("name", name, true)
+	f.must("scope", string(scope), "admin, backend or read", scope == ScopeAdmin || scope == ScopeBackend || scope == ScopeRead)
+}

@@ -1,0 +1,124 @@
+package plans
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quotad/internal/quota"
+)
+
+// OverrideInput is an override as an admin writes it
+// (PUT /v1/customers/{key}/overrides/{limit}).
+type OverrideInput struct {
+	Limit     int64      // 0 to quota.MaxNumber units
+	Burst     *int64     // of a token bucket; nil: as Limit, whatever the plan's is
+	ExpiresAt *time.Time // by the customer's clock; nil: never
+}
+
+// Override is what a customer has instead of the numbers of one of its plan's limits.
+type Override struct {
+	Name string // of the limit
+	OverrideInput
+	// TestClock is the key of the clock that its customer lives by; empty: PostgreSQL's time.
+	TestClock string
+	// InForce is false when it has no effect: it has expired, or the plan version in
+	// force does not have the limit, or has it in a shape that these numbers do not fit.
+	InForce bool
+}
+
+// storedOverride is an override as customers' hits need it. It counts as long as its row
+// is there; ExpiresAt, µs, is looked at for customers on a test clock only, see endOverrides.
+type storedOverride struct {
+	Limit     int64  `json:"limit"`
+	Burst     *int64 `json:"burst"`
+	ExpiresAt *int64 `json:"expires_at"`
+}
+
+func (o *storedOverride) expired(now int64) bool { return o.ExpiresAt != nil && *o.ExpiresAt <= now }
+
+// over compiles a limit of a plan with the override's numbers in place of its own. The
+// fields of the errors are those of the override. There must be such a limit.
+func (o *storedOverride) over(p *Plan, name string) (*quota.Limit, quota.FieldErrors) {
+	spec := p.limit(name).Spec
+	spec.Limit, spec.Burst = o.Limit, o.Burst
+	compiled, bad := quota.Compile(spec)
+	for i := range bad {
+		if field := bad[i].Field; field != "limit" && field != "burst" {
+			bad[i] = quota.FieldError{Field: "limit", Detail: "does not fit the plan's " + field + ": " + bad[i].Detail}
+		}
+	}
+	return compiled, bad
+}
+
+// inForce reports whether it has an effect at now, µs by the customer's clock, on the plan
+// version in force.
+func (o *storedOverride) inForce(p *Plan, name string, now int64) bool {
+	if p.limit(name) == nil || o.expired(now) {
+		return false
+	}
+	_, bad := o.over(p, name)
+	return len(bad) == 0
+}
+
+func (o *storedOverride) show(name string, inForce bool, c *Customer) *Override {
+	shown := &Override{Name: name, OverrideInput: OverrideInput{Limit: o.Limit, Burst: o.Burst}, InForce: inForce}
+	if o.ExpiresAt != nil {
+		at := shownInstant(*o.ExpiresAt)
+		shown.ExpiresAt = &at
+	}
+	if c.Clock != nil {
+		shown.TestClock = c.Clock.Key
+	}
+	return shown
+}
+
+// shownInstant is µs since the Unix epoch as people are told of them.
+func shownInstant(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// check holds an override of a limit to the plan version in force and to now, µs by the
+// customer's clock. Errors: ErrUnknownLimit, and quota.FieldErrors.
+func (in *OverrideInput) check(p *Plan, name string, now int64) (o storedOverride, err error) {
+	if p.limit(name) == nil {
+		return o, unknownLimit(p, name)
+	}
+	o = storedOverride{Limit: in.Limit, Burst: in.Burst}
+	var bad faults
+	_, bad.list = o.over(p, name)
+	if in.ExpiresAt != nil {
+		at := in.ExpiresAt.UnixMicro()
+		if o.ExpiresAt = &at; at <= now || in.ExpiresAt.After(lastInstant) {
+			bad.add("expires_at", "must be in the future: the customer's clock shows %s", shownInstant(now).Format(time.RFC3339Nano))
+		}
+	}
+	return o, bad.err()
+}
+
+// limit is the plan's limit of a name, or nil.
+func (p *Plan) limit(name string) *Limit {
+	for i := range p.Limits {
+		if p.Limits[i].Name == name {
+			return &p.Limits[i]
+		}
+	}
+	return nil
+}
+
+// maxNamed bounds how many of a plan's limits an error names.
+const maxNamed = 10
+
+// unknownLimit says which limits there are.
+func unknownLimit(p *Plan, name string) error {
+	there := "no limits"
+	if len(p.Limits) > 0 {
+		var names []string
+		for i := range p.Limits[:min(len(p.Limits), maxNamed)] {
+			names = append(names, Shorten(p.Limits[i].Name))
+		}
+		if there = strings.Join(names, ", "); len(p.Limits) > maxNamed {
+			there += fmt.Sprintf(" and %d more", len(p.Limits)-maxNamed)
+		}
+	}
+	return fmt.Errorf("%w: version %d of plan %s, which is in force for it, has %s. Override one of these, or write a version of the plan that has %s",
+		ErrUnknownLimit, p.Version, Shorten(p.Key), there, Shorten(name))
+}

@@ -1,0 +1,83 @@
+package plans
+
+import (
+	"errors"
+	"fmt"
+
+	"quotad/internal/calendar"
+)
+
+// interval is the billing period's length.
+func (in *PlanInput) interval() calendar.Interval {
+	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
+}
+
+// sameInterval refuses another billing interval than that of the plan's version before:
+// the running periods of all its customers would be cut at an instant that is no end of
+// theirs. Who comes from another plan begins with the next period.
+func (p *Plan) sameInterval(in *PlanInput) error {
+	if p.interval() == in.interval() {
+		return nil
+	}
+	var bad faults
+	bad.add("interval", "must stay %s, interval_count %d: the plan's customers are in the midst of such periods. Write another plan, and put them on it",
+		p.Interval, p.IntervalCount)
+	return bad.err()
+}
+
+// Periods is where a customer's hours and billing periods start on a version of its plan.
+func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
+	periods, err := storedPeriods(c.Key, c.Timezone, c.BillingAnchor, c.former)
+	periods.Interval = p.interval()
+	return periods, err
+}
+
+// storedPeriods reads what is stored of a customer; the interval is its plan's.
+func storedPeriods(key, timezone, anchor string, former []formerPeriods) (p calendar.Periods, err error) {
+	if p.Zone, err = calendar.Location(timezone); err == nil {
+		p.Anchor, err = calendar.ParseAnchor(anchor)
+	}
+	if err == nil {
+		err = before(&p, former)
+	}
+	if err != nil {
+		err = fmt.Errorf("customer %q is stored with a bad timezone or anchor: %w", key, err)
+	}
+	return p, err
+}
+
+// formerPeriods are the billing periods that a customer had until an instant, µs since
+// the Unix epoch, as customers.former_periods stores them.
+type formerPeriods struct {
+	Until    int64  `json:"until"`
+	Timezone string `json:"timezone"`
+	Anchor   string `json:"anchor"`
+	Interval string `json:"interval"`
+	Count    int    `json:"count"`
+}
+
+func (f *formerPeriods) interval() calendar.Interval {
+	return calendar.Interval{Unit: calendar.Unit(f.Interval), Count: f.Count}
+}
+
+// before links the present periods to former ones, the oldest first.
+func before(p *calendar.Periods, former []formerPeriods) error {
+	var last *calendar.Periods
+	for i := range former {
+		f := &former[i]
+		zone, bad := calendar.Location(f.Timezone)
+		anchor, err := calendar.ParseAnchor(f.Anchor)
+		if err = errors.Join(bad, err, f.interval().Validate()); err != nil {
+			return err
+		}
+		link := &calendar.Periods{Zone: zone, Anchor: anchor, Interval: f.interval(), Before: last}
+		if last != nil {
+			link.From = former[i-1].Until
+		}
+		last = link
+	}
+	if p.Before = last; last != nil {
+		p.From = former[len(former)-1].Until
+	}
+	return nil
+}

@@ -1,0 +1,10 @@
+package plans
+
+// check is what is wrong with a meter, nil if nothing is.
+func (in *PutMeterInput) check(key string) error {
+	var bad faults
+	bad.key("key", key)
+	bad.name("unit", in.Unit, true)
+	bad.name("name", in.Name, false)
+	return bad.err()
+}
