@@ -102,8 +102,10 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.cancel = cancel
 	n.background.Go(func() { n.clock.Run(background) })
 	n.background.Go(func() { _ = n.catalog.Run(background) }) // ends by its context only
+	sweeper := plans.NewSweeper(n.store, n.clock.Now, log)
+	n.background.Go(func() { sweeper.Run(background) })
 	// Without a default plan, too: there may have been one.
-	forgetter := plans.NewForgetter(n.catalog, *s.AnonymousTTL, log)
+	forgetter := plans.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, log)
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })

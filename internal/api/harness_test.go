@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,6 +58,9 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- catalog.Run(background) }()
+	sweeper := plans.NewSweeper(store, clock.Now, log)
+	var sweeping sync.WaitGroup
+	sweeping.Go(func() { sweeper.Run(background) })
 	engine, err := quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
@@ -69,6 +73,7 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 		defer done()
 		_ = engine.Close(closing) // some tests take its database away
 		cancel()
+		sweeping.Wait()
 		check(t, <-ended)
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))

@@ -117,7 +117,7 @@ func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer strin
 		if err != nil {
 			return done, err
 		}
-		err = c.store.pool.QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, periods.Anchor.String()).
+		err = c.store.Pool().QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, periods.Anchor.String()).
 			Scan(&done.current, &done.archived)
 		if err == nil && !done.current {
 			_, err = c.poll(ctx)

@@ -12,22 +12,6 @@ import (
 	"quotad/internal/quota"
 )
 
-// openNode is a node that makes customers on the plan free.
-func openNode(t testing.TB, url string) (*Store, *Catalog) {
-	t.Helper()
-	options := testOptions()
-	options.DefaultPlan = "free"
-	c := idleCatalog(t, url, options)
-	return c.store, start(t, c)
-}
-
-func resolved(t testing.TB, c *Catalog, customer string) *quota.Target {
-	t.Helper()
-	return must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
-}
-
-func idOf(target *quota.Target) int64 { return target.Counters[0].Key.Customer }
-
 // isUnknown wants an error of Resolve.
 func isUnknown(t *testing.T, what string, c *Catalog, customer, meter string, want error) {
 	t.Helper()
@@ -209,7 +193,7 @@ func TestAPutMeetsAFirstHit(t *testing.T) {
 	s, c := openNode(t, url)
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	tx, err := s.pool.Begin(t.Context())
+	tx, err := s.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +211,7 @@ func TestAPutMeetsAFirstHit(t *testing.T) {
 	}()
 	eventually(t, "the PUT to wait", func() bool {
 		var waiting int
-		err := c.store.pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'").Scan(&waiting)
+		err := c.store.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'").Scan(&waiting)
 		return err == nil && waiting > 0
 	})
 	if err := tx.Commit(t.Context()); err != nil {
@@ -324,10 +308,10 @@ func TestAnArchivedCustomerIsNotMadeAgain(t *testing.T) {
 			t.Errorf("resolved: %v", err)
 		}
 		if i == 0 {
-			before = c.store.pool.Stat().AcquireCount()
+			before = c.store.Pool().Stat().AcquireCount()
 		}
 	}
-	if n := c.store.pool.Stat().AcquireCount() - before; n != 0 {
+	if n := c.store.Pool().Stat().AcquireCount() - before; n != 0 {
 		t.Errorf("%d statements", n)
 	}
 	for range maxWelcomes {

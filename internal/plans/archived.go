@@ -104,9 +104,9 @@ const archivedCustomers = `
 
 // due are the archived customers behind a place, in the order of their archiving.
 func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	rows, _ := a.store.pool.Query(ctx, archivedCustomers, behind.At, behind.ID, a.grace, archivedPage)
+	rows, _ := a.store.Pool().Query(ctx, archivedCustomers, behind.At, behind.ID, a.grace, archivedPage)
 	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[archivedAt])
 	return due, classify(err)
 }
@@ -135,9 +135,9 @@ func (a *Archiver) clear(ctx context.Context, due []archivedAt) (left bool, err 
 }
 
 func (a *Archiver) clearSome(ctx context.Context, customers []int64) (done quota.Cleared, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, a.store.pool, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginFunc(ctx, a.store.Pool(), func(tx pgx.Tx) (err error) {
 		done, err = quota.ClearCounters(ctx, tx, customers, true, archivedRows)
 		return err
 	})

@@ -32,20 +32,20 @@ func archive(t testing.TB, s *Store, customer string) {
 // one's own has 3 units.
 func withBuckets(t testing.TB) (s *Store, acme, other int64) {
 	t.Helper()
-	s = newStore(t, pgtest.NewDatabase(t))
-	c := start(t, NewCatalog(s, testOptions()))
+	n := startNode(t, pgtest.NewDatabase(t), "")
+	s = n.Store
 	populate(t, s)
 	putCustomer(t, s, "other", onPlan("basic"))
 	for _, customer := range []string{"acme", "other"} {
-		target := resolved(t, c, customer)
+		target := n.target(t, customer)
 		charge(t, s, target, "", 3, time.Hour)
 		charge(t, s, target, "ip=1", 0, time.Hour)
 		charge(t, s, target, "ip=2", 0, time.Second)
 	}
-	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET state = '{1,2,1}'"); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET state = '{1,2,1}'"); err != nil {
 		t.Fatal(err)
 	}
-	return s, idOf(resolved(t, c, "acme")), idOf(resolved(t, c, "other"))
+	return s, idOf(n.target(t, "acme")), idOf(n.target(t, "other"))
 }
 
 const withState = "count(*) FROM counters WHERE state <> '{}'"
@@ -68,7 +68,7 @@ func TestArchivedCustomersAreCleared(t *testing.T) {
 	if n := count(t, s, "admitted FROM usage WHERE customer = $1 AND hour = 3600000000", acme); n != 3 || archiver.Removed() != 2 {
 		t.Errorf("%d units booked, %d counters removed", n, archiver.Removed())
 	}
-	if report, err := quota.Reconcile(t.Context(), s.pool); err != nil || !report.OK || report.Checks[0].Rows != 2 {
+	if report, err := quota.Reconcile(t.Context(), s.Pool()); err != nil || !report.OK || report.Checks[0].Rows != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -107,7 +107,7 @@ func TestArchivedCustomersAreClearedAgain(t *testing.T) {
 	if count(t, s, written, acme) != before {
 		t.Error("the row was written again")
 	}
-	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET units = 2, total = 5, state = '{1,2,1}' WHERE customer = $1", acme); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET units = 2, total = 5, state = '{1,2,1}' WHERE customer = $1", acme); err != nil {
 		t.Fatal(err)
 	}
 	clearArchivedNow(t, archiver)
@@ -127,7 +127,7 @@ func TestHeldCountersOfTheArchivedAreNotPassedOver(t *testing.T) {
 	s, acme, _ := withBuckets(t)
 	archive(t, s, "acme")
 	archive(t, s, "other")
-	tx, err := s.pool.Begin(t.Context())
+	tx, err := s.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestManyArchivedCountersAreCleared(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
 	populate(t, s)
-	if _, err := s.pool.Exec(t.Context(), `
+	if _, err := s.Pool().Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, archived_at)
 		SELECT 'c' || i, '', plan_id, 1, timezone, billing_anchor, change, now() - interval '1s' * ((i * 37 % 450) / 15)
 		FROM customers, generate_series(1, 450) i`); err != nil {
@@ -168,7 +168,7 @@ func TestManyArchivedCountersAreCleared(t *testing.T) {
 	for id := count(t, s, "min(id) FROM customers WHERE archived_at IS NOT NULL"); id <= count(t, s, "max(id) FROM customers"); id++ {
 		shards, ids = append(shards, quota.Shard(id)), append(ids, id)
 	}
-	if _, err := s.pool.Exec(t.Context(), `INSERT INTO counters (shard, customer, meter, attribute)
+	if _, err := s.Pool().Exec(t.Context(), `INSERT INTO counters (shard, customer, meter, attribute)
 		SELECT shard, customer, 1, 'ip=' || n FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),
 		generate_series(1, CASE WHEN customer % 100 = 0 THEN 2500 ELSE 1 END) n`, shards, ids); err != nil {
 		t.Fatal(err)
@@ -177,50 +177,5 @@ func TestManyArchivedCountersAreCleared(t *testing.T) {
 	clearArchivedNow(t, archiver)
 	if n := count(t, s, "count(*) FROM counters"); n != 0 || archiver.Removed() < 2500 {
 		t.Errorf("%d counters are left of %d", n, n+archiver.Removed())
-	}
-}
-
-// TestTargetsByID: the same as Resolve's, and nothing of it is remembered.
-func TestTargetsByID(t *testing.T) {
-	t.Parallel()
-	url := pgtest.NewDatabase(t)
-	s := newStore(t, url)
-	c := start(t, NewCatalog(s, testOptions()))
-	populate(t, s)
-	declare(t, s, "other")
-	putCustomer(t, s, "gone", onPlan("basic"))
-	gone := must[*Customer](t)(s.GetCustomer(t.Context(), "gone"))
-	if err := s.ArchiveCustomer(t.Context(), "gone"); err != nil {
-		t.Fatal(err)
-	}
-	acme := must[*Customer](t)(s.GetCustomer(t.Context(), "acme"))
-	api := int32(count(t, s, "id FROM meters WHERE key = 'api'"))
-	other := int32(count(t, s, "id FROM meters WHERE key = 'other'"))
-	keys := []quota.CounterKey{
-		{Customer: acme.ID, Meter: api, Attribute: "ip=1"},
-		{Customer: acme.ID, Meter: other, Attribute: "ip=1"},
-		{Customer: gone.ID, Meter: api},
-		{Customer: 77, Meter: api},
-		{Customer: acme.ID, Meter: api, Attribute: "ip=2"},
-	}
-	targets := must[[]*quota.Target](t)(c.Targets(t.Context(), keys))
-	if targets[2] != nil || targets[3] != nil || targets[0] == nil || targets[0] != targets[4] {
-		t.Fatalf("%v", targets)
-	}
-	if limitOf(targets[0]) != 5 || targets[1].NumLimits() != 0 || targets[1].Counters[0].Key.Meter != other {
-		t.Errorf("%v", targets)
-	}
-	if _, ok := c.memory.Load().customers.Get("acme", 0); ok {
-		t.Error("a customer was remembered")
-	}
-	if want := resolved(t, c, "acme"); want.Change != targets[0].Change {
-		t.Errorf("change %d, Resolve says %d", targets[0].Change, want.Change)
-	}
-	putPlan(t, newStore(t, url), "basic", hourly(9)) // by another node
-	if targets := must[[]*quota.Target](t)(c.Targets(t.Context(), keys[:1])); limitOf(targets[0]) != 9 {
-		t.Errorf("the limit is still %d", limitOf(targets[0]))
-	}
-	if targets := must[[]*quota.Target](t)(c.Targets(t.Context(), nil)); len(targets) != 0 {
-		t.Error("targets of nothing")
 	}
 }

@@ -48,7 +48,7 @@ const loadKeys = `SELECT` + liveKeyColumns + `FROM keys WHERE revoked_at IS NULL
 
 // readKeys reads the keys that are not revoked, expired ones too: whether they are is
 // asked at each use.
-func readKeys(ctx context.Context, from querier) (*keyring, error) {
+func readKeys(ctx context.Context, from *pgx.Conn) (*keyring, error) {
 	ring := &keyring{live: make(map[keyHash]*liveKey)}
 	rows, _ := from.Query(ctx, loadKeys, maxKeys+1)
 	defer rows.Close()
@@ -148,7 +148,7 @@ func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash 
 			return nil, errManyLookups
 		}
 		var asOf int64
-		key, _, err := scanLiveKey(withFirst{c.store.pool.QueryRow(ctx, lookUpKey, hash[:]), &asOf})
+		key, _, err := scanLiveKey(withFirst{c.store.Pool().QueryRow(ctx, lookUpKey, hash[:]), &asOf})
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			ring.wrong.Add(hash, struct{}{}, cache.NoExpiry)

@@ -88,7 +88,7 @@ func TestManyKeys(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	ctx := t.Context()
-	if _, err := admin.pool.Exec(ctx, `INSERT INTO keys SELECT 'key_' || n, 'n', 'read', sha256(n::text::bytea), now() - interval '1 day'
+	if _, err := admin.Pool().Exec(ctx, `INSERT INTO keys SELECT 'key_' || n, 'n', 'read', sha256(n::text::bytea), now() - interval '1 day'
 		FROM generate_series(1, $1::integer) n`, maxKeys); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestGuessedKeys(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	ctx := t.Context()
-	if _, err := admin.pool.Exec(ctx, `INSERT INTO keys SELECT 'key_' || n, 'n', 'read', sha256(n::text::bytea), now() - interval '1 day'
+	if _, err := admin.Pool().Exec(ctx, `INSERT INTO keys SELECT 'key_' || n, 'n', 'read', sha256(n::text::bytea), now() - interval '1 day'
 		FROM generate_series(1, $1::integer) n`, maxKeys); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ func crowd(b *testing.B, customers int) (*Catalog, []string) {
 	b.Helper()
 	s := newStore(b, pgtest.NewDatabase(b))
 	populate(b, s)
-	if _, err := s.pool.Exec(b.Context(), `
+	if _, err := s.Pool().Exec(b.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
 		SELECT 'customer-' || n, 'Customer ' || n, 1, 1, 'Europe/Berlin', '2026-01-31T00:00:00', 1
 		FROM generate_series(0, $1::integer - 1) n`, customers); err != nil {

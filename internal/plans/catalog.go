@@ -34,12 +34,12 @@ const (
 type CatalogOptions struct {
 	// Customers bounds the customers in memory; 0 means 200,000.
 	Customers int
-	// PackedBytes bounds the memory of the customers beyond those, see packed; 0 means 32 MiB.
+	// PackedBytes bounds the memory of the customers beyond those, see packing; 0 means 32 MiB.
 	PackedBytes int
 	// Monotonic is the time since some fixed instant; it never steps. Required.
 	Monotonic func() time.Duration
 	// Now is the database's time in µs since the Unix epoch, as well as it is known. It
-	// is asked for keys with an expiry, and for overrides that have expired. Required.
+	// is asked for keys with an expiry, and for customers that are made. Required.
 	Now func(ctx context.Context) (int64, error)
 	// DefaultPlan is the key of the plan on which a customer is made at its first hit, the
 	// same on all nodes; empty: customers are made by PutCustomer only.
@@ -70,7 +70,6 @@ type Catalog struct {
 	wake      chan struct{}         // to the poller: somebody says there are changes
 	lookups   chan struct{}         // bounds the key look-ups under way
 	welcomes  chan struct{}         // bounds the customers being made
-	scrubbing scrubbing             // of erased customers' keys
 }
 
 // NewCatalog returns an empty catalog on a store; Run keeps it current. What is written
@@ -88,17 +87,16 @@ func NewCatalog(store *Store, o CatalogOptions) *Catalog {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups), scrubbing: scrubbing{scrubEvery, scrubAfter}}
-	c.poller.store = store
+	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups)}
+	c.poller.pool = store.Pool()
 	c.welcomes = make(chan struct{}, maxWelcomes)
-	c.memory.Store(newMemory(1, o.Customers, newPacked(o.PackedBytes)))
+	c.memory.Store(newMemory(1, o.Customers, newPacking(o.PackedBytes)))
 	c.confirmed.Store(never)
-	committed := func(ctx context.Context, number int64) {
+	store.OnCommit(func(ctx context.Context, number int64) {
 		if err := c.CatchUp(ctx, number); err != nil {
 			c.signal() // the poller will do it
 		}
-	}
-	store.committed.Store(&committed)
+	})
 	return c
 }
 

@@ -11,13 +11,6 @@ import (
 	"quotad/internal/quota"
 )
 
-// newNode is a store and its running catalog on a database, as one node has them.
-func newNode(t testing.TB, url string) (*Store, *Catalog) {
-	t.Helper()
-	c := idleCatalog(t, url, testOptions())
-	return c.store, start(t, c)
-}
-
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
@@ -193,13 +186,13 @@ func TestUnknownCustomersAreRemembered(t *testing.T) {
 	if err := c.CatchUp(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	acquired := c.store.pool.Stat().AcquireCount()
+	acquired := c.store.Pool().Stat().AcquireCount()
 	for range 100 {
 		if _, err := c.Resolve(ctx, "nobody", "api", 0); !errors.Is(err, ErrUnknownCustomer) {
 			t.Fatal(err)
 		}
 	}
-	if n := c.store.pool.Stat().AcquireCount() - acquired; n > 2 {
+	if n := c.store.Pool().Stat().AcquireCount() - acquired; n > 2 {
 		t.Errorf("%d statements for one customer that is not there", n)
 	}
 	for i := range 200 {

@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// change is one row of the table of changes. kind is one of the kinds in store.go; at, µs,
+// change is one row of the table of changes. kind is one of the store's kinds; at, µs,
 // tells it from another change of its number in another state of the database.
 type change struct {
 	number    int64
@@ -25,7 +26,7 @@ const selectChanges = `
 // poller is the connection that changes are asked for on. It is used for nothing else, so
 // that no change waits for what requests and upkeep read, however much and long.
 type poller struct {
-	store *Store
+	pool *pgxpool.Pool // it is like those of
 
 	mu   sync.Mutex
 	conn *pgx.Conn // nil: none yet, or the last one broke
@@ -36,7 +37,7 @@ func (p *poller) use(ctx context.Context, do func(*pgx.Conn) error) (err error) 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.conn == nil || p.conn.IsClosed() {
-		if p.conn, err = p.store.connect(ctx, pollerName); err != nil {
+		if p.conn, err = connect(ctx, p.pool, pollerName); err != nil {
 			return err
 		}
 	}
@@ -52,9 +53,9 @@ func (p *poller) close() {
 	}
 }
 
-// connect opens a connection like those of the pool, under a name of its own.
-func (s *Store) connect(ctx context.Context, name string) (*pgx.Conn, error) {
-	config := s.pool.Config()
+// connect opens a connection like those of a pool, under a name of its own.
+func connect(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Conn, error) {
+	config := pool.Config()
 	config.ConnConfig.RuntimeParams["application_name"] = name
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err == nil && config.AfterConnect != nil {
@@ -77,7 +78,7 @@ func closeWithin(conn *pgx.Conn, limit time.Duration) {
 
 // changesFrom returns the newest change's number and the changes from number first on,
 // at most pollRows and one.
-func changesFrom(ctx context.Context, from querier, first int64) (newest int64, changes []change, err error) {
+func changesFrom(ctx context.Context, from *pgx.Conn, first int64) (newest int64, changes []change, err error) {
 	rows, _ := from.Query(ctx, selectChanges, first, pollRows+1)
 	var c change
 	var at time.Time
@@ -93,7 +94,8 @@ func changesFrom(ctx context.Context, from querier, first int64) (newest int64, 
 
 const selectMark = `SELECT coalesce((SELECT at FROM changes WHERE number = $1), 'epoch')`
 
-func changeMark(ctx context.Context, from querier, number int64) (int64, error) {
-	at, err := one(ctx, from, nil, pgx.RowTo[time.Time], selectMark, number)
+func changeMark(ctx context.Context, from *pgx.Conn, number int64) (int64, error) {
+	var at time.Time
+	err := from.QueryRow(ctx, selectMark, number).Scan(&at)
 	return at.UnixMicro(), err
 }

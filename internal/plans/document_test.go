@@ -2,7 +2,6 @@ package plans
 
 import (
 	"encoding/json"
-	"math"
 	"reflect"
 	"testing"
 
@@ -135,16 +134,4 @@ func TestBadDocumentsAreErrors(t *testing.T) {
 			t.Errorf("%q was read", bad)
 		}
 	}
-}
-
-func FuzzFeature(f *testing.F) {
-	f.Add(1.5)
-	f.Add(math.Inf(1))
-	f.Add(math.Copysign(0, -1))
-	f.Add(1e15)
-	f.Fuzz(func(t *testing.T, v float64) {
-		if got, fault := feature(v); fault == "" && float64(got.(int64)) != v {
-			t.Errorf("%v became %v", v, got)
-		}
-	})
 }

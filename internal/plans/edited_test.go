@@ -11,11 +11,14 @@ import (
 // madeAt is when a change was made, µs.
 func madeAt(t testing.TB, s *Store, number int64) int64 {
 	t.Helper()
-	at := must[int64](t)(changeMark(t.Context(), s.pool, number))
-	if at == 0 {
+	var at time.Time
+	if err := s.Pool().QueryRow(t.Context(), selectMark, number).Scan(&at); err != nil {
+		t.Fatal(err)
+	}
+	if at.UnixMicro() == 0 {
 		t.Fatalf("there is no change %d", number)
 	}
-	return at
+	return at.UnixMicro()
 }
 
 func editedOf(t testing.TB, c *Catalog, customer string) int64 {
@@ -92,7 +95,7 @@ func TestEditsOfPrunedChangesAreLongAgo(t *testing.T) {
 	s := newStore(t, url)
 	populate(t, s)
 	declare(t, s, "seats")
-	if _, err := s.pool.Exec(t.Context(), `DELETE FROM changes WHERE number < $1`, changeNumber(t, s)); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), `DELETE FROM changes WHERE number < $1`, changeNumber(t, s)); err != nil {
 		t.Fatal(err)
 	}
 	c := idleCatalog(t, url, testOptions())
@@ -173,7 +176,7 @@ func TestTheClocksHistoryHasItsBound(t *testing.T) {
 			t.Errorf("%s: edited %d, not %d", what, got, want)
 		}
 		var length int
-		if err := s.pool.QueryRow(t.Context(), `SELECT cardinality(history) FROM test_clocks`).Scan(&length); err != nil || length != 2*pairs {
+		if err := s.Pool().QueryRow(t.Context(), `SELECT cardinality(history) FROM test_clocks`).Scan(&length); err != nil || length != 2*pairs {
 			t.Errorf("%s: a history of %d, %v", what, length, err)
 		}
 	}

@@ -23,7 +23,7 @@ const recordErasure = `INSERT INTO erasures (change, key, at) VALUES ($1, $2, $3
 // is none.
 //
 // The nodes' memories need the old key to learn of it, so the table of changes has it a
-// minute longer, see scrub.
+// minute longer, see Sweeper.
 func (s *Store) EraseCustomer(ctx context.Context, key string) (c *Customer, err error) {
 	if !ValidCustomerKey(key) {
 		return nil, ErrUnknownCustomer

@@ -2,10 +2,9 @@ package plans
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ const person = "jane.doe@example.org"
 // tablesWith are the tables of which some row's text has a word.
 func tablesWith(t testing.TB, s *Store, word string) (found []string) {
 	t.Helper()
-	rows, _ := s.pool.Query(t.Context(), `SELECT table_name::text FROM information_schema.tables
+	rows, _ := s.Pool().Query(t.Context(), `SELECT table_name::text FROM information_schema.tables
 		WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1`)
 	tables := must[[]string](t)(pgx.CollectRows(rows, pgx.RowTo[string]))
 	if len(tables) < 10 {
@@ -29,7 +28,7 @@ func tablesWith(t testing.TB, s *Store, word string) (found []string) {
 	for _, table := range tables {
 		var there bool
 		statement := fmt.Sprintf("SELECT EXISTS (SELECT FROM %s r WHERE r::text LIKE '%%' || $1 || '%%')", pgx.Identifier{table}.Sanitize())
-		if err := s.pool.QueryRow(t.Context(), statement, word).Scan(&there); err != nil {
+		if err := s.Pool().QueryRow(t.Context(), statement, word).Scan(&there); err != nil {
 			t.Fatal(err)
 		}
 		if there {
@@ -54,15 +53,14 @@ func putPerson(t testing.TB, s *Store) *Customer {
 func TestErase(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	c := idleCatalog(t, url, testOptions())
-	c.scrubbing = scrubbing{every: 10 * time.Millisecond}
-	c.scrubbing.after = time.Hour
-	s := start(t, c).store
-	_, other := newNode(t, url)
+	n := newNodeOf(t, url, "")
+	n.sweeper.scrubEvery, n.sweeper.scrubAfter = 10*time.Millisecond, time.Hour
+	s := n.start(t).Store
+	other := startNode(t, url, "")
 	populate(t, s)
 	old := putPerson(t, s)
-	for _, node := range []*Catalog{c, other} {
-		eventually(t, "the person", func() bool { _, err := node.Resolve(t.Context(), person, "api", 0); return err == nil })
+	for _, node := range []*node{n, other} {
+		eventually(t, "the person", func() bool { return node.knows(t, person) })
 	}
 	began := time.Now()
 	erased, err := s.EraseCustomer(t.Context(), person)
@@ -74,11 +72,8 @@ func TestErase(t *testing.T) {
 		erased.ArchivedAt == nil || erased.ErasedAt == nil || erased.Change != changeNumber(t, s) || !erased.CreatedAt.Equal(old.CreatedAt) {
 		t.Errorf("left is %+v", erased)
 	}
-	for _, node := range []*Catalog{c, other} {
-		eventually(t, "nobody", func() bool {
-			_, err := node.Resolve(t.Context(), person, "api", 0)
-			return errors.Is(err, ErrUnknownCustomer)
-		})
+	for _, node := range []*node{n, other} {
+		eventually(t, "nobody", func() bool { return !node.knows(t, person) })
 	}
 	if took := time.Since(began); took > Freshness {
 		t.Errorf("the nodes forgot within %s", took)
@@ -106,12 +101,11 @@ func TestErase(t *testing.T) {
 func TestErasedKeysAreSweptOut(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	c := idleCatalog(t, url, testOptions())
-	c.scrubbing = scrubbing{every: 10 * time.Millisecond}
-	s := start(t, c).store
+	n := newNodeOf(t, url, "")
+	n.sweeper.scrubEvery, n.sweeper.scrubAfter = 10*time.Millisecond, 0
+	s := n.start(t).Store
 	populate(t, s)
 	putPerson(t, s)
-	memory := c.memory.Load()
 	if _, err := s.EraseCustomer(t.Context(), person); err != nil {
 		t.Fatal(err)
 	}
@@ -119,12 +113,12 @@ func TestErasedKeysAreSweptOut(t *testing.T) {
 	if tables := append(tablesWith(t, s, "Jane"), tablesWith(t, s, "Hello")...); len(tables) > 0 {
 		t.Errorf("still something in %q", tables)
 	}
-	if got := meets(t, c, "acme"); got != 5 {
+	if got := n.meets(t, "acme"); got != 5 {
 		t.Errorf("another customer meets %d", got)
 	}
 	putPlan(t, s, "basic", hourly(6)) // the node goes on from the changes that it saw
-	if got := meets(t, c, "acme"); got != 6 || c.memory.Load() != memory {
-		t.Errorf("meets %d; forgot everything: %v", got, c.memory.Load() != memory)
+	if got := n.meets(t, "acme"); got != 6 || n.forgot() {
+		t.Errorf("meets %d; forgot everything: %v", got, n.forgot())
 	}
 }
 
@@ -135,26 +129,25 @@ func TestANodeThatMissedAnErasure(t *testing.T) {
 	admin := newStore(t, url)
 	populate(t, admin)
 	putPerson(t, admin)
-	away := idleCatalog(t, url, testOptions())
-	if got := meets(t, away, person); got != 9 {
+	away := newNodeOf(t, url, "")
+	if got := away.meets(t, person); got != 9 {
 		t.Fatalf("meets %d", got)
 	}
-	meets(t, away, "acme")
+	away.meets(t, "acme")
 	if _, err := admin.EraseCustomer(t.Context(), person); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.scrub(t.Context(), databaseNow(t, admin).UnixMicro()); err != nil {
+	if err := away.sweeper.scrub(t.Context(), databaseNow(t, admin).UnixMicro()); err != nil {
 		t.Fatal(err)
 	}
 	putPlan(t, admin, "other", hourly(6))
-	before := away.memory.Load()
-	if _, err := away.poll(t.Context()); err != nil {
+	if err := away.catalog.CatchUp(t.Context(), changeNumber(t, admin)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := away.Resolve(t.Context(), person, "api", 0); !errors.Is(err, ErrUnknownCustomer) {
-		t.Errorf("resolved the erased customer: %v", err)
+	if away.knows(t, person) {
+		t.Error("resolved the erased customer")
 	}
-	if got := meets(t, away, "acme"); got != 5 || away.memory.Load() != before {
+	if got := away.meets(t, "acme"); got != 5 || away.forgot() {
 		t.Errorf("another customer meets %d", got)
 	}
 }
@@ -167,8 +160,8 @@ func TestAKeyAfterItsErasure(t *testing.T) {
 	s := newStore(t, url)
 	populate(t, s)
 	old := putPerson(t, s)
-	away := idleCatalog(t, url, testOptions())
-	meets(t, away, person)
+	away := newNodeOf(t, url, "")
+	away.meets(t, person)
 	erased, err := s.EraseCustomer(t.Context(), person)
 	if err != nil {
 		t.Fatal(err)
@@ -177,29 +170,31 @@ func TestAKeyAfterItsErasure(t *testing.T) {
 	if next.ID == old.ID || next.Change != erased.Change+1 {
 		t.Errorf("the next one: %+v", next)
 	}
-	if err := s.scrub(t.Context(), databaseNow(t, s).UnixMicro()); err != nil {
+	if err := away.sweeper.scrub(t.Context(), databaseNow(t, s).UnixMicro()); err != nil {
 		t.Fatal(err)
 	}
-	_, changes, err := changesFrom(t.Context(), s.pool, 1)
-	if err != nil {
-		t.Fatal(err)
+	type change struct {
+		Number    int64
+		Kind, Key string
 	}
-	for _, c := range changes {
-		kind, key := kindErased, ""
-		switch {
-		case c.number == next.Change:
-			kind, key = kindCustomer, person
-		case c.number < old.Change:
-			continue
+	rows, _ := s.Pool().Query(t.Context(), "SELECT number, kind, key FROM changes WHERE number >= $1 ORDER BY number", old.Change)
+	changes := must[[]change](t)(pgx.CollectRows(rows, pgx.RowToStructByPos[change]))
+	for i, c := range changes {
+		want := change{old.Change + int64(i), kindErased, ""}
+		if c.Number == next.Change {
+			want.Kind, want.Key = kindCustomer, person
 		}
-		if c.kind != kind || c.key != key {
-			t.Errorf("change %d is of %s %q", c.number, c.kind, c.key)
+		if c != want {
+			t.Errorf("the change is %+v, not %+v", c, want)
 		}
 	}
-	if _, err := away.poll(t.Context()); err != nil {
+	if last := old.Change + int64(len(changes)) - 1; last != next.Change {
+		t.Errorf("the last change is %d, not %d", last, next.Change)
+	}
+	if err := away.catalog.CatchUp(t.Context(), next.Change); err != nil {
 		t.Fatal(err)
 	}
-	if got := meets(t, away, person); got != 5 {
+	if got := away.meets(t, person); got != 5 {
 		t.Errorf("the next one meets %d", got)
 	}
 	if both := must[*List[*Customer]](t)(s.ListCustomers(t.Context(), Page{})); len(both.Items) != 3 {
@@ -207,37 +202,14 @@ func TestAKeyAfterItsErasure(t *testing.T) {
 	}
 }
 
-func TestEraseOfTheArchived(t *testing.T) {
-	t.Parallel()
-	s := newStoreWithPopulation(t)
-	if err := s.ArchiveCustomer(t.Context(), "acme"); err != nil {
-		t.Fatal(err)
-	}
-	archived := must[*Customer](t)(s.GetCustomer(t.Context(), "acme"))
-	erased, err := s.EraseCustomer(t.Context(), "acme")
-	if err != nil || !erased.ArchivedAt.Equal(*archived.ArchivedAt) || !erased.ErasedAt.After(*archived.ArchivedAt) {
-		t.Errorf("%+v, %v", erased, err)
-	}
-	for _, key := range []string{"nope", "", "a/b"} {
-		if _, err := s.EraseCustomer(t.Context(), key); !errors.Is(err, ErrUnknownCustomer) {
-			t.Errorf("%q: %v", key, err)
-		}
-	}
-	for _, key := range []string{erased.Key, "erased:", "erased:999"} {
-		if _, _, err := s.PutCustomer(t.Context(), key, onPlan("basic"), Precondition{}); !slices.Equal(fields(err), []string{"key"}) {
-			t.Errorf("%q can be written: %v", key, err)
-		}
-	}
-	if err := s.ArchiveCustomer(t.Context(), erased.Key); err != nil {
-		t.Errorf("archived again: %v", err)
-	}
-}
+func sweeperOf(s *Store) *Sweeper { return NewSweeper(s, wallClock, slog.New(slog.DiscardHandler)) }
 
 // Many that are due among as many changes as there can be: their keys are out soon, and
 // no write waits long for that.
 func TestManyErasuresAreScrubbed(t *testing.T) {
 	t.Parallel()
 	s := newStoreWithPopulation(t)
+	const changesKept = 100_000
 	erasures, changes := 1000, changesKept*9/10
 	if testing.Short() {
 		erasures, changes = 500, changesKept/2
@@ -250,7 +222,7 @@ func TestManyErasuresAreScrubbed(t *testing.T) {
 		`INSERT INTO erasures SELECT $1::bigint + n, 'c' || n, 0 FROM generate_series($2::bigint - 999, $2) n WHERE n > 0`: {first + int64(changes)/2, erasures},
 		`UPDATE change_number SET number = number + $1`:                                                                    {changes},
 	} {
-		if _, err := s.pool.Exec(t.Context(), sql, args...); err != nil {
+		if _, err := s.Pool().Exec(t.Context(), sql, args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -262,7 +234,7 @@ func TestManyErasuresAreScrubbed(t *testing.T) {
 	var longest time.Duration
 	scrubbing := make(chan error, 1)
 	began := time.Now()
-	go func() { scrubbing <- s.scrub(t.Context(), 1) }()
+	go func() { scrubbing <- sweeperOf(s).scrub(t.Context(), 1) }()
 	for done := false; !done; {
 		start := time.Now()
 		declare(t, s, fmt.Sprint("m", start.UnixNano()))
@@ -292,59 +264,17 @@ func TestScrubWaitsWithADeadline(t *testing.T) {
 	if _, err := s.EraseCustomer(t.Context(), "acme"); err != nil {
 		t.Fatal(err)
 	}
-	blocker, err := s.pool.Begin(t.Context())
+	blocker, err := s.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = blocker.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := blocker.Exec(t.Context(), takeChangeNumber); err != nil {
+	if _, err := blocker.Exec(t.Context(), "SELECT FROM change_number FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := s.scrub(ctx, databaseNow(t, s).UnixMicro()); err == nil {
+	if err := sweeperOf(s).scrub(ctx, databaseNow(t, s).UnixMicro()); err == nil {
 		t.Error("it passed a lock")
-	}
-}
-
-func TestCustomersFeatures(t *testing.T) {
-	t.Parallel()
-	s, c := newNode(t, pgtest.NewDatabase(t))
-	declare(t, s, "api")
-	in := hourly(5)
-	in.Features = map[string]any{"sso": false, "seats": int64(5), "tier": "gold"}
-	putPlan(t, s, "basic", in)
-	customer := onPlan("basic")
-	customer.Features = map[string]any{"sso": true, "huge": json.Number("900719925474099.000000000001"), "big": json.Number("999999999999999"), "note": "ä"}
-	stored := map[string]any{"sso": true, "huge": json.Number("900719925474099.000000000001"), "big": int64(999999999999999), "note": "ä"}
-	if put := putCustomer(t, s, "acme", customer); !maps.Equal(put.Features, stored) {
-		t.Errorf("stored %v", put.Features)
-	}
-	putCustomer(t, s, "plain", onPlan("basic"))
-	shown := func(customer string) *Plan {
-		t.Helper()
-		return must[*Account](t)(c.Meters(t.Context(), customer)).Plan
-	}
-	merged := maps.Clone(stored)
-	merged["seats"], merged["tier"] = int64(5), "gold"
-	if p := shown("acme"); !maps.Equal(p.Features, merged) || p.Version != 1 || len(p.Limits) != 1 {
-		t.Errorf("merged %v", p.Features)
-	}
-	if first, second := shown("acme"), shown("acme"); first != second {
-		t.Error("merged for each who asks")
-	}
-	if p := shown("plain"); !maps.Equal(p.Features, in.Features) {
-		t.Errorf("another customer has %v", p.Features)
-	}
-	if put := putCustomer(t, s, "acme", onPlan("basic")); put.Features == nil || len(put.Features) != 0 {
-		t.Errorf("left out: %v", put.Features)
-	}
-	if p := shown("acme"); p != shown("plain") {
-		t.Errorf("a copy without need: %v", p.Features)
-	}
-	customer.Features = map[string]any{"a b": true, "list": []any{}, "nul": "\x00", "ok": 1, "fraction": json.Number("1e3")}
-	_, _, err := s.PutCustomer(t.Context(), "acme", customer, anyVersion)
-	if got := fields(err); !slices.Equal(got, []string{"features", "features.fraction", "features.list", "features.nul"}) {
-		t.Errorf("got %q", got)
 	}
 }

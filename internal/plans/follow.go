@@ -21,14 +21,11 @@ const (
 
 // Run keeps the memory current until ctx ends, and then returns nil. It polls the table
 // of changes every 250 ms and whenever a notice arrives, each on a connection of its own:
-// the poll is what is relied on, the notice makes it quick. It also ends overrides when they
-// expire, see sweep, and takes out what erasing left, see scrub. All go on through an outage.
+// the poll is what is relied on, the notice makes it quick. Both go on through an outage.
 func (c *Catalog) Run(ctx context.Context) error {
-	var others sync.WaitGroup
-	others.Go(func() { c.listen(ctx) })
-	others.Go(func() { c.sweep(ctx) })
-	others.Go(func() { c.scrub(ctx) })
-	defer others.Wait()
+	var listening sync.WaitGroup
+	listening.Go(func() { c.listen(ctx) })
+	defer listening.Wait()
 	c.follow(ctx)
 	c.poller.close()
 	return nil

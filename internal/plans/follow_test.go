@@ -101,7 +101,7 @@ func TestALostListenerIsNoLoss(t *testing.T) {
 	populate(t, admin)
 	_, c := newNode(t, url)
 	listeners := func() (n int) {
-		err := admin.pool.QueryRow(t.Context(),
+		err := admin.Pool().QueryRow(t.Context(),
 			"SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()", listenerName).Scan(&n)
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestALostListenerIsNoLoss(t *testing.T) {
 	}
 	for i := range int64(5) {
 		eventually(t, "a listener", func() bool { return listeners() == 1 })
-		if _, err := admin.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+		if _, err := admin.Pool().Exec(t.Context(), `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 			WHERE application_name = $1 AND datname = current_database()`, listenerName); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 			for limit := range int64(3) {
 				putPlan(t, admin, "basic", hourly(limit)) // unheard of
 			}
-			if _, err := admin.pool.Exec(t.Context(), damage); err != nil {
+			if _, err := admin.Pool().Exec(t.Context(), damage); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := c.poll(t.Context()); err != nil {
@@ -183,11 +183,11 @@ func TestChangesCountWhileThePoolIsBusy(t *testing.T) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer cancel()
-	connections := s.pool.Config().MaxConns
+	connections := s.Pool().Config().MaxConns
 	for range connections {
-		reading.Go(func() { _, _ = s.pool.Exec(long, "SELECT pg_sleep(60)") })
+		reading.Go(func() { _, _ = s.Pool().Exec(long, "SELECT pg_sleep(60)") })
 	}
-	eventually(t, "a busy pool", func() bool { return s.pool.Stat().AcquiredConns() == connections })
+	eventually(t, "a busy pool", func() bool { return s.Pool().Stat().AcquiredConns() == connections })
 	if err := admin.RevokeKey(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestChangesCountWhileThePoolIsBusy(t *testing.T) {
 		_, err := c.Authenticate(t.Context(), secret)
 		return errors.Is(err, ErrUnknownKey) && c.Applied() == changeNumber(t, admin)
 	})
-	if took := time.Since(began); took > Freshness || plan.Version != 2 || s.pool.Stat().AcquiredConns() != connections {
+	if took := time.Since(began); took > Freshness || plan.Version != 2 || s.Pool().Stat().AcquiredConns() != connections {
 		t.Errorf("it took %s", took)
 	}
 	eventually(t, "a fresh memory", c.Fresh)
@@ -212,7 +212,7 @@ func TestALongAbsence(t *testing.T) {
 	c := idleCatalog(t, url, testOptions())
 	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 	before := c.memory.Load()
-	if _, err := admin.pool.Exec(t.Context(), `
+	if _, err := admin.Pool().Exec(t.Context(), `
 		INSERT INTO changes SELECT n, CASE WHEN n % 2 = 0 THEN 'key' ELSE 'customer' END, 'c' || n
 		FROM change_number, generate_series(number + 1, number + 20000) n;
 		UPDATE change_number SET number = number + 20000`); err != nil {
@@ -235,18 +235,18 @@ func TestALongAbsence(t *testing.T) {
 func TestTheTableOfChangesIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newStoreWithPopulation(t)
-	if _, err := s.pool.Exec(t.Context(), `
+	if _, err := s.Pool().Exec(t.Context(), `
 		INSERT INTO changes SELECT n, 'plan', 'x' FROM change_number, generate_series(number + 1, $1) n`, changesKept); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.pool.Exec(t.Context(), `UPDATE change_number SET number = $1`, changesKept); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), `UPDATE change_number SET number = $1`, changesKept); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(3) {
 		putPlan(t, s, "basic", hourly(100+i))
 	}
 	var oldest, rows int64
-	if err := s.pool.QueryRow(t.Context(), "SELECT min(number), count(*) FROM changes").Scan(&oldest, &rows); err != nil {
+	if err := s.Pool().QueryRow(t.Context(), "SELECT min(number), count(*) FROM changes").Scan(&oldest, &rows); err != nil {
 		t.Fatal(err)
 	}
 	if oldest != 4 || rows != changesKept {
@@ -255,7 +255,7 @@ func TestTheTableOfChangesIsBounded(t *testing.T) {
 	// Polling is a look-up in the key, before the statistics know anything, and after.
 	for range 2 {
 		var plan string
-		rows, err := s.pool.Query(t.Context(), "EXPLAIN "+selectChanges, int64(changesKept), pollRows)
+		rows, err := s.Pool().Query(t.Context(), "EXPLAIN "+selectChanges, int64(changesKept), pollRows)
 		for err == nil && rows.Next() {
 			var line string
 			if err = rows.Scan(&line); err == nil {
@@ -265,7 +265,7 @@ func TestTheTableOfChangesIsBounded(t *testing.T) {
 		if err != nil || !strings.Contains(plan, "Index Scan using changes_pkey") {
 			t.Errorf("%v\n%s", err, plan)
 		}
-		if _, err := s.pool.Exec(t.Context(), "ANALYZE changes"); err != nil {
+		if _, err := s.Pool().Exec(t.Context(), "ANALYZE changes"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,14 +57,15 @@ type Forgetter struct {
 	log     *slog.Logger
 }
 
-// NewForgetter returns a Forgetter; ttl is from MinAnonymousTTL to MaxAnonymousTTL, and a
-// nil log is slog.Default. What it forgets counts at once on the node of the catalog.
-func NewForgetter(catalog *Catalog, ttl time.Duration, log *slog.Logger) *Forgetter {
+// NewForgetter returns a Forgetter; targets is Catalog.Targets, ttl is from MinAnonymousTTL
+// to MaxAnonymousTTL, and a nil log is slog.Default. What it forgets counts at once on the
+// node whose catalog is on this very store.
+func NewForgetter(store *Store, targets func(context.Context, []quota.CounterKey) ([]*quota.Target, error), ttl time.Duration, log *slog.Logger) *Forgetter {
 	if log == nil {
 		log = slog.Default()
 	}
 	return &Forgetter{
-		store: catalog.store, targets: catalog.Targets,
+		store: store, targets: targets,
 		ttl: ttl, every: min(max(ttl/20, minWalk), maxWalk), grace: clearAfter, log: log,
 	}
 }
@@ -100,15 +101,23 @@ const anonymousPage = `
 	SELECT coalesce(max(id), 0), clock_timestamp() FROM (
 		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`
 
+// page is one that ends at an id, or at 0 if there is none, and when that was asked.
 type page struct {
 	End int64
 	Now time.Time
 }
 
+func (f *Forgetter) page(ctx context.Context, after int64) (p page, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	err = f.store.Pool().QueryRow(ctx, anonymousPage, after, maxForgotten).Scan(&p.End, &p.Now)
+	return p, classify(err)
+}
+
 // walk looks at all anonymous customers and forgets those that are idle.
 func (f *Forgetter) walk(ctx context.Context) error {
 	for after := int64(0); ; {
-		p, err := one(ctx, f.store.pool, nil, pgx.RowToStructByPos[page], anonymousPage, after, maxForgotten)
+		p, err := f.page(ctx, after)
 		if err != nil || p.End == 0 {
 			return err
 		}
@@ -131,16 +140,16 @@ func (f *Forgetter) walk(ctx context.Context) error {
 // idle are the anonymous customers of a range of ids that are old enough, have no counter
 // that was charged since, and nothing in use.
 func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time) ([]int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	rows, _ := f.store.pool.Query(ctx, anonymousCustomers, after, end, since)
+	rows, _ := f.store.Pool().Query(ctx, anonymousCustomers, after, end, since)
 	old, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil || len(old) == 0 {
 		return nil, classify(err)
 	}
 	var idle []int64
 	var inUse map[int64]bool
-	err = pgx.BeginFunc(ctx, f.store.pool, func(tx pgx.Tx) (err error) {
+	err = pgx.BeginFunc(ctx, f.store.Pool(), func(tx pgx.Tx) (err error) {
 		if idle, err = quota.IdleSince(ctx, tx, old, since.UnixMicro()); err == nil && len(idle) > 0 {
 			inUse, err = quota.InUse(ctx, tx, idle, f.targets)
 		}

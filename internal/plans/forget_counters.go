@@ -36,9 +36,9 @@ func (f *Forgetter) clearAll(ctx context.Context) error {
 // clear removes the counters and receipts of some forgotten customers, as far as nobody
 // holds them; done says that it got on.
 func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, f.store.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, f.store.Pool(), func(tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, forgottenCustomers, f.grace, maxCleared)
 		customers, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if err != nil || len(customers) == 0 {

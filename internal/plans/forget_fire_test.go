@@ -8,34 +8,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 )
-
-// openEngine is what charges the hits of a node.
-func openEngine(t testing.TB, url string, c *Catalog) *quota.Engine {
-	t.Helper()
-	e, err := quota.NewEngine(quota.Options{
-		Connect: func(ctx context.Context) (*pgx.Conn, error) { return postgres.Connect(ctx, url, quota.SessionSettings) },
-		Pool:    c.store.pool, Now: c.options.Now, Wall: time.Now, Stopwatch: monotonic, MemoryUsable: c.Fresh, Log: c.options.Log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	return e
-}
 
 // Hits on two nodes while their customers are forgotten all the time, without the wait
 // that keeps the two steps apart. One node hears of no change, and so charges customers
@@ -43,14 +19,12 @@ func openEngine(t testing.TB, url string, c *Catalog) *quota.Engine {
 // usage or in a counter, no hit fails, and nothing deadlocks.
 func TestForgettingLosesNoUnits(t *testing.T) {
 	url := pgtest.NewDatabase(t)
-	s, one := openNode(t, url)
-	options := testOptions()
-	options.DefaultPlan = "free"
-	deaf := idleCatalog(t, url, options)
+	one, deaf := startNode(t, url, "free"), newNodeOf(t, url, "free")
+	s := one.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(1e9))
-	nodes := []*Catalog{one, deaf}
-	engines := []*quota.Engine{openEngine(t, url, one), openEngine(t, url, deaf)}
+	nodes := []*Catalog{one.catalog, deaf.catalog}
+	engines := []*quota.Engine{openEngine(t, url, one.Pool(), one.catalog.Fresh), openEngine(t, url, deaf.Pool(), deaf.catalog.Fresh)}
 	f := forgetter(one, 0) // all are idle
 	var done atomic.Bool
 	var forgetting, hitting sync.WaitGroup

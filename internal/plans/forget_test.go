@@ -3,7 +3,6 @@ package plans
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -13,28 +12,20 @@ import (
 )
 
 // forgetter has a TTL that tests can wait for, and no patience.
-func forgetter(c *Catalog, ttl time.Duration) *Forgetter {
-	return &Forgetter{store: c.store, targets: c.Targets, ttl: ttl, log: slog.New(slog.DiscardHandler)}
+func forgetter(n *node, ttl time.Duration) *Forgetter {
+	return &Forgetter{store: n.Store, targets: n.catalog.Targets, ttl: ttl, log: slog.New(slog.DiscardHandler)}
 }
 
 // charge books units in a customer's counter, as a hit did so long ago.
 func charge(t testing.TB, s *Store, target *quota.Target, attribute string, units int64, ago time.Duration) {
 	t.Helper()
 	k := target.Counters[0].Key
-	if _, err := s.pool.Exec(t.Context(), `
+	if _, err := s.Pool().Exec(t.Context(), `
 		INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version)
 		VALUES ($1, $2, $3, $4, (extract(epoch FROM clock_timestamp() - $5::interval) * 1000000)::bigint, 3600000000, $6, $6, 1)`,
 		quota.Shard(k.Customer), k.Customer, k.Meter, attribute, ago, units); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func count(t testing.TB, s *Store, sql string, args ...any) (n int64) {
-	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), "SELECT "+sql, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 func forgetNow(t testing.TB, f *Forgetter) {
@@ -54,7 +45,7 @@ func clearNow(t testing.TB, f *Forgetter) {
 // age lets customers have been made so long ago.
 func age(t testing.TB, s *Store, ago time.Duration) {
 	t.Helper()
-	if _, err := s.pool.Exec(t.Context(), "UPDATE customers SET created_at = created_at - $1::interval", ago); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE customers SET created_at = created_at - $1::interval", ago); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -62,14 +53,14 @@ func age(t testing.TB, s *Store, ago time.Duration) {
 func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	s, one := openNode(t, url)
-	_, two := openNode(t, url)
+	one, two := startNode(t, url, "free"), startNode(t, url, "free")
+	s := one.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
 	before := map[string]*quota.Target{}
 	for _, key := range []string{"untouched", "idle", "busy", "busy by one address", "named", "archived", "overridden"} {
-		before[key] = resolved(t, one, key)
-		resolved(t, two, key)
+		before[key] = one.target(t, key)
+		two.target(t, key)
 	}
 	charge(t, s, before["idle"], "", 3, 2*time.Hour)
 	charge(t, s, before["idle"], "ip=1", 0, 2*time.Hour)
@@ -84,13 +75,13 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	age(t, s, 2*time.Hour)
-	resolved(t, one, "young")
+	one.target(t, "young")
 	changes := changeNumber(t, s)
 	f := forgetter(one, time.Hour)
 	forgetNow(t, f)
 	forgetNow(t, f)
 
-	if got := changeNumber(t, s); got != changes+2 || count(t, s, "count(*) FROM changes") != got || one.Applied() != got {
+	if got := changeNumber(t, s); got != changes+2 || count(t, s, "count(*) FROM changes") != got || one.catalog.Applied() != got {
 		t.Errorf("%d changes for two customers", got-changes)
 	}
 	gone := map[string]bool{"untouched": true, "idle": true}
@@ -103,10 +94,10 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 			continue
 		}
 		// Here at once, on the other node soon: the next hit makes another customer.
-		if after := resolved(t, one, key); (idOf(after) != idOf(target)) != gone[key] {
+		if after := one.target(t, key); (idOf(after) != idOf(target)) != gone[key] {
 			t.Errorf("%s: %d, was %d", key, idOf(after), idOf(target))
 		}
-		eventually(t, key+" on the other node", func() bool { return idOf(resolved(t, two, key)) == idOf(resolved(t, one, key)) })
+		eventually(t, key+" on the other node", func() bool { return idOf(two.target(t, key)) == idOf(one.target(t, key)) })
 	}
 	if _, err := s.GetCustomer(t.Context(), "young"); err != nil {
 		t.Errorf("young: %v", err)
@@ -117,34 +108,35 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 // stays, and goes when they are given back. What else counts in the state keeps nobody.
 func TestWhoHasUnitsInUseStays(t *testing.T) {
 	t.Parallel()
-	s, c := openNode(t, pgtest.NewDatabase(t))
+	c := startNode(t, pgtest.NewDatabase(t), "free")
+	s := c.Store
 	declare(t, s, "api")
 	plan := hourly(5)
 	plan.Limits = append(plan.Limits,
 		Limit{Meter: "api", Spec: quota.Spec{Name: "seats", Algorithm: "allocation", Limit: 5}},
 		Limit{Meter: "api", Spec: quota.Spec{Name: "files", Algorithm: "allocation", Limit: 5, Per: "dir"}})
 	putPlan(t, s, "free", plan)
-	window, seats := resolved(t, c, "windowed").Counters[0].Limits[0].ID, resolved(t, c, "windowed").Counters[0].Limits[1].ID
-	files := resolved(t, c, "windowed").For(map[string]string{"dir": "1"}).Counters[1].Limits[0].ID
+	window, seats := c.target(t, "windowed").Counters[0].Limits[0].ID, c.target(t, "windowed").Counters[0].Limits[1].ID
+	files := c.target(t, "windowed").For(map[string]string{"dir": "1"}).Counters[1].Limits[0].ID
 	for key, state := range map[string][]int64{
 		"windowed": {window, 3, 1}, "seated": {window, 3, 1, seats, 2, 1}, "stood up": {window, 3, 1, seats, 0, 1}, "reserving": {0, 1, 1, window, 3, 1},
 	} {
-		charge(t, s, resolved(t, c, key), "", 3, 2*time.Hour)
-		setState(t, s, resolved(t, c, key), "", state)
+		charge(t, s, c.target(t, key), "", 3, 2*time.Hour)
+		setState(t, s, c.target(t, key), "", state)
 	}
-	filing := resolved(t, c, "filing")
+	filing := c.target(t, "filing")
 	charge(t, s, filing, "", 3, 2*time.Hour)
 	charge(t, s, filing, "dir=1", 0, 2*time.Hour)
 	setState(t, s, filing, "dir=1", []int64{files, 1, 1})
-	resolved(t, c, "untouched")
+	c.target(t, "untouched")
 	age(t, s, 2*time.Hour)
 	forgetNow(t, forgetter(c, time.Hour))
 	var left string
-	if err := s.pool.QueryRow(t.Context(), "SELECT string_agg(key, ',' ORDER BY key) FROM customers").Scan(&left); err != nil || left != "filing,reserving,seated" {
+	if err := s.Pool().QueryRow(t.Context(), "SELECT string_agg(key, ',' ORDER BY key) FROM customers").Scan(&left); err != nil || left != "filing,reserving,seated" {
 		t.Errorf("left are %s, %v", left, err)
 	}
 	for key, attribute := range map[string]string{"seated": "", "reserving": "", "filing": "dir=1"} {
-		setState(t, s, resolved(t, c, key), attribute, nil)
+		setState(t, s, c.target(t, key), attribute, nil)
 	}
 	forgetNow(t, forgetter(c, time.Hour))
 	if n := count(t, s, "count(*) FROM customers"); n != 0 {
@@ -158,7 +150,7 @@ func setState(t testing.TB, s *Store, target *quota.Target, attribute string, st
 		state = []int64{}
 	}
 	k := target.Counters[0].Key
-	if _, err := s.pool.Exec(t.Context(), "UPDATE counters SET state = $1 WHERE customer = $2 AND meter = $3 AND attribute = $4", state, k.Customer, k.Meter, attribute); err != nil {
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE counters SET state = $1 WHERE customer = $2 AND meter = $3 AND attribute = $4", state, k.Customer, k.Meter, attribute); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -167,10 +159,11 @@ func setState(t testing.TB, s *Store, target *quota.Target, attribute string, st
 // are booked, and go.
 func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 	t.Parallel()
-	s, c := openNode(t, pgtest.NewDatabase(t))
+	c := startNode(t, pgtest.NewDatabase(t), "free")
+	s := c.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	idle, busy := resolved(t, c, "idle"), resolved(t, c, "busy")
+	idle, busy := c.target(t, "idle"), c.target(t, "busy")
 	for attribute, units := range map[string]int64{"": 3, "ip=1": 0} {
 		charge(t, s, idle, attribute, units, 2*time.Hour)
 		charge(t, s, busy, attribute, units, time.Minute)
@@ -188,7 +181,7 @@ func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 		"UPDATE counters SET units = units + 2 WHERE customer = $1 AND attribute = ''",
 		"INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, hour, 10 FROM counters WHERE customer = $1 AND attribute = ''",
 	} {
-		if _, err := s.pool.Exec(t.Context(), sql, id); err != nil {
+		if _, err := s.Pool().Exec(t.Context(), sql, id); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,14 +201,15 @@ func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 // The receipts of a forgotten customer go, too, however many: they name values of attributes.
 func TestForgottenCustomersReceiptsGo(t *testing.T) {
 	t.Parallel()
-	s, c := openNode(t, pgtest.NewDatabase(t))
+	c := startNode(t, pgtest.NewDatabase(t), "free")
+	s := c.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	idle, busy := resolved(t, c, "idle"), resolved(t, c, "busy")
+	idle, busy := c.target(t, "idle"), c.target(t, "busy")
 	charge(t, s, idle, "", 3, 2*time.Hour)
 	charge(t, s, busy, "", 3, time.Minute)
 	for id, n := range map[int64]int{idOf(idle): maxClearedRows + 10, idOf(busy): 10} {
-		if _, err := s.pool.Exec(t.Context(), `INSERT INTO receipts_1 (shard, customer, key, payload, at, cost, meter, body)
+		if _, err := s.Pool().Exec(t.Context(), `INSERT INTO receipts_1 (shard, customer, key, payload, at, cost, meter, body)
 			SELECT $1, $2, md5(i::text)::uuid, 1, 1, 1, 1, 'a' FROM generate_series(1, $3) i`, quota.Shard(id), id, n); err != nil {
 			t.Fatal(err)
 		}
@@ -236,12 +230,13 @@ func TestForgottenCustomersReceiptsGo(t *testing.T) {
 // archived or given an override: then it stays, and nothing has changed.
 func TestWhoIsNoLongerIdleStays(t *testing.T) {
 	t.Parallel()
-	s, c := openNode(t, pgtest.NewDatabase(t))
+	c := startNode(t, pgtest.NewDatabase(t), "free")
+	s := c.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
 	var ids []int64
 	for _, key := range []string{"charged", "named", "archived", "overridden"} {
-		target := resolved(t, c, key)
+		target := c.target(t, key)
 		ids = append(ids, idOf(target))
 		if key == "charged" {
 			charge(t, s, target, "", 1, time.Minute)
@@ -268,16 +263,17 @@ func TestWhoIsNoLongerIdleStays(t *testing.T) {
 func TestHeldCountersAreClearedLater(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	s, c := openNode(t, url)
+	c := startNode(t, url, "free")
+	s := c.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	charge(t, s, resolved(t, c, "a"), "", 1, 2*time.Hour)
-	charge(t, s, resolved(t, c, "b"), "", 1, 2*time.Hour)
-	held := idOf(resolved(t, c, "a"))
+	charge(t, s, c.target(t, "a"), "", 1, 2*time.Hour)
+	charge(t, s, c.target(t, "b"), "", 1, 2*time.Hour)
+	held := idOf(c.target(t, "a"))
 	age(t, s, 2*time.Hour)
 	f := forgetter(c, time.Hour)
 	forgetNow(t, f)
-	tx, err := s.pool.Begin(t.Context())
+	tx, err := s.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,12 +299,12 @@ func TestHeldCountersAreClearedLater(t *testing.T) {
 func TestManyAreForgotten(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	s, c := openNode(t, url)
+	c := startNode(t, url, "free")
+	s := c.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	before := idOf(resolved(t, c, "x"))
-	memory := c.memory.Load()
-	if _, err := s.pool.Exec(t.Context(), `
+	before := idOf(c.target(t, "x"))
+	if _, err := s.Pool().Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, anonymous)
 		SELECT 'c' || n, '', 1, 1, 'UTC', '2026-01-01T00:00:00', 1, n % 10 <> 0 FROM generate_series(1, $1::integer) n`, 3*maxForgotten); err != nil {
 		t.Fatal(err)
@@ -324,59 +320,23 @@ func TestManyAreForgotten(t *testing.T) {
 		count(t, s, "count(DISTINCT key) FROM changes WHERE kind = 'customer' AND number > $1", changes) != gone {
 		t.Errorf("%d changes for %d customers", now-changes, gone)
 	}
-	if id := idOf(resolved(t, c, "x")); id == before {
+	if id := idOf(c.target(t, "x")); id == before {
 		t.Error("the node has not heard of it")
 	}
-	if c.memory.Load() != memory {
+	if c.forgot() {
 		t.Error("the node found a gap in the changes and forgot everything")
-	}
-}
-
-// The rows of the table of changes are kept to the same number, however many changes one
-// write makes.
-func TestManyChangesPruneAsMany(t *testing.T) {
-	t.Parallel()
-	s := newStoreWithPopulation(t)
-	const more = changesKept + 10
-	if _, err := s.pool.Exec(t.Context(), `
-		INSERT INTO changes (number, kind, key) SELECT n, 'meter', 'api' FROM change_number, generate_series(number + 1, $1::bigint) n
-		ON CONFLICT DO NOTHING`, more); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.pool.Exec(t.Context(), "DELETE FROM changes WHERE number <= 10"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.pool.Exec(t.Context(), "UPDATE change_number SET number = $1", more); err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range []int{3, 1, 0, 2} {
-		err := s.write(t.Context(), kindCustomer, "", func(ctx context.Context, w *writing) error {
-			keys := make([]string, n)
-			for i := range keys {
-				keys[i] = fmt.Sprint("k", i)
-			}
-			if n == 0 {
-				return errUnchanged
-			}
-			return w.changed(ctx, keys)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if changeNumber(t, s) != more+6 || count(t, s, "count(*) FROM changes") != changesKept || count(t, s, "min(number) FROM changes") != 17 {
-		t.Errorf("number %d, %d rows from %d on", changeNumber(t, s), count(t, s, "count(*) FROM changes"), count(t, s, "min(number) FROM changes"))
 	}
 }
 
 func TestForgetterRuns(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	s, c := openNode(t, url)
+	c := startNode(t, url, "free")
+	s := c.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	charge(t, s, resolved(t, c, "x"), "", 4, time.Minute)
-	f := NewForgetter(c, time.Second, slog.New(slog.DiscardHandler))
+	charge(t, s, c.target(t, "x"), "", 4, time.Minute)
+	f := NewForgetter(s, c.catalog.Targets, time.Second, slog.New(slog.DiscardHandler))
 	f.grace, f.every = 0, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

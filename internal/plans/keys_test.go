@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -26,7 +24,7 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 		t.Fatalf("%+v %q %v", k, secret, err)
 	}
 	var stored []byte
-	if err := s.pool.QueryRow(ctx, "SELECT hash FROM keys WHERE id = $1", k.ID).Scan(&stored); err != nil {
+	if err := s.Pool().QueryRow(ctx, "SELECT hash FROM keys WHERE id = $1", k.ID).Scan(&stored); err != nil {
 		t.Fatal(err)
 	}
 	if want := sha256.Sum256([]byte(secret)); !slices.Equal(stored, want[:]) {
@@ -100,7 +98,8 @@ func TestTheFirstAdminKey(t *testing.T) {
 	ctx := t.Context()
 	has := func(want bool) {
 		t.Helper()
-		if got, err := one(ctx, s.pool, ErrUnknownKey, pgx.RowTo[bool], hasAdminKey); err != nil || got != want {
+		var got bool
+		if err := s.Pool().QueryRow(ctx, adminKeyQuery).Scan(&got); err != nil || got != want {
 			t.Errorf("has an admin key: %v %v", got, err)
 		}
 	}
@@ -131,7 +130,7 @@ func TestTheFirstAdminKey(t *testing.T) {
 	if err := s.EnsureKey(ctx, secret, "bootstrap", ScopeAdmin); !slices.Equal(fields(err), []string{"secret"}) {
 		t.Errorf("revoked: %v", err)
 	}
-	if _, err := s.pool.Exec(ctx, `INSERT INTO keys VALUES ('key_old', 'old', 'admin', '\x00', now(), now() - interval '1s')`); err != nil {
+	if _, err := s.Pool().Exec(ctx, `INSERT INTO keys VALUES ('key_old', 'old', 'admin', '\x00', now(), now() - interval '1s')`); err != nil {
 		t.Fatal(err)
 	}
 	has(false)

@@ -45,7 +45,7 @@ func (c *Catalog) listen(ctx context.Context) {
 func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
 	within, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
-	conn, err := c.store.connect(within, listenerName)
+	conn, err := connect(within, c.store.Pool(), listenerName)
 	if err != nil {
 		return false, err
 	}

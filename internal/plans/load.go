@@ -221,7 +221,7 @@ func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, 
 	keep := func(e *planEntry) { remember(m.plans, key, e) }
 	return recall(ctx, c, m, kindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
 		e, asOf := new(planEntry), int64(0)
-		err := c.store.pool.QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.latest, &e.all)
+		err := c.store.Pool().QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.latest, &e.all)
 		e.fact = m.fact(kindPlan, key, asOf)
 		return e, err
 	})
@@ -234,7 +234,7 @@ func (c *Catalog) clock(ctx context.Context, m *memory, key string) (*clockEntry
 	keep := func(e *clockEntry) { remember(m.clocks, key, e) }
 	return recall(ctx, c, m, kindClock, key, known, keep, func(ctx context.Context) (*clockEntry, error) {
 		e, asOf := new(clockEntry), int64(0)
-		err := c.store.pool.QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now, &e.history)
+		err := c.store.Pool().QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now, &e.history)
 		e.fact = m.fact(kindClock, key, asOf)
 		return e, err
 	})
@@ -262,7 +262,7 @@ func (c *Catalog) meterEntry(ctx context.Context, key string) (*meterEntry, erro
 	keep := func(e *meterEntry) { remember(m.meters, key, e) }
 	e, err := recall(ctx, c, m, kindMeter, key, known, keep, func(ctx context.Context) (*meterEntry, error) {
 		e, asOf := &meterEntry{meter: Meter{Key: key}}, int64(0)
-		err := c.store.pool.QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit, &e.returns)
+		err := c.store.Pool().QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit, &e.returns)
 		e.fact = m.fact(kindMeter, key, asOf)
 		return e, err
 	})
@@ -289,7 +289,7 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 			return v, nil // by the flight before: limits are shared
 		}
 		p, change, changedAt, document := new(Plan), int64(0), time.Time{}, []byte(nil)
-		err := c.store.pool.QueryRow(ctx, loadVersion, key.plan, key.number).
+		err := c.store.Pool().QueryRow(ctx, loadVersion, key.plan, key.number).
 			Scan(&change, &changedAt, &p.Key, &p.Version, &p.CreatedAt, &document)
 		if err != nil {
 			return nil, err
@@ -299,7 +299,7 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 			return nil, err
 		}
 		ids, id, meter := make(map[string]int32), int32(0), ""
-		rows, _ := c.store.pool.Query(ctx, loadMeterIDs, p.meterKeys())
+		rows, _ := c.store.Pool().Query(ctx, loadMeterIDs, p.meterKeys())
 		if _, err := pgx.ForEachRow(rows, []any{&meter, &id}, func() error { ids[meter] = id; return nil }); err != nil {
 			return nil, err
 		}

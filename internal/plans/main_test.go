@@ -2,47 +2,21 @@ package plans
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// newStore is a store on a pool of its own, as another node has one.
-func newStore(t testing.TB, url string) *Store {
-	t.Helper()
-	return NewStore(newPool(t, url))
-}
-
-func newPool(t testing.TB, url string) *pgxpool.Pool {
-	t.Helper()
-	pool, err := postgres.Open(pgtest.Context(t), url, postgres.PoolOptions{MaxConns: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
-
-var started = time.Now()
-
-func monotonic() time.Duration { return time.Since(started) }
-
 // testOptions: wall clocks are good enough for keys that expire in an hour.
 func testOptions() CatalogOptions {
 	return CatalogOptions{
 		Monotonic: monotonic,
-		Now:       func(context.Context) (int64, error) { return time.Now().UnixMicro(), nil },
+		Now:       wallClock,
 		Log:       slog.New(slog.DiscardHandler),
 	}
 }
@@ -56,7 +30,7 @@ func idleCatalog(t testing.TB, url string, options CatalogOptions) *Catalog {
 	return c
 }
 
-// start runs a catalog until the test ends, and returns after its first poll.
+// start runs a catalog, and what ends overrides, until the test ends, and returns after its first poll.
 func start(t testing.TB, c *Catalog) *Catalog {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -66,110 +40,55 @@ func start(t testing.TB, c *Catalog) *Catalog {
 			t.Errorf("Run: %v", err)
 		}
 	})
+	running.Go(func() { NewSweeper(c.store, c.options.Now, c.options.Log).Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	eventually(t, "the first poll", c.Fresh)
 	return c
 }
 
-// eventually waits for a condition, and fails the test when it does not come.
-func eventually(t testing.TB, what string, condition func() bool) {
+// newNode is a store and its running catalog on a database, as one node has them.
+func newNode(t testing.TB, url string) (*Store, *Catalog) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(time.Millisecond) // a beat of polling, not a guess
-	}
+	c := idleCatalog(t, url, testOptions())
+	return c.store, start(t, c)
 }
 
-func must[T any](t testing.TB) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
+// openNode is a node that makes customers on the plan free.
+func openNode(t testing.TB, url string) (*Store, *Catalog) {
+	t.Helper()
+	options := testOptions()
+	options.DefaultPlan = "free"
+	c := idleCatalog(t, url, options)
+	return c.store, start(t, c)
+}
+
+func resolved(t testing.TB, c *Catalog, customer string) *quota.Target {
+	t.Helper()
+	return must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
+}
+
+// meets is the limit that hits of a customer on api meet now.
+func meets(t testing.TB, c *Catalog, customer string) int64 {
+	t.Helper()
+	return limitOf(must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0)))
+}
+
+// holdConnections takes all of a store's connections until they are released.
+func holdConnections(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	var held []func()
+	for range s.Pool().Config().MaxConns {
+		conn, err := s.Pool().Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return v
+		held = append(held, conn.Release)
 	}
-}
-
-func ptr[T any](v T) *T { return &v }
-
-var anyVersion = Precondition{Given: true, Any: true}
-
-func match(tag string) Precondition { return Precondition{Given: true, ETags: []string{tag}} }
-
-// hourly is a plan with one limit on one meter.
-func hourly(limit int64) PlanInput {
-	return PlanInput{
-		Name: "Plan", Currency: "USD", Interval: "month", IntervalCount: 1,
-		Limits: []Limit{{Meter: "api", Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: limit, Window: "1h"}}},
-	}
-}
-
-func onPlan(plan string) CustomerInput {
-	return CustomerInput{Name: "Customer", Plan: plan, Timezone: "UTC"}
-}
-
-func declare(t testing.TB, s *Store, key string) {
-	t.Helper()
-	if _, _, err := s.PutMeter(t.Context(), key, PutMeterInput{Unit: "request"}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// putPlan writes the first or the next version.
-func putPlan(t testing.TB, s *Store, key string, in PlanInput) *Plan {
-	t.Helper()
-	p, _, err := s.PutPlan(t.Context(), key, in, Precondition{})
-	if errors.Is(err, ErrPreconditionRequired) {
-		p, _, err = s.PutPlan(t.Context(), key, in, anyVersion)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// putCustomer creates or replaces a customer.
-func putCustomer(t testing.TB, s *Store, key string, in CustomerInput) *Customer {
-	t.Helper()
-	c, _, err := s.PutCustomer(t.Context(), key, in, Precondition{})
-	if errors.Is(err, ErrPreconditionRequired) {
-		c, _, err = s.PutCustomer(t.Context(), key, in, anyVersion)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// populate gives a database the meter api, the plan basic (5 an hour) and the customer
-// acme on it.
-func populate(t testing.TB, s *Store) {
-	t.Helper()
-	declare(t, s, "api")
-	putPlan(t, s, "basic", hourly(5))
-	putCustomer(t, s, "acme", onPlan("basic"))
-}
-
-// limitOf is the first limit of a resolved target, -1 without limits.
-func limitOf(target *quota.Target) int64 {
-	if target.NumLimits() == 0 {
-		return -1
-	}
-	return target.Limit(0).Limit
-}
-
-// fields are the paths of an error that says what is wrong with an input.
-func fields(err error) []string {
-	faults, ok := errors.AsType[quota.FieldErrors](err)
-	if !ok {
-		return []string{fmt.Sprintf("no field errors but %v", err)}
-	}
-	var paths []string
-	for _, f := range faults {
-		paths = append(paths, f.Field)
-	}
-	return paths
+	release = sync.OnceFunc(func() {
+		for _, release := range held {
+			release()
+		}
+	})
+	t.Cleanup(release)
+	return release
 }

@@ -42,7 +42,7 @@ type memory struct {
 	floors [numFloors]atomic.Int64
 
 	customers *cache.Cache[string, *customerEntry]
-	packed    *packed                              // customers, too; of all generations
+	packed    *packing                             // customers, too; of all generations
 	unknown   *cache.Cache[string, *customerEntry] // that there are no such customers
 	plans     *cache.Cache[string, *planEntry]
 	versions  *cache.Cache[versionKey, *version] // immutable, always valid
@@ -65,7 +65,7 @@ const numFloors = 4096
 
 type subject struct{ kind, key string }
 
-func newMemory(generation uint64, customers int, packed *packed) *memory {
+func newMemory(generation uint64, customers int, packed *packing) *memory {
 	m := &memory{
 		generation: generation,
 		packed:     packed,
@@ -136,7 +136,7 @@ func (m *memory) apply(c change) {
 	case kindCustomer:
 		m.customers.Remove(c.key)
 		m.unknown.Remove(c.key)
-		m.packed.remove(c.key)
+		m.packed.customers.remove(c.key)
 	case kindPlan:
 		m.plans.Remove(c.key)
 	case kindClock:

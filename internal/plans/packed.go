@@ -1,162 +1,58 @@
 package plans
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"math"
-	"slices"
-	"strings"
-
-	"quotad/internal/calendar"
 )
 
-// packed are customers beside those that the memory keeps ready: a few dozen bytes each
-// instead of a thousand, and nothing that the garbage collector would have to follow. It costs
-// a microsecond to make an entry of them again, and the database twenty to be asked.
-// Customers with something of their own, such as an override, are not among them.
+// packedMap keeps short values of short keys, in a bounded number of bytes without pointers.
 //
-// What is unpacked is as good as when it was read: it has the same number, and is valid or
-// not by the same floor.
-//
-// They lie in pages, each customer in that of its key's hash, where it is looked for from the
-// first to the last; when a page is full, those go that were packed first. So there is no
-// index, which takes as much as such small entries do in caches of bytes that have one.
-type packed struct {
+// They lie in pages, each key in that of its hash, where it is looked for from the first to
+// the last; when a page is full, those go that were set first. So there is no index, which
+// takes as much as such small entries do in caches of bytes that have one.
+type packedMap struct {
 	seed   maphash.Seed
-	shares [packedShares]pages // of the keys, by their hash
-
-	commons commons
+	shares [numShares]pages // of the keys, by their hash
 }
 
-const packedShares = 64
+const numShares = 64
 
-// newPacked returns packed customers in at most this many bytes, or up to an eighth less,
-// and at least a page for each share of the keys.
-func newPacked(bytes int) *packed {
-	p := &packed{seed: maphash.MakeSeed(), commons: commons{numbers: make(map[common]uint64)}}
-	for i := range p.shares {
-		p.shares[i].init(max(1, bytes/pageSize/packedShares))
+// maxValue is the length of the longest key and of the longest value, bytes.
+const maxValue = math.MaxUint8
+
+// newPackedMap returns an empty map of at most this many bytes, or up to an eighth less, and at
+// least a page for each share of the keys.
+func newPackedMap(bytes int) *packedMap {
+	m := &packedMap{seed: maphash.MakeSeed()}
+	for i := range m.shares {
+		m.shares[i].init(max(1, bytes/pageSize/numShares))
 	}
-	return p
+	return m
 }
 
 // of returns the pages of a key's share, and its hash among them.
-func (p *packed) of(key string) (share *pages, hash uint64) {
-	hash = maphash.String(p.seed, key)
-	return &p.shares[hash%packedShares], hash / packedShares
+func (m *packedMap) of(key string) (share *pages, hash uint64) {
+	hash = maphash.String(m.seed, key)
+	return &m.shares[hash%numShares], hash / numShares
 }
 
 // hash is the same hash.
-func (p *packed) hash(key []byte) uint64 { return maphash.Bytes(p.seed, key) / packedShares }
+func (m *packedMap) hash(key []byte) uint64 { return maphash.Bytes(m.seed, key) / numShares }
 
 // get appends a key's value to a buffer.
-func (p *packed) get(b []byte, key string) []byte {
-	pages, hash := p.of(key)
+func (m *packedMap) get(b []byte, key string) []byte {
+	pages, hash := m.of(key)
 	return pages.get(b, hash, key)
 }
 
-// set sets a key's value.
-func (p *packed) set(key string, value []byte) {
-	pages, hash := p.of(key)
-	pages.set(hash, key, value, p.hash)
+// set sets a key's value. Neither is longer than maxValue.
+func (m *packedMap) set(key string, value []byte) {
+	pages, hash := m.of(key)
+	pages.set(hash, key, value, m.hash)
 }
 
 // remove forgets a key.
-func (p *packed) remove(key string) {
-	pages, hash := p.of(key)
+func (m *packedMap) remove(key string) {
+	pages, hash := m.of(key)
 	pages.remove(hash, key)
-}
-
-// plain reports whether a customer has nothing that others on its plan do not have.
-func (e *customerEntry) plain() bool {
-	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && e.periods.Before == nil
-}
-
-// maxPacked is the length of the longest value, bytes.
-const maxPacked = math.MaxUint8
-
-// pack remembers a plain customer, with what its targets know of their counters' rows.
-func (m *memory) pack(key string, e *customerEntry) {
-	if !e.plain() {
-		return
-	}
-	common, ok := m.packed.commons.number(commonOf(e))
-	if !ok {
-		return
-	}
-	var space [maxPacked]byte
-	b := space[:0]
-	for _, n := range [...]uint64{m.generation, uint64(e.asOf), uint64(e.id), uint64(e.change), common} {
-		b = binary.AppendUvarint(b, n)
-	}
-	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
-	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
-	m.packed.set(key, e.appendRows(b, m.since))
-	if !e.valid() { // changed meanwhile, perhaps before it was there to be removed
-		m.packed.remove(key)
-	}
-}
-
-// unpack makes the entry of a packed customer; nil when it is not there, or not of this
-// memory's generation.
-func (m *memory) unpack(key string) *customerEntry {
-	var space [maxPacked]byte
-	r := packedReader{m.packed.get(space[:0], key)}
-	if len(r.left) == 0 || r.uvarint() != m.generation {
-		return nil
-	}
-	key = strings.Clone(key) // the caller's may be a piece of something larger
-	e := &customerEntry{known: true, fact: m.fact(kindCustomer, key, int64(r.uvarint()))}
-	e.id, e.change = int64(r.uvarint()), int64(r.uvarint())
-	common := m.packed.commons.get(r.uvarint())
-	e.plan, e.pinned, e.joined, e.anonymous = common.plan, common.pinned, common.joined, common.anonymous
-	e.changedAt = instantOf(r.varint(), m.since)
-	zone, bad := calendar.Location(common.zone)
-	anchor, err := calendar.AnchorOf(r.varint() + m.since/1e6)
-	if bad != nil || err != nil {
-		return nil // cannot be: both were read before
-	}
-	e.periods.Zone, e.periods.Anchor = zone, anchor
-	e.rows, e.since = slices.Clone(r.left), m.since
-	return e
-}
-
-// packedReader takes integers off what is left of a value.
-type packedReader struct{ left []byte }
-
-func (r *packedReader) uvarint() uint64 {
-	n, size := binary.Uvarint(r.left)
-	r.left = r.left[size:]
-	return n
-}
-
-func (r *packedReader) varint() int64 {
-	n, size := binary.Varint(r.left)
-	r.left = r.left[size:]
-	return n
-}
-
-// instantSince is an instant, µs, as a small number where it is near since; 0 is none, and
-// stays that.
-func instantSince(at, since int64) int64 {
-	switch n := at - since; {
-	case at == 0:
-		return 0
-	case n < 0:
-		return n
-	default:
-		return n + 1
-	}
-}
-
-// instantOf is what instantSince was told.
-func instantOf(n, since int64) int64 {
-	switch {
-	case n == 0:
-		return 0
-	case n < 0:
-		return since + n
-	default:
-		return since + n - 1
-	}
 }

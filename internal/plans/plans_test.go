@@ -11,13 +11,6 @@ import (
 	"quotad/internal/postgres/pgtest"
 )
 
-func newStoreWithPopulation(t testing.TB) *Store {
-	t.Helper()
-	s := newStore(t, pgtest.NewDatabase(t))
-	populate(t, s)
-	return s
-}
-
 func TestMeters(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, pgtest.NewDatabase(t))
@@ -57,14 +50,6 @@ func TestMeters(t *testing.T) {
 	if changeNumber(t, s) != before {
 		t.Error("what was refused left a change")
 	}
-}
-
-func changeNumber(t testing.TB, s *Store) (n int64) {
-	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), "SELECT number FROM change_number").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 func TestPlanVersions(t *testing.T) {

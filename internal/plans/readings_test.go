@@ -59,13 +59,13 @@ func TestManyAreReadTogether(t *testing.T) {
 	admin := newStore(t, url)
 	populate(t, admin)
 	const customers = 300
-	if _, err := admin.pool.Exec(t.Context(), `
+	if _, err := admin.Pool().Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
 		SELECT 'c' || n, 'C', 1, 1, CASE n WHEN 7 THEN 'Nowhere' ELSE 'UTC' END, '2026-01-31T00:00:00', 1
 		FROM generate_series(1, $1::integer) n`, customers); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.pool.Exec(t.Context(), `UPDATE customers SET archived_at = now() WHERE key = 'c8'`); err != nil {
+	if _, err := admin.Pool().Exec(t.Context(), `UPDATE customers SET archived_at = now() WHERE key = 'c8'`); err != nil {
 		t.Fatal(err)
 	}
 	c := idleCatalog(t, url, testOptions())
@@ -136,24 +136,4 @@ func TestManyAreReadTogether(t *testing.T) {
 	if known := m.customers.Len(); known != customers-2 {
 		t.Errorf("%d are remembered", known)
 	}
-}
-
-// holdConnections takes all of a store's connections until they are released.
-func holdConnections(t *testing.T, s *Store) (release func()) {
-	t.Helper()
-	var held []func()
-	for range s.pool.Config().MaxConns {
-		conn, err := s.pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, conn.Release)
-	}
-	release = sync.OnceFunc(func() {
-		for _, release := range held {
-			release()
-		}
-	})
-	t.Cleanup(release)
-	return release
 }

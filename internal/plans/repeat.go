@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// stepTimeout bounds each transaction of upkeep, waiting for a connection included.
+const stepTimeout = 10 * time.Second
+
 // repeated is work that a node does again and again. The log says when it begins to fail
 // and when it works again.
 type repeated struct {

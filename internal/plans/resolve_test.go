@@ -11,7 +11,7 @@ import (
 
 func customerID(t testing.TB, s *Store, key string) (id int64) {
 	t.Helper()
-	if err := s.pool.QueryRow(t.Context(), `SELECT id FROM customers WHERE key = $1`, key).Scan(&id); err != nil {
+	if err := s.Pool().QueryRow(t.Context(), `SELECT id FROM customers WHERE key = $1`, key).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	return id

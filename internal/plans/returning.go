@@ -41,7 +41,7 @@ const loadReturning = `SELECT id FROM meters WHERE returns LIMIT $1`
 
 // readReturning reads the meters whose units may come back; nil when there are too many
 // to keep. What was set stays set, so a reading that is newer than asked for is as good.
-func readReturning(ctx context.Context, from querier) (*meterSet, error) {
+func readReturning(ctx context.Context, from *pgx.Conn) (*meterSet, error) {
 	rows, _ := from.Query(ctx, loadReturning, maxReturning+1)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
 	if err != nil || len(ids) > maxReturning {

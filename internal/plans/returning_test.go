@@ -64,7 +64,7 @@ func TestManyReturning(t *testing.T) {
 	t.Parallel()
 	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
 	declare(t, c.store, "api")
-	if _, err := c.store.pool.Exec(t.Context(), `INSERT INTO meters (key, name, unit, change, returns)
+	if _, err := c.store.Pool().Exec(t.Context(), `INSERT INTO meters (key, name, unit, change, returns)
 		SELECT 'm' || n, '', 'x', 1, true FROM generate_series(1, $1::int) n`, maxReturning); err != nil {
 		t.Fatal(err)
 	}

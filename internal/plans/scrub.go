@@ -16,6 +16,15 @@ const (
 	scrubRows     = 1000
 )
 
+// scrubOld takes the keys of customers that were erased long enough ago out of the changes.
+func (s *Sweeper) scrubOld(ctx context.Context) error {
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	return s.scrub(ctx, now-s.scrubAfter.Microseconds())
+}
+
 // erasure is a key that changes up to this one name.
 type erasure struct {
 	Change int64
@@ -27,7 +36,7 @@ const dueErasures = `SELECT change, key FROM erasures WHERE at <= $1 ORDER BY ch
 // scrub takes the keys of customers that were erased at until or before, µs, out of the
 // changes. A node that has not seen such a change by then forgets everything when it
 // comes to it. Any number of nodes may do so at once.
-func (s *Store) scrub(ctx context.Context, until int64) (err error) {
+func (s *Sweeper) scrub(ctx context.Context, until int64) (err error) {
 	for more := true; more && err == nil; {
 		more, err = s.scrubSome(ctx, until)
 	}
@@ -39,10 +48,10 @@ const scrubChanges = `UPDATE changes SET kind = 'erased', key = '' WHERE number 
 const removeErasures = `DELETE FROM erasures WHERE change = ANY ($1)`
 
 // scrubSome does so for the first erasures; more says that it found some.
-func (s *Store) scrubSome(ctx context.Context, until int64) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	rows, _ := s.pool.Query(ctx, dueErasures, until, scrubErasures)
+	rows, _ := s.store.Pool().Query(ctx, dueErasures, until, scrubErasures)
 	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[erasure])
 	if err != nil || len(due) == 0 {
 		return false, err
@@ -70,14 +79,14 @@ const changesAbout = `
 
 // changesAbout are the numbers of the changes that name erased customers. A later
 // customer of the same key keeps its own.
-func (s *Store) changesAbout(ctx context.Context, due []erasure) (numbers []int64, err error) {
+func (s *Sweeper) changesAbout(ctx context.Context, due []erasure) (numbers []int64, err error) {
 	last := make(map[string]int64, len(due))
 	for _, e := range due { // in the order of the changes
 		last[e.Key] = e.Change
 	}
 	var number int64
 	var key string
-	rows, _ := s.pool.Query(ctx, changesAbout, due[len(due)-1].Change, slices.Collect(maps.Keys(last)))
+	rows, _ := s.store.Pool().Query(ctx, changesAbout, due[len(due)-1].Change, slices.Collect(maps.Keys(last)))
 	_, err = pgx.ForEachRow(rows, []any{&number, &key}, func() error {
 		if number <= last[key] {
 			numbers = append(numbers, number)
@@ -91,8 +100,8 @@ const lockChanges = `SELECT number FROM change_number FOR UPDATE`
 
 // execLocked runs a statement about rows of these numbers under the lock of admin writes.
 // They take old changes out under it; without it the two could wait for each other.
-func (s *Store) execLocked(ctx context.Context, statement string, numbers []int64) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+func (s *Sweeper) execLocked(ctx context.Context, statement string, numbers []int64) error {
+	return pgx.BeginFunc(ctx, s.store.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockChanges); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ const (
 	kindCustomer = "customer"
 	kindKey      = "key"
 	kindClock    = "test_clock"
-	// kindErased takes the place of kindCustomer once the key is taken out, see scrub.
+	// kindErased takes the place of kindCustomer once the key is taken out, see Sweeper.
 	kindErased = "erased"
 )
 
@@ -41,7 +41,7 @@ const (
 type Store struct {
 	pool    *pgxpool.Pool
 	writers chan struct{} // one element for each write under way
-	// committed tells the catalog of this node of its own writes, see NewCatalog.
+	// committed is told of this node's own writes, see OnCommit.
 	committed atomic.Pointer[func(ctx context.Context, number int64)]
 }
 
@@ -49,6 +49,14 @@ type Store struct {
 func NewStore(pool *pgxpool.Pool) *Store {
 	return &Store{pool: pool, writers: make(chan struct{}, maxWriters)}
 }
+
+// Pool is the store's pool, for statements of others. What nodes remember is written by
+// write only.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// OnCommit names the function that each write of this store calls with its change's number,
+// before the write returns. A later call replaces the function.
+func (s *Store) OnCommit(tell func(ctx context.Context, number int64)) { s.committed.Store(&tell) }
 
 // writing is a transaction that holds the change number's lock.
 type writing struct {

@@ -14,7 +14,7 @@ import (
 // A reading that a change overtook on its way is not kept, and not believed where it is
 // kept already.
 func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
-	m := newMemory(1, 10, newPacked(defaultPacked))
+	m := newMemory(1, 10, newPacking(defaultPacked))
 	at := func(asOf int64) *planEntry { return &planEntry{fact: m.fact(kindPlan, "basic", asOf), all: int(asOf)} }
 	kept := func() int {
 		if e, ok := m.plans.Get("basic", 0); ok {
@@ -116,7 +116,7 @@ func TestAppliedMeansApplied(t *testing.T) {
 		}
 	})
 	for round := range int64(40) {
-		if _, err := admin.pool.Exec(t.Context(), `
+		if _, err := admin.Pool().Exec(t.Context(), `
 			INSERT INTO changes SELECT n, 'customer', 'c' || n FROM change_number, generate_series(number + 1, number + 900) n;
 			UPDATE change_number SET number = number + 900`); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 	if err := c.CatchUp(t.Context(), changeNumber(t, admin)); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := admin.pool.Begin(t.Context())
+	tx, err := admin.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 		}
 	})
 	eventually(t, "the reader at the lock", func() (waits bool) {
-		if err := admin.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err != nil {
+		if err := admin.Pool().QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 		return waits

@@ -2,6 +2,8 @@ package plans
 
 import (
 	"context"
+	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,47 +20,53 @@ const (
 	scrubAfter = time.Minute
 )
 
-// scrubbing is how often erased customers' keys are looked for, and how old the changes
-// are that lose them.
-type scrubbing struct{ every, after time.Duration }
+// Sweeper ends overrides when they expire, and takes erased customers' keys out of old
+// changes. Both go on through an outage.
+//
+// All nodes run one, on the same database; who comes later finds nothing to do.
+type Sweeper struct {
+	store *Store
+	now   func(context.Context) (int64, error)
+	log   *slog.Logger
 
-// sweep ends overrides that have expired until ctx ends. Every node does; who comes later
-// finds nothing to do.
-func (c *Catalog) sweep(ctx context.Context) {
-	work := repeated{
-		log: c.options.Log, first: sweepEvery, pause: sweepEvery, do: c.sweepOnce,
+	scrubEvery, scrubAfter time.Duration // the constants, but for tests
+}
+
+// NewSweeper returns a Sweeper. now is the database's time in µs since the Unix epoch, as
+// well as it is known; a nil log is slog.Default.
+func NewSweeper(store *Store, now func(context.Context) (int64, error), log *slog.Logger) *Sweeper {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Sweeper{store: store, now: now, log: log, scrubEvery: scrubEvery, scrubAfter: scrubAfter}
+}
+
+// Run sweeps until ctx ends. Scrubbing is work of its own, so that no override waits for it.
+func (s *Sweeper) Run(ctx context.Context) {
+	ends := repeated{
+		log: s.log, first: sweepEvery, pause: sweepEvery, do: s.endExpired,
 		fails: "cannot end what has expired", works: "what has expired is ended again",
 	}
-	work.run(ctx)
-}
-
-func (c *Catalog) sweepOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
-	defer cancel()
-	now, err := c.options.Now(ctx)
-	for more := true; more && err == nil; {
-		more, err = c.store.endOverrides(ctx, now)
-	}
-	return err
-}
-
-// scrub takes erased customers' keys out of old changes until ctx ends, as every node
-// does. It is work of its own, so that no override waits for it.
-func (c *Catalog) scrub(ctx context.Context) {
-	work := repeated{
-		log: c.options.Log, first: c.scrubbing.every, pause: c.scrubbing.every, do: c.scrubOnce,
+	scrubs := repeated{
+		log: s.log, first: s.scrubEvery, pause: s.scrubEvery, do: s.scrubOld,
 		fails: "cannot take erased customers' keys out of old changes; it is tried again",
 		works: "erased customers' keys are taken out of old changes again",
 	}
-	work.run(ctx)
+	var both sync.WaitGroup
+	both.Go(func() { ends.run(ctx) })
+	both.Go(func() { scrubs.run(ctx) })
+	both.Wait()
 }
 
-func (c *Catalog) scrubOnce(ctx context.Context) error {
-	now, err := c.options.Now(ctx)
-	if err != nil {
-		return err
+// endExpired ends all overrides that have expired.
+func (s *Sweeper) endExpired(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	now, err := s.now(ctx)
+	for more := true; more && err == nil; {
+		more, err = s.endOverrides(ctx, now)
 	}
-	return c.store.scrub(ctx, now-c.scrubbing.after.Microseconds())
+	return err
 }
 
 // Those on a test clock expire when that is set, without a write: terms.limits sees to it.
@@ -75,12 +83,12 @@ const endOverrides = `
 
 // endOverrides ends overrides that have expired at now, µs, by a change of each customer,
 // so that it counts as every change does. more says that it found some: there may be more.
-func (s *Store) endOverrides(ctx context.Context, now int64) (more bool, err error) {
-	ids, _, err := expired(ctx, s.pool, now)
+func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err error) {
+	ids, _, err := expired(ctx, s.store.Pool(), now)
 	if err != nil || len(ids) == 0 {
 		return false, classify(err)
 	}
-	err = s.write(ctx, kindCustomer, "", func(ctx context.Context, w *writing) error {
+	err = s.store.write(ctx, kindCustomer, "", func(ctx context.Context, w *writing) error {
 		// Under the lock, and by the database's own clock: another node may have been quicker.
 		now := w.now.UnixMicro()
 		ids, keys, err := expired(ctx, w, now)

@@ -3,14 +3,11 @@ package plans
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
 )
 
 // An override that another node wrote counts here within a second, and so does its end,
@@ -20,15 +17,13 @@ func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
 	url := pgtest.NewDatabase(t)
 	admin := newStore(t, url)
 	populate(t, admin)
-	_, one := newNode(t, url)
-	_, two := newNode(t, url)
-	nodes := []*Catalog{one, two}
-	for _, c := range nodes {
-		meets(t, c, "acme") // it is in memory
+	one, two := startNode(t, url, ""), startNode(t, url, "")
+	for _, n := range []*node{one, two} {
+		n.meets(t, "acme") // it is in memory
 	}
 	within := func(what string, began time.Time, want int64) {
 		t.Helper()
-		eventually(t, what, func() bool { return meets(t, one, "acme") == want && meets(t, two, "acme") == want })
+		eventually(t, what, func() bool { return one.meets(t, "acme") == want && two.meets(t, "acme") == want })
 		if took := time.Since(began); took > Freshness {
 			t.Errorf("%s took %s", what, took)
 		}
@@ -44,7 +39,7 @@ func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
 		writeOverride(t, admin, "acme", OverrideInput{Limit: 9, ExpiresAt: &expires})
 		within("the override", began, 9)
 		for time.Now().Before(ends.Add(-100 * time.Millisecond)) {
-			if got := meets(t, one, "acme"); got != 9 {
+			if got := one.meets(t, "acme"); got != 9 {
 				t.Fatalf("it ended %s too early", time.Until(ends))
 			}
 			time.Sleep(10 * time.Millisecond) // watching, not waiting
@@ -64,12 +59,12 @@ func TestManyOverridesExpireAtOnce(t *testing.T) {
 	admin := newStore(t, url)
 	populate(t, admin)
 	const customers = 2*sweepRows + 50
-	if _, err := admin.pool.Exec(t.Context(), `
+	if _, err := admin.Pool().Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
 		SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3 FROM generate_series(1, $1) n`, customers); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.pool.Exec(t.Context(), `
+	if _, err := admin.Pool().Exec(t.Context(), `
 		INSERT INTO overrides (customer_id, limit_name, "limit", expires_at, change)
 		SELECT id, l, 9, expires_at, 3 FROM customers,
 			(VALUES ('hourly', 4e15), ('later', 4e15), ('stays', NULL)
@@ -77,40 +72,38 @@ func TestManyOverridesExpireAtOnce(t *testing.T) {
 		WHERE key LIKE 'c%'`); err != nil {
 		t.Fatal(err)
 	}
-	nodes := make([]*Catalog, 2)
-	memories := make([]*memory, 2)
+	nodes := make([]*node, 2)
 	for i := range nodes {
-		_, nodes[i] = newNode(t, url)
-		memories[i] = nodes[i].memory.Load()
+		nodes[i] = startNode(t, url, "")
 		for n := 1; n <= customers; n++ {
-			if got := meets(t, nodes[i], fmt.Sprint("c", n)); got != 9 {
+			if got := nodes[i].meets(t, fmt.Sprint("c", n)); got != 9 {
 				t.Fatalf("c%d: %d before the end", n, got)
 			}
 		}
 	}
 	first := changeNumber(t, admin)
 	// Only now that both nodes know them all: reading them may take any time.
-	if _, err := admin.pool.Exec(t.Context(), `
+	if _, err := admin.Pool().Exec(t.Context(), `
 		UPDATE overrides SET expires_at = (extract(epoch FROM now()) * 1e6)::bigint
 		WHERE limit_name = 'hourly' OR limit_name LIKE 'gone%'`); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range nodes {
-		eventually(t, "the last change", func() bool { return c.Applied() >= first+customers })
+	for _, node := range nodes {
+		eventually(t, "the last change", func() bool { return node.catalog.Applied() >= first+customers })
 	}
-	for i, c := range nodes {
+	for _, node := range nodes {
 		for n := 1; n <= customers; n++ {
-			target := must[*quota.Target](t)(c.Resolve(t.Context(), fmt.Sprint("c", n), "api", 0))
+			target := node.target(t, fmt.Sprint("c", n))
 			if limitOf(target) != 5 || target.Change <= first {
 				t.Fatalf("c%d: %d by change %d", n, limitOf(target), target.Change)
 			}
 		}
-		if c.memory.Load() != memories[i] {
+		if node.forgot() {
 			t.Error("a node forgot everything")
 		}
 	}
 	var changes, distinct, left int64
-	if err := admin.pool.QueryRow(t.Context(), `
+	if err := admin.Pool().QueryRow(t.Context(), `
 		SELECT count(*), count(DISTINCT key), (SELECT sum(CASE WHEN limit_name IN ('later', 'stays') THEN 1 ELSE -1 END) FROM overrides)
 		FROM changes
 		WHERE number > $1 AND kind = 'customer' AND key LIKE 'c%'`, first).Scan(&changes, &distinct, &left); err != nil {
@@ -124,8 +117,8 @@ func TestManyOverridesExpireAtOnce(t *testing.T) {
 // Customers with several that expire: nothing is left until the next time.
 func TestAllThatHasExpiredEndsInOneGo(t *testing.T) {
 	t.Parallel()
-	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
-	s := c.store
+	n := newNodeOf(t, pgtest.NewDatabase(t), "")
+	s := n.Store
 	populate(t, s)
 	for _, sql := range []string{
 		`INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
@@ -133,12 +126,12 @@ func TestAllThatHasExpiredEndsInOneGo(t *testing.T) {
 		`INSERT INTO overrides (customer_id, limit_name, "limit", expires_at, change)
 			SELECT id, 'l' || n, 9, id, 3 FROM customers, generate_series(1, 3) n WHERE key LIKE 'c%'`,
 	} {
-		if _, err := s.pool.Exec(t.Context(), sql); err != nil {
+		if _, err := s.Pool().Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	before := changeNumber(t, s)
-	if err := c.sweepOnce(t.Context()); err != nil {
+	if err := n.sweeper.endExpired(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left := count(t, s, "count(*) FROM overrides"); left != 0 || changeNumber(t, s) != before+300 {
@@ -146,65 +139,44 @@ func TestAllThatHasExpiredEndsInOneGo(t *testing.T) {
 	}
 }
 
-// lines is a log that can be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
 // What expires in an outage ends after it; the log says once that it waits.
 func TestSweepOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Server(t)
-	log := new(lines)
-	options := testOptions()
-	options.Log = slog.New(slog.NewTextHandler(log, nil))
-	c := start(t, idleCatalog(t, server.URL(), options))
-	s := c.store
+	n := startNode(t, server.URL(), "")
+	s := n.Store
 	populate(t, s)
 	expires := databaseNow(t, s).Add(1500 * time.Millisecond)
 	writeOverride(t, s, "acme", OverrideInput{Limit: 9, ExpiresAt: &expires})
-	if got := meets(t, c, "acme"); got != 9 {
+	if got := n.meets(t, "acme"); got != 9 {
 		t.Fatalf("meets %d", got)
 	}
 	server.Stop()
 	const waits, ends = "cannot end what has expired", "what has expired is ended again"
-	eventually(t, "a word in the log", func() bool { return log.count(waits) == 1 })
+	eventually(t, "a word in the log", func() bool { return n.log.count(waits) == 1 })
 	time.Sleep(4 * sweepEvery) // several more attempts fail
-	if n := log.count(waits); n != 1 {
-		t.Errorf("%d words in the log", n)
+	if words := n.log.count(waits); words != 1 {
+		t.Errorf("%d words in the log", words)
 	}
-	if got := meets(t, c, "acme"); got != 9 {
+	if got := n.meets(t, "acme"); got != 9 {
 		t.Errorf("it ended without a database: %d", got)
 	}
 	server.Start()
 	eventually(t, "its end", func() bool {
-		target, err := c.Resolve(t.Context(), "acme", "api", 0)
+		target, err := n.catalog.Resolve(t.Context(), "acme", "api", 0)
 		return err == nil && limitOf(target) == 5
 	})
-	eventually(t, "a word in the log", func() bool { return log.count(ends) == 1 })
+	eventually(t, "a word in the log", func() bool { return n.log.count(ends) == 1 })
 }
 
 // Keys that are taken out of old changes, which may take its time, hold up no override's end.
 func TestExpiryDoesNotWaitForErasures(t *testing.T) {
 	t.Parallel()
-	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
-	c.scrubbing = scrubbing{every: time.Millisecond}
-	s := start(t, c).store
+	n := newNodeOf(t, pgtest.NewDatabase(t), "")
+	n.sweeper.scrubEvery, n.sweeper.scrubAfter = time.Millisecond, 0
+	s := n.start(t).Store
 	populate(t, s)
-	tx, err := s.pool.Begin(t.Context())
+	tx, err := s.Pool().Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +190,7 @@ func TestExpiryDoesNotWaitForErasures(t *testing.T) {
 	expires := databaseNow(t, s).Add(500 * time.Millisecond)
 	ends := time.Now().Add(500 * time.Millisecond)
 	writeOverride(t, s, "acme", OverrideInput{Limit: 9, ExpiresAt: &expires})
-	eventually(t, "the override's end", func() bool { return meets(t, c, "acme") == 5 })
+	eventually(t, "the override's end", func() bool { return n.meets(t, "acme") == 5 })
 	if took := time.Since(ends); took > Freshness {
 		t.Errorf("it took %s", took)
 	}
@@ -232,11 +204,11 @@ func TestExpiredOverridesAreFoundByTheirIndex(t *testing.T) {
 		`INSERT INTO overrides SELECT 1, 'l' || n, 1, NULL, CASE WHEN n % 2 = 0 THEN 9000000000000000 + n END, 3 FROM generate_series(1, 20000) n`,
 		`ANALYZE overrides`,
 	} {
-		if _, err := s.pool.Exec(t.Context(), statement); err != nil {
+		if _, err := s.Pool().Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rows, err := s.pool.Query(t.Context(), "EXPLAIN "+expiredOverrides, databaseNow(t, s).UnixMicro(), sweepRows)
+	rows, err := s.Pool().Query(t.Context(), "EXPLAIN "+expiredOverrides, databaseNow(t, s).UnixMicro(), sweepRows)
 	var plan strings.Builder
 	for err == nil && rows.Next() {
 		var line string

@@ -22,7 +22,7 @@ func packedWorld(t *testing.T, customers int) (url string) {
 	jobs.Name = "jobs"
 	plan.Limits = append(plan.Limits, jobs)
 	putPlan(t, admin, "basic", plan)
-	if _, err := admin.pool.Exec(t.Context(), `
+	if _, err := admin.Pool().Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
 		SELECT 'c' || n, 'C', 1, 1, 'UTC', '2026-01-31T00:00:00', 1 FROM generate_series(0, $1::integer - 1) n`, customers); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestPackedRowsAreNotReadAgain(t *testing.T) {
 	o := testOptions()
 	o.Customers = 2
 	c := idleCatalog(t, url, o)
-	e := openEngine(t, url, c)
+	e := openEngine(t, url, c.store.Pool(), c.Fresh)
 	for pass, meter := range []string{"jobs", "api", "api", "api", "jobs", "jobs"} {
 		before := e.Stats()
 		for i := range customers {
@@ -84,7 +84,7 @@ func TestPackedRowsOfTwoNodes(t *testing.T) {
 		o := testOptions()
 		o.Customers = 1 + n
 		nodes[n] = idleCatalog(t, url, o)
-		engines[n] = openEngine(t, url, nodes[n])
+		engines[n] = openEngine(t, url, nodes[n].store.Pool(), nodes[n].Fresh)
 	}
 	r := rand.New(rand.NewPCG(20261122, 1))
 	made := make(map[string]int64)

@@ -1,0 +1,68 @@
+package plans
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+// A clock that is set counts at once on the node that was asked and soon on others; what
+// was resolved before is older by its number; and nobody else is concerned.
+func TestASetClockCountsOnAllNodes(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	here, asked := newNode(t, url)
+	_, other := newNode(t, url)
+	populate(t, here)
+	setClock(t, here, "c1", "2026-01-01T00:00:00Z")
+	setClock(t, here, "c2", "2020-01-01T00:00:00Z")
+	onClock(t, here, "timed", "c1")
+	onClock(t, here, "elsewhere", "c2")
+	resolve := func(c *Catalog, customer string) *quota.Target {
+		return must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
+	}
+	real0, else0 := resolve(asked, "acme"), resolve(asked, "elsewhere")
+	var held *quota.Target
+	for i, now := range []string{"2026-02-01T00:00:00Z", "2025-01-01T00:00:00Z", "2026-02-01T00:00:00.5Z"} {
+		eventually(t, "the clock as it was", func() bool { held = resolve(other, "timed"); return held.Clock != nil })
+		resolve(asked, "timed")
+		setClock(t, here, "c1", now)
+		if got := resolve(asked, "timed"); got.Clock == nil || got.Clock.Key != "c1" || got.Clock.Now != instant(now) || got.Change <= held.Change {
+			t.Errorf("%d: on the node that was asked: %+v, change %d after %d", i, got.Clock, got.Change, held.Change)
+		}
+		began := time.Now()
+		eventually(t, "the clock on the other node", func() bool { return resolve(other, "timed").Clock.Now == instant(now) })
+		if took := time.Since(began); took > Freshness {
+			t.Errorf("%d: it took %s", i, took)
+		}
+	}
+	if real0 != resolve(asked, "acme") || else0 != resolve(asked, "elsewhere") || real0.Clock != nil || else0.Clock.Now != instant("2020-01-01T00:00:00Z") {
+		t.Error("a clock that was set touched those who do not live by it")
+	}
+}
+
+func TestClocksOfManyCustomersAreOneFact(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	s, c := newNode(t, url)
+	populate(t, s)
+	setClock(t, s, "c1", "2026-01-01T00:00:00Z")
+	for i := range 10 {
+		onClock(t, s, fmt.Sprint("c", i), "c1")
+	}
+	for _, now := range []string{"2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"} {
+		setClock(t, s, "c1", now)
+		for i := range 10 {
+			if got := must[*quota.Target](t)(c.Resolve(t.Context(), fmt.Sprint("c", i), "api", 0)); got.Clock.Now != instant(now) {
+				t.Errorf("%d: %+v", i, got.Clock)
+			}
+		}
+	}
+	account := must[*Account](t)(c.Meters(t.Context(), "c1"))
+	if account.Clock == nil || account.Clock.Key != "c1" || account.Anonymous {
+		t.Errorf("%+v", account)
+	}
+}

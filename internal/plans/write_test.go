@@ -1,0 +1,104 @@
+package plans
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"quotad/internal/quota"
+)
+
+// Writes that wait for the lock end with their deadline and with nothing written, and
+// leave connections to those who read.
+func TestWritesThatWaitTooLong(t *testing.T) {
+	t.Parallel()
+	s := newStoreWithPopulation(t)
+	blocker, err := s.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = blocker.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := blocker.Exec(t.Context(), lockChangeNumber); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var waiting sync.WaitGroup
+	for range 20 { // more than the pool has connections, of which reads find one
+		waiting.Go(func() {
+			if _, _, err := s.PutPlan(ctx, "late", hourly(5), Precondition{}); !errors.Is(err, quota.ErrUnavailable) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	eventually(t, "the writers", func() bool { return busyWriters(s) == writersAtOnce })
+	for range 20 {
+		if _, err := s.GetCustomer(ctx, "acme"); err != nil {
+			t.Errorf("a read meanwhile: %v", err)
+		}
+	}
+	waiting.Wait()
+	if err := blocker.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.GetPlan(t.Context(), "late"); !errors.Is(err, ErrUnknownPlan) {
+		t.Errorf("it left %v", err)
+	}
+}
+
+// A write that panics leaves the room for the next one, and its change undone.
+func TestAPanicLeavesNoWriterBehind(t *testing.T) {
+	t.Parallel()
+	s := newStoreWithPopulation(t)
+	before := changeNumber(t, s)
+	for range 2 * writersAtOnce {
+		func() {
+			defer func() { _ = recover() }()
+			_ = s.write(t.Context(), kindPlan, "x", func(context.Context, *writing) error { panic("boom") })
+		}()
+	}
+	if n := changeNumber(t, s); n != before {
+		t.Errorf("it left change %d", n)
+	}
+	putPlan(t, s, "basic", hourly(6))
+}
+
+// The rows of the table of changes are kept to the same number, however many changes one
+// write makes.
+func TestManyChangesPruneAsMany(t *testing.T) {
+	t.Parallel()
+	s := newStoreWithPopulation(t)
+	const more = keptChanges + 10
+	if _, err := s.Pool().Exec(t.Context(), `
+		INSERT INTO changes (number, kind, key) SELECT n, 'meter', 'api' FROM change_number, generate_series(number + 1, $1::bigint) n
+		ON CONFLICT DO NOTHING`, more); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Pool().Exec(t.Context(), "DELETE FROM changes WHERE number <= 10"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Pool().Exec(t.Context(), "UPDATE change_number SET number = $1", more); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{3, 1, 0, 2} {
+		err := s.write(t.Context(), kindCustomer, "", func(ctx context.Context, w *writing) error {
+			keys := make([]string, n)
+			for i := range keys {
+				keys[i] = fmt.Sprint("k", i)
+			}
+			if n == 0 {
+				return errUnchanged
+			}
+			return w.changed(ctx, keys)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changeNumber(t, s) != more+6 || count(t, s, "count(*) FROM changes") != keptChanges || count(t, s, "min(number) FROM changes") != 17 {
+		t.Errorf("number %d, %d rows from %d on", changeNumber(t, s), count(t, s, "count(*) FROM changes"), count(t, s, "min(number) FROM changes"))
+	}
+}
