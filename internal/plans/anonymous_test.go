@@ -331,7 +331,7 @@ func TestFirstHitsDoNotWaitForAdmins(t *testing.T) {
 	s, c := openNode(t, url)
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	err := s.write(t.Context(), kindMeter, "api", func(ctx context.Context, _ *writing) error {
+	err := s.Write(t.Context(), KindMeter, "api", func(ctx context.Context, _ *Writing) error {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_, err := c.Resolve(ctx, "new", "api", 0)

@@ -108,7 +108,7 @@ func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, er
 	defer cancel()
 	rows, _ := a.store.Pool().Query(ctx, archivedCustomers, behind.At, behind.ID, a.grace, archivedPage)
 	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[archivedAt])
-	return due, classify(err)
+	return due, Classify(err)
 }
 
 // clear clears the counters of archived customers, some at a time; left says that
@@ -144,5 +144,5 @@ func (a *Archiver) clearSome(ctx context.Context, customers []int64) (done quota
 	if err == nil {
 		a.removed.Add(int64(done.Removed))
 	}
-	return done, classify(err)
+	return done, Classify(err)
 }

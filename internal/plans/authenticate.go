@@ -94,8 +94,8 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 // something about the hash of a guess, which tells nothing about the hash, let alone
 // the secret, of a key. So there is no timing to hide.
 func (c *Catalog) Authenticate(ctx context.Context, secret string) (Key, error) {
-	var buffer [maxSecret]byte // []byte(secret) would be allocated
-	if len(secret) > maxSecret {
+	var buffer [MaxSecret]byte // []byte(secret) would be allocated
+	if len(secret) > MaxSecret {
 		return Key{}, ErrUnknownKey
 	}
 	hash := keyHash(sha256.Sum256(buffer[:copy(buffer[:], secret)]))
@@ -156,7 +156,7 @@ func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash 
 		case err != nil:
 			return nil, err
 		}
-		key.fact = m.fact(kindKey, key.ID, asOf)
+		key.fact = m.fact(KindKey, key.ID, asOf)
 		remember(m.lateKeys, hash, key)
 		return key, nil
 	})

@@ -60,7 +60,7 @@ func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []quota.C
 		return e, err
 	})
 	if err != nil || len(entries) == 0 {
-		return nil, classify(err)
+		return nil, Classify(err)
 	}
 	// As with every fact: not before all changes up to it count here.
 	return entries, c.CatchUp(ctx, entries[0].asOf)

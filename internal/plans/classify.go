@@ -10,11 +10,11 @@ import (
 	"quotad/internal/quota"
 )
 
-// classify turns a failed statement's error into what the caller may do about it:
+// Classify turns a failed statement's error into what the caller may do about it:
 // quota.ErrUnavailable in an outage, quota.ErrNoSession when the database does not serve
 // this node, quota.ErrBusy when the server rolled back what may pass the next time. Sentinels, field errors, a caller that gave up and the server's
 // other complaints about a statement stay what they are.
-func classify(err error) error {
+func Classify(err error) error {
 	switch {
 	case err == nil, errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrNoSession), errors.Is(err, quota.ErrBusy):
 		return err
@@ -26,12 +26,12 @@ func classify(err error) error {
 	return err
 }
 
-// settle is classify for the error of a COMMIT: unless the server itself refused it,
+// settle is Classify for the error of a COMMIT: unless the server itself refused it,
 // nobody here can know whether the transaction counts.
 func settle(err error) error {
 	var answered *pgconn.PgError
 	if err == nil || errors.As(err, &answered) && !postgres.Outage(err) && !postgres.Refused(err) {
-		return classify(err)
+		return Classify(err)
 	}
 	return fmt.Errorf("saving: %w: %w", quota.ErrOutcomeUnknown, err)
 }

@@ -15,7 +15,7 @@ import (
 
 func TestErrorsAreTold(t *testing.T) {
 	code := func(code string) error { return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}) }
-	if err := classify(code("40001")); !errors.Is(err, quota.ErrBusy) || errors.Is(err, quota.ErrUnavailable) {
+	if err := Classify(code("40001")); !errors.Is(err, quota.ErrBusy) || errors.Is(err, quota.ErrUnavailable) {
 		t.Errorf("rolled back: %v", err)
 	}
 	for _, c := range []struct {
@@ -35,20 +35,20 @@ func TestErrorsAreTold(t *testing.T) {
 		{code("08006"), true},
 		{code("25006"), true},
 	} {
-		once := classify(c.err)
+		once := Classify(c.err)
 		if got := errors.Is(once, quota.ErrUnavailable); got != c.outage || !errors.Is(once, c.err) {
 			t.Errorf("%v: outage %v", c.err, got)
 		}
-		if twice := classify(once); twice.Error() != once.Error() {
+		if twice := Classify(once); twice.Error() != once.Error() {
 			t.Errorf("%v: wrapped twice: %v", c.err, twice)
 		}
 	}
 	for _, refused := range []string{"53300", "28P01", "42501"} {
-		if err := classify(code(refused)); !errors.Is(err, quota.ErrNoSession) || errors.Is(err, quota.ErrUnavailable) {
+		if err := Classify(code(refused)); !errors.Is(err, quota.ErrNoSession) || errors.Is(err, quota.ErrUnavailable) {
 			t.Errorf("%s: %v", refused, err)
 		}
 	}
-	if classify(nil) != nil || settle(nil) != nil {
+	if Classify(nil) != nil || settle(nil) != nil {
 		t.Error("nil became an error")
 	}
 	for err, unknown := range map[error]bool{code("23505"): false, code("57P01"): true, io.EOF: true, context.Canceled: true} {

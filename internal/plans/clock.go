@@ -11,8 +11,8 @@ var maxClock = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 // ClockRule is what is said of an instant that a test clock cannot show.
 const ClockRule = "must be from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z"
 
-// checkTestClock is what is wrong with setting a test clock to now, µs, nil if nothing is.
-func checkTestClock(key string, now int64) error {
+// CheckTestClock is what is wrong with setting a test clock to now, µs, nil if nothing is.
+func CheckTestClock(key string, now int64) error {
 	var bad faults
 	bad.key("key", key)
 	if now < minClock || now > maxClock {

@@ -26,19 +26,19 @@ const putClock = `
 //
 // Errors: quota.FieldErrors.
 func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock quota.TestClock, created bool, err error) {
-	if err := checkTestClock(key, now); err != nil {
+	if err := CheckTestClock(key, now); err != nil {
 		return quota.TestClock{}, false, err
 	}
-	err = s.write(ctx, kindClock, key, func(ctx context.Context, w *writing) error {
+	err = s.Write(ctx, KindClock, key, func(ctx context.Context, w *Writing) error {
 		old, err := one(ctx, w, ErrUnknownClock, scanClock, getClock, key)
 		created = errors.Is(err, ErrUnknownClock)
 		switch {
 		case err == nil && old.Now == now:
-			return errUnchanged
+			return ErrUnchanged
 		case err != nil && !created:
 			return err
 		}
-		_, err = w.Exec(ctx, putClock, key, now, w.number)
+		_, err = w.Exec(ctx, putClock, key, now, w.Number)
 		return err
 	})
 	if err != nil {
@@ -61,7 +61,7 @@ const listClocks = `SELECT key, now FROM test_clocks WHERE key > $1 ORDER BY key
 
 // ListTestClocks returns the test clocks in the order of their keys.
 func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[quota.TestClock], error) {
-	limit, after, err := openPage(page, kindClock, ValidKey)
+	limit, after, err := openPage(page, KindClock, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +69,13 @@ func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[quota.Test
 	if err != nil {
 		return nil, err
 	}
-	return paged(clocks, limit, kindClock, func(c quota.TestClock) string { return c.Key }), nil
+	return paged(clocks, limit, KindClock, func(c quota.TestClock) string { return c.Key }), nil
 }
 
 // joinClock finds the clock that a customer is to live by: the one it lives by already,
 // which may be left out, or for a new customer the one that was asked for; nil for
 // PostgreSQL's time. The time of counters never runs backwards, so nobody changes clocks.
-func (w *writing) joinClock(ctx context.Context, old *Customer, created bool, asked *string) (*quota.TestClock, error) {
+func (w *Writing) joinClock(ctx context.Context, old *Customer, created bool, asked *string) (*quota.TestClock, error) {
 	fault := func(detail string) error { return quota.FieldErrors{{Field: "test_clock", Detail: detail}} }
 	switch {
 	case asked == nil:

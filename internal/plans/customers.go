@@ -41,8 +41,8 @@ func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 	}
 	// pgx gives the machine's zone.
 	c.CreatedAt, c.ArchivedAt, c.ErasedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt), inUTC(c.ErasedAt)
-	if c.Features, err = readFeatures(features); err == nil {
-		err = readStored(former, &c.former)
+	if c.Features, err = ReadFeatures(features); err == nil {
+		err = ReadStored(former, &c.Former)
 	}
 	return c, err
 }
@@ -78,7 +78,7 @@ const updateCustomer = `
 // Errors: quota.FieldErrors with all that is wrong, ErrArchived, ErrPrecondition,
 // ErrPreconditionRequired.
 func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, pre Precondition) (c *Customer, created bool, err error) {
-	bad := in.check(key)
+	bad := in.Check(key)
 	plan, badPlan, err := s.customersPlan(ctx, in)
 	if err != nil {
 		return nil, false, err
@@ -92,7 +92,7 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, p
 	// A hit may make a customer of this key at the same moment, without the lock that
 	// admins' writes wait for: then this one finds it at the next try.
 	for range maxAttempts {
-		err = s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) (err error) {
+		err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) (err error) {
 			c, created, err = w.putCustomer(ctx, key, in, plan, pre)
 			return err
 		})
@@ -115,7 +115,7 @@ func isDuplicate(err error) bool {
 
 // putCustomer is PutCustomer under the lock; what does not depend on the customer as it
 // is has been checked.
-func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput, plan int32, pre Precondition) (c *Customer, created bool, err error) {
+func (w *Writing) putCustomer(ctx context.Context, key string, in CustomerInput, plan int32, pre Precondition) (c *Customer, created bool, err error) {
 	old, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	created = errors.Is(err, ErrUnknownCustomer)
 	switch {
@@ -128,26 +128,26 @@ func (w *writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 	}
 	// Nobody's writing is overwritten where nobody has written.
 	written := !created && (!old.Anonymous || pre.Given)
-	if err := pre.check(written, old.ETag()); err != nil {
+	if err := pre.Check(written, old.ETag()); err != nil {
 		return nil, false, err
 	}
 	if old.Clock, err = w.joinClock(ctx, old, created, in.TestClock); err != nil {
 		return nil, false, err
 	}
 	if in.BillingAnchor == "" {
-		if in.BillingAnchor, err = defaultAnchor(old, in.Timezone, w.now); err != nil {
+		if in.BillingAnchor, err = defaultAnchor(old, in.Timezone, w.Now); err != nil {
 			return nil, false, err
 		}
 	}
 	if !created && isAs(old, in) {
-		return old, false, errUnchanged
+		return old, false, ErrUnchanged
 	}
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
-		in.BillingAnchor, in.Metadata, w.number, in.Features,
+		in.BillingAnchor, in.Metadata, w.Number, in.Features,
 	}
 	if created {
-		statement, args = insertCustomer, append(args, w.now, in.TestClock)
+		statement, args = insertCustomer, append(args, w.Now, in.TestClock)
 	}
 	if _, err := w.Exec(ctx, statement, args...); err != nil {
 		return nil, false, err
@@ -237,7 +237,7 @@ const listCustomers = `SELECT` + customerColumns + `
 
 // ListCustomers returns the customers, archived ones too, in the order of their keys.
 func (s *Store) ListCustomers(ctx context.Context, page Page) (*List[*Customer], error) {
-	limit, after, err := openPage(page, kindCustomer, ValidCustomerKey)
+	limit, after, err := openPage(page, KindCustomer, ValidCustomerKey)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (s *Store) ListCustomers(ctx context.Context, page Page) (*List[*Customer],
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, kindCustomer, func(c *Customer) string { return c.Key }), nil
+	return paged(found, limit, KindCustomer, func(c *Customer) string { return c.Key }), nil
 }
 
 const archiveCustomer = `UPDATE customers SET archived_at = $2, change = $3 WHERE key = $1 AND archived_at IS NULL`
@@ -256,15 +256,15 @@ func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
 	if !ValidCustomerKey(key) {
 		return ErrUnknownCustomer
 	}
-	return s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) error {
-		done, err := w.Exec(ctx, archiveCustomer, key, w.now, w.number)
+	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
+		done, err := w.Exec(ctx, archiveCustomer, key, w.Now, w.Number)
 		if err != nil || done.RowsAffected() > 0 {
 			return err
 		}
 		if _, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
 			return err
 		}
-		return errUnchanged
+		return ErrUnchanged
 	})
 }
 

@@ -6,20 +6,20 @@ import (
 	"fmt"
 )
 
-// document is a checked plan as it is stored.
-func (in *PlanInput) document() ([]byte, error) { return json.Marshal(in) }
+// Document is a checked plan as it is stored.
+func (in *PlanInput) Document() ([]byte, error) { return json.Marshal(in) }
 
-// readDocument is the inverse of document: the same integers, strings and numbers.
-func readDocument(raw []byte) (in PlanInput, err error) {
-	if err := readStored(raw, &in); err != nil {
+// ReadDocument is the inverse of Document: the same integers, strings and numbers.
+func ReadDocument(raw []byte) (in PlanInput, err error) {
+	if err := ReadStored(raw, &in); err != nil {
 		return PlanInput{}, err
 	}
 	restoreNumbers(in.Features)
 	return in, nil
 }
 
-// readStored reads stored JSON, numbers as they were written.
-func readStored(raw []byte, into any) error {
+// ReadStored reads stored JSON, numbers as they were written.
+func ReadStored(raw []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // features: a float64 would round integers from 2⁵³ on
 	if err := decoder.Decode(into); err != nil {
@@ -28,9 +28,9 @@ func readStored(raw []byte, into any) error {
 	return nil
 }
 
-// readFeatures reads a customer's features as they were checked.
-func readFeatures(raw []byte) (features map[string]any, err error) {
-	err = readStored(raw, &features)
+// ReadFeatures reads a customer's features as they were checked.
+func ReadFeatures(raw []byte) (features map[string]any, err error) {
+	err = ReadStored(raw, &features)
 	restoreNumbers(features)
 	return features, err
 }

@@ -58,11 +58,11 @@ func drawPlan(t *rapid.T) PlanInput {
 func TestDocumentsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawPlan(t)
-		raw, err := in.document()
+		raw, err := in.Document()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := readDocument(raw)
+		got, err := ReadDocument(raw)
 		if err != nil || !reflect.DeepEqual(got, in) {
 			t.Fatalf("got  %+v, %v\nwant %+v", got, err, in)
 		}
@@ -101,7 +101,7 @@ func anyIfExists(t testing.TB, s *Store, plan string) Precondition {
 
 // What the first version stored is read for ever.
 func TestFirstDocuments(t *testing.T) {
-	got, err := readDocument([]byte(`{"name": "Pro", "limits": [{"mode": "hard", "name": "hourly", "align": "clock",
+	got, err := ReadDocument([]byte(`{"name": "Pro", "limits": [{"mode": "hard", "name": "hourly", "align": "clock",
 		"limit": 5000, "meter": "api", "window": "1h", "algorithm": "fixed_window", "on_outage": "allow"},
 		{"mode": "hard", "name": "rate", "burst": 7, "limit": 999999999999999, "meter": "api", "window": "1s",
 		"algorithm": "token_bucket", "on_outage": "deny"}], "meters": ["seats"], "prices": [{"model": "graduated",
@@ -130,7 +130,7 @@ func TestFirstDocuments(t *testing.T) {
 
 func TestBadDocumentsAreErrors(t *testing.T) {
 	for _, bad := range []string{"", "[]", `{"limits":{}}`, `{"base_price_minor":1e30}`} {
-		if _, err := readDocument([]byte(bad)); err == nil {
+		if _, err := ReadDocument([]byte(bad)); err == nil {
 			t.Errorf("%q was read", bad)
 		}
 	}

@@ -28,22 +28,22 @@ func (s *Store) EraseCustomer(ctx context.Context, key string) (c *Customer, err
 	if !ValidCustomerKey(key) {
 		return nil, ErrUnknownCustomer
 	}
-	err = s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) error {
+	err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
 		if c, err = one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
 			return err
 		}
 		if c.ErasedAt != nil {
-			return errUnchanged
+			return ErrUnchanged
 		}
 		erased, err := one(ctx, w, ErrUnknownCustomer, pgx.RowTo[string], eraseCustomer,
-			c.ID, ErasedPrefix+strconv.FormatInt(c.ID, 10), w.now, w.number)
+			c.ID, ErasedPrefix+strconv.FormatInt(c.ID, 10), w.Now, w.Number)
 		if err != nil {
 			return err
 		}
 		if _, err := w.Exec(ctx, removeOverrides, c.ID); err != nil {
 			return err
 		}
-		if _, err := w.Exec(ctx, recordErasure, w.number, key, w.now.UnixMicro()); err != nil {
+		if _, err := w.Exec(ctx, recordErasure, w.Number, key, w.Now.UnixMicro()); err != nil {
 			return err
 		}
 		c, err = one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, erased)

@@ -180,9 +180,9 @@ func TestAKeyAfterItsErasure(t *testing.T) {
 	rows, _ := s.Pool().Query(t.Context(), "SELECT number, kind, key FROM changes WHERE number >= $1 ORDER BY number", old.Change)
 	changes := must[[]change](t)(pgx.CollectRows(rows, pgx.RowToStructByPos[change]))
 	for i, c := range changes {
-		want := change{old.Change + int64(i), kindErased, ""}
+		want := change{old.Change + int64(i), KindErased, ""}
 		if c.Number == next.Change {
-			want.Kind, want.Key = kindCustomer, person
+			want.Kind, want.Key = KindCustomer, person
 		}
 		if c != want {
 			t.Errorf("the change is %+v, not %+v", c, want)

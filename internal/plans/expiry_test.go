@@ -13,9 +13,9 @@ import (
 // setClockRow sets a test clock, as its own write does.
 func setClockRow(t testing.TB, s *Store, key string, at time.Time) {
 	t.Helper()
-	err := s.write(t.Context(), kindClock, key, func(ctx context.Context, w *writing) error {
+	err := s.Write(t.Context(), KindClock, key, func(ctx context.Context, w *Writing) error {
 		_, err := w.Exec(ctx, `INSERT INTO test_clocks (key, now, change) VALUES ($1, $2, $3)
-			ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change`, key, at.UnixMicro(), w.number)
+			ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change`, key, at.UnixMicro(), w.Number)
 		return err
 	})
 	if err != nil {
@@ -26,9 +26,9 @@ func setClockRow(t testing.TB, s *Store, key string, at time.Time) {
 // putOnClockRow puts a customer on a test clock, or on PostgreSQL's.
 func putOnClockRow(t testing.TB, s *Store, customer string, clock *string) {
 	t.Helper()
-	err := s.write(t.Context(), kindCustomer, customer, func(ctx context.Context, w *writing) error {
+	err := s.Write(t.Context(), KindCustomer, customer, func(ctx context.Context, w *Writing) error {
 		_, err := w.Exec(ctx, `UPDATE customers SET change = $2, test_clock_id = (SELECT id FROM test_clocks WHERE key = $3)
-			WHERE key = $1`, customer, w.number, clock)
+			WHERE key = $1`, customer, w.Number, clock)
 		return err
 	})
 	if err != nil {

@@ -16,9 +16,9 @@ const (
 	maxFeature  = 500 // bytes of one that is a string
 )
 
-// withFeatures is the plan with a customer's features over its own: the plan itself where
+// WithFeatures is the plan with a customer's features over its own: the plan itself where
 // the customer has none, else a copy that shares all the rest.
-func (p *Plan) withFeatures(own map[string]any) *Plan {
+func (p *Plan) WithFeatures(own map[string]any) *Plan {
 	if len(own) == 0 {
 		return p
 	}

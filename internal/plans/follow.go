@@ -134,7 +134,7 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 	}
 	keys := m.keys.Load()
 	for _, change := range changes {
-		if change.kind == kindKey {
+		if change.kind == KindKey {
 			if keys, err = readKeys(ctx, conn); err != nil {
 				return false, err
 			}
@@ -142,7 +142,7 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 		}
 	}
 	m.keys.Store(keys)
-	if slices.ContainsFunc(changes, func(c change) bool { return c.kind == kindMeter }) {
+	if slices.ContainsFunc(changes, func(c change) bool { return c.kind == KindMeter }) {
 		returning, err := readReturning(ctx, conn)
 		if err != nil {
 			return false, err

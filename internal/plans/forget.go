@@ -111,7 +111,7 @@ func (f *Forgetter) page(ctx context.Context, after int64) (p page, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	err = f.store.Pool().QueryRow(ctx, anonymousPage, after, maxForgotten).Scan(&p.End, &p.Now)
-	return p, classify(err)
+	return p, Classify(err)
 }
 
 // walk looks at all anonymous customers and forgets those that are idle.
@@ -145,7 +145,7 @@ func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time)
 	rows, _ := f.store.Pool().Query(ctx, anonymousCustomers, after, end, since)
 	old, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil || len(old) == 0 {
-		return nil, classify(err)
+		return nil, Classify(err)
 	}
 	var idle []int64
 	var inUse map[int64]bool
@@ -155,7 +155,7 @@ func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time)
 		}
 		return err
 	})
-	return slices.DeleteFunc(idle, func(customer int64) bool { return inUse[customer] }), classify(err)
+	return slices.DeleteFunc(idle, func(customer int64) bool { return inUse[customer] }), Classify(err)
 }
 
 const forgetCustomers = `
@@ -175,20 +175,20 @@ func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
 		return nil
 	}
 	count := 0
-	err := f.store.write(ctx, kindCustomer, "", func(ctx context.Context, w *writing) error {
-		still, err := quota.IdleSince(ctx, w, idle, w.now.Add(-f.ttl).UnixMicro())
+	err := f.store.Write(ctx, KindCustomer, "", func(ctx context.Context, w *Writing) error {
+		still, err := quota.IdleSince(ctx, w, idle, w.Now.Add(-f.ttl).UnixMicro())
 		if err != nil {
 			return err
 		}
-		rows, _ := w.Query(ctx, forgetCustomers, still, w.now)
+		rows, _ := w.Query(ctx, forgetCustomers, still, w.Now)
 		keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
 			return err
 		}
 		if count = len(keys); count == 0 {
-			return errUnchanged
+			return ErrUnchanged
 		}
-		return w.changed(ctx, keys)
+		return w.Changed(ctx, keys)
 	})
 	if err == nil && count > 0 {
 		f.log.Info("forgot idle anonymous customers", "customers", count)

@@ -60,5 +60,5 @@ func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 		_, err = tx.Exec(ctx, doneForgotten, without)
 		return err
 	})
-	return done, classify(err)
+	return done, Classify(err)
 }

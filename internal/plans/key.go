@@ -29,7 +29,7 @@ type Key struct {
 // for the first admin key.
 const (
 	minSecret = 16
-	maxSecret = 200
+	MaxSecret = 200
 )
 
 // SecretRule is what is said of a secret that ValidSecret refuses.
@@ -37,7 +37,7 @@ const SecretRule = "must be 16 to 200 bytes of printable ASCII without spaces"
 
 // ValidSecret reports whether an operator may choose s as the secret of a key.
 func ValidSecret(s string) bool {
-	if len(s) < minSecret || len(s) > maxSecret {
+	if len(s) < minSecret || len(s) > MaxSecret {
 		return false
 	}
 	for i := range len(s) {
@@ -52,8 +52,8 @@ func ValidSecret(s string) bool {
 // expire at.
 var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
 
-// checkNewKey is what is wrong with a key that is to be made, nil if nothing is.
-func checkNewKey(name string, scope Scope, expiresAt *time.Time) error {
+// CheckNewKey is what is wrong with a key that is to be made, nil if nothing is.
+func CheckNewKey(name string, scope Scope, expiresAt *time.Time) error {
 	var bad faults
 	bad.checkKey(name, scope)
 	if expiresAt != nil && expiresAt.After(lastInstant) {
@@ -62,8 +62,8 @@ func checkNewKey(name string, scope Scope, expiresAt *time.Time) error {
 	return bad.err()
 }
 
-// checkChosenKey is what is wrong with a key whose secret an operator chose, nil if nothing is.
-func checkChosenKey(secret, name string, scope Scope) error {
+// CheckChosenKey is what is wrong with a key whose secret an operator chose, nil if nothing is.
+func CheckChosenKey(secret, name string, scope Scope) error {
 	var bad faults
 	bad.checkKey(name, scope)
 	if !ValidSecret(secret) {

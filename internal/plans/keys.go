@@ -42,16 +42,16 @@ const insertKey = `
 // CreateKey makes a key and returns it with its secret, which is kept nowhere.
 // expiresAt, when given, must lie in the future and, in UTC, before the year 10000.
 func (s *Store) CreateKey(ctx context.Context, name string, scope Scope, expiresAt *time.Time) (k Key, secret string, err error) {
-	if err := checkNewKey(name, scope, expiresAt); err != nil {
+	if err := CheckNewKey(name, scope, expiresAt); err != nil {
 		return Key{}, "", err
 	}
 	id, secret := newKey()
 	hash := sha256.Sum256([]byte(secret))
-	err = s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
-		if expiresAt != nil && !expiresAt.After(w.now) {
+	err = s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
+		if expiresAt != nil && !expiresAt.After(w.Now) {
 			return quota.FieldErrors{{Field: "expires_at", Detail: "must be in the future"}}
 		}
-		k, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.now, expiresAt)
+		k, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.Now, expiresAt)
 		return err
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ const listKeys = `SELECT` + keyColumns + `FROM keys WHERE revoked_at IS NULL AND
 
 // ListKeys returns the keys that are not revoked, expired ones too.
 func (s *Store) ListKeys(ctx context.Context, page Page) (*List[Key], error) {
-	limit, after, err := openPage(page, kindKey, ValidKey)
+	limit, after, err := openPage(page, KindKey, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Store) ListKeys(ctx context.Context, page Page) (*List[Key], error) {
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, kindKey, func(k Key) string { return k.ID }), nil
+	return paged(found, limit, KindKey, func(k Key) string { return k.ID }), nil
 }
 
 const revokeKey = `UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`
@@ -85,8 +85,8 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 	if !ValidKey(id) {
 		return ErrUnknownKey
 	}
-	return s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
-		done, err := w.Exec(ctx, revokeKey, id, w.now)
+	return s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
+		done, err := w.Exec(ctx, revokeKey, id, w.Now)
 		if err != nil || done.RowsAffected() > 0 {
 			return err
 		}
@@ -94,7 +94,7 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 		if err == nil && !exists {
 			err = ErrUnknownKey
 		}
-		return cmp.Or(err, errUnchanged)
+		return cmp.Or(err, ErrUnchanged)
 	})
 }
 
@@ -105,7 +105,7 @@ const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash =
 // one of another scope stays what it is: both are quota.FieldErrors, not repaired
 // behind the operator's back.
 func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope) error {
-	if err := checkChosenKey(secret, name, scope); err != nil {
+	if err := CheckChosenKey(secret, name, scope); err != nil {
 		return err
 	}
 	hash := sha256.Sum256([]byte(secret))
@@ -114,11 +114,11 @@ func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope)
 		Scope   Scope
 		Revoked bool
 	}
-	return s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
+	return s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
 		old, err := one(ctx, w, ErrUnknownKey, pgx.RowToStructByPos[present], keyOfSecret, hash[:])
 		switch {
 		case errors.Is(err, ErrUnknownKey):
-			_, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.now, nil)
+			_, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.Now, nil)
 			return err
 		case err != nil:
 			return err
@@ -127,7 +127,7 @@ func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope)
 		case old.Scope != scope:
 			return quota.FieldErrors{{Field: "secret", Detail: "is a key of scope " + string(old.Scope) + " already: choose another"}}
 		}
-		return errUnchanged
+		return ErrUnchanged
 	})
 }
 
@@ -141,14 +141,14 @@ const hasAdminKey = `
 func (s *Store) FirstAdminKey(ctx context.Context, name string) (secret string, err error) {
 	id, secret := newKey()
 	hash := sha256.Sum256([]byte(secret))
-	err = s.write(ctx, kindKey, id, func(ctx context.Context, w *writing) error {
+	err = s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
 		there, err := one(ctx, w, ErrUnknownKey, pgx.RowTo[bool], hasAdminKey)
 		if err == nil && there {
 			secret = ""
-			return errUnchanged
+			return ErrUnchanged
 		}
 		if err == nil {
-			_, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, ScopeAdmin, hash[:], w.now, nil)
+			_, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, ScopeAdmin, hash[:], w.Now, nil)
 		}
 		return err
 	})

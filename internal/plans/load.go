@@ -104,11 +104,11 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 	select {
 	case r := <-landed:
 		if r.Err != nil {
-			return none, classify(r.Err)
+			return none, Classify(r.Err)
 		}
 		return r.Val.(V), nil
 	case <-ctx.Done():
-		return none, classify(ctx.Err())
+		return none, Classify(ctx.Err())
 	}
 }
 
@@ -138,19 +138,19 @@ func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error
 	if err != nil {
 		return "", nil, err
 	}
-	e.fact, e.changedAt = m.fact(kindCustomer, key, asOf), changedAt.UnixMicro()
-	var before []formerPeriods
+	e.fact, e.changedAt = m.fact(KindCustomer, key, asOf), changedAt.UnixMicro()
+	var before []FormerPeriods
 	if len(former) > emptyDocument {
-		err = readStored(former, &before)
+		err = ReadStored(former, &before)
 	}
 	if err == nil && len(overrides) > emptyDocument {
-		err = readStored(overrides, &e.overrides)
+		err = ReadStored(overrides, &e.overrides)
 	}
 	if err == nil && len(features) > emptyDocument {
-		e.features, err = readFeatures(features)
+		e.features, err = ReadFeatures(features)
 	}
 	if err == nil {
-		e.periods, err = storedPeriods(key, timezone, anchor, before)
+		e.periods, err = StoredPeriods(key, timezone, anchor, before)
 	}
 	if err != nil {
 		return key, nil, err
@@ -219,10 +219,10 @@ func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, 
 		return e, nil
 	}
 	keep := func(e *planEntry) { remember(m.plans, key, e) }
-	return recall(ctx, c, m, kindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
+	return recall(ctx, c, m, KindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
 		e, asOf := new(planEntry), int64(0)
 		err := c.store.Pool().QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.latest, &e.all)
-		e.fact = m.fact(kindPlan, key, asOf)
+		e.fact = m.fact(KindPlan, key, asOf)
 		return e, err
 	})
 }
@@ -232,10 +232,10 @@ const loadClock = `SELECT (SELECT number FROM change_number), key, change, now, 
 func (c *Catalog) clock(ctx context.Context, m *memory, key string) (*clockEntry, error) {
 	known := func() (*clockEntry, bool) { return m.clocks.Get(key, 0) }
 	keep := func(e *clockEntry) { remember(m.clocks, key, e) }
-	return recall(ctx, c, m, kindClock, key, known, keep, func(ctx context.Context) (*clockEntry, error) {
+	return recall(ctx, c, m, KindClock, key, known, keep, func(ctx context.Context) (*clockEntry, error) {
 		e, asOf := new(clockEntry), int64(0)
 		err := c.store.Pool().QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now, &e.history)
-		e.fact = m.fact(kindClock, key, asOf)
+		e.fact = m.fact(KindClock, key, asOf)
 		return e, err
 	})
 }
@@ -260,10 +260,10 @@ func (c *Catalog) meterEntry(ctx context.Context, key string) (*meterEntry, erro
 	m := c.memory.Load()
 	known := func() (*meterEntry, bool) { return m.meters.Get(key, 0) }
 	keep := func(e *meterEntry) { remember(m.meters, key, e) }
-	e, err := recall(ctx, c, m, kindMeter, key, known, keep, func(ctx context.Context) (*meterEntry, error) {
+	e, err := recall(ctx, c, m, KindMeter, key, known, keep, func(ctx context.Context) (*meterEntry, error) {
 		e, asOf := &meterEntry{meter: Meter{Key: key}}, int64(0)
 		err := c.store.Pool().QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit, &e.returns)
-		e.fact = m.fact(kindMeter, key, asOf)
+		e.fact = m.fact(KindMeter, key, asOf)
 		return e, err
 	})
 	if err == nil && !e.known {
@@ -295,11 +295,11 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 			return nil, err
 		}
 		p.CreatedAt = p.CreatedAt.UTC()
-		if p.PlanInput, err = readDocument(document); err != nil {
+		if p.PlanInput, err = ReadDocument(document); err != nil {
 			return nil, err
 		}
 		ids, id, meter := make(map[string]int32), int32(0), ""
-		rows, _ := c.store.Pool().Query(ctx, loadMeterIDs, p.meterKeys())
+		rows, _ := c.store.Pool().Query(ctx, loadMeterIDs, p.MeterKeys())
 		if _, err := pgx.ForEachRow(rows, []any{&meter, &id}, func() error { ids[meter] = id; return nil }); err != nil {
 			return nil, err
 		}

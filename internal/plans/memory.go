@@ -122,7 +122,7 @@ func remember[K comparable, V interface{ read() *fact }](in *cache.Cache[K, V], 
 
 // apply makes one change count. Only one goroutine at a time calls it.
 func (m *memory) apply(c change) {
-	if c.kind == kindErased {
+	if c.kind == KindErased {
 		// Whom it was about is not told any more; it was a minute ago, so only a node that
 		// was away comes here, and doubts everything.
 		for i := range m.floors {
@@ -133,15 +133,15 @@ func (m *memory) apply(c change) {
 	m.floor(c.kind, c.key).Store(c.number)
 	// What is invalid now is not used either way; removing it gives its memory back.
 	switch c.kind {
-	case kindCustomer:
+	case KindCustomer:
 		m.customers.Remove(c.key)
 		m.unknown.Remove(c.key)
-		m.packed.customers.remove(c.key)
-	case kindPlan:
+		m.packed.customers.Remove(c.key)
+	case KindPlan:
 		m.plans.Remove(c.key)
-	case kindClock:
+	case KindClock:
 		m.clocks.Remove(c.key)
-	case kindMeter:
+	case KindMeter:
 		m.meters.Remove(c.key)
 	}
 }

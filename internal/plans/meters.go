@@ -20,18 +20,18 @@ const putMeter = `
 // PutMeter declares a meter or gives it another unit or name; created says which. Writing
 // what is there already is no change.
 func (s *Store) PutMeter(ctx context.Context, key string, in PutMeterInput) (m Meter, created bool, err error) {
-	if err := in.check(key); err != nil {
+	if err := in.Check(key); err != nil {
 		return Meter{}, false, err
 	}
-	err = s.write(ctx, kindMeter, key, func(ctx context.Context, w *writing) error {
+	err = s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
 		m, err = one(ctx, w, ErrUnknownMeter, scanMeter, getMeter, key)
 		created = errors.Is(err, ErrUnknownMeter)
 		if err == nil && m.Unit == in.Unit && m.Name == in.Name {
-			return errUnchanged
+			return ErrUnchanged
 		} else if err != nil && !created {
 			return err
 		}
-		m, err = one(ctx, w, ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.number)
+		m, err = one(ctx, w, ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.Number)
 		return err
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ const listMeters = `SELECT id, key, name, unit FROM meters WHERE key > $1 ORDER 
 
 // ListMeters returns the meters in the order of their keys.
 func (s *Store) ListMeters(ctx context.Context, page Page) (*List[Meter], error) {
-	limit, after, err := openPage(page, kindMeter, ValidKey)
+	limit, after, err := openPage(page, KindMeter, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (s *Store) ListMeters(ctx context.Context, page Page) (*List[Meter], error)
 	if err != nil {
 		return nil, err
 	}
-	return paged(meters, limit, kindMeter, func(m Meter) string { return m.Key }), nil
+	return paged(meters, limit, KindMeter, func(m Meter) string { return m.Key }), nil
 }
 
 // MeterKeys returns the keys of those of the meters that there are, by id.
@@ -72,12 +72,12 @@ func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, e
 
 const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
 
-// setReturning notes for good that units of a meter may come back otherwise than by time.
-func (s *Store) setReturning(ctx context.Context, key string) error {
-	return s.write(ctx, kindMeter, key, func(ctx context.Context, w *writing) error {
-		tag, err := w.Exec(ctx, setReturning, key, w.number)
+// SetReturning notes for good that units of a meter may come back otherwise than by time.
+func (s *Store) SetReturning(ctx context.Context, key string) error {
+	return s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
+		tag, err := w.Exec(ctx, setReturning, key, w.Number)
 		if err == nil && tag.RowsAffected() == 0 {
-			return errUnchanged
+			return ErrUnchanged
 		}
 		return err
 	})

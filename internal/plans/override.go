@@ -27,19 +27,20 @@ type Override struct {
 	InForce bool
 }
 
-// storedOverride is an override as customers' hits need it. It counts as long as its row
+// StoredOverride is an override as customers' hits need it. It counts as long as its row
 // is there; ExpiresAt, µs, is looked at for customers on a test clock only, see Sweeper.
-type storedOverride struct {
+type StoredOverride struct {
 	Limit     int64  `json:"limit"`
 	Burst     *int64 `json:"burst"`
 	ExpiresAt *int64 `json:"expires_at"`
 }
 
-func (o *storedOverride) expired(now int64) bool { return o.ExpiresAt != nil && *o.ExpiresAt <= now }
+// Expired reports whether it has no effect any more at now, µs.
+func (o *StoredOverride) Expired(now int64) bool { return o.ExpiresAt != nil && *o.ExpiresAt <= now }
 
-// over compiles a limit of a plan with the override's numbers in place of its own. The
+// Over compiles a limit of a plan with the override's numbers in place of its own. The
 // fields of the errors are those of the override. There must be such a limit.
-func (o *storedOverride) over(p *Plan, name string) (*quota.Limit, quota.FieldErrors) {
+func (o *StoredOverride) Over(p *Plan, name string) (*quota.Limit, quota.FieldErrors) {
 	spec := p.limit(name).Spec
 	spec.Limit, spec.Burst = o.Limit, o.Burst
 	compiled, bad := quota.Compile(spec)
@@ -51,17 +52,18 @@ func (o *storedOverride) over(p *Plan, name string) (*quota.Limit, quota.FieldEr
 	return compiled, bad
 }
 
-// inForce reports whether it has an effect at now, µs by the customer's clock, on the plan
+// InForce reports whether it has an effect at now, µs by the customer's clock, on the plan
 // version in force.
-func (o *storedOverride) inForce(p *Plan, name string, now int64) bool {
-	if p.limit(name) == nil || o.expired(now) {
+func (o *StoredOverride) InForce(p *Plan, name string, now int64) bool {
+	if p.limit(name) == nil || o.Expired(now) {
 		return false
 	}
-	_, bad := o.over(p, name)
+	_, bad := o.Over(p, name)
 	return len(bad) == 0
 }
 
-func (o *storedOverride) show(name string, inForce bool, c *Customer) *Override {
+// Show is the override of a limit as people are told of it, who live by the customer's clock.
+func (o *StoredOverride) Show(name string, inForce bool, c *Customer) *Override {
 	shown := &Override{Name: name, OverrideInput: OverrideInput{Limit: o.Limit, Burst: o.Burst}, InForce: inForce}
 	if o.ExpiresAt != nil {
 		at := shownInstant(*o.ExpiresAt)
@@ -76,15 +78,15 @@ func (o *storedOverride) show(name string, inForce bool, c *Customer) *Override 
 // shownInstant is µs since the Unix epoch as people are told of them.
 func shownInstant(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// check holds an override of a limit to the plan version in force and to now, µs by the
+// Check holds an override of a limit to the plan version in force and to now, µs by the
 // customer's clock. Errors: ErrUnknownLimit, and quota.FieldErrors.
-func (in *OverrideInput) check(p *Plan, name string, now int64) (o storedOverride, err error) {
+func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverride, err error) {
 	if p.limit(name) == nil {
 		return o, unknownLimit(p, name)
 	}
-	o = storedOverride{Limit: in.Limit, Burst: in.Burst}
+	o = StoredOverride{Limit: in.Limit, Burst: in.Burst}
 	var bad faults
-	_, bad.list = o.over(p, name)
+	_, bad.list = o.Over(p, name)
 	if in.ExpiresAt != nil {
 		at := in.ExpiresAt.UnixMicro()
 		if o.ExpiresAt = &at; at <= now || in.ExpiresAt.After(lastInstant) {

@@ -20,14 +20,14 @@ const putOverride = `
 // Errors: ErrUnknownCustomer, ErrArchived, ErrUnknownLimit, and quota.FieldErrors about
 // limit, burst and expires_at.
 func (s *Store) PutOverride(ctx context.Context, customer, limit string, in OverrideInput) (o *Override, created bool, err error) {
-	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *writing, c *Customer) error {
+	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *Customer) error {
 		stored, err := w.checkOverride(ctx, c, limit, in)
 		if err != nil {
 			return err
 		}
 		created, err = one(ctx, w, ErrUnknownCustomer, pgx.RowTo[bool], putOverride,
-			c.ID, limit, stored.Limit, stored.Burst, stored.ExpiresAt, w.number)
-		o = stored.show(limit, true, c)
+			c.ID, limit, stored.Limit, stored.Burst, stored.ExpiresAt, w.Number)
+		o = stored.Show(limit, true, c)
 		return err
 	})
 	if err != nil {
@@ -37,16 +37,16 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in Over
 }
 
 // checkOverride holds an override to the plan version in force and to the customer's clock.
-func (w *writing) checkOverride(ctx context.Context, c *Customer, limit string, in OverrideInput) (o storedOverride, err error) {
+func (w *Writing) checkOverride(ctx context.Context, c *Customer, limit string, in OverrideInput) (o StoredOverride, err error) {
 	plan, err := one(ctx, w, ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, c.EffectiveVersion)
 	if err != nil {
 		return o, err
 	}
-	now := w.now.UnixMicro()
+	now := w.Now.UnixMicro()
 	if c.Clock != nil {
 		now = c.Clock.Now
 	}
-	return in.check(plan, limit, now)
+	return in.Check(plan, limit, now)
 }
 
 const deleteOverride = `DELETE FROM overrides WHERE customer_id = $1 AND limit_name = $2`
@@ -54,7 +54,7 @@ const deleteOverride = `DELETE FROM overrides WHERE customer_id = $1 AND limit_n
 // DeleteOverride gives a limit its plan's numbers back. It changes the customer's entity
 // tag. Errors: ErrUnknownCustomer, ErrArchived, ErrUnknownOverride.
 func (s *Store) DeleteOverride(ctx context.Context, customer, limit string) error {
-	return s.changeCustomer(ctx, customer, func(ctx context.Context, w *writing, c *Customer) error {
+	return s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *Customer) error {
 		done, err := w.Exec(ctx, deleteOverride, c.ID, limit)
 		if err == nil && done.RowsAffected() == 0 {
 			err = ErrUnknownOverride
@@ -67,11 +67,11 @@ const touchCustomer = `UPDATE customers SET change = $2 WHERE id = $1`
 
 // changeCustomer runs do in a write about a customer that may be written, and gives the
 // customer the change's number: what its hits are judged by becomes newer by it.
-func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.Context, *writing, *Customer) error) error {
+func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.Context, *Writing, *Customer) error) error {
 	if !ValidCustomerKey(key) {
 		return ErrUnknownCustomer
 	}
-	return s.write(ctx, kindCustomer, key, func(ctx context.Context, w *writing) error {
+	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
 		c, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key)
 		if err == nil && c.ArchivedAt != nil {
 			err = ErrArchived
@@ -80,7 +80,7 @@ func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.
 			err = do(ctx, w, c)
 		}
 		if err == nil {
-			_, err = w.Exec(ctx, touchCustomer, c.ID, w.number)
+			_, err = w.Exec(ctx, touchCustomer, c.ID, w.Number)
 		}
 		return err
 	})
@@ -119,11 +119,11 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page Page) (
 
 // scanOverride reads a customer's row and says what it means on a plan version.
 func scanOverride(row pgx.CollectableRow, p *Plan, c *Customer) (*Override, error) {
-	var o storedOverride
+	var o StoredOverride
 	var name string
 	var now int64
 	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &now); err != nil {
 		return nil, err
 	}
-	return o.show(name, o.inForce(p, name, now), c), nil
+	return o.Show(name, o.InForce(p, name, now), c), nil
 }

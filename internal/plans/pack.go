@@ -39,29 +39,29 @@ func (m *memory) pack(key string, e *customerEntry) {
 	if !ok {
 		return
 	}
-	var space [maxValue]byte
+	var space [MaxValue]byte
 	b := space[:0]
 	for _, n := range [...]uint64{m.generation, uint64(e.asOf), uint64(e.id), uint64(e.change), common} {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
 	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
-	m.packed.customers.set(key, e.appendRows(b, m.since))
+	m.packed.customers.Set(key, e.appendRows(b, m.since))
 	if !e.valid() { // changed meanwhile, perhaps before it was there to be removed
-		m.packed.customers.remove(key)
+		m.packed.customers.Remove(key)
 	}
 }
 
 // unpack makes the entry of a packed customer; nil when it is not there, or not of this
 // memory's generation.
 func (m *memory) unpack(key string) *customerEntry {
-	var space [maxValue]byte
-	r := packedReader{m.packed.customers.get(space[:0], key)}
+	var space [MaxValue]byte
+	r := packedReader{m.packed.customers.Get(space[:0], key)}
 	if len(r.left) == 0 || r.uvarint() != m.generation {
 		return nil
 	}
 	key = strings.Clone(key) // the caller's may be a piece of something larger
-	e := &customerEntry{known: true, fact: m.fact(kindCustomer, key, int64(r.uvarint()))}
+	e := &customerEntry{known: true, fact: m.fact(KindCustomer, key, int64(r.uvarint()))}
 	e.id, e.change = int64(r.uvarint()), int64(r.uvarint())
 	common := m.packed.commons.get(r.uvarint())
 	e.plan, e.pinned, e.joined, e.anonymous = common.plan, common.pinned, common.joined, common.anonymous

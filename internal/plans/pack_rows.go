@@ -47,7 +47,7 @@ func beginRow(b []byte, meter int32) (_ []byte, from int) {
 
 // endRow sets the length of a row, or takes it off to before when it is nothing or too long.
 func endRow(b []byte, before, from int) []byte {
-	if len(b) == from || len(b) > maxValue {
+	if len(b) == from || len(b) > MaxValue {
 		return b[:before]
 	}
 	b[from-1] = byte(len(b) - from)

@@ -29,7 +29,7 @@ func TestPackedCustomersComeBackAsTheyWere(t *testing.T) {
 		}
 		number := rapid.Int64Min(0)
 		e := &customerEntry{
-			known: true, fact: m.fact(kindCustomer, key, number.Draw(t, "as of")),
+			known: true, fact: m.fact(KindCustomer, key, number.Draw(t, "as of")),
 			id: number.Draw(t, "id"), change: number.Draw(t, "change"),
 			changedAt: rapid.OneOf(number, rapid.Int64Range(m.since-2, m.since+2)).Draw(t, "changed at"),
 			plan:      rapid.StringMatching(`[a-z]{1,3}`).Draw(t, "plan"), anonymous: rapid.Bool().Draw(t, "anonymous"),
@@ -57,11 +57,11 @@ func TestOnlyPlainCustomersArePacked(t *testing.T) {
 	for name, change := range map[string]func(*customerEntry){
 		"a test clock":         func(e *customerEntry) { e.clock = "c" },
 		"features":             func(e *customerEntry) { e.features = map[string]any{"sso": true} },
-		"an override":          func(e *customerEntry) { e.overrides = map[string]storedOverride{"a": {}} },
+		"an override":          func(e *customerEntry) { e.overrides = map[string]StoredOverride{"a": {}} },
 		"other periods before": func(e *customerEntry) { e.periods.Before = &calendar.Periods{Zone: time.UTC} },
 		"nothing, being gone":  func(e *customerEntry) { e.known = false },
 	} {
-		e := &customerEntry{known: true, plan: "p", fact: m.fact(kindCustomer, name, 1), periods: calendar.Periods{Zone: time.UTC}}
+		e := &customerEntry{known: true, plan: "p", fact: m.fact(KindCustomer, name, 1), periods: calendar.Periods{Zone: time.UTC}}
 		change(e)
 		if m.pack(name, e); m.unpack(name) != nil {
 			t.Errorf("with %s: it is packed", name)
@@ -72,7 +72,7 @@ func TestOnlyPlainCustomersArePacked(t *testing.T) {
 // More plans than there is room for: their customers are not packed, and nothing else.
 func TestPackedCommonsAreBounded(t *testing.T) {
 	m := newMemory(1, 10, newPacking(defaultPacked))
-	e := &customerEntry{known: true, fact: m.fact(kindCustomer, "a", 1), periods: calendar.Periods{Zone: time.UTC}}
+	e := &customerEntry{known: true, fact: m.fact(KindCustomer, "a", 1), periods: calendar.Periods{Zone: time.UTC}}
 	for i := range maxCommons + 10 {
 		e.plan = fmt.Sprint("plan-", i)
 		m.pack("a", e)

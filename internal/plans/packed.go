@@ -17,8 +17,8 @@ type packedMap struct {
 
 const numShares = 64
 
-// maxValue is the length of the longest key and of the longest value, bytes.
-const maxValue = math.MaxUint8
+// MaxValue is the length of the longest key and of the longest value, bytes.
+const MaxValue = math.MaxUint8
 
 // newPackedMap returns an empty map of at most this many bytes, or up to an eighth less, and at
 // least a page for each share of the keys.
@@ -39,20 +39,20 @@ func (m *packedMap) of(key string) (share *pages, hash uint64) {
 // hash is the same hash.
 func (m *packedMap) hash(key []byte) uint64 { return maphash.Bytes(m.seed, key) / numShares }
 
-// get appends a key's value to a buffer.
-func (m *packedMap) get(b []byte, key string) []byte {
+// Get appends a key's value to a buffer.
+func (m *packedMap) Get(b []byte, key string) []byte {
 	pages, hash := m.of(key)
 	return pages.get(b, hash, key)
 }
 
-// set sets a key's value. Neither is longer than maxValue.
-func (m *packedMap) set(key string, value []byte) {
+// Set sets a key's value. Neither is longer than MaxValue.
+func (m *packedMap) Set(key string, value []byte) {
 	pages, hash := m.of(key)
 	pages.set(hash, key, value, m.hash)
 }
 
-// remove forgets a key.
-func (m *packedMap) remove(key string) {
+// Remove forgets a key.
+func (m *packedMap) Remove(key string) {
 	pages, hash := m.of(key)
 	pages.remove(hash, key)
 }

@@ -30,20 +30,20 @@ func TestPackedGrow(t *testing.T) {
 	value := func(i int) string { return fmt.Sprintf("%06d", i) }
 	set := func(from, to int) {
 		for i := from; i < to; i++ {
-			p.set(fmt.Sprint("customer-", i), []byte(value(i)))
+			p.Set(fmt.Sprint("customer-", i), []byte(value(i)))
 		}
 	}
 	if first := room(); first > bytes/2 {
 		t.Errorf("%d bytes at first", first)
 	}
 	set(0, customers)
-	p.remove("customer-7")
+	p.Remove("customer-7")
 	for i := range customers {
 		want := value(i)
 		if i == 7 {
 			want = ""
 		}
-		if got := string(p.get(nil, fmt.Sprint("customer-", i))); got != want {
+		if got := string(p.Get(nil, fmt.Sprint("customer-", i))); got != want {
 			t.Fatalf("%d is %q", i, got)
 		}
 	}

@@ -7,16 +7,16 @@ import (
 	"quotad/internal/calendar"
 )
 
-// interval is the billing period's length.
-func (in *PlanInput) interval() calendar.Interval {
+// BillingInterval is the billing period's length.
+func (in *PlanInput) BillingInterval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
 }
 
-// sameInterval refuses another billing interval than that of the plan's version before:
+// SameInterval refuses another billing interval than that of the plan's version before:
 // the running periods of all its customers would be cut at an instant that is no end of
 // theirs. Who comes from another plan begins with the next period.
-func (p *Plan) sameInterval(in *PlanInput) error {
-	if p.interval() == in.interval() {
+func (p *Plan) SameInterval(in *PlanInput) error {
+	if p.BillingInterval() == in.BillingInterval() {
 		return nil
 	}
 	var bad faults
@@ -27,13 +27,13 @@ func (p *Plan) sameInterval(in *PlanInput) error {
 
 // Periods is where a customer's hours and billing periods start on a version of its plan.
 func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
-	periods, err := storedPeriods(c.Key, c.Timezone, c.BillingAnchor, c.former)
-	periods.Interval = p.interval()
+	periods, err := StoredPeriods(c.Key, c.Timezone, c.BillingAnchor, c.Former)
+	periods.Interval = p.BillingInterval()
 	return periods, err
 }
 
-// storedPeriods reads what is stored of a customer; the interval is its plan's.
-func storedPeriods(key, timezone, anchor string, former []formerPeriods) (p calendar.Periods, err error) {
+// StoredPeriods reads what is stored of a customer; the interval is its plan's.
+func StoredPeriods(key, timezone, anchor string, former []FormerPeriods) (p calendar.Periods, err error) {
 	if p.Zone, err = calendar.Location(timezone); err == nil {
 		p.Anchor, err = calendar.ParseAnchor(anchor)
 	}
@@ -46,9 +46,9 @@ func storedPeriods(key, timezone, anchor string, former []formerPeriods) (p cale
 	return p, err
 }
 
-// formerPeriods are the billing periods that a customer had until an instant, µs since
+// FormerPeriods are the billing periods that a customer had until an instant, µs since
 // the Unix epoch, as customers.former_periods stores them.
-type formerPeriods struct {
+type FormerPeriods struct {
 	Until    int64  `json:"until"`
 	Timezone string `json:"timezone"`
 	Anchor   string `json:"anchor"`
@@ -56,12 +56,12 @@ type formerPeriods struct {
 	Count    int    `json:"count"`
 }
 
-func (f *formerPeriods) interval() calendar.Interval {
+func (f *FormerPeriods) interval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(f.Interval), Count: f.Count}
 }
 
 // before links the present periods to former ones, the oldest first.
-func before(p *calendar.Periods, former []formerPeriods) error {
+func before(p *calendar.Periods, former []FormerPeriods) error {
 	var last *calendar.Periods
 	for i := range former {
 		f := &former[i]

@@ -18,7 +18,7 @@ func scanPlan(row pgx.CollectableRow) (*Plan, error) {
 	}
 	p.CreatedAt = p.CreatedAt.UTC()
 	var err error
-	p.PlanInput, err = readDocument(document)
+	p.PlanInput, err = ReadDocument(document)
 	return p, err
 }
 
@@ -41,14 +41,14 @@ const addVersion = `
 // paths such as "limits[1].window"; then comes the precondition (ErrPrecondition,
 // ErrPreconditionRequired).
 func (s *Store) PutPlan(ctx context.Context, key string, in PlanInput, pre Precondition) (p *Plan, wrote bool, err error) {
-	declared, err := s.declaredMeters(ctx, in.meterKeys())
+	declared, err := s.declaredMeters(ctx, in.MeterKeys())
 	if err != nil {
 		return nil, false, err
 	}
-	if in, err = in.normalize(key, declared); err != nil {
+	if in, err = in.Normalize(key, declared); err != nil {
 		return nil, false, err
 	}
-	err = s.write(ctx, kindPlan, key, func(ctx context.Context, w *writing) error {
+	err = s.Write(ctx, KindPlan, key, func(ctx context.Context, w *Writing) error {
 		p, wrote, err = w.putPlan(ctx, key, &in, pre)
 		return err
 	})
@@ -59,7 +59,7 @@ func (s *Store) PutPlan(ctx context.Context, key string, in PlanInput, pre Preco
 }
 
 // putPlan is PutPlan under the lock, of a checked plan.
-func (w *writing) putPlan(ctx context.Context, key string, in *PlanInput, pre Precondition) (p *Plan, wrote bool, err error) {
+func (w *Writing) putPlan(ctx context.Context, key string, in *PlanInput, pre Precondition) (p *Plan, wrote bool, err error) {
 	latest, err := one(ctx, w, ErrUnknownPlan, scanPlan, getPlan, key)
 	exists := err == nil
 	switch {
@@ -68,22 +68,22 @@ func (w *writing) putPlan(ctx context.Context, key string, in *PlanInput, pre Pr
 	case err != nil:
 		return nil, false, err
 	}
-	if err := pre.check(exists, latest.ETag()); err != nil {
+	if err := pre.Check(exists, latest.ETag()); err != nil {
 		return nil, false, err
 	}
-	document, err := in.document()
+	document, err := in.Document()
 	if err != nil {
 		return nil, false, err
 	}
 	if exists {
-		if stored, err := latest.document(); err != nil || bytes.Equal(stored, document) {
-			return latest, false, cmp.Or(err, errUnchanged)
+		if stored, err := latest.Document(); err != nil || bytes.Equal(stored, document) {
+			return latest, false, cmp.Or(err, ErrUnchanged)
 		}
-		if err := latest.sameInterval(in); err != nil {
+		if err := latest.SameInterval(in); err != nil {
 			return nil, false, err
 		}
 	}
-	p, err = one(ctx, w, ErrUnknownPlan, scanPlan, addVersion, key, latest.Version+1, in.ApplyTo, document, w.number, w.now)
+	p, err = one(ctx, w, ErrUnknownPlan, scanPlan, addVersion, key, latest.Version+1, in.ApplyTo, document, w.Number, w.Now)
 	return p, err == nil, err
 }
 
@@ -100,7 +100,7 @@ func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]b
 	for _, key := range found {
 		declared[key] = true
 	}
-	return declared, classify(err)
+	return declared, Classify(err)
 }
 
 const getPlan = `
@@ -142,7 +142,7 @@ const listPlans = `
 
 // ListPlans returns the latest version of each plan, in the order of their keys.
 func (s *Store) ListPlans(ctx context.Context, page Page) (*List[*Plan], error) {
-	limit, after, err := openPage(page, kindPlan, ValidKey)
+	limit, after, err := openPage(page, KindPlan, ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (s *Store) ListPlans(ctx context.Context, page Page) (*List[*Plan], error) 
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, kindPlan, func(p *Plan) string { return p.Key }), nil
+	return paged(found, limit, KindPlan, func(p *Plan) string { return p.Key }), nil
 }
 
 const listVersions = `

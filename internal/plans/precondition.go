@@ -13,8 +13,8 @@ type Precondition struct {
 	None  bool     // If-None-Match: *
 }
 
-// check holds a precondition against the thing as it is: tag is its present entity tag.
-func (p Precondition) check(exists bool, tag string) error {
+// Check holds a precondition against the thing as it is: tag is its present entity tag.
+func (p Precondition) Check(exists bool, tag string) error {
 	switch {
 	case p.Given && !exists, p.Given && !p.Any && !slices.Contains(p.ETags, tag):
 		return ErrPrecondition

@@ -95,7 +95,7 @@ func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*cus
 	if begin {
 		go func() { //nolint:gosec,contextcheck // it is of many callers, and has a deadline of its own
 			for r := m.readings.next(); r != nil; r = m.readings.next() {
-				r.err = classify(c.read(context.Background(), m, r))
+				r.err = Classify(c.read(context.Background(), m, r))
 				close(r.done)
 			}
 		}()
@@ -103,12 +103,12 @@ func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*cus
 	select {
 	case <-r.done:
 	case <-ctx.Done():
-		return nil, classify(ctx.Err())
+		return nil, Classify(ctx.Err())
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
-	return r.found[key], classify(r.bad[key])
+	return r.found[key], Classify(r.bad[key])
 }
 
 // read does a reading. What it finds is let in only when all changes up to it count here.
@@ -186,7 +186,7 @@ func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys [
 	rows, _ := c.store.Pool().Query(ctx, loadNoCustomers, keys)
 	_, err := pgx.ForEachRow(rows, []any{&asOf, &key, &exists, &gone}, func() error {
 		if !exists {
-			r.found[key] = &customerEntry{fact: m.fact(kindCustomer, key, asOf), gone: gone}
+			r.found[key] = &customerEntry{fact: m.fact(KindCustomer, key, asOf), gone: gone}
 		}
 		return nil
 	})

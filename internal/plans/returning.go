@@ -20,7 +20,7 @@ func (c *Catalog) Returning(ctx context.Context, meter string) error {
 	if err != nil || e.returns {
 		return err
 	}
-	return c.store.setReturning(ctx, meter)
+	return c.store.SetReturning(ctx, meter)
 }
 
 // Returns reports whether units of the meter with this id may come back otherwise than by

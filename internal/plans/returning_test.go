@@ -37,7 +37,7 @@ func TestReturning(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := a.store.setReturning(t.Context(), "api"); err != nil {
+	if err := a.store.SetReturning(t.Context(), "api"); err != nil {
 		t.Fatal(err)
 	}
 	if got := changeNumber(t, a.store); got != change {

@@ -21,7 +21,7 @@ const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
 // billing periods from the next one on, or with endNow, where anything of its billing has
 // changed, from now on: the running period then ends here. old is the customer as it was
 // and c as it has been written.
-func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool) error {
+func (w *Writing) reschedule(ctx context.Context, old, c *Customer, endNow bool) error {
 	was, err := w.periodsOf(ctx, old)
 	if err != nil {
 		return err
@@ -35,11 +35,11 @@ func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 	if same && !endNow {
 		return nil
 	}
-	now := w.now.UnixMicro()
+	now := w.Now.UnixMicro()
 	if old.Clock != nil {
 		now = old.Clock.Now
 	}
-	former := slices.Clone(old.former)
+	former := slices.Clone(old.Former)
 	last := len(former) - 1
 	switch waiting := last >= 0 && former[last].Until > now; {
 	case waiting && endNow:
@@ -54,12 +54,12 @@ func (w *writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 				return err
 			}
 		}
-		former = append(former, formerPeriods{until, old.Timezone, old.BillingAnchor, string(was.Interval.Unit), was.Interval.Count})
+		former = append(former, FormerPeriods{until, old.Timezone, old.BillingAnchor, string(was.Interval.Unit), was.Interval.Count})
 	}
-	if former = former[max(0, len(former)-maxFormer):]; slices.Equal(former, old.former) {
+	if former = former[max(0, len(former)-maxFormer):]; slices.Equal(former, old.Former) {
 		return nil
 	}
-	c.former = former
+	c.Former = former
 	stored, err := json.Marshal(former)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ const lastCharged = `
 // endOf is the instant at which a customer's running period ends when it is to end now:
 // now, or just behind what was charged in an hour that starts there or later (on a test
 // clock that shows a full hour, or was set back), so that it stays of the period that ends.
-func (w *writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
+func (w *Writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
 	if err := quota.ByKey(ctx, w); err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ func (w *writing) endOf(ctx context.Context, customer, now int64) (int64, error)
 }
 
 // periodsOf are a customer's on the version of its plan that is in force.
-func (w *writing) periodsOf(ctx context.Context, c *Customer) (calendar.Periods, error) {
+func (w *Writing) periodsOf(ctx context.Context, c *Customer) (calendar.Periods, error) {
 	plan, err := one(ctx, w, ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
 	if err != nil {
 		return calendar.Periods{}, err

@@ -40,7 +40,7 @@ func (s *Sweeper) scrub(ctx context.Context, until int64) (err error) {
 	for more := true; more && err == nil; {
 		more, err = s.scrubSome(ctx, until)
 	}
-	return classify(err)
+	return Classify(err)
 }
 
 const scrubChanges = `UPDATE changes SET kind = 'erased', key = '' WHERE number = ANY ($1)`

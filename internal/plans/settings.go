@@ -18,7 +18,7 @@ func (s *Store) Settings(ctx context.Context) ([]Setting, error) {
 	defer cancel()
 	rows, _ := s.pool.Query(ctx, listSettings)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Setting])
-	return all, classify(err)
+	return all, Classify(err)
 }
 
 // In the order of the key, so that nodes that start at once wait for each other in turn.
@@ -36,7 +36,7 @@ func (s *Store) ProposeSettings(ctx context.Context, proposed []Setting) ([]Sett
 		names, values = append(names, p.Name), append(values, p.Value)
 	}
 	if _, err := s.pool.Exec(within, proposeSettings, names, values); err != nil {
-		return nil, classify(err)
+		return nil, Classify(err)
 	}
 	return s.Settings(ctx)
 }
@@ -49,5 +49,5 @@ func (s *Store) SetSetting(ctx context.Context, set Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, setSetting, set.Name, set.Value)
-	return classify(err)
+	return Classify(err)
 }

@@ -25,13 +25,13 @@ const changesKept = 100_000
 
 // The kinds of changes, as stored.
 const (
-	kindMeter    = "meter"
-	kindPlan     = "plan"
-	kindCustomer = "customer"
-	kindKey      = "key"
-	kindClock    = "test_clock"
-	// kindErased takes the place of kindCustomer once the key is taken out, see Sweeper.
-	kindErased = "erased"
+	KindMeter    = "meter"
+	KindPlan     = "plan"
+	KindCustomer = "customer"
+	KindKey      = "key"
+	KindClock    = "test_clock"
+	// KindErased takes the place of KindCustomer once the key is taken out, see Sweeper.
+	KindErased = "erased"
 )
 
 // Store reads and writes meters, plans, customers and keys in the database. Each method
@@ -51,30 +51,30 @@ func NewStore(pool *pgxpool.Pool) *Store {
 }
 
 // Pool is the store's pool, for statements of others. What nodes remember is written by
-// write only.
+// Write only.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // OnCommit names the function that each write of this store calls with its change's number,
 // before the write returns. A later call replaces the function.
 func (s *Store) OnCommit(tell func(ctx context.Context, number int64)) { s.committed.Store(&tell) }
 
-// writing is a transaction that holds the change number's lock.
-type writing struct {
+// Writing is a transaction that holds the change number's lock.
+type Writing struct {
 	pgx.Tx
-	number int64     // of this change
-	now    time.Time // the database's clock, after the lock was had
+	Number int64     // of this change
+	Now    time.Time // the database's clock, after the lock was had
 
 	kind, key string // what it is about
 }
 
-// errUnchanged ends a write that has nothing to write: it is rolled back, gives its
+// ErrUnchanged ends a Write that has nothing to write: it is rolled back, gives its
 // change number back, and counts as a success.
-var errUnchanged = errors.New("nothing to change")
+var ErrUnchanged = errors.New("nothing to change")
 
-// write runs do in a transaction that holds the lock on the change number from its first
+// Write runs do in a transaction that holds the lock on the change number from its first
 // statement to its commit. So admin writes happen one after the other, numbers have no
 // gaps and become visible in their own order, and do may check first and write then.
-func (s *Store) write(ctx context.Context, kind, key string, do func(ctx context.Context, w *writing) error) error {
+func (s *Store) Write(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) error {
 	number, err := s.transact(ctx, kind, key, do)
 	if told := s.committed.Load(); told != nil && number > 0 {
 		(*told)(ctx, number)
@@ -84,40 +84,40 @@ func (s *Store) write(ctx context.Context, kind, key string, do func(ctx context
 
 const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING number, clock_timestamp()`
 
-// transact is the transaction of write. It returns the change's number, or 0 when there
+// transact is the transaction of Write. It returns the change's number, or 0 when there
 // was none.
-func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx context.Context, w *writing) error) (number int64, err error) {
+func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	select {
 	case s.writers <- struct{}{}:
 		defer func() { <-s.writers }()
 	case <-ctx.Done():
-		return 0, classify(ctx.Err())
+		return 0, Classify(ctx.Err())
 	}
 	tx, err := s.pool.Begin(ctx)
 	if err != nil {
-		return 0, classify(err)
+		return 0, Classify(err)
 	}
 	// A rollback after the commit does nothing; the context may be over already, and the
 	// pool then closes the connection, which rolls back too.
 	defer func() { _ = tx.Rollback(ctx) }()
-	w := &writing{Tx: tx, kind: kind, key: key}
-	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.number, &w.now); err != nil {
-		return 0, classify(err)
+	w := &Writing{Tx: tx, kind: kind, key: key}
+	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.Number, &w.Now); err != nil {
+		return 0, Classify(err)
 	}
-	if err := do(ctx, w); errors.Is(err, errUnchanged) {
+	if err := do(ctx, w); errors.Is(err, ErrUnchanged) {
 		return 0, nil
 	} else if err != nil {
-		return 0, classify(err)
+		return 0, Classify(err)
 	}
 	if err := w.announce(ctx); err != nil {
-		return 0, classify(err)
+		return 0, Classify(err)
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return 0, settle(err)
 	}
-	return w.number, nil
+	return w.Number, nil
 }
 
 const recordChange = `
@@ -127,8 +127,8 @@ const recordChange = `
 
 // announce records what changed, for nodes that poll, and wakes those that listen. The
 // notice is sent by the commit.
-func (w *writing) announce(ctx context.Context) error {
-	_, err := w.Exec(ctx, recordChange, w.number, w.kind, w.key, int64(changesKept))
+func (w *Writing) announce(ctx context.Context) error {
+	_, err := w.Exec(ctx, recordChange, w.Number, w.kind, w.key, int64(changesKept))
 	return err
 }
 
@@ -141,15 +141,15 @@ const recordChanges = `
 		SELECT $1 + k.n - 1, 'customer', k.key, clock_timestamp() FROM unnest($2::text[]) WITH ORDINALITY AS k(key, n))
 	UPDATE change_number SET number = number + cardinality($2::text[]) RETURNING number`
 
-// changed makes the change under way one of many customers, of which each has a number of
+// Changed makes the change under way one of many customers, of which each has a number of
 // its own: all but the last are recorded here.
-func (w *writing) changed(ctx context.Context, keys []string) error {
+func (w *Writing) Changed(ctx context.Context, keys []string) error {
 	last := len(keys) - 1
 	w.key = keys[last]
 	if last == 0 {
 		return nil
 	}
-	return w.QueryRow(ctx, recordChanges, w.number, keys[:last], int64(changesKept)).Scan(&w.number)
+	return w.QueryRow(ctx, recordChanges, w.Number, keys[:last], int64(changesKept)).Scan(&w.Number)
 }
 
 // list reads one page of a list; the statement takes what is in args, then the position
@@ -160,7 +160,7 @@ func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement
 	// A failed Query comes back as the error of CollectRows.
 	rows, _ := s.pool.Query(ctx, statement, append(args, limit+1)...)
 	items, err := pgx.CollectRows(rows, scan)
-	return items, classify(err)
+	return items, Classify(err)
 }
 
 // one reads one row, or says that there is none by missing.
@@ -172,7 +172,7 @@ func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowTo
 	if errors.Is(err, pgx.ErrNoRows) {
 		return item, missing
 	}
-	return item, classify(err)
+	return item, Classify(err)
 }
 
 // keysByID reads keys for people, who are shown no ids.
@@ -187,7 +187,7 @@ func keysByID[ID comparable](ctx context.Context, s *Store, statement string, id
 		keys[id] = key
 		return nil
 	})
-	return keys, classify(err)
+	return keys, Classify(err)
 }
 
 // querier is the pool, or a transaction under way.

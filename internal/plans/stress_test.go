@@ -15,7 +15,7 @@ import (
 // kept already.
 func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
 	m := newMemory(1, 10, newPacking(defaultPacked))
-	at := func(asOf int64) *planEntry { return &planEntry{fact: m.fact(kindPlan, "basic", asOf), all: int(asOf)} }
+	at := func(asOf int64) *planEntry { return &planEntry{fact: m.fact(KindPlan, "basic", asOf), all: int(asOf)} }
 	kept := func() int {
 		if e, ok := m.plans.Get("basic", 0); ok {
 			return e.all
@@ -23,7 +23,7 @@ func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
 		return 0
 	}
 	early, late := at(5), at(6)
-	m.apply(change{number: 6, kind: kindPlan, key: "basic"})
+	m.apply(change{number: 6, kind: KindPlan, key: "basic"})
 	remember(m.plans, "basic", early)
 	if kept() != 0 || early.valid() || !late.valid() {
 		t.Errorf("kept %d after change 6", kept())
@@ -34,15 +34,15 @@ func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
 	if kept() != 8 {
 		t.Errorf("kept %d, not the newest reading", kept())
 	}
-	m.apply(change{number: 9, kind: kindPlan, key: "other"})
-	m.apply(change{number: 10, kind: kindCustomer, key: "basic"})
+	m.apply(change{number: 9, kind: KindPlan, key: "other"})
+	m.apply(change{number: 10, kind: KindCustomer, key: "basic"})
 	if kept() != 8 {
 		t.Error("forgotten by a change of something else")
 	}
 	evicted := at(8)
 	m.plans.Add("basic", evicted, cache.NoExpiry)
 	m.plans.Remove("basic")
-	m.apply(change{number: 11, kind: kindPlan, key: "basic"})
+	m.apply(change{number: 11, kind: KindPlan, key: "basic"})
 	if evicted.valid() {
 		t.Error("what was evicted before the change is still believed by who holds it")
 	}
@@ -58,7 +58,7 @@ func TestAJoinedReadingIsNotOlderThanTheQuestion(t *testing.T) {
 	reading, release := make(chan struct{}), make(chan struct{})
 	var loads atomic.Int64
 	ask := func() (*planEntry, error) {
-		return recall(t.Context(), c, m, kindPlan, "basic",
+		return recall(t.Context(), c, m, KindPlan, "basic",
 			func() (*planEntry, bool) { return m.plans.Get("basic", 0) },
 			func(e *planEntry) { remember(m.plans, "basic", e) },
 			func(context.Context) (*planEntry, error) {
@@ -67,7 +67,7 @@ func TestAJoinedReadingIsNotOlderThanTheQuestion(t *testing.T) {
 					close(reading)
 					<-release
 				}
-				return &planEntry{fact: m.fact(kindPlan, "basic", asOf), all: int(asOf)}, nil
+				return &planEntry{fact: m.fact(KindPlan, "basic", asOf), all: int(asOf)}, nil
 			})
 	}
 	var asking sync.WaitGroup
@@ -79,7 +79,7 @@ func TestAJoinedReadingIsNotOlderThanTheQuestion(t *testing.T) {
 		})
 		if i == 0 { // the others ask after the change
 			<-reading
-			m.apply(change{number: 6, kind: kindPlan, key: "basic"})
+			m.apply(change{number: 6, kind: KindPlan, key: "basic"})
 			m.applied.Store(6)
 		}
 	}

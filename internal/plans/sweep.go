@@ -84,33 +84,34 @@ const endOverrides = `
 // endOverrides ends overrides that have expired at now, µs, by a change of each customer,
 // so that it counts as every change does. more says that it found some: there may be more.
 func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err error) {
-	ids, _, err := expired(ctx, s.store.Pool(), now)
+	rows, _ := s.store.Pool().Query(ctx, expiredOverrides, now, sweepRows)
+	ids, _, err := expired(rows)
 	if err != nil || len(ids) == 0 {
-		return false, classify(err)
+		return false, Classify(err)
 	}
-	err = s.store.write(ctx, kindCustomer, "", func(ctx context.Context, w *writing) error {
+	err = s.store.Write(ctx, KindCustomer, "", func(ctx context.Context, w *Writing) error {
 		// Under the lock, and by the database's own clock: another node may have been quicker.
-		now := w.now.UnixMicro()
-		ids, keys, err := expired(ctx, w, now)
+		now := w.Now.UnixMicro()
+		rows, _ := w.Query(ctx, expiredOverrides, now, sweepRows)
+		ids, keys, err := expired(rows)
 		if err != nil {
 			return err
 		}
 		if more = len(ids) > 0; !more {
-			return errUnchanged
+			return ErrUnchanged
 		}
-		if _, err := w.Exec(ctx, endOverrides, ids, now, w.number); err != nil {
+		if _, err := w.Exec(ctx, endOverrides, ids, now, w.Number); err != nil {
 			return err
 		}
-		return w.changed(ctx, keys)
+		return w.Changed(ctx, keys)
 	})
 	return more, err
 }
 
-// expired are the customers of some overrides that have expired at now, µs.
-func expired(ctx context.Context, from querier, now int64) (ids []int64, keys []string, err error) {
+// expired are the customers that expiredOverrides found.
+func expired(rows pgx.Rows) (ids []int64, keys []string, err error) {
 	var id int64
 	var key string
-	rows, _ := from.Query(ctx, expiredOverrides, now, sweepRows)
 	_, err = pgx.ForEachRow(rows, []any{&id, &key}, func() error {
 		ids, keys = append(ids, id), append(keys, key)
 		return nil

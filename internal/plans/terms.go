@@ -28,7 +28,7 @@ type customerEntry struct {
 
 	// What differs from the plan: features, and limits by their names.
 	features  map[string]any
-	overrides map[string]storedOverride
+	overrides map[string]StoredOverride
 
 	rows  []byte // what its targets knew of their counters when it was packed, see appendRows
 	since int64  // what instants in rows are told from, µs
@@ -128,7 +128,7 @@ func (t *terms) valid() bool {
 }
 
 func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
-	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.withFeatures(e.features)}
+	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.WithFeatures(e.features)}
 	// A meter's row is left out of the number: what judges a hit is its id, which never
 	// changes and is older than the plan version that names it.
 	t.change, t.edited = e.change, e.changedAt
@@ -145,7 +145,7 @@ func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms 
 // periods are the customer's, with the interval of its plan.
 func (t *terms) periods() calendar.Periods {
 	p := t.entry.periods
-	p.Interval = t.version.plan.interval()
+	p.Interval = t.version.plan.BillingInterval()
 	return p
 }
 
@@ -154,7 +154,7 @@ func (t *terms) periods() calendar.Periods {
 func (t *terms) editedByClock(change int64) int64 {
 	edited := t.clock.showed(change)
 	for _, o := range t.entry.overrides {
-		if o.expired(t.clock.Now) {
+		if o.Expired(t.clock.Now) {
 			edited = max(edited, *o.ExpiresAt)
 		}
 	}
@@ -195,10 +195,10 @@ func (t *terms) limits(m *planMeter) []*quota.Limit {
 	limits := m.limits
 	for name, o := range t.entry.overrides {
 		i := slices.IndexFunc(m.limits, func(l *quota.Limit) bool { return l.Name == name })
-		if i < 0 || t.clock != nil && o.expired(t.clock.Now) {
+		if i < 0 || t.clock != nil && o.Expired(t.clock.Now) {
 			continue
 		}
-		own, bad := o.over(t.version.plan, name)
+		own, bad := o.Over(t.version.plan, name)
 		if len(bad) > 0 {
 			continue // the limit has changed so that it no longer fits: the plan's own counts
 		}
@@ -235,7 +235,7 @@ type planMeter struct {
 // compile prepares a stored version; ids are those of all the meters it names.
 func compile(p *Plan, change, changedAt int64, ids map[string]int32) (*version, error) {
 	v := &version{plan: p, change: change, changedAt: changedAt, meters: make(map[string]*planMeter)}
-	for _, key := range p.meterKeys() {
+	for _, key := range p.MeterKeys() {
 		m := &planMeter{key: key, id: ids[key]}
 		if m.id == 0 {
 			return nil, fmt.Errorf("plan %s version %d names a meter %s that is not there", p.Key, p.Version, key)
@@ -257,5 +257,5 @@ func compile(p *Plan, change, changedAt int64, ids map[string]int32) (*version, 
 	for _, m := range v.order {
 		m.limits = slices.Clip(m.limits)
 	}
-	return v, p.interval().Validate()
+	return v, p.BillingInterval().Validate()
 }

@@ -96,7 +96,7 @@ type Customer struct {
 	ArchivedAt       *time.Time
 	ErasedAt         *time.Time
 	Change           int64
-	former           []formerPeriods
+	Former           []FormerPeriods // billing periods, the oldest first
 }
 
 // ETag is the customer's entity tag, unquoted.

@@ -17,9 +17,9 @@ const (
 	maxMetadataValue = 500
 )
 
-// check is what is wrong with a customer, but for what only the database knows of its
+// Check is what is wrong with a customer, but for what only the database knows of its
 // plan, and gives its features the form in which they are stored.
-func (in *CustomerInput) check(key string) quota.FieldErrors {
+func (in *CustomerInput) Check(key string) quota.FieldErrors {
 	var bad faults
 	if !ValidCustomerKey(key) {
 		bad.add("key", CustomerKeyRule)

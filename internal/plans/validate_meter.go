@@ -1,7 +1,7 @@
 package plans
 
-// check is what is wrong with a meter, nil if nothing is.
-func (in *PutMeterInput) check(key string) error {
+// Check is what is wrong with a meter, nil if nothing is.
+func (in *PutMeterInput) Check(key string) error {
 	var bad faults
 	bad.key("key", key)
 	bad.name("unit", in.Unit, true)

@@ -19,9 +19,9 @@ const (
 // customary bound for months.
 var maxInterval = map[string]int64{"day": 3660, "week": 520, "month": 120, "year": 10}
 
-// meterKeys are the well-formed keys of all the meters that a plan names, each once, in
+// MeterKeys are the well-formed keys of all the meters that a plan names, each once, in
 // the order of meters, limits, prices.
-func (in *PlanInput) meterKeys() []string {
+func (in *PlanInput) MeterKeys() []string {
 	var keys []string
 	seen := make(map[string]bool)
 	name := func(key string) {
@@ -42,10 +42,10 @@ func (in *PlanInput) meterKeys() []string {
 	return keys
 }
 
-// normalize checks a plan against the contract and returns it with its defaults filled
+// Normalize checks a plan against the contract and returns it with its defaults filled
 // in, sharing nothing that the caller could still change; declared are the meters that
 // there are. The errors are quota.FieldErrors: everything that is wrong.
-func (in PlanInput) normalize(key string, declared map[string]bool) (PlanInput, error) {
+func (in PlanInput) Normalize(key string, declared map[string]bool) (PlanInput, error) {
 	var bad faults
 	bad.key("key", key)
 	bad.name("name", in.Name, true)

@@ -200,13 +200,13 @@ func TestPlanFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := hourly(5)
 			c.spoil(&in)
-			_, err := in.normalize("plan", declared)
+			_, err := in.Normalize("plan", declared)
 			if got := fields(err); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q\n%v", got, c.want, err)
 			}
 		})
 	}
-	if _, err := hourly(5).normalize("a/b", declared); !slices.Equal(fields(err), []string{"key"}) {
+	if _, err := hourly(5).Normalize("a/b", declared); !slices.Equal(fields(err), []string{"key"}) {
 		t.Errorf("key: %v", err)
 	}
 }
@@ -218,7 +218,7 @@ func TestFaultsAreShort(t *testing.T) {
 	in.Limits[0].Algorithm = huge
 	in.Features = map[string]any{huge: true}
 	in.Meters = []string{strings.Repeat("m", 200)}
-	_, err := in.normalize("plan", declared)
+	_, err := in.Normalize("plan", declared)
 	if got := fields(err); !slices.Equal(got, []string{"meters[0]", "features", "limits[0].algorithm"}) {
 		t.Errorf("%q", got)
 	}
@@ -241,7 +241,7 @@ func TestPlanDefaults(t *testing.T) {
 	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
 	in.Prices = []Price{tiered(Tier{ptr(quota.MaxNumber), "1", ptr("5")}, Tier{nil, "0.5", nil}), perUnit("seats")}
 	in.BasePriceMinor = quota.MaxNumber
-	got, err := in.normalize("plan", declared)
+	got, err := in.Normalize("plan", declared)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestAPanicLeavesNoWriterBehind(t *testing.T) {
 	for range 2 * writersAtOnce {
 		func() {
 			defer func() { _ = recover() }()
-			_ = s.write(t.Context(), kindPlan, "x", func(context.Context, *writing) error { panic("boom") })
+			_ = s.Write(t.Context(), KindPlan, "x", func(context.Context, *Writing) error { panic("boom") })
 		}()
 	}
 	if n := changeNumber(t, s); n != before {
@@ -84,15 +84,15 @@ func TestManyChangesPruneAsMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range []int{3, 1, 0, 2} {
-		err := s.write(t.Context(), kindCustomer, "", func(ctx context.Context, w *writing) error {
+		err := s.Write(t.Context(), KindCustomer, "", func(ctx context.Context, w *Writing) error {
 			keys := make([]string, n)
 			for i := range keys {
 				keys[i] = fmt.Sprint("k", i)
 			}
 			if n == 0 {
-				return errUnchanged
+				return ErrUnchanged
 			}
-			return w.changed(ctx, keys)
+			return w.Changed(ctx, keys)
 		})
 		if err != nil {
 			t.Fatal(err)
