@@ -69,6 +69,9 @@ const updateCustomer = `
 		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
 	FROM plans p WHERE c.key = $1 AND p.id = $3`
 
+// putAttempts bounds how often a customer is written anew because a hit made it meanwhile.
+const putAttempts = 8
+
 // PutCustomer creates a customer, or replaces what is written of one when pre holds for
 // it; created says which. Writing what is there already is no change. A billing anchor that is left out is what the wall clock in
 // the timezone showed at the creation, and stays as it is afterwards; so does the test
@@ -91,7 +94,7 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in CustomerInput, p
 	}
 	// A hit may make a customer of this key at the same moment, without the lock that
 	// admins' writes wait for: then this one finds it at the next try.
-	for range maxAttempts {
+	for range putAttempts {
 		err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) (err error) {
 			c, created, err = w.putCustomer(ctx, key, in, plan, pre)
 			return err

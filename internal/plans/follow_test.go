@@ -234,6 +234,7 @@ func TestALongAbsence(t *testing.T) {
 
 func TestTheTableOfChangesIsBounded(t *testing.T) {
 	t.Parallel()
+	const changesKept = 100_000
 	s := newStoreWithPopulation(t)
 	if _, err := s.Pool().Exec(t.Context(), `
 		INSERT INTO changes SELECT n, 'plan', 'x' FROM change_number, generate_series(number + 1, $1) n`, changesKept); err != nil {
