@@ -107,13 +107,13 @@ func TestEffectiveVersionsAgreeWithARecount(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		run := rapidRuns.Add(1)
 		name := func(kind string, n int) string { return fmt.Sprintf("%s-%d-%d", kind, run, n) }
-		plans, customers := map[string][]string{}, map[string]*modelCustomer{}
+		written, customers := map[string][]string{}, map[string]*modelCustomer{}
 		anyPlan := func() string { return name("plan", rapid.IntRange(0, 1).Draw(rt, "plan")) }
 		writePlan := func(plan, applyTo string) {
-			in := hourly(int64(1000 + len(plans[plan]) + 1))
+			in := hourly(int64(1000 + len(written[plan]) + 1))
 			in.ApplyTo = applyTo
 			putPlan(t, s, plan, in)
-			plans[plan] = append(plans[plan], applyTo)
+			written[plan] = append(written[plan], applyTo)
 		}
 		writePlan(name("plan", 0), "all")
 		writePlan(name("plan", 1), "new")
@@ -124,12 +124,12 @@ func TestEffectiveVersionsAgreeWithARecount(t *testing.T) {
 			"customer": func(rt *rapid.T) {
 				key, plan := name("customer", rapid.IntRange(0, 2).Draw(rt, "customer")), anyPlan()
 				in := onPlan(plan)
-				pin := rapid.IntRange(0, len(plans[plan])).Draw(rt, "pin")
+				pin := rapid.IntRange(0, len(written[plan])).Draw(rt, "pin")
 				if pin > 0 {
 					in.PlanVersion = &pin
 				}
 				old := customers[key]
-				customers[key] = &modelCustomer{plan, len(plans[plan]), pin}
+				customers[key] = &modelCustomer{plan, len(written[plan]), pin}
 				if old != nil && old.plan == plan {
 					customers[key].joined = old.joined
 				}
@@ -138,7 +138,7 @@ func TestEffectiveVersionsAgreeWithARecount(t *testing.T) {
 			"": func(rt *rapid.T) {
 				newest := changeNumber(t, s)
 				for key, model := range customers {
-					want := model.effective(plans)
+					want := model.effective(written)
 					stored := must[*Customer](t)(s.GetCustomer(t.Context(), key))
 					if stored.EffectiveVersion != want {
 						rt.Fatalf("%s: the store says %d, the recount %d", key, stored.EffectiveVersion, want)
@@ -149,7 +149,7 @@ func TestEffectiveVersionsAgreeWithARecount(t *testing.T) {
 		})
 		fresh := NewCatalog(empty, testOptions())
 		for key, model := range customers {
-			agrees(rt, fresh, key, 0, model.effective(plans))
+			agrees(rt, fresh, key, 0, model.effective(written))
 		}
 	})
 }

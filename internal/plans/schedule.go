@@ -54,7 +54,9 @@ func (w *Writing) reschedule(ctx context.Context, old, c *Customer, endNow bool)
 				return err
 			}
 		}
-		former = append(former, FormerPeriods{until, old.Timezone, old.BillingAnchor, string(was.Interval.Unit), was.Interval.Count})
+		former = append(former, FormerPeriods{
+			Until: until, Timezone: old.Timezone, Anchor: old.BillingAnchor, Interval: string(was.Interval.Unit), Count: was.Interval.Count,
+		})
 	}
 	if former = former[max(0, len(former)-maxFormer):]; slices.Equal(former, old.Former) {
 		return nil

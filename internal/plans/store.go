@@ -50,8 +50,7 @@ func NewStore(pool *pgxpool.Pool) *Store {
 	return &Store{pool: pool, writers: make(chan struct{}, maxWriters)}
 }
 
-// Pool is the store's pool, for statements of others. What nodes remember is written by
-// Write only.
+// Pool is the store's pool, for what others read, and write that no node must hear of.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // OnCommit names the function that each write of this store calls with its change's number,
