@@ -205,7 +205,7 @@ func fields(err error) []string {
 // idOf is the number of a target's customer.
 func idOf(target *quota.Target) int64 { return target.Counters[0].Key.Customer }
 
-// perUnit is a price of 1 a unit.
+// perUnit is a price of a meter's units.
 func perUnit(meter string) Price {
 	return Price{Meter: meter, Model: "per_unit", UnitPrice: ptr("0.0004")}
 }
@@ -248,6 +248,13 @@ func (l *lines) count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), what)
+}
+
+// String is the whole log.
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // openEngine is what charges the hits of a node.

@@ -31,6 +31,6 @@ func TestRepeatedWorkLogsOnce(t *testing.T) {
 	}
 	work.run(ctx)
 	if n != 9 || log.count("it fails") != 2 || log.count("it works") != 1 || log.count("late") != 0 {
-		t.Errorf("%d times, %s", n, log.text.String())
+		t.Errorf("%d times, %s", n, log)
 	}
 }

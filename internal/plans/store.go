@@ -50,7 +50,8 @@ func NewStore(pool *pgxpool.Pool) *Store {
 	return &Store{pool: pool, writers: make(chan struct{}, maxWriters)}
 }
 
-// Pool is the store's pool, for what others read, and write that no node must hear of.
+// Pool is the store's pool, for what others read, and for what they write that no node must
+// hear of.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // OnCommit names the function that each write of this store calls with its change's number,

@@ -50,7 +50,7 @@ type clockEntry struct {
 	fact
 	change int64
 	quota.TestClock
-	history []int64 // see putClock
+	history []int64 // see the store's putClock
 }
 
 // showed is what the clock showed when a change was made, µs; 0: it is not known any more.
