@@ -220,3 +220,15 @@ func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 		return r.Val.(*measurement), nil
 	}
 }
+
+// sleep waits for d and reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

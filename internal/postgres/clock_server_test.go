@@ -16,12 +16,12 @@ func TestClockTellsTheServersTime(t *testing.T) {
 	clock := postgres.NewClock(databaseURL, nil)
 	defer clock.Close()
 	for range 3 {
-		before := query[time.Time](t, databaseURL, "SELECT clock_timestamp()")
+		before := pgtest.Query[time.Time](t, databaseURL, "SELECT clock_timestamp()")
 		us, err := clock.Now(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		after := query[time.Time](t, databaseURL, "SELECT clock_timestamp()")
+		after := pgtest.Query[time.Time](t, databaseURL, "SELECT clock_timestamp()")
 		_, width, _ := clock.Quality()
 		if now := time.UnixMicro(us); now.Before(before.Add(-width)) || now.After(after.Add(width)) {
 			t.Errorf("Now = %v, between %v and %v on the server (width %v)", now, before, after, width)
@@ -36,13 +36,13 @@ func TestClockRunOutlivesAnOutage(t *testing.T) {
 	clock := postgres.NewClock(s.URL(), nil)
 	ended := make(chan bool)
 	go func() { clock.Run(ctx); close(ended) }()
-	eventually(t, "the first measurement", func() bool { _, ok := clock.Estimate(); return ok })
+	pgtest.Eventually(t, "the first measurement", func() bool { _, ok := clock.Estimate(); return ok })
 	s.Crash()
 	s.WaitReady()
 	// The connection is dead; the next measurement makes another.
 	age := func() time.Duration { age, _, _ := clock.Quality(); return age }
-	eventually(t, "the measurement ages", func() bool { return age() > time.Second })
-	eventually(t, "a measurement after the outage", func() bool { return age() < time.Second })
+	pgtest.Eventually(t, "the measurement ages", func() bool { return age() > time.Second })
+	pgtest.Eventually(t, "a measurement after the outage", func() bool { return age() < time.Second })
 	cancel()
 	<-ended
 	clock.Close()

@@ -19,12 +19,12 @@ import (
 func TestKilledServerComesBack(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Server(t, pgtest.WithoutMigrations())
-	execSQL(t, s.URL(), "CREATE TABLE kept (n int)")
+	pgtest.Exec(t, s.URL(), "CREATE TABLE kept (n int)")
 	for i, blow := range []func(){s.Kill, s.Crash, s.Kill} {
-		execSQL(t, s.URL(), fmt.Sprintf("INSERT INTO kept VALUES (%d)", i))
+		pgtest.Exec(t, s.URL(), fmt.Sprintf("INSERT INTO kept VALUES (%d)", i))
 		blow()
 		s.WaitReady()
-		if got := query[int](t, s.URL(), "SELECT count(*) FROM kept"); got != i+1 {
+		if got := pgtest.Query[int](t, s.URL(), "SELECT count(*) FROM kept"); got != i+1 {
 			t.Errorf("blow %d: %d rows", i, got)
 		}
 	}
@@ -46,8 +46,8 @@ func TestKilledServerWithBusyBackend(t *testing.T) {
 		_, err := conn.Exec(ctx, "DO $$ BEGIN LOOP PERFORM 1; END LOOP; END $$")
 		busy <- err
 	}()
-	eventually(t, "the backend is busy", func() bool {
-		return query[bool](t, s.URL(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active')")
+	pgtest.Eventually(t, "the backend is busy", func() bool {
+		return pgtest.Query[bool](t, s.URL(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'DO %' AND state = 'active')")
 	})
 	s.Kill()
 	s.WaitReady()
@@ -123,7 +123,7 @@ func TestStalePIDFile(t *testing.T) {
 				}
 			}
 			e := start(t, options(dir))
-			if query[int](t, e.URL(), "SELECT 1") != 1 {
+			if pgtest.Query[int](t, e.URL(), "SELECT 1") != 1 {
 				t.Error("no answer")
 			}
 			stop(t, e)
@@ -139,11 +139,11 @@ func TestKilledQuotad(t *testing.T) {
 	dir := pgtest.Dir(t)
 	q := startQuotad(t, dir, nil)
 	pid, databaseURL := q.ready(t)
-	execSQL(t, databaseURL, "CREATE TABLE kept AS SELECT 42 AS n")
+	pgtest.Exec(t, databaseURL, "CREATE TABLE kept AS SELECT 42 AS n")
 	q.kill()
 	// At once: the server may be on its way down, or not yet know.
 	e := start(t, options(dir))
-	if got := query[int](t, e.URL(), "SELECT n FROM kept"); got != 42 {
+	if got := pgtest.Query[int](t, e.URL(), "SELECT n FROM kept"); got != 42 {
 		t.Errorf("n = %d", got)
 	}
 	if !gone(pid) {
@@ -156,7 +156,7 @@ func TestServerGoesDownWithKilledQuotad(t *testing.T) {
 	q := startQuotad(t, pgtest.Dir(t), nil)
 	pid, _ := q.ready(t)
 	q.kill()
-	eventually(t, "the server goes with its quotad", func() bool { return gone(pid) })
+	pgtest.Eventually(t, "the server goes with its quotad", func() bool { return gone(pid) })
 }
 
 func TestOrphanIsStopped(t *testing.T) {
@@ -174,11 +174,11 @@ func TestOrphanIsStopped(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- orphan.Wait() }()
-	eventually(t, "the orphan is up", func() bool {
-		_, err := tryQuery[int](pgtest.Context(t), e.URL(), "SELECT 1")
+	pgtest.Eventually(t, "the orphan is up", func() bool {
+		_, err := pgtest.TryQuery[int](pgtest.Context(t), e.URL(), "SELECT 1")
 		return err == nil
 	})
-	execSQL(t, e.URL(), "CREATE TABLE kept AS SELECT 42 AS n")
+	pgtest.Exec(t, e.URL(), "CREATE TABLE kept AS SELECT 42 AS n")
 
 	e = start(t, options(dir))
 	select {
@@ -189,7 +189,7 @@ func TestOrphanIsStopped(t *testing.T) {
 	default:
 		t.Error("the orphan still runs")
 	}
-	if got := query[int](t, e.URL(), "SELECT n FROM kept"); got != 42 {
+	if got := pgtest.Query[int](t, e.URL(), "SELECT n FROM kept"); got != 42 {
 		t.Errorf("n = %d", got)
 	}
 }
@@ -198,7 +198,7 @@ func TestInterruptedInitdb(t *testing.T) {
 	dir := pgtest.Dir(t)
 	q := startQuotad(t, dir, nil)
 	pattern := filepath.Join(dir, "pgdata.init-*")
-	eventually(t, "initdb is under way", func() bool {
+	pgtest.Eventually(t, "initdb is under way", func() bool {
 		begun, err := filepath.Glob(filepath.Join(pattern, "PG_VERSION"))
 		return err == nil && len(begun) > 0
 	})
@@ -207,7 +207,7 @@ func TestInterruptedInitdb(t *testing.T) {
 		t.Fatalf("pgdata is there before initdb has ended: %v", err)
 	}
 	e := start(t, options(dir))
-	if query[int](t, e.URL(), "SELECT 1") != 1 {
+	if pgtest.Query[int](t, e.URL(), "SELECT 1") != 1 {
 		t.Error("no answer")
 	}
 	stop(t, e)

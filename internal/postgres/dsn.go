@@ -26,7 +26,7 @@ var ErrBadURL = errors.New("the database URL cannot be read")
 
 // sessionDefaults hold for every session of quotad. What the URL sets wins.
 var sessionDefaults = map[string]string{
-	"application_name": appName,
+	"application_name": "quotad",
 	"TimeZone":         "UTC",
 }
 

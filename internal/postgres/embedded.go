@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// appName is the role and the database of quotad in its embedded server,
-	// and the application_name of its connections.
+	// appName is the role and the database of quotad in its embedded server.
 	appName = "quotad"
 	// superuser owns the embedded cluster. quotad itself works without it, as
 	// it must on a real server.

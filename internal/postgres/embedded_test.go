@@ -22,8 +22,8 @@ func TestSecondStartReusesTheCluster(t *testing.T) {
 	t.Parallel()
 	dir := pgtest.Dir(t)
 	e := start(t, options(dir))
-	id, databaseURL := query[int64](t, e.AdminURL(), systemID), e.URL()
-	execSQL(t, e.URL(), "CREATE TABLE kept AS SELECT 42 AS n")
+	id, databaseURL := pgtest.Query[int64](t, e.AdminURL(), systemID), e.URL()
+	pgtest.Exec(t, e.URL(), "CREATE TABLE kept AS SELECT 42 AS n")
 	stop(t, e)
 	stop(t, e) // again does no harm
 	if e.Err() != nil || e.PID() != 0 {
@@ -31,10 +31,10 @@ func TestSecondStartReusesTheCluster(t *testing.T) {
 	}
 
 	e = start(t, options(dir))
-	if got := query[int64](t, e.AdminURL(), systemID); got != id {
+	if got := pgtest.Query[int64](t, e.AdminURL(), systemID); got != id {
 		t.Errorf("the cluster was made anew: %d, was %d", got, id)
 	}
-	if got := query[int](t, e.URL(), "SELECT n FROM kept"); got != 42 {
+	if got := pgtest.Query[int](t, e.URL(), "SELECT n FROM kept"); got != 42 {
 		t.Errorf("n = %d", got)
 	}
 	if e.URL() != databaseURL {
@@ -69,9 +69,9 @@ func TestServerIsPrivateAndDurable(t *testing.T) {
 	} {
 		var got string
 		if name == "lc_collate" { // no setting any more in 16
-			got = query[string](t, e.URL(), "SELECT datcollate FROM pg_database WHERE datname = current_database()")
+			got = pgtest.Query[string](t, e.URL(), "SELECT datcollate FROM pg_database WHERE datname = current_database()")
 		} else {
-			got = query[string](t, e.URL(), "SELECT current_setting($1)", name)
+			got = pgtest.Query[string](t, e.URL(), "SELECT current_setting($1)", name)
 		}
 		if got != want {
 			t.Errorf("%s = %q, want %q", name, got, want)
@@ -112,7 +112,7 @@ func TestSecondQuotadIsRefused(t *testing.T) {
 			t.Errorf("the error does not name %s: %v", want, err)
 		}
 	}
-	if gone(pid) || query[int](t, databaseURL, "SELECT 1") != 1 {
+	if gone(pid) || pgtest.Query[int](t, databaseURL, "SELECT 1") != 1 {
 		t.Error("the first one was disturbed")
 	}
 	q.stdin.Close()
@@ -133,7 +133,7 @@ func TestLongPath(t *testing.T) {
 	_, killed := q.ready(t)
 	q.kill()
 	e := start(t, options(dir))
-	if query[int](t, e.URL(), "SELECT 1") != 1 {
+	if pgtest.Query[int](t, e.URL(), "SELECT 1") != 1 {
 		t.Fatal("no answer")
 	}
 	if _, err := os.Stat(socketDir(t, killed)); !errors.Is(err, os.ErrNotExist) {
@@ -309,14 +309,14 @@ func TestStopPastItsDeadline(t *testing.T) {
 	t.Parallel()
 	dir := pgtest.Dir(t)
 	e := start(t, options(dir))
-	execSQL(t, e.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
+	pgtest.Exec(t, e.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := e.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
 	e = start(t, options(dir))
-	if query[int](t, e.URL(), "SELECT n FROM kept") != 1 {
+	if pgtest.Query[int](t, e.URL(), "SELECT n FROM kept") != 1 {
 		t.Error("an immediate stop lost a commit")
 	}
 }

@@ -40,10 +40,10 @@ func emptyDatabase(t *testing.T) string {
 	}
 	name := strings.TrimPrefix(u.Path, "/") + "_empty"
 	admin := pgtest.AdminURL(t)
-	execSQL(t, admin, "CREATE ROLE "+name+" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE", "CREATE DATABASE "+name+" OWNER "+name)
+	pgtest.Exec(t, admin, "CREATE ROLE "+name+" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE", "CREATE DATABASE "+name+" OWNER "+name)
 	t.Cleanup(func() {
 		if !t.Failed() {
-			execSQL(t, admin, "DROP DATABASE "+name+" WITH (FORCE)", "DROP ROLE "+name)
+			pgtest.Exec(t, admin, "DROP DATABASE "+name+" WITH (FORCE)", "DROP ROLE "+name)
 		}
 	})
 	u.Path, u.User = "/"+name, url.User(name)
@@ -151,7 +151,7 @@ func TestNewerSchemaIsAccepted(t *testing.T) {
 	if _, err := postgres.MigrateDown(pgtest.Context(t), databaseURL, steps(2), quietly); !errors.Is(err, postgres.ErrNewerSchema) {
 		t.Errorf("down: %v", err)
 	}
-	if version := query[int64](t, databaseURL, "SELECT max(version_id) FROM migrations"); version != 3 {
+	if version := pgtest.Query[int64](t, databaseURL, "SELECT max(version_id) FROM migrations"); version != 3 {
 		t.Errorf("the schema is at %d", version)
 	}
 }
@@ -163,7 +163,7 @@ func TestFailedMigrationLeavesTheOneBefore(t *testing.T) {
 	if _, err := postgres.Migrate(pgtest.Context(t), databaseURL, fsys, quietly); err == nil || !strings.Contains(err.Error(), "division by zero") {
 		t.Errorf("got %v", err)
 	}
-	if query[bool](t, databaseURL, "SELECT to_regclass('half') IS NOT NULL") {
+	if pgtest.Query[bool](t, databaseURL, "SELECT to_regclass('half') IS NOT NULL") {
 		t.Error("half a migration stays")
 	}
 	if applied := migrate(t, databaseURL, 2); len(applied) != 1 {
@@ -187,7 +187,7 @@ func TestMigrateWaitsNoLongerThanItsDeadline(t *testing.T) {
 	if _, err := postgres.Migrate(short, databaseURL, steps(1), quietly); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if query[bool](t, databaseURL, "SELECT to_regclass('step1') IS NOT NULL") {
+	if pgtest.Query[bool](t, databaseURL, "SELECT to_regclass('step1') IS NOT NULL") {
 		t.Error("it migrated beside the other")
 	}
 }
@@ -214,7 +214,7 @@ func TestMigrationsUpDownUp(t *testing.T) {
 	const left = `SELECT (SELECT count(*) FROM pg_class c WHERE relnamespace = 'public'::regnamespace
 			AND relkind IN ('r','v','S','m') AND relname NOT LIKE 'migrations%')
 		+ (SELECT count(*) FROM pg_proc WHERE pronamespace = 'public'::regnamespace)`
-	if n := query[int](t, databaseURL, left); n != 0 {
+	if n := pgtest.Query[int](t, databaseURL, left); n != 0 {
 		t.Errorf("down leaves %d tables, views, sequences or functions", n)
 	}
 	up()

@@ -95,7 +95,7 @@ func TestOutageOfAServer(t *testing.T) {
 	if err := try("SELECT missing"); postgres.Retryable(err) || postgres.Outage(err) {
 		t.Errorf("a wrong statement: %v", err)
 	}
-	execSQL(t, server.AdminURL(), "CREATE ROLE crowded LOGIN CONNECTION LIMIT 0")
+	pgtest.Exec(t, server.AdminURL(), "CREATE ROLE crowded LOGIN CONNECTION LIMIT 0")
 	for what, change := range map[string]func(*url.URL){
 		"no such role":     func(u *url.URL) { u.User = url.User("nobody") },
 		"no such database": func(u *url.URL) { u.Path = "/nothing" },

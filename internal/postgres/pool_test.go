@@ -98,7 +98,7 @@ func TestSeveralHosts(t *testing.T) {
 	}
 	defer mute.Close()
 	databaseURL := withHosts(t, pgtest.NewDatabase(t), "127.0.0.1:1", mute.Addr().String())
-	if query[int](t, databaseURL, "SELECT 1") != 1 {
+	if pgtest.Query[int](t, databaseURL, "SELECT 1") != 1 {
 		t.Error("no answer")
 	}
 	// Migrations and the clock find their way, too.
@@ -111,17 +111,18 @@ func TestOneOfSeveralHostsThatTakesWrites(t *testing.T) {
 	t.Parallel()
 	standby := pgtest.Server(t, pgtest.WithoutMigrations())
 	primary := pgtest.Server(t, pgtest.WithoutMigrations())
-	execSQL(t, standby.AdminURL(), "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
-	eventually(t, "the standby takes no writes", func() bool {
-		return query[string](t, standby.URL(), "SHOW transaction_read_only") == "on"
+	pgtest.Exec(t, standby.AdminURL(), "ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+	pgtest.Eventually(t, "the standby takes no writes", func() bool {
+		return pgtest.Query[string](t, standby.URL(), "SHOW transaction_read_only") == "on"
 	})
 	u, err := url.Parse(standby.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	both := withHosts(t, primary.URL(), u.Query().Get("host"))
-	want := query[int64](t, primary.AdminURL(), systemID)
-	if got := query[int64](t, both, systemID); got != want {
+	const systemID = "SELECT system_identifier FROM pg_control_system()"
+	want := pgtest.Query[int64](t, primary.AdminURL(), systemID)
+	if got := pgtest.Query[int64](t, both, systemID); got != want {
 		t.Errorf("connected to %d, want the primary %d", got, want)
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 )
 
-var quiet = slog.New(slog.DiscardHandler)
-
 func TestChoosePrograms(t *testing.T) {
 	of := func(majors ...int) (found []Programs) {
 		for _, m := range majors {
@@ -75,7 +73,7 @@ func TestFindProgramsOnPath(t *testing.T) {
 	}
 	t.Setenv("PGBIN", "")
 	t.Setenv("PATH", links+":"+os.Getenv("PATH"))
-	got, err := FindPrograms(context.Background(), "", 0, quiet)
+	got, err := FindPrograms(context.Background(), "", 0, slog.New(slog.DiscardHandler))
 	want := Programs{Dir: filepath.Join(base, "real"), Major: 18, Version: "18.99"}
 	if err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
@@ -94,17 +92,17 @@ func TestFindProgramsWhereTold(t *testing.T) {
 		t.Errorf("PGBIN: got %v, %v, logged %q", got, err, warned.String())
 	}
 	// The option wins over PGBIN.
-	if got, err = FindPrograms(context.Background(), filepath.Join(base, "devel"), 20, quiet); err != nil || got.Version != "20devel" {
+	if got, err = FindPrograms(context.Background(), filepath.Join(base, "devel"), 20, slog.New(slog.DiscardHandler)); err != nil || got.Version != "20devel" {
 		t.Errorf("option: got %v, %v", got, err)
 	}
 	for _, dir := range []string{"old", "none"} {
 		dir = filepath.Join(base, dir)
-		_, err := FindPrograms(context.Background(), dir, 0, quiet)
+		_, err := FindPrograms(context.Background(), dir, 0, slog.New(slog.DiscardHandler))
 		if !errors.Is(err, ErrNoPrograms) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
-	if _, err = FindPrograms(context.Background(), filepath.Join(base, "beta"), 15, quiet); !errors.Is(err, ErrNoPrograms) ||
+	if _, err = FindPrograms(context.Background(), filepath.Join(base, "beta"), 15, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrNoPrograms) ||
 		!strings.Contains(err.Error(), "postgresql-15") {
 		t.Errorf("another major: %v", err)
 	}

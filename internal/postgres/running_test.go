@@ -19,7 +19,7 @@ func TestRunningURL(t *testing.T) {
 	}
 	for _, dir := range []string{server.DataDir(), link} {
 		found, running := postgres.RunningURL(dir)
-		if !running || query[int](t, found, "SELECT 7") != 7 || !postgres.HasData(dir) {
+		if !running || pgtest.Query[int](t, found, "SELECT 7") != 7 || !postgres.HasData(dir) {
 			t.Errorf("%s: %q %v, data %v", dir, found, running, postgres.HasData(dir))
 		}
 	}

@@ -20,6 +20,9 @@ const servingLockID = migrateLockID + 1
 // claimPatience is how long the sessions of a quotad that has just stopped may linger.
 const claimPatience = 2 * time.Second
 
+// claimPause lies between two attempts to have the lock alone.
+const claimPause = 100 * time.Millisecond
+
 // holdSchema shares the lock, waiting for who has it alone.
 func holdSchema(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1)", int64(servingLockID))
@@ -43,7 +46,7 @@ func ClaimSchema(ctx context.Context, databaseURL string) (release func(), err e
 			return func() { closeConn(conn) }, nil
 		case time.Now().After(giveUp):
 			err = ErrServing
-		case !sleep(ctx, firstBackoff):
+		case !sleep(ctx, claimPause):
 			err = ctx.Err()
 		default:
 			continue

@@ -117,15 +117,3 @@ func (t *trouble) next(now time.Time) (time.Duration, bool) {
 	t.backoff = min(max(2*t.backoff, firstBackoff), maxBackoff)
 	return t.backoff, true
 }
-
-// sleep waits for d and reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

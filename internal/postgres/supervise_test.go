@@ -90,7 +90,7 @@ func TestServerLogKeepsTheLastWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer write.Close() // held open to the end, as by a backend that lives on
-	l := readServerLog(read, quiet, loud)
+	l := readServerLog(read, slog.New(slog.DiscardHandler), loud)
 	long := strings.Repeat("x", 3*maxLine)
 	if _, err := write.WriteString(strings.Repeat("early\n", 100) + long + "\nlast\n"); err != nil {
 		t.Fatal(err)

@@ -13,10 +13,10 @@ func TestNewServerHasWALFiles(t *testing.T) {
 	opts.Settings["min_wal_size"] = "48MB" // twelve files
 	e := start(t, opts)
 	const files = "SELECT count(*) FROM pg_ls_waldir()"
-	before := query[int](t, e.AdminURL(), files)
-	query[bool](t, e.AdminURL(), "SELECT pg_logical_emit_message(false, '', repeat('x', 8 * 1024 * 1024)) IS NOT NULL FROM generate_series(1, 4)")
-	query[bool](t, e.AdminURL(), "SELECT pg_switch_wal() IS NOT NULL") // flushed, so that the files are there
-	if after := query[int](t, e.AdminURL(), files); before < 12 || after > before {
+	before := pgtest.Query[int](t, e.AdminURL(), files)
+	pgtest.Query[bool](t, e.AdminURL(), "SELECT pg_logical_emit_message(false, '', repeat('x', 8 * 1024 * 1024)) IS NOT NULL FROM generate_series(1, 4)")
+	pgtest.Query[bool](t, e.AdminURL(), "SELECT pg_switch_wal() IS NOT NULL") // flushed, so that the files are there
+	if after := pgtest.Query[int](t, e.AdminURL(), files); before < 12 || after > before {
 		t.Errorf("%d files of WAL, and %d behind 32 MiB: it had to make some", before, after)
 	}
 }
