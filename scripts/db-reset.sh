@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
 
-# As DefaultDataDir in internal/postgres.
+# As DefaultDataDir in internal/postgres/embedded.
 default_dir() {
   if [ "$(id -u)" = 0 ]; then echo /var/lib/quotad
   elif [ "$(uname)" = Darwin ]; then echo "$HOME/Library/Application Support/quotad"

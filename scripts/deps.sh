@@ -66,7 +66,7 @@ pg_major() {
   "$1/postgres" --version 2>/dev/null | sed -n 's/^postgres (PostgreSQL) \([0-9]*\).*/\1/p'
 }
 
-# The places where quotad looks: placesToLook in internal/postgres.
+# The places where quotad looks: placesToLook in internal/postgres/embedded.
 pg_dirs() {
   local IFS=: brew
   # shellcheck disable=SC2086 # split PATH at its colons

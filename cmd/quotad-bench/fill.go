@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 )
 
 // memory is what many customers take, in quotad and on disk.
@@ -90,7 +90,7 @@ const (
 
 // weigh hits customers at such a node, until as many as it keeps ready are, and then others.
 func (b *bench) weigh(ctx context.Context, name string, ready, customers int) (w weights, err error) {
-	url, _ := postgres.RunningURL(b.service.dataDir())
+	url, _ := embedded.RunningURL(b.service.dataDir())
 	if err := b.service.startNode(ctx, "--database-url="+url, leanGOGC); err != nil {
 		return w, err
 	}

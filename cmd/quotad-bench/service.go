@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 )
 
 const (
@@ -80,7 +81,7 @@ func (s *service) startFirst(ctx context.Context) error {
 	if err := s.startNode(ctx, "--data-dir="+s.dataDir()); err != nil {
 		return err
 	}
-	url, running := postgres.RunningURL(s.dataDir())
+	url, running := embedded.RunningURL(s.dataDir())
 	if !running {
 		return errors.New("quotad serves, but its embedded server has no socket")
 	}
@@ -101,7 +102,7 @@ func (s *service) scale(ctx context.Context, n int) error {
 		}
 	}
 	for len(s.nodes) < n {
-		url, _ := postgres.RunningURL(s.dataDir())
+		url, _ := embedded.RunningURL(s.dataDir())
 		if err := s.startNode(ctx, "--database-url="+url); err != nil {
 			return err
 		}

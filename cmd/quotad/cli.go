@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"quotad/internal/api"
-	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 )
 
 // grammar is the command line.
@@ -65,7 +65,7 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	parser, err := kong.New(&g,
 		kong.Name("quotad"),
 		kong.Description("Decides at each request whether a customer may go on, counts what was used, and bills by the same numbers."),
-		kong.Vars{"data_dir": postgres.DefaultDataDir()},
+		kong.Vars{"data_dir": embedded.DefaultDataDir()},
 		kong.Resolvers(kong.ResolverFunc(p.fromEnv)),
 		kong.ValueFormatter(describe),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),

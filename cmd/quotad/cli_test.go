@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/internal/postgres/pgtest"
 	"quotad/migrations"
 )
@@ -269,13 +270,13 @@ const earlierSchema = `CREATE TABLE goose_db_version (id integer PRIMARY KEY, ve
 func TestDatabaseOfBefore(t *testing.T) {
 	server := pgtest.Server(t, pgtest.WithoutMigrations())
 	dir := dataDir(t)
-	embedded, err := postgres.StartEmbedded(pgtest.Context(t), postgres.EmbeddedOptions{DataDir: dir, NoSync: true, Logger: slog.New(slog.DiscardHandler)})
+	own, err := embedded.Start(pgtest.Context(t), embedded.Options{DataDir: dir, NoSync: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	execSQL(t, server.URL(), earlierSchema)
-	execSQL(t, embedded.URL(), earlierSchema)
-	if err := embedded.Stop(pgtest.Context(t)); err != nil {
+	execSQL(t, own.URL(), earlierSchema)
+	if err := own.Stop(pgtest.Context(t)); err != nil {
 		t.Fatal(err)
 	}
 	commands := []string{"serve --listen=127.0.0.1:0", "migrate up", "migrate down --yes", "migrate status", "keys list", "reconcile"}

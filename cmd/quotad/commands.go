@@ -12,6 +12,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 )
 
 // commandPatience is how long a command waits for a given database.
@@ -29,16 +30,16 @@ const (
 // that serves on this data directory, or else one started for this command alone.
 func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, do func(ctx context.Context, url string, log *slog.Logger) error) (err error) {
 	if c.DatabaseURL == "" && allow == existing {
-		if !postgres.HasData(c.dataDir()) {
+		if !embedded.HasData(c.dataDir()) {
 			return fmt.Errorf("there are no data of a quotad in %s: run `quotad serve` once, or say by --data-dir or --database-url where they are", c.dataDir())
 		}
 	}
 	log := c.logger(p.stderr, slog.LevelWarn)
 	p.tellUnknown(log)
 	db, err := c.connectOrStart(ctx, log)
-	if errors.Is(err, postgres.ErrDataDirInUse) {
+	if errors.Is(err, embedded.ErrDataDirInUse) {
 		// That quotad serves, or will in a moment.
-		if url, running := postgres.RunningURL(c.dataDir()); running {
+		if url, running := embedded.RunningURL(c.dataDir()); running {
 			db, err = &database{url: url, place: c.place()}, nil
 		}
 	}

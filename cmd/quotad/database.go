@@ -12,15 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/migrations"
 )
 
 // database is where quotad's data are: a given server, or one that it started.
 type database struct {
 	url      string
-	place    string             // where that is, for people
-	embedded *postgres.Embedded // nil for a given server
-	given    bool               // by --database-url
+	place    string           // where that is, for people
+	embedded *embedded.Server // nil for a given server
+	given    bool             // by --database-url
 }
 
 // openDatabase starts the embedded server or waits for the given one, and migrates.
@@ -41,11 +42,11 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 	if c.DatabaseURL != "" {
 		return &database{url: c.DatabaseURL, place: c.place(), given: true}, nil
 	}
-	options := postgres.EmbeddedOptions{DataDir: c.dataDir(), Logger: log, OwnFiles: []string{demoKeyFile}}
+	options := embedded.Options{DataDir: c.dataDir(), Logger: log, OwnFiles: []string{demoKeyFile}}
 	if c.embedded != nil {
 		c.embedded(&options)
 	}
-	embedded, err := postgres.StartEmbedded(ctx, options)
+	server, err := embedded.Start(ctx, options)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		// Programs that were cut off say so at length; why they were is all that matters.
@@ -54,7 +55,7 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 	case err != nil:
 		return nil, orAnotherDir(options.DataDir, err)
 	}
-	return &database{url: embedded.URL(), place: c.place(), embedded: embedded}, nil
+	return &database{url: server.URL(), place: c.place(), embedded: server}, nil
 }
 
 // orAnotherDir says what to do where the data directory could not be made, or is a file.
@@ -152,8 +153,8 @@ func (db *database) greet(ctx context.Context, deadline time.Time) error {
 	if err != nil {
 		return err
 	}
-	if major := number / 10_000; major < postgres.OldestMajor {
-		return fmt.Errorf("%w: the server is version %d, quotad needs %d or newer", errTooOld, major, postgres.OldestMajor)
+	if major := number / 10_000; major < embedded.OldestMajor {
+		return fmt.Errorf("%w: the server is version %d, quotad needs %d or newer", errTooOld, major, embedded.OldestMajor)
 	}
 	return postgres.CheckSchema(within, conn)
 }

@@ -15,6 +15,7 @@ import (
 	"quotad/internal/api"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 )
 
 // settingError is a setting that cannot work; it names the flag.
@@ -43,7 +44,7 @@ type common struct {
 	LogLevel    string `placeholder:"LEVEL" help:"What goes to the log: debug, info (serve's default), warn (the other commands'), or error."`
 	LogFormat   string `placeholder:"text|json" enum:"text,json" default:"text" help:"Shape of the log."`
 
-	embedded func(*postgres.EmbeddedOptions) // tests: another server than usual
+	embedded func(*embedded.Options) // tests: another server than usual
 }
 
 // settings are what `quotad serve` is told. Each is a flag and an environment variable.
@@ -218,7 +219,7 @@ func onOneLine(_ []string, a slog.Attr) slog.Attr {
 // dataDir is where the embedded server's data are.
 func (c *common) dataDir() string {
 	if c.DataDir == "" {
-		return postgres.DefaultDataDir()
+		return embedded.DefaultDataDir()
 	}
 	return c.DataDir
 }
@@ -240,7 +241,7 @@ func (c *common) placeFlag() string {
 	switch {
 	case c.DatabaseURL != "":
 		return " --database-url=…"
-	case c.dataDir() != postgres.DefaultDataDir():
+	case c.dataDir() != embedded.DefaultDataDir():
 		return " --data-dir=" + c.dataDir()
 	}
 	return ""

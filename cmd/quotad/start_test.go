@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -188,7 +188,7 @@ func TestEmbeddedServerGone(t *testing.T) {
 	s := settingsOf(t, "--listen=127.0.0.1:0", "--data-dir="+dir, "--admin-key="+testAdminKey)
 	var log lockedBuffer
 	s.stdout, s.stderr = &log, &log
-	s.embedded = func(o *postgres.EmbeddedOptions) { o.NoSync, o.GiveUpAfter = true, 300*time.Millisecond }
+	s.embedded = func(o *embedded.Options) { o.NoSync, o.GiveUpAfter = true, 300*time.Millisecond }
 	started, ended := make(chan *node, 1), make(chan error, 1)
 	s.started = func(n *node) { started <- n }
 	ctx, cancel := context.WithCancel(pgtest.Context(t))

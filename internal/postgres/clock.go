@@ -107,7 +107,7 @@ func (c *Clock) Run(ctx context.Context) {
 			unsure, pause = false, measureEvery
 			c.log.Info("the database's time is known again")
 		}
-		if !sleep(ctx, pause) {
+		if !Sleep(ctx, pause) {
 			return
 		}
 	}
@@ -221,8 +221,8 @@ func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 	}
 }
 
-// sleep waits for d and reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d and reports false when ctx ended first.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -136,8 +136,8 @@ func (e eachOnce) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// closeConn ends a connection politely, within a second.
-func closeConn(conn *pgx.Conn) {
+// CloseConn ends a connection politely, within a second.
+func CloseConn(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)

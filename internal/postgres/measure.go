@@ -82,7 +82,7 @@ func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
 // dropConn closes the connection; the caller holds c.mu.
 func (c *Clock) dropConn() {
 	if c.conn != nil {
-		closeConn(c.conn)
+		CloseConn(c.conn)
 		c.conn = nil
 	}
 }

@@ -43,15 +43,15 @@ func ClaimSchema(ctx context.Context, databaseURL string) (release func(), err e
 		case err != nil:
 			err = fmt.Errorf("look whether a quotad serves: %w", err)
 		case alone:
-			return func() { closeConn(conn) }, nil
+			return func() { CloseConn(conn) }, nil
 		case time.Now().After(giveUp):
 			err = ErrServing
-		case !sleep(ctx, claimPause):
+		case !Sleep(ctx, claimPause):
 			err = ctx.Err()
 		default:
 			continue
 		}
-		closeConn(conn)
+		CloseConn(conn)
 		return nil, err
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/migrations"
 )
 
@@ -33,8 +34,8 @@ func WithoutMigrations() Option { return func(o *instanceOptions) { o.bare = tru
 // supervised: what the test kills comes back by itself.
 type Instance struct {
 	t    testing.TB
-	opts postgres.EmbeddedOptions
-	e    *postgres.Embedded // nil between Stop and Start
+	opts embedded.Options
+	e    *embedded.Server // nil between Stop and Start
 }
 
 // Server starts a private server, which goes with the test. Its database
@@ -49,7 +50,7 @@ func Server(t testing.TB, options ...Option) *Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Instance{t: t, opts: postgres.EmbeddedOptions{
+	s := &Instance{t: t, opts: embedded.Options{
 		DataDir: dir, Logger: quiet, Settings: o.settings,
 		NoSync: true, // of initdb's files only: no crash of the machine is played here
 	}}
@@ -70,7 +71,7 @@ func (s *Instance) URL() string { return s.e.URL() }
 func (s *Instance) AdminURL() string { return s.e.AdminURL() }
 
 // Embedded is the server's handle; another after Start.
-func (s *Instance) Embedded() *postgres.Embedded { return s.e }
+func (s *Instance) Embedded() *embedded.Server { return s.e }
 
 // DataDir is the directory of the server.
 func (s *Instance) DataDir() string { return s.opts.DataDir }
@@ -137,7 +138,7 @@ func (s *Instance) Start() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
 	defer cancel()
-	e, err := postgres.StartEmbedded(ctx, s.opts)
+	e, err := embedded.Start(ctx, s.opts)
 	if err != nil {
 		s.t.Fatalf("start a private server: %v", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres"
-
 	"go.uber.org/goleak"
+
+	"quotad/internal/postgres/embedded"
 )
 
 const (
@@ -34,7 +34,7 @@ var quiet = slog.New(slog.DiscardHandler)
 var shared struct {
 	once     sync.Once
 	server   server
-	embedded *postgres.Embedded // nil with $QUOTAD_TEST_DATABASE_URL
+	embedded *embedded.Server // nil with $QUOTAD_TEST_DATABASE_URL
 	dir      string
 	err      error
 }
@@ -80,7 +80,7 @@ func startShared() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
 	defer cancel()
-	shared.embedded, shared.err = postgres.StartEmbedded(ctx, postgres.EmbeddedOptions{
+	shared.embedded, shared.err = embedded.Start(ctx, embedded.Options{
 		DataDir: shared.dir,
 		Logger:  quiet,
 		NoSync:  true,
@@ -117,7 +117,7 @@ func stopShared() error {
 }
 
 // keep marks a directory as kept and prints how to open its databases again.
-func keep(dir string, e *postgres.Embedded) {
+func keep(dir string, e *embedded.Server) {
 	_ = os.WriteFile(filepath.Join(filepath.Dir(dir), keptMark), nil, 0o600)
 	fmt.Fprintf(os.Stderr, "pgtest: databases of failed tests are kept in %s; start their server again with:\n  %s\nand open one with the psql line of its test\n", dir, e.Command())
 }

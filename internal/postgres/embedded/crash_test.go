@@ -1,4 +1,4 @@
-package postgres_test
+package embedded_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -60,7 +61,7 @@ func TestServerThatKeepsDyingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	opts := options(pgtest.Dir(t))
 	opts.GiveUpAfter = 300 * time.Millisecond
-	e, err := postgres.StartEmbedded(pgtest.Context(t), opts)
+	e, err := embedded.Start(pgtest.Context(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

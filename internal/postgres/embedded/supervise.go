@@ -1,10 +1,12 @@
-package postgres
+package embedded
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"quotad/internal/postgres"
 )
 
 const (
@@ -19,48 +21,48 @@ const (
 
 // supervise keeps the server running until ctx ends or it is given up. It
 // answers once on ready: after the first start, which startCtx bounds too.
-func (e *Embedded) supervise(ctx, startCtx context.Context, ready chan<- error) {
-	defer close(e.done)
-	defer e.release()
+func (s *Server) supervise(ctx, startCtx context.Context, ready chan<- error) {
+	defer close(s.done)
+	defer s.release()
 
-	p, err := e.firstStart(startCtx)
+	p, err := s.firstStart(startCtx)
 	ready <- err
 	if err != nil {
-		e.err = err
+		s.err = err
 		return
 	}
-	trouble := trouble{giveUpAfter: e.opts.GiveUpAfter, readyAt: time.Now()}
+	trouble := trouble{giveUpAfter: s.opts.GiveUpAfter, readyAt: time.Now()}
 	for {
 		select {
 		case <-ctx.Done():
-			e.err = e.shutdown(p)
+			s.err = s.shutdown(p)
 			return
 		case <-p.exited:
 		}
-		e.pid.Store(0)
+		s.pid.Store(0)
 		failure := p.failure()
-		e.log.Error("embedded PostgreSQL died; starting it again", "error", failure)
-		if p, err = e.restart(ctx, &trouble, failure); err != nil {
-			e.err = err
-			e.log.Error("embedded PostgreSQL is given up", "error", err)
+		s.log.Error("embedded PostgreSQL died; starting it again", "error", failure)
+		if p, err = s.restart(ctx, &trouble, failure); err != nil {
+			s.err = err
+			s.log.Error("embedded PostgreSQL is given up", "error", err)
 			return
 		}
 		if p == nil {
 			return // stopped meanwhile
 		}
-		e.log.Info("embedded PostgreSQL is ready again", "pid", e.PID())
+		s.log.Info("embedded PostgreSQL is ready again", "pid", s.PID())
 	}
 }
 
 // firstStart starts the server, waiting for the last backends of a killed one.
-func (e *Embedded) firstStart(ctx context.Context) (*process, error) {
+func (s *Server) firstStart(ctx context.Context) (*process, error) {
 	limit := time.Now().Add(inUseWait)
 	for {
-		p, err := e.startOnce(ctx)
+		p, err := s.startOnce(ctx)
 		if !errors.Is(err, errStillInUse) || time.Now().After(limit) {
 			return p, err
 		}
-		if !sleep(ctx, firstBackoff) {
+		if !postgres.Sleep(ctx, firstBackoff) {
 			return nil, errors.Join(err, ctx.Err())
 		}
 	}
@@ -68,20 +70,20 @@ func (e *Embedded) firstStart(ctx context.Context) (*process, error) {
 
 // restart starts the server again, with growing pauses. It returns nil for
 // both when ctx ended first.
-func (e *Embedded) restart(ctx context.Context, trouble *trouble, failure error) (*process, error) {
+func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (*process, error) {
 	for {
 		pause, ok := trouble.next(time.Now())
 		if !ok {
 			return nil, fmt.Errorf("the server keeps dying: %w", failure)
 		}
-		if !sleep(ctx, pause) {
+		if !postgres.Sleep(ctx, pause) {
 			return nil, nil
 		}
-		attempt, cancel := context.WithTimeout(ctx, e.opts.StartTimeout)
-		failure = clearOrphans(attempt, e.layout, e.log)
+		attempt, cancel := context.WithTimeout(ctx, s.opts.StartTimeout)
+		failure = clearOrphans(attempt, s.layout, s.log)
 		var p *process
 		if failure == nil {
-			p, failure = e.startOnce(attempt)
+			p, failure = s.startOnce(attempt)
 		}
 		cancel()
 		if ctx.Err() != nil && failure != nil {
@@ -91,7 +93,7 @@ func (e *Embedded) restart(ctx context.Context, trouble *trouble, failure error)
 			trouble.readyAt = time.Now()
 			return p, nil
 		}
-		e.log.Error("embedded PostgreSQL did not start; trying again", "error", failure)
+		s.log.Error("embedded PostgreSQL did not start; trying again", "error", failure)
 	}
 }
 

@@ -1,4 +1,4 @@
-package postgres
+package embedded
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ func TestServerLogLevels(t *testing.T) {
 // What a failed start has to say is in its error, and is said once; that sessions end
 // with their server is said to nobody. What dies later is.
 func TestHush(t *testing.T) {
-	e := &Embedded{}
+	e := &Server{}
 	if !e.hush("FATAL", "XX000") || !e.hush("LOG", "00000") || e.hush("WARNING", "01000") {
 		t.Error("before it is ready")
 	}

@@ -1,4 +1,4 @@
-package postgres
+package embedded
 
 import (
 	"context"
@@ -35,14 +35,14 @@ type process struct {
 // spawn starts the postmaster. The goroutine that forks keeps its thread until
 // the child is gone: the kernel sends the parent-death signal when that very
 // thread ends, and Go ends idle threads at will.
-func (e *Embedded) spawn() (*process, error) {
+func (s *Server) spawn() (*process, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	//nolint:noctx // it outlives any context; Stop ends it in order
-	cmd := exec.Command(filepath.Join(e.programs.Dir, "postgres"), e.serverArgs()...)
-	e.dress(cmd)
+	cmd := exec.Command(filepath.Join(s.programs.Dir, "postgres"), s.serverArgs()...)
+	s.dress(cmd)
 	cmd.Stdout, cmd.Stderr = write, write
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)
@@ -61,24 +61,24 @@ func (e *Embedded) spawn() (*process, error) {
 		read.Close()
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	p.log = readServerLog(read, e.log, e.hush)
+	p.log = readServerLog(read, s.log, s.hush)
 	return p, nil
 }
 
 // hush is what to leave out of the log. What a server says before it is ready is part of
 // the error when it does not get there; that sessions end when it is stopped is no news.
-func (e *Embedded) hush(severity, sqlstate string) bool {
+func (s *Server) hush(severity, sqlstate string) bool {
 	const adminShutdown = "57P01"
-	if e.stopBy.Load() != nil {
+	if s.stopBy.Load() != nil {
 		return severity == "FATAL" && sqlstate == adminShutdown
 	}
-	return e.pid.Load() == 0 && severity != "WARNING"
+	return s.pid.Load() == 0 && severity != "WARNING"
 }
 
 // startOnce starts the postmaster and waits until it takes connections. When
 // ctx ends first the server is shut down again.
-func (e *Embedded) startOnce(ctx context.Context) (*process, error) {
-	p, err := e.spawn()
+func (s *Server) startOnce(ctx context.Context) (*process, error) {
+	p, err := s.spawn()
 	if err != nil {
 		return nil, err
 	}
@@ -93,15 +93,15 @@ func (e *Embedded) startOnce(ctx context.Context) (*process, error) {
 			return nil, p.failure()
 		case <-ctx.Done():
 			err := fmt.Errorf("the server was not ready in time: %w", context.Cause(ctx))
-			return nil, errors.Join(err, e.shutdown(p))
+			return nil, errors.Join(err, s.shutdown(p))
 		case <-report.C:
-			e.log.Info("waiting for PostgreSQL, which may be recovering from a crash",
+			s.log.Info("waiting for PostgreSQL, which may be recovering from a crash",
 				"for", time.Since(began).Round(time.Second))
 		case <-tick.C:
 			// Asking the file rather than the socket keeps refused attempts
 			// out of the server's log.
-			if f, ok := readPIDFile(e.layout.pidFile()); ok && f.ready && f.pid == p.cmd.Process.Pid {
-				e.pid.Store(int64(f.pid))
+			if f, ok := readPIDFile(s.layout.pidFile()); ok && f.ready && f.pid == p.cmd.Process.Pid {
+				s.pid.Store(int64(f.pid))
 				return p, nil
 			}
 		}
@@ -128,14 +128,14 @@ func withRemedy(err error) error {
 
 // shutdown ends p: fast, at once when the deadline that Stop was given passes
 // (it may have passed), and by force when even that does not help.
-func (e *Embedded) shutdown(p *process) error {
+func (s *Server) shutdown(p *process) error {
 	deadline := context.Background()
-	if by := e.stopBy.Load(); by != nil {
+	if by := s.stopBy.Load(); by != nil {
 		deadline = *by
 	}
 	ctx, cancel := context.WithTimeout(deadline, defaultStopTimeout)
 	defer cancel()
-	defer e.pid.Store(0)
+	defer s.pid.Store(0)
 	defer p.log.close()
 
 	_ = p.cmd.Process.Signal(syscall.SIGINT) // fails only when it is gone
@@ -144,7 +144,7 @@ func (e *Embedded) shutdown(p *process) error {
 		return nil
 	case <-ctx.Done():
 	}
-	e.log.Warn("PostgreSQL did not stop in time; stopping it at once, its next start recovers")
+	s.log.Warn("PostgreSQL did not stop in time; stopping it at once, its next start recovers")
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
@@ -163,17 +163,17 @@ func (e *Embedded) shutdown(p *process) error {
 
 // Command is the shell command that runs the server by hand, for looking at
 // what a failed test or a stopped quotad left.
-func (e *Embedded) Command() string {
-	words := []string{filepath.Join(e.programs.Dir, "postgres"), "-D", e.layout.pgdata()}
-	for _, setting := range e.fixedSettings()[:6] { // without those about the log
+func (s *Server) Command() string {
+	words := []string{filepath.Join(s.programs.Dir, "postgres"), "-D", s.layout.pgdata()}
+	for _, setting := range s.fixedSettings()[:6] { // without those about the log
 		words = append(words, "-c", setting)
 	}
 	for i, word := range words {
 		words[i] = shellQuote(word)
 	}
 	command := strings.Join(words, " ")
-	if e.account != nil {
-		command = "cd / && setpriv --reuid=" + fmt.Sprint(e.account.uid) + " --regid=" + fmt.Sprint(e.account.gid) + " --clear-groups " + command
+	if s.account != nil {
+		command = "cd / && setpriv --reuid=" + fmt.Sprint(s.account.uid) + " --regid=" + fmt.Sprint(s.account.gid) + " --clear-groups " + command
 	}
 	return command
 }

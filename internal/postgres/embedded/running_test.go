@@ -1,11 +1,11 @@
-package postgres_test
+package embedded_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -18,18 +18,18 @@ func TestRunningURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{server.DataDir(), link} {
-		found, running := postgres.RunningURL(dir)
-		if !running || pgtest.Query[int](t, found, "SELECT 7") != 7 || !postgres.HasData(dir) {
-			t.Errorf("%s: %q %v, data %v", dir, found, running, postgres.HasData(dir))
+		found, running := embedded.RunningURL(dir)
+		if !running || pgtest.Query[int](t, found, "SELECT 7") != 7 || !embedded.HasData(dir) {
+			t.Errorf("%s: %q %v, data %v", dir, found, running, embedded.HasData(dir))
 		}
 	}
 	server.Stop()
 	for _, dir := range []string{server.DataDir(), t.TempDir(), filepath.Join(link, "nowhere")} {
-		if found, running := postgres.RunningURL(dir); running {
+		if found, running := embedded.RunningURL(dir); running {
 			t.Errorf("%s: nothing runs there, but %s", dir, found)
 		}
 	}
-	if empty := t.TempDir(); postgres.HasData(empty) || postgres.HasData(filepath.Join(empty, "nowhere")) {
+	if empty := t.TempDir(); embedded.HasData(empty) || embedded.HasData(filepath.Join(empty, "nowhere")) {
 		t.Error("data where there are none")
 	}
 }

@@ -1,4 +1,4 @@
-package postgres
+package embedded
 
 import (
 	"context"
@@ -49,8 +49,8 @@ var serverSettings = map[string]string{
 
 // fixedSettings keep the server private and in quotad's hands; they are given
 // on the command line, where nothing overrides them.
-func (e *Embedded) fixedSettings() []string {
-	l := e.layout
+func (s *Server) fixedSettings() []string {
+	l := s.layout
 	return []string{
 		"config_file=" + filepath.Join(l.dir, "postgresql.conf"),
 		"hba_file=" + filepath.Join(l.dir, "pg_hba.conf"),
@@ -68,37 +68,37 @@ func (e *Embedded) fixedSettings() []string {
 func quoteDir(dir string) string { return `"` + strings.ReplaceAll(dir, `"`, `""`) + `"` }
 
 // serverArgs is the postmaster's command line after the program.
-func (e *Embedded) serverArgs() []string {
-	args := []string{"-D", e.layout.pgdata()}
-	for _, setting := range e.fixedSettings() {
+func (s *Server) serverArgs() []string {
+	args := []string{"-D", s.layout.pgdata()}
+	for _, setting := range s.fixedSettings() {
 		args = append(args, "-c", setting)
 	}
 	return args
 }
 
 // writeConfig writes the files that the server reads at its start.
-func (e *Embedded) writeConfig(ctx context.Context) error {
+func (s *Server) writeConfig(ctx context.Context) error {
 	settings := maps.Clone(serverSettings)
-	settings["wal_compression"] = e.walCompression(ctx)
-	maps.Copy(settings, e.opts.Settings)
+	settings["wal_compression"] = s.walCompression(ctx)
+	maps.Copy(settings, s.opts.Settings)
 	var conf strings.Builder
 	conf.WriteString("# Written by quotad at every start. Settings of your own go to custom.conf.\n")
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&conf, "%s = '%s'\n", name, strings.ReplaceAll(settings[name], "'", "''"))
 	}
 	conf.WriteString("include_if_exists 'custom.conf'\n")
-	if err := writeFile(filepath.Join(e.layout.dir, "postgresql.conf"), conf.String()); err != nil {
+	if err := writeFile(filepath.Join(s.layout.dir, "postgresql.conf"), conf.String()); err != nil {
 		return err
 	}
 	// The socket's directory is closed to all but the server's user and root,
 	// which is the whole of the authentication.
 	const hba = "# Written by quotad at every start.\nlocal all all trust\n"
-	return writeFile(filepath.Join(e.layout.dir, "pg_hba.conf"), hba)
+	return writeFile(filepath.Join(s.layout.dir, "pg_hba.conf"), hba)
 }
 
 // walCompression asks the server for the best method it was built with.
-func (e *Embedded) walCompression(ctx context.Context) string {
-	_, err := e.run(ctx, "postgres", "-D", e.layout.pgdata(), "-c", "wal_compression=lz4", "-C", "wal_compression")
+func (s *Server) walCompression(ctx context.Context) string {
+	_, err := s.run(ctx, "postgres", "-D", s.layout.pgdata(), "-c", "wal_compression=lz4", "-C", "wal_compression")
 	if err != nil {
 		return "pglz"
 	}

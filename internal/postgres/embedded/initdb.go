@@ -1,4 +1,4 @@
-package postgres
+package embedded
 
 import (
 	"context"
@@ -13,15 +13,15 @@ import (
 
 // initialize makes the cluster. It is made beside its place and renamed when
 // whole, so that one that was cut off can always be told from a good one.
-func (e *Embedded) initialize(ctx context.Context) error {
-	l := e.layout
+func (s *Server) initialize(ctx context.Context) error {
+	l := s.layout
 	began := time.Now()
 	partial, err := os.MkdirTemp(l.dir, partialPrefix) // 0700, as PostgreSQL demands
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(partial) // nothing once it is renamed
-	if err := e.account.own(partial); err != nil {
+	if err := s.account.own(partial); err != nil {
 		return err
 	}
 	args := []string{
@@ -30,10 +30,10 @@ func (e *Embedded) initialize(ctx context.Context) error {
 		"--auth-local=trust", "--auth-host=reject",
 		"--wal-segsize=" + walSegment,
 	}
-	if e.opts.NoSync {
+	if s.opts.NoSync {
 		args = append(args, "--no-sync")
 	}
-	out, err := e.run(ctx, "initdb", args...)
+	out, err := s.run(ctx, "initdb", args...)
 	if err != nil {
 		return withRemedy(fmt.Errorf("initdb: %w\n%s", err, lastLines(out, 20)))
 	}
@@ -44,7 +44,7 @@ func (e *Embedded) initialize(ctx context.Context) error {
 	if err := syncDir(l.dir); err != nil {
 		return err
 	}
-	e.log.Info("made a new PostgreSQL cluster", "data_dir", l.dir, "version", e.programs.Version,
+	s.log.Info("made a new PostgreSQL cluster", "data_dir", l.dir, "version", s.programs.Version,
 		"took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
@@ -56,29 +56,29 @@ const walSegment = "4"
 
 // clearPartials removes what interrupted runs of initdb left. They are in the
 // way of nothing but the disk's space, so a failure is left to the next start.
-func (e *Embedded) clearPartials() {
-	for _, left := range e.layout.partials() {
+func (s *Server) clearPartials() {
+	for _, left := range s.layout.partials() {
 		if err := os.RemoveAll(left); err != nil {
-			e.log.Warn("cannot clear away an interrupted initdb", "dir", left, "error", err)
+			s.log.Warn("cannot clear away an interrupted initdb", "dir", left, "error", err)
 		}
 	}
 }
 
 // run runs one of the programs to its end and returns what it printed.
-func (e *Embedded) run(ctx context.Context, program string, args ...string) (string, error) {
+func (s *Server) run(ctx context.Context, program string, args ...string) (string, error) {
 	// The parent-death signal follows the thread that forks: keep it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, filepath.Join(e.programs.Dir, program), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.programs.Dir, program), args...)
 	cmd.WaitDelay = 5 * time.Second // grandchildren may hold the pipes
-	e.dress(cmd)
+	s.dress(cmd)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
 // dress gives cmd the user, the environment and the directory that all of the
 // server's processes get.
-func (e *Embedded) dress(cmd *exec.Cmd) {
+func (s *Server) dress(cmd *exec.Cmd) {
 	cmd.Dir = "/" // quotad's own may be closed to the server's user
 	// Nothing of quotad's environment: PGOPTIONS and the like would change the
 	// server, and secrets would show in its /proc.
@@ -89,7 +89,7 @@ func (e *Embedded) dress(cmd *exec.Cmd) {
 		}
 	}
 	cmd.SysProcAttr = sysProcAttr()
-	cmd.SysProcAttr.Credential = e.account.credential()
+	cmd.SysProcAttr.Credential = s.account.credential()
 }
 
 // syncDir makes a rename in dir durable.

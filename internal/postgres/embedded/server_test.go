@@ -1,4 +1,4 @@
-package postgres_test
+package embedded_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -103,8 +103,8 @@ func TestSecondQuotadIsRefused(t *testing.T) {
 	q := startQuotad(t, dir, nil)
 	pid, databaseURL := q.ready(t)
 
-	_, err := postgres.StartEmbedded(pgtest.Context(t), options(dir))
-	if !errors.Is(err, postgres.ErrDataDirInUse) {
+	_, err := embedded.Start(pgtest.Context(t), options(dir))
+	if !errors.Is(err, embedded.ErrDataDirInUse) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{dir, strconv.Itoa(q.cmd.Process.Pid)} {
@@ -155,7 +155,7 @@ func TestUnreachableDataDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(closed, "data")
-	e, err := postgres.StartEmbedded(pgtest.Context(t), options(dir))
+	e, err := embedded.Start(pgtest.Context(t), options(dir))
 	if os.Geteuid() != 0 {
 		// Only root's server runs as another user.
 		if err != nil {
@@ -164,10 +164,10 @@ func TestUnreachableDataDir(t *testing.T) {
 		stop(t, e)
 		return
 	}
-	if !errors.Is(err, postgres.ErrUnreachableDataDir) {
+	if !errors.Is(err, embedded.ErrUnreachableDataDir) {
 		t.Fatalf("got %v", err)
 	}
-	if !strings.Contains(err.Error(), postgres.DefaultDataDir()) {
+	if !strings.Contains(err.Error(), embedded.DefaultDataDir()) {
 		t.Errorf("the error names no directory to use instead: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestDataDirWithForeignFilesIsNotOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := postgres.StartEmbedded(pgtest.Context(t), options(dir))
+	e, err := embedded.Start(pgtest.Context(t), options(dir))
 	if os.Geteuid() != 0 {
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestDataDirWithForeignFilesIsNotOpened(t *testing.T) {
 		stop(t, e)
 		return
 	}
-	if !errors.Is(err, postgres.ErrUnreachableDataDir) {
+	if !errors.Is(err, embedded.ErrUnreachableDataDir) {
 		t.Errorf("got %v", err)
 	}
 	info, err := os.Stat(dir)
@@ -210,7 +210,7 @@ func TestForeignDataDirIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := postgres.StartEmbedded(pgtest.Context(t), opts)
+	_, err := embedded.Start(pgtest.Context(t), opts)
 	if err == nil || !strings.Contains(err.Error(), "not empty and not quotad's") || !strings.Contains(err.Error(), "theirs") || !strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("got %v", err)
 	}
@@ -226,7 +226,7 @@ func TestForeignDataDirIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = postgres.StartEmbedded(pgtest.Context(t), opts); err == nil || !strings.Contains(err.Error(), "QUOTAD_DATA_DIR") {
+	if _, err = embedded.Start(pgtest.Context(t), opts); err == nil || !strings.Contains(err.Error(), "QUOTAD_DATA_DIR") {
 		t.Errorf("below a file: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, "file")); err != nil {
@@ -242,7 +242,7 @@ func TestWrongDataDirs(t *testing.T) {
 		sentinel   error
 		want       string
 	}{
-		"programs of that version are missing": {"pgdata/PG_VERSION", "17\n", postgres.ErrNoPrograms, "postgresql-17"},
+		"programs of that version are missing": {"pgdata/PG_VERSION", "17\n", embedded.ErrNoPrograms, "postgresql-17"},
 		"too old":                              {"pgdata/PG_VERSION", "12\n", nil, "restore it into a new data directory"},
 		"no version":                           {"pgdata/PG_VERSION", "", nil, "restore it into a new data directory"},
 		"no cluster":                           {"pgdata/precious", "x", nil, "move it away"},
@@ -261,7 +261,7 @@ func TestWrongDataDirs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := postgres.StartEmbedded(pgtest.Context(t), options(dir))
+			_, err := embedded.Start(pgtest.Context(t), options(dir))
 			if err == nil || (c.sentinel != nil && !errors.Is(err, c.sentinel)) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v", err)
 			}
@@ -326,7 +326,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	dir := pgtest.Dir(t)
-	if _, err := postgres.StartEmbedded(ctx, options(dir)); err == nil {
+	if _, err := embedded.Start(ctx, options(dir)); err == nil {
 		t.Fatal("started under a context that was over")
 	}
 	start(t, options(dir)) // and left nothing in the way

@@ -1,4 +1,4 @@
-package postgres_test
+package embedded_test
 
 import (
 	"bufio"
@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"quotad/internal/postgres"
+	"quotad/internal/postgres/embedded"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -23,9 +23,16 @@ import (
 // be killed by a test.
 const helperEnv = "QUOTAD_TEST_HELPER_DIR"
 
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helperEnv); dir != "" {
+		os.Exit(helper(dir))
+	}
+	pgtest.Main(m)
+}
+
 // helper starts a server, says so, and stops it when its input ends.
 func helper(dir string) int {
-	e, err := postgres.StartEmbedded(context.Background(), options(dir))
+	e, err := embedded.Start(context.Background(), options(dir))
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1
@@ -41,8 +48,8 @@ func helper(dir string) int {
 }
 
 // options are those of a small, quiet server.
-func options(dir string) postgres.EmbeddedOptions {
-	return postgres.EmbeddedOptions{
+func options(dir string) embedded.Options {
+	return embedded.Options{
 		DataDir: dir, NoSync: true, Logger: slog.New(slog.DiscardHandler),
 		Settings: map[string]string{"shared_buffers": "32MB", "min_wal_size": "32MB"},
 	}
@@ -114,9 +121,9 @@ func (q *quotad) kill() {
 }
 
 // start starts a server that is stopped with the test.
-func start(t *testing.T, opts postgres.EmbeddedOptions) *postgres.Embedded {
+func start(t *testing.T, opts embedded.Options) *embedded.Server {
 	t.Helper()
-	e, err := postgres.StartEmbedded(pgtest.Context(t), opts)
+	e, err := embedded.Start(pgtest.Context(t), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +131,7 @@ func start(t *testing.T, opts postgres.EmbeddedOptions) *postgres.Embedded {
 	return e
 }
 
-func stop(t *testing.T, e *postgres.Embedded) {
+func stop(t *testing.T, e *embedded.Server) {
 	t.Helper()
 	if err := e.Stop(context.Background()); err != nil {
 		t.Errorf("stop: %v", err)

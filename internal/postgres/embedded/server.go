@@ -1,4 +1,4 @@
-package postgres
+package embedded
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
 )
 
 const (
@@ -27,8 +29,8 @@ const (
 	defaultGiveUpAfter  = 2 * time.Minute
 )
 
-// EmbeddedOptions configure StartEmbedded. Only DataDir is required.
-type EmbeddedOptions struct {
+// Options configure Start. Only DataDir is required.
+type Options struct {
 	DataDir string       // made if missing; DefaultDataDir() is the usual one
 	BinDir  string       // directory of initdb and postgres; empty: $PGBIN, else searched
 	Logger  *slog.Logger // nil: slog.Default()
@@ -49,10 +51,10 @@ type EmbeddedOptions struct {
 	NoSync bool
 }
 
-// Embedded is a private PostgreSQL server, kept running until Stop.
+// Server is a private PostgreSQL server, kept running until Stop.
 // Its methods may be called from any goroutine.
-type Embedded struct {
-	opts     EmbeddedOptions
+type Server struct {
+	opts     Options
 	log      *slog.Logger
 	programs Programs
 	account  *account // whom the server runs as; nil: quotad's own user
@@ -69,13 +71,13 @@ type Embedded struct {
 	stopBy   atomic.Pointer[context.Context] // the deadline of Stop
 }
 
-// StartEmbedded sets up (once) and starts the server of opts.DataDir, and
+// Start sets up (once) and starts the server of opts.DataDir, and
 // returns when it takes connections. ctx bounds the start only; the server
 // runs until Stop. It is started again when it dies.
 //
 // Errors that callers branch on: ErrDataDirInUse, ErrNoPrograms,
 // ErrUnreachableDataDir.
-func StartEmbedded(ctx context.Context, opts EmbeddedOptions) (*Embedded, error) {
+func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.DataDir == "" {
 		return nil, errors.New("embedded PostgreSQL: no data directory given")
 	}
@@ -90,24 +92,24 @@ func StartEmbedded(ctx context.Context, opts EmbeddedOptions) (*Embedded, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opts.StartTimeout)
 	defer cancel()
-	e := &Embedded{opts: opts, log: opts.Logger, done: make(chan struct{})}
-	if err := e.prepare(ctx); err != nil {
-		e.release()
+	s := &Server{opts: opts, log: opts.Logger, done: make(chan struct{})}
+	if err := s.prepare(ctx); err != nil {
+		s.release()
 		return nil, fmt.Errorf("embedded PostgreSQL in %s: %w", opts.DataDir, err)
 	}
-	if err := e.launch(ctx); err != nil {
+	if err := s.launch(ctx); err != nil {
 		return nil, fmt.Errorf("embedded PostgreSQL in %s: %w", opts.DataDir, err)
 	}
-	return e, nil
+	return s, nil
 }
 
 // prepare does all that comes before the server's first start.
-func (e *Embedded) prepare(ctx context.Context) error {
-	dir, err := filepath.Abs(e.opts.DataDir)
+func (s *Server) prepare(ctx context.Context) error {
+	dir, err := filepath.Abs(s.opts.DataDir)
 	if err != nil {
 		return err
 	}
-	if err := refuseForeignDir(dir, e.opts.OwnFiles); err != nil {
+	if err := refuseForeignDir(dir, s.opts.OwnFiles); err != nil {
 		return err
 	}
 	// What is missing above it is made passable, for the server's user.
@@ -122,75 +124,75 @@ func (e *Embedded) prepare(ctx context.Context) error {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
 	}
-	e.layout = layout{dir: dir}
-	if e.lock, err = lockDir(dir); err != nil {
+	s.layout = layout{dir: dir}
+	if s.lock, err = lockDir(dir); err != nil {
 		return err
 	}
-	if e.account, err = chooseAccount(e.layout); err != nil {
+	if s.account, err = chooseAccount(s.layout); err != nil {
 		return err
 	}
-	if err = e.account.grantPath(dir, e.opts.OwnFiles); err != nil {
+	if err = s.account.grantPath(dir, s.opts.OwnFiles); err != nil {
 		return err
 	}
-	major, err := e.layout.major()
+	major, err := s.layout.major()
 	if err != nil {
 		return err
 	}
-	if e.programs, err = FindPrograms(ctx, e.opts.BinDir, major, e.log); err != nil {
+	if s.programs, err = FindPrograms(ctx, s.opts.BinDir, major, s.log); err != nil {
 		return err
 	}
-	if err = e.account.checkPrograms(e.programs); err != nil {
+	if err = s.account.checkPrograms(s.programs); err != nil {
 		return err
 	}
-	if err = clearOrphans(ctx, e.layout, e.log); err != nil {
+	if err = clearOrphans(ctx, s.layout, s.log); err != nil {
 		return err
 	}
-	e.layout.removeTempSocketDir()
-	e.clearPartials()
+	s.layout.removeTempSocketDir()
+	s.clearPartials()
 	if major == 0 {
-		if err = e.initialize(ctx); err != nil {
+		if err = s.initialize(ctx); err != nil {
 			return err
 		}
-		e.fresh = true
+		s.fresh = true
 	}
-	if e.layout.socketDir, err = e.account.makeSocketDir(e.layout); err != nil {
+	if s.layout.socketDir, err = s.account.makeSocketDir(s.layout); err != nil {
 		return err
 	}
-	return e.writeConfig(ctx)
+	return s.writeConfig(ctx)
 }
 
 // launch starts supervision and waits for the server's first readiness.
-func (e *Embedded) launch(ctx context.Context) error {
+func (s *Server) launch(ctx context.Context) error {
 	superCtx, cancel := context.WithCancel(context.Background())
-	e.cancel = cancel
+	s.cancel = cancel
 	ready := make(chan error, 1)
-	go e.supervise(superCtx, ctx, ready)
+	go s.supervise(superCtx, ctx, ready)
 	if err := <-ready; err != nil { // supervise always answers, within ctx
 		cancel()
-		<-e.done
+		<-s.done
 		return withRemedy(err)
 	}
-	if err := e.furnish(ctx); err != nil {
+	if err := s.furnish(ctx); err != nil {
 		stopCtx, stop := context.WithTimeout(context.Background(), defaultStopTimeout)
 		defer stop()
-		return errors.Join(err, e.Stop(stopCtx))
+		return errors.Join(err, s.Stop(stopCtx))
 	}
-	e.log.Info("embedded PostgreSQL is ready", "version", e.programs.Version,
-		"data_dir", e.layout.dir, "pid", e.PID(), "user", e.account.String())
+	s.log.Info("embedded PostgreSQL is ready", "version", s.programs.Version,
+		"data_dir", s.layout.dir, "pid", s.PID(), "user", s.account.String())
 	return nil
 }
 
 // furnish makes what quotad needs of a running server and is missing.
-func (e *Embedded) furnish(ctx context.Context) error {
-	conn, err := Connect(ctx, e.AdminURL(), nil)
+func (s *Server) furnish(ctx context.Context) error {
+	conn, err := postgres.Connect(ctx, s.AdminURL(), nil)
 	if err != nil {
 		return err
 	}
-	defer closeConn(conn)
-	if err := createDatabase(ctx, conn); err != nil || !e.fresh {
+	defer postgres.CloseConn(conn)
+	if err := createDatabase(ctx, conn); err != nil || !s.fresh {
 		return err
 	}
-	return makeWALFiles(ctx, conn, e.layout.dir)
+	return makeWALFiles(ctx, conn, s.layout.dir)
 }
 
 // createDatabase makes quotad's role and database where they are missing.
@@ -219,28 +221,28 @@ func createDatabase(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // URL is quotad's own database over the private socket. It stays the same for
-// the life of e, through restarts of the server.
-func (e *Embedded) URL() string { return e.layout.url(appName, appName) }
+// the life of s, through restarts of the server.
+func (s *Server) URL() string { return s.layout.url(appName, appName) }
 
 // AdminURL is the maintenance database as the cluster's superuser.
-func (e *Embedded) AdminURL() string { return e.layout.url(superuser, "postgres") }
+func (s *Server) AdminURL() string { return s.layout.url(superuser, "postgres") }
 
 // PID is the process of the running postmaster, 0 while there is none.
-func (e *Embedded) PID() int { return int(e.pid.Load()) }
+func (s *Server) PID() int { return int(s.pid.Load()) }
 
 // Programs are those the server runs from.
-func (e *Embedded) Programs() Programs { return e.programs }
+func (s *Server) Programs() Programs { return s.programs }
 
 // Done is closed when the server is stopped for good: after Stop, or when it
 // kept dying and was given up. Err then tells which.
-func (e *Embedded) Done() <-chan struct{} { return e.done }
+func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Err is nil before Done and after an orderly Stop, else why the server was
 // given up.
-func (e *Embedded) Err() error {
+func (s *Server) Err() error {
 	select {
-	case <-e.done:
-		return e.err
+	case <-s.done:
+		return s.err
 	default:
 		return nil
 	}
@@ -248,27 +250,27 @@ func (e *Embedded) Err() error {
 
 // Stop shuts the server down: fast (open transactions are rolled back, all is
 // flushed), and at once when ctx ends, which leaves recovery to the next
-// start. Without a deadline in ctx there is one of a minute. Nothing of e
+// start. Without a deadline in ctx there is one of a minute. Nothing of s
 // runs any more when it returns; calling it again is allowed.
-func (e *Embedded) Stop(ctx context.Context) error {
+func (s *Server) Stop(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, defaultStopTimeout)
 		defer cancel()
 	}
-	e.stopOnce.Do(func() {
-		e.stopBy.Store(&ctx)
-		e.cancel()
+	s.stopOnce.Do(func() {
+		s.stopBy.Store(&ctx)
+		s.cancel()
 	})
-	<-e.done // supervise bounds every step of a stop
-	return e.err
+	<-s.done // supervise bounds every step of a stop
+	return s.err
 }
 
 // release gives back what the data directory's owner holds.
-func (e *Embedded) release() {
-	if e.lock != nil {
-		e.layout.removeTempSocketDir()
-		e.lock.release()
+func (s *Server) release() {
+	if s.lock != nil {
+		s.layout.removeTempSocketDir()
+		s.lock.release()
 	}
 }
 
