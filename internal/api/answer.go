@@ -7,27 +7,48 @@ import (
 	"quotad/internal/quota"
 )
 
+// quotaExceeded is IANA's registered problem type for a refused hit.
+const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+
+// A subject is what a decision is about: so many units of a customer's meter.
+type subject struct {
+	customer, meter string
+	cost            int64
+	reservation     bool // the units are to be held, and not yet to be charged
+}
+
+// appendViews collects what a decision says of each limit; a degraded one says nothing.
+func appendViews(views []quota.View, d *quota.Decision) []quota.View {
+	if d.Degraded {
+		return views
+	}
+	for i := range d.NumViews() {
+		views = append(views, d.View(i))
+	}
+	return views
+}
+
 // appendDecision appends the answer to a hit: the contract's members, and for a refusal
 // those of a problem document before them. wait is the decision's retry-after, µs or
 // Never, and status that of the refusal.
-func appendDecision(b []byte, h *hit, d *quota.Decision, views []quota.View, wait int64, status int) []byte {
+func appendDecision(b []byte, of *subject, d *quota.Decision, views []quota.View, wait int64, status int) []byte {
 	if d.Allowed {
 		b = append(b, `{"allowed":true`...)
 	} else {
-		b = appendRefusal(b, h, views, wait, status)
+		b = appendRefusal(b, of, views, wait, status)
 		b = append(b, `,"allowed":false`...)
 	}
-	return appendOutcome(b, h, d, views, wait)
+	return appendOutcome(b, of, d, views, wait)
 }
 
 // appendOutcome appends what all decisions say, behind "allowed", and their end.
-func appendOutcome(b []byte, h *hit, d *quota.Decision, views []quota.View, wait int64) []byte {
+func appendOutcome(b []byte, of *subject, d *quota.Decision, views []quota.View, wait int64) []byte {
 	b = append(b, `,"customer":`...)
-	b = appendString(b, h.customer)
+	b = appendString(b, of.customer)
 	b = append(b, `,"meter":`...)
-	b = appendString(b, h.meter)
+	b = appendString(b, of.meter)
 	b = append(b, `,"cost":`...)
-	b = strconv.AppendInt(b, h.cost, 10)
+	b = strconv.AppendInt(b, of.cost, 10)
 	b = appendInstant(b, d)
 	if d.AsOf != 0 {
 		b = append(b, `,"as_of":`...)
@@ -70,11 +91,11 @@ func appendLimits(b []byte, views []quota.View) []byte {
 }
 
 // appendRefusal appends the members of RFC 9457 that open a refusal, without its end.
-func appendRefusal(b []byte, h *hit, views []quota.View, wait int64, status int) []byte {
+func appendRefusal(b []byte, of *subject, views []quota.View, wait int64, status int) []byte {
 	b = append(b, `{"type":"`+quotaExceeded+`","title":"Quota exceeded","status":`...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, `,"detail":"`...)
-	b = appendWhy(b, h, views, wait)
+	b = appendWhy(b, of, views, wait)
 	b = append(b, `","violated-policies":[`...)
 	for i, n := 0, 0; i < len(views); i++ {
 		if !refuses(&views[i]) {
@@ -94,7 +115,7 @@ func refuses(v *quota.View) bool { return v.Limit.Mode == quota.Hard && v.RetryA
 
 // appendWhy says in words which limits refuse and what to do; names need no escaping. Where
 // none does, another hit of the same atomic batch was refused.
-func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
+func appendWhy(b []byte, of *subject, views []quota.View, wait int64) []byte {
 	if !slices.ContainsFunc(views, func(v quota.View) bool { return refuses(&v) }) {
 		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
 	}
@@ -102,16 +123,16 @@ func appendWhy(b []byte, h *hit, views []quota.View, wait int64) []byte {
 	for i := range views {
 		if v := &views[i]; refuses(v) {
 			most := mostAtOnce(v.Limit)
-			tooMuch = tooMuch || 0 < most && most < h.cost
-			b = appendRoom(b, v, h.cost, most)
+			tooMuch = tooMuch || 0 < most && most < of.cost
+			b = appendRoom(b, v, of.cost, most)
 		}
 	}
-	if h.kind == opReservation {
+	if of.reservation {
 		b = append(b, "The reservation costs "...)
 	} else {
 		b = append(b, "The hit costs "...)
 	}
-	b = strconv.AppendInt(b, h.cost, 10)
+	b = strconv.AppendInt(b, of.cost, 10)
 	switch {
 	case tooMuch:
 		return append(b, ": split it, or raise the limit."...)

@@ -84,10 +84,10 @@ func (b *batch) decode(key string) ([]hit, []quota.Result) {
 	results := make([]quota.Result, len(hits)+len(b.hits))
 	if hits == nil {
 		hits = make([]hit, len(b.hits))
-		like := new(hit)
+		like := new(subject)
 		for i := range hits {
 			hits[i], results[i].Err = decodeHit(b.hits[i], like)
-			like = &hits[i]
+			like = &hits[i].subject
 		}
 	}
 	if key == "" {
@@ -242,5 +242,5 @@ func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *quot
 	if !d.Allowed {
 		wait = d.RetryAfter()
 	}
-	buf.b = appendDecision(buf.b, h, d, buf.views, wait, http.StatusTooManyRequests)
+	buf.b = appendDecision(buf.b, &h.subject, d, buf.views, wait, http.StatusTooManyRequests)
 }

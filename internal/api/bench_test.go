@@ -76,7 +76,7 @@ func BenchmarkDecodeHit(b *testing.B) {
 	body := []byte(benchHit)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := decodeHit(body, new(hit)); err != nil {
+		if _, err := decodeHit(body, new(subject)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -18,7 +18,7 @@ type buffer struct {
 	b      []byte
 	views  []quota.View
 	policy *policy // of the limits of the answer before
-	last   hit     // the names of the hit before, to be shared, see plainHit
+	last   subject // of the hit before: its strings are shared with the next one
 }
 
 // Buffers that a large batch has grown are left to the garbage collector.

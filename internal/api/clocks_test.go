@@ -231,7 +231,7 @@ func TestDegradedByTheTestClock(t *testing.T) {
 		if err != nil || !d.Degraded || d.At != at(want) {
 			t.Errorf("%+v %v", d, err)
 		}
-		answer := string(appendDecision(nil, &hit{}, &d, nil, 0, 200))
+		answer := string(appendDecision(nil, &subject{}, &d, nil, 0, 200))
 		if strings.Contains(answer, `"test_clock":"c1"`) != (clock != nil) {
 			t.Errorf("%s", answer)
 		}

@@ -92,7 +92,7 @@ func TestDecodeWordsWholeBodies(t *testing.T) {
 		`{"customer":"acme",,`:      "not JSON at byte 19: ",
 		`{"customer":"acme" "a":1}`: "not JSON at byte 19: ",
 	} {
-		_, err := decodeHit([]byte(body), new(hit))
+		_, err := decodeHit([]byte(body), new(subject))
 		if got := problemOf(err).detail; !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
@@ -141,7 +141,7 @@ func FuzzDecodeHit(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		h, err := decodeHit(body, new(hit))
+		h, err := decodeHit(body, new(subject))
 		if err == nil && (h.cost < 0 || h.customer == "" || h.meter == "") {
 			t.Fatalf("%q is taken as %+v", body, h)
 		}
@@ -159,7 +159,7 @@ func TestDecodeHitKeepsIntegers(t *testing.T) {
 		cost := rapid.Int64Range(0, 1e15-1).Draw(t, "cost")
 		space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")
 		body := space + `{"cost":` + space + string(appendWait(nil, cost*1000)) + `,"meter":"m","customer":"c|d"}` + space
-		h, err := decodeHit([]byte(body), new(hit))
+		h, err := decodeHit([]byte(body), new(subject))
 		if err != nil || h.cost != cost || h.customer != "c|d" {
 			t.Fatalf("%s: %+v %v", body, h, err)
 		}

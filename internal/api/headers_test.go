@@ -231,7 +231,7 @@ func TestNoLimitsNoHeaders(t *testing.T) {
 // What is built by hand reads back, by encoding/json, as what was meant.
 func TestDecisionsParseBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := hit{customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), meter: "m.x:y", cost: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "cost")}
+		h := subject{customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), meter: "m.x:y", cost: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "cost")}
 		d := quota.Decision{Allowed: rapid.Bool().Draw(t, "allowed"), At: rapid.Int64Range(0, 4e15).Draw(t, "at")}
 		d.Target = &quota.Target{Clock: rapid.SampledFrom([]*quota.TestClock{nil, {Key: "c:1"}}).Draw(t, "clock")}
 		d.AsOf = rapid.SampledFrom([]int64{0, d.At + 1}).Draw(t, "as of")

@@ -24,13 +24,12 @@ type hitRequest struct {
 
 // A hit is a checked hitRequest.
 type hit struct {
-	customer, meter string
-	cost            int64
-	attributes      map[string]string
-	dryRun          bool
-	kind            string // of operation, of the id
-	id              string // the client's; empty: none
-	batch           string // of a batch's id: what else the batch is
+	subject
+	attributes map[string]string
+	dryRun     bool
+	kind       string // of operation, of the id
+	id         string // the client's; empty: none
+	batch      string // of a batch's id: what else the batch is
 }
 
 // look reports whether the hit charges nothing, whatever comes of it.
@@ -46,7 +45,7 @@ func (h *hit) operation() quota.ID {
 }
 
 // decodeHit reads and checks one hit; see plainHit for like.
-func decodeHit(body []byte, like *hit) (hit, error) {
+func decodeHit(body []byte, like *subject) (hit, error) {
 	if h, ok := plainHit(body, like); ok {
 		return h, nil
 	}
@@ -67,7 +66,7 @@ func decodeAnyHit(body []byte) (hit, error) {
 
 // hit is what a checked request asks for.
 func (in *hitRequest) hit(kind string) hit {
-	h := hit{customer: in.Customer, meter: in.Meter, cost: 1, attributes: in.Attributes, dryRun: in.DryRun, kind: kind}
+	h := hit{subject: subject{customer: in.Customer, meter: in.Meter, cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, kind: kind}
 	if in.Cost != nil {
 		h.cost = *in.Cost
 	}
@@ -174,7 +173,7 @@ func readHit(r *http.Request, buf *buffer) (h hit, err error) {
 		return h, err
 	}
 	if h, err = decodeHit(buf.b, &buf.last); err == nil {
-		buf.last = hit{customer: h.customer, meter: h.meter}
+		buf.last = h.subject
 		h.id, err = oneID(h.id, key)
 	}
 	return h, err
@@ -191,17 +190,6 @@ func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *quota.Decision, den
 		status, contentType, wait = denied, problemJSON, d.RetryAfter()
 	}
 	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
-	buf.b = appendDecision(buf.b[:0], h, d, buf.views, wait, status)
+	buf.b = appendDecision(buf.b[:0], &h.subject, d, buf.views, wait, status)
 	return writeBody(w, status, contentType, buf.b)
-}
-
-// appendViews collects what a decision says of each limit; a degraded one says nothing.
-func appendViews(views []quota.View, d *quota.Decision) []quota.View {
-	if d.Degraded {
-		return views
-	}
-	for i := range d.NumViews() {
-		views = append(views, d.View(i))
-	}
-	return views
 }

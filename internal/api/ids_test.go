@@ -62,7 +62,7 @@ func TestOneID(t *testing.T) {
 func TestPayloadsOfIDs(t *testing.T) {
 	operation := func(body string) quota.ID {
 		t.Helper()
-		h, err := decodeHit([]byte(`{"customer":"acme","meter":"requests","id":"x"`+body+`}`), new(hit))
+		h, err := decodeHit([]byte(`{"customer":"acme","meter":"requests","id":"x"`+body+`}`), new(subject))
 		check(t, err)
 		return h.operation()
 	}

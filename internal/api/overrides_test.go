@@ -227,7 +227,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 	} {
 		change()
 		n.want(200, "POST", "/v1/hits", oneHit)
-		h := hit{customer: "acme", meter: "requests", cost: 1}
+		h := hit{subject: subject{customer: "acme", meter: "requests", cost: 1}}
 		_, err := n.server.judge(t.Context(), held, &h)
 		if stale, ok := errors.AsType[*quota.StaleError](err); !ok || stale.Change <= held.Change {
 			t.Fatalf("a target of change %d was judged: %v", held.Change, err)

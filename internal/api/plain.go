@@ -17,8 +17,8 @@ type plain struct {
 }
 
 // plainHit reads a body that is one hit. What its customer and meter have in common with
-// like, another hit, is shared with it: most requests say what one before them said.
-func plainHit(body []byte, like *hit) (h hit, ok bool) {
+// like, that of another hit, is shared with it: most requests say what one before them said.
+func plainHit(body []byte, like *subject) (h hit, ok bool) {
 	p := plain{body: body}
 	if !p.hit(&h, like) {
 		return hit{}, false
@@ -57,21 +57,21 @@ func plainBatch(body []byte) (b batch, ok bool) {
 // hits reads an array of hits.
 func (p *plain) hits() ([]hit, bool) {
 	all := make([]hit, 0, min(maxHits, bytes.Count(p.body, []byte{'{'})))
-	like := new(hit)
+	like := new(subject)
 	for more := p.next('['); more; more = p.next(',') {
 		var h hit
 		if len(all) == maxHits || !p.hit(&h, like) {
 			return nil, false
 		}
 		all = append(all, h)
-		like = &all[len(all)-1]
+		like = &all[len(all)-1].subject
 	}
 	return all, len(all) > 0 && p.next(']')
 }
 
 // hit reads one hit and checks it as hitRequest.check does.
-func (p *plain) hit(h, like *hit) bool {
-	*h = hit{cost: 1, kind: opHit}
+func (p *plain) hit(h *hit, like *subject) bool {
+	*h = hit{subject: subject{cost: 1}, kind: opHit}
 	seen := 0
 	for more := p.next('{'); more; more = p.next(',') {
 		name, ok := p.text()
@@ -89,7 +89,7 @@ func (p *plain) hit(h, like *hit) bool {
 }
 
 // member reads the value of a member into h and returns the member's bit, or 0.
-func (p *plain) member(name []byte, h, like *hit) int {
+func (p *plain) member(name []byte, h *hit, like *subject) int {
 	switch string(name) {
 	case "customer":
 		h.customer = p.shared(like.customer)

@@ -11,9 +11,6 @@ import (
 	"quotad/internal/quota"
 )
 
-// quotaExceeded is IANA's registered problem type for a refused hit.
-const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-
 // A kind is one kind of problem: its type, status and title never change, so clients
 // may branch on them. Its documentation is served at /problems/{name}.
 type kind struct {

@@ -58,6 +58,7 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 		return asked, invalidFields(bad)
 	}
 	asked = reservation{hit: as.hit(opReservation), ttl: in.TTL}
+	asked.reservation = true
 	asked.id, err = oneID(asked.id, key)
 	return asked, err
 }
@@ -132,7 +133,7 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *quota.Re
 	}
 	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
 	if !d.Allowed {
-		buf.b = appendDecision(buf.b[:0], h, d, buf.views, wait, denied)
+		buf.b = appendDecision(buf.b[:0], &h.subject, d, buf.views, wait, denied)
 		return writeBody(w, denied, problemJSON, buf.b)
 	}
 	id := made.ID.String()
@@ -142,6 +143,6 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *quota.Re
 	b = append(b, `","expires_at":`...)
 	b = appendTime(b, made.ExpiresAt)
 	b = append(b, `,"allowed":true`...)
-	buf.b = appendOutcome(b, h, d, buf.views, wait)
+	buf.b = appendOutcome(b, &h.subject, d, buf.views, wait)
 	return writeBody(w, http.StatusCreated, plainJSON, buf.b)
 }
