@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/quota"
@@ -243,4 +244,20 @@ func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *quot
 		wait = d.RetryAfter()
 	}
 	buf.b = appendDecision(buf.b, &h.subject, d, buf.views, wait, http.StatusTooManyRequests)
+}
+
+// batchResults is the answer of a batch.
+type batchResults struct {
+	Results []batchResult `json:"results"`
+}
+
+// batchResult is a decision, a refusal or a problem.
+type batchResult struct{}
+
+// Schema implements huma.SchemaProvider.
+func (batchResult) Schema(r huma.Registry) *huma.Schema {
+	of := func(t reflect.Type) *huma.Schema { return r.Schema(t, true, "") }
+	return &huma.Schema{AnyOf: []*huma.Schema{
+		of(reflect.TypeFor[decisionBody]()), of(reflect.TypeFor[refusalBody]()), of(reflect.TypeFor[problemBody]()),
+	}}
 }

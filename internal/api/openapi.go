@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -277,4 +278,44 @@ func OpenAPI(version string) []byte {
 
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ query) int {
 	return writeBody(w, http.StatusOK, plainJSON, s.openAPI)
+}
+
+// schemaName turns a Go type's name into the document's: meterBody is Meter, and
+// listBody[…meterBody] is MeterList.
+func schemaName(t reflect.Type, hint string) string {
+	name := t.Name()
+	if t.Kind() == reflect.Pointer {
+		name = t.Elem().Name()
+	}
+	if inner, ok := strings.CutPrefix(name, "listBody["); ok {
+		inner = strings.TrimSuffix(inner[strings.LastIndexByte(inner, '.')+1:], "]")
+		return capital(inner) + "List"
+	}
+	if name == "" {
+		name = hint
+	}
+	return capital(name)
+}
+
+func capital(name string) string {
+	for _, end := range []string{"Body", "JSON"} {
+		name = strings.TrimSuffix(name, end)
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// describePlans adds to the schemas what the types cannot say: what features may be, and
+// that a plan that is shown has everything.
+func describePlans(schemas map[string]*huma.Schema) {
+	for _, name := range []string{"PlanInput", "Plan", "CustomerRequest", "Customer", "Quota"} {
+		schemas[name].Properties["features"].AdditionalProperties = &huma.Schema{
+			Extensions: map[string]any{"type": []string{"boolean", "number", "string"}},
+		}
+	}
+	shown := schemas["Plan"]
+	shown.Required = nil
+	for name := range shown.Properties {
+		shown.Required = append(shown.Required, name)
+	}
+	slices.Sort(shown.Required)
 }

@@ -2,9 +2,7 @@ package api
 
 import (
 	stdjson "encoding/json"
-	"slices"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -63,19 +61,3 @@ func readFeature(d *jsontext.Decoder, feature *any) error {
 var exactNumbers = json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, n stdjson.Number) error {
 	return e.WriteValue(jsontext.Value(n))
 }))
-
-// describePlans adds to the schemas what the types cannot say: what features may be, and
-// that a plan that is shown has everything.
-func describePlans(schemas map[string]*huma.Schema) {
-	for _, name := range []string{"PlanInput", "Plan", "CustomerRequest", "Customer", "Quota"} {
-		schemas[name].Properties["features"].AdditionalProperties = &huma.Schema{
-			Extensions: map[string]any{"type": []string{"boolean", "number", "string"}},
-		}
-	}
-	shown := schemas["Plan"]
-	shown.Required = nil
-	for name := range shown.Properties {
-		shown.Required = append(shown.Required, name)
-	}
-	slices.Sort(shown.Required)
-}

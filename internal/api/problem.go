@@ -29,12 +29,28 @@ func (k *kind) typeURI() string {
 	return "/problems/" + k.name
 }
 
+// problemBody is a problem document, for its schema; appendProblem writes it.
+type problemBody struct {
+	Type   string       `json:"type" doc:"A path of this server with the documentation of the problem."`
+	Title  string       `json:"title"`
+	Status int          `json:"status"`
+	Detail string       `json:"detail"`
+	Errors []fieldError `json:"errors,omitempty"`
+}
+
+type fieldError struct {
+	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
+	Detail string `json:"detail"`
+}
+
 // A fault is an error of the request itself, found here rather than below.
 type fault struct {
 	kind   *kind
 	detail string
 	fields quota.FieldErrors
-	allow  string // 405: the methods that the path has
+	// For headers that some kinds have.
+	bearerError string // 401 and 403: the error code of RFC 6750, section 3.1; may be empty
+	allow       string // 405: the methods that the path has
 }
 
 func (f *fault) Error() string { return f.detail }
@@ -101,10 +117,11 @@ func problemOf(err error) *fault {
 			return &fault{kind: e.kind, detail: e.detail()}
 		}
 	}
-	return &fault{kind: kindInternal, detail: brokenDetail}
+	return broken
 }
 
-const brokenDetail = `something went wrong here: quotad's log has the cause. Look at what there is before you send it again, and report it if it stays`
+// broken is what is said of a defect of quotad's.
+var broken = &fault{kind: kindInternal, detail: "something went wrong here: quotad's log has the cause. Look at what there is before you send it again, and report it if it stays"}
 
 // errorTable is the one place where errors become HTTP.
 var errorTable = []errorEntry{
@@ -188,14 +205,12 @@ func appendProblem(b []byte, f *fault, most int) []byte {
 func writeProblem(w http.ResponseWriter, f *fault) int {
 	h := w.Header()
 	switch {
-	case f.kind.status == http.StatusUnauthorized:
+	case f.kind == kindUnauthorized, f.kind == kindWrongScope:
 		challenge := `Bearer realm="quotad"`
-		if f == faultWrongKey {
-			challenge += `, error="invalid_token"`
+		if f.bearerError != "" {
+			challenge += `, error="` + f.bearerError + `"`
 		}
 		h.Set("WWW-Authenticate", challenge)
-	case f.kind == kindWrongScope:
-		h.Set("WWW-Authenticate", `Bearer realm="quotad", error="insufficient_scope"`)
 	case f.allow != "":
 		h.Set("Allow", f.allow)
 	case f.kind.retry:

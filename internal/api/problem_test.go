@@ -7,7 +7,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,31 +18,43 @@ import (
 	"quotad/internal/quota"
 )
 
-// sentinels are the names of all exported Err… variables of a package's source.
+// sentinels are all exported Err… variables of a package and those below it, as other
+// packages write them.
 func sentinels(t *testing.T, dir string) (names []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	check(t, err)
-	for _, path := range files {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
+	check(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		check(t, err)
 		for name, object := range file.Scope.Objects {
 			if object.Kind == ast.Var && strings.HasPrefix(name, "Err") {
-				names = append(names, name)
+				names = append(names, file.Name.Name+"."+name)
 			}
 		}
-	}
+		return nil
+	}))
 	return names
+}
+
+// internalDir is the directory of quotad's packages, above this one.
+func internalDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	check(t, err)
+	for filepath.Base(dir) != "internal" {
+		if dir == filepath.Dir(dir) {
+			t.Fatal("there is no directory internal above")
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // A new sentinel that nobody gave a problem would be answered as our own defect.
 func TestEverySentinelHasAProblem(t *testing.T) {
-	source, err := filepath.Glob("problem.go")
-	check(t, err)
-	file, err := parser.ParseFile(token.NewFileSet(), source[0], nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "problem.go", nil, 0)
 	check(t, err)
 	inTable := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -49,14 +63,14 @@ func TestEverySentinelHasAProblem(t *testing.T) {
 		}
 		return true
 	})
-	for pkg, dir := range map[string]string{"plans": "../plans", "quota": "../quota"} {
-		names := sentinels(t, dir)
+	for _, tree := range []string{"plans", "quota"} {
+		names := sentinels(t, filepath.Join(internalDir(t), tree))
 		if len(names) < 4 {
-			t.Errorf("%s has only %d sentinels: the test looks at the wrong place", pkg, len(names))
+			t.Errorf("%s has only %d sentinels: the test looks at the wrong place", tree, len(names))
 		}
 		for _, name := range names {
-			if !inTable[pkg+"."+name] {
-				t.Errorf("%s.%s has no entry in errorTable", pkg, name)
+			if !inTable[name] {
+				t.Errorf("%s has no entry in errorTable", name)
 			}
 		}
 	}
@@ -98,7 +112,7 @@ func TestProblemOf(t *testing.T) {
 		{quota.ErrFuture, 422, "invalid", quota.ErrFuture.Error()},
 		{quota.ErrClosedPeriod, 409, "conflict", quota.ErrClosedPeriod.Error()},
 		{&quota.TooMuchError{Most: 7}, 422, "invalid", "used: the limit can have at most 7 used; nothing was done"},
-		{secret, 500, "internal", brokenDetail},
+		{secret, 500, "internal", broken.detail},
 	} {
 		f := problemOf(c.err)
 		if strings.Contains(f.detail, secret.Error()) && c.err != secret { //nolint:errorlint // the very one

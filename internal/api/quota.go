@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/plans"
@@ -149,4 +151,25 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 		}
 	}
 	return e.WriteValue(append(b, ']'))
+}
+
+// Schema implements huma.SchemaProvider.
+func (limitList) Schema(r huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[quotaLimit](), true, "")}
+}
+
+// quotaLimit is limitState in the quota answer.
+type quotaLimit struct {
+	Name         string     `json:"name"`
+	Algorithm    string     `json:"algorithm"`
+	Mode         string     `json:"mode"`
+	Limit        int64      `json:"limit"`
+	Used         int64      `json:"used"`
+	Remaining    int64      `json:"remaining"`
+	Exceeded     bool       `json:"exceeded"`
+	RetryAfterMS *int64     `json:"retry_after_ms"`
+	ResetAt      *time.Time `json:"reset_at"`
+	Window       *string    `json:"window"`
+	Meter        string     `json:"meter"`
+	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
 }

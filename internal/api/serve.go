@@ -58,7 +58,7 @@ func (s *Server) panicked(w http.ResponseWriter, r *http.Request, p any) {
 		panic(p)
 	}
 	s.log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	writeProblem(w, &fault{kind: kindInternal, detail: brokenDetail})
+	writeProblem(w, broken)
 }
 
 // answer checks what all routes have in common and lets the route answer.
@@ -159,7 +159,7 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 // The answers to a request without a key and with a wrong one.
 var (
 	faultNoKey    = &fault{kind: kindUnauthorized, detail: "send the header Authorization: Bearer <key>" + makeKey}
-	faultWrongKey = &fault{kind: kindUnauthorized, detail: "the key is unknown, revoked or expired" + makeKey}
+	faultWrongKey = &fault{kind: kindUnauthorized, detail: "the key is unknown, revoked or expired" + makeKey, bearerError: "invalid_token"}
 )
 
 const makeKey = ". An admin makes a key with POST /v1/keys, and on quotad's machine quotad keys create does"
@@ -170,7 +170,7 @@ func wrongScope(has plans.Scope, needs access) *fault {
 	if needs != adminOnly {
 		scopes += ", or admin"
 	}
-	return &fault{kind: kindWrongScope, detail: "this key has the scope " + string(has) + "; needed is " + scopes}
+	return &fault{kind: kindWrongScope, detail: "this key has the scope " + string(has) + "; needed is " + scopes, bearerError: "insufficient_scope"}
 }
 
 // authorize checks the request's key against the route's scopes; admin may do everything.

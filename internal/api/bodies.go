@@ -1,12 +1,6 @@
 package api
 
-import (
-	"reflect"
-	"strings"
-	"time"
-
-	"github.com/danielgtaylor/huma/v2"
-)
+import "time"
 
 // The answers that are built by hand, as types: for their schemas, and for tests that
 // hold the bytes against them.
@@ -57,79 +51,4 @@ type limitState struct {
 	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: when this limit would admit the hit, 0 for one that admits it, as a soft one does; null for never."`
 	ResetAt      *time.Time `json:"reset_at" doc:"When its whole quota would be there again; null for never, as of an allocation in use."`
 	Window       *string    `json:"window" doc:"As the plan has it; null for an allocation and for concurrency."`
-}
-
-// quotaLimit is limitState in the quota answer.
-type quotaLimit struct {
-	Name         string     `json:"name"`
-	Algorithm    string     `json:"algorithm"`
-	Mode         string     `json:"mode"`
-	Limit        int64      `json:"limit"`
-	Used         int64      `json:"used"`
-	Remaining    int64      `json:"remaining"`
-	Exceeded     bool       `json:"exceeded"`
-	RetryAfterMS *int64     `json:"retry_after_ms"`
-	ResetAt      *time.Time `json:"reset_at"`
-	Window       *string    `json:"window"`
-	Meter        string     `json:"meter"`
-	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
-}
-
-// problemBody is every other problem document.
-type problemBody struct {
-	Type   string       `json:"type" doc:"A path of this server with the documentation of the problem."`
-	Title  string       `json:"title"`
-	Status int          `json:"status"`
-	Detail string       `json:"detail"`
-	Errors []fieldError `json:"errors,omitempty"`
-}
-
-type fieldError struct {
-	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
-	Detail string `json:"detail"`
-}
-
-// batchResults is the answer of a batch.
-type batchResults struct {
-	Results []batchResult `json:"results"`
-}
-
-// batchResult is a decision, a refusal or a problem.
-type batchResult struct{}
-
-// Schema implements huma.SchemaProvider.
-func (batchResult) Schema(r huma.Registry) *huma.Schema {
-	of := func(t reflect.Type) *huma.Schema { return r.Schema(t, true, "") }
-	return &huma.Schema{AnyOf: []*huma.Schema{
-		of(reflect.TypeFor[decisionBody]()), of(reflect.TypeFor[refusalBody]()), of(reflect.TypeFor[problemBody]()),
-	}}
-}
-
-// Schema implements huma.SchemaProvider.
-func (limitList) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[quotaLimit](), true, "")}
-}
-
-// schemaName turns a Go type's name into the document's: meterBody is Meter, and
-// listBody[…meterBody] is MeterList.
-func schemaName(t reflect.Type, hint string) string {
-	name := t.Name()
-	if t.Kind() == reflect.Pointer {
-		name = t.Elem().Name()
-	}
-	if inner, ok := strings.CutPrefix(name, "listBody["); ok {
-		inner = strings.TrimSuffix(inner[strings.LastIndexByte(inner, '.')+1:], "]")
-		return capital(inner) + "List"
-	}
-	if name == "" {
-		name = hint
-	}
-	return capital(name)
-}
-
-func capital(name string) string {
-	for _, end := range []string{"Body", "JSON"} {
-		name = strings.TrimSuffix(name, end)
-	}
-	return strings.ToUpper(name[:1]) + name[1:]
 }
