@@ -120,10 +120,10 @@ func (s *Server) adjust(c *call) (answer, error) {
 }
 
 func adjustmentRoutes() []route {
-	return []route{{
+	return []route{{operation: operation{
 		method: "POST", pattern: "/v1/customers/{key}/adjustments", access: adminOnly, tag: "Customers", id: "adjust", summary: "Correct a customer's usage",
 		doc:     "Adds units to the usage of an hour, or takes some off, which may bring it below 0. Limits are not concerned: what counts against them is given back by a refund. 201 when it was made, 200 when it had been made before under its id. An hour of a billing period that is over is 409: leave at out, so that the running one is corrected.",
 		request: reflect.TypeFor[adjustmentRequest](), response: reflect.TypeFor[adjustmentBody](), status: put200or201,
-		problems: []*kind{kindNotFound, kindConflict, kindIDReused, kindUnderWay}, handle: (*Server).adjust,
-	}}
+		problems: []*kind{kindNotFound, kindConflict, kindIDReused, kindUnderWay},
+	}, handle: (*Server).adjust}}
 }

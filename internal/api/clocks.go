@@ -60,18 +60,18 @@ func (s *Server) listClocks(c *call) (answer, error) {
 func clockRoutes() []route {
 	clock := reflect.TypeFor[clockBody]()
 	return []route{
-		{
+		{operation: operation{
 			method: "PUT", pattern: "/v1/test-clocks/{key}", access: adminOnly, tag: "Test clocks", id: "putClock", summary: "Make or set a test clock",
 			doc:     "Customers that are made with it (test_clock) live at this instant until it is set again, to any instant: at once on the node that was asked, within a second on all. Nobody else is concerned, and every answer about them names the clock. No precondition is needed. Counters keep the instant of their last charge: when the clock is set back, their hits are judged at that until it is past it again.",
-			request: reflect.TypeFor[clockRequest](), response: clock, status: put200or201, handle: (*Server).putClock,
-		},
-		{
+			request: reflect.TypeFor[clockRequest](), response: clock, status: put200or201,
+		}, handle: (*Server).putClock},
+		{operation: operation{
 			method: "GET", pattern: "/v1/test-clocks/{key}", access: adminOnly, tag: "Test clocks", id: "getClock", summary: "One test clock",
-			response: clock, status: ok200, problems: []*kind{kindNotFound}, handle: (*Server).getClock,
-		},
-		{
+			response: clock, status: ok200, problems: []*kind{kindNotFound},
+		}, handle: (*Server).getClock},
+		{operation: operation{
 			method: "GET", pattern: "/v1/test-clocks", access: adminOnly, tag: "Test clocks", id: "listClocks", summary: "All test clocks, by key",
-			params: paging, response: reflect.TypeFor[listBody[clockBody]](), status: ok200, handle: (*Server).listClocks,
-		},
+			params: paging, response: reflect.TypeFor[listBody[clockBody]](), status: ok200,
+		}, handle: (*Server).listClocks},
 	}
 }

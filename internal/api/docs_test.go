@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/danielgtaylor/huma/v2"
 )
 
 // What the documentation shows can be sent as it is, and is answered as it says.
@@ -46,8 +44,7 @@ func TestExamplesWork(t *testing.T) {
 
 // Every link of the page leads somewhere, and no row of answers lacks its body.
 func TestDocsLinks(t *testing.T) {
-	options := Options{PublicURL: "https://quota.example.com/"}
-	page := string(renderDocs(document(routes(false), options), ""))
+	page := string(newDocument(operations(routes(false)), "", "https://quota.example.com/").page(""))
 	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if strings.Count(page, ` id="`+m[1]+`"`) != 1 {
 			t.Errorf("#%s leads nowhere", m[1])
@@ -67,29 +64,5 @@ func TestDocsLinks(t *testing.T) {
 	}
 	if len(page) > 200_000 {
 		t.Errorf("the page has %d bytes", len(page))
-	}
-}
-
-func TestTypesInWords(t *testing.T) {
-	text := &huma.Schema{Type: "string"}
-	for want, s := range map[string]*huma.Schema{
-		"string or null":         {Type: "string", Nullable: true},
-		"array of [X] or string": {Type: "array", Items: &huma.Schema{AnyOf: []*huma.Schema{{Ref: "#/components/schemas/X"}, text}}},
-		"object of string":       {Type: "object", AdditionalProperties: text},
-		"boolean or number":      {Extensions: map[string]any{"type": []string{"boolean", "number"}}},
-		"time (RFC 3339)":        {Type: "string", Format: "date-time"},
-		"any":                    {},
-		"[A] or [B]":             {OneOf: []*huma.Schema{{Ref: "#/components/schemas/A"}, {Ref: "#/components/schemas/B"}}},
-	} {
-		got := ""
-		for _, word := range typeOf(s) {
-			if word.Link {
-				word.Text = "[" + word.Text + "]"
-			}
-			got += word.Text
-		}
-		if got != want {
-			t.Errorf("%q, not %q", got, want)
-		}
 	}
 }

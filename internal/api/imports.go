@@ -44,14 +44,14 @@ type importError struct {
 }
 
 func importRoutes() []route {
-	return []route{{
+	return []route{{operation: operation{
 		method: "POST", pattern: "/v1/imports", access: adminOnly, tag: "Customers", id: "import", summary: "Import what was used elsewhere",
 		doc: "So that customers move here in the middle of a period with what they have used, and without a free month. Each line of the body is one JSON object: usage of a past instant, with cost and at, which is never refused; or an opening balance of one limit, with limit and used, which replaces all that counted, so send balances behind the usage of the same meter. " +
 			"Each line is done once under its id, for as long as ids are kept: the whole may be sent again at any time, and lines that were done are counted as replayed. What is wrong with a line is its own error, never that of the others; the answer is 200 and has all errors. " +
 			"A line may have 64 KiB, the body 1 GiB, in any number of lines; blank ones are skipped. Both are streamed: lines are done as they arrive, in groups of at most 500, and the answer is sent while the body is read, so read it meanwhile; clients that cannot should send at most 10,000 lines. " +
 			"A line that could not be done for now has the status 503; after three groups in a row of such lines, when the body breaks off or stalls for 30 seconds, or when the node stops, the import ends and says so in stopped. A node works on 4 imports at once; beyond them it answers 503 too-busy.",
-		request: reflect.TypeFor[importLine](), requestMedia: "application/x-ndjson", response: reflect.TypeFor[importBody](), status: ok200, raw: (*Server).importLines,
-	}}
+		request: reflect.TypeFor[importLine](), requestMedia: "application/x-ndjson", response: reflect.TypeFor[importBody](), status: ok200,
+	}, raw: (*Server).importLines}}
 }
 
 var (

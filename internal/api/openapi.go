@@ -14,15 +14,39 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// document describes the routes as OpenAPI 3.1, from the same list that serves them.
-// huma makes the schemas from the Go types; serving stays in this package, where 400 and
-// 422 are told apart and integers stay exact.
-func document(list []route, o Options) *huma.OpenAPI {
+// A document describes operations, for programs and for people.
+type document struct {
+	list    []operation
+	openAPI *huma.OpenAPI
+}
+
+// newDocument describes operations, in their order, of a program of that version. publicURL
+// is where they are served; it may be empty.
+func newDocument(list []operation, version, publicURL string) *document {
+	return &document{list: list, openAPI: openAPI(list, version, publicURL)}
+}
+
+// render writes the document as OpenAPI, its members in a fixed order and indented.
+func (d *document) render() []byte {
+	raw, err := d.openAPI.MarshalJSON()
+	if err != nil {
+		panic("api: the OpenAPI document cannot be written: " + err.Error())
+	}
+	v := jsontext.Value(raw)
+	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
+		panic("api: the OpenAPI document is not JSON: " + err.Error())
+	}
+	return append(v, '\n')
+}
+
+// openAPI describes operations as OpenAPI 3.1. huma makes the schemas from the Go types; it
+// serves nothing, as it would not tell 400 from 422, nor keep integers exact.
+func openAPI(list []operation, version, publicURL string) *huma.OpenAPI {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
-			Title: "quotad", Version: o.Version,
+			Title: "quotad", Version: version,
 			Description: "Quotas and billing: whether a customer may do something now, and what was used. Unknown fields and parameters are refused. Times are RFC 3339 in UTC; waits are whole milliseconds in fields that end in _ms. A 4xx charges nothing.",
 		},
 		Components: &huma.Components{
@@ -31,11 +55,11 @@ func document(list []route, o Options) *huma.OpenAPI {
 		},
 		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Service"}},
 	}
-	if o.PublicURL != "" {
-		doc.Servers = []*huma.Server{{URL: strings.TrimSuffix(o.PublicURL, "/")}}
+	if publicURL != "" {
+		doc.Servers = []*huma.Server{{URL: strings.TrimSuffix(publicURL, "/")}}
 	}
 	for i := range list {
-		doc.AddOperation(operation(&list[i], schemas))
+		doc.AddOperation(describe(&list[i], schemas))
 	}
 	describePlans(schemas.Map())
 	for _, s := range schemas.Map() {
@@ -53,68 +77,54 @@ func arraysAreNotNull(s *huma.Schema) {
 	}
 }
 
-func operation(rt *route, schemas huma.Registry) *huma.Operation {
+// describe is one operation of the document.
+func describe(of *operation, schemas huma.Registry) *huma.Operation {
 	op := &huma.Operation{
-		OperationID: rt.id, Method: rt.method, Path: rt.pattern, Summary: rt.summary, Description: rt.doc,
-		Tags: []string{rt.tag}, Parameters: parameters(rt), Responses: map[string]*huma.Response{},
+		OperationID: of.id, Method: of.method, Path: of.pattern, Summary: of.summary, Description: of.doc,
+		Tags: []string{of.tag}, Parameters: parameters(of), Responses: map[string]*huma.Response{},
 	}
-	if rt.access == anyone {
+	if of.access == anyone {
 		op.Security = []map[string][]string{}
 	} else {
 		op.Security = []map[string][]string{{"key": {}}}
-		op.Description = strings.TrimSpace(op.Description + " " + rt.access.doc())
+		op.Description = strings.TrimSpace(op.Description + " " + of.access.doc())
 	}
-	if rt.request != nil {
-		media, example := cmp.Or(rt.requestMedia, "application/json"), examples[rt.id].request
-		if rt.requestMedia != "" { // lines, of which each is as the schema says
+	if of.request != nil {
+		media, example := cmp.Or(of.requestMedia, "application/json"), examples[of.id].request
+		if of.requestMedia != "" { // lines, of which each is as the schema says
 			example, _, _ = strings.Cut(example, "\n")
 		}
-		op.RequestBody = &huma.RequestBody{Required: true, Content: content(media, schemas.Schema(rt.request, true, ""))}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: content(media, schemas.Schema(of.request, true, ""))}
 		op.RequestBody.Content[media].Example = exampleOf(example)
 	}
-	for _, status := range rt.status {
-		op.Responses[strconv.Itoa(status)] = success(rt, status, schemas)
-		if x := examples[rt.id].response; x != "" && status != http.StatusNoContent {
+	for _, status := range of.status {
+		op.Responses[strconv.Itoa(status)] = success(of, status, schemas)
+		if x := examples[of.id].response; x != "" && status != http.StatusNoContent {
 			op.Responses[strconv.Itoa(status)].Content["application/json"].Example = exampleOf(x)
 		}
 	}
 	problem := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
-	for _, k := range rt.allProblems() {
+	for _, k := range of.allProblems() {
 		addProblem(op.Responses, k, problem)
 	}
-	switch rt.response {
-	case reflect.TypeFor[decisionBody](), reflect.TypeFor[reservationBody]():
+	if of.refusable {
 		refusals(op.Responses, schemas)
-	case reflect.TypeFor[commitBody]():
+	}
+	if of.doesNotFit != nil {
 		op.Responses["409"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{
-			schemas.Schema(reflect.TypeFor[noRoomBody](), true, ""), problem,
+			schemas.Schema(of.doesNotFit, true, ""), problem,
 		}})
 		addProblem(op.Responses, kindDoesNotFit, nil)
 	}
 	return op
 }
 
-func (a access) doc() string { return "Scope: " + a.scopes() + "." }
-
-// scopes names the scopes that a route lets in; admin only where there is no other.
-func (a access) scopes() string {
-	switch a {
-	case backends:
-		return "backend"
-	case readers:
-		return "read"
-	case everyScope:
-		return "backend or read"
-	}
-	return "admin"
-}
-
 // parameters are those of the path, the query and the headers.
-func parameters(rt *route) []*huma.Param {
+func parameters(of *operation) []*huma.Param {
 	var params []*huma.Param
-	for part := range strings.SplitSeq(rt.pattern, "/") {
+	for part := range strings.SplitSeq(of.pattern, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
-			example := examples[rt.id].path
+			example := examples[of.id].path
 			switch name = strings.TrimSuffix(name, "}"); name {
 			case "n":
 				example = "1"
@@ -122,21 +132,21 @@ func parameters(rt *route) []*huma.Param {
 				example = "hourly"
 			}
 			params = append(params, &huma.Param{
-				Name: name, In: "path", Required: true, Description: pathDoc(rt, name),
+				Name: name, In: "path", Required: true, Description: pathDoc(of, name),
 				Schema: &huma.Schema{Type: huma.TypeString}, Example: example,
 			})
 		}
 	}
-	for _, p := range rt.params {
+	for _, p := range of.params {
 		params = append(params, &huma.Param{Name: p.name, In: "query", Required: p.required, Description: p.doc, Schema: p.schema()})
 	}
-	if rt.takesID {
+	if of.idHeader != "" {
 		params = append(params, &huma.Param{
-			Name: idempotencyHeader, In: "header", Description: "An id, as the member id of the body: 1 to 255 bytes, in double quotes as a structured field, or bare. Given both ways it must be the same.",
+			Name: of.idHeader, In: "header", Description: "An id, as the member id of the body: 1 to 255 bytes, in double quotes as a structured field, or bare. Given both ways it must be the same.",
 			Schema: &huma.Schema{Type: huma.TypeString},
 		})
 	}
-	for _, k := range rt.problems {
+	for _, k := range of.problems {
 		if k == kindPreconditionRequired {
 			params = append(params, &huma.Param{
 				Name: "If-Match", In: "header", Description: "The ETag of what is to be replaced; required when there is something.",
@@ -151,41 +161,26 @@ func parameters(rt *route) []*huma.Param {
 }
 
 // pathDoc says what a parameter of the path is.
-func pathDoc(rt *route, name string) string {
+func pathDoc(of *operation, name string) string {
 	switch {
 	case name == "n":
 		return "The version's number."
 	case name == "limit":
 		return "The limit's name, as the plan has it."
-	case strings.HasPrefix(rt.pattern, reservationsPattern):
+	case strings.HasPrefix(of.pattern, "/v1/reservations/"):
 		return "The reservation's id, as its answer had it."
 	case name == "id":
 		return "The key's id, as GET /v1/keys shows it."
 	case name == "name":
 		return "The last part of the problem's type."
-	case strings.HasPrefix(rt.pattern, "/v1/customers/"):
+	case strings.HasPrefix(of.pattern, "/v1/customers/"):
 		return "The customer's key, percent-encoded."
-	case strings.HasPrefix(rt.pattern, "/v1/meters/"):
+	case strings.HasPrefix(of.pattern, "/v1/meters/"):
 		return "The meter's key."
-	case strings.HasPrefix(rt.pattern, "/v1/test-clocks/"):
+	case strings.HasPrefix(of.pattern, "/v1/test-clocks/"):
 		return "The test clock's key."
 	}
 	return "The plan's key."
-}
-
-func (p *param) schema() *huma.Schema {
-	s := &huma.Schema{Type: p.kind}
-	switch p.kind {
-	case "date-time":
-		s.Type, s.Format = huma.TypeString, p.kind
-	case "integer":
-		least, most := 1.0, float64(p.most)
-		s.Minimum, s.Maximum = &least, &most
-	}
-	for _, value := range p.enum {
-		s.Enum = append(s.Enum, value)
-	}
-	return s
 }
 
 // exampleOf is an example as JSON; nil when there is none.
@@ -200,33 +195,18 @@ func content(media string, s *huma.Schema) map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{media: {Schema: s}}
 }
 
-func success(rt *route, status int, schemas huma.Registry) *huma.Response {
+func success(of *operation, status int, schemas huma.Registry) *huma.Response {
 	response := &huma.Response{Description: http.StatusText(status)}
 	switch {
 	case status == http.StatusNoContent: // beside a status that has a body
-	case rt.response != nil:
-		response.Content = content("application/json", schemas.Schema(rt.response, true, ""))
-	case rt.media == "application/json":
-		response.Content = content(rt.media, &huma.Schema{Type: huma.TypeObject})
-	case rt.media != "":
-		response.Content = content(rt.media, &huma.Schema{Type: huma.TypeString})
+	case of.response != nil:
+		response.Content = content("application/json", schemas.Schema(of.response, true, ""))
+	case of.media == "application/json":
+		response.Content = content(of.media, &huma.Schema{Type: huma.TypeObject})
+	case of.media != "":
+		response.Content = content(of.media, &huma.Schema{Type: huma.TypeString})
 	}
 	return response
-}
-
-// allProblems are the route's own and those that its sort of route has.
-func (rt *route) allProblems() []*kind {
-	list := append([]*kind{}, rt.problems...)
-	if rt.access != anyone {
-		list = append(list, kindUnauthorized, kindWrongScope, kindBusy, kindUnavailable, kindNoSession)
-	}
-	if rt.method != http.MethodGet {
-		list = append(list, kindOutcomeUnknown)
-	}
-	if rt.request != nil {
-		list = append(list, kindNotJSON, kindTimeout, kindTooLarge, kindMediaType, kindInvalid)
-	}
-	return append(list, kindInvalid, kindInternal)
 }
 
 // addProblem documents a problem; kinds of one status share a response.
@@ -255,29 +235,6 @@ func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	}
 	responses["403"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, problem}})
 	responses["403"].Description += "; or refused, with deny_status=403"
-}
-
-// renderOpenAPI writes the document, its members in a fixed order and indented.
-func renderOpenAPI(doc *huma.OpenAPI) []byte {
-	raw, err := doc.MarshalJSON()
-	if err != nil {
-		panic("api: the OpenAPI document cannot be written: " + err.Error())
-	}
-	v := jsontext.Value(raw)
-	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
-		panic("api: the OpenAPI document is not JSON: " + err.Error())
-	}
-	return append(v, '\n')
-}
-
-// OpenAPI is the document that /openapi.json serves, for `make generate`.
-func OpenAPI(version string) []byte {
-	o := Options{Version: version}
-	return renderOpenAPI(document(routes(false), o))
-}
-
-func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ query) int {
-	return writeBody(w, http.StatusOK, plainJSON, s.openAPI)
 }
 
 // schemaName turns a Go type's name into the document's: meterBody is Meter, and

@@ -51,11 +51,6 @@ func (rt *route) insteadOfParam(name string) string {
 	return instead(name, known)
 }
 
-// takes reports whether a parameter is given by this name.
-func (p param) takes(name string) bool {
-	return p.name == name || p.names != "" && strings.HasPrefix(name, p.names)
-}
-
 // attributes reads the values of attributes, attr.<name>=<value>.
 func (q query) attributes() (map[string]string, error) {
 	attributes := make(map[string]string)

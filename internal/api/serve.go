@@ -195,7 +195,7 @@ func (s *Server) authorize(r *http.Request, rt *route) error {
 		return faultWrongKey
 	case err != nil:
 		return err
-	case !rt.access.allows(key.Scope):
+	case !rt.allows(key.Scope):
 		return wrongScope(key.Scope, rt.access)
 	}
 	return nil

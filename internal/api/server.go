@@ -92,8 +92,8 @@ func New(options Options) *Server {
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)
-	document := document(list, options)
-	s.openAPI, s.docsPage = renderOpenAPI(document), renderDocs(document, options.LocalURL)
+	doc := newDocument(operations(list), options.Version, options.PublicURL)
+	s.openAPI, s.docsPage = doc.render(), doc.page(options.LocalURL)
 	for i := range list {
 		handler := s.serve(&list[i])
 		s.router.Method(list[i].method, list[i].pattern, handler)

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+//go:embed docs.html
+var docsFiles embed.FS
+
+var docsTemplates = template.Must(template.ParseFS(docsFiles, "docs.html"))
+
+// docsPage is what the template of /docs shows.
+type docsPage struct {
+	Info     *huma.Info
+	URL      string // of the service, where it is known
+	Tags     []docsTag
+	Schemas  []docsSchema
+	Problems []docsProblem
+}
+
+type docsTag struct {
+	Name       string
+	Operations []docsOperation
+}
+
+type docsOperation struct {
+	*huma.Operation
+	Body     docsType
+	Curl     string
+	Response string // an example
+	Answers  []docsAnswer
+	Problems []docsAnswer // what is answered beside those
+}
+
+type docsAnswer struct {
+	Status, Description string
+	Body                docsType
+}
+
+type docsProblem struct {
+	Name, Type, Title, Doc string
+	Status                 int
+}
+
+// page makes the page of /docs: no scripts, nothing from elsewhere. url is where it is
+// served when the document names no server.
+func (d *document) page(url string) []byte {
+	page := docsPage{Info: d.openAPI.Info, URL: cmp.Or(url, "http://127.0.0.1:8080"), Problems: docsProblems(), Schemas: docsSchemas(d.openAPI)}
+	if len(d.openAPI.Servers) > 0 {
+		page.URL = d.openAPI.Servers[0].URL
+	}
+	for _, tag := range d.openAPI.Tags {
+		page.Tags = append(page.Tags, docsTag{tag.Name, d.operations(tag.Name)})
+	}
+	return renderPage("docs", page)
+}
+
+// problemPage documents one kind of problem: what its URI leads to; nil when there is none of
+// that name.
+func problemPage(name string) []byte {
+	for _, p := range docsProblems() {
+		if p.Name == name {
+			return renderPage("problem", p)
+		}
+	}
+	return nil
+}
+
+// operations are those of one tag, in the order in which they were given.
+func (d *document) operations(tag string) (list []docsOperation) {
+	for _, item := range d.openAPI.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete} {
+			if op != nil && op.Tags[0] == tag {
+				list = append(list, docsOperationOf(op))
+			}
+		}
+	}
+	place := map[string]int{}
+	for i := range d.list {
+		place[d.list[i].id] = i
+	}
+	slices.SortFunc(list, func(a, b docsOperation) int { return place[a.OperationID] - place[b.OperationID] })
+	return list
+}
+
+func docsOperationOf(op *huma.Operation) docsOperation {
+	d := docsOperation{Operation: op, Curl: curlLine(op), Response: examples[op.OperationID].response}
+	if op.RequestBody != nil {
+		d.Body = bodyType(op.RequestBody.Content)
+	}
+	for status, response := range op.Responses {
+		a := docsAnswer{status, response.Description, bodyType(response.Content)}
+		if status < "400" || status == "429" {
+			d.Answers = append(d.Answers, a)
+		} else {
+			d.Problems = append(d.Problems, a)
+		}
+	}
+	byStatus := func(a, b docsAnswer) int { return strings.Compare(a.Status, b.Status) }
+	slices.SortFunc(d.Answers, byStatus)
+	slices.SortFunc(d.Problems, byStatus)
+	return d
+}
+
+// curlLine is a line to paste, for the example of an operation.
+func curlLine(op *huma.Operation) string {
+	x := examples[op.OperationID]
+	line := "curl "
+	if op.Method != http.MethodGet {
+		line += "-X " + op.Method + " "
+	}
+	line += `"$URL` + strings.NewReplacer("{key}", x.path, "{id}", x.path, "{name}", x.path, "{n}", "1", "{limit}", "hourly").Replace(op.Path) + x.query + `"`
+	if len(op.Security) > 0 {
+		line += ` -H "Authorization: Bearer $KEY"`
+	}
+	if x.request != "" {
+		for media := range op.RequestBody.Content {
+			line += " \\\n  -H 'Content-Type: " + media + "' -d '" + x.request + "'"
+		}
+	}
+	return line
+}
+
+func docsProblems() []docsProblem {
+	list := make([]docsProblem, len(kinds))
+	for i, k := range kinds {
+		list[i] = docsProblem{Name: k.name, Type: k.typeURI(), Title: k.title, Doc: k.doc, Status: k.status}
+	}
+	return list
+}
+
+func renderPage(name string, data any) []byte {
+	var page bytes.Buffer
+	if err := docsTemplates.ExecuteTemplate(&page, name, data); err != nil {
+		panic("api: the page " + name + " cannot be made: " + err.Error())
+	}
+	return page.Bytes()
+}

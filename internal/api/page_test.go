@@ -1,0 +1,31 @@
+package api
+
+import (
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+func TestTypesInWords(t *testing.T) {
+	text := &huma.Schema{Type: "string"}
+	for want, s := range map[string]*huma.Schema{
+		"string or null":         {Type: "string", Nullable: true},
+		"array of [X] or string": {Type: "array", Items: &huma.Schema{AnyOf: []*huma.Schema{{Ref: "#/components/schemas/X"}, text}}},
+		"object of string":       {Type: "object", AdditionalProperties: text},
+		"boolean or number":      {Extensions: map[string]any{"type": []string{"boolean", "number"}}},
+		"time (RFC 3339)":        {Type: "string", Format: "date-time"},
+		"any":                    {},
+		"[A] or [B]":             {OneOf: []*huma.Schema{{Ref: "#/components/schemas/A"}, {Ref: "#/components/schemas/B"}}},
+	} {
+		got := ""
+		for _, word := range typeOf(s) {
+			if word.Link {
+				word.Text = "[" + word.Text + "]"
+			}
+			got += word.Text
+		}
+		if got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
