@@ -1,6 +1,6 @@
 // Package api is quotad's HTTP surface: the routes in one list (routes.go), requests
 // and answers, keys and scopes, and the one table that turns errors into problem
-// documents (problem.go).
+// documents (table.go).
 //
 // It holds no rules of its own about limits, plans or time: those are in quota, plans
 // and calendar, and it never writes SQL. The OpenAPI document is made from the same

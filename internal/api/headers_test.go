@@ -178,9 +178,13 @@ func TestHeadersAreBounded(t *testing.T) {
 			size += len(name) + len(values[0])
 		}
 		policies, err := httpsfv.UnmarshalList(raw(h, "RateLimit-Policy"))
-		check(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		states, err := httpsfv.UnmarshalList(raw(h, "RateLimit"))
-		check(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if size > 8000 || len(policies) != c.listed || len(states) != c.listed {
 			t.Errorf("%d limits of %d bytes: %d bytes for %d and %d of them", c.limits, c.name, size, len(policies), len(states))
 		}
@@ -294,8 +298,12 @@ func FuzzAppendString(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		var got, want string
 		raw, err := json.Marshal(s) // replaces invalid UTF-8 by its own rule
-		check(t, err)
-		check(t, json.Unmarshal(raw, &want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &want); err != nil {
+			t.Fatal(err)
+		}
 		if err := json.Unmarshal(appendString(nil, s), &got); err != nil || got != want {
 			t.Fatalf("%q becomes %s and reads as %q: %v", s, appendString(nil, s), got, err)
 		}

@@ -308,7 +308,7 @@ func TestEachAlgorithmAnswers(t *testing.T) {
 			t.Errorf("untouched: %v", l)
 		}
 	}
-	if h := raw(look.header, "X-Ratelimit-Reset"); len(h) != 1 || h[0] != "0" {
+	if h := look.header["X-Ratelimit-Reset"]; len(h) != 1 || h[0] != "0" {
 		t.Errorf("X-RateLimit-Reset of untouched seats: %v", h)
 	}
 	admitted := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":3}`)

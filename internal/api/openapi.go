@@ -103,16 +103,16 @@ func describe(of *operation, schemas huma.Registry) *huma.Operation {
 			op.Responses[strconv.Itoa(status)].Content["application/json"].Example = exampleOf(x)
 		}
 	}
-	problem := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
+	other := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
 	for _, k := range of.allProblems() {
-		addProblem(op.Responses, k, problem)
+		addProblem(op.Responses, k, other)
 	}
 	if of.refusable {
 		refusals(op.Responses, schemas)
 	}
 	if of.doesNotFit != nil {
 		op.Responses["409"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{
-			schemas.Schema(of.doesNotFit, true, ""), problem,
+			schemas.Schema(of.doesNotFit, true, ""), other,
 		}})
 		addProblem(op.Responses, kindDoesNotFit, nil)
 	}
@@ -224,7 +224,7 @@ func addProblem(responses map[string]*huma.Response, k *kind, schema *huma.Schem
 // refusals documents what a refused hit or reservation answers: 429, or as deny_status says.
 func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	refusal := schemas.Schema(reflect.TypeFor[refusalBody](), true, "")
-	problem := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
+	other := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
 	responses["429"] = &huma.Response{Description: "Quota exceeded (" + quotaExceeded + ")", Content: content("application/problem+json", refusal)}
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
@@ -233,7 +233,7 @@ func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	} else {
 		responses["200"] = &huma.Response{Description: "Refused, with deny_status=200.", Content: content("application/problem+json", refusal)}
 	}
-	responses["403"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, problem}})
+	responses["403"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, other}})
 	responses["403"].Description += "; or refused, with deny_status=403"
 }
 

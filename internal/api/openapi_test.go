@@ -63,8 +63,8 @@ func TestDocumentIsValid(t *testing.T) {
 				t.Errorf("%s %s is not described", method, path)
 			}
 			for status, r := range op.Responses.Map() {
-				_, problem := r.Value.Content["application/problem+json"]
-				if problem != (status >= "400") && (op.OperationID != "hit" && op.OperationID != "reserve" || status != "200") {
+				_, isProblem := r.Value.Content["application/problem+json"]
+				if isProblem != (status >= "400") && (op.OperationID != "hit" && op.OperationID != "reserve" || status != "200") {
 					t.Errorf("%s %s: %s with %v", method, path, status, slices.Collect(maps.Keys(r.Value.Content)))
 				}
 			}

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/calendar"
+	"quotad/internal/quota"
+)
+
+// appendString appends a JSON string. Keys and names are ASCII almost always; other
+// text, that of a detail, goes the long way, invalid UTF-8 replaced.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			b, _ = jsontext.AppendQuote(b, s) // its error is the replacing
+			return b
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// appendTime appends an instant in µs as a JSON string: RFC 3339 in UTC, up to
+// microseconds. What lies beyond the year 9999 cannot be written and is its last instant.
+func appendTime(b []byte, at int64) []byte {
+	at = min(max(at, calendar.MinInstant), calendar.MaxInstant)
+	b = append(b, '"')
+	b = time.UnixMicro(at).UTC().AppendFormat(b, time.RFC3339Nano)
+	return append(b, '"')
+}
+
+// appendReset appends the instant of a reset, or null for never.
+func appendReset(b []byte, at int64) []byte {
+	if at == quota.NoReset {
+		return append(b, "null"...)
+	}
+	return appendTime(b, at)
+}
+
+// appendWait appends a wait in whole milliseconds, rounded up, or null for never.
+func appendWait(b []byte, wait int64) []byte {
+	if wait == quota.Never {
+		return append(b, "null"...)
+	}
+	return strconv.AppendInt(b, ceilDiv(wait, 1000), 10)
+}
+
+// ceilDiv divides and rounds up, for b > 0; what is below 0 counts as 0.
+func ceilDiv(a, b int64) int64 {
+	if a <= 0 {
+		return 0
+	}
+	return (a-1)/b + 1
+}

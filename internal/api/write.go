@@ -1,0 +1,37 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// countedBody is the size from which net/http would send a body in chunks; it counts
+// shorter ones itself, and cheaper.
+const countedBody = 2048
+
+// Header values shared by all answers; net/http only reads them.
+var (
+	plainJSON   = []string{"application/json"}
+	problemJSON = []string{"application/problem+json"}
+	noStore     = []string{"no-store"}
+)
+
+// writeBody answers with a whole body and returns the status. Nothing here may be kept
+// by a cache between, so every answer says so.
+func writeBody(w http.ResponseWriter, status int, contentType []string, body []byte) int {
+	if len(body) >= countedBody {
+		w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	writeHead(w, status, contentType)
+	// An error means that the client is gone; there is nobody left to tell.
+	_, _ = w.Write(body)
+	return status
+}
+
+// writeHead writes the head of an answer.
+func writeHead(w http.ResponseWriter, status int, contentType []string) {
+	h := w.Header()
+	h["Cache-Control"] = noStore
+	h["Content-Type"] = contentType
+	w.WriteHeader(status)
+}
