@@ -6,7 +6,7 @@ import (
 	"quotad/internal/quota"
 )
 
-// A buffer is what one hit needs beside its own strings, kept for the next.
+// A buffer is what one answer needs beside its own strings, kept for the next.
 type buffer struct {
 	b      []byte
 	views  []quota.View
@@ -19,8 +19,10 @@ const maxBufferKept = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return &buffer{b: make([]byte, 0, 4<<10), views: make([]quota.View, 0, 8)} }}
 
+// getBuffer returns an empty buffer, which is the caller's until putBuffer.
 func getBuffer() *buffer { return buffers.Get().(*buffer) }
 
+// putBuffer takes a buffer back; nobody may use it, or what it holds, any more.
 func putBuffer(buf *buffer) {
 	if cap(buf.b) > maxBufferKept {
 		return

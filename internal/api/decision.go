@@ -74,11 +74,13 @@ func appendInstant(b []byte, d *quota.Decision) []byte {
 	return appendString(b, d.Target.Clock.Key)
 }
 
+// appendReplayed appends whether it was done before, under its id.
 func appendReplayed(b []byte, d *quota.Decision) []byte {
 	b = append(b, `,"replayed":`...)
 	return strconv.AppendBool(b, d.Replayed)
 }
 
+// appendLimits appends what is said of all limits.
 func appendLimits(b []byte, views []quota.View) []byte {
 	b = append(b, `,"limits":[`...)
 	for i := range views {

@@ -5,7 +5,8 @@ package api
 // the requests are sent by a test.
 type example struct{ path, query, request, response string }
 
-// On the demo of quotad serve --demo the requests can be pasted as they are.
+// examples are those of all operations, by the operation's id. On the demo of
+// quotad serve --demo the requests can be pasted as they are.
 var examples = map[string]example{
 	"hit": {
 		request: `{"customer": "acme", "meter": "requests", "cost": 1}`,

@@ -102,6 +102,7 @@ var (
 	}
 )
 
+// kinds are all kinds of problems.
 var kinds = []*kind{
 	kindNotJSON, kindUnauthorized, kindWrongScope, kindNotInPlan, kindNotFound, kindMethod, kindTimeout, kindConflict,
 	kindPrecondition, kindTooLarge, kindMediaType, kindInvalid, kindIDReused, kindUnderWay, kindDoesNotFit, kindPreconditionRequired, kindQuotaExceeded,

@@ -30,11 +30,11 @@ func newDocument(list []operation, version, publicURL string) *document {
 func (d *document) render() []byte {
 	raw, err := d.openAPI.MarshalJSON()
 	if err != nil {
-		panic("api: the OpenAPI document cannot be written: " + err.Error())
+		panic("the OpenAPI document cannot be written: " + err.Error())
 	}
 	v := jsontext.Value(raw)
 	if err := v.Indent(jsontext.WithIndent("  ")); err != nil {
-		panic("api: the OpenAPI document is not JSON: " + err.Error())
+		panic("the OpenAPI document is not JSON: " + err.Error())
 	}
 	return append(v, '\n')
 }

@@ -73,6 +73,7 @@ func (p *param) schema() *huma.Schema {
 // access is which scopes of keys a route lets in, beside admin, which may do everything.
 type access int
 
+// What a route may let in.
 const (
 	anyone     access = iota // no key
 	adminOnly                // writes, and keys

@@ -140,7 +140,7 @@ func docsProblems() []docsProblem {
 func renderPage(name string, data any) []byte {
 	var page bytes.Buffer
 	if err := docsTemplates.ExecuteTemplate(&page, name, data); err != nil {
-		panic("api: the page " + name + " cannot be made: " + err.Error())
+		panic("the page " + name + " cannot be made: " + err.Error())
 	}
 	return page.Bytes()
 }

@@ -53,7 +53,7 @@ type fault struct {
 
 func (f *fault) Error() string { return f.detail }
 
-// invalid is a 422 about one field.
+// invalid is a 422 about one field, named by its path, such as limits[0].window; empty: the body.
 func invalid(field, detail string) *fault {
 	return invalidFields(quota.FieldErrors{{Field: field, Detail: detail}})
 }
