@@ -10,13 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"quotad/internal/postgres/embedded"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
-
-	"quotad/internal/postgres"
 )
 
 // What people limit with otherwise, each behind the shell that answers for the handler.
@@ -173,7 +172,7 @@ func (b *bench) startContrast(ctx context.Context, m *match, a *answer) (stop fu
 // startBackend starts what a contrast row's shell calls, and returns its address.
 func (b *bench) startBackend(ctx context.Context, r *row) (stop func() error, where string, err error) {
 	if r.shell == backendUpdate {
-		url, _ := postgres.RunningURL(b.service.dataDir())
+		url, _ := embedded.RunningURL(b.service.dataDir())
 		if _, err := b.service.db.PgConn().Exec(ctx, makeUpdateSQL).ReadAll(); err != nil {
 			return nil, "", fmt.Errorf("make the table: %w", err)
 		}
