@@ -12,7 +12,7 @@
 -- change:  the newest change number the row was judged under
 -- state:   for each limit three integers, its identity, its level and its aux, whose meaning
 --          is the algorithm's. Behind a limit whose identity is below 0, a log's, come aux
---          more. See ARCHITECTURE.md, Arithmetic.
+--          more. See docs/internals/arithmetic.md.
 --
 -- A page holds some forty counters, of which a batch seldom charges more than a few: a tenth
 -- of it is room enough to keep their updates HOT. Hits prune the pages that they reach.

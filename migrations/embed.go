@@ -1,6 +1,7 @@
-// Package migrations holds the schema of quotad's database as goose files, one for each
-// area, in the order of their numbers. A file that was released is never edited: a
-// later one changes what it made.
+// Package migrations owns the schema of quotad's database: goose files, one for each area, in
+// the order of their numbers. internal/postgres applies them.
+//
+// A file that was released must never be edited: a later one changes what it made.
 package migrations
 
 import "embed"

@@ -1,10 +1,12 @@
-// Command quotad-bench measures quotad as its users run it, each load beside a handler
-// that does nothing, and prints one table.
+// Command quotad-bench measures quotad as its users run it. Each load stands beside the same
+// load on a handler that does nothing. The result is one table, docs/benchmarks.
 //
-// It starts what it needs (bin/quotad with its embedded PostgreSQL in a temporary
-// directory, the no-work handler, redis-server for contrast, wrk) and ends it with itself.
-// It owns how things are measured and what there is to reach; it never touches a database
-// that it did not make, and changes nothing of quotad but by its flags and its API.
+// The package owns how things are measured (rows.go, world.go) and what there is to reach
+// (targets.go). It starts what it needs, and ends it with itself: bin/quotad with its embedded
+// PostgreSQL in a temporary directory, the handler, redis-server for contrast, wrk.
+//
+// It must never touch a database that it did not make, and changes quotad by its flags and
+// its API only.
 package main
 
 import (

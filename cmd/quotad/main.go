@@ -1,8 +1,10 @@
-// Command quotad is the quota and billing service: settings → run → wiring.
+// Command quotad is the quota and billing service.
 //
-// The package owns what a process needs around the parts: the command line, the
-// listeners, the order in which everything starts and stops, the first admin key and the
-// demo. It holds no rules about limits, plans or HTTP routes, and no SQL.
+// The package owns what a process needs around the parts: the command line and the settings,
+// the listeners, the order in which the parts start and stop, the first admin key, the demo,
+// and the gauges of the parts. node.go puts the parts together.
+//
+// It must never hold rules about limits, plans or HTTP routes, nor SQL.
 package main
 
 import (

@@ -1,27 +1,26 @@
-// Package cache owns a bounded, sharded, expiring LRU for values that many
-// goroutines read and few write. It knows nothing of quotas, and must never
-// read a clock (now is an argument, expiry is kept with the value), start a
-// goroutine, or do I/O.
+// Package cache owns a bounded, sharded, expiring LRU, for values that many goroutines read
+// and few write.
 //
-// Expiries and now are int64 in one unit and epoch of the caller's choice,
-// microseconds since the Unix epoch in this project. An entry lives while
-// now < expires; NoExpiry lives until it is evicted or removed.
+// It must never know of quotas, read a clock, start a goroutine, or do I/O. The time is an
+// argument (now), and an expiry is kept with its value.
+//
+// Expiries and now are int64 in one unit and epoch of the caller's choice; in this project
+// microseconds since the Unix epoch. An entry lives while now < expires. NoExpiry lives until
+// it is evicted or removed.
 //
 // # Late inserts
 //
-// A value that was read before an invalidation may arrive after it, and must
-// not undo it. AddIf decides under the lock that Remove and Purge take, which
-// makes two protocols safe:
+// A value that was read before an invalidation may arrive after it, and must not undo it.
+// AddIf decides under the lock that Remove and Purge take. That makes two protocols safe:
 //
-//   - Versions: values carry a number that grows. The invalidation stores a
-//     newer value, the insert gives way to an entry with a larger number.
-//   - Watermark: the invalidation first raises an atomic number, then calls
-//     Remove or Purge; the insert's function loads it and gives way when the
-//     value was read under a smaller one. Either it sees the raised number, or
-//     it ran before the Remove, which takes the value away.
+//   - Versions: values carry a number that grows. The invalidation stores a newer value. The
+//     insert gives way to an entry with a larger number.
+//   - Watermark: the invalidation first raises an atomic number, then calls Remove or Purge.
+//     The insert's function loads that number, and gives way when its value was read under a
+//     smaller one. Either the insert sees the raised number, or it ran before the Remove,
+//     which takes the value away.
 //
-// The first forgets with the entry (an eviction loses the number); the second
-// does not.
+// The first protocol forgets with the entry: an eviction loses the number. The second does not.
 package cache
 
 import (

@@ -1,17 +1,18 @@
-// Package fastpath answers requests that repeat on a connection with less work than
-// net/http does for each.
+// Package fastpath answers requests that repeat on a connection, with less work than net/http
+// does for each. It owns the connections that net/http reads.
 //
-// It is no HTTP server, and reads no HTTP. It sits under net/http, where that reads its
-// connections. What a client sends first on a connection net/http reads, judges and
-// answers. When the same bytes come again on that connection, as the head of another
-// request, they mean the same again; only what varies in them by rule (the digits of
-// Content-Length, and the values of headers that are named to it) is read anew. Such a
-// request goes straight to the handler. Whatever is not such a repetition is net/http's,
-// untouched, on the same connection, at any time.
+// What a client sends first on a connection net/http reads, judges and answers. When the same
+// bytes come again on that connection, as the head of another request, they mean the same
+// again. Only what varies in them by rule is read anew: the digits of Content-Length, and the
+// values of headers that Options names. Such a request goes straight to the handler. All else
+// is net/http's, untouched, on the same connection, at any time.
 //
-// What is saved is what net/http does for each request: parsing the head into new maps, a
-// goroutine and two deadlines to notice that the client goes away, contexts, and a copy of
-// the answer's headers.
+// The package must never parse HTTP, look into what net/http has begun to read, or know of
+// quotas.
+//
+// It saves what net/http does for each request: parsing the head into new maps, a goroutine
+// and two deadlines to notice that the client goes away, contexts, and a copy of the answer's
+// headers. docs/internals/fast-path.md has the rules and what they are for.
 package fastpath
 
 import (

@@ -1,15 +1,17 @@
-// Package faults proves that quotad neither loses nor doubles a unit when connections
-// break and processes die. It has tests only.
+// Package faults proves that quotad neither loses nor doubles a unit when connections break
+// and processes die. It has tests only, and nothing may import it.
 //
-// A proxy stands on both sides of quotad, between it and its clients and between it and
-// PostgreSQL, and cuts connections: before a request arrives, within it, while it is under
-// way, after it was done and before the answer, and within the answer. Clients that do
-// operations of all kinds at random send each again, with its id, until it is answered,
-// while whole quotad processes and PostgreSQL are killed. A ledger adds up what the clients
-// were told; in the end what quotad says must be the same, to the unit. The same clients
-// without ids must find doubles, or they would not see any. Small histories are held
-// against a sequential model of a counter by a linearizability checker.
+// A proxy stands on both sides of quotad: between quotad and its clients, and between quotad
+// and PostgreSQL. It cuts connections before a request arrives, within it, while it is under
+// way, after it was done and before the answer, and within the answer. Meanwhile whole quotad
+// processes and PostgreSQL are killed.
 //
-// Each run draws a new seed and prints it; QUOTAD_TEST_SEED takes one from an earlier run.
-// The operations and faults are the same then, their timing is not.
+// Clients do operations of all kinds at random, and send each again, with its id, until it is
+// answered. The tests add up what the clients were told. In the end what quotad says must be
+// the same, to the unit. The same clients without ids must find doubles, or they would not see
+// any. Small histories are held against a sequential model of a counter by a linearizability
+// checker.
+//
+// Each run draws a new seed and prints it. QUOTAD_TEST_SEED takes one from an earlier run. The
+// operations and faults are the same then, their timing is not.
 package faults

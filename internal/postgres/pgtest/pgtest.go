@@ -1,14 +1,13 @@
-// Package pgtest gives tests a real PostgreSQL: a database of their own each,
-// cloned in milliseconds from a migrated template, on one server per test
-// binary; and servers of their own to those that kill them.
+// Package pgtest gives each test a real PostgreSQL database of its own. The database is cloned
+// in milliseconds from a migrated template, on one server for each test binary. Tests that
+// kill their server get one of their own.
 //
-// It is imported by tests only, and holds no fixtures: what is in the database
-// is the schema and nothing else.
+// It is imported by tests only. It must never hold fixtures: a new database has the schema and
+// nothing else.
 //
-// $PGBIN picks the programs. $QUOTAD_TEST_DATABASE_URL names a running server
-// to use instead of starting one (a URL of a role that may create databases).
-// A database or server whose test failed is kept, and the test says how to
-// open it.
+// $PGBIN picks the programs. $QUOTAD_TEST_DATABASE_URL names a running server to use instead
+// of starting one, by the URL of a role that may create databases. A database or server whose
+// test failed is kept, and the test says how to open it.
 package pgtest
 
 import (
