@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // adminKey is the admin key that may be shown; secret is empty when it is not to be.
@@ -40,7 +40,7 @@ const bootstrapName = "bootstrap" // of the admin keys that are made here
 func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error) {
 	if s.AdminKey != "" {
 		err := n.store.EnsureKey(ctx, s.AdminKey, bootstrapName, plans.ScopeAdmin)
-		if fields, ok := errors.AsType[quota.FieldErrors](err); ok {
+		if fields, ok := errors.AsType[model.FieldErrors](err); ok {
 			return adminKey{}, badSetting("admin-key", "the secret %s", fields[0].Detail)
 		}
 		return adminKey{}, err
@@ -69,7 +69,7 @@ func (n *node) ensureDemoKey(ctx context.Context, dir string) (adminKey, error) 
 		return adminKey{}, err
 	}
 	err = n.store.EnsureKey(ctx, secret, bootstrapName, plans.ScopeAdmin)
-	if _, refused := errors.AsType[quota.FieldErrors](err); refused && !made {
+	if _, refused := errors.AsType[model.FieldErrors](err); refused && !made {
 		if err := os.Remove(path); err != nil {
 			return adminKey{}, err
 		}
@@ -128,8 +128,8 @@ func (n *node) makeDemo(ctx context.Context) error {
 	_, _, err = n.store.PutPlan(ctx, demoPlan, plans.PlanInput{
 		Name: "Demo", Currency: "USD", Interval: "month", IntervalCount: 1,
 		Limits: []plans.Limit{
-			{Meter: demoMeter, Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h"}},
-			{Meter: demoMeter, Spec: quota.Spec{Name: "daily", Algorithm: "token_bucket", Limit: 200, Window: "1d"}},
+			{Meter: demoMeter, Spec: model.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h"}},
+			{Meter: demoMeter, Spec: model.Spec{Name: "daily", Algorithm: "token_bucket", Limit: 200, Window: "1d"}},
 		},
 	}, plans.Precondition{})
 	if err != nil && !errors.Is(err, plans.ErrPreconditionRequired) {

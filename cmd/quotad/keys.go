@@ -10,7 +10,7 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 type createKey struct {
@@ -34,7 +34,7 @@ func (k *createKey) run(ctx context.Context, p *program) error {
 	}
 	return k.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {
 		key, secret, err := store.CreateKey(ctx, k.Name, plans.Scope(k.Scope), expires)
-		if fields, ok := errors.AsType[quota.FieldErrors](err); ok {
+		if fields, ok := errors.AsType[model.FieldErrors](err); ok {
 			return badSetting(strings.ReplaceAll(fields[0].Field, "_", "-"), "%s", fields[0].Detail)
 		}
 		if err != nil {

@@ -20,6 +20,8 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
+	"quotad/internal/quota/session"
+	"quotad/internal/quota/upkeep"
 )
 
 // node is one quotad's parts, wired together.
@@ -33,7 +35,7 @@ type node struct {
 	store    *plans.Store
 	catalog  *plans.Catalog
 	engine   *quota.Engine
-	cleaner  *quota.Cleaner
+	cleaner  *upkeep.Cleaner
 	archiver *plans.Archiver
 	api      *api.Server
 
@@ -49,7 +51,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	if n.pool, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Serving: true}); err != nil {
 		return nil, badDatabaseURL(err)
 	}
-	if n.reads, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: quota.PoolSettings, Serving: true}); err != nil {
+	if n.reads, err = postgres.Open(ctx, databaseURL, postgres.PoolOptions{Params: session.PoolSettings, Serving: true}); err != nil {
 		n.pool.Close()
 		return nil, badDatabaseURL(err)
 	}
@@ -71,7 +73,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
+			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
@@ -83,7 +85,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		n.pool.Close()
 		return nil, err
 	}
-	n.cleaner = quota.NewCleaner(quota.CleanerOptions{
+	n.cleaner = upkeep.NewCleaner(upkeep.CleanerOptions{
 		Pool: n.reads, Now: n.clock.Now, Stopwatch: stopwatch,
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
@@ -109,7 +111,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })
-	rotator := quota.NewRotator(n.reads, n.clock.Now, *s.IDRetention, log)
+	rotator := upkeep.NewRotator(n.reads, n.clock.Now, *s.IDRetention, log)
 	n.background.Go(func() { rotator.Run(background) })
 	return n, nil
 }
@@ -172,7 +174,7 @@ func (n *node) state() (state api.State, reason string) {
 func reasonOf(err error) string {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case errors.Is(err, quota.ErrUnavailable):
+	case errors.Is(err, session.ErrUnavailable):
 		return "the database is out of reach"
 	case ok:
 		return "the database does not serve this node (SQLSTATE " + said.Code + "): see its log"

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/upkeep"
 )
 
 // errNotOK ends the process with code 1, without a further message.
@@ -20,7 +20,7 @@ type reconcile struct{ common }
 
 func (r *reconcile) run(ctx context.Context, p *program) error {
 	return r.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
-		found, err := quota.Reconcile(ctx, pool)
+		found, err := upkeep.Reconcile(ctx, pool)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ type mismatch struct {
 }
 
 // named looks the keys up; where there is none the id stays.
-func named(ctx context.Context, store *plans.Store, found quota.Report) (r report, err error) {
+func named(ctx context.Context, store *plans.Store, found upkeep.Report) (r report, err error) {
 	var customers []int64
 	var meters []int32
 	for _, c := range found.Checks {

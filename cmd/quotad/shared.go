@@ -14,7 +14,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
-	"quotad/internal/quota"
+	"quotad/internal/quota/upkeep"
 )
 
 // A sharedSetting has one value for all nodes, which is kept in the database: the first
@@ -34,7 +34,7 @@ func (s *settings) shared() []sharedSetting {
 	return []sharedSetting{
 		sharedTime("anonymous-ttl", &s.AnonymousTTL, 30*24*time.Hour, plans.MinAnonymousTTL, plans.MaxAnonymousTTL),
 		sharedText("default-plan", &s.DefaultPlan, "", checkPlan),
-		sharedTime("id-retention", &s.IDRetention, 35*24*time.Hour, quota.MinIDRetention, quota.MaxIDRetention),
+		sharedTime("id-retention", &s.IDRetention, 35*24*time.Hour, upkeep.MinIDRetention, upkeep.MaxIDRetention),
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 const opAdjustment = "adjustment"
@@ -40,19 +41,19 @@ type adjustmentBody struct {
 
 // check says what is wrong with the request, and returns its one id and its instant, µs.
 func (in *adjustmentRequest) check(key string) (id string, at int64, err error) {
-	var bad quota.FieldErrors
-	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
+	var bad model.FieldErrors
+	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	switch {
 	case in.Meter == "":
 		refuse("meter", "is required")
 	case !plans.ValidKey(in.Meter):
 		refuse("meter", plans.KeyRule)
 	}
-	if in.Cost == 0 || in.Cost < -quota.MaxNumber || in.Cost > quota.MaxNumber {
-		refuse("cost", fmt.Sprintf("is required, from -%d to %d, and not 0", quota.MaxNumber, quota.MaxNumber))
+	if in.Cost == 0 || in.Cost < -model.MaxNumber || in.Cost > model.MaxNumber {
+		refuse("cost", fmt.Sprintf("is required, from -%d to %d, and not 0", model.MaxNumber, model.MaxNumber))
 	}
-	if in.Reason == "" || len(in.Reason) > quota.MaxReason || !utf8.ValidString(in.Reason) || strings.ContainsFunc(in.Reason, unicode.IsControl) {
-		refuse("reason", fmt.Sprintf("is required: 1 to %d bytes of UTF-8 without control characters", quota.MaxReason))
+	if in.Reason == "" || len(in.Reason) > ledger.MaxReason || !utf8.ValidString(in.Reason) || strings.ContainsFunc(in.Reason, unicode.IsControl) {
+		refuse("reason", fmt.Sprintf("is required: 1 to %d bytes of UTF-8 without control characters", ledger.MaxReason))
 	}
 	if in.At != "" {
 		if at, err = calendar.ParseInstant(in.At); err != nil || at == 0 {
@@ -93,20 +94,20 @@ func (s *Server) adjust(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	asked := quota.Adjustment{
+	asked := ledger.Adjustment{
 		Cost: in.Cost, At: at, Reason: in.Reason,
-		ID: quota.NewID(opAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
+		ID: model.NewID(opAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
 	}
 	body := adjustmentBody{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
-	var done quota.Adjusted
+	var done ledger.Adjusted
 	err = whileStale(func(atLeast int64) (err error) {
 		if asked.Target, err = s.catalog.ResolveKnown(c.ctx(), customer, in.Meter, atLeast); err == nil {
 			done, err = s.engine.Adjust(c.ctx(), asked)
 		}
 		return err
 	})
-	s.metrics.countOperation(nameAdjust, &quota.Decision{Replayed: done.Replayed}, err)
-	if errors.Is(err, quota.ErrFuture) {
+	s.metrics.countOperation(nameAdjust, &model.Decision{Replayed: done.Replayed}, err)
+	if errors.Is(err, ledger.ErrFuture) {
 		err = invalid("at", "must not be in the future, by the customer's clock")
 	}
 	if err != nil {

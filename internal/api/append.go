@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // appendString appends a JSON string. Keys and names are ASCII almost always; other
@@ -36,7 +36,7 @@ func appendTime(b []byte, at int64) []byte {
 
 // appendReset appends the instant of a reset, or null for never.
 func appendReset(b []byte, at int64) []byte {
-	if at == quota.NoReset {
+	if at == model.NoReset {
 		return append(b, "null"...)
 	}
 	return appendTime(b, at)
@@ -44,7 +44,7 @@ func appendReset(b []byte, at int64) []byte {
 
 // appendWait appends a wait in whole milliseconds, rounded up, or null for never.
 func appendWait(b []byte, wait int64) []byte {
-	if wait == quota.Never {
+	if wait == model.Never {
 		return append(b, "null"...)
 	}
 	return strconv.AppendInt(b, ceilDiv(wait, 1000), 10)

@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 )
 
 // decideTogether decides an atomic batch: all hits are charged, or none, and then all are
 // refusals. An error is that of the whole batch, of which nothing was charged; an outage
 // lets nothing in.
-func (s *Server) decideTogether(ctx context.Context, hits []hit, results []quota.Result) error {
+func (s *Server) decideTogether(ctx context.Context, hits []hit, results []queue.Result) error {
 	if err := faultsOf(results); err != nil || len(hits) == 0 {
 		return err
 	}
@@ -42,8 +43,8 @@ func ofHit(i int, field string) string {
 }
 
 // faultsOf is the one problem of all hits that are wrong themselves, or nil.
-func faultsOf(results []quota.Result) error {
-	var bad quota.FieldErrors
+func faultsOf(results []queue.Result) error {
+	var bad model.FieldErrors
 	for i := range results {
 		if results[i].Err == nil {
 			continue
@@ -53,7 +54,7 @@ func faultsOf(results []quota.Result) error {
 			return results[i].Err
 		}
 		for _, e := range f.fields {
-			bad = append(bad, quota.FieldError{Field: ofHit(i, e.Field), Detail: e.Detail})
+			bad = append(bad, model.FieldError{Field: ofHit(i, e.Field), Detail: e.Detail})
 		}
 	}
 	if len(bad) == 0 {
@@ -64,9 +65,9 @@ func faultsOf(results []quota.Result) error {
 
 // targets are what the hits are judged by, as of change atLeast or later. Those that have
 // none are one problem.
-func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]quota.Hit, error) {
-	batch := make([]quota.Hit, len(hits))
-	var bad quota.FieldErrors
+func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]model.Hit, error) {
+	batch := make([]model.Hit, len(hits))
+	var bad model.FieldErrors
 	for i := range hits {
 		h := &hits[i]
 		t, err := s.target(ctx, h, atLeast)
@@ -74,9 +75,9 @@ func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]quot
 		case err == nil:
 			batch[i] = h.of(t)
 		case errors.Is(err, plans.ErrUnknownCustomer):
-			bad = append(bad, quota.FieldError{Field: ofHit(i, "customer"), Detail: explain(err, h.names()).Error()})
+			bad = append(bad, model.FieldError{Field: ofHit(i, "customer"), Detail: explain(err, h.names()).Error()})
 		case errors.Is(err, plans.ErrUnknownMeter), errors.Is(err, plans.ErrNotInPlan):
-			bad = append(bad, quota.FieldError{Field: ofHit(i, "meter"), Detail: explain(err, h.names()).Error()})
+			bad = append(bad, model.FieldError{Field: ofHit(i, "meter"), Detail: explain(err, h.names()).Error()})
 		default:
 			return nil, err
 		}

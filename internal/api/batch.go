@@ -12,7 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/queue"
 )
 
 const (
@@ -80,9 +80,9 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 
 // decode reads the hits; what is wrong with one is its result. Those without an id of
 // their own have that of the batch, if it has one, and their place in it.
-func (b *batch) decode(key string) ([]hit, []quota.Result) {
+func (b *batch) decode(key string) ([]hit, []queue.Result) {
 	hits := b.plain
-	results := make([]quota.Result, len(hits)+len(b.hits))
+	results := make([]queue.Result, len(hits)+len(b.hits))
 	if hits == nil {
 		hits = make([]hit, len(b.hits))
 		like := new(subject)
@@ -105,7 +105,7 @@ func (b *batch) decode(key string) ([]hit, []quota.Result) {
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the
 // answer, of which more than batchPiece goes out in pieces.
-func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *buffer, hits []hit, results []quota.Result) int {
+func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *buffer, hits []hit, results []queue.Result) int {
 	buf.b = append(buf.b[:0], `{"results":[`...)
 	begun := false
 	for i := range hits {
@@ -113,7 +113,7 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *buffe
 			buf.b = append(buf.b, ',')
 		}
 		s.appendResult(r, buf, &hits[i], &results[i])
-		results[i] = quota.Result{}
+		results[i] = queue.Result{}
 		if len(buf.b) < batchPiece {
 			continue
 		}
@@ -227,7 +227,7 @@ func readAtomic(d *jsontext.Decoder) (bool, error) {
 }
 
 // appendResult appends one result: a decision, or a problem with its status.
-func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *quota.Result) {
+func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *queue.Result) {
 	if err := result.Err; err != nil {
 		s.metrics.failed(err, 1)
 		f := problemOf(explain(err, h.names()))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 type clockRequest struct {
@@ -18,7 +18,7 @@ type clockBody struct {
 	Now time.Time `json:"now"`
 }
 
-func showClock(c quota.TestClock) clockBody { return clockBody{Key: c.Key, Now: timeOf(c.Now)} }
+func showClock(c model.TestClock) clockBody { return clockBody{Key: c.Key, Now: timeOf(c.Now)} }
 
 func (s *Server) putClock(c *call) (answer, error) {
 	key, err := nameInPath(c.r, "key")

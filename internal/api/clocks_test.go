@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // setClock sets the clock c1.
@@ -211,9 +212,9 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 		check(t, other.server.catalog.CatchUp(t.Context(), n.server.catalog.Applied())) // it has a second for it
 		other.hitAt(200, 1, now)
 		other.hitAt(429, 1, now)
-		for what, judge := range map[string]func(context.Context, *quota.Target, int64) (quota.Decision, error){"charge": n.server.engine.Decide, "look": n.server.engine.Look} {
+		for what, judge := range map[string]func(context.Context, *model.Target, int64) (model.Decision, error){"charge": n.server.engine.Decide, "look": n.server.engine.Look} {
 			d, err := judge(t.Context(), held, 1)
-			if stale, ok := errors.AsType[*quota.StaleError](err); !ok || stale.Change <= held.Change {
+			if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 				t.Errorf("%d: %s by the older setting: %+v %v", i, what, d, err)
 			}
 		}
@@ -224,10 +225,10 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 func TestDegradedByTheTestClock(t *testing.T) {
 	estimated := func() (int64, bool) { return at("2030-01-01T00:00:00Z"), true }
 	s := &Server{options: Options{Estimate: estimated}}
-	for want, clock := range map[string]*quota.TestClock{
+	for want, clock := range map[string]*model.TestClock{
 		"2030-01-01T00:00:00Z": nil, "2026-01-31T12:00:00Z": {Key: "c1", Now: at("2026-01-31T12:00:00Z")},
 	} {
-		d, err := s.withoutDatabase(&quota.Target{Clock: clock}, 1, quota.ErrUnavailable)
+		d, err := s.withoutDatabase(&model.Target{Clock: clock}, 1, session.ErrUnavailable)
 		if err != nil || !d.Degraded || d.At != at(want) {
 			t.Errorf("%+v %v", d, err)
 		}

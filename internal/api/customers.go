@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 type customerRequest struct {
@@ -49,9 +49,9 @@ func showCustomer(c *plans.Customer) customerBody {
 	return body
 }
 
-func (in *customerRequest) check() (bad quota.FieldErrors) {
+func (in *customerRequest) check() (bad model.FieldErrors) {
 	if in.Change != nil && *in.Change != "now" {
-		bad = append(bad, quota.FieldError{Field: "change", Detail: `must be "now", or left out: then another plan's interval and prices count from the next period on`})
+		bad = append(bad, model.FieldError{Field: "change", Detail: `must be "now", or left out: then another plan's interval and prices count from the next period on`})
 	}
 	return bad
 }

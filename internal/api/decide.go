@@ -5,7 +5,9 @@ import (
 	"errors"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
 )
 
 // maxResolves bounds how often something is judged anew because its limits changed
@@ -18,7 +20,7 @@ func whileStale(do func(atLeast int64) error) error {
 	atLeast := int64(0)
 	for try := 1; ; try++ {
 		err := do(atLeast)
-		stale, ok := errors.AsType[*quota.StaleError](err)
+		stale, ok := errors.AsType[*model.StaleError](err)
 		if !ok || try == maxResolves {
 			return err
 		}
@@ -28,8 +30,8 @@ func whileStale(do func(atLeast int64) error) error {
 
 // decide is the whole way of a hit from its limits to its decision, with what an outage
 // lets in. Its errors are those of the problem table.
-func (s *Server) decide(ctx context.Context, h *hit) (d quota.Decision, err error) {
-	var t *quota.Target
+func (s *Server) decide(ctx context.Context, h *hit) (d model.Decision, err error) {
+	var t *model.Target
 	err = whileStale(func(atLeast int64) (err error) {
 		if t, err = s.target(ctx, h, atLeast); err == nil {
 			d, err = s.judge(ctx, t, h)
@@ -44,7 +46,7 @@ func (s *Server) decide(ctx context.Context, h *hit) (d quota.Decision, err erro
 
 // target is what a hit is judged by, as of change atLeast or later, with the counters of
 // its attributes' values; nil with an error.
-func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*quota.Target, error) {
+func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
 	t, err := s.catalog.Resolve(ctx, h.customer, h.meter, atLeast)
 	if h.id != "" && !h.look() && errors.Is(err, plans.ErrNotInPlan) {
 		// What was admitted under the id before is given again all the same.
@@ -57,27 +59,27 @@ func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*quota.Targ
 }
 
 // judge asks the engine.
-func (s *Server) judge(ctx context.Context, t *quota.Target, h *hit) (quota.Decision, error) {
+func (s *Server) judge(ctx context.Context, t *model.Target, h *hit) (model.Decision, error) {
 	if h.look() {
 		return s.engine.Look(ctx, t, h.cost)
 	}
 	if h.id == "" {
 		return s.engine.Decide(ctx, t, h.cost)
 	}
-	r := s.engine.DecideAll(ctx, []quota.Hit{h.of(t)})[0]
+	r := s.engine.DecideAll(ctx, []model.Hit{h.of(t)})[0]
 	return r.Decision, r.Err
 }
 
 // of is the hit as the engine takes it.
-func (h *hit) of(t *quota.Target) quota.Hit {
-	return quota.Hit{Target: t, Cost: h.cost, Look: h.look(), ID: h.operation()}
+func (h *hit) of(t *model.Target) model.Hit {
+	return model.Hit{Target: t, Cost: h.cost, Look: h.look(), ID: h.operation()}
 }
 
 // withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
 // reach and no limit wants it refused then. Any other error stays.
-func (s *Server) withoutDatabase(t *quota.Target, cost int64, err error) (quota.Decision, error) {
-	if !errors.Is(err, quota.ErrUnavailable) || t.DenyOutage() || t.Lost {
-		return quota.Decision{}, err
+func (s *Server) withoutDatabase(t *model.Target, cost int64, err error) (model.Decision, error) {
+	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost {
+		return model.Decision{}, err
 	}
 	at, ok := s.options.Estimate()
 	if !ok {
@@ -86,12 +88,12 @@ func (s *Server) withoutDatabase(t *quota.Target, cost int64, err error) (quota.
 		at = s.options.Wall().UnixMicro()
 	}
 	at = t.Instant(at)
-	return quota.Decision{Target: t, Allowed: true, Cost: cost, At: at, Degraded: true}, nil
+	return model.Decision{Target: t, Allowed: true, Cost: cost, At: at, Degraded: true}, nil
 }
 
 // decideAll decides a batch, hits of one counter in the order in which they stand. Those
 // with an error already are left alone.
-func (s *Server) decideAll(ctx context.Context, hits []hit, results []quota.Result) {
+func (s *Server) decideAll(ctx context.Context, hits []hit, results []queue.Result) {
 	pending := make([]int, 0, len(hits))
 	for i := range hits {
 		if results[i].Err == nil {
@@ -108,8 +110,8 @@ func (s *Server) decideAll(ctx context.Context, hits []hit, results []quota.Resu
 
 // decideOnce sends the pending hits to the engine at once. It returns those whose limits
 // have changed meanwhile, and the error that names the newest change.
-func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLeast int64, results []quota.Result) (again []int, stale error) {
-	batch, sent := make([]quota.Hit, 0, len(pending)), pending[:0]
+func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
+	batch, sent := make([]model.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {
 		t, err := s.target(ctx, &hits[i], atLeast)
 		if err != nil {
@@ -123,7 +125,7 @@ func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLe
 	for n, result := range s.engine.DecideAll(ctx, batch) {
 		i := sent[n]
 		results[i] = result
-		if late, ok := errors.AsType[*quota.StaleError](result.Err); ok {
+		if late, ok := errors.AsType[*model.StaleError](result.Err); ok {
 			again = append(again, i)
 			if late.Change > newest {
 				newest, stale = late.Change, late

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // Only an outage lets a hit in; whatever else the database says does not.
 func TestOnlyAnOutageLetsIn(t *testing.T) {
 	s := &Server{options: Options{Estimate: func() (int64, bool) { return 7, true }}}
-	target := &quota.Target{Counters: []quota.Counter{{}}}
+	target := &model.Target{Counters: []model.Counter{{}}}
 	for err, lets := range map[error]bool{
-		quota.ErrUnavailable: true, quota.ErrNoSession: false, quota.ErrInternal: false, quota.ErrBusy: false, quota.ErrStopped: false,
-		quota.ErrOutcomeUnknown: false, &quota.StaleError{Change: 7}: false, errors.New("other"): false,
+		session.ErrUnavailable: true, session.ErrNoSession: false, session.ErrInternal: false, session.ErrBusy: false, session.ErrStopped: false,
+		session.ErrOutcomeUnknown: false, &model.StaleError{Change: 7}: false, errors.New("other"): false,
 	} {
 		wrapped := fmt.Errorf("x: %w", err)
 		d, got := s.withoutDatabase(target, 3, wrapped)
@@ -22,8 +23,8 @@ func TestOnlyAnOutageLetsIn(t *testing.T) {
 			t.Errorf("%v: %+v, %v", err, d, got)
 		}
 	}
-	target.Counters[0].Limits = []*quota.Limit{{}, {DenyOutage: true}}
-	if d, err := s.withoutDatabase(target, 3, quota.ErrUnavailable); d.Allowed || !errors.Is(err, quota.ErrUnavailable) {
+	target.Counters[0].Limits = []*model.Limit{{}, {DenyOutage: true}}
+	if d, err := s.withoutDatabase(target, 3, session.ErrUnavailable); d.Allowed || !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("a limit that denies: %+v, %v", d, err)
 	}
 }
@@ -36,7 +37,7 @@ func TestWhileStale(t *testing.T) {
 			if len(asked) == ends {
 				return nil
 			}
-			return fmt.Errorf("x: %w", &quota.StaleError{Change: 10 * int64(len(asked))})
+			return fmt.Errorf("x: %w", &model.StaleError{Change: 10 * int64(len(asked))})
 		})
 		if tries := min(ends, maxResolves); len(asked) != tries || (err == nil) != (ends <= maxResolves) || asked[tries-1] != 10*int64(tries-1) {
 			t.Errorf("ends at %d: asked %v, %v", ends, asked, err)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // quotaExceeded is IANA's registered problem type for a refused hit.
@@ -18,7 +18,7 @@ type subject struct {
 }
 
 // appendViews collects what a decision says of each limit; a degraded one says nothing.
-func appendViews(views []quota.View, d *quota.Decision) []quota.View {
+func appendViews(views []model.View, d *model.Decision) []model.View {
 	if d.Degraded {
 		return views
 	}
@@ -31,7 +31,7 @@ func appendViews(views []quota.View, d *quota.Decision) []quota.View {
 // appendDecision appends the answer to a hit: the contract's members, and for a refusal
 // those of a problem document before them. wait is the decision's retry-after, µs or
 // Never, and status that of the refusal.
-func appendDecision(b []byte, of *subject, d *quota.Decision, views []quota.View, wait int64, status int) []byte {
+func appendDecision(b []byte, of *subject, d *model.Decision, views []model.View, wait int64, status int) []byte {
 	if d.Allowed {
 		b = append(b, `{"allowed":true`...)
 	} else {
@@ -42,7 +42,7 @@ func appendDecision(b []byte, of *subject, d *quota.Decision, views []quota.View
 }
 
 // appendOutcome appends what all decisions say, behind "allowed", and their end.
-func appendOutcome(b []byte, of *subject, d *quota.Decision, views []quota.View, wait int64) []byte {
+func appendOutcome(b []byte, of *subject, d *model.Decision, views []model.View, wait int64) []byte {
 	b = append(b, `,"customer":`...)
 	b = appendString(b, of.customer)
 	b = append(b, `,"meter":`...)
@@ -64,7 +64,7 @@ func appendOutcome(b []byte, of *subject, d *quota.Decision, views []quota.View,
 }
 
 // appendInstant appends when it was, and by which test clock.
-func appendInstant(b []byte, d *quota.Decision) []byte {
+func appendInstant(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"at":`...)
 	b = appendTime(b, d.At)
 	if d.Target.Clock == nil {
@@ -75,13 +75,13 @@ func appendInstant(b []byte, d *quota.Decision) []byte {
 }
 
 // appendReplayed appends whether it was done before, under its id.
-func appendReplayed(b []byte, d *quota.Decision) []byte {
+func appendReplayed(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"replayed":`...)
 	return strconv.AppendBool(b, d.Replayed)
 }
 
 // appendLimits appends what is said of all limits.
-func appendLimits(b []byte, views []quota.View) []byte {
+func appendLimits(b []byte, views []model.View) []byte {
 	b = append(b, `,"limits":[`...)
 	for i := range views {
 		if i > 0 {
@@ -93,7 +93,7 @@ func appendLimits(b []byte, views []quota.View) []byte {
 }
 
 // appendRefusal appends the members of RFC 9457 that open a refusal, without its end.
-func appendRefusal(b []byte, of *subject, views []quota.View, wait int64, status int) []byte {
+func appendRefusal(b []byte, of *subject, views []model.View, wait int64, status int) []byte {
 	b = append(b, `{"type":"`+quotaExceeded+`","title":"Quota exceeded","status":`...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, `,"detail":"`...)
@@ -113,12 +113,12 @@ func appendRefusal(b []byte, of *subject, views []quota.View, wait int64, status
 }
 
 // refuses reports whether the limit is one of those that a hit was refused by.
-func refuses(v *quota.View) bool { return v.Limit.Mode == quota.Hard && v.RetryAfter != 0 }
+func refuses(v *model.View) bool { return v.Limit.Mode == model.Hard && v.RetryAfter != 0 }
 
 // appendWhy says in words which limits refuse and what to do; names need no escaping. Where
 // none does, another hit of the same atomic batch was refused.
-func appendWhy(b []byte, of *subject, views []quota.View, wait int64) []byte {
-	if !slices.ContainsFunc(views, func(v quota.View) bool { return refuses(&v) }) {
+func appendWhy(b []byte, of *subject, views []model.View, wait int64) []byte {
+	if !slices.ContainsFunc(views, func(v model.View) bool { return refuses(&v) }) {
 		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
 	}
 	tooMuch := false
@@ -138,7 +138,7 @@ func appendWhy(b []byte, of *subject, views []quota.View, wait int64) []byte {
 	switch {
 	case tooMuch:
 		return append(b, ": split it, or raise the limit."...)
-	case wait == quota.Never:
+	case wait == model.Never:
 		return append(b, " and will not be admitted by waiting."...)
 	}
 	b = append(b, ": send it again in "...)
@@ -147,8 +147,8 @@ func appendWhy(b []byte, of *subject, views []quota.View, wait int64) []byte {
 }
 
 // mostAtOnce is the largest cost that the limit ever admits, in units.
-func mostAtOnce(l *quota.Limit) int64 {
-	if l.Algorithm == quota.TokenBucket {
+func mostAtOnce(l *model.Limit) int64 {
+	if l.Algorithm == model.TokenBucket {
 		return l.Burst
 	}
 	return l.Limit
@@ -156,7 +156,7 @@ func mostAtOnce(l *quota.Limit) int64 {
 
 // appendRoom says what a limit that refuses a cost would admit: now, or where that is less than
 // the cost, at all.
-func appendRoom(b []byte, v *quota.View, cost, most int64) []byte {
+func appendRoom(b []byte, v *model.View, cost, most int64) []byte {
 	b = append(b, "Limit "...)
 	b = append(b, v.Limit.Name...)
 	switch {
@@ -201,7 +201,7 @@ func appendSpan(b []byte, seconds int64) []byte {
 
 // appendView appends what is said of one limit, without the end of its object, so that
 // the quota answer can add to it.
-func appendView(b []byte, v *quota.View) []byte {
+func appendView(b []byte, v *model.View) []byte {
 	l := v.Limit
 	b = append(b, `{"name":"`...)
 	b = append(b, l.Name...)

@@ -3,26 +3,26 @@ package api
 import (
 	"testing"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // A refusal says which limits it is by, and whether waiting helps.
 func TestWhyARefusal(t *testing.T) {
-	bucket := &quota.Limit{Name: "bucket", Algorithm: quota.TokenBucket, Limit: 1000, Burst: 20}
-	seats := &quota.Limit{Name: "seats", Algorithm: quota.Allocation, Limit: 10}
-	closed := &quota.Limit{Name: "closed", Algorithm: quota.FixedWindow}
-	soft := &quota.Limit{Name: "soft", Algorithm: quota.FixedWindow, Mode: quota.Soft}
+	bucket := &model.Limit{Name: "bucket", Algorithm: model.TokenBucket, Limit: 1000, Burst: 20}
+	seats := &model.Limit{Name: "seats", Algorithm: model.Allocation, Limit: 10}
+	closed := &model.Limit{Name: "closed", Algorithm: model.FixedWindow}
+	soft := &model.Limit{Name: "soft", Algorithm: model.FixedWindow, Mode: model.Soft}
 	for want, c := range map[string]struct {
 		cost, wait int64
-		views      []quota.View
+		views      []model.View
 	}{
-		"Limit bucket admits at most 3 now. The hit costs 4: send it again in 2 s.":                                               {4, 2 * second, []quota.View{{Limit: soft}, {Limit: bucket, Remaining: 3, RetryAfter: 2 * second}}},
-		"Limit bucket is used up. The hit costs 20: send it again in 2 s.":                                                        {20, 2 * second, []quota.View{{Limit: bucket, RetryAfter: 2 * second}}},
-		"Limit bucket never admits more than 20 at once. The hit costs 21: split it, or raise the limit.":                         {21, quota.Never, []quota.View{{Limit: bucket, Remaining: 3, RetryAfter: quota.Never}}},
-		"Limit bucket is used up. Limit seats never admits more than 10 at once. The hit costs 11: split it, or raise the limit.": {11, quota.Never, []quota.View{{Limit: bucket, RetryAfter: 5}, {Limit: seats, RetryAfter: quota.Never}}},
-		"Limit seats is used up. The hit costs 1 and will not be admitted by waiting.":                                            {1, quota.Never, []quota.View{{Limit: seats, RetryAfter: quota.Never}}},
-		"Limit closed is 0 and admits nothing. The hit costs 1 and will not be admitted by waiting.":                              {1, quota.Never, []quota.View{{Limit: closed, RetryAfter: quota.Never}}},
-		"This hit would be admitted, but another one of its atomic batch is refused: none was charged.":                           {1, 0, []quota.View{{Limit: seats, Remaining: 1}}},
+		"Limit bucket admits at most 3 now. The hit costs 4: send it again in 2 s.":                                               {4, 2 * second, []model.View{{Limit: soft}, {Limit: bucket, Remaining: 3, RetryAfter: 2 * second}}},
+		"Limit bucket is used up. The hit costs 20: send it again in 2 s.":                                                        {20, 2 * second, []model.View{{Limit: bucket, RetryAfter: 2 * second}}},
+		"Limit bucket never admits more than 20 at once. The hit costs 21: split it, or raise the limit.":                         {21, model.Never, []model.View{{Limit: bucket, Remaining: 3, RetryAfter: model.Never}}},
+		"Limit bucket is used up. Limit seats never admits more than 10 at once. The hit costs 11: split it, or raise the limit.": {11, model.Never, []model.View{{Limit: bucket, RetryAfter: 5}, {Limit: seats, RetryAfter: model.Never}}},
+		"Limit seats is used up. The hit costs 1 and will not be admitted by waiting.":                                            {1, model.Never, []model.View{{Limit: seats, RetryAfter: model.Never}}},
+		"Limit closed is 0 and admits nothing. The hit costs 1 and will not be admitted by waiting.":                              {1, model.Never, []model.View{{Limit: closed, RetryAfter: model.Never}}},
+		"This hit would be admitted, but another one of its atomic batch is refused: none was charged.":                           {1, 0, []model.View{{Limit: seats, Remaining: 1}}},
 	} {
 		if got := string(appendWhy(nil, &subject{cost: c.cost}, c.views, c.wait)); got != want {
 			t.Errorf("%q, not %q", got, want)

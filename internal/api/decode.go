@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 var strict = json.RejectUnknownMembers(true)
@@ -138,7 +138,7 @@ var textExamples = map[string]string{
 
 // wholeNumber is what an integer is read from. What is allowed is less where the field's own
 // rules say so.
-var wholeNumber = fmt.Sprintf("a whole number of at most %d, without fraction or exponent", quota.MaxNumber)
+var wholeNumber = fmt.Sprintf("a whole number of at most %d, without fraction or exponent", model.MaxNumber)
 
 // A mismatch is what a type that reads its own JSON says of other JSON.
 type mismatch string

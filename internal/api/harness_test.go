@@ -22,6 +22,7 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -63,7 +64,7 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 	sweeping.Go(func() { sweeper.Run(background) })
 	engine, err := quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			return postgres.Connect(ctx, databaseURL, quota.SessionSettings)
+			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
 	})

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // ResetStyle is what X-RateLimit-Reset says.
@@ -51,7 +51,7 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	tightest := -1
 	b := buf.b[:0]
 	for i := range views {
-		if views[i].Limit.Mode == quota.Shadow {
+		if views[i].Limit.Mode == model.Shadow {
 			continue
 		}
 		if tightest < 0 || views[i].Remaining < views[tightest].Remaining {
@@ -72,7 +72,7 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	}
 	h["X-RateLimit-Limit"] = buf.policy.capacity[tightest : tightest+1 : tightest+1]
 	h["X-RateLimit-Remaining"] = []string{strconv.FormatInt(views[tightest].Remaining, 10)}
-	if resetAt := views[tightest].ResetAt; resetAt != quota.NoReset {
+	if resetAt := views[tightest].ResetAt; resetAt != model.NoReset {
 		h["X-RateLimit-Reset"] = []string{strconv.FormatInt(resetValue(resetAt, at, style), 10)}
 	}
 }
@@ -80,14 +80,14 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 // policy is what the headers say of limits, whatever is left of them. It does not change, and
 // answers share its values.
 type policy struct {
-	limits   []*quota.Limit
+	limits   []*model.Limit
 	listed   int      // of these the first ones are named, but for shadows
 	text     []string // RateLimit-Policy
 	capacity []string // X-RateLimit-Limit, of each
 }
 
 // of reports whether it is that of these views' limits.
-func (p *policy) of(views []quota.View) bool {
+func (p *policy) of(views []model.View) bool {
 	if p == nil || len(p.limits) != len(views) {
 		return false
 	}
@@ -99,14 +99,14 @@ func (p *policy) of(views []quota.View) bool {
 	return true
 }
 
-func newPolicy(views []quota.View) *policy {
-	p := &policy{limits: make([]*quota.Limit, 0, len(views)), listed: len(views), capacity: make([]string, 0, len(views))}
+func newPolicy(views []model.View) *policy {
+	p := &policy{limits: make([]*model.Limit, 0, len(views)), listed: len(views), capacity: make([]string, 0, len(views))}
 	var text []byte
 	for i := range views {
 		l := views[i].Limit
 		p.limits = append(p.limits, l)
 		p.capacity = append(p.capacity, strconv.FormatInt(capacity(l), 10))
-		if l.Mode == quota.Shadow || i >= p.listed {
+		if l.Mode == model.Shadow || i >= p.listed {
 			continue
 		}
 		before := len(text)
@@ -120,7 +120,7 @@ func newPolicy(views []quota.View) *policy {
 
 // appendPolicy appends a limit's policy: "hourly";q=5000;w=3600. Names need no escaping:
 // Compile lets in letters, digits and . _ : - only.
-func appendPolicy(b []byte, l *quota.Limit, more bool) []byte {
+func appendPolicy(b []byte, l *model.Limit, more bool) []byte {
 	if more {
 		b = append(b, ", "...)
 	}
@@ -137,7 +137,7 @@ func appendPolicy(b []byte, l *quota.Limit, more bool) []byte {
 
 // appendState appends a limit's state: "hourly";r=4999;t=3600, without t when the whole
 // quota never comes back by itself.
-func appendState(b []byte, v *quota.View, at int64, more bool) []byte {
+func appendState(b []byte, v *model.View, at int64, more bool) []byte {
 	if more {
 		b = append(b, ", "...)
 	}
@@ -145,7 +145,7 @@ func appendState(b []byte, v *quota.View, at int64, more bool) []byte {
 	b = append(b, v.Limit.Name...)
 	b = append(b, `";r=`...)
 	b = strconv.AppendInt(b, v.Remaining, 10)
-	if v.ResetAt == quota.NoReset {
+	if v.ResetAt == model.NoReset {
 		return b
 	}
 	b = append(b, ";t="...)
@@ -153,8 +153,8 @@ func appendState(b []byte, v *quota.View, at int64, more bool) []byte {
 }
 
 // capacity is the largest cost that an untouched bucket admits.
-func capacity(l *quota.Limit) int64 {
-	if l.Algorithm == quota.TokenBucket {
+func capacity(l *model.Limit) int64 {
+	if l.Algorithm == model.TokenBucket {
 		return l.Burst
 	}
 	return l.Limit
@@ -163,8 +163,8 @@ func capacity(l *quota.Limit) int64 {
 // windowSeconds is w: the window where it is whole seconds; for a token bucket the time
 // in which it fills, ⌈burst·W/limit⌉. Left out where there is none (an allocation), where
 // it is a calendar's, or where a structured field cannot hold it.
-func windowSeconds(l *quota.Limit) (int64, bool) {
-	if l.Algorithm != quota.TokenBucket {
+func windowSeconds(l *model.Limit) (int64, bool) {
+	if l.Algorithm != model.TokenBucket {
 		return l.Window / second, l.Window > 0 && l.Window%second == 0
 	}
 	if l.Limit == 0 {

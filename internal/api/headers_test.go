@@ -13,13 +13,13 @@ import (
 	"github.com/dunglas/httpsfv"
 	"pgregory.net/rapid"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // anyLimit is any limit that a plan may have.
-func anyLimit(t *rapid.T, name string) *quota.Limit {
+func anyLimit(t *rapid.T, name string) *model.Limit {
 	for {
-		spec := quota.Spec{Name: name, Limit: rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, quota.MaxNumber)).Draw(t, "limit")}
+		spec := model.Spec{Name: name, Limit: rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, model.MaxNumber)).Draw(t, "limit")}
 		spec.Window = fmt.Sprintf("%d%s", rapid.Int64Range(1, 3600).Draw(t, "n"), rapid.SampledFrom([]string{"us", "ms", "s", "m", "h", "d"}).Draw(t, "unit"))
 		spec.Algorithm = rapid.SampledFrom([]string{"fixed_window", "sliding_window", "token_bucket", "allocation"}).Draw(t, "algorithm")
 		switch kind := rapid.SampledFrom([]string{"clock", "first_hit", "calendar_week", "billing_period"}).Draw(t, "kind"); {
@@ -31,26 +31,26 @@ func anyLimit(t *rapid.T, name string) *quota.Limit {
 			spec.Window = kind
 		}
 		if spec.Algorithm == "token_bucket" && rapid.Bool().Draw(t, "with burst") && spec.Limit > 0 {
-			burst := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, quota.MaxNumber)).Draw(t, "burst")
+			burst := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, model.MaxNumber)).Draw(t, "burst")
 			spec.Burst = &burst
 		}
-		if l, bad := quota.Compile(spec); bad == nil {
+		if l, bad := model.Compile(spec); bad == nil {
 			return l
 		}
 	}
 }
 
-func anyViews(t *rapid.T, at int64) []quota.View {
+func anyViews(t *rapid.T, at int64) []model.View {
 	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9._:-]{1,200}`), 1, 5, rapid.ID).Draw(t, "names")
-	views := make([]quota.View, len(names))
+	views := make([]model.View, len(names))
 	for i, name := range names {
-		views[i] = quota.View{
-			Limit: anyLimit(t, name), Used: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "used"),
-			Remaining: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "remaining"),
-			ResetAt:   rapid.OneOf(rapid.Int64Range(at, at+1e13), rapid.Int64Range(at, 9e18), rapid.Just(quota.NoReset)).Draw(t, "reset"),
+		views[i] = model.View{
+			Limit: anyLimit(t, name), Used: rapid.Int64Range(0, model.MaxNumber).Draw(t, "used"),
+			Remaining: rapid.Int64Range(0, model.MaxNumber).Draw(t, "remaining"),
+			ResetAt:   rapid.OneOf(rapid.Int64Range(at, at+1e13), rapid.Int64Range(at, 9e18), rapid.Just(model.NoReset)).Draw(t, "reset"),
 		}
 		if rapid.Bool().Draw(t, "refuses") {
-			views[i].RetryAfter = rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(1, 1e15)).Draw(t, "retry")
+			views[i].RetryAfter = rapid.OneOf(rapid.Just(model.Never), rapid.Int64Range(1, 1e15)).Draw(t, "retry")
 		}
 	}
 	return views
@@ -62,7 +62,7 @@ func TestHeadersParseBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := rapid.Int64Range(0, 4e15).Draw(t, "at")
 		views := anyViews(t, at)
-		wait := rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
+		wait := rapid.OneOf(rapid.Just(model.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
 		h := http.Header{}
 		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, at, wait)
 		policies, err := httpsfv.UnmarshalList(raw(h, "RateLimit-Policy"))
@@ -87,7 +87,7 @@ func TestHeadersParseBack(t *testing.T) {
 		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(least.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(capacity(least.Limit), 10) {
 			t.Fatalf("X-RateLimit of another limit than %s: %v", least.Limit.Name, h)
 		}
-		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (least.ResetAt == quota.NoReset) || reset != nil && reset[0] != strconv.FormatInt(ceilDiv(least.ResetAt-at, 1e6), 10) {
+		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (least.ResetAt == model.NoReset) || reset != nil && reset[0] != strconv.FormatInt(ceilDiv(least.ResetAt-at, 1e6), 10) {
 			t.Fatalf("X-RateLimit-Reset %v of %+v", reset, least)
 		}
 		checkRetryAfter(t, h["Retry-After"], wait)
@@ -97,7 +97,7 @@ func TestHeadersParseBack(t *testing.T) {
 // raw is a header as it is written: in the RFCs' spelling, which is not Go's.
 func raw(h http.Header, name string) []string { return h[name] }
 
-func checkPolicy(t *rapid.T, item httpsfv.Item, l *quota.Limit) {
+func checkPolicy(t *rapid.T, item httpsfv.Item, l *model.Limit) {
 	q, _ := item.Params.Get("q")
 	w, hasW := item.Params.Get("w")
 	if item.Value != l.Name || q != capacity(l) {
@@ -105,10 +105,10 @@ func checkPolicy(t *rapid.T, item httpsfv.Item, l *quota.Limit) {
 	}
 	want, wanted := new(big.Int), false
 	switch {
-	case l.Algorithm == quota.Allocation, l.Calendar:
-	case l.Algorithm != quota.TokenBucket && l.Window%1e6 == 0:
+	case l.Algorithm == model.Allocation, l.Calendar:
+	case l.Algorithm != model.TokenBucket && l.Window%1e6 == 0:
 		want, wanted = big.NewInt(l.Window/1e6), true
-	case l.Algorithm == quota.TokenBucket && l.Limit > 0:
+	case l.Algorithm == model.TokenBucket && l.Limit > 0:
 		want.Mul(big.NewInt(l.Burst), big.NewInt(l.Window))
 		divisor := new(big.Int).Mul(big.NewInt(l.Limit), big.NewInt(1e6))
 		want.Add(want, divisor).Sub(want, big.NewInt(1)).Quo(want, divisor)
@@ -120,13 +120,13 @@ func checkPolicy(t *rapid.T, item httpsfv.Item, l *quota.Limit) {
 	}
 }
 
-func checkState(t *rapid.T, item httpsfv.Item, v quota.View, at int64) {
+func checkState(t *rapid.T, item httpsfv.Item, v model.View, at int64) {
 	r, _ := item.Params.Get("r")
 	left, there := item.Params.Get("t")
 	if item.Value != v.Limit.Name || r != v.Remaining {
 		t.Fatalf("state %v of %+v", item, v)
 	}
-	if v.ResetAt == quota.NoReset {
+	if v.ResetAt == model.NoReset {
 		if there {
 			t.Fatalf("t is %v for a reset that never comes", left)
 		}
@@ -162,17 +162,17 @@ func TestResetStyles(t *testing.T) {
 // The most limits of the longest names leave room in the 8 KiB that clients take.
 func TestHeadersAreBounded(t *testing.T) {
 	for _, c := range []struct{ limits, name, listed int }{{20, 200, 15}, {20, 1, 20}, {100, 30, 20}, {1, 200, 1}} {
-		var views []quota.View
+		var views []model.View
 		for i := range c.limits {
-			l, bad := quota.Compile(quota.Spec{Name: fmt.Sprintf("%0*d", c.name, i), Algorithm: "fixed_window", Limit: quota.MaxNumber, Window: "1s"})
+			l, bad := model.Compile(model.Spec{Name: fmt.Sprintf("%0*d", c.name, i), Algorithm: "fixed_window", Limit: model.MaxNumber, Window: "1s"})
 			if bad != nil && c.name >= 2 {
 				t.Fatal(bad)
 			} else if bad == nil {
-				views = append(views, quota.View{Limit: l, Remaining: quota.MaxNumber - int64(i), ResetAt: 9e18})
+				views = append(views, model.View{Limit: l, Remaining: model.MaxNumber - int64(i), ResetAt: 9e18})
 			}
 		}
 		h := http.Header{}
-		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, 0, quota.Never)
+		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, 0, model.Never)
 		size := 0
 		for name, values := range h {
 			size += len(name) + len(values[0])
@@ -188,7 +188,7 @@ func TestHeadersAreBounded(t *testing.T) {
 		if size > 8000 || len(policies) != c.listed || len(states) != c.listed {
 			t.Errorf("%d limits of %d bytes: %d bytes for %d and %d of them", c.limits, c.name, size, len(policies), len(states))
 		}
-		if least := raw(h, "X-RateLimit-Remaining")[0]; least != strconv.FormatInt(quota.MaxNumber-int64(len(views)-1), 10) {
+		if least := raw(h, "X-RateLimit-Remaining")[0]; least != strconv.FormatInt(model.MaxNumber-int64(len(views)-1), 10) {
 			t.Errorf("%d limits: the least remaining is %s", c.limits, least)
 		}
 	}
@@ -196,8 +196,8 @@ func TestHeadersAreBounded(t *testing.T) {
 
 // A buffer that served other limits says nothing of those, and changes no answer before.
 func TestHeadersOfOtherLimits(t *testing.T) {
-	limit := func(name string, most int64, mode string) *quota.Limit {
-		l, bad := quota.Compile(quota.Spec{Name: name, Algorithm: "fixed_window", Limit: most, Window: "1h", Mode: mode})
+	limit := func(name string, most int64, mode string) *model.Limit {
+		l, bad := model.Compile(model.Spec{Name: name, Algorithm: "fixed_window", Limit: most, Window: "1h", Mode: mode})
 		if bad != nil {
 			t.Fatal(bad)
 		}
@@ -206,10 +206,10 @@ func TestHeadersOfOtherLimits(t *testing.T) {
 	a, b, shadow := limit("a", 10, "hard"), limit("b", 20, "soft"), limit("c", 30, "shadow")
 	used := new(buffer)
 	var before, want []http.Header
-	for _, limits := range [][]*quota.Limit{{a}, {a}, {b}, {a, b}, {b, a}, {a, shadow}, {shadow, b}, {a, b}, {a}} {
-		views := make([]quota.View, 0, len(limits))
+	for _, limits := range [][]*model.Limit{{a}, {a}, {b}, {a, b}, {b, a}, {a, shadow}, {shadow, b}, {a, b}, {a}} {
+		views := make([]model.View, 0, len(limits))
 		for i, l := range limits {
-			views = append(views, quota.View{Limit: l, Remaining: int64(5 - i + len(want)), ResetAt: 9e6})
+			views = append(views, model.View{Limit: l, Remaining: int64(5 - i + len(want)), ResetAt: 9e6})
 		}
 		h, fresh := http.Header{}, http.Header{}
 		used.views = append(used.views[:0], views...)
@@ -235,12 +235,12 @@ func TestNoLimitsNoHeaders(t *testing.T) {
 // What is built by hand reads back, by encoding/json, as what was meant.
 func TestDecisionsParseBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := subject{customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), meter: "m.x:y", cost: rapid.Int64Range(0, quota.MaxNumber).Draw(t, "cost")}
-		d := quota.Decision{Allowed: rapid.Bool().Draw(t, "allowed"), At: rapid.Int64Range(0, 4e15).Draw(t, "at")}
-		d.Target = &quota.Target{Clock: rapid.SampledFrom([]*quota.TestClock{nil, {Key: "c:1"}}).Draw(t, "clock")}
+		h := subject{customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), meter: "m.x:y", cost: rapid.Int64Range(0, model.MaxNumber).Draw(t, "cost")}
+		d := model.Decision{Allowed: rapid.Bool().Draw(t, "allowed"), At: rapid.Int64Range(0, 4e15).Draw(t, "at")}
+		d.Target = &model.Target{Clock: rapid.SampledFrom([]*model.TestClock{nil, {Key: "c:1"}}).Draw(t, "clock")}
 		d.AsOf = rapid.SampledFrom([]int64{0, d.At + 1}).Draw(t, "as of")
 		views := anyViews(t, d.At)
-		wait := rapid.OneOf(rapid.Just(quota.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
+		wait := rapid.OneOf(rapid.Just(model.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
 		raw := appendDecision(nil, &h, &d, views, wait, 429)
 		var got refusalBody
 		if err := json.Unmarshal(raw, &got); err != nil {
@@ -256,10 +256,10 @@ func TestDecisionsParseBack(t *testing.T) {
 			if l.Name != v.Limit.Name || l.Limit != v.Limit.Limit || l.Used != v.Used || l.Remaining != v.Remaining || l.Algorithm != v.Limit.Algorithm.String() {
 				t.Fatalf("%+v reads as %+v", v, l)
 			}
-			if (l.Window == nil) != (v.Limit.Algorithm == quota.Allocation) || l.Window != nil && *l.Window != v.Limit.WindowText {
+			if (l.Window == nil) != (v.Limit.Algorithm == model.Allocation) || l.Window != nil && *l.Window != v.Limit.WindowText {
 				t.Fatalf("window %q reads as %v", v.Limit.WindowText, l.Window)
 			}
-			if (l.ResetAt == nil) != (v.ResetAt == quota.NoReset) {
+			if (l.ResetAt == nil) != (v.ResetAt == model.NoReset) {
 				t.Fatalf("reset %d reads as %v", v.ResetAt, l.ResetAt)
 			}
 			if l.ResetAt == nil {
@@ -279,7 +279,7 @@ func TestDecisionsParseBack(t *testing.T) {
 }
 
 func checkWait(t *rapid.T, ms *int64, wait int64) {
-	if wait == quota.Never {
+	if wait == model.Never {
 		if ms != nil {
 			t.Fatalf("never reads as %d", *ms)
 		}

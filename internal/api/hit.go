@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // hitRequest is the body of POST /v1/hits and one member of a batch.
@@ -37,11 +37,11 @@ func (h *hit) look() bool { return h.dryRun || h.cost == 0 }
 
 // operation is the hit's id for the engine. One that only looks has none: there is
 // nothing to be done once.
-func (h *hit) operation() quota.ID {
+func (h *hit) operation() model.ID {
 	if h.id == "" || h.look() {
-		return quota.ID{}
+		return model.ID{}
 	}
-	return quota.NewID(h.kind, h.id, payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), h.batch)...)
+	return model.NewID(h.kind, h.id, payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), h.batch)...)
 }
 
 // decodeHit reads and checks one hit; see plainHit for like.
@@ -77,8 +77,8 @@ func (in *hitRequest) hit(kind string) hit {
 }
 
 // check lists all that is wrong with a well-formed hit, whose cost is at least least.
-func (in *hitRequest) check(least int64) (bad quota.FieldErrors) {
-	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
+func (in *hitRequest) check(least int64) (bad model.FieldErrors) {
+	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	switch {
 	case in.Customer == "":
 		refuse("customer", "is required")
@@ -91,8 +91,8 @@ func (in *hitRequest) check(least int64) (bad quota.FieldErrors) {
 	case !plans.ValidKey(in.Meter):
 		refuse("meter", plans.KeyRule)
 	}
-	if in.Cost != nil && (*in.Cost < least || *in.Cost > quota.MaxNumber) {
-		refuse("cost", fmt.Sprintf("must be between %d and %d", least, quota.MaxNumber))
+	if in.Cost != nil && (*in.Cost < least || *in.Cost > model.MaxNumber) {
+		refuse("cost", fmt.Sprintf("must be between %d and %d", least, model.MaxNumber))
 	}
 	if in.ID != nil {
 		if wrong := checkID(*in.ID); wrong != "" {
@@ -104,24 +104,24 @@ func (in *hitRequest) check(least int64) (bad quota.FieldErrors) {
 
 // checkAttributes lists what is wrong with attributes, in the order of their names; parent
 // is where they stand. A value becomes part of a counter's key.
-func checkAttributes(attributes map[string]string, parent string) (bad quota.FieldErrors) {
-	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
-	if len(attributes) > quota.MaxAttributes {
-		refuse(parent, fmt.Sprintf("must not have more than %d names", quota.MaxAttributes))
+func checkAttributes(attributes map[string]string, parent string) (bad model.FieldErrors) {
+	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
+	if len(attributes) > model.MaxAttributes {
+		refuse(parent, fmt.Sprintf("must not have more than %d names", model.MaxAttributes))
 		return bad
 	}
 	for name, value := range attributes {
-		if len(name) > quota.MaxAttributeName || !plans.ValidKey(name) {
+		if len(name) > model.MaxAttributeName || !plans.ValidKey(name) {
 			refuse(parent+"."+name, "the name must be 1 to 64 letters, digits or . _ : -")
 		}
 		switch {
-		case len(value) > quota.MaxAttributeValue:
+		case len(value) > model.MaxAttributeValue:
 			refuse(parent+"."+name, "the value must not have more than 200 bytes")
 		case strings.ContainsRune(value, 0) || !utf8.ValidString(value):
 			refuse(parent+"."+name, "the value must be UTF-8 without NUL characters")
 		}
 	}
-	slices.SortStableFunc(bad, func(a, b quota.FieldError) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortStableFunc(bad, func(a, b model.FieldError) int { return strings.Compare(a.Field, b.Field) })
 	return bad
 }
 
@@ -180,7 +180,7 @@ func readHit(r *http.Request, buf *buffer) (h hit, err error) {
 }
 
 // answerHit writes the decision of a single hit: 200, or the status of a refusal.
-func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *quota.Decision, denied int, buf *buffer) int {
+func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denied int, buf *buffer) int {
 	s.metrics.count(h, d)
 	buf.views = appendViews(buf.views[:0], d)
 	s.metrics.countExceeded(h, d, buf.views)

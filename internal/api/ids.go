@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // Ids make an operation one that is done once, however often it is sent: "id" in the body
@@ -31,7 +31,7 @@ var errOtherID = invalid("id", "is another than that of the header Idempotency-K
 
 // checkID says what is wrong with an id, or nothing.
 func checkID(id string) string {
-	if id == "" || len(id) > quota.MaxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
+	if id == "" || len(id) > model.MaxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 		return "must be 1 to 255 bytes of UTF-8 without control characters"
 	}
 	return ""

@@ -8,14 +8,15 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 func TestIdempotencyKeys(t *testing.T) {
-	long := strings.Repeat("x", quota.MaxID)
+	long := strings.Repeat("x", model.MaxID)
 	for field, want := range map[string]string{
 		`abc`: "abc", `"abc"`: "abc", `"a b"`: "a b", `a b`: "a b", `"a\"b\\"`: `a"b\`, `a"b\`: `a"b\`, `é`: "é", `7`: "7", `a, b`: "a, b",
-		long: long, `"` + long + `"`: long, `"` + strings.Repeat(`\\`, quota.MaxID) + `"`: strings.Repeat(`\`, quota.MaxID),
+		long: long, `"` + long + `"`: long, `"` + strings.Repeat(`\\`, model.MaxID) + `"`: strings.Repeat(`\`, model.MaxID),
 		`?1`: "?1", `:aGk=:`: ":aGk=:",
 	} {
 		if got, err := idempotencyKey(http.Header{idempotencyHeader: {field}}); err != nil || got != want {
@@ -60,7 +61,7 @@ func TestOneID(t *testing.T) {
 // Whatever changes what comes of a request is part of what its id stands for, and nothing
 // else is.
 func TestPayloadsOfIDs(t *testing.T) {
-	operation := func(body string) quota.ID {
+	operation := func(body string) model.ID {
 		t.Helper()
 		h, err := decodeHit([]byte(`{"customer":"acme","meter":"requests","id":"x"`+body+`}`), new(subject))
 		check(t, err)
@@ -85,14 +86,14 @@ func TestPayloadsOfIDs(t *testing.T) {
 		t.Error("attributes are not part of the payload")
 	}
 	for _, look := range []string{`,"dry_run":true`, `,"cost":0`} {
-		if operation(look) != (quota.ID{}) {
+		if operation(look) != (model.ID{}) {
 			t.Errorf("a look has an id: %s", look)
 		}
 	}
 	b, err := decodeBatch([]byte(`{"hits":[{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests"},{"customer":"acme","meter":"requests","id":"x"},7]}`))
 	check(t, err)
 	hits, results := b.decode("key")
-	if hits[0].operation() == hits[1].operation() || hits[0].operation() == (quota.ID{}) || hits[2].operation() != plain || results[3].Err == nil {
+	if hits[0].operation() == hits[1].operation() || hits[0].operation() == (model.ID{}) || hits[2].operation() != plain || results[3].Err == nil {
 		t.Errorf("of a batch: %+v", hits)
 	}
 	again, _ := b.decode("key")
@@ -101,21 +102,21 @@ func TestPayloadsOfIDs(t *testing.T) {
 		t.Error("the ids of a batch's hits are not those of its key")
 	}
 	none, _ := b.decode("")
-	if none[0].operation() != (quota.ID{}) {
+	if none[0].operation() != (model.ID{}) {
 		t.Error("a batch without a key gives ids")
 	}
 }
 
 func TestPayloadsOfRefundsAndReservations(t *testing.T) {
-	refund := func(body string) quota.Refund {
+	refund := func(body string) ledger.Refund {
 		t.Helper()
 		in := refundRequest{}
 		check(t, decode([]byte(`{"customer":"acme","meter":"requests",`+body+`}`), &in))
 		check(t, in.identify(""))
-		return in.operation(&quota.Target{})
+		return in.operation(&model.Target{})
 	}
 	plain := refund(`"cost":2,"id":"x"`)
-	if again := refund(`"id":"x","cost":2,"attributes":{}`); again.ID != plain.ID || again.Hit != (quota.ID{}) || again.Cost != 2 {
+	if again := refund(`"id":"x","cost":2,"attributes":{}`); again.ID != plain.ID || again.Hit != (model.ID{}) || again.Cost != 2 {
 		t.Errorf("%+v, not %+v", again, plain)
 	}
 	for _, other := range []string{`"cost":3,"id":"x"`, `"cost":2,"id":"y"`, `"cost":2,"id":"x","hit":"h"`, `"cost":2,"id":"x","attributes":{"a":"b"}`} {
@@ -123,10 +124,10 @@ func TestPayloadsOfRefundsAndReservations(t *testing.T) {
 			t.Errorf("%s is the same refund", other)
 		}
 	}
-	if got := refund(`"cost":2,"id":"x","hit":"h"`).Hit; got != quota.NewID("hit", "h") {
+	if got := refund(`"cost":2,"id":"x","hit":"h"`).Hit; got != model.NewID("hit", "h") {
 		t.Errorf("the hit is %v", got)
 	}
-	reservation := func(body string) quota.ID {
+	reservation := func(body string) model.ID {
 		t.Helper()
 		in := reservationRequest{}
 		check(t, decode([]byte(`{"customer":"acme","meter":"requests",`+body+`}`), &in))
@@ -143,7 +144,7 @@ func TestPayloadsOfRefundsAndReservations(t *testing.T) {
 			t.Errorf("%s is the same reservation", other)
 		}
 	}
-	if a, b := reservation(`"ttl_ms":1000`), reservation(`"ttl_ms":1000`); a == b || a == (quota.ID{}) {
+	if a, b := reservation(`"ttl_ms":1000`), reservation(`"ttl_ms":1000`); a == b || a == (model.ID{}) {
 		t.Error("without an id they are not reservations of their own")
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 // do does the lines of a group that are not wrong themselves, those of one customer and
@@ -52,7 +53,7 @@ func (s *Server) importOnce(ctx context.Context, items []importItem, pending []i
 	for n, done := range s.engine.ImportAll(ctx, imports) {
 		it := &items[sent[n]]
 		it.err, it.replayed = done.Err, done.Replayed
-		if late, ok := errors.AsType[*quota.StaleError](done.Err); ok {
+		if late, ok := errors.AsType[*model.StaleError](done.Err); ok {
 			again = append(again, sent[n])
 			if late.Change > newest {
 				newest, stale = late.Change, late
@@ -65,9 +66,9 @@ func (s *Server) importOnce(ctx context.Context, items []importItem, pending []i
 // importsOf are the pending lines as the engine takes them, and which they are. Lines of
 // one customer and meter are judged by the same, so that all of them are stale or none is.
 // When the database is away the rest is not tried.
-func (s *Server) importsOf(ctx context.Context, items []importItem, pending []int, atLeast int64) (imports []quota.Import, sent []int) {
+func (s *Server) importsOf(ctx context.Context, items []importItem, pending []int, atLeast int64) (imports []ledger.Import, sent []int) {
 	type found struct {
-		target *quota.Target
+		target *model.Target
 		err    error
 	}
 	known := map[names]found{}
@@ -98,7 +99,7 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 
 // importTarget is what a line is judged by, as of change atLeast or later. A customer is
 // not made for it, and its plan must have the meter.
-func (s *Server) importTarget(ctx context.Context, it *importItem, atLeast int64) (*quota.Target, error) {
+func (s *Server) importTarget(ctx context.Context, it *importItem, atLeast int64) (*model.Target, error) {
 	t, err := s.catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
 	if err == nil && t.Lost {
 		err = plans.ErrNotInPlan

@@ -7,7 +7,8 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 // importLine is one line of the body of POST /v1/imports: usage of an instant, with cost
@@ -51,7 +52,7 @@ func decodeImport(number int, line []byte) importItem {
 func (it *importItem) check() error {
 	as := hitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
 	bad := as.check(1)
-	refuse := func(field, detail string) { bad = append(bad, quota.FieldError{Field: field, Detail: detail}) }
+	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	usage, balance := it.Cost != nil || it.At != nil, it.Limit != nil || it.Used != nil
 	switch {
 	case usage && balance:
@@ -94,14 +95,14 @@ func (it *importItem) checkBalance(refuse func(field, detail string)) {
 	switch {
 	case it.Used == nil:
 		refuse("used", "is required beside limit")
-	case *it.Used < 0 || *it.Used > quota.MaxNumber:
-		refuse("used", fmt.Sprintf("must be between 0 and %d", quota.MaxNumber))
+	case *it.Used < 0 || *it.Used > model.MaxNumber:
+		refuse("used", fmt.Sprintf("must be between 0 and %d", model.MaxNumber))
 	}
 }
 
 // operation is a checked line as the engine takes it.
-func (it *importItem) operation(t *quota.Target) quota.Import {
-	op := quota.Import{Target: t.For(it.Attributes)}
+func (it *importItem) operation(t *model.Target) ledger.Import {
+	op := ledger.Import{Target: t.For(it.Attributes)}
 	var payload []string
 	if it.Limit != nil {
 		op.Limit, op.Used = *it.Limit, *it.Used
@@ -110,7 +111,7 @@ func (it *importItem) operation(t *quota.Target) quota.Import {
 		op.Cost, op.At = *it.Cost, it.at
 		payload = []string{it.Meter, "usage", strconv.FormatInt(op.Cost, 10), strconv.FormatInt(op.At, 10)}
 	}
-	op.ID = quota.NewID(opImport, it.ID, payloadOf(it.Attributes, payload...)...)
+	op.ID = model.NewID(opImport, it.ID, payloadOf(it.Attributes, payload...)...)
 	return op
 }
 
@@ -154,11 +155,11 @@ func fieldOf(err error, f *fault) string {
 		return "customer"
 	case errors.Is(err, plans.ErrUnknownMeter), errors.Is(err, plans.ErrNotInPlan):
 		return "meter"
-	case errors.Is(err, quota.ErrNoSuchLimit):
+	case errors.Is(err, ledger.ErrNoSuchLimit):
 		return "limit"
-	case errors.Is(err, quota.ErrFuture):
+	case errors.Is(err, ledger.ErrFuture):
 		return "at"
-	case errors.Is(err, quota.ErrOtherPayload), errors.Is(err, quota.ErrUnderWay):
+	case errors.Is(err, ledger.ErrOtherPayload), errors.Is(err, ledger.ErrUnderWay):
 		return "id"
 	}
 	return ""

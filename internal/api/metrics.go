@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // metrics are what the HTTP side counts. Labels are routes, statuses and outcomes, which
@@ -54,8 +54,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	exceeded := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotad_exceeded_total", Help: "Admitted hits that a soft limit admitted past itself, or that a shadow would have refused, for each such limit.",
 	}, []string{"mode"})
-	m.softExceeded = exceeded.WithLabelValues(quota.Soft.String())
-	m.shadowExceeded = exceeded.WithLabelValues(quota.Shadow.String())
+	m.softExceeded = exceeded.WithLabelValues(model.Soft.String())
+	m.shadowExceeded = exceeded.WithLabelValues(model.Shadow.String())
 	registry.MustRegister(exceeded)
 	m.countOperations(registry)
 	for _, k := range kinds {
@@ -76,7 +76,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 }
 
 // count counts a decided hit.
-func (m *metrics) count(h *hit, d *quota.Decision) {
+func (m *metrics) count(h *hit, d *model.Decision) {
 	switch {
 	case d.Degraded:
 		m.degraded.Inc()
@@ -94,14 +94,14 @@ func (m *metrics) count(h *hit, d *quota.Decision) {
 }
 
 // countExceeded counts the limits that an admitted and charged hit went past.
-func (m *metrics) countExceeded(h *hit, d *quota.Decision, views []quota.View) {
+func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
 	if !d.Allowed || d.Replayed || h.look() {
 		return
 	}
 	for i := range views {
 		switch {
 		case !views[i].Exceeded:
-		case views[i].Limit.Mode == quota.Soft:
+		case views[i].Limit.Mode == model.Soft:
 			m.softExceeded.Inc()
 		default:
 			m.shadowExceeded.Inc()

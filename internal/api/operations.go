@@ -7,7 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 // What refunds, reservations and their ends, and imports have in common.
@@ -44,9 +45,9 @@ func (m *metrics) countOperations(registry *prometheus.Registry) {
 }
 
 // countOperation counts one operation, d being its decision when err is nil.
-func (m *metrics) countOperation(name string, d *quota.Decision, err error) {
+func (m *metrics) countOperation(name string, d *model.Decision, err error) {
 	counters := m.operations[name]
-	_, noRoom := errors.AsType[*quota.NoRoomError](err)
+	_, noRoom := errors.AsType[*ledger.NoRoomError](err)
 	switch {
 	case noRoom:
 		counters.refused.Inc()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 type overrideRequest struct {
@@ -43,7 +43,7 @@ func (s *Server) putOverride(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	in := overrideRequest{Limit: quota.NoLimit} // left out it is refused: as 0 it would be closed
+	in := overrideRequest{Limit: model.NoLimit} // left out it is refused: as 0 it would be closed
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}

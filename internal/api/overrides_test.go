@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 const (
@@ -213,7 +213,7 @@ func TestOverriddenBurst(t *testing.T) {
 func TestAHitFromBeforeAnOverride(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
-	resolve := func() *quota.Target {
+	resolve := func() *model.Target {
 		t.Helper()
 		target, err := n.server.catalog.Resolve(t.Context(), "acme", "requests", 0)
 		check(t, err)
@@ -229,7 +229,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 		n.want(200, "POST", "/v1/hits", oneHit)
 		h := hit{subject: subject{customer: "acme", meter: "requests", cost: 1}}
 		_, err := n.server.judge(t.Context(), held, &h)
-		if stale, ok := errors.AsType[*quota.StaleError](err); !ok || stale.Change <= held.Change {
+		if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 			t.Fatalf("a target of change %d was judged: %v", held.Change, err)
 		}
 		held = resolve()

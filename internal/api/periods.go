@@ -5,7 +5,8 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // periods is where a customer's hours and billing periods start.
@@ -18,7 +19,7 @@ func (s *Server) periods(ctx context.Context, c *plans.Customer) (calendar.Perio
 }
 
 // instantOf is what a customer's clock shows, µs: its test clock, or nil, the database's.
-func (s *Server) instantOf(ctx context.Context, clock *quota.TestClock) (int64, error) {
+func (s *Server) instantOf(ctx context.Context, clock *model.TestClock) (int64, error) {
 	if clock != nil {
 		return clock.Now, nil
 	}
@@ -29,7 +30,7 @@ func (s *Server) instantOf(ctx context.Context, clock *quota.TestClock) (int64, 
 func (s *Server) instant(ctx context.Context) (int64, error) {
 	now, err := s.now(ctx)
 	if err != nil {
-		return 0, quota.Unreached(err)
+		return 0, session.Unreached(err)
 	}
 	return now, nil
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // plain reads hits as nearly all clients write them: the members of a hitRequest, each
@@ -131,7 +131,7 @@ func (p *plain) attributes() (map[string]string, bool) {
 			return nil, false
 		}
 		value, ok := p.text()
-		if _, twice := all[string(name)]; !ok || twice || len(all) == quota.MaxAttributes {
+		if _, twice := all[string(name)]; !ok || twice || len(all) == model.MaxAttributes {
 			return nil, false
 		}
 		all[string(name)] = string(value)
@@ -210,5 +210,5 @@ func (p *plain) number() (n int64, ok bool) {
 		n = n*10 + int64(c-'0')
 	}
 	digits := p.at - first
-	return n, n <= quota.MaxNumber && digits > 0 && (digits == 1 || p.body[first] != '0')
+	return n, n <= model.MaxNumber && digits > 0 && (digits == 1 || p.body[first] != '0')
 }

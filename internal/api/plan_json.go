@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // Plans are written, stored and shown as plans' own types have it. Here is only what JSON
@@ -29,7 +29,7 @@ var customerMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.Unmars
 // be closed.
 func readLimit(d *jsontext.Decoder, l *plans.Limit) error {
 	type limit plans.Limit // without this function
-	in := limit{Spec: quota.Spec{Limit: quota.NoLimit}}
+	in := limit{Spec: model.Spec{Limit: model.NoLimit}}
 	err := json.UnmarshalDecode(d, &in)
 	*l = plans.Limit(in)
 	return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // A kind is one kind of problem: its type, status and title never change, so clients
@@ -45,7 +45,7 @@ type fieldError struct {
 type fault struct {
 	kind   *kind
 	detail string
-	fields quota.FieldErrors
+	fields model.FieldErrors
 	// For headers that some kinds have.
 	bearerError string // 401 and 403: the error code of RFC 6750, section 3.1; may be empty
 	allow       string // 405: the methods that the path has
@@ -55,7 +55,7 @@ func (f *fault) Error() string { return f.detail }
 
 // invalid is a 422 about one field, named by its path, such as limits[0].window; empty: the body.
 func invalid(field, detail string) *fault {
-	return invalidFields(quota.FieldErrors{{Field: field, Detail: detail}})
+	return invalidFields(model.FieldErrors{{Field: field, Detail: detail}})
 }
 
 // What one answer says at most, so that a small request has no large answer: errors, and
@@ -66,7 +66,7 @@ const (
 )
 
 // invalidFields is a 422 about some fields. What it repeats of the request is cut.
-func invalidFields(all quota.FieldErrors) *fault {
+func invalidFields(all model.FieldErrors) *fault {
 	f := &fault{kind: kindInvalid}
 	var parts []string
 	for _, e := range all[:min(len(all), maxErrors)] {

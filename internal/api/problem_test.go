@@ -15,7 +15,9 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // sentinels are all exported Err… variables of a package and those below it, as other
@@ -97,30 +99,30 @@ func TestProblemOf(t *testing.T) {
 		{plans.ErrNotInPlan, 403, "not-in-plan", ""},
 		{plans.ErrPrecondition, 412, "precondition-failed", ""},
 		{plans.ErrPreconditionRequired, 428, "precondition-required", ""},
-		{fmt.Errorf("%w: %w", quota.ErrUnavailable, secret), 503, "database-unavailable", quota.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
-		{fmt.Errorf("%w: %w", quota.ErrNoSession, secret), 503, "database-refuses", ""},
-		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, quota.ErrUnavailable), 503, "outcome-unknown", ""},
-		{fmt.Errorf("%w: %w", quota.ErrOutcomeUnknown, context.DeadlineExceeded), 503, "outcome-unknown", ""},
-		{fmt.Errorf("%w: %w", quota.ErrBusy, context.DeadlineExceeded), 503, "too-busy", quota.ErrBusy.Error()},
-		{fmt.Errorf("%w: %w", quota.ErrInternal, secret), 500, "internal", quota.ErrInternal.Error()},
+		{fmt.Errorf("%w: %w", session.ErrUnavailable, secret), 503, "database-unavailable", session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
+		{fmt.Errorf("%w: %w", session.ErrNoSession, secret), 503, "database-refuses", ""},
+		{fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, session.ErrUnavailable), 503, "outcome-unknown", ""},
+		{fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, context.DeadlineExceeded), 503, "outcome-unknown", ""},
+		{fmt.Errorf("%w: %w", session.ErrBusy, context.DeadlineExceeded), 503, "too-busy", session.ErrBusy.Error()},
+		{fmt.Errorf("%w: %w", session.ErrInternal, secret), 500, "internal", session.ErrInternal.Error()},
 		{plans.ErrArchived, 409, "conflict", ""},
-		{quota.ErrStopped, 503, "stopping", ""},
-		{&quota.StaleError{Change: 7}, 503, "too-busy", ""},
+		{session.ErrStopped, 503, "stopping", ""},
+		{&model.StaleError{Change: 7}, 503, "too-busy", ""},
 		{context.DeadlineExceeded, 503, "too-busy", ""},
-		{quota.FieldErrors{{Field: "limits[0].window", Detail: "no"}}, 422, "invalid", "limits[0].window: no"},
-		{quota.FieldErrors{{Detail: "must be a JSON object"}}, 422, "invalid", "must be a JSON object"},
+		{model.FieldErrors{{Field: "limits[0].window", Detail: "no"}}, 422, "invalid", "limits[0].window: no"},
+		{model.FieldErrors{{Detail: "must be a JSON object"}}, 422, "invalid", "must be a JSON object"},
 		{plans.ErrExists, 412, "precondition-failed", ""},
-		{fmt.Errorf("%w: %w", quota.ErrUnderWay, context.DeadlineExceeded), 409, "under-way", ""},
-		{fmt.Errorf("%w: %w", quota.ErrOtherPayload, secret), 422, "id-reused", ""},
-		{quota.ErrUnknownHit, 404, "not-found", ""},
-		{quota.ErrUnknownReservation, 404, "not-found", ""},
-		{quota.ErrSettled, 409, "conflict", ""},
-		{quota.ErrManyReservations, 409, "conflict", ""},
-		{&quota.NoRoomError{Most: 7}, 409, "does-not-fit", "the cost does not fit: at most 7 can be committed now; nothing was charged"},
-		{quota.ErrNoSuchLimit, 404, "not-found", ""},
-		{quota.ErrFuture, 422, "invalid", quota.ErrFuture.Error()},
-		{quota.ErrClosedPeriod, 409, "conflict", quota.ErrClosedPeriod.Error()},
-		{&quota.TooMuchError{Most: 7}, 422, "invalid", "used: the limit can have at most 7 used; nothing was done"},
+		{fmt.Errorf("%w: %w", ledger.ErrUnderWay, context.DeadlineExceeded), 409, "under-way", ""},
+		{fmt.Errorf("%w: %w", ledger.ErrOtherPayload, secret), 422, "id-reused", ""},
+		{ledger.ErrUnknownHit, 404, "not-found", ""},
+		{ledger.ErrUnknownReservation, 404, "not-found", ""},
+		{ledger.ErrSettled, 409, "conflict", ""},
+		{ledger.ErrManyReservations, 409, "conflict", ""},
+		{&ledger.NoRoomError{Most: 7}, 409, "does-not-fit", "the cost does not fit: at most 7 can be committed now; nothing was charged"},
+		{ledger.ErrNoSuchLimit, 404, "not-found", ""},
+		{ledger.ErrFuture, 422, "invalid", ledger.ErrFuture.Error()},
+		{ledger.ErrClosedPeriod, 409, "conflict", ledger.ErrClosedPeriod.Error()},
+		{&ledger.TooMuchError{Most: 7}, 422, "invalid", "used: the limit can have at most 7 used; nothing was done"},
 		{secret, 500, "internal", broken.detail},
 	} {
 		f := problemOf(c.err)
@@ -135,9 +137,9 @@ func TestProblemOf(t *testing.T) {
 
 // A small request has no large answer: so many errors, and so much of each field.
 func TestProblemsAreBounded(t *testing.T) {
-	var all quota.FieldErrors
+	var all model.FieldErrors
 	for range 5000 {
-		all = append(all, quota.FieldError{Field: strings.Repeat("é", 5000), Detail: "no"})
+		all = append(all, model.FieldError{Field: strings.Repeat("é", 5000), Detail: "no"})
 	}
 	f := problemOf(all)
 	text := appendProblem(nil, f, maxErrors)

@@ -12,6 +12,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // quotaBody is the answer of GET /v1/customers/{key}/quota.
@@ -96,12 +97,12 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 
 // standings reads the counters of all meters in one snapshot, and says at which instant
 // of the customer's clock (nil: PostgreSQL's).
-func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget, clock *quota.TestClock) (all []standing, now int64, err error) {
+func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget, clock *model.TestClock) (all []standing, now int64, err error) {
 	if len(meters) == 0 {
 		now, err = s.instantOf(ctx, clock)
 		return nil, now, err
 	}
-	targets := make([]*quota.Target, len(meters))
+	targets := make([]*model.Target, len(meters))
 	for i := range meters {
 		targets[i] = meters[i].Target
 	}

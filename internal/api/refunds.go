@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 // refundRequest is the body of POST /v1/refunds.
@@ -41,15 +42,15 @@ func (in *refundRequest) identify(key string) error {
 	}
 	bad := as.check(1)
 	if in.Cost == 0 {
-		bad = append(bad, quota.FieldError{Field: "cost", Detail: fmt.Sprintf("is required: how many units to give back, from 1 to %d", quota.MaxNumber)})
+		bad = append(bad, model.FieldError{Field: "cost", Detail: fmt.Sprintf("is required: how many units to give back, from 1 to %d", model.MaxNumber)})
 	}
 	if in.Hit != nil {
 		if wrong := checkID(*in.Hit); wrong != "" {
-			bad = append(bad, quota.FieldError{Field: "hit", Detail: wrong})
+			bad = append(bad, model.FieldError{Field: "hit", Detail: wrong})
 		}
 	}
 	if in.ID == nil && key == "" {
-		bad = append(bad, quota.FieldError{Field: "id", Detail: "is required, here or as the header Idempotency-Key, so that a refund that is sent again is done once"})
+		bad = append(bad, model.FieldError{Field: "id", Detail: "is required, here or as the header Idempotency-Key, so that a refund that is sent again is done once"})
 	}
 	if len(bad) > 0 {
 		return invalidFields(bad)
@@ -60,14 +61,14 @@ func (in *refundRequest) identify(key string) error {
 }
 
 // operation is the refund as the engine takes it.
-func (in *refundRequest) operation(t *quota.Target) quota.Refund {
-	r := quota.Refund{Target: t.For(in.Attributes), Cost: in.Cost}
+func (in *refundRequest) operation(t *model.Target) ledger.Refund {
+	r := ledger.Refund{Target: t.For(in.Attributes), Cost: in.Cost}
 	of := ""
 	if in.Hit != nil {
 		of = *in.Hit
-		r.Hit = quota.NewID(opHit, of)
+		r.Hit = model.NewID(opHit, of)
 	}
-	r.ID = quota.NewID(opRefund, *in.ID, payloadOf(in.Attributes, in.Meter, strconv.FormatInt(in.Cost, 10), of)...)
+	r.ID = model.NewID(opRefund, *in.ID, payloadOf(in.Attributes, in.Meter, strconv.FormatInt(in.Cost, 10), of)...)
 	return r
 }
 
@@ -106,7 +107,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 
 // giveBack does the refund. A customer is not made for it, and the meter may be one that
 // the plan has lost.
-func (s *Server) giveBack(ctx context.Context, in *refundRequest) (done quota.Refunded, err error) {
+func (s *Server) giveBack(ctx context.Context, in *refundRequest) (done ledger.Refunded, err error) {
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
@@ -120,7 +121,7 @@ func (s *Server) giveBack(ctx context.Context, in *refundRequest) (done quota.Re
 	return done, err
 }
 
-func (in *refundRequest) appendAnswer(b []byte, done *quota.Refunded, views []quota.View) []byte {
+func (in *refundRequest) appendAnswer(b []byte, done *ledger.Refunded, views []model.View) []byte {
 	b = append(b, `{"customer":`...)
 	b = appendString(b, in.Customer)
 	b = append(b, `,"meter":`...)

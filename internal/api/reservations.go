@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // maxTTL bounds the life of a reservation, ms.
-const maxTTL = quota.MaxTTL / 1000
+const maxTTL = model.MaxTTL / 1000
 
 // reservationRequest is the body of POST /v1/reservations.
 type reservationRequest struct {
@@ -52,7 +54,7 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
 	bad := as.check(1)
 	if in.TTL < 1 || in.TTL > maxTTL {
-		bad = append(bad, quota.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, and must be between 1 and %d (24 h)", maxTTL)})
+		bad = append(bad, model.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, and must be between 1 and %d (24 h)", maxTTL)})
 	}
 	if len(bad) > 0 {
 		return asked, invalidFields(bad)
@@ -64,11 +66,11 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 }
 
 // operation is what the reservation is kept under. Without an id it is one of its own.
-func (h *reservation) operation() quota.ID {
+func (h *reservation) operation() model.ID {
 	if h.id == "" {
-		return quota.NewID(opUnnamed, rand.Text())
+		return model.NewID(opUnnamed, rand.Text())
 	}
-	return quota.NewID(opReservation, h.id,
+	return model.NewID(opReservation, h.id,
 		payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), strconv.FormatInt(h.ttl, 10))...)
 }
 
@@ -105,7 +107,7 @@ func readReservation(r *http.Request, buf *buffer) (asked reservation, err error
 
 // hold makes the reservation, or does not. The id is the same however often it has to be
 // judged anew.
-func (s *Server) hold(ctx context.Context, asked *reservation) (made quota.Reservation, err error) {
+func (s *Server) hold(ctx context.Context, asked *reservation) (made ledger.Reservation, err error) {
 	id := asked.operation()
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
@@ -117,14 +119,14 @@ func (s *Server) hold(ctx context.Context, asked *reservation) (made quota.Reser
 		}
 		return err
 	})
-	if asked.id == "" && errors.Is(err, quota.ErrUnderWay) {
-		err = quota.ErrBusy // nobody else has its id
+	if asked.id == "" && errors.Is(err, ledger.ErrUnderWay) {
+		err = session.ErrBusy // nobody else has its id
 	}
 	return made, err
 }
 
 // answerReservation writes 201 and what was made, or a refusal as that of a hit.
-func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *quota.Reservation, denied int, buf *buffer) int {
+func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *ledger.Reservation, denied int, buf *buffer) int {
 	d := &made.Decision
 	buf.views = appendViews(buf.views[:0], d)
 	wait := int64(0)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
 )
 
 // held reserves units for acme and returns the reservation's path.
@@ -22,7 +22,7 @@ func TestReservations(t *testing.T) {
 	const body = `{"customer":"acme","meter":"requests","cost":3,"ttl_ms":60000,"id":"a"}`
 	first := n.want(201, "POST", "/v1/reservations", body)
 	id := first.json["id"].(string)
-	if _, ok := quota.ParseReservationID(id); !ok || first.header.Get("Location") != "/v1/reservations/"+id {
+	if _, ok := ledger.ParseReservationID(id); !ok || first.header.Get("Location") != "/v1/reservations/"+id {
 		t.Errorf("id %q, Location %q", id, first.header.Get("Location"))
 	}
 	at, err := time.Parse(time.RFC3339Nano, first.json["at"].(string))
@@ -213,13 +213,13 @@ func TestBadCommitsAndReleases(t *testing.T) {
 		}
 	}
 	good := strings.TrimPrefix(held, "/v1/reservations/")
-	mine, ok := quota.ParseReservationID(good)
+	mine, ok := ledger.ParseReservationID(good)
 	if !ok {
 		t.Fatal(good)
 	}
-	for _, r := range []func(*quota.ReservationID){
-		func(r *quota.ReservationID) { r.Customer += 1000 }, func(r *quota.ReservationID) { r.Meter += 1000 },
-		func(r *quota.ReservationID) { r.Customer = -1 }, func(r *quota.ReservationID) { r.Meter = -1 },
+	for _, r := range []func(*ledger.ReservationID){
+		func(r *ledger.ReservationID) { r.Customer += 1000 }, func(r *ledger.ReservationID) { r.Meter += 1000 },
+		func(r *ledger.ReservationID) { r.Customer = -1 }, func(r *ledger.ReservationID) { r.Meter = -1 },
 	} {
 		other := mine
 		r(&other)

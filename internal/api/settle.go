@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 // commitRequest is the body of POST /v1/reservations/{id}/commit.
@@ -50,21 +51,21 @@ type settlement struct {
 	id              string
 	customer, meter string
 	cost            int64
-	done            quota.Settled
+	done            ledger.Settled
 }
 
 // settle finds the reservation with the id in the path and lets do settle it.
-func (s *Server) settle(ctx context.Context, st *settlement, do func(*quota.Target, quota.ReservationID) (quota.Settled, error)) error {
-	r, ok := quota.ParseReservationID(st.id)
+func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Target, ledger.ReservationID) (ledger.Settled, error)) error {
+	r, ok := ledger.ParseReservationID(st.id)
 	if !ok {
-		return quota.ErrUnknownReservation
+		return ledger.ErrUnknownReservation
 	}
 	return whileStale(func(atLeast int64) (err error) {
-		var t *quota.Target
+		var t *model.Target
 		t, st.customer, st.meter, err = s.catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
 		switch {
 		case errors.Is(err, plans.ErrUnknownCustomer), errors.Is(err, plans.ErrUnknownMeter):
-			return quota.ErrUnknownReservation
+			return ledger.ErrUnknownReservation
 		case err != nil:
 			return err
 		}
@@ -83,11 +84,11 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
 	}
 	ctx, cancel := s.within(r)
 	defer cancel()
-	err = s.settle(ctx, &st, func(t *quota.Target, id quota.ReservationID) (quota.Settled, error) {
+	err = s.settle(ctx, &st, func(t *model.Target, id ledger.ReservationID) (ledger.Settled, error) {
 		return s.engine.Commit(ctx, t, id, st.cost)
 	})
 	s.metrics.countOperation(nameCommit, &st.done.Decision, err)
-	if room, ok := errors.AsType[*quota.NoRoomError](err); ok {
+	if room, ok := errors.AsType[*ledger.NoRoomError](err); ok {
 		return s.answerNoRoom(w, room, buf)
 	}
 	if err != nil {
@@ -111,14 +112,14 @@ func readCommit(r *http.Request, buf *buffer) (st settlement, err error) {
 	if err = decode(buf.b, &in); err != nil {
 		return st, err
 	}
-	if in.Cost < 0 || in.Cost > quota.MaxNumber {
-		return st, invalid("cost", fmt.Sprintf("is required, from 0 to %d", quota.MaxNumber))
+	if in.Cost < 0 || in.Cost > model.MaxNumber {
+		return st, invalid("cost", fmt.Sprintf("is required, from 0 to %d", model.MaxNumber))
 	}
 	st.cost = in.Cost
 	return st, nil
 }
 
-func (st *settlement) appendAnswer(b []byte, views []quota.View) []byte {
+func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 	d := &st.done
 	b = append(b, `{"id":`...)
 	b = appendString(b, st.id)
@@ -138,7 +139,7 @@ func (st *settlement) appendAnswer(b []byte, views []quota.View) []byte {
 }
 
 // answerNoRoom writes the problem of a commit that does not fit: what would, and why.
-func (s *Server) answerNoRoom(w http.ResponseWriter, room *quota.NoRoomError, buf *buffer) int {
+func (s *Server) answerNoRoom(w http.ResponseWriter, room *ledger.NoRoomError, buf *buffer) int {
 	d := &room.Decision
 	buf.views = appendViews(buf.views[:0], d)
 	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, 0)
@@ -159,7 +160,7 @@ func (s *Server) release(c *call) (answer, error) {
 	if st.id, err = pathValue(c.r, "id"); err != nil {
 		return answer{}, err
 	}
-	err = s.settle(c.ctx(), &st, func(t *quota.Target, id quota.ReservationID) (quota.Settled, error) {
+	err = s.settle(c.ctx(), &st, func(t *model.Target, id ledger.ReservationID) (ledger.Settled, error) {
 		return s.engine.Release(c.ctx(), t, id)
 	})
 	s.metrics.countOperation(nameRelease, &st.done.Decision, err)

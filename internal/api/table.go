@@ -7,7 +7,9 @@ import (
 	"strconv"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // problemOf turns any error into what the client may see of it. What is not in the
@@ -17,16 +19,16 @@ func problemOf(err error) *fault {
 	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
-	if fields, ok := errors.AsType[quota.FieldErrors](err); ok && len(fields) > 0 {
+	if fields, ok := errors.AsType[model.FieldErrors](err); ok && len(fields) > 0 {
 		return invalidFields(fields)
 	}
-	if _, ok := errors.AsType[*quota.StaleError](err); ok {
+	if _, ok := errors.AsType[*model.StaleError](err); ok {
 		return &fault{kind: kindBusy, detail: "the plan changes faster than this hit could be judged; nothing was charged"}
 	}
-	if room, ok := errors.AsType[*quota.NoRoomError](err); ok {
+	if room, ok := errors.AsType[*ledger.NoRoomError](err); ok {
 		return &fault{kind: kindDoesNotFit, detail: room.Error()}
 	}
-	if much, ok := errors.AsType[*quota.TooMuchError](err); ok {
+	if much, ok := errors.AsType[*ledger.TooMuchError](err); ok {
 		return invalid("used", much.Error())
 	}
 	for i := range errorTable {
@@ -46,21 +48,21 @@ var broken = &fault{kind: kindInternal, detail: "something went wrong here: quot
 // errorTable is the one place where errors become HTTP.
 var errorTable = []errorEntry{
 	// The database said no for a reason of its own: a defect here, and no outage.
-	{err: quota.ErrInternal, kind: kindInternal},
-	{err: quota.ErrOutcomeUnknown, kind: kindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
-	{err: quota.ErrUnavailable, kind: kindUnavailable, text: quota.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
-	{err: quota.ErrNoSession, kind: kindNoSession, text: quota.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
-	{err: quota.ErrBusy, kind: kindBusy},
-	{err: quota.ErrStopped, kind: kindStopping},
-	{err: quota.ErrOtherPayload, kind: kindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
-	{err: quota.ErrUnderWay, kind: kindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
-	{err: quota.ErrUnknownHit, kind: kindNotFound},
-	{err: quota.ErrUnknownReservation, kind: kindNotFound},
-	{err: quota.ErrSettled, kind: kindConflict},
-	{err: quota.ErrManyReservations, kind: kindConflict, text: "the customer has " + strconv.Itoa(quota.MaxOpen) + " reservations open on the meter, which is the most: commit or release some, or wait until they expire. Nothing was charged"},
-	{err: quota.ErrNoSuchLimit, kind: kindNotFound},
-	{err: quota.ErrFuture, kind: kindInvalid},
-	{err: quota.ErrClosedPeriod, kind: kindConflict},
+	{err: session.ErrInternal, kind: kindInternal},
+	{err: session.ErrOutcomeUnknown, kind: kindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
+	{err: session.ErrUnavailable, kind: kindUnavailable, text: session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
+	{err: session.ErrNoSession, kind: kindNoSession, text: session.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
+	{err: session.ErrBusy, kind: kindBusy},
+	{err: session.ErrStopped, kind: kindStopping},
+	{err: ledger.ErrOtherPayload, kind: kindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
+	{err: ledger.ErrUnderWay, kind: kindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
+	{err: ledger.ErrUnknownHit, kind: kindNotFound},
+	{err: ledger.ErrUnknownReservation, kind: kindNotFound},
+	{err: ledger.ErrSettled, kind: kindConflict},
+	{err: ledger.ErrManyReservations, kind: kindConflict, text: "the customer has " + strconv.Itoa(ledger.MaxOpen) + " reservations open on the meter, which is the most: commit or release some, or wait until they expire. Nothing was charged"},
+	{err: ledger.ErrNoSuchLimit, kind: kindNotFound},
+	{err: ledger.ErrFuture, kind: kindInvalid},
+	{err: ledger.ErrClosedPeriod, kind: kindConflict},
 	{err: plans.ErrUnknownCustomer, kind: kindNotFound},
 	{err: plans.ErrUnknownMeter, kind: kindNotFound},
 	{err: plans.ErrUnknownPlan, kind: kindNotFound},
@@ -70,7 +72,7 @@ var errorTable = []errorEntry{
 	{err: plans.ErrUnknownLimit, kind: kindNotFound},
 	{err: plans.ErrUnknownOverride, kind: kindNotFound},
 	{err: plans.ErrNotInPlan, kind: kindNotInPlan},
-	{err: quota.ErrLost, kind: kindNotInPlan},
+	{err: ledger.ErrLost, kind: kindNotInPlan},
 	{err: plans.ErrArchived, kind: kindConflict},
 	{err: plans.ErrPrecondition, kind: kindPrecondition},
 	{err: plans.ErrExists, kind: kindPrecondition},

@@ -12,6 +12,8 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // bench is two engines on one database, each with a proxy of its own on its way there.
@@ -21,7 +23,7 @@ type bench struct {
 	ids     bool // operations have ids, and are sent again; without, plain hits are, blindly
 	engines []*quota.Engine
 	proxies []*proxy
-	limits  []*quota.Limit
+	limits  []*model.Limit
 	ticks   atomic.Int64 // the time of histories: each reading is another
 	lost    atomic.Int64 // answers
 	unknown atomic.Int64 // outcomes
@@ -30,11 +32,11 @@ type bench struct {
 func newBench(t testing.TB, seed uint64, ids bool, kinds ...fault) *bench {
 	t.Helper()
 	b := &bench{t: t, seed: seed, ids: ids}
-	for _, s := range []quota.Spec{
+	for _, s := range []model.Spec{
 		{Name: "used", Algorithm: "allocation", Limit: mostUsed},
 		{Name: "in-flight", Algorithm: "concurrency", Limit: mostInFlight, TTL: "1h"},
 	} {
-		l, bad := quota.Compile(s)
+		l, bad := model.Compile(s)
 		if bad != nil {
 			t.Fatal(bad)
 		}
@@ -53,7 +55,7 @@ func newBench(t testing.TB, seed uint64, ids bool, kinds ...fault) *bench {
 // stands still. Nothing is refused from memory, which may be a second behind.
 func newEngine(t testing.TB, databaseURL string, p *proxy) *quota.Engine {
 	t.Helper()
-	pool, err := postgres.Open(pgtest.Context(t), databaseURL, postgres.PoolOptions{Params: quota.PoolSettings})
+	pool, err := postgres.Open(pgtest.Context(t), databaseURL, postgres.PoolOptions{Params: session.PoolSettings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func newEngine(t testing.TB, databaseURL string, p *proxy) *quota.Engine {
 	through, began := throughProxy(t, databaseURL, p), time.Now()
 	e, err := quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
-			return postgres.Connect(ctx, through, quota.SessionSettings)
+			return postgres.Connect(ctx, through, session.SessionSettings)
 		},
 		Pool:         pool,
 		Now:          func(context.Context) (int64, error) { return epoch, nil },
@@ -99,12 +101,12 @@ const (
 )
 
 // target is the counter of a history, a customer's that nobody used, at some instant.
-func (b *bench) target(customer, now int64) *quota.Target {
+func (b *bench) target(customer, now int64) *model.Target {
 	anchor, err := calendar.ParseAnchor("2026-01-01T00:00:00")
 	if err != nil {
 		panic(err)
 	}
 	periods := calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}
-	clock := &quota.TestClock{Key: "history", Now: epoch + now*1e6}
-	return quota.NewTarget(1, customer, 1, b.limits, periods, clock)
+	clock := &model.TestClock{Key: "history", Now: epoch + now*1e6}
+	return model.NewTarget(1, customer, 1, b.limits, periods, clock)
 }

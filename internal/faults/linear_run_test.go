@@ -13,6 +13,9 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // stepLimit bounds one sending of an operation, answerTries how often one is sent.
@@ -24,22 +27,22 @@ const (
 // trial is one history while it happens.
 type trial struct {
 	*bench
-	targets map[int64]*quota.Target // by the instant
+	targets map[int64]*model.Target // by the instant
 
 	mu       sync.Mutex
 	history  []porcupine.Operation
-	reserved int                         // reservations asked for
-	drawn    int                         // operations
-	turn     int                         // from which operation on it is much later
-	known    map[int]quota.ReservationID // those whose id was answered
+	reserved int                          // reservations asked for
+	drawn    int                          // operations
+	turn     int                          // from which operation on it is much later
+	known    map[int]ledger.ReservationID // those whose id was answered
 }
 
 // try has three clients do a few operations at once on one counter, and then looks at it.
 func (b *bench) try(customer int64) []porcupine.Operation {
 	random := rand.New(rand.NewPCG(b.seed, uint64(customer)))
 	operations := 5 + random.IntN(8)
-	tr := &trial{bench: b, known: make(map[int]quota.ReservationID), turn: 3 + random.IntN(operations)}
-	tr.targets = map[int64]*quota.Target{0: b.target(customer, 0), muchLater: b.target(customer, muchLater)}
+	tr := &trial{bench: b, known: make(map[int]ledger.ReservationID), turn: 3 + random.IntN(operations)}
+	tr.targets = map[int64]*model.Target{0: b.target(customer, 0), muchLater: b.target(customer, muchLater)}
 	var clients sync.WaitGroup
 	each := [3]int{}
 	for range operations {
@@ -105,7 +108,7 @@ func (tr *trial) do(client, n int, s step, random *rand.Rand) {
 	for try := 1; ; try++ {
 		var err error
 		out, err = tr.send(tr.engines[random.IntN(len(tr.engines))], s, id)
-		lost := errors.Is(err, quota.ErrOutcomeUnknown)
+		lost := errors.Is(err, session.ErrOutcomeUnknown)
 		doubt = doubt || lost
 		if lost {
 			tr.lost.Add(1)
@@ -116,7 +119,7 @@ func (tr *trial) do(client, n int, s step, random *rand.Rand) {
 			if tr.ids && doubt && !out.done && !out.settled {
 				out = outcome{unknown: true}
 			}
-		case !lost && !errors.Is(err, quota.ErrUnavailable) && !errors.Is(err, quota.ErrBusy) && !errors.Is(err, quota.ErrUnderWay):
+		case !lost && !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrBusy) && !errors.Is(err, ledger.ErrUnderWay):
 			tr.t.Errorf("%+v: %v", s, err)
 			return
 		case try < answerTries && (!lost || !s.plain):
@@ -161,20 +164,20 @@ func (tr *trial) send(e *quota.Engine, s step, id string) (out outcome, err erro
 	t := tr.targets[s.now]
 	switch s.kind {
 	case stepHit:
-		h := quota.Hit{Target: t, Cost: s.cost}
+		h := model.Hit{Target: t, Cost: s.cost}
 		if tr.ids && !s.plain {
-			h.ID = quota.NewID("hit", id)
+			h.ID = model.NewID("hit", id)
 		}
-		r := e.DecideAll(ctx, []quota.Hit{h})[0]
+		r := e.DecideAll(ctx, []model.Hit{h})[0]
 		out = viewed(&r.Decision, r.Err, r.Decision.Allowed)
 		return out, r.Err
 	case stepRefund:
-		r, err := e.Refund(ctx, quota.Refund{Target: t, Cost: s.cost, ID: quota.NewID("refund", id)})
+		r, err := e.Refund(ctx, ledger.Refund{Target: t, Cost: s.cost, ID: model.NewID("refund", id)})
 		out = viewed(&r.Decision, err, true)
 		out.units = r.Units
 		return out, err
 	case stepReserve:
-		r, err := e.Reserve(ctx, t, s.cost, s.ttl*1e6, quota.NewID("reservation", id))
+		r, err := e.Reserve(ctx, t, s.cost, s.ttl*1e6, model.NewID("reservation", id))
 		if err == nil && r.Allowed {
 			tr.mu.Lock()
 			tr.known[s.reservation] = r.ID
@@ -192,16 +195,16 @@ func (tr *trial) settle(ctx context.Context, e *quota.Engine, s step) (out outco
 	tr.mu.Lock()
 	r := tr.known[s.reservation]
 	tr.mu.Unlock()
-	var done quota.Settled
+	var done ledger.Settled
 	if s.kind == stepCommit {
 		done, err = e.Commit(ctx, tr.targets[s.now], r, s.cost)
 	} else {
 		done, err = e.Release(ctx, tr.targets[s.now], r)
 	}
-	if errors.Is(err, quota.ErrSettled) {
+	if errors.Is(err, ledger.ErrSettled) {
 		return outcome{settled: true}, nil
 	}
-	if full, ok := errors.AsType[*quota.NoRoomError](err); ok {
+	if full, ok := errors.AsType[*ledger.NoRoomError](err); ok {
 		out = viewed(&full.Decision, nil, false)
 		out.units, out.late = full.Most, full.Late
 		return out, nil
@@ -213,7 +216,7 @@ func (tr *trial) settle(ctx context.Context, e *quota.Engine, s step) (out outco
 }
 
 // viewed is the outcome of a decision, with what it says of the counter.
-func viewed(d *quota.Decision, err error, done bool) outcome {
+func viewed(d *model.Decision, err error, done bool) outcome {
 	if err != nil {
 		return outcome{}
 	}

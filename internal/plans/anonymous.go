@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 // maxWelcomes bounds the customers that a node makes at once, each of which holds a
@@ -111,7 +111,7 @@ func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer strin
 		case c.welcomes <- struct{}{}:
 			defer func() { <-c.welcomes }()
 		default:
-			return done, fmt.Errorf("%w: %d new customers are being made already", quota.ErrBusy, maxWelcomes)
+			return done, fmt.Errorf("%w: %d new customers are being made already", session.ErrBusy, maxWelcomes)
 		}
 		periods, err := c.newPeriods(ctx)
 		if err != nil {

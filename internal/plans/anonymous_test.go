@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 // isUnknown wants an error of Resolve.
@@ -268,7 +268,7 @@ func TestAFloodOfNewCustomersIsBounded(t *testing.T) {
 	for range maxWelcomes {
 		c.welcomes <- struct{}{}
 	}
-	if _, err := c.Resolve(t.Context(), "new", "api", 0); !errors.Is(err, quota.ErrBusy) {
+	if _, err := c.Resolve(t.Context(), "new", "api", 0); !errors.Is(err, session.ErrBusy) {
 		t.Errorf("one too many: %v", err)
 	}
 	resolved(t, c, "known")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/upkeep"
 )
 
 const (
@@ -134,11 +134,11 @@ func (a *Archiver) clear(ctx context.Context, due []archivedAt) (left bool, err 
 	}
 }
 
-func (a *Archiver) clearSome(ctx context.Context, customers []int64) (done quota.Cleared, err error) {
+func (a *Archiver) clearSome(ctx context.Context, customers []int64) (done upkeep.Cleared, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	err = pgx.BeginFunc(ctx, a.store.Pool(), func(tx pgx.Tx) (err error) {
-		done, err = quota.ClearCounters(ctx, tx, customers, true, archivedRows)
+		done, err = upkeep.ClearCounters(ctx, tx, customers, true, archivedRows)
 		return err
 	})
 	if err == nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/upkeep"
 )
 
 func archiverOf(s *Store) *Archiver {
@@ -68,7 +69,7 @@ func TestArchivedCustomersAreCleared(t *testing.T) {
 	if n := count(t, s, "admitted FROM usage WHERE customer = $1 AND hour = 3600000000", acme); n != 3 || archiver.Removed() != 2 {
 		t.Errorf("%d units booked, %d counters removed", n, archiver.Removed())
 	}
-	if report, err := quota.Reconcile(t.Context(), s.Pool()); err != nil || !report.OK || report.Checks[0].Rows != 2 {
+	if report, err := upkeep.Reconcile(t.Context(), s.Pool()); err != nil || !report.OK || report.Checks[0].Rows != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
 }
@@ -166,7 +167,7 @@ func TestManyArchivedCountersAreCleared(t *testing.T) {
 	var shards []int16
 	var ids []int64
 	for id := count(t, s, "min(id) FROM customers WHERE archived_at IS NOT NULL"); id <= count(t, s, "max(id) FROM customers"); id++ {
-		shards, ids = append(shards, quota.Shard(id)), append(ids, id)
+		shards, ids = append(shards, model.Shard(id)), append(ids, id)
 	}
 	if _, err := s.Pool().Exec(t.Context(), `INSERT INTO counters (shard, customer, meter, attribute)
 		SELECT shard, customer, 1, 'ip=' || n FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer),

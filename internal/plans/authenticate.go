@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/cache"
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	maxWrongKept = 1000
 )
 
-var errManyLookups = fmt.Errorf("%w: too many unknown keys are being looked up", quota.ErrBusy)
+var errManyLookups = fmt.Errorf("%w: too many unknown keys are being looked up", session.ErrBusy)
 
 type keyHash [sha256.Size]byte
 
@@ -120,7 +120,7 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (Key, error) 
 	if key.expires != 0 {
 		now, err := c.options.Now(ctx)
 		if err != nil {
-			return Key{}, fmt.Errorf("whether the key has expired cannot be told: %w", quota.Unreached(err))
+			return Key{}, fmt.Errorf("whether the key has expired cannot be told: %w", session.Unreached(err))
 		}
 		if now >= key.expires {
 			return Key{}, ErrUnknownKey

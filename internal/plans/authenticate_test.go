@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 func TestAuthenticate(t *testing.T) {
@@ -77,7 +77,7 @@ func TestKeysExpire(t *testing.T) {
 		}
 	}
 	unsure.Store(true)
-	if _, err := c.Authenticate(t.Context(), secret); !errors.Is(err, quota.ErrNoSession) {
+	if _, err := c.Authenticate(t.Context(), secret); !errors.Is(err, session.ErrNoSession) {
 		t.Errorf("at an unknown time: %v", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestGuessedKeys(t *testing.T) {
 	}
 	known("while others are looked up")
 	began := time.Now()
-	if err := guess(-1); !errors.Is(err, quota.ErrBusy) || time.Since(began) > loadTimeout/2 {
+	if err := guess(-1); !errors.Is(err, session.ErrBusy) || time.Since(began) > loadTimeout/2 {
 		t.Errorf("a guess too many: %v after %s", err, time.Since(began))
 	}
 	if _, _, err := admin.CreateKey(ctx, "another", ScopeBackend, nil); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
@@ -19,7 +19,7 @@ const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
 // that walk over counters, and must not push those whose hits come out of the memory.
 //
 // Errors: quota.ErrUnavailable when the database could not be asked.
-func (c *Catalog) Targets(ctx context.Context, counters []quota.CounterKey) ([]*quota.Target, error) {
+func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
 	m := c.memory.Load()
 	entries, err := c.entriesByID(ctx, m, counters)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Catalog) Targets(ctx context.Context, counters []quota.CounterKey) ([]*
 			all[e.id] = t
 		}
 	}
-	targets := make([]*quota.Target, len(counters))
+	targets := make([]*model.Target, len(counters))
 	for i, k := range counters {
 		if t := all[k.Customer]; t != nil {
 			targets[i] = t.targetByID(k.Meter)
@@ -46,7 +46,7 @@ func (c *Catalog) Targets(ctx context.Context, counters []quota.CounterKey) ([]*
 }
 
 // entriesByID reads the counters' customers, without archived ones.
-func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []quota.CounterKey) ([]*customerEntry, error) {
+func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []model.CounterKey) ([]*customerEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	var ids []int64
@@ -67,13 +67,13 @@ func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []quota.C
 }
 
 // targetByID is the target of a meter, by its id.
-func (t *terms) targetByID(meter int32) *quota.Target {
+func (t *terms) targetByID(meter int32) *model.Target {
 	for _, m := range t.version.order {
 		if m.id == meter {
 			return t.target(m)
 		}
 	}
-	target := quota.NewTarget(t.change, t.entry.id, meter, nil, t.periods(), t.testClock())
+	target := model.NewTarget(t.change, t.entry.id, meter, nil, t.periods(), t.testClock())
 	target.SetEdited(t.edited)
 	target.Lost = true
 	return target

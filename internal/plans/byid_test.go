@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // TestTargetsByID: the same as Resolve's, and nothing of it is remembered.
@@ -23,14 +23,14 @@ func TestTargetsByID(t *testing.T) {
 	acme := must[*Customer](t)(s.GetCustomer(t.Context(), "acme"))
 	api := int32(count(t, s, "id FROM meters WHERE key = 'api'"))
 	other := int32(count(t, s, "id FROM meters WHERE key = 'other'"))
-	keys := []quota.CounterKey{
+	keys := []model.CounterKey{
 		{Customer: acme.ID, Meter: api, Attribute: "ip=1"},
 		{Customer: acme.ID, Meter: other, Attribute: "ip=1"},
 		{Customer: gone.ID, Meter: api},
 		{Customer: 77, Meter: api},
 		{Customer: acme.ID, Meter: api, Attribute: "ip=2"},
 	}
-	targets := must[[]*quota.Target](t)(c.Targets(t.Context(), keys))
+	targets := must[[]*model.Target](t)(c.Targets(t.Context(), keys))
 	if targets[2] != nil || targets[3] != nil || targets[0] == nil || targets[0] != targets[4] {
 		t.Fatalf("%v", targets)
 	}
@@ -44,10 +44,10 @@ func TestTargetsByID(t *testing.T) {
 		t.Errorf("change %d, Resolve says %d", targets[0].Change, want.Change)
 	}
 	putPlan(t, newStore(t, url), "basic", hourly(9)) // by another node
-	if targets := must[[]*quota.Target](t)(c.Targets(t.Context(), keys[:1])); limitOf(targets[0]) != 9 {
+	if targets := must[[]*model.Target](t)(c.Targets(t.Context(), keys[:1])); limitOf(targets[0]) != 9 {
 		t.Errorf("the limit is still %d", limitOf(targets[0]))
 	}
-	if targets := must[[]*quota.Target](t)(c.Targets(t.Context(), nil)); len(targets) != 0 {
+	if targets := must[[]*model.Target](t)(c.Targets(t.Context(), nil)); len(targets) != 0 {
 		t.Error("targets of nothing")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // Freshness is how long a confirmation that nothing has changed is believed: within it
@@ -111,7 +111,7 @@ func NewCatalog(store *Store, o CatalogOptions) *Catalog {
 // Errors: ErrUnknownCustomer (also an archived one; a *NoDefaultPlanError when there is
 // to be a default plan and is none), quota.ErrBusy when too many are being made, ErrNotInPlan, ErrUnknownMeter, and
 // quota.ErrUnavailable when it had to ask and could not.
-func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*quota.Target, error) {
+func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	m := c.memory.Load()
 	if atLeast > m.applied.Load() {
 		if err := c.CatchUp(ctx, atLeast); err != nil {
@@ -130,7 +130,7 @@ func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast i
 }
 
 // resolve is Resolve's slow path.
-func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*quota.Target, error) {
+func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*model.Target, error) {
 	r, err := c.terms(ctx, customer)
 	if c.makes(err) {
 		r, err = c.welcome(ctx, customer, meter)
@@ -155,7 +155,7 @@ func (c *Catalog) makes(err error) bool {
 // MeterTarget is one meter of a customer's plan. Price is nil where the plan has none.
 type MeterTarget struct {
 	Meter  Meter
-	Target *quota.Target
+	Target *model.Target
 	Price  *Price
 }
 
@@ -167,7 +167,7 @@ type Account struct {
 	// then those that only prices name.
 	Plan      *Plan
 	Meters    []MeterTarget
-	Clock     *quota.TestClock // nil: it lives in PostgreSQL's time
+	Clock     *model.TestClock // nil: it lives in PostgreSQL's time
 	Anonymous bool
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 func TestResolve(t *testing.T) {
@@ -22,8 +22,8 @@ func TestResolve(t *testing.T) {
 	in.Interval, in.IntervalCount = "week", 2
 	in.Meters = []string{"counted"}
 	in.Limits = append(in.Limits,
-		Limit{"seats", quota.Spec{Name: "seats", Algorithm: "fixed_window", Limit: 3, Window: "1d"}},
-		Limit{"api", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}})
+		Limit{"seats", model.Spec{Name: "seats", Algorithm: "fixed_window", Limit: 3, Window: "1d"}},
+		Limit{"api", model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}})
 	in.Prices = []Price{perUnit("priced"), perUnit("api")}
 	plan := putPlan(t, s, "plan", in)
 	customer := CustomerInput{Name: "A", Plan: "plan", Timezone: "Asia/Kathmandu", BillingAnchor: "2026-01-31T12:00:00"}
@@ -35,16 +35,16 @@ func TestResolve(t *testing.T) {
 	}
 	zone := must[*time.Location](t)(calendar.Location("Asia/Kathmandu"))
 	meter := must[Meter](t)(s.GetMeter(ctx, "api"))
-	if len(target.Counters) != 1 || target.Counters[0].Key != (quota.CounterKey{Customer: acme.ID, Meter: meter.ID}) ||
+	if len(target.Counters) != 1 || target.Counters[0].Key != (model.CounterKey{Customer: acme.ID, Meter: meter.ID}) ||
 		target.NumLimits() != 2 || target.Limit(0).Name != "hourly" || target.Limit(1).Name != "rate" ||
 		target.Zone != zone || target.Anchor.String() != "2026-01-31T12:00:00" ||
 		target.Interval != (calendar.Interval{Unit: calendar.Weeks, Count: 2}) || target.Change != acme.Change {
 		t.Errorf("got %+v", target)
 	}
-	if again := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", target.Change)); again != target {
+	if again := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", target.Change)); again != target {
 		t.Error("another target for the same")
 	}
-	other := must[*quota.Target](t)(c.Resolve(ctx, "bolt", "api", 0))
+	other := must[*model.Target](t)(c.Resolve(ctx, "bolt", "api", 0))
 	if other == target || other.Limit(0) != target.Limit(0) || other.Change != bolt.Change {
 		t.Error("limits are not shared between customers")
 	}
@@ -96,7 +96,7 @@ func TestOwnWritesCountAtOnce(t *testing.T) {
 	populate(t, s)
 	for limit := range int64(20) {
 		putPlan(t, s, "basic", hourly(limit))
-		if got := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != limit {
+		if got := must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != limit {
 			t.Fatalf("limit %d after a write of %d", limitOf(got), limit)
 		}
 	}
@@ -157,14 +157,14 @@ func TestAtLeastCatchesUp(t *testing.T) {
 	populate(t, admin)
 	c := idleCatalog(t, url, testOptions()) // nothing runs
 	ctx := t.Context()
-	if got := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0)); limitOf(got) != 5 {
+	if got := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0)); limitOf(got) != 5 {
 		t.Fatalf("got %d", limitOf(got))
 	}
 	putPlan(t, admin, "basic", hourly(6))
-	if got := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0)); limitOf(got) != 5 {
+	if got := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0)); limitOf(got) != 5 {
 		t.Fatalf("got %d: the memory was not used", limitOf(got))
 	}
-	if got := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", changeNumber(t, admin))); limitOf(got) != 6 {
+	if got := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", changeNumber(t, admin))); limitOf(got) != 6 {
 		t.Errorf("got %d", limitOf(got))
 	}
 	if c.Applied() != changeNumber(t, admin) {

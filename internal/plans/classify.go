@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 // Classify turns a failed statement's error into what the caller may do about it:
@@ -16,12 +16,12 @@ import (
 // other complaints about a statement stay what they are.
 func Classify(err error) error {
 	switch {
-	case err == nil, errors.Is(err, quota.ErrUnavailable), errors.Is(err, quota.ErrNoSession), errors.Is(err, quota.ErrBusy):
+	case err == nil, errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrBusy):
 		return err
 	case postgres.Outage(err), postgres.Refused(err):
-		return quota.Unreached(err)
+		return session.Unreached(err)
 	case postgres.Retryable(err):
-		return fmt.Errorf("%w: %w", quota.ErrBusy, err)
+		return fmt.Errorf("%w: %w", session.ErrBusy, err)
 	}
 	return err
 }
@@ -33,5 +33,5 @@ func settle(err error) error {
 	if err == nil || errors.As(err, &answered) && !postgres.Outage(err) && !postgres.Refused(err) {
 		return Classify(err)
 	}
-	return fmt.Errorf("saving: %w: %w", quota.ErrOutcomeUnknown, err)
+	return fmt.Errorf("saving: %w: %w", session.ErrOutcomeUnknown, err)
 }

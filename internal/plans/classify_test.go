@@ -10,12 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 func TestErrorsAreTold(t *testing.T) {
 	code := func(code string) error { return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code}) }
-	if err := Classify(code("40001")); !errors.Is(err, quota.ErrBusy) || errors.Is(err, quota.ErrUnavailable) {
+	if err := Classify(code("40001")); !errors.Is(err, session.ErrBusy) || errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("rolled back: %v", err)
 	}
 	for _, c := range []struct {
@@ -23,7 +24,7 @@ func TestErrorsAreTold(t *testing.T) {
 		outage bool
 	}{
 		{ErrArchived, false},
-		{fmt.Errorf("%w", quota.FieldErrors{{Field: "a", Detail: "b"}}), false},
+		{fmt.Errorf("%w", model.FieldErrors{{Field: "a", Detail: "b"}}), false},
 		{errors.New("other"), false},
 		{context.Canceled, false},
 		{context.DeadlineExceeded, true},
@@ -36,7 +37,7 @@ func TestErrorsAreTold(t *testing.T) {
 		{code("25006"), true},
 	} {
 		once := Classify(c.err)
-		if got := errors.Is(once, quota.ErrUnavailable); got != c.outage || !errors.Is(once, c.err) {
+		if got := errors.Is(once, session.ErrUnavailable); got != c.outage || !errors.Is(once, c.err) {
 			t.Errorf("%v: outage %v", c.err, got)
 		}
 		if twice := Classify(once); twice.Error() != once.Error() {
@@ -44,7 +45,7 @@ func TestErrorsAreTold(t *testing.T) {
 		}
 	}
 	for _, refused := range []string{"53300", "28P01", "42501"} {
-		if err := Classify(code(refused)); !errors.Is(err, quota.ErrNoSession) || errors.Is(err, quota.ErrUnavailable) {
+		if err := Classify(code(refused)); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("%s: %v", refused, err)
 		}
 	}
@@ -52,7 +53,7 @@ func TestErrorsAreTold(t *testing.T) {
 		t.Error("nil became an error")
 	}
 	for err, unknown := range map[error]bool{code("23505"): false, code("57P01"): true, io.EOF: true, context.Canceled: true} {
-		if got := errors.Is(settle(err), quota.ErrOutcomeUnknown); got != unknown {
+		if got := errors.Is(settle(err), session.ErrOutcomeUnknown); got != unknown {
 			t.Errorf("%v at a commit: unknown %v", err, got)
 		}
 	}

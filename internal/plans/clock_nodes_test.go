@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // A clock that is set counts at once on the node that was asked and soon on others; what
@@ -21,11 +21,11 @@ func TestASetClockCountsOnAllNodes(t *testing.T) {
 	setClock(t, here, "c2", "2020-01-01T00:00:00Z")
 	onClock(t, here, "timed", "c1")
 	onClock(t, here, "elsewhere", "c2")
-	resolve := func(c *Catalog, customer string) *quota.Target {
-		return must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
+	resolve := func(c *Catalog, customer string) *model.Target {
+		return must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
 	}
 	real0, else0 := resolve(asked, "acme"), resolve(asked, "elsewhere")
-	var held *quota.Target
+	var held *model.Target
 	for i, now := range []string{"2026-02-01T00:00:00Z", "2025-01-01T00:00:00Z", "2026-02-01T00:00:00.5Z"} {
 		eventually(t, "the clock as it was", func() bool { held = resolve(other, "timed"); return held.Clock != nil })
 		resolve(asked, "timed")
@@ -56,7 +56,7 @@ func TestClocksOfManyCustomersAreOneFact(t *testing.T) {
 	for _, now := range []string{"2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"} {
 		setClock(t, s, "c1", now)
 		for i := range 10 {
-			if got := must[*quota.Target](t)(c.Resolve(t.Context(), fmt.Sprint("c", i), "api", 0)); got.Clock.Now != instant(now) {
+			if got := must[*model.Target](t)(c.Resolve(t.Context(), fmt.Sprint("c", i), "api", 0)); got.Clock.Now != instant(now) {
 				t.Errorf("%d: %+v", i, got.Clock)
 			}
 		}

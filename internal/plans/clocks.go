@@ -6,10 +6,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
-func scanClock(row pgx.CollectableRow) (c quota.TestClock, err error) {
+func scanClock(row pgx.CollectableRow) (c model.TestClock, err error) {
 	return c, row.Scan(&c.Key, &c.Now)
 }
 
@@ -25,9 +25,9 @@ const putClock = `
 // all within a second. Setting it to what it shows is no change.
 //
 // Errors: quota.FieldErrors.
-func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock quota.TestClock, created bool, err error) {
+func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock model.TestClock, created bool, err error) {
 	if err := CheckTestClock(key, now); err != nil {
-		return quota.TestClock{}, false, err
+		return model.TestClock{}, false, err
 	}
 	err = s.Write(ctx, KindClock, key, func(ctx context.Context, w *Writing) error {
 		old, err := one(ctx, w, ErrUnknownClock, scanClock, getClock, key)
@@ -42,17 +42,17 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 		return err
 	})
 	if err != nil {
-		return quota.TestClock{}, false, err
+		return model.TestClock{}, false, err
 	}
-	return quota.TestClock{Key: key, Now: now}, created, nil
+	return model.TestClock{Key: key, Now: now}, created, nil
 }
 
 const getClock = `SELECT key, now FROM test_clocks WHERE key = $1`
 
 // GetTestClock returns a test clock, or ErrUnknownClock.
-func (s *Store) GetTestClock(ctx context.Context, key string) (quota.TestClock, error) {
+func (s *Store) GetTestClock(ctx context.Context, key string) (model.TestClock, error) {
 	if !ValidKey(key) {
-		return quota.TestClock{}, ErrUnknownClock
+		return model.TestClock{}, ErrUnknownClock
 	}
 	return one(ctx, s.pool, ErrUnknownClock, scanClock, getClock, key)
 }
@@ -60,7 +60,7 @@ func (s *Store) GetTestClock(ctx context.Context, key string) (quota.TestClock, 
 const listClocks = `SELECT key, now FROM test_clocks WHERE key > $1 ORDER BY key LIMIT $2`
 
 // ListTestClocks returns the test clocks in the order of their keys.
-func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[quota.TestClock], error) {
+func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[model.TestClock], error) {
 	limit, after, err := openPage(page, KindClock, ValidKey)
 	if err != nil {
 		return nil, err
@@ -69,14 +69,14 @@ func (s *Store) ListTestClocks(ctx context.Context, page Page) (*List[quota.Test
 	if err != nil {
 		return nil, err
 	}
-	return paged(clocks, limit, KindClock, func(c quota.TestClock) string { return c.Key }), nil
+	return paged(clocks, limit, KindClock, func(c model.TestClock) string { return c.Key }), nil
 }
 
 // joinClock finds the clock that a customer is to live by: the one it lives by already,
 // which may be left out, or for a new customer the one that was asked for; nil for
 // PostgreSQL's time. The time of counters never runs backwards, so nobody changes clocks.
-func (w *Writing) joinClock(ctx context.Context, old *Customer, created bool, asked *string) (*quota.TestClock, error) {
-	fault := func(detail string) error { return quota.FieldErrors{{Field: "test_clock", Detail: detail}} }
+func (w *Writing) joinClock(ctx context.Context, old *Customer, created bool, asked *string) (*model.TestClock, error) {
+	fault := func(detail string) error { return model.FieldErrors{{Field: "test_clock", Detail: detail}} }
 	switch {
 	case asked == nil:
 		return old.Clock, nil

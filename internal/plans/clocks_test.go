@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 func TestTestClocks(t *testing.T) {
@@ -21,7 +21,7 @@ func TestTestClocks(t *testing.T) {
 	}{{late, true, 1}, {late, false, 0}, {early, false, 1}, {0, false, 1}, {last, false, 1}} {
 		before := changeNumber(t, s)
 		clock, created, err := s.PutTestClock(ctx, "c1", c.now)
-		if err != nil || created != c.created || clock != (quota.TestClock{Key: "c1", Now: c.now}) || changeNumber(t, s) != before+c.changes {
+		if err != nil || created != c.created || clock != (model.TestClock{Key: "c1", Now: c.now}) || changeNumber(t, s) != before+c.changes {
 			t.Errorf("%d: %+v %v %v", i, clock, created, err)
 		}
 		if got, err := s.GetTestClock(ctx, "c1"); err != nil || got != clock {
@@ -46,8 +46,8 @@ func TestTestClocks(t *testing.T) {
 		}
 	}
 	setClock(t, s, "c0", "2026-01-01T00:00:00Z")
-	first := must[*List[quota.TestClock]](t)(s.ListTestClocks(ctx, Page{Limit: 1}))
-	second := must[*List[quota.TestClock]](t)(s.ListTestClocks(ctx, Page{Limit: 1, Cursor: first.Next}))
+	first := must[*List[model.TestClock]](t)(s.ListTestClocks(ctx, Page{Limit: 1}))
+	second := must[*List[model.TestClock]](t)(s.ListTestClocks(ctx, Page{Limit: 1, Cursor: first.Next}))
 	if first.Items[0].Key != "c0" || second.Items[0].Key != "c1" || second.Next != "" {
 		t.Errorf("%+v %+v", first, second)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // customerColumns are read by scanCustomer. Which version is in force: the pinned one;
@@ -37,7 +37,7 @@ func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 		return nil, err
 	}
 	if c.TestClock != nil && now != nil {
-		c.Clock = &quota.TestClock{Key: *c.TestClock, Now: *now}
+		c.Clock = &model.TestClock{Key: *c.TestClock, Now: *now}
 	}
 	// pgx gives the machine's zone.
 	c.CreatedAt, c.ArchivedAt, c.ErasedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt), inUTC(c.ErasedAt)
@@ -187,7 +187,7 @@ func defaultAnchor(old *Customer, timezone string, now time.Time) (string, error
 	}
 	anchor, err := calendar.AnchorAt(at, zone)
 	if err != nil && old.Clock != nil {
-		return "", quota.FieldErrors{{Field: "billing_anchor", Detail: fmt.Sprintf(
+		return "", model.FieldErrors{{Field: "billing_anchor", Detail: fmt.Sprintf(
 			"must be given: the test clock shows no year from %d to %d there", calendar.MinAnchorYear, calendar.MaxAnchorYear)}}
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ const customersPlan = `
 
 // customersPlan looks the plan and its version up. Neither is ever removed, so the
 // answer stays right until the customer is written. bad says that there is none.
-func (s *Store) customersPlan(ctx context.Context, in CustomerInput) (id int32, bad quota.FieldErrors, err error) {
+func (s *Store) customersPlan(ctx context.Context, in CustomerInput) (id int32, bad model.FieldErrors, err error) {
 	if !ValidKey(in.Plan) {
 		return 0, nil, nil
 	}
@@ -217,10 +217,10 @@ func (s *Store) customersPlan(ctx context.Context, in CustomerInput) (id int32, 
 	}
 	plan, err := one(ctx, s.pool, ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
 	if errors.Is(err, ErrUnknownPlan) {
-		return 0, quota.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + in.Plan}}, nil
+		return 0, model.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + in.Plan}}, nil
 	}
 	if err == nil && !plan.Version {
-		bad = quota.FieldErrors{{Field: "plan_version", Detail: "the plan has no such version: GET /v1/plans/" + in.Plan + "/versions lists them"}}
+		bad = model.FieldErrors{{Field: "plan_version", Detail: "the plan has no such version: GET /v1/plans/" + in.Plan + "/versions lists them"}}
 	}
 	return plan.ID, bad, err
 }

@@ -7,21 +7,21 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // drawPlan is any plan that could be stored, defaults filled in.
 func drawPlan(t *rapid.T) PlanInput {
-	number := rapid.Int64Range(0, quota.MaxNumber)
+	number := rapid.Int64Range(0, model.MaxNumber)
 	price := rapid.StringMatching(`[0-9]{1,15}(\.[0-9]{1,12})?`)
 	text := rapid.StringMatching(`[ -~äπ🙂]{1,20}`)
 	in := PlanInput{
 		Name: "N" + text.Draw(t, "name"), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
 		BasePriceMinor: number.Draw(t, "base"), Meters: []string{"api"}, Features: map[string]any{},
-		Limits: []Limit{{"api", quota.Spec{
+		Limits: []Limit{{"api", model.Spec{
 			Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
 			Window: "1s", Burst: ptr(number.Draw(t, "burst")), Mode: "hard", OnOutage: "deny",
-		}}, {"api", rapid.SampledFrom([]quota.Spec{
+		}}, {"api", rapid.SampledFrom([]model.Spec{
 			{Name: "m", Algorithm: "allocation", Limit: 5, Mode: "hard", OnOutage: "allow"},
 			{Name: "m", Algorithm: "sliding_window", Limit: 5, Window: "1h", Mode: "hard", OnOutage: "allow"},
 			{Name: "m", Algorithm: "fixed_window", Limit: 5, Window: "1h", Align: "first_hit", Mode: "hard", OnOutage: "allow"},
@@ -35,7 +35,7 @@ func drawPlan(t *rapid.T) PlanInput {
 		case 0:
 			in.Features[key] = rapid.Bool().Draw(t, "bool")
 		case 1:
-			in.Features[key] = rapid.Int64Range(-quota.MaxNumber, quota.MaxNumber).Draw(t, "int")
+			in.Features[key] = rapid.Int64Range(-model.MaxNumber, model.MaxNumber).Draw(t, "int")
 		case 2:
 			in.Features[key] = text.Draw(t, "string")
 		case 3:
@@ -115,8 +115,8 @@ func TestFirstDocuments(t *testing.T) {
 		Meters:   []string{"seats"},
 		Features: map[string]any{"sso": true, "seats": int64(5), "ratio": json.Number("1.50"), "tier": "gold"},
 		Limits: []Limit{
-			{"api", quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h", Align: "clock", Mode: "hard", OnOutage: "allow"}},
-			{"api", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: quota.MaxNumber, Window: "1s", Burst: ptr(int64(7)), Mode: "hard", OnOutage: "deny"}},
+			{"api", model.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: 5000, Window: "1h", Align: "clock", Mode: "hard", OnOutage: "allow"}},
+			{"api", model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: model.MaxNumber, Window: "1s", Burst: ptr(int64(7)), Mode: "hard", OnOutage: "deny"}},
 		},
 		Prices: []Price{
 			{Meter: "api", Model: "graduated", Included: 3, Tiers: []Tier{{ptr(int64(10)), "0.5", ptr("1")}, {nil, "0.4", nil}}},

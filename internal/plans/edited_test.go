@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // madeAt is when a change was made, µs.
@@ -23,7 +23,7 @@ func madeAt(t testing.TB, s *Store, number int64) int64 {
 
 func editedOf(t testing.TB, c *Catalog, customer string) int64 {
 	t.Helper()
-	return must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0)).Edited
+	return must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0)).Edited
 }
 
 func TestTargetsKnowWhenTheirLimitsCameIntoForce(t *testing.T) {
@@ -42,7 +42,7 @@ func TestTargetsKnowWhenTheirLimitsCameIntoForce(t *testing.T) {
 		}
 		eventually(t, what+" on the other node", func() bool { return editedOf(t, other, "acme") == want })
 		meter := must[Meter](t)(s.GetMeter(t.Context(), "api"))
-		walked := must[[]*quota.Target](t)(other.Targets(t.Context(), []quota.CounterKey{
+		walked := must[[]*model.Target](t)(other.Targets(t.Context(), []model.CounterKey{
 			{Customer: acme.ID, Meter: meter.ID}, {Customer: acme.ID, Meter: meter.ID + 1000},
 		}))
 		for i, target := range walked {

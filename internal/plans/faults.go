@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // maxName is the length of the longest name, in characters.
@@ -13,10 +13,10 @@ const maxName = 200
 
 // faults gathers all that is wrong with an input, so that a caller hears of everything
 // at once.
-type faults struct{ list quota.FieldErrors }
+type faults struct{ list model.FieldErrors }
 
 func (f *faults) add(field, format string, args ...any) {
-	f.list = append(f.list, quota.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
+	f.list = append(f.list, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
 // err is nil, not an empty quota.FieldErrors, when nothing is wrong.

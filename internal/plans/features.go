@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // What a plan or a customer may have of features at most.
@@ -67,11 +67,11 @@ func feature(v any) (value any, fault string) {
 	case int:
 		return feature(int64(v))
 	case int64:
-		if -quota.MaxNumber <= v && v <= quota.MaxNumber {
+		if -model.MaxNumber <= v && v <= model.MaxNumber {
 			return v, ""
 		}
 	case float64:
-		if v == math.Trunc(v) && math.Abs(v) <= float64(quota.MaxNumber) {
+		if v == math.Trunc(v) && math.Abs(v) <= float64(model.MaxNumber) {
 			return int64(v), ""
 		}
 	case json.Number:

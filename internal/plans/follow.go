@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 const (
@@ -53,7 +53,7 @@ func (c *Catalog) follow(ctx context.Context) {
 			c.options.Log.Info("the database answers for changes again")
 		}
 		failing = err != nil
-		if errors.Is(err, quota.ErrUnavailable) || errors.Is(err, quota.ErrNoSession) {
+		if errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrNoSession) {
 			c.trouble.Store(&err)
 		} else {
 			c.trouble.Store(nil)

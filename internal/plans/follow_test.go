@@ -14,7 +14,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // Writers on several nodes at once: every node hears of every change. Each remembers of
@@ -136,7 +136,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 			admin := newStore(t, url)
 			populate(t, admin)
 			c := idleCatalog(t, url, testOptions())
-			must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+			must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 			before := c.memory.Load()
 			for limit := range int64(3) {
 				putPlan(t, admin, "basic", hourly(limit)) // unheard of
@@ -147,7 +147,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 			if _, err := c.poll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 2 {
+			if got := must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 2 {
 				t.Errorf("limit %d survived", limitOf(got))
 			}
 			anew := c.memory.Load()
@@ -158,7 +158,7 @@ func TestBrokenSequencesAreForgotten(t *testing.T) {
 			if _, err := c.poll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 50 || c.memory.Load() != anew {
+			if got := must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); limitOf(got) != 50 || c.memory.Load() != anew {
 				t.Errorf("limit %d", limitOf(got))
 			}
 		})
@@ -210,7 +210,7 @@ func TestALongAbsence(t *testing.T) {
 	admin := newStore(t, url)
 	populate(t, admin)
 	c := idleCatalog(t, url, testOptions())
-	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 	before := c.memory.Load()
 	if _, err := admin.Pool().Exec(t.Context(), `
 		INSERT INTO changes SELECT n, CASE WHEN n % 2 = 0 THEN 'key' ELSE 'customer' END, 'c' || n

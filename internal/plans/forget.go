@@ -10,7 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/upkeep"
 )
 
 // The bounds of a Forgetter's TTL.
@@ -50,7 +51,7 @@ const (
 // All nodes may run one, on the same database.
 type Forgetter struct {
 	store   *Store
-	targets func(context.Context, []quota.CounterKey) ([]*quota.Target, error)
+	targets func(context.Context, []model.CounterKey) ([]*model.Target, error)
 	ttl     time.Duration
 	every   time.Duration // between two walks
 	grace   time.Duration // clearAfter, but for tests
@@ -60,7 +61,7 @@ type Forgetter struct {
 // NewForgetter returns a Forgetter; targets is Catalog.Targets, ttl is from MinAnonymousTTL
 // to MaxAnonymousTTL, and a nil log is slog.Default. What it forgets counts at once on the
 // node whose catalog is on this very store.
-func NewForgetter(store *Store, targets func(context.Context, []quota.CounterKey) ([]*quota.Target, error), ttl time.Duration, log *slog.Logger) *Forgetter {
+func NewForgetter(store *Store, targets func(context.Context, []model.CounterKey) ([]*model.Target, error), ttl time.Duration, log *slog.Logger) *Forgetter {
 	if log == nil {
 		log = slog.Default()
 	}
@@ -150,8 +151,8 @@ func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time)
 	var idle []int64
 	var inUse map[int64]bool
 	err = pgx.BeginFunc(ctx, f.store.Pool(), func(tx pgx.Tx) (err error) {
-		if idle, err = quota.IdleSince(ctx, tx, old, since.UnixMicro()); err == nil && len(idle) > 0 {
-			inUse, err = quota.InUse(ctx, tx, idle, f.targets)
+		if idle, err = upkeep.IdleSince(ctx, tx, old, since.UnixMicro()); err == nil && len(idle) > 0 {
+			inUse, err = upkeep.InUse(ctx, tx, idle, f.targets)
 		}
 		return err
 	})
@@ -176,7 +177,7 @@ func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
 	}
 	count := 0
 	err := f.store.Write(ctx, KindCustomer, "", func(ctx context.Context, w *Writing) error {
-		still, err := quota.IdleSince(ctx, w, idle, w.Now.Add(-f.ttl).UnixMicro())
+		still, err := upkeep.IdleSince(ctx, w, idle, w.Now.Add(-f.ttl).UnixMicro())
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/upkeep"
 )
 
 const (
@@ -44,7 +44,7 @@ func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 		if err != nil || len(customers) == 0 {
 			return err
 		}
-		cleared, err := quota.ClearCounters(ctx, tx, customers, false, maxClearedRows)
+		cleared, err := upkeep.ClearCounters(ctx, tx, customers, false, maxClearedRows)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 			done = true
 			return nil
 		}
-		without, err := quota.IdleSince(ctx, tx, customers, -1)
+		without, err := upkeep.IdleSince(ctx, tx, customers, -1)
 		if err != nil {
 			return err
 		}

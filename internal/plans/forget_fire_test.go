@@ -11,6 +11,7 @@ import (
 
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // Hits on two nodes while their customers are forgotten all the time, without the wait
@@ -76,7 +77,7 @@ func hitOnce(ctx context.Context, c *Catalog, e *quota.Engine, customer string) 
 			return 0, err
 		}
 		d, err := e.Decide(ctx, target, 1)
-		if stale, ok := errors.AsType[*quota.StaleError](err); ok {
+		if stale, ok := errors.AsType[*model.StaleError](err); ok {
 			atLeast = stale.Change
 			continue
 		}

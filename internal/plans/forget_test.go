@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // forgetter has a TTL that tests can wait for, and no patience.
@@ -17,13 +17,13 @@ func forgetter(n *node, ttl time.Duration) *Forgetter {
 }
 
 // charge books units in a customer's counter, as a hit did so long ago.
-func charge(t testing.TB, s *Store, target *quota.Target, attribute string, units int64, ago time.Duration) {
+func charge(t testing.TB, s *Store, target *model.Target, attribute string, units int64, ago time.Duration) {
 	t.Helper()
 	k := target.Counters[0].Key
 	if _, err := s.Pool().Exec(t.Context(), `
 		INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version)
 		VALUES ($1, $2, $3, $4, (extract(epoch FROM clock_timestamp() - $5::interval) * 1000000)::bigint, 3600000000, $6, $6, 1)`,
-		quota.Shard(k.Customer), k.Customer, k.Meter, attribute, ago, units); err != nil {
+		model.Shard(k.Customer), k.Customer, k.Meter, attribute, ago, units); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -57,7 +57,7 @@ func TestIdleAnonymousCustomersAreForgotten(t *testing.T) {
 	s := one.Store
 	declare(t, s, "api")
 	putPlan(t, s, "free", hourly(5))
-	before := map[string]*quota.Target{}
+	before := map[string]*model.Target{}
 	for _, key := range []string{"untouched", "idle", "busy", "busy by one address", "named", "archived", "overridden"} {
 		before[key] = one.target(t, key)
 		two.target(t, key)
@@ -113,8 +113,8 @@ func TestWhoHasUnitsInUseStays(t *testing.T) {
 	declare(t, s, "api")
 	plan := hourly(5)
 	plan.Limits = append(plan.Limits,
-		Limit{Meter: "api", Spec: quota.Spec{Name: "seats", Algorithm: "allocation", Limit: 5}},
-		Limit{Meter: "api", Spec: quota.Spec{Name: "files", Algorithm: "allocation", Limit: 5, Per: "dir"}})
+		Limit{Meter: "api", Spec: model.Spec{Name: "seats", Algorithm: "allocation", Limit: 5}},
+		Limit{Meter: "api", Spec: model.Spec{Name: "files", Algorithm: "allocation", Limit: 5, Per: "dir"}})
 	putPlan(t, s, "free", plan)
 	window, seats := c.target(t, "windowed").Counters[0].Limits[0].ID, c.target(t, "windowed").Counters[0].Limits[1].ID
 	files := c.target(t, "windowed").For(map[string]string{"dir": "1"}).Counters[1].Limits[0].ID
@@ -144,7 +144,7 @@ func TestWhoHasUnitsInUseStays(t *testing.T) {
 	}
 }
 
-func setState(t testing.TB, s *Store, target *quota.Target, attribute string, state []int64) {
+func setState(t testing.TB, s *Store, target *model.Target, attribute string, state []int64) {
 	t.Helper()
 	if state == nil {
 		state = []int64{}
@@ -210,7 +210,7 @@ func TestForgottenCustomersReceiptsGo(t *testing.T) {
 	charge(t, s, busy, "", 3, time.Minute)
 	for id, n := range map[int64]int{idOf(idle): maxClearedRows + 10, idOf(busy): 10} {
 		if _, err := s.Pool().Exec(t.Context(), `INSERT INTO receipts_1 (shard, customer, key, payload, at, cost, meter, body)
-			SELECT $1, $2, md5(i::text)::uuid, 1, 1, 1, 1, 'a' FROM generate_series(1, $3) i`, quota.Shard(id), id, n); err != nil {
+			SELECT $1, $2, md5(i::text)::uuid, 1, 1, 1, 1, 'a' FROM generate_series(1, $3) i`, model.Shard(id), id, n); err != nil {
 			t.Fatal(err)
 		}
 	}

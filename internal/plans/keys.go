@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // keyColumns are read by scanKey.
@@ -49,7 +49,7 @@ func (s *Store) CreateKey(ctx context.Context, name string, scope Scope, expires
 	hash := sha256.Sum256([]byte(secret))
 	err = s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
 		if expiresAt != nil && !expiresAt.After(w.Now) {
-			return quota.FieldErrors{{Field: "expires_at", Detail: "must be in the future"}}
+			return model.FieldErrors{{Field: "expires_at", Detail: "must be in the future"}}
 		}
 		k, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.Now, expiresAt)
 		return err
@@ -123,9 +123,9 @@ func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope)
 		case err != nil:
 			return err
 		case old.Revoked:
-			return quota.FieldErrors{{Field: "secret", Detail: "was revoked: choose another"}}
+			return model.FieldErrors{{Field: "secret", Detail: "was revoked: choose another"}}
 		case old.Scope != scope:
-			return quota.FieldErrors{{Field: "secret", Detail: "is a key of scope " + string(old.Scope) + " already: choose another"}}
+			return model.FieldErrors{{Field: "secret", Detail: "is a key of scope " + string(old.Scope) + " already: choose another"}}
 		}
 		return ErrUnchanged
 	})

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"quotad/internal/cache"
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 // errOvertaken: changes came faster than what they concern could be read.
-var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", quota.ErrBusy)
+var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", session.ErrBusy)
 
 // terms returns what holds for a customer now, from memory or from the database.
 func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {

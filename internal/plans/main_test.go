@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -62,15 +62,15 @@ func openNode(t testing.TB, url string) (*Store, *Catalog) {
 	return c.store, start(t, c)
 }
 
-func resolved(t testing.TB, c *Catalog, customer string) *quota.Target {
+func resolved(t testing.TB, c *Catalog, customer string) *model.Target {
 	t.Helper()
-	return must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
+	return must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
 }
 
 // meets is the limit that hits of a customer on api meet now.
 func meets(t testing.TB, c *Catalog, customer string) int64 {
 	t.Helper()
-	return limitOf(must[*quota.Target](t)(c.Resolve(t.Context(), customer, "api", 0)))
+	return limitOf(must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0)))
 }
 
 // holdConnections takes all of a store's connections until they are released.

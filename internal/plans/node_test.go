@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // node is a node of several: its store, its memory, what ends overrides, and what both say.
@@ -53,9 +53,9 @@ func (n *node) start(t testing.TB) *node {
 }
 
 // target is what hits of a customer on api are judged by now.
-func (n *node) target(t testing.TB, customer string) *quota.Target {
+func (n *node) target(t testing.TB, customer string) *model.Target {
 	t.Helper()
-	return must[*quota.Target](t)(n.catalog.Resolve(t.Context(), customer, "api", 0))
+	return must[*model.Target](t)(n.catalog.Resolve(t.Context(), customer, "api", 0))
 }
 
 // meets is the limit that they meet.

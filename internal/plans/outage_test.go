@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // The database goes away and comes back: what is in memory goes on being answered, and
@@ -22,7 +23,7 @@ func TestOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0))
+	must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0))
 	server.Stop()
 	eventually(t, "a stale memory", func() bool { return !c.Fresh() })
 	if age, contacted := c.Age(); age <= Freshness || !contacted || !c.FreshWithin(time.Hour) {
@@ -40,7 +41,7 @@ func TestOutage(t *testing.T) {
 	_, read := admin.GetCustomer(ctx, "acme")
 	_, list := admin.ListPlans(ctx, Page{})
 	for what, err := range map[string]error{"miss": miss, "behind": behind, "write": write, "read": read, "list": list} {
-		if !errors.Is(err, quota.ErrUnavailable) {
+		if !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -70,10 +71,10 @@ func TestACallerWhoGivesUp(t *testing.T) {
 	populate(t, c.store)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Resolve(gone, "acme", "api", 0); !errors.Is(err, context.Canceled) || errors.Is(err, quota.ErrUnavailable) {
+	if _, err := c.Resolve(gone, "acme", "api", 0); !errors.Is(err, context.Canceled) || errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("cancelled: %v", err)
 	}
-	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 	if _, _, err := c.store.PutMeter(gone, "x", PutMeterInput{Unit: "x"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a write: %v", err)
 	}

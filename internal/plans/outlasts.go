@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // Outlasting names a limit of the default plan that counts for longer than ttl, and how it
@@ -36,15 +36,15 @@ var calendarDays = map[string]int64{
 }
 
 // outlasts says that a hit on the limit may count for longer than ttl, µs.
-func outlasts(l *quota.Limit, p *Plan, ttl int64) bool {
+func outlasts(l *model.Limit, p *Plan, ttl int64) bool {
 	switch {
 	case l.WindowText == "billing_period":
 		return calendarDays[p.Interval]*int64(p.IntervalCount) > ttl/24/time.Hour.Microseconds()
 	case l.Calendar:
 		return calendarDays[l.WindowText] > ttl/24/time.Hour.Microseconds()
-	case l.Algorithm == quota.SlidingWindow:
+	case l.Algorithm == model.SlidingWindow:
 		return l.Window > ttl/2 // it fades in the next window
-	case l.Algorithm == quota.TokenBucket:
+	case l.Algorithm == model.TokenBucket:
 		// An empty bucket is full again after window · burst / limit.
 		fullHigh, fullLow := bits.Mul64(uint64(l.Window), uint64(l.Burst))
 		high, low := bits.Mul64(uint64(ttl), uint64(l.Limit))

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // A ttl of exactly what a limit counts for is enough, and a microsecond less is not.
@@ -19,17 +19,17 @@ func TestOutlasting(t *testing.T) {
 	burst := int64(10)
 	const day = 24 * time.Hour
 	for _, x := range []struct {
-		spec   quota.Spec
+		spec   model.Spec
 		counts time.Duration
 	}{
-		{quota.Spec{Algorithm: "fixed_window", Limit: 5, Window: "1h"}, time.Hour},
-		{quota.Spec{Algorithm: "sliding_log", Limit: 5, Window: "1h"}, time.Hour},
-		{quota.Spec{Algorithm: "sliding_window", Limit: 5, Window: "1h"}, 2 * time.Hour},
-		{quota.Spec{Algorithm: "token_bucket", Limit: 5, Window: "1h", Burst: &burst}, 2 * time.Hour},
-		{quota.Spec{Algorithm: "fixed_window", Limit: 5, Window: "calendar_day"}, day},
-		{quota.Spec{Algorithm: "fixed_window", Limit: 5, Window: "calendar_month"}, 31 * day},
-		{quota.Spec{Algorithm: "fixed_window", Limit: 5, Window: "billing_period"}, 2 * 31 * day},
-		{quota.Spec{Algorithm: "allocation", Limit: 5}, time.Microsecond}, // its units keep the customer
+		{model.Spec{Algorithm: "fixed_window", Limit: 5, Window: "1h"}, time.Hour},
+		{model.Spec{Algorithm: "sliding_log", Limit: 5, Window: "1h"}, time.Hour},
+		{model.Spec{Algorithm: "sliding_window", Limit: 5, Window: "1h"}, 2 * time.Hour},
+		{model.Spec{Algorithm: "token_bucket", Limit: 5, Window: "1h", Burst: &burst}, 2 * time.Hour},
+		{model.Spec{Algorithm: "fixed_window", Limit: 5, Window: "calendar_day"}, day},
+		{model.Spec{Algorithm: "fixed_window", Limit: 5, Window: "calendar_month"}, 31 * day},
+		{model.Spec{Algorithm: "fixed_window", Limit: 5, Window: "billing_period"}, 2 * 31 * day},
+		{model.Spec{Algorithm: "allocation", Limit: 5}, time.Microsecond}, // its units keep the customer
 	} {
 		x.spec.Name = "l"
 		plan := PlanInput{Name: "Plan", Currency: "USD", Interval: "month", IntervalCount: 2, Limits: []Limit{{Meter: "api", Spec: x.spec}}}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // OverrideInput is an override as an admin writes it
@@ -40,13 +40,13 @@ func (o *StoredOverride) Expired(now int64) bool { return o.ExpiresAt != nil && 
 
 // Over compiles a limit of a plan with the override's numbers in place of its own. The
 // fields of the errors are those of the override. There must be such a limit.
-func (o *StoredOverride) Over(p *Plan, name string) (*quota.Limit, quota.FieldErrors) {
+func (o *StoredOverride) Over(p *Plan, name string) (*model.Limit, model.FieldErrors) {
 	spec := p.limit(name).Spec
 	spec.Limit, spec.Burst = o.Limit, o.Burst
-	compiled, bad := quota.Compile(spec)
+	compiled, bad := model.Compile(spec)
 	for i := range bad {
 		if field := bad[i].Field; field != "limit" && field != "burst" {
-			bad[i] = quota.FieldError{Field: "limit", Detail: "does not fit the plan's " + field + ": " + bad[i].Detail}
+			bad[i] = model.FieldError{Field: "limit", Detail: "does not fit the plan's " + field + ": " + bad[i].Detail}
 		}
 	}
 	return compiled, bad

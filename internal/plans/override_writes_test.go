@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 func TestOverridesArePaged(t *testing.T) {
@@ -15,7 +15,7 @@ func TestOverridesArePaged(t *testing.T) {
 	s := newStoreWithPopulation(t)
 	in := hourly(5)
 	for _, name := range []string{"b", "a", "c"} {
-		in.Limits = append(in.Limits, Limit{"api", quota.Spec{Name: name, Algorithm: "fixed_window", Limit: 3, Window: "1d"}})
+		in.Limits = append(in.Limits, Limit{"api", model.Spec{Name: name, Algorithm: "fixed_window", Limit: 3, Window: "1d"}})
 	}
 	putPlan(t, s, "basic", in)
 	for _, name := range []string{"c", "a", "hourly", "b"} {
@@ -46,7 +46,7 @@ func TestOverrideFaults(t *testing.T) {
 	t.Parallel()
 	s := newStoreWithPopulation(t)
 	in := hourly(5)
-	in.Limits = append(in.Limits, Limit{"api", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "3600d"}})
+	in.Limits = append(in.Limits, Limit{"api", model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "3600d"}})
 	putPlan(t, s, "basic", in)
 	before := changeNumber(t, s)
 	for name, c := range map[string]struct {
@@ -55,11 +55,11 @@ func TestOverrideFaults(t *testing.T) {
 		want  []string
 	}{
 		"negative":       {"hourly", OverrideInput{Limit: -1}, []string{"limit"}},
-		"huge":           {"hourly", OverrideInput{Limit: quota.MaxNumber + 1}, []string{"limit"}},
+		"huge":           {"hourly", OverrideInput{Limit: model.MaxNumber + 1}, []string{"limit"}},
 		"no bucket":      {"hourly", OverrideInput{Limit: 1, Burst: ptr(int64(1))}, []string{"burst"}},
 		"burst":          {"rate", OverrideInput{Limit: 1, Burst: ptr(int64(-1))}, []string{"burst"}},
 		"closed":         {"rate", OverrideInput{Limit: 0, Burst: ptr(int64(1))}, []string{"burst"}},
-		"64 bits":        {"rate", OverrideInput{Limit: quota.MaxNumber}, []string{"limit"}},
+		"64 bits":        {"rate", OverrideInput{Limit: model.MaxNumber}, []string{"limit"}},
 		"expired":        {"hourly", OverrideInput{Limit: 1, ExpiresAt: ptr(databaseNow(t, s).Add(-time.Second))}, []string{"expires_at"}},
 		"beyond RFC3339": {"hourly", OverrideInput{Limit: 1, ExpiresAt: ptr(time.Date(10000, 1, 1, 0, 59, 59, 0, time.UTC))}, []string{"expires_at"}},
 		"several":        {"hourly", OverrideInput{Limit: -1, ExpiresAt: ptr(time.Unix(0, 0))}, []string{"limit", "expires_at"}},

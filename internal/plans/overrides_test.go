@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 func TestOverrides(t *testing.T) {
@@ -15,7 +15,7 @@ func TestOverrides(t *testing.T) {
 	populate(t, s)
 	putCustomer(t, s, "bolt", onPlan("basic"))
 	ctx := t.Context()
-	before := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0))
+	before := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0))
 	old := must[*Customer](t)(s.GetCustomer(ctx, "acme"))
 	expires := databaseNow(t, s).Add(time.Hour).Truncate(time.Microsecond)
 	o, created, err := s.PutOverride(ctx, "acme", "hourly", OverrideInput{Limit: 7, ExpiresAt: &expires})
@@ -26,14 +26,14 @@ func TestOverrides(t *testing.T) {
 	if changed.Change != changeNumber(t, s) || changed.ETag() == old.ETag() {
 		t.Errorf("the customer's change is %d of %d", changed.Change, changeNumber(t, s))
 	}
-	target := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0))
+	target := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0))
 	if limitOf(target) != 7 || target.Change != changed.Change || target.Limit(0).ID != before.Limit(0).ID {
 		t.Errorf("resolved %+v", target.Limit(0))
 	}
-	if again := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0)); again != target {
+	if again := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0)); again != target {
 		t.Error("another target for the same")
 	}
-	if other := must[*quota.Target](t)(c.Resolve(ctx, "bolt", "api", 0)); other.Limit(0) != before.Limit(0) {
+	if other := must[*model.Target](t)(c.Resolve(ctx, "bolt", "api", 0)); other.Limit(0) != before.Limit(0) {
 		t.Error("the plan's own limit has changed, or is not shared any more")
 	}
 	if _, created, err = s.PutOverride(ctx, "acme", "hourly", OverrideInput{Limit: 0}); err != nil || created || meets(t, c, "acme") != 0 {
@@ -61,10 +61,10 @@ func TestOverridesMakeTargetsNewer(t *testing.T) {
 	t.Parallel()
 	s, c := newNode(t, pgtest.NewDatabase(t))
 	populate(t, s)
-	last := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)).Change
+	last := must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)).Change
 	newer := func(what string) {
 		t.Helper()
-		change := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)).Change
+		change := must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)).Change
 		if change <= last || change != changeNumber(t, s) {
 			t.Errorf("%s: change %d after %d", what, change, last)
 		}
@@ -97,7 +97,7 @@ func TestOverridesThatDoNotFitAreIgnored(t *testing.T) {
 	writeOverride(t, s, "acme", OverrideInput{Limit: 30, Burst: ptr(int64(40))})
 	is := func(when string, limit, burst int64, inForce bool) {
 		t.Helper()
-		target := must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+		target := must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 		if l := target.Limit(0); l.Limit != limit || l.Burst != burst {
 			t.Errorf("%s: limit %d, burst %d", when, l.Limit, l.Burst)
 		}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"iter"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // appendRows appends what the targets of a customer know of their counters' rows, as far as
@@ -56,7 +56,7 @@ func endRow(b []byte, before, from int) []byte {
 
 // learnRow tells a meter's target what was known of its counter's row when the customer was
 // packed.
-func (e *customerEntry) learnRow(meter int32, target *quota.Target) {
+func (e *customerEntry) learnRow(meter int32, target *model.Target) {
 	for of, row := range packedRows(e.rows) {
 		if of == meter {
 			target.LearnRow(row, e.since)

@@ -7,6 +7,7 @@ import (
 
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // packedWorld has customers c0, c1, … on a plan with the meters api and jobs.
@@ -99,7 +100,7 @@ func TestPackedRowsOfTwoNodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := engines[0].Standings(t.Context(), []*quota.Target{target})
+			s, err := engines[0].Standings(t.Context(), []*model.Target{target})
 			if want := made[fmt.Sprint("c", i, meter)]; err != nil || s[0].PeriodUsed != want {
 				t.Errorf("c%d has used %d of %s, not %d; %v", i, s[0].PeriodUsed, meter, want, err)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // defaultPage is the size of a page whose Limit is 0.
@@ -18,13 +18,13 @@ const maxCursor = 1000
 // of the last item seen, in a list of this kind. Cursors are opaque to callers; a
 // cursor of another list is refused like a malformed one.
 func openPage(p Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
-	var bad quota.FieldErrors
+	var bad model.FieldErrors
 	limit = p.Limit
 	if limit == 0 {
 		limit = defaultPage
 	}
 	if limit < 1 || limit > MaxPage {
-		bad = append(bad, quota.FieldError{Field: "limit", Detail: fmt.Sprintf("must be between 1 and %d", MaxPage)})
+		bad = append(bad, model.FieldError{Field: "limit", Detail: fmt.Sprintf("must be between 1 and %d", MaxPage)})
 	}
 	if p.Cursor != "" {
 		text, decodeErr := "", error(nil)
@@ -35,7 +35,7 @@ func openPage(p Page, kind string, valid func(position string) bool) (limit int,
 		}
 		position, ok := strings.CutPrefix(text, kind+"/")
 		if decodeErr != nil || !ok || !valid(position) {
-			bad = append(bad, quota.FieldError{Field: "cursor", Detail: "is not one that this list gave: start without it"})
+			bad = append(bad, model.FieldError{Field: "cursor", Detail: "is not one that this list gave: start without it"})
 		}
 		after = position
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 func TestPages(t *testing.T) {
 	told := func(err error) (paths []string) {
-		faults, _ := errors.AsType[quota.FieldErrors](err)
+		faults, _ := errors.AsType[model.FieldErrors](err)
 		for _, f := range faults {
 			paths = append(paths, f.Field)
 		}

@@ -16,6 +16,8 @@ import (
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // newStore is a store on a pool of its own, as another node has one.
@@ -39,7 +41,7 @@ func newPool(t testing.TB, url string) *pgxpool.Pool {
 func hourly(limit int64) PlanInput {
 	return PlanInput{
 		Name: "Plan", Currency: "USD", Interval: "month", IntervalCount: 1,
-		Limits: []Limit{{Meter: "api", Spec: quota.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: limit, Window: "1h"}}},
+		Limits: []Limit{{Meter: "api", Spec: model.Spec{Name: "hourly", Algorithm: "fixed_window", Limit: limit, Window: "1h"}}},
 	}
 }
 
@@ -182,7 +184,7 @@ var anyVersion = Precondition{Given: true, Any: true}
 func match(tag string) Precondition { return Precondition{Given: true, ETags: []string{tag}} }
 
 // limitOf is the first limit of a resolved target, -1 without limits.
-func limitOf(target *quota.Target) int64 {
+func limitOf(target *model.Target) int64 {
 	if target.NumLimits() == 0 {
 		return -1
 	}
@@ -191,7 +193,7 @@ func limitOf(target *quota.Target) int64 {
 
 // fields are the paths of an error that says what is wrong with an input.
 func fields(err error) []string {
-	faults, ok := errors.AsType[quota.FieldErrors](err)
+	faults, ok := errors.AsType[model.FieldErrors](err)
 	if !ok {
 		return []string{fmt.Sprintf("no field errors but %v", err)}
 	}
@@ -203,7 +205,7 @@ func fields(err error) []string {
 }
 
 // idOf is the number of a target's customer.
-func idOf(target *quota.Target) int64 { return target.Counters[0].Key.Customer }
+func idOf(target *model.Target) int64 { return target.Counters[0].Key.Customer }
 
 // perUnit is a price of a meter's units.
 func perUnit(meter string) Price {
@@ -261,8 +263,10 @@ func (l *lines) String() string {
 func openEngine(t testing.TB, url string, pool *pgxpool.Pool, fresh func() bool) *quota.Engine {
 	t.Helper()
 	e, err := quota.NewEngine(quota.Options{
-		Connect: func(ctx context.Context) (*pgx.Conn, error) { return postgres.Connect(ctx, url, quota.SessionSettings) },
-		Pool:    pool, Now: wallClock, Wall: time.Now, Stopwatch: monotonic, MemoryUsable: fresh, Log: slog.New(slog.DiscardHandler),
+		Connect: func(ctx context.Context) (*pgx.Conn, error) {
+			return postgres.Connect(ctx, url, session.SessionSettings)
+		},
+		Pool: pool, Now: wallClock, Wall: time.Now, Stopwatch: monotonic, MemoryUsable: fresh, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 // newPeriods are the billing periods of an anonymous customer that is made now.
 func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error) {
 	now, err := c.options.Now(ctx)
 	if err != nil {
-		return p, quota.Unreached(err)
+		return p, session.Unreached(err)
 	}
 	if p.Zone, err = calendar.Location("UTC"); err != nil {
 		return p, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 const (
@@ -84,7 +84,7 @@ func (rs *readings) next() *reading {
 	return r
 }
 
-var errManyReadings = fmt.Errorf("%w: too many customers are to be looked up", quota.ErrBusy)
+var errManyReadings = fmt.Errorf("%w: too many customers are to be looked up", session.ErrBusy)
 
 // readCustomer reads a customer's entry, together with those that others ask for.
 func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*customerEntry, error) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 // Who asks while readers are at work joins what has not begun, and never what has.
@@ -98,7 +98,7 @@ func TestManyAreReadTogether(t *testing.T) {
 					t.Errorf("c%d: %v", i, err)
 				}
 			case 7:
-				if err == nil || errors.Is(err, ErrUnknownCustomer) || errors.Is(err, quota.ErrUnavailable) {
+				if err == nil || errors.Is(err, ErrUnknownCustomer) || errors.Is(err, session.ErrUnavailable) {
 					t.Errorf("what cannot be read is taken as %+v, %v", target, err)
 				}
 			case 9:

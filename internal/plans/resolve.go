@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/cache"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // ResolveKnown is Resolve for what is no hit, such as a refund: it makes nobody, and of a
@@ -16,7 +16,7 @@ import (
 //
 // Errors: ErrUnknownCustomer (also an archived one), ErrUnknownMeter, and
 // quota.ErrUnavailable when it had to ask and could not.
-func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLeast int64) (*quota.Target, error) {
+func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	if err := c.reach(ctx, atLeast); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLe
 
 // ResolveByID is ResolveKnown by the numbers that a reservation's id carries, and returns
 // the keys that belong to them, too. Errors are those of ResolveKnown.
-func (c *Catalog) ResolveByID(ctx context.Context, customer int64, meter int32, atLeast int64) (t *quota.Target, customerKey, meterKey string, err error) {
+func (c *Catalog) ResolveByID(ctx context.Context, customer int64, meter int32, atLeast int64) (t *model.Target, customerKey, meterKey string, err error) {
 	if err = c.reach(ctx, atLeast); err != nil {
 		return nil, "", "", err
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 func customerID(t testing.TB, s *Store, key string) (id int64) {
@@ -25,7 +26,7 @@ func TestResolveByID(t *testing.T) {
 	populate(t, s)
 	declare(t, s, "spare")
 	ctx := t.Context()
-	want := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0))
+	want := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0))
 	key := want.Counters[0].Key
 	spare := must[*meterEntry](t)(c.meterEntry(ctx, "spare")).meter.ID
 	for range 2 { // read, and remembered
@@ -34,7 +35,7 @@ func TestResolveByID(t *testing.T) {
 			t.Errorf("%p %q %q %v, want %p", got, customer, meter, err, want)
 		}
 		got, customer, meter, err = c.ResolveByID(ctx, key.Customer, spare, 0)
-		if err != nil || got.NumLimits() != 0 || got.Counters[0].Key != (quota.CounterKey{Customer: key.Customer, Meter: spare}) || customer != "acme" || meter != "spare" {
+		if err != nil || got.NumLimits() != 0 || got.Counters[0].Key != (model.CounterKey{Customer: key.Customer, Meter: spare}) || customer != "acme" || meter != "spare" {
 			t.Errorf("a meter beside the plan: %+v %q %q %v", got, customer, meter, err)
 		}
 		if _, _, _, err := c.ResolveByID(ctx, key.Customer+1000, key.Meter, 0); !errors.Is(err, ErrUnknownCustomer) {
@@ -98,7 +99,7 @@ func TestResolveKnown(t *testing.T) {
 	populate(t, s)
 	declare(t, s, "spare")
 	ctx := t.Context()
-	want := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0))
+	want := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0))
 	if got, err := c.ResolveKnown(ctx, "acme", "api", 0); err != nil || got != want {
 		t.Errorf("%p %v, want %p", got, err, want)
 	}
@@ -126,7 +127,7 @@ func TestResolveByIDInAnOutage(t *testing.T) {
 	admin, c := newNode(t, server.URL())
 	populate(t, admin)
 	ctx := t.Context()
-	key := must[*quota.Target](t)(c.Resolve(ctx, "acme", "api", 0)).Counters[0].Key
+	key := must[*model.Target](t)(c.Resolve(ctx, "acme", "api", 0)).Counters[0].Key
 	if _, _, _, err := c.ResolveByID(ctx, key.Customer, key.Meter, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestResolveByIDInAnOutage(t *testing.T) {
 	}
 	server.Stop()
 	eventually(t, "the outage", func() bool {
-		return !c.FreshWithin(10*time.Millisecond) && errors.Is(c.Trouble(), quota.ErrUnavailable)
+		return !c.FreshWithin(10*time.Millisecond) && errors.Is(c.Trouble(), session.ErrUnavailable)
 	})
 	if _, customer, meter, err := c.ResolveByID(ctx, key.Customer, key.Meter, 0); err != nil || customer != "acme" || meter != "api" {
 		t.Errorf("%q %q %v", customer, meter, err)
@@ -145,7 +146,7 @@ func TestResolveByIDInAnOutage(t *testing.T) {
 	if err := c.Returning(ctx, "api"); err != nil || !c.Returns(key.Meter) {
 		t.Errorf("what is known: %v", err)
 	}
-	if _, _, _, err := c.ResolveByID(ctx, key.Customer+1, key.Meter, 0); !errors.Is(err, quota.ErrUnavailable) {
+	if _, _, _, err := c.ResolveByID(ctx, key.Customer+1, key.Meter, 0); !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("a miss: %v", err)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // maxFormer is how many former periods are kept: with more changes the oldest are taken
@@ -81,10 +82,10 @@ const lastCharged = `
 // now, or just behind what was charged in an hour that starts there or later (on a test
 // clock that shows a full hour, or was set back), so that it stays of the period that ends.
 func (w *Writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
-	if err := quota.ByKey(ctx, w); err != nil {
+	if err := session.ByKey(ctx, w); err != nil {
 		return 0, err
 	}
-	last, err := one(ctx, w, ErrUnknownCustomer, pgx.RowTo[int64], lastCharged, quota.Shard(customer), customer, now)
+	last, err := one(ctx, w, ErrUnknownCustomer, pgx.RowTo[int64], lastCharged, model.Shard(customer), customer, now)
 	return max(now, last+1), err
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/cache"
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // A reading that a change overtook on its way is not kept, and not believed where it is
@@ -98,7 +98,7 @@ func TestAppliedMeansApplied(t *testing.T) {
 	c := idleCatalog(t, url, testOptions())
 	var number, limit atomic.Int64 // of the last change of the plan
 	limit.Store(5)
-	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 	var done atomic.Bool
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -142,7 +142,7 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 	if err := c.CatchUp(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	must[*quota.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
 	putPlan(t, admin, "basic", hourly(6)) // so that the plan, and only it, is read anew
 	if err := c.CatchUp(t.Context(), changeNumber(t, admin)); err != nil {
 		t.Fatal(err)

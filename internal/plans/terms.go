@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // customerEntry is what hits need of a customer, or that there is none (known false).
@@ -49,7 +49,7 @@ type planEntry struct {
 type clockEntry struct {
 	fact
 	change int64
-	quota.TestClock
+	model.TestClock
 	history []int64 // see the store's putClock
 }
 
@@ -99,12 +99,12 @@ type terms struct {
 // meterTarget is the target of one meter. It never changes.
 type meterTarget struct {
 	meter  *planMeter
-	target *quota.Target
+	target *model.Target
 	older  *meterTarget
 }
 
 // of finds the target of a meter; nil when nobody asked for it.
-func (mt *meterTarget) of(m *planMeter) *quota.Target {
+func (mt *meterTarget) of(m *planMeter) *model.Target {
 	for ; mt != nil; mt = mt.older {
 		if mt.meter == m {
 			return mt.target
@@ -162,7 +162,7 @@ func (t *terms) editedByClock(change int64) int64 {
 }
 
 // target returns the target of one meter of the plan; the same one to all.
-func (t *terms) target(m *planMeter) *quota.Target {
+func (t *terms) target(m *planMeter) *model.Target {
 	var made *meterTarget
 	for {
 		present := t.targets.Load()
@@ -170,7 +170,7 @@ func (t *terms) target(m *planMeter) *quota.Target {
 			return target
 		}
 		if made == nil {
-			target := quota.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods(), t.testClock())
+			target := model.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods(), t.testClock())
 			target.SetEdited(t.edited)
 			t.entry.learnRow(m.id, target)
 			made = &meterTarget{meter: m, target: target}
@@ -182,7 +182,7 @@ func (t *terms) target(m *planMeter) *quota.Target {
 	}
 }
 
-func (t *terms) testClock() *quota.TestClock {
+func (t *terms) testClock() *model.TestClock {
 	if t.clock == nil {
 		return nil
 	}
@@ -191,10 +191,10 @@ func (t *terms) testClock() *quota.TestClock {
 
 // limits are those of a meter of the plan with the customer's overrides; the plan's own
 // slice where there are none.
-func (t *terms) limits(m *planMeter) []*quota.Limit {
+func (t *terms) limits(m *planMeter) []*model.Limit {
 	limits := m.limits
 	for name, o := range t.entry.overrides {
-		i := slices.IndexFunc(m.limits, func(l *quota.Limit) bool { return l.Name == name })
+		i := slices.IndexFunc(m.limits, func(l *model.Limit) bool { return l.Name == name })
 		if i < 0 || t.clock != nil && o.Expired(t.clock.Now) {
 			continue
 		}
@@ -228,7 +228,7 @@ type versionKey struct {
 type planMeter struct {
 	key    string
 	id     int32
-	limits []*quota.Limit
+	limits []*model.Limit
 	price  *Price
 }
 
@@ -244,7 +244,7 @@ func compile(p *Plan, change, changedAt int64, ids map[string]int32) (*version, 
 		v.order = append(v.order, m)
 	}
 	for i := range p.Limits {
-		limit, bad := quota.Compile(p.Limits[i].Spec)
+		limit, bad := model.Compile(p.Limits[i].Spec)
 		if bad != nil {
 			return nil, fmt.Errorf("plan %s version %d is stored with a bad limit: %w", p.Key, p.Version, bad)
 		}

@@ -3,7 +3,7 @@ package plans
 import (
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // PutMeterInput is a meter as an admin writes it (PUT /v1/meters/{key}).
@@ -39,7 +39,7 @@ type PlanInput struct {
 // Limit is one limit of a plan: the arithmetic's Spec, and its meter.
 type Limit struct {
 	Meter string `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	quota.Spec
+	model.Spec
 }
 
 // Price is one price of a plan. Unit prices are decimal strings in major units.
@@ -90,7 +90,7 @@ type Customer struct {
 	ID  int64
 	CustomerInput
 	EffectiveVersion int // the plan version whose limits count now
-	Clock            *quota.TestClock
+	Clock            *model.TestClock
 	Anonymous        bool // made by a hit, under the default plan, and written by nobody
 	CreatedAt        time.Time
 	ArchivedAt       *time.Time

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // What a customer's metadata may hold at most: entries, and bytes of a name and a value.
@@ -19,7 +19,7 @@ const (
 
 // Check is what is wrong with a customer, but for what only the database knows of its
 // plan, and gives its features the form in which they are stored.
-func (in *CustomerInput) Check(key string) quota.FieldErrors {
+func (in *CustomerInput) Check(key string) model.FieldErrors {
 	var bad faults
 	if !ValidCustomerKey(key) {
 		bad.add("key", CustomerKeyRule)

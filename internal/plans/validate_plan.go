@@ -3,7 +3,7 @@ package plans
 import (
 	"fmt"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // What one plan may hold at most.
@@ -51,7 +51,7 @@ func (in PlanInput) Normalize(key string, declared map[string]bool) (PlanInput, 
 	bad.name("name", in.Name, true)
 	bad.must("currency", in.Currency, "an ISO 4217 code in capitals, such as USD", knownCurrency(in.Currency))
 	in.checkInterval(&bad)
-	bad.within("base_price_minor", in.BasePriceMinor, 0, quota.MaxNumber)
+	bad.within("base_price_minor", in.BasePriceMinor, 0, model.MaxNumber)
 	switch in.ApplyTo {
 	case "":
 		in.ApplyTo = "all"
@@ -123,12 +123,12 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 			if attributes[l.Meter] == nil {
 				attributes[l.Meter] = make(map[string]bool)
 			}
-			if attributes[l.Meter][l.Per] = true; len(attributes[l.Meter]) > quota.MaxAttributes {
-				bad.add(path+"per", "is one attribute too many: a hit may have %d", quota.MaxAttributes)
+			if attributes[l.Meter][l.Per] = true; len(attributes[l.Meter]) > model.MaxAttributes {
+				bad.add(path+"per", "is one attribute too many: a hit may have %d", model.MaxAttributes)
 			}
 		}
 		l.Algorithm = Shorten(l.Algorithm) // none is so long, and the error repeats it
-		compiled, wrong := quota.Compile(l.Spec)
+		compiled, wrong := model.Compile(l.Spec)
 		for _, w := range wrong {
 			bad.add(path+w.Field, "%s", w.Detail)
 		}
@@ -150,17 +150,17 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 }
 
 // withDefaults is the limit as it is stored and shown: nothing left to be guessed.
-func (l Limit) withDefaults(compiled *quota.Limit) Limit {
+func (l Limit) withDefaults(compiled *model.Limit) Limit {
 	l.Mode = compiled.Mode.String()
 	if l.OnOutage == "" {
 		l.OnOutage = "allow"
 	}
 	switch {
-	case compiled.Algorithm == quota.FixedWindow && !compiled.Calendar && l.Align == "":
+	case compiled.Algorithm == model.FixedWindow && !compiled.Calendar && l.Align == "":
 		l.Align = "clock"
-	case compiled.Algorithm == quota.SlidingLog && l.Precision == "":
+	case compiled.Algorithm == model.SlidingLog && l.Precision == "":
 		l.Precision = "1us"
-	case compiled.Algorithm == quota.TokenBucket:
+	case compiled.Algorithm == model.TokenBucket:
 		burst := compiled.Burst
 		l.Burst = &burst
 	}

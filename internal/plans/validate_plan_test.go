@@ -11,13 +11,13 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 var declared = map[string]bool{"api": true, "seats": true}
 
-func spec(name string) quota.Spec {
-	return quota.Spec{Name: name, Algorithm: "token_bucket", Limit: 10, Window: "1m"}
+func spec(name string) model.Spec {
+	return model.Spec{Name: name, Algorithm: "token_bucket", Limit: 10, Window: "1m"}
 }
 
 func tiered(tiers ...Tier) Price {
@@ -26,7 +26,7 @@ func tiered(tiers ...Tier) Price {
 
 var long = strings.Repeat("x", 201)
 
-func limit(l quota.Spec) func(*PlanInput) {
+func limit(l model.Spec) func(*PlanInput) {
 	return func(in *PlanInput) { in.Limits = []Limit{{"api", l}} }
 }
 
@@ -90,18 +90,18 @@ var planFaults = map[string]struct {
 		}
 	}, []string{"features"}},
 
-	"limit without all": {limit(quota.Spec{}), []string{"limits[0].name", "limits[0].algorithm", "limits[0].window"}},
+	"limit without all": {limit(model.Spec{}), []string{"limits[0].name", "limits[0].algorithm", "limits[0].window"}},
 	"limit name":        {limit(spec("a b")), []string{"limits[0].name"}},
-	"limit window 0s":   {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "0s"}), []string{"limits[0].window"}},
-	"limit window -1h":  {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "-1h"}), []string{"limits[0].window"}},
-	"limit window 1y":   {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1y"}), []string{"limits[0].window"}},
-	"limit negative":    {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: -1}), []string{"limits[0].limit"}},
-	"limit huge":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: 1e15}), []string{"limits[0].limit"}},
-	"limit mode":        {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
-	"limit burst":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
-	"limit calendar":    {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "calendar_hour"}), []string{"limits[0].window"}},
-	"limit allocation":  {limit(quota.Spec{Name: "l", Algorithm: "allocation", Window: "1h"}), []string{"limits[0].window"}},
-	"limit align":       {limit(quota.Spec{Name: "l", Algorithm: "fixed_window", Window: "billing_period", Align: "first_hit"}), []string{"limits[0].align"}},
+	"limit window 0s":   {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "0s"}), []string{"limits[0].window"}},
+	"limit window -1h":  {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "-1h"}), []string{"limits[0].window"}},
+	"limit window 1y":   {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1y"}), []string{"limits[0].window"}},
+	"limit negative":    {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: -1}), []string{"limits[0].limit"}},
+	"limit huge":        {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: 1e15}), []string{"limits[0].limit"}},
+	"limit mode":        {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
+	"limit burst":       {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
+	"limit calendar":    {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "calendar_hour"}), []string{"limits[0].window"}},
+	"limit allocation":  {limit(model.Spec{Name: "l", Algorithm: "allocation", Window: "1h"}), []string{"limits[0].window"}},
+	"limit align":       {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "billing_period", Align: "first_hit"}), []string{"limits[0].align"}},
 	"limit meter malformed": {
 		func(in *PlanInput) { in.Limits = []Limit{{"", spec("l")}} },
 		[]string{"limits[0].meter"},
@@ -128,7 +128,7 @@ var planFaults = map[string]struct {
 			in.Limits = append(in.Limits, Limit{"seats", spec(fmt.Sprint("s", i))})
 		}
 	}, []string{"limits[20].meter"}},
-	"limit algorithm": {limit(quota.Spec{Name: "l", Algorithm: "leaky", Window: "1h"}), []string{"limits[0].algorithm"}},
+	"limit algorithm": {limit(model.Spec{Name: "l", Algorithm: "leaky", Window: "1h"}), []string{"limits[0].algorithm"}},
 
 	"price model":     {price(Price{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
 	"price meter":     {price(perUnit("nope")), []string{"prices[0].meter"}},
@@ -187,7 +187,7 @@ var planFaults = map[string]struct {
 
 	"everything at once": {func(in *PlanInput) {
 		in.Name, in.Currency, in.ApplyTo = "", "€", "x"
-		in.Limits = []Limit{{"api", spec("ok")}, {"nope", quota.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
+		in.Limits = []Limit{{"api", spec("ok")}, {"nope", model.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
 		in.Prices = []Price{{Meter: "nope", Model: "x"}}
 	}, []string{
 		"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
@@ -229,18 +229,18 @@ func TestFaultsAreShort(t *testing.T) {
 
 // The largest plan that is allowed is allowed, and everything has its default.
 func TestPlanDefaults(t *testing.T) {
-	in := hourly(quota.MaxNumber)
+	in := hourly(model.MaxNumber)
 	in.Limits = append(
-		in.Limits, Limit{"seats", quota.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
-		Limit{"seats", quota.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
-		Limit{"seats", quota.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
-		Limit{"seats", quota.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
-		Limit{"seats", quota.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
-		Limit{"seats", quota.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
+		in.Limits, Limit{"seats", model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
+		Limit{"seats", model.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
+		Limit{"seats", model.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
+		Limit{"seats", model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
+		Limit{"seats", model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
+		Limit{"seats", model.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
 	)
 	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
-	in.Prices = []Price{tiered(Tier{ptr(quota.MaxNumber), "1", ptr("5")}, Tier{nil, "0.5", nil}), perUnit("seats")}
-	in.BasePriceMinor = quota.MaxNumber
+	in.Prices = []Price{tiered(Tier{ptr(model.MaxNumber), "1", ptr("5")}, Tier{nil, "0.5", nil}), perUnit("seats")}
+	in.BasePriceMinor = model.MaxNumber
 	got, err := in.Normalize("plan", declared)
 	if err != nil {
 		t.Fatal(err)

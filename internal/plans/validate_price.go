@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 // The most digits of a unit price before and after the point, in major units.
@@ -46,7 +46,7 @@ func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price 
 }
 
 func (p *Price) check(bad *faults, path string) {
-	bad.within(path+"included", p.Included, 0, quota.MaxNumber)
+	bad.within(path+"included", p.Included, 0, model.MaxNumber)
 	takes, known := modelFields[p.Model]
 	if !bad.must(path+"model", p.Model, "per_unit, package, graduated or volume", known) {
 		return
@@ -61,7 +61,7 @@ func (p *Price) check(bad *faults, path string) {
 	if takes.pack {
 		bad.decimal(path+"package_price", p.PackagePrice)
 		if p.PackageSize != nil {
-			bad.within(path+"package_size", *p.PackageSize, 1, quota.MaxNumber)
+			bad.within(path+"package_size", *p.PackageSize, 1, model.MaxNumber)
 		}
 	}
 	if takes.tiers {
@@ -95,8 +95,8 @@ func (p *Price) checkTiers(bad *faults, path string) {
 			bad.add(tier+"up_to", "must be null in the last tier")
 		case !last && t.UpTo == nil:
 			bad.add(tier+"up_to", "may be null in the last tier only")
-		case t.UpTo != nil && (*t.UpTo <= below || *t.UpTo > quota.MaxNumber):
-			bad.add(tier+"up_to", "must be above %d and at most %d", below, quota.MaxNumber)
+		case t.UpTo != nil && (*t.UpTo <= below || *t.UpTo > model.MaxNumber):
+			bad.add(tier+"up_to", "must be above %d and at most %d", below, model.MaxNumber)
 		}
 		if t.UpTo != nil {
 			below = max(below, *t.UpTo)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/quota"
+	"quotad/internal/quota/session"
 )
 
 // Writes that wait for the lock end with their deadline and with nothing written, and
@@ -29,7 +29,7 @@ func TestWritesThatWaitTooLong(t *testing.T) {
 	var waiting sync.WaitGroup
 	for range 20 { // more than the pool has connections, of which reads find one
 		waiting.Go(func() {
-			if _, _, err := s.PutPlan(ctx, "late", hourly(5), Precondition{}); !errors.Is(err, quota.ErrUnavailable) {
+			if _, _, err := s.PutPlan(ctx, "late", hourly(5), Precondition{}); !errors.Is(err, session.ErrUnavailable) {
 				t.Errorf("got %v", err)
 			}
 		})

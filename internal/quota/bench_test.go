@@ -8,18 +8,20 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // benchTargets are 10,000 customers with two limits, each of whom was hit once.
-func benchTargets(b *testing.B, callers int) (*Engine, []*Target) {
+func benchTargets(b *testing.B, callers int) (*Engine, []*model.Target) {
 	db := newTestDB(b)
-	e := db.startEngine(b, newTestClock(testEpoch))
-	targets := make([]*Target, 10_000)
-	hits := make([]Hit, len(targets))
-	limits := []*Limit{windowLimit(b, "a", MaxNumber, "1h"), bucketLimit(b, "b", 86_400_000, "1d", 86_400_000)}
+	e := db.startEngine(b, quotatest.NewClock(quotatest.Epoch))
+	targets := make([]*model.Target, 10_000)
+	hits := make([]model.Hit, len(targets))
+	limits := []*model.Limit{quotatest.Window(b, "a", model.MaxNumber, "1h"), quotatest.Bucket(b, "b", 86_400_000, "1d", 86_400_000)}
 	for i := range targets {
-		targets[i] = testTarget(int64(i+1), 1, 1, limits...)
-		hits[i] = Hit{Target: targets[i], Cost: 1}
+		targets[i] = quotatest.Target(int64(i+1), 1, 1, limits...)
+		hits[i] = model.Hit{Target: targets[i], Cost: 1}
 	}
 	for _, r := range e.DecideAll(pgtest.Context(b), hits) {
 		if r.Err != nil {
@@ -50,11 +52,11 @@ func BenchmarkDecideAll(b *testing.B) {
 		b.Run(fmt.Sprint(over), func(b *testing.B) {
 			e, targets := benchTargets(b, 32)
 			b.RunParallel(func(pb *testing.PB) {
-				hits := make([]Hit, 100)
+				hits := make([]model.Hit, 100)
 				for pb.Next() {
 					first := rand.IntN(len(targets) - over)
 					for i := range hits {
-						hits[i] = Hit{Target: targets[first+i%over], Cost: 1}
+						hits[i] = model.Hit{Target: targets[first+i%over], Cost: 1}
 					}
 					for _, r := range e.DecideAll(context.Background(), hits) {
 						if r.Err != nil || !r.Decision.Allowed {
@@ -73,7 +75,7 @@ func BenchmarkDecideOnce(b *testing.B) {
 	var n atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			id := NewID("hit", fmt.Sprint(n.Add(1)))
+			id := model.NewID("hit", fmt.Sprint(n.Add(1)))
 			if d, err := e.decideOnce(context.Background(), targets[rand.IntN(len(targets))], 1, id); err != nil || !d.Allowed {
 				b.Errorf("%s %v", d.String(), err)
 			}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // maxBytes is what a counter with two limits, a fixed window and a token bucket, may take
@@ -59,25 +61,25 @@ func (db *testDB) hotUpdates(ctx context.Context, t testing.TB, atLeast int64) (
 // filled is n counters of one kind, written through an engine.
 type filled struct {
 	db      *testDB
-	clock   *testClock
+	clock   *quotatest.Clock
 	engine  *Engine
-	targets []*Target
+	targets []*model.Target
 	order   *rand.Rand
 }
 
 // fill writes n counters through an engine: all at once, or a twentieth of what is there
 // at a time with a vacuum after each, as autovacuum keeps up with a table that grows.
-func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...Spec) *filled {
+func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...model.Spec) *filled {
 	t.Helper()
-	f := &filled{db: newTestDB(t), clock: newTestClock(testEpoch), order: rand.New(rand.NewPCG(1, 2))}
+	f := &filled{db: newTestDB(t), clock: quotatest.NewClock(quotatest.Epoch), order: rand.New(rand.NewPCG(1, 2))}
 	f.db.Exec(ctx, t, "ALTER TABLE counters SET (autovacuum_enabled = off)")
 	f.engine = f.db.startEngine(t, f.clock, withoutMemory)
-	var limits []*Limit
+	var limits []*model.Limit
 	for i, s := range specs {
 		s.Name = fmt.Sprint("l", i)
-		limits = append(limits, mustCompile(t, s))
+		limits = append(limits, quotatest.Compile(t, s))
 	}
-	var all []*Target
+	var all []*model.Target
 	for len(all) < n {
 		more := n
 		if grown {
@@ -85,7 +87,7 @@ func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...Spec) *
 		}
 		f.targets = nil
 		for range min(more, n-len(all)) {
-			f.targets = append(f.targets, testTarget(freshCustomers(1), 1, 1, limits...))
+			f.targets = append(f.targets, quotatest.Target(quotatest.FreshCustomers(1), 1, 1, limits...))
 		}
 		f.round(ctx, t)
 		f.db.Exec(ctx, t, "VACUUM counters")
@@ -99,9 +101,9 @@ func fill(ctx context.Context, t testing.TB, n int, grown bool, specs ...Spec) *
 func (f *filled) round(ctx context.Context, t testing.TB) {
 	t.Helper()
 	f.clock.Set(f.clock.At.Load() + 1e6)
-	hits := make([]Hit, len(f.targets))
+	hits := make([]model.Hit, len(f.targets))
 	for i, of := range f.order.Perm(len(hits)) {
-		hits[i] = Hit{Target: f.targets[of], Cost: 1}
+		hits[i] = model.Hit{Target: f.targets[of], Cost: 1}
 	}
 	for some := range slices.Chunk(hits, 250) {
 		for i, r := range f.engine.DecideAll(ctx, some) {
@@ -112,27 +114,27 @@ func (f *filled) round(ctx context.Context, t testing.TB) {
 	}
 }
 
-var pair = []Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h"}, {Algorithm: "token_bucket", Limit: 1e6, Window: "1h"}}
+var pair = []model.Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h"}, {Algorithm: "token_bucket", Limit: 1e6, Window: "1h"}}
 
 // TestBytesPerCounter prints what a counter takes for each algorithm, as it is written
 // first and after ten rounds of hits, each vacuumed, and bounds it for the usual pair, in a
 // table that has grown and in one that was filled at once.
 func TestBytesPerCounter(t *testing.T) {
 	ctx := pgtest.Context(t)
-	few, many := sized(1000, 5000, 100_000), sized(15_000, 40_000, 1_000_000)
+	few, many := quotatest.Sized(1000, 5000, 100_000), quotatest.Sized(15_000, 40_000, 1_000_000)
 	t.Logf("%-42s %26s %34s", "", "first: heap index toast sum", "after 10 hits: heap index toast sum hot")
 	for _, c := range []struct {
 		name  string
-		specs []Spec
+		specs []model.Spec
 	}{
 		{"fixed_window and token_bucket", pair},
 		{"fixed_window and token_bucket, all at once", pair},
 		{"fixed_window", pair[:1]},
 		{"token_bucket", pair[1:]},
-		{"first_hit", []Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h", Align: "first_hit"}}},
-		{"sliding_window", []Spec{{Algorithm: "sliding_window", Limit: 1e6, Window: "1h"}}},
-		{"allocation", []Spec{{Algorithm: "allocation", Limit: 1e6}}},
-		{"sliding_log of up to 10 entries", []Spec{{Algorithm: "sliding_log", Limit: 1000, Window: "10s"}}},
+		{"first_hit", []model.Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h", Align: "first_hit"}}},
+		{"sliding_window", []model.Spec{{Algorithm: "sliding_window", Limit: 1e6, Window: "1h"}}},
+		{"allocation", []model.Spec{{Algorithm: "allocation", Limit: 1e6}}},
+		{"sliding_log of up to 10 entries", []model.Spec{{Algorithm: "sliding_log", Limit: 1000, Window: "10s"}}},
 		{"no limits", nil},
 	} {
 		n, bounded := few, strings.HasPrefix(c.name, "fixed_window and token_bucket")
@@ -159,12 +161,12 @@ func TestBytesPerCounter(t *testing.T) {
 // longLog gives all counters a log of that many entries.
 func (f *filled) longLog(ctx context.Context, t testing.TB, entries int) {
 	t.Helper()
-	rows, at := make([]row, 1), f.clock.At.Load()
+	rows, at := make([]model.Row, 1), f.clock.At.Load()
 	for i := range entries {
-		f.targets[0].charge(rows, 1, at+int64(i), nil)
+		f.targets[0].Charge(rows, 1, at+int64(i), nil)
 	}
 	f.clock.Set(at + int64(entries))
-	f.db.Exec(ctx, t, "UPDATE counters SET state = $1, at = $2", rows[0].state, at+int64(entries)-1)
+	f.db.Exec(ctx, t, "UPDATE counters SET state = $1, at = $2", rows[0].State, at+int64(entries)-1)
 	f.db.Exec(ctx, t, "VACUUM FULL counters")
 }
 
@@ -186,10 +188,10 @@ func (db *testDB) wal(ctx context.Context, t testing.TB, between func()) (n int6
 // how the column is stored.
 func TestLongLogs(t *testing.T) {
 	ctx := pgtest.Context(t)
-	n, rounds := sized(100, 300, 3000), 10
+	n, rounds := quotatest.Sized(100, 300, 3000), 10
 	for _, entries := range []int{10, 1000} {
 		for _, storage := range []string{"as it is", "EXTENDED", "EXTERNAL", "MAIN"} {
-			f := fill(ctx, t, n, false, Spec{Algorithm: "sliding_log", Limit: 1000, Window: fmt.Sprint(entries, "us")})
+			f := fill(ctx, t, n, false, model.Spec{Algorithm: "sliding_log", Limit: 1000, Window: fmt.Sprint(entries, "us")})
 			if storage != "as it is" {
 				f.db.Exec(ctx, t, "ALTER TABLE counters ALTER COLUMN state SET STORAGE "+storage)
 			}

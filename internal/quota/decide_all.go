@@ -2,6 +2,9 @@ package quota
 
 import (
 	"context"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 	"slices"
 	"sync/atomic"
 )
@@ -10,16 +13,16 @@ import (
 // one after the other. A look sees what the hits before it were charged.
 // One with an ID that was admitted before is replayed, charged once; its errors are also
 // ErrOtherPayload and ErrUnderWay.
-func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
-	results := make([]Result, len(hits))
+func (e *Engine) DecideAll(ctx context.Context, hits []model.Hit) []queue.Result {
+	results := make([]queue.Result, len(hits))
 	// All of them in one way, or those on one counter would not come in their order.
 	decide := e.decideMany
-	if slices.ContainsFunc(hits, func(h Hit) bool { return h.ID.given() && !h.looks() }) {
+	if slices.ContainsFunc(hits, func(h model.Hit) bool { return h.ID.Given() && !h.Looks() }) {
 		decide = e.decideManyOnce
 	}
 	for i := 0; i < len(hits); {
-		end, looks := i, hits[i].looks()
-		for end < len(hits) && hits[end].looks() == looks {
+		end, looks := i, hits[i].Looks()
+		for end < len(hits) && hits[end].Looks() == looks {
 			end++
 		}
 		if looks {
@@ -35,22 +38,22 @@ func (e *Engine) DecideAll(ctx context.Context, hits []Hit) []Result {
 	return results
 }
 
-func (e *Engine) decideManyOnce(ctx context.Context, hits []Hit, results []Result) {
-	waiting := make([]once, len(hits))
+func (e *Engine) decideManyOnce(ctx context.Context, hits []model.Hit, results []queue.Result) {
+	waiting := make([]ledger.Once, len(hits))
 	for i := range hits {
-		waiting[i] = e.ledger(hits[i].Target).submit(&hits[i])
+		waiting[i] = e.ledger(hits[i].Target).Submit(&hits[i])
 	}
 	for i := range waiting {
-		results[i] = waiting[i].wait(ctx)
+		results[i] = waiting[i].Wait(ctx)
 	}
 }
 
 // decideMany hands hits to their lanes all at once, and waits until the last one is decided.
-func (e *Engine) decideMany(ctx context.Context, hits []Hit, results []Result) {
+func (e *Engine) decideMany(ctx context.Context, hits []model.Hit, results []queue.Result) {
 	together, done := new(atomic.Int32), make(chan struct{}, 1)
 	together.Store(1) // for itself, until all are on their way
-	all := make([]hit, len(hits))
-	queues := make([][]*hit, len(e.lanes))
+	all := make([]queue.Hit, len(hits))
+	queues := make([][]*queue.Hit, len(e.Lanes))
 	now, usable := e.memoryNow(ctx)
 	for i := range hits {
 		target, cost := hits[i].Target, hits[i].Cost
@@ -62,8 +65,8 @@ func (e *Engine) decideMany(ctx context.Context, hits []Hit, results []Result) {
 		}
 		lane := e.laneOf(target)
 		h := &all[i]
-		h.target, h.cost = target, cost
-		h.session, h.done, h.together = &e.lanes[lane].session, done, together
+		h.Target, h.Cost = target, cost
+		h.Session, h.Done, h.Together = &e.Lanes[lane].Session, done, together
 		queues[lane] = append(queues[lane], h)
 	}
 	for lane, waiting := range queues {
@@ -71,9 +74,9 @@ func (e *Engine) decideMany(ctx context.Context, hits []Hit, results []Result) {
 			continue
 		}
 		together.Add(int32(len(waiting)))
-		added, err := e.lanes[lane].enqueue(e.options.MaxQueue, waiting...)
+		added, err := e.Lanes[lane].Enqueue(e.options.MaxQueue, waiting...)
 		for _, h := range waiting[added:] {
-			h.finish(Result{Err: err})
+			h.Finish(queue.Result{Err: err})
 		}
 	}
 	if together.Add(-1) > 0 {
@@ -83,11 +86,11 @@ func (e *Engine) decideMany(ctx context.Context, hits []Hit, results []Result) {
 		}
 	}
 	for i := range all {
-		if h := &all[i]; h.target != nil {
-			if err := h.leave(ctx, 0); err != nil {
+		if h := &all[i]; h.Target != nil {
+			if err := h.Leave(ctx, 0); err != nil {
 				results[i].Err = err
 			} else {
-				results[i] = h.result
+				results[i] = h.Result
 			}
 		}
 	}

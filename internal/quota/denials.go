@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"quotad/internal/quota/model"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,18 +24,18 @@ type denials struct {
 	lost     atomic.Int64 // units that could not be written
 
 	mu   sync.Mutex
-	hour map[hourKey]int64
+	hour map[model.HourKey]int64
 }
 
 // maxDenials bounds the rows gathered between two writes.
 const maxDenials = 100_000
 
 func newDenials(pool *pgxpool.Pool) *denials {
-	return &denials{pool: pool, stopping: make(chan struct{}), hour: make(map[hourKey]int64)}
+	return &denials{pool: pool, stopping: make(chan struct{}), hour: make(map[model.HourKey]int64)}
 }
 
-func (d *denials) add(t *Target, hour, units int64) {
-	key := hourKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, hour}
+func (d *denials) add(t *model.Target, hour, units int64) {
+	key := model.HourKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, hour}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sum, ok := d.hour[key]
@@ -79,7 +80,7 @@ func (d *denials) write(ctx context.Context) (err error) {
 		d.mu.Unlock()
 		return nil
 	}
-	d.hour = make(map[hourKey]int64)
+	d.hour = make(map[model.HourKey]int64)
 	d.mu.Unlock()
 	// Few rows a statement: lanes that book an hour wait for the rows it holds.
 	for rows := range slices.Chunk(sortedDenials(gathered), 1000) {
@@ -88,14 +89,14 @@ func (d *denials) write(ctx context.Context) (err error) {
 	return err
 }
 
-func (d *denials) writeRows(ctx context.Context, rows []hourKey, units map[hourKey]int64) error {
+func (d *denials) writeRows(ctx context.Context, rows []model.HourKey, units map[model.HourKey]int64) error {
 	var shard []int16
 	var customer, hour, denied []int64
 	var meter []int32
 	var sum int64
 	for _, k := range rows {
-		shard = append(shard, Shard(k.customer))
-		customer, meter, hour = append(customer, k.customer), append(meter, k.meter), append(hour, k.hour)
+		shard = append(shard, model.Shard(k.Customer))
+		customer, meter, hour = append(customer, k.Customer), append(meter, k.Meter), append(hour, k.Hour)
 		denied = append(denied, units[k])
 		sum += units[k]
 	}
@@ -108,14 +109,14 @@ func (d *denials) writeRows(ctx context.Context, rows []hourKey, units map[hourK
 	return err
 }
 
-func sortedDenials(m map[hourKey]int64) []hourKey {
-	keys := make([]hourKey, 0, len(m))
+func sortedDenials(m map[model.HourKey]int64) []model.HourKey {
+	keys := make([]model.HourKey, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b hourKey) int {
-		own := CounterKey{Customer: a.customer, Meter: a.meter}
-		return cmp.Or(compareKeys(own, CounterKey{Customer: b.customer, Meter: b.meter}), cmp.Compare(a.hour, b.hour))
+	slices.SortFunc(keys, func(a, b model.HourKey) int {
+		own := model.CounterKey{Customer: a.Customer, Meter: a.Meter}
+		return cmp.Or(model.CompareKeys(own, model.CounterKey{Customer: b.Customer, Meter: b.Meter}), cmp.Compare(a.Hour, b.Hour))
 	})
 	return keys
 }

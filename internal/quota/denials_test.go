@@ -11,13 +11,15 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // denied reads what the usage table says was denied to a customer, by hour.
 func (db *testDB) denied(ctx context.Context, t *testing.T, customer int64) map[int64]int64 {
 	t.Helper()
 	all := make(map[int64]int64)
-	rows, err := db.Pool.Query(ctx, "SELECT hour, denied FROM usage WHERE shard = $1 AND customer = $2", Shard(customer), customer)
+	rows, err := db.Pool.Query(ctx, "SELECT hour, denied FROM usage WHERE shard = $1 AND customer = $2", model.Shard(customer), customer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func (db *testDB) denied(ctx context.Context, t *testing.T, customer int64) map[
 
 func TestDenialsAdd(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d, a, b := newDenials(db.Pool), testTarget(1, 1, 1), testTarget(2, 1, 1)
+	d, a, b := newDenials(db.Pool), quotatest.Target(1, 1, 1), quotatest.Target(2, 1, 1)
 	if err := d.write(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +72,11 @@ func TestDenialsAreBounded(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	d := newDenials(db.Pool)
 	for i := range int64(maxDenials) {
-		d.add(testTarget(1, 1, 1), i, 1)
+		d.add(quotatest.Target(1, 1, 1), i, 1)
 	}
-	d.add(testTarget(1, 1, 1), -1, 5)
-	d.add(testTarget(1, 1, 1), 0, 5) // a row that is there already
-	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[hourKey{1, 1, 0}] != 6 {
+	d.add(quotatest.Target(1, 1, 1), -1, 5)
+	d.add(quotatest.Target(1, 1, 1), 0, 5) // a row that is there already
+	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[model.HourKey{1, 1, 0}] != 6 {
 		t.Errorf("%d rows, %d lost", len(d.hour), d.lost.Load())
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -87,17 +89,17 @@ func TestDenialsAreBounded(t *testing.T) {
 // TestDenialsInOrder: rows are written in the order in which lanes book usage.
 func TestDenialsInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := make(map[hourKey]int64)
+		m := make(map[model.HourKey]int64)
 		for range rapid.IntRange(0, 50).Draw(rt, "rows") {
 			k := drawKey(rt)
-			m[hourKey{k.Customer, k.Meter, rapid.Int64Range(0, 3).Draw(rt, "hour")}] = 1
+			m[model.HourKey{k.Customer, k.Meter, rapid.Int64Range(0, 3).Draw(rt, "hour")}] = 1
 		}
 		keys := sortedDenials(m)
-		if len(keys) != len(m) || !slices.IsSortedFunc(keys, func(a, b hourKey) int {
-			if c := compareKeys(CounterKey{Customer: a.customer, Meter: a.meter}, CounterKey{Customer: b.customer, Meter: b.meter}); c != 0 {
+		if len(keys) != len(m) || !slices.IsSortedFunc(keys, func(a, b model.HourKey) int {
+			if c := model.CompareKeys(model.CounterKey{Customer: a.Customer, Meter: a.Meter}, model.CounterKey{Customer: b.Customer, Meter: b.Meter}); c != 0 {
 				return c
 			}
-			return int(a.hour - b.hour)
+			return int(a.Hour - b.Hour)
 		}) {
 			rt.Fatalf("%v", keys)
 		}
@@ -107,12 +109,12 @@ func TestDenialsInOrder(t *testing.T) {
 // TestDenialsOfAnEngine: all that was refused is there once the engine is closed, refusals
 // from memory and looks' included or not, and what was admitted is not touched.
 func TestDenialsOfAnEngine(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e, err := NewEngine(db.options(clock))
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d"))
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1d"))
 	for i, cost := range []int64{10, 1, 2, 3} { // the last two from memory
 		if d, err := e.Decide(ctx, target, cost); err != nil || d.Allowed != (i == 0) {
 			t.Fatalf("%s, %v", d.String(), err)
@@ -121,18 +123,18 @@ func TestDenialsOfAnEngine(t *testing.T) {
 	if d, err := e.Look(ctx, target, 5); err != nil || d.Allowed { // nobody was refused
 		t.Fatalf("%s, %v", d.String(), err)
 	}
-	clock.Set(testEpoch + 3600e6)
+	clock.Set(quotatest.Epoch + 3600e6)
 	if d, err := e.Decide(ctx, target, 7); err != nil || d.Allowed {
 		t.Fatalf("%s, %v", d.String(), err)
 	}
 	if err := e.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got := db.denied(ctx, t, 1); len(got) != 2 || got[testEpoch] != 6 || got[testEpoch+3600e6] != 7 {
+	if got := db.denied(ctx, t, 1); len(got) != 2 || got[quotatest.Epoch] != 6 || got[quotatest.Epoch+3600e6] != 7 {
 		t.Errorf("denied %v", got)
 	}
 	hours, err := e.Usage(ctx, 1, 1, 0, math.MaxInt64, 100)
-	want := []UsageHour{{testEpoch, 10, 6}, {testEpoch + 3600e6, 0, 7}}
+	want := []UsageHour{{quotatest.Epoch, 10, 6}, {quotatest.Epoch + 3600e6, 0, 7}}
 	if err != nil || !slices.Equal(hours, want) {
 		t.Errorf("usage %v, %v; want %v", hours, err, want)
 	}
@@ -145,7 +147,7 @@ func TestDenialsOfAnEngine(t *testing.T) {
 // -race, an empty write does not look at the map that is being filled).
 func TestDenialsConcurrently(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d, target := newDenials(db.Pool), testTarget(1, 1, 1)
+	d, target := newDenials(db.Pool), quotatest.Target(1, 1, 1)
 	var adders sync.WaitGroup
 	for range 4 {
 		adders.Go(func() {

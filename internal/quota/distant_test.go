@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // distant is a connection whose other end is a round trip away.
@@ -32,15 +34,15 @@ func (d *distant) Read(b []byte) (int, error) {
 // answers, with an id or without: a session is there before they give up.
 func TestDistantDatabase(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	o := db.options(newTestClock(testEpoch))
+	o := db.options(quotatest.NewClock(quotatest.Epoch))
 	o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return &distant{Conn: conn, trip: 50 * time.Millisecond} })
 	e, err := NewEngine(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close(pgtest.Context(t)) })
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d"))
-	for i, r := range e.DecideAll(ctx, []Hit{{Target: target, Cost: 1}, {Target: target, Cost: 1, ID: NewID("hit", "first")}}) {
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1d"))
+	for i, r := range e.DecideAll(ctx, []model.Hit{{Target: target, Cost: 1}, {Target: target, Cost: 1, ID: model.NewID("hit", "first")}}) {
 		if r.Err != nil || !r.Decision.Allowed {
 			t.Errorf("hit %d: %+v", i, r)
 		}

@@ -5,6 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"quotad/internal/quota/lane"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/refusals"
+	"quotad/internal/quota/session"
 	"sync"
 	"time"
 
@@ -65,9 +71,9 @@ func (o *Options) setDefaults() {
 // many. Safe for concurrent use.
 type Engine struct {
 	options Options
-	lanes   []*lane
-	ledgers []*ledger
-	node    *node
+	Lanes   []*lane.Lane
+	Ledgers []*ledger.Ledger
+	node    *queue.Node
 	denials *denials
 	// readTries: each connection of the pool may have died with the server's last restart.
 	readTries int
@@ -92,18 +98,18 @@ func newEngine(o Options) (*Engine, error) {
 		return nil, errors.New("quota: Connect, Pool, Now, Wall and Stopwatch are required")
 	}
 	o.setDefaults()
-	m, err := newMemory(o.MemorySize, o.Returns)
+	m, err := refusals.New(o.MemorySize, o.Returns)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{maxQueue: o.MaxQueue, memory: m, sessionOptions: sessionOptions{
-		Connect: o.Connect, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, troubles: newTroubles(o.Log),
+	n := &queue.Node{MaxQueue: o.MaxQueue, Memory: m, Options: session.Options{
+		Connect: o.Connect, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Troubles: session.NewTroubles(o.Log),
 	}}
 	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool)}
 	for range o.Lanes {
-		l := newLedger(n)
-		e.ledgers = append(e.ledgers, l)
-		e.lanes = append(e.lanes, newLane(n, l))
+		l := ledger.New(n)
+		e.Ledgers = append(e.Ledgers, l)
+		e.Lanes = append(e.Lanes, lane.New(n, l))
 	}
 	return e, nil
 }
@@ -111,11 +117,11 @@ func newEngine(o Options) (*Engine, error) {
 func (e *Engine) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
-	for _, l := range e.lanes {
-		e.running.Go(func() { l.run(ctx) })
+	for _, l := range e.Lanes {
+		e.running.Go(func() { l.Run(ctx) })
 	}
-	for _, l := range e.ledgers {
-		e.keeping.Go(func() { l.run(ctx) })
+	for _, l := range e.Ledgers {
+		e.keeping.Go(func() { l.Run(ctx) })
 	}
 	e.writing.Go(func() { e.denials.run(ctx, e.options.Log) })
 }
@@ -123,14 +129,14 @@ func (e *Engine) start() {
 // Close refuses new hits with ErrStopped, decides those that wait, writes the statistics
 // and ends. When ctx ends first, what is in flight is cut off with ErrOutcomeUnknown.
 func (e *Engine) Close(ctx context.Context) error {
-	for _, l := range e.lanes {
-		l.stop()
+	for _, l := range e.Lanes {
+		l.Stop()
 	}
 	ended := make(chan struct{})
 	go func() {
 		e.running.Wait()
-		for _, l := range e.ledgers { // to which a lane hands over
-			l.stop()
+		for _, l := range e.Ledgers { // to which a lane hands over
+			l.Stop()
 		}
 		e.keeping.Wait()
 		e.denials.stop() // what the lanes refused last is written too
@@ -152,29 +158,29 @@ func (e *Engine) Close(ctx context.Context) error {
 //
 // Errors: ErrBusy, ErrUnavailable, ErrNoSession, ErrInternal, ErrStopped and *StaleError,
 // nothing was charged; ErrOutcomeUnknown, also when ctx ended after the hit was sent.
-func (e *Engine) Decide(ctx context.Context, t *Target, cost int64) (Decision, error) {
+func (e *Engine) Decide(ctx context.Context, t *model.Target, cost int64) (model.Decision, error) {
 	if cost == 0 {
 		return e.Look(ctx, t, 0)
 	}
 	if now, ok := e.memoryNow(ctx); ok {
 		if d, ok := e.refuse(t, now, cost); ok {
-			e.countDenied(&Result{Decision: d})
+			e.countDenied(&queue.Result{Decision: d})
 			return d, nil
 		}
 	}
-	lane := e.lanes[e.laneOf(t)]
-	h := newHit(&lane.session, t, cost)
-	if _, err := lane.enqueue(e.options.MaxQueue, h); err != nil {
-		return Decision{}, err
+	lane := e.Lanes[e.laneOf(t)]
+	h := queue.NewHit(&lane.Session, t, cost)
+	if _, err := lane.Enqueue(e.options.MaxQueue, h); err != nil {
+		return model.Decision{}, err
 	}
-	r := h.wait(ctx)
+	r := h.Wait(ctx)
 	e.countDenied(&r)
 	return r.Decision, r.Err
 }
 
 // laneOf is the lane of a target's customer.
-func (e *Engine) laneOf(t *Target) int {
-	return int(Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
+func (e *Engine) laneOf(t *model.Target) int {
+	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.Lanes)
 }
 
 // memoryNow is the instant at which hits may be refused from memory; ok is false while none
@@ -188,22 +194,22 @@ func (e *Engine) memoryNow(ctx context.Context) (now int64, ok bool) {
 }
 
 // refuse refuses a hit from memory, if that can.
-func (e *Engine) refuse(t *Target, now, cost int64) (Decision, bool) {
-	d, ok := e.node.memory.refuse(t, now, cost)
+func (e *Engine) refuse(t *model.Target, now, cost int64) (model.Decision, bool) {
+	d, ok := e.node.Memory.Refuse(t, now, cost)
 	if ok {
-		e.node.totals.fromMemory.Add(1)
+		e.node.Totals.FromMemory.Add(1)
 	}
 	return d, ok
 }
 
 // countDenied adds a refusal to the statistic.
-func (e *Engine) countDenied(r *Result) {
+func (e *Engine) countDenied(r *queue.Result) {
 	if r.Err == nil && !r.Decision.Allowed {
-		hour, _ := r.Decision.Target.runningHour(r.Decision.At)
+		hour, _ := r.Decision.Target.RunningHour(r.Decision.At)
 		e.denials.add(r.Decision.Target, hour, r.Decision.Cost)
 	}
 }
 
 // Trouble is why hits cannot be charged, as far as the last seconds have shown: an
 // ErrNoSession before an ErrUnavailable, or nil.
-func (e *Engine) Trouble() error { return e.node.troubles.worst(e.options.Stopwatch()) }
+func (e *Engine) Trouble() error { return e.node.Troubles.Worst(e.options.Stopwatch()) }

@@ -11,6 +11,11 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/lane"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // exact fires and says what is wrong with the outcome, if anything is.
@@ -29,7 +34,7 @@ func (f *fire) exact(t testing.TB) (shots []shot, fromMemory int, err error) {
 	if err := agreeWithStored(t, f.url, all); err != nil {
 		return nil, 0, err
 	}
-	if n := deadlocks(t, f.url); n > 0 {
+	if n := quotatest.Deadlocks(t, f.url); n > 0 {
 		return nil, 0, fmt.Errorf("%d deadlocks", n)
 	}
 	return shots, fromMemory, nil
@@ -45,7 +50,7 @@ func newFire(t testing.TB, rounds int) *fire {
 // TestExactUnderFire: nodes with skewed clocks and the memory of refusals on, one hot
 // customer with shared counters beside 200 others. Every decision is the model's.
 func TestExactUnderFire(t *testing.T) {
-	rounds := sized(60, 450, 5000)
+	rounds := quotatest.Sized(60, 450, 5000)
 	f := newFire(t, rounds)
 	f.prepare(t, int64(rounds)*5)
 	shots, fromMemory, err := f.exact(t)
@@ -80,7 +85,7 @@ func (f *fire) fillUp(t testing.TB, shots []shot) {
 			admitted[s.Target.Counters[0].Key.Customer] += s.Cost
 		}
 	}
-	for _, target := range append([]*Target{f.hot[0]}, f.cold...) {
+	for _, target := range append([]*model.Target{f.hot[0]}, f.cold...) {
 		target = target.For(nil)
 		key, total := target.Counters[0].Key, target.Limit(0)
 		for tries := 0; ; tries++ {
@@ -106,9 +111,9 @@ func (f *fire) fillUp(t testing.TB, shots []shot) {
 // whole one must fail for every one of them, or it proves nothing.
 func TestMutantsAreCaught(t *testing.T) {
 	// replace breaks a statement, of a lane or of a ledger.
-	replace := func(name statementName, pairs ...string) func(*Engine) {
+	replace := func(name session.StatementName, pairs ...string) func(*Engine) {
 		return func(e *Engine) {
-			for _, texts := range []map[statementName]string{e.lanes[0].session.statements, e.ledgers[0].session.statements} {
+			for _, texts := range []map[session.StatementName]string{e.Lanes[0].Session.Statements, e.Ledgers[0].Session.Statements} {
 				text, ok := texts[name]
 				if !ok {
 					continue
@@ -120,25 +125,25 @@ func TestMutantsAreCaught(t *testing.T) {
 		}
 	}
 	mutants := map[string]func(*Engine){
-		"a ledger without its locks": replace(ledgerLock, "FOR UPDATE", "OFFSET 0"),
-		"no lock order": replace(ledgerLock, "FROM unnest(", "FROM (SELECT * FROM unnest(",
+		"a ledger without its locks": replace(ledger.LedgerLock, "FOR UPDATE", "OFFSET 0"),
+		"no lock order": replace(ledger.LedgerLock, "FROM unnest(", "FROM (SELECT * FROM unnest(",
 			"attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
 		"a held row is taken for missing, and so for untouched": func(e *Engine) {
-			e.ledgers[0].careful.Store(math.MaxInt64)
-			replace(ledgerLockFree, "SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state",
+			e.Ledgers[0].Careful.Store(math.MaxInt64)
+			replace(ledger.LedgerLockFree, "SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state",
 				"SELECT i.n, coalesce(c.at, 0), coalesce(c.hour, 0), coalesce(c.units, 0), coalesce(c.total, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.state, '{}')",
 				"attribute, n),\n", "attribute, n) LEFT JOIN\n", "FOR UPDATE SKIP LOCKED) c", "FOR UPDATE SKIP LOCKED) c ON true")(e)
 		},
-		"a granted remainder that no hit took": replace(swapRows, "total = CASE", "total = 1 + CASE"),
+		"a granted remainder that no hit took": replace(lane.SwapRows, "total = CASE", "total = 1 + CASE"),
 		"two groups on one counter in one statement": func(e *Engine) {
-			e.lanes[0].apart = func(w *writing) []*group {
-				slices.SortFunc(w.groups, func(a, b *group) int { return compareKeys(a.own(), b.own()) })
+			e.Lanes[0].Apart = func(w *lane.Writing) []*lane.Group {
+				slices.SortFunc(w.Groups, func(a, b *lane.Group) int { return model.CompareKeys(a.Own(), b.Own()) })
 				return nil
 			}
 		},
-		"usage outside the transaction":   func(e *Engine) { e.ledgers[0].session.commitBehind = ledgerUsage },
-		"a swap of whatever row is there": replace(swapRows, "c.version = i.version AND c.at = i.since AND", ""),
-		"a row made over another":         replace(makeRows, "ON CONFLICT DO NOTHING", "ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET state = excluded.state, version = excluded.version"),
+		"usage outside the transaction":   func(e *Engine) { e.Ledgers[0].Session.CommitBehind = ledger.LedgerUsage },
+		"a swap of whatever row is there": replace(lane.SwapRows, "c.version = i.version AND c.at = i.since AND", ""),
+		"a row made over another":         replace(lane.MakeRows, "ON CONFLICT DO NOTHING", "ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET state = excluded.state, version = excluded.version"),
 	}
 	for name, mutate := range mutants {
 		t.Run(name, func(t *testing.T) {
@@ -172,11 +177,11 @@ func raised(t testing.TB, missed bool) error {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	low := fireTarget(7, []*Limit{limitOf(t, "total", "fixed_window", "3660d", 10)})
-	high := fireTarget(7, []*Limit{limitOf(t, "total", "fixed_window", "3660d", 20)})
+	low := fireTarget(7, []*model.Limit{quotatest.Limit(t, "total", "fixed_window", "3660d", 10)})
+	high := fireTarget(7, []*model.Limit{quotatest.Limit(t, "total", "fixed_window", "3660d", 20)})
 	high.Change = 2
 	nodes := []*Engine{f.engine(t, pool, 0), f.engine(t, pool, 0)}
-	decide := func(e *Engine, target *Target, cost int64) Decision {
+	decide := func(e *Engine, target *model.Target, cost int64) model.Decision {
 		d, err := e.Decide(ctx, target, cost)
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +200,7 @@ func raised(t testing.TB, missed bool) error {
 			_ = e.Close(ctx)
 		}
 	}()
-	seen := []*Target{high, high}
+	seen := []*model.Target{high, high}
 	if missed {
 		seen[1] = low
 	}
@@ -205,7 +210,7 @@ func raised(t testing.TB, missed bool) error {
 		}
 	}
 	// Who still holds the lower limit must not overrule the higher one.
-	var stale *StaleError
+	var stale *model.StaleError
 	if _, err := nodes[0].lateDecide(ctx, low); !errors.As(err, &stale) || stale.Change != 2 {
 		return fmt.Errorf("a hit under the older limit: %w", err)
 	}
@@ -213,8 +218,8 @@ func raised(t testing.TB, missed bool) error {
 }
 
 // lateDecide decides past the memory, as a node would that never saw a refusal.
-func (e *Engine) lateDecide(ctx context.Context, t *Target) (Decision, error) {
-	e.node.memory.seen.Purge()
+func (e *Engine) lateDecide(ctx context.Context, t *model.Target) (model.Decision, error) {
+	e.node.Memory.Seen.Purge()
 	return e.Decide(ctx, t, 1)
 }
 

@@ -15,6 +15,9 @@ import (
 	"quotad/internal/calendar"
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // This file lets engines fire at the same counters from many nodes and keeps every
@@ -35,24 +38,24 @@ type fire struct {
 	start         time.Time
 	swapped, lost int64 // swaps
 
-	hot  []*Target // on one customer, sharing counters
-	cold []*Target
+	hot  []*model.Target // on one customer, sharing counters
+	cold []*model.Target
 }
 
 // shot is a decision as its caller got it.
-type shot struct{ Decision }
+type shot struct{ model.Decision }
 
 const fireEpoch = int64(1_772_323_200_000_000) // 2026-03-01T00:00:00Z
 
-func fireTarget(customer int64, limits []*Limit, values ...string) *Target {
+func fireTarget(customer int64, limits []*model.Limit, values ...string) *model.Target {
 	anchor, err := calendar.ParseAnchor("2026-01-31T00:17:00")
 	if err != nil {
 		panic(err)
 	}
-	t := &Target{Change: 1, Periods: calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}}
-	t.Counters = append(t.Counters, Counter{CounterKey{customer, 1, ""}, limits})
+	t := &model.Target{Change: 1, Periods: calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}}
+	t.Counters = append(t.Counters, model.Counter{model.CounterKey{customer, 1, ""}, limits})
 	for _, v := range values {
-		t.Counters = append(t.Counters, Counter{CounterKey{customer, 1, v}, limits[:1]})
+		t.Counters = append(t.Counters, model.Counter{model.CounterKey{customer, 1, v}, limits[:1]})
 	}
 	return t
 }
@@ -62,27 +65,27 @@ func fireTarget(customer int64, limits []*Limit, values ...string) *Target {
 func (f *fire) prepare(t testing.TB, total int64) {
 	t.Helper()
 	f.start = time.Now()
-	limits := func(total int64) []*Limit {
-		return []*Limit{
-			limitOf(t, "total", "fixed_window", "3660d", total),
-			limitOf(t, "bucket", "token_bucket", "1h", total, total/2),
-			limitOf(t, "minute", "fixed_window", "1m", total/3),
+	limits := func(total int64) []*model.Limit {
+		return []*model.Limit{
+			quotatest.Limit(t, "total", "fixed_window", "3660d", total),
+			quotatest.Limit(t, "bucket", "token_bucket", "1h", total, total/2),
+			quotatest.Limit(t, "minute", "fixed_window", "1m", total/3),
 		}
 	}
-	first := mustCompile(t, Spec{Name: "first", Algorithm: "fixed_window", Limit: total / 4, Window: "45s", Align: "first_hit"})
-	sliding := limitOf(t, "sliding", "sliding_window", "50s", total/4)
-	day := limitOf(t, "day", "fixed_window", "calendar_day", total*9/10)
-	log := mustCompile(t, Spec{Name: "log", Algorithm: "sliding_log", Limit: total / 4, Window: "40s", Precision: "1s"})
-	soft := mustCompile(t, Spec{Name: "soft", Algorithm: "token_bucket", Limit: total, Window: "1h", Mode: "soft"})
-	shadow := mustCompile(t, Spec{Name: "shadow", Algorithm: "sliding_window", Limit: total / 10, Window: "30s", Mode: "shadow"})
-	ahead := mustCompile(t, Spec{Name: "ahead", Algorithm: "sliding_log", Limit: 30, Window: "10s", Mode: "shadow"})
+	first := quotatest.Compile(t, model.Spec{Name: "first", Algorithm: "fixed_window", Limit: total / 4, Window: "45s", Align: "first_hit"})
+	sliding := quotatest.Limit(t, "sliding", "sliding_window", "50s", total/4)
+	day := quotatest.Limit(t, "day", "fixed_window", "calendar_day", total*9/10)
+	log := quotatest.Compile(t, model.Spec{Name: "log", Algorithm: "sliding_log", Limit: total / 4, Window: "40s", Precision: "1s"})
+	soft := quotatest.Compile(t, model.Spec{Name: "soft", Algorithm: "token_bucket", Limit: total, Window: "1h", Mode: "soft"})
+	shadow := quotatest.Compile(t, model.Spec{Name: "shadow", Algorithm: "sliding_window", Limit: total / 10, Window: "30s", Mode: "shadow"})
+	ahead := quotatest.Compile(t, model.Spec{Name: "ahead", Algorithm: "sliding_log", Limit: 30, Window: "10s", Mode: "shadow"})
 	hot := append(limits(total*int64(f.customers)), shadow, ahead)
-	f.hot = []*Target{
+	f.hot = []*model.Target{
 		fireTarget(1000, hot), fireTarget(1000, hot, "ip=1"), fireTarget(1000, hot, "ip=2"), fireTarget(1000, hot, "ip=1", "ip=2"),
 	}
-	ip := mustCompile(t, Spec{Name: "ip", Algorithm: "sliding_log", Limit: total / 5, Window: "2m", Precision: "5s", Per: "ip"})
-	user := mustCompile(t, Spec{Name: "user", Algorithm: "token_bucket", Limit: total / 3, Window: "1h", Per: "user"})
-	plans := [][]*Limit{
+	ip := quotatest.Compile(t, model.Spec{Name: "ip", Algorithm: "sliding_log", Limit: total / 5, Window: "2m", Precision: "5s", Per: "ip"})
+	user := quotatest.Compile(t, model.Spec{Name: "user", Algorithm: "token_bucket", Limit: total / 3, Window: "1h", Per: "user"})
+	plans := [][]*model.Limit{
 		append(limits(total), first, sliding, day, log, soft, shadow),
 		append(limits(total), log, ip, soft),
 		append(limits(total), user, ip, shadow),
@@ -93,9 +96,9 @@ func (f *fire) prepare(t testing.TB, total int64) {
 	}
 	for i := range f.customers {
 		limits, like := plans[i%len(plans)], fireTarget(0, nil)
-		f.cold = append(f.cold, NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
+		f.cold = append(f.cold, model.NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
 		if i%4 == 0 { // as a node has resolved it anew
-			f.cold = append(f.cold, NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
+			f.cold = append(f.cold, model.NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
 		}
 	}
 }
@@ -115,7 +118,7 @@ func (f *fire) engine(t testing.TB, pool *pgxpool.Pool, skew time.Duration) *Eng
 			if err != nil {
 				return nil, err
 			}
-			for k, v := range SessionSettings {
+			for k, v := range session.SessionSettings {
 				config.RuntimeParams[k] = v
 			}
 			if f.connect != nil {
@@ -171,14 +174,14 @@ func (f *fire) run(t testing.TB) ([]shot, error) {
 // caller sends its hits one after the other, as one client connection would.
 func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, error) {
 	shots := make([]shot, 0, f.rounds)
-	packed := make(map[*Target][]byte)
+	packed := make(map[*model.Target][]byte)
 	for range f.rounds {
 		target := f.hot[r.IntN(len(f.hot))]
 		if r.IntN(2) == 0 {
 			target = f.cold[r.IntN(len(f.cold))].For(map[string]string{"ip": fmt.Sprint(r.IntN(3)), "user": fmt.Sprint(r.IntN(2))})
 		}
 		// What is known of a row may be nothing, and as old as it likes.
-		switch of := target.base(); r.IntN(16) {
+		switch of := target.Base(); r.IntN(16) {
 		case 0:
 			of.Forget()
 		case 1:
@@ -188,7 +191,7 @@ func (f *fire) caller(ctx context.Context, e *Engine, r *rand.Rand) ([]shot, err
 		}
 		cost := 1 + r.Int64N(20)
 		d, err := e.Decide(ctx, target, cost)
-		for errors.Is(err, ErrUnavailable) && ctx.Err() == nil { // its session is still being made
+		for errors.Is(err, session.ErrUnavailable) && ctx.Err() == nil { // its session is still being made
 			d, err = e.Decide(ctx, target, cost)
 		}
 		switch {

@@ -7,14 +7,18 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // testDB is a database of the test's own, on which engines can be started.
-type testDB struct{ *kitDB }
+type testDB struct{ *quotatest.DB }
 
-func newTestDB(t testing.TB) *testDB { return &testDB{newKitDB(t)} }
+func newTestDB(t testing.TB) *testDB { return &testDB{quotatest.NewDB(t)} }
 
-func (db *testDB) options(c *testClock) Options {
+func (db *testDB) options(c *quotatest.Clock) Options {
 	start := time.Now()
 	return Options{
 		Connect: db.Connect, Pool: db.Pool, Now: c.Now, Wall: time.Now,
@@ -23,7 +27,7 @@ func (db *testDB) options(c *testClock) Options {
 }
 
 // startEngine starts one of any number of engines on the database; it ends with the test.
-func (db *testDB) startEngine(t testing.TB, c *testClock, change ...func(*Options)) *Engine {
+func (db *testDB) startEngine(t testing.TB, c *quotatest.Clock, change ...func(*Options)) *Engine {
 	t.Helper()
 	o := db.options(c)
 	for _, f := range change {
@@ -45,15 +49,15 @@ func (db *testDB) startEngine(t testing.TB, c *testClock, change ...func(*Option
 func withoutMemory(o *Options) { o.MemoryUsable = func() bool { return false } }
 
 // handEngine is an engine whose one lane stands still: the test sends its batches.
-func (db *testDB) handEngine(t testing.TB, c *testClock) *Engine {
+func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock) *Engine {
 	t.Helper()
 	e, err := newEngine(db.options(c))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*session{&e.lanes[0].session, &e.ledgers[0].session} {
-		t.Cleanup(s.close)
-		for s.ready(pgtest.Context(t)) != nil && pgtest.Context(t).Err() == nil { // it is being made
+	for _, s := range []*session.Session{&e.Lanes[0].Session, &e.Ledgers[0].Session} {
+		t.Cleanup(s.Close)
+		for s.Ready(pgtest.Context(t)) != nil && pgtest.Context(t).Err() == nil { // it is being made
 		}
 	}
 	return e
@@ -62,25 +66,25 @@ func (db *testDB) handEngine(t testing.TB, c *testClock) *Engine {
 // sendBatch decides hits as one batch of a lane that stands still, and sends what is handed
 // back, or over to the ledger, until nothing is left. It returns the results and the number of
 // batches.
-func (e *Engine) sendBatch(ctx context.Context, hits []Hit) ([]Result, int) {
-	l := e.lanes[0]
-	batch := make([]*hit, len(hits))
+func (e *Engine) sendBatch(ctx context.Context, hits []model.Hit) ([]queue.Result, int) {
+	l := e.Lanes[0]
+	batch := make([]*queue.Hit, len(hits))
 	for i, h := range hits {
-		batch[i] = &hit{ticket: newTicket(&l.session), target: h.Target, cost: h.Cost}
+		batch[i] = &queue.Hit{Ticket: queue.NewTicket(&l.Session), Target: h.Target, Cost: h.Cost}
 	}
-	results, batches := make([]Result, len(hits)), 0
-	for l.again = slices.Clone(batch); ; batches++ {
-		if len(l.again) > 0 {
-			l.next(ctx)
-		} else if l.ledger.queued()+len(l.ledger.again) > 0 {
-			l.ledger.next(ctx)
+	results, batches := make([]queue.Result, len(hits)), 0
+	for l.Again = slices.Clone(batch); ; batches++ {
+		if len(l.Again) > 0 {
+			l.Next(ctx)
+		} else if l.Ledger.Queued()+len(l.Ledger.Again) > 0 {
+			l.Ledger.Next(ctx)
 		} else {
 			break
 		}
 	}
 	for i, h := range batch {
-		<-h.done
-		results[i] = h.result
+		<-h.Done
+		results[i] = h.Result
 	}
 	return results, batches
 }

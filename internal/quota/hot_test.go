@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // delayed is a connection on which everything takes each longer, either way.
@@ -44,23 +46,23 @@ type hot struct {
 // useUp has the callers hit until nothing remains. Each hit must have its answer within a minute.
 func (h *hot) useUp(t *testing.T, nodes ...*Engine) {
 	t.Helper()
-	limits := []*Limit{windowLimit(t, "all", h.limit, "1d")}
+	limits := []*model.Limit{quotatest.Window(t, "all", h.limit, "1d")}
 	if len(h.values) > 0 {
-		limits = append(limits, mustCompile(t, Spec{Name: "ip", Algorithm: "token_bucket", Limit: h.limit, Window: "1d", Per: "ip"}))
+		limits = append(limits, quotatest.Compile(t, model.Spec{Name: "ip", Algorithm: "token_bucket", Limit: h.limit, Window: "1d", Per: "ip"}))
 	}
-	customer := freshCustomers(1)
-	var target *Target
+	customer := quotatest.FreshCustomers(1)
+	var target *model.Target
 	var wg sync.WaitGroup
 	for i := range h.callers {
 		if i < len(nodes) { // each node has a target of its own
-			target = NewTarget(1, customer, 1, limits, testTarget(1, 1, 1).Periods, nil)
+			target = model.NewTarget(1, customer, 1, limits, quotatest.Target(1, 1, 1).Periods, nil)
 		}
 		e, theirs := nodes[i%len(nodes)], target
 		wg.Go(func() {
 			for n := i; ; n++ {
 				hit := theirs
 				if len(h.values) > 0 {
-					hit = ipOf(theirs, h.values[n%len(h.values)])
+					hit = quotatest.IP(theirs, h.values[n%len(h.values)])
 				}
 				ctx, cancel := context.WithTimeout(pgtest.Context(t), time.Minute)
 				d, err := e.Decide(ctx, hit, 1)
@@ -81,7 +83,7 @@ func (h *hot) useUp(t *testing.T, nodes ...*Engine) {
 }
 
 // check compares what was admitted with the limit, the counters and the usage.
-func (h *hot) check(t *testing.T, e *Engine, target *Target) {
+func (h *hot) check(t *testing.T, e *Engine, target *model.Target) {
 	t.Helper()
 	ctx := pgtest.Context(t)
 	if got := h.admitted.Load(); got != h.limit {
@@ -90,7 +92,7 @@ func (h *hot) check(t *testing.T, e *Engine, target *Target) {
 	e.used(ctx, t, target, h.limit)
 	var sum int64
 	for _, value := range h.values {
-		d, err := e.Look(ctx, ipOf(target, value), 0)
+		d, err := e.Look(ctx, quotatest.IP(target, value), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,15 +108,15 @@ func (h *hot) check(t *testing.T, e *Engine, target *Target) {
 func TestHotCustomerFarAway(t *testing.T) {
 	for name, values := range map[string][]string{"own counter": nil, "shared values": {"1", "2", "3"}} {
 		t.Run(name, func(t *testing.T) {
-			db, clock := newTestDB(t), newTestClock(testEpoch)
+			db, clock := newTestDB(t), quotatest.NewClock(quotatest.Epoch)
 			far := func(o *Options) {
 				o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return &delayed{Conn: conn, each: 2 * time.Millisecond} })
 			}
 			nodes := []*Engine{db.startEngine(t, clock, far), db.startEngine(t, clock, far)}
-			h := &hot{limit: int64(sized(1000, 3000, 30_000)), callers: 64, values: values}
+			h := &hot{limit: int64(quotatest.Sized(1000, 3000, 30_000)), callers: 64, values: values}
 			h.useUp(t, nodes...)
 			reconciled(t, db)
-			if n := deadlocks(t, db.URL); n > 0 {
+			if n := quotatest.Deadlocks(t, db.URL); n > 0 {
 				t.Errorf("%d deadlocks", n)
 			}
 			trips := nodes[0].Stats().Batches + nodes[1].Stats().Batches
@@ -134,17 +136,17 @@ const leastTogether = 6
 func TestHotCustomerOfCautiousNodes(t *testing.T) {
 	for name, values := range map[string][]string{"own counter": nil, "shared values": {"1", "2", "3"}} {
 		t.Run(name, func(t *testing.T) {
-			db, clock := newTestDB(t), newTestClock(testEpoch)
+			db, clock := newTestDB(t), quotatest.NewClock(quotatest.Epoch)
 			still := func(o *Options) { o.Stopwatch = func() time.Duration { return time.Hour } }
 			nodes := []*Engine{db.startEngine(t, clock, still), db.startEngine(t, clock, still)}
 			for _, e := range nodes {
-				e.ledgers[0].beCautious() // for as long as the stopwatch stands
+				e.Ledgers[0].BeCautious() // for as long as the stopwatch stands
 			}
-			h := &hot{limit: int64(sized(1000, 3000, 30_000)), callers: 64, values: values}
+			h := &hot{limit: int64(quotatest.Sized(1000, 3000, 30_000)), callers: 64, values: values}
 			h.useUp(t, nodes...)
 			reconciled(t, db)
 			for i, e := range nodes {
-				if s := e.Stats(); s.Swapped > 0 || !e.ledgers[0].cautious() || s.Queued > 0 {
+				if s := e.Stats(); s.Swapped > 0 || !e.Ledgers[0].Cautious() || s.Queued > 0 {
 					t.Errorf("node %d was not cautious, or left hits: %+v", i, s)
 				}
 			}
@@ -155,11 +157,11 @@ func TestHotCustomerOfCautiousNodes(t *testing.T) {
 // TestCautiousNodeBesideAHeldRow: while somebody holds a customer's row, a cautious node answers
 // the hits of others, and answers those of that customer once the row is free.
 func TestCautiousNodeBesideAHeldRow(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, func(o *Options) { o.Stopwatch = func() time.Duration { return time.Hour } })
-	limit := windowLimit(t, "a", 1000, "1d")
-	held, free := testTarget(1, 1, 1, limit), testTarget(2, 1, 1, limit)
-	for _, target := range []*Target{held, free} {
+	limit := quotatest.Window(t, "a", 1000, "1d")
+	held, free := quotatest.Target(1, 1, 1, limit), quotatest.Target(2, 1, 1, limit)
+	for _, target := range []*model.Target{held, free} {
 		if d, err := e.Decide(ctx, target, 1); err != nil || !d.Allowed {
 			t.Fatal(d.String(), err)
 		}
@@ -171,7 +173,7 @@ func TestCautiousNodeBesideAHeldRow(t *testing.T) {
 	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	e.ledgers[0].beCautious()
+	e.Ledgers[0].BeCautious()
 	late := make(chan error, 1)
 	go func() {
 		d, err := e.Decide(ctx, held, 1)

@@ -6,54 +6,57 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // TestImports: usage of past instants counts in its hour and where it still runs; an
 // opening balance is what counts, and no usage; each once.
 func TestImports(t *testing.T) {
 	const hour = int64(3600e6)
-	now := testEpoch + 10*24*hour + 30*60e6
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(now)
+	now := quotatest.Epoch + 10*24*hour + 30*60e6
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(now)
 	e := db.startEngine(t, clock)
-	limits := []*Limit{
-		mustCompile(t, Spec{Name: "month", Algorithm: "fixed_window", Limit: 1000, Window: "calendar_month"}),
-		windowLimit(t, "hour", 100, "1h"),
-		bucketLimit(t, "bucket", 3600, "1h", 500), // one a second
-		mustCompile(t, Spec{Name: "slide", Algorithm: "sliding_window", Limit: 200, Window: "1h"}),
-		mustCompile(t, Spec{Name: "log", Algorithm: "sliding_log", Limit: 900, Window: "1h"}),
-		mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 5000}),
-		mustCompile(t, Spec{Name: "first", Algorithm: "fixed_window", Limit: 900, Window: "2h", Align: "first_hit"}),
+	limits := []*model.Limit{
+		quotatest.Compile(t, model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 1000, Window: "calendar_month"}),
+		quotatest.Window(t, "hour", 100, "1h"),
+		quotatest.Bucket(t, "bucket", 3600, "1h", 500), // one a second
+		quotatest.Compile(t, model.Spec{Name: "slide", Algorithm: "sliding_window", Limit: 200, Window: "1h"}),
+		quotatest.Compile(t, model.Spec{Name: "log", Algorithm: "sliding_log", Limit: 900, Window: "1h"}),
+		quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 5000}),
+		quotatest.Compile(t, model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 900, Window: "2h", Align: "first_hit"}),
 	}
-	target := testTarget(1, 1, 1, limits...)
-	slots := NewTarget(1, 2, 1, []*Limit{limits[0], mustCompile(t, Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "1m"})}, target.Periods, nil)
+	target := quotatest.Target(1, 1, 1, limits...)
+	slots := model.NewTarget(1, 2, 1, []*model.Limit{limits[0], quotatest.Compile(t, model.Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "1m"})}, target.Periods, nil)
 	for i, c := range []struct {
-		in       Import
+		in       ledger.Import
 		used     [7]int64
 		period   int64
 		problems error
 	}{
-		{Import{Cost: 600, At: now - 5*24*hour}, [7]int64{600, 0, 0, 0, 0, 600, 0}, 600, nil},
-		{Import{Cost: 100, At: now - hour}, [7]int64{700, 0, 0, 50, 0, 700, 100}, 700, nil}, // the bucket has refilled
-		{Import{Cost: 50, At: now - 60e6}, [7]int64{750, 50, 0, 100, 50, 750, 150}, 750, nil},
-		{Import{Cost: 90, At: now - 40e6}, [7]int64{840, 140, 80, 190, 140, 840, 240}, 840, nil},
-		{Import{Cost: 10, At: now - 50e6}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, nil}, // behind a later one
-		{Import{Cost: 1, At: now + 1}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, ErrFuture},
-		{Import{Limit: "seats", Used: 7}, [7]int64{850, 150, 80, 200, 150, 7, 250}, 850, nil},
-		{Import{Limit: "log", Used: 3}, [7]int64{850, 150, 80, 200, 3, 7, 250}, 850, nil},
-		{Import{Limit: "bucket", Used: 500}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, nil},
-		{Import{Limit: "bucket", Used: 501}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, &TooMuchError{500}},
-		{Import{Limit: "hour", Used: 0}, [7]int64{850, 0, 500, 200, 3, 7, 250}, 850, nil},
-		{Import{Limit: "slide", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 250}, 850, nil},
-		{Import{Limit: "first", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 20}, 850, nil},
-		{Import{Limit: "month", Used: 1000}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, nil},
-		{Import{Limit: "nothing", Used: 1}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, ErrNoSuchLimit},
+		{ledger.Import{Cost: 600, At: now - 5*24*hour}, [7]int64{600, 0, 0, 0, 0, 600, 0}, 600, nil},
+		{ledger.Import{Cost: 100, At: now - hour}, [7]int64{700, 0, 0, 50, 0, 700, 100}, 700, nil}, // the bucket has refilled
+		{ledger.Import{Cost: 50, At: now - 60e6}, [7]int64{750, 50, 0, 100, 50, 750, 150}, 750, nil},
+		{ledger.Import{Cost: 90, At: now - 40e6}, [7]int64{840, 140, 80, 190, 140, 840, 240}, 840, nil},
+		{ledger.Import{Cost: 10, At: now - 50e6}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, nil}, // behind a later one
+		{ledger.Import{Cost: 1, At: now + 1}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, ledger.ErrFuture},
+		{ledger.Import{Limit: "seats", Used: 7}, [7]int64{850, 150, 80, 200, 150, 7, 250}, 850, nil},
+		{ledger.Import{Limit: "log", Used: 3}, [7]int64{850, 150, 80, 200, 3, 7, 250}, 850, nil},
+		{ledger.Import{Limit: "bucket", Used: 500}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, nil},
+		{ledger.Import{Limit: "bucket", Used: 501}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, &ledger.TooMuchError{500}},
+		{ledger.Import{Limit: "hour", Used: 0}, [7]int64{850, 0, 500, 200, 3, 7, 250}, 850, nil},
+		{ledger.Import{Limit: "slide", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 250}, 850, nil},
+		{ledger.Import{Limit: "first", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 20}, 850, nil},
+		{ledger.Import{Limit: "month", Used: 1000}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, nil},
+		{ledger.Import{Limit: "nothing", Used: 1}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, ledger.ErrNoSuchLimit},
 	} {
-		c.in.Target, c.in.ID = target, NewID("import", fmt.Sprint(i), "")
+		c.in.Target, c.in.ID = target, model.NewID("import", fmt.Sprint(i), "")
 		for again := range 2 {
-			got := e.ImportAll(ctx, []Import{c.in})[0]
-			var most *TooMuchError
+			got := e.ImportAll(ctx, []ledger.Import{c.in})[0]
+			var most *ledger.TooMuchError
 			if errors.As(c.problems, &most) {
-				var got2 *TooMuchError
+				var got2 *ledger.TooMuchError
 				if !errors.As(got.Err, &got2) || got2.Most != most.Most {
 					t.Errorf("%d: %v", i, got.Err)
 				}
@@ -61,7 +64,7 @@ func TestImports(t *testing.T) {
 				t.Errorf("%d: %+v", i, got)
 			}
 		}
-		s, err := e.Standings(ctx, []*Target{target})
+		s, err := e.Standings(ctx, []*model.Target{target})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +80,7 @@ func TestImports(t *testing.T) {
 	if d, err := e.Decide(ctx, target, 1); err != nil || d.Allowed {
 		t.Error("the month is full", d.String(), err)
 	}
-	if got := e.ImportAll(ctx, []Import{{Target: slots, Limit: "slots", Used: 1, ID: NewID("import", "s", "")}})[0]; !errors.Is(got.Err, ErrNoSuchLimit) {
+	if got := e.ImportAll(ctx, []ledger.Import{{Target: slots, Limit: "slots", Used: 1, ID: model.NewID("import", "s", "")}})[0]; !errors.Is(got.Err, ledger.ErrNoSuchLimit) {
 		t.Error(got)
 	}
 	all, err := e.Usage(ctx, 1, 1, 0, now+hour, 100)

@@ -15,6 +15,9 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // tally is what the callers of a run through failures know: units that were
@@ -29,11 +32,11 @@ type tally struct {
 }
 
 // fire sends hits until ctx ends.
-func (l *tally) fire(ctx context.Context, e *Engine, targets []*Target, r *rand.Rand) error {
+func (l *tally) fire(ctx context.Context, e *Engine, targets []*model.Target, r *rand.Rand) error {
 	for ctx.Err() == nil {
 		target, cost := targets[r.IntN(len(targets))], 1+r.Int64N(5)
 		d, err := e.Decide(context.WithoutCancel(ctx), target, cost)
-		for l.blindRetry && errors.Is(err, ErrOutcomeUnknown) {
+		for l.blindRetry && errors.Is(err, session.ErrOutcomeUnknown) {
 			l.lost.Add(1)
 			d, err = e.Decide(context.WithoutCancel(ctx), target, cost)
 		}
@@ -42,15 +45,15 @@ func (l *tally) fire(ctx context.Context, e *Engine, targets []*Target, r *rand.
 		switch {
 		case err == nil && d.Allowed:
 			l.acknowledged[customer] += cost
-		case errors.Is(err, ErrOutcomeUnknown):
+		case errors.Is(err, session.ErrOutcomeUnknown):
 			l.unknown[customer] += cost
 			l.lost.Add(1)
 		}
 		l.mu.Unlock()
 		switch {
-		case err == nil || errors.Is(err, ErrOutcomeUnknown):
+		case err == nil || errors.Is(err, session.ErrOutcomeUnknown):
 			l.answers.Add(1)
-		case errors.Is(err, ErrUnavailable):
+		case errors.Is(err, session.ErrUnavailable):
 			select { // the server is down: do not spin
 			case <-ctx.Done():
 			case <-time.After(2 * time.Millisecond):
@@ -117,9 +120,9 @@ func limitFor(customer int64) int64 {
 func survive(t testing.TB, f *fire, times int, l *tally, strike func()) error {
 	t.Helper()
 	l.acknowledged, l.unknown = make(map[int64]int64), make(map[int64]int64)
-	var targets []*Target
+	var targets []*model.Target
 	for c := int64(1); c <= 40; c++ {
-		targets = append(targets, fireTarget(c, []*Limit{limitOf(t, "total", "fixed_window", "3660d", limitFor(c))}))
+		targets = append(targets, fireTarget(c, []*model.Limit{quotatest.Limit(t, "total", "fixed_window", "3660d", limitFor(c))}))
 	}
 	f.start, f.speed = time.Now(), 2000
 	ctx, stop := context.WithCancel(pgtest.Context(t))
@@ -174,7 +177,7 @@ func (l *tally) await(ctx context.Context, t testing.TB, more int64) {
 	}
 }
 
-func strikes() int { return sized(3, 20, 200) }
+func strikes() int { return quotatest.Sized(3, 20, 200) }
 
 func TestKilledServer(t *testing.T) {
 	server := pgtest.Server(t)

@@ -10,25 +10,28 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // One counter whose statement the database refuses (its row was spoiled by hand) must
 // not fail the hits of others in its batch, and is no outage.
 func TestOneFaultFailsNoOther(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch))
-	bucket := limitOf(t, "b", "token_bucket", "1h", 1000)
-	spoiled, whole := fireTarget(1, []*Limit{bucket}), fireTarget(2, []*Limit{bucket})
-	for _, target := range []*Target{spoiled, whole} {
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
+	bucket := quotatest.Limit(t, "b", "token_bucket", "1h", 1000)
+	spoiled, whole := fireTarget(1, []*model.Limit{bucket}), fireTarget(2, []*model.Limit{bucket})
+	for _, target := range []*model.Target{spoiled, whole} {
 		if d, err := e.Decide(ctx, target, 1); err != nil || !d.Allowed {
 			t.Fatalf("%+v %v", d, err)
 		}
 	}
 	db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = 1") // a division by zero
-	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}, {Target: spoiled, Cost: 1}, {Target: whole, Cost: 3}})
+	results := e.DecideAll(ctx, []model.Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}, {Target: spoiled, Cost: 1}, {Target: whole, Cost: 3}})
 	for i, r := range results {
 		switch {
-		case i%2 == 0 && !errors.Is(r.Err, ErrInternal):
+		case i%2 == 0 && !errors.Is(r.Err, session.ErrInternal):
 			t.Errorf("hit %d: %v, want an internal error", i, r.Err)
 		case i%2 == 1 && (r.Err != nil || !r.Decision.Allowed):
 			t.Errorf("hit %d: %+v", i, r)
@@ -42,10 +45,10 @@ func TestOneFaultFailsNoOther(t *testing.T) {
 // Nor may one whose row is more than the model can read.
 func TestUnreadableRowFailsNoOther(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch))
-	log := limitOf(t, "b", "sliding_log", "1h", 1000)
-	spoiled, whole := fireTarget(1, []*Limit{log}), fireTarget(2, []*Limit{log})
-	for _, target := range []*Target{spoiled, whole} {
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
+	log := quotatest.Limit(t, "b", "sliding_log", "1h", 1000)
+	spoiled, whole := fireTarget(1, []*model.Limit{log}), fireTarget(2, []*model.Limit{log})
+	for _, target := range []*model.Target{spoiled, whole} {
 		if d, err := e.Decide(ctx, target, 1); err != nil || !d.Allowed {
 			t.Fatalf("%+v %v", d, err)
 		}
@@ -53,8 +56,8 @@ func TestUnreadableRowFailsNoOther(t *testing.T) {
 	// A log that ends before its end.
 	db.Exec(ctx, t, "UPDATE counters SET state = ARRAY[state[1], 1, 100], version = version + 1 WHERE customer = 1")
 	spoiled.Forget()
-	results := e.DecideAll(ctx, []Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}})
-	if r := results[0]; !errors.Is(r.Err, ErrInternal) {
+	results := e.DecideAll(ctx, []model.Hit{{Target: spoiled, Cost: 1}, {Target: whole, Cost: 2}})
+	if r := results[0]; !errors.Is(r.Err, session.ErrInternal) {
 		t.Errorf("the spoiled row's: %+v", r)
 	}
 	if r := results[1]; r.Err != nil || !r.Decision.Allowed {
@@ -65,14 +68,14 @@ func TestUnreadableRowFailsNoOther(t *testing.T) {
 // What is counted without a limit stops at 2⁶³−1 and does not fail.
 func TestCountsEndAt63Bits(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	clock := newTestClock(testEpoch)
+	clock := quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
 	target := fireTarget(1, nil)
-	hits := make([]Hit, 9300)
+	hits := make([]model.Hit, 9300)
 	for i := range hits {
-		hits[i] = Hit{Target: target, Cost: MaxNumber}
+		hits[i] = model.Hit{Target: target, Cost: model.MaxNumber}
 	}
-	clock.Set(testEpoch + 3600e6) // and once more when the hour is booked
+	clock.Set(quotatest.Epoch + 3600e6) // and once more when the hour is booked
 	for range 2 {
 		for i, r := range e.DecideAll(ctx, hits) {
 			if r.Err != nil || !r.Decision.Allowed {
@@ -80,7 +83,7 @@ func TestCountsEndAt63Bits(t *testing.T) {
 			}
 		}
 	}
-	s, err := e.Standings(ctx, []*Target{target})
+	s, err := e.Standings(ctx, []*model.Target{target})
 	if err != nil || s[0].PeriodUsed != 1<<63-1 {
 		t.Errorf("%+v %v", s, err)
 	}
@@ -90,10 +93,10 @@ func TestCountsEndAt63Bits(t *testing.T) {
 // it waited is not charged later.
 func TestHeldRowStopsNoOther(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch))
-	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
+	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)}
 	held, free := fireTarget(1, limits), fireTarget(2, limits)
-	for _, target := range []*Target{held, free} {
+	for _, target := range []*model.Target{held, free} {
 		if _, err := e.Decide(ctx, target, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -110,14 +113,14 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if _, err := e.Decide(impatient, held, 5); !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrBusy) {
+		if _, err := e.Decide(impatient, held, 5); !errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrBusy) {
 			t.Errorf("who gave up was told %v", err)
 		}
 	})
 	wg.Go(func() {
 		patient, cancel := context.WithTimeout(ctx, 1800*time.Millisecond)
 		defer cancel()
-		if d, err := e.Decide(patient, held, 7); !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrBusy) {
+		if d, err := e.Decide(patient, held, 7); !errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrBusy) {
 			t.Errorf("a hit on the held row: %+v %v", d, err)
 		}
 	})
@@ -139,7 +142,7 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 // was never sent is not called unknown.
 func TestSilentDatabaseIsAnOutage(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch), func(o *Options) {
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
 		o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -149,13 +152,13 @@ func TestSilentDatabaseIsAnOutage(t *testing.T) {
 	for range 3 {
 		began := time.Now()
 		_, err := e.Decide(ctx, target, 1)
-		if took := time.Since(began); !errors.Is(err, ErrUnavailable) || took > 2*time.Second {
+		if took := time.Since(began); !errors.Is(err, session.ErrUnavailable) || took > 2*time.Second {
 			t.Errorf("%v after %s", err, took)
 		}
 	}
 	impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
-	if _, err := e.Decide(impatient, target, 1); !errors.Is(err, ErrUnavailable) {
+	if _, err := e.Decide(impatient, target, 1); !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("who gave up was told %v", err)
 	}
 }
@@ -163,11 +166,11 @@ func TestSilentDatabaseIsAnOutage(t *testing.T) {
 // Each of these runs admits one hit and refuses one: progress, however often.
 func TestManyShortRuns(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch))
-	target := fireTarget(1, []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)})
-	var hits []Hit
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
+	target := fireTarget(1, []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)})
+	var hits []model.Hit
 	for i := range int64(500) {
-		hits = append(hits, Hit{Target: target, Cost: 1}, Hit{Target: target, Cost: 1000 - i})
+		hits = append(hits, model.Hit{Target: target, Cost: 1}, model.Hit{Target: target, Cost: 1000 - i})
 	}
 	for i, r := range e.DecideAll(ctx, hits) {
 		if r.Err != nil || r.Decision.Allowed != (i%2 == 0) {
@@ -182,10 +185,10 @@ func TestManyShortRuns(t *testing.T) {
 // A look between hits sees what those before it were charged, and nothing of those after.
 func TestLooksKeepTheirPlace(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch))
-	target := fireTarget(1, []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)})
-	look := Hit{Target: target, Cost: 1000, Look: true}
-	results := e.DecideAll(ctx, []Hit{look, {Target: target}, {Target: target, Cost: 3}, look, {Target: target}, {Target: target, Cost: 4}, look})
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
+	target := fireTarget(1, []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)})
+	look := model.Hit{Target: target, Cost: 1000, Look: true}
+	results := e.DecideAll(ctx, []model.Hit{look, {Target: target}, {Target: target, Cost: 3}, look, {Target: target}, {Target: target, Cost: 4}, look})
 	for i, used := range []int64{0, 0, 3, 3, 3, 7, 7} {
 		r := results[i]
 		if r.Err != nil || r.Decision.View(0).Used != used || r.Decision.Allowed != (i != 3 && i != 6) {

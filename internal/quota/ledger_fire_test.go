@@ -11,6 +11,10 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // ledgerFire is operations of all kinds on a few customers' counters from several engines
@@ -32,7 +36,7 @@ type told struct {
 
 // run fires and returns what is wrong with what is stored at the end, if anything is.
 func (f *ledgerFire) run(t *testing.T) error {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	var engines []*Engine
 	for range f.engines {
 		e, err := newEngine(db.options(clock))
@@ -45,15 +49,15 @@ func (f *ledgerFire) run(t *testing.T) error {
 		e.start()
 		engines = append(engines, e)
 	}
-	var targets []*Target
-	limits := []*Limit{
-		mustCompile(t, Spec{Name: "tight", Algorithm: "allocation", Limit: 60}),
-		mustCompile(t, Spec{Name: "month", Algorithm: "fixed_window", Limit: 1e9, Window: "calendar_month"}),
-		mustCompile(t, Spec{Name: "slots", Algorithm: "concurrency", Limit: 5, TTL: "1h"}),
-		mustCompile(t, Spec{Name: "ip", Algorithm: "sliding_log", Limit: 1000, Window: "1h", Per: "ip"}),
+	var targets []*model.Target
+	limits := []*model.Limit{
+		quotatest.Compile(t, model.Spec{Name: "tight", Algorithm: "allocation", Limit: 60}),
+		quotatest.Compile(t, model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 1e9, Window: "calendar_month"}),
+		quotatest.Compile(t, model.Spec{Name: "slots", Algorithm: "concurrency", Limit: 5, TTL: "1h"}),
+		quotatest.Compile(t, model.Spec{Name: "ip", Algorithm: "sliding_log", Limit: 1000, Window: "1h", Per: "ip"}),
 	}
 	for i := range f.customers {
-		targets = append(targets, NewTarget(1, i+1, 1, limits, testTarget(1, 1, 1).Periods, nil))
+		targets = append(targets, model.NewTarget(1, i+1, 1, limits, quotatest.Target(1, 1, 1).Periods, nil))
 	}
 	all := make([]told, f.customers)
 	var calls sync.WaitGroup
@@ -75,7 +79,7 @@ func (f *ledgerFire) run(t *testing.T) error {
 	for _, e := range engines {
 		err = errors.Join(err, e.Close(ctx))
 	}
-	if n := deadlocks(t, db.URL); n > 0 {
+	if n := quotatest.Deadlocks(t, db.URL); n > 0 {
 		err = errors.Join(err, fmt.Errorf("%d deadlocks", n))
 	}
 	if n := rowsIn(t, db, "holds"); n > 0 {
@@ -85,9 +89,9 @@ func (f *ledgerFire) run(t *testing.T) error {
 }
 
 // compare holds what is stored against what was told.
-func (f *ledgerFire) compare(ctx context.Context, e *Engine, targets []*Target, all []told) (err error) {
+func (f *ledgerFire) compare(ctx context.Context, e *Engine, targets []*model.Target, all []told) (err error) {
 	for i, target := range targets {
-		s, failed := e.Standings(ctx, []*Target{target.ForReservations().For(map[string]string{"ip": "1"})})
+		s, failed := e.Standings(ctx, []*model.Target{target.ForReservations().For(map[string]string{"ip": "1"})})
 		if failed != nil {
 			return failed
 		}
@@ -103,7 +107,7 @@ func (f *ledgerFire) compare(ctx context.Context, e *Engine, targets []*Target, 
 type ledgerCaller struct {
 	f       *ledgerFire
 	engines []*Engine
-	targets []*Target
+	targets []*model.Target
 	told    []told
 	r       *rand.Rand
 	name    string
@@ -131,7 +135,7 @@ func twice[T any](p *ledgerCaller, do func(*Engine) (T, error), same func(a, b T
 func answered[T any](p *ledgerCaller, do func(*Engine) (T, error), e *Engine) (T, error) {
 	for tries := 0; ; tries++ {
 		answer, err := do(e)
-		if busy := errors.Is(err, ErrBusy) || errors.Is(err, ErrUnderWay); !busy || !p.f.patient || tries == 8 {
+		if busy := errors.Is(err, session.ErrBusy) || errors.Is(err, ledger.ErrUnderWay); !busy || !p.f.patient || tries == 8 {
 			return answer, err
 		}
 	}
@@ -143,8 +147,10 @@ func (p *ledgerCaller) step(ctx context.Context, n int) error {
 	target := base.For(map[string]string{"ip": fmt.Sprint(p.r.IntN(3))})
 	cost, id := 1+p.r.Int64N(4), p.name+"/"+fmt.Sprint(n)
 	// The refused are judged anew, so of one request one answer may be no and another yes.
-	hit := func(e *Engine) (Decision, error) { return e.decideOnce(ctx, target, cost, NewID("hit", id, "")) }
-	sameAt := func(a, b Decision) bool { return !a.Allowed || !b.Allowed || a.At == b.At }
+	hit := func(e *Engine) (model.Decision, error) {
+		return e.decideOnce(ctx, target, cost, model.NewID("hit", id, ""))
+	}
+	sameAt := func(a, b model.Decision) bool { return !a.Allowed || !b.Allowed || a.At == b.At }
 	switch p.r.IntN(5) {
 	case 0, 1:
 		if _, err := twice(p, hit, sameAt); err != nil {
@@ -158,14 +164,14 @@ func (p *ledgerCaller) step(ctx context.Context, n int) error {
 		if p.r.IntN(2) == 0 {
 			return nil
 		}
-		refund := Refund{Target: base, Cost: 1 + p.r.Int64N(5), Hit: NewID("hit", id), ID: NewID("refund", id, "")}
-		back, err := twice(p, func(e *Engine) (Refunded, error) { return e.Refund(ctx, refund) }, func(a, b Refunded) bool { return a.Units == b.Units })
+		refund := ledger.Refund{Target: base, Cost: 1 + p.r.Int64N(5), Hit: model.NewID("hit", id), ID: model.NewID("refund", id, "")}
+		back, err := twice(p, func(e *Engine) (ledger.Refunded, error) { return e.Refund(ctx, refund) }, func(a, b ledger.Refunded) bool { return a.Units == b.Units })
 		told.refunded.Add(back.Units)
 		return err
 	case 2:
-		back, err := twice(p, func(e *Engine) (Refunded, error) {
-			return e.Refund(ctx, Refund{Target: target, Cost: cost, ID: NewID("refund", id, "")})
-		}, func(a, b Refunded) bool { return a.Units == b.Units })
+		back, err := twice(p, func(e *Engine) (ledger.Refunded, error) {
+			return e.Refund(ctx, ledger.Refund{Target: target, Cost: cost, ID: model.NewID("refund", id, "")})
+		}, func(a, b ledger.Refunded) bool { return a.Units == b.Units })
 		told.refunded.Add(back.Units)
 		return err
 	case 3:
@@ -177,7 +183,7 @@ func (p *ledgerCaller) step(ctx context.Context, n int) error {
 // together is an atomic batch over two customers, in any order.
 func (p *ledgerCaller) together(ctx context.Context, id string) error {
 	a, b := p.r.IntN(len(p.targets)), p.r.IntN(len(p.targets))
-	hits := []Hit{{Target: p.targets[a].For(nil), Cost: 2, ID: NewID("hit", id+"a", "")}, {Target: p.targets[b].For(nil), Cost: 1, ID: NewID("hit", id+"b", "")}}
+	hits := []model.Hit{{Target: p.targets[a].For(nil), Cost: 2, ID: model.NewID("hit", id+"a", "")}, {Target: p.targets[b].For(nil), Cost: 1, ID: model.NewID("hit", id+"b", "")}}
 	do := func(e *Engine) (bool, error) { _, all, err := e.DecideTogether(ctx, hits); return all, err }
 	if _, err := twice(p, do, func(_, _ bool) bool { return true }); err != nil {
 		return err
@@ -190,11 +196,11 @@ func (p *ledgerCaller) together(ctx context.Context, id string) error {
 	return err
 }
 
-func (p *ledgerCaller) reserve(ctx context.Context, target, base *Target, told *told, id string, cost int64) error {
-	reserve := func(e *Engine) (Reservation, error) {
-		return e.Reserve(ctx, target, cost, 60e6, NewID("reservation", id, ""))
+func (p *ledgerCaller) reserve(ctx context.Context, target, base *model.Target, told *told, id string, cost int64) error {
+	reserve := func(e *Engine) (ledger.Reservation, error) {
+		return e.Reserve(ctx, target, cost, 60e6, model.NewID("reservation", id, ""))
 	}
-	if _, err := twice(p, reserve, func(a, b Reservation) bool { return a.ID == b.ID }); err != nil {
+	if _, err := twice(p, reserve, func(a, b ledger.Reservation) bool { return a.ID == b.ID }); err != nil {
 		return err
 	}
 	r, err := answered(p, reserve, p.engines[0])
@@ -202,15 +208,15 @@ func (p *ledgerCaller) reserve(ctx context.Context, target, base *Target, told *
 		return err
 	}
 	final := p.r.Int64N(cost + 2)
-	s, err := twice(p, func(e *Engine) (Settled, error) { return e.Commit(ctx, base, r.ID, final) }, func(a, b Settled) bool { return a.Cost == b.Cost && a.At == b.At })
-	var full *NoRoomError
+	s, err := twice(p, func(e *Engine) (ledger.Settled, error) { return e.Commit(ctx, base, r.ID, final) }, func(a, b ledger.Settled) bool { return a.Cost == b.Cost && a.At == b.At })
+	var full *ledger.NoRoomError
 	switch {
 	case err == nil:
 		told.committed.Add(s.Cost)
-	case errors.As(err, &full) || errors.Is(err, ErrSettled):
+	case errors.As(err, &full) || errors.Is(err, ledger.ErrSettled):
 		// Refused once and not the other time, or both times.
-		_, err = twice(p, func(e *Engine) (Settled, error) { return e.Release(ctx, base, r.ID) }, func(_, _ Settled) bool { return true })
-		if errors.Is(err, ErrSettled) {
+		_, err = twice(p, func(e *Engine) (ledger.Settled, error) { return e.Release(ctx, base, r.ID) }, func(_, _ ledger.Settled) bool { return true })
+		if errors.Is(err, ledger.ErrSettled) {
 			told.committed.Add(final)
 			err = nil
 		}
@@ -221,7 +227,7 @@ func (p *ledgerCaller) reserve(ctx context.Context, target, base *Target, told *
 // TestLedgerUnderFire: what was told is what is stored, to the unit, and each request has
 // one answer.
 func TestLedgerUnderFire(t *testing.T) {
-	f := &ledgerFire{seed: 4, engines: 4, callers: 24, rounds: sized(15, 100, 2000), customers: 6}
+	f := &ledgerFire{seed: 4, engines: 4, callers: 24, rounds: quotatest.Sized(15, 100, 2000), customers: 6}
 	if err := f.run(t); err != nil {
 		t.Fatalf("seed %d: %v", f.seed, err)
 	}
@@ -229,9 +235,9 @@ func TestLedgerUnderFire(t *testing.T) {
 
 // TestLedgerMutantsAreCaught: a ledger broken in one way fails the same run.
 func TestLedgerMutantsAreCaught(t *testing.T) {
-	replace := func(name statementName, pairs ...string) func(*Engine) {
+	replace := func(name session.StatementName, pairs ...string) func(*Engine) {
 		return func(e *Engine) {
-			texts := e.ledgers[0].session.statements
+			texts := e.Ledgers[0].Session.Statements
 			broken := strings.NewReplacer(pairs...).Replace(texts[name])
 			if broken == texts[name] {
 				t.Errorf("the mutant of %s is no mutant", name)
@@ -240,10 +246,10 @@ func TestLedgerMutantsAreCaught(t *testing.T) {
 		}
 	}
 	for name, mutate := range map[string]func(*Engine){
-		"read then write":           replace(ledgerLock, "FOR UPDATE", "OFFSET 0"),
-		"ids are not looked up":     replace(ledgerFind, "AND key = i.key", "AND key = i.key AND false"),
-		"no lock order":             replace(ledgerLock, "FROM unnest(", "FROM (SELECT * FROM unnest(", "attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
-		"holds are never taken off": replace(ledgerClose, "AND h.key = i.key", "AND h.key = i.key AND false"),
+		"read then write":           replace(ledger.LedgerLock, "FOR UPDATE", "OFFSET 0"),
+		"ids are not looked up":     replace(ledger.LedgerFind, "AND key = i.key", "AND key = i.key AND false"),
+		"no lock order":             replace(ledger.LedgerLock, "FROM unnest(", "FROM (SELECT * FROM unnest(", "attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
+		"holds are never taken off": replace(ledger.LedgerClose, "AND h.key = i.key", "AND h.key = i.key AND false"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for round := range uint64(10) {

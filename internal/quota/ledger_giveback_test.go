@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // backStep is one step of a customer's: what is done, and what must be used and reserved of
@@ -20,10 +23,10 @@ type backStep struct {
 // TestGivingBackLeavesWhatIsReserved: what comes back of hits, or of the present windows, is
 // never what open reservations hold; or more would be admitted in a window than its limit.
 func TestGivingBackLeavesWhatIsReserved(t *testing.T) {
-	log, minute := Spec{Algorithm: "sliding_log", Limit: 10, Window: "1h"}, Spec{Algorithm: "fixed_window", Limit: 20, Window: "1m"}
-	slide := Spec{Algorithm: "sliding_window", Limit: 20, Window: "1h"}
+	log, minute := model.Spec{Algorithm: "sliding_log", Limit: 10, Window: "1h"}, model.Spec{Algorithm: "fixed_window", Limit: 20, Window: "1m"}
+	slide := model.Spec{Algorithm: "sliding_window", Limit: 20, Window: "1h"}
 	for name, c := range map[string]struct {
-		limit Spec
+		limit model.Spec
 		steps []backStep
 	}{
 		"log": {log, []backStep{
@@ -56,15 +59,15 @@ func TestGivingBackLeavesWhatIsReserved(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, clock := newTestDB(t), newTestClock(testEpoch)
+			db, clock := newTestDB(t), quotatest.NewClock(quotatest.Epoch)
 			e := db.startEngine(t, clock)
 			c.limit.Name = "a"
-			target := testTarget(1, 1, 1, mustCompile(t, c.limit))
-			var open ReservationID
+			target := quotatest.Target(1, 1, 1, quotatest.Compile(t, c.limit))
+			var open ledger.ReservationID
 			for i, s := range c.steps {
-				clock.Set(testEpoch + s.at*1e6)
+				clock.Set(quotatest.Epoch + s.at*1e6)
 				got := e.backStep(t, target, &s, i, &open)
-				st, err := e.Standings(pgtest.Context(t), []*Target{target})
+				st, err := e.Standings(pgtest.Context(t), []*model.Target{target})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -77,14 +80,14 @@ func TestGivingBackLeavesWhatIsReserved(t *testing.T) {
 	}
 }
 
-func (e *Engine) backStep(t *testing.T, target *Target, s *backStep, i int, open *ReservationID) int64 {
+func (e *Engine) backStep(t *testing.T, target *model.Target, s *backStep, i int, open *ledger.ReservationID) int64 {
 	t.Helper()
-	ctx, id := pgtest.Context(t), NewID("test", fmt.Sprint(i))
+	ctx, id := pgtest.Context(t), model.NewID("test", fmt.Sprint(i))
 	number := map[bool]int64{true: 1}
 	switch s.do {
 	case "hit", "hit y":
 		if s.do == "hit y" {
-			id = NewID("hit", "y")
+			id = model.NewID("hit", "y")
 		}
 		d, err := e.decideOnce(ctx, target, s.cost, id)
 		if err != nil {
@@ -92,9 +95,9 @@ func (e *Engine) backStep(t *testing.T, target *Target, s *backStep, i int, open
 		}
 		return number[d.Allowed]
 	case "refund", "refund y":
-		r := Refund{Target: target, Cost: s.cost, ID: id}
+		r := ledger.Refund{Target: target, Cost: s.cost, ID: id}
 		if s.do == "refund y" {
-			r.Hit = NewID("hit", "y")
+			r.Hit = model.NewID("hit", "y")
 		}
 		done, err := e.Refund(ctx, r)
 		if err != nil {
@@ -120,24 +123,24 @@ func (e *Engine) backStep(t *testing.T, target *Target, s *backStep, i int, open
 // rate until then, whatever was given back since.
 func TestGivingBackAfterAnEdit(t *testing.T) {
 	for _, limits := range [][2]int64{{3600, 36000}, {36000, 3600}} {
-		db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+		db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 		e := db.startEngine(t, clock)
-		before := testTarget(1, 1, 1, bucketLimit(t, "b", limits[0], "1h", 5000))
-		if d, err := e.decideOnce(ctx, before, 2000, NewID("hit", "h")); err != nil || !d.Allowed {
+		before := quotatest.Target(1, 1, 1, quotatest.Bucket(t, "b", limits[0], "1h", 5000))
+		if d, err := e.decideOnce(ctx, before, 2000, model.NewID("hit", "h")); err != nil || !d.Allowed {
 			t.Fatal(d.String(), err)
 		}
-		r, err := e.Reserve(ctx, before, 10, 3600e6, NewID("reservation", "r"))
+		r, err := e.Reserve(ctx, before, 10, 3600e6, model.NewID("reservation", "r"))
 		if err != nil || !r.Allowed {
 			t.Fatal(err)
 		}
-		clock.Set(testEpoch + 100e6)
-		after := testTarget(1, 1, 2, bucketLimit(t, "b", limits[1], "1h", 5000))
-		after.Edited = testEpoch + 100e6
+		clock.Set(quotatest.Epoch + 100e6)
+		after := quotatest.Target(1, 1, 2, quotatest.Bucket(t, "b", limits[1], "1h", 5000))
+		after.Edited = quotatest.Epoch + 100e6
 		back := 100 * limits[0] / 3600
 		if s, err := e.Release(ctx, after, r.ID); err != nil || s.View(0).Used != 2000-back {
 			t.Errorf("%v: %d used behind a release, want %d, %v", limits, s.View(0).Used, 2000-back, err)
 		}
-		f, err := e.Refund(ctx, Refund{Target: after, Cost: 7, Hit: NewID("hit", "h"), ID: NewID("refund", "f")})
+		f, err := e.Refund(ctx, ledger.Refund{Target: after, Cost: 7, Hit: model.NewID("hit", "h"), ID: model.NewID("refund", "f")})
 		if err != nil || f.View(0).Used != 1993-back {
 			t.Errorf("%v: %d used behind a refund, want %d, %v", limits, f.View(0).Used, 1993-back, err)
 		}
@@ -147,25 +150,25 @@ func TestGivingBackAfterAnEdit(t *testing.T) {
 // TestLateOnOneCounter: another value's operation has taken the hold off the customer's own
 // counter, at a later instant than a commit's: what is still held of the value's comes back.
 func TestLateOnOneCounter(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	limits := []*Limit{
-		mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 100}),
-		mustCompile(t, Spec{Name: "ip", Algorithm: "allocation", Limit: 100, Per: "ip"}),
+	limits := []*model.Limit{
+		quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 100}),
+		quotatest.Compile(t, model.Spec{Name: "ip", Algorithm: "allocation", Limit: 100, Per: "ip"}),
 	}
-	base := NewTarget(1, freshCustomers(1), 1, limits, testTarget(1, 1, 1).Periods, nil)
-	r, err := e.Reserve(ctx, ipOf(base, "2"), 5, 60e6, NewID("reservation", "r"))
+	base := model.NewTarget(1, quotatest.FreshCustomers(1), 1, limits, quotatest.Target(1, 1, 1).Periods, nil)
+	r, err := e.Reserve(ctx, quotatest.IP(base, "2"), 5, 60e6, model.NewID("reservation", "r"))
 	if err != nil || !r.Allowed {
 		t.Fatal(err)
 	}
-	clock.Set(testEpoch + 120e6)
-	if _, err := e.Refund(ctx, Refund{Target: ipOf(base, "1"), Cost: 1, ID: NewID("refund", "f")}); err != nil {
+	clock.Set(quotatest.Epoch + 120e6)
+	if _, err := e.Refund(ctx, ledger.Refund{Target: quotatest.IP(base, "1"), Cost: 1, ID: model.NewID("refund", "f")}); err != nil {
 		t.Fatal(err)
 	}
-	clock.Set(testEpoch + 30e6)
+	clock.Set(quotatest.Epoch + 30e6)
 	s, err := e.Commit(ctx, base, r.ID, 5)
 	if err != nil || !s.Late || s.View(0).Used != 5 || s.View(1).Used != 5 {
-		t.Fatalf("%+v, %v", s.views(), err)
+		t.Fatalf("%+v, %v", s.Views(), err)
 	}
 	if n := rowsIn(t, db, "holds"); n != 0 {
 		t.Errorf("%d holds are left", n)

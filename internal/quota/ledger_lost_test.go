@@ -10,6 +10,12 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/lane"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // breaker breaks a session's connection at a statement, once for each time that it is armed.
@@ -55,21 +61,21 @@ func (c *breakable) Read(p []byte) (int, error) {
 
 // mixedEngine is an engine that stands still, and whose ledger's connections b breaks. settled
 // is a target with a value that was charged once, so that its rows are there.
-func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e *Engine, settled func(customer int64) *Target) {
+func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e *Engine, settled func(customer int64) *model.Target) {
 	t.Helper()
-	options := db.options(newTestClock(testEpoch))
+	options := db.options(quotatest.NewClock(quotatest.Epoch))
 	options.Connect = db.ConnectBy(b.wrap)
 	e, err := newEngine(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.lanes[0].session.close)
-	t.Cleanup(e.ledgers[0].session.close)
+	t.Cleanup(e.Lanes[0].Session.Close)
+	t.Cleanup(e.Ledgers[0].Session.Close)
 	e.awaitSession(ctx, t)
-	return e, func(customer int64) *Target {
-		limit := windowLimit(t, "a", 1_000_000, "1d")
-		target := withCounter(testTarget(customer, 1, 1, limit), "ip=1", limit)
-		if r, _ := e.sendBatch(ctx, []Hit{{Target: target, Cost: 1}}); r[0].Err != nil || !r[0].Decision.Allowed {
+	return e, func(customer int64) *model.Target {
+		limit := quotatest.Window(t, "a", 1_000_000, "1d")
+		target := quotatest.WithCounter(quotatest.Target(customer, 1, 1, limit), "ip=1", limit)
+		if r, _ := e.sendBatch(ctx, []model.Hit{{Target: target, Cost: 1}}); r[0].Err != nil || !r[0].Decision.Allowed {
 			t.Fatal(r[0].Err)
 		}
 		return target
@@ -80,8 +86,8 @@ func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e 
 func (e *Engine) awaitSession(ctx context.Context, t *testing.T) {
 	t.Helper()
 	until := time.Now().Add(time.Minute)
-	for _, s := range []*session{&e.lanes[0].session, &e.ledgers[0].session} {
-		for err := s.ready(ctx); err != nil; err = s.ready(ctx) {
+	for _, s := range []*session.Session{&e.Lanes[0].Session, &e.Ledgers[0].Session} {
+		for err := s.Ready(ctx); err != nil; err = s.Ready(ctx) {
 			if time.Now().After(until) {
 				t.Fatal(err)
 			}
@@ -92,19 +98,19 @@ func (e *Engine) awaitSession(ctx context.Context, t *testing.T) {
 // drain does transactions of a ledger that stands still until nothing waits.
 func (e *Engine) drain(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for l := e.ledgers[0]; l.queued()+len(l.again) > 0; l.next(ctx) {
+	for l := e.Ledgers[0]; l.Queued()+len(l.Again) > 0; l.Next(ctx) {
 		e.awaitSession(ctx, t)
 	}
 }
 
 // handOver gives plain hits to the ledger as a lane does.
-func (e *Engine) handOver(t *Target, costs ...int64) (hits []*hit) {
+func (e *Engine) handOver(t *model.Target, costs ...int64) (hits []*queue.Hit) {
 	for _, cost := range costs {
-		h := &hit{ticket: newTicket(&e.lanes[0].session), target: t, cost: cost}
-		h.take()
+		h := &queue.Hit{Ticket: queue.NewTicket(&e.Lanes[0].Session), Target: t, Cost: cost}
+		h.Take()
 		hits = append(hits, h)
 	}
-	e.lanes[0].handOver(&group{hitGroup: hitGroup{target: t, hits: hits}})
+	e.Lanes[0].HandOver(&lane.Group{Group: queue.Group{Target: t, Hits: hits}})
 	return hits
 }
 
@@ -127,26 +133,26 @@ func TestLostWithPlainHits(t *testing.T) {
 			e, settled := db.mixedEngine(ctx, t, b)
 			one, two := settled(1), settled(2)
 			plain := e.handOver(one, 1, 2)
-			ids := []once{
-				e.ledger(one).submit(&Hit{Target: one, Cost: 10, ID: NewID("hit", "one")}),
-				e.ledger(two).submit(&Hit{Target: two, Cost: 100, ID: NewID("hit", "two")}),
+			ids := []ledger.Once{
+				e.ledger(one).Submit(&model.Hit{Target: one, Cost: 10, ID: model.NewID("hit", "one")}),
+				e.ledger(two).Submit(&model.Hit{Target: two, Cost: 100, ID: model.NewID("hit", "two")}),
 			}
 			plain = append(plain, e.handOver(two, 1, 2)...)
 			b.at.Store(&c.at)
 			before := e.Stats()
-			e.ledgers[0].next(ctx)
+			e.Ledgers[0].Next(ctx)
 			if got := e.Stats(); got.Batches-before.Batches != 1 || got.Batched-before.Batched != 6 || b.broke.Load() != 1 {
 				t.Fatalf("no transaction of all four was broken: %+v, %d", got, b.broke.Load())
 			}
 			e.drain(ctx, t)
 			for i, h := range plain {
-				<-h.done
-				if err := h.result.Err; errors.Is(err, ErrOutcomeUnknown) != c.unknown || !c.unknown && (err != nil || !h.result.Decision.Allowed) {
+				<-h.Done
+				if err := h.Result.Err; errors.Is(err, session.ErrOutcomeUnknown) != c.unknown || !c.unknown && (err != nil || !h.Result.Decision.Allowed) {
 					t.Errorf("plain hit %d: %v", i, err)
 				}
 			}
 			for i := range ids {
-				r := ids[i].wait(ctx)
+				r := ids[i].Wait(ctx)
 				if r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed != (c.at == breakAt{"COMMIT", true}) {
 					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}
@@ -159,18 +165,18 @@ func TestLostWithPlainHits(t *testing.T) {
 }
 
 // used checks what a target's limits, all windows of a day, and its usage have.
-func (e *Engine) used(ctx context.Context, t *testing.T, target *Target, units int64) {
+func (e *Engine) used(ctx context.Context, t *testing.T, target *model.Target, units int64) {
 	t.Helper()
-	all, err := e.Standings(ctx, []*Target{target})
+	all, err := e.Standings(ctx, []*model.Target{target})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range all[0].NumViews() {
 		if got := all[0].View(i).Used; got != units {
-			t.Errorf("customer %d, limit %d: %d used, want %d", customerOf(target), i, got, units)
+			t.Errorf("customer %d, limit %d: %d used, want %d", quotatest.Customer(target), i, got, units)
 		}
 	}
 	if got := all[0].PeriodUsed; got != units {
-		t.Errorf("customer %d: %d units of usage, want %d", customerOf(target), got, units)
+		t.Errorf("customer %d: %d units of usage, want %d", quotatest.Customer(target), got, units)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
 )
 
 // modelRun does one random operation after the other on an engine and on the model.
@@ -13,7 +15,7 @@ type modelRun struct {
 	e    *Engine
 	m    *naive
 	r    *rand.Rand
-	base *Target
+	base *model.Target
 	now  int64
 	name string
 	seen map[string]int
@@ -21,7 +23,7 @@ type modelRun struct {
 }
 
 type opened struct {
-	id    ReservationID
+	id    ledger.ReservationID
 	event *event
 }
 
@@ -42,9 +44,9 @@ func (x *modelRun) step() error {
 
 func (x *modelRun) hit() error {
 	cost, want := 1+x.r.Int64N(6), false
-	id := ID{}
+	id := model.ID{}
 	if x.r.IntN(2) == 0 {
-		id = NewID("hit", x.name)
+		id = model.NewID("hit", x.name)
 	}
 	want = x.m.fits(x.now, cost, false)
 	d, err := x.e.decideOnce(x.ctx, x.base, cost, id)
@@ -54,7 +56,7 @@ func (x *modelRun) hit() error {
 	x.seen[fmt.Sprint("hit ", want)]++
 	if want {
 		charged := &event{at: x.now, cost: cost}
-		if id.given() {
+		if id.Given() {
 			charged.id = x.name
 		}
 		x.m.events = append(x.m.events, charged)
@@ -66,7 +68,7 @@ func (x *modelRun) hit() error {
 func (x *modelRun) reserve() error {
 	cost, ttl := 1+x.r.Int64N(6), 1e6+x.r.Int64N(30e6)
 	want := x.m.fits(x.now, cost, true)
-	d, err := x.e.Reserve(x.ctx, x.base, cost, ttl, NewID("reservation", x.name))
+	d, err := x.e.Reserve(x.ctx, x.base, cost, ttl, model.NewID("reservation", x.name))
 	if err != nil || d.Allowed != want {
 		return fmt.Errorf("%w: a reservation of %d: %s, %w", errUnlikeModel, cost, d.String(), err)
 	}
@@ -104,7 +106,7 @@ func (x *modelRun) settle() error {
 	}
 	fits := x.m.fits(x.now, max(0, more), false)
 	s, err := x.e.Commit(x.ctx, x.base, o.id, cost)
-	var full *NoRoomError
+	var full *ledger.NoRoomError
 	switch {
 	case errors.As(err, &full):
 		x.seen["commit full"]++
@@ -150,7 +152,7 @@ func (x *modelRun) refund() error {
 	x.seen["refund"]++
 	cost := 1 + x.r.Int64N(6)
 	units := min(cost, hit.cost)
-	d, err := x.e.Refund(x.ctx, Refund{Target: x.base, Cost: cost, Hit: NewID("hit", hit.id), ID: NewID("refund", x.name)})
+	d, err := x.e.Refund(x.ctx, ledger.Refund{Target: x.base, Cost: cost, Hit: model.NewID("hit", hit.id), ID: model.NewID("refund", x.name)})
 	if err != nil || d.Units != units {
 		return fmt.Errorf("%w: %d of %d given back, %w", errUnlikeModel, d.Units, units, err)
 	}
@@ -160,7 +162,7 @@ func (x *modelRun) refund() error {
 }
 
 func (x *modelRun) stand() error {
-	s, err := x.e.Standings(x.ctx, []*Target{x.base.ForReservations()})
+	s, err := x.e.Standings(x.ctx, []*model.Target{x.base.ForReservations()})
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // naive is a customer's meter told from its definitions: a list of what was charged. Time
 // only goes forward.
 type naive struct {
-	limits []*Limit // one of an algorithm each
+	limits []*model.Limit // one of an algorithm each
 	events []*event
 	usage  int64
 }
@@ -37,15 +39,15 @@ func (e *event) alive(at int64) int64 {
 }
 
 // used is what counts against a limit at an instant, by the contract's words.
-func (n *naive) used(l *Limit, at int64) (sum int64) {
+func (n *naive) used(l *model.Limit, at int64) (sum int64) {
 	switch l.Algorithm {
-	case FixedWindow:
+	case model.FixedWindow:
 		for _, e := range n.events {
 			if e.at >= at-at%l.Window {
 				sum += e.alive(at)
 			}
 		}
-	case SlidingWindow:
+	case model.SlidingWindow:
 		start, last := at-at%l.Window, int64(0)
 		for _, e := range n.events {
 			if e.at >= start {
@@ -55,30 +57,30 @@ func (n *naive) used(l *Limit, at int64) (sum int64) {
 			}
 		}
 		sum += last * (l.Window - at%l.Window) / l.Window
-	case SlidingLog:
+	case model.SlidingLog:
 		for _, e := range n.events {
 			if e.at > at-l.Window {
 				sum += e.alive(at)
 			}
 		}
-	case Allocation:
+	case model.Allocation:
 		for _, e := range n.events {
 			sum += e.alive(at)
 		}
-	case Concurrency:
+	case model.Concurrency:
 		for _, e := range n.events {
 			if e.flying {
 				sum += e.alive(at)
 			}
 		}
-	case TokenBucket:
+	case model.TokenBucket:
 		return l.Burst - n.tokens(l, at)
 	}
 	return sum
 }
 
 // tokens tells a bucket of a token a µs' worth of 1/scale, event by event.
-func (n *naive) tokens(l *Limit, at int64) int64 {
+func (n *naive) tokens(l *model.Limit, at int64) int64 {
 	type change struct{ at, parts int64 }
 	var changes []change
 	for _, e := range n.events {
@@ -112,7 +114,7 @@ func (n *naive) tokens(l *Limit, at int64) int64 {
 
 func (n *naive) fits(at, cost int64, reserving bool) bool {
 	for _, l := range n.limits {
-		if room := l.Limit - n.used(l, at); (reserving || l.Algorithm != Concurrency) && cost > room && l.Algorithm != TokenBucket || l.Algorithm == TokenBucket && cost > n.tokens(l, at) {
+		if room := l.Limit - n.used(l, at); (reserving || l.Algorithm != model.Concurrency) && cost > room && l.Algorithm != model.TokenBucket || l.Algorithm == model.TokenBucket && cost > n.tokens(l, at) {
 			return false
 		}
 	}
@@ -121,24 +123,24 @@ func (n *naive) fits(at, cost int64, reserving bool) bool {
 
 // says holds what a decision says of each limit against the model: what is used, and that
 // nothing comes back sooner or later than it says.
-func (n *naive) says(d *Decision) error {
+func (n *naive) says(d *model.Decision) error {
 	for i := range d.NumViews() {
 		v := d.View(i)
 		l := v.Limit
 		if want := n.used(l, d.At); v.Used != want {
 			return fmt.Errorf("%s has %d used, want %d", l.Name, v.Used, want)
 		}
-		if v.ResetAt != NoReset && v.ResetAt > d.At {
-			if l.Algorithm != TokenBucket && (n.used(l, v.ResetAt) != 0 || n.used(l, v.ResetAt-1) == 0) {
+		if v.ResetAt != model.NoReset && v.ResetAt > d.At {
+			if l.Algorithm != model.TokenBucket && (n.used(l, v.ResetAt) != 0 || n.used(l, v.ResetAt-1) == 0) {
 				return fmt.Errorf("%s: %d used at its reset, %d before", l.Name, n.used(l, v.ResetAt), n.used(l, v.ResetAt-1))
 			}
-		} else if v.ResetAt <= d.At && n.used(l, d.At) != 0 && l.Algorithm != TokenBucket {
+		} else if v.ResetAt <= d.At && n.used(l, d.At) != 0 && l.Algorithm != model.TokenBucket {
 			return fmt.Errorf("%s is said to be whole", l.Name)
 		}
-		one := &naive{limits: []*Limit{l}, events: n.events}
+		one := &naive{limits: []*model.Limit{l}, events: n.events}
 		if w := v.RetryAfter; w > 0 && (!one.fits(d.At+w, d.Cost, true) || one.fits(d.At+w-1, d.Cost, true)) {
 			return fmt.Errorf("%s: %d do not fit after %d µs, or sooner", l.Name, d.Cost, w)
-		} else if w == Never && one.fits(d.At+1e12, d.Cost, true) {
+		} else if w == model.Never && one.fits(d.At+1e12, d.Cost, true) {
 			return fmt.Errorf("%s admits %d some day, it said never", l.Name, d.Cost)
 		}
 	}
@@ -148,9 +150,9 @@ func (n *naive) says(d *Decision) error {
 // TestLedgerIsTheModel: random operations one after the other, each decision, each view and
 // all usage as the definitions say.
 func TestLedgerIsTheModel(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	algorithms := []Spec{
+	algorithms := []model.Spec{
 		{Algorithm: "fixed_window", Window: "40s"},
 		{Algorithm: "sliding_window", Window: "30s"},
 		{Algorithm: "sliding_log", Window: "25s"},
@@ -159,7 +161,7 @@ func TestLedgerIsTheModel(t *testing.T) {
 		{Algorithm: "concurrency", TTL: "1h"},
 	}
 	seen := make(map[string]int)
-	for seed := range uint64(sized(10, 60, 2000)) {
+	for seed := range uint64(quotatest.Sized(10, 60, 2000)) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		m := &naive{}
 		for i, s := range algorithms {
@@ -168,16 +170,16 @@ func TestLedgerIsTheModel(t *testing.T) {
 				if s.Algorithm == "allocation" {
 					s.Limit *= 5
 				}
-				m.limits = append(m.limits, mustCompile(t, s))
+				m.limits = append(m.limits, quotatest.Compile(t, s))
 			}
 		}
-		base := NewTarget(1, freshCustomers(1), 1, m.limits, testTarget(1, 1, 1).Periods, nil)
+		base := model.NewTarget(1, quotatest.FreshCustomers(1), 1, m.limits, quotatest.Target(1, 1, 1).Periods, nil)
 		run := &modelRun{ctx: ctx, e: e, m: m, r: r, base: base, seen: seen}
 		for n := range 40 {
 			clock.Set(clock.At.Load() + r.Int64N(8e6))
 			run.now, run.name = clock.At.Load(), fmt.Sprint(n)
 			if err := run.step(); err != nil {
-				t.Fatalf("seed %d, step %d at +%d µs: %v", seed, n, run.now-testEpoch, err)
+				t.Fatalf("seed %d, step %d at +%d µs: %v", seed, n, run.now-quotatest.Epoch, err)
 			}
 		}
 	}
@@ -196,7 +198,7 @@ var errUnlikeModel = errors.New("the model says otherwise")
 // back each µs.
 type partsOf struct{ unit, refill int64 }
 
-func parts(l *Limit) partsOf {
+func parts(l *model.Limit) partsOf {
 	g := new(big.Int).GCD(nil, nil, big.NewInt(l.Limit), big.NewInt(l.Window)).Int64()
 	return partsOf{l.Window / g, l.Limit / g}
 }

@@ -7,27 +7,30 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // decideOnce decides a hit with an id.
-func (e *Engine) decideOnce(ctx context.Context, t *Target, cost int64, id ID) (Decision, error) {
-	r := e.DecideAll(ctx, []Hit{{Target: t, Cost: cost, ID: id}})[0]
+func (e *Engine) decideOnce(ctx context.Context, t *model.Target, cost int64, id model.ID) (model.Decision, error) {
+	r := e.DecideAll(ctx, []model.Hit{{Target: t, Cost: cost, ID: id}})[0]
 	return r.Decision, r.Err
 }
 
 // TestHitsOnce: an admitted hit is charged once under its id, on whatever engine it is sent
 // again; a refused one is judged anew.
 func TestHitsOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	engines := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h"), bucketLimit(t, "b", 60, "1m", 20))
-	first, err := engines[0].decideOnce(ctx, target, 7, NewID("hit", "one", "7"))
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1h"), quotatest.Bucket(t, "b", 60, "1m", 20))
+	first, err := engines[0].decideOnce(ctx, target, 7, model.NewID("hit", "one", "7"))
 	if err != nil || !first.Allowed || first.Replayed {
 		t.Fatal(first.String(), err)
 	}
 	for i := range 4 {
-		clock.Set(testEpoch + int64(i)*1e6)
-		again, err := engines[i%2].decideOnce(ctx, target, 7, NewID("hit", "one", "7"))
+		clock.Set(quotatest.Epoch + int64(i)*1e6)
+		again, err := engines[i%2].decideOnce(ctx, target, 7, model.NewID("hit", "one", "7"))
 		if err != nil || !again.Allowed || !again.Replayed || again.At != first.At || again.Cost != 7 {
 			t.Fatal(again.String(), err)
 		}
@@ -37,18 +40,18 @@ func TestHitsOnce(t *testing.T) {
 			}
 		}
 	}
-	if _, err := engines[1].decideOnce(ctx, target, 6, NewID("hit", "one", "6")); !errors.Is(err, ErrOtherPayload) {
+	if _, err := engines[1].decideOnce(ctx, target, 6, model.NewID("hit", "one", "6")); !errors.Is(err, ledger.ErrOtherPayload) {
 		t.Error(err)
 	}
-	late := NewID("hit", "two", "5")
+	late := model.NewID("hit", "two", "5")
 	if d, err := engines[1].decideOnce(ctx, target, 5, late); err != nil || d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	clock.Set(testEpoch + 3600e6)
+	clock.Set(quotatest.Epoch + 3600e6)
 	if d, err := engines[0].decideOnce(ctx, target, 5, late); err != nil || !d.Allowed || d.Replayed {
 		t.Fatal(d.String(), err)
 	}
-	s, err := engines[0].Standings(ctx, []*Target{target})
+	s, err := engines[0].Standings(ctx, []*model.Target{target})
 	if err != nil || s[0].PeriodUsed != 12 {
 		t.Fatalf("%+v, %v", s, err)
 	}
@@ -69,40 +72,40 @@ func reconciled(t testing.TB, db *testDB) {
 
 // TestRefunds: of a hit, in parts that add up to it; of the present windows, not below zero.
 func TestRefunds(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	hour, seats := windowLimit(t, "hour", 100, "1h"), mustCompile(t, Spec{Name: "seats", Algorithm: "allocation", Limit: 50})
-	log := mustCompile(t, Spec{Name: "log", Algorithm: "sliding_log", Limit: 100, Window: "1m"})
-	slide := mustCompile(t, Spec{Name: "slide", Algorithm: "sliding_window", Limit: 100, Window: "10m"})
-	target := testTarget(1, 1, 1, hour, seats, log, slide)
-	hit := NewID("hit", "h", "30")
+	hour, seats := quotatest.Window(t, "hour", 100, "1h"), quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 50})
+	log := quotatest.Compile(t, model.Spec{Name: "log", Algorithm: "sliding_log", Limit: 100, Window: "1m"})
+	slide := quotatest.Compile(t, model.Spec{Name: "slide", Algorithm: "sliding_window", Limit: 100, Window: "10m"})
+	target := quotatest.Target(1, 1, 1, hour, seats, log, slide)
+	hit := model.NewID("hit", "h", "30")
 	if d, err := e.decideOnce(ctx, target, 30, hit); err != nil || !d.Allowed {
 		t.Fatal(d.String(), err)
 	}
 	for i, c := range []struct {
 		at, cost int64
-		of       ID
+		of       model.ID
 		units    int64
 		used     [4]int64
 		period   int64
 	}{
 		{0, 10, hit, 10, [4]int64{20, 20, 20, 20}, 20},
-		{30e6, 5, ID{}, 5, [4]int64{15, 15, 15, 15}, 15},
+		{30e6, 5, model.ID{}, 5, [4]int64{15, 15, 15, 15}, 15},
 		{60e6, 1, hit, 1, [4]int64{14, 14, 0, 14}, 14}, // the minute is over
 		{600e6, 2, hit, 2, [4]int64{12, 12, 0, 12}, 12},
 		{3600e6, 3, hit, 3, [4]int64{0, 9, 0, 0}, 9}, // the hour is over
 		{3600e6, 50, hit, 9, [4]int64{0, 0, 0, 0}, 0},
 		{3600e6, 50, hit, 0, [4]int64{0, 0, 0, 0}, 0},
 	} {
-		clock.Set(testEpoch + c.at)
-		id := NewID("refund", fmt.Sprint(i), fmt.Sprint(c.cost))
+		clock.Set(quotatest.Epoch + c.at)
+		id := model.NewID("refund", fmt.Sprint(i), fmt.Sprint(c.cost))
 		for again := range 2 {
-			r, err := e.Refund(ctx, Refund{Target: target, Cost: c.cost, Hit: c.of, ID: id})
+			r, err := e.Refund(ctx, ledger.Refund{Target: target, Cost: c.cost, Hit: c.of, ID: id})
 			if err != nil || r.Units != c.units || r.Replayed != (again == 1) {
 				t.Fatalf("%d: %d units, %v", i, r.Units, err)
 			}
 		}
-		s, err := e.Standings(ctx, []*Target{target})
+		s, err := e.Standings(ctx, []*model.Target{target})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,15 +124,15 @@ func TestRefunds(t *testing.T) {
 // TestReservations: held, committed with less, more and late, released, expired by
 // themselves.
 func TestReservations(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	slots := mustCompile(t, Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "10m"})
-	day := windowLimit(t, "day", 100, "1d")
-	base := testTarget(1, 1, 1, day)
-	target := NewTarget(1, 1, 1, []*Limit{day, slots}, base.Periods, nil)
-	reserve := func(id string, cost, ttl int64, allowed bool) Reservation {
+	slots := quotatest.Compile(t, model.Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "10m"})
+	day := quotatest.Window(t, "day", 100, "1d")
+	base := quotatest.Target(1, 1, 1, day)
+	target := model.NewTarget(1, 1, 1, []*model.Limit{day, slots}, base.Periods, nil)
+	reserve := func(id string, cost, ttl int64, allowed bool) ledger.Reservation {
 		t.Helper()
-		r, err := e.Reserve(ctx, target, cost, ttl, NewID("reservation", id, fmt.Sprint(cost)))
+		r, err := e.Reserve(ctx, target, cost, ttl, model.NewID("reservation", id, fmt.Sprint(cost)))
 		if err != nil || r.Allowed != allowed {
 			t.Fatalf("%s: %s, %v", id, r.String(), err)
 		}
@@ -137,7 +140,7 @@ func TestReservations(t *testing.T) {
 	}
 	stands := func(used, reserved, flying, period int64) {
 		t.Helper()
-		s, err := e.Standings(ctx, []*Target{target.ForReservations()})
+		s, err := e.Standings(ctx, []*model.Target{target.ForReservations()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +149,8 @@ func TestReservations(t *testing.T) {
 		}
 	}
 	a, b, c := reserve("a", 1, 60e6, true), reserve("b", 1, 120e6, true), reserve("c", 1, 3600e6, true)
-	if c.ExpiresAt != testEpoch+600e6 {
-		t.Errorf("a concurrency limit's ttl is the longest: %d", c.ExpiresAt-testEpoch)
+	if c.ExpiresAt != quotatest.Epoch+600e6 {
+		t.Errorf("a concurrency limit's ttl is the longest: %d", c.ExpiresAt-quotatest.Epoch)
 	}
 	stands(3, 3, 3, 0)
 	if d := reserve("d", 1, 60e6, false); d.View(1).RetryAfter != 60e6 || d.RetryAfter() != 60e6 {
@@ -164,7 +167,7 @@ func TestReservations(t *testing.T) {
 		t.Fatal(s, err)
 	}
 	stands(99, 2, 2, 97)
-	var full *NoRoomError
+	var full *ledger.NoRoomError
 	if _, err := e.Commit(ctx, target, b.ID, 3); !errors.As(err, &full) || full.Most != 2 || full.Late {
 		t.Fatal(err)
 	}
@@ -174,19 +177,19 @@ func TestReservations(t *testing.T) {
 		}
 	}
 	stands(100, 1, 1, 99)
-	if _, err := e.Commit(ctx, target, b.ID, 1); !errors.Is(err, ErrSettled) {
+	if _, err := e.Commit(ctx, target, b.ID, 1); !errors.Is(err, ledger.ErrSettled) {
 		t.Error(err)
 	}
-	clock.Set(testEpoch + 600e6 - 1)
+	clock.Set(quotatest.Epoch + 600e6 - 1)
 	stands(100, 1, 1, 99)
-	clock.Set(testEpoch + 600e6)
+	clock.Set(quotatest.Epoch + 600e6)
 	stands(99, 0, 0, 99) // nobody has touched it
 	if s, err := e.Commit(ctx, target, c.ID, 1); err != nil || !s.Late {
 		t.Fatal(s.String(), err)
 	}
 	stands(100, 0, 0, 100)
 	for range 2 {
-		if _, err := e.Release(ctx, target, c.ID); !errors.Is(err, ErrSettled) {
+		if _, err := e.Release(ctx, target, c.ID); !errors.Is(err, ledger.ErrSettled) {
 			t.Error(err)
 		}
 	}
@@ -206,10 +209,10 @@ func rowsIn(t testing.TB, db *testDB, table string) (n int) {
 
 // TestTogether: all hits of several customers and meters, or none.
 func TestTogether(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	l := windowLimit(t, "a", 10, "1h")
-	one, two := testTarget(1, 1, 1, l), testTarget(2, 3, 1, l)
+	l := quotatest.Window(t, "a", 10, "1h")
+	one, two := quotatest.Target(1, 1, 1, l), quotatest.Target(2, 3, 1, l)
 	for i, c := range []struct {
 		costs [3]int64 // of one, two, one
 		all   bool
@@ -220,7 +223,7 @@ func TestTogether(t *testing.T) {
 		{[3]int64{1, 0, 2}, false, [2]int64{8, 10}},
 		{[3]int64{1, 0, 1}, true, [2]int64{10, 10}},
 	} {
-		d, all, err := e.DecideTogether(ctx, []Hit{{Target: one, Cost: c.costs[0]}, {Target: two, Cost: c.costs[1]}, {Target: one, Cost: c.costs[2]}})
+		d, all, err := e.DecideTogether(ctx, []model.Hit{{Target: one, Cost: c.costs[0]}, {Target: two, Cost: c.costs[1]}, {Target: one, Cost: c.costs[2]}})
 		if err != nil || all != c.all {
 			t.Fatalf("%d: %v, %v", i, all, err)
 		}
@@ -229,7 +232,7 @@ func TestTogether(t *testing.T) {
 				t.Errorf("%d: result %d is %v", i, j, d[j].Allowed)
 			}
 		}
-		s, err := e.Standings(ctx, []*Target{one, two})
+		s, err := e.Standings(ctx, []*model.Target{one, two})
 		if err != nil || s[0].View(0).Used != c.used[0] || s[1].View(0).Used != c.used[1] || s[0].PeriodUsed != c.used[0] {
 			t.Errorf("%d: %+v, %v", i, s, err)
 		}

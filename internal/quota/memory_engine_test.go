@@ -2,16 +2,17 @@ package quota
 
 import (
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/quotatest"
 	"testing"
 )
 
 // TestMemorySparesTheDatabase: a refused customer's next hit sends no statement, on a
 // node that may use its memory, until there is something to admit again.
 func TestMemorySparesTheDatabase(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	usable := true
 	e := db.startEngine(t, clock, func(o *Options) { o.MemoryUsable = func() bool { return usable } })
-	target := testTarget(freshCustomers(1), 1, 1, windowLimit(t, "a", 1, "1h"))
+	target := quotatest.Target(quotatest.FreshCustomers(1), 1, 1, quotatest.Window(t, "a", 1, "1h"))
 	decide := func(allowed, memory bool) {
 		t.Helper()
 		before := e.Stats()
@@ -28,7 +29,7 @@ func TestMemorySparesTheDatabase(t *testing.T) {
 	decide(false, false)
 	usable = true
 	decide(false, true)
-	clock.Set(testEpoch + 3600e6)
+	clock.Set(quotatest.Epoch + 3600e6)
 	decide(true, false)
 	decide(false, false)
 }

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"quotad/internal/calendar"
+	"quotad/internal/quota/model"
 )
 
 // oracle knows the algorithms by the contract's definitions alone: it remembers every
 // charge or counts tokens as fractions, and finds waits by searching for the first
 // instant that admits. It shares nothing with the rules but the Spec.
 type oracle struct {
-	buckets map[CounterKey]map[string]*oracleBucket
-	at      map[CounterKey]int64 // the last charge
+	buckets map[model.CounterKey]map[string]*oracleBucket
+	at      map[model.CounterKey]int64 // the last charge
 }
 
 // oracleBucket is one limit's bucket, as it was at the counter's last charge.
@@ -39,10 +40,10 @@ type oracleLimit struct {
 }
 
 func newOracle() *oracle {
-	return &oracle{make(map[CounterKey]map[string]*oracleBucket), make(map[CounterKey]int64)}
+	return &oracle{make(map[model.CounterKey]map[string]*oracleBucket), make(map[model.CounterKey]int64)}
 }
 
-func oracleLimitOf(t *Target, l *Limit, at int64) oracleLimit {
+func oracleLimitOf(t *model.Target, l *model.Limit, at int64) oracleLimit {
 	o := oracleLimit{
 		name: l.Name, algorithm: l.Algorithm.String(), mode: l.Mode.String(),
 		limit: l.Limit, window: l.Window, precision: l.Precision, burst: l.Burst, periods: t.Periods,
@@ -211,7 +212,7 @@ func (l oracleLimit) admits(level *big.Rat, cost int64) bool {
 
 // remaining is the largest cost it would admit, by bisection.
 func (l oracleLimit) remaining(level *big.Rat) int64 {
-	low, high := int64(0), MaxNumber+1
+	low, high := int64(0), model.MaxNumber+1
 	for high-low > 1 {
 		if mid := low + (high-low)/2; l.admits(level, mid) {
 			low = mid
@@ -230,7 +231,7 @@ func first(holds func(w uint64) bool) int64 {
 		return 0
 	}
 	if !holds(math.MaxInt64) {
-		return Never
+		return model.Never
 	}
 	for high-1 > low {
 		if mid := low + (high-low)/2; holds(uint64(mid)) {
@@ -242,7 +243,7 @@ func first(holds func(w uint64) bool) int64 {
 	return high
 }
 
-func (o *oracle) instant(t *Target, now int64) int64 {
+func (o *oracle) instant(t *model.Target, now int64) int64 {
 	for i := range t.Counters {
 		now = max(now, o.at[t.Counters[i].Key])
 	}
@@ -251,8 +252,8 @@ func (o *oracle) instant(t *Target, now int64) int64 {
 
 // judge says whether all hard limits admit a hit, at which instant, and whether each
 // limit of whatever mode does, by its name and counter.
-func (o *oracle) judge(t *Target, now, cost int64) (allowed bool, at int64, fits map[*Limit]bool) {
-	at, allowed, fits = o.instant(t, now), true, make(map[*Limit]bool)
+func (o *oracle) judge(t *model.Target, now, cost int64) (allowed bool, at int64, fits map[*model.Limit]bool) {
+	at, allowed, fits = o.instant(t, now), true, make(map[*model.Limit]bool)
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
@@ -267,21 +268,21 @@ func (o *oracle) judge(t *Target, now, cost int64) (allowed bool, at int64, fits
 }
 
 // decide judges a hit, charges it when it is admitted, and returns the views behind it.
-func (o *oracle) decide(t *Target, now, cost int64) (allowed bool, at int64, views []View) {
+func (o *oracle) decide(t *model.Target, now, cost int64) (allowed bool, at int64, views []model.View) {
 	allowed, at, fits := o.judge(t, now, cost)
 	if allowed && cost > 0 {
-		o.charge(t, at, cost, fits)
+		o.Charge(t, at, cost, fits)
 	}
 	return allowed, at, o.views(t, at, cost, allowed, fits)
 }
 
 // look judges a hit and charges nothing.
-func (o *oracle) look(t *Target, now, cost int64) (allowed bool, at int64, views []View) {
+func (o *oracle) look(t *model.Target, now, cost int64) (allowed bool, at int64, views []model.View) {
 	allowed, at, fits := o.judge(t, now, cost)
 	return allowed, at, o.views(t, at, cost, allowed, fits)
 }
 
-func (o *oracle) charge(t *Target, at, cost int64, fits map[*Limit]bool) {
+func (o *oracle) Charge(t *model.Target, at, cost int64, fits map[*model.Limit]bool) {
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		after := make(map[string]*oracleBucket) // limits that are no more are forgotten
@@ -309,14 +310,14 @@ func (o *oracle) charge(t *Target, at, cost int64, fits map[*Limit]bool) {
 	}
 }
 
-func (o *oracle) views(t *Target, at, cost int64, allowed bool, fits map[*Limit]bool) (views []View) {
+func (o *oracle) views(t *model.Target, at, cost int64, allowed bool, fits map[*model.Limit]bool) (views []model.View) {
 	for i := range t.Counters {
 		key := t.Counters[i].Key
 		for _, compiled := range t.Counters[i].Limits {
 			l, since := oracleLimitOf(t, compiled, at), o.at[key]
 			b := o.buckets[key][l.identity()]
 			level := l.level(b, since, uint64(at))
-			v := View{Limit: compiled, Remaining: l.remaining(level), ResetAt: at}
+			v := model.View{Limit: compiled, Remaining: l.remaining(level), ResetAt: at}
 			if v.Used = l.quota() - v.Remaining; l.algorithm != "token_bucket" {
 				v.Used = new(big.Int).Div(level.Num(), level.Denom()).Int64()
 			}
@@ -325,7 +326,7 @@ func (o *oracle) views(t *Target, at, cost int64, allowed bool, fits map[*Limit]
 				v.RetryAfter = first(func(w uint64) bool { return l.admits(l.level(b, since, uint64(at)+w), cost) })
 			}
 			switch w := first(func(w uint64) bool { return l.level(b, since, uint64(at)+w).Sign() == 0 }); {
-			case w != Never:
+			case w != model.Never:
 				v.ResetAt = at + min(w, math.MaxInt64-at)
 			case l.algorithm == "allocation":
 				v.ResetAt = math.MaxInt64

@@ -8,16 +8,20 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/quotatest"
 )
 
 // lane sends hits as one batch of a lane that stands still, and nothing of what it hands over.
-func (e *Engine) laneBatch(ctx context.Context, target *Target, costs ...int64) (hits []*hit) {
-	l := e.lanes[0]
+func (e *Engine) laneBatch(ctx context.Context, target *model.Target, costs ...int64) (hits []*queue.Hit) {
+	l := e.Lanes[0]
 	for _, cost := range costs {
-		hits = append(hits, &hit{ticket: newTicket(&l.session), target: target, cost: cost})
+		hits = append(hits, &queue.Hit{Ticket: queue.NewTicket(&l.Session), Target: target, Cost: cost})
 	}
-	for l.again = append(l.again, hits...); len(l.again) > 0; {
-		l.next(ctx)
+	for l.Again = append(l.Again, hits...); len(l.Again) > 0; {
+		l.Next(ctx)
 	}
 	return hits
 }
@@ -25,19 +29,19 @@ func (e *Engine) laneBatch(ctx context.Context, target *Target, costs ...int64) 
 // TestHitsFollowThoseWithTheLedger: a customer's later hits come behind those that wait in the
 // ledger, whatever these are, and are swapped again once none is there.
 func TestHitsFollowThoseWithTheLedger(t *testing.T) {
-	for name, first := range map[string]func(*Engine, *Target) *operation{
-		"a plain hit": func(e *Engine, target *Target) *operation {
+	for name, first := range map[string]func(*Engine, *model.Target) *ledger.Operation{
+		"a plain hit": func(e *Engine, target *model.Target) *ledger.Operation {
 			e.handOver(target, 100)
 			return nil
 		},
-		"a hit with an id": func(e *Engine, target *Target) *operation {
-			return e.ledger(target).submit(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
+		"a hit with an id": func(e *Engine, target *model.Target) *ledger.Operation {
+			return e.ledger(target).Submit(&model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
 		},
-		"a hit with an id whose caller left": func(e *Engine, target *Target) *operation {
-			o := e.ledger(target).submit(&Hit{Target: target, Cost: 100, ID: NewID("hit", "x")}).operation
+		"a hit with an id whose caller left": func(e *Engine, target *model.Target) *ledger.Operation {
+			o := e.ledger(target).Submit(&model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
 			gone, leave := context.WithCancel(context.Background())
 			leave()
-			if err := o.wait(gone, 0); err == nil {
+			if err := o.Wait(gone, 0); err == nil {
 				panic("it was decided")
 			}
 			return o
@@ -45,10 +49,10 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, ctx := newTestDB(t), pgtest.Context(t)
-			e := db.handEngine(t, newTestClock(testEpoch))
+			e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 			e.awaitSession(ctx, t)
-			limit := windowLimit(t, "a", 110, "1d")
-			one, two := testTarget(1, 1, 1, limit), testTarget(2, 1, 1, limit)
+			limit := quotatest.Window(t, "a", 110, "1d")
+			one, two := quotatest.Target(1, 1, 1, limit), quotatest.Target(2, 1, 1, limit)
 			e.laneBatch(ctx, one, 1)
 			e.laneBatch(ctx, two, 1)
 			used := int64(1 + 100)
@@ -58,24 +62,24 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			before := e.Stats()
 			late := append(e.laneBatch(ctx, one, 2), e.laneBatch(ctx, one, 3)...)
 			other := e.laneBatch(ctx, two, 5)
-			if n := e.ledgers[0].queued(); n != 3 {
+			if n := e.Ledgers[0].Queued(); n != 3 {
 				t.Fatalf("%d wait in the ledger, want 3", n)
 			}
-			<-other[0].done // it is another customer's
+			<-other[0].Done // it is another customer's
 			e.drain(ctx, t)
 			for i, h := range late {
-				<-h.done
-				if used += int64(i + 2); h.result.Err != nil || h.result.Decision.View(0).Used != used {
-					t.Errorf("hit %d: %s, %v; want %d used", i, h.result.Decision.String(), h.result.Err, used)
+				<-h.Done
+				if used += int64(i + 2); h.Result.Err != nil || h.Result.Decision.View(0).Used != used {
+					t.Errorf("hit %d: %s, %v; want %d used", i, h.Result.Decision.String(), h.Result.Err, used)
 				}
 			}
 			for _, cost := range []int64{1, 1} {
 				h := e.laneBatch(ctx, one, cost)[0]
-				if n := e.ledgers[0].queued(); n != 0 {
+				if n := e.Ledgers[0].Queued(); n != 0 {
 					t.Fatalf("%d are handed over when none is with the ledger", n)
 				}
-				if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
-					t.Error(h.result.Decision.String(), h.result.Err)
+				if <-h.Done; h.Result.Err != nil || !h.Result.Decision.Allowed {
+					t.Error(h.Result.Decision.String(), h.Result.Err)
 				}
 			}
 			if after := e.Stats(); after.Swapped-before.Swapped != 1+2 || after.SwapsLost != before.SwapsLost {
@@ -93,7 +97,7 @@ const contentionTime = 100 * time.Millisecond
 // TestSwapsResume: a counter whose swap was lost stays with the ledger until no other node has
 // written it for contention, and is swapped again then.
 func TestSwapsResume(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	var watch atomic.Int64
 	o := db.options(clock)
 	o.Stopwatch = func() time.Duration { return time.Duration(watch.Load()) }
@@ -101,12 +105,12 @@ func TestSwapsResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.lanes[0].session.close)
-	t.Cleanup(e.ledgers[0].session.close)
+	t.Cleanup(e.Lanes[0].Session.Close)
+	t.Cleanup(e.Ledgers[0].Session.Close)
 	e.awaitSession(ctx, t)
 	there := db.startEngine(t, clock)
-	limit := windowLimit(t, "a", 100, "1d")
-	here, theirs := testTarget(1, 1, 1, limit), testTarget(1, 1, 1, limit)
+	limit := quotatest.Window(t, "a", 100, "1d")
+	here, theirs := quotatest.Target(1, 1, 1, limit), quotatest.Target(1, 1, 1, limit)
 	used := int64(0)
 	for i, step := range []struct {
 		at            time.Duration
@@ -135,7 +139,7 @@ func TestSwapsResume(t *testing.T) {
 			used++
 		}
 		before := e.Stats()
-		results, _ := e.sendBatch(ctx, []Hit{{Target: here, Cost: 1}})
+		results, _ := e.sendBatch(ctx, []model.Hit{{Target: here, Cost: 1}})
 		used++
 		if r := results[0]; r.Err != nil || r.Decision.View(0).Used != used {
 			t.Errorf("step %d: %s, %v; want %d used", i, r.Decision.String(), r.Err, used)

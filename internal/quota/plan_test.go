@@ -12,21 +12,26 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/lane"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
+	"quotad/internal/quota/upkeep"
 )
 
 // insertOnly are the statements that look nothing up.
-var insertOnly = regexp.MustCompile("^(" + string(insertRows) + "|" + string(makeRows) + "|" + string(ledgerMake) + "|deny|" + string(ledgerIssue) + ".|" +
-	string(ledgerOpen) + "|" + string(ledgerUsage) + "|" + string(ledgerAdjust) + ")$")
+var insertOnly = regexp.MustCompile("^(" + string(ledger.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(ledger.LedgerMake) + "|deny|" + string(ledger.LedgerIssue) + ".|" +
+	string(ledger.LedgerOpen) + "|" + string(ledger.LedgerUsage) + "|" + string(ledger.LedgerAdjust) + ")$")
 
 // sessionStatements are those of a lane's session and of a ledger's, poolStatements those of the
 // pool's.
 func sessionStatements() map[string]string {
 	all := make(map[string]string)
-	for name, text := range laneStatements() {
+	for name, text := range lane.LaneStatements() {
 		all[string(name)] = text
 	}
-	for name, text := range ledgerStatements() {
-		if name != ledgerTurn { // a table of one row
+	for name, text := range ledger.LedgerStatements() {
+		if name != ledger.LedgerTurn { // a table of one row
 			all[string(name)] = text
 		}
 	}
@@ -36,7 +41,7 @@ func sessionStatements() map[string]string {
 func poolStatements() map[string]string {
 	return map[string]string{
 		"read": readSQL, "usage": usageSQL, "deny": denySQL,
-		"page": pageSQL, "values": valuesSQL, "clean": deleteSQL,
+		"page": upkeep.PageSQL, "values": upkeep.ValuesSQL, "clean": upkeep.DeleteSQL,
 	}
 }
 
@@ -70,7 +75,7 @@ func TestPlansOfTheReads(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			db.Exec(ctx, t, "TRUNCATE counters, usage, receipts_0, holds, adjustments")
 			testPlans(ctx, t, db, poolStatements(), func() *pgx.Conn {
-				settings := maps.Clone(PoolSettings)
+				settings := maps.Clone(session.PoolSettings)
 				settings["plan_cache_mode"] = mode
 				conn, err := postgres.Connect(ctx, db.URL, settings)
 				if err != nil {
@@ -92,13 +97,13 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, statements map[str
 	for _, table := range []string{"counters", "usage", "receipts_0", "holds", "adjustments"} {
 		db.Exec(ctx, t, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
 	}
-	var sessions []*planned
+	var sessions []*quotatest.Planned
 	for _, stage := range []struct {
 		name    string
 		rows    int
 		analyze bool
 	}{{"empty", 0, false}, {"one and analyzed", 1, true}, {"tiny", 3, false}, {"tiny and analyzed", 3, true}, {"fresh", large / 10, false}, {"large", large, false}, {"large and analyzed", large, true}} {
-		db.Exec(ctx, t, fillSQL, stage.rows)
+		db.Exec(ctx, t, quotatest.FillSQL, stage.rows)
 		db.Exec(ctx, t, fillUsageSQL, stage.rows)
 		for _, sql := range fillOtherSQL {
 			db.Exec(ctx, t, sql, stage.rows)
@@ -106,7 +111,7 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, statements map[str
 		if stage.analyze {
 			db.Exec(ctx, t, "ANALYZE counters, usage, receipts_0, holds, adjustments")
 		}
-		sessions = append(sessions, prepareAll(ctx, t, session(), statements))
+		sessions = append(sessions, quotatest.PrepareAll(ctx, t, session(), statements))
 		for i, s := range sessions {
 			s.Check(ctx, t, fmt.Sprintf("%s, a session of stage %d", stage.name, i), insertOnly.MatchString)
 		}
@@ -116,20 +121,20 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, statements map[str
 // TestPlanWalk: every other way to a hot table is refused.
 func TestPlanWalk(t *testing.T) {
 	all := "((c.shard = ANY (ARRAY[g.shard])) AND (c.customer = g.customer) AND (c.meter = 1) AND (c.attribute = g.attribute))"
-	lookup := planNode{Type: "Index Scan", Relation: "counters", IndexCond: all}
+	lookup := quotatest.PlanNode{Type: "Index Scan", Relation: "counters", IndexCond: all}
 	for name, c := range map[string]struct {
-		node planNode
+		node quotatest.PlanNode
 		good bool
 	}{
 		"look-up":     {lookup, true},
-		"nested":      {planNode{Type: "Nested Loop", Plans: []planNode{{Type: "Function Scan"}, lookup}}, true},
-		"usage":       {planNode{Type: "Index Scan", Relation: "usage", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
-		"seq scan":    {planNode{Type: "Seq Scan", Relation: "counters"}, false},
-		"bitmap":      {planNode{Type: "Bitmap Heap Scan", Relation: "usage"}, false},
-		"whole index": {planNode{Type: "Index Scan", Relation: "counters"}, false},
-		"part of key": {planNode{Type: "Index Scan", Relation: "counters", IndexCond: strings.Replace(all, "c.meter", "c.water", 1)}, false},
-		"hash join":   {planNode{Type: "Hash Join", Plans: []planNode{lookup}}, false},
-		"materialize": {planNode{Type: "Nested Loop", Plans: []planNode{{Type: "Materialize", Plans: []planNode{lookup}}}}, false},
+		"nested":      {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Function Scan"}, lookup}}, true},
+		"usage":       {quotatest.PlanNode{Type: "Index Scan", Relation: "usage", IndexCond: "((shard = 1) AND (customer = 1) AND (meter = 1) AND (hour >= 1) AND (hour < 2))"}, true},
+		"seq scan":    {quotatest.PlanNode{Type: "Seq Scan", Relation: "counters"}, false},
+		"bitmap":      {quotatest.PlanNode{Type: "Bitmap Heap Scan", Relation: "usage"}, false},
+		"whole index": {quotatest.PlanNode{Type: "Index Scan", Relation: "counters"}, false},
+		"part of key": {quotatest.PlanNode{Type: "Index Scan", Relation: "counters", IndexCond: strings.Replace(all, "c.meter", "c.water", 1)}, false},
+		"hash join":   {quotatest.PlanNode{Type: "Hash Join", Plans: []quotatest.PlanNode{lookup}}, false},
+		"materialize": {quotatest.PlanNode{Type: "Nested Loop", Plans: []quotatest.PlanNode{{Type: "Materialize", Plans: []quotatest.PlanNode{lookup}}}}, false},
 	} {
 		if _, err := c.node.Walk(); (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)

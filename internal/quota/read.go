@@ -9,26 +9,29 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
 )
 
 // Standing is how a target stands.
 type Standing struct {
-	Decision                     // of cost 0: its views say used, remaining and reset
+	model.Decision               // of cost 0: its views say used, remaining and reset
 	PeriodStart, PeriodEnd int64 // the billing period that holds Now, µs, [start, end)
 	PeriodUsed             int64 // units admitted in it, the running hour included
 	Now                    int64 // the reading of the customer's clock that all of it was judged at, µs
 }
 
 // Look judges a hit on what is stored and charges nothing (dry run, cost 0).
-func (e *Engine) Look(ctx context.Context, t *Target, cost int64) (Decision, error) {
-	r := make([]Result, 1)
-	e.lookAll(ctx, []Hit{{Target: t, Cost: cost}}, r)
+func (e *Engine) Look(ctx context.Context, t *model.Target, cost int64) (model.Decision, error) {
+	r := make([]queue.Result, 1)
+	e.lookAll(ctx, []model.Hit{{Target: t, Cost: cost}}, r)
 	return r[0].Decision, r[0].Err
 }
 
 // lookAll looks for many hits with one statement.
-func (e *Engine) lookAll(ctx context.Context, hits []Hit, results []Result) {
-	targets := make([]*Target, len(hits))
+func (e *Engine) lookAll(ctx context.Context, hits []model.Hit, results []queue.Result) {
+	targets := make([]*model.Target, len(hits))
 	for i := range hits {
 		targets[i] = hits[i].Target
 	}
@@ -44,7 +47,7 @@ func (e *Engine) lookAll(ctx context.Context, hits []Hit, results []Result) {
 
 // Standings reads how several targets stand, counters and usage in one snapshot: the
 // units of a period are the very ones that the limits were charged with.
-func (e *Engine) Standings(ctx context.Context, targets []*Target) ([]Standing, error) {
+func (e *Engine) Standings(ctx context.Context, targets []*model.Target) ([]Standing, error) {
 	standings := make([]Standing, len(targets))
 	stored, now, err := e.read(ctx, targets, func(i int, now int64) (start, end int64) {
 		s := &standings[i]
@@ -95,44 +98,44 @@ ORDER BY n`
 
 // stored is a target's counters as readSQL returns them.
 type stored struct {
-	rows []row
+	rows []model.Row
 	used int64 // in the period asked for
 }
 
 // judge is the decision of the Go model on what is stored. What has expired of holds counts
 // no more, whoever looks.
-func (s *stored) judge(t *Target, now, cost int64) (Decision, error) {
+func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error) {
 	var newest int64
 	at := now
 	for i := range s.rows {
-		newest, at = max(newest, s.rows[i].change), max(at, s.rows[i].at)
+		newest, at = max(newest, s.rows[i].Change), max(at, s.rows[i].At)
 	}
 	if newest > t.Change {
-		return Decision{}, &StaleError{Change: newest}
+		return model.Decision{}, &model.StaleError{Change: newest}
 	}
 	for i := range s.rows {
-		t.expire(i, &s.rows[i], at)
+		t.Expire(i, &s.rows[i], at)
 	}
-	return judge(t, s.rows, now, cost), nil
+	return model.Judge(t, s.rows, now, cost), nil
 }
 
 // holdsOf takes apart what readSQL says of holds.
-func holdsOf(n []int64) (holds []hold) {
+func holdsOf(n []int64) (holds []model.Hold) {
 	for len(n) >= 4 {
 		limits := 4 + n[3]
-		holds = append(holds, hold{expires: n[0], at: n[1], cost: n[2], limits: n[4:limits]})
+		holds = append(holds, model.Hold{Expires: n[0], At: n[1], Cost: n[2], Limits: n[4:limits]})
 		n = n[limits:]
 	}
 	return holds
 }
 
 // read reads the counters of targets, and what period says of each (nil: nothing).
-func (e *Engine) read(ctx context.Context, targets []*Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
+func (e *Engine) read(ctx context.Context, targets []*model.Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
 	now, err := e.options.Now(ctx)
 	if err != nil {
-		return nil, 0, Unreached(err)
+		return nil, 0, session.Unreached(err)
 	}
-	var keys keyColumns
+	var keys session.Columns
 	var starts, ends []int64
 	for i, t := range targets {
 		var start, end int64
@@ -140,28 +143,28 @@ func (e *Engine) read(ctx context.Context, targets []*Target, period func(i int,
 			start, end = period(i, now)
 		}
 		for c := range t.Counters {
-			keys.add(t.Counters[c].Key)
+			keys.Add(t.Counters[c].Key)
 			starts, ends = append(starts, start), append(ends, end)
 		}
 	}
 	type counter struct {
-		row
+		model.Row
 		used int64
 	}
 	counters, err := collect(ctx, e, func(r pgx.CollectableRow) (c counter, err error) {
 		var holds []int64
-		err = r.Scan(&c.state, &c.at, &c.version, &c.change, &c.used, &holds)
-		c.state, _ = unmarked(c.state)
-		c.holds = holdsOf(holds)
+		err = r.Scan(&c.State, &c.At, &c.Version, &c.Change, &c.used, &holds)
+		c.State, _ = model.Unmarked(c.State)
+		c.Holds = holdsOf(holds)
 		return c, err
-	}, readSQL, keys.shard, keys.customer, keys.meter, keys.attribute, starts, ends)
+	}, readSQL, keys.Shard, keys.Customer, keys.Meter, keys.Attribute, starts, ends)
 	if err != nil {
 		return nil, 0, err
 	}
 	all := make([]stored, len(targets))
 	for i, t := range targets {
 		for range t.Counters {
-			all[i].rows = append(all[i].rows, counters[0].row)
+			all[i].rows = append(all[i].rows, counters[0].Row)
 			all[i].used += counters[0].used
 			counters = counters[1:]
 		}
@@ -192,7 +195,7 @@ GROUP BY hour ORDER BY hour LIMIT $6`
 // Usage returns the hours that start in [from, to) µs, ascending, the running one
 // included, at most limit of them; hours in which nothing happened are left out.
 func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, to int64, limit int) ([]UsageHour, error) {
-	return collect(ctx, e, pgx.RowToStructByPos[UsageHour], usageSQL, Shard(customer), customer, meter, from, to, limit)
+	return collect(ctx, e, pgx.RowToStructByPos[UsageHour], usageSQL, model.Shard(customer), customer, meter, from, to, limit)
 }
 
 // collect runs a query that only reads. After a restart of the server each connection of
@@ -214,9 +217,9 @@ func collect[T any](ctx context.Context, e *Engine, scan pgx.RowToFunc[T], sql s
 	case err == nil:
 		return all, nil
 	case postgres.Retryable(err), errors.Is(err, context.Canceled), ctx.Err() != nil && postgres.Busy(e.options.Pool):
-		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
-	case hopeless(err):
-		return nil, Unreached(err)
+		return nil, fmt.Errorf("%w: %w", session.ErrBusy, err)
+	case session.Hopeless(err):
+		return nil, session.Unreached(err)
 	}
-	return nil, fmt.Errorf("%w: %w", ErrInternal, err)
+	return nil, fmt.Errorf("%w: %w", session.ErrInternal, err)
 }

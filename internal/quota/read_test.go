@@ -9,6 +9,11 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 func sumOf(hours []UsageHour) (admitted int64) {
@@ -20,19 +25,19 @@ func sumOf(hours []UsageHour) (admitted int64) {
 
 // TestUsage: finished hours and the running one, by their bounds, in order, limited.
 func TestUsage(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e, hour := db.startEngine(t, clock), int64(3600e6)
-	l := windowLimit(t, "a", 1000, "1d")
-	target, other := testTarget(1, 1, 1, l), testTarget(1, 2, 1, l)
+	l := quotatest.Window(t, "a", 1000, "1d")
+	target, other := quotatest.Target(1, 1, 1, l), quotatest.Target(1, 2, 1, l)
 	for i := range int64(4) {
-		clock.Set(testEpoch + i*hour + 5)
-		for _, h := range []Hit{{Target: target, Cost: 10 + i}, {Target: withCounter(target, "ip=1", l), Cost: 1}, {Target: other, Cost: 100}} {
+		clock.Set(quotatest.Epoch + i*hour + 5)
+		for _, h := range []model.Hit{{Target: target, Cost: 10 + i}, {Target: quotatest.WithCounter(target, "ip=1", l), Cost: 1}, {Target: other, Cost: 100}} {
 			if d, err := e.Decide(ctx, h.Target, h.Cost); err != nil || !d.Allowed {
 				t.Fatalf("%s, %v", d.String(), err)
 			}
 		}
 	}
-	all := []UsageHour{{testEpoch, 11, 0}, {testEpoch + hour, 12, 0}, {testEpoch + 2*hour, 13, 0}, {testEpoch + 3*hour, 14, 0}}
+	all := []UsageHour{{quotatest.Epoch, 11, 0}, {quotatest.Epoch + hour, 12, 0}, {quotatest.Epoch + 2*hour, 13, 0}, {quotatest.Epoch + 3*hour, 14, 0}}
 	for name, c := range map[string]struct {
 		from, to int64
 		limit    int
@@ -40,11 +45,11 @@ func TestUsage(t *testing.T) {
 	}{
 		"all":        {0, math.MaxInt64, 10, all},
 		"two":        {0, math.MaxInt64, 2, all[:2]},
-		"none":       {0, testEpoch, 10, nil},
-		"inside":     {testEpoch + 1, testEpoch + 3*hour, 10, all[1:3]},
-		"running":    {testEpoch + 3*hour, testEpoch + 3*hour + 1, 10, all[3:]},
-		"up to it":   {testEpoch + hour, testEpoch + 3*hour, 10, all[1:3]},
-		"after it":   {testEpoch + 3*hour + 1, math.MaxInt64, 10, nil},
+		"none":       {0, quotatest.Epoch, 10, nil},
+		"inside":     {quotatest.Epoch + 1, quotatest.Epoch + 3*hour, 10, all[1:3]},
+		"running":    {quotatest.Epoch + 3*hour, quotatest.Epoch + 3*hour + 1, 10, all[3:]},
+		"up to it":   {quotatest.Epoch + hour, quotatest.Epoch + 3*hour, 10, all[1:3]},
+		"after it":   {quotatest.Epoch + 3*hour + 1, math.MaxInt64, 10, nil},
 		"zero limit": {0, math.MaxInt64, 0, nil},
 	} {
 		got, err := e.Usage(ctx, 1, 1, c.from, c.to, c.limit)
@@ -55,7 +60,7 @@ func TestUsage(t *testing.T) {
 	if got, err := e.Usage(ctx, 2, 1, 0, math.MaxInt64, 10); err != nil || len(got) != 0 {
 		t.Errorf("a customer without usage: %v, %v", got, err)
 	}
-	if s, err := e.Standings(ctx, []*Target{other, target}); err != nil || s[0].PeriodUsed != 400 || s[1].PeriodUsed != 50 {
+	if s, err := e.Standings(ctx, []*model.Target{other, target}); err != nil || s[0].PeriodUsed != 400 || s[1].PeriodUsed != 50 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -63,11 +68,11 @@ func TestUsage(t *testing.T) {
 // TestPeriodUsed: the usage of the period that holds the instant, of which the first hour
 // is cut, with the running hour where that is in it.
 func TestPeriodUsed(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
-	start := testEpoch - 86400e6 + 17*60e6 // 2026-02-28T00:17
-	end := testEpoch + 30*86400e6 + 17*60e6
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
+	start := quotatest.Epoch - 86400e6 + 17*60e6 // 2026-02-28T00:17
+	end := quotatest.Epoch + 30*86400e6 + 17*60e6
 	for i, at := range []int64{start - 1, start, start + 43*60e6, end - 1, end} {
 		clock.Set(at)
 		if d, err := e.Decide(ctx, target, 1<<i); err != nil || !d.Allowed {
@@ -76,7 +81,7 @@ func TestPeriodUsed(t *testing.T) {
 	}
 	for at, want := range map[int64]int64{start - 1: 1, start: 14, end - 1: 14, end: 16} {
 		clock.Set(at)
-		s, err := e.Standings(ctx, []*Target{withCounter(target, "ip=1")})
+		s, err := e.Standings(ctx, []*model.Target{quotatest.WithCounter(target, "ip=1")})
 		if err != nil || s[0].PeriodUsed != want || s[0].PeriodStart > at || s[0].PeriodEnd <= at {
 			t.Errorf("at %d: %+v, %v; want %d", at, s, err, want)
 		}
@@ -90,9 +95,9 @@ func TestPeriodUsed(t *testing.T) {
 // TestUsageCountsAMovedHourOnce, also while it is being moved: the sum that readers see
 // never falls, and never gets ahead of what was sent.
 func TestUsageCountsAMovedHourOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	target := testTarget(1, 1, 1, windowLimit(t, "a", MaxNumber, "3660d"))
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", model.MaxNumber, "3660d"))
 	rounds := 400
 	if testing.Short() {
 		rounds = 50
@@ -117,7 +122,7 @@ func TestUsageCountsAMovedHourOnce(t *testing.T) {
 		})
 	}
 	for i := range rounds {
-		clock.Set(testEpoch + int64(i)*3600e6)
+		clock.Set(quotatest.Epoch + int64(i)*3600e6)
 		if d, err := e.Decide(ctx, target, 3); err != nil || !d.Allowed {
 			t.Errorf("%s, %v", d.String(), err)
 			break
@@ -133,37 +138,37 @@ func TestUsageCountsAMovedHourOnce(t *testing.T) {
 
 // TestStandings: several targets in one snapshot, with what was never hit.
 func TestStandings(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
-	e, l := db.startEngine(t, clock), windowLimit(t, "a", 10, "1h")
-	hit, never := testTarget(1, 1, 5, l), testTarget(2, 1, 5, l)
-	both := withCounter(hit, "ip=1", windowLimit(t, "b", 5, "1m"))
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	e, l := db.startEngine(t, clock), quotatest.Window(t, "a", 10, "1h")
+	hit, never := quotatest.Target(1, 1, 5, l), quotatest.Target(2, 1, 5, l)
+	both := quotatest.WithCounter(hit, "ip=1", quotatest.Window(t, "b", 5, "1m"))
 	if d, err := e.Decide(ctx, both, 4); err != nil || !d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	clock.Set(testEpoch + 120e6)
-	s, err := e.Standings(ctx, []*Target{never, both, hit, never})
+	clock.Set(quotatest.Epoch + 120e6)
+	s, err := e.Standings(ctx, []*model.Target{never, both, hit, never})
 	if err != nil || len(s) != 4 {
 		t.Fatal(s, err)
 	}
-	for i, want := range [][]View{
-		{{l, 0, 10, false, 0, testEpoch + 120e6, 0}},
-		{{l, 4, 6, false, 0, testEpoch + 3600e6, 0}, {both.Limit(1), 0, 5, false, 0, testEpoch + 120e6, 0}},
-		{{l, 4, 6, false, 0, testEpoch + 3600e6, 0}},
-		{{l, 0, 10, false, 0, testEpoch + 120e6, 0}},
+	for i, want := range [][]model.View{
+		{{l, 0, 10, false, 0, quotatest.Epoch + 120e6, 0}},
+		{{l, 4, 6, false, 0, quotatest.Epoch + 3600e6, 0}, {both.Limit(1), 0, 5, false, 0, quotatest.Epoch + 120e6, 0}},
+		{{l, 4, 6, false, 0, quotatest.Epoch + 3600e6, 0}},
+		{{l, 0, 10, false, 0, quotatest.Epoch + 120e6, 0}},
 	} {
-		if !slices.Equal(s[i].views(), want) || s[i].At != testEpoch+120e6 || !s[i].Allowed {
-			t.Errorf("%d: %+v, want %+v", i, s[i].views(), want)
+		if !slices.Equal(s[i].Views(), want) || s[i].At != quotatest.Epoch+120e6 || !s[i].Allowed {
+			t.Errorf("%d: %+v, want %+v", i, s[i].Views(), want)
 		}
 	}
 	// A look judges a cost and changes nothing; one of a stale target says so.
-	if d, err := e.Look(ctx, both, 7); err != nil || d.Allowed || d.Cost != 7 || d.View(0).RetryAfter != 3480e6 || d.View(1).RetryAfter != Never {
+	if d, err := e.Look(ctx, both, 7); err != nil || d.Allowed || d.Cost != 7 || d.View(0).RetryAfter != 3480e6 || d.View(1).RetryAfter != model.Never {
 		t.Errorf("%s, %v", d.String(), err)
 	}
 	if d, err := e.Decide(ctx, hit, 0); err != nil || !d.Allowed || d.View(0).Used != 4 {
 		t.Errorf("cost 0: %s, %v", d.String(), err)
 	}
-	var stale *StaleError
-	if _, err := e.Look(ctx, testTarget(1, 1, 4, l), 1); !errors.As(err, &stale) || stale.Change != 5 {
+	var stale *model.StaleError
+	if _, err := e.Look(ctx, quotatest.Target(1, 1, 4, l), 1); !errors.As(err, &stale) || stale.Change != 5 {
 		t.Errorf("a stale look: %v", err)
 	}
 	if s, err := e.Standings(ctx, nil); err != nil || len(s) != 0 {
@@ -173,16 +178,16 @@ func TestStandings(t *testing.T) {
 
 // TestNothingWithoutAClock: when the instant is not known, nothing is charged or read.
 func TestNothingWithoutAClock(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	lost := errors.New("the offset is not known")
 	e := db.startEngine(t, clock, func(o *Options) {
 		o.Now = func(context.Context) (int64, error) { return 0, lost }
 	})
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1h"))
-	if _, err := e.Decide(ctx, target, 1); !errors.Is(err, ErrNoSession) || errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1h"))
+	if _, err := e.Decide(ctx, target, 1); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) || !errors.Is(err, lost) {
 		t.Errorf("a hit: %v", err)
 	}
-	if _, err := e.Look(ctx, target, 1); !errors.Is(err, ErrNoSession) || errors.Is(err, ErrUnavailable) || !errors.Is(err, lost) {
+	if _, err := e.Look(ctx, target, 1); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) || !errors.Is(err, lost) {
 		t.Errorf("a look: %v", err)
 	}
 	if rows, err := db.Counters(ctx, 1); err != nil || len(rows) != 0 {
@@ -193,14 +198,14 @@ func TestNothingWithoutAClock(t *testing.T) {
 // TestHourIsBookedOnce, though two nodes found it over: the other one was first, and has
 // charged units in the new hour already.
 func TestHourIsBookedOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	here, there := db.handEngine(t, clock), db.startEngine(t, clock)
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
-	theirs := testTarget(1, 1, 1, target.Counters[0].Limits...)
-	for _, decide := range []func() (Decision, error){
-		func() (Decision, error) { return there.Decide(ctx, theirs, 10) },
-		func() (Decision, error) { // reads the row
-			r, _ := here.sendBatch(ctx, []Hit{{Target: target, Cost: 1}})
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
+	theirs := quotatest.Target(1, 1, 1, target.Counters[0].Limits...)
+	for _, decide := range []func() (model.Decision, error){
+		func() (model.Decision, error) { return there.Decide(ctx, theirs, 10) },
+		func() (model.Decision, error) { // reads the row
+			r, _ := here.sendBatch(ctx, []model.Hit{{Target: target, Cost: 1}})
 			return r[0].Decision, r[0].Err
 		},
 	} {
@@ -208,27 +213,27 @@ func TestHourIsBookedOnce(t *testing.T) {
 			t.Fatal(d.String(), err)
 		}
 	}
-	clock.Set(testEpoch + 3600e6)
-	lane := here.lanes[0]
-	h := &hit{ticket: newTicket(&lane.session), target: target, cost: 1}
-	lane.again = []*hit{h}
-	if lane.next(ctx); lane.ledger.queued() != 1 {
+	clock.Set(quotatest.Epoch + 3600e6)
+	lane := here.Lanes[0]
+	h := &queue.Hit{Ticket: queue.NewTicket(&lane.Session), Target: target, Cost: 1}
+	lane.Again = []*queue.Hit{h}
+	if lane.Next(ctx); lane.Ledger.Queued() != 1 {
 		t.Fatal("the hour is not over")
 	}
 	if d, err := there.Decide(ctx, theirs, 100); err != nil || !d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	lane.ledger.next(ctx)
-	if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
-		t.Fatal(h.result.Decision.String(), h.result.Err)
+	lane.Ledger.Next(ctx)
+	if <-h.Done; h.Result.Err != nil || !h.Result.Decision.Allowed {
+		t.Fatal(h.Result.Decision.String(), h.Result.Err)
 	}
 	hours, err := here.Usage(ctx, 1, 1, 0, math.MaxInt64, 10)
-	want := []UsageHour{{testEpoch, 11, 0}, {testEpoch + 3600e6, 101, 0}}
+	want := []UsageHour{{quotatest.Epoch, 11, 0}, {quotatest.Epoch + 3600e6, 101, 0}}
 	if err != nil || !slices.Equal(hours, want) {
 		t.Errorf("usage %v, %v; want %v", hours, err, want)
 	}
 	stored, err := db.Admitted(ctx, 1)
-	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 11 {
+	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{1, quotatest.Epoch}] != 11 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
 }
@@ -236,30 +241,30 @@ func TestHourIsBookedOnce(t *testing.T) {
 // TestHourIsBookedTwice: a refund by a clock ahead ends the hour, a charge by one behind begins
 // it again, and its units are added to what was booked. A refusal books nothing.
 func TestHourIsBookedTwice(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 20, "1d"))
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 20, "1d"))
 	hit := func(at, cost int64, allowed bool) {
 		t.Helper()
-		clock.Set(testEpoch + at)
+		clock.Set(quotatest.Epoch + at)
 		if d, err := e.Decide(ctx, target, cost); err != nil || d.Allowed != allowed {
 			t.Fatal(d.String(), err)
 		}
 	}
 	hit(0, 10, true)
-	clock.Set(testEpoch + 3600e6)
-	if r, err := e.Refund(ctx, Refund{Target: target, Cost: 1, ID: NewID("refund", "ahead")}); err != nil || r.Units != 1 {
+	clock.Set(quotatest.Epoch + 3600e6)
+	if r, err := e.Refund(ctx, ledger.Refund{Target: target, Cost: 1, ID: model.NewID("refund", "ahead")}); err != nil || r.Units != 1 {
 		t.Fatal(r, err)
 	}
 	hit(5, 5, true)
 	hit(3600e6, 1, true)
 	hit(7200e6, 9, false)
 	stored, err := db.Admitted(ctx, 1)
-	if err != nil || len(stored) != 1 || stored[usageKey{1, testEpoch}] != 14 {
+	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{1, quotatest.Epoch}] != 14 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
 	rows, err := db.Counters(ctx, 1)
-	if own := rows[target.Counters[0].Key]; err != nil || own.Hour != testEpoch+3600e6 || own.Units != 1 {
+	if own := rows[target.Counters[0].Key]; err != nil || own.Hour != quotatest.Epoch+3600e6 || own.Units != 1 {
 		t.Errorf("%+v, %v", own, err)
 	}
 }

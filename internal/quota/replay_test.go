@@ -7,26 +7,28 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // history is what the model makes of all charges of one counter: its row after each.
 type history struct {
-	limits []*Limit
-	rows   []row // rows[v] is version v
+	limits []*model.Limit
+	rows   []model.Row // rows[v] is version v
 	total  int64
 }
 
 // charge is one admitted hit on one counter.
 type charge struct {
 	version, at, cost int64
-	target            *Target
-	limits            []*Limit
+	target            *model.Target
+	limits            []*model.Limit
 }
 
 // histories plays each counter's charges in the order of their versions. Every version
 // must be there once, and time must never run backwards.
-func histories(shots []shot) (map[CounterKey]*history, error) {
-	charges := make(map[CounterKey][]charge)
+func histories(shots []shot) (map[model.CounterKey]*history, error) {
+	charges := make(map[model.CounterKey][]charge)
 	for _, s := range shots {
 		if s.Allowed {
 			for i, c := range s.Target.Counters {
@@ -34,22 +36,22 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 			}
 		}
 	}
-	all := make(map[CounterKey]*history)
+	all := make(map[model.CounterKey]*history)
 	for key, cs := range charges {
 		slices.SortFunc(cs, func(a, b charge) int { return int(a.version - b.version) })
-		h := &history{limits: cs[0].limits, rows: []row{{}}}
+		h := &history{limits: cs[0].limits, rows: []model.Row{{}}}
 		for i, c := range cs {
 			if c.version != int64(i+1) {
 				return nil, fmt.Errorf("%v: version %d comes after %d", key, c.version, i)
 			}
 			before := h.rows[i]
-			if c.at < before.at {
-				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.at)
+			if c.at < before.At {
+				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.At)
 			}
-			one := &Target{Counters: []Counter{{key, h.limits}}, Periods: c.target.Periods, Edited: c.target.Edited}
-			after := []row{before}
-			one.charge(after, c.cost, c.at, nil)
-			after[0].version = c.version
+			one := &model.Target{Counters: []model.Counter{{key, h.limits}}, Periods: c.target.Periods, Edited: c.target.Edited}
+			after := []model.Row{before}
+			one.Charge(after, c.cost, c.at, nil)
+			after[0].Version = c.version
 			h.rows = append(h.rows, after[0])
 			h.total += c.cost
 		}
@@ -60,9 +62,9 @@ func histories(shots []shot) (map[CounterKey]*history, error) {
 
 // replay judges every shot on the very rows it was decided on. It returns how many
 // refusals came from memory.
-func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err error) {
+func replay(shots []shot, all map[model.CounterKey]*history) (fromMemory int, err error) {
 	for _, s := range shots {
-		rows := make([]row, len(s.Versions()))
+		rows := make([]model.Row, len(s.Versions()))
 		for i, v := range s.Versions() {
 			if s.Allowed {
 				v-- // the row before the charge
@@ -76,7 +78,7 @@ func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err erro
 				rows[i] = h.rows[v]
 			}
 		}
-		d, _ := decideOn(s.Target, rows, s.At, s.Cost)
+		d, _ := quotatest.Decide(s.Target, rows, s.At, s.Cost)
 		if !d.SameAs(&s.Decision) {
 			return 0, fmt.Errorf("%v: decided %s, the model says %s", s.Target.Counters[0].Key, s.String(), d.String())
 		}
@@ -88,7 +90,7 @@ func replay(shots []shot, all map[CounterKey]*history) (fromMemory int, err erro
 }
 
 // agreeWithStored compares the model's last rows, and the usage booked, with the database.
-func agreeWithStored(t testing.TB, url string, all map[CounterKey]*history) error {
+func agreeWithStored(t testing.TB, url string, all map[model.CounterKey]*history) error {
 	t.Helper()
 	ctx := pgtest.Context(t)
 	conn, err := postgres.Connect(ctx, url, nil)
@@ -98,17 +100,17 @@ func agreeWithStored(t testing.TB, url string, all map[CounterKey]*history) erro
 	defer func() { _ = conn.Close(ctx) }()
 	for key, h := range all {
 		last := h.rows[len(h.rows)-1]
-		var got row
+		var got model.Row
 		var total, booked int64
 		err := conn.QueryRow(ctx, `
 			SELECT state, at, version, total, units + coalesce((SELECT sum(admitted) FROM usage u
 				WHERE u.shard = c.shard AND u.customer = c.customer AND u.meter = c.meter AND c.attribute = ''), 0)
 			FROM counters c WHERE shard = $1 AND customer = $2 AND meter = $3 AND attribute = $4`,
-			Shard(key.Customer), key.Customer, key.Meter, key.Attribute).Scan(&got.state, &got.at, &got.version, &total, &booked)
+			model.Shard(key.Customer), key.Customer, key.Meter, key.Attribute).Scan(&got.State, &got.At, &got.Version, &total, &booked)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(got.state, last.state) || got.at != last.at || got.version != last.version || total != h.total {
+		if !slices.Equal(got.State, last.State) || got.At != last.At || got.Version != last.Version || total != h.total {
 			return fmt.Errorf("%v: stored %+v, total %d; the model has %+v, total %d", key, got, total, last, h.total)
 		}
 		if key.Attribute == "" && booked != h.total {

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // mute is a connection whose server hears nothing any more while off is set.
@@ -29,14 +32,14 @@ func (c mute) Write(p []byte) (int, error) {
 func TestSilentServer(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	var off atomic.Bool
-	options := db.options(newTestClock(testEpoch))
+	options := db.options(quotatest.NewClock(quotatest.Epoch))
 	options.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return mute{conn, &off} })
 	e, err := newEngine(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.lanes[0].session.close)
-	hits := []Hit{{Target: testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d")), Cost: 1}}
+	t.Cleanup(e.Lanes[0].Session.Close)
+	hits := []model.Hit{{Target: quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1d")), Cost: 1}}
 	if r, _ := e.sendBatch(ctx, hits); r[0].Err != nil {
 		t.Fatal(r[0].Err)
 	}
@@ -44,7 +47,7 @@ func TestSilentServer(t *testing.T) {
 	start := time.Now()
 	r, _ := e.sendBatch(ctx, hits)
 	took := time.Since(start)
-	if !errors.Is(r[0].Err, ErrOutcomeUnknown) || took < sendLimit || took > sendLimit+1500*time.Millisecond {
+	if !errors.Is(r[0].Err, session.ErrOutcomeUnknown) || took < session.SendLimit || took > session.SendLimit+1500*time.Millisecond {
 		t.Errorf("%v after %s", r[0].Err, took)
 	}
 	off.Store(false)
@@ -56,8 +59,8 @@ func TestSilentServer(t *testing.T) {
 // An engine that is closed in a hurry waits for no lock.
 func TestCutOff(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch))
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 10, "1d"))
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch))
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1d"))
 	if _, err := e.Decide(ctx, target, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +91,7 @@ func TestCutOff(t *testing.T) {
 	if took := time.Since(start); took > time.Second {
 		t.Errorf("closing took %s", took)
 	}
-	if err := <-told; !errors.Is(err, ErrOutcomeUnknown) {
+	if err := <-told; !errors.Is(err, session.ErrOutcomeUnknown) {
 		t.Errorf("the hit under way was told %v", err)
 	}
 	if err := tx.Rollback(ctx); err != nil {

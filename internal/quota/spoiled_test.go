@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // TestPanicOfTheModelIsTold: of what is in one transaction, the model cannot do one customer's
@@ -15,68 +19,68 @@ import (
 // whatever else is in the transaction is done once.
 func TestPanicOfTheModelIsTold(t *testing.T) {
 	const spoiled, meter = 1, 1
-	limit := limitOf(t, "b", "token_bucket", "1h", 1000)
-	for name, submit := range map[string]func(context.Context, *Engine, *Target, *Target) func() error{
-		"a plain hit": func(_ context.Context, e *Engine, bad, _ *Target) func() error {
+	limit := quotatest.Limit(t, "b", "token_bucket", "1h", 1000)
+	for name, submit := range map[string]func(context.Context, *Engine, *model.Target, *model.Target) func() error{
+		"a plain hit": func(_ context.Context, e *Engine, bad, _ *model.Target) func() error {
 			h := e.handOver(bad, 1)[0]
-			return func() error { <-h.done; return h.result.Err }
+			return func() error { <-h.Done; return h.Result.Err }
 		},
-		"a hit with an id": func(ctx context.Context, e *Engine, bad, _ *Target) func() error {
-			o := e.ledger(bad).submit(&Hit{Target: bad, Cost: 1, ID: NewID("hit", "bad")})
-			return func() error { return o.wait(ctx).Err }
+		"a hit with an id": func(ctx context.Context, e *Engine, bad, _ *model.Target) func() error {
+			o := e.ledger(bad).Submit(&model.Hit{Target: bad, Cost: 1, ID: model.NewID("hit", "bad")})
+			return func() error { return o.Wait(ctx).Err }
 		},
-		"one of an atomic batch": func(ctx context.Context, e *Engine, bad, good *Target) func() error {
-			return e.together(ctx, []Hit{{Target: good, Cost: 1}, {Target: bad, Cost: 1, ID: NewID("hit", "bad")}, {Target: good, Cost: 1000}})
+		"one of an atomic batch": func(ctx context.Context, e *Engine, bad, good *model.Target) func() error {
+			return e.together(ctx, []model.Hit{{Target: good, Cost: 1}, {Target: bad, Cost: 1, ID: model.NewID("hit", "bad")}, {Target: good, Cost: 1000}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, ctx := newTestDB(t), pgtest.Context(t)
 			var log logLines
-			o := db.options(newTestClock(testEpoch))
+			o := db.options(quotatest.NewClock(quotatest.Epoch))
 			o.Log = slog.New(slog.NewTextHandler(&log, nil))
 			e, err := newEngine(o)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(e.lanes[0].session.close)
-			t.Cleanup(e.ledgers[0].session.close)
+			t.Cleanup(e.Lanes[0].Session.Close)
+			t.Cleanup(e.Ledgers[0].Session.Close)
 			e.awaitSession(ctx, t)
-			var targets []*Target
+			var targets []*model.Target
 			for customer := int64(1); customer <= 6; customer++ {
-				target := testTarget(customer, meter, 1, limit)
-				if r, _ := e.sendBatch(ctx, []Hit{{Target: target, Cost: 1}}); r[0].Err != nil {
+				target := quotatest.Target(customer, meter, 1, limit)
+				if r, _ := e.sendBatch(ctx, []model.Hit{{Target: target, Cost: 1}}); r[0].Err != nil {
 					t.Fatal(r[0].Err)
 				}
 				targets = append(targets, target)
 			}
 			db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = $1", spoiled) // a division by zero
 			bad, good := targets[spoiled-1], targets[4]
-			if compareKeys(good.Counters[0].Key, bad.Counters[0].Key) > 0 {
+			if model.CompareKeys(good.Counters[0].Key, bad.Counters[0].Key) > 0 {
 				t.Fatal("the other of the batch must be locked first")
 			}
 			plain := append(e.handOver(good, 2, 3), e.handOver(targets[5], 2, 3)...)
-			id := e.ledger(targets[1]).submit(&Hit{Target: targets[1], Cost: 5, ID: NewID("hit", "good")})
-			both := e.together(ctx, []Hit{{Target: targets[2], Cost: 5}, {Target: targets[3], Cost: 5, ID: NewID("hit", "both")}})
+			id := e.ledger(targets[1]).Submit(&model.Hit{Target: targets[1], Cost: 5, ID: model.NewID("hit", "good")})
+			both := e.together(ctx, []model.Hit{{Target: targets[2], Cost: 5}, {Target: targets[3], Cost: 5, ID: model.NewID("hit", "both")}})
 			badly := submit(ctx, e, bad, good)
-			behind := e.ledger(good).submit(&Hit{Target: good, Cost: 4, ID: NewID("hit", "behind")})
-			if e.ledgers[0].queued() != 2+2+1+1+1+1 {
-				t.Fatalf("%d wait", e.ledgers[0].queued())
+			behind := e.ledger(good).Submit(&model.Hit{Target: good, Cost: 4, ID: model.NewID("hit", "behind")})
+			if e.Ledgers[0].Queued() != 2+2+1+1+1+1 {
+				t.Fatalf("%d wait", e.Ledgers[0].Queued())
 			}
 			before := e.Stats().Batches
 			e.drain(ctx, t)
-			if err := badly(); !errors.Is(err, ErrInternal) {
+			if err := badly(); !errors.Is(err, session.ErrInternal) {
 				t.Errorf("the spoiled one: %v", err)
 			}
 			if n := log.count("customer_id=1 meter_id=1"); n != 1 || log.count("level=ERROR") != 1 {
 				t.Errorf("the log does not name the customer once:\n%s", log.text.String())
 			}
 			for i, h := range plain {
-				if <-h.done; h.result.Err != nil || !h.result.Decision.Allowed {
-					t.Errorf("plain hit %d: %s, %v", i, h.result.Decision.String(), h.result.Err)
+				if <-h.Done; h.Result.Err != nil || !h.Result.Decision.Allowed {
+					t.Errorf("plain hit %d: %s, %v", i, h.Result.Decision.String(), h.Result.Err)
 				}
 			}
-			for i, o := range []once{id, behind} {
-				if r := o.wait(ctx); r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed {
+			for i, o := range []ledger.Once{id, behind} {
+				if r := o.Wait(ctx); r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed {
 					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}
 			}
@@ -98,8 +102,8 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 
 // together submits hits to a ledger that stands still, all or none, and returns how to wait for
 // them: with an error unless all were charged.
-func (e *Engine) together(ctx context.Context, hits []Hit) (wait func() error) {
-	queued, ended := e.ledgers[0].queued(), make(chan error, 1)
+func (e *Engine) together(ctx context.Context, hits []model.Hit) (wait func() error) {
+	queued, ended := e.Ledgers[0].Queued(), make(chan error, 1)
 	go func() {
 		_, together, err := e.DecideTogether(ctx, hits)
 		if err == nil && !together {
@@ -107,7 +111,7 @@ func (e *Engine) together(ctx context.Context, hits []Hit) (wait func() error) {
 		}
 		ended <- err
 	}()
-	for until := time.Now().Add(time.Minute); e.ledgers[0].queued() == queued && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); e.Ledgers[0].Queued() == queued && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	return func() error { return <-ended }

@@ -17,15 +17,15 @@ type Stats struct {
 // Stats returns the totals.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		FromMemory: e.node.totals.fromMemory.Load(), Batches: e.node.totals.batches.Load(), Batched: e.node.totals.batched.Load(),
-		Statements: e.node.totals.statements.Load(), Swapped: e.node.totals.swapped.Load(), SwapsLost: e.node.totals.swapsLost.Load(), Unknown: e.node.totals.unknown.Load(), Retried: e.node.totals.retried.Load(),
-		Ahead: e.node.totals.ahead.Load(), Denials: e.denials.lost.Load(),
+		FromMemory: e.node.Totals.FromMemory.Load(), Batches: e.node.Totals.Batches.Load(), Batched: e.node.Totals.Batched.Load(),
+		Statements: e.node.Totals.Statements.Load(), Swapped: e.node.Totals.Swapped.Load(), SwapsLost: e.node.Totals.SwapsLost.Load(), Unknown: e.node.Totals.Unknown.Load(), Retried: e.node.Totals.Retried.Load(),
+		Ahead: e.node.Totals.Ahead.Load(), Denials: e.denials.lost.Load(),
 	}
-	for i, l := range e.lanes {
-		l.mu.Lock()
-		s.Queued += int64(len(l.queue))
-		l.mu.Unlock()
-		s.Queued += int64(e.ledgers[i].queued())
+	for i, l := range e.Lanes {
+		l.Mu.Lock()
+		s.Queued += int64(len(l.Queue))
+		l.Mu.Unlock()
+		s.Queued += int64(e.Ledgers[i].Queued())
 	}
 	return s
 }

@@ -6,6 +6,10 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // TestSwapAfterOthers: whatever else writes a row that a lane knows, the lane's next hit is
@@ -14,28 +18,28 @@ func TestSwapAfterOthers(t *testing.T) {
 	const used = 3 // units charged by the lane that knows the row
 	tests := map[string]struct {
 		kept bool // the swap is not lost
-		do   func(context.Context, *testing.T, *testDB, *Engine, *Target)
+		do   func(context.Context, *testing.T, *testDB, *Engine, *model.Target)
 		used int64 // behind one more unit
 		late int64 // µs that pass
 	}{
 		"nothing": {used: used + 1},
-		"another node's hit": {used: used + 5 + 1, do: func(ctx context.Context, t *testing.T, _ *testDB, there *Engine, target *Target) {
+		"another node's hit": {used: used + 5 + 1, do: func(ctx context.Context, t *testing.T, _ *testDB, there *Engine, target *model.Target) {
 			if d, err := there.Decide(ctx, target, 5); err != nil || !d.Allowed {
 				t.Fatal(d.String(), err)
 			}
 		}},
-		"a refund": {used: used - 2 + 1, do: func(ctx context.Context, t *testing.T, _ *testDB, there *Engine, target *Target) {
-			if _, err := there.Refund(ctx, Refund{Target: target, Cost: 2, ID: NewID("refund", "back")}); err != nil {
+		"a refund": {used: used - 2 + 1, do: func(ctx context.Context, t *testing.T, _ *testDB, there *Engine, target *model.Target) {
+			if _, err := there.Refund(ctx, ledger.Refund{Target: target, Cost: 2, ID: model.NewID("refund", "back")}); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		"emptied with its customer": {used: 1, do: func(_ context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
+		"emptied with its customer": {used: 1, do: func(_ context.Context, t *testing.T, db *testDB, _ *Engine, _ *model.Target) {
 			clearOnce(t, db, []int64{1}, true, 10)
 		}},
-		"removed with its customer": {used: 1, do: func(_ context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
+		"removed with its customer": {used: 1, do: func(_ context.Context, t *testing.T, db *testDB, _ *Engine, _ *model.Target) {
 			clearOnce(t, db, []int64{1}, false, 10)
 		}},
-		"removed, and as many hits since": {used: used + 1, late: 1, do: func(ctx context.Context, t *testing.T, db *testDB, there *Engine, target *Target) {
+		"removed, and as many hits since": {used: used + 1, late: 1, do: func(ctx context.Context, t *testing.T, db *testDB, there *Engine, target *model.Target) {
 			clearOnce(t, db, []int64{1}, false, 10)
 			for range used {
 				if d, err := there.Decide(ctx, target, 1); err != nil || !d.Allowed {
@@ -44,19 +48,19 @@ func TestSwapAfterOthers(t *testing.T) {
 			}
 		}},
 		// As by a node that is past the hour, and then refused.
-		"its hour is another": {kept: true, used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
+		"its hour is another": {kept: true, used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *model.Target) {
 			db.Exec(ctx, t, "UPDATE counters SET hour = hour + 3600000000, units = 0")
 		}},
-		"repaired by hand": {used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *Target) {
+		"repaired by hand": {used: used + 1, do: func(ctx context.Context, t *testing.T, db *testDB, _ *Engine, _ *model.Target) {
 			db.Exec(ctx, t, "UPDATE counters SET at = at + 1")
 		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+			db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 			here, there := db.startEngine(t, clock), db.startEngine(t, clock)
-			limits := []*Limit{windowLimit(t, "a", 10, "1d"), bucketLimit(t, "b", 10, "1d", 10)}
-			target, theirs := testTarget(1, 1, 1, limits...), testTarget(1, 1, 1, limits...)
+			limits := []*model.Limit{quotatest.Window(t, "a", 10, "1d"), quotatest.Bucket(t, "b", 10, "1d", 10)}
+			target, theirs := quotatest.Target(1, 1, 1, limits...), quotatest.Target(1, 1, 1, limits...)
 			for range used {
 				if d, err := here.Decide(ctx, target, 1); err != nil || !d.Allowed {
 					t.Fatal(d.String(), err)
@@ -66,7 +70,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			if swaps == 0 {
 				t.Fatal("nothing was charged by a swap")
 			}
-			clock.Set(testEpoch + test.late)
+			clock.Set(quotatest.Epoch + test.late)
 			if test.do != nil {
 				test.do(ctx, t, db, there, theirs)
 			}
@@ -90,27 +94,27 @@ func TestSwapAfterOthers(t *testing.T) {
 
 // TestSwapAfterChange: a change number that was raised without a charge is seen, too.
 func TestSwapAfterChange(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	here, there := db.startEngine(t, clock), db.startEngine(t, clock)
-	limit := windowLimit(t, "a", 10, "1d")
+	limit := quotatest.Window(t, "a", 10, "1d")
 	for range 2 {
-		if d, err := here.Decide(ctx, testTarget(1, 1, 1, limit), 1); err != nil || !d.Allowed {
+		if d, err := here.Decide(ctx, quotatest.Target(1, 1, 1, limit), 1); err != nil || !d.Allowed {
 			t.Fatal(d.String(), err)
 		}
 	}
-	if d, err := there.Decide(ctx, testTarget(1, 1, 2, windowLimit(t, "a", 2, "1d")), 1); err != nil || d.Allowed {
+	if d, err := there.Decide(ctx, quotatest.Target(1, 1, 2, quotatest.Window(t, "a", 2, "1d")), 1); err != nil || d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	var stale *StaleError
-	if d, err := here.Decide(ctx, testTarget(1, 1, 1, limit), 1); !errors.As(err, &stale) || stale.Change != 2 {
+	var stale *model.StaleError
+	if d, err := here.Decide(ctx, quotatest.Target(1, 1, 1, limit), 1); !errors.As(err, &stale) || stale.Change != 2 {
 		t.Errorf("%s, %v; want it stale since 2", d.String(), err)
 	}
 }
 
 // oneHitEach is a hit of two units for each of some customers, from 1 on.
-func oneHitEach(customers int64, limits []*Limit) (hits []Hit) {
+func oneHitEach(customers int64, limits []*model.Limit) (hits []model.Hit) {
 	for customer := range customers {
-		hits = append(hits, Hit{Target: fireTarget(customer+1, limits), Cost: 2})
+		hits = append(hits, model.Hit{Target: fireTarget(customer+1, limits), Cost: 2})
 	}
 	return hits
 }
@@ -119,8 +123,8 @@ func oneHitEach(customers int64, limits []*Limit) (hits []Hit) {
 // round trip of theirs; those that are not there are made.
 func TestRowsAreReadBesideSwaps(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.handEngine(t, newTestClock(testEpoch))
-	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 10)}
+	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
+	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 10)}
 	hits := oneHitEach(9, limits)
 	if _, batches := e.sendBatch(ctx, hits[:8]); batches != 1 {
 		t.Fatalf("%d batches for the first hits", batches)
@@ -151,8 +155,8 @@ func TestRowsAreReadBesideSwaps(t *testing.T) {
 // When a swap fails for a row that somebody holds, what was read beside it is read again.
 func TestReadingBesideAFailedSwap(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.handEngine(t, newTestClock(testEpoch))
-	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
+	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
+	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)}
 	hits := oneHitEach(4, limits)
 	e.sendBatch(ctx, hits)
 	hits[3].Target.Forget()
@@ -169,7 +173,7 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 			t.Errorf("hit %d: %s %v", i, r.Decision.String(), r.Err)
 		}
 	}
-	if s, err := e.Standings(ctx, []*Target{hits[3].Target}); err != nil || s[0].PeriodUsed != 4 {
+	if s, err := e.Standings(ctx, []*model.Target{hits[3].Target}); err != nil || s[0].PeriodUsed != 4 {
 		t.Errorf("%+v %v", s, err)
 	}
 }
@@ -177,14 +181,14 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 // A row that cannot even be read, spoiled by hand, is the fault of its own hits only.
 func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.handEngine(t, newTestClock(testEpoch))
-	limits := []*Limit{limitOf(t, "w", "fixed_window", "1h", 1000)}
+	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
+	limits := []*model.Limit{quotatest.Limit(t, "w", "fixed_window", "1h", 1000)}
 	hits := oneHitEach(2, limits)
 	e.sendBatch(ctx, hits)
 	db.Exec(ctx, t, "UPDATE counters SET state[2] = NULL WHERE customer = 1")
 	hits[0].Target.Forget()
 	results, _ := e.sendBatch(ctx, hits)
-	if errors.Is(results[0].Err, ErrOutcomeUnknown) || errors.Is(results[0].Err, ErrUnavailable) {
+	if errors.Is(results[0].Err, session.ErrOutcomeUnknown) || errors.Is(results[0].Err, session.ErrUnavailable) {
 		t.Errorf("the spoiled row's: %v", results[0].Err)
 	}
 	if r := results[1]; r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {
@@ -195,9 +199,9 @@ func TestRowThatCannotBeReadBesideSwaps(t *testing.T) {
 // What a decision says of a log stays what it is, whatever its counter is charged later.
 func TestDecisionsKeepTheirLogs(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.handEngine(t, newTestClock(testEpoch))
-	hits := oneHitEach(2, []*Limit{mustCompile(t, Spec{Name: "l", Algorithm: "sliding_log", Limit: 100, Window: "1h", Precision: "1s"})})
-	var decisions []Decision
+	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
+	hits := oneHitEach(2, []*model.Limit{quotatest.Compile(t, model.Spec{Name: "l", Algorithm: "sliding_log", Limit: 100, Window: "1h", Precision: "1s"})})
+	var decisions []model.Decision
 	var said []string         // the log too
 	for n := range int64(5) { // all in one block: the log is as long as before
 		results, _ := e.sendBatch(ctx, hits)

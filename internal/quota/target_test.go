@@ -6,22 +6,25 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
-func perLimit(t testing.TB, name, per string, limit int64) *Limit {
+func perLimit(t testing.TB, name, per string, limit int64) *model.Limit {
 	t.Helper()
-	return mustCompile(t, Spec{Name: name, Algorithm: "fixed_window", Limit: limit, Window: "1h", Per: per})
+	return quotatest.Compile(t, model.Spec{Name: name, Algorithm: "fixed_window", Limit: limit, Window: "1h", Per: per})
 }
 
 // TestTargetPerAttribute: limits per attribute get counters of their own, in key order,
 // and are shown in the plan's order.
 func TestTargetPerAttribute(t *testing.T) {
-	limits := []*Limit{
+	limits := []*model.Limit{
 		perLimit(t, "per-a", "a", 5), perLimit(t, "own", "", 9), perLimit(t, "per-a-b", "a-b", 6), perLimit(t, "again-a", "a", 7),
 	}
-	plain := testTarget(1, 1, 3)
-	target := NewTarget(3, 7, 8, limits, plain.Periods, nil)
-	if len(target.Counters) != 1 || target.Counters[0].Key != (CounterKey{7, 8, ""}) || target.NumLimits() != 1 {
+	plain := quotatest.Target(1, 1, 3)
+	target := model.NewTarget(3, 7, 8, limits, plain.Periods, nil)
+	if len(target.Counters) != 1 || target.Counters[0].Key != (model.CounterKey{7, 8, ""}) || target.NumLimits() != 1 {
 		t.Fatalf("the template has counters %+v", target.Counters)
 	}
 	for _, c := range []struct {
@@ -37,7 +40,7 @@ func TestTargetPerAttribute(t *testing.T) {
 		for _, counter := range own.Counters {
 			keys = append(keys, counter.Key.Attribute)
 		}
-		if !slices.Equal(keys, c.keys) || !slices.IsSortedFunc(own.Counters, func(a, b Counter) int { return compareKeys(a.Key, b.Key) }) {
+		if !slices.Equal(keys, c.keys) || !slices.IsSortedFunc(own.Counters, func(a, b model.Counter) int { return model.CompareKeys(a.Key, b.Key) }) {
 			t.Errorf("%v: counters %q, want %q", c.attributes, keys, c.keys)
 		}
 		for i, l := range limits {
@@ -46,13 +49,13 @@ func TestTargetPerAttribute(t *testing.T) {
 			}
 		}
 	}
-	if one, two := target.For(map[string]string{"a": "1"}), target.For(map[string]string{"a": "1"}); one.groupKey() != two.groupKey() {
+	if one, two := target.For(map[string]string{"a": "1"}), target.For(map[string]string{"a": "1"}); one.Group() != two.Group() {
 		t.Error("hits of one value are two groups")
 	}
-	if one, two := target.For(map[string]string{"a": "1"}), target.For(map[string]string{"a": "2"}); one.groupKey() == two.groupKey() {
+	if one, two := target.For(map[string]string{"a": "1"}), target.For(map[string]string{"a": "2"}); one.Group() == two.Group() {
 		t.Error("hits of two values are one group")
 	}
-	if all := NewTarget(3, 7, 8, limits[1:2], plain.Periods, nil); all.For(map[string]string{"a": "1"}) != all {
+	if all := model.NewTarget(3, 7, 8, limits[1:2], plain.Periods, nil); all.For(map[string]string{"a": "1"}) != all {
 		t.Error("a target without limits per attribute is made anew for each hit")
 	}
 }
@@ -60,11 +63,11 @@ func TestTargetPerAttribute(t *testing.T) {
 // TestPerAttributeDecides: each value has its own bucket, the customer's own limits hold
 // over all, and usage is booked once.
 func TestPerAttributeDecides(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	customer := freshCustomers(1)
-	limits := []*Limit{perLimit(t, "ip", "ip", 2), perLimit(t, "all", "", 5)}
-	target := NewTarget(1, customer, 1, limits, testTarget(1, 1, 1).Periods, nil)
+	customer := quotatest.FreshCustomers(1)
+	limits := []*model.Limit{perLimit(t, "ip", "ip", 2), perLimit(t, "all", "", 5)}
+	target := model.NewTarget(1, customer, 1, limits, quotatest.Target(1, 1, 1).Periods, nil)
 	hit := func(ip string, want bool, ipLeft, left int64) {
 		t.Helper()
 		d, err := e.Decide(ctx, target.For(map[string]string{"ip": ip}), 1)
@@ -84,10 +87,10 @@ func TestPerAttributeDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, made := rows[CounterKey{customer, 1, "ip=4"}]; made || len(rows) != 5 {
+	if _, made := rows[model.CounterKey{customer, 1, "ip=4"}]; made || len(rows) != 5 {
 		t.Errorf("%d rows: a refused hit made one for its value: %v", len(rows), rows)
 	}
-	if own := rows[CounterKey{customer, 1, ""}]; own.Units != 5 || own.Total != 5 {
+	if own := rows[model.CounterKey{customer, 1, ""}]; own.Units != 5 || own.Total != 5 {
 		t.Errorf("booked %+v", own)
 	}
 }
@@ -95,17 +98,17 @@ func TestPerAttributeDecides(t *testing.T) {
 // TestManyValuesAtOnce: hits of one customer with many values are decided together, and other
 // customers' do not wait for them.
 func TestManyValuesAtOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	hand := db.handEngine(t, clock)
-	customer, n := freshCustomers(2), 100
-	periods := testTarget(1, 1, 1).Periods
-	target := NewTarget(1, customer, 1, []*Limit{perLimit(t, "ip", "ip", 1), perLimit(t, "all", "", int64(n-1))}, periods, nil)
-	other := testTarget(customer+1, 1, 1, windowLimit(t, "w", 10, "1h"))
-	var hits []Hit
+	customer, n := quotatest.FreshCustomers(2), 100
+	periods := quotatest.Target(1, 1, 1).Periods
+	target := model.NewTarget(1, customer, 1, []*model.Limit{perLimit(t, "ip", "ip", 1), perLimit(t, "all", "", int64(n-1))}, periods, nil)
+	other := quotatest.Target(customer+1, 1, 1, quotatest.Window(t, "w", 10, "1h"))
+	var hits []model.Hit
 	for i := range n {
-		hits = append(hits, Hit{Target: target.For(map[string]string{"ip": string(rune('a' + i))}), Cost: 1})
+		hits = append(hits, model.Hit{Target: target.For(map[string]string{"ip": string(rune('a' + i))}), Cost: 1})
 	}
-	hits = append(hits, Hit{Target: other, Cost: 1})
+	hits = append(hits, model.Hit{Target: other, Cost: 1})
 	results, batches := hand.sendBatch(ctx, hits)
 	admitted := 0
 	for i, r := range results {
@@ -126,18 +129,18 @@ func TestManyValuesAtOnce(t *testing.T) {
 // TestTooManyValuesAtOnce: hits that wait for the ledger are bounded, and what is beyond it is
 // told so.
 func TestTooManyValuesAtOnce(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	hand := db.handEngine(t, clock)
 	hand.options.MaxQueue = 40
-	target := NewTarget(1, freshCustomers(1), 1, []*Limit{perLimit(t, "ip", "ip", 1)}, testTarget(1, 1, 1).Periods, nil)
-	var hits []Hit
+	target := model.NewTarget(1, quotatest.FreshCustomers(1), 1, []*model.Limit{perLimit(t, "ip", "ip", 1)}, quotatest.Target(1, 1, 1).Periods, nil)
+	var hits []model.Hit
 	for i := range 100 {
-		hits = append(hits, Hit{Target: target.For(map[string]string{"ip": string(rune('a' + i))}), Cost: 1})
+		hits = append(hits, model.Hit{Target: target.For(map[string]string{"ip": string(rune('a' + i))}), Cost: 1})
 	}
 	results, _ := hand.sendBatch(ctx, hits)
 	busy := 0
 	for i, r := range results {
-		if errors.Is(r.Err, ErrBusy) {
+		if errors.Is(r.Err, session.ErrBusy) {
 			busy++
 		} else if r.Err != nil || !r.Decision.Allowed {
 			t.Errorf("hit %d: %s, %v", i, r.Decision.String(), r.Err)

@@ -2,6 +2,8 @@ package quota
 
 import (
 	"fmt"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 	"slices"
 	"testing"
 
@@ -31,7 +33,7 @@ type tracePlan struct {
 
 func drawTrace(rt *rapid.T, sql bool, most int) *trace {
 	g := &traceGen{rt: rt, sql: sql, steps: rapid.IntRange(1, most).Draw(rt, "steps")}
-	g.now = testEpoch + rapid.SampledFrom([]int64{0, 1, 3_599_999_999, 17 * 60e6, -1}).Draw(rt, "start")
+	g.now = quotatest.Epoch + rapid.SampledFrom([]int64{0, 1, 3_599_999_999, 17 * 60e6, -1}).Draw(rt, "start")
 	g.plan.own = g.limits(nil, 1)
 	g.plan.calendar = g.calendar()
 	if rapid.IntRange(0, 2).Draw(rt, "per") == 0 {
@@ -59,13 +61,13 @@ func (g *traceGen) chance(label string, of int) bool {
 	return rapid.IntRange(0, of-1).Draw(g.rt, label) == 0
 }
 
-var traceWindows = []int64{1, 2, 3, 7, 1000, 999_983, 1e6, 60e6, 3600e6, 86400e6, 7 * 86400e6, MaxWindow}
+var traceWindows = []int64{1, 2, 3, 7, 1000, 999_983, 1e6, 60e6, 3600e6, 86400e6, 7 * 86400e6, model.MaxWindow}
 
-var traceNumbers = []int64{0, 1, 2, 3, 7, 10, 60, 97, 1000, 1e6, 1e9, 1e12, 999_999_999_989, MaxNumber - 1, MaxNumber}
+var traceNumbers = []int64{0, 1, 2, 3, 7, 10, 60, 97, 1000, 1e6, 1e9, 1e12, 999_999_999_989, model.MaxNumber - 1, model.MaxNumber}
 
 func (g *traceGen) number(label string) int64 {
 	if g.chance(label+" any", 3) {
-		return rapid.Int64Range(0, MaxNumber).Draw(g.rt, label)
+		return rapid.Int64Range(0, model.MaxNumber).Draw(g.rt, label)
 	}
 	return rapid.SampledFrom(traceNumbers).Draw(g.rt, label)
 }
@@ -96,7 +98,7 @@ func (g *traceGen) limit(name string) traceLimit {
 	for {
 		l := traceLimit{Name: name, Limit: g.number("limit"), Mode: rapid.SampledFrom([]string{"", "", "", "hard", "soft", "shadow"}).Draw(g.rt, "mode")}
 		g.algorithm(&l)
-		if _, bad := Compile(l.spec()); bad == nil {
+		if _, bad := model.Compile(l.spec()); bad == nil {
 			return l
 		}
 	}
@@ -194,7 +196,7 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 		case "remove":
 			continue
 		}
-		if _, bad := Compile(l.spec()); bad == nil {
+		if _, bad := model.Compile(l.spec()); bad == nil {
 			next = append(next, l)
 		}
 	}
@@ -280,12 +282,12 @@ func (g *traceGen) hit(target int, how string) traceHit {
 	}
 	cost := rapid.SampledFrom([]int64{1, 1, 1, 2, 3, whole / 5, whole / 3, whole / 2, whole - 1, whole, whole + 1, 0, -1}).Draw(g.rt, "cost")
 	if cost == -1 {
-		cost = rapid.Int64Range(1, MaxNumber).Draw(g.rt, "any cost")
+		cost = rapid.Int64Range(1, model.MaxNumber).Draw(g.rt, "any cost")
 	}
 	if g.hasSoft(target) {
 		cost = min(cost, 100) // beyond what 64 bits can count no definition holds
 	}
-	if cost = min(max(cost, 0), MaxNumber); cost == 0 && how != "one" && how != "look" {
+	if cost = min(max(cost, 0), model.MaxNumber); cost == 0 && how != "one" && how != "look" {
 		cost = 1
 	}
 	return traceHit{target, cost}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 	"slices"
 )
 
@@ -15,20 +17,20 @@ type traceRun struct {
 	oracle   *oracle
 }
 
-func (r *traceRun) step(ctx context.Context, how string, now int64, hits []Hit) error {
-	var results []Result
+func (r *traceRun) step(ctx context.Context, how string, now int64, hits []model.Hit) error {
+	var results []queue.Result
 	switch how {
 	case "one":
 		for _, h := range hits {
 			d, err := r.engine.Decide(ctx, h.Target, h.Cost)
-			if err := r.settled(now, []Hit{h}, []Result{{d, err}}); err != nil {
+			if err := r.settled(now, []model.Hit{h}, []queue.Result{{d, err}}); err != nil {
 				return err
 			}
 		}
 		return r.stored(ctx)
 	case "batch":
 		var batches int
-		hits = slices.DeleteFunc(hits, func(h Hit) bool { return h.Cost == 0 })
+		hits = slices.DeleteFunc(hits, func(h model.Hit) bool { return h.Cost == 0 })
 		results, batches = r.hand.sendBatch(ctx, hits)
 		r.batches += batches
 		if batches > 1 {
@@ -61,11 +63,11 @@ func (r *traceRun) stored(ctx context.Context) error {
 
 // settled plays the results through the model in the order in which they must have been
 // decided: which that is, their versions say.
-func (r *traceRun) settled(now int64, hits []Hit, results []Result) error {
+func (r *traceRun) settled(now int64, hits []model.Hit, results []queue.Result) error {
 	var left []int
 	for i, h := range hits {
 		res := &results[i]
-		var stale *StaleError
+		var stale *model.StaleError
 		switch {
 		case errors.As(res.Err, &stale):
 			left = append(left, i)
@@ -117,7 +119,7 @@ func (r *traceRun) settled(now int64, hits []Hit, results []Result) error {
 
 // isNext reports whether a decision is the next on the model's rows. An admitted one must
 // wait for refusals that were decided on the rows it is going to change.
-func (r *traceRun) isNext(res *Result, left []int, all []Result) bool {
+func (r *traceRun) isNext(res *queue.Result, left []int, all []queue.Result) bool {
 	if res.Err != nil || !r.fits(&res.Decision) {
 		return false
 	}
@@ -131,12 +133,12 @@ func (r *traceRun) isNext(res *Result, left []int, all []Result) bool {
 }
 
 // fits reports whether all the versions of a decision are the model's next ones.
-func (r *traceRun) fits(d *Decision) bool {
+func (r *traceRun) fits(d *model.Decision) bool {
 	for i, v := range d.Versions() {
 		if d.Allowed {
 			v--
 		}
-		if v != r.model.counter(d.Target.Counters[i].Key).version {
+		if v != r.model.counter(d.Target.Counters[i].Key).Version {
 			return false
 		}
 	}
@@ -144,19 +146,19 @@ func (r *traceRun) fits(d *Decision) bool {
 }
 
 // onCurrent reports whether a refusal was decided on the present row of a counter of t.
-func (r *traceRun) onCurrent(d *Decision, t *Target) bool {
+func (r *traceRun) onCurrent(d *model.Decision, t *model.Target) bool {
 	for i, v := range d.Versions() {
 		key := d.Target.Counters[i].Key
-		if v == r.model.counter(key).version && slices.ContainsFunc(t.Counters, func(c Counter) bool { return c.Key == key }) {
+		if v == r.model.counter(key).Version && slices.ContainsFunc(t.Counters, func(c model.Counter) bool { return c.Key == key }) {
 			return true
 		}
 	}
 	return false
 }
 
-func sharesCounter(a, b *Target) bool {
+func sharesCounter(a, b *model.Target) bool {
 	for _, c := range a.Counters {
-		if slices.ContainsFunc(b.Counters, func(o Counter) bool { return o.Key == c.Key }) {
+		if slices.ContainsFunc(b.Counters, func(o model.Counter) bool { return o.Key == c.Key }) {
 			return true
 		}
 	}
@@ -165,17 +167,17 @@ func sharesCounter(a, b *Target) bool {
 
 // unwritten checks what sent no charging statement: looks, on the rows behind the step,
 // and refusals from memory, on the versions they name.
-func (r *traceRun) unwritten(now int64, hits []Hit, results []Result) error {
+func (r *traceRun) unwritten(now int64, hits []model.Hit, results []queue.Result) error {
 	for i, h := range hits {
 		d := &results[i].Decision
-		var want Decision
+		var want model.Decision
 		var err error
 		switch {
 		case results[i].Err != nil:
 			continue
 		case h.Look || h.Cost == 0:
 			r.looks++
-			want = judge(h.Target, r.model.rows(h.Target), now, h.Cost)
+			want = model.Judge(h.Target, r.model.rows(h.Target), now, h.Cost)
 			if err := r.oracle.agrees(d, now, true); err != nil {
 				return fmt.Errorf("look %d: %w", i, err)
 			}
@@ -189,7 +191,7 @@ func (r *traceRun) unwritten(now int64, hits []Hit, results []Result) error {
 			}
 			// It must not fit the rows as they are, either, unless others emptied them, or
 			// charged them by a clock that is ahead and gave them time to refill.
-			today := judge(h.Target, r.model.rows(h.Target), now, h.Cost)
+			today := model.Judge(h.Target, r.model.rows(h.Target), now, h.Cost)
 			if r.model.stale(h.Target) == nil && today.At == d.At && today.Allowed {
 				return fmt.Errorf("hit %d: %s fits", i, d.String())
 			}
@@ -205,7 +207,7 @@ func (r *traceRun) unwritten(now int64, hits []Hit, results []Result) error {
 
 // inOrder: where all hits of a step are on one target, they were admitted just as if each
 // had been decided before the next came.
-func (r *traceRun) inOrder(now int64, hits []Hit, results []Result) error {
+func (r *traceRun) inOrder(now int64, hits []model.Hit, results []queue.Result) error {
 	var versions []int64
 	for i, h := range hits {
 		if h.Target != hits[0].Target || results[i].Err != nil {
@@ -227,10 +229,10 @@ func (r *traceRun) inOrder(now int64, hits []Hit, results []Result) error {
 		case d.Allowed:
 			used += d.Cost
 		case d.AsOf == 0:
-			after := judge(d.Target, r.model.rows(d.Target), now, 0)
-			after.shift(-used)
-			if d.Cost <= after.room() {
-				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.String(), after.room())
+			after := model.Judge(d.Target, r.model.rows(d.Target), now, 0)
+			after.Shift(-used)
+			if d.Cost <= after.Room() {
+				return fmt.Errorf("hit %d: %s was refused, but there was room for %d", i, d.String(), after.Room())
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
 )
 
 // TestTracesSQL: after every step of random traces the statements and the model agree on
@@ -41,7 +42,7 @@ func TestTracesSQL(t *testing.T) {
 		if b.seen[branch+" admitted"] == 0 || b.seen[branch+" never"] == 0 || b.seen[branch+" waits"] == 0 && branch != "allocation" {
 			t.Errorf("no %s was charged twice, refused for a while and for good", branch)
 		}
-		for _, mode := range []Mode{Soft, Shadow} {
+		for _, mode := range []model.Mode{model.Soft, model.Shadow} {
 			if b.seen[fmt.Sprintf("%s %s exceeded true", branch, mode)] == 0 || b.seen[fmt.Sprintf("%s %s exceeded false", branch, mode)] == 0 {
 				t.Errorf("no %s %s was exceeded, or none was not", mode, branch)
 			}

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"quotad/internal/calendar"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // trace is a run of hits as data, so that one that fails can be kept and run again.
@@ -77,8 +79,8 @@ type traceHit struct {
 	Cost   int64 `json:"cost"`
 }
 
-func (l traceLimit) spec() Spec {
-	s := Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Window: l.Window, Burst: l.Burst, Align: l.Align, Mode: l.Mode}
+func (l traceLimit) spec() model.Spec {
+	s := model.Spec{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Window: l.Window, Burst: l.Burst, Align: l.Align, Mode: l.Mode}
 	if l.WindowUS != 0 || l.Window == "" && l.Algorithm != "allocation" {
 		s.Window = fmt.Sprintf("%dus", l.WindowUS)
 	}
@@ -89,18 +91,18 @@ func (l traceLimit) spec() Spec {
 }
 
 // targets compiles the trace's targets for a customer.
-func (tr *trace) targets(customer int64) ([]*Target, error) {
-	targets := make([]*Target, len(tr.Targets))
+func (tr *trace) targets(customer int64) ([]*model.Target, error) {
+	targets := make([]*model.Target, len(tr.Targets))
 	for i, tt := range tr.Targets {
-		target := testTarget(customer, tt.Meter, tt.Change)
+		target := quotatest.Target(customer, tt.Meter, tt.Change)
 		target.Counters, target.Edited = nil, tt.Edited
 		if tt.Calendar != nil {
 			target.Periods = tt.Calendar.periods()
 		}
 		for _, c := range tt.Counters {
-			counter := Counter{Key: CounterKey{customer, tt.Meter, c.Attribute}}
+			counter := model.Counter{Key: model.CounterKey{customer, tt.Meter, c.Attribute}}
 			for _, tl := range c.Limits {
-				l, bad := Compile(tl.spec())
+				l, bad := model.Compile(tl.spec())
 				if bad != nil {
 					return nil, fmt.Errorf("target %d, limit %s: %w", i, tl.Name, bad)
 				}
@@ -117,7 +119,7 @@ func (tr *trace) targets(customer int64) ([]*Target, error) {
 // test composes, for traces to run on.
 type bench struct {
 	db       *testDB
-	clock    *testClock
+	clock    *quotatest.Clock
 	engine   *Engine
 	hand     *Engine
 	batches  int // statements' round trips of the hand-driven lane
@@ -129,15 +131,15 @@ type bench struct {
 }
 
 // note counts what the traces must not miss.
-func (b *bench) note(d *Decision) {
-	for i, v := range d.views() {
-		branch := branchOf(d.Target.limit(i))
-		if mode := d.Target.limit(i).Mode; mode != Hard {
+func (b *bench) note(d *model.Decision) {
+	for i, v := range d.Views() {
+		branch := branchOf(d.Target.LimitAt(i))
+		if mode := d.Target.LimitAt(i).Mode; mode != model.Hard {
 			b.seen[fmt.Sprintf("%s %s exceeded %v", branch, mode, v.Exceeded)]++
 			continue
 		}
 		switch {
-		case v.RetryAfter == Never:
+		case v.RetryAfter == model.Never:
 			b.seen[branch+" never"]++
 		case v.RetryAfter > 0:
 			b.seen[branch+" waits"]++
@@ -148,23 +150,23 @@ func (b *bench) note(d *Decision) {
 }
 
 func newBench(t testing.TB) *bench {
-	db, clock := newTestDB(t), newTestClock(testEpoch)
+	db, clock := newTestDB(t), quotatest.NewClock(quotatest.Epoch)
 	return &bench{db: db, clock: clock, engine: db.startEngine(t, clock), hand: db.handEngine(t, clock), seen: make(map[string]int)}
 }
 
 // run plays a trace on a customer of its own and returns the first difference from the
 // model or the oracle.
 func (b *bench) run(ctx context.Context, tr *trace) error {
-	customer := freshCustomers(1)
+	customer := quotatest.FreshCustomers(1)
 	targets, err := tr.targets(customer)
 	if err != nil {
 		return err
 	}
 	r := &traceRun{bench: b, customer: customer, model: newModel(), oracle: newOracle()}
 	for i, step := range tr.Steps {
-		hits := make([]Hit, len(step.Hits))
+		hits := make([]model.Hit, len(step.Hits))
 		for j, h := range step.Hits {
-			hits[j] = Hit{Target: targets[h.Target], Cost: h.Cost, Look: step.How == "look"}
+			hits[j] = model.Hit{Target: targets[h.Target], Cost: h.Cost, Look: step.How == "look"}
 		}
 		b.clock.Set(step.AtUS)
 		if err := r.step(ctx, step.How, step.AtUS, hits); err != nil {
@@ -187,9 +189,9 @@ func (tr *trace) runModel() error {
 			if m.stale(t) != nil {
 				continue
 			}
-			var d Decision
+			var d model.Decision
 			if step.How == "look" || h.Cost == 0 {
-				d = judge(t, m.rows(t), step.AtUS, h.Cost)
+				d = model.Judge(t, m.rows(t), step.AtUS, h.Cost)
 			} else {
 				d, _ = m.decide(t, step.AtUS, h.Cost)
 			}
@@ -202,10 +204,10 @@ func (tr *trace) runModel() error {
 }
 
 // agrees compares a decision with the contract's definitions, and charges the oracle.
-func (o *oracle) agrees(d *Decision, now int64, look bool) error {
+func (o *oracle) agrees(d *model.Decision, now int64, look bool) error {
 	var allowed bool
 	var at int64
-	var views []View
+	var views []model.View
 	if look {
 		allowed, at, views = o.look(d.Target, now, d.Cost)
 	} else {
@@ -219,11 +221,11 @@ func (o *oracle) agrees(d *Decision, now int64, look bool) error {
 		if got := d.View(i); got != want {
 			return fmt.Errorf("%s: limit %+v: view %+v, by definition %+v", d.String(), *want.Limit, got, want)
 		}
-		if want.Limit.Mode != Hard {
+		if want.Limit.Mode != model.Hard {
 			continue
 		}
-		if want.RetryAfter == Never || longest == Never {
-			longest = Never
+		if want.RetryAfter == model.Never || longest == model.Never {
+			longest = model.Never
 		} else {
 			longest = max(longest, want.RetryAfter)
 		}

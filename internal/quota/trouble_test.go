@@ -14,6 +14,9 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // logLines counts the lines of a log that have a text.
@@ -56,7 +59,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a while
-			db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+			db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 			config, err := pgx.ParseConfig(db.URL)
 			if err != nil {
 				t.Fatal(err)
@@ -81,7 +84,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 			e := db.startEngine(t, clock, func(o *Options) {
 				o.Log = slog.New(slog.NewTextHandler(&log, nil))
 				o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
-					return postgres.Connect(ctx, url.Load().(string), SessionSettings) //nolint:forcetypeassert // it is a string
+					return postgres.Connect(ctx, url.Load().(string), session.SessionSettings) //nolint:forcetypeassert // it is a string
 				}
 				o.Now = func(ctx context.Context) (int64, error) {
 					if unsure.Load() {
@@ -90,24 +93,24 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 					return clock.Now(ctx)
 				}
 			})
-			target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
+			target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 			hit := func() error {
 				if name != "ledger" {
 					_, err := e.Decide(ctx, target, 1)
 					return err
 				}
-				return e.DecideAll(ctx, []Hit{{Target: target, Cost: 1, ID: NewID("hit", "x")}})[0].Err
+				return e.DecideAll(ctx, []model.Hit{{Target: target, Cost: 1, ID: model.NewID("hit", "x")}})[0].Err
 			}
 			until := time.Now().Add(30 * time.Second)
 			for connecting(hit()) && time.Now().Before(until) {
 				continue // the first attempt has no end yet
 			}
 			for range 20 {
-				if err = hit(); !errors.Is(err, ErrNoSession) || errors.Is(err, ErrUnavailable) {
+				if err = hit(); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) {
 					t.Fatalf("a hit: %v", err)
 				}
 			}
-			if err := e.Trouble(); !errors.Is(err, ErrNoSession) {
+			if err := e.Trouble(); !errors.Is(err, session.ErrNoSession) {
 				t.Errorf("the trouble is %v", err)
 			}
 			if n := log.count("hits cannot be charged"); n != 1 {
@@ -129,10 +132,10 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 // TestARightThatIsTakenAway while sessions are open is met by a statement, and is no fault
 // of the hit.
 func TestARightThatIsTakenAway(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	var log logLines
 	e := db.startEngine(t, clock, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	target := testTarget(1, 1, 1, windowLimit(t, "a", 1000, "1d"))
+	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 	until := time.Now().Add(30 * time.Second)
 	for time.Now().Before(until) {
 		if _, err := e.Decide(ctx, target, 1); !connecting(err) {
@@ -141,11 +144,11 @@ func TestARightThatIsTakenAway(t *testing.T) {
 	}
 	db.Exec(ctx, t, "REVOKE UPDATE ON counters FROM CURRENT_USER")
 	for range 20 {
-		if _, err := e.Decide(ctx, target, 1); !errors.Is(err, ErrNoSession) && !connecting(err) {
+		if _, err := e.Decide(ctx, target, 1); !errors.Is(err, session.ErrNoSession) && !connecting(err) {
 			t.Fatalf("a hit: %v", err)
 		}
 	}
-	if n := log.count("level=ERROR"); n != 1 || !errors.Is(e.Trouble(), ErrNoSession) {
+	if n := log.count("level=ERROR"); n != 1 || !errors.Is(e.Trouble(), session.ErrNoSession) {
 		t.Errorf("%v, said %d times:\n%s", e.Trouble(), n, log.text.String())
 	}
 	db.Exec(ctx, t, "GRANT UPDATE ON counters TO CURRENT_USER")

@@ -1,7 +1,9 @@
 package quota
 
+import "quotad/internal/quota/model"
+
 // branchOf names the algorithm that a limit goes by, and its windows.
-func branchOf(l *Limit) string {
+func branchOf(l *model.Limit) string {
 	if l.FirstHit {
 		return "first_hit"
 	}

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // valueRows is how many counters of values a customer has.
@@ -30,33 +33,33 @@ func (db *testDB) valueRows(t *testing.T, customer int64) (n int) {
 // not before: who asks with made-up values fills no table.
 func TestOnlyAdmittedHitsMakeValues(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	e := db.startEngine(t, newTestClock(testEpoch), withoutMemory)
-	target := perIP(t, Spec{Algorithm: "token_bucket", Limit: 5, Window: "1d"}, Spec{Algorithm: "fixed_window", Limit: 8, Window: "1d", Per: "-"})
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), withoutMemory)
+	target := quotatest.PerIP(t, model.Spec{Algorithm: "token_bucket", Limit: 5, Window: "1d"}, model.Spec{Algorithm: "fixed_window", Limit: 8, Window: "1d", Per: "-"})
 	for i, c := range []struct {
-		hit      Hit
+		hit      model.Hit
 		admitted bool
 		rows     int
 	}{
-		{Hit{Target: ipOf(target, "a"), Cost: 6}, false, 0},
-		{Hit{Target: ipOf(target, "a"), Cost: 6, ID: NewID("hit", "1")}, false, 0},
-		{Hit{Target: ipOf(target, "a"), Cost: 5, Look: true}, true, 0},
-		{Hit{Target: ipOf(target, "a"), Cost: 5}, true, 1},
-		{Hit{Target: ipOf(target, "b"), Cost: 4}, false, 1}, // the customer's own limit refuses
-		{Hit{Target: ipOf(target, "b"), Cost: 3, ID: NewID("hit", "2")}, true, 2},
-		{Hit{Target: ipOf(target, "c"), Cost: 1}, false, 2},
+		{model.Hit{Target: quotatest.IP(target, "a"), Cost: 6}, false, 0},
+		{model.Hit{Target: quotatest.IP(target, "a"), Cost: 6, ID: model.NewID("hit", "1")}, false, 0},
+		{model.Hit{Target: quotatest.IP(target, "a"), Cost: 5, Look: true}, true, 0},
+		{model.Hit{Target: quotatest.IP(target, "a"), Cost: 5}, true, 1},
+		{model.Hit{Target: quotatest.IP(target, "b"), Cost: 4}, false, 1}, // the customer's own limit refuses
+		{model.Hit{Target: quotatest.IP(target, "b"), Cost: 3, ID: model.NewID("hit", "2")}, true, 2},
+		{model.Hit{Target: quotatest.IP(target, "c"), Cost: 1}, false, 2},
 	} {
-		r := e.DecideAll(ctx, []Hit{c.hit})[0]
+		r := e.DecideAll(ctx, []model.Hit{c.hit})[0]
 		if r.Err != nil || r.Decision.Allowed != c.admitted {
 			t.Errorf("hit %d: %s, %v", i, r.Decision.String(), r.Err)
 		}
-		if n := db.valueRows(t, customerOf(target)); n != c.rows {
+		if n := db.valueRows(t, quotatest.Customer(target)); n != c.rows {
 			t.Errorf("hit %d: %d values have counters, want %d", i, n, c.rows)
 		}
 	}
 	// All or none: one that would have fitted makes none either.
-	_, together, err := e.DecideTogether(ctx, []Hit{{Target: ipOf(target, "d"), Cost: 0}, {Target: ipOf(target, "e"), Cost: 1}})
-	if err != nil || together || db.valueRows(t, customerOf(target)) != 2 {
-		t.Errorf("%v, %v, %d values", together, err, db.valueRows(t, customerOf(target)))
+	_, together, err := e.DecideTogether(ctx, []model.Hit{{Target: quotatest.IP(target, "d"), Cost: 0}, {Target: quotatest.IP(target, "e"), Cost: 1}})
+	if err != nil || together || db.valueRows(t, quotatest.Customer(target)) != 2 {
+		t.Errorf("%v, %v, %d values", together, err, db.valueRows(t, quotatest.Customer(target)))
 	}
 }
 
@@ -64,32 +67,32 @@ func TestOnlyAdmittedHitsMakeValues(t *testing.T) {
 // without. Each is charged.
 func TestFirstHitsOfAValueAtOnce(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	clock := newTestClock(testEpoch)
+	clock := quotatest.NewClock(quotatest.Epoch)
 	nodes := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}
-	limits := []*Limit{
-		mustCompile(t, Spec{Name: "ip", Algorithm: "token_bucket", Limit: 1000, Window: "1d", Per: "ip"}),
-		windowLimit(t, "all", 1_000_000, "1d"),
+	limits := []*model.Limit{
+		quotatest.Compile(t, model.Spec{Name: "ip", Algorithm: "token_bucket", Limit: 1000, Window: "1d", Per: "ip"}),
+		quotatest.Window(t, "all", 1_000_000, "1d"),
 	}
-	values := sized(50, 200, 2000)
+	values := quotatest.Sized(50, 200, 2000)
 	var customers []int64
 	for i := range values {
 		if i%2 == 0 { // every other customer is new too
-			customers = append(customers, freshCustomers(1))
+			customers = append(customers, quotatest.FreshCustomers(1))
 		} else {
 			customers = append(customers, customers[0])
 		}
 	}
-	newTarget := func(i int) *Target {
-		return NewTarget(1, customers[i], 1, limits, testTarget(1, 1, 1).Periods, nil)
+	newTarget := func(i int) *model.Target {
+		return model.NewTarget(1, customers[i], 1, limits, quotatest.Target(1, 1, 1).Periods, nil)
 	}
 	own := make(map[int64]int64)
 	for i := range values {
 		var wg sync.WaitGroup
 		begin := make(chan struct{})
 		for n, e := range nodes {
-			hits := []Hit{{Target: ipOf(newTarget(i), fmt.Sprint(i)), Cost: int64(1 + n)}}
+			hits := []model.Hit{{Target: quotatest.IP(newTarget(i), fmt.Sprint(i)), Cost: int64(1 + n)}}
 			if i%3 == 0 {
-				hits[0].ID = NewID("hit", fmt.Sprint(i, "/", n))
+				hits[0].ID = model.NewID("hit", fmt.Sprint(i, "/", n))
 			}
 			wg.Go(func() {
 				<-begin
@@ -101,7 +104,7 @@ func TestFirstHitsOfAValueAtOnce(t *testing.T) {
 		close(begin)
 		wg.Wait()
 		own[customers[i]] += 3
-		d, err := nodes[0].Look(ctx, ipOf(newTarget(i), fmt.Sprint(i)), 0)
+		d, err := nodes[0].Look(ctx, quotatest.IP(newTarget(i), fmt.Sprint(i)), 0)
 		if err != nil || d.View(0).Used != 3 || d.View(1).Used != own[customers[i]] {
 			t.Fatalf("value %d: %s, %v; want 3 used, and %d of all", i, d.String(), err, own[customers[i]])
 		}
@@ -130,45 +133,45 @@ func (m meddler) Write(p []byte) (int, error) {
 func TestValueThatIsThereMeanwhile(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	var do atomic.Pointer[func()]
-	options := db.options(newTestClock(testEpoch))
+	options := db.options(quotatest.NewClock(quotatest.Epoch))
 	options.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
 	e, err := newEngine(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.lanes[0].session.close)
-	t.Cleanup(e.ledgers[0].session.close)
+	t.Cleanup(e.Lanes[0].Session.Close)
+	t.Cleanup(e.Ledgers[0].Session.Close)
 	e.awaitSession(ctx, t)
-	target := perIP(t, Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
-	other := perIP(t, Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
-	old, fresh := ipOf(target, "old"), ipOf(target, "new")
-	if r, _ := e.sendBatch(ctx, []Hit{{Target: old, Cost: 7}, {Target: ipOf(other, "x"), Cost: 1}}); r[0].Err != nil || r[1].Err != nil {
+	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
+	other := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
+	old, fresh := quotatest.IP(target, "old"), quotatest.IP(target, "new")
+	if r, _ := e.sendBatch(ctx, []model.Hit{{Target: old, Cost: 7}, {Target: quotatest.IP(other, "x"), Cost: 1}}); r[0].Err != nil || r[1].Err != nil {
 		t.Fatal(r)
 	}
 	byHand := func() { // as old is: 7 units
 		db.Exec(ctx, t, `INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
 			SELECT shard, customer, meter, $3, at, hour, units, total, version, change, state FROM counters
-			WHERE customer = $1 AND attribute = $2`, customerOf(target), old.Counters[1].Key.Attribute, fresh.Counters[1].Key.Attribute)
+			WHERE customer = $1 AND attribute = $2`, quotatest.Customer(target), old.Counters[1].Key.Attribute, fresh.Counters[1].Key.Attribute)
 	}
 	do.Store(&byHand)
 	before := e.Stats().Retried
 	plain := e.handOver(fresh, 1, 2)
-	ids := []once{
-		e.ledger(fresh).submit(&Hit{Target: fresh, Cost: 10, ID: NewID("hit", "one")}),
-		e.ledger(other).submit(&Hit{Target: ipOf(other, "y"), Cost: 20, ID: NewID("hit", "two")}),
+	ids := []ledger.Once{
+		e.ledger(fresh).Submit(&model.Hit{Target: fresh, Cost: 10, ID: model.NewID("hit", "one")}),
+		e.ledger(other).Submit(&model.Hit{Target: quotatest.IP(other, "y"), Cost: 20, ID: model.NewID("hit", "two")}),
 	}
 	e.drain(ctx, t)
-	if do.Load() != nil || e.Stats().Retried == before || e.ledgers[0].cautious() {
+	if do.Load() != nil || e.Stats().Retried == before || e.Ledgers[0].Cautious() {
 		t.Errorf("no transaction failed, or the ledger is cautious for it: %+v", e.Stats())
 	}
 	for i, used := range []int64{8, 10} {
 		h := plain[i]
-		if <-h.done; h.result.Err != nil || h.result.Decision.View(1).Used != used {
-			t.Errorf("plain hit %d: %s, %v; want %d used", i, h.result.Decision.String(), h.result.Err, used)
+		if <-h.Done; h.Result.Err != nil || h.Result.Decision.View(1).Used != used {
+			t.Errorf("plain hit %d: %s, %v; want %d used", i, h.Result.Decision.String(), h.Result.Err, used)
 		}
 	}
 	for i, used := range []int64{20, 20} {
-		if r := ids[i].wait(ctx); r.Err != nil || r.Decision.Replayed || r.Decision.View(1).Used != used {
+		if r := ids[i].Wait(ctx); r.Err != nil || r.Decision.Replayed || r.Decision.View(1).Used != used {
 			t.Errorf("hit %d with an id: %s, %v; want %d used", i, r.Decision.String(), r.Err, used)
 		}
 	}

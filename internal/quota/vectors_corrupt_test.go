@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // corruptions change one field of one hit, or of the limits, to a wrong value.
@@ -18,10 +20,10 @@ var corruptions = map[string]func(v *vector, hit, limit int){
 	"retry":     func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter.us++ },
 	"never": func(v *vector, h, l int) {
 		w := &v.Hits[h].Limits[l].RetryAfter
-		if w.us == Never {
+		if w.us == model.Never {
 			w.us = 0
 		} else {
-			w.us = Never
+			w.us = model.Never
 		}
 	},
 	"no retry":  func(v *vector, h, l int) { v.Hits[h].Limits[l].RetryAfter = wait{} },
@@ -67,10 +69,10 @@ func (v *vector) copyOf() *vector {
 // A runner that passes everything would pass the vectors, too: each kind of field of
 // many hits, made wrong, must fail the model's, and each kind of field in one hit of each file the SQL's.
 func TestVectorsLimitsCorrupted(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
 	for n, path := range vectorFiles(t, filepath.Join("testdata", "vectors")) {
-		if n%sized(5, 1, 1) > 0 {
+		if n%quotatest.Sized(5, 1, 1) > 0 {
 			continue
 		}
 		whole, err := readVector(path)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // vector is a file of the layout that ../shared/vectors/README.md describes: hits on one
@@ -43,7 +45,7 @@ type wait struct {
 func (w *wait) UnmarshalJSON(text []byte) error {
 	w.there = true
 	if string(text) == "null" {
-		w.us = Never
+		w.us = model.Never
 		return nil
 	}
 	if err := json.Unmarshal(text, &w.us); err != nil {
@@ -85,7 +87,7 @@ func (v *vector) whole() error {
 	return nil
 }
 
-func (v *vector) target(customer int64) (*Target, error) {
+func (v *vector) target(customer int64) (*model.Target, error) {
 	tr := trace{Targets: []traceTarget{{Meter: 1, Change: 1, Counters: []traceCounter{{Limits: v.Limits}}}}}
 	targets, err := tr.targets(customer)
 	if err != nil {
@@ -95,7 +97,7 @@ func (v *vector) target(customer int64) (*Target, error) {
 }
 
 // check compares a decision with a hit's outcome.
-func (h *vectorHit) check(d *Decision) error {
+func (h *vectorHit) check(d *model.Decision) error {
 	if d.Allowed != *h.Allowed {
 		return fmt.Errorf("allowed %v, want %v", d.Allowed, *h.Allowed)
 	}
@@ -110,7 +112,7 @@ func (h *vectorHit) check(d *Decision) error {
 }
 
 // play sends the hits one after the other to decide and returns the first that differs.
-func (v *vector) play(decide func(now, cost int64) (Decision, error)) error {
+func (v *vector) play(decide func(now, cost int64) (model.Decision, error)) error {
 	if err := v.whole(); err != nil {
 		return err
 	}
@@ -133,10 +135,10 @@ func runVectorModel(v *vector) error {
 		return err
 	}
 	m, o := newModel(), newOracle()
-	return v.play(func(now, cost int64) (Decision, error) {
-		var d Decision
+	return v.play(func(now, cost int64) (model.Decision, error) {
+		var d model.Decision
 		if cost == 0 {
-			d = judge(t, m.rows(t), now, 0)
+			d = model.Judge(t, m.rows(t), now, 0)
 		} else {
 			d, _ = m.decide(t, now, cost)
 		}
@@ -145,12 +147,12 @@ func runVectorModel(v *vector) error {
 }
 
 // runVectorEngine runs a vector through an engine, on a customer of its own.
-func runVectorEngine(ctx context.Context, e *Engine, clock *testClock, v *vector) error {
-	t, err := v.target(freshCustomers(1))
+func runVectorEngine(ctx context.Context, e *Engine, clock *quotatest.Clock, v *vector) error {
+	t, err := v.target(quotatest.FreshCustomers(1))
 	if err != nil {
 		return err
 	}
-	return v.play(func(now, cost int64) (Decision, error) {
+	return v.play(func(now, cost int64) (model.Decision, error) {
 		clock.Set(now)
 		return e.Decide(ctx, t, cost)
 	})
@@ -159,8 +161,8 @@ func runVectorEngine(ctx context.Context, e *Engine, clock *testClock, v *vector
 // runVectorMemory runs a vector through an engine that answers from memory. What it
 // refuses so, it refuses on the rows that it saw last, which is not what remains now: of
 // those refusals only that they are rightly ones is compared.
-func runVectorMemory(ctx context.Context, e *Engine, clock *testClock, v *vector) error {
-	t, err := v.target(freshCustomers(1))
+func runVectorMemory(ctx context.Context, e *Engine, clock *quotatest.Clock, v *vector) error {
+	t, err := v.target(quotatest.FreshCustomers(1))
 	if err != nil {
 		return err
 	}
@@ -208,7 +210,7 @@ func vectorFiles(t *testing.T, dir string) []string {
 func TestVectorsLimitsModel(t *testing.T) { forVectors(t, runVectorModel) }
 
 func TestVectorsLimitsSQL(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), newTestClock(testEpoch)
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
 	remembering := db.startEngine(t, clock)
 	forVectors(t, func(v *vector) error {

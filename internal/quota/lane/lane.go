@@ -1,0 +1,380 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/postgres"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
+)
+
+// lane gathers the hits of its share of the customers and decides them by swaps: one session,
+// one batch in flight; while it flies, the next one gathers. What no swap can do it hands over
+// to its ledger.
+type Lane struct {
+	node    *queue.Node
+	Ledger  *ledger.Ledger
+	Session session.Session
+	queue.Inbox[*queue.Hit]
+
+	// Owned by the lane's goroutine.
+	now   int64        // of the batch, µs
+	Again []*queue.Hit // whose rows were read: first in the next batch
+	batch []*queue.Hit
+	gathering
+	these   []*Group // that the lane decides
+	stale   int      // the share of known rows, in 1024ths, that somebody else had written, lately
+	swaps   Writing  // rows to be written
+	makes   Writing  // rows to be made
+	reading []*Group // rows to be read
+	keys    session.Columns
+	asked   session.Params // of those
+	row     [1]model.Row   // as the memory of refusals wants it
+
+	// A part that tests break, to see that the breakage is noticed.
+	Apart func(*Writing) []*Group
+}
+
+func New(n *queue.Node, to *ledger.Ledger) *Lane {
+	return &Lane{
+		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](), Apart: apart,
+		Session: session.Session{Options: &n.Options, Statements: LaneStatements(), Beside: &to.Session},
+	}
+}
+
+// run sends batches until the engine stops and nothing waits any more.
+func (l *Lane) Run(ctx context.Context) {
+	defer l.Session.Close()
+	_ = l.Session.Ready(ctx) // the first hit finds a session, or is told why not
+	l.Inbox.Run(func() bool { return len(l.Again) > 0 }, func() { l.Next(ctx) })
+}
+
+// take makes the next batch: those whose rows were read, then the queue, but for those whose
+// callers gave up.
+func (l *Lane) take() []*queue.Hit {
+	clear(l.batch)
+	l.batch = l.batch[:0]
+	l.Again = l.takeSome(l.Again)
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.Queue = l.takeSome(l.Queue)
+	return l.batch
+}
+
+// takeSome takes hits of a list into the batch until it is full, and returns the others.
+func (l *Lane) takeSome(list []*queue.Hit) []*queue.Hit {
+	n := min(len(list), queue.MaxBatch-len(l.batch))
+	for _, h := range list[:n] {
+		if h.Take() {
+			l.batch = append(l.batch, h)
+		}
+	}
+	rest := copy(list, list[n:])
+	clear(list[rest:])
+	return list[:rest]
+}
+
+// next decides one batch. The hits are taken from their callers only when there is a
+// session and a clock, so that what waits for those can still be given up.
+func (l *Lane) Next(ctx context.Context) {
+	now, err := l.Session.Begin(ctx)
+	hits := l.take()
+	if err != nil {
+		for _, h := range hits {
+			h.Finish(queue.Result{Err: err})
+		}
+		return
+	}
+	l.now = now
+	l.swaps.reset()
+	l.makes.reset()
+	l.reading = l.reading[:0]
+	l.plan(l.recall(l.gather(hits, now)))
+	if len(l.reading) > len(l.swaps.Groups)+len(l.makes.Groups) { // else a few do not keep the others waiting
+		if err := l.send(ctx, 0, l.recallStep()); err != nil {
+			l.lost(err, false)
+			return
+		}
+		reading := l.reading
+		l.reading = nil
+		l.plan(reading)
+		l.reading = reading[:0]
+	}
+	l.swap(ctx)
+}
+
+// recall finds what is known of the groups' rows, and hands over what the ledger decides:
+// hits on several counters, which a swap could not charge all or none, and those that follow
+// others there.
+func (l *Lane) recall(groups []*Group) []*Group {
+	watch, cautious := l.node.Stopwatch(), l.Ledger.Cautious()
+	l.these = l.these[:0]
+	for _, g := range groups {
+		swap := false
+		if len(g.Target.Counters) == 1 && !cautious {
+			g.knows, swap = g.Target.Recall(&g.known, watch)
+		}
+		if swap {
+			l.these = append(l.these, g)
+		} else {
+			l.HandOver(g)
+		}
+	}
+	return l.these
+}
+
+// mostStale is the share, in 1024ths, of known rows that turned out to have been written by
+// somebody else, from which on rows are read before each swap: that costs half of what a swap
+// in vain does.
+const mostStale = 256
+
+// plan has the groups decided as far as the Go model can, and sorts them by what is to be done.
+func (l *Lane) plan(groups []*Group) {
+	for _, g := range groups {
+		w := byReading
+		if g.read || l.stale < mostStale {
+			w = g.plan()
+		}
+		switch w {
+		case bySwap:
+			l.swaps.Groups = append(l.swaps.Groups, g)
+		case byMaking:
+			l.makes.Groups = append(l.makes.Groups, g)
+		case byReading:
+			l.reading = append(l.reading, g)
+		default:
+			l.settleUnwritten(g, w)
+		}
+	}
+}
+
+// swap writes, makes and reads the rows of the batch's groups, and hands out what came of it.
+func (l *Lane) swap(ctx context.Context) {
+	for _, w := range []*Writing{&l.swaps, &l.makes} {
+		for _, g := range l.Apart(w) {
+			l.HandOver(g)
+		}
+	}
+	if err := l.sendAll(ctx); err != nil {
+		l.lost(err, true)
+		return
+	}
+	l.countLost()
+	for _, w := range []*Writing{&l.swaps, &l.makes} {
+		for _, g := range w.Groups {
+			l.settle(g)
+		}
+	}
+	for _, g := range l.reading {
+		l.settleReading(g)
+	}
+}
+
+// sendAll writes, makes and reads rows in one round trip. Rows are made before any lock.
+func (l *Lane) sendAll(ctx context.Context) error {
+	var steps []session.Step
+	hits := 0
+	if len(l.makes.Groups) > 0 {
+		steps = append(steps, l.makes.step(MakeRows))
+		hits += l.makes.hits()
+	}
+	if len(l.reading) > 0 {
+		steps = append(steps, l.recallStep())
+	}
+	if len(l.swaps.Groups) > 0 {
+		steps = append(steps, l.swaps.step(SwapRows))
+		hits += l.swaps.hits()
+	}
+	return l.send(ctx, hits, steps...)
+}
+
+// send makes one round trip and transaction that is to charge so many hits.
+func (l *Lane) send(ctx context.Context, hits int, steps ...session.Step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	l.node.Totals.Batch(hits, len(steps))
+	return l.Session.Conn.Run(ctx, steps)
+}
+
+// recallStep reads rows.
+func (l *Lane) recallStep() session.Step {
+	slices.SortFunc(l.reading, func(a, b *Group) int { return model.CompareKeys(a.Own(), b.Own()) })
+	l.keys.Reset()
+	for _, g := range l.reading {
+		l.keys.Add(g.Own())
+	}
+	l.asked.Reset()
+	l.keys.Encode(&l.asked)
+	return session.Step{Name: recallRows, Params: l.asked.Values(), Read: l.readRows}
+}
+
+// readRows reads what recallSQL returns. A row that is not there is known to be missing.
+func (l *Lane) readRows(r *pgconn.ResultReader) error {
+	there := make([]bool, len(l.reading))
+	same, of := 0, 0
+	err := session.EachRow(r, len(l.reading), func(n int, cols [][]byte) error {
+		g := l.reading[n]
+		version, at := g.known.Version, g.known.At
+		there[n] = true
+		spoiled := readKnown(&g.known, cols) != nil // the fault of its own group, of which the ledger says so
+		if g.knows {
+			of++
+			if g.known.Version == version && g.known.At == at {
+				same++
+			}
+		}
+		g.knows = !spoiled
+		return nil
+	})
+	for i, g := range l.reading {
+		g.read = true
+		if !there[i] {
+			g.known, g.knows = model.Known{Missing: true}, true
+		}
+	}
+	l.tell(of-same, of)
+	return err
+}
+
+// tell notes how many of some rows that were known had been written by somebody else.
+func (l *Lane) tell(stale, of int) {
+	if of > 0 {
+		l.stale += (1024*stale/of - l.stale) / 8
+	}
+}
+
+// countLost counts the swaps that were in vain.
+func (l *Lane) countLost() {
+	lost, stale, remembered := 0, 0, 0
+	for _, g := range l.swaps.Groups {
+		if !g.done {
+			lost++
+		}
+		if !g.read {
+			remembered++
+			if !g.done {
+				stale++
+			}
+		}
+	}
+	l.tell(stale, remembered)
+	l.node.Totals.Swapped.Add(int64(len(l.swaps.Groups) - lost))
+	l.node.Totals.SwapsLost.Add(int64(lost))
+}
+
+// settle hands out what became of a group whose row was to be written.
+func (l *Lane) settle(g *Group) {
+	if !g.done {
+		g.Target.Contended(l.node.Stopwatch())
+		l.HandOver(g)
+		return
+	}
+	g.Target.Keep(&g.after)
+	l.tellMemory(g, g.after.Row)
+	l.node.WatchAhead(g.Target, len(g.Hits), g.now, g.after.At)
+	g.Finish(nil)
+}
+
+// settleReading settles a group whose row was read beside the swaps of others. What is to be
+// written goes into the next batch, which knows the row.
+func (l *Lane) settleReading(g *Group) {
+	w := g.plan()
+	if w != bySwap && w != byMaking {
+		l.settleUnwritten(g, w)
+		return
+	}
+	g.Target.Keep(&g.known)
+	for _, h := range g.Hits {
+		if h.Requeue() {
+			l.Again = append(l.Again, h)
+		}
+	}
+}
+
+// settleUnwritten settles a group for which there is nothing to be written here.
+func (l *Lane) settleUnwritten(g *Group, w way) {
+	switch w {
+	case asItStands:
+		g.Target.Keep(&g.known)
+		l.tellMemory(g, g.known.Row)
+		g.Finish(nil)
+	case asStale:
+		g.Finish(&model.StaleError{Change: g.known.Change})
+	default:
+		l.HandOver(g)
+	}
+}
+
+// tellMemory tells the memory of refusals what the group's row is, before a caller hears of
+// it: its next hit may come at once.
+func (l *Lane) tellMemory(g *Group, r model.Row) {
+	l.row[0] = r
+	l.node.Memory.Remember(g.Target, l.row[:], l.now, g.Refused)
+}
+
+// handOver gives a group's hits to the ledger.
+func (l *Lane) HandOver(g *Group) {
+	hits := make([]*queue.Hit, 0, len(g.Hits))
+	for _, h := range g.Hits {
+		if h.Requeue() {
+			hits = append(hits, h)
+		}
+	}
+	if len(hits) == 0 {
+		return
+	}
+	o := ledger.NewRun(g.Target, hits)
+	if err := l.Ledger.Enqueue(o); err != nil && o.Take() {
+		o.Finish(err)
+	}
+}
+
+// lost ends a batch whose round trip failed. What the server itself rolled back the ledger
+// does again: it waits for no row that somebody holds for long, and keeps a statement that
+// the server refuses from failing other customers' hits. An unknown outcome is never tried
+// again, for it could be charged twice; wrote says that there was anything to be charged.
+func (l *Lane) lost(err error, wrote bool) {
+	unwritten, written := fmt.Errorf("%w: %w", session.ErrUnavailable, err), fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err)
+	if !wrote {
+		written = unwritten
+	}
+	again := false
+	switch {
+	case errors.Is(err, session.ErrNotSent):
+		written = unwritten
+	case !session.RolledBack(err):
+		l.Session.Drop()
+	case session.Hopeless(err):
+		unwritten = l.Session.Refuse(err)
+		written = unwritten
+	default:
+		again = true
+		if postgres.Retryable(err) {
+			l.Ledger.BeCautious()
+		}
+	}
+	end := func(groups []*Group, err error) {
+		for _, g := range groups {
+			if again {
+				l.node.Totals.Retried.Add(int64(len(g.Hits)))
+				l.HandOver(g)
+				continue
+			}
+			if errors.Is(err, session.ErrOutcomeUnknown) {
+				l.node.Totals.Unknown.Add(int64(len(g.Hits)))
+			}
+			g.Finish(err)
+		}
+	}
+	end(l.swaps.Groups, written)
+	end(l.makes.Groups, written)
+	end(l.reading, unwritten)
+}

@@ -1,0 +1,227 @@
+package lane
+
+import (
+	"fmt"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A swap decides most hits: the Go model charges a group's hits to its counter's row as the
+// node knows it, and one UPDATE writes what that leaves wherever the row is that one still.
+// The UPDATE returns which rows those were: they are charged. A row that somebody else has
+// written meanwhile is left alone, and the ledger decides its hits. So nothing is charged but
+// to the newest row, and no row is locked before it is written.
+
+// All arrays are in the lock order: ascending by shard, customer, meter, attribute. Each
+// counter is reached by one look-up of its key per array element, so that no statistics can
+// change the plan; there is no clock and no volatile function. An UPDATE names the shard by
+// = ANY, not by =: a plain equality of the index's first column is fit for a merge join, for
+// the sake of which PostgreSQL also weighs a scan of the whole index, takes it where the table
+// had a row or two when it was analyzed, and keeps that plan while the table grows.
+
+// rowValues are one array for all numbers of a swap: taking fifteen apart, and joining them to
+// rows, took an eighth of what the statement does. The array begins with where the last row of
+// numbers does. Then come these rows of swapWidth, as swapValues.fill has them, and then their
+// states. The attribute, which is empty, is said of each row: with a constant a scan of the
+// counters could come first.
+const rowValues = `
+FROM generate_series(2, (($1::bigint[])[1])::integer, 13) AS g(n),
+LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS customer, (($1::bigint[])[n + 2])::integer AS meter,
+                ($1::bigint[])[n + 3] AS version, ($1::bigint[])[n + 4] AS since, ($1::bigint[])[n + 5] AS judged, ($1::bigint[])[n + 6] AS hour,
+                ($1::bigint[])[n + 7] AS at, ($1::bigint[])[n + 8] AS change, ($1::bigint[])[n + 9] AS cost, ($1::bigint[])[n + 10] AS run,
+                ($1::bigint[])[n + 11] AS state_from, ($1::bigint[])[n + 12] AS state_to, left('', n) AS attribute) i`
+
+// swapSQL writes rows that nobody has written since. The version and the instant tell, and the
+// change number, which is raised without a charge too. The row's hour must be the running one,
+// or have no units. A row that somebody holds is waited for, in the lock order, and looked at
+// again then.
+const swapSQL = `
+UPDATE counters c
+SET state = ($1::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run, hour = i.hour,
+    units = CASE WHEN c.units > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.units + i.cost END,
+    total = CASE WHEN c.total > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.total + i.cost END` + rowValues + `
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
+  AND c.version = i.version AND c.at = i.since AND c.change = i.judged AND (c.hour = i.hour OR c.units = 0)
+RETURNING c.customer, c.meter`
+
+// makeSQL is a swap from nothing: it makes rows as their first charges leave them. What is
+// there by now is left alone. It comes before any lock, in the lock order.
+const makeSQL = `
+INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
+SELECT i.shard, i.customer, i.meter, i.attribute, i.at, i.hour, i.cost, i.cost, i.run, i.change,
+       ($1::bigint[])[i.state_from:i.state_to]` + rowValues + `
+ON CONFLICT DO NOTHING
+RETURNING customer, meter`
+
+// recallSQL reads rows without a lock. $1–$4 key.
+const recallSQL = `
+SELECT i.n, c.at, c.version, c.change, c.hour, c.units, c.state
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT at, version, change, hour, units, state FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
+
+const (
+	SwapRows   session.StatementName = "quotad_swap"
+	MakeRows   session.StatementName = "quotad_make"
+	recallRows session.StatementName = "quotad_recall"
+)
+
+// laneStatements is the text of each; tests break one to see that it is noticed.
+func LaneStatements() map[session.StatementName]string {
+	return map[session.StatementName]string{SwapRows: swapSQL, MakeRows: makeSQL, recallRows: recallSQL}
+}
+
+// readKnown reads the columns of recallSQL.
+func readKnown(r *model.Known, cols [][]byte) (err error) {
+	var units int64
+	if err = session.ReadAll(cols, &r.At, &r.Version, &r.Change, &r.Hour, &units); err != nil {
+		return err
+	}
+	r.Counted, r.Missing = units > 0, false
+	r.State, err = session.AppendInts(r.State[:0], cols[5])
+	return err
+}
+
+// way is how a group is decided.
+type way int
+
+const (
+	bySwap     way = iota // its row is written
+	byMaking              // its row is made
+	byReading             // its row is to be read first
+	byLedger              // its row is to be locked
+	asItStands            // all of its hits are refused; nothing is written
+	asStale               // its target is older than the row
+)
+
+// plan decides the group's hits on the row as it is known, and says what is to be done for it.
+func (g *Group) plan() (w way) {
+	// A row that was spoiled by hand may be more than the model can read: the ledger says so.
+	defer func() {
+		if recover() != nil {
+			w = byLedger
+		}
+	}()
+	old, t := &g.known, g.Target
+	switch {
+	case !g.knows:
+		return byReading
+	case old.Large || old.Held():
+		return byLedger
+	case old.Change > t.Change:
+		return asStale
+	}
+	instant := max(g.now, old.At)
+	hour, _ := t.RunningHour(instant)
+	rows, space := [1]model.Row{old.Row}, g.space
+	if t.Logs() { // decisions keep what is in a log, and the group's memory is used again
+		rows[0].State, space = slices.Clone(old.State), nil
+	}
+	g.Decide(rows[:], instant, space)
+	if space != nil && g.Admitted > 0 {
+		g.space = rows[0].State
+	}
+	switch {
+	case g.Admitted == 0 && !g.read:
+		return byReading
+	case g.Admitted == 0 && old.Change == t.Change && !old.Missing:
+		return asItStands
+	case g.Admitted == 0, old.Counted && old.Hour != hour: // the change is to be remembered, the hour booked
+		return byLedger
+	}
+	g.after = model.Known{Row: rows[0], Hour: hour, Counted: true}
+	if g.after.Change = t.Change; old.Missing {
+		return byMaking
+	}
+	return bySwap
+}
+
+// swapValues are the parameter of swapSQL and of makeSQL.
+type swapValues []int64
+
+// swapWidth is how many numbers of a row are not its state, in rowValues too.
+const swapWidth = 13
+
+// fill has the values of groups, which are in the lock order: no row is locked before one of a
+// lower key.
+func (v *swapValues) fill(groups []*Group) {
+	b := *v
+	if 8*cap(b) > session.MostKept {
+		b = nil
+	}
+	b = append(b[:0], int64(2+swapWidth*(len(groups)-1)))
+	from := 2 + swapWidth*len(groups)
+	for _, g := range groups {
+		own, old, after := g.Own(), &g.known, &g.after
+		until := from + len(after.State)
+		b = append(b, int64(model.Shard(own.Customer)), own.Customer, int64(own.Meter), old.Version, old.At, old.Change, after.Hour,
+			after.At, after.Change, g.Cost, int64(g.Admitted), int64(from), int64(until-1))
+		from = until
+	}
+	for _, g := range groups {
+		b = append(b, g.after.State...)
+	}
+	*v = b
+}
+
+// writing is a statement that writes the rows of groups.
+type Writing struct {
+	Groups []*Group
+	values swapValues
+	params session.Params
+}
+
+// apart sorts the groups and takes those out that are on the counter of one before them: an
+// UPDATE … FROM applies one source row per target, and would charge too little.
+func apart(w *Writing) (others []*Group) {
+	slices.SortStableFunc(w.Groups, func(a, b *Group) int { return model.CompareKeys(a.Own(), b.Own()) })
+	var last model.CounterKey
+	w.Groups = slices.DeleteFunc(w.Groups, func(g *Group) bool {
+		same := g.Own() == last
+		if last = g.Own(); same {
+			others = append(others, g)
+		}
+		return same
+	})
+	return others
+}
+
+// hits is how many hits are to be charged.
+func (w *Writing) hits() (n int) {
+	for _, g := range w.Groups {
+		n += g.Admitted
+	}
+	return n
+}
+
+// step writes the groups, which are in the lock order.
+func (w *Writing) step(name session.StatementName) session.Step {
+	w.values.fill(w.Groups)
+	w.params.Reset()
+	w.params.Int8(w.values)
+	return session.Step{Name: name, Params: w.params.Values(), Read: w.read}
+}
+
+// read notes which rows were written.
+func (w *Writing) read(r *pgconn.ResultReader) (bad error) {
+	for r.NextRow() {
+		var customer, meter int64
+		err := session.ReadAll(r.Values(), &customer, &meter)
+		at, ok := slices.BinarySearchFunc(w.Groups, model.CounterKey{Customer: customer, Meter: int32(meter)},
+			func(g *Group, key model.CounterKey) int { return model.CompareKeys(g.Own(), key) })
+		switch {
+		case err != nil:
+			bad = err
+		case !ok:
+			bad = fmt.Errorf("an answer about counter %d/%d, which is not in the batch", customer, meter)
+		default:
+			w.Groups[at].done = true
+		}
+	}
+	return bad
+}
+
+func (w *Writing) reset() { w.Groups = w.Groups[:0] }

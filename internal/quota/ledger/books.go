@@ -1,0 +1,277 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+	"slices"
+)
+
+// account is a counter's row while the ledger has it locked.
+type account struct {
+	key model.CounterKey
+	model.Row
+	there bool  // it is in the table, and locked
+	held  bool  // it is in the table, and somebody else's
+	hour  int64 // start of its running hour, µs
+	units int64 // admitted in it
+	total int64
+	dirty bool
+	freed bool // units came back
+
+	target *model.Target               // of a customer's own: who keeps the row
+	read   struct{ version, at int64 } // as it was locked
+}
+
+// books are what a transaction of the ledger has locked and read, and what it writes.
+type books struct {
+	now      int64 // PostgreSQL's time, µs
+	cautious bool  // rows that others hold were left out, as if they were not there
+	accounts map[model.CounterKey]*account
+	receipts map[receiptKey]*receipt
+	wanted   []model.CounterKey          // by the operation that is being done, beside its own
+	hours    map[model.CounterKey]*hours // where an operation asked for them
+	missing  *hours                      // what it is to ask for
+	usage    map[model.HourKey]int64     // to be added to finished hours
+	opened   []heldBy                    // written before
+	closed   []heldBy                    // are deleted: a hold may be both
+	adjusted []adjustment
+	slot     int16 // of the receipts' tables, the one in turn
+}
+
+// heldBy is a hold and its counter.
+type heldBy struct {
+	model.CounterKey
+	model.Hold
+}
+
+// adjustment is a change of usage that is no hit's.
+type adjustment struct {
+	model.HourKey
+	key    [16]byte
+	cost   int64
+	at     int64
+	reason string
+}
+
+// What an operation needs that its transaction has not read: it is done again in the next.
+var (
+	errMissingRow  = errors.New("a counter's row is not there yet")
+	errHeldRow     = errors.New("somebody else holds a counter's row")
+	errMissingLock = errors.New("more counters are to be locked")
+	errMissingHour = errors.New("the finished hours are to be read")
+)
+
+// open returns the accounts of a target's counters as of the instant at which hits on them
+// are judged: what has expired by then is given back. A value's row that is not there is
+// untouched; a charge makes it. Errors: errMissingRow, errHeldRow, *StaleError.
+func (b *books) open(t *model.Target) (accounts []*account, instant int64, err error) {
+	instant = t.Instant(b.now)
+	for i := range t.Counters {
+		b.wanted = append(b.wanted, t.Counters[i].Key)
+	}
+	for i := range t.Counters {
+		a := b.accounts[t.Counters[i].Key]
+		switch {
+		case a == nil:
+			return nil, 0, errMissingLock
+		case a.held:
+			return nil, 0, errHeldRow
+		case !a.there && i == 0: // it remembers the change number, so values' rows may come and go
+			return nil, 0, errMissingRow
+		case a.Change > t.Change:
+			return nil, 0, &model.StaleError{Change: a.Change}
+		}
+		accounts, instant = append(accounts, a), max(instant, a.At)
+	}
+	accounts[0].target = t.Base()
+	for i, a := range accounts {
+		b.expire(t, i, a, instant)
+		if a.Change < t.Change {
+			a.Change, a.dirty = t.Change, a.dirty || a.there
+		}
+	}
+	return accounts, instant, nil
+}
+
+// expire takes the holds off an account, of a target's i-th counter, that are over at an instant.
+func (b *books) expire(t *model.Target, i int, a *account, instant int64) {
+	for _, h := range t.Expire(i, &a.Row, instant) {
+		b.closed = append(b.closed, heldBy{a.key, h})
+		a.freed = true
+		a.touch()
+	}
+}
+
+// touch marks an account that has changed. Every change is another version.
+func (a *account) touch() { a.dirty, a.Version = true, a.Version+1 }
+
+func rowsOf(accounts []*account) []model.Row {
+	rows := make([]model.Row, len(accounts))
+	for i, a := range accounts {
+		rows[i] = a.Row
+	}
+	return rows
+}
+
+// charge charges what a decision admitted to its accounts, and returns the decision as it
+// stands behind that.
+func (b *books) Charge(accounts []*account, d model.Decision) model.Decision {
+	rows := rowsOf(accounts)
+	d.ChargeTo(rows)
+	for i, a := range accounts {
+		a.Row = rows[i]
+		a.touch()
+	}
+	return d.Behind(rowsOf(accounts))
+}
+
+// book adds units to the running hour of a target's own account, as usage.
+func (b *books) book(t *model.Target, accounts []*account, units, instant int64) (hour int64) {
+	hour, _ = t.RunningHour(instant)
+	for i, a := range accounts {
+		if !a.there && !a.dirty {
+			continue // a value's, that was not charged
+		}
+		b.turn(a, hour)
+		if a.total = model.AddUpTo(a.total, units); i == 0 {
+			a.units = model.AddUpTo(a.units, units)
+		}
+		a.dirty = true
+	}
+	return hour
+}
+
+// turn moves the units of an account's hour that is over to the finished ones.
+func (b *books) turn(a *account, hour int64) {
+	if a.hour == hour {
+		return
+	}
+	if a.units > 0 {
+		b.addUsage(a.hourKey(a.hour), a.units)
+	}
+	a.hour, a.units, a.dirty = hour, 0, true
+}
+
+func (b *books) addUsage(hour model.HourKey, units int64) {
+	b.usage[hour] = model.AddUpTo(b.usage[hour], units)
+}
+
+func (a *account) hourKey(hour int64) model.HourKey {
+	return model.HourKey{a.key.Customer, a.key.Meter, hour}
+}
+
+// finished are the hours of an own account in [from, to) and what they have: the finished
+// ones, with what this transaction has done to them, and the running one. Errors:
+// errMissingHour.
+func (b *books) finished(own *account, from, to int64) (map[int64]int64, error) {
+	read := b.hours[own.key]
+	if read == nil || from < read.from || read.to < to {
+		b.missing = &hours{counter: own.key, from: from, to: to}
+		return nil, errMissingHour
+	}
+	units := make(map[int64]int64)
+	within := func(hour int64) bool { return from <= hour && hour < to }
+	for hour, n := range read.units {
+		if within(hour) {
+			units[hour] = n
+		}
+	}
+	for key, n := range b.usage {
+		if key == own.hourKey(key.Hour) && within(key.Hour) {
+			units[key.Hour] += n
+		}
+	}
+	if within(own.hour) {
+		units[own.hour] += own.units
+	}
+	return units, nil
+}
+
+// adjustedIn is the sum of an account's adjustments in [from, to), whose hours were read.
+func (b *books) adjustedIn(own *account, from, to int64) (units int64) {
+	for hour, n := range b.hours[own.key].adjusted {
+		if from <= hour && hour < to {
+			units += n
+		}
+	}
+	for _, a := range b.adjusted {
+		if a.HourKey == own.hourKey(a.Hour) && from <= a.Hour && a.Hour < to {
+			units += a.cost
+		}
+	}
+	return units
+}
+
+// giveBack gives units back to an account that were charged to some of its limits.
+func (b *books) giveBack(t *model.Target, a *account, charged []int64, at, units int64) {
+	if units > 0 {
+		t.GiveBack(a.key.Attribute, &a.Row, charged, at, units)
+		a.freed = true
+		a.touch()
+	}
+}
+
+// hold puts a hold on accounts.
+func (b *books) hold(accounts []*account, charged []model.Charged, h model.Hold) {
+	for i, a := range accounts {
+		h.Limits = charged[i].Limits
+		at, _ := slices.BinarySearchFunc(a.Holds, h, model.CompareHolds)
+		a.Holds = slices.Insert(slices.Clip(a.Holds), at, h)
+		a.dirty = true
+		b.opened = append(b.opened, heldBy{a.key, h})
+	}
+}
+
+// unhold takes a reservation's hold off an account; ok is false when it has none.
+func (b *books) unhold(a *account, key [16]byte) (h model.Hold, ok bool) {
+	i := slices.IndexFunc(a.Holds, func(h model.Hold) bool { return h.Key == key })
+	if i < 0 {
+		return h, false
+	}
+	h = a.Holds[i]
+	a.Holds = slices.Delete(slices.Clone(a.Holds), i, i+1)
+	a.touch()
+	b.closed = append(b.closed, heldBy{a.key, h})
+	return h, true
+}
+
+// find returns the receipt of an operation; nil when it was not done. Errors:
+// ErrOtherPayload.
+func (b *books) find(customer int64, id model.ID) (*receipt, error) {
+	if !id.Given() {
+		return nil, nil
+	}
+	r, err := b.receipt(customer, id.Key)
+	if r != nil && r.payload != id.Payload {
+		return nil, ErrOtherPayload
+	}
+	return r, err
+}
+
+// receipt returns a receipt by its key; nil when there is none.
+func (b *books) receipt(customer int64, key [16]byte) (*receipt, error) {
+	r := b.receipts[receiptKey{customer, key}]
+	if r != nil && r.bad != nil {
+		return nil, fmt.Errorf("%w: %w", session.ErrInternal, r.bad)
+	}
+	return r, nil
+}
+
+// held reports whether a counter's row is somebody else's: then nothing can be said of what it
+// guards.
+func (b *books) held(key model.CounterKey) bool {
+	a := b.accounts[key]
+	return a != nil && a.held
+}
+
+// issue writes the receipt of an operation that has an ID.
+func (b *books) issue(t *model.Target, id model.ID, r receipt) {
+	if !id.Given() {
+		return
+	}
+	own := t.Counters[0].Key
+	r.receiptKey, r.payload, r.meter, r.fresh = receiptKey{own.Customer, id.Key}, id.Payload, own.Meter, true
+	b.receipts[r.receiptKey] = &r
+}

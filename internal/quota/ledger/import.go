@@ -1,0 +1,118 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"quotad/internal/quota/model"
+	"slices"
+)
+
+// What is wrong with an Import. Nothing was done.
+var (
+	// ErrNoSuchLimit: the plan has no limit of that name on the meter that can have an
+	// opening balance; a concurrency limit cannot.
+	ErrNoSuchLimit = errors.New("the plan has no such limit on the meter, or it is one of concurrency; nothing was done")
+	// ErrFuture: usage cannot have been before it was.
+	ErrFuture = errors.New("the instant is in the future; nothing was done")
+)
+
+// TooMuchError says that a limit cannot hold an opening balance.
+type TooMuchError struct{ Most int64 }
+
+func (e *TooMuchError) Error() string {
+	return fmt.Sprintf("the limit can have at most %d used; nothing was done", e.Most)
+}
+
+// Import is what a customer used before it came here: usage of an instant, or what counts
+// against one limit now.
+type Import struct {
+	Target *model.Target // of the customer's meter, for the attributes
+	ID     model.ID      // required
+
+	// Cost, 1 … MaxNumber, was used at At, µs since the Unix epoch and not in the future: it
+	// is usage of that hour, and counts in the windows that At is in and that still run,
+	// whatever their limits.
+	Cost, At int64
+
+	// Limit, unless empty, is the name of a limit against which Used, 0 … MaxNumber, counts
+	// from now on, instead of what counted; no usage is booked. Cost and At are 0 then.
+	Limit string
+	Used  int64
+}
+
+// Imported is the outcome of an Import.
+type Imported struct {
+	Replayed bool // it had been done before
+	Err      error
+}
+
+// Import hands an import over. What it returns waits for the outcome, whose error is one of those
+// of Decide, ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture or *TooMuchError. Those of one
+// customer and meter are done in their order.
+func (l *Ledger) Import(in *Import) func(context.Context) Imported {
+	p := submit(l, l.newOperation(in.Target, in.ID), func(b *books) (bool, error) { return b.takeOver(in) })
+	return func(ctx context.Context) (out Imported) {
+		out.Replayed, out.Err = p.result(ctx)
+		return out
+	}
+}
+
+// takeOver does one import.
+func (b *books) takeOver(in *Import) (replayed bool, err error) {
+	t := in.Target
+	done, err := b.find(t.Counters[0].Key.Customer, in.ID)
+	if err != nil || done != nil {
+		return done != nil, err
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return false, err
+	}
+	if in.Limit != "" {
+		err = b.setUsed(t, accounts, instant, in)
+	} else if in.At > instant {
+		err = ErrFuture
+	} else {
+		b.usedAt(t, accounts, in)
+	}
+	if err == nil {
+		b.issue(t, in.ID, receipt{at: instant, cost: in.Cost})
+	}
+	return false, err
+}
+
+// usedAt books units of a past instant, and charges them where it still counts.
+func (b *books) usedAt(t *model.Target, accounts []*account, in *Import) {
+	for i, a := range accounts {
+		t.Backdate(i, &a.Row, in.At, in.Cost)
+		a.touch()
+	}
+	own := accounts[0]
+	hour, _ := t.RunningHour(in.At)
+	if now, _ := t.RunningHour(own.At); hour == now {
+		b.turn(own, hour)
+		own.units = model.AddUpTo(own.units, in.Cost)
+	} else {
+		b.addUsage(own.hourKey(hour), in.Cost)
+	}
+	own.total = model.AddUpTo(own.total, in.Cost)
+}
+
+// setUsed makes a number what counts against a limit.
+func (b *books) setUsed(t *model.Target, accounts []*account, instant int64, in *Import) error {
+	for i, a := range accounts {
+		limits := t.Counters[i].Limits
+		at := slices.IndexFunc(limits, func(l *model.Limit) bool { return l.Name == in.Limit })
+		if at < 0 {
+			continue
+		}
+		if l := limits[at]; l.Algorithm == model.TokenBucket && in.Used > l.Burst {
+			return &TooMuchError{l.Burst}
+		}
+		t.SetUsed(i, at, &a.Row, in.Used, instant)
+		a.touch()
+		return nil
+	}
+	return ErrNoSuchLimit
+}

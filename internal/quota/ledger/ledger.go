@@ -1,0 +1,282 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// ledger decides what no swap can: what another node writes too, what is on several counters,
+// what is done once under an id, what gives back, what holds, what belongs together. It
+// gathers operations as a lane gathers hits, and does a batch of them in one transaction:
+// locks the rows of all their counters and reads them; does one operation after the other on
+// the Go model; writes what came of it. So an operation with an id finds the receipt of any
+// other with it: whoever did it held the same counter.
+type Ledger struct {
+	node    *queue.Node
+	Session session.Session
+	queue.Inbox[*Operation]
+	waiting  int                // hits in the queue, an operation being one; under the inbox's mutex
+	underWay map[receiptKey]int // ids in the queue or in a transaction; likewise
+
+	// careful is until when, on the stopwatch, no row is waited for.
+	Careful atomic.Int64
+
+	// Owned by the ledger's goroutine.
+	Again  []*Operation // handed back: first in the next transaction
+	batch  []*Operation
+	params session.Params
+}
+
+func New(n *queue.Node) *Ledger {
+	return &Ledger{
+		node: n, Inbox: queue.NewInbox[*Operation](), underWay: make(map[receiptKey]int),
+		Session: session.Session{Options: &n.Options, Statements: LedgerStatements()},
+	}
+}
+
+// endGrace is how much longer than its time an operation waits for the transaction that it
+// is in: one that only finds out that somebody holds its counter takes no longer.
+const endGrace = 500 * time.Millisecond
+
+// wait waits for an operation that was enqueued.
+func (l *Ledger) Wait(ctx context.Context, o *Operation) error {
+	err := o.Wait(ctx, endGrace)
+	if errors.Is(err, session.ErrBusy) && len(o.own) > 0 && l.blocked(o) {
+		err = ErrUnderWay
+	}
+	return o.outcome(err)
+}
+
+// blocked reports whether an operation that was given up waited for another with its id,
+// as far as this node can tell.
+func (l *Ledger) blocked(o *Operation) bool {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	return o.waited.Load() || l.underWay[o.own[0]] > 1
+}
+
+// caution is how long a ledger waits for no row after it, or its lane, waited for one in vain.
+const caution = 5 * time.Second
+
+// beCautious begins that time: somebody may be holding a row for long, and the others must
+// not wait for it too.
+func (l *Ledger) BeCautious() { l.Careful.Store(int64(l.node.Stopwatch() + caution)) }
+
+func (l *Ledger) Cautious() bool {
+	return l.node.Stopwatch() < time.Duration(l.Careful.Load())
+}
+
+// queued is how many hits and other operations wait.
+func (l *Ledger) Queued() int {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	return l.waiting
+}
+
+// enqueue adds an operation behind those that wait. Errors: ErrBusy, ErrStopped.
+func (l *Ledger) Enqueue(o *Operation) error {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	switch {
+	case l.Stopped:
+		return session.ErrStopped
+	case l.waiting+o.size() > l.node.MaxQueue:
+		return session.ErrBusy
+	}
+	for _, id := range o.own {
+		l.underWay[id]++
+	}
+	for _, t := range o.targets {
+		t.HandOver(1)
+	}
+	l.waiting += o.size()
+	l.Queue = append(l.Queue, o)
+	l.Signal()
+	return nil
+}
+
+// ended says that an operation has left the ledger.
+func (l *Ledger) ended(o *Operation) {
+	for _, t := range o.targets {
+		t.HandOver(-1)
+	}
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	for _, id := range o.own {
+		if l.underWay[id]--; l.underWay[id] <= 0 {
+			delete(l.underWay, id)
+		}
+	}
+}
+
+// run does transactions until the engine stops and nothing waits any more.
+func (l *Ledger) Run(ctx context.Context) {
+	defer l.Session.Close()
+	_ = l.Session.Ready(ctx) // see lane.run
+	l.Inbox.Run(func() bool { return len(l.Again) > 0 }, func() { l.Next(ctx) })
+}
+
+// take makes the next batch, of maxBatch rows but for an operation that has more by itself:
+// what was handed back, then the queue, but for those whose callers gave up.
+func (l *Ledger) take() []*Operation {
+	l.batch = l.batch[:0]
+	if l.Again = l.takeSome(l.Again); len(l.Again) > 0 {
+		return l.batch
+	}
+	l.Mu.Lock()
+	waiting := l.Queue
+	l.Queue, l.waiting = nil, 0
+	l.Mu.Unlock()
+	if rest := l.takeSome(waiting); len(rest) > 0 {
+		l.Mu.Lock()
+		for _, o := range rest {
+			l.waiting += o.size()
+		}
+		l.Queue = append(rest, l.Queue...)
+		l.Mu.Unlock()
+	}
+	return l.batch
+}
+
+// takeSome takes operations into the batch until it is full, and returns the others. One that
+// must go alone goes with those of its customer.
+func (l *Ledger) takeSome(list []*Operation) (rest []*Operation) {
+	rows := 0
+	for _, o := range l.batch {
+		rows += o.rows()
+	}
+	runs := make(map[model.GroupKey]*Operation) // that hits may join: behind them there are only runs
+	for i, o := range list {
+		if len(l.batch) > 0 && (rows+o.rows() > queue.MaxBatch || !o.goesWith(l.batch[0])) {
+			return slices.Clone(list[i:])
+		}
+		if !o.Take() {
+			l.ended(o)
+			continue
+		}
+		if o.hits == nil {
+			clear(runs)
+		} else if key := o.target.Group(); runs[key] != nil && runs[key].join(o) {
+			l.ended(o)
+			continue
+		} else {
+			runs[key] = o
+		}
+		l.batch, rows = append(l.batch, o), rows+o.rows()
+	}
+	return nil
+}
+
+// finish ends an operation.
+func (l *Ledger) finish(o *Operation, err error) {
+	l.ended(o)
+	o.Finish(err)
+}
+
+func (l *Ledger) fail(batch []*Operation, err error) {
+	for _, o := range batch {
+		l.finish(o, err)
+	}
+}
+
+// sizeOf is how many hits operations have.
+func sizeOf(batch []*Operation) (n int) {
+	for _, o := range batch {
+		n += o.size()
+	}
+	return n
+}
+
+// next does one transaction.
+func (l *Ledger) Next(ctx context.Context) {
+	now, err := l.Session.Begin(ctx)
+	batch := l.take()
+	if err != nil {
+		l.fail(batch, err)
+		return
+	}
+	if len(batch) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, session.SendLimit)
+	defer cancel()
+	l.node.Totals.Batch(sizeOf(batch), 1)
+	f := l.Session.Conn.Begin(ctx)
+	b, err := l.read(f, batch, now)
+	if err != nil {
+		f.Abandon()
+		l.lost(batch, err, false)
+		return
+	}
+	again, spoiled := l.apply(b, batch)
+	if spoiled != nil {
+		f.Abandon()
+		l.handBack(slices.DeleteFunc(slices.Clone(batch), func(o *Operation) bool { return o == spoiled }))
+		return
+	}
+	b.write(f, &l.params)
+	if err = f.Commit(); err != nil {
+		f.Abandon()
+		l.lost(batch, err, !idled(err))
+		return
+	}
+	l.remember(b, batch)
+	for _, o := range batch {
+		if !o.again {
+			l.finish(o, o.settled)
+		}
+	}
+	l.handBack(again)
+	if b.cautious && len(again) == len(batch) {
+		l.pause(ctx)
+	}
+}
+
+// pause waits a while, for others hold the rows.
+func (l *Ledger) pause(ctx context.Context) {
+	enough := time.NewTimer(cautiousPause)
+	defer enough.Stop()
+	select {
+	case <-enough.C:
+	case <-ctx.Done():
+	}
+}
+
+// cautiousPause follows a transaction that could do nothing, since others hold the rows.
+const cautiousPause = 5 * time.Millisecond
+
+// remember keeps the rows that were written, and tells the memory of refusals what the
+// counters are now, before a caller hears of it.
+func (l *Ledger) remember(b *books, batch []*Operation) {
+	watch := l.node.Stopwatch()
+	for _, a := range b.accounts {
+		if a.freed {
+			l.node.Memory.Forget(a.key)
+		}
+		if a.target != nil {
+			a.target.Locked(a.read.version, a.read.at, watch)
+			a.target.Keep(&model.Known{Row: a.Row, Hour: a.hour, Counted: a.units > 0})
+		}
+	}
+	for _, o := range batch {
+		if o.again || o.settled != nil || o.target == nil {
+			continue
+		}
+		rows := make([]model.Row, 0, len(o.target.Counters))
+		for i := range o.target.Counters {
+			if a := b.accounts[o.target.Counters[i].Key]; a != nil {
+				rows = append(rows, a.Row)
+			}
+		}
+		if len(rows) == len(o.target.Counters) {
+			l.node.Memory.Remember(o.target, rows, b.now, o.refused)
+			l.node.WatchAhead(o.target, o.size(), b.now, rows[0].At)
+		}
+	}
+}

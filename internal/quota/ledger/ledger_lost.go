@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/postgres"
+	"quotad/internal/quota/session"
+)
+
+// lost ends a transaction that failed. One that did not come to its commit was rolled back,
+// and so was what the server itself says so of. What has an id may be sent again in any
+// case: if it was done, it is found done.
+func (l *Ledger) lost(batch []*Operation, err error, committing bool) {
+	n := l.node
+	rolled := session.RolledBack(err)
+	if !rolled {
+		l.Session.Drop()
+	}
+	switch {
+	case errors.Is(err, session.ErrMisread):
+		n.Log.Error("an operation's transaction was given up", "error", err)
+		l.fail(batch, fmt.Errorf("%w: %w", session.ErrInternal, err))
+	case rolled && (postgres.Retryable(err) || duplicate(err)):
+		if !duplicate(err) {
+			l.BeCautious()
+		}
+		n.Totals.Retried.Add(int64(sizeOf(batch)))
+		for _, o := range batch {
+			o.tries++
+		}
+		l.handBack(batch)
+	case rolled && session.Hopeless(err):
+		l.fail(batch, l.Session.Refuse(err))
+	case rolled && batch[0].alone:
+		l.logFault("the database refused an operation's statement", batch[0].keys[0], err)
+		l.fail(batch, fmt.Errorf("%w: %w", session.ErrInternal, err))
+	case rolled: // one customer's fault must not fail the others': each goes alone
+		for _, o := range batch {
+			o.alone = true
+		}
+		l.handBack(batch)
+	default:
+		l.cutOff(batch, err, committing)
+	}
+}
+
+// duplicate reports whether a receipt was there already when it was to be written.
+func duplicate(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "23505"
+}
+
+// idled reports whether the server ended a transaction since it had waited for its next
+// statement for too long: nothing of it was done.
+func idled(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == "25P03"
+}
+
+// cutOff ends or repeats what was in a transaction whose connection broke.
+func (l *Ledger) cutOff(batch []*Operation, err error, committing bool) {
+	var again []*Operation
+	for _, o := range batch {
+		if committing {
+			o.unknown.Store(true)
+			l.node.Totals.Unknown.Add(int64(o.size()))
+		}
+		switch {
+		case o.cuts < maxCuts && (!committing || o.repeatable):
+			o.cuts++
+			again = append(again, o)
+		case committing:
+			l.finish(o, fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err))
+		default:
+			l.finish(o, fmt.Errorf("%w: %w", session.ErrUnavailable, err))
+		}
+	}
+	l.handBack(again)
+}
+
+// maxCuts bounds how often an operation is sent again because its connection broke.
+const maxCuts = 5
+
+// maxTries bounds how often an operation is done anew. More means a fault, or a row that is
+// held for very long.
+const maxTries = 50
+
+// handBack puts operations into the next transaction, in front of those that came later,
+// but for those whose callers left meanwhile.
+func (l *Ledger) handBack(batch []*Operation) {
+	for _, o := range batch {
+		switch {
+		case o.tries > maxTries && o.waited.Load() && len(o.own) > 0:
+			l.finish(o, ErrUnderWay)
+		case o.tries > maxTries:
+			l.finish(o, fmt.Errorf("%w: tried %d times without an outcome", session.ErrBusy, o.tries))
+		case o.requeue():
+			l.Again = append(l.Again, o)
+		default:
+			l.ended(o)
+		}
+	}
+}

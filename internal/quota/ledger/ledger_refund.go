@@ -1,0 +1,205 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+	"slices"
+)
+
+// Refund is units to be given back.
+type Refund struct {
+	Target *model.Target // of the customer's meter, for the attributes of the refund
+	Cost   int64         // 1 … MaxNumber
+	// Hit is the id of the hit whose units these are, with its kind: the windows are those
+	// that it was charged to. Zero: the present ones.
+	Hit model.ID
+	ID  model.ID // required
+}
+
+// Refunded is what a refund did.
+type Refunded struct {
+	// Decision is that of a look behind the refund: At and what each limit says.
+	model.Decision
+	// Units were given back: no more than the hit had left of its charge, or than the
+	// present windows and the billing period's usage had.
+	Units int64
+}
+
+// Refund gives units back. Usage falls by as much as was booked.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrUnknownHit, and those of Decide.
+func (l *Ledger) Refund(ctx context.Context, r Refund) (Refunded, error) {
+	own := r.Target.Counters[0].Key
+	o := l.newOperation(r.Target, r.ID)
+	if r.Hit.Given() {
+		o.others = append(o.others, receiptKey{own.Customer, r.Hit.Key})
+	}
+	if !r.Hit.Given() { // it needs the hours of the period
+		now, err := l.node.Now(ctx)
+		if err != nil {
+			return Refunded{}, session.Unreached(err)
+		}
+		from, to := r.Target.Period(r.Target.Instant(now))
+		o.hours = &hours{counter: own, from: from, to: to}
+	}
+	return submit(l, o, func(b *books) (Refunded, error) { return b.refund(&r) }).result(ctx)
+}
+
+// closeDelay is how long after its end a billing period is still written to, µs: then it is
+// drafted, and what is taken off its usage is an adjustment of the present.
+const CloseDelay = int64(10e6)
+
+// refund gives units back.
+func (b *books) refund(r *Refund) (out Refunded, err error) {
+	t := r.Target
+	customer := t.Counters[0].Key.Customer
+	done, err := b.find(customer, r.ID)
+	if err != nil {
+		return out, err
+	}
+	if done != nil {
+		return Refunded{done.replay(t), done.cost}, nil
+	}
+	if b.held(t.Counters[0].Key) {
+		return out, errHeldRow
+	}
+	var hit *receipt
+	if r.Hit.Given() {
+		// Whatever was asked for under the hit's id.
+		if hit, err = b.receipt(customer, r.Hit.Key); err != nil {
+			return out, err
+		}
+		if hit == nil || hit.meter != t.Counters[0].Key.Meter {
+			return out, ErrUnknownHit
+		}
+		if t, err = b.targetOf(t, hit); err != nil {
+			return out, err
+		}
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	if hit != nil {
+		out.Units, err = b.refundHit(t, hit, r, instant)
+	} else {
+		out.Units, err = b.refundPresent(t, accounts, r, instant)
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Decision = model.Judge(t, rowsOf(accounts), instant, 0)
+	b.issue(t, r.ID, receipt{at: instant, cost: out.Units, receiptBody: receiptBody{views: out.Views()}})
+	return out, nil
+}
+
+// targetOf is a target with the counters that a receipt's charge was made to. All of them
+// must be locked.
+func (b *books) targetOf(t *model.Target, r *receipt) (*model.Target, error) {
+	t = t.Base().For(r.attributes())
+	missing := false
+	for _, c := range r.charged {
+		key := t.Sibling(c.Attribute)
+		missing = missing || b.accounts[key] == nil
+		b.wanted = append(b.wanted, key)
+	}
+	if missing {
+		return nil, errMissingLock
+	}
+	for _, key := range b.wanted {
+		if b.held(key) {
+			return nil, errHeldRow
+		}
+	}
+	return t, nil
+}
+
+// refundHit gives back what a hit was charged: no more than it has left, nor than its hour
+// has, of which refunds of the present windows may have taken some.
+func (b *books) refundHit(t *model.Target, hit *receipt, r *Refund, instant int64) (units int64, err error) {
+	own := b.accounts[t.Counters[0].Key]
+	hour, _ := t.RunningHour(instant)
+	b.turn(own, hour)
+	has := own.units
+	if hit.hour != own.hour || has < r.Cost {
+		booked, err := b.finished(own, hit.hour, hit.hour+1)
+		if err != nil {
+			return 0, err
+		}
+		has = booked[hit.hour]
+	}
+	units = min(r.Cost, hit.cost-hit.returned, has)
+	if units <= 0 {
+		return 0, nil
+	}
+	hit.returned, hit.changed = hit.returned+units, true
+	b.giveBackCharged(t, hit, units)
+	if _, end := t.Period(hit.hour); end+CloseDelay <= instant {
+		b.adjusted = append(b.adjusted, adjustment{own.hourKey(hour), r.ID.Key, -units, instant, "refund"})
+		return units, nil
+	}
+	b.takeOff(own, hit.hour, units)
+	return units, nil
+}
+
+// giveBackCharged gives units back to all limits that a receipt's charge was made to. A
+// counter that is gone by now is untouched.
+func (b *books) giveBackCharged(t *model.Target, r *receipt, units int64) {
+	for _, c := range r.charged {
+		a := b.accounts[t.Sibling(c.Attribute)]
+		if a.there {
+			b.giveBack(t, a, c.Limits, r.at, units)
+		}
+	}
+}
+
+// takeOff takes units off the usage of an hour, and off what was charged in all.
+func (b *books) takeOff(own *account, hour, units int64) {
+	own.total -= units
+	if own.hour == hour {
+		less := min(units, own.units)
+		own.units, units = own.units-less, units-less
+	}
+	if units > 0 {
+		b.usage[own.hourKey(hour)] -= units
+	}
+	own.touch()
+}
+
+// refundPresent gives back to the windows that run now, and takes as much off the usage of
+// the running billing period, the newest hours first. units is the most that any of these
+// had.
+func (b *books) refundPresent(t *model.Target, accounts []*account, r *Refund, instant int64) (units int64, err error) {
+	own := accounts[0]
+	hour, _ := t.RunningHour(instant)
+	b.turn(own, hour)
+	start, end := t.Period(instant)
+	booked, err := b.finished(own, start, end)
+	if err != nil {
+		return 0, err
+	}
+	before := model.Judge(t, rowsOf(accounts), instant, 0)
+	for i := range t.NumLimits() {
+		// What is reserved was not used.
+		a, free := accounts[t.CounterOf(i)], min(r.Cost, before.Unreserved(i))
+		b.giveBack(t, a, []int64{t.Identity(i, a.At)}, model.Present, free)
+		units = max(units, free)
+	}
+	// Adjustments are usage, too.
+	taken, most := int64(0), b.adjustedIn(own, start, end)
+	for _, units := range booked {
+		most += units
+	}
+	most = min(r.Cost, most)
+	newestFirst := func(a, b int64) int { return cmp.Compare(b, a) }
+	for _, hour := range slices.SortedFunc(maps.Keys(booked), newestFirst) {
+		if less := min(most-taken, booked[hour]); less > 0 {
+			b.takeOff(own, hour, less)
+			taken += less
+		}
+	}
+	return max(units, taken), nil
+}

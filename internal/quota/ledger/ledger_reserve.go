@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"context"
+	"quotad/internal/quota/model"
+)
+
+// Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too, until it is
+// committed, released or ttl µs have passed; books no usage. A concurrency limit's own ttl
+// bounds it.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
+func (l *Ledger) Reserve(ctx context.Context, t *model.Target, cost, ttl int64, id model.ID) (Reservation, error) {
+	plain := t.Base()
+	t = t.ForReservations()
+	o := l.newOperation(t, id)
+	o.targets[0] = plain
+	return submit(l, o, func(b *books) (out Reservation, err error) {
+		out, err = b.reserve(t, cost, ttl, id)
+		o.refused = err == nil && !out.Allowed
+		return out, err
+	}).result(ctx)
+}
+
+// Expire takes what has expired off the holds of a target's counters. Whoever looks at them
+// does so by itself: this is for those at which nobody looks. Errors: those of Decide.
+func (l *Ledger) Expire(ctx context.Context, t *model.Target) error {
+	_, err := submit(l, l.newOperation(t, model.ID{}), func(b *books) (struct{}, error) {
+		_, _, err := b.open(t)
+		return struct{}{}, err
+	}).result(ctx)
+	return err
+}
+
+// Commit books cost (0 … MaxNumber) units of a reservation as usage. What was reserved
+// beyond it is given back; what goes beyond that, or all of it when the reservation has
+// expired, is charged now if it fits, else *NoRoomError. The same again is replayed. t is
+// what hits of the reservation's customer and meter are judged by.
+//
+// Errors: ErrUnknownReservation, ErrSettled, *NoRoomError, and those of Decide.
+func (l *Ledger) Commit(ctx context.Context, t *model.Target, r ReservationID, cost int64) (Settled, error) {
+	return l.settle(ctx, t, r, func(b *books) (Settled, error) { return b.commit(t, r, cost) })
+}
+
+// Release gives a reservation back, one that has expired too. The same again is replayed.
+//
+// Errors: ErrUnknownReservation, ErrSettled when it was committed, and those of Decide.
+func (l *Ledger) Release(ctx context.Context, t *model.Target, r ReservationID) (Settled, error) {
+	return l.settle(ctx, t, r, func(b *books) (Settled, error) { return b.release(t, r) })
+}
+
+func (l *Ledger) settle(ctx context.Context, t *model.Target, r ReservationID, how func(*books) (Settled, error)) (Settled, error) {
+	if own := t.Counters[0].Key; own.Customer != r.Customer || own.Meter != r.Meter {
+		return Settled{}, ErrUnknownReservation
+	}
+	return submit(l, l.newOperation(t, model.ID{Key: r.key}), how).result(ctx)
+}
+
+// reserve charges units and holds them; books no usage.
+func (b *books) reserve(t *model.Target, cost, ttl int64, id model.ID) (out Reservation, err error) {
+	own := t.Counters[0].Key
+	out.ID = ReservationID{own.Customer, own.Meter, id.Key}
+	r, err := b.find(own.Customer, id)
+	if err != nil {
+		return out, err
+	}
+	if r != nil {
+		out.Decision, out.ExpiresAt = r.replay(t), r.expires
+		out.Cost = r.reserved
+		return out, nil
+	}
+	if t.Lost {
+		return out, ErrLost
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	d := model.Judge(t, rowsOf(accounts), instant, cost)
+	if out.Decision = d; !d.Allowed {
+		return out, nil
+	}
+	if len(accounts[0].Holds) >= MaxOpen {
+		return out, ErrManyReservations
+	}
+	d = b.Charge(accounts, d)
+	for i := range t.NumLimits() {
+		if l := t.LimitAt(i); l.Algorithm == model.Concurrency {
+			ttl = min(ttl, l.TTL)
+		}
+	}
+	out.ExpiresAt = d.At + ttl
+	charged := d.ChargedBy()
+	b.hold(accounts, charged, model.Hold{Key: id.Key, Expires: out.ExpiresAt, At: d.At, Cost: cost})
+	out.Decision = d.Behind(rowsOf(accounts))
+	b.issue(t, id, receipt{at: d.At, cost: cost, state: receiptOpen, receiptBody: receiptBody{
+		expires: out.ExpiresAt, reserved: cost, charged: charged, views: out.Views(),
+	}})
+	return out, nil
+}
+
+// reservation finds a reservation's receipt, and its target with the counters it was charged to.
+func (b *books) reservation(t *model.Target, id ReservationID) (*receipt, *model.Target, error) {
+	if b.held(t.Counters[0].Key) {
+		return nil, nil, errHeldRow
+	}
+	r, err := b.receipt(id.Customer, id.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r == nil || r.state == receiptDone || r.meter != id.Meter {
+		return nil, nil, ErrUnknownReservation
+	}
+	t, err = b.targetOf(t, r)
+	return r, t, err
+}
+
+// commit books units of a reservation.
+func (b *books) commit(t *model.Target, id ReservationID, cost int64) (out Settled, err error) {
+	r, t, err := b.reservation(t, id)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case r.state == receiptCommitted && r.cost == cost:
+		return r.settledAgain(t), nil
+	case r.state != receiptOpen:
+		return out, r.settledBefore()
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
+	more := cost - r.reserved
+	if out.Late {
+		// On another counter it may still be held: that one was looked at earlier.
+		b.settle(t, r, r.reserved)
+		more = cost
+	}
+	d := model.Judge(t, rowsOf(accounts), instant, max(0, more))
+	if !d.Allowed {
+		most := d.Room()
+		if !out.Late {
+			most += r.reserved
+		}
+		return out, &NoRoomError{Most: min(most, model.MaxNumber), Decision: d, Late: out.Late}
+	}
+	b.settle(t, r, max(0, -more))
+	if more > 0 {
+		d = b.Charge(accounts, d)
+	}
+	r.hour = b.book(t, accounts, cost, d.At)
+	accounts[0].touch()
+	out.Decision = model.Judge(t, rowsOf(accounts), d.At, 0).Committed(cost)
+	r.close(receiptCommitted, cost, &out)
+	return out, nil
+}
+
+// release gives all of a reservation back.
+func (b *books) release(t *model.Target, id ReservationID) (out Settled, err error) {
+	r, t, err := b.reservation(t, id)
+	if err != nil {
+		return out, err
+	}
+	switch r.state {
+	case receiptReleased:
+		return r.settledAgain(t), nil
+	case receiptCommitted:
+		return out, r.settledBefore()
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return out, err
+	}
+	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
+	b.settle(t, r, r.reserved)
+	out.Decision = model.Judge(t, rowsOf(accounts), instant, 0)
+	r.close(receiptReleased, 0, &out)
+	return out, nil
+}
+
+// settle takes a reservation's holds off, where it has not expired, and gives so many of
+// its units back.
+func (b *books) settle(t *model.Target, r *receipt, units int64) {
+	for _, c := range r.charged {
+		a := b.accounts[t.Sibling(c.Attribute)]
+		if h, ok := b.unhold(a, r.key); ok {
+			b.giveBack(t, a, h.Limits, h.At, units)
+		}
+	}
+}
+
+func (a *account) holding(key [16]byte) bool {
+	for i := range a.Holds {
+		if a.Holds[i].Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// close notes what became of a reservation.
+func (r *receipt) close(state int16, cost int64, out *Settled) {
+	r.state, r.cost, r.changed = state, cost, true
+	r.late, r.doneAt, r.settled = out.Late, out.At, out.Views()
+}
+
+func (r *receipt) settledBefore() error {
+	return &SettledError{Committed: r.state == receiptCommitted, Cost: r.cost}
+}
+
+// settledAgain is the answer that a reservation was settled with.
+func (r *receipt) settledAgain(t *model.Target) Settled {
+	return Settled{Decision: model.Replayed(t, r.doneAt, r.cost, r.settled), Reserved: r.reserved, Late: r.late}
+}

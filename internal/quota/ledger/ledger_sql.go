@@ -1,0 +1,175 @@
+package ledger
+
+import (
+	"quotad/internal/quota/session"
+	"strings"
+)
+
+// The statements of a ledger's transaction, in this order. All arrays are in the lock order
+// of counters, and receipts in that of their keys.
+const (
+	InsertRows     session.StatementName = "quotad_ledger_insert"
+	LedgerLock     session.StatementName = "quotad_ledger_lock"
+	LedgerLockFree session.StatementName = "quotad_ledger_lock_free" // waits for no row
+	ledgerThere    session.StatementName = "quotad_ledger_there"
+	LedgerTurn     session.StatementName = "quotad_ledger_turn"
+	LedgerFind     session.StatementName = "quotad_ledger_find"
+	ledgerHolds    session.StatementName = "quotad_ledger_holds"
+	ledgerHours    session.StatementName = "quotad_ledger_hours"
+	ledgerSave     session.StatementName = "quotad_ledger_save"
+	LedgerMake     session.StatementName = "quotad_ledger_make"
+	LedgerUsage    session.StatementName = "quotad_ledger_usage"
+	LedgerIssue    session.StatementName = "quotad_ledger_issue_" // and the slot
+	ledgerChange   session.StatementName = "quotad_ledger_change_"
+	LedgerOpen     session.StatementName = "quotad_ledger_open"
+	LedgerClose    session.StatementName = "quotad_ledger_close"
+	LedgerAdjust   session.StatementName = "quotad_ledger_adjust"
+)
+
+// slots are the tables of receipts.
+var ReceiptTables = [...]string{"0", "1", "2"}
+
+func LedgerStatements() map[session.StatementName]string {
+	all := map[session.StatementName]string{
+		InsertRows:     insertSQL,
+		LedgerLock:     ledgerLockSQL,
+		LedgerLockFree: strings.Replace(ledgerLockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+		ledgerThere:    ledgerThereSQL,
+		LedgerTurn:     `SELECT slot FROM receipt_turn WHERE one`,
+		ledgerHolds:    ledgerHoldsSQL,
+		ledgerHours:    ledgerHoursSQL,
+		ledgerSave:     ledgerSaveSQL,
+		LedgerMake:     ledgerMakeSQL,
+		LedgerUsage:    ledgerUsageSQL,
+		LedgerOpen:     ledgerOpenSQL,
+		LedgerClose:    ledgerCloseSQL,
+		LedgerAdjust:   ledgerAdjustSQL,
+	}
+	var find []string
+	for _, slot := range ReceiptTables {
+		find = append(find, strings.ReplaceAll(ledgerFindSQL, "SLOT", slot))
+		all[LedgerIssue+session.StatementName(slot)] = strings.ReplaceAll(ledgerIssueSQL, "SLOT", slot)
+		all[ledgerChange+session.StatementName(slot)] = strings.ReplaceAll(ledgerChangeSQL, "SLOT", slot)
+	}
+	all[LedgerFind] = strings.Join(find, "\nUNION ALL")
+	return all
+}
+
+// insertSQL adds the customers' own rows that are not there yet, before any lock. A plain
+// insert of the key that writes nothing when the row exists. $1–$4 key.
+const insertSQL = `
+INSERT INTO counters (shard, customer, meter, attribute)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+ON CONFLICT DO NOTHING`
+
+// ledgerLockSQL locks rows and reads them. What comes back is what was locked, however long
+// that took. It runs for the customers' own rows first, and again for those of values: these
+// are written by who holds the own row, so its second snapshot sees all there are. $1–$4 key.
+const ledgerLockSQL = `
+SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT at, hour, units, total, version, change, state FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	FOR UPDATE) c`
+
+// ledgerThereSQL says which rows are there: of those that were not locked, the others hold
+// these. $1–$4 key.
+const ledgerThereSQL = `
+SELECT i.n
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
+
+// The statements below read what the locks guard, so they come behind them: each has a
+// snapshot of its own, taken when the locks were held.
+
+// ledgerFindSQL finds receipts in one of the tables. $1–$2 shard and customer, $3 key.
+const ledgerFindSQL = `
+SELECT i.n, SLOT, r.payload, r.at, r.cost, r.returned, r.meter, r.state, r.body
+FROM unnest($1::smallint[], $2::bigint[], $3::uuid[]) WITH ORDINALITY AS i(shard, customer, key, n),
+LATERAL (SELECT payload, at, cost, returned, meter, state, body FROM receipts_SLOT
+	WHERE shard = i.shard AND customer = i.customer AND key = i.key OFFSET 0) r`
+
+// $1–$4 key.
+const ledgerHoldsSQL = `
+SELECT i.n, h.expires_at, h.at, h.cost, h.key, h.limits
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT expires_at, at, cost, key, limits FROM holds
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) h`
+
+// $1–$4 key of customers' own counters, $5–$6 the hours.
+const ledgerHoursSQL = `
+SELECT i.n, u.hour, u.admitted, u.adjusted
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, hour_from, hour_to, n),
+LATERAL (
+	SELECT hour, admitted, 0::bigint AS adjusted FROM usage
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
+	  AND admitted > 0
+	UNION ALL
+	SELECT hour, 0, cost FROM adjustments
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
+	OFFSET 0) u`
+
+// $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states.
+const ledgerSaveSQL = `
+UPDATE counters c
+SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change,
+    state = ($13::bigint[])[i.state_from:i.state_to]
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
+
+// ledgerMakeSQL makes rows of values as they were charged first; its parameters are those of
+// ledgerSaveSQL. Who holds the customer's own row makes them, so none is there: else the
+// transaction fails.
+const ledgerMakeSQL = `
+INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
+SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, ($13::bigint[])[state_from:state_to]
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)`
+
+// $1–$4 shard, customer, meter and hour, $5 units, below 0 to take them off.
+const ledgerUsageSQL = `
+INSERT INTO usage (shard, customer, meter, hour, admitted)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
+ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
+	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
+
+// A key that is there already fails the transaction, which is then done again: only the
+// same id on two meters at once comes so far.
+const ledgerIssueSQL = `
+INSERT INTO receipts_SLOT (shard, customer, key, payload, at, cost, returned, meter, state, body)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+                     $8::integer[], $9::smallint[], $10::bytea[])`
+
+const ledgerChangeSQL = `
+UPDATE receipts_SLOT r SET cost = i.cost, returned = i.returned, state = i.state, body = i.body
+FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bytea[])
+     AS i(shard, customer, key, cost, returned, state, body)
+WHERE r.shard = ANY (ARRAY[i.shard]) AND r.customer = i.customer AND r.key = i.key`
+
+// $1–$4 key of the counter, $5–$8 expiry, instant, cost and key, $9–$10 the slices of $11.
+const ledgerOpenSQL = `
+INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
+SELECT shard, customer, meter, attribute, expires_at, at, cost, key, ($11::bigint[])[limits_from:limits_to]
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[],
+            $9::integer[], $10::integer[])
+     AS i(shard, customer, meter, attribute, expires_at, at, cost, key, limits_from, limits_to)`
+
+// $1–$4 key of the counter, $5–$6 expiry and key.
+const ledgerCloseSQL = `
+DELETE FROM holds h
+USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::uuid[])
+     AS i(shard, customer, meter, attribute, expires_at, key)
+WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute
+  AND h.expires_at = i.expires_at AND h.key = i.key`
+
+const ledgerAdjustSQL = `
+INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[])`

@@ -1,0 +1,216 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
+	"slices"
+	"sync/atomic"
+)
+
+// operation is one caller's operation on its way through a ledger, or a run: plain hits that a
+// lane has handed over, each with a caller of its own.
+type Operation struct {
+	*queue.Ticket                    // of one caller's
+	hits          []*queue.Hit       // of a run
+	targets       []*model.Target    // whose counters it is on: hits on them follow it
+	keys          []model.CounterKey // to be locked
+	own           []receiptKey       // its ids
+	others        []receiptKey       // that are to be looked up, too
+	// repeatable: all of it has ids, so that it may be sent again when its outcome is unknown.
+	repeatable bool
+	// do does it on the books and sets its result. With an error nothing of it was done,
+	// and it may be done again.
+	do     func(*books) error
+	failed func(error) // sets its result; not a run's
+	// target and refused are what the memory of refusals learns from it.
+	target  *model.Target
+	refused bool
+
+	// What an earlier transaction handed it back with.
+	tries   int
+	cuts    int    // of these, for its connection broke
+	insert  bool   // the own rows of its customers are missing
+	hours   *hours // finished hours to be read
+	alone   bool   // it goes in a transaction of its own
+	settled error  // why it was not done, or nil
+	again   bool   // it is done again in the next transaction
+
+	waited  atomic.Bool // somebody held its counters for long
+	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done
+}
+
+// hours are finished hours of a customer's own counter, [from, to), and once they
+// have been read their units and the sums of their adjustments.
+type hours struct {
+	counter  model.CounterKey
+	from, to int64
+	units    map[int64]int64
+	adjusted map[int64]int64
+}
+
+// lock adds counters to be locked.
+func (o *Operation) lock(keys ...model.CounterKey) {
+	o.keys = append(o.keys, keys...)
+	slices.SortFunc(o.keys, model.CompareKeys)
+	o.keys = slices.Compact(o.keys)
+}
+
+// identify adds an ID of the operation; without one it is not repeatable.
+func (o *Operation) identify(customer int64, id model.ID) {
+	if !id.Given() {
+		o.repeatable = false
+		return
+	}
+	o.own = append(o.own, receiptKey{customer, id.Key})
+}
+
+// newOperation is an operation on a target's counters, which may have an ID.
+func (l *Ledger) newOperation(t *model.Target, id model.ID) *Operation {
+	ticket := queue.NewTicket(&l.Session)
+	o := &Operation{Ticket: &ticket, targets: []*model.Target{t.Base()}, target: t, repeatable: true}
+	o.lock(t.Keys()...)
+	o.identify(t.Counters[0].Key.Customer, id)
+	return o
+}
+
+// newRun is a run of plain hits on a target's counters.
+func NewRun(t *model.Target, hits []*queue.Hit) *Operation {
+	o := &Operation{hits: hits, targets: []*model.Target{t.Base()}, target: t}
+	o.keys = t.Keys()
+	o.do = o.decide
+	return o
+}
+
+// decide decides a run on locked accounts.
+func (o *Operation) decide(b *books) error {
+	t := o.target
+	if t.Lost {
+		return ErrLost
+	}
+	accounts, instant, err := b.open(t)
+	if err != nil {
+		return err
+	}
+	g, rows := queue.Group{Target: t, Hits: o.hits}, rowsOf(accounts)
+	g.Decide(rows, instant, nil)
+	if o.refused = g.Refused; g.Admitted > 0 {
+		for i, a := range accounts {
+			a.Row, a.dirty = rows[i], true
+		}
+		b.book(t, accounts, g.Cost, instant)
+	}
+	return nil
+}
+
+// join adds the hits of a later run on the same counters.
+func (o *Operation) join(later *Operation) bool {
+	if later.tries > 0 || o.tries > 0 || later.alone || o.alone || len(o.hits)+len(later.hits) > queue.MaxBatch {
+		return false
+	}
+	o.hits = append(o.hits, later.hits...)
+	return true
+}
+
+// goesWith reports whether it may be in one transaction with another: what must go alone goes
+// with others of its customer only, if it has no other.
+func (o *Operation) goesWith(other *Operation) bool {
+	if o.alone != other.alone {
+		return false
+	}
+	customer, single := o.customer()
+	theirs, alike := other.customer()
+	return !o.alone || single && alike && customer == theirs
+}
+
+// customer is the first one whose counters it is on; single says that there is no other.
+func (o *Operation) customer() (customer int64, single bool) {
+	first, last := o.keys[0].Customer, o.keys[len(o.keys)-1].Customer
+	return first, first == last
+}
+
+// take moves what is queued into a transaction; requeue moves it back, unless its callers
+// left.
+func (o *Operation) Take() bool    { return o.each((*queue.Ticket).Take) }
+func (o *Operation) requeue() bool { return o.each((*queue.Ticket).Requeue) }
+
+func (o *Operation) each(move func(*queue.Ticket) bool) bool {
+	if o.hits == nil {
+		return move(o.Ticket)
+	}
+	o.hits = slices.DeleteFunc(o.hits, func(h *queue.Hit) bool { return !move(&h.Ticket) })
+	return len(o.hits) > 0
+}
+
+// size is how many hits it has.
+func (o *Operation) size() int { return max(1, len(o.hits)) }
+
+// rows is how many rows it locks or reads by their keys, about.
+func (o *Operation) rows() int { return max(len(o.keys), len(o.own)) }
+
+// outcome is what may be said of an error: that nothing was done only where that is sure.
+func (o *Operation) outcome(err error) error {
+	if !o.unknown.Load() {
+		return err
+	}
+	for _, unsure := range []error{session.ErrBusy, session.ErrUnavailable, session.ErrNoSession, ErrUnderWay, session.ErrInternal} {
+		if errors.Is(err, unsure) {
+			return fmt.Errorf("%w: %v", session.ErrOutcomeUnknown, err) //nolint:errorlint // it is no longer what it says
+		}
+	}
+	return err
+}
+
+// finish hands the result out.
+func (o *Operation) Finish(err error) {
+	err = o.outcome(err)
+	for _, h := range o.hits {
+		if err != nil {
+			h.Result = queue.Result{Err: err}
+		}
+		h.Ring()
+	}
+	if o.hits != nil {
+		return
+	}
+	if err != nil {
+		o.failed(err)
+	}
+	o.Ring()
+}
+
+// pending is an operation whose caller waits for its result.
+type pending[T any] struct {
+	*Operation
+	ledger *Ledger
+	out    T
+	err    error
+}
+
+// submit hands an operation to its ledger.
+func submit[T any](l *Ledger, o *Operation, do func(*books) (T, error)) *pending[T] {
+	p := &pending[T]{Operation: o, ledger: l}
+	o.do = func(b *books) (err error) {
+		p.out, err = do(b)
+		return err
+	}
+	o.failed = func(err error) { p.err = err }
+	if err := l.Enqueue(o); err != nil {
+		o.Finish(err)
+	}
+	return p
+}
+
+// result waits for it. Errors: those of Decide, ErrUnderWay and the operation's own.
+func (p *pending[T]) result(ctx context.Context) (none T, err error) {
+	if err = p.ledger.Wait(ctx, p.Operation); err != nil {
+		return none, err // the operation may still be writing to out
+	}
+	if p.err != nil {
+		return none, p.err
+	}
+	return p.out, nil
+}

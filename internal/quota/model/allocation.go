@@ -1,0 +1,35 @@
+package model
+
+// allocation: used + cost ≤ limit, without a window; given back by refunds only (seats,
+// projects, stored gigabytes). The level is what is used.
+type allocation struct{}
+
+func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
+	return bucket{stored.level, 1}
+}
+func (allocation) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (allocation) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
+
+func (allocation) Charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+	return bucket{min(b.level+cost, softCap), 1}
+}
+
+func (allocation) Wait(*Limit, bucket, int64, moment) int64 { return Never }
+
+// resetAt: nothing comes back by itself.
+func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
+	}
+	return NoReset
+}
+
+func (allocation) giveBack(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
+	return bucket{max(0, b.level-cost), b.aux}
+}
+
+func (allocation) backdate(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (allocation) counts(*Limit, bucket, int64, moment) bool { return true }

@@ -1,0 +1,44 @@
+package model
+
+// Backdate charges a cost as of the instant at to the row of the target's i-th counter, as far
+// as the cost still counts there, whether it fits or not. The row stands at the later of at and
+// its own instant then.
+func (t *Target) Backdate(i int, r *Row, at, cost int64) {
+	m := t.moment(max(at, r.At))
+	var next []int64
+	for _, l := range t.Counters[i].Limits {
+		next = append(next, l.backdated(r.State, r.At, at, cost, m)...)
+	}
+	r.State, r.At = next, m.at
+}
+
+// SetUsed makes a number what counts against one limit of the target's i-th counter, from an
+// instant on, as if the limit was untouched and all of it was charged then.
+func (t *Target) SetUsed(i, limit int, r *Row, used, instant int64) {
+	m := t.moment(instant)
+	var next []int64
+	for n, l := range t.Counters[i].Limits {
+		if n == limit {
+			next = append(next, l.backdated(nil, 0, instant, used, m)...)
+		} else {
+			next = append(next, l.backdated(r.State, r.At, instant, 0, m)...)
+		}
+	}
+	r.State, r.At = next, instant
+}
+
+// backdated is the limit's part of a state at m.at with a cost that was charged at an
+// instant ≤ m.at, as far as it counts then, whether it fits or not.
+func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) []int64 {
+	b, log := l.stand(state, since, m)
+	m.log = log
+	if l.Algorithm == SlidingLog {
+		blocks := l.logBlocks(log, m.at)
+		if at/l.Precision >= l.oldestBlock(m.at) {
+			b.level, blocks = l.chargeBlock(b.level, blocks, at/l.Precision, cost)
+		}
+		return l.encodeLog(nil, b.level, blocks)
+	}
+	b = l.rules.backdate(l, b, at, cost, m)
+	return []int64{l.BucketID(m), b.level, b.aux}
+}

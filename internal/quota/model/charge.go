@@ -1,0 +1,122 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// What a charge leaves in a row: for swaps on rows as they are known, and for the ledger on
+// rows that it has locked.
+
+// chargeState charges one hit, on which limits with their buckets stand at m.at, and
+// appends the state behind it to next, and returns that and the bits of the shadows that were
+// spared. The hit fits all hard limits. A concurrency limit has no bucket: holds are what it counts.
+func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64, m moment) (_ []int64, spared uint32) {
+	next = slices.Grow(next, max(len(state), BucketLen*len(limits)))
+	for i, l := range limits {
+		b, log := l.stand(state, since, m)
+		m.log = log
+		fits := cost <= l.rules.Room(l, b, m)
+		if l.Mode == Shadow && !fits {
+			spared |= 1 << i
+		}
+		charged := fits || l.Mode != Shadow
+		switch l.Algorithm {
+		case Concurrency:
+		case SlidingLog:
+			blocks := l.logBlocks(log, m.at)
+			if charged {
+				b.level, blocks = l.chargeLog(b.level, blocks, m.at, cost)
+			}
+			next = l.encodeLog(next, b.level, blocks)
+		default:
+			if charged {
+				b = l.rules.Charge(l, b, cost, m)
+			}
+			next = append(next, l.BucketID(m), b.level, b.aux)
+		}
+	}
+	return next, spared
+}
+
+// longestRun is how many hits, of which sums are the running sums of the costs, fit all hard
+// limits from the first on, such that each leaves what it leaves in the run: where a shadow's
+// verdict changes, and where a soft limit can count no more, a run ends. The rows, one a
+// counter, stand at the instant at or before it.
+func (t *Target) longestRun(rows []Row, sums []int64, at int64) int {
+	run := len(sums)
+	for i := range rows {
+		m := t.moment(at)
+		m.holds = rows[i].Holds
+		for _, l := range t.Counters[i].Limits {
+			b, log := l.stand(rows[i].State, rows[i].At, m)
+			m.log = log
+			if run = min(run, l.run(b, sums, m)); run == 0 {
+				return 0
+			}
+		}
+	}
+	return run
+}
+
+// charge charges a cost that fits to all rows, one a counter, at an instant, and returns the
+// bits of the shadows, over all limits, that were spared. The first row's new state may take
+// the memory of buf.
+func (t *Target) Charge(rows []Row, cost, at int64, buf []int64) (spared uint32) {
+	for i := range rows {
+		m := t.moment(at)
+		m.holds = rows[i].Holds
+		state, bits := chargeState(buf, t.Counters[i].Limits, rows[i].State, rows[i].At, cost, m)
+		spared |= bits << t.firstLimit(i)
+		rows[i].State, rows[i].At, buf = state, at, nil
+	}
+	return spared
+}
+
+// run is how many hits with these running sums the limit takes as one.
+func (l *Limit) run(b bucket, sums []int64, m moment) int {
+	if l.Mode == Soft {
+		return max(1, sort.Search(len(sums), func(i int) bool { return !l.countable(b, m.log, m.at, sums[i]) }))
+	}
+	room := l.rules.Room(l, b, m)
+	run := sort.Search(len(sums), func(i int) bool { return sums[i] > room })
+	if run > 0 || l.Mode == Hard {
+		return run
+	}
+	for run = 1; run < len(sums) && sums[run]-sums[run-1] > room; { // a shadow that refuses each
+		run++
+	}
+	return run
+}
+
+// countable reports whether a soft limit can count a cost wholly.
+func (l *Limit) countable(b bucket, log []int64, at, cost int64) bool {
+	switch {
+	case l.Mode != Soft:
+		return true
+	case l.Algorithm == TokenBucket:
+		return cost <= (math.MaxInt64-b.level)/l.scale
+	case l.Algorithm == SlidingLog:
+		most := l.logUnits() - 1
+		l.blocks(log, at, func(block, units int64) bool {
+			if block == at/l.Precision {
+				most -= units
+			}
+			return true
+		})
+		return cost <= most
+	}
+	return b.level+cost <= softCap
+}
+
+// addUpTo is a sum that stops where 64 bits do.
+func AddUpTo(a, b int64) int64 {
+	if b > 0 && a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// identity is that of the bucket of the i-th limit over all counters, at an instant.
+func (t *Target) Identity(i int, at int64) int64 { return t.LimitAt(i).BucketID(t.moment(at)) }

@@ -1,0 +1,64 @@
+package model
+
+// concurrency: units in flight + cost ≤ limit. Only reservations are judged by it, and it
+// counts what open ones hold; hits do not know it. There is no bucket in the row: the level
+// is the sum of the holds on the counter that are charged to it.
+type concurrency struct{}
+
+func (concurrency) stand(l *Limit, _ bucket, _ int64, m moment) (b bucket) {
+	for i := range m.holds {
+		if h := &m.holds[i]; h.Expires > m.at && h.charges(l.ID) {
+			b.level = min(b.level+h.Cost, softCap)
+		}
+	}
+	return b
+}
+
+func (concurrency) Room(l *Limit, b bucket, _ moment) int64  { return l.Limit - b.level }
+func (concurrency) used(_ *Limit, b bucket, _ moment) int64  { return b.level }
+func (concurrency) Wait(*Limit, bucket, int64, moment) int64 { return Never }
+func (concurrency) Charge(_ *Limit, b bucket, c int64, _ moment) bucket {
+	return bucket{min(b.level+c, softCap), 0}
+}
+
+func (concurrency) giveBack(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
+	return bucket{max(0, b.level-cost), 0}
+}
+
+// backdate: what was used is not in flight.
+func (concurrency) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
+
+func (concurrency) counts(*Limit, bucket, int64, moment) bool { return true }
+
+// resetAt: nothing comes back by itself, but what is held (see course).
+func (concurrency) resetAt(_ *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
+	}
+	return NoReset
+}
+
+// compileTTL reads a concurrency limit's ttl.
+func (l *Limit) compileTTL(s Spec, refuse func(field, format string, args ...any)) {
+	switch {
+	case l.Algorithm != Concurrency:
+		if s.TTL != "" {
+			refuse("ttl", "belongs to concurrency only: leave it out")
+		}
+	case s.TTL == "":
+		refuse("ttl", `is required: the longest that a reservation may be open, such as "10m"`)
+	default:
+		var err error
+		if l.TTL, err = ParseDuration(s.TTL); err != nil {
+			refuse("ttl", "%s", err)
+		} else if l.TTL < MinTTL || l.TTL > MaxTTL {
+			refuse("ttl", "must be from %s to %s", durationText(MinTTL), durationText(MaxTTL))
+		}
+	}
+}
+
+// MinTTL and MaxTTL bound the life of a reservation, µs.
+const (
+	MinTTL = int64(1e3)
+	MaxTTL = int64(24 * 3600e6)
+)

@@ -1,0 +1,226 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Never is the wait of a refusal that no wait will lift.
+const Never int64 = -1
+
+// NoReset is the reset of a limit whose whole quota comes back at no time that 64 bits of
+// µs can name: never, of an allocation in use, or too late, of a very slow token bucket.
+const NoReset int64 = math.MaxInt64
+
+// Decision is the outcome of a hit. What it says of each limit of its target is viewed
+// by View.
+type Decision struct {
+	Target   *Target
+	Allowed  bool
+	Cost     int64
+	At       int64 // the hit's one instant, µs
+	AsOf     int64 // a refusal from memory: the instant its view was read, µs; else 0
+	Replayed bool  // an earlier one, given again for its id; nothing was charged now
+	Degraded bool  // let in while the database was out of reach and not charged; no views
+
+	// See Versions and stands: what most hits need is here, without memory of its own.
+	version  int64
+	versions []int64 // of several counters
+	few      [2]bucket
+	buckets  []bucket // of more limits than few has room for
+
+	logs    [][]int64 // what is stored behind the buckets of sliding logs; nil without any
+	holds   [][]Hold  // a counter's; nil without any
+	answer  []View    // of one that is replayed: what was said
+	charged bool      // the buckets are those after the charge
+	spared  uint32    // the bits of the shadows that would have refused and were not charged
+}
+
+// Versions are the counters' versions, one a counter of the target: after the charge when
+// admitted, else of the state the hit was refused on. Nil where nothing was judged.
+func (d *Decision) Versions() []int64 {
+	if d.versions != nil || d.Replayed || d.Degraded || d.Target == nil {
+		return d.versions
+	}
+	return []int64{d.version}
+}
+
+// stands are the buckets, one a limit, as they stand at At: after the charge, or of the state
+// the hit was refused on.
+func (d *Decision) stands() []bucket {
+	if d.buckets != nil {
+		return d.buckets
+	}
+	return d.few[:min(len(d.few), d.Target.NumLimits())]
+}
+
+// View is what a decision says of one limit; see the contract's "Per limit".
+type View struct {
+	Limit      *Limit
+	Used       int64 // units
+	Remaining  int64 // units
+	Exceeded   bool  // a soft limit or a shadow that did not admit the hit, or is past its limit
+	RetryAfter int64 // µs, 0 when admitted or when this limit alone would admit, or Never
+	ResetAt    int64 // µs since the epoch, or NoReset
+	Reserved   int64 // units of Used that open reservations hold
+}
+
+// NumViews is the number of limits that View tells of.
+func (d *Decision) NumViews() int {
+	if d.Replayed {
+		return len(d.answer)
+	}
+	return d.Target.NumLimits()
+}
+
+// View is the decision's view of the plan's i-th limit, 0 ≤ i < NumViews().
+func (d *Decision) View(i int) View {
+	if d.Replayed {
+		return d.answer[i]
+	}
+	i = d.Target.place(i)
+	l, b, m := d.Target.LimitAt(i), d.stands()[i], d.moment(i)
+	room := l.rules.Room(l, b, m)
+	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room)}
+	if len(m.holds) > 0 {
+		v.Reserved, v.ResetAt = d.reserved(i), d.resetHeld(i)
+	} else {
+		v.ResetAt = l.rules.resetAt(l, b, m)
+	}
+	switch {
+	case l.Mode == Hard:
+	case d.charged:
+		v.Exceeded = room < 0 || d.spared&(1<<i) != 0
+	default:
+		v.Exceeded = d.Cost > room
+	}
+	if !d.Allowed && l.Mode != Soft {
+		v.RetryAfter = d.Wait(i)
+	}
+	return v
+}
+
+// moment is that of the i-th limit over all counters.
+func (d *Decision) moment(i int) moment {
+	m := d.Target.moment(d.At)
+	if d.logs != nil {
+		m.log = d.logs[i]
+	}
+	if d.holds != nil {
+		m.holds = d.holds[d.Target.CounterOf(i)]
+	}
+	return m
+}
+
+// wait is how long until the i-th limit over all counters admits the cost, see Limit.wait.
+func (d *Decision) Wait(i int) int64 {
+	if m := d.moment(i); len(m.holds) == 0 {
+		return d.Target.LimitAt(i).Wait(d.stands()[i], d.Cost, m)
+	}
+	return d.waitHeld(i)
+}
+
+// RetryAfter is the largest wait of all hard limits in µs: 0 when admitted, Never when one
+// is.
+func (d *Decision) RetryAfter() int64 {
+	if d.Allowed {
+		return 0
+	}
+	var longest int64
+	for i := range d.stands() {
+		if d.Target.LimitAt(i).Mode != Hard {
+			continue
+		}
+		w := d.Wait(i)
+		if w == Never {
+			return Never
+		}
+		longest = max(longest, w)
+	}
+	return longest
+}
+
+// room is the largest cost that all hard limits would admit on these buckets, 0 or more.
+func (d *Decision) Room() int64 {
+	room := int64(math.MaxInt64)
+	for i, b := range d.stands() {
+		if l := d.Target.LimitAt(i); l.Mode == Hard {
+			room = min(room, l.rules.Room(l, b, d.moment(i)))
+		}
+	}
+	return max(0, room)
+}
+
+// row is a counter's stored state as a statement returned it.
+type Row struct {
+	State   []int64
+	At      int64 // instant of the last charge
+	Version int64
+	Change  int64
+	Holds   []Hold // by expiry, all of them; state is without their mark then
+}
+
+// judge says what the rows (one a counter of the target, in its order) decide for a hit
+// at now: the Go model. It charges nothing; the buckets are those before the hit. What has
+// expired of holds has been given back before (see row.expire).
+func Judge(t *Target, rows []Row, now, cost int64) Decision {
+	d := Decision{Target: t, Cost: cost, At: now, version: rows[0].Version}
+	if len(rows) > 1 {
+		d.versions = make([]int64, len(rows))
+		for i := range rows {
+			d.versions[i] = rows[i].Version
+		}
+	}
+	if n := t.NumLimits(); n > len(d.few) {
+		d.buckets = make([]bucket, n)
+	}
+	for i := range rows {
+		d.At = max(d.At, rows[i].At)
+	}
+	stands, n := d.stands(), 0
+	for i, r := range rows {
+		m := t.moment(d.At)
+		if m.holds = r.Holds; len(r.Holds) > 0 {
+			if d.holds == nil {
+				d.holds = make([][]Hold, len(rows))
+			}
+			d.holds[i] = r.Holds
+		}
+		for _, l := range t.Counters[i].Limits {
+			b, log := l.stand(r.State, r.At, m)
+			if len(log) > 0 && d.logs == nil {
+				d.logs = make([][]int64, t.NumLimits())
+			}
+			if len(log) > 0 {
+				d.logs[n] = log
+			}
+			stands[n] = b
+			n++
+		}
+	}
+	d.Allowed = cost <= d.Room()
+	return d
+}
+
+// shift adds units to all buckets but those of the shadows that were spared, or takes
+// them back (below 0): the view of a hit that was followed by others in its run.
+func (d *Decision) Shift(units int64) {
+	stands := d.stands()
+	for i := range stands {
+		if l := d.Target.LimitAt(i); d.spared&(1<<i) == 0 {
+			stands[i] = l.rules.Charge(l, stands[i], units, d.moment(i))
+		}
+	}
+}
+
+// SameAs reports whether two decisions are the same but for where their state was read.
+func (d *Decision) SameAs(other *Decision) bool {
+	return d.Allowed == other.Allowed && d.Cost == other.Cost && d.At == other.At && d.Degraded == other.Degraded &&
+		slices.Equal(d.stands(), other.stands()) && slices.Equal(d.Versions(), other.Versions()) && d.spared == other.spared
+}
+
+// String says all of a decision, for logs and tests.
+func (d *Decision) String() string {
+	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v buckets %v logs %v spared %b}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions(), d.stands(), d.logs, d.spared)
+}

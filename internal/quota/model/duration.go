@@ -1,0 +1,39 @@
+package model
+
+import (
+	"errors"
+	"strconv"
+)
+
+// MaxWindow bounds windows: ten years, far inside what 64 bits of microseconds hold.
+const MaxWindow int64 = 3660 * 86400 * 1e6
+
+var durationUnits = map[string]int64{"us": 1, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6, "d": 86400e6}
+
+// durationText writes µs as ParseDuration reads them, in the largest unit that divides
+// them.
+func durationText(us int64) string {
+	for _, unit := range []string{"d", "h", "m", "s", "ms"} {
+		if n := durationUnits[unit]; us%n == 0 {
+			return strconv.FormatInt(us/n, 10) + unit
+		}
+	}
+	return strconv.FormatInt(us, 10) + "us"
+}
+
+var errDuration = errors.New(`must be a whole number above 0 and one of us, ms, s, m, h, d, such as "90s" or "1d", at most 3660d`)
+
+// ParseDuration reads the contract's durations: an integer and one of us ms s m h d.
+// The result is in µs, 1 … MaxWindow.
+func ParseDuration(s string) (int64, error) {
+	digits := 0
+	for digits < len(s) && s[digits] >= '0' && s[digits] <= '9' {
+		digits++
+	}
+	unit, known := durationUnits[s[digits:]]
+	n, err := strconv.ParseInt(s[:digits], 10, 64)
+	if err != nil || !known || n < 1 || n > MaxWindow/unit {
+		return 0, errDuration
+	}
+	return n * unit, nil
+}

@@ -1,0 +1,140 @@
+package model
+
+import (
+	"quotad/internal/calendar"
+)
+
+// fixedWindow: a hit is admitted when used + cost ≤ limit. Windows start at multiples of
+// their length since the Unix epoch, or where the customer's calendar says. The level is
+// what was used in the window; aux is always 1.
+type fixedWindow struct {
+	window func(l *Limit, m moment) (start, end int64) // that holds m.at, [start, end)
+}
+
+// windowStart is the start of the clock-aligned window that holds at (at ≥ 0).
+func windowStart(at, window int64) int64 { return at - at%window }
+
+func clockWindow(l *Limit, m moment) (start, end int64) {
+	start = windowStart(m.at, l.Window)
+	return start, start + l.Window
+}
+
+// calendarWindows are the windows with a name of their own, in the customer's timezone.
+var calendarWindows = map[string]func(*Limit, moment) (start, end int64){
+	"calendar_day":   func(_ *Limit, m moment) (int64, int64) { return calendar.Day(m.at, m.periods.Zone) },
+	"calendar_week":  func(_ *Limit, m moment) (int64, int64) { return calendar.Week(m.at, m.periods.Zone) },
+	"calendar_month": func(_ *Limit, m moment) (int64, int64) { return calendar.Month(m.at, m.periods.Zone) },
+	"calendar_year":  func(_ *Limit, m moment) (int64, int64) { return calendar.Year(m.at, m.periods.Zone) },
+	"billing_period": func(_ *Limit, m moment) (int64, int64) {
+		return m.periods.Period(m.at)
+	},
+}
+
+// stand: nothing of an earlier window counts.
+func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucket {
+	if start, _ := f.window(l, m); since < start {
+		return bucket{0, 1}
+	}
+	return bucket{stored.level, 1}
+}
+
+func (fixedWindow) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (fixedWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
+
+func (fixedWindow) Charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+	return bucket{min(b.level+cost, softCap), 1}
+}
+
+func (f fixedWindow) Wait(l *Limit, _ bucket, cost int64, m moment) int64 {
+	if cost > l.Limit {
+		return Never
+	}
+	_, end := f.window(l, m)
+	return end - m.at
+}
+
+func (f fixedWindow) resetAt(l *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
+	}
+	_, end := f.window(l, m)
+	return end
+}
+
+func (f fixedWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
+	if !f.counts(l, b, charged, m) {
+		return b
+	}
+	return bucket{max(0, b.level-cost), b.aux}
+}
+
+func (f fixedWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	if !f.counts(l, b, at, m) {
+		return b
+	}
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (f fixedWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
+	start, _ := f.window(l, m)
+	return charged >= start
+}
+
+// firstHitWindow: a window starts with the first admitted hit after the last one ended.
+// The level is what was used in it, aux its start; nothing used, no window.
+type firstHitWindow struct{}
+
+func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
+	if stored.level == 0 || m.at >= stored.aux+l.Window {
+		return bucket{0, m.at}
+	}
+	return stored
+}
+
+func (firstHitWindow) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (firstHitWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
+
+func (firstHitWindow) Charge(_ *Limit, b bucket, cost int64, m moment) bucket {
+	if b.level == 0 {
+		b.aux = m.at
+	}
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (firstHitWindow) Wait(l *Limit, b bucket, cost int64, m moment) int64 {
+	if cost > l.Limit {
+		return Never
+	}
+	return b.aux + l.Window - m.at
+}
+
+func (firstHitWindow) resetAt(l *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
+	}
+	return b.aux + l.Window
+}
+
+// giveBack: when all is given back it is as if there had been no first hit.
+func (f firstHitWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
+	if !f.counts(l, b, charged, m) {
+		return b
+	}
+	return bucket{max(0, b.level-cost), b.aux}
+}
+
+// backdate: what was charged before the running window is of none, or of a window of its
+// own where none runs.
+func (f firstHitWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	switch {
+	case cost == 0 || b.level > 0 && at < b.aux || b.level == 0 && m.at >= at+l.Window:
+		return b
+	case b.level == 0:
+		b.aux = at
+	}
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (firstHitWindow) counts(_ *Limit, b bucket, charged int64, _ moment) bool {
+	return b.level > 0 && charged >= b.aux
+}

@@ -1,0 +1,251 @@
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"regexp"
+	"slices"
+)
+
+// MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
+const MaxNumber int64 = 1e15 - 1
+
+// MaxAttributes, MaxAttributeName and MaxAttributeValue bound the attributes of a hit: how
+// many, and their bytes.
+const (
+	MaxAttributes     = 16
+	MaxAttributeName  = 64
+	MaxAttributeValue = 200
+)
+
+// Algorithm is how a limit counts. The numbers are part of limits' identities: they
+// never change.
+type Algorithm int64
+
+// The algorithms. Their names in JSON are those of String.
+const (
+	FixedWindow   Algorithm = 1
+	TokenBucket   Algorithm = 2
+	SlidingWindow Algorithm = 3
+	SlidingLog    Algorithm = 4
+	Allocation    Algorithm = 5
+	Concurrency   Algorithm = 6
+)
+
+var algorithmNames = map[Algorithm]string{
+	FixedWindow: "fixed_window", TokenBucket: "token_bucket", SlidingWindow: "sliding_window",
+	SlidingLog: "sliding_log", Allocation: "allocation", Concurrency: "concurrency",
+}
+
+func (a Algorithm) String() string { return algorithmNames[a] }
+
+// Mode is what a limit does with a hit that does not fit it.
+type Mode int8
+
+// The modes: a hard limit refuses; a soft one admits past itself and says so; a shadow
+// never refuses, is charged only with what it would admit, and says what it would have done.
+const (
+	Hard Mode = iota
+	Soft
+	Shadow
+)
+
+var modeNames = [...]string{Hard: "hard", Soft: "soft", Shadow: "shadow"}
+
+func (m Mode) String() string { return modeNames[m] }
+
+// Spec is a limit as a plan writes it. Empty strings and nil mean the default.
+type Spec struct {
+	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation,concurrency" doc:"When a hit of cost c is admitted. fixed_window: used + c ≤ limit. sliding_window: this window's units + the last one's, faded by the part of this window that has passed, + c ≤ limit. sliding_log: the units younger than the window + c ≤ limit. token_bucket: c tokens are there, burst at first, refilled continuously at limit a window. allocation: used + c ≤ limit, and nothing comes back by itself. concurrency: units in flight + c ≤ limit; it judges reservations only, and counts open ones."`
+	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window, or of an allocation at all; 0 is closed."`
+	Window    string `json:"window,omitempty" doc:"A whole number and one of us ms s m h d; of a fixed window also calendar_day, calendar_week, calendar_month, calendar_year (in the customer's timezone) or billing_period. An allocation and a concurrency have none."`
+	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity; limit when left out."`
+	Align     string `json:"align,omitempty" enum:"clock,first_hit" doc:"Of a fixed window whose window is a duration: windows start at multiples of it since the Unix epoch (clock, the default), or with the first hit admitted after the last one ended."`
+	Precision string `json:"precision,omitempty" doc:"Of a sliding_log: the length of the blocks that are counted, a duration; 1us, exact, when left out. A limit above 1000 needs one with at most 1000 blocks in the window."`
+	Per       string `json:"per,omitempty" maxLength:"64" pattern:"^[A-Za-z0-9._:-]+$" doc:"The name of an attribute of hits: each of its values has a bucket of its own; a hit without it that of the empty value."`
+	TTL       string `json:"ttl,omitempty" doc:"Of a concurrency, which needs it: the longest that a reservation may be open, a duration from 1ms to 24h; a longer ttl_ms is cut to it."`
+	Mode      string `json:"mode" required:"false" enum:"hard,soft,shadow" default:"hard" doc:"hard refuses; soft admits past the limit and says exceeded; shadow never refuses, is charged only with what it would admit, and says exceeded where it would have refused."`
+	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach."`
+}
+
+// Limit is a compiled Spec: checked, with the integers that the arithmetic needs.
+// It is immutable and shared by all targets of its plan.
+type Limit struct {
+	Name       string
+	Algorithm  Algorithm
+	Mode       Mode
+	Per        string // the attribute that each value of has a bucket of its own, or none
+	Limit      int64
+	Burst      int64  // token bucket: capacity in units
+	Window     int64  // µs; 0 for an allocation, a concurrency and a calendar's window
+	Precision  int64  // sliding log: length of a block, µs
+	TTL        int64  // concurrency: the longest life of a reservation, µs
+	Calendar   bool   // the window is the calendar's
+	FirstHit   bool   // its windows start with a hit
+	WindowText string // as the plan wrote it
+	DenyOutage bool   // on_outage: deny
+
+	// ID tells this limit's bucket from others in a counter's row. It is made of all
+	// that starts a bucket anew when it changes (name, algorithm, window), so that a
+	// changed limit or burst keeps what was used.
+	ID int64
+
+	rules    rules // the algorithm's
+	byPeriod bool  // its window is the billing period
+
+	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
+	// parts and refill = Limit/g parts come back each µs. capacity = Burst·scale.
+	scale, refill, capacity int64
+}
+
+// NoLimit is the Limit of a Spec that has none.
+const NoLimit = math.MinInt64
+
+var limitName = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
+
+// Compile checks a limit and prepares it for the arithmetic. Field names in the errors
+// are relative to the limit ("window").
+func Compile(s Spec) (*Limit, FieldErrors) {
+	var bad FieldErrors
+	refuse := func(field, format string, args ...any) {
+		bad = append(bad, FieldError{field, fmt.Sprintf(format, args...)})
+	}
+	l := &Limit{Name: s.Name, Limit: s.Limit, WindowText: s.Window, DenyOutage: s.OnOutage == "deny"}
+	if !limitName.MatchString(s.Name) {
+		refuse("name", "must be 1 to 200 letters, digits or . _ : -")
+	}
+	if s.Limit == NoLimit {
+		refuse("limit", "is required: a whole number from 0 (closed) to %d", MaxNumber)
+	} else if s.Limit < 0 || s.Limit > MaxNumber {
+		refuse("limit", "must be between 0 (closed) and %d", MaxNumber)
+	}
+	switch s.Algorithm {
+	case "fixed_window":
+		l.Algorithm, l.rules = FixedWindow, fixedWindow{clockWindow}
+	case "token_bucket":
+		l.Algorithm, l.rules = TokenBucket, tokenBucket{}
+	case "sliding_window":
+		l.Algorithm, l.rules = SlidingWindow, slidingWindow{}
+	case "sliding_log":
+		l.Algorithm, l.rules = SlidingLog, slidingLog{}
+	case "allocation":
+		l.Algorithm, l.rules = Allocation, allocation{}
+	case "concurrency":
+		l.Algorithm, l.rules = Concurrency, concurrency{}
+	case "":
+		refuse("algorithm", "is required: %s", supported)
+	default:
+		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported)
+	}
+	l.compileWindow(s, refuse)
+	if l.Algorithm == SlidingLog {
+		l.compileLog(s, refuse)
+	}
+	l.compileTTL(s, refuse)
+	l.compileOptions(s, refuse)
+	if len(bad) > 0 {
+		return nil, bad
+	}
+	if l.Algorithm == TokenBucket {
+		if err := l.compileTokenBucket(s.Burst); err != nil {
+			return nil, FieldErrors{*err}
+		}
+	}
+	l.ID = l.identity(s.Align)
+	return l, nil
+}
+
+const supported = "fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency"
+
+// compileWindow reads the window, a duration or, of a fixed window, the calendar's, and
+// how a fixed window is aligned. Of an algorithm that is not known it asks only for a form
+// that some algorithm has.
+func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...any)) {
+	named, isNamed := calendarWindows[s.Window]
+	switch {
+	case l.Algorithm == Allocation, l.Algorithm == Concurrency:
+		if s.Window != "" {
+			refuse("window", "%s has none: leave it out", l.Algorithm)
+		}
+	case s.Window == "":
+		if l.Algorithm != 0 || s.Algorithm == "" {
+			refuse("window", `is required: a duration such as "1h"`)
+		}
+	case isNamed && l.Algorithm == FixedWindow:
+		l.rules, l.Calendar, l.byPeriod = fixedWindow{named}, true, s.Window == "billing_period"
+	case isNamed && l.Algorithm != 0:
+		refuse("window", "%q belongs to fixed_window only: use a duration such as \"1h\"", s.Window)
+	case !isNamed:
+		var err error
+		if l.Window, err = ParseDuration(s.Window); err != nil {
+			refuse("window", "%s", badWindow(s.Window, l.Algorithm, err))
+		}
+	}
+	if l.Algorithm == FixedWindow && s.Align == "first_hit" {
+		l.rules, l.FirstHit = firstHitWindow{}, true
+		if l.Calendar {
+			refuse("align", "a calendar's window starts where the calendar says: leave it out")
+		}
+	}
+}
+
+// compileOptions reads the optional fields, and refuses those that the algorithm has not.
+func (l *Limit) compileOptions(s Spec, refuse func(field, format string, args ...any)) {
+	a := l.Algorithm
+	checkBurst(s, a, refuse)
+	if s.Align != "" && (a != FixedWindow || s.Align != "clock" && s.Align != "first_hit") {
+		refuse("align", `only fixed_window has it: "clock" or "first_hit"`)
+	}
+	if s.Precision != "" && a != SlidingLog {
+		refuse("precision", "belongs to sliding_log only: leave it out")
+	}
+	if l.Per = s.Per; s.Per != "" && (!limitName.MatchString(s.Per) || len(s.Per) > MaxAttributeName) {
+		refuse("per", "must be the name of an attribute: 1 to %d letters, digits or . _ : -", MaxAttributeName)
+	}
+	if mode := slices.Index(modeNames[:], s.Mode); mode >= 0 {
+		l.Mode = Mode(mode)
+	} else if s.Mode != "" {
+		refuse("mode", `must be "hard", "soft" or "shadow"`)
+	}
+	if s.OnOutage != "" && s.OnOutage != "allow" && s.OnOutage != "deny" {
+		refuse("on_outage", `must be "allow" or "deny"`)
+	}
+}
+
+// checkBurst refuses a burst that is not a token bucket's, or that never comes back.
+func checkBurst(s Spec, a Algorithm, refuse func(field, format string, args ...any)) {
+	switch {
+	case s.Burst == nil:
+	case a != TokenBucket:
+		refuse("burst", "belongs to token_bucket only: leave it out")
+	case *s.Burst < 0 || *s.Burst > MaxNumber:
+		refuse("burst", "must be between 0 and %d", MaxNumber)
+	case s.Limit == 0 && *s.Burst > 0:
+		refuse("burst", "limit 0 never refills: leave burst out to close the limit, or set a limit above 0")
+	}
+}
+
+// identity is a 63-bit FNV-1a hash: names are checked to hold no NUL, so the parts
+// cannot run into each other, and a plan refuses two limits of one identity. What has its
+// default adds nothing, so that limits that were stored before it existed keep theirs.
+// That of a log is below 0, which tells that its bucket is longer than others.
+func (l *Limit) identity(align string) int64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\x00%d\x00%d", l.Name, l.Algorithm, l.Window)
+	if align == "first_hit" {
+		fmt.Fprintf(h, "\x00align=%s", align)
+	}
+	if l.Calendar {
+		fmt.Fprintf(h, "\x00window=%s", l.WindowText)
+	}
+	if l.Per != "" {
+		fmt.Fprintf(h, "\x00per=%s", l.Per)
+	}
+	if l.Algorithm == SlidingLog {
+		fmt.Fprintf(h, "\x00precision=%d", l.Precision)
+		return -1 - int64(h.Sum64()>>1)
+	}
+	return int64(h.Sum64() >> 1)
+}

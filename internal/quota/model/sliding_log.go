@@ -1,0 +1,220 @@
+package model
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// slidingLog: the units of each block of time, a precision long and counted from the Unix
+// epoch. Block k counts until its last instant is a window old, so a hit is admitted when
+// what counts + cost ≤ limit, and the limit is never exceeded in any window. The level is
+// the units that count, aux the number of the newest block.
+//
+// Stored are level, the number of integers that follow, and those: the newest block, and
+// for each block with units, from the oldest on, one integer (see encodeLog).
+type slidingLog struct{}
+
+// maxBlocks is the number of blocks in a window up to which a log may have any limit, and
+// the limit up to which it may have any number of blocks: either bounds what is stored.
+const maxBlocks = 1000
+
+// logSpan is more than the blocks that can count at once: a stored block has its number modulo
+// logSpan. logUnits bounds the units of one block.
+func (l *Limit) logSpan() int64  { return ceilDiv(l.Window, l.Precision) + 2 }
+func (l *Limit) logUnits() int64 { return math.MaxInt64 / l.logSpan() }
+
+// oldestBlock is the first block that counts at an instant.
+func (l *Limit) oldestBlock(at int64) int64 {
+	if at < l.Window+l.Precision-1 {
+		return 0
+	}
+	return (at-l.Window-l.Precision+1)/l.Precision + 1
+}
+
+// countsUntil is the first instant at which a block counts no more.
+func (l *Limit) countsUntil(block int64) int64 {
+	return block*l.Precision + l.Precision - 1 + l.Window
+}
+
+// blocks calls each with every block that counts at an instant, from the oldest on, and
+// its units, until it returns false.
+func (l *Limit) blocks(log []int64, at int64, each func(block, units int64) bool) {
+	if len(log) == 0 {
+		return
+	}
+	newest, span, oldest := log[0], l.logSpan(), l.oldestBlock(at)
+	for _, stored := range log[1:] {
+		age := newest%span - stored/l.logUnits()
+		if age < 0 {
+			age += span
+		}
+		if newest-age >= oldest && !each(newest-age, stored%l.logUnits()) {
+			return
+		}
+	}
+}
+
+func (slidingLog) stand(l *Limit, _ bucket, _ int64, m moment) (b bucket) {
+	if len(m.log) == 0 || m.log[0] < l.oldestBlock(m.at) {
+		return bucket{}
+	}
+	b.aux = m.log[0]
+	l.blocks(m.log, m.at, func(_, units int64) bool { b.level += units; return true })
+	return b
+}
+
+func (slidingLog) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (slidingLog) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
+
+func (slidingLog) Charge(l *Limit, b bucket, cost int64, m moment) bucket {
+	return bucket{b.level + min(cost, l.logUnits()-1), m.at / l.Precision}
+}
+
+func (slidingLog) Wait(l *Limit, b bucket, cost int64, m moment) int64 {
+	if cost > l.Limit {
+		return Never
+	}
+	until, over := m.at, b.level+cost-l.Limit
+	l.blocks(m.log, m.at, func(block, units int64) bool {
+		until, over = l.countsUntil(block), over-units
+		return over > 0
+	})
+	return until - m.at
+}
+
+func (slidingLog) resetAt(l *Limit, b bucket, m moment) int64 {
+	if b.level == 0 {
+		return m.at
+	}
+	return l.countsUntil(b.aux)
+}
+
+// giveBack is never called: see logWithout.
+func (slidingLog) giveBack(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
+
+// backdate is never called: see backdated.
+func (slidingLog) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
+
+func (slidingLog) counts(l *Limit, _ bucket, charged int64, m moment) bool {
+	return charged == Present || charged/l.Precision >= l.oldestBlock(m.at)
+}
+
+// compileLog reads the precision and makes sure that the log stays small.
+func (l *Limit) compileLog(s Spec, refuse func(field, format string, args ...any)) {
+	l.Precision = 1
+	if s.Precision != "" {
+		var err error
+		if l.Precision, err = ParseDuration(s.Precision); err != nil {
+			refuse("precision", "%s", err)
+			l.Precision = 1
+			return
+		}
+	}
+	switch {
+	case l.Window == 0: // said already
+	case l.Precision > l.Window:
+		refuse("precision", "must not be longer than the window")
+	case l.Limit > maxBlocks && ceilDiv(l.Window, l.Precision) > maxBlocks:
+		refuse("precision", "a limit above %d needs a precision of %s or more, since a window may have %d of such blocks",
+			maxBlocks, durationText(ceilDiv(l.Window, maxBlocks)), maxBlocks)
+	}
+}
+
+// logBlock is a block of a log, by its number, and its units.
+type logBlock struct{ block, units int64 }
+
+// logBlocks are those that count at an instant, the oldest first.
+func (l *Limit) logBlocks(log []int64, at int64) (blocks []logBlock) {
+	l.blocks(log, at, func(block, units int64) bool {
+		blocks = append(blocks, logBlock{block, units})
+		return true
+	})
+	return blocks
+}
+
+// chargeLog adds a cost to the block of an instant, as far as it can count.
+func (l *Limit) chargeLog(level int64, blocks []logBlock, at, cost int64) (int64, []logBlock) {
+	return l.chargeBlock(level, blocks, at/l.Precision, cost)
+}
+
+// chargeBlock is chargeLog for any block that counts.
+func (l *Limit) chargeBlock(level int64, blocks []logBlock, block, cost int64) (int64, []logBlock) {
+	if cost == 0 {
+		return level, blocks
+	}
+	i, there := slices.BinarySearchFunc(blocks, block, func(b logBlock, block int64) int { return cmp.Compare(b.block, block) })
+	if !there {
+		blocks = slices.Insert(blocks, i, logBlock{block: block})
+	}
+	added := min(cost, l.logUnits()-1-blocks[i].units)
+	blocks[i].units += added
+	level += added
+	if len(blocks) > maxBlocks+1 {
+		both := min(blocks[0].units+blocks[1].units, l.logUnits()-1)
+		level += both - blocks[0].units - blocks[1].units
+		blocks[1].units = both
+		blocks = blocks[1:]
+	}
+	return level, blocks
+}
+
+// encodeLog appends a log's bucket.
+func (l *Limit) encodeLog(dst []int64, level int64, blocks []logBlock) []int64 {
+	if len(blocks) == 0 {
+		return append(dst, l.ID, 0, 0)
+	}
+	dst = append(dst, l.ID, level, int64(1+len(blocks)), blocks[len(blocks)-1].block)
+	for _, b := range blocks {
+		dst = append(dst, b.block%l.logSpan()*l.logUnits()+b.units)
+	}
+	return dst
+}
+
+// logWithout appends the log in m.log without a cost, as without.
+func (l *Limit) logWithout(dst []int64, at, cost int64, beside []Hold, m moment) []int64 {
+	blocks := l.logBlocks(m.log, m.at)
+	held := l.heldBlocks(l.ID, beside)
+	for i := len(blocks) - 1; i >= 0 && cost > 0; i-- {
+		b := &blocks[i]
+		if at == Present || b.block == at/l.Precision {
+			less := min(cost, max(0, b.units-held[b.block]))
+			b.units, cost = b.units-less, cost-less
+		}
+	}
+	return l.encodeBlocks(dst, blocks)
+}
+
+// logLessHolds is what is stored of the log in m.log without what holds were charged.
+func (l *Limit) logLessHolds(id int64, holds []Hold, m moment) []int64 {
+	if len(holds) == 0 {
+		return m.log
+	}
+	blocks := l.logBlocks(m.log, m.at)
+	held := l.heldBlocks(id, holds)
+	for i := range blocks {
+		blocks[i].units -= min(blocks[i].units, held[blocks[i].block])
+	}
+	return l.encodeBlocks(nil, blocks)[BucketLen:]
+}
+
+// heldBlocks are the units that holds were charged in each block.
+func (l *Limit) heldBlocks(id int64, holds []Hold) map[int64]int64 {
+	held := make(map[int64]int64)
+	for i := range holds {
+		if h := &holds[i]; h.charges(id) {
+			held[h.At/l.Precision] += h.Cost
+		}
+	}
+	return held
+}
+
+// encodeBlocks is encodeLog of the blocks that have units.
+func (l *Limit) encodeBlocks(dst []int64, blocks []logBlock) []int64 {
+	blocks = slices.DeleteFunc(blocks, func(b logBlock) bool { return b.units == 0 })
+	var level int64
+	for _, b := range blocks {
+		level += b.units
+	}
+	return l.encodeLog(dst, level, blocks)
+}

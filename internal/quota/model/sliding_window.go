@@ -1,0 +1,105 @@
+package model
+
+import "math/bits"
+
+// slidingWindow: two clock-aligned counters. With e the time since the current window
+// began, a hit is admitted when cur + ⌊prev·(W−e)/W⌋ + cost ≤ limit. The level is cur,
+// aux is prev.
+type slidingWindow struct{}
+
+func (slidingWindow) stand(l *Limit, stored bucket, since int64, m moment) bucket {
+	switch start := windowStart(m.at, l.Window); {
+	case since >= start:
+		return stored
+	case since >= start-l.Window:
+		return bucket{0, stored.level}
+	}
+	return bucket{}
+}
+
+func (slidingWindow) used(l *Limit, b bucket, m moment) int64 {
+	return b.level + shareOf(b.aux, l.Window-m.at%l.Window, l.Window)
+}
+
+func (s slidingWindow) Room(l *Limit, b bucket, m moment) int64 {
+	return l.Limit - s.used(l, b, m)
+}
+
+func (slidingWindow) Charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+	return bucket{min(b.level+cost, softCap), b.aux}
+}
+
+func (slidingWindow) Wait(l *Limit, b bucket, cost int64, m moment) int64 {
+	if cost > l.Limit {
+		return Never
+	}
+	elapsed := m.at % l.Window
+	if left := l.Limit - b.level - cost; left >= 0 {
+		return fadesTo(left, b.aux, l.Window) - elapsed
+	}
+	// Not in this window, whatever becomes of prev: cur is prev in the next one.
+	return l.Window - elapsed + fadesTo(l.Limit-cost, b.level, l.Window)
+}
+
+func (slidingWindow) resetAt(l *Limit, b bucket, m moment) int64 {
+	start := windowStart(m.at, l.Window)
+	switch {
+	case b.level > 0:
+		return start + l.Window + fadesTo(0, b.level, l.Window)
+	case b.aux > 0:
+		return max(m.at, start+fadesTo(0, b.aux, l.Window))
+	}
+	return m.at
+}
+
+// giveBack: what was charged in the last window fades with it.
+func (slidingWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
+	start := windowStart(m.at, l.Window)
+	switch {
+	case charged == Present:
+		now := min(cost, b.level)
+		return bucket{b.level - now, max(0, b.aux-(cost-now))}
+	case charged >= start:
+		return bucket{max(0, b.level-cost), b.aux}
+	case charged >= start-l.Window:
+		return bucket{b.level, max(0, b.aux-cost)}
+	}
+	return b
+}
+
+func (slidingWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	start := windowStart(m.at, l.Window)
+	switch {
+	case at >= start:
+		b.level = min(b.level+cost, softCap)
+	case at >= start-l.Window:
+		b.aux = min(b.aux+cost, softCap)
+	}
+	return b
+}
+
+func (slidingWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
+	return charged >= windowStart(m.at, l.Window)-l.Window
+}
+
+// shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.
+func shareOf(n, part, whole int64) int64 {
+	high, low := bits.Mul64(uint64(n), uint64(part))
+	q, _ := bits.Div64(high, low, uint64(whole))
+	return int64(q)
+}
+
+// fadesTo is the least time e in a window of length w, 0 ≤ e ≤ w, at which what remains
+// of prev, ⌊prev·(w−e)/w⌋, is at most left ≥ 0.
+func fadesTo(left, prev, w int64) int64 {
+	if left >= prev {
+		return 0
+	}
+	// ⌊prev·x/w⌋ ≤ left ⟺ prev·x < (left+1)·w ⟺ x ≤ ⌈(left+1)·w/prev⌉ − 1, x = w − e.
+	high, low := bits.Mul64(uint64(left+1), uint64(w))
+	q, r := bits.Div64(high, low, uint64(prev)) // left < prev, so q ≤ w
+	if r > 0 {
+		q++
+	}
+	return w - (int64(q) - 1)
+}

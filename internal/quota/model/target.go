@@ -1,0 +1,312 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"quotad/internal/calendar"
+)
+
+// Counter is one row that a hit charges, with the limits whose buckets it holds.
+type Counter struct {
+	Key    CounterKey
+	Limits []*Limit
+}
+
+// TestClock is a clock that stands still at Now, µs, until it is set anew.
+type TestClock struct {
+	Key string
+	Now int64
+}
+
+// Target is what hits of one customer on one meter are judged by: resolved once, shared
+// by all hits until a change, immutable but for what it remembers of its counter. One whose
+// limits are per attribute becomes a hit's own by For.
+type Target struct {
+	// Change is the newest change number of all that went into this target.
+	Change int64
+	// Counters in key order: the customer's own first, which books the usage.
+	Counters []Counter
+	// Edited is when the limits in force came into force, µs by the customer's clock; 0: long
+	// ago, or not known. Up to then a token bucket was refilled at the rate it had before.
+	Edited int64
+	// Lost: the plan does not have the meter, or no longer. What was done on it is told and
+	// given back, and nothing more is charged.
+	Lost bool
+	// Clock is the test clock that the customer lives by; nil: PostgreSQL's time.
+	Clock *TestClock
+
+	// Periods says where the customer's hours and billing periods start.
+	calendar.Periods
+
+	per   []Counter // the limits per attribute, in key order; Attribute is the name alone
+	order []int     // the plan's i-th limit is the order[i]-th over all counters; nil: the i-th
+	of    *Target   // of a hit's own target: the one it was made of
+
+	// reserving judges reservations: the same with the concurrency limits. Nil where there
+	// are none.
+	reserving *Target
+
+	hour  atomic.Pointer[span]
+	known recollection
+
+	own [1]Counter // what Counters is of, where there is one
+}
+
+type span struct{ start, end int64 }
+
+// NewTarget makes the target of a customer's meter of its limits, in the plan's order.
+func NewTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
+	concurrent := func(l *Limit) bool { return l.Algorithm == Concurrency }
+	if !slices.ContainsFunc(limits, concurrent) {
+		return newTarget(change, customer, meter, limits, periods, clock)
+	}
+	t := newTarget(change, customer, meter, slices.DeleteFunc(slices.Clone(limits), concurrent), periods, clock)
+	t.reserving = newTarget(change, customer, meter, limits, periods, clock)
+	return t
+}
+
+// ForReservations is what reservations are judged by: the target's limits and the
+// concurrency limits, which hits do not know.
+func (t *Target) ForReservations() *Target {
+	if t.reserving == nil {
+		return t
+	}
+	return t.reserving
+}
+
+func newTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
+	own := Counter{Key: CounterKey{Customer: customer, Meter: meter}}
+	t := &Target{Change: change, Clock: clock, Periods: periods}
+	for _, l := range limits {
+		if l.Per == "" {
+			own.Limits = append(own.Limits, l)
+		}
+	}
+	t.own[0] = own
+	t.Counters = t.own[:]
+	if len(own.Limits) == len(limits) {
+		t.Counters[0].Limits = limits // shared by all customers of the plan
+		return t
+	}
+	for _, l := range limits {
+		i, there := slices.BinarySearchFunc(t.per, l.Per, compareNames)
+		switch {
+		case l.Per == "":
+		case there:
+			t.per[i].Limits = append(t.per[i].Limits, l)
+		default:
+			key := CounterKey{Customer: customer, Meter: meter, Attribute: l.Per}
+			t.per = slices.Insert(t.per, i, Counter{key, []*Limit{l}})
+		}
+	}
+	all := slices.Clone(own.Limits)
+	for _, c := range t.per {
+		all = append(all, c.Limits...)
+	}
+	for _, l := range limits {
+		t.order = append(t.order, slices.Index(all, l))
+	}
+	return t
+}
+
+// compareNames is the order of counters by the names of their attributes, whatever the
+// values are: a-b=… comes before a=….
+func compareNames(c Counter, name string) int {
+	return strings.Compare(attributeKey(c.Key.Attribute, ""), attributeKey(name, ""))
+}
+
+// For is the target of a hit with these attributes: its counters are the customer's own
+// and, for each attribute that limits are per, that of its value, the empty one where the
+// hit has none.
+func (t *Target) For(attributes map[string]string) *Target {
+	if len(t.per) == 0 && (t.reserving == nil || len(t.reserving.per) == 0) {
+		return t
+	}
+	own := &Target{Change: t.Change, Edited: t.Edited, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t}
+	own.Counters = make([]Counter, 1, 1+len(t.per))
+	own.Counters[0] = t.Counters[0]
+	for _, c := range t.per {
+		c.Key.Attribute = attributeKey(c.Key.Attribute, attributes[c.Key.Attribute])
+		own.Counters = append(own.Counters, c)
+	}
+	if t.reserving != nil {
+		own.reserving = t.reserving.For(attributes)
+	}
+	return own
+}
+
+// SetEdited sets Edited of a target that nobody else has yet.
+func (t *Target) SetEdited(at int64) {
+	t.Edited = at
+	if t.reserving != nil {
+		t.reserving.Edited = at
+	}
+}
+
+// base is the target that a hit's own was made of.
+func (t *Target) Base() *Target {
+	if t.of != nil {
+		return t.of
+	}
+	return t
+}
+
+// sibling is the key of another counter of the target's customer and meter.
+func (t *Target) Sibling(attribute string) CounterKey {
+	key := t.Counters[0].Key
+	key.Attribute = attribute
+	return key
+}
+
+// limitsOf are the limits that the target has on a counter of its customer and meter.
+func (t *Target) limitsOf(attribute string) []*Limit {
+	for i := range t.Counters {
+		if t.Counters[i].Key.Attribute == attribute {
+			return t.Counters[i].Limits
+		}
+	}
+	return nil
+}
+
+// groupKey tells hits that are judged together, by the same limits on the same counters.
+type GroupKey struct {
+	of     *Target
+	values string
+}
+
+func (t *Target) Group() GroupKey {
+	if t.of == nil {
+		return GroupKey{of: t}
+	}
+	if len(t.Counters) == 1 { // only reservations are judged per attribute
+		return GroupKey{of: t.of}
+	}
+	k := GroupKey{t.of, t.Counters[1].Key.Attribute}
+	for _, c := range t.Counters[2:] {
+		k.values += "\x00" + c.Key.Attribute // no value has it
+	}
+	return k
+}
+
+// Instant is what the customer's clock shows when PostgreSQL's shows now, µs.
+func (t *Target) Instant(now int64) int64 {
+	if t.Clock != nil {
+		return t.Clock.Now
+	}
+	return now
+}
+
+// NumLimits is the number of limits over all counters.
+func (t *Target) NumLimits() int {
+	n := 0
+	for i := range t.Counters {
+		n += len(t.Counters[i].Limits)
+	}
+	return n
+}
+
+// Limit is the plan's i-th limit, 0 ≤ i < NumLimits.
+func (t *Target) Limit(i int) *Limit { return t.LimitAt(t.place(i)) }
+
+// place is where the plan's i-th limit is over all counters.
+func (t *Target) place(i int) int {
+	if t.order == nil {
+		return i
+	}
+	return t.order[i]
+}
+
+// firstLimit is the index over all limits of the first one of a counter.
+func (t *Target) firstLimit(counter int) (n int) {
+	for c := range counter {
+		n += len(t.Counters[c].Limits)
+	}
+	return n
+}
+
+// counterOf is the counter of the i-th limit over all counters.
+func (t *Target) CounterOf(i int) int {
+	for c := range t.Counters {
+		if i -= len(t.Counters[c].Limits); i < 0 {
+			return c
+		}
+	}
+	panic("quota: limit index out of range")
+}
+
+// limit is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a
+// decision's buckets.
+func (t *Target) LimitAt(i int) *Limit {
+	for c := range t.Counters {
+		if i < len(t.Counters[c].Limits) {
+			return t.Counters[c].Limits[i]
+		}
+		i -= len(t.Counters[c].Limits)
+	}
+	panic("quota: limit index out of range")
+}
+
+// DenyOutage reports whether any limit wants hits refused while the database is out of
+// reach (any deny wins). A shadow never refuses.
+func (t *Target) DenyOutage() bool {
+	for c := range t.Counters {
+		for _, l := range t.Counters[c].Limits {
+			if l.DenyOutage && l.Mode != Shadow {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// runningHour is the hour that usage at an instant is booked in, µs, [start, end): that
+// of Periods, remembered.
+func (t *Target) RunningHour(at int64) (start, end int64) {
+	if t.of != nil {
+		return t.of.RunningHour(at)
+	}
+	if h := t.hour.Load(); h != nil && h.start <= at && at < h.end {
+		return h.start, h.end
+	}
+	start, end = t.Hour(at)
+	h := lastHour.Load()
+	if h == nil || *h != (span{start, end}) {
+		h = &span{start, end}
+		lastHour.Store(h)
+	}
+	t.hour.Store(h)
+	return start, end
+}
+
+// lastHour is the span that was made last: nearly all targets have the same.
+var lastHour atomic.Pointer[span]
+
+// allocations are the identities of the target's allocation limits.
+func (t *Target) Allocations() (ids []*int64) {
+	for _, counters := range [][]Counter{t.Counters, t.per} {
+		for _, c := range counters {
+			for _, l := range c.Limits {
+				if l.Algorithm == Allocation {
+					ids = append(ids, &l.ID)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// keys are the keys of a target's counters.
+func (t *Target) Keys() []CounterKey {
+	keys := make([]CounterKey, len(t.Counters))
+	for i := range t.Counters {
+		keys[i] = t.Counters[i].Key
+	}
+	return keys
+}
+
+// logs reports whether a limit of the target's own counter is a log.
+func (t *Target) Logs() bool {
+	return slices.ContainsFunc(t.Counters[0].Limits, func(l *Limit) bool { return l.Algorithm == SlidingLog })
+}

@@ -1,0 +1,181 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+)
+
+// tokenBucket: a bucket is full at first and refilled continuously at Limit units per
+// Window. With g = gcd(Limit, Window) a unit is Window/g parts and Limit/g parts come back
+// each µs, so every level is a whole number of parts and nothing ever drifts. The level
+// is what is missing, 0 … capacity (above it only after burst was lowered); aux says which
+// limit its parts are of, see ratedBy.
+type tokenBucket struct{}
+
+// ratedBy is the aux of a bucket that was written under a limit.
+func ratedBy(limit int64) int64 { return -1 - limit }
+
+// stand takes off what came back. A level of another limit (it was edited) was refilled at
+// that one's rate until the edit, and is then converted, rounded up so that no part is
+// given away.
+func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket {
+	missing := stored.level
+	if missing != 0 && stored.aux != ratedBy(l.Limit) {
+		if stored.aux >= 0 {
+			panic("quota: a token bucket of no limit")
+		}
+		limit := -1 - stored.aux
+		g := common(limit, l.Window)
+		until := min(max(since, m.edited), m.at)
+		missing = rescale(refilled(missing, limit/g, until-since), l.scale, l.Window/g)
+		since = until
+	}
+	return bucket{refilled(missing, l.refill, m.at-since), ratedBy(l.Limit)}
+}
+
+// refilled is what is still missing after a time, µs.
+func refilled(missing, refill, elapsed int64) int64 {
+	switch {
+	case refill == 0:
+		return missing
+	case elapsed > missing/refill:
+		return 0
+	}
+	return missing - elapsed*refill
+}
+
+func (tokenBucket) Room(l *Limit, b bucket, _ moment) int64 {
+	return floorDiv(l.capacity-b.level, l.scale)
+}
+
+func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
+	return l.Burst - max(0, t.Room(l, b, m))
+}
+
+func (tokenBucket) Charge(l *Limit, b bucket, cost int64, _ moment) bucket {
+	if l.Mode == Soft {
+		if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(l.scale)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
+			return bucket{math.MaxInt64, b.aux}
+		}
+	}
+	return bucket{b.level + cost*l.scale, b.aux}
+}
+
+func (tokenBucket) Wait(l *Limit, b bucket, cost int64, _ moment) int64 {
+	if cost > l.Burst || l.refill == 0 {
+		return Never
+	}
+	return ceilDiv(b.level-(l.capacity-cost*l.scale), l.refill)
+}
+
+// resetAt: what takes longer than 64 bits of µs can name comes at their last.
+func (tokenBucket) resetAt(l *Limit, b bucket, m moment) int64 {
+	if b.level == 0 || l.refill == 0 {
+		return m.at
+	}
+	return m.at + min(ceilDiv(b.level, l.refill), NoReset-m.at)
+}
+
+// giveBack puts tokens in, up to the burst. Whether some of those that were taken had come
+// back meanwhile is not asked: the bucket counts tokens, not who took them.
+func (tokenBucket) giveBack(l *Limit, b bucket, _, cost int64, _ moment) bucket {
+	return bucket{max(0, b.level-min(b.level, mulUpTo(cost, l.partsOf(b)))), b.aux}
+}
+
+// partsOf is how many parts a unit of a stored bucket has: of the limit that it is rated by.
+func (l *Limit) partsOf(b bucket) int64 {
+	return l.Window / common(-1-b.aux, l.Window)
+}
+
+// mulUpTo is a product of numbers of 0 or more that stops where 64 bits do.
+func mulUpTo(a, b int64) int64 {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high > 0 || low > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(low)
+}
+
+// backdate: what would have come back since is not missing.
+func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
+	missing := refilled(mulUpTo(cost, l.scale), l.refill, m.at-at)
+	if missing > math.MaxInt64-b.level {
+		return bucket{math.MaxInt64, b.aux}
+	}
+	return bucket{b.level + missing, b.aux}
+}
+
+func (tokenBucket) counts(_ *Limit, b bucket, _ int64, _ moment) bool { return b.level > 0 }
+
+// rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.
+func rescale(a, to, from int64) int64 {
+	n := new(big.Int).Mul(big.NewInt(a), big.NewInt(to))
+	n.Add(n, big.NewInt(from-1)).Div(n, big.NewInt(from))
+	if !n.IsInt64() {
+		return math.MaxInt64
+	}
+	return n.Int64()
+}
+
+// compileTokenBucket reduces the limit and refuses what 64 bits cannot hold.
+func (l *Limit) compileTokenBucket(burst *int64) *FieldError {
+	l.Burst = l.Limit
+	if burst != nil {
+		l.Burst = *burst
+	}
+	g := common(l.Limit, l.Window)
+	l.scale, l.refill = l.Window/g, l.Limit/g
+	if l.Burst > math.MaxInt64/l.scale {
+		return l.cannotHold(burst != nil)
+	}
+	l.capacity = l.Burst * l.scale
+	return nil
+}
+
+// cannotHold names a limit near the one asked for that can be held: the nearest multiple
+// below it of a divisor of the window that is large enough to keep the parts in 64 bits.
+func (l *Limit) cannotHold(ownBurst bool) *FieldError {
+	least := ceilDiv(l.Window, math.MaxInt64/l.Burst) // the smallest gcd that will do
+	near := l.Limit - l.Limit%divisorFrom(l.Window, least)
+	detail := fmt.Sprintf("limit %d per %s cannot be counted exactly with a burst of %d: ", l.Limit, l.WindowText, l.Burst)
+	if near > 0 {
+		return &FieldError{"limit", detail + fmt.Sprintf("limit %d can be held", near)}
+	}
+	field := "limit"
+	if ownBurst {
+		field = "burst"
+	}
+	return &FieldError{field, detail + fmt.Sprintf("a burst of at most %d can be held", math.MaxInt64/l.scale)}
+}
+
+// divisorFrom is the smallest divisor of n that is at least least (1 ≤ least ≤ n).
+// It only words a refusal, so it tries a million numbers and not all the way to √n: the
+// divisor is then a larger one.
+func divisorFrom(n, least int64) int64 {
+	best := n
+	for d := int64(1); d <= min(n/d, 1e6); d++ {
+		if n%d != 0 {
+			continue
+		}
+		if d >= least {
+			return d
+		}
+		if n/d >= least {
+			best = min(best, n/d)
+		}
+	}
+	return best
+}
+
+// common is what a limit and its window are reduced by. A closed one's scale is its window.
+func common(limit, window int64) int64 { return gcd(max(limit, 1), window) }
+
+// gcd of a ≥ 0 and b > 0.
+func gcd(a, b int64) int64 {
+	for a != 0 {
+		a, b = b%a, a
+	}
+	return b
+}

@@ -1,0 +1,66 @@
+package queue
+
+import (
+	"quotad/internal/quota/session"
+	"sync"
+)
+
+// inbox is where callers leave what a goroutine of its own works on.
+type Inbox[T any] struct {
+	wake chan struct{} // holds one token when there is something to do
+
+	Mu      sync.Mutex
+	Queue   []T
+	Stopped bool
+}
+
+func NewInbox[T any]() Inbox[T] { return Inbox[T]{wake: make(chan struct{}, 1)} }
+
+// enqueue adds items behind those that wait, of which there may be most. It returns how
+// many it added, and of the others why not: ErrBusy, or ErrStopped when the engine stops.
+func (b *Inbox[T]) Enqueue(most int, items ...T) (added int, err error) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	if b.Stopped {
+		return 0, session.ErrStopped
+	}
+	if added = min(len(items), max(0, most-len(b.Queue))); added < len(items) {
+		err = session.ErrBusy
+	}
+	if b.Queue = append(b.Queue, items[:added]...); len(b.Queue) == added {
+		b.Signal()
+	}
+	return added, err
+}
+
+func (b *Inbox[T]) Signal() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// stop lets run end once nothing waits.
+func (b *Inbox[T]) Stop() {
+	b.Mu.Lock()
+	b.Stopped = true
+	b.Mu.Unlock()
+	b.Signal()
+}
+
+// run calls next while anything waits, here or by held elsewhere, until it is stopped.
+func (b *Inbox[T]) Run(held func() bool, next func()) {
+	for {
+		b.Mu.Lock()
+		waiting, stopped := len(b.Queue) > 0 || held(), b.Stopped
+		b.Mu.Unlock()
+		switch {
+		case waiting:
+			next()
+		case stopped:
+			return
+		default:
+			<-b.wake
+		}
+	}
+}

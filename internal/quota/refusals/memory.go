@@ -1,0 +1,122 @@
+package refusals
+
+import (
+	"slices"
+	"unsafe"
+
+	"quotad/internal/cache"
+	"quotad/internal/quota/model"
+)
+
+// memory keeps the last state seen of counters that refused a hit. Other hits can only
+// have filled them further since, so a hit that the model refuses on such a state is refused rightly,
+// without a statement. It never admits.
+//
+// What empties a counter (a raised limit, another plan) comes with a newer change number,
+// and a state is only used for targets of the change number it was judged under; so a
+// state that arrives late can undo no such change. Refunds and releases have no such
+// number: on the meters that have them no state is used for longer than a second.
+type Memory struct {
+	Seen    *cache.Cache[model.CounterKey, refusal]
+	returns func(meter int32) bool
+}
+
+// What a refusal takes of memory, bytes: without its state, with what the cache needs for an
+// entry; and usually, of two limits. TestRefusalsWeigh measures it.
+const (
+	refusalWeight = 320
+	usualWeight   = refusalWeight + 2*model.BucketLen*8
+)
+
+// returnsWithin is for how long, µs, a refusal on a meter whose units may come back is
+// believed: other nodes give back without a word, and within this it is known everywhere.
+const returnsWithin = int64(1e6)
+
+// refusal is a counter's state, when it was read, and the change it was judged under.
+type refusal struct {
+	model.Row
+	asOf  int64
+	under int64
+}
+
+// weigh is what a refusal takes of memory, bytes.
+func weigh(key model.CounterKey, r refusal) int {
+	weight := refusalWeight + len(key.Attribute) + 8*len(r.State) + int(unsafe.Sizeof(model.Hold{}))*cap(r.Holds)
+	for i := range r.Holds {
+		weight += 8 * len(r.Holds[i].Limits)
+	}
+	return weight
+}
+
+// newMemory has room for size usual refusals.
+func New(size int, returns func(meter int32) bool) (*Memory, error) {
+	seen, err := cache.NewWeighed(size, usualWeight, weigh)
+	return &Memory{Seen: seen, returns: returns}, err
+}
+
+// forget takes a counter out whose units came back.
+func (m *Memory) Forget(key model.CounterKey) { m.Seen.Remove(key) }
+
+// refuse answers a hit that does not fit the remembered states of all its counters.
+func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool) {
+	var space [2]model.Row
+	rows := space[:0]
+	asOf := now
+	for i := range t.Counters {
+		known, ok := m.Seen.Get(t.Counters[i].Key, now)
+		if !ok || known.under != t.Change {
+			return model.Decision{}, false
+		}
+		if len(known.Holds) > 0 && known.Holds[0].Expires <= t.Instant(now) {
+			return model.Decision{}, false
+		}
+		rows = append(rows, known.Row)
+		asOf = min(asOf, known.asOf)
+	}
+	if now-asOf > returnsWithin && m.returns(t.Counters[0].Key.Meter) {
+		return model.Decision{}, false
+	}
+	d := model.Judge(t, rows, t.Instant(now), cost)
+	d.AsOf = t.Instant(asOf)
+	return d, !d.Allowed
+}
+
+// forgetAfter is how long a state is kept at least, µs. It would be right for longer.
+const forgetAfter = int64(3600e6)
+
+// remember keeps copies of the rows that refused a hit of the target, read at asOf. Rows that
+// admitted are kept only where the counter is remembered already, so that what is said
+// from memory takes this node's own charges into account. A newer state of the same
+// counter stays; it goes when every limit has its whole quota back.
+func (m *Memory) Remember(t *model.Target, rows []model.Row, asOf int64, refused bool) {
+	for i := range rows {
+		key, r := t.Counters[i].Key, refusal{Row: rows[i], asOf: asOf, under: t.Change}
+		m.Seen.AddIf(key, asOf, func(old refusal, ok bool) (refusal, int64, bool) {
+			if !ok && !refused || ok && old.newer(&r) {
+				return old, 0, false
+			}
+			r.State = slices.Clone(r.State)
+			return r, keptUntil(t, i, &r), true
+		})
+	}
+}
+
+// newer reports whether the state was judged under a newer change, or is a later one.
+func (r *refusal) newer(than *refusal) bool {
+	return r.under > than.under || r.under == than.under && r.after(than)
+}
+
+// after reports whether the state is a later one of the same counter. A counter that was
+// removed and came back (see Cleaner) begins at version 1 again, at a later instant.
+func (r *refusal) after(other *refusal) bool { return r.Version > other.Version && r.At >= other.At }
+
+// keptUntil is when the remembered state of a target's i-th counter can refuse nothing any more, or is of no use: when
+// every limit has its whole quota back. A closed limit, or a cost above it, is refused for
+// good, and a test clock says nothing of the time that the memory goes by.
+func keptUntil(t *model.Target, i int, r *refusal) int64 {
+	expires := r.asOf + forgetAfter
+	if t.Clock != nil {
+		return expires
+	}
+	return max(expires, t.WholeAt(i, &r.Row, r.asOf))
+}

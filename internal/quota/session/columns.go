@@ -1,0 +1,36 @@
+package session
+
+import "quotad/internal/quota/model"
+
+// keyColumns are the key columns of counters, one element a row.
+type Columns struct {
+	Shard     []int16
+	Customer  []int64
+	Meter     []int32
+	Attribute []string
+}
+
+func ColumnsOf(keys []model.CounterKey) (columns Columns) {
+	for _, k := range keys {
+		columns.Add(k)
+	}
+	return columns
+}
+
+func (c *Columns) Reset() {
+	c.Shard, c.Customer, c.Meter, c.Attribute = c.Shard[:0], c.Customer[:0], c.Meter[:0], c.Attribute[:0]
+}
+
+func (c *Columns) Add(k model.CounterKey) {
+	c.Shard = append(c.Shard, model.Shard(k.Customer))
+	c.Customer = append(c.Customer, k.Customer)
+	c.Meter = append(c.Meter, k.Meter)
+	c.Attribute = append(c.Attribute, k.Attribute)
+}
+
+func (c Columns) Encode(p *Params) {
+	p.Int2(c.Shard)
+	p.Int8(c.Customer)
+	p.Int4(c.Meter)
+	p.Text(c.Attribute)
+}

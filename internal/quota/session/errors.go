@@ -1,0 +1,40 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"quotad/internal/postgres"
+)
+
+// What Decide, Look and the reads answer when there is no decision. The text says whether anything
+// can have been charged.
+var (
+	// ErrBusy: too much is waiting already. Nothing was charged.
+	ErrBusy = errors.New("too many hits are waiting; nothing was charged")
+	// ErrUnavailable: the database is out of reach, see postgres.Outage. Nothing was charged,
+	// and on_outage says what becomes of the hit.
+	ErrUnavailable = errors.New("the database cannot be reached; nothing was charged")
+	// ErrNoSession: the database is there and does not let this node work (a login, a right, a
+	// table or a free session is missing, its clock cannot be used). Nothing was charged, and
+	// nothing may be let in by on_outage: it may last until somebody puts it right.
+	ErrNoSession = errors.New("the database does not serve this node; nothing was charged")
+	// ErrOutcomeUnknown: the connection broke or the deadline passed after the hit was
+	// sent. It was charged once or not at all, and nobody here can know which.
+	ErrOutcomeUnknown = errors.New("the database's answer was lost; the hit was charged once or not at all")
+	// ErrInternal: the database refused the statement for another reason than an outage,
+	// a fault of quotad's. Nothing was charged, and nothing may be let in by on_outage.
+	ErrInternal = errors.New("the database refused a statement of quotad's; nothing was charged")
+	// ErrStopped: the engine is stopping. Nothing was charged.
+	ErrStopped = errors.New("quotad is stopping; nothing was charged")
+)
+
+// Unreached is what callers are told of an error that kept a request from the database:
+// ErrUnavailable in an outage, else ErrNoSession.
+func Unreached(err error) error {
+	why := ErrNoSession
+	if postgres.Outage(err) {
+		why = ErrUnavailable
+	}
+	return fmt.Errorf("%w: %w", why, err)
+}

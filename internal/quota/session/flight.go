@@ -1,0 +1,104 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// flight is a transaction of several round trips on a store's session. Each ends with a
+// Sync, so that between them the server waits in a transaction, and ends it by itself when
+// nobody goes on (idle_in_transaction_session_timeout).
+type Flight struct {
+	store      *store
+	pipeline   *pgconn.Pipeline
+	pending    []func(*pgconn.ResultReader) error
+	committing bool // its commit may have reached the server
+}
+
+// begin begins a transaction. It must end with commit, or abandon.
+func (s *store) Begin(ctx context.Context) *Flight {
+	s.unlimited()
+	f := &Flight{store: s, pipeline: s.conn.PgConn().StartPipeline(ctx)}
+	f.command("BEGIN")
+	return f
+}
+
+// command sends a statement without parameters or rows with the next round trip.
+func (f *Flight) command(sql string) {
+	f.pipeline.SendQueryParams(sql, nil, nil, nil, nil)
+	f.pending = append(f.pending, noRows)
+}
+
+func noRows(*pgconn.ResultReader) error { return nil }
+
+// errMisread: the database answered with something else than what was asked for.
+var ErrMisread = errors.New("an answer of the database cannot be read")
+
+// ask sends a statement with the next round trip; read reads its rows.
+func (f *Flight) Ask(name StatementName, params [][]byte, read func(*pgconn.ResultReader) error) {
+	f.store.makeRoom(params)
+	f.pipeline.SendQueryStatement(f.store.statements[name], params, binaryFormat, binaryFormat)
+	f.pending = append(f.pending, read)
+	if name == f.store.commitBehind {
+		f.command("COMMIT")
+		f.command("BEGIN")
+	}
+}
+
+// do sends a statement whose rows nobody reads.
+func (f *Flight) Do(name StatementName, params [][]byte) { f.Ask(name, params, noRows) }
+
+// answers makes a round trip. The transaction stays open.
+func (f *Flight) Answers() error {
+	if err := f.pipeline.Sync(); err != nil {
+		return err
+	}
+	for _, read := range f.pending {
+		results, err := f.pipeline.GetResults()
+		if err != nil {
+			return err
+		}
+		reader, ok := results.(*pgconn.ResultReader)
+		if !ok {
+			return errors.New("an answer that is none of a statement")
+		}
+		bad := read(reader)
+		if _, err := reader.Close(); err != nil {
+			return err
+		}
+		if bad != nil {
+			return errors.Join(ErrMisread, bad)
+		}
+	}
+	f.pending = f.pending[:0]
+	_, err := f.pipeline.GetResults() // the Sync's
+	return err
+}
+
+// commit sends what is still to be sent and commits. When it returns nil all of it is
+// durable.
+func (f *Flight) Commit() error {
+	f.committing = true
+	f.command("COMMIT")
+	if err := f.Answers(); err != nil {
+		return err
+	}
+	return f.pipeline.Close()
+}
+
+// abandon rolls back a transaction that has failed. The session can be used again unless
+// its connection is gone.
+func (f *Flight) Abandon() {
+	conn := f.store.conn
+	// A connection that broke is being closed by a goroutine of pgx, which writes to it too.
+	if !conn.IsClosed() {
+		f.command("ROLLBACK")
+		_ = f.pipeline.Sync()
+	}
+	_ = f.pipeline.Close()
+	if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
+		f.store.close()
+	}
+}

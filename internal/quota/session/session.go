@@ -1,0 +1,252 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"quotad/internal/postgres"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// sessionOptions are what sessions are made with; what each is, Options of the engine say.
+type Options struct {
+	Connect   func(context.Context) (*pgx.Conn, error)
+	Now       func(context.Context) (int64, error) // µs
+	Wall      func() time.Time
+	Stopwatch func() time.Duration
+	Log       *slog.Logger
+
+	Troubles *troubles // of all of them
+}
+
+// session keeps a lane's connection. It is made in the background, so that a database
+// that does not even answer keeps no caller waiting. Used by the lane's goroutine only,
+// but for trouble.
+type Session struct {
+	Options    *Options
+	Statements map[StatementName]string
+	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
+	Beside     *Session              // to which operations are handed over; nil: none
+
+	// commitBehind is a statement behind which a transaction is cut in two: tests break it so.
+	CommitBehind StatementName
+
+	Conn      *store
+	usedAt    time.Duration // when it was last asked for, on the stopwatch
+	refusedAt time.Duration // when a statement was last refused, on the stopwatch
+	making    chan *store   // answers once while one is being made, else nil
+	tried     chan struct{} // tells of an attempt that failed
+	cancel    func()        // gives the making up
+}
+
+const (
+	connectLimit = 3 * time.Second        // to make a session, from the first byte to the last statement
+	pingLimit    = time.Second            // to ask an idle one whether it is alive
+	idleLimit    = time.Second            // unused for longer, a session is asked first
+	patience     = 250 * time.Millisecond // how long hits wait for a session that is being made
+	minRetryWait = 100 * time.Millisecond // between two attempts to make one
+	maxRetryWait = time.Second
+)
+
+var errConnecting = fmt.Errorf("%w: a new connection to the database is being made", context.DeadlineExceeded)
+
+// begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable
+// and ErrNoSession.
+func (s *Session) Begin(ctx context.Context) (now int64, err error) {
+	if err = s.Ready(ctx); err != nil {
+		return 0, err
+	}
+	if now, err = s.Options.Now(ctx); err != nil {
+		return 0, s.failed(err)
+	}
+	// What a statement was refused for shows at none of these: it counts for a while.
+	if s.refusedAt == 0 || s.Options.Stopwatch()-s.refusedAt > troubleLasts {
+		s.refusedAt = 0
+		s.works()
+	}
+	return now, nil
+}
+
+// ready makes sure of a session, or says why there is none. One that was idle is asked
+// first: if it is dead by now, nothing was sent on it and no outcome is lost.
+func (s *Session) Ready(ctx context.Context) error {
+	now := s.Options.Stopwatch()
+	idle := now - s.usedAt
+	s.usedAt = now
+	if s.making != nil {
+		s.await(ctx)
+	}
+	if s.Conn != nil && idle >= idleLimit && !s.Conn.alive(ctx) || s.Conn != nil && s.Conn.conn.IsClosed() {
+		s.Drop()
+	}
+	if s.Conn == nil && s.making == nil {
+		s.make(ctx)
+		s.await(ctx)
+	}
+	if s.Conn != nil {
+		return nil
+	}
+	why := s.trouble.Load()
+	if why == nil {
+		slow := Unreached(errConnecting)
+		why = &slow
+		s.trouble.Store(why)
+	}
+	return *why
+}
+
+// await takes over the session that is being made. It waits only while nothing is known to
+// be wrong.
+func (s *Session) await(ctx context.Context) {
+	wait := patience
+	if why := s.trouble.Load(); why != nil && !errors.Is(*why, errConnecting) {
+		wait = 0
+	}
+	patient := time.NewTimer(wait)
+	defer patient.Stop()
+	for s.Conn == nil {
+		select {
+		case s.Conn = <-s.making:
+		case <-s.tried:
+			if s.trouble.Load() != nil { // else an attempt has worked since
+				return
+			}
+		case <-patient.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.making = nil
+	s.cancel()
+	s.Conn.follow(ctx)
+	s.Conn.commitBehind = s.CommitBehind
+}
+
+// make begins a session in a goroutine, which tries until it has one or the session is
+// closed: what was wrong is known to be over though no hit comes.
+func (s *Session) make(ctx context.Context) {
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	suspect := s.refusedAt != 0
+	making, tried := make(chan *store, 1), make(chan struct{}, 1)
+	s.making, s.tried = making, tried
+	go func() {
+		defer close(making)
+		pauses := &backoff.ExponentialBackOff{InitialInterval: minRetryWait, Multiplier: 2, MaxInterval: maxRetryWait}
+		told := func(err error, _ time.Duration) {
+			_ = s.failed(err)
+			select {
+			case tried <- struct{}{}:
+			default:
+			}
+		}
+		// Left to its default, Retry would give up after a quarter of an hour.
+		store, err := backoff.Retry(ctx, func() (*store, error) { return s.attempt(ctx, suspect) },
+			backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(told))
+		if err == nil {
+			s.works()
+			making <- store
+		}
+	}()
+}
+
+// attempt makes a session within connectLimit. After a statement was refused it looks
+// whether they may be run again: else each session would be lost to its first batch.
+func (s *Session) attempt(ctx context.Context, suspect bool) (*store, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	store, err := openStore(ctx, s.Options, s.Statements)
+	if err == nil && suspect {
+		if err = store.allowed(ctx); err != nil {
+			store.close()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+// allowed finds out whether the role may run all statements: to prepare one needs no right,
+// but to explain it does.
+func (s *store) allowed(ctx context.Context) error {
+	var all strings.Builder
+	for name, statement := range s.statements {
+		all.WriteString("EXPLAIN EXECUTE " + string(name))
+		if n := len(statement.ParamOIDs); n > 0 {
+			all.WriteString("(NULL" + strings.Repeat(", NULL", n-1) + ")")
+		}
+		all.WriteString(";")
+	}
+	_, err := s.conn.PgConn().Exec(ctx, all.String()).ReadAll()
+	return err
+}
+
+// refuse ends a session on which the server refused a statement for what is no fault of
+// the statement, and returns what callers are told.
+func (s *Session) Refuse(err error) error {
+	s.refusedAt = s.Options.Stopwatch()
+	s.Drop()
+	return s.failed(err)
+}
+
+// failed notes why hits cannot be charged, and returns what callers are told.
+func (s *Session) failed(err error) error {
+	err = Unreached(err)
+	s.trouble.Store(&err)
+	s.Options.Troubles.report(err, s.Options.Stopwatch())
+	return err
+}
+
+// works notes that hits can be charged again.
+func (s *Session) works() {
+	if s.trouble.Load() != nil {
+		s.trouble.Store(nil)
+	}
+	s.Options.Troubles.settle(s.Options.Stopwatch())
+}
+
+// why is what callers are told who gave up before their hit was sent.
+func (s *Session) Why() error {
+	switch trouble := s.trouble.Load(); {
+	case trouble == nil && s.Beside != nil:
+		return s.Beside.Why()
+	case trouble == nil:
+		return ErrBusy
+	case errors.Is(*trouble, ErrUnavailable):
+		return ErrUnavailable
+	default:
+		return ErrNoSession
+	}
+}
+
+// drop gives up the session.
+func (s *Session) Drop() {
+	if s.Conn != nil {
+		s.Conn.close()
+		s.Conn = nil
+	}
+}
+
+// close ends it, one that is still being made too.
+func (s *Session) Close() {
+	s.Drop()
+	if s.making != nil {
+		s.cancel()
+		if store := <-s.making; store != nil {
+			store.close()
+		}
+		s.making = nil
+	}
+}
+
+// hopeless reports whether an error of a statement says that none would be served.
+func Hopeless(err error) bool { return postgres.Outage(err) || postgres.Refused(err) }

@@ -1,0 +1,180 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// statementName is a prepared statement of a session.
+type StatementName string
+
+// step is one statement of a batch's pipeline.
+type Step struct {
+	Name   StatementName
+	Params [][]byte
+	Read   func(*pgconn.ResultReader) error // reads its rows
+}
+
+// store is one session with its prepared statements: one batch at a time.
+type store struct {
+	conn       *pgx.Conn
+	statements map[StatementName]*pgconn.StatementDescription
+	room       room
+	wall       func() time.Time
+	until      time.Time // when run's reads and writes end; zero: the connection has no deadline
+	unfollow   func() bool
+
+	commitBehind StatementName // of its session
+}
+
+func openStore(ctx context.Context, o *Options, texts map[StatementName]string) (*store, error) {
+	conn, err := o.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &store{conn: conn, wall: o.Wall, statements: make(map[StatementName]*pgconn.StatementDescription, len(texts))}
+	if err := s.prepare(ctx, texts); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare makes all statements in one round trip: to a distant database one for each would
+// take longer than hits wait for a session.
+func (s *store) prepare(ctx context.Context, texts map[StatementName]string) error {
+	names := slices.Sorted(maps.Keys(texts))
+	pipeline := s.conn.PgConn().StartPipeline(ctx)
+	for _, name := range names {
+		pipeline.SendPrepare(string(name), texts[name], nil)
+	}
+	err := pipeline.Sync()
+	for i := 0; err == nil && i < len(names); i++ {
+		var made any
+		if made, err = pipeline.GetResults(); err != nil {
+			err = fmt.Errorf("prepare %s: %w", names[i], err)
+		} else if statement, ok := made.(*pgconn.StatementDescription); ok {
+			statement.Name = string(names[i])
+			s.statements[names[i]] = statement
+		}
+	}
+	return errors.Join(err, pipeline.Close())
+}
+
+// renewAfter is how old the deadline of a session gets: a context of its own for each batch
+// would cost as much as writing its parameters. With sendLimit, and patience for the next
+// session, it is less than a request waits: what queues behind a batch that is lost must hear
+// that the database is away.
+const renewAfter = 500 * time.Millisecond
+
+// limit gives what is sent now sendLimit at least, and renewAfter more at most.
+func (s *store) limit() error {
+	now := s.wall()
+	if s.until.Sub(now) >= SendLimit {
+		return nil
+	}
+	until := now.Add(SendLimit + renewAfter)
+	err := s.conn.PgConn().Conn().SetDeadline(until)
+	if err == nil {
+		s.until = until
+	}
+	return err
+}
+
+// unlimited takes run's deadline away, for what has a context with one. On a closed connection
+// the deadline is that of its closing.
+func (s *store) unlimited() {
+	if !s.until.IsZero() && !s.conn.IsClosed() {
+		s.until = time.Time{}
+		_ = s.conn.PgConn().Conn().SetDeadline(s.until) // what fails here, fails at the next use
+	}
+}
+
+// follow ends what runs, and all that is run later, when ctx ends.
+func (s *store) follow(ctx context.Context) {
+	conn := s.conn.PgConn().Conn()
+	s.unfollow = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// alive asks the server.
+func (s *store) alive(ctx context.Context) bool {
+	s.unlimited()
+	ctx, cancel := context.WithTimeout(ctx, pingLimit)
+	defer cancel()
+	return s.conn.Ping(ctx) == nil
+}
+
+// close ends the session; a second is enough to say goodbye.
+func (s *store) close() {
+	if s.unfollow != nil {
+		s.unfollow()
+	}
+	s.unlimited()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.conn.Close(ctx)
+}
+
+// binaryFormat asks for binary in every column and parameter.
+var binaryFormat = []int16{1}
+
+// sendLimit bounds a transaction of a ledger, from the first byte to the commit, and with up to
+// renewAfter more a round trip of a lane. It is longer than the session's statement_timeout, so
+// that a slow statement is rolled back by the server, who says so, rather than cut off here with
+// nobody knowing.
+const SendLimit = 4 * time.Second
+
+// errNotSent: nothing of the batch reached the server.
+var ErrNotSent = errors.New("not sent")
+
+// run sends the steps in one round trip: one transaction, committed when run returns
+// without an error.
+//
+// An error is one of three: errNotSent, nothing reached the server; a *pgconn.PgError of
+// severity ERROR, the transaction was rolled back; anything else, nobody can know.
+func (s *store) Run(ctx context.Context, steps []Step) error {
+	if s.conn.IsClosed() {
+		return ErrNotSent
+	}
+	// In this order: what cuts the session off by a deadline comes behind the end of ctx.
+	err := s.limit()
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return errors.Join(ErrNotSent, err)
+	}
+	pipeline := s.conn.PgConn().StartPipeline(context.Background())
+	for _, st := range steps {
+		s.makeRoom(st.Params)
+		pipeline.SendQueryStatement(s.statements[st.Name], st.Params, binaryFormat, binaryFormat)
+	}
+	err = pipeline.Sync()
+	for next := 0; err == nil; {
+		var results any
+		if results, err = pipeline.GetResults(); err != nil || results == nil {
+			break
+		}
+		reader, ok := results.(*pgconn.ResultReader)
+		if !ok {
+			continue // the end of a transaction
+		}
+		bad := steps[next].Read(reader)
+		if _, err = reader.Close(); err == nil {
+			err = bad
+		}
+		next++
+	}
+	return errors.Join(err, pipeline.Close())
+}
+
+// rolledBack reports whether the server said that the transaction failed as a whole, so
+// that nothing of it was charged.
+func RolledBack(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR"
+}

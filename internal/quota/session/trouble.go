@@ -1,0 +1,92 @@
+package session
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// troubleLasts is how long what kept a session from the database counts after it was last
+// met. Sessions that cannot be made are tried more often than that.
+const troubleLasts = 5 * time.Second
+
+// maxTroubles bounds those that are told apart.
+const maxTroubles = 16
+
+// troubles are what keeps the sessions of an engine from the database: for the log, which
+// has each once until all are over, and for whoever asks how the node is.
+type troubles struct {
+	log *slog.Logger
+
+	mu  sync.Mutex
+	met map[string]trouble // by what they have in common
+}
+
+type trouble struct {
+	err error
+	at  time.Duration // when it was last met, on the stopwatch
+}
+
+func NewTroubles(log *slog.Logger) *troubles {
+	return &troubles{log: log, met: make(map[string]trouble)}
+}
+
+// report notes a trouble, an error of Unreached's, that a session has met now.
+func (t *troubles) report(err error, now time.Duration) {
+	name := nameOf(err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, known := t.met[name]; !known {
+		if len(t.met) == maxTroubles {
+			return
+		}
+		t.log.Error("hits cannot be charged", "error", err)
+	}
+	t.met[name] = trouble{err, now}
+}
+
+// nameOf is the same for errors that are the same trouble to a reader: of an outage each
+// attempt may fail otherwise.
+func nameOf(err error) string {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case errors.Is(err, ErrUnavailable):
+		return ErrUnavailable.Error()
+	case ok:
+		return said.Code + said.Message
+	}
+	return err.Error()
+}
+
+// settle forgets what was not met for troubleLasts.
+func (t *troubles) settle(now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.met) == 0 {
+		return
+	}
+	for name, known := range t.met {
+		if now-known.at > troubleLasts {
+			delete(t.met, name)
+		}
+	}
+	if len(t.met) == 0 {
+		t.log.Info("hits are charged again")
+	}
+}
+
+// worst is an ErrNoSession before an ErrUnavailable, or nil.
+func (t *troubles) Worst(now time.Duration) (err error) {
+	t.settle(now)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, known := range t.met {
+		if err == nil || errors.Is(known.err, ErrNoSession) {
+			err = known.err
+		}
+	}
+	return err
+}

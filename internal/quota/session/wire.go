@@ -1,0 +1,230 @@
+package session
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The binary formats of PostgreSQL's arrays, for the handful of types the hot statement
+// takes and gives: they are written and read without reflection or allocation.
+
+// Type identifiers of pg_type, fixed for all versions.
+const (
+	oidInt2 = 21
+	oidInt4 = 23
+	oidInt8 = 20
+	oidText = 25
+	oidByte = 17
+	oidUUID = 2950
+)
+
+// params collects a statement's parameters in one reused buffer.
+type Params struct {
+	buf  []byte
+	ends []int
+	vals [][]byte
+}
+
+func (p *Params) Reset() {
+	if cap(p.buf) > MostKept {
+		p.buf = nil
+	}
+	p.buf, p.ends = p.buf[:0], p.ends[:0]
+}
+
+// mostKept is how large a buffer may be, bytes, to be used again: one batch with long logs
+// must not take its megabytes for good.
+const MostKept = 1 << 20
+
+// header begins a one-dimensional array without nulls, lower bound 1.
+func (p *Params) header(oid uint32, n int) {
+	dims := uint32(1)
+	if n == 0 {
+		dims = 0
+	}
+	p.buf = binary.BigEndian.AppendUint32(p.buf, dims)
+	p.buf = binary.BigEndian.AppendUint32(p.buf, 0)
+	p.buf = binary.BigEndian.AppendUint32(p.buf, oid)
+	if n > 0 {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(n))
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 1)
+	}
+}
+
+func (p *Params) Int2(values []int16) {
+	p.header(oidInt2, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 2)
+		p.buf = binary.BigEndian.AppendUint16(p.buf, uint16(v))
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *Params) Int4(values []int32) {
+	p.header(oidInt4, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 4)
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(v))
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *Params) Int8(values []int64) {
+	p.header(oidInt8, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 8)
+		p.buf = binary.BigEndian.AppendUint64(p.buf, uint64(v))
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *Params) Text(values []string) {
+	p.header(oidText, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(len(v)))
+		p.buf = append(p.buf, v...)
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *Params) UUID(values [][16]byte) {
+	p.header(oidUUID, len(values))
+	for i := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, 16)
+		p.buf = append(p.buf, values[i][:]...)
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+func (p *Params) Bytes(values [][]byte) {
+	p.header(oidByte, len(values))
+	for _, v := range values {
+		p.buf = binary.BigEndian.AppendUint32(p.buf, uint32(len(v)))
+		p.buf = append(p.buf, v...)
+	}
+	p.ends = append(p.ends, len(p.buf))
+}
+
+// values are the parameters as the protocol wants them, valid until the next reset.
+func (p *Params) Values() [][]byte {
+	p.vals = p.vals[:0]
+	start := 0
+	for _, end := range p.ends {
+		p.vals = append(p.vals, p.buf[start:end])
+		start = end
+	}
+	return p.vals
+}
+
+// room is a message of no bytes that gives a connection a buffer to write the next ones to:
+// it throws its own away whenever it has sent more than a kilobyte, and to grow a new one
+// for each batch was a fifth of all that a hit allocates.
+type room struct {
+	buf  []byte
+	need int
+}
+
+// makeRoom is to be called before a statement with these parameters is sent.
+func (s *store) makeRoom(params [][]byte) {
+	s.room.need = statementRoom
+	for _, p := range params {
+		s.room.need += len(p)
+	}
+	s.conn.PgConn().Frontend().Send(&s.room)
+}
+
+// statementRoom is more than the messages of a statement take beside its parameters, bytes.
+const statementRoom = 1024
+
+// Encode implements pgproto3.Message: what was written goes on in the buffer.
+func (r *room) Encode(written []byte) ([]byte, error) {
+	total := len(written) + r.need
+	if total > MostKept {
+		return append(make([]byte, 0, total), written...), nil
+	}
+	if cap(r.buf) < total {
+		r.buf = make([]byte, 0, min(2*total, MostKept))
+	}
+	return append(r.buf[:0], written...), nil
+}
+
+// Decode implements pgproto3.Message. Nobody sends such a message.
+func (*room) Decode([]byte) error { return errors.New("not a message of the protocol") }
+
+// Frontend implements pgproto3.FrontendMessage.
+func (*room) Frontend() {}
+
+// readInt reads a bigint, integer or smallint column.
+func ReadInt(col []byte) (int64, error) {
+	switch len(col) {
+	case 8:
+		return int64(binary.BigEndian.Uint64(col)), nil
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32(col))), nil
+	case 2:
+		return int64(int16(binary.BigEndian.Uint16(col))), nil
+	}
+	return 0, fmt.Errorf("an integer column of %d bytes", len(col))
+}
+
+// readKey reads a uuid column.
+func ReadKey(col []byte) (key [16]byte, err error) {
+	if copy(key[:], col) != len(key) || len(col) != len(key) {
+		err = fmt.Errorf("a uuid column of %d bytes", len(col))
+	}
+	return key, err
+}
+
+// readAll reads integer columns into their places.
+func ReadAll(cols [][]byte, into ...*int64) (err error) {
+	for i, dst := range into {
+		if *dst, err = ReadInt(cols[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readInts reads a bigint[] column without nulls.
+func ReadInts(col []byte) ([]int64, error) { return AppendInts(nil, col) }
+
+// appendInts is readInts into values.
+func AppendInts(values []int64, col []byte) ([]int64, error) {
+	if len(col) == 12 { // no dimension: empty
+		return values, nil
+	}
+	if len(col) < 20 || binary.BigEndian.Uint32(col[4:]) != 0 || binary.BigEndian.Uint32(col[8:]) != oidInt8 {
+		return nil, fmt.Errorf("not a bigint array without nulls")
+	}
+	n := int(binary.BigEndian.Uint32(col[12:]))
+	if len(col) != 20+12*n {
+		return nil, fmt.Errorf("a bigint array of %d elements in %d bytes", n, len(col))
+	}
+	values = slices.Grow(values, n)
+	for i := range n {
+		values = append(values, int64(binary.BigEndian.Uint64(col[24+12*i:])))
+	}
+	return values, nil
+}
+
+// eachRow reads rows that begin with the place, from 1 on, of what they are about.
+func EachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) error) (bad error) {
+	for r.NextRow() {
+		cols := r.Values()
+		n, err := ReadInt(cols[0])
+		if err == nil && (n < 1 || int(n) > most) {
+			err = fmt.Errorf("an answer about %d of %d", n, most)
+		}
+		if err == nil {
+			err = read(int(n-1), cols[1:])
+		}
+		if err != nil {
+			bad = err
+		}
+	}
+	return bad
+}

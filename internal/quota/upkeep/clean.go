@@ -1,0 +1,194 @@
+package upkeep
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"quotad/internal/quota/model"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// CleanerOptions are what a Cleaner is made with. All but Log are required.
+type CleanerOptions struct {
+	Pool *pgxpool.Pool
+	// Now is the one clock, PostgreSQL's, µs since the Unix epoch.
+	Now func(context.Context) (int64, error)
+	// Stopwatch is monotonic time since some start.
+	Stopwatch func() time.Duration
+	// Usable says that this node has seen all changes of the last second. While it does
+	// not, nothing is removed.
+	Usable func() bool
+	// Targets returns for each key, of which the attribute does not count, what the
+	// customer's hits on the meter are judged by: a target without limits when the plan
+	// does not have the meter, nil when the customer is archived or not there.
+	Targets func(context.Context, []model.CounterKey) ([]*model.Target, error)
+	// Expire takes off what has expired of holds (see Engine.Expire).
+	Expire func(context.Context, *model.Target) error
+	Log    *slog.Logger // nil: none
+}
+
+// Cleaner removes the counters of attributes' values that say no more than a missing one
+// would: those whose limits all have their whole quota, and that nobody has used for a
+// while. Customers' own counters, which are the account of what they used, it never
+// touches, nor anything of customers that are archived or not there (see package plans).
+//
+// On its way it takes off the holds of reservations that have expired and at whose counters
+// nobody looks.
+//
+// It walks all counters in the order of their key, a small page at a time, and sleeps in
+// between, so that it takes under a hundredth of one session where there is little to do.
+// All nodes may run one, on the same database.
+type Cleaner struct {
+	options CleanerOptions
+	removed atomic.Int64
+	at      cursor
+
+	// Parts that tests turn, or break to see that the breakage is noticed.
+	idle   int64  // see idleFor
+	delete string // deleteSQL
+}
+
+// What is told from one instant must hold a little earlier, too: other nodes' clocks
+// differ, and a batch that is sent again still has the instant it was made at. So a
+// counter goes when it was whole, and unused, a minute ago; and one without a limit in
+// the plan after a day, in which the limit may come back.
+const (
+	idleFor      = int64(60e6)
+	unlimitedFor = int64(24 * 3600e6)
+)
+
+const (
+	// stepLimit bounds a step and so all that it waits for.
+	stepLimit = 5 * time.Second
+	// busyPause follows a step that removed many, or twenty times what it took when that
+	// is longer: some 2000 a second, and hits of others hardly slower. restPause follows one
+	// that did not, or a hundred times what that took. Neither is longer than maxPause.
+	busyPause = 200 * time.Millisecond
+	restPause = 500 * time.Millisecond
+	maxPause  = 20 * time.Second
+)
+
+// NewCleaner returns a Cleaner; Run runs it.
+func NewCleaner(o CleanerOptions) *Cleaner {
+	if o.Pool == nil || o.Now == nil || o.Stopwatch == nil || o.Usable == nil || o.Targets == nil || o.Expire == nil {
+		panic("quota: a cleaner needs Pool, Now, Stopwatch, Usable, Targets and Expire")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	// Nodes begin at different places, so that they seldom meet.
+	at := cursor{shard: rand.N(int16(model.Shards))} //nolint:gosec // not a secret
+	return &Cleaner{options: o, at: at, idle: idleFor, delete: DeleteSQL}
+}
+
+// Removed is the number of counters removed since the start.
+func (c *Cleaner) Removed() int64 { return c.removed.Load() }
+
+// Run cleans until ctx ends. An error is logged once until a step succeeds.
+func (c *Cleaner) Run(ctx context.Context) {
+	failing, pause := false, restPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		start := c.options.Stopwatch()
+		removed, err := c.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			c.options.Log.Warn("counters that are full again cannot be removed now", "error", err)
+		case err == nil && failing:
+			c.options.Log.Info("counters that are full again are removed again")
+		}
+		failing = err != nil
+		pause = pauseAfter(removed, c.options.Stopwatch()-start)
+	}
+}
+
+// pauseAfter is the rest after a step that removed so many and took so long.
+func pauseAfter(removed int, took time.Duration) time.Duration {
+	if removed >= stepValues/2 {
+		return max(busyPause, min(20*took, maxPause))
+	}
+	return max(restPause, min(100*took, maxPause))
+}
+
+// step looks at one page and removes what can go. A page that fails is left to the next
+// walk, so that nothing in it can hold up all the others.
+func (c *Cleaner) step(ctx context.Context) (removed int, err error) {
+	if !c.options.Usable() {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	if c.at.after == (model.CounterKey{}) {
+		if err := c.expireHolds(ctx); err != nil {
+			return 0, err
+		}
+	}
+	keys, next, err := c.page(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if c.at = next; len(keys) == 0 {
+		return 0, nil
+	}
+	return c.clean(ctx, keys)
+}
+
+// clean removes those of the counters that can go. The clock is read before they are:
+// what was charged later is later than that.
+func (c *Cleaner) clean(ctx context.Context, keys []model.CounterKey) (int, error) {
+	now, err := c.options.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	found, err := c.read(ctx, keys)
+	if err != nil {
+		return 0, err
+	}
+	targets, err := c.options.Targets(ctx, keys)
+	if err != nil {
+		return 0, err
+	}
+	var idle []value
+	for i := range found {
+		target, v := targets[found[i].n-1], &found[i]
+		if target == nil {
+			continue
+		}
+		if _, due := model.Unmarked(v.State); due != 0 {
+			continue // it is looked at again when its holds are gone
+		}
+		if c.judge(target, v, now) {
+			idle = append(idle, *v)
+		}
+	}
+	if len(idle) == 0 || !c.options.Usable() {
+		return 0, nil
+	}
+	removed, err := c.remove(ctx, idle)
+	c.removed.Add(int64(removed))
+	return removed, err
+}
+
+// judge says whether a value's counter may go at now.
+func (c *Cleaner) judge(t *model.Target, v *value, now int64) bool {
+	switch {
+	case v.Change > t.Change:
+		return false // a newer change than this node knows concerns it
+	case t.Clock != nil:
+		return false // a test clock may be set back to where it counts
+	}
+	limits := t.ValueLimits(v.key.Attribute)
+	if len(limits) == 0 {
+		return v.At <= now-unlimitedFor
+	}
+	return t.Untouched(limits, &v.Row, now-c.idle)
+}

@@ -1,0 +1,87 @@
+package upkeep
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// clearStatements are those of this file, by whose text the hot tables are reached, and
+// of each the columns that its look-ups must compare.
+func clearStatements() (statements map[string]string, key map[string][]string) {
+	whole, customers := []string{"shard", "customer", "meter", "attribute"}, []string{"shard", "customer"}
+	statements = map[string]string{
+		"idle": idleSinceSQL, "meters of": metersOfSQL, "in use": inUseSQL, "lock all": lockAllSQL, "lock": lockUncleanSQL, "any left": anyLeftSQL, "left": uncleanLeftSQL,
+		"book": bookSQL, "remove": removeSQL, "empty": emptySQL,
+	}
+	key = map[string][]string{
+		"idle": customers, "meters of": customers, "in use": whole[:3], "lock all": customers, "lock": customers, "any left": customers, "left": customers,
+		"book": whole, "remove": whole, "empty": whole,
+	}
+	return statements, key
+}
+
+// TestPlansOfClearing: as TestPlansOfTheReads, for what reaches all counters of customers
+// by the beginning of their key.
+func TestPlansOfClearing(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	statements, key := clearStatements()
+	check := func(p *quotatest.Planned, when string) {
+		for name, args := range p.Args {
+			var text []byte
+			explain := "EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE " + pgx.Identifier{name}.Sanitize() + "(" + args + ")"
+			if err := p.Conn.QueryRow(ctx, explain, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+				t.Fatalf("%s, %s: %v", when, name, err)
+			}
+			var plans []struct{ Plan quotatest.PlanNode }
+			if err := json.Unmarshal(text, &plans); err != nil {
+				t.Fatal(err)
+			}
+			ways := plans[0].Plan.Reached()
+			for _, way := range ways {
+				for _, column := range key[name] {
+					if !strings.HasPrefix(way.Type, "Index") || !strings.Contains(way.IndexCond, "counters."+column+" = ") &&
+						!strings.Contains(way.IndexCond, "c."+column+" = ") {
+						t.Errorf("%s, %s: by no %s\n%s", when, name, column, text)
+					}
+				}
+			}
+			if len(ways) == 0 {
+				t.Errorf("%s, %s: no hot table in the plan\n%s", when, name, text)
+			}
+		}
+	}
+	db.Exec(ctx, t, "ALTER TABLE counters SET (autovacuum_enabled = off)")
+	var sessions []*quotatest.Planned
+	for _, stage := range []struct {
+		rows    int
+		analyze bool
+	}{{0, false}, {1, true}, {3, false}, {3, true}, {2000, false}, {20_000, false}, {20_000, true}} {
+		db.Exec(ctx, t, quotatest.FillSQL, stage.rows)
+		if stage.analyze {
+			db.Exec(ctx, t, "ANALYZE counters")
+		}
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			settings := maps.Clone(session.PoolSettings)
+			settings["plan_cache_mode"] = mode
+			conn, err := postgres.Connect(ctx, db.URL, settings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			sessions = append(sessions, quotatest.PrepareAll(ctx, t, conn, statements))
+		}
+		for i, s := range sessions {
+			check(s, fmt.Sprintf("%+v, session %d", stage, i))
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"quotad/internal/quota/ledger"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Bounds of how long ids are kept.
+const (
+	// A receipt must outlive its reservation, and leave time for a late commit.
+	MinIDRetention = 48 * time.Hour
+	MaxIDRetention = 400 * 24 * time.Hour
+)
+
+// Rotator lets the three tables of receipts take turns. One is written to for half as long
+// as ids are kept; then the next one is emptied, by TRUNCATE, and written to. What a table
+// holds is emptied when two more turns have passed: so every id is found for the whole time
+// and for half as long again at most. Who writes reads whose turn it is in the same
+// transaction; a transaction that began before the turn ended is far shorter than the
+// minute that turns are longer than that.
+//
+// All nodes may run one, on the same database.
+type Rotator struct {
+	pool   *pgxpool.Pool
+	now    func(context.Context) (int64, error)
+	keep   int64 // µs
+	log    *slog.Logger
+	failed bool
+}
+
+const (
+	rotateEvery = time.Minute
+	// rotateLimit bounds one try: it waits for those who are reading the table for no more
+	// than rotateLockWait, since who comes after waits behind it.
+	rotateLimit    = 5 * time.Second
+	rotateLockWait = "200ms"
+)
+
+// NewRotator returns a Rotator that keeps ids for keep. now is PostgreSQL's time, µs since
+// the Unix epoch. A nil log is none.
+func NewRotator(pool *pgxpool.Pool, now func(context.Context) (int64, error), keep time.Duration, log *slog.Logger) *Rotator {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Rotator{pool: pool, now: now, keep: keep.Microseconds(), log: log}
+}
+
+// Run rotates when it is time, until ctx ends. An error is logged once until it works again.
+func (r *Rotator) Run(ctx context.Context) {
+	tick := time.NewTicker(rotateEvery)
+	defer tick.Stop()
+	for {
+		_, err := r.rotate(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !r.failed:
+			r.log.Warn("the ids of old requests cannot be dropped now; it is tried again", "error", err)
+		case err == nil && r.failed:
+			r.log.Info("the ids of old requests are dropped again")
+		}
+		r.failed = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+const (
+	dueTurnSQL  = `SELECT slot FROM receipt_turn WHERE one AND since <= $1`
+	lockTurnSQL = dueTurnSQL + ` FOR UPDATE`
+	nextTurnSQL = `UPDATE receipt_turn SET slot = $1, since = $2 WHERE one`
+)
+
+// rotate begins the next table's turn if it is time; done says that it did.
+func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rotateLimit)
+	defer cancel()
+	now, err := r.now(ctx)
+	if err != nil {
+		return false, err
+	}
+	due, slot := now-r.keep/2-rotateEvery.Microseconds(), 0
+	err = r.pool.QueryRow(ctx, dueTurnSQL, due).Scan(&slot)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '`+rotateLockWait+`'`); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, lockTurnSQL, due).Scan(&slot)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // another node was first
+		}
+		if err != nil {
+			return err
+		}
+		next := (slot + 1) % len(ledger.ReceiptTables)
+		if _, err = tx.Exec(ctx, `TRUNCATE receipts_`+strconv.Itoa(next)); err == nil {
+			_, err = tx.Exec(ctx, nextTurnSQL, next, now)
+		}
+		done = err == nil
+		return err
+	})
+	return done && err == nil, err
+}
