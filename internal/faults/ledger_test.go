@@ -24,8 +24,8 @@ func (l *limit) used(u units) int64 {
 	return u.net + u.held
 }
 
-// ledger adds up what clients were told.
-type ledger struct {
+// accounting adds up what clients were told.
+type accounting struct {
 	mu sync.Mutex
 	// stands is what definitive answers say.
 	stands map[account]units
@@ -38,8 +38,8 @@ type ledger struct {
 	passed map[string]bool
 }
 
-func newLedger() *ledger {
-	return &ledger{stands: make(map[account]units), floor: make(map[account]units), passed: make(map[string]bool)}
+func newAccounting() *accounting {
+	return &accounting{stands: make(map[account]units), floor: make(map[account]units), passed: make(map[string]bool)}
 }
 
 // place is where a hit or reservation is charged.
@@ -53,18 +53,18 @@ func (p place) accounts() [2]account {
 }
 
 // book adds units that a definitive answer tells of.
-func (l *ledger) book(p place, u units) { l.add(l.stands, p, u) }
+func (l *accounting) book(p place, u units) { l.add(l.stands, p, u) }
 
 // expect adds to the floor, and holds it against the limits.
-func (l *ledger) expect(p place, u units) { l.add(l.floor, p, u) }
+func (l *accounting) expect(p place, u units) { l.add(l.floor, p, u) }
 
 // charged is both.
-func (l *ledger) charged(p place, u units) {
+func (l *accounting) charged(p place, u units) {
 	l.book(p, u)
 	l.expect(p, u)
 }
 
-func (l *ledger) add(to map[account]units, p place, u units) {
+func (l *accounting) add(to map[account]units, p place, u units) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range p.accounts() {
@@ -84,14 +84,14 @@ func (l *ledger) add(to map[account]units, p place, u units) {
 }
 
 // should is what an account must have in the end.
-func (l *ledger) should(a account) units {
+func (l *accounting) should(a account) units {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stands[a]
 }
 
 // expire lets go of all that is held: time has passed, and nothing is under way.
-func (l *ledger) expire() {
+func (l *accounting) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.moved = true

@@ -23,7 +23,7 @@ type run struct {
 	duplicates float64 // how likely an operation is sent several times at once
 
 	cluster  *cluster
-	ledger   *ledger
+	ledger   *accounting
 	tally    tally
 	taken    atomic.Int64
 	finished atomic.Int64
@@ -56,7 +56,7 @@ type strike struct {
 // answered.
 func (r *run) work(t testing.TB, strikes []strike) {
 	t.Helper()
-	r.ledger = newLedger()
+	r.ledger = newAccounting()
 	for n := range r.clients {
 		r.members = append(r.members, newClient(r, n))
 	}

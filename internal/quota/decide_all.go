@@ -2,11 +2,12 @@ package quota
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
+
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"slices"
-	"sync/atomic"
 )
 
 // DecideAll decides many hits, each for itself; those on the same counters as if they came

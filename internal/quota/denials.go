@@ -6,13 +6,14 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"quotad/internal/quota/model"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/quota/model"
 )
 
 // denials gathers what was refused and adds it to the usage table every second. It is a
@@ -35,7 +36,7 @@ func newDenials(pool *pgxpool.Pool) *denials {
 }
 
 func (d *denials) add(t *model.Target, hour, units int64) {
-	key := model.HourKey{t.Counters[0].Key.Customer, t.Counters[0].Key.Meter, hour}
+	key := model.HourKey{Customer: t.Counters[0].Key.Customer, Meter: t.Counters[0].Key.Meter, Hour: hour}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sum, ok := d.hour[key]

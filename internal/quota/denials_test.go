@@ -76,7 +76,7 @@ func TestDenialsAreBounded(t *testing.T) {
 	}
 	d.add(quotatest.Target(1, 1, 1), -1, 5)
 	d.add(quotatest.Target(1, 1, 1), 0, 5) // a row that is there already
-	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[model.HourKey{1, 1, 0}] != 6 {
+	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[model.HourKey{Customer: 1, Meter: 1, Hour: 0}] != 6 {
 		t.Errorf("%d rows, %d lost", len(d.hour), d.lost.Load())
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -92,7 +92,7 @@ func TestDenialsInOrder(t *testing.T) {
 		m := make(map[model.HourKey]int64)
 		for range rapid.IntRange(0, 50).Draw(rt, "rows") {
 			k := drawKey(rt)
-			m[model.HourKey{k.Customer, k.Meter, rapid.Int64Range(0, 3).Draw(rt, "hour")}] = 1
+			m[model.HourKey{Customer: k.Customer, Meter: k.Meter, Hour: rapid.Int64Range(0, 3).Draw(rt, "hour")}] = 1
 		}
 		keys := sortedDenials(m)
 		if len(keys) != len(m) || !slices.IsSortedFunc(keys, func(a, b model.HourKey) int {
@@ -179,4 +179,8 @@ func TestDenialsConcurrently(t *testing.T) {
 	if sum != 800 {
 		t.Errorf("%d denied, want 800", sum)
 	}
+}
+func drawKey(rt *rapid.T) model.CounterKey {
+	return model.CounterKey{Customer: rapid.Int64Range(1, 4).Draw(rt, "customer"), Meter: rapid.Int32Range(1, 2).Draw(rt, "meter"), Attribute: rapid.SampledFrom([]string{"", "", "ip=1", "ip=2", "ip=10", "IP=1", "ip=ä", "ip=_", "ip=a b"}).Draw(rt, "attribute")}
+
 }

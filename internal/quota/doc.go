@@ -1,9 +1,13 @@
-// Package quota decides hits: the limits and their arithmetic, the engine that gathers
-// hits into batches, and the statements that charge them.
+// Package quota is the engine: it decides hits, and answers what customers have left.
 //
-// There is one arithmetic, the Go model (level.go, an algorithm a file, and group.go). Two
-// ways charge what it says: a lane swaps rows that are still as it knows them (swap.go), and
-// a ledger locks rows first, for all that a swap cannot do (ledger.go). All time is integer
-// microseconds since the Unix epoch and comes in as an argument; all quantities are integers.
-// Nothing here knows of HTTP, plans or keys, and no SQL judges a limit.
+// The package owns the way in and out: Engine with Decide, DecideAll and the operations with
+// ids (refunds, reservations, imports), the reads (read.go), the statistics (stats.go) and the
+// denials that are written every second (denials.go). The work is done in the rooms below:
+// lanes charge most hits by compare-and-swap, ledgers do all else under locks, and the Go
+// model says what limits say.
+//
+// All time is integer microseconds since the Unix epoch, and comes in as an argument. All
+// quantities are integers.
+//
+// The package must never know of HTTP, plans or keys, nor compute what a limit says.
 package quota

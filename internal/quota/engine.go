@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/refusals"
 	"quotad/internal/quota/session"
-	"sync"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Options are what an Engine is made with. Connect, Pool, Now, Wall and Stopwatch are required;

@@ -53,9 +53,9 @@ func fireTarget(customer int64, limits []*model.Limit, values ...string) *model.
 		panic(err)
 	}
 	t := &model.Target{Change: 1, Periods: calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: calendar.Interval{Unit: calendar.Months, Count: 1}}}
-	t.Counters = append(t.Counters, model.Counter{model.CounterKey{customer, 1, ""}, limits})
+	t.Counters = append(t.Counters, model.Counter{Key: model.CounterKey{Customer: customer, Meter: 1, Attribute: ""}, Limits: limits})
 	for _, v := range values {
-		t.Counters = append(t.Counters, model.Counter{model.CounterKey{customer, 1, v}, limits[:1]})
+		t.Counters = append(t.Counters, model.Counter{Key: model.CounterKey{Customer: customer, Meter: 1, Attribute: v}, Limits: limits[:1]})
 	}
 	return t
 }

@@ -44,7 +44,7 @@ func TestImports(t *testing.T) {
 		{ledger.Import{Limit: "seats", Used: 7}, [7]int64{850, 150, 80, 200, 150, 7, 250}, 850, nil},
 		{ledger.Import{Limit: "log", Used: 3}, [7]int64{850, 150, 80, 200, 3, 7, 250}, 850, nil},
 		{ledger.Import{Limit: "bucket", Used: 500}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, nil},
-		{ledger.Import{Limit: "bucket", Used: 501}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, &ledger.TooMuchError{500}},
+		{ledger.Import{Limit: "bucket", Used: 501}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, &ledger.TooMuchError{Most: 500}},
 		{ledger.Import{Limit: "hour", Used: 0}, [7]int64{850, 0, 500, 200, 3, 7, 250}, 850, nil},
 		{ledger.Import{Limit: "slide", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 250}, 850, nil},
 		{ledger.Import{Limit: "first", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 20}, 850, nil},

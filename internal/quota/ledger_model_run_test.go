@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )

@@ -3,15 +3,16 @@ package quota
 import (
 	"fmt"
 	"maps"
+	"slices"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/quotatest"
-	"slices"
 )
 
-// model keeps counters as the database is meant to: one hit after the other, judged by
+// reference keeps counters as the database is meant to: one hit after the other, judged by
 // the Go twin. It also keeps every version's row, so that a refusal which was decided on
 // an earlier one can be held against it.
-type model struct {
+type reference struct {
 	counters map[model.CounterKey]*modelCounter
 }
 
@@ -22,9 +23,9 @@ type modelCounter struct {
 	versions           []model.Row     // versions[v] is the row of version v
 }
 
-func newModel() *model { return &model{counters: make(map[model.CounterKey]*modelCounter)} }
+func newModel() *reference { return &reference{counters: make(map[model.CounterKey]*modelCounter)} }
 
-func (m *model) counter(key model.CounterKey) *modelCounter {
+func (m *reference) counter(key model.CounterKey) *modelCounter {
 	c := m.counters[key]
 	if c == nil {
 		c = &modelCounter{usage: make(map[int64]int64), versions: []model.Row{{}}}
@@ -33,7 +34,7 @@ func (m *model) counter(key model.CounterKey) *modelCounter {
 	return c
 }
 
-func (m *model) rows(t *model.Target) []model.Row {
+func (m *reference) rows(t *model.Target) []model.Row {
 	rows := make([]model.Row, len(t.Counters))
 	for i := range t.Counters {
 		rows[i] = m.counter(t.Counters[i].Key).Row
@@ -42,19 +43,19 @@ func (m *model) rows(t *model.Target) []model.Row {
 }
 
 // stale returns the error of a target that is older than one of its counters.
-func (m *model) stale(t *model.Target) *model.StaleError {
+func (m *reference) stale(t *model.Target) *model.StaleError {
 	var newest int64
 	for _, r := range m.rows(t) {
 		newest = max(newest, r.Change)
 	}
 	if newest > t.Change {
-		return &model.StaleError{newest}
+		return &model.StaleError{Change: newest}
 	}
 	return nil
 }
 
 // decide judges one hit at now, and charges it when it is admitted.
-func (m *model) decide(t *model.Target, now, cost int64) (model.Decision, *model.StaleError) {
+func (m *reference) decide(t *model.Target, now, cost int64) (model.Decision, *model.StaleError) {
 	if err := m.stale(t); err != nil {
 		return model.Decision{}, err
 	}
@@ -94,7 +95,7 @@ func (c *modelCounter) bookHour(hour int64, charging bool) {
 }
 
 // past judges a hit on the rows of the versions that a refusal says it was decided on.
-func (m *model) past(t *model.Target, versions []int64, now, cost int64) (model.Decision, error) {
+func (m *reference) past(t *model.Target, versions []int64, now, cost int64) (model.Decision, error) {
 	rows := make([]model.Row, len(t.Counters))
 	for i, v := range versions {
 		c := m.counter(t.Counters[i].Key)
@@ -109,7 +110,7 @@ func (m *model) past(t *model.Target, versions []int64, now, cost int64) (model.
 // sameRows compares the rows of a customer with the stored ones. A row that was never
 // charged may be missing. The running hour is sameUsage's: when a timezone changes there
 // and back, a hit that was refused in between has moved its units to the usage table.
-func (m *model) sameRows(customer int64, stored map[model.CounterKey]quotatest.CounterRow) error {
+func (m *reference) sameRows(customer int64, stored map[model.CounterKey]quotatest.CounterRow) error {
 	for key := range stored {
 		if m.counters[key] == nil {
 			return fmt.Errorf("%v is stored and nobody hit it: %+v", key, stored[key])
@@ -119,7 +120,7 @@ func (m *model) sameRows(customer int64, stored map[model.CounterKey]quotatest.C
 		if key.Customer != customer {
 			continue
 		}
-		want := quotatest.CounterRow{c.Row, c.hour, c.units, c.total}
+		want := quotatest.CounterRow{Row: c.Row, Hour: c.hour, Units: c.units, Total: c.total}
 		got := stored[key]
 		if len(got.State) == 0 {
 			got.State = want.State[:0:0]
@@ -137,15 +138,15 @@ func (m *model) sameRows(customer int64, stored map[model.CounterKey]quotatest.C
 
 // sameUsage compares the units of each hour of a customer, in the usage table and in the
 // running hours of the rows together.
-func (m *model) sameUsage(customer int64, finished map[quotatest.UsageKey]int64, rows map[model.CounterKey]quotatest.CounterRow) error {
+func (m *reference) sameUsage(customer int64, finished map[quotatest.UsageKey]int64, rows map[model.CounterKey]quotatest.CounterRow) error {
 	want, got := make(map[quotatest.UsageKey]int64), maps.Clone(finished)
 	for key, c := range m.counters {
 		if key.Customer == customer && key.Attribute == "" {
 			for hour, units := range c.usage {
-				want[quotatest.UsageKey{key.Meter, hour}] += units
+				want[quotatest.UsageKey{Meter: key.Meter, Hour: hour}] += units
 			}
 			if c.units > 0 {
-				want[quotatest.UsageKey{key.Meter, c.hour}] += c.units
+				want[quotatest.UsageKey{Meter: key.Meter, Hour: c.hour}] += c.units
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func (m *model) sameUsage(customer int64, finished map[quotatest.UsageKey]int64,
 		case key.Attribute != "" && c.Units != 0:
 			return fmt.Errorf("%v books usage: %+v", key, c)
 		case c.Units > 0:
-			got[quotatest.UsageKey{key.Meter, c.Hour}] += c.Units
+			got[quotatest.UsageKey{Meter: key.Meter, Hour: c.Hour}] += c.Units
 		}
 	}
 	if !maps.Equal(want, got) {

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"

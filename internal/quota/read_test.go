@@ -151,10 +151,10 @@ func TestStandings(t *testing.T) {
 		t.Fatal(s, err)
 	}
 	for i, want := range [][]model.View{
-		{{l, 0, 10, false, 0, quotatest.Epoch + 120e6, 0}},
-		{{l, 4, 6, false, 0, quotatest.Epoch + 3600e6, 0}, {both.Limit(1), 0, 5, false, 0, quotatest.Epoch + 120e6, 0}},
-		{{l, 4, 6, false, 0, quotatest.Epoch + 3600e6, 0}},
-		{{l, 0, 10, false, 0, quotatest.Epoch + 120e6, 0}},
+		{{Limit: l, Used: 0, Remaining: 10, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 120e6, Reserved: 0}},
+		{{Limit: l, Used: 4, Remaining: 6, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 3600e6, Reserved: 0}, {Limit: both.Limit(1), Used: 0, Remaining: 5, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 120e6, Reserved: 0}},
+		{{Limit: l, Used: 4, Remaining: 6, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 3600e6, Reserved: 0}},
+		{{Limit: l, Used: 0, Remaining: 10, Exceeded: false, RetryAfter: 0, ResetAt: quotatest.Epoch + 120e6, Reserved: 0}},
 	} {
 		if !slices.Equal(s[i].Views(), want) || s[i].At != quotatest.Epoch+120e6 || !s[i].Allowed {
 			t.Errorf("%d: %+v, want %+v", i, s[i].Views(), want)
@@ -233,7 +233,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 		t.Errorf("usage %v, %v; want %v", hours, err, want)
 	}
 	stored, err := db.Admitted(ctx, 1)
-	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{1, quotatest.Epoch}] != 11 {
+	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{Meter: 1, Hour: quotatest.Epoch}] != 11 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
 }
@@ -260,7 +260,7 @@ func TestHourIsBookedTwice(t *testing.T) {
 	hit(3600e6, 1, true)
 	hit(7200e6, 9, false)
 	stored, err := db.Admitted(ctx, 1)
-	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{1, quotatest.Epoch}] != 14 {
+	if err != nil || len(stored) != 1 || stored[quotatest.UsageKey{Meter: 1, Hour: quotatest.Epoch}] != 14 {
 		t.Errorf("booked %v, %v", stored, err)
 	}
 	rows, err := db.Counters(ctx, 1)

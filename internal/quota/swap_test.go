@@ -5,11 +5,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/quota/upkeep"
 )
 
 // TestSwapAfterOthers: whatever else writes a row that a lane knows, the lane's next hit is
@@ -219,5 +222,16 @@ func TestDecisionsKeepTheirLogs(t *testing.T) {
 		if now := decisions[i].String(); now != said[i] {
 			t.Errorf("decision %d says %s, and said %s", i, now, said[i])
 		}
+	}
+}
+
+func clearOnce(t *testing.T, db *testDB, customers []int64, keepOwn bool, most int) {
+	t.Helper()
+	err := pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
+		_, err := upkeep.ClearCounters(t.Context(), tx, customers, keepOwn, most)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -24,7 +24,7 @@ func TestTargetPerAttribute(t *testing.T) {
 	}
 	plain := quotatest.Target(1, 1, 3)
 	target := model.NewTarget(3, 7, 8, limits, plain.Periods, nil)
-	if len(target.Counters) != 1 || target.Counters[0].Key != (model.CounterKey{7, 8, ""}) || target.NumLimits() != 1 {
+	if len(target.Counters) != 1 || target.Counters[0].Key != (model.CounterKey{Customer: 7, Meter: 8, Attribute: ""}) || target.NumLimits() != 1 {
 		t.Fatalf("the template has counters %+v", target.Counters)
 	}
 	for _, c := range []struct {
@@ -87,10 +87,10 @@ func TestPerAttributeDecides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, made := rows[model.CounterKey{customer, 1, "ip=4"}]; made || len(rows) != 5 {
+	if _, made := rows[model.CounterKey{Customer: customer, Meter: 1, Attribute: "ip=4"}]; made || len(rows) != 5 {
 		t.Errorf("%d rows: a refused hit made one for its value: %v", len(rows), rows)
 	}
-	if own := rows[model.CounterKey{customer, 1, ""}]; own.Units != 5 || own.Total != 5 {
+	if own := rows[model.CounterKey{Customer: customer, Meter: 1, Attribute: ""}]; own.Units != 5 || own.Total != 5 {
 		t.Errorf("booked %+v", own)
 	}
 }

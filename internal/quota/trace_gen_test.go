@@ -2,12 +2,13 @@ package quota
 
 import (
 	"fmt"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // traceGen draws traces. What it draws is likely to be near an edge: costs near what is

@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"slices"
 )
 
 // traceRun plays a trace on a bench and holds every step against the model and the oracle.
 type traceRun struct {
 	*bench
 	customer int64
-	model    *model
+	model    *reference
 	oracle   *oracle
 }
 
@@ -23,7 +24,7 @@ func (r *traceRun) step(ctx context.Context, how string, now int64, hits []model
 	case "one":
 		for _, h := range hits {
 			d, err := r.engine.Decide(ctx, h.Target, h.Cost)
-			if err := r.settled(now, []model.Hit{h}, []queue.Result{{d, err}}); err != nil {
+			if err := r.settled(now, []model.Hit{h}, []queue.Result{{Decision: d, Err: err}}); err != nil {
 				return err
 			}
 		}

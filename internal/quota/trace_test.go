@@ -100,7 +100,7 @@ func (tr *trace) targets(customer int64) ([]*model.Target, error) {
 			target.Periods = tt.Calendar.periods()
 		}
 		for _, c := range tt.Counters {
-			counter := model.Counter{Key: model.CounterKey{customer, tt.Meter, c.Attribute}}
+			counter := model.Counter{Key: model.CounterKey{Customer: customer, Meter: tt.Meter, Attribute: c.Attribute}}
 			for _, tl := range c.Limits {
 				l, bad := model.Compile(tl.spec())
 				if bad != nil {

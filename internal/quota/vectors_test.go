@@ -14,7 +14,7 @@ import (
 	"quotad/internal/quota/quotatest"
 )
 
-// vector is a file of the layout that ../shared/vectors/README.md describes: hits on one
+// vector is a file of the layout that CONTRIBUTING.md describes (A failed test): hits on one
 // customer and meter, and what is to come of each.
 type vector struct {
 	Source any          `json:"source"`

@@ -5,7 +5,7 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// group is hits that a lane decides together.
+// Group is hits that a lane decides together.
 type Group struct {
 	queue.Group
 	now int64 // the instant to judge at, or later, by the customer's clock, µs

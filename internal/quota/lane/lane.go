@@ -15,7 +15,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// lane gathers the hits of its share of the customers and decides them by swaps: one session,
+// Lane gathers the hits of its share of the customers and decides them by swaps: one session,
 // one batch in flight; while it flies, the next one gathers. What no swap can do it hands over
 // to its ledger.
 type Lane struct {
@@ -42,6 +42,7 @@ type Lane struct {
 	Apart func(*Writing) []*Group
 }
 
+// New is a lane of a node, which hands over to a ledger. Run runs it.
 func New(n *queue.Node, to *ledger.Ledger) *Lane {
 	return &Lane{
 		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](), Apart: apart,
@@ -49,7 +50,7 @@ func New(n *queue.Node, to *ledger.Ledger) *Lane {
 	}
 }
 
-// run sends batches until the engine stops and nothing waits any more.
+// Run sends batches until the engine stops and nothing waits any more.
 func (l *Lane) Run(ctx context.Context) {
 	defer l.Session.Close()
 	_ = l.Session.Ready(ctx) // the first hit finds a session, or is told why not
@@ -81,7 +82,7 @@ func (l *Lane) takeSome(list []*queue.Hit) []*queue.Hit {
 	return list[:rest]
 }
 
-// next decides one batch. The hits are taken from their callers only when there is a
+// Next decides one batch. The hits are taken from their callers only when there is a
 // session and a clock, so that what waits for those can still be given up.
 func (l *Lane) Next(ctx context.Context) {
 	now, err := l.Session.Begin(ctx)
@@ -320,7 +321,7 @@ func (l *Lane) tellMemory(g *Group, r model.Row) {
 	l.node.Memory.Remember(g.Target, l.row[:], l.now, g.Refused)
 }
 
-// handOver gives a group's hits to the ledger.
+// HandOver gives a group's hits to the ledger.
 func (l *Lane) HandOver(g *Group) {
 	hits := make([]*queue.Hit, 0, len(g.Hits))
 	for _, h := range g.Hits {

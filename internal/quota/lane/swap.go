@@ -2,11 +2,12 @@ package lane
 
 import (
 	"fmt"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // A swap decides most hits: the Go model charges a group's hits to its counter's row as the
@@ -69,7 +70,7 @@ const (
 	recallRows session.StatementName = "quotad_recall"
 )
 
-// laneStatements is the text of each; tests break one to see that it is noticed.
+// LaneStatements is the text of each; tests break one to see that it is noticed.
 func LaneStatements() map[session.StatementName]string {
 	return map[session.StatementName]string{SwapRows: swapSQL, MakeRows: makeSQL, recallRows: recallSQL}
 }
@@ -167,7 +168,7 @@ func (v *swapValues) fill(groups []*Group) {
 	*v = b
 }
 
-// writing is a statement that writes the rows of groups.
+// Writing is a statement that writes the rows of groups.
 type Writing struct {
 	Groups []*Group
 	values swapValues

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+
 	"quotad/internal/quota/model"
 )
 

@@ -3,9 +3,10 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"slices"
 )
 
 // account is a counter's row while the ledger has it locked.
@@ -115,7 +116,7 @@ func rowsOf(accounts []*account) []model.Row {
 	return rows
 }
 
-// charge charges what a decision admitted to its accounts, and returns the decision as it
+// Charge charges what a decision admitted to its accounts, and returns the decision as it
 // stands behind that.
 func (b *books) Charge(accounts []*account, d model.Decision) model.Decision {
 	rows := rowsOf(accounts)
@@ -159,7 +160,7 @@ func (b *books) addUsage(hour model.HourKey, units int64) {
 }
 
 func (a *account) hourKey(hour int64) model.HourKey {
-	return model.HourKey{a.key.Customer, a.key.Meter, hour}
+	return model.HourKey{Customer: a.key.Customer, Meter: a.key.Meter, Hour: hour}
 }
 
 // finished are the hours of an own account in [from, to) and what they have: the finished

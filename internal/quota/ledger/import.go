@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"quotad/internal/quota/model"
 	"slices"
+
+	"quotad/internal/quota/model"
 )
 
 // What is wrong with an Import. Nothing was done.

@@ -3,15 +3,16 @@ package ledger
 import (
 	"context"
 	"errors"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/queue"
-	"quotad/internal/quota/session"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
 )
 
-// ledger decides what no swap can: what another node writes too, what is on several counters,
+// Ledger decides what no swap can: what another node writes too, what is on several counters,
 // what is done once under an id, what gives back, what holds, what belongs together. It
 // gathers operations as a lane gathers hits, and does a batch of them in one transaction:
 // locks the rows of all their counters and reads them; does one operation after the other on
@@ -33,6 +34,7 @@ type Ledger struct {
 	params session.Params
 }
 
+// New is a ledger of a node. Run runs it.
 func New(n *queue.Node) *Ledger {
 	return &Ledger{
 		node: n, Inbox: queue.NewInbox[*Operation](), underWay: make(map[receiptKey]int),
@@ -44,7 +46,7 @@ func New(n *queue.Node) *Ledger {
 // is in: one that only finds out that somebody holds its counter takes no longer.
 const endGrace = 500 * time.Millisecond
 
-// wait waits for an operation that was enqueued.
+// Wait waits for an operation that was enqueued.
 func (l *Ledger) Wait(ctx context.Context, o *Operation) error {
 	err := o.Wait(ctx, endGrace)
 	if errors.Is(err, session.ErrBusy) && len(o.own) > 0 && l.blocked(o) {
@@ -64,22 +66,23 @@ func (l *Ledger) blocked(o *Operation) bool {
 // caution is how long a ledger waits for no row after it, or its lane, waited for one in vain.
 const caution = 5 * time.Second
 
-// beCautious begins that time: somebody may be holding a row for long, and the others must
+// BeCautious begins that time: somebody may be holding a row for long, and the others must
 // not wait for it too.
 func (l *Ledger) BeCautious() { l.Careful.Store(int64(l.node.Stopwatch() + caution)) }
 
+// Cautious reports whether no row is waited for now.
 func (l *Ledger) Cautious() bool {
 	return l.node.Stopwatch() < time.Duration(l.Careful.Load())
 }
 
-// queued is how many hits and other operations wait.
+// Queued is how many hits and other operations wait.
 func (l *Ledger) Queued() int {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
 	return l.waiting
 }
 
-// enqueue adds an operation behind those that wait. Errors: ErrBusy, ErrStopped.
+// Enqueue adds an operation behind those that wait. Errors: ErrBusy, ErrStopped.
 func (l *Ledger) Enqueue(o *Operation) error {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -115,7 +118,7 @@ func (l *Ledger) ended(o *Operation) {
 	}
 }
 
-// run does transactions until the engine stops and nothing waits any more.
+// Run does transactions until the engine stops and nothing waits any more.
 func (l *Ledger) Run(ctx context.Context) {
 	defer l.Session.Close()
 	_ = l.Session.Ready(ctx) // see lane.run
@@ -193,7 +196,7 @@ func sizeOf(batch []*Operation) (n int) {
 	return n
 }
 
-// next does one transaction.
+// Next does one transaction.
 func (l *Ledger) Next(ctx context.Context) {
 	now, err := l.Session.Begin(ctx)
 	batch := l.take()

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
-	"slices"
-	"sync/atomic"
 )
 
-// operation is one caller's operation on its way through a ledger, or a run: plain hits that a
+// Operation is one caller's operation on its way through a ledger, or a run: plain hits that a
 // lane has handed over, each with a caller of its own.
 type Operation struct {
 	*queue.Ticket                    // of one caller's
@@ -77,7 +78,7 @@ func (l *Ledger) newOperation(t *model.Target, id model.ID) *Operation {
 	return o
 }
 
-// newRun is a run of plain hits on a target's counters.
+// NewRun is a run of plain hits on a target's counters.
 func NewRun(t *model.Target, hits []*queue.Hit) *Operation {
 	o := &Operation{hits: hits, targets: []*model.Target{t.Base()}, target: t}
 	o.keys = t.Keys()
@@ -132,7 +133,7 @@ func (o *Operation) customer() (customer int64, single bool) {
 	return first, first == last
 }
 
-// take moves what is queued into a transaction; requeue moves it back, unless its callers
+// Take moves what is queued into a transaction; requeue moves it back, unless its callers
 // left.
 func (o *Operation) Take() bool    { return o.each((*queue.Ticket).Take) }
 func (o *Operation) requeue() bool { return o.each((*queue.Ticket).Requeue) }
@@ -164,7 +165,7 @@ func (o *Operation) outcome(err error) error {
 	return err
 }
 
-// finish hands the result out.
+// Finish hands the result out.
 func (o *Operation) Finish(err error) {
 	err = o.outcome(err)
 	for _, h := range o.hits {

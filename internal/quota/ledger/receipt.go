@@ -3,8 +3,9 @@ package ledger
 import (
 	"encoding/binary"
 	"errors"
-	"quotad/internal/quota/model"
 	"strings"
+
+	"quotad/internal/quota/model"
 )
 
 // receipt is what is kept of an operation that was done under an id.

@@ -3,8 +3,9 @@ package ledger
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"quotad/internal/quota/model"
 	"strings"
+
+	"quotad/internal/quota/model"
 )
 
 // MaxOpen is how many reservations of one customer and meter may be open at once.

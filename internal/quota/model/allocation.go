@@ -7,14 +7,14 @@ type allocation struct{}
 func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return bucket{stored.level, 1}
 }
-func (allocation) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (allocation) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
 func (allocation) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
-func (allocation) Charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
 }
 
-func (allocation) Wait(*Limit, bucket, int64, moment) int64 { return Never }
+func (allocation) wait(*Limit, bucket, int64, moment) int64 { return Never }
 
 // resetAt: nothing comes back by itself.
 func (allocation) resetAt(_ *Limit, b bucket, m moment) int64 {

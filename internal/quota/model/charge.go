@@ -17,7 +17,7 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 	for i, l := range limits {
 		b, log := l.stand(state, since, m)
 		m.log = log
-		fits := cost <= l.rules.Room(l, b, m)
+		fits := cost <= l.rules.room(l, b, m)
 		if l.Mode == Shadow && !fits {
 			spared |= 1 << i
 		}
@@ -32,7 +32,7 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 			next = l.encodeLog(next, b.level, blocks)
 		default:
 			if charged {
-				b = l.rules.Charge(l, b, cost, m)
+				b = l.rules.charge(l, b, cost, m)
 			}
 			next = append(next, l.BucketID(m), b.level, b.aux)
 		}
@@ -60,7 +60,7 @@ func (t *Target) longestRun(rows []Row, sums []int64, at int64) int {
 	return run
 }
 
-// charge charges a cost that fits to all rows, one a counter, at an instant, and returns the
+// Charge charges a cost that fits to all rows, one a counter, at an instant, and returns the
 // bits of the shadows, over all limits, that were spared. The first row's new state may take
 // the memory of buf.
 func (t *Target) Charge(rows []Row, cost, at int64, buf []int64) (spared uint32) {
@@ -79,7 +79,7 @@ func (l *Limit) run(b bucket, sums []int64, m moment) int {
 	if l.Mode == Soft {
 		return max(1, sort.Search(len(sums), func(i int) bool { return !l.countable(b, m.log, m.at, sums[i]) }))
 	}
-	room := l.rules.Room(l, b, m)
+	room := l.rules.room(l, b, m)
 	run := sort.Search(len(sums), func(i int) bool { return sums[i] > room })
 	if run > 0 || l.Mode == Hard {
 		return run
@@ -110,7 +110,7 @@ func (l *Limit) countable(b bucket, log []int64, at, cost int64) bool {
 	return b.level+cost <= softCap
 }
 
-// addUpTo is a sum that stops where 64 bits do.
+// AddUpTo is a sum that stops where 64 bits do.
 func AddUpTo(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -118,5 +118,5 @@ func AddUpTo(a, b int64) int64 {
 	return a + b
 }
 
-// identity is that of the bucket of the i-th limit over all counters, at an instant.
+// Identity is that of the bucket of the i-th limit over all counters, at an instant.
 func (t *Target) Identity(i int, at int64) int64 { return t.LimitAt(i).BucketID(t.moment(at)) }

@@ -2,13 +2,13 @@ package model
 
 // What a decision says of the charge that it made, and when it is given again.
 
-// chargedLimits are the limits of one counter that were charged.
+// Charged are the limits of one counter that were charged.
 type Charged struct {
 	Attribute string
 	Limits    []int64 // identities
 }
 
-// chargedBy are the identities of the limits that a decision charged, by counter.
+// ChargedBy are the identities of the limits that a decision charged, by counter.
 func (d *Decision) ChargedBy() []Charged {
 	t, all := d.Target, make([]Charged, len(d.Target.Counters))
 	for i := range t.Counters {
@@ -18,7 +18,7 @@ func (d *Decision) ChargedBy() []Charged {
 	return all
 }
 
-// views are what a decision says of all limits.
+// Views are what a decision says of all limits.
 func (d *Decision) Views() []View {
 	views := make([]View, d.NumViews())
 	for i := range views {
@@ -27,24 +27,24 @@ func (d *Decision) Views() []View {
 	return views
 }
 
-// behind is an admitted decision as it stands on what its charge left.
+// Behind is an admitted decision as it stands on what its charge left.
 func (d Decision) Behind(rows []Row) Decision {
 	after := Judge(d.Target, rows, d.At, d.Cost)
 	after.Allowed, after.charged, after.spared = true, true, d.spared
 	return after
 }
 
-// chargeTo charges what the decision admitted to the rows that it was judged on. What behind
+// ChargeTo charges what the decision admitted to the rows that it was judged on. What behind
 // says of them then is the answer.
 func (d *Decision) ChargeTo(rows []Row) { d.spared = d.Target.Charge(rows, d.Cost, d.At, nil) }
 
-// committed is a decision of no cost as the answer to the commit of so many units.
+// Committed is a decision of no cost as the answer to the commit of so many units.
 func (d Decision) Committed(cost int64) Decision {
 	d.Cost, d.charged = cost, true
 	return d
 }
 
-// replayed is the answer again that an operation had at an instant, admitted with a cost.
+// Replayed is the answer again that an operation had at an instant, admitted with a cost.
 func Replayed(t *Target, at, cost int64, answer []View) Decision {
 	return Decision{Target: t, Allowed: true, Cost: cost, At: at, Replayed: true, answer: answer}
 }

@@ -14,10 +14,10 @@ func (concurrency) stand(l *Limit, _ bucket, _ int64, m moment) (b bucket) {
 	return b
 }
 
-func (concurrency) Room(l *Limit, b bucket, _ moment) int64  { return l.Limit - b.level }
+func (concurrency) room(l *Limit, b bucket, _ moment) int64  { return l.Limit - b.level }
 func (concurrency) used(_ *Limit, b bucket, _ moment) int64  { return b.level }
-func (concurrency) Wait(*Limit, bucket, int64, moment) int64 { return Never }
-func (concurrency) Charge(_ *Limit, b bucket, c int64, _ moment) bucket {
+func (concurrency) wait(*Limit, bucket, int64, moment) int64 { return Never }
+func (concurrency) charge(_ *Limit, b bucket, c int64, _ moment) bucket {
 	return bucket{min(b.level+c, softCap), 0}
 }
 

@@ -81,7 +81,7 @@ func (d *Decision) View(i int) View {
 	}
 	i = d.Target.place(i)
 	l, b, m := d.Target.LimitAt(i), d.stands()[i], d.moment(i)
-	room := l.rules.Room(l, b, m)
+	room := l.rules.room(l, b, m)
 	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room)}
 	if len(m.holds) > 0 {
 		v.Reserved, v.ResetAt = d.reserved(i), d.resetHeld(i)
@@ -113,10 +113,10 @@ func (d *Decision) moment(i int) moment {
 	return m
 }
 
-// wait is how long until the i-th limit over all counters admits the cost, see Limit.wait.
+// Wait is how long until the i-th limit over all counters admits the cost, see Limit.wait.
 func (d *Decision) Wait(i int) int64 {
 	if m := d.moment(i); len(m.holds) == 0 {
-		return d.Target.LimitAt(i).Wait(d.stands()[i], d.Cost, m)
+		return d.Target.LimitAt(i).wait(d.stands()[i], d.Cost, m)
 	}
 	return d.waitHeld(i)
 }
@@ -141,18 +141,18 @@ func (d *Decision) RetryAfter() int64 {
 	return longest
 }
 
-// room is the largest cost that all hard limits would admit on these buckets, 0 or more.
+// Room is the largest cost that all hard limits would admit on these buckets, 0 or more.
 func (d *Decision) Room() int64 {
 	room := int64(math.MaxInt64)
 	for i, b := range d.stands() {
 		if l := d.Target.LimitAt(i); l.Mode == Hard {
-			room = min(room, l.rules.Room(l, b, d.moment(i)))
+			room = min(room, l.rules.room(l, b, d.moment(i)))
 		}
 	}
 	return max(0, room)
 }
 
-// row is a counter's stored state as a statement returned it.
+// Row is a counter's stored state as a statement returned it.
 type Row struct {
 	State   []int64
 	At      int64 // instant of the last charge
@@ -161,7 +161,7 @@ type Row struct {
 	Holds   []Hold // by expiry, all of them; state is without their mark then
 }
 
-// judge says what the rows (one a counter of the target, in its order) decide for a hit
+// Judge says what the rows (one a counter of the target, in its order) decide for a hit
 // at now: the Go model. It charges nothing; the buckets are those before the hit. What has
 // expired of holds has been given back before (see row.expire).
 func Judge(t *Target, rows []Row, now, cost int64) Decision {
@@ -203,13 +203,13 @@ func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	return d
 }
 
-// shift adds units to all buckets but those of the shadows that were spared, or takes
+// Shift adds units to all buckets but those of the shadows that were spared, or takes
 // them back (below 0): the view of a hit that was followed by others in its run.
 func (d *Decision) Shift(units int64) {
 	stands := d.stands()
 	for i := range stands {
 		if l := d.Target.LimitAt(i); d.spared&(1<<i) == 0 {
-			stands[i] = l.rules.Charge(l, stands[i], units, d.moment(i))
+			stands[i] = l.rules.charge(l, stands[i], units, d.moment(i))
 		}
 	}
 }

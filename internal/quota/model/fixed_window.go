@@ -38,14 +38,14 @@ func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucke
 	return bucket{stored.level, 1}
 }
 
-func (fixedWindow) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (fixedWindow) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
 func (fixedWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
-func (fixedWindow) Charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+func (fixedWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
 }
 
-func (f fixedWindow) Wait(l *Limit, _ bucket, cost int64, m moment) int64 {
+func (f fixedWindow) wait(l *Limit, _ bucket, cost int64, m moment) int64 {
 	if cost > l.Limit {
 		return Never
 	}
@@ -91,17 +91,17 @@ func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
 	return stored
 }
 
-func (firstHitWindow) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (firstHitWindow) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
 func (firstHitWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
-func (firstHitWindow) Charge(_ *Limit, b bucket, cost int64, m moment) bucket {
+func (firstHitWindow) charge(_ *Limit, b bucket, cost int64, m moment) bucket {
 	if b.level == 0 {
 		b.aux = m.at
 	}
 	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
-func (firstHitWindow) Wait(l *Limit, b bucket, cost int64, m moment) int64 {
+func (firstHitWindow) wait(l *Limit, b bucket, cost int64, m moment) int64 {
 	if cost > l.Limit {
 		return Never
 	}

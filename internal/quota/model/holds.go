@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// hold is what an open reservation holds of one counter.
+// Hold is what an open reservation holds of one counter.
 type Hold struct {
 	Key     [16]byte // its receipt's
 	Expires int64    // µs, by the customer's clock
@@ -20,10 +20,10 @@ func (h *Hold) charges(id int64) bool { return slices.Contains(h.Limits, id) }
 
 // The state of a counter with holds begins with the bucket of the identity heldMark, whose
 // level is the instant at which the first of them expires. No statement of a lane charges
-// such a counter (see runHeld); the ledger does, which knows the holds.
+// such a counter (see Known.Held); the ledger does, which knows the holds.
 const heldMark = int64(0)
 
-// unmarked is a stored state without its mark, and the instant of the mark; 0: none.
+// Unmarked is a stored state without its mark, and the instant of the mark; 0: none.
 func Unmarked(stored []int64) (state []int64, due int64) {
 	if len(stored) >= BucketLen && stored[0] == heldMark {
 		return stored[BucketLen:], stored[1]
@@ -31,7 +31,7 @@ func Unmarked(stored []int64) (state []int64, due int64) {
 	return stored, 0
 }
 
-// marked is a state as it is stored beside these holds, which are sorted by expiry.
+// Marked is a state as it is stored beside these holds, which are sorted by expiry.
 func Marked(state []int64, holds []Hold) []int64 {
 	if len(holds) == 0 {
 		return state
@@ -39,12 +39,12 @@ func Marked(state []int64, holds []Hold) []int64 {
 	return append([]int64{heldMark, holds[0].Expires, 0}, state...)
 }
 
-// compareHolds is the order of expiry.
+// CompareHolds is the order of expiry.
 func CompareHolds(a, b Hold) int {
 	return cmp.Or(cmp.Compare(a.Expires, b.Expires), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
-// expire gives back what holds of the row of the target's i-th counter have held that are over
+// Expire gives back what holds of the row of the target's i-th counter have held that are over
 // at an instant.
 func (t *Target) Expire(i int, r *Row, at int64) (over []Hold) {
 	limits, m, n := t.Counters[i].Limits, t.moment(at), 0
@@ -130,7 +130,7 @@ func (d *Decision) waitHeld(i int) int64 {
 		instant = c.heldUntil(l.Limit - d.Cost)
 	default:
 		instant = c.until(func(b bucket, m moment) int64 {
-			if w := l.Wait(b, d.Cost, m); w != Never {
+			if w := l.wait(b, d.Cost, m); w != Never {
 				return m.at + min(w, NoReset-m.at)
 			}
 			return NoReset
@@ -162,7 +162,7 @@ func (d *Decision) reserved(i int) (units int64) {
 	return min(units, l.rules.used(l, b, m))
 }
 
-// unreserved is what counts against the i-th limit over all counters and that no open
+// Unreserved is what counts against the i-th limit over all counters and that no open
 // reservation holds.
 func (d *Decision) Unreserved(i int) int64 {
 	l := d.Target.LimitAt(i)

@@ -22,6 +22,7 @@ func NewID(kind, id string, payload ...string) ID {
 	return ID{idKey(kind, id), int64(binary.BigEndian.Uint64(digest[:]))}
 }
 
+// Given reports whether there is one.
 func (id ID) Given() bool { return id.Key != [16]byte{} }
 
 // idKey is what an operation's receipt is found by, beside its customer. 128 bits of
@@ -41,3 +42,14 @@ func digestOf(parts []string) [sha256.Size]byte {
 	}
 	return sha256.Sum256(b)
 }
+
+// Hit is one hit of many (see DecideAll).
+type Hit struct {
+	Target *Target
+	Cost   int64 // 0 … MaxNumber; 0 looks only
+	Look   bool  // judge and charge nothing
+	ID     ID    // charged once, whoever sends it how often; zero: it has none
+}
+
+// Looks reports whether the hit charges nothing.
+func (h *Hit) Looks() bool { return h.Look || h.Cost == 0 }

@@ -33,7 +33,7 @@ func mix(x uint64) uint64 {
 // String names the counter in messages.
 func (k CounterKey) String() string { return fmt.Sprintf("%d/%d/%q", k.Customer, k.Meter, k.Attribute) }
 
-// compareKeys is the lock order of counters, the order of their primary key.
+// CompareKeys is the lock order of counters, the order of their primary key.
 func CompareKeys(a, b CounterKey) int {
 	if c := cmp.Compare(Shard(a.Customer), Shard(b.Customer)); c != 0 {
 		return c
@@ -47,7 +47,7 @@ func CompareKeys(a, b CounterKey) int {
 	return cmp.Compare(a.Attribute, b.Attribute)
 }
 
-// hourKey names an hour, by its start, of a customer's meter.
+// HourKey names an hour, by its start, of a customer's meter.
 type HourKey struct {
 	Customer int64
 	Meter    int32

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// knownRow is the row of a customer's own counter as this node last wrote or read it. It may
+// Known is the row of a customer's own counter as this node last wrote or read it. It may
 // be old at any time: a swap makes sure.
 type Known struct {
 	Row
@@ -15,7 +15,7 @@ type Known struct {
 	Large   bool  // it is too large to be kept, and nothing else is said of it
 }
 
-// held reports whether reservations hold units of the counter.
+// Held reports whether reservations hold units of the counter.
 func (r *Known) Held() bool {
 	_, due := Unmarked(r.State)
 	return due != 0 || len(r.Holds) > 0
@@ -32,7 +32,7 @@ func (r *Known) copy(of *Known) {
 	r.State = state
 }
 
-// empty is r's memory without a row, unless that is more than is worth keeping.
+// Empty is r's memory without a row, unless that is more than is worth keeping.
 func (r *Known) Empty() Known {
 	if cap(r.State) > largeState {
 		return Known{}

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"quotad/internal/quota/quotatest"
 	"slices"
 	"testing"
 
@@ -12,16 +11,16 @@ import (
 // it learns nothing.
 func TestKnownRowComesBack(t *testing.T) {
 	limits := []*Limit{
-		quotatest.Limit(t, "w", "fixed_window", "1h", 1000),
-		quotatest.Limit(t, "m", "fixed_window", "billing_period", 1000),
-		quotatest.Limit(t, "b", "token_bucket", "1h", 1000),
-		quotatest.Limit(t, "s", "sliding_window", "1h", 1000),
-		quotatest.Compile(t, Spec{Name: "f", Algorithm: "fixed_window", Limit: 9, Window: "45s", Align: "first_hit"}),
-		quotatest.Compile(t, Spec{Name: "a", Algorithm: "allocation", Limit: 9}),
+		limitOf(t, "w", "fixed_window", "1h", 1000),
+		limitOf(t, "m", "fixed_window", "billing_period", 1000),
+		limitOf(t, "b", "token_bucket", "1h", 1000),
+		limitOf(t, "s", "sliding_window", "1h", 1000),
+		mustCompile(t, Spec{Name: "f", Algorithm: "fixed_window", Limit: 9, Window: "45s", Align: "first_hit"}),
+		mustCompile(t, Spec{Name: "a", Algorithm: "allocation", Limit: 9}),
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Int64()
-		instant := rapid.Int64Range(quotatest.Epoch, quotatest.Epoch+1e15)
+		instant := rapid.Int64Range(testEpoch, testEpoch+1e15)
 		since := instant.Draw(t, "since")
 		target := fireTarget(1, limits[:rapid.IntRange(0, len(limits)).Draw(t, "limits")])
 		target.Change = rapid.Int64Min(1).Draw(t, "change")
@@ -54,30 +53,30 @@ func TestKnownRowComesBack(t *testing.T) {
 
 // What does not fit in the few bytes is not told: the next hit reads it.
 func TestWhatOfKnownRowsIsNotTold(t *testing.T) {
-	window, log := quotatest.Limit(t, "w", "fixed_window", "1h", 1000), quotatest.Limit(t, "l", "sliding_log", "1h", 1000)
+	window, log := limitOf(t, "w", "fixed_window", "1h", 1000), limitOf(t, "l", "sliding_log", "1h", 1000)
 	state := []int64{window.ID, 1, 1}
-	hour := quotatest.Epoch
+	hour := testEpoch
 	for name, test := range map[string]struct {
 		limits []*Limit
 		row    *Known
 	}{
 		"nothing":                       {[]*Limit{window}, nil},
 		"that it is large":              {[]*Limit{window}, &Known{Large: true}},
-		"units of no hour":              {[]*Limit{window}, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: state}, Hour: hour}},
-		"another hour":                  {[]*Limit{window}, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: state}, Hour: hour - 1, Counted: true}},
-		"another change":                {[]*Limit{window}, &Known{Row: Row{At: quotatest.Epoch, Change: 2, State: state}, Hour: hour, Counted: true}},
-		"a bucket less":                 {[]*Limit{window, window}, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: state}, Hour: hour, Counted: true}},
-		"a bucket more":                 {nil, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: state}, Hour: hour, Counted: true}},
-		"another limit's bucket":        {[]*Limit{quotatest.Limit(t, "x", "fixed_window", "2h", 1)}, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: state}, Hour: hour, Counted: true}},
-		"an empty log, which may grow":  {[]*Limit{log}, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: []int64{log.ID, 0, 0}}, Hour: hour, Counted: true}},
-		"reservations that hold of it":  {[]*Limit{window}, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: append([]int64{heldMark, 5, 0}, state...)}, Hour: hour, Counted: true}},
-		"reservations, and limits more": {[]*Limit{window, window}, &Known{Row: Row{At: quotatest.Epoch, Change: 1, State: append([]int64{heldMark, 5, 0}, state...)}, Hour: hour, Counted: true}},
+		"units of no hour":              {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour}},
+		"another hour":                  {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour - 1, Counted: true}},
+		"another change":                {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 2, State: state}, Hour: hour, Counted: true}},
+		"a bucket less":                 {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
+		"a bucket more":                 {nil, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
+		"another limit's bucket":        {[]*Limit{limitOf(t, "x", "fixed_window", "2h", 1)}, &Known{Row: Row{At: testEpoch, Change: 1, State: state}, Hour: hour, Counted: true}},
+		"an empty log, which may grow":  {[]*Limit{log}, &Known{Row: Row{At: testEpoch, Change: 1, State: []int64{log.ID, 0, 0}}, Hour: hour, Counted: true}},
+		"reservations that hold of it":  {[]*Limit{window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0}, state...)}, Hour: hour, Counted: true}},
+		"reservations, and limits more": {[]*Limit{window, window}, &Known{Row: Row{At: testEpoch, Change: 1, State: append([]int64{heldMark, 5, 0}, state...)}, Hour: hour, Counted: true}},
 	} {
 		target := fireTarget(1, test.limits)
 		if test.row != nil {
 			target.known.set(test.row)
 		}
-		if b := target.AppendRow(nil, quotatest.Epoch); len(b) > 0 {
+		if b := target.AppendRow(nil, testEpoch); len(b) > 0 {
 			t.Errorf("%s: %x is told", name, b)
 		}
 	}

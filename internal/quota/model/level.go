@@ -29,7 +29,7 @@ func (t *Target) moment(at int64) moment {
 // that of a token bucket stops at their end.
 const softCap = int64(1)<<62 - 1
 
-// present, as the instant of a charge, means whatever counts now.
+// Present, as the instant of a charge, means whatever counts now.
 const Present = int64(math.MaxInt64)
 
 // rules is what an algorithm knows of buckets. Each has a file of its own.
@@ -37,15 +37,15 @@ type rules interface {
 	// stand is a bucket stored at the instant since as it stands at m.at ≥ since.
 	stand(l *Limit, stored bucket, since int64, m moment) bucket
 	// room is the largest cost the limit admits; below 0 where it is exceeded.
-	Room(l *Limit, b bucket, m moment) int64
+	room(l *Limit, b bucket, m moment) int64
 	// charge adds a cost, as far as a soft limit can count, or takes back (below 0) what
 	// was added at the same instant.
-	Charge(l *Limit, b bucket, cost int64, m moment) bucket
+	charge(l *Limit, b bucket, cost int64, m moment) bucket
 	// used is what counts against the limit, in units.
 	used(l *Limit, b bucket, m moment) int64
 	// wait is how long, in µs, until the limit admits a cost that it does not admit now,
 	// if nothing else happens, or Never.
-	Wait(l *Limit, b bucket, cost int64, m moment) int64
+	wait(l *Limit, b bucket, cost int64, m moment) int64
 	// resetAt is the first instant at which the whole quota would be there again: now for
 	// an untouched bucket, and for a closed one, whose whole quota is nothing; NoReset when
 	// it never is.
@@ -62,11 +62,11 @@ type rules interface {
 	counts(l *Limit, b bucket, charged int64, m moment) bool
 }
 
-// bucketLen is the number of integers a bucket takes in a counter's state: the limit's
+// BucketLen is the number of integers a bucket takes in a counter's state: the limit's
 // identity, and the bucket. Behind that of a log, whose identity is below 0, come aux more.
 const BucketLen = 3
 
-// id tells the limit's bucket from others in a row. Where a customer's billing periods
+// BucketID tells the limit's bucket from others in a row. Where a customer's billing periods
 // were changed, a bucket by billing period starts anew: its units are those of the hours
 // in the period, however many of them were charged at that very instant.
 func (l *Limit) BucketID(m moment) int64 {
@@ -106,11 +106,11 @@ func (l *Limit) stand(state []int64, since int64, m moment) (bucket, []int64) {
 
 // wait is the shortest time in µs after which the limit admits cost if nothing else
 // happens; 0 when it does now, Never when it never will.
-func (l *Limit) Wait(b bucket, cost int64, m moment) int64 {
-	if cost <= max(0, l.rules.Room(l, b, m)) {
+func (l *Limit) wait(b bucket, cost int64, m moment) int64 {
+	if cost <= max(0, l.rules.room(l, b, m)) {
 		return 0
 	}
-	return l.rules.Wait(l, b, cost, m)
+	return l.rules.wait(l, b, cost, m)
 }
 
 // ceilDiv is ⌈a/b⌉ for a ≥ 0, b > 0, without overflow.

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"math"
-	"quotad/internal/quota/quotatest"
 	"regexp"
 	"strconv"
 	"strings"
@@ -243,19 +242,19 @@ func TestSuggestionsCompile(t *testing.T) {
 // A bucket starts anew with another name, algorithm, window or align, and with nothing else.
 func TestLimitIdentity(t *testing.T) {
 	spec := func(algorithm, window, align string, limit int64) *Limit {
-		return quotatest.Compile(t, Spec{Name: "a", Algorithm: algorithm, Limit: limit, Window: window, Align: align})
+		return mustCompile(t, Spec{Name: "a", Algorithm: algorithm, Limit: limit, Window: window, Align: align})
 	}
-	tokens, fixed, first := quotatest.Bucket(t, "a", 10, "1h", 10), quotatest.Window(t, "a", 10, "1h"), spec("fixed_window", "1h", "first_hit", 10)
+	tokens, fixed, first := bucketLimit(t, "a", 10, "1h", 10), windowLimit(t, "a", 10, "1h"), spec("fixed_window", "1h", "first_hit", 10)
 	day, seats := spec("fixed_window", "calendar_day", "", 10), spec("allocation", "", "", 10)
 	for name, c := range map[string]struct {
 		one, other *Limit
 		same       bool
 	}{
-		"limit":              {tokens, quotatest.Bucket(t, "a", 11, "1h", 10), true},
-		"burst":              {tokens, quotatest.Bucket(t, "a", 10, "1h", 3), true},
-		"other words":        {tokens, quotatest.Bucket(t, "a", 10, "60m", 10), true},
-		"name":               {tokens, quotatest.Bucket(t, "b", 10, "1h", 10), false},
-		"window":             {tokens, quotatest.Bucket(t, "a", 10, "2h", 10), false},
+		"limit":              {tokens, bucketLimit(t, "a", 11, "1h", 10), true},
+		"burst":              {tokens, bucketLimit(t, "a", 10, "1h", 3), true},
+		"other words":        {tokens, bucketLimit(t, "a", 10, "60m", 10), true},
+		"name":               {tokens, bucketLimit(t, "b", 10, "1h", 10), false},
+		"window":             {tokens, bucketLimit(t, "a", 10, "2h", 10), false},
 		"algorithm":          {tokens, fixed, false},
 		"sliding":            {fixed, spec("sliding_window", "1h", "", 10), false},
 		"said align":         {fixed, spec("fixed_window", "1h", "clock", 10), true},

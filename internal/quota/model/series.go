@@ -2,7 +2,7 @@ package model
 
 import "slices"
 
-// series is hits on the counters of one target, in order of arrival. It decides them by the Go
+// Series is hits on the counters of one target, in order of arrival. It decides them by the Go
 // model: there is no other arithmetic. Its memory is used again.
 type Series struct {
 	Costs []int64 // of the hits, units
@@ -15,7 +15,7 @@ type Series struct {
 	sums []int64
 }
 
-// decide decides the hits at an instant, as if they came one after the other, and tells the
+// Decide decides the hits at an instant, as if they came one after the other, and tells the
 // decision of each. The rows, one a counter of the target, are those in front of the hits;
 // decide leaves those behind them in their place. The first row's new state may take the memory
 // of buf.
@@ -84,5 +84,5 @@ func (s *Series) refuse(t *Target, from int, rows []Row, instant int64, tell fun
 	return n
 }
 
-// empty is the memory of s without hits.
+// Empty is the memory of s without hits.
 func (s *Series) Empty() Series { return Series{Costs: s.Costs[:0], sums: s.sums[:0]} }

@@ -64,14 +64,14 @@ func (slidingLog) stand(l *Limit, _ bucket, _ int64, m moment) (b bucket) {
 	return b
 }
 
-func (slidingLog) Room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
+func (slidingLog) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
 func (slidingLog) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
-func (slidingLog) Charge(l *Limit, b bucket, cost int64, m moment) bucket {
+func (slidingLog) charge(l *Limit, b bucket, cost int64, m moment) bucket {
 	return bucket{b.level + min(cost, l.logUnits()-1), m.at / l.Precision}
 }
 
-func (slidingLog) Wait(l *Limit, b bucket, cost int64, m moment) int64 {
+func (slidingLog) wait(l *Limit, b bucket, cost int64, m moment) int64 {
 	if cost > l.Limit {
 		return Never
 	}

@@ -21,15 +21,15 @@ func (slidingWindow) used(l *Limit, b bucket, m moment) int64 {
 	return b.level + shareOf(b.aux, l.Window-m.at%l.Window, l.Window)
 }
 
-func (s slidingWindow) Room(l *Limit, b bucket, m moment) int64 {
+func (s slidingWindow) room(l *Limit, b bucket, m moment) int64 {
 	return l.Limit - s.used(l, b, m)
 }
 
-func (slidingWindow) Charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
+func (slidingWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
-func (slidingWindow) Wait(l *Limit, b bucket, cost int64, m moment) int64 {
+func (slidingWindow) wait(l *Limit, b bucket, cost int64, m moment) int64 {
 	if cost > l.Limit {
 		return Never
 	}

@@ -145,7 +145,7 @@ func (t *Target) SetEdited(at int64) {
 	}
 }
 
-// base is the target that a hit's own was made of.
+// Base is the target that a hit's own was made of.
 func (t *Target) Base() *Target {
 	if t.of != nil {
 		return t.of
@@ -153,7 +153,7 @@ func (t *Target) Base() *Target {
 	return t
 }
 
-// sibling is the key of another counter of the target's customer and meter.
+// Sibling is the key of another counter of the target's customer and meter.
 func (t *Target) Sibling(attribute string) CounterKey {
 	key := t.Counters[0].Key
 	key.Attribute = attribute
@@ -170,12 +170,13 @@ func (t *Target) limitsOf(attribute string) []*Limit {
 	return nil
 }
 
-// groupKey tells hits that are judged together, by the same limits on the same counters.
+// GroupKey tells hits that are judged together, by the same limits on the same counters.
 type GroupKey struct {
 	of     *Target
 	values string
 }
 
+// Group is the same for targets whose hits are judged together.
 func (t *Target) Group() GroupKey {
 	if t.of == nil {
 		return GroupKey{of: t}
@@ -226,7 +227,7 @@ func (t *Target) firstLimit(counter int) (n int) {
 	return n
 }
 
-// counterOf is the counter of the i-th limit over all counters.
+// CounterOf is the counter of the i-th limit over all counters.
 func (t *Target) CounterOf(i int) int {
 	for c := range t.Counters {
 		if i -= len(t.Counters[c].Limits); i < 0 {
@@ -236,7 +237,7 @@ func (t *Target) CounterOf(i int) int {
 	panic("quota: limit index out of range")
 }
 
-// limit is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a
+// LimitAt is the i-th limit over all counters, 0 ≤ i < NumLimits: the order of a
 // decision's buckets.
 func (t *Target) LimitAt(i int) *Limit {
 	for c := range t.Counters {
@@ -261,7 +262,7 @@ func (t *Target) DenyOutage() bool {
 	return false
 }
 
-// runningHour is the hour that usage at an instant is booked in, µs, [start, end): that
+// RunningHour is the hour that usage at an instant is booked in, µs, [start, end): that
 // of Periods, remembered.
 func (t *Target) RunningHour(at int64) (start, end int64) {
 	if t.of != nil {
@@ -283,7 +284,7 @@ func (t *Target) RunningHour(at int64) (start, end int64) {
 // lastHour is the span that was made last: nearly all targets have the same.
 var lastHour atomic.Pointer[span]
 
-// allocations are the identities of the target's allocation limits.
+// Allocations are the identities of the target's allocation limits.
 func (t *Target) Allocations() (ids []*int64) {
 	for _, counters := range [][]Counter{t.Counters, t.per} {
 		for _, c := range counters {
@@ -297,7 +298,7 @@ func (t *Target) Allocations() (ids []*int64) {
 	return ids
 }
 
-// keys are the keys of a target's counters.
+// Keys are the keys of a target's counters.
 func (t *Target) Keys() []CounterKey {
 	keys := make([]CounterKey, len(t.Counters))
 	for i := range t.Counters {
@@ -306,7 +307,7 @@ func (t *Target) Keys() []CounterKey {
 	return keys
 }
 
-// logs reports whether a limit of the target's own counter is a log.
+// Logs reports whether a limit of the target's own counter is a log.
 func (t *Target) Logs() bool {
 	return slices.ContainsFunc(t.Counters[0].Limits, func(l *Limit) bool { return l.Algorithm == SlidingLog })
 }

@@ -46,15 +46,15 @@ func refilled(missing, refill, elapsed int64) int64 {
 	return missing - elapsed*refill
 }
 
-func (tokenBucket) Room(l *Limit, b bucket, _ moment) int64 {
+func (tokenBucket) room(l *Limit, b bucket, _ moment) int64 {
 	return floorDiv(l.capacity-b.level, l.scale)
 }
 
 func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
-	return l.Burst - max(0, t.Room(l, b, m))
+	return l.Burst - max(0, t.room(l, b, m))
 }
 
-func (tokenBucket) Charge(l *Limit, b bucket, cost int64, _ moment) bucket {
+func (tokenBucket) charge(l *Limit, b bucket, cost int64, _ moment) bucket {
 	if l.Mode == Soft {
 		if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(l.scale)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
 			return bucket{math.MaxInt64, b.aux}
@@ -63,7 +63,7 @@ func (tokenBucket) Charge(l *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{b.level + cost*l.scale, b.aux}
 }
 
-func (tokenBucket) Wait(l *Limit, b bucket, cost int64, _ moment) int64 {
+func (tokenBucket) wait(l *Limit, b bucket, cost int64, _ moment) int64 {
 	if cost > l.Burst || l.refill == 0 {
 		return Never
 	}

@@ -6,7 +6,7 @@ import (
 	"quotad/internal/calendar"
 )
 
-// valueLimits are the limits of the counter of an attribute's value; none when no limit is
+// ValueLimits are the limits of the counter of an attribute's value; none when no limit is
 // per that attribute any more.
 func (t *Target) ValueLimits(attribute string) []*Limit {
 	name, _, _ := strings.Cut(attribute, "=")
@@ -18,7 +18,7 @@ func (t *Target) ValueLimits(attribute string) []*Limit {
 	return nil
 }
 
-// alone is a target of the customer's own counter and, unless attribute is empty, one
+// Alone is a target of the customer's own counter and, unless attribute is empty, one
 // value's.
 func (t *Target) Alone(attribute string) *Target {
 	all := t.ForReservations()
@@ -29,7 +29,7 @@ func (t *Target) Alone(attribute string) *Target {
 	return one
 }
 
-// untouched reports whether a counter, as of an instant, says no more than a missing one
+// Untouched reports whether a counter, as of an instant, says no more than a missing one
 // would, now and after every change of plan, override, timezone or anchor that keeps what
 // was used: nothing was charged after that instant, and nothing counts at it. One that
 // was charged in the future is not.
@@ -52,7 +52,7 @@ func (t *Target) Untouched(limits []*Limit, r *Row, at int64) bool {
 	return true
 }
 
-// wholeAt is when, as seen from an instant on, all limits of the target's i-th counter have their
+// WholeAt is when, as seen from an instant on, all limits of the target's i-th counter have their
 // whole quota again, µs; NoReset when one never has.
 func (t *Target) WholeAt(i int, r *Row, from int64) (at int64) {
 	m := t.moment(max(from, r.At))

@@ -2,23 +2,22 @@ package model
 
 import (
 	"math"
-	"quotad/internal/quota/quotatest"
 	"testing"
 )
 
 // TestViews: what a limit says at its edges. Random states are TestTracesModel's matter.
 func TestViews(t *testing.T) {
 	const s, day = int64(1e6), int64(86400e6)
-	window, closed := quotatest.Window(t, "w", 10, "1m"), quotatest.Window(t, "w", 0, "1m")
-	tokens, shut := quotatest.Bucket(t, "b", 60, "1m", 10), quotatest.Compile(t, Spec{Name: "b", Algorithm: "token_bucket", Window: "1m"})
-	empty := quotatest.Bucket(t, "b", 60, "1m", 0)
-	slow := quotatest.Bucket(t, "b", 1, "3660d", 29166)
+	window, closed := windowLimit(t, "w", 10, "1m"), windowLimit(t, "w", 0, "1m")
+	tokens, shut := bucketLimit(t, "b", 60, "1m", 10), mustCompile(t, Spec{Name: "b", Algorithm: "token_bucket", Window: "1m"})
+	empty := bucketLimit(t, "b", 60, "1m", 0)
+	slow := bucketLimit(t, "b", 1, "3660d", 29166)
 	fixed := func(limit int64, window, align string) *Limit {
-		return quotatest.Compile(t, Spec{Name: "f", Algorithm: "fixed_window", Limit: limit, Window: window, Align: align})
+		return mustCompile(t, Spec{Name: "f", Algorithm: "fixed_window", Limit: limit, Window: window, Align: align})
 	}
 	first := fixed(10, "1m", "first_hit")
-	sliding := quotatest.Compile(t, Spec{Name: "s", Algorithm: "sliding_window", Limit: 10, Window: "1m"})
-	seats, none := quotatest.Compile(t, Spec{Name: "a", Algorithm: "allocation", Limit: 10}), quotatest.Compile(t, Spec{Name: "a", Algorithm: "allocation"})
+	sliding := mustCompile(t, Spec{Name: "s", Algorithm: "sliding_window", Limit: 10, Window: "1m"})
+	seats, none := mustCompile(t, Spec{Name: "a", Algorithm: "allocation", Limit: 10}), mustCompile(t, Spec{Name: "a", Algorithm: "allocation"})
 	for name, c := range map[string]struct {
 		limit                        *Limit
 		bucket                       bucket
@@ -44,12 +43,12 @@ func TestViews(t *testing.T) {
 		"burst 0 and used":       {empty, bucket{2 * empty.scale, 1}, 0, 1, 0, 0, Never, 2 * s},
 		"closed bucket":          {shut, bucket{0, 1}, 0, 1, 0, 0, Never, 0},
 		"closed and missing":     {shut, bucket{5, 1}, 0, 1, 0, 0, Never, 0},
-		"longer than can be":     {slow, bucket{slow.capacity, 1}, 0, 1, 29166, 0, MaxWindow, NoReset - quotatest.Epoch},
-		"beyond 64 bits missing": {tokens, bucket{math.MaxInt64, 1}, 0, 1, 10, 0, math.MaxInt64 - 9*tokens.scale, NoReset - quotatest.Epoch},
-		"untouched first hit":    {first, bucket{0, quotatest.Epoch}, 0, 11, 0, 10, Never, 0},
-		"first hit":              {first, bucket{4, quotatest.Epoch - 20*s}, 0, 7, 4, 6, 40 * s, 40 * s},
-		"first hit just now":     {first, bucket{10, quotatest.Epoch}, 0, 1, 10, 0, 60 * s, 60 * s},
-		"lowered first hit":      {first, bucket{25, quotatest.Epoch - 60*s + 1}, 0, 1, 25, 0, 1, 1},
+		"longer than can be":     {slow, bucket{slow.capacity, 1}, 0, 1, 29166, 0, MaxWindow, NoReset - testEpoch},
+		"beyond 64 bits missing": {tokens, bucket{math.MaxInt64, 1}, 0, 1, 10, 0, math.MaxInt64 - 9*tokens.scale, NoReset - testEpoch},
+		"untouched first hit":    {first, bucket{0, testEpoch}, 0, 11, 0, 10, Never, 0},
+		"first hit":              {first, bucket{4, testEpoch - 20*s}, 0, 7, 4, 6, 40 * s, 40 * s},
+		"first hit just now":     {first, bucket{10, testEpoch}, 0, 1, 10, 0, 60 * s, 60 * s},
+		"lowered first hit":      {first, bucket{25, testEpoch - 60*s + 1}, 0, 1, 25, 0, 1, 1},
 		"untouched sliding":      {sliding, bucket{0, 0}, 20 * s, 11, 0, 10, Never, 20 * s},
 		"sliding":                {sliding, bucket{4, 0}, 20 * s, 9, 4, 6, 40*s + 30*s + 1, 60*s + 45*s + 1},
 		"sliding that fades":     {sliding, bucket{0, 10}, 0, 1, 10, 0, 1, 54*s + 1},
@@ -60,8 +59,8 @@ func TestViews(t *testing.T) {
 		"sliding, last µs":       {sliding, bucket{0, 10}, 54 * s, 10, 1, 9, 1, 54*s + 1},
 		"lowered sliding":        {sliding, bucket{25, 30}, 30 * s, 10, 40, 0, 30*s + 57600001, 60*s + 57600001},
 		"untouched allocation":   {seats, bucket{0, 1}, 5, 11, 0, 10, Never, 5},
-		"allocation":             {seats, bucket{4, 1}, 0, 7, 4, 6, Never, NoReset - quotatest.Epoch},
-		"lowered allocation":     {seats, bucket{25, 1}, 0, 1, 25, 0, Never, NoReset - quotatest.Epoch},
+		"allocation":             {seats, bucket{4, 1}, 0, 7, 4, 6, Never, NoReset - testEpoch},
+		"lowered allocation":     {seats, bucket{25, 1}, 0, 1, 25, 0, Never, NoReset - testEpoch},
 		"closed allocation":      {none, bucket{0, 1}, 0, 1, 0, 0, Never, 0},
 		"day":                    {fixed(10, "calendar_day", ""), bucket{10, 1}, 5, 1, 10, 0, day - 5, day},
 		"week":                   {fixed(10, "calendar_week", ""), bucket{10, 1}, 5, 1, 10, 0, day - 5, day},
@@ -70,8 +69,8 @@ func TestViews(t *testing.T) {
 		"billing period":         {fixed(10, "billing_period", ""), bucket{10, 1}, 0, 1, 10, 0, 30*day + 17*60*s, 30*day + 17*60*s},
 		"above a calendar's":     {fixed(10, "calendar_day", ""), bucket{10, 1}, 0, 11, 10, 0, Never, day},
 	} {
-		d := Decision{Target: quotatest.Target(1, 1, 1, c.limit), At: quotatest.Epoch + c.after, Cost: c.cost, buckets: []bucket{c.bucket}}
-		want := View{Limit: c.limit, Used: c.used, Remaining: c.remaining, RetryAfter: c.retry, ResetAt: quotatest.Epoch + c.back}
+		d := Decision{Target: testTarget(1, 1, 1, c.limit), At: testEpoch + c.after, Cost: c.cost, buckets: []bucket{c.bucket}}
+		want := View{Limit: c.limit, Used: c.used, Remaining: c.remaining, RetryAfter: c.retry, ResetAt: testEpoch + c.back}
 		if got := d.View(0); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
@@ -86,13 +85,13 @@ func TestViews(t *testing.T) {
 
 // TestRetryIsTheLongest of all limits, and Never when it is one's.
 func TestRetryIsTheLongest(t *testing.T) {
-	second, minute, closed := quotatest.Window(t, "s", 1, "1s"), quotatest.Window(t, "m", 2, "1m"), quotatest.Window(t, "c", 0, "1s")
-	target := quotatest.WithCounter(quotatest.Target(1, 1, 1, second, minute), "ip=1", closed)
-	d := Decision{Target: target, At: quotatest.Epoch, Cost: 1, buckets: []bucket{{1, 1}, {2, 1}, {0, 1}}}
+	second, minute, closed := windowLimit(t, "s", 1, "1s"), windowLimit(t, "m", 2, "1m"), windowLimit(t, "c", 0, "1s")
+	target := withCounter(testTarget(1, 1, 1, second, minute), "ip=1", closed)
+	d := Decision{Target: target, At: testEpoch, Cost: 1, buckets: []bucket{{1, 1}, {2, 1}, {0, 1}}}
 	if got := d.RetryAfter(); got != Never {
 		t.Errorf("beside a closed one: %d", got)
 	}
-	d.Target, d.buckets = quotatest.Target(1, 1, 1, second, minute), []bucket{{1, 1}, {2, 1}}
+	d.Target, d.buckets = testTarget(1, 1, 1, second, minute), []bucket{{1, 1}, {2, 1}}
 	if got := d.RetryAfter(); got != 60e6 {
 		t.Errorf("of a second and a minute: %d", got)
 	}
@@ -102,8 +101,8 @@ func TestRetryIsTheLongest(t *testing.T) {
 	if target.DenyOutage() {
 		t.Error("nothing denies in an outage")
 	}
-	deny := quotatest.Compile(t, Spec{Name: "d", Algorithm: "fixed_window", Limit: 1, Window: "1s", OnOutage: "deny"})
-	if !quotatest.WithCounter(target, "ip=2", second, deny).DenyOutage() {
+	deny := mustCompile(t, Spec{Name: "d", Algorithm: "fixed_window", Limit: 1, Window: "1s", OnOutage: "deny"})
+	if !withCounter(target, "ip=2", second, deny).DenyOutage() {
 		t.Error("any deny wins")
 	}
 }
@@ -127,14 +126,14 @@ func TestEditedBucketKeepsWhatWasUsed(t *testing.T) {
 	} {
 		limit := func(n int64) *Limit {
 			if n == 0 {
-				return quotatest.Bucket(t, "a", 0, "1h", 0)
+				return bucketLimit(t, "a", 0, "1h", 0)
 			}
-			return quotatest.Bucket(t, "a", n, "1h", 1000)
+			return bucketLimit(t, "a", n, "1h", 1000)
 		}
-		before, after := quotatest.Target(1, 1, 1, limit(c.was)), quotatest.Target(1, 1, 2, limit(c.is))
-		after.Edited = quotatest.Epoch + c.edited
-		_, rows := quotatest.Decide(before, []Row{{}}, quotatest.Epoch, 1000)
-		d := Judge(after, rows, quotatest.Epoch+c.asked, 0)
+		before, after := testTarget(1, 1, 1, limit(c.was)), testTarget(1, 1, 2, limit(c.is))
+		after.Edited = testEpoch + c.edited
+		_, rows := decideOn(before, []Row{{}}, testEpoch, 1000)
+		d := Judge(after, rows, testEpoch+c.asked, 0)
 		if got := d.View(0).Used; got != c.used {
 			t.Errorf("%s: %d used, want %d", name, got, c.used)
 		}

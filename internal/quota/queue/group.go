@@ -2,17 +2,17 @@ package queue
 
 import "quotad/internal/quota/model"
 
-// hitGroup is hits on the same counters, in order of arrival.
+// Group is hits on the same counters, in order of arrival.
 type Group struct {
 	Target       *model.Target
 	Hits         []*Hit
 	model.Series // what became of them
 }
 
-// own is the key of the customer's own counter.
+// Own is the key of the customer's own counter.
 func (g *Group) Own() model.CounterKey { return g.Target.Counters[0].Key }
 
-// decide decides the group's hits at an instant, on rows that are as series has them. It sets the
+// Decide decides the group's hits at an instant, on rows that are as series has them. It sets the
 // hits' results: who calls it rings when the charge is durable.
 func (g *Group) Decide(rows []model.Row, instant int64, buf []int64) {
 	g.Costs = g.Costs[:0]
@@ -22,7 +22,7 @@ func (g *Group) Decide(rows []model.Row, instant int64, buf []int64) {
 	g.Series.Decide(g.Target, rows, instant, buf, func(i int, d model.Decision) { g.Hits[i].Result = Result{Decision: d} })
 }
 
-// finish ends all hits: with an error, or with what decide said.
+// Finish ends all hits: with an error, or with what decide said.
 func (g *Group) Finish(err error) {
 	for _, h := range g.Hits {
 		if err != nil {

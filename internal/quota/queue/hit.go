@@ -3,14 +3,15 @@ package queue
 import (
 	"context"
 	"fmt"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
-// ticket is whose an operation is, and how its caller hears of its end.
+// Ticket is whose an operation is, and how its caller hears of its end.
 type Ticket struct {
 	Session *session.Session // that is to do it
 	Done    chan struct{}    // receives once, when its result is set
@@ -20,9 +21,10 @@ type Ticket struct {
 	Together *atomic.Int32
 }
 
+// NewTicket is a ticket for what a session is to do.
 func NewTicket(s *session.Session) Ticket { return Ticket{Session: s, Done: make(chan struct{}, 1)} }
 
-// ring tells the caller that the result is set.
+// Ring tells the caller that the result is set.
 func (t *Ticket) Ring() {
 	t.state.Store(ticketDone)
 	if t.Together == nil || t.Together.Add(-1) == 0 {
@@ -30,7 +32,7 @@ func (t *Ticket) Ring() {
 	}
 }
 
-// hit is one caller's hit on its way through a lane.
+// Hit is one caller's hit on its way through a lane.
 type Hit struct {
 	Ticket
 	Target *model.Target
@@ -41,6 +43,7 @@ type Hit struct {
 // hitPool is of hits whose callers have heard of them: no lane looks at one any more.
 var hitPool = sync.Pool{New: func() any { return &Hit{Ticket: Ticket{Done: make(chan struct{}, 1)}} }}
 
+// NewHit is a hit that Wait gives back.
 func NewHit(s *session.Session, t *model.Target, cost int64) *Hit {
 	h := hitPool.Get().(*Hit) //nolint:forcetypeassert // nothing else is in there
 	*h = Hit{Ticket: Ticket{Session: s, Done: h.Done}, Target: t, Cost: cost}
@@ -57,10 +60,10 @@ const (
 	ticketDone      = 5 // its result is set
 )
 
-// take moves what is queued into a batch.
+// Take moves what is queued into a batch.
 func (t *Ticket) Take() bool { return t.state.CompareAndSwap(ticketQueued, ticketTaken) }
 
-// requeue moves what was in a batch back, unless its caller has left.
+// Requeue moves what was in a batch back, unless its caller has left.
 func (t *Ticket) Requeue() bool {
 	if t.state.CompareAndSwap(ticketTaken, ticketQueued) {
 		return true
@@ -71,13 +74,13 @@ func (t *Ticket) Requeue() bool {
 	return false
 }
 
-// finish sets the result; nobody reads it when the caller left.
+// Finish sets the result; nobody reads it when the caller left.
 func (h *Hit) Finish(r Result) {
 	h.Result = r
 	h.Ring()
 }
 
-// wait returns the result of one of newHit, which is not to be used any more then.
+// Wait returns the result of one of newHit, which is not to be used any more then.
 func (h *Hit) Wait(ctx context.Context) Result {
 	select {
 	case <-h.Done:
@@ -92,7 +95,7 @@ func (h *Hit) Wait(ctx context.Context) Result {
 	return h.Result // its bell may be ringing still
 }
 
-// wait returns nil when the result is set, or what leave does.
+// Wait returns nil when the result is set, or what leave does.
 func (t *Ticket) Wait(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-t.Done:
@@ -102,7 +105,7 @@ func (t *Ticket) Wait(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// leave gives up when ctx has ended: what is in no batch leaves no trace; what is in one will
+// Leave gives up when ctx has ended: what is in no batch leaves no trace; what is in one will
 // be done or not, and its caller cannot know, unless that batch ends within grace. It returns
 // nil when the result is set. Only who waits for one alone may give grace.
 func (t *Ticket) Leave(ctx context.Context, grace time.Duration) error {

@@ -1,11 +1,12 @@
 package queue
 
 import (
-	"quotad/internal/quota/session"
 	"sync"
+
+	"quotad/internal/quota/session"
 )
 
-// inbox is where callers leave what a goroutine of its own works on.
+// Inbox is where callers leave what a goroutine of its own works on.
 type Inbox[T any] struct {
 	wake chan struct{} // holds one token when there is something to do
 
@@ -14,9 +15,10 @@ type Inbox[T any] struct {
 	Stopped bool
 }
 
+// NewInbox is an empty one.
 func NewInbox[T any]() Inbox[T] { return Inbox[T]{wake: make(chan struct{}, 1)} }
 
-// enqueue adds items behind those that wait, of which there may be most. It returns how
+// Enqueue adds items behind those that wait, of which there may be most. It returns how
 // many it added, and of the others why not: ErrBusy, or ErrStopped when the engine stops.
 func (b *Inbox[T]) Enqueue(most int, items ...T) (added int, err error) {
 	b.Mu.Lock()
@@ -33,6 +35,7 @@ func (b *Inbox[T]) Enqueue(most int, items ...T) (added int, err error) {
 	return added, err
 }
 
+// Signal wakes Run.
 func (b *Inbox[T]) Signal() {
 	select {
 	case b.wake <- struct{}{}:
@@ -40,7 +43,7 @@ func (b *Inbox[T]) Signal() {
 	}
 }
 
-// stop lets run end once nothing waits.
+// Stop lets run end once nothing waits.
 func (b *Inbox[T]) Stop() {
 	b.Mu.Lock()
 	b.Stopped = true
@@ -48,7 +51,7 @@ func (b *Inbox[T]) Stop() {
 	b.Signal()
 }
 
-// run calls next while anything waits, here or by held elsewhere, until it is stopped.
+// Run calls next while anything waits, here or by held elsewhere, until it is stopped.
 func (b *Inbox[T]) Run(held func() bool, next func()) {
 	for {
 		b.Mu.Lock()

@@ -1,14 +1,15 @@
 package queue
 
 import (
+	"sync/atomic"
+	"time"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/refusals"
 	"quotad/internal/quota/session"
-	"sync/atomic"
-	"time"
 )
 
-// node is what the lanes and ledgers of an engine share.
+// Node is what the lanes and ledgers of an engine share.
 type Node struct {
 	session.Options
 	MaxQueue int              // hits waiting in a lane, and as many in a ledger
@@ -16,7 +17,7 @@ type Node struct {
 	Totals   totals
 }
 
-// maxBatch is the number of hits in one batch of a lane, and of rows in one transaction of a
+// MaxBatch is the number of hits in one batch of a lane, and of rows in one transaction of a
 // ledger. The running sums of a batch's costs stay far inside 64 bits.
 const MaxBatch = 1000
 
@@ -28,7 +29,7 @@ type totals struct {
 	aheadSaid                           atomic.Int64 // second of the last warning
 }
 
-// batch counts a round trip that is to charge so many hits.
+// Batch counts a round trip that is to charge so many hits.
 func (t *totals) Batch(hits, statements int) {
 	t.Batches.Add(1)
 	t.Batched.Add(int64(hits))
@@ -39,8 +40,8 @@ func (t *totals) Batch(hits, statements int) {
 // agree on PostgreSQL's time far better than this: beyond it the clock itself went back.
 const tooFarAhead = int64(1e6)
 
-// watchAhead raises the alarm for a counter from the future: until its instant comes its
-// windows and refills stand still. ARCHITECTURE.md says how to repair one.
+// WatchAhead raises the alarm for a counter from the future: until its instant comes its
+// windows and refills stand still. docs/internals/time.md says how to repair one.
 func (n *Node) WatchAhead(t *model.Target, hits int, now, instant int64) {
 	if instant-now <= tooFarAhead || t.Clock != nil { // test clocks are set back
 		return

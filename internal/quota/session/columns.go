@@ -2,7 +2,7 @@ package session
 
 import "quotad/internal/quota/model"
 
-// keyColumns are the key columns of counters, one element a row.
+// Columns are the key columns of counters, one element a row.
 type Columns struct {
 	Shard     []int16
 	Customer  []int64
@@ -10,6 +10,7 @@ type Columns struct {
 	Attribute []string
 }
 
+// ColumnsOf are the columns of some keys.
 func ColumnsOf(keys []model.CounterKey) (columns Columns) {
 	for _, k := range keys {
 		columns.Add(k)
@@ -17,10 +18,12 @@ func ColumnsOf(keys []model.CounterKey) (columns Columns) {
 	return columns
 }
 
+// Reset takes all out.
 func (c *Columns) Reset() {
 	c.Shard, c.Customer, c.Meter, c.Attribute = c.Shard[:0], c.Customer[:0], c.Meter[:0], c.Attribute[:0]
 }
 
+// Add adds a key behind the others.
 func (c *Columns) Add(k model.CounterKey) {
 	c.Shard = append(c.Shard, model.Shard(k.Customer))
 	c.Customer = append(c.Customer, k.Customer)
@@ -28,6 +31,7 @@ func (c *Columns) Add(k model.CounterKey) {
 	c.Attribute = append(c.Attribute, k.Attribute)
 }
 
+// Encode appends the columns as four parameters.
 func (c Columns) Encode(p *Params) {
 	p.Int2(c.Shard)
 	p.Int8(c.Customer)

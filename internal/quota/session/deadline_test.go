@@ -3,53 +3,81 @@ package session
 import (
 	"context"
 	"errors"
-	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
 )
+
+// testSession is a session with a statement "one", closed with the test.
+func testSession(t *testing.T) *Session {
+	t.Helper()
+	url, start := pgtest.NewDatabase(t), time.Now()
+	s := &Session{
+		Options: &Options{
+			Connect:   func(ctx context.Context) (*pgx.Conn, error) { return postgres.Connect(ctx, url, SessionSettings) },
+			Now:       func(context.Context) (int64, error) { return 1, nil },
+			Wall:      time.Now,
+			Stopwatch: func() time.Duration { return time.Since(start) },
+			Troubles:  NewTroubles(slog.New(slog.DiscardHandler)),
+		},
+		Statements: map[StatementName]string{"one": "SELECT 1"},
+	}
+	t.Cleanup(s.Close)
+	for ctx := pgtest.Context(t); s.Ready(ctx) != nil; { // it is being made
+		if ctx.Err() != nil {
+			t.Fatal(ctx.Err())
+		}
+	}
+	return s
+}
+
+func oneRow(r *pgconn.ResultReader) error {
+	if !r.NextRow() {
+		return errors.New("no row")
+	}
+	return nil
+}
 
 // The deadline of a session's last batch ends nothing that comes later.
 func TestOldDeadline(t *testing.T) {
-	var hits []model.Hit
-	for name, do := range map[string]func(context.Context, *quota.Engine, *store) error{
-		"a batch": func(ctx context.Context, e *quota.Engine, _ *store) error {
-			r, _ := e.sendBatch(ctx, hits)
-			return r[0].Err
-		},
-		"a transaction of several round trips": func(ctx context.Context, _ *quota.Engine, s *store) error {
-			f := s.Begin(ctx)
+	batch := func(ctx context.Context, c *Conn) error { return c.Run(ctx, []Step{{Name: "one", Read: oneRow}}) }
+	for name, do := range map[string]func(context.Context, *Conn) error{
+		"a batch": batch,
+		"a transaction of several round trips": func(ctx context.Context, c *Conn) error {
+			f := c.Begin(ctx)
 			return errors.Join(f.Answers(), f.Commit())
 		},
-		"a ping": func(ctx context.Context, _ *quota.Engine, s *store) error {
-			if !s.alive(ctx) {
+		"a ping": func(ctx context.Context, c *Conn) error {
+			if !c.alive(ctx) {
 				return errors.New("it is not alive")
 			}
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx := newTestDB(t), pgtest.Context(t)
-			e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
-			hits = []model.Hit{{Target: quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1d")), Cost: 1}}
-			if r, _ := e.sendBatch(ctx, hits); r[0].Err != nil {
-				t.Fatal(r[0].Err)
-			}
-			s := e.Lanes[0].Session.Conn
-			if s.until.IsZero() {
-				t.Fatal("the batch had no deadline")
-			}
-			s.until = time.Now().Add(-time.Hour)
-			if err := s.conn.PgConn().Conn().SetDeadline(s.until); err != nil {
+			s, ctx := testSession(t), pgtest.Context(t)
+			c := s.Conn
+			if err := batch(ctx, c); err != nil {
 				t.Fatal(err)
 			}
-			if err := do(ctx, e, s); err != nil {
+			if c.until.IsZero() {
+				t.Fatal("the batch had no deadline")
+			}
+			c.until = time.Now().Add(-time.Hour)
+			if err := c.conn.PgConn().Conn().SetDeadline(c.until); err != nil {
+				t.Fatal(err)
+			}
+			if err := do(ctx, c); err != nil {
 				t.Error(err)
 			}
-			if e.Lanes[0].Session.Conn != s {
-				t.Error("the session was given up")
+			if err := s.Ready(ctx); err != nil || s.Conn != c {
+				t.Error("the session was given up:", err)
 			}
 		})
 	}
@@ -58,10 +86,9 @@ func TestOldDeadline(t *testing.T) {
 // The word of an attempt that failed long ago, before one that worked, is no outage: the
 // session is a moment away.
 func TestAnOldFailureIsNoOutage(t *testing.T) {
-	db, ctx := newTestDB(t), pgtest.Context(t)
-	s := &db.handEngine(t, quotatest.NewClock(quotatest.Epoch)).Lanes[0].Session
+	s, ctx := testSession(t), pgtest.Context(t)
 	ready := s.Conn
-	making, tried := make(chan *store, 1), make(chan struct{}, 1)
+	making, tried := make(chan *Conn, 1), make(chan struct{}, 1)
 	s.Conn, s.making, s.tried, s.cancel = nil, making, tried, func() {}
 	tried <- struct{}{}
 	go func() {

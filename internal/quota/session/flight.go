@@ -7,20 +7,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// flight is a transaction of several round trips on a store's session. Each ends with a
+// Flight is a transaction of several round trips on a connection. Each ends with a
 // Sync, so that between them the server waits in a transaction, and ends it by itself when
 // nobody goes on (idle_in_transaction_session_timeout).
 type Flight struct {
-	store      *store
+	conn       *Conn
 	pipeline   *pgconn.Pipeline
 	pending    []func(*pgconn.ResultReader) error
 	committing bool // its commit may have reached the server
 }
 
-// begin begins a transaction. It must end with commit, or abandon.
-func (s *store) Begin(ctx context.Context) *Flight {
+// Begin begins a transaction. It must end with commit, or abandon.
+func (s *Conn) Begin(ctx context.Context) *Flight {
 	s.unlimited()
-	f := &Flight{store: s, pipeline: s.conn.PgConn().StartPipeline(ctx)}
+	f := &Flight{conn: s, pipeline: s.conn.PgConn().StartPipeline(ctx)}
 	f.command("BEGIN")
 	return f
 }
@@ -33,24 +33,24 @@ func (f *Flight) command(sql string) {
 
 func noRows(*pgconn.ResultReader) error { return nil }
 
-// errMisread: the database answered with something else than what was asked for.
+// ErrMisread: the database answered with something else than what was asked for.
 var ErrMisread = errors.New("an answer of the database cannot be read")
 
-// ask sends a statement with the next round trip; read reads its rows.
+// Ask sends a statement with the next round trip; read reads its rows.
 func (f *Flight) Ask(name StatementName, params [][]byte, read func(*pgconn.ResultReader) error) {
-	f.store.makeRoom(params)
-	f.pipeline.SendQueryStatement(f.store.statements[name], params, binaryFormat, binaryFormat)
+	f.conn.makeRoom(params)
+	f.pipeline.SendQueryStatement(f.conn.statements[name], params, binaryFormat, binaryFormat)
 	f.pending = append(f.pending, read)
-	if name == f.store.commitBehind {
+	if name == f.conn.commitBehind {
 		f.command("COMMIT")
 		f.command("BEGIN")
 	}
 }
 
-// do sends a statement whose rows nobody reads.
+// Do sends a statement whose rows nobody reads.
 func (f *Flight) Do(name StatementName, params [][]byte) { f.Ask(name, params, noRows) }
 
-// answers makes a round trip. The transaction stays open.
+// Answers makes a round trip. The transaction stays open.
 func (f *Flight) Answers() error {
 	if err := f.pipeline.Sync(); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (f *Flight) Answers() error {
 	return err
 }
 
-// commit sends what is still to be sent and commits. When it returns nil all of it is
+// Commit sends what is still to be sent and commits. When it returns nil all of it is
 // durable.
 func (f *Flight) Commit() error {
 	f.committing = true
@@ -88,10 +88,10 @@ func (f *Flight) Commit() error {
 	return f.pipeline.Close()
 }
 
-// abandon rolls back a transaction that has failed. The session can be used again unless
+// Abandon rolls back a transaction that has failed. The session can be used again unless
 // its connection is gone.
 func (f *Flight) Abandon() {
-	conn := f.store.conn
+	conn := f.conn.conn
 	// A connection that broke is being closed by a goroutine of pgx, which writes to it too.
 	if !conn.IsClosed() {
 		f.command("ROLLBACK")
@@ -99,6 +99,6 @@ func (f *Flight) Abandon() {
 	}
 	_ = f.pipeline.Close()
 	if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
-		f.store.close()
+		f.conn.close()
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-
-	"github.com/jackc/pgx/v5"
 )
 
-// sessionOptions are what sessions are made with; what each is, Options of the engine say.
+// Options are what sessions are made with; what each is, Options of the engine say.
 type Options struct {
 	Connect   func(context.Context) (*pgx.Conn, error)
 	Now       func(context.Context) (int64, error) // µs
@@ -24,10 +23,10 @@ type Options struct {
 	Stopwatch func() time.Duration
 	Log       *slog.Logger
 
-	Troubles *troubles // of all of them
+	Troubles *Troubles // of all of them
 }
 
-// session keeps a lane's connection. It is made in the background, so that a database
+// Session keeps a lane's connection. It is made in the background, so that a database
 // that does not even answer keeps no caller waiting. Used by the lane's goroutine only,
 // but for trouble.
 type Session struct {
@@ -39,10 +38,10 @@ type Session struct {
 	// commitBehind is a statement behind which a transaction is cut in two: tests break it so.
 	CommitBehind StatementName
 
-	Conn      *store
+	Conn      *Conn
 	usedAt    time.Duration // when it was last asked for, on the stopwatch
 	refusedAt time.Duration // when a statement was last refused, on the stopwatch
-	making    chan *store   // answers once while one is being made, else nil
+	making    chan *Conn    // answers once while one is being made, else nil
 	tried     chan struct{} // tells of an attempt that failed
 	cancel    func()        // gives the making up
 }
@@ -58,7 +57,7 @@ const (
 
 var errConnecting = fmt.Errorf("%w: a new connection to the database is being made", context.DeadlineExceeded)
 
-// begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable
+// Begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable
 // and ErrNoSession.
 func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	if err = s.Ready(ctx); err != nil {
@@ -75,7 +74,7 @@ func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	return now, nil
 }
 
-// ready makes sure of a session, or says why there is none. One that was idle is asked
+// Ready makes sure of a session, or says why there is none. One that was idle is asked
 // first: if it is dead by now, nothing was sent on it and no outcome is lost.
 func (s *Session) Ready(ctx context.Context) error {
 	now := s.Options.Stopwatch()
@@ -136,7 +135,7 @@ func (s *Session) await(ctx context.Context) {
 func (s *Session) make(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	suspect := s.refusedAt != 0
-	making, tried := make(chan *store, 1), make(chan struct{}, 1)
+	making, tried := make(chan *Conn, 1), make(chan struct{}, 1)
 	s.making, s.tried = making, tried
 	go func() {
 		defer close(making)
@@ -149,35 +148,35 @@ func (s *Session) make(ctx context.Context) {
 			}
 		}
 		// Left to its default, Retry would give up after a quarter of an hour.
-		store, err := backoff.Retry(ctx, func() (*store, error) { return s.attempt(ctx, suspect) },
+		conn, err := backoff.Retry(ctx, func() (*Conn, error) { return s.attempt(ctx, suspect) },
 			backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(told))
 		if err == nil {
 			s.works()
-			making <- store
+			making <- conn
 		}
 	}()
 }
 
 // attempt makes a session within connectLimit. After a statement was refused it looks
 // whether they may be run again: else each session would be lost to its first batch.
-func (s *Session) attempt(ctx context.Context, suspect bool) (*store, error) {
+func (s *Session) attempt(ctx context.Context, suspect bool) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	store, err := openStore(ctx, s.Options, s.Statements)
+	conn, err := open(ctx, s.Options, s.Statements)
 	if err == nil && suspect {
-		if err = store.allowed(ctx); err != nil {
-			store.close()
+		if err = conn.allowed(ctx); err != nil {
+			conn.close()
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return store, nil
+	return conn, nil
 }
 
 // allowed finds out whether the role may run all statements: to prepare one needs no right,
 // but to explain it does.
-func (s *store) allowed(ctx context.Context) error {
+func (s *Conn) allowed(ctx context.Context) error {
 	var all strings.Builder
 	for name, statement := range s.statements {
 		all.WriteString("EXPLAIN EXECUTE " + string(name))
@@ -190,7 +189,7 @@ func (s *store) allowed(ctx context.Context) error {
 	return err
 }
 
-// refuse ends a session on which the server refused a statement for what is no fault of
+// Refuse ends a session on which the server refused a statement for what is no fault of
 // the statement, and returns what callers are told.
 func (s *Session) Refuse(err error) error {
 	s.refusedAt = s.Options.Stopwatch()
@@ -214,7 +213,7 @@ func (s *Session) works() {
 	s.Options.Troubles.settle(s.Options.Stopwatch())
 }
 
-// why is what callers are told who gave up before their hit was sent.
+// Why is what callers are told who gave up before their hit was sent.
 func (s *Session) Why() error {
 	switch trouble := s.trouble.Load(); {
 	case trouble == nil && s.Beside != nil:
@@ -228,7 +227,7 @@ func (s *Session) Why() error {
 	}
 }
 
-// drop gives up the session.
+// Drop gives up the session.
 func (s *Session) Drop() {
 	if s.Conn != nil {
 		s.Conn.close()
@@ -236,17 +235,17 @@ func (s *Session) Drop() {
 	}
 }
 
-// close ends it, one that is still being made too.
+// Close ends it, one that is still being made too.
 func (s *Session) Close() {
 	s.Drop()
 	if s.making != nil {
 		s.cancel()
-		if store := <-s.making; store != nil {
-			store.close()
+		if conn := <-s.making; conn != nil {
+			conn.close()
 		}
 		s.making = nil
 	}
 }
 
-// hopeless reports whether an error of a statement says that none would be served.
+// Hopeless reports whether an error of a statement says that none would be served.
 func Hopeless(err error) bool { return postgres.Outage(err) || postgres.Refused(err) }

@@ -16,9 +16,9 @@ const troubleLasts = 5 * time.Second
 // maxTroubles bounds those that are told apart.
 const maxTroubles = 16
 
-// troubles are what keeps the sessions of an engine from the database: for the log, which
+// Troubles are what keeps the sessions of an engine from the database: for the log, which
 // has each once until all are over, and for whoever asks how the node is.
-type troubles struct {
+type Troubles struct {
 	log *slog.Logger
 
 	mu  sync.Mutex
@@ -30,12 +30,13 @@ type trouble struct {
 	at  time.Duration // when it was last met, on the stopwatch
 }
 
-func NewTroubles(log *slog.Logger) *troubles {
-	return &troubles{log: log, met: make(map[string]trouble)}
+// NewTroubles are none yet.
+func NewTroubles(log *slog.Logger) *Troubles {
+	return &Troubles{log: log, met: make(map[string]trouble)}
 }
 
 // report notes a trouble, an error of Unreached's, that a session has met now.
-func (t *troubles) report(err error, now time.Duration) {
+func (t *Troubles) report(err error, now time.Duration) {
 	name := nameOf(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +63,7 @@ func nameOf(err error) string {
 }
 
 // settle forgets what was not met for troubleLasts.
-func (t *troubles) settle(now time.Duration) {
+func (t *Troubles) settle(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.met) == 0 {
@@ -78,8 +79,8 @@ func (t *troubles) settle(now time.Duration) {
 	}
 }
 
-// worst is an ErrNoSession before an ErrUnavailable, or nil.
-func (t *troubles) Worst(now time.Duration) (err error) {
+// Worst is an ErrNoSession before an ErrUnavailable, or nil.
+func (t *Troubles) Worst(now time.Duration) (err error) {
 	t.settle(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()

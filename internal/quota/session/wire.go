@@ -22,13 +22,14 @@ const (
 	oidUUID = 2950
 )
 
-// params collects a statement's parameters in one reused buffer.
+// Params collects a statement's parameters in one reused buffer.
 type Params struct {
 	buf  []byte
 	ends []int
 	vals [][]byte
 }
 
+// Reset takes all out.
 func (p *Params) Reset() {
 	if cap(p.buf) > MostKept {
 		p.buf = nil
@@ -36,7 +37,7 @@ func (p *Params) Reset() {
 	p.buf, p.ends = p.buf[:0], p.ends[:0]
 }
 
-// mostKept is how large a buffer may be, bytes, to be used again: one batch with long logs
+// MostKept is how large a buffer may be, bytes, to be used again: one batch with long logs
 // must not take its megabytes for good.
 const MostKept = 1 << 20
 
@@ -55,6 +56,7 @@ func (p *Params) header(oid uint32, n int) {
 	}
 }
 
+// Int2 adds a smallint[].
 func (p *Params) Int2(values []int16) {
 	p.header(oidInt2, len(values))
 	for _, v := range values {
@@ -64,6 +66,7 @@ func (p *Params) Int2(values []int16) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
+// Int4 adds an integer[].
 func (p *Params) Int4(values []int32) {
 	p.header(oidInt4, len(values))
 	for _, v := range values {
@@ -73,6 +76,7 @@ func (p *Params) Int4(values []int32) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
+// Int8 adds a bigint[].
 func (p *Params) Int8(values []int64) {
 	p.header(oidInt8, len(values))
 	for _, v := range values {
@@ -82,6 +86,7 @@ func (p *Params) Int8(values []int64) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
+// Text adds a text[].
 func (p *Params) Text(values []string) {
 	p.header(oidText, len(values))
 	for _, v := range values {
@@ -91,6 +96,7 @@ func (p *Params) Text(values []string) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
+// UUID adds a uuid[].
 func (p *Params) UUID(values [][16]byte) {
 	p.header(oidUUID, len(values))
 	for i := range values {
@@ -100,6 +106,7 @@ func (p *Params) UUID(values [][16]byte) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
+// Bytes adds a bytea[].
 func (p *Params) Bytes(values [][]byte) {
 	p.header(oidByte, len(values))
 	for _, v := range values {
@@ -109,7 +116,7 @@ func (p *Params) Bytes(values [][]byte) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
-// values are the parameters as the protocol wants them, valid until the next reset.
+// Values are the parameters as the protocol wants them, valid until the next reset.
 func (p *Params) Values() [][]byte {
 	p.vals = p.vals[:0]
 	start := 0
@@ -129,7 +136,7 @@ type room struct {
 }
 
 // makeRoom is to be called before a statement with these parameters is sent.
-func (s *store) makeRoom(params [][]byte) {
+func (s *Conn) makeRoom(params [][]byte) {
 	s.room.need = statementRoom
 	for _, p := range params {
 		s.room.need += len(p)
@@ -158,7 +165,7 @@ func (*room) Decode([]byte) error { return errors.New("not a message of the prot
 // Frontend implements pgproto3.FrontendMessage.
 func (*room) Frontend() {}
 
-// readInt reads a bigint, integer or smallint column.
+// ReadInt reads a bigint, integer or smallint column.
 func ReadInt(col []byte) (int64, error) {
 	switch len(col) {
 	case 8:
@@ -171,7 +178,7 @@ func ReadInt(col []byte) (int64, error) {
 	return 0, fmt.Errorf("an integer column of %d bytes", len(col))
 }
 
-// readKey reads a uuid column.
+// ReadKey reads a uuid column.
 func ReadKey(col []byte) (key [16]byte, err error) {
 	if copy(key[:], col) != len(key) || len(col) != len(key) {
 		err = fmt.Errorf("a uuid column of %d bytes", len(col))
@@ -179,7 +186,7 @@ func ReadKey(col []byte) (key [16]byte, err error) {
 	return key, err
 }
 
-// readAll reads integer columns into their places.
+// ReadAll reads integer columns into their places.
 func ReadAll(cols [][]byte, into ...*int64) (err error) {
 	for i, dst := range into {
 		if *dst, err = ReadInt(cols[i]); err != nil {
@@ -189,10 +196,10 @@ func ReadAll(cols [][]byte, into ...*int64) (err error) {
 	return nil
 }
 
-// readInts reads a bigint[] column without nulls.
+// ReadInts reads a bigint[] column without nulls.
 func ReadInts(col []byte) ([]int64, error) { return AppendInts(nil, col) }
 
-// appendInts is readInts into values.
+// AppendInts is readInts into values.
 func AppendInts(values []int64, col []byte) ([]int64, error) {
 	if len(col) == 12 { // no dimension: empty
 		return values, nil
@@ -211,7 +218,7 @@ func AppendInts(values []int64, col []byte) ([]int64, error) {
 	return values, nil
 }
 
-// eachRow reads rows that begin with the place, from 1 on, of what they are about.
+// EachRow reads rows that begin with the place, from 1 on, of what they are about.
 func EachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) error) (bad error) {
 	for r.NextRow() {
 		cols := r.Values()

@@ -4,11 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"quotad/internal/quota/model"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/quota/model"
 )
 
 // CleanerOptions are what a Cleaner is made with. All but Log are required.

@@ -167,7 +167,7 @@ func (f *cleanFire) booked(ctx context.Context, db *testDB, target *model.Target
 	if err != nil {
 		return err
 	}
-	own := rows[model.CounterKey{quotatest.Customer(target), 1, ""}]
+	own := rows[model.CounterKey{Customer: quotatest.Customer(target), Meter: 1, Attribute: ""}]
 	booked := own.Units
 	for _, n := range usage {
 		booked += n

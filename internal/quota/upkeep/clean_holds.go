@@ -3,9 +3,10 @@ package upkeep
 import (
 	"context"
 	"errors"
-	"quotad/internal/quota/model"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/model"
 )
 
 // overdueSQL finds counters with holds that are over by PostgreSQL's time: open reservations

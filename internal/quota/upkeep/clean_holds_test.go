@@ -2,10 +2,11 @@ package upkeep
 
 import (
 	"fmt"
+	"testing"
+
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/quotatest"
-	"testing"
 )
 
 // TestHoldsAreCleaned: what nobody looks at any more is taken off by the cleaner, and with a

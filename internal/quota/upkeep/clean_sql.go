@@ -2,10 +2,11 @@ package upkeep
 
 import (
 	"context"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 const (
@@ -22,7 +23,7 @@ type cursor struct {
 	after model.CounterKey
 }
 
-// pageSQL finds the next values' keys of a shard, and the last key of a whole page, which
+// PageSQL finds the next values' keys of a shard, and the last key of a whole page, which
 // may be a customer's own. $1 shard, $2–$4 the key to go on behind, $5 keys, $6 values.
 const PageSQL = `
 SELECT customer, meter, attribute, n
@@ -60,7 +61,7 @@ type value struct {
 	n   int64
 }
 
-// valuesSQL reads counters. $1–$4 key.
+// ValuesSQL reads counters. $1–$4 key.
 const ValuesSQL = `
 SELECT i.n, c.at, c.version, c.change, c.state
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -82,7 +83,7 @@ func (c *Cleaner) read(ctx context.Context, keys []model.CounterKey) (found []va
 	})
 }
 
-// deleteSQL removes counters that nobody has charged since they were read. It locks them
+// DeleteSQL removes counters that nobody has charged since they were read. It locks them
 // in the order in which hits do, and waits for none: one that a hit holds is in use. A
 // hit that waits for one of them meanwhile finds it gone, which is as good as untouched.
 // The version alone would not do: a counter that went and came back begins at 1 again.

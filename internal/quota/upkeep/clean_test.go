@@ -56,10 +56,10 @@ func versionOf(t testing.TB, db *testDB, target *model.Target) int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := rows[model.CounterKey{quotatest.Customer(target), 1, ""}]; !ok {
+	if _, ok := rows[model.CounterKey{Customer: quotatest.Customer(target), Meter: 1, Attribute: ""}]; !ok {
 		t.Fatal("the customer's own counter is gone")
 	}
-	if r, ok := rows[model.CounterKey{quotatest.Customer(target), 1, "ip=1"}]; ok {
+	if r, ok := rows[model.CounterKey{Customer: quotatest.Customer(target), Meter: 1, Attribute: "ip=1"}]; ok {
 		return r.Version
 	}
 	return -1

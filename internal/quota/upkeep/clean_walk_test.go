@@ -149,7 +149,7 @@ func TestOwnCountersNeverGo(t *testing.T) {
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 3, Window: "1m"})
 	clock := quotatest.NewClock(quotatest.Epoch)
 	hitNow(t, db.startEngine(t, clock), quotatest.IP(target, "1"), 1)
-	own := value{Row: model.Row{At: quotatest.Epoch, Version: 1}, key: model.CounterKey{quotatest.Customer(target), 1, ""}}
+	own := value{Row: model.Row{At: quotatest.Epoch, Version: 1}, key: model.CounterKey{Customer: quotatest.Customer(target), Meter: 1, Attribute: ""}}
 	if n, err := db.cleaner(clock, target).remove(pgtest.Context(t), []value{own}); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}
@@ -164,7 +164,7 @@ func TestCounterThatCameBackStays(t *testing.T) {
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 3, Window: "1m"})
 	clock := quotatest.NewClock(quotatest.Epoch)
 	hitNow(t, db.startEngine(t, clock), quotatest.IP(target, "1"), 1)
-	seen := value{Row: model.Row{At: quotatest.Epoch - 1, Version: 1}, key: model.CounterKey{quotatest.Customer(target), 1, "ip=1"}}
+	seen := value{Row: model.Row{At: quotatest.Epoch - 1, Version: 1}, key: model.CounterKey{Customer: quotatest.Customer(target), Meter: 1, Attribute: "ip=1"}}
 	if n, err := db.cleaner(clock, target).remove(pgtest.Context(t), []value{seen}); n != 0 || err != nil {
 		t.Errorf("%d removed, %v", n, err)
 	}

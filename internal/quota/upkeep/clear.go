@@ -2,13 +2,14 @@ package upkeep
 
 import (
 	"context"
-	"quotad/internal/quota/ledger"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // idleSinceSQL reaches each customer's counters by the beginning of their key. $1–$2

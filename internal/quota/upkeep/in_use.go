@@ -2,10 +2,11 @@ package upkeep
 
 import (
 	"context"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // metersOfSQL are the customers' own counters, of which there is one for each meter with

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"quotad/internal/quota/ledger"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/quota/ledger"
 )
 
 // Bounds of how long ids are kept.

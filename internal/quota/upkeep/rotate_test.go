@@ -38,7 +38,7 @@ func TestRotator(t *testing.T) {
 					t.Fatalf("turn %d: rotator %d: %v, %v", turn, i, done, err)
 				}
 			}
-			d, err := e.decideOnce(ctx, target, 1, id)
+			d, err := decideOnce(ctx, e, target, 1, id)
 			if err != nil || !d.Allowed || d.Replayed != c.replayed {
 				t.Fatalf("turn %d at %d: %s, %v", turn, c.at, d.String(), err)
 			}

@@ -8,7 +8,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// memory keeps the last state seen of counters that refused a hit. Other hits can only
+// Memory keeps the last state seen of counters that refused a hit. Other hits can only
 // have filled them further since, so a hit that the model refuses on such a state is refused rightly,
 // without a statement. It never admits.
 //
@@ -48,16 +48,16 @@ func weigh(key model.CounterKey, r refusal) int {
 	return weight
 }
 
-// newMemory has room for size usual refusals.
+// New is a memory that has room for size usual refusals.
 func New(size int, returns func(meter int32) bool) (*Memory, error) {
 	seen, err := cache.NewWeighed(size, usualWeight, weigh)
 	return &Memory{Seen: seen, returns: returns}, err
 }
 
-// forget takes a counter out whose units came back.
+// Forget takes a counter out whose units came back.
 func (m *Memory) Forget(key model.CounterKey) { m.Seen.Remove(key) }
 
-// refuse answers a hit that does not fit the remembered states of all its counters.
+// Refuse answers a hit that does not fit the remembered states of all its counters.
 func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool) {
 	var space [2]model.Row
 	rows := space[:0]
@@ -84,7 +84,7 @@ func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 // forgetAfter is how long a state is kept at least, µs. It would be right for longer.
 const forgetAfter = int64(3600e6)
 
-// remember keeps copies of the rows that refused a hit of the target, read at asOf. Rows that
+// Remember keeps copies of the rows that refused a hit of the target, read at asOf. Rows that
 // admitted are kept only where the counter is remembered already, so that what is said
 // from memory takes this node's own charges into account. A newer state of the same
 // counter stays; it goes when every limit has its whole quota back.

@@ -3,9 +3,10 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"time"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"time"
 )
 
 // applyLimit bounds how long rows are held while operations are done on them; those that

@@ -16,7 +16,7 @@ func TestOrderIsThePrimaryKeys(t *testing.T) {
 	var keys []model.CounterKey
 	for c := range int64(300) {
 		for _, attribute := range []string{"", "ip=1", "ip=10", "ip=2", "ip=A", "ip=a", "ip=_", "ip=ä", "ip=z", "ip=€", "ip= ", "Ip", "ip"} {
-			keys = append(keys, model.CounterKey{c*c*c - 1000, int32(c%3) - 1, attribute})
+			keys = append(keys, model.CounterKey{Customer: c*c*c - 1000, Meter: int32(c%3) - 1, Attribute: attribute})
 		}
 	}
 	var columns session.Columns

@@ -2,12 +2,13 @@ package queue
 
 import (
 	"fmt"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 // drawLimits draws limits of all algorithms and modes, small enough to be reached.

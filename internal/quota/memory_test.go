@@ -1,9 +1,10 @@
 package quota
 
 import (
+	"testing"
+
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/quotatest"
-	"testing"
 )
 
 // TestMemorySparesTheDatabase: a refused customer's next hit sends no statement, on a

@@ -1,8 +1,9 @@
 package ledger
 
 import (
-	"quotad/internal/quota/session"
 	"strings"
+
+	"quotad/internal/quota/session"
 )
 
 // The statements of a ledger's transaction, in this order. All arrays are in the lock order
@@ -26,9 +27,10 @@ const (
 	LedgerAdjust   session.StatementName = "quotad_ledger_adjust"
 )
 
-// slots are the tables of receipts.
+// ReceiptTables are the tables of receipts.
 var ReceiptTables = [...]string{"0", "1", "2"}
 
+// LedgerStatements is the text of each statement of a session.
 func LedgerStatements() map[session.StatementName]string {
 	all := map[session.StatementName]string{
 		InsertRows:     insertSQL,

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota/quotatest"
-	"quotad/internal/quota/session"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // clearStatements are those of this file, by whose text the hot tables are reached, and

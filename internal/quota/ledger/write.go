@@ -3,9 +3,10 @@ package ledger
 import (
 	"cmp"
 	"maps"
+	"slices"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"slices"
 )
 
 // write sends what the operations left in the books. It goes out with the commit.

@@ -4,24 +4,61 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
-	"quotad/internal/quota/session"
+	"log/slog"
 	"testing"
 	"time"
+
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/refusals"
+	"quotad/internal/quota/session"
 )
 
-// handLedger is an engine's ledger that stands still: the test does its transactions.
-func handLedger(t *testing.T, e *quota.Engine) *Ledger {
+// handLedger is a ledger that stands still: the test does its transactions.
+func handLedger(t *testing.T, db *quotatest.DB, clock *quotatest.Clock) *Ledger {
 	t.Helper()
-	l := e.Ledgers[0]
-	t.Cleanup(l.Session.Close)
-	if err := l.Session.Ready(pgtest.Context(t)); err != nil {
+	memory, err := refusals.New(100, func(int32) bool { return false })
+	if err != nil {
 		t.Fatal(err)
 	}
+	start, log := time.Now(), slog.New(slog.DiscardHandler)
+	l := New(&queue.Node{MaxQueue: 100, Memory: memory, Options: session.Options{
+		Connect: db.Connect, Now: clock.Now, Wall: time.Now, Log: log, Troubles: session.NewTroubles(log),
+		Stopwatch: func() time.Duration { return time.Since(start) },
+	}})
+	t.Cleanup(l.Session.Close)
+	for ctx := pgtest.Context(t); l.Session.Ready(ctx) != nil; { // it is being made
+		if ctx.Err() != nil {
+			t.Fatal(ctx.Err())
+		}
+	}
 	return l
+}
+
+// startLedger is a ledger that does what it is given, until the test ends.
+func startLedger(t *testing.T, db *quotatest.DB, clock *quotatest.Clock) *Ledger {
+	t.Helper()
+	l := handLedger(t, db, clock)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(context.Background())
+	}()
+	t.Cleanup(func() { l.Stop(); <-ended })
+	return l
+}
+
+// charged is what a customer's own counter was charged in all, and what it has as usage.
+func charged(t *testing.T, db *quotatest.DB, target *model.Target) (total, units int64) {
+	t.Helper()
+	key := target.Counters[0].Key
+	rows, err := db.Counters(pgtest.Context(t), key.Customer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows[key].Total, rows[key].Units
 }
 
 // together is an atomic batch as an operation.
@@ -45,9 +82,8 @@ func TestLostCommits(t *testing.T) {
 		unknown bool
 	}{"all": {[2]bool{true, true}, false}, "one": {[2]bool{true, false}, true}, "none": {[2]bool{false, false}, true}} {
 		t.Run(name, func(t *testing.T) {
-			db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
-			e := db.handEngine(t, clock)
-			l, seats := handLedger(t, e), quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 100})
+			db, ctx, clock := quotatest.NewDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+			l, seats := handLedger(t, db, clock), quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 100})
 			var hits []model.Hit
 			for i, has := range c.ids {
 				h := model.Hit{Target: quotatest.Target(int64(i+1), 1, 1, seats), Cost: int64(i + 1)}
@@ -86,9 +122,14 @@ func TestLostCommits(t *testing.T) {
 				t.Error(outcome)
 			}
 			for i := range hits {
-				s, err := e.Standings(ctx, []*model.Target{hits[i].Target})
-				if err != nil || s[0].View(0).Used != hits[i].Cost || s[0].PeriodUsed != hits[i].Cost {
-					t.Errorf("hit %d: %d used, want %d, %v", i, s[0].View(0).Used, hits[i].Cost, err)
+				rows, err := db.Counters(ctx, int64(i+1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				row, want := rows[hits[i].Target.Counters[0].Key], hits[i].Cost
+				used := model.Judge(hits[i].Target, []model.Row{row.Row}, row.At, 0)
+				if used.View(0).Used != want || row.Units != want || row.Total != want {
+					t.Errorf("hit %d: %d used, %d units, %d in all; want %d", i, used.View(0).Used, row.Units, row.Total, want)
 				}
 			}
 		})
@@ -114,14 +155,13 @@ func TestAfterALostCommit(t *testing.T) {
 
 // TestVanishedNode: a node that has locked rows and says no more loses them.
 func TestVanishedNode(t *testing.T) {
-	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	db, ctx, clock := quotatest.NewDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1h"))
-	alive := db.startEngine(t, clock)
-	if d, err := alive.decideOnce(ctx, target, 1, model.NewID("hit", "first")); err != nil || !d.Allowed {
-		t.Fatal(d.String(), err)
+	alive := startLedger(t, db, clock)
+	if r := once(ctx, alive, target, "first"); r.Err != nil || !r.Decision.Allowed {
+		t.Fatal(r.Decision.String(), r.Err)
 	}
-	e := db.handEngine(t, clock)
-	l := handLedger(t, e)
+	l := handLedger(t, db, clock)
 	f := l.Session.Conn.Begin(ctx)
 	o := l.newOperation(target, model.NewID("hit", "lost"))
 	o.do = func(b *books) error { _, err := b.hit(target, 1, model.NewID("hit", "lost")); return err }
@@ -131,8 +171,8 @@ func TestVanishedNode(t *testing.T) {
 	}
 	within, cancel := context.WithTimeout(ctx, 8*time.Second)
 	defer cancel()
-	if d, err := alive.decideOnce(within, target, 1, model.NewID("hit", "second")); err != nil || !d.Allowed {
-		t.Fatal(d.String(), err)
+	if r := once(within, alive, target, "second"); r.Err != nil || !r.Decision.Allowed {
+		t.Fatal(r.Decision.String(), r.Err)
 	}
 	l.apply(b, []*Operation{o})
 	b.write(f, &l.params)
@@ -140,8 +180,12 @@ func TestVanishedNode(t *testing.T) {
 		t.Error("its transaction went on:", err)
 	}
 	f.Abandon()
-	s, err := alive.Standings(ctx, []*model.Target{target})
-	if err != nil || s[0].PeriodUsed != 2 {
-		t.Errorf("%d units, %v", s[0].PeriodUsed, err)
+	if total, units := charged(t, db, target); total != 2 || units != 2 {
+		t.Errorf("%d units, %d in all", units, total)
 	}
+}
+
+// once is a hit of cost 1 with an id.
+func once(ctx context.Context, l *Ledger, target *model.Target, id string) queue.Result {
+	return l.Submit(&model.Hit{Target: target, Cost: 1, ID: model.NewID("hit", id)}).Wait(ctx)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// planNode is a node of EXPLAIN's JSON.
+// PlanNode is a node of EXPLAIN's JSON.
 type PlanNode struct {
 	Type      string     `json:"Node Type"`
 	Relation  string     `json:"Relation Name"`
@@ -63,7 +63,7 @@ func (p *PlanNode) Walk() (hot bool, err error) {
 	return true, nil
 }
 
-// planned is a session with prepared statements and arguments that fit them.
+// Planned is a session with prepared statements and arguments that fit them.
 type Planned struct {
 	Conn *pgx.Conn
 	Args map[string]string
@@ -75,6 +75,7 @@ var oneOf = map[uint32]string{
 	pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''",
 }
 
+// PrepareAll prepares statements on a session.
 func PrepareAll(ctx context.Context, t *testing.T, conn *pgx.Conn, statements map[string]string) *Planned {
 	t.Helper()
 	p := &Planned{conn, make(map[string]string)}
@@ -115,7 +116,7 @@ func (p *Planned) Check(ctx context.Context, t *testing.T, when string, insertOn
 	}
 }
 
-// fill adds n counters and two hours of usage for each.
+// FillSQL adds n counters and two hours of usage for each.
 const FillSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, state, units, hour)
 SELECT i % 1024, i, 1 + i % 3, CASE WHEN i % 5 = 0 THEN 'ip=' || i ELSE '' END, '{1,2,1}', 1, 5

@@ -12,18 +12,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// statementName is a prepared statement of a session.
+// StatementName is a prepared statement of a session.
 type StatementName string
 
-// step is one statement of a batch's pipeline.
+// Step is one statement of a batch's pipeline.
 type Step struct {
 	Name   StatementName
 	Params [][]byte
 	Read   func(*pgconn.ResultReader) error // reads its rows
 }
 
-// store is one session with its prepared statements: one batch at a time.
-type store struct {
+// Conn is one session with its prepared statements: one batch at a time.
+type Conn struct {
 	conn       *pgx.Conn
 	statements map[StatementName]*pgconn.StatementDescription
 	room       room
@@ -34,12 +34,12 @@ type store struct {
 	commitBehind StatementName // of its session
 }
 
-func openStore(ctx context.Context, o *Options, texts map[StatementName]string) (*store, error) {
+func open(ctx context.Context, o *Options, texts map[StatementName]string) (*Conn, error) {
 	conn, err := o.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{conn: conn, wall: o.Wall, statements: make(map[StatementName]*pgconn.StatementDescription, len(texts))}
+	s := &Conn{conn: conn, wall: o.Wall, statements: make(map[StatementName]*pgconn.StatementDescription, len(texts))}
 	if err := s.prepare(ctx, texts); err != nil {
 		s.close()
 		return nil, err
@@ -49,7 +49,7 @@ func openStore(ctx context.Context, o *Options, texts map[StatementName]string) 
 
 // prepare makes all statements in one round trip: to a distant database one for each would
 // take longer than hits wait for a session.
-func (s *store) prepare(ctx context.Context, texts map[StatementName]string) error {
+func (s *Conn) prepare(ctx context.Context, texts map[StatementName]string) error {
 	names := slices.Sorted(maps.Keys(texts))
 	pipeline := s.conn.PgConn().StartPipeline(ctx)
 	for _, name := range names {
@@ -75,7 +75,7 @@ func (s *store) prepare(ctx context.Context, texts map[StatementName]string) err
 const renewAfter = 500 * time.Millisecond
 
 // limit gives what is sent now sendLimit at least, and renewAfter more at most.
-func (s *store) limit() error {
+func (s *Conn) limit() error {
 	now := s.wall()
 	if s.until.Sub(now) >= SendLimit {
 		return nil
@@ -90,7 +90,7 @@ func (s *store) limit() error {
 
 // unlimited takes run's deadline away, for what has a context with one. On a closed connection
 // the deadline is that of its closing.
-func (s *store) unlimited() {
+func (s *Conn) unlimited() {
 	if !s.until.IsZero() && !s.conn.IsClosed() {
 		s.until = time.Time{}
 		_ = s.conn.PgConn().Conn().SetDeadline(s.until) // what fails here, fails at the next use
@@ -98,13 +98,13 @@ func (s *store) unlimited() {
 }
 
 // follow ends what runs, and all that is run later, when ctx ends.
-func (s *store) follow(ctx context.Context) {
+func (s *Conn) follow(ctx context.Context) {
 	conn := s.conn.PgConn().Conn()
 	s.unfollow = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
 // alive asks the server.
-func (s *store) alive(ctx context.Context) bool {
+func (s *Conn) alive(ctx context.Context) bool {
 	s.unlimited()
 	ctx, cancel := context.WithTimeout(ctx, pingLimit)
 	defer cancel()
@@ -112,7 +112,7 @@ func (s *store) alive(ctx context.Context) bool {
 }
 
 // close ends the session; a second is enough to say goodbye.
-func (s *store) close() {
+func (s *Conn) close() {
 	if s.unfollow != nil {
 		s.unfollow()
 	}
@@ -125,21 +125,21 @@ func (s *store) close() {
 // binaryFormat asks for binary in every column and parameter.
 var binaryFormat = []int16{1}
 
-// sendLimit bounds a transaction of a ledger, from the first byte to the commit, and with up to
+// SendLimit bounds a transaction of a ledger, from the first byte to the commit, and with up to
 // renewAfter more a round trip of a lane. It is longer than the session's statement_timeout, so
 // that a slow statement is rolled back by the server, who says so, rather than cut off here with
 // nobody knowing.
 const SendLimit = 4 * time.Second
 
-// errNotSent: nothing of the batch reached the server.
+// ErrNotSent: nothing of the batch reached the server.
 var ErrNotSent = errors.New("not sent")
 
-// run sends the steps in one round trip: one transaction, committed when run returns
+// Run sends the steps in one round trip: one transaction, committed when run returns
 // without an error.
 //
 // An error is one of three: errNotSent, nothing reached the server; a *pgconn.PgError of
 // severity ERROR, the transaction was rolled back; anything else, nobody can know.
-func (s *store) Run(ctx context.Context, steps []Step) error {
+func (s *Conn) Run(ctx context.Context, steps []Step) error {
 	if s.conn.IsClosed() {
 		return ErrNotSent
 	}
@@ -172,7 +172,7 @@ func (s *store) Run(ctx context.Context, steps []Step) error {
 	return errors.Join(err, pipeline.Close())
 }
 
-// rolledBack reports whether the server said that the transaction failed as a whole, so
+// RolledBack reports whether the server said that the transaction failed as a whole, so
 // that nothing of it was charged.
 func RolledBack(err error) bool {
 	var pgErr *pgconn.PgError

@@ -2,10 +2,11 @@ package refusals
 
 import (
 	"fmt"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"runtime"
 	"testing"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/quotatest"
 )
 
 func testMemory(t *testing.T) *Memory {

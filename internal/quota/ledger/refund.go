@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
-	"slices"
 )
 
 // Refund is units to be given back.
@@ -48,7 +49,7 @@ func (l *Ledger) Refund(ctx context.Context, r Refund) (Refunded, error) {
 	return submit(l, o, func(b *books) (Refunded, error) { return b.refund(&r) }).result(ctx)
 }
 
-// closeDelay is how long after its end a billing period is still written to, µs: then it is
+// CloseDelay is how long after its end a billing period is still written to, µs: then it is
 // drafted, and what is taken off its usage is an adjustment of the present.
 const CloseDelay = int64(10e6)
 

@@ -4,22 +4,24 @@ import (
 	"context"
 	"maps"
 	"net"
-	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
-// kitDB is a database of the test's own, with a pool for looking at it.
+// DB is a database of the test's own, with a pool for looking at it.
 type DB struct {
 	URL  string
 	Pool *pgxpool.Pool
 }
 
+// NewDB is a new database, dropped with the test.
 func NewDB(t testing.TB) *DB {
 	t.Helper()
 	db := &DB{URL: pgtest.NewDatabase(t)}
@@ -75,7 +77,7 @@ func (db *DB) Exec(ctx context.Context, t testing.TB, sql string, args ...any) {
 	}
 }
 
-// deadlocks is how many the server counted in a database.
+// Deadlocks is how many the server counted in a database.
 func Deadlocks(t testing.TB, url string) (n int64) {
 	t.Helper()
 	ctx := context.WithoutCancel(pgtest.Context(t))
@@ -90,7 +92,7 @@ func Deadlocks(t testing.TB, url string) (n int64) {
 	return n
 }
 
-// counterRow is a counter as it is stored.
+// CounterRow is a counter as it is stored.
 type CounterRow struct {
 	model.Row
 	Hour, Units, Total int64
@@ -114,7 +116,7 @@ func (db *DB) Counters(ctx context.Context, customer int64) (map[model.CounterKe
 	return all, err
 }
 
-// usageKey is one hour of one meter.
+// UsageKey is one hour of one meter.
 type UsageKey struct {
 	Meter int32
 	Hour  int64

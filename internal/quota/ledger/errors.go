@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+
 	"quotad/internal/quota/model"
 )
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"maps"
+
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 )
@@ -33,15 +34,16 @@ func (l *Ledger) DecideTogether(ctx context.Context, hits []model.Hit) (results 
 	return done.results, done.together, err
 }
 
-// once is a hit that waits in a ledger.
+// Once is a hit that waits in a ledger.
 type Once struct{ *pending[model.Decision] }
 
+// Wait waits for the decision.
 func (o Once) Wait(ctx context.Context) queue.Result {
 	d, err := o.result(ctx)
-	return queue.Result{d, err}
+	return queue.Result{Decision: d, Err: err}
 }
 
-// submit hands a hit to its ledger and returns it to wait for.
+// Submit hands a hit to its ledger and returns it to wait for.
 func (l *Ledger) Submit(h *model.Hit) Once {
 	o := l.newOperation(h.Target, h.ID)
 	return Once{submit(l, o, func(b *books) (d model.Decision, err error) {

@@ -5,11 +5,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 // read locks and reads what the operations of a batch need: the counters, what is there of

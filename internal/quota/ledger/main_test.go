@@ -1,0 +1,10 @@
+package ledger
+
+import (
+	"testing"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// pgtest.Main also fails when a goroutine outlives the tests.
+func TestMain(m *testing.M) { pgtest.Main(m) }
