@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"quotad/internal/api"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
@@ -165,14 +165,14 @@ func (c *common) checkLog() error {
 	return badSetting("log-level", "must be debug, info, warn or error, not %q", c.LogLevel)
 }
 
-func (s *settings) resetStyle() api.ResetStyle {
+func (s *settings) resetStyle() respond.ResetStyle {
 	switch s.RateLimitReset {
 	case "epoch":
-		return api.ResetEpoch
+		return respond.ResetEpoch
 	case "ms":
-		return api.ResetMillis
+		return respond.ResetMillis
 	}
-	return api.ResetSeconds
+	return respond.ResetSeconds
 }
 
 // out is where what a person needs is printed.

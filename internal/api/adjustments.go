@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/ledger"
@@ -70,7 +72,7 @@ func (in *adjustmentRequest) check(key string) (id string, at int64, err error) 
 		refuse("id", "is required, here or as the header Idempotency-Key, so that an adjustment that is sent again is made once")
 	}
 	if len(bad) > 0 {
-		return "", 0, invalidFields(bad)
+		return "", 0, problem.InvalidFields(bad)
 	}
 	id, err = oneID(own, key)
 	return id, at, err
@@ -108,7 +110,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 	})
 	s.metrics.countOperation(nameAdjust, &model.Decision{Replayed: done.Replayed}, err)
 	if errors.Is(err, ledger.ErrFuture) {
-		err = invalid("at", "must not be in the future, by the customer's clock")
+		err = problem.Invalid("at", "must not be in the future, by the customer's clock")
 	}
 	if err != nil {
 		return answer{}, explain(err, names{customer: customer, meter: in.Meter})
@@ -121,10 +123,10 @@ func (s *Server) adjust(c *call) (answer, error) {
 }
 
 func adjustmentRoutes() []route {
-	return []route{{operation: operation{
-		method: "POST", pattern: "/v1/customers/{key}/adjustments", access: adminOnly, tag: "Customers", id: "adjust", summary: "Correct a customer's usage",
-		doc:     "Adds units to the usage of an hour, or takes some off, which may bring it below 0. Limits are not concerned: what counts against them is given back by a refund. 201 when it was made, 200 when it had been made before under its id. An hour of a billing period that is over is 409: leave at out, so that the running one is corrected.",
-		request: reflect.TypeFor[adjustmentRequest](), response: reflect.TypeFor[adjustmentBody](), status: put200or201,
-		problems: []*kind{kindNotFound, kindConflict, kindIDReused, kindUnderWay},
+	return []route{{Operation: apidoc.Operation{
+		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
+		Doc:     "Adds units to the usage of an hour, or takes some off, which may bring it below 0. Limits are not concerned: what counts against them is given back by a refund. 201 when it was made, 200 when it had been made before under its id. An hour of a billing period that is over is 409: leave at out, so that the running one is corrected.",
+		Request: reflect.TypeFor[adjustmentRequest](), Response: reflect.TypeFor[adjustmentBody](), Status: put200or201,
+		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay},
 	}, handle: (*Server).adjust}}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/api/respond"
 )
 
 func TestMeters(t *testing.T) {
@@ -150,7 +152,7 @@ func TestCustomerKeys(t *testing.T) {
 		}
 		n.want(200, "GET", path+"/quota", "")
 		n.want(200, "GET", path+"/usage?meter=requests", "")
-		text := string(appendString(nil, key))
+		text := string(respond.AppendString(nil, key))
 		if got := n.want(200, "POST", "/v1/hits", `{"customer":`+text+`,"meter":"requests"}`); got.json["customer"] != key {
 			t.Errorf("%q hits as %q", key, got.json["customer"])
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
@@ -49,18 +50,18 @@ func faultsOf(results []queue.Result) error {
 		if results[i].Err == nil {
 			continue
 		}
-		f := problemOf(results[i].Err)
-		if f.kind != kindInvalid {
+		f := problem.Of(results[i].Err)
+		if f.Kind != problem.KindInvalid {
 			return results[i].Err
 		}
-		for _, e := range f.fields {
+		for _, e := range f.Fields {
 			bad = append(bad, model.FieldError{Field: ofHit(i, e.Field), Detail: e.Detail})
 		}
 	}
 	if len(bad) == 0 {
 		return nil
 	}
-	return invalidFields(bad)
+	return problem.InvalidFields(bad)
 }
 
 // targets are what the hits are judged by, as of change atLeast or later. Those that have
@@ -83,7 +84,7 @@ func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]mode
 		}
 	}
 	if len(bad) > 0 {
-		return nil, invalidFields(bad)
+		return nil, problem.InvalidFields(bad)
 	}
 	return batch, nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/postgres/pgtest"
 )
 
@@ -39,7 +41,7 @@ func TestAtomicBatches(t *testing.T) {
 	for i, violated := range []string{"[]", "[tokens]", "[]"} {
 		r := results[i].(map[string]any)
 		others := strings.Contains(r["detail"].(string), "another one of its atomic batch")
-		if r["allowed"] != false || r["status"] != 429.0 || fmt.Sprint(r["violated-policies"]) != violated || others != (violated == "[]") || r["type"] != quotaExceeded {
+		if r["allowed"] != false || r["status"] != 429.0 || fmt.Sprint(r["violated-policies"]) != violated || others != (violated == "[]") || r["type"] != respond.QuotaExceeded {
 			t.Errorf("%d: %v", i, r)
 		}
 	}
@@ -81,7 +83,7 @@ func TestFaultsOfAtomicBatches(t *testing.T) {
 		}
 	}
 	got := n.want(422, "POST", "/v1/hits/batch", `{"atomic":true,"hits":[`+strings.Repeat(`{},`, 999)+`7]}`)
-	if len(got.json["errors"].([]any)) != maxErrors || len(got.text) > 20_000 {
+	if len(got.json["errors"].([]any)) != problem.MaxErrors || len(got.text) > 20_000 {
 		t.Errorf("%d bytes: %.1000s", len(got.text), got.text)
 	}
 	n.standing("acme", 0, 0)

@@ -12,6 +12,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/quota/queue"
 )
 
@@ -36,17 +38,17 @@ type batchBody struct {
 }
 
 var (
-	errManyHits    = invalid("hits", "must not have more than 1000 hits")
-	errManyBatches = &fault{kind: kindBusy, detail: "this node works on too many batches already; nothing was charged"}
+	errManyHits    = problem.Invalid("hits", "must not have more than 1000 hits")
+	errManyBatches = &problem.Fault{Kind: problem.KindBusy, Detail: "this node works on too many batches already; nothing was charged"}
 )
 
 // hitsBatch serves POST /v1/hits/batch.
 func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int {
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := respond.GetBuffer()
+	defer respond.PutBuffer(buf)
 	key, err := idempotencyKey(r.Header)
 	if err == nil {
-		buf.b, err = readBody(r, buf.b[:0], maxBatchBody)
+		buf.B, err = readBody(r, buf.B[:0], maxBatchBody)
 	}
 	if err != nil {
 		return s.fail(w, r, err)
@@ -57,9 +59,9 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	default:
 		return s.hitFailed(w, r, errManyBatches)
 	}
-	in, plain := plainBatch(buf.b)
+	in, plain := plainBatch(buf.B)
 	if !plain {
-		if in, err = decodeBatch(buf.b); err != nil {
+		if in, err = decodeBatch(buf.B); err != nil {
 			return s.fail(w, r, err)
 		}
 	}
@@ -85,10 +87,10 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 	results := make([]queue.Result, len(hits)+len(b.hits))
 	if hits == nil {
 		hits = make([]hit, len(b.hits))
-		like := new(subject)
+		like := new(respond.Subject)
 		for i := range hits {
 			hits[i], results[i].Err = decodeHit(b.hits[i], like)
-			like = &hits[i].subject
+			like = &hits[i].Subject
 		}
 	}
 	if key == "" {
@@ -105,30 +107,30 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the
 // answer, of which more than batchPiece goes out in pieces.
-func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *buffer, hits []hit, results []queue.Result) int {
-	buf.b = append(buf.b[:0], `{"results":[`...)
+func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, hits []hit, results []queue.Result) int {
+	buf.B = append(buf.B[:0], `{"results":[`...)
 	begun := false
 	for i := range hits {
 		if i > 0 {
-			buf.b = append(buf.b, ',')
+			buf.B = append(buf.B, ',')
 		}
 		s.appendResult(r, buf, &hits[i], &results[i])
 		results[i] = queue.Result{}
-		if len(buf.b) < batchPiece {
+		if len(buf.B) < batchPiece {
 			continue
 		}
 		if !begun {
 			begun = true
-			writeHead(w, http.StatusOK, plainJSON)
+			respond.WriteHead(w, http.StatusOK, respond.PlainJSON)
 		}
-		_, _ = w.Write(buf.b) // as in writeBody
-		buf.b = buf.b[:0]
+		_, _ = w.Write(buf.B) // as in respond.Write
+		buf.B = buf.B[:0]
 	}
-	buf.b = append(buf.b, "]}"...)
+	buf.B = append(buf.B, "]}"...)
 	if !begun {
-		return writeBody(w, http.StatusOK, plainJSON, buf.b)
+		return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 	}
-	_, _ = w.Write(buf.b)
+	_, _ = w.Write(buf.B)
 	return http.StatusOK
 }
 
@@ -149,7 +151,7 @@ func decodeBatch(body []byte) (batch, error) {
 		return b, err
 	}
 	if detail := notJSON(body); detail != "" {
-		return batch{}, &fault{kind: kindNotJSON, detail: detail}
+		return batch{}, &problem.Fault{Kind: problem.KindNotJSON, Detail: detail}
 	}
 	return batch{}, err
 }
@@ -171,13 +173,13 @@ func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 		name := token.String()
 		switch {
 		case seen[name]:
-			err = invalid(name, "is there more than once")
+			err = problem.Invalid(name, "is there more than once")
 		case name == "hits":
 			b.hits, err = readHits(d, body)
 		case name == "atomic":
 			b.atomic, err = readAtomic(d)
 		default:
-			err = invalid(name, "is not known here"+instead(name, membersOf(reflect.TypeFor[batchBody]())))
+			err = problem.Invalid(name, "is not known here"+instead(name, membersOf(reflect.TypeFor[batchBody]())))
 		}
 		if err != nil {
 			return b, err
@@ -191,14 +193,14 @@ func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 		return b, errors.New("there is more after the batch")
 	}
 	if !seen["hits"] {
-		return b, invalid("hits", "is required")
+		return b, problem.Invalid("hits", "is required")
 	}
 	return b, nil
 }
 
 func readHits(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err error) {
 	if d.PeekKind() != '[' {
-		return nil, invalid("hits", "must be an array")
+		return nil, problem.Invalid("hits", "must be an array")
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return nil, err
@@ -223,27 +225,27 @@ func readAtomic(d *jsontext.Decoder) (bool, error) {
 	case 't', 'f':
 		return kind == 't', d.SkipValue()
 	}
-	return false, invalid("atomic", "must be true or false")
+	return false, problem.Invalid("atomic", "must be true or false")
 }
 
 // appendResult appends one result: a decision, or a problem with its status.
-func (s *Server) appendResult(r *http.Request, buf *buffer, h *hit, result *queue.Result) {
+func (s *Server) appendResult(r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
 	if err := result.Err; err != nil {
 		s.metrics.failed(err, 1)
-		f := problemOf(explain(err, h.names()))
+		f := problem.Of(explain(err, h.names()))
 		s.logInternal(r, f, err)
-		buf.b = appendProblem(buf.b, f, maxHitErrors)
+		buf.B = problem.Append(buf.B, f, maxHitErrors)
 		return
 	}
 	d := &result.Decision
 	s.metrics.count(h, d)
-	buf.views = appendViews(buf.views[:0], d)
-	s.metrics.countExceeded(h, d, buf.views)
+	buf.Views = respond.AppendViews(buf.Views[:0], d)
+	s.metrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
 	if !d.Allowed {
 		wait = d.RetryAfter()
 	}
-	buf.b = appendDecision(buf.b, &h.subject, d, buf.views, wait, http.StatusTooManyRequests)
+	buf.B = respond.AppendDecision(buf.B, &h.Subject, d, buf.Views, wait, http.StatusTooManyRequests)
 }
 
 // batchResults is the answer of a batch.
@@ -258,6 +260,6 @@ type batchResult struct{}
 func (batchResult) Schema(r huma.Registry) *huma.Schema {
 	of := func(t reflect.Type) *huma.Schema { return r.Schema(t, true, "") }
 	return &huma.Schema{AnyOf: []*huma.Schema{
-		of(reflect.TypeFor[decisionBody]()), of(reflect.TypeFor[refusalBody]()), of(reflect.TypeFor[problemBody]()),
+		of(reflect.TypeFor[respond.Decision]()), of(reflect.TypeFor[respond.Refusal]()), of(reflect.TypeFor[problem.Problem]()),
 	}}
 }

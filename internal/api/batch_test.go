@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/api/problem"
 )
 
 // A member that is there twice in one hit is that hit's fault, as every other.
@@ -140,8 +142,8 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b, err := decodeBatch(body)
 		if err != nil {
-			if k := problemOf(err).kind; k != kindNotJSON && k != kindInvalid {
-				t.Fatalf("%q: %s", body, k.name)
+			if k := problem.Of(err).Kind; k != problem.KindNotJSON && k != problem.KindInvalid {
+				t.Fatalf("%q: %s", body, k.Name)
 			}
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"quotad/internal/api/respond"
 )
 
 // benchWriter is what net/http's response costs least: a header map and nothing else.
@@ -76,7 +78,7 @@ func BenchmarkDecodeHit(b *testing.B) {
 	body := []byte(benchHit)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := decodeHit(body, new(subject)); err != nil {
+		if _, err := decodeHit(body, new(respond.Subject)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"quotad/internal/api/problem"
 )
 
 // The largest bodies, in bytes.
@@ -17,12 +19,12 @@ const (
 )
 
 var (
-	errMediaType  = &fault{kind: kindMediaType, detail: "the body must be declared as Content-Type: application/json, in UTF-8"}
-	errEncoding   = &fault{kind: kindMediaType, detail: "a Content-Encoding is not supported: send the body as it is"}
-	errTooLarge   = &fault{kind: kindTooLarge, detail: "the body has more than 64 KiB"}
-	errBatchLarge = &fault{kind: kindTooLarge, detail: "the batch has more than 1 MiB"}
-	errTooSlow    = &fault{kind: kindTimeout, detail: "the body did not arrive in time"}
-	errCutShort   = &fault{kind: kindNotJSON, detail: "the body ended before it was complete"}
+	errMediaType  = &problem.Fault{Kind: problem.KindMediaType, Detail: "the body must be declared as Content-Type: application/json, in UTF-8"}
+	errEncoding   = &problem.Fault{Kind: problem.KindMediaType, Detail: "a Content-Encoding is not supported: send the body as it is"}
+	errTooLarge   = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the body has more than 64 KiB"}
+	errBatchLarge = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the batch has more than 1 MiB"}
+	errTooSlow    = &problem.Fault{Kind: problem.KindTimeout, Detail: "the body did not arrive in time"}
+	errCutShort   = &problem.Fault{Kind: problem.KindNotJSON, Detail: "the body ended before it was complete"}
 )
 
 // readBody appends the request's body to b, up to limit bytes, after checking that it
@@ -58,7 +60,7 @@ func readBody(r *http.Request, b []byte, limit int) ([]byte, error) {
 }
 
 // whyCut is what a body that could not be read is to its client.
-func whyCut(err error) *fault {
+func whyCut(err error) *problem.Fault {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errTooSlow
 	}
@@ -70,7 +72,7 @@ func checkMediaType(h http.Header) error { return checkMedia(h, errMediaType, "a
 
 // checkMedia wants one of these media types, else it is wrong, in UTF-8 where a charset is
 // named and in no encoding.
-func checkMedia(h http.Header, wrong *fault, names ...string) error {
+func checkMedia(h http.Header, wrong *problem.Fault, names ...string) error {
 	if len(h["Content-Encoding"]) > 0 && h.Get("Content-Encoding") != "identity" {
 		return errEncoding
 	}

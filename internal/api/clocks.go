@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"time"
 
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
 )
@@ -32,9 +34,9 @@ func (s *Server) putClock(c *call) (answer, error) {
 	now, err := calendar.ParseInstant(in.Now)
 	switch {
 	case in.Now == "":
-		return answer{}, invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
+		return answer{}, problem.Invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
 	case err != nil:
-		return answer{}, invalid("now", string(errWantTime))
+		return answer{}, problem.Invalid("now", string(errWantTime))
 	}
 	clock, isNew, err := s.store.PutTestClock(c.ctx(), key, now)
 	if err != nil {
@@ -60,18 +62,18 @@ func (s *Server) listClocks(c *call) (answer, error) {
 func clockRoutes() []route {
 	clock := reflect.TypeFor[clockBody]()
 	return []route{
-		{operation: operation{
-			method: "PUT", pattern: "/v1/test-clocks/{key}", access: adminOnly, tag: "Test clocks", id: "putClock", summary: "Make or set a test clock",
-			doc:     "Customers that are made with it (test_clock) live at this instant until it is set again, to any instant: at once on the node that was asked, within a second on all. Nobody else is concerned, and every answer about them names the clock. No precondition is needed. Counters keep the instant of their last charge: when the clock is set back, their hits are judged at that until it is past it again.",
-			request: reflect.TypeFor[clockRequest](), response: clock, status: put200or201,
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Make or set a test clock",
+			Doc:     "Customers that are made with it (test_clock) live at this instant until it is set again, to any instant: at once on the node that was asked, within a second on all. Nobody else is concerned, and every answer about them names the clock. No precondition is needed. Counters keep the instant of their last charge: when the clock is set back, their hits are judged at that until it is past it again.",
+			Request: reflect.TypeFor[clockRequest](), Response: clock, Status: put200or201,
 		}, handle: (*Server).putClock},
-		{operation: operation{
-			method: "GET", pattern: "/v1/test-clocks/{key}", access: adminOnly, tag: "Test clocks", id: "getClock", summary: "One test clock",
-			response: clock, status: ok200, problems: []*kind{kindNotFound},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "One test clock",
+			Response: clock, Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, handle: (*Server).getClock},
-		{operation: operation{
-			method: "GET", pattern: "/v1/test-clocks", access: adminOnly, tag: "Test clocks", id: "listClocks", summary: "All test clocks, by key",
-			params: paging, response: reflect.TypeFor[listBody[clockBody]](), status: ok200,
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "All test clocks, by key",
+			Params: paging, Response: reflect.TypeFor[listBody[clockBody]](), Status: ok200,
 		}, handle: (*Server).listClocks},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
@@ -232,7 +233,7 @@ func TestDegradedByTheTestClock(t *testing.T) {
 		if err != nil || !d.Degraded || d.At != at(want) {
 			t.Errorf("%+v %v", d, err)
 		}
-		answer := string(appendDecision(nil, &subject{}, &d, nil, 0, 200))
+		answer := string(respond.AppendDecision(nil, &respond.Subject{}, &d, nil, 0, 200))
 		if strings.Contains(answer, `"test_clock":"c1"`) != (clock != nil) {
 			t.Errorf("%s", answer)
 		}

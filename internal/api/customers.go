@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -66,7 +67,7 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if bad := in.check(); len(bad) > 0 {
-		return answer{}, invalidFields(bad)
+		return answer{}, problem.InvalidFields(bad)
 	}
 	pre, err := precondition(c.r.Header)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *Server) archiveCustomer(c *call) (answer, error) {
 	case !given, erase == "false":
 		return answer{status: http.StatusNoContent}, s.store.ArchiveCustomer(c.ctx(), key)
 	case erase != "true":
-		return answer{}, invalid("erase", "must be true or false")
+		return answer{}, problem.Invalid("erase", "must be true or false")
 	}
 	customer, err := s.store.EraseCustomer(c.ctx(), key)
 	if err != nil {

@@ -39,7 +39,7 @@ func (s *Server) decide(ctx context.Context, h *hit) (d model.Decision, err erro
 		return err
 	})
 	if err != nil && t != nil {
-		return s.withoutDatabase(t, h.cost, err)
+		return s.withoutDatabase(t, h.Cost, err)
 	}
 	return d, err
 }
@@ -47,10 +47,10 @@ func (s *Server) decide(ctx context.Context, h *hit) (d model.Decision, err erro
 // target is what a hit is judged by, as of change atLeast or later, with the counters of
 // its attributes' values; nil with an error.
 func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
-	t, err := s.catalog.Resolve(ctx, h.customer, h.meter, atLeast)
+	t, err := s.catalog.Resolve(ctx, h.Customer, h.Meter, atLeast)
 	if h.id != "" && !h.look() && errors.Is(err, plans.ErrNotInPlan) {
 		// What was admitted under the id before is given again all the same.
-		t, err = s.catalog.ResolveKnown(ctx, h.customer, h.meter, atLeast)
+		t, err = s.catalog.ResolveKnown(ctx, h.Customer, h.Meter, atLeast)
 	}
 	if err != nil {
 		return nil, err
@@ -61,10 +61,10 @@ func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Targ
 // judge asks the engine.
 func (s *Server) judge(ctx context.Context, t *model.Target, h *hit) (model.Decision, error) {
 	if h.look() {
-		return s.engine.Look(ctx, t, h.cost)
+		return s.engine.Look(ctx, t, h.Cost)
 	}
 	if h.id == "" {
-		return s.engine.Decide(ctx, t, h.cost)
+		return s.engine.Decide(ctx, t, h.Cost)
 	}
 	r := s.engine.DecideAll(ctx, []model.Hit{h.of(t)})[0]
 	return r.Decision, r.Err
@@ -72,7 +72,7 @@ func (s *Server) judge(ctx context.Context, t *model.Target, h *hit) (model.Deci
 
 // of is the hit as the engine takes it.
 func (h *hit) of(t *model.Target) model.Hit {
-	return model.Hit{Target: t, Cost: h.cost, Look: h.look(), ID: h.operation()}
+	return model.Hit{Target: t, Cost: h.Cost, Look: h.look(), ID: h.operation()}
 }
 
 // withoutDatabase lets a hit in, uncharged and saying so, when the database is out of

@@ -13,12 +13,13 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/quota/model"
 )
 
 var strict = json.RejectUnknownMembers(true)
 
-var errWantObject = invalid("", "the body must be a JSON object")
+var errWantObject = problem.Invalid("", "the body must be a JSON object")
 
 // decode reads one JSON object into a struct. What is not JSON is 400; what is, but has
 // an unknown or doubled member, a wrong type or a null where none is meant, is 422 with
@@ -40,11 +41,11 @@ func decodeLoosely(options json.Options, body []byte, into any) error {
 		return nil
 	}
 	if detail := notJSON(body); detail != "" {
-		return &fault{kind: kindNotJSON, detail: detail}
+		return &problem.Fault{Kind: problem.KindNotJSON, Detail: detail}
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		// It is well-formed but for a name that comes twice, see notJSON.
-		return invalid(fieldPath(syntax.JSONPointer), "is there more than once")
+		return problem.Invalid(fieldPath(syntax.JSONPointer), "is there more than once")
 	}
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
 		return wrongField(semantic)
@@ -103,7 +104,7 @@ func refuseNull(body []byte) error {
 			if at == "" {
 				return errWantObject
 			}
-			return invalid(fieldPath(at), "must not be null: give it a value, or leave it out where it may be")
+			return problem.Invalid(fieldPath(at), "must not be null: give it a value, or leave it out where it may be")
 		}
 	}
 }
@@ -113,21 +114,21 @@ func wrongField(e *json.SemanticError) error {
 	field := fieldPath(e.JSONPointer)
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		return invalid(field, "is not known here"+instead(e.JSONPointer.LastToken(), membersOf(e.GoType)))
+		return problem.Invalid(field, "is not known here"+instead(e.JSONPointer.LastToken(), membersOf(e.GoType)))
 	case field == "":
 		return errWantObject
 	}
 	if own, ok := errors.AsType[mismatch](e.Err); ok {
-		return invalid(field, string(own))
+		return problem.Invalid(field, string(own))
 	}
 	want := wanted(e.GoType)
 	if example := textExamples[e.JSONPointer.LastToken()]; want == "a string" && example != "" {
 		want += " such as " + example
 	}
 	if want == wholeNumber && e.JSONKind == '"' {
-		return invalid(field, "must be without quotes: "+want)
+		return problem.Invalid(field, "must be without quotes: "+want)
 	}
-	return invalid(field, "must be "+want)
+	return problem.Invalid(field, "must be "+want)
 }
 
 // textExamples are of members that are often written as numbers.

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 )
 
 func TestDecodeNamesTheField(t *testing.T) {
@@ -47,11 +50,11 @@ func TestDecodeNamesTheField(t *testing.T) {
 			t.Errorf("%s is taken", c.body)
 			continue
 		}
-		f := problemOf(err)
-		if f.kind.status != c.status {
-			t.Errorf("%s: %d, want %d: %s", c.body, f.kind.status, c.status, f.detail)
-		} else if c.status == 422 && (f.fields[0].Field != c.field || c.detail != "" && f.fields[0].Detail != c.detail) {
-			t.Errorf("%s: %v, want %s: %s", c.body, f.fields, c.field, c.detail)
+		f := problem.Of(err)
+		if f.Kind.Status != c.status {
+			t.Errorf("%s: %d, want %d: %s", c.body, f.Kind.Status, c.status, f.Detail)
+		} else if c.status == 422 && (f.Fields[0].Field != c.field || c.detail != "" && f.Fields[0].Detail != c.detail) {
+			t.Errorf("%s: %v, want %s: %s", c.body, f.Fields, c.field, c.detail)
 		}
 	}
 	_, err := decodePlan([]byte(`{"name":"the word null in a string"}`))
@@ -71,8 +74,8 @@ func TestDecodeRefusesNullsInMaps(t *testing.T) {
 		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(hitRequest)},
 		{`{"name":null}`, "name", new(keyRequest)},
 	} {
-		f := problemOf(decode([]byte(c.body), c.into))
-		if f.kind != kindInvalid || f.fields[0].Field != c.field {
+		f := problem.Of(decode([]byte(c.body), c.into))
+		if f.Kind != problem.KindInvalid || f.Fields[0].Field != c.field {
 			t.Errorf("%s: %+v", c.body, f)
 		}
 	}
@@ -93,8 +96,8 @@ func TestDecodeWordsWholeBodies(t *testing.T) {
 		`{"customer":"acme",,`:      "not JSON at byte 19: ",
 		`{"customer":"acme" "a":1}`: "not JSON at byte 19: ",
 	} {
-		_, err := decodeHit([]byte(body), new(subject))
-		if got := problemOf(err).detail; !strings.HasPrefix(got, want) {
+		_, err := decodeHit([]byte(body), new(respond.Subject))
+		if got := problem.Of(err).Detail; !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
@@ -130,8 +133,8 @@ func TestDecodeTimestamp(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}
-		if f := problemOf(err); err != nil && (f.kind != kindInvalid || f.fields[0].Field != "expires_at" || !strings.Contains(f.detail, "RFC 3339")) {
-			t.Errorf("%s: %d %v", body, f.kind.status, f.fields)
+		if f := problem.Of(err); err != nil && (f.Kind != problem.KindInvalid || f.Fields[0].Field != "expires_at" || !strings.Contains(f.Detail, "RFC 3339")) {
+			t.Errorf("%s: %d %v", body, f.Kind.Status, f.Fields)
 		}
 	}
 }
@@ -142,13 +145,13 @@ func FuzzDecodeHit(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		h, err := decodeHit(body, new(subject))
-		if err == nil && (h.cost < 0 || h.customer == "" || h.meter == "") {
+		h, err := decodeHit(body, new(respond.Subject))
+		if err == nil && (h.Cost < 0 || h.Customer == "" || h.Meter == "") {
 			t.Fatalf("%q is taken as %+v", body, h)
 		}
 		if err != nil {
-			if k := problemOf(err).kind; k != kindNotJSON && k != kindInvalid {
-				t.Fatalf("%q: %s", body, k.name)
+			if k := problem.Of(err).Kind; k != problem.KindNotJSON && k != problem.KindInvalid {
+				t.Fatalf("%q: %s", body, k.Name)
 			}
 		}
 	})
@@ -160,8 +163,8 @@ func TestDecodeHitKeepsIntegers(t *testing.T) {
 		cost := rapid.Int64Range(0, 1e15-1).Draw(t, "cost")
 		space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")
 		body := space + `{"cost":` + space + strconv.FormatInt(cost, 10) + `,"meter":"m","customer":"c|d"}` + space
-		h, err := decodeHit([]byte(body), new(subject))
-		if err != nil || h.cost != cost || h.customer != "c|d" {
+		h, err := decodeHit([]byte(body), new(respond.Subject))
+		if err != nil || h.Cost != cost || h.Customer != "c|d" {
 			t.Fatalf("%s: %+v %v", body, h, err)
 		}
 	})

@@ -1,23 +1,29 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
+)
 
 var htmlType = []string{"text/html; charset=utf-8"}
 
 // OpenAPI is the document that /openapi.json serves, for `make generate`.
 func OpenAPI(version string) []byte {
-	return newDocument(operations(routes(false)), version, "").render()
+	return apidoc.New(operations(routes(false)), version, "").OpenAPI()
 }
 
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ query) int {
-	return writeBody(w, http.StatusOK, plainJSON, s.openAPI)
+	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.openAPI)
 }
 
 // toDocs is for people who open what they were given as the URL.
 func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ query) int {
 	h := w.Header()
 	h.Set("Location", "/docs")
-	h["Cache-Control"] = noStore
+	h["Cache-Control"] = respond.NoStore
 	w.WriteHeader(http.StatusFound)
 	return http.StatusFound
 }
@@ -32,10 +38,10 @@ func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ query) i
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	if page := problemPage(name); page != nil {
+	if page := apidoc.ProblemPage(name); page != nil {
 		return writePage(w, page)
 	}
-	return writeProblem(w, &fault{kind: kindNotFound, detail: "there is no problem type of this name"})
+	return problem.Write(w, &problem.Fault{Kind: problem.KindNotFound, Detail: "there is no problem type of this name"})
 }
 
 // writePage sends a page that may load nothing: it needs nothing but itself.
@@ -43,5 +49,5 @@ func writePage(w http.ResponseWriter, page []byte) int {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	return writeBody(w, http.StatusOK, htmlType, page)
+	return respond.Write(w, http.StatusOK, htmlType, page)
 }

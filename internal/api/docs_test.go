@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"quotad/internal/api/apidoc"
 )
 
 // What the documentation shows can be sent as it is, and is answered as it says.
@@ -13,19 +15,19 @@ func TestExamplesWork(t *testing.T) {
 	reservation := "" // in place of the one in the examples
 	send := func(list []route) {
 		for i := range list {
-			rt, x := &list[i], examples[list[i].id]
-			if (rt.request != nil) != (x.request != "") || (rt.response != nil) != (x.response != "") || strings.Contains(rt.pattern, "{") != (x.path != "") {
-				t.Errorf("%s: its example does not fit it", rt.id)
+			rt, x := &list[i], apidoc.Examples[list[i].ID]
+			if (rt.Request != nil) != (x.Request != "") || (rt.Response != nil) != (x.Response != "") || strings.Contains(rt.Pattern, "{") != (x.Path != "") {
+				t.Errorf("%s: its example does not fit it", rt.ID)
 			}
-			if rt.method == "DELETE" {
+			if rt.Method == "DELETE" {
 				continue
 			}
-			path := strings.NewReplacer("{key}", x.path, "{n}", "1", "{limit}", "hourly", "{name}", x.path, "{id}", reservation).Replace(rt.pattern)
-			got := n.do(rt.method, path+x.query, x.request)
+			path := strings.NewReplacer("{key}", x.Path, "{n}", "1", "{limit}", "hourly", "{name}", x.Path, "{id}", reservation).Replace(rt.Pattern)
+			got := n.do(rt.Method, path+x.Query, x.Request)
 			if got.status >= 300 {
-				t.Errorf("%s: %d %s", rt.id, got.status, got.text)
+				t.Errorf("%s: %d %s", rt.ID, got.status, got.text)
 			}
-			if rt.id == "reserve" {
+			if rt.ID == "reserve" {
 				reservation, _ = got.json["id"].(string)
 			}
 		}
@@ -35,7 +37,7 @@ func TestExamplesWork(t *testing.T) {
 	send(reservationRoutes())
 	send(importRoutes())
 	send(serviceRoutes())
-	for id := range examples {
+	for id := range apidoc.Examples {
 		if !strings.Contains(string(OpenAPI("test")), `"operationId": "`+id+`"`) {
 			t.Errorf("there is no operation %s", id)
 		}
@@ -44,7 +46,7 @@ func TestExamplesWork(t *testing.T) {
 
 // Every link of the page leads somewhere, and no row of answers lacks its body.
 func TestDocsLinks(t *testing.T) {
-	page := string(newDocument(operations(routes(false)), "", "https://quota.example.com/").page(""))
+	page := string(apidoc.New(operations(routes(false)), "", "https://quota.example.com/").Page(""))
 	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if strings.Count(page, ` id="`+m[1]+`"`) != 1 {
 			t.Errorf("#%s leads nowhere", m[1])

@@ -4,14 +4,15 @@ import (
 	"net/http"
 	"strings"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 )
 
 var (
 	// errIfMatch: the header is not a list of entity tags.
-	errIfMatch = invalid("If-Match", `must be * or a list of entity tags in quotes, as ETag gave them`)
+	errIfMatch = problem.Invalid("If-Match", `must be * or a list of entity tags in quotes, as ETag gave them`)
 	// errIfNoneMatch: to ignore tags would be to write what was not to be written.
-	errIfNoneMatch = invalid("If-None-Match", `must be *, which writes only what is not there yet; use If-Match with the ETag to replace something`)
+	errIfNoneMatch = problem.Invalid("If-None-Match", `must be *, which writes only what is not there yet; use If-Match with the ETag to replace something`)
 )
 
 // quoteETag is an entity tag as the header ETag has it.

@@ -21,23 +21,23 @@ type names struct {
 	committed, released string // reservations
 }
 
-func (h *hit) names() names { return names{customer: h.customer, meter: h.meter} }
+func (h *hit) names() names { return names{customer: h.Customer, meter: h.Meter} }
 
 // namesOf are those of an ordinary route, from its path and query.
 func namesOf(c *call, rt *route) (n names) {
 	key, _ := pathValue(c.r, "key") // the handler has refused what is wrong with it
 	switch {
-	case strings.HasPrefix(rt.pattern, "/v1/customers/{key}"):
+	case strings.HasPrefix(rt.Pattern, "/v1/customers/{key}"):
 		n.customer, n.meter = key, c.query["meter"]
 		n.limit, _ = pathValue(c.r, "limit")
-	case strings.HasPrefix(rt.pattern, "/v1/meters/{key}"):
+	case strings.HasPrefix(rt.Pattern, "/v1/meters/{key}"):
 		n.meter = key
-	case strings.HasPrefix(rt.pattern, "/v1/plans/{key}"):
+	case strings.HasPrefix(rt.Pattern, "/v1/plans/{key}"):
 		n.plan = key
 		n.version, _ = pathValue(c.r, "n")
-	case strings.HasPrefix(rt.pattern, "/v1/test-clocks/{key}"):
+	case strings.HasPrefix(rt.Pattern, "/v1/test-clocks/{key}"):
 		n.clock = key
-	case rt.pattern == "/v1/keys/{id}":
+	case rt.Pattern == "/v1/keys/{id}":
 		n.key, _ = pathValue(c.r, "id")
 	}
 	return n

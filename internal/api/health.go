@@ -1,6 +1,10 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"quotad/internal/api/problem"
+)
 
 type healthBody struct {
 	Status string `json:"status"`
@@ -18,9 +22,9 @@ func (s *Server) readyz(*call) (answer, error) {
 	case StateReady, StateDegraded:
 		return answer{status: http.StatusOK, body: healthBody{string(state), reason}}, nil
 	case StateStopping:
-		return answer{}, &fault{kind: kindNotReady, detail: "this node is stopping"}
+		return answer{}, &problem.Fault{Kind: problem.KindNotReady, Detail: "this node is stopping"}
 	default:
-		return answer{}, &fault{kind: kindNotReady, detail: "the database has not been reached yet"}
+		return answer{}, &problem.Fault{Kind: problem.KindNotReady, Detail: "the database has not been reached yet"}
 	}
 }
 

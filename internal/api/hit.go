@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -24,7 +26,7 @@ type hitRequest struct {
 
 // A hit is a checked hitRequest.
 type hit struct {
-	subject
+	respond.Subject
 	attributes map[string]string
 	dryRun     bool
 	kind       string // of operation, of the id
@@ -33,7 +35,7 @@ type hit struct {
 }
 
 // look reports whether the hit charges nothing, whatever comes of it.
-func (h *hit) look() bool { return h.dryRun || h.cost == 0 }
+func (h *hit) look() bool { return h.dryRun || h.Cost == 0 }
 
 // operation is the hit's id for the engine. One that only looks has none: there is
 // nothing to be done once.
@@ -41,11 +43,11 @@ func (h *hit) operation() model.ID {
 	if h.id == "" || h.look() {
 		return model.ID{}
 	}
-	return model.NewID(h.kind, h.id, payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), h.batch)...)
+	return model.NewID(h.kind, h.id, payloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), h.batch)...)
 }
 
 // decodeHit reads and checks one hit; see plainHit for like.
-func decodeHit(body []byte, like *subject) (hit, error) {
+func decodeHit(body []byte, like *respond.Subject) (hit, error) {
 	if h, ok := plainHit(body, like); ok {
 		return h, nil
 	}
@@ -59,16 +61,16 @@ func decodeAnyHit(body []byte) (hit, error) {
 		return hit{}, err
 	}
 	if bad := in.check(0); len(bad) > 0 {
-		return hit{}, invalidFields(bad)
+		return hit{}, problem.InvalidFields(bad)
 	}
 	return in.hit(opHit), nil
 }
 
 // hit is what a checked request asks for.
 func (in *hitRequest) hit(kind string) hit {
-	h := hit{subject: subject{customer: in.Customer, meter: in.Meter, cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, kind: kind}
+	h := hit{Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, kind: kind}
 	if in.Cost != nil {
-		h.cost = *in.Cost
+		h.Cost = *in.Cost
 	}
 	if in.ID != nil {
 		h.id = *in.ID
@@ -139,13 +141,13 @@ func (q query) denyStatus() (int, error) {
 	case "200":
 		return http.StatusOK, nil
 	}
-	return 0, invalid("deny_status", "must be 200, 403 or 429")
+	return 0, problem.Invalid("deny_status", "must be 200, 403 or 429")
 }
 
 // hits serves POST /v1/hits. Nothing in it is done by reflection but the decoding.
 func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := respond.GetBuffer()
+	defer respond.PutBuffer(buf)
 	denied, err := q.denyStatus()
 	var h hit
 	if err == nil {
@@ -164,32 +166,32 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 }
 
 // readHit reads the hit that a request asks for.
-func readHit(r *http.Request, buf *buffer) (h hit, err error) {
+func readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return h, err
 	}
-	if buf.b, err = readBody(r, buf.b[:0], maxBody); err != nil {
+	if buf.B, err = readBody(r, buf.B[:0], maxBody); err != nil {
 		return h, err
 	}
-	if h, err = decodeHit(buf.b, &buf.last); err == nil {
-		buf.last = h.subject
+	if h, err = decodeHit(buf.B, &buf.Last); err == nil {
+		buf.Last = h.Subject
 		h.id, err = oneID(h.id, key)
 	}
 	return h, err
 }
 
 // answerHit writes the decision of a single hit: 200, or the status of a refusal.
-func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denied int, buf *buffer) int {
+func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denied int, buf *respond.Buffer) int {
 	s.metrics.count(h, d)
-	buf.views = appendViews(buf.views[:0], d)
-	s.metrics.countExceeded(h, d, buf.views)
+	buf.Views = respond.AppendViews(buf.Views[:0], d)
+	s.metrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
-	status, contentType := http.StatusOK, plainJSON
+	status, contentType := http.StatusOK, respond.PlainJSON
 	if !d.Allowed {
-		status, contentType, wait = denied, problemJSON, d.RetryAfter()
+		status, contentType, wait = denied, respond.ProblemJSON, d.RetryAfter()
 	}
-	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
-	buf.b = appendDecision(buf.b[:0], &h.subject, d, buf.views, wait, status)
-	return writeBody(w, status, contentType, buf.b)
+	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
+	buf.B = respond.AppendDecision(buf.B[:0], &h.Subject, d, buf.Views, wait, status)
+	return respond.Write(w, status, contentType, buf.B)
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"quotad/internal/api/respond"
 )
 
 func TestHitAdmittedThenRefused(t *testing.T) {
@@ -30,7 +32,7 @@ func TestHitAdmittedThenRefused(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/hits", "/v1/hits", "/v1/hits?deny_status=429"} {
 		got = n.want(429, "POST", path, `{"customer":"acme","meter":"requests","cost":2}`)
-		if got.json["type"] != quotaExceeded || got.json["allowed"] != false || fmt.Sprint(got.json["violated-policies"]) != "[hourly]" {
+		if got.json["type"] != respond.QuotaExceeded || got.json["allowed"] != false || fmt.Sprint(got.json["violated-policies"]) != "[hourly]" {
 			t.Errorf("refused: %s", got.text)
 		}
 		if got.header.Get("Retry-After") == "" || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Cache-Control") != "no-store" {

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/quota/model"
 )
 
@@ -27,7 +28,7 @@ const (
 
 const idempotencyHeader = "Idempotency-Key"
 
-var errOtherID = invalid("id", "is another than that of the header Idempotency-Key: send one of them")
+var errOtherID = problem.Invalid("id", "is another than that of the header Idempotency-Key: send one of them")
 
 // checkID says what is wrong with an id, or nothing.
 func checkID(id string) string {
@@ -45,14 +46,14 @@ func idempotencyKey(h http.Header) (string, error) {
 		return "", nil
 	}
 	if len(given) > 1 {
-		return "", invalid(idempotencyHeader, "is there more than once")
+		return "", problem.Invalid(idempotencyHeader, "is there more than once")
 	}
 	id, ok := unquoteField(given[0])
 	if !ok {
-		return "", invalid(idempotencyHeader, `must be one string in double quotes, in which only \" and \\ are escaped, or one that does not begin with a quote`)
+		return "", problem.Invalid(idempotencyHeader, `must be one string in double quotes, in which only \" and \\ are escaped, or one that does not begin with a quote`)
 	}
 	if bad := checkID(id); bad != "" {
-		return "", invalid(idempotencyHeader, bad)
+		return "", problem.Invalid(idempotencyHeader, bad)
 	}
 	return id, nil
 }

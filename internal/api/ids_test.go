@@ -8,6 +8,8 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
@@ -27,7 +29,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		``, `""`, `"`, `"a`, `"a\"`, `"a\b"`, `"a"b"`, `"a" `, `"a";b=1`, `"a", "b"`, `"é"`, "\"a\tb\"", "a\tb", "\xff", "\u0085",
 		long + "x", `"` + long + `x"`, strings.Repeat("é", 128),
 	} {
-		if got, err := idempotencyKey(http.Header{idempotencyHeader: {field}}); err == nil || problemOf(err).fields[0].Field != idempotencyHeader {
+		if got, err := idempotencyKey(http.Header{idempotencyHeader: {field}}); err == nil || problem.Of(err).Fields[0].Field != idempotencyHeader {
 			t.Errorf("%q is taken as %q, %v", field, got, err)
 		}
 	}
@@ -53,7 +55,7 @@ func TestOneID(t *testing.T) {
 			t.Errorf("%q: %q %v", in, got, err)
 		}
 	}
-	if got, err := oneID("a", "b"); problemOf(err).fields[0].Field != "id" {
+	if got, err := oneID("a", "b"); problem.Of(err).Fields[0].Field != "id" {
 		t.Errorf("two ids are taken as %q, %v", got, err)
 	}
 }
@@ -63,7 +65,7 @@ func TestOneID(t *testing.T) {
 func TestPayloadsOfIDs(t *testing.T) {
 	operation := func(body string) model.ID {
 		t.Helper()
-		h, err := decodeHit([]byte(`{"customer":"acme","meter":"requests","id":"x"`+body+`}`), new(subject))
+		h, err := decodeHit([]byte(`{"customer":"acme","meter":"requests","id":"x"`+body+`}`), new(respond.Subject))
 		check(t, err)
 		return h.operation()
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
@@ -41,7 +42,7 @@ func (im *importing) do(items []importItem) {
 
 // outage reports whether an error is one that passes without the client's doing.
 func outage(err error) bool {
-	return err != nil && problemOf(err).kind.status == http.StatusServiceUnavailable
+	return err != nil && problem.Of(err).Kind.Status == http.StatusServiceUnavailable
 }
 
 // importOnce sends the pending lines to the engine at once. It returns those whose limits

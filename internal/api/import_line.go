@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/ledger"
@@ -33,7 +35,7 @@ type importItem struct {
 	replayed bool
 }
 
-var errWantObjects = invalid("", "each line must be a JSON object")
+var errWantObjects = problem.Invalid("", "each line must be a JSON object")
 
 // decodeImport reads and checks a line.
 func decodeImport(number int, line []byte) importItem {
@@ -65,7 +67,7 @@ func (it *importItem) check() error {
 		refuse("", "a line must have cost and at, for usage, or limit and used, for an opening balance")
 	}
 	if len(bad) > 0 {
-		return invalidFields(bad)
+		return problem.InvalidFields(bad)
 	}
 	return nil
 }
@@ -124,31 +126,31 @@ func (it *importItem) names() names {
 }
 
 // appendError appends what a line was not done for, f being the problem that err is.
-func (it *importItem) appendError(b []byte, f *fault) []byte {
+func (it *importItem) appendError(b []byte, f *problem.Fault) []byte {
 	b = append(b, `{"line":`...)
 	b = strconv.AppendInt(b, int64(it.number), 10)
 	if checkID(it.ID) == "" {
 		b = append(b, `,"id":`...)
-		b = appendString(b, it.ID)
+		b = respond.AppendString(b, it.ID)
 	}
 	b = append(b, `,"status":`...)
-	b = strconv.AppendInt(b, int64(f.kind.status), 10)
+	b = strconv.AppendInt(b, int64(f.Kind.Status), 10)
 	b = append(b, `,"type":`...)
-	b = appendString(b, f.kind.typeURI())
+	b = respond.AppendString(b, f.Kind.TypeURI())
 	b = append(b, `,"detail":`...)
-	b = appendString(b, f.detail)
+	b = respond.AppendString(b, f.Detail)
 	if field := fieldOf(it.err, f); field != "" {
 		b = append(b, `,"field":`...)
-		b = appendString(b, field)
+		b = respond.AppendString(b, field)
 	}
 	return append(b, '}')
 }
 
 // fieldOf is the member of a line that an error, the problem f, is about, the first of
 // several; empty: it is about the line, or about none.
-func fieldOf(err error, f *fault) string {
-	if len(f.fields) > 0 {
-		return f.fields[0].Field
+func fieldOf(err error, f *problem.Fault) string {
+	if len(f.Fields) > 0 {
+		return f.Fields[0].Field
 	}
 	switch {
 	case errors.Is(err, plans.ErrUnknownCustomer):

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+
+	"quotad/internal/api/problem"
 )
 
 const (
@@ -18,9 +20,9 @@ const (
 )
 
 var (
-	errImportType  = &fault{kind: kindMediaType, detail: "the body must be declared as Content-Type: application/x-ndjson (or application/jsonl, application/json), in UTF-8"}
-	errImportLarge = &fault{kind: kindTooLarge, detail: "the body has more than 1 GiB: send it in parts"}
-	errLongLine    = &fault{kind: kindTooLarge, detail: "the line has more than 64 KiB"}
+	errImportType  = &problem.Fault{Kind: problem.KindMediaType, Detail: "the body must be declared as Content-Type: application/x-ndjson (or application/jsonl, application/json), in UTF-8"}
+	errImportLarge = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the body has more than 1 GiB: send it in parts"}
+	errLongLine    = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the line has more than 64 KiB"}
 )
 
 // checkImport checks what an import's header says of its body.

@@ -7,6 +7,10 @@ import (
 	"reflect"
 	"strconv"
 	"time"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 )
 
 const (
@@ -44,20 +48,20 @@ type importError struct {
 }
 
 func importRoutes() []route {
-	return []route{{operation: operation{
-		method: "POST", pattern: "/v1/imports", access: adminOnly, tag: "Customers", id: "import", summary: "Import what was used elsewhere",
-		doc: "So that customers move here in the middle of a period with what they have used, and without a free month. Each line of the body is one JSON object: usage of a past instant, with cost and at, which is never refused; or an opening balance of one limit, with limit and used, which replaces all that counted, so send balances behind the usage of the same meter. " +
+	return []route{{Operation: apidoc.Operation{
+		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "import", Summary: "Import what was used elsewhere",
+		Doc: "So that customers move here in the middle of a period with what they have used, and without a free month. Each line of the body is one JSON object: usage of a past instant, with cost and at, which is never refused; or an opening balance of one limit, with limit and used, which replaces all that counted, so send balances behind the usage of the same meter. " +
 			"Each line is done once under its id, for as long as ids are kept: the whole may be sent again at any time, and lines that were done are counted as replayed. What is wrong with a line is its own error, never that of the others; the answer is 200 and has all errors. " +
 			"A line may have 64 KiB, the body 1 GiB, in any number of lines; blank ones are skipped. Both are streamed: lines are done as they arrive, in groups of at most 500, and the answer is sent while the body is read, so read it meanwhile; clients that cannot should send at most 10,000 lines. " +
 			"A line that could not be done for now has the status 503; after three groups in a row of such lines, when the body breaks off or stalls for 30 seconds, or when the node stops, the import ends and says so in stopped. A node works on 4 imports at once; beyond them it answers 503 too-busy.",
-		request: reflect.TypeFor[importLine](), requestMedia: "application/x-ndjson", response: reflect.TypeFor[importBody](), status: ok200,
+		Request: reflect.TypeFor[importLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[importBody](), Status: ok200,
 	}, raw: (*Server).importLines}}
 }
 
 var (
-	errManyImports = &fault{kind: kindBusy, detail: "this node works on 4 imports already; nothing was done"}
-	errManyOutages = &fault{kind: kindUnavailable, detail: "no line of the last three groups could be done for now"}
-	errNodeStops   = &fault{kind: kindStopping, detail: "this node is stopping"}
+	errManyImports = &problem.Fault{Kind: problem.KindBusy, Detail: "this node works on 4 imports already; nothing was done"}
+	errManyOutages = &problem.Fault{Kind: problem.KindUnavailable, Detail: "no line of the last three groups could be done for now"}
+	errNodeStops   = &problem.Fault{Kind: problem.KindStopping, Detail: "this node is stopping"}
 )
 
 // An importing is an import under way.
@@ -89,11 +93,11 @@ func (s *Server) importLines(w http.ResponseWriter, r *http.Request, _ query) in
 	default:
 		return s.fail(w, r, errManyImports)
 	}
-	buf := getBuffer()
-	defer putBuffer(buf)
-	im := importing{server: s, w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.b}
+	buf := respond.GetBuffer()
+	defer respond.PutBuffer(buf)
+	im := importing{server: s, w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
 	im.run()
-	buf.b = im.answer
+	buf.B = im.answer
 	return http.StatusOK
 }
 
@@ -173,7 +177,7 @@ func (im *importing) report(items []importItem) {
 }
 
 func (im *importing) addError(it *importItem) {
-	f := problemOf(explain(it.err, it.names()))
+	f := problem.Of(explain(it.err, it.names()))
 	im.server.logInternal(im.r, f, it.err)
 	if im.listed {
 		im.answer = append(im.answer, ',')
@@ -201,7 +205,7 @@ func (im *importing) send() bool {
 func (im *importing) write() error {
 	if !im.begun {
 		im.begun = true
-		writeHead(im.w, http.StatusOK, plainJSON)
+		respond.WriteHead(im.w, http.StatusOK, respond.PlainJSON)
 	}
 	_, err := im.w.Write(im.answer)
 	im.answer = im.answer[:0]
@@ -219,7 +223,7 @@ func (im *importing) finish(end error) {
 	}
 	if !errors.Is(end, io.EOF) {
 		im.answer = append(im.answer, `,"stopped":`...)
-		im.answer = appendString(im.answer, problemOf(end).detail+". What follows was not done: send all of it again, of which nothing is done twice")
+		im.answer = respond.AppendString(im.answer, problem.Of(end).Detail+". What follows was not done: send all of it again, of which nothing is done twice")
 	}
 	im.answer = append(im.answer, '}')
 }

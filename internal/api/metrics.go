@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/quota/model"
 )
 
@@ -58,9 +59,9 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.shadowExceeded = exceeded.WithLabelValues(model.Shadow.String())
 	registry.MustRegister(exceeded)
 	m.countOperations(registry)
-	for _, k := range kinds {
-		if k != kindQuotaExceeded {
-			m.outcomes[k.name] = hits.WithLabelValues(k.name)
+	for _, k := range problem.Kinds {
+		if k != problem.KindQuotaExceeded {
+			m.outcomes[k.Name] = hits.WithLabelValues(k.Name)
 		}
 	}
 	registry.MustRegister(hits, m.requests, m.seconds)
@@ -111,7 +112,7 @@ func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
 
 // failed counts hits that were not decided, by their problem.
 func (m *metrics) failed(err error, hits int) {
-	m.outcomes[problemOf(err).kind.name].Add(float64(hits))
+	m.outcomes[problem.Of(err).Kind.Name].Add(float64(hits))
 }
 
 // routeMetrics are one route's own: what every request touches is looked up once.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
@@ -63,12 +64,12 @@ func (m *metrics) countOperation(name string, d *model.Decision, err error) {
 }
 
 // readKeyed reads a request's body into in, and the id in its header.
-func readKeyed(r *http.Request, buf *buffer, in any) (key string, err error) {
+func readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
 	if key, err = idempotencyKey(r.Header); err != nil {
 		return "", err
 	}
-	if buf.b, err = readBody(r, buf.b[:0], maxBody); err != nil {
+	if buf.B, err = readBody(r, buf.B[:0], maxBody); err != nil {
 		return "", err
 	}
-	return key, decode(buf.b, in)
+	return key, decode(buf.B, in)
 }

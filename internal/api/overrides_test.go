@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 )
@@ -227,7 +228,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 	} {
 		change()
 		n.want(200, "POST", "/v1/hits", oneHit)
-		h := hit{subject: subject{customer: "acme", meter: "requests", cost: 1}}
+		h := hit{Subject: respond.Subject{Customer: "acme", Meter: "requests", Cost: 1}}
 		_, err := n.server.judge(t.Context(), held, &h)
 		if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 			t.Fatalf("a target of change %d was judged: %v", held.Change, err)

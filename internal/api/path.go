@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 )
 
@@ -20,7 +21,7 @@ func pathValue(r *http.Request, name string) (string, error) {
 	}
 	value, err := url.PathUnescape(part)
 	if err != nil {
-		return "", invalid(name, "is not well percent-encoded")
+		return "", problem.Invalid(name, "is not well percent-encoded")
 	}
 	return value, nil
 }
@@ -29,7 +30,7 @@ func pathValue(r *http.Request, name string) (string, error) {
 func customerInPath(r *http.Request) (string, error) {
 	key, err := pathValue(r, "key")
 	if err == nil && !plans.ValidCustomerKey(key) {
-		err = invalid("key", plans.CustomerKeyRule)
+		err = problem.Invalid("key", plans.CustomerKeyRule)
 	}
 	return key, err
 }
@@ -38,7 +39,7 @@ func customerInPath(r *http.Request) (string, error) {
 func nameInPath(r *http.Request, param string) (string, error) {
 	key, err := pathValue(r, param)
 	if err == nil && !plans.ValidKey(key) {
-		err = invalid(param, plans.KeyRule)
+		err = problem.Invalid(param, plans.KeyRule)
 	}
 	return key, err
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -18,7 +19,7 @@ type plain struct {
 
 // plainHit reads a body that is one hit. What its customer and meter have in common with
 // like, that of another hit, is shared with it: most requests say what one before them said.
-func plainHit(body []byte, like *subject) (h hit, ok bool) {
+func plainHit(body []byte, like *respond.Subject) (h hit, ok bool) {
 	p := plain{body: body}
 	if !p.hit(&h, like) {
 		return hit{}, false
@@ -57,21 +58,21 @@ func plainBatch(body []byte) (b batch, ok bool) {
 // hits reads an array of hits.
 func (p *plain) hits() ([]hit, bool) {
 	all := make([]hit, 0, min(maxHits, bytes.Count(p.body, []byte{'{'})))
-	like := new(subject)
+	like := new(respond.Subject)
 	for more := p.next('['); more; more = p.next(',') {
 		var h hit
 		if len(all) == maxHits || !p.hit(&h, like) {
 			return nil, false
 		}
 		all = append(all, h)
-		like = &all[len(all)-1].subject
+		like = &all[len(all)-1].Subject
 	}
 	return all, len(all) > 0 && p.next(']')
 }
 
 // hit reads one hit and checks it as hitRequest.check does.
-func (p *plain) hit(h *hit, like *subject) bool {
-	*h = hit{subject: subject{cost: 1}, kind: opHit}
+func (p *plain) hit(h *hit, like *respond.Subject) bool {
+	*h = hit{Subject: respond.Subject{Cost: 1}, kind: opHit}
 	seen := 0
 	for more := p.next('{'); more; more = p.next(',') {
 		name, ok := p.text()
@@ -89,17 +90,17 @@ func (p *plain) hit(h *hit, like *subject) bool {
 }
 
 // member reads the value of a member into h and returns the member's bit, or 0.
-func (p *plain) member(name []byte, h *hit, like *subject) int {
+func (p *plain) member(name []byte, h *hit, like *respond.Subject) int {
 	switch string(name) {
 	case "customer":
-		h.customer = p.shared(like.customer)
-		return bit(1, plans.ValidCustomerKey(h.customer))
+		h.Customer = p.shared(like.Customer)
+		return bit(1, plans.ValidCustomerKey(h.Customer))
 	case "meter":
-		h.meter = p.shared(like.meter)
-		return bit(2, plans.ValidKey(h.meter))
+		h.Meter = p.shared(like.Meter)
+		return bit(2, plans.ValidKey(h.Meter))
 	case "cost":
 		var ok bool
-		h.cost, ok = p.number()
+		h.Cost, ok = p.number()
 		return bit(3, ok)
 	case "id":
 		h.id = p.shared("")

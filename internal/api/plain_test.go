@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"quotad/internal/api/respond"
 )
 
 // Those that the short way is for, and what it must leave to the long one.
@@ -60,7 +62,7 @@ var plainHits = []struct {
 
 func TestPlainHits(t *testing.T) {
 	for _, c := range plainHits {
-		if _, ok := plainHit([]byte(c.body), new(subject)); ok != c.taken {
+		if _, ok := plainHit([]byte(c.body), new(respond.Subject)); ok != c.taken {
 			t.Errorf("%s: taken %v", c.body, ok)
 		}
 		sameAsAnyHit(t.Fatalf, []byte(c.body))
@@ -69,7 +71,7 @@ func TestPlainHits(t *testing.T) {
 
 // sameAsAnyHit wants that what the short way takes the long one takes alike.
 func sameAsAnyHit(fail func(string, ...any), body []byte) {
-	for _, like := range []subject{{}, {customer: "a", meter: "b"}} {
+	for _, like := range []respond.Subject{{}, {Customer: "a", Meter: "b"}} {
 		got, ok := plainHit(body, &like)
 		if !ok {
 			continue

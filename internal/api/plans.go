@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 )
 
@@ -44,7 +45,7 @@ func (s *Server) getVersion(c *call) (answer, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 || strconv.FormatInt(n, 10) != text {
-		return answer{}, invalid("n", "must be the number of a version, 1 or more, in digits")
+		return answer{}, problem.Invalid("n", "must be the number of a version, 1 or more, in digits")
 	}
 	p, err := s.store.GetPlanVersion(c.ctx(), key, int(n))
 	return planAnswer(http.StatusOK, p, err)

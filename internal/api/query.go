@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 )
 
@@ -20,19 +22,19 @@ func parseQuery(r *http.Request, rt *route) (query, error) {
 		return nil, nil
 	}
 	if len(r.URL.RawQuery) > 4<<10 {
-		return nil, invalid("", "the query has more than 4096 bytes")
+		return nil, problem.Invalid("", "the query has more than 4096 bytes")
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, invalid("", "the query is not well-formed")
+		return nil, problem.Invalid("", "the query is not well-formed")
 	}
 	q := make(query, len(values))
 	for name, given := range values {
-		if !slices.ContainsFunc(rt.params, func(p param) bool { return p.takes(name) }) {
-			return nil, invalid(name, "is not a parameter of this route"+rt.insteadOfParam(name))
+		if !slices.ContainsFunc(rt.Params, func(p apidoc.Param) bool { return p.Takes(name) }) {
+			return nil, problem.Invalid(name, "is not a parameter of this route"+rt.insteadOfParam(name))
 		}
 		if len(given) > 1 {
-			return nil, invalid(name, "is there more than once")
+			return nil, problem.Invalid(name, "is there more than once")
 		}
 		q[name] = given[0]
 	}
@@ -41,12 +43,12 @@ func parseQuery(r *http.Request, rt *route) (query, error) {
 
 // insteadOfParam ends what is said of a name in the query that the route does not take.
 func (rt *route) insteadOfParam(name string) string {
-	if slices.Contains(membersOf(rt.request), name) {
+	if slices.Contains(membersOf(rt.Request), name) {
 		return ": it belongs in the body"
 	}
 	var known []string
-	for _, p := range rt.params {
-		known = append(known, p.name)
+	for _, p := range rt.Params {
+		known = append(known, p.Name)
 	}
 	return instead(name, known)
 }
@@ -55,12 +57,12 @@ func (rt *route) insteadOfParam(name string) string {
 func (q query) attributes() (map[string]string, error) {
 	attributes := make(map[string]string)
 	for name, value := range q {
-		if attribute, ok := strings.CutPrefix(name, attributeParam.names); ok {
+		if attribute, ok := strings.CutPrefix(name, attributeParam.Names); ok {
 			attributes[attribute] = value
 		}
 	}
-	if bad := checkAttributes(attributes, strings.TrimSuffix(attributeParam.names, ".")); len(bad) > 0 {
-		return nil, invalidFields(bad)
+	if bad := checkAttributes(attributes, strings.TrimSuffix(attributeParam.Names, ".")); len(bad) > 0 {
+		return nil, problem.InvalidFields(bad)
 	}
 	return attributes, nil
 }

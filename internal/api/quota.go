@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
@@ -140,13 +141,13 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 	b := []byte{'['}
 	for i := range l.standings {
 		st := &l.standings[i]
-		for _, v := range appendViews(nil, &st.Decision) {
+		for _, v := range respond.AppendViews(nil, &st.Decision) {
 			if len(b) > 1 {
 				b = append(b, ',')
 			}
-			b = appendView(b, &v)
+			b = respond.AppendView(b, &v)
 			b = append(b, `,"meter":`...)
-			b = appendString(b, st.Meter.Key)
+			b = respond.AppendString(b, st.Meter.Key)
 			b = append(b, `,"reserved":`...)
 			b = append(strconv.AppendInt(b, v.Reserved, 10), '}')
 		}
@@ -159,7 +160,7 @@ func (limitList) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[quotaLimit](), true, "")}
 }
 
-// quotaLimit is limitState in the quota answer.
+// quotaLimit is respond.LimitState in the quota answer.
 type quotaLimit struct {
 	Name         string     `json:"name"`
 	Algorithm    string     `json:"algorithm"`

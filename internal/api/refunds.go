@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
@@ -23,14 +25,14 @@ type refundRequest struct {
 
 // refundBody is the answer of POST /v1/refunds.
 type refundBody struct {
-	Customer  string       `json:"customer"`
-	Meter     string       `json:"meter"`
-	Cost      int64        `json:"cost"`
-	Refunded  int64        `json:"refunded" doc:"Units that were given back: no more than the hit had left of its charge, or than the present windows and the billing period had."`
-	At        time.Time    `json:"at"`
-	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool         `json:"replayed"`
-	Limits    []limitState `json:"limits" doc:"As they stand behind the refund."`
+	Customer  string               `json:"customer"`
+	Meter     string               `json:"meter"`
+	Cost      int64                `json:"cost"`
+	Refunded  int64                `json:"refunded" doc:"Units that were given back: no more than the hit had left of its charge, or than the present windows and the billing period had."`
+	At        time.Time            `json:"at"`
+	TestClock string               `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed  bool                 `json:"replayed"`
+	Limits    []respond.LimitState `json:"limits" doc:"As they stand behind the refund."`
 }
 
 // identify checks the request and gives it its one id, with the one in the header. Of what
@@ -53,7 +55,7 @@ func (in *refundRequest) identify(key string) error {
 		bad = append(bad, model.FieldError{Field: "id", Detail: "is required, here or as the header Idempotency-Key, so that a refund that is sent again is done once"})
 	}
 	if len(bad) > 0 {
-		return invalidFields(bad)
+		return problem.InvalidFields(bad)
 	}
 	id, err := oneID(as.hit(opRefund).id, key)
 	in.ID = &id
@@ -82,8 +84,8 @@ func (in *refundRequest) names() names {
 
 // refund serves POST /v1/refunds.
 func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := respond.GetBuffer()
+	defer respond.PutBuffer(buf)
 	var in refundRequest
 	key, err := readKeyed(r, buf, &in)
 	if err == nil {
@@ -99,10 +101,10 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 	if err != nil {
 		return s.fail(w, r, explain(err, in.names()))
 	}
-	buf.views = appendViews(buf.views[:0], &done.Decision)
-	buf.quotaHeaders(w.Header(), s.options.ResetStyle, done.At, 0)
-	buf.b = in.appendAnswer(buf.b[:0], &done, buf.views)
-	return writeBody(w, http.StatusOK, plainJSON, buf.b)
+	buf.Views = respond.AppendViews(buf.Views[:0], &done.Decision)
+	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, done.At, 0)
+	buf.B = in.appendAnswer(buf.B[:0], &done, buf.Views)
+	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
 
 // giveBack does the refund. A customer is not made for it, and the meter may be one that
@@ -123,14 +125,14 @@ func (s *Server) giveBack(ctx context.Context, in *refundRequest) (done ledger.R
 
 func (in *refundRequest) appendAnswer(b []byte, done *ledger.Refunded, views []model.View) []byte {
 	b = append(b, `{"customer":`...)
-	b = appendString(b, in.Customer)
+	b = respond.AppendString(b, in.Customer)
 	b = append(b, `,"meter":`...)
-	b = appendString(b, in.Meter)
+	b = respond.AppendString(b, in.Meter)
 	b = append(b, `,"cost":`...)
 	b = strconv.AppendInt(b, in.Cost, 10)
 	b = append(b, `,"refunded":`...)
 	b = strconv.AppendInt(b, done.Units, 10)
-	b = appendInstant(b, &done.Decision)
-	b = appendReplayed(b, &done.Decision)
-	return append(appendLimits(b, views), '}')
+	b = respond.AppendInstant(b, &done.Decision)
+	b = respond.AppendReplayed(b, &done.Decision)
+	return append(respond.AppendLimits(b, views), '}')
 }

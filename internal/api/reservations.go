@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
@@ -29,17 +31,17 @@ type reservationRequest struct {
 
 // reservationBody is the answer of a reservation that was made.
 type reservationBody struct {
-	ID           string       `json:"id" doc:"The reservation's, to commit or release it by."`
-	ExpiresAt    time.Time    `json:"expires_at" doc:"When what is held counts no more, by the customer's clock."`
-	Allowed      bool         `json:"allowed"`
-	Customer     string       `json:"customer"`
-	Meter        string       `json:"meter"`
-	Cost         int64        `json:"cost"`
-	At           time.Time    `json:"at"`
-	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed     bool         `json:"replayed"`
-	RetryAfterMS int64        `json:"retry_after_ms"`
-	Limits       []limitState `json:"limits"`
+	ID           string               `json:"id" doc:"The reservation's, to commit or release it by."`
+	ExpiresAt    time.Time            `json:"expires_at" doc:"When what is held counts no more, by the customer's clock."`
+	Allowed      bool                 `json:"allowed"`
+	Customer     string               `json:"customer"`
+	Meter        string               `json:"meter"`
+	Cost         int64                `json:"cost"`
+	At           time.Time            `json:"at"`
+	TestClock    string               `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed     bool                 `json:"replayed"`
+	RetryAfterMS int64                `json:"retry_after_ms"`
+	Limits       []respond.LimitState `json:"limits"`
 }
 
 // A reservation is a checked reservationRequest: a hit for a time.
@@ -57,10 +59,10 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 		bad = append(bad, model.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, and must be between 1 and %d (24 h)", maxTTL)})
 	}
 	if len(bad) > 0 {
-		return asked, invalidFields(bad)
+		return asked, problem.InvalidFields(bad)
 	}
 	asked = reservation{hit: as.hit(opReservation), ttl: in.TTL}
-	asked.reservation = true
+	asked.Reservation = true
 	asked.id, err = oneID(asked.id, key)
 	return asked, err
 }
@@ -71,13 +73,13 @@ func (h *reservation) operation() model.ID {
 		return model.NewID(opUnnamed, rand.Text())
 	}
 	return model.NewID(opReservation, h.id,
-		payloadOf(h.attributes, h.meter, strconv.FormatInt(h.cost, 10), strconv.FormatInt(h.ttl, 10))...)
+		payloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), strconv.FormatInt(h.ttl, 10))...)
 }
 
 // reserve serves POST /v1/reservations.
 func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := respond.GetBuffer()
+	defer respond.PutBuffer(buf)
 	denied, err := q.denyStatus()
 	var asked reservation
 	if err == nil {
@@ -96,7 +98,7 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
 	return s.answerReservation(w, &asked.hit, &made, denied, buf)
 }
 
-func readReservation(r *http.Request, buf *buffer) (asked reservation, err error) {
+func readReservation(r *http.Request, buf *respond.Buffer) (asked reservation, err error) {
 	var in reservationRequest
 	key, err := readKeyed(r, buf, &in)
 	if err != nil {
@@ -112,10 +114,10 @@ func (s *Server) hold(ctx context.Context, asked *reservation) (made ledger.Rese
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, asked.meter)
+			err = s.catalog.Returning(ctx, asked.Meter)
 		}
 		if err == nil {
-			made, err = s.engine.Reserve(ctx, t, asked.cost, asked.ttl*1000, id)
+			made, err = s.engine.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)
 		}
 		return err
 	})
@@ -126,25 +128,25 @@ func (s *Server) hold(ctx context.Context, asked *reservation) (made ledger.Rese
 }
 
 // answerReservation writes 201 and what was made, or a refusal as that of a hit.
-func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *ledger.Reservation, denied int, buf *buffer) int {
+func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *ledger.Reservation, denied int, buf *respond.Buffer) int {
 	d := &made.Decision
-	buf.views = appendViews(buf.views[:0], d)
+	buf.Views = respond.AppendViews(buf.Views[:0], d)
 	wait := int64(0)
 	if !d.Allowed {
 		wait = d.RetryAfter()
 	}
-	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
+	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
 	if !d.Allowed {
-		buf.b = appendDecision(buf.b[:0], &h.subject, d, buf.views, wait, denied)
-		return writeBody(w, denied, problemJSON, buf.b)
+		buf.B = respond.AppendDecision(buf.B[:0], &h.Subject, d, buf.Views, wait, denied)
+		return respond.Write(w, denied, respond.ProblemJSON, buf.B)
 	}
 	id := made.ID.String()
 	w.Header()["Location"] = []string{reservationsPattern + "/" + id}
-	b := append(buf.b[:0], `{"id":"`...)
+	b := append(buf.B[:0], `{"id":"`...)
 	b = append(b, id...)
 	b = append(b, `","expires_at":`...)
-	b = appendTime(b, made.ExpiresAt)
+	b = respond.AppendTime(b, made.ExpiresAt)
 	b = append(b, `,"allowed":true`...)
-	buf.b = appendOutcome(b, &h.subject, d, buf.views, wait)
-	return writeBody(w, http.StatusCreated, plainJSON, buf.b)
+	buf.B = respond.AppendOutcome(b, &h.Subject, d, buf.Views, wait)
+	return respond.Write(w, http.StatusCreated, respond.PlainJSON, buf.B)
 }

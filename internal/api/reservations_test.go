@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/quota/ledger"
 )
 
@@ -44,7 +45,7 @@ func TestReservations(t *testing.T) {
 	n.booked("acme", 0)
 	for status, query := range map[int]string{429: "", 200: "?deny_status=200", 403: "?deny_status=403"} {
 		got := n.want(status, "POST", "/v1/reservations"+query, `{"customer":"acme","meter":"requests","cost":3,"ttl_ms":60000}`)
-		if got.json["allowed"] != false || got.json["type"] != quotaExceeded || fmt.Sprint(got.json["violated-policies"]) != "[hourly]" || got.header.Get("Location") != "" ||
+		if got.json["allowed"] != false || got.json["type"] != respond.QuotaExceeded || fmt.Sprint(got.json["violated-policies"]) != "[hourly]" || got.header.Get("Location") != "" ||
 			!strings.Contains(got.json["detail"].(string), "The reservation costs 3") || got.header.Get("Retry-After") == "" {
 			t.Errorf("refused: %s %v", got.text, got.header)
 		}

@@ -11,6 +11,9 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json"
 
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 )
 
@@ -33,7 +36,7 @@ func (c *call) ctx() context.Context { return c.r.Context() }
 // serve is all that happens to a request of a route: measure, recover, check the key and
 // the query, then answer. It wraps no ResponseWriter: what answers says its status.
 func (s *Server) serve(rt *route) http.Handler {
-	m := s.metrics.route(rt.pattern, rt.method)
+	m := s.metrics.route(rt.Pattern, rt.Method)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := s.options.Wall()
 		status := http.StatusInternalServerError
@@ -58,7 +61,7 @@ func (s *Server) panicked(w http.ResponseWriter, r *http.Request, p any) {
 		panic(p)
 	}
 	s.log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	writeProblem(w, broken)
+	problem.Write(w, problem.Broken)
 }
 
 // answer checks what all routes have in common and lets the route answer.
@@ -76,7 +79,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	ctx, cancel := context.WithTimeout(r.Context(), s.options.Deadline)
 	defer cancel()
 	c := &call{r: r.WithContext(ctx), query: q}
-	if rt.request != nil {
+	if rt.Request != nil {
 		if c.body, err = readBody(r, nil, maxBody); err != nil {
 			return s.fail(w, r, err)
 		}
@@ -94,7 +97,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
 		w.Header()["ETag"] = []string{quoteETag(a.etag)}
 	}
 	if a.body == nil {
-		w.Header()["Cache-Control"] = noStore
+		w.Header()["Cache-Control"] = respond.NoStore
 		w.WriteHeader(a.status)
 		return a.status
 	}
@@ -102,18 +105,18 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	return writeBody(w, a.status, plainJSON, body)
+	return respond.Write(w, a.status, respond.PlainJSON, body)
 }
 
 // fail answers with the problem that an error is, and logs what is our own fault.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
-	f := problemOf(err)
+	f := problem.Of(err)
 	s.logInternal(r, f, err)
-	if f.kind == kindTooLarge && r.ProtoMajor == 1 {
+	if f.Kind == problem.KindTooLarge && r.ProtoMajor == 1 {
 		// Else net/http would first wait for the rest of the body, which may never come.
 		w.Header().Set("Connection", "close")
 	}
-	return writeProblem(w, f)
+	return problem.Write(w, f)
 }
 
 // hitFailed is fail for a hit.
@@ -122,10 +125,10 @@ func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) in
 	return s.fail(w, r, err)
 }
 
-func (s *Server) logInternal(r *http.Request, f *fault, err error) {
-	if f.kind == kindInternal {
+func (s *Server) logInternal(r *http.Request, f *problem.Fault, err error) {
+	if f.Kind == problem.KindInternal {
 		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-	} else if f.kind.status >= http.StatusInternalServerError {
+	} else if f.Kind.Status >= http.StatusInternalServerError {
 		s.log.Debug("request not served", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 }
@@ -135,7 +138,7 @@ func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 		s.toDocs(w, r, nil)
 		return
 	}
-	writeProblem(w, &fault{kind: kindNotFound, detail: "there is no such route: see /docs"})
+	problem.Write(w, &problem.Fault{Kind: problem.KindNotFound, Detail: "there is no such route: see /docs"})
 }
 
 func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
@@ -153,29 +156,29 @@ func (s *Server) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	has := strings.Join(allow, ", ")
-	writeProblem(w, &fault{kind: kindMethod, detail: "this path does not have the method " + plans.Shorten(r.Method) + ": it has " + has, allow: has})
+	problem.Write(w, &problem.Fault{Kind: problem.KindMethod, Detail: "this path does not have the method " + plans.Shorten(r.Method) + ": it has " + has, Allow: has})
 }
 
 // The answers to a request without a key and with a wrong one.
 var (
-	faultNoKey    = &fault{kind: kindUnauthorized, detail: "send the header Authorization: Bearer <key>" + makeKey}
-	faultWrongKey = &fault{kind: kindUnauthorized, detail: "the key is unknown, revoked or expired" + makeKey, bearerError: "invalid_token"}
+	faultNoKey    = &problem.Fault{Kind: problem.KindUnauthorized, Detail: "send the header Authorization: Bearer <key>" + makeKey}
+	faultWrongKey = &problem.Fault{Kind: problem.KindUnauthorized, Detail: "the key is unknown, revoked or expired" + makeKey, BearerError: "invalid_token"}
 )
 
 const makeKey = ". An admin makes a key with POST /v1/keys, and on quotad's machine quotad keys create does"
 
 // wrongScope is the answer to a key of another scope.
-func wrongScope(has plans.Scope, needs access) *fault {
-	scopes := needs.scopes()
-	if needs != adminOnly {
+func wrongScope(has plans.Scope, needs apidoc.Access) *problem.Fault {
+	scopes := needs.Scopes()
+	if needs != apidoc.AdminOnly {
 		scopes += ", or admin"
 	}
-	return &fault{kind: kindWrongScope, detail: "this key has the scope " + string(has) + "; needed is " + scopes, bearerError: "insufficient_scope"}
+	return &problem.Fault{Kind: problem.KindWrongScope, Detail: "this key has the scope " + string(has) + "; needed is " + scopes, BearerError: "insufficient_scope"}
 }
 
 // authorize checks the request's key against the route's scopes; admin may do everything.
 func (s *Server) authorize(r *http.Request, rt *route) error {
-	if rt.access == anyone {
+	if rt.Access == apidoc.Anyone {
 		return nil
 	}
 	given := r.Header["Authorization"]
@@ -196,7 +199,7 @@ func (s *Server) authorize(r *http.Request, rt *route) error {
 	case err != nil:
 		return err
 	case !rt.allows(key.Scope):
-		return wrongScope(key.Scope, rt.access)
+		return wrongScope(key.Scope, rt.Access)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/respond"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -34,7 +36,7 @@ type Options struct {
 	Log      *slog.Logger
 
 	// Settings; the zero value is the default.
-	ResetStyle      ResetStyle
+	ResetStyle      respond.ResetStyle
 	PublicURL       string        // named in the OpenAPI document
 	LocalURL        string        // where clients on this machine find it: for /docs, without a PublicURL
 	Deadline        time.Duration // how long a request may wait, 5 s
@@ -92,12 +94,12 @@ func New(options Options) *Server {
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)
-	doc := newDocument(operations(list), options.Version, options.PublicURL)
-	s.openAPI, s.docsPage = doc.render(), doc.page(options.LocalURL)
+	doc := apidoc.New(operations(list), options.Version, options.PublicURL)
+	s.openAPI, s.docsPage = doc.OpenAPI(), doc.Page(options.LocalURL)
 	for i := range list {
 		handler := s.serve(&list[i])
-		s.router.Method(list[i].method, list[i].pattern, handler)
-		if list[i].pattern == hitsPattern {
+		s.router.Method(list[i].Method, list[i].Pattern, handler)
+		if list[i].Pattern == hitsPattern {
 			s.single = handler
 		}
 	}

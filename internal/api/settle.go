@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
@@ -20,29 +22,29 @@ type commitRequest struct {
 
 // commitBody is its answer.
 type commitBody struct {
-	ID        string       `json:"id"`
-	Customer  string       `json:"customer"`
-	Meter     string       `json:"meter"`
-	Cost      int64        `json:"cost" doc:"Units that are booked as usage."`
-	Reserved  int64        `json:"reserved" doc:"Units that had been reserved."`
-	Late      bool         `json:"late" doc:"The reservation had expired: all of the cost was charged now."`
-	At        time.Time    `json:"at"`
-	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool         `json:"replayed"`
-	Limits    []limitState `json:"limits" doc:"As they stand behind the commit."`
+	ID        string               `json:"id"`
+	Customer  string               `json:"customer"`
+	Meter     string               `json:"meter"`
+	Cost      int64                `json:"cost" doc:"Units that are booked as usage."`
+	Reserved  int64                `json:"reserved" doc:"Units that had been reserved."`
+	Late      bool                 `json:"late" doc:"The reservation had expired: all of the cost was charged now."`
+	At        time.Time            `json:"at"`
+	TestClock string               `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed  bool                 `json:"replayed"`
+	Limits    []respond.LimitState `json:"limits" doc:"As they stand behind the commit."`
 }
 
 // noRoomBody is the problem of a commit that does not fit.
 type noRoomBody struct {
-	Type        string       `json:"type"`
-	Title       string       `json:"title"`
-	Status      int          `json:"status"`
-	Detail      string       `json:"detail"`
-	Committable int64        `json:"committable" doc:"The largest cost that could be committed now."`
-	Late        bool         `json:"late" doc:"The reservation had expired."`
-	At          time.Time    `json:"at"`
-	TestClock   string       `json:"test_clock,omitempty"`
-	Limits      []limitState `json:"limits" doc:"What each says to the units that go beyond what is reserved."`
+	Type        string               `json:"type"`
+	Title       string               `json:"title"`
+	Status      int                  `json:"status"`
+	Detail      string               `json:"detail"`
+	Committable int64                `json:"committable" doc:"The largest cost that could be committed now."`
+	Late        bool                 `json:"late" doc:"The reservation had expired."`
+	At          time.Time            `json:"at"`
+	TestClock   string               `json:"test_clock,omitempty"`
+	Limits      []respond.LimitState `json:"limits" doc:"What each says to the units that go beyond what is reserved."`
 }
 
 // A settlement is a reservation that is committed or released, with the keys of its
@@ -76,8 +78,8 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 
 // commit serves POST /v1/reservations/{id}/commit.
 func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
-	buf := getBuffer()
-	defer putBuffer(buf)
+	buf := respond.GetBuffer()
+	defer respond.PutBuffer(buf)
 	st, err := readCommit(r, buf)
 	if err != nil {
 		return s.fail(w, r, err)
@@ -94,26 +96,26 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
 	if err != nil {
 		return s.fail(w, r, explain(err, names{committed: st.id}))
 	}
-	buf.views = appendViews(buf.views[:0], &st.done.Decision)
-	buf.quotaHeaders(w.Header(), s.options.ResetStyle, st.done.At, 0)
-	buf.b = st.appendAnswer(buf.b[:0], buf.views)
-	return writeBody(w, http.StatusOK, plainJSON, buf.b)
+	buf.Views = respond.AppendViews(buf.Views[:0], &st.done.Decision)
+	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, st.done.At, 0)
+	buf.B = st.appendAnswer(buf.B[:0], buf.Views)
+	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
 
 // readCommit reads what is to be committed.
-func readCommit(r *http.Request, buf *buffer) (st settlement, err error) {
+func readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
 	if st.id, err = pathValue(r, "id"); err != nil {
 		return st, err
 	}
-	if buf.b, err = readBody(r, buf.b[:0], maxBody); err != nil {
+	if buf.B, err = readBody(r, buf.B[:0], maxBody); err != nil {
 		return st, err
 	}
 	in := commitRequest{Cost: -1}
-	if err = decode(buf.b, &in); err != nil {
+	if err = decode(buf.B, &in); err != nil {
 		return st, err
 	}
 	if in.Cost < 0 || in.Cost > model.MaxNumber {
-		return st, invalid("cost", fmt.Sprintf("is required, from 0 to %d", model.MaxNumber))
+		return st, problem.Invalid("cost", fmt.Sprintf("is required, from 0 to %d", model.MaxNumber))
 	}
 	st.cost = in.Cost
 	return st, nil
@@ -122,35 +124,35 @@ func readCommit(r *http.Request, buf *buffer) (st settlement, err error) {
 func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 	d := &st.done
 	b = append(b, `{"id":`...)
-	b = appendString(b, st.id)
+	b = respond.AppendString(b, st.id)
 	b = append(b, `,"customer":`...)
-	b = appendString(b, st.customer)
+	b = respond.AppendString(b, st.customer)
 	b = append(b, `,"meter":`...)
-	b = appendString(b, st.meter)
+	b = respond.AppendString(b, st.meter)
 	b = append(b, `,"cost":`...)
 	b = strconv.AppendInt(b, st.cost, 10)
 	b = append(b, `,"reserved":`...)
 	b = strconv.AppendInt(b, d.Reserved, 10)
 	b = append(b, `,"late":`...)
 	b = strconv.AppendBool(b, d.Late)
-	b = appendInstant(b, &d.Decision)
-	b = appendReplayed(b, &d.Decision)
-	return append(appendLimits(b, views), '}')
+	b = respond.AppendInstant(b, &d.Decision)
+	b = respond.AppendReplayed(b, &d.Decision)
+	return append(respond.AppendLimits(b, views), '}')
 }
 
 // answerNoRoom writes the problem of a commit that does not fit: what would, and why.
-func (s *Server) answerNoRoom(w http.ResponseWriter, room *ledger.NoRoomError, buf *buffer) int {
+func (s *Server) answerNoRoom(w http.ResponseWriter, room *ledger.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
-	buf.views = appendViews(buf.views[:0], d)
-	buf.quotaHeaders(w.Header(), s.options.ResetStyle, d.At, 0)
-	b := appendProblem(buf.b[:0], problemOf(room), maxErrors)
+	buf.Views = respond.AppendViews(buf.Views[:0], d)
+	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, 0)
+	b := problem.Append(buf.B[:0], problem.Of(room), problem.MaxErrors)
 	b = append(b[:len(b)-1], `,"committable":`...)
 	b = strconv.AppendInt(b, room.Most, 10)
 	b = append(b, `,"late":`...)
 	b = strconv.AppendBool(b, room.Late)
-	b = appendInstant(b, d)
-	buf.b = append(appendLimits(b, buf.views), '}')
-	return writeBody(w, kindDoesNotFit.status, problemJSON, buf.b)
+	b = respond.AppendInstant(b, d)
+	buf.B = append(respond.AppendLimits(b, buf.Views), '}')
+	return respond.Write(w, problem.KindDoesNotFit.Status, respond.ProblemJSON, buf.B)
 }
 
 // release serves DELETE /v1/reservations/{id}.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -16,11 +18,11 @@ const (
 	maxHours = 200_000
 )
 
-var usageParams = []param{
-	{name: "meter", kind: "string", doc: "The meter's key.", required: true},
-	{name: "from", kind: "date-time", doc: "RFC 3339. The start of the present month, by the customer's clock, when left out."},
-	{name: "to", kind: "date-time", doc: "RFC 3339, not included. Now, by the customer's clock, when left out."},
-	{name: "granularity", kind: "string", doc: "day when left out.", enum: []string{"hour", "day", "month"}},
+var usageParams = []apidoc.Param{
+	{Name: "meter", Type: "string", Doc: "The meter's key.", Required: true},
+	{Name: "from", Type: "date-time", Doc: "RFC 3339. The start of the present month, by the customer's clock, when left out."},
+	{Name: "to", Type: "date-time", Doc: "RFC 3339, not included. Now, by the customer's clock, when left out."},
+	{Name: "granularity", Type: "string", Doc: "day when left out.", Enum: []string{"hour", "day", "month"}},
 }
 
 type usageBody struct {
@@ -73,7 +75,7 @@ func (s *Server) usage(c *call) (answer, error) {
 	}
 	starts, fits := bucketStarts(asked, p.Zone)
 	if !fits {
-		return answer{}, invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
+		return answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
 	}
 	first, _ := p.Hour(asked.from)
 	hours, err := s.engine.Usage(c.ctx(), customer.ID, meter.ID, first, asked.to, maxHours+1)
@@ -81,7 +83,7 @@ func (s *Server) usage(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if len(hours) > maxHours {
-		return answer{}, invalid("from", "there is more usage than one answer may read: ask for a shorter time")
+		return answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
 	}
 	body := usageBody{Points: bucketUsage(hours, starts)}
 	if customer.Clock != nil {
@@ -94,9 +96,9 @@ func (q query) meter() (string, error) {
 	meter, given := q["meter"]
 	switch {
 	case !given:
-		return "", invalid("meter", "is required")
+		return "", problem.Invalid("meter", "is required")
 	case !plans.ValidKey(meter):
-		return "", invalid("meter", plans.KeyRule)
+		return "", problem.Invalid("meter", plans.KeyRule)
 	}
 	return meter, nil
 }
@@ -112,7 +114,7 @@ func (q query) span(now int64, zone *time.Location) (asked span, err error) {
 		return asked, err
 	}
 	if asked.from >= asked.to {
-		return asked, invalid("from", "must be before to")
+		return asked, problem.Invalid("from", "must be before to")
 	}
 	switch q["granularity"] {
 	case "hour":
@@ -128,7 +130,7 @@ func (q query) span(now int64, zone *time.Location) (asked span, err error) {
 		}
 		fallthrough
 	default:
-		return asked, invalid("granularity", "must be hour, day or month")
+		return asked, problem.Invalid("granularity", "must be hour, day or month")
 	}
 	return asked, nil
 }
@@ -142,7 +144,7 @@ func (q query) instant(name string, otherwise int64) (int64, error) {
 	}
 	at, err := calendar.ParseInstant(text)
 	if err != nil {
-		return 0, invalid(name, `must be an RFC 3339 time such as 2026-01-31T12:00:00Z; write + as %2B`)
+		return 0, problem.Invalid(name, `must be an RFC 3339 time such as 2026-01-31T12:00:00Z; write + as %2B`)
 	}
 	return at, nil
 }

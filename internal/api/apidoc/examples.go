@@ -1,16 +1,18 @@
-package api
+package apidoc
 
-// example is what an operation's documentation shows: the key or id in its path, its body
+import "quotad/internal/api/respond"
+
+// Example is what an operation's documentation shows: the key or id in its path, its body
 // and its answer. They go into the OpenAPI document, which is validated with them, and
 // the requests are sent by a test.
-type example struct{ path, query, request, response string }
+type Example struct{ Path, Query, Request, Response string }
 
-// examples are those of all operations, by the operation's id. On the demo of
+// Examples are those of all operations, by the operation's id. On the demo of
 // quotad serve --demo the requests can be pasted as they are.
-var examples = map[string]example{
+var Examples = map[string]Example{
 	"hit": {
-		request: `{"customer": "acme", "meter": "requests", "cost": 1}`,
-		response: `{
+		Request: `{"customer": "acme", "meter": "requests", "cost": 1}`,
+		Response: `{
   "allowed": true, "customer": "acme", "meter": "requests", "cost": 1,
   "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 0,
   "limits": [
@@ -21,11 +23,11 @@ var examples = map[string]example{
 }`,
 	},
 	"hitBatch": {
-		request: `{"hits": [
+		Request: `{"hits": [
   {"customer": "acme", "meter": "requests", "cost": 2},
   {"customer": "nobody", "meter": "requests"}
 ]}`,
-		response: `{"results": [
+		Response: `{"results": [
   {"allowed": true, "customer": "acme", "meter": "requests", "cost": 2,
    "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 0,
    "limits": [
@@ -38,8 +40,8 @@ var examples = map[string]example{
 ]}`,
 	},
 	"refund": {
-		request: `{"customer": "acme", "meter": "requests", "cost": 1, "id": "order-4711-refund"}`,
-		response: `{
+		Request: `{"customer": "acme", "meter": "requests", "cost": 1, "id": "order-4711-refund"}`,
+		Response: `{
   "customer": "acme", "meter": "requests", "cost": 1, "refunded": 1,
   "at": "2026-11-20T06:00:00.123456Z", "replayed": false,
   "limits": [
@@ -50,8 +52,8 @@ var examples = map[string]example{
 }`,
 	},
 	"reserve": {
-		request: `{"customer": "acme", "meter": "requests", "cost": 3, "ttl_ms": 60000}`,
-		response: `{
+		Request: `{"customer": "acme", "meter": "requests", "cost": 3, "ttl_ms": 60000}`,
+		Response: `{
   "id": "` + reservationExample + `", "expires_at": "2026-11-20T06:01:00.123456Z",
   "allowed": true, "customer": "acme", "meter": "requests", "cost": 3,
   "at": "2026-11-20T06:00:00.123456Z", "replayed": false, "retry_after_ms": 0,
@@ -63,8 +65,8 @@ var examples = map[string]example{
 }`,
 	},
 	"commit": {
-		path: reservationExample, request: `{"cost": 2}`,
-		response: `{
+		Path: reservationExample, Request: `{"cost": 2}`,
+		Response: `{
   "id": "` + reservationExample + `", "customer": "acme", "meter": "requests",
   "cost": 2, "reserved": 3, "late": false,
   "at": "2026-11-20T06:00:12.5Z", "replayed": false,
@@ -75,20 +77,20 @@ var examples = map[string]example{
   ]
 }`,
 	},
-	"release": {path: reservationExample},
+	"release": {Path: reservationExample},
 	"import": {
-		request: `{"id": "old-1", "customer": "acme", "meter": "requests", "cost": 1200, "at": "2026-01-31T12:00:00Z"}
+		Request: `{"id": "old-1", "customer": "acme", "meter": "requests", "cost": 1200, "at": "2026-01-31T12:00:00Z"}
 {"id": "old-2", "customer": "acme", "meter": "requests", "limit": "hourly", "used": 3}
 {"id": "old-3", "customer": "nobody", "meter": "requests", "limit": "hourly", "used": 3}`,
-		response: `{"errors": [
+		Response: `{"errors": [
   {"line": 3, "id": "old-3", "status": 404, "type": "/problems/not-found",
    "detail": "there is no customer \"nobody\", or it is archived for good: a new one is made with PUT /v1/customers/nobody",
    "field": "customer"}
 ], "lines": 3, "imported": 2, "replayed": 0, "failed": 1}`,
 	},
 	"quota": {
-		path: "acme",
-		response: `{
+		Path: "acme",
+		Response: `{
   "customer": "acme", "plan": "demo", "plan_version": 1,
   "at": "2026-11-20T06:00:00.123456Z", "features": {},
   "limits": [
@@ -104,18 +106,18 @@ var examples = map[string]example{
 }`,
 	},
 	"usage": {
-		path: "acme", query: "?meter=requests&granularity=day",
-		response: `{"points": [{"start": "2026-11-20T00:00:00Z", "admitted": 3, "denied": 0}]}`,
+		Path: "acme", Query: "?meter=requests&granularity=day",
+		Response: `{"points": [{"start": "2026-11-20T00:00:00Z", "admitted": 3, "denied": 0}]}`,
 	},
 	"putMeter": {
-		path: "requests", request: `{"unit": "request", "name": "API requests"}`,
-		response: meterExample,
+		Path: "requests", Request: `{"unit": "request", "name": "API requests"}`,
+		Response: meterExample,
 	},
-	"getMeter":   {path: "requests", response: meterExample},
-	"listMeters": {response: `{"items": [` + meterExample + `], "next_cursor": null}`},
+	"getMeter":   {Path: "requests", Response: meterExample},
+	"listMeters": {Response: `{"items": [` + meterExample + `], "next_cursor": null}`},
 	"putPlan": {
-		path: "starter",
-		request: `{
+		Path: "starter",
+		Request: `{
   "name": "Starter", "currency": "USD", "interval": "month", "base_price_minor": 900,
   "limits": [
     {"name": "hourly", "meter": "requests", "algorithm": "fixed_window",
@@ -127,57 +129,57 @@ var examples = map[string]example{
     {"meter": "requests", "model": "per_unit", "unit_price": "0.002", "included": 1000}
   ]
 }`,
-		response: planExample,
+		Response: planExample,
 	},
-	"getPlan":      {path: "starter", response: planExample},
-	"listPlans":    {response: `{"items": [` + planExample + `], "next_cursor": null}`},
-	"listVersions": {path: "starter", response: `{"items": [` + planExample + `], "next_cursor": null}`},
-	"getVersion":   {path: "starter", response: planExample},
+	"getPlan":      {Path: "starter", Response: planExample},
+	"listPlans":    {Response: `{"items": [` + planExample + `], "next_cursor": null}`},
+	"listVersions": {Path: "starter", Response: `{"items": [` + planExample + `], "next_cursor": null}`},
+	"getVersion":   {Path: "starter", Response: planExample},
 	"putCustomer": {
-		path: "initech",
-		request: `{
+		Path: "initech",
+		Request: `{
   "name": "Initech", "plan": "starter", "timezone": "Europe/Berlin",
   "billing_anchor": "2026-01-31T00:00:00", "metadata": {"crm": "4711"},
   "features": {"seats": 25}
 }`,
-		response: customerExample,
+		Response: customerExample,
 	},
-	"getCustomer":     {path: "initech", response: customerExample},
-	"listCustomers":   {response: `{"items": [` + customerExample + `], "next_cursor": null}`},
-	"archiveCustomer": {path: "initech", response: erasedExample},
+	"getCustomer":     {Path: "initech", Response: customerExample},
+	"listCustomers":   {Response: `{"items": [` + customerExample + `], "next_cursor": null}`},
+	"archiveCustomer": {Path: "initech", Response: erasedExample},
 	"adjust": {
-		path:    "initech",
-		request: `{"meter": "requests", "cost": -2, "reason": "counted twice by the old gateway", "id": "ticket-4711"}`,
-		response: `{
+		Path:    "initech",
+		Request: `{"meter": "requests", "cost": -2, "reason": "counted twice by the old gateway", "id": "ticket-4711"}`,
+		Response: `{
   "customer": "initech", "meter": "requests", "cost": -2, "reason": "counted twice by the old gateway",
   "at": "2026-11-20T06:00:00.123456Z", "replayed": false
 }`,
 	},
 	"putOverride": {
-		path: "initech", request: `{"limit": 8000, "expires_at": "2036-01-01T00:00:00Z"}`,
-		response: overrideExample,
+		Path: "initech", Request: `{"limit": 8000, "expires_at": "2036-01-01T00:00:00Z"}`,
+		Response: overrideExample,
 	},
-	"deleteOverride": {path: "initech"},
-	"listOverrides":  {path: "initech", response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
-	"putClock":       {path: "january", request: `{"now": "2026-01-31T23:59:00Z"}`, response: clockExample},
-	"getClock":       {path: "january", response: clockExample},
-	"listClocks":     {response: `{"items": [` + clockExample + `], "next_cursor": null}`},
+	"deleteOverride": {Path: "initech"},
+	"listOverrides":  {Path: "initech", Response: `{"items": [` + overrideExample + `], "next_cursor": null}`},
+	"putClock":       {Path: "january", Request: `{"now": "2026-01-31T23:59:00Z"}`, Response: clockExample},
+	"getClock":       {Path: "january", Response: clockExample},
+	"listClocks":     {Response: `{"items": [` + clockExample + `], "next_cursor": null}`},
 	"createKey": {
-		request: `{"name": "shop backend", "scope": "backend", "expires_at": "2036-01-01T00:00:00Z"}`,
-		response: `{
+		Request: `{"name": "shop backend", "scope": "backend", "expires_at": "2036-01-01T00:00:00Z"}`,
+		Response: `{
   "id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
   "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": "2036-01-01T00:00:00Z",
   "secret": "qk_…"
 }`,
 	},
-	"listKeys": {response: `{"items": [
+	"listKeys": {Response: `{"items": [
   {"id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
    "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": null}
 ], "next_cursor": null}`},
-	"revokeKey": {path: "key_UCv9xkpQkUuJ"},
-	"livez":     {response: `{"status": "ok"}`},
-	"readyz":    {response: `{"status": "ready"}`},
-	"problem":   {path: "not-found"},
+	"revokeKey": {Path: "key_UCv9xkpQkUuJ"},
+	"livez":     {Response: `{"status": "ok"}`},
+	"readyz":    {Response: `{"status": "ready"}`},
+	"problem":   {Path: "not-found"},
 }
 
 const (
@@ -216,7 +218,7 @@ const (
   "name": "hourly", "limit": 8000, "expires_at": "2036-01-01T00:00:00Z", "in_force": true
 }`
 	refusalExample = `{
-  "type": "` + quotaExceeded + `",
+  "type": "` + respond.QuotaExceeded + `",
   "title": "Quota exceeded", "status": 429,
   "detail": "Limit daily is used up. The hit costs 1: send it again in 7 min 11 s.",
   "violated-policies": ["daily"],

@@ -1,12 +1,12 @@
-package api
+package respond
 
 import "time"
 
 // The answers that are built by hand, as types: for their schemas, and for tests that
 // hold the bytes against them.
 
-// decisionBody is the answer of a hit that was admitted.
-type decisionBody struct {
+// Decision is the answer of a hit that was admitted.
+type Decision struct {
 	Allowed      bool         `json:"allowed"`
 	Customer     string       `json:"customer"`
 	Meter        string       `json:"meter"`
@@ -17,11 +17,11 @@ type decisionBody struct {
 	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach: let in, and not charged."`
 	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id: this is the answer given then."`
 	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted if nothing else happened; null for never."`
-	Limits       []limitState `json:"limits"`
+	Limits       []LimitState `json:"limits"`
 }
 
-// refusalBody is a problem document and a decision in one.
-type refusalBody struct {
+// Refusal is a problem document and a decision in one.
+type Refusal struct {
 	Type             string       `json:"type"`
 	Title            string       `json:"title"`
 	Status           int          `json:"status"`
@@ -36,11 +36,11 @@ type refusalBody struct {
 	AsOf             *time.Time   `json:"as_of,omitempty"`
 	Replayed         bool         `json:"replayed"`
 	RetryAfterMS     *int64       `json:"retry_after_ms"`
-	Limits           []limitState `json:"limits"`
+	Limits           []LimitState `json:"limits"`
 }
 
-// limitState is what is said of one limit.
-type limitState struct {
+// LimitState is what is said of one limit.
+type LimitState struct {
 	Name         string     `json:"name"`
 	Algorithm    string     `json:"algorithm"`
 	Mode         string     `json:"mode"`

@@ -1,4 +1,4 @@
-package api
+package apidoc
 
 import (
 	"cmp"
@@ -12,22 +12,25 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 )
 
-// A document describes operations, for programs and for people.
-type document struct {
-	list    []operation
+// A Document describes operations, for programs and for people.
+type Document struct {
+	list    []Operation
 	openAPI *huma.OpenAPI
 }
 
-// newDocument describes operations, in their order, of a program of that version. publicURL
+// New describes operations, in their order, of a program of that version. publicURL
 // is where they are served; it may be empty.
-func newDocument(list []operation, version, publicURL string) *document {
-	return &document{list: list, openAPI: openAPI(list, version, publicURL)}
+func New(list []Operation, version, publicURL string) *Document {
+	return &Document{list: list, openAPI: openAPI(list, version, publicURL)}
 }
 
-// render writes the document as OpenAPI, its members in a fixed order and indented.
-func (d *document) render() []byte {
+// OpenAPI writes the document as OpenAPI, its members in a fixed order and indented.
+func (d *Document) OpenAPI() []byte {
 	raw, err := d.openAPI.MarshalJSON()
 	if err != nil {
 		panic("the OpenAPI document cannot be written: " + err.Error())
@@ -41,7 +44,7 @@ func (d *document) render() []byte {
 
 // openAPI describes operations as OpenAPI 3.1. huma makes the schemas from the Go types; it
 // serves nothing, as it would not tell 400 from 422, nor keep integers exact.
-func openAPI(list []operation, version, publicURL string) *huma.OpenAPI {
+func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
@@ -78,53 +81,53 @@ func arraysAreNotNull(s *huma.Schema) {
 }
 
 // describe is one operation of the document.
-func describe(of *operation, schemas huma.Registry) *huma.Operation {
+func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 	op := &huma.Operation{
-		OperationID: of.id, Method: of.method, Path: of.pattern, Summary: of.summary, Description: of.doc,
-		Tags: []string{of.tag}, Parameters: parameters(of), Responses: map[string]*huma.Response{},
+		OperationID: of.ID, Method: of.Method, Path: of.Pattern, Summary: of.Summary, Description: of.Doc,
+		Tags: []string{of.Tag}, Parameters: parameters(of), Responses: map[string]*huma.Response{},
 	}
-	if of.access == anyone {
+	if of.Access == Anyone {
 		op.Security = []map[string][]string{}
 	} else {
 		op.Security = []map[string][]string{{"key": {}}}
-		op.Description = strings.TrimSpace(op.Description + " " + of.access.doc())
+		op.Description = strings.TrimSpace(op.Description + " " + of.Access.doc())
 	}
-	if of.request != nil {
-		media, example := cmp.Or(of.requestMedia, "application/json"), examples[of.id].request
-		if of.requestMedia != "" { // lines, of which each is as the schema says
+	if of.Request != nil {
+		media, example := cmp.Or(of.RequestMedia, "application/json"), Examples[of.ID].Request
+		if of.RequestMedia != "" { // lines, of which each is as the schema says
 			example, _, _ = strings.Cut(example, "\n")
 		}
-		op.RequestBody = &huma.RequestBody{Required: true, Content: content(media, schemas.Schema(of.request, true, ""))}
+		op.RequestBody = &huma.RequestBody{Required: true, Content: content(media, schemas.Schema(of.Request, true, ""))}
 		op.RequestBody.Content[media].Example = exampleOf(example)
 	}
-	for _, status := range of.status {
+	for _, status := range of.Status {
 		op.Responses[strconv.Itoa(status)] = success(of, status, schemas)
-		if x := examples[of.id].response; x != "" && status != http.StatusNoContent {
+		if x := Examples[of.ID].Response; x != "" && status != http.StatusNoContent {
 			op.Responses[strconv.Itoa(status)].Content["application/json"].Example = exampleOf(x)
 		}
 	}
-	other := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
+	other := schemas.Schema(reflect.TypeFor[problem.Problem](), true, "")
 	for _, k := range of.allProblems() {
 		addProblem(op.Responses, k, other)
 	}
-	if of.refusable {
+	if of.Refusable {
 		refusals(op.Responses, schemas)
 	}
-	if of.doesNotFit != nil {
+	if of.DoesNotFit != nil {
 		op.Responses["409"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{
-			schemas.Schema(of.doesNotFit, true, ""), other,
+			schemas.Schema(of.DoesNotFit, true, ""), other,
 		}})
-		addProblem(op.Responses, kindDoesNotFit, nil)
+		addProblem(op.Responses, problem.KindDoesNotFit, nil)
 	}
 	return op
 }
 
 // parameters are those of the path, the query and the headers.
-func parameters(of *operation) []*huma.Param {
+func parameters(of *Operation) []*huma.Param {
 	var params []*huma.Param
-	for part := range strings.SplitSeq(of.pattern, "/") {
+	for part := range strings.SplitSeq(of.Pattern, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
-			example := examples[of.id].path
+			example := Examples[of.ID].Path
 			switch name = strings.TrimSuffix(name, "}"); name {
 			case "n":
 				example = "1"
@@ -137,17 +140,17 @@ func parameters(of *operation) []*huma.Param {
 			})
 		}
 	}
-	for _, p := range of.params {
-		params = append(params, &huma.Param{Name: p.name, In: "query", Required: p.required, Description: p.doc, Schema: p.schema()})
+	for _, p := range of.Params {
+		params = append(params, &huma.Param{Name: p.Name, In: "query", Required: p.Required, Description: p.Doc, Schema: p.schema()})
 	}
-	if of.idHeader != "" {
+	if of.IDHeader != "" {
 		params = append(params, &huma.Param{
-			Name: of.idHeader, In: "header", Description: "An id, as the member id of the body: 1 to 255 bytes, in double quotes as a structured field, or bare. Given both ways it must be the same.",
+			Name: of.IDHeader, In: "header", Description: "An id, as the member id of the body: 1 to 255 bytes, in double quotes as a structured field, or bare. Given both ways it must be the same.",
 			Schema: &huma.Schema{Type: huma.TypeString},
 		})
 	}
-	for _, k := range of.problems {
-		if k == kindPreconditionRequired {
+	for _, k := range of.Problems {
+		if k == problem.KindPreconditionRequired {
 			params = append(params, &huma.Param{
 				Name: "If-Match", In: "header", Description: "The ETag of what is to be replaced; required when there is something.",
 				Schema: &huma.Schema{Type: huma.TypeString},
@@ -161,23 +164,23 @@ func parameters(of *operation) []*huma.Param {
 }
 
 // pathDoc says what a parameter of the path is.
-func pathDoc(of *operation, name string) string {
+func pathDoc(of *Operation, name string) string {
 	switch {
 	case name == "n":
 		return "The version's number."
 	case name == "limit":
 		return "The limit's name, as the plan has it."
-	case strings.HasPrefix(of.pattern, "/v1/reservations/"):
+	case strings.HasPrefix(of.Pattern, "/v1/reservations/"):
 		return "The reservation's id, as its answer had it."
 	case name == "id":
 		return "The key's id, as GET /v1/keys shows it."
 	case name == "name":
 		return "The last part of the problem's type."
-	case strings.HasPrefix(of.pattern, "/v1/customers/"):
+	case strings.HasPrefix(of.Pattern, "/v1/customers/"):
 		return "The customer's key, percent-encoded."
-	case strings.HasPrefix(of.pattern, "/v1/meters/"):
+	case strings.HasPrefix(of.Pattern, "/v1/meters/"):
 		return "The meter's key."
-	case strings.HasPrefix(of.pattern, "/v1/test-clocks/"):
+	case strings.HasPrefix(of.Pattern, "/v1/test-clocks/"):
 		return "The test clock's key."
 	}
 	return "The plan's key."
@@ -195,24 +198,24 @@ func content(media string, s *huma.Schema) map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{media: {Schema: s}}
 }
 
-func success(of *operation, status int, schemas huma.Registry) *huma.Response {
+func success(of *Operation, status int, schemas huma.Registry) *huma.Response {
 	response := &huma.Response{Description: http.StatusText(status)}
 	switch {
 	case status == http.StatusNoContent: // beside a status that has a body
-	case of.response != nil:
-		response.Content = content("application/json", schemas.Schema(of.response, true, ""))
-	case of.media == "application/json":
-		response.Content = content(of.media, &huma.Schema{Type: huma.TypeObject})
-	case of.media != "":
-		response.Content = content(of.media, &huma.Schema{Type: huma.TypeString})
+	case of.Response != nil:
+		response.Content = content("application/json", schemas.Schema(of.Response, true, ""))
+	case of.Media == "application/json":
+		response.Content = content(of.Media, &huma.Schema{Type: huma.TypeObject})
+	case of.Media != "":
+		response.Content = content(of.Media, &huma.Schema{Type: huma.TypeString})
 	}
 	return response
 }
 
 // addProblem documents a problem; kinds of one status share a response.
-func addProblem(responses map[string]*huma.Response, k *kind, schema *huma.Schema) {
-	status := strconv.Itoa(k.status)
-	about := fmt.Sprintf("%s (%s)", k.title, k.typeURI())
+func addProblem(responses map[string]*huma.Response, k *problem.Kind, schema *huma.Schema) {
+	status := strconv.Itoa(k.Status)
+	about := fmt.Sprintf("%s (%s)", k.Title, k.TypeURI())
 	r := responses[status]
 	if r == nil {
 		responses[status] = &huma.Response{Description: about, Content: content("application/problem+json", schema)}
@@ -223,9 +226,9 @@ func addProblem(responses map[string]*huma.Response, k *kind, schema *huma.Schem
 
 // refusals documents what a refused hit or reservation answers: 429, or as deny_status says.
 func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
-	refusal := schemas.Schema(reflect.TypeFor[refusalBody](), true, "")
-	other := schemas.Schema(reflect.TypeFor[problemBody](), true, "")
-	responses["429"] = &huma.Response{Description: "Quota exceeded (" + quotaExceeded + ")", Content: content("application/problem+json", refusal)}
+	refusal := schemas.Schema(reflect.TypeFor[respond.Refusal](), true, "")
+	other := schemas.Schema(reflect.TypeFor[problem.Problem](), true, "")
+	responses["429"] = &huma.Response{Description: "Quota exceeded (" + respond.QuotaExceeded + ")", Content: content("application/problem+json", refusal)}
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
 		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: refusal}

@@ -1,4 +1,4 @@
-package api
+package respond
 
 import (
 	"slices"
@@ -7,18 +7,18 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// quotaExceeded is IANA's registered problem type for a refused hit.
-const quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+// QuotaExceeded is IANA's registered problem type for a refused hit.
+const QuotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 
-// A subject is what a decision is about: so many units of a customer's meter.
-type subject struct {
-	customer, meter string
-	cost            int64
-	reservation     bool // the units are to be held, and not yet to be charged
+// A Subject is what a decision is about: so many units of a customer's meter.
+type Subject struct {
+	Customer, Meter string
+	Cost            int64
+	Reservation     bool // the units are to be held, and not yet to be charged
 }
 
-// appendViews collects what a decision says of each limit; a degraded one says nothing.
-func appendViews(views []model.View, d *model.Decision) []model.View {
+// AppendViews collects what a decision says of each limit; a degraded one says nothing.
+func AppendViews(views []model.View, d *model.Decision) []model.View {
 	if d.Degraded {
 		return views
 	}
@@ -28,73 +28,73 @@ func appendViews(views []model.View, d *model.Decision) []model.View {
 	return views
 }
 
-// appendDecision appends the answer to a hit: the contract's members, and for a refusal
+// AppendDecision appends the answer to a hit: the contract's members, and for a refusal
 // those of a problem document before them. wait is the decision's retry-after, µs or
 // Never, and status that of the refusal.
-func appendDecision(b []byte, of *subject, d *model.Decision, views []model.View, wait int64, status int) []byte {
+func AppendDecision(b []byte, of *Subject, d *model.Decision, views []model.View, wait int64, status int) []byte {
 	if d.Allowed {
 		b = append(b, `{"allowed":true`...)
 	} else {
 		b = appendRefusal(b, of, views, wait, status)
 		b = append(b, `,"allowed":false`...)
 	}
-	return appendOutcome(b, of, d, views, wait)
+	return AppendOutcome(b, of, d, views, wait)
 }
 
-// appendOutcome appends what all decisions say, behind "allowed", and their end.
-func appendOutcome(b []byte, of *subject, d *model.Decision, views []model.View, wait int64) []byte {
+// AppendOutcome appends what all decisions say, behind "allowed", and their end.
+func AppendOutcome(b []byte, of *Subject, d *model.Decision, views []model.View, wait int64) []byte {
 	b = append(b, `,"customer":`...)
-	b = appendString(b, of.customer)
+	b = AppendString(b, of.Customer)
 	b = append(b, `,"meter":`...)
-	b = appendString(b, of.meter)
+	b = AppendString(b, of.Meter)
 	b = append(b, `,"cost":`...)
-	b = strconv.AppendInt(b, of.cost, 10)
-	b = appendInstant(b, d)
+	b = strconv.AppendInt(b, of.Cost, 10)
+	b = AppendInstant(b, d)
 	if d.AsOf != 0 {
 		b = append(b, `,"as_of":`...)
-		b = appendTime(b, d.AsOf)
+		b = AppendTime(b, d.AsOf)
 	}
 	if d.Degraded {
 		b = append(b, `,"degraded":true`...)
 	}
-	b = appendReplayed(b, d)
+	b = AppendReplayed(b, d)
 	b = append(b, `,"retry_after_ms":`...)
 	b = appendWait(b, wait)
-	return append(appendLimits(b, views), '}')
+	return append(AppendLimits(b, views), '}')
 }
 
-// appendInstant appends when it was, and by which test clock.
-func appendInstant(b []byte, d *model.Decision) []byte {
+// AppendInstant appends when it was, and by which test clock.
+func AppendInstant(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"at":`...)
-	b = appendTime(b, d.At)
+	b = AppendTime(b, d.At)
 	if d.Target.Clock == nil {
 		return b
 	}
 	b = append(b, `,"test_clock":`...)
-	return appendString(b, d.Target.Clock.Key)
+	return AppendString(b, d.Target.Clock.Key)
 }
 
-// appendReplayed appends whether it was done before, under its id.
-func appendReplayed(b []byte, d *model.Decision) []byte {
+// AppendReplayed appends whether it was done before, under its id.
+func AppendReplayed(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"replayed":`...)
 	return strconv.AppendBool(b, d.Replayed)
 }
 
-// appendLimits appends what is said of all limits.
-func appendLimits(b []byte, views []model.View) []byte {
+// AppendLimits appends what is said of all limits.
+func AppendLimits(b []byte, views []model.View) []byte {
 	b = append(b, `,"limits":[`...)
 	for i := range views {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendView(b, &views[i]), '}')
+		b = append(AppendView(b, &views[i]), '}')
 	}
 	return append(b, ']')
 }
 
 // appendRefusal appends the members of RFC 9457 that open a refusal, without its end.
-func appendRefusal(b []byte, of *subject, views []model.View, wait int64, status int) []byte {
-	b = append(b, `{"type":"`+quotaExceeded+`","title":"Quota exceeded","status":`...)
+func appendRefusal(b []byte, of *Subject, views []model.View, wait int64, status int) []byte {
+	b = append(b, `{"type":"`+QuotaExceeded+`","title":"Quota exceeded","status":`...)
 	b = strconv.AppendInt(b, int64(status), 10)
 	b = append(b, `,"detail":"`...)
 	b = appendWhy(b, of, views, wait)
@@ -106,7 +106,7 @@ func appendRefusal(b []byte, of *subject, views []model.View, wait int64, status
 		if n > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, views[i].Limit.Name)
+		b = AppendString(b, views[i].Limit.Name)
 		n++
 	}
 	return append(b, ']')
@@ -117,7 +117,7 @@ func refuses(v *model.View) bool { return v.Limit.Mode == model.Hard && v.RetryA
 
 // appendWhy says in words which limits refuse and what to do; names need no escaping. Where
 // none does, another hit of the same atomic batch was refused.
-func appendWhy(b []byte, of *subject, views []model.View, wait int64) []byte {
+func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 	if !slices.ContainsFunc(views, func(v model.View) bool { return refuses(&v) }) {
 		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
 	}
@@ -125,16 +125,16 @@ func appendWhy(b []byte, of *subject, views []model.View, wait int64) []byte {
 	for i := range views {
 		if v := &views[i]; refuses(v) {
 			most := mostAtOnce(v.Limit)
-			tooMuch = tooMuch || 0 < most && most < of.cost
-			b = appendRoom(b, v, of.cost, most)
+			tooMuch = tooMuch || 0 < most && most < of.Cost
+			b = appendRoom(b, v, of.Cost, most)
 		}
 	}
-	if of.reservation {
+	if of.Reservation {
 		b = append(b, "The reservation costs "...)
 	} else {
 		b = append(b, "The hit costs "...)
 	}
-	b = strconv.AppendInt(b, of.cost, 10)
+	b = strconv.AppendInt(b, of.Cost, 10)
 	switch {
 	case tooMuch:
 		return append(b, ": split it, or raise the limit."...)
@@ -199,9 +199,9 @@ func appendSpan(b []byte, seconds int64) []byte {
 	return append(b, " s"...)
 }
 
-// appendView appends what is said of one limit, without the end of its object, so that
+// AppendView appends what is said of one limit, without the end of its object, so that
 // the quota answer can add to it.
-func appendView(b []byte, v *model.View) []byte {
+func AppendView(b []byte, v *model.View) []byte {
 	l := v.Limit
 	b = append(b, `{"name":"`...)
 	b = append(b, l.Name...)

@@ -1,4 +1,4 @@
-package api
+package problem
 
 import (
 	"context"
@@ -123,14 +123,14 @@ func TestProblemOf(t *testing.T) {
 		{ledger.ErrFuture, 422, "invalid", ledger.ErrFuture.Error()},
 		{ledger.ErrClosedPeriod, 409, "conflict", ledger.ErrClosedPeriod.Error()},
 		{&ledger.TooMuchError{Most: 7}, 422, "invalid", "used: the limit can have at most 7 used; nothing was done"},
-		{secret, 500, "internal", broken.detail},
+		{secret, 500, "internal", Broken.Detail},
 	} {
-		f := problemOf(c.err)
-		if strings.Contains(f.detail, secret.Error()) && c.err != secret { //nolint:errorlint // the very one
-			t.Errorf("%v: the client is told %q", c.err, f.detail)
+		f := Of(c.err)
+		if strings.Contains(f.Detail, secret.Error()) && c.err != secret { //nolint:errorlint // the very one
+			t.Errorf("%v: the client is told %q", c.err, f.Detail)
 		}
-		if f.kind.status != c.status || f.kind.name != c.name || c.detail != "" && f.detail != c.detail {
-			t.Errorf("%v: %d %s %q, want %d %s %q", c.err, f.kind.status, f.kind.name, f.detail, c.status, c.name, c.detail)
+		if f.Kind.Status != c.status || f.Kind.Name != c.name || c.detail != "" && f.Detail != c.detail {
+			t.Errorf("%v: %d %s %q, want %d %s %q", c.err, f.Kind.Status, f.Kind.Name, f.Detail, c.status, c.name, c.detail)
 		}
 	}
 }
@@ -141,31 +141,31 @@ func TestProblemsAreBounded(t *testing.T) {
 	for range 5000 {
 		all = append(all, model.FieldError{Field: strings.Repeat("é", 5000), Detail: "no"})
 	}
-	f := problemOf(all)
-	text := appendProblem(nil, f, maxErrors)
-	if len(f.fields) != maxErrors || len(text) > 20_000 || !strings.HasSuffix(f.detail, "; 4995 more") || strings.Count(string(text), `"field"`) != maxErrors {
-		t.Errorf("%d errors in %d bytes: %s", len(f.fields), len(text), f.detail)
+	f := Of(all)
+	text := Append(nil, f, MaxErrors)
+	if len(f.Fields) != MaxErrors || len(text) > 20_000 || !strings.HasSuffix(f.Detail, "; 4995 more") || strings.Count(string(text), `"field"`) != MaxErrors {
+		t.Errorf("%d errors in %d bytes: %s", len(f.Fields), len(text), f.Detail)
 	}
 	if len(all[0].Field) != 10_000 {
 		t.Error("the caller's errors were changed")
 	}
-	if text := appendProblem(nil, f, 5); strings.Count(string(text), `"field"`) != 5 {
+	if text := Append(nil, f, 5); strings.Count(string(text), `"field"`) != 5 {
 		t.Errorf("%s", text)
 	}
 }
 
 func TestProblemHeaders(t *testing.T) {
-	for _, k := range kinds {
+	for _, k := range Kinds {
 		w := httptest.NewRecorder()
-		writeProblem(w, &fault{kind: k, detail: "x"})
-		if w.Code != k.status || w.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: %d %v", k.name, w.Code, w.Header())
+		Write(w, &Fault{Kind: k, Detail: "x"})
+		if w.Code != k.Status || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %v", k.Name, w.Code, w.Header())
 		}
-		if got := w.Header().Get("Retry-After"); (k.status == 503 || k == kindUnderWay) != (got == "1") {
-			t.Errorf("%s: Retry-After is %q", k.name, got)
+		if got := w.Header().Get("Retry-After"); (k.Status == 503 || k == KindUnderWay) != (got == "1") {
+			t.Errorf("%s: Retry-After is %q", k.Name, got)
 		}
-		if k.doc == "" || k.title == "" {
-			t.Errorf("%s is not documented", k.name)
+		if k.Doc == "" || k.Title == "" {
+			t.Errorf("%s is not documented", k.Name)
 		}
 	}
 }

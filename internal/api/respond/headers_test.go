@@ -1,4 +1,4 @@
-package api
+package respond
 
 import (
 	"encoding/json"
@@ -64,7 +64,7 @@ func TestHeadersParseBack(t *testing.T) {
 		views := anyViews(t, at)
 		wait := rapid.OneOf(rapid.Just(model.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
 		h := http.Header{}
-		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, at, wait)
+		(&Buffer{Views: views}).QuotaHeaders(h, ResetSeconds, at, wait)
 		policies, err := httpsfv.UnmarshalList(raw(h, "RateLimit-Policy"))
 		if err != nil {
 			t.Fatalf("%q: %v", raw(h, "RateLimit-Policy"), err)
@@ -172,7 +172,7 @@ func TestHeadersAreBounded(t *testing.T) {
 			}
 		}
 		h := http.Header{}
-		(&buffer{views: views}).quotaHeaders(h, ResetSeconds, 0, model.Never)
+		(&Buffer{Views: views}).QuotaHeaders(h, ResetSeconds, 0, model.Never)
 		size := 0
 		for name, values := range h {
 			size += len(name) + len(values[0])
@@ -204,7 +204,7 @@ func TestHeadersOfOtherLimits(t *testing.T) {
 		return l
 	}
 	a, b, shadow := limit("a", 10, "hard"), limit("b", 20, "soft"), limit("c", 30, "shadow")
-	used := new(buffer)
+	used := new(Buffer)
 	var before, want []http.Header
 	for _, limits := range [][]*model.Limit{{a}, {a}, {b}, {a, b}, {b, a}, {a, shadow}, {shadow, b}, {a, b}, {a}} {
 		views := make([]model.View, 0, len(limits))
@@ -212,9 +212,9 @@ func TestHeadersOfOtherLimits(t *testing.T) {
 			views = append(views, model.View{Limit: l, Remaining: int64(5 - i + len(want)), ResetAt: 9e6})
 		}
 		h, fresh := http.Header{}, http.Header{}
-		used.views = append(used.views[:0], views...)
-		used.quotaHeaders(h, ResetSeconds, 0, 0)
-		(&buffer{views: views}).quotaHeaders(fresh, ResetSeconds, 0, 0)
+		used.Views = append(used.Views[:0], views...)
+		used.QuotaHeaders(h, ResetSeconds, 0, 0)
+		(&Buffer{Views: views}).QuotaHeaders(fresh, ResetSeconds, 0, 0)
 		before, want = append(before, h), append(want, fresh)
 	}
 	for i := range want {
@@ -226,7 +226,7 @@ func TestHeadersOfOtherLimits(t *testing.T) {
 
 func TestNoLimitsNoHeaders(t *testing.T) {
 	h := http.Header{}
-	new(buffer).quotaHeaders(h, ResetSeconds, 1, 0)
+	new(Buffer).QuotaHeaders(h, ResetSeconds, 1, 0)
 	if len(h) != 0 {
 		t.Errorf("headers without limits: %v", h)
 	}
@@ -235,18 +235,18 @@ func TestNoLimitsNoHeaders(t *testing.T) {
 // What is built by hand reads back, by encoding/json, as what was meant.
 func TestDecisionsParseBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := subject{customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), meter: "m.x:y", cost: rapid.Int64Range(0, model.MaxNumber).Draw(t, "cost")}
+		h := Subject{Customer: rapid.StringMatching(`[ -.0-~]{1,40}`).Draw(t, "customer"), Meter: "m.x:y", Cost: rapid.Int64Range(0, model.MaxNumber).Draw(t, "cost")}
 		d := model.Decision{Allowed: rapid.Bool().Draw(t, "allowed"), At: rapid.Int64Range(0, 4e15).Draw(t, "at")}
 		d.Target = &model.Target{Clock: rapid.SampledFrom([]*model.TestClock{nil, {Key: "c:1"}}).Draw(t, "clock")}
 		d.AsOf = rapid.SampledFrom([]int64{0, d.At + 1}).Draw(t, "as of")
 		views := anyViews(t, d.At)
 		wait := rapid.OneOf(rapid.Just(model.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
-		raw := appendDecision(nil, &h, &d, views, wait, 429)
-		var got refusalBody
+		raw := AppendDecision(nil, &h, &d, views, wait, 429)
+		var got Refusal
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}
-		if got.Allowed != d.Allowed || got.Customer != h.customer || got.Cost != h.cost || got.At.UnixMicro() != d.At || (got.AsOf == nil) != (d.AsOf == 0) || (got.TestClock == "c:1") != (d.Target.Clock != nil) {
+		if got.Allowed != d.Allowed || got.Customer != h.Customer || got.Cost != h.Cost || got.At.UnixMicro() != d.At || (got.AsOf == nil) != (d.AsOf == 0) || (got.TestClock == "c:1") != (d.Target.Clock != nil) {
 			t.Fatalf("%+v reads as %s", h, raw)
 		}
 		checkWait(t, got.RetryAfterMS, wait)
@@ -272,7 +272,7 @@ func TestDecisionsParseBack(t *testing.T) {
 				violated++
 			}
 		}
-		if !d.Allowed && (got.Type != quotaExceeded || got.Status != 429 || len(got.ViolatedPolicies) != violated || got.Detail == "") {
+		if !d.Allowed && (got.Type != QuotaExceeded || got.Status != 429 || len(got.ViolatedPolicies) != violated || got.Detail == "") {
 			t.Fatalf("refusal: %s", raw)
 		}
 	})
@@ -304,8 +304,8 @@ func FuzzAppendString(f *testing.F) {
 		if err := json.Unmarshal(raw, &want); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(appendString(nil, s), &got); err != nil || got != want {
-			t.Fatalf("%q becomes %s and reads as %q: %v", s, appendString(nil, s), got, err)
+		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil || got != want {
+			t.Fatalf("%q becomes %s and reads as %q: %v", s, AppendString(nil, s), got, err)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package api
+package respond
 
 import (
 	"strconv"
@@ -11,9 +11,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// appendString appends a JSON string. Keys and names are ASCII almost always; other
+// AppendString appends a JSON string. Keys and names are ASCII almost always; other
 // text, that of a detail, goes the long way, invalid UTF-8 replaced.
-func appendString(b []byte, s string) []byte {
+func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
 			b, _ = jsontext.AppendQuote(b, s) // its error is the replacing
@@ -25,9 +25,9 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendTime appends an instant in µs as a JSON string: RFC 3339 in UTC, up to
+// AppendTime appends an instant in µs as a JSON string: RFC 3339 in UTC, up to
 // microseconds. What lies beyond the year 9999 cannot be written and is its last instant.
-func appendTime(b []byte, at int64) []byte {
+func AppendTime(b []byte, at int64) []byte {
 	at = min(max(at, calendar.MinInstant), calendar.MaxInstant)
 	b = append(b, '"')
 	b = time.UnixMicro(at).UTC().AppendFormat(b, time.RFC3339Nano)
@@ -39,7 +39,7 @@ func appendReset(b []byte, at int64) []byte {
 	if at == model.NoReset {
 		return append(b, "null"...)
 	}
-	return appendTime(b, at)
+	return AppendTime(b, at)
 }
 
 // appendWait appends a wait in whole milliseconds, rounded up, or null for never.

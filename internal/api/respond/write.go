@@ -1,4 +1,4 @@
-package api
+package respond
 
 import (
 	"net/http"
@@ -11,27 +11,27 @@ const countedBody = 2048
 
 // Header values shared by all answers; net/http only reads them.
 var (
-	plainJSON   = []string{"application/json"}
-	problemJSON = []string{"application/problem+json"}
-	noStore     = []string{"no-store"}
+	PlainJSON   = []string{"application/json"}
+	ProblemJSON = []string{"application/problem+json"}
+	NoStore     = []string{"no-store"}
 )
 
-// writeBody answers with a whole body and returns the status. Nothing here may be kept
+// Write answers with a whole body and returns the status. Nothing here may be kept
 // by a cache between, so every answer says so.
-func writeBody(w http.ResponseWriter, status int, contentType []string, body []byte) int {
+func Write(w http.ResponseWriter, status int, contentType []string, body []byte) int {
 	if len(body) >= countedBody {
 		w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
-	writeHead(w, status, contentType)
+	WriteHead(w, status, contentType)
 	// An error means that the client is gone; there is nobody left to tell.
 	_, _ = w.Write(body)
 	return status
 }
 
-// writeHead writes the head of an answer.
-func writeHead(w http.ResponseWriter, status int, contentType []string) {
+// WriteHead writes the head of an answer.
+func WriteHead(w http.ResponseWriter, status int, contentType []string) {
 	h := w.Header()
-	h["Cache-Control"] = noStore
+	h["Cache-Control"] = NoStore
 	h["Content-Type"] = contentType
 	w.WriteHeader(status)
 }

@@ -1,4 +1,4 @@
-package api
+package respond
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestWhyARefusal(t *testing.T) {
 		"Limit closed is 0 and admits nothing. The hit costs 1 and will not be admitted by waiting.":                              {1, model.Never, []model.View{{Limit: closed, RetryAfter: model.Never}}},
 		"This hit would be admitted, but another one of its atomic batch is refused: none was charged.":                           {1, 0, []model.View{{Limit: seats, Remaining: 1}}},
 	} {
-		if got := string(appendWhy(nil, &subject{cost: c.cost}, c.views, c.wait)); got != want {
+		if got := string(appendWhy(nil, &Subject{Cost: c.cost}, c.views, c.wait)); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package api
+package respond
 
 import (
 	"math"
@@ -33,15 +33,15 @@ const (
 	maxLimitsListed = 20
 )
 
-// quotaHeaders sets what a decision, whose views are the buffer's, says in headers:
+// QuotaHeaders sets what a decision, whose views are the buffer's, says in headers:
 // RateLimit-Policy and RateLimit (IETF draft 10), X-RateLimit-*, and Retry-After for a refusal.
 // at is the decision's instant and wait its retry-after, µs or Never.
 //
 // Shadows stay out of all of them. RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
 //
 // Each hit pays for them: what they say of limits is there already.
-func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
-	views := buf.views
+func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
+	views := buf.Views
 	if len(views) == 0 {
 		return
 	}
@@ -49,7 +49,7 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 		buf.policy = newPolicy(views)
 	}
 	tightest := -1
-	b := buf.b[:0]
+	b := buf.B[:0]
 	for i := range views {
 		if views[i].Limit.Mode == model.Shadow {
 			continue
@@ -64,7 +64,7 @@ func (buf *buffer) quotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	if tightest < 0 {
 		return
 	}
-	buf.b = b
+	buf.B = b
 	h["RateLimit"] = []string{string(b)}
 	h["RateLimit-Policy"] = buf.policy.text
 	if wait > 0 {

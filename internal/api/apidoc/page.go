@@ -1,4 +1,4 @@
-package api
+package apidoc
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"quotad/internal/api/problem"
 )
 
 //go:embed docs.html
@@ -50,9 +52,9 @@ type docsProblem struct {
 	Status                 int
 }
 
-// page makes the page of /docs: no scripts, nothing from elsewhere. url is where it is
+// Page makes the page of /docs: no scripts, nothing from elsewhere. url is where it is
 // served when the document names no server.
-func (d *document) page(url string) []byte {
+func (d *Document) Page(url string) []byte {
 	page := docsPage{Info: d.openAPI.Info, URL: cmp.Or(url, "http://127.0.0.1:8080"), Problems: docsProblems(), Schemas: docsSchemas(d.openAPI)}
 	if len(d.openAPI.Servers) > 0 {
 		page.URL = d.openAPI.Servers[0].URL
@@ -63,9 +65,9 @@ func (d *document) page(url string) []byte {
 	return renderPage("docs", page)
 }
 
-// problemPage documents one kind of problem: what its URI leads to; nil when there is none of
+// ProblemPage documents one kind of problem: what its URI leads to; nil when there is none of
 // that name.
-func problemPage(name string) []byte {
+func ProblemPage(name string) []byte {
 	for _, p := range docsProblems() {
 		if p.Name == name {
 			return renderPage("problem", p)
@@ -75,7 +77,7 @@ func problemPage(name string) []byte {
 }
 
 // operations are those of one tag, in the order in which they were given.
-func (d *document) operations(tag string) (list []docsOperation) {
+func (d *Document) operations(tag string) (list []docsOperation) {
 	for _, item := range d.openAPI.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete} {
 			if op != nil && op.Tags[0] == tag {
@@ -85,14 +87,14 @@ func (d *document) operations(tag string) (list []docsOperation) {
 	}
 	place := map[string]int{}
 	for i := range d.list {
-		place[d.list[i].id] = i
+		place[d.list[i].ID] = i
 	}
 	slices.SortFunc(list, func(a, b docsOperation) int { return place[a.OperationID] - place[b.OperationID] })
 	return list
 }
 
 func docsOperationOf(op *huma.Operation) docsOperation {
-	d := docsOperation{Operation: op, Curl: curlLine(op), Response: examples[op.OperationID].response}
+	d := docsOperation{Operation: op, Curl: curlLine(op), Response: Examples[op.OperationID].Response}
 	if op.RequestBody != nil {
 		d.Body = bodyType(op.RequestBody.Content)
 	}
@@ -112,27 +114,27 @@ func docsOperationOf(op *huma.Operation) docsOperation {
 
 // curlLine is a line to paste, for the example of an operation.
 func curlLine(op *huma.Operation) string {
-	x := examples[op.OperationID]
+	x := Examples[op.OperationID]
 	line := "curl "
 	if op.Method != http.MethodGet {
 		line += "-X " + op.Method + " "
 	}
-	line += `"$URL` + strings.NewReplacer("{key}", x.path, "{id}", x.path, "{name}", x.path, "{n}", "1", "{limit}", "hourly").Replace(op.Path) + x.query + `"`
+	line += `"$URL` + strings.NewReplacer("{key}", x.Path, "{id}", x.Path, "{name}", x.Path, "{n}", "1", "{limit}", "hourly").Replace(op.Path) + x.Query + `"`
 	if len(op.Security) > 0 {
 		line += ` -H "Authorization: Bearer $KEY"`
 	}
-	if x.request != "" {
+	if x.Request != "" {
 		for media := range op.RequestBody.Content {
-			line += " \\\n  -H 'Content-Type: " + media + "' -d '" + x.request + "'"
+			line += " \\\n  -H 'Content-Type: " + media + "' -d '" + x.Request + "'"
 		}
 	}
 	return line
 }
 
 func docsProblems() []docsProblem {
-	list := make([]docsProblem, len(kinds))
-	for i, k := range kinds {
-		list[i] = docsProblem{Name: k.name, Type: k.typeURI(), Title: k.title, Doc: k.doc, Status: k.status}
+	list := make([]docsProblem, len(problem.Kinds))
+	for i, k := range problem.Kinds {
+		list[i] = docsProblem{Name: k.Name, Type: k.TypeURI(), Title: k.Title, Doc: k.Doc, Status: k.Status}
 	}
 	return list
 }

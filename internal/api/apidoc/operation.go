@@ -1,0 +1,100 @@
+package apidoc
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"quotad/internal/api/problem"
+)
+
+// An Operation is what clients are told of a route.
+type Operation struct {
+	Method, Pattern string
+	Access          Access
+	Tag, ID         string
+	Summary, Doc    string
+	Params          []Param         // in the query
+	IDHeader        string          // in which an id is taken; empty: none is
+	Request         reflect.Type    // nil: no body is read
+	RequestMedia    string          // of a request whose lines are JSON
+	Response        reflect.Type    // nil: no JSON body
+	Media           string          // of a body that is not JSON
+	Status          []int           // of success
+	Refusable       bool            // a refusal is answered as deny_status says
+	DoesNotFit      reflect.Type    // the problem does-not-fit with what it adds; nil: there is none
+	Problems        []*problem.Kind // beside those that all operations of its sort have
+}
+
+// allProblems are the operation's own and those that all of its sort have.
+func (op *Operation) allProblems() []*problem.Kind {
+	list := append([]*problem.Kind{}, op.Problems...)
+	if op.Access != Anyone {
+		list = append(list, problem.KindUnauthorized, problem.KindWrongScope, problem.KindBusy, problem.KindUnavailable, problem.KindNoSession)
+	}
+	if op.Method != http.MethodGet {
+		list = append(list, problem.KindOutcomeUnknown)
+	}
+	if op.Request != nil {
+		list = append(list, problem.KindNotJSON, problem.KindTimeout, problem.KindTooLarge, problem.KindMediaType, problem.KindInvalid)
+	}
+	return append(list, problem.KindInvalid, problem.KindInternal)
+}
+
+// A Param is a parameter of the query.
+type Param struct {
+	Name, Type, Doc string
+	Names           string // all that begin so are this one; name is for people then
+	Required        bool
+	Enum            []string
+	Most            int // of an integer
+}
+
+// Takes reports whether a parameter is given by this name.
+func (p *Param) Takes(name string) bool {
+	return p.Name == name || p.Names != "" && strings.HasPrefix(name, p.Names)
+}
+
+func (p *Param) schema() *huma.Schema {
+	s := &huma.Schema{Type: p.Type}
+	switch p.Type {
+	case "date-time":
+		s.Type, s.Format = huma.TypeString, p.Type
+	case "integer":
+		least, most := 1.0, float64(p.Most)
+		s.Minimum, s.Maximum = &least, &most
+	}
+	for _, value := range p.Enum {
+		s.Enum = append(s.Enum, value)
+	}
+	return s
+}
+
+// Access is which scopes of keys a route lets in, beside admin, which may do everything.
+type Access int
+
+// What a route may let in.
+const (
+	Anyone     Access = iota // no key
+	AdminOnly                // writes, and keys
+	Backends                 // hits
+	Readers                  // every GET of a customer, plan or meter
+	EveryScope               // a customer's quota and usage
+)
+
+func (a Access) doc() string { return "Scope: " + a.Scopes() + "." }
+
+// Scopes names the scopes that a route lets in; admin only where there is no other.
+func (a Access) Scopes() string {
+	switch a {
+	case Backends:
+		return "backend"
+	case Readers:
+		return "read"
+	case EveryScope:
+		return "backend or read"
+	}
+	return "admin"
+}

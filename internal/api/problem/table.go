@@ -1,0 +1,97 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+)
+
+// Of turns any error into what the client may see of it. What is not in the
+// table is an internal error: its text stays in the log. For a 5xx the detail is the
+// sentinel's own text, since what wraps it may name hosts and statements.
+func Of(err error) *Fault {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f
+	}
+	if fields, ok := errors.AsType[model.FieldErrors](err); ok && len(fields) > 0 {
+		return InvalidFields(fields)
+	}
+	if _, ok := errors.AsType[*model.StaleError](err); ok {
+		return &Fault{Kind: KindBusy, Detail: "the plan changes faster than this hit could be judged; nothing was charged"}
+	}
+	if room, ok := errors.AsType[*ledger.NoRoomError](err); ok {
+		return &Fault{Kind: KindDoesNotFit, Detail: room.Error()}
+	}
+	if much, ok := errors.AsType[*ledger.TooMuchError](err); ok {
+		return Invalid("used", much.Error())
+	}
+	for i := range errorTable {
+		if e := &errorTable[i]; errors.Is(err, e.err) {
+			if e.kind.Status < http.StatusInternalServerError && e.text == "" {
+				return &Fault{Kind: e.kind, Detail: err.Error()}
+			}
+			return &Fault{Kind: e.kind, Detail: e.detail()}
+		}
+	}
+	return Broken
+}
+
+// Broken is what is said of a defect of quotad's.
+var Broken = &Fault{Kind: KindInternal, Detail: "something went wrong here: quotad's log has the cause. Look at what there is before you send it again, and report it if it stays"}
+
+// errorTable is the one place where errors become HTTP.
+var errorTable = []errorEntry{
+	// The database said no for a reason of its own: a defect here, and no outage.
+	{err: session.ErrInternal, kind: KindInternal},
+	{err: session.ErrOutcomeUnknown, kind: KindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
+	{err: session.ErrUnavailable, kind: KindUnavailable, text: session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
+	{err: session.ErrNoSession, kind: KindNoSession, text: session.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
+	{err: session.ErrBusy, kind: KindBusy},
+	{err: session.ErrStopped, kind: KindStopping},
+	{err: ledger.ErrOtherPayload, kind: KindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
+	{err: ledger.ErrUnderWay, kind: KindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
+	{err: ledger.ErrUnknownHit, kind: KindNotFound},
+	{err: ledger.ErrUnknownReservation, kind: KindNotFound},
+	{err: ledger.ErrSettled, kind: KindConflict},
+	{err: ledger.ErrManyReservations, kind: KindConflict, text: "the customer has " + strconv.Itoa(ledger.MaxOpen) + " reservations open on the meter, which is the most: commit or release some, or wait until they expire. Nothing was charged"},
+	{err: ledger.ErrNoSuchLimit, kind: KindNotFound},
+	{err: ledger.ErrFuture, kind: KindInvalid},
+	{err: ledger.ErrClosedPeriod, kind: KindConflict},
+	{err: plans.ErrUnknownCustomer, kind: KindNotFound},
+	{err: plans.ErrUnknownMeter, kind: KindNotFound},
+	{err: plans.ErrUnknownPlan, kind: KindNotFound},
+	{err: plans.ErrUnknownVersion, kind: KindNotFound},
+	{err: plans.ErrUnknownKey, kind: KindNotFound},
+	{err: plans.ErrUnknownClock, kind: KindNotFound},
+	{err: plans.ErrUnknownLimit, kind: KindNotFound},
+	{err: plans.ErrUnknownOverride, kind: KindNotFound},
+	{err: plans.ErrNotInPlan, kind: KindNotInPlan},
+	{err: ledger.ErrLost, kind: KindNotInPlan},
+	{err: plans.ErrArchived, kind: KindConflict},
+	{err: plans.ErrPrecondition, kind: KindPrecondition},
+	{err: plans.ErrExists, kind: KindPrecondition},
+	{err: plans.ErrPreconditionRequired, kind: KindPreconditionRequired},
+	// Decide reports a deadline that passes after the hit was sent as an unknown
+	// outcome, so here nothing was sent.
+	{err: context.DeadlineExceeded, kind: KindBusy, text: "waited too long; nothing was charged or stored"},
+	{err: context.Canceled, kind: KindBusy, text: "the client went away; nothing was charged or stored"},
+}
+
+type errorEntry struct {
+	err  error
+	kind *Kind
+	text string // instead of the error's own
+}
+
+func (e *errorEntry) detail() string {
+	if e.text != "" {
+		return e.text
+	}
+	return e.err.Error()
+}
