@@ -54,7 +54,7 @@ func (e *Engine) decideMany(ctx context.Context, hits []model.Hit, results []que
 	together, done := new(atomic.Int32), make(chan struct{}, 1)
 	together.Store(1) // for itself, until all are on their way
 	all := make([]queue.Hit, len(hits))
-	queues := make([][]*queue.Hit, len(e.Lanes))
+	queues := make([][]*queue.Hit, len(e.lanes))
 	now, usable := e.memoryNow(ctx)
 	for i := range hits {
 		target, cost := hits[i].Target, hits[i].Cost
@@ -67,7 +67,7 @@ func (e *Engine) decideMany(ctx context.Context, hits []model.Hit, results []que
 		lane := e.laneOf(target)
 		h := &all[i]
 		h.Target, h.Cost = target, cost
-		h.Session, h.Done, h.Together = &e.Lanes[lane].Session, done, together
+		h.Session, h.Done, h.Together = &e.lanes[lane].Session, done, together
 		queues[lane] = append(queues[lane], h)
 	}
 	for lane, waiting := range queues {
@@ -75,7 +75,7 @@ func (e *Engine) decideMany(ctx context.Context, hits []model.Hit, results []que
 			continue
 		}
 		together.Add(int32(len(waiting)))
-		added, err := e.Lanes[lane].Enqueue(e.options.MaxQueue, waiting...)
+		added, err := e.lanes[lane].Enqueue(e.options.MaxQueue, waiting...)
 		for _, h := range waiting[added:] {
 			h.Finish(queue.Result{Err: err})
 		}

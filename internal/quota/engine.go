@@ -72,8 +72,8 @@ func (o *Options) setDefaults() {
 // many. Safe for concurrent use.
 type Engine struct {
 	options Options
-	Lanes   []*lane.Lane
-	Ledgers []*ledger.Ledger
+	lanes   []*lane.Lane
+	ledgers []*ledger.Ledger
 	node    *queue.Node
 	denials *denials
 	// readTries: each connection of the pool may have died with the server's last restart.
@@ -109,8 +109,8 @@ func newEngine(o Options) (*Engine, error) {
 	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool)}
 	for range o.Lanes {
 		l := ledger.New(n)
-		e.Ledgers = append(e.Ledgers, l)
-		e.Lanes = append(e.Lanes, lane.New(n, l))
+		e.ledgers = append(e.ledgers, l)
+		e.lanes = append(e.lanes, lane.New(n, l))
 	}
 	return e, nil
 }
@@ -118,10 +118,10 @@ func newEngine(o Options) (*Engine, error) {
 func (e *Engine) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel = cancel
-	for _, l := range e.Lanes {
+	for _, l := range e.lanes {
 		e.running.Go(func() { l.Run(ctx) })
 	}
-	for _, l := range e.Ledgers {
+	for _, l := range e.ledgers {
 		e.keeping.Go(func() { l.Run(ctx) })
 	}
 	e.writing.Go(func() { e.denials.run(ctx, e.options.Log) })
@@ -130,13 +130,13 @@ func (e *Engine) start() {
 // Close refuses new hits with ErrStopped, decides those that wait, writes the statistics
 // and ends. When ctx ends first, what is in flight is cut off with ErrOutcomeUnknown.
 func (e *Engine) Close(ctx context.Context) error {
-	for _, l := range e.Lanes {
+	for _, l := range e.lanes {
 		l.Stop()
 	}
 	ended := make(chan struct{})
 	go func() {
 		e.running.Wait()
-		for _, l := range e.Ledgers { // to which a lane hands over
+		for _, l := range e.ledgers { // to which a lane hands over
 			l.Stop()
 		}
 		e.keeping.Wait()
@@ -169,7 +169,7 @@ func (e *Engine) Decide(ctx context.Context, t *model.Target, cost int64) (model
 			return d, nil
 		}
 	}
-	lane := e.Lanes[e.laneOf(t)]
+	lane := e.lanes[e.laneOf(t)]
 	h := queue.NewHit(&lane.Session, t, cost)
 	if _, err := lane.Enqueue(e.options.MaxQueue, h); err != nil {
 		return model.Decision{}, err
@@ -181,7 +181,7 @@ func (e *Engine) Decide(ctx context.Context, t *model.Target, cost int64) (model
 
 // laneOf is the lane of a target's customer.
 func (e *Engine) laneOf(t *model.Target) int {
-	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.Lanes)
+	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
 }
 
 // memoryNow is the instant at which hits may be refused from memory; ok is false while none

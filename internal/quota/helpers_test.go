@@ -55,7 +55,7 @@ func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*session.Session{&e.Lanes[0].Session, &e.Ledgers[0].Session} {
+	for _, s := range []*session.Session{&e.lanes[0].Session, &e.ledgers[0].Session} {
 		t.Cleanup(s.Close)
 		for s.Ready(pgtest.Context(t)) != nil && pgtest.Context(t).Err() == nil { // it is being made
 		}
@@ -67,7 +67,7 @@ func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock) *Engine {
 // back, or over to the ledger, until nothing is left. It returns the results and the number of
 // batches.
 func (e *Engine) sendBatch(ctx context.Context, hits []model.Hit) ([]queue.Result, int) {
-	l := e.Lanes[0]
+	l := e.lanes[0]
 	batch := make([]*queue.Hit, len(hits))
 	for i, h := range hits {
 		batch[i] = &queue.Hit{Ticket: queue.NewTicket(&l.Session), Target: h.Target, Cost: h.Cost}

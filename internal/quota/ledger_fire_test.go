@@ -237,7 +237,7 @@ func TestLedgerUnderFire(t *testing.T) {
 func TestLedgerMutantsAreCaught(t *testing.T) {
 	replace := func(name session.StatementName, pairs ...string) func(*Engine) {
 		return func(e *Engine) {
-			texts := e.Ledgers[0].Session.Statements
+			texts := e.ledgers[0].Session.Statements
 			broken := strings.NewReplacer(pairs...).Replace(texts[name])
 			if broken == texts[name] {
 				t.Errorf("the mutant of %s is no mutant", name)
@@ -246,10 +246,10 @@ func TestLedgerMutantsAreCaught(t *testing.T) {
 		}
 	}
 	for name, mutate := range map[string]func(*Engine){
-		"read then write":           replace(ledger.LedgerLock, "FOR UPDATE", "OFFSET 0"),
-		"ids are not looked up":     replace(ledger.LedgerFind, "AND key = i.key", "AND key = i.key AND false"),
-		"no lock order":             replace(ledger.LedgerLock, "FROM unnest(", "FROM (SELECT * FROM unnest(", "attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
-		"holds are never taken off": replace(ledger.LedgerClose, "AND h.key = i.key", "AND h.key = i.key AND false"),
+		"read then write":           replace(ledger.LockRows, "FOR UPDATE", "OFFSET 0"),
+		"ids are not looked up":     replace(ledger.FindReceipts, "AND key = i.key", "AND key = i.key AND false"),
+		"no lock order":             replace(ledger.LockRows, "FROM unnest(", "FROM (SELECT * FROM unnest(", "attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
+		"holds are never taken off": replace(ledger.CloseHolds, "AND h.key = i.key", "AND h.key = i.key AND false"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for round := range uint64(10) {

@@ -69,8 +69,8 @@ func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e 
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Lanes[0].Session.Close)
-	t.Cleanup(e.Ledgers[0].Session.Close)
+	t.Cleanup(e.lanes[0].Session.Close)
+	t.Cleanup(e.ledgers[0].Session.Close)
 	e.awaitSession(ctx, t)
 	return e, func(customer int64) *model.Target {
 		limit := quotatest.Window(t, "a", 1_000_000, "1d")
@@ -86,7 +86,7 @@ func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e 
 func (e *Engine) awaitSession(ctx context.Context, t *testing.T) {
 	t.Helper()
 	until := time.Now().Add(time.Minute)
-	for _, s := range []*session.Session{&e.Lanes[0].Session, &e.Ledgers[0].Session} {
+	for _, s := range []*session.Session{&e.lanes[0].Session, &e.ledgers[0].Session} {
 		for err := s.Ready(ctx); err != nil; err = s.Ready(ctx) {
 			if time.Now().After(until) {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func (e *Engine) awaitSession(ctx context.Context, t *testing.T) {
 // drain does transactions of a ledger that stands still until nothing waits.
 func (e *Engine) drain(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for l := e.Ledgers[0]; l.Queued()+len(l.Again) > 0; l.Next(ctx) {
+	for l := e.ledgers[0]; l.Queued()+len(l.Again) > 0; l.Next(ctx) {
 		e.awaitSession(ctx, t)
 	}
 }
@@ -106,11 +106,11 @@ func (e *Engine) drain(ctx context.Context, t *testing.T) {
 // handOver gives plain hits to the ledger as a lane does.
 func (e *Engine) handOver(t *model.Target, costs ...int64) (hits []*queue.Hit) {
 	for _, cost := range costs {
-		h := &queue.Hit{Ticket: queue.NewTicket(&e.Lanes[0].Session), Target: t, Cost: cost}
+		h := &queue.Hit{Ticket: queue.NewTicket(&e.lanes[0].Session), Target: t, Cost: cost}
 		h.Take()
 		hits = append(hits, h)
 	}
-	e.Lanes[0].HandOver(&lane.Group{Group: queue.Group{Target: t, Hits: hits}})
+	e.lanes[0].HandOver(&lane.Group{Group: queue.Group{Target: t, Hits: hits}})
 	return hits
 }
 
@@ -140,7 +140,7 @@ func TestLostWithPlainHits(t *testing.T) {
 			plain = append(plain, e.handOver(two, 1, 2)...)
 			b.at.Store(&c.at)
 			before := e.Stats()
-			e.Ledgers[0].Next(ctx)
+			e.ledgers[0].Next(ctx)
 			if got := e.Stats(); got.Batches-before.Batches != 1 || got.Batched-before.Batched != 6 || b.broke.Load() != 1 {
 				t.Fatalf("no transaction of all four was broken: %+v, %d", got, b.broke.Load())
 			}

@@ -12,7 +12,7 @@ import (
 
 // ledger is the one that does a target's operations.
 func (e *Engine) ledger(t *model.Target) *ledger.Ledger {
-	return e.Ledgers[int(model.Shard(t.Counters[0].Key.Customer))%len(e.Ledgers)]
+	return e.ledgers[int(model.Shard(t.Counters[0].Key.Customer))%len(e.ledgers)]
 }
 
 // Refund gives units back; see ledger.Refund.

@@ -16,7 +16,7 @@ import (
 
 // lane sends hits as one batch of a lane that stands still, and nothing of what it hands over.
 func (e *Engine) laneBatch(ctx context.Context, target *model.Target, costs ...int64) (hits []*queue.Hit) {
-	l := e.Lanes[0]
+	l := e.lanes[0]
 	for _, cost := range costs {
 		hits = append(hits, &queue.Hit{Ticket: queue.NewTicket(&l.Session), Target: target, Cost: cost})
 	}
@@ -62,7 +62,7 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			before := e.Stats()
 			late := append(e.laneBatch(ctx, one, 2), e.laneBatch(ctx, one, 3)...)
 			other := e.laneBatch(ctx, two, 5)
-			if n := e.Ledgers[0].Queued(); n != 3 {
+			if n := e.ledgers[0].Queued(); n != 3 {
 				t.Fatalf("%d wait in the ledger, want 3", n)
 			}
 			<-other[0].Done // it is another customer's
@@ -75,7 +75,7 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			}
 			for _, cost := range []int64{1, 1} {
 				h := e.laneBatch(ctx, one, cost)[0]
-				if n := e.Ledgers[0].Queued(); n != 0 {
+				if n := e.ledgers[0].Queued(); n != 0 {
 					t.Fatalf("%d are handed over when none is with the ledger", n)
 				}
 				if <-h.Done; h.Result.Err != nil || !h.Result.Decision.Allowed {
@@ -105,8 +105,8 @@ func TestSwapsResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Lanes[0].Session.Close)
-	t.Cleanup(e.Ledgers[0].Session.Close)
+	t.Cleanup(e.lanes[0].Session.Close)
+	t.Cleanup(e.ledgers[0].Session.Close)
 	e.awaitSession(ctx, t)
 	there := db.startEngine(t, clock)
 	limit := quotatest.Window(t, "a", 100, "1d")

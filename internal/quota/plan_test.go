@@ -20,18 +20,18 @@ import (
 )
 
 // insertOnly are the statements that look nothing up.
-var insertOnly = regexp.MustCompile("^(" + string(ledger.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(ledger.LedgerMake) + "|deny|" + string(ledger.LedgerIssue) + ".|" +
-	string(ledger.LedgerOpen) + "|" + string(ledger.LedgerUsage) + "|" + string(ledger.LedgerAdjust) + ")$")
+var insertOnly = regexp.MustCompile("^(" + string(ledger.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(ledger.MakeValues) + "|deny|" + string(ledger.IssueReceipts) + ".|" +
+	string(ledger.OpenHolds) + "|" + string(ledger.AddUsage) + "|" + string(ledger.AddAdjustments) + ")$")
 
 // sessionStatements are those of a lane's session and of a ledger's, poolStatements those of the
 // pool's.
 func sessionStatements() map[string]string {
 	all := make(map[string]string)
-	for name, text := range lane.LaneStatements() {
+	for name, text := range lane.Statements() {
 		all[string(name)] = text
 	}
-	for name, text := range ledger.LedgerStatements() {
-		if name != ledger.LedgerTurn { // a table of one row
+	for name, text := range ledger.Statements() {
+		if name != ledger.ReadTurn { // a table of one row
 			all[string(name)] = text
 		}
 	}

@@ -214,7 +214,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 		}
 	}
 	clock.Set(quotatest.Epoch + 3600e6)
-	lane := here.Lanes[0]
+	lane := here.lanes[0]
 	h := &queue.Hit{Ticket: queue.NewTicket(&lane.Session), Target: target, Cost: 1}
 	lane.Again = []*queue.Hit{h}
 	if lane.Next(ctx); lane.Ledger.Queued() != 1 {

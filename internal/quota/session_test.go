@@ -38,7 +38,7 @@ func TestSilentServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Lanes[0].Session.Close)
+	t.Cleanup(e.lanes[0].Session.Close)
 	hits := []model.Hit{{Target: quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 10, "1d")), Cost: 1}}
 	if r, _ := e.sendBatch(ctx, hits); r[0].Err != nil {
 		t.Fatal(r[0].Err)

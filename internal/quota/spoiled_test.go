@@ -42,8 +42,8 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(e.Lanes[0].Session.Close)
-			t.Cleanup(e.Ledgers[0].Session.Close)
+			t.Cleanup(e.lanes[0].Session.Close)
+			t.Cleanup(e.ledgers[0].Session.Close)
 			e.awaitSession(ctx, t)
 			var targets []*model.Target
 			for customer := int64(1); customer <= 6; customer++ {
@@ -63,8 +63,8 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 			both := e.together(ctx, []model.Hit{{Target: targets[2], Cost: 5}, {Target: targets[3], Cost: 5, ID: model.NewID("hit", "both")}})
 			badly := submit(ctx, e, bad, good)
 			behind := e.ledger(good).Submit(&model.Hit{Target: good, Cost: 4, ID: model.NewID("hit", "behind")})
-			if e.Ledgers[0].Queued() != 2+2+1+1+1+1 {
-				t.Fatalf("%d wait", e.Ledgers[0].Queued())
+			if e.ledgers[0].Queued() != 2+2+1+1+1+1 {
+				t.Fatalf("%d wait", e.ledgers[0].Queued())
 			}
 			before := e.Stats().Batches
 			e.drain(ctx, t)
@@ -103,7 +103,7 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 // together submits hits to a ledger that stands still, all or none, and returns how to wait for
 // them: with an error unless all were charged.
 func (e *Engine) together(ctx context.Context, hits []model.Hit) (wait func() error) {
-	queued, ended := e.Ledgers[0].Queued(), make(chan error, 1)
+	queued, ended := e.ledgers[0].Queued(), make(chan error, 1)
 	go func() {
 		_, together, err := e.DecideTogether(ctx, hits)
 		if err == nil && !together {
@@ -111,7 +111,7 @@ func (e *Engine) together(ctx context.Context, hits []model.Hit) (wait func() er
 		}
 		ended <- err
 	}()
-	for until := time.Now().Add(time.Minute); e.Ledgers[0].Queued() == queued && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); e.ledgers[0].Queued() == queued && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	return func() error { return <-ended }

@@ -21,11 +21,11 @@ func (e *Engine) Stats() Stats {
 		Statements: e.node.Totals.Statements.Load(), Swapped: e.node.Totals.Swapped.Load(), SwapsLost: e.node.Totals.SwapsLost.Load(), Unknown: e.node.Totals.Unknown.Load(), Retried: e.node.Totals.Retried.Load(),
 		Ahead: e.node.Totals.Ahead.Load(), Denials: e.denials.lost.Load(),
 	}
-	for i, l := range e.Lanes {
+	for i, l := range e.lanes {
 		l.Mu.Lock()
 		s.Queued += int64(len(l.Queue))
 		l.Mu.Unlock()
-		s.Queued += int64(e.Ledgers[i].Queued())
+		s.Queued += int64(e.ledgers[i].Queued())
 	}
 	return s
 }

@@ -131,7 +131,7 @@ func TestManyValuesAtOnce(t *testing.T) {
 func TestTooManyValuesAtOnce(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	hand := db.handEngine(t, clock)
-	hand.options.MaxQueue = 40
+	hand.options.MaxQueue, hand.node.MaxQueue = 40, 40
 	target := model.NewTarget(1, quotatest.FreshCustomers(1), 1, []*model.Limit{perLimit(t, "ip", "ip", 1)}, quotatest.Target(1, 1, 1).Periods, nil)
 	var hits []model.Hit
 	for i := range 100 {

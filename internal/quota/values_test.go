@@ -139,8 +139,8 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(e.Lanes[0].Session.Close)
-	t.Cleanup(e.Ledgers[0].Session.Close)
+	t.Cleanup(e.lanes[0].Session.Close)
+	t.Cleanup(e.ledgers[0].Session.Close)
 	e.awaitSession(ctx, t)
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
 	other := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
@@ -161,7 +161,7 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 		e.ledger(other).Submit(&model.Hit{Target: quotatest.IP(other, "y"), Cost: 20, ID: model.NewID("hit", "two")}),
 	}
 	e.drain(ctx, t)
-	if do.Load() != nil || e.Stats().Retried == before || e.Ledgers[0].Cautious() {
+	if do.Load() != nil || e.Stats().Retried == before || e.ledgers[0].Cautious() {
 		t.Errorf("no transaction failed, or the ledger is cautious for it: %+v", e.Stats())
 	}
 	for i, used := range []int64{8, 10} {

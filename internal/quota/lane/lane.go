@@ -46,7 +46,7 @@ type Lane struct {
 func New(n *queue.Node, to *ledger.Ledger) *Lane {
 	return &Lane{
 		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](), Apart: apart,
-		Session: session.Session{Options: &n.Options, Statements: LaneStatements(), Beside: &to.Session},
+		Session: session.Session{Options: &n.Options, Statements: Statements(), Beside: &to.Session},
 	}
 }
 

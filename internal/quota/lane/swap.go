@@ -70,8 +70,8 @@ const (
 	recallRows session.StatementName = "quotad_recall"
 )
 
-// LaneStatements is the text of each; tests break one to see that it is noticed.
-func LaneStatements() map[session.StatementName]string {
+// Statements is the text of each; tests break one to see that it is noticed.
+func Statements() map[session.StatementName]string {
 	return map[session.StatementName]string{SwapRows: swapSQL, MakeRows: makeSQL, recallRows: recallSQL}
 }
 

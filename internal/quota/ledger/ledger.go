@@ -38,7 +38,7 @@ type Ledger struct {
 func New(n *queue.Node) *Ledger {
 	return &Ledger{
 		node: n, Inbox: queue.NewInbox[*Operation](), underWay: make(map[receiptKey]int),
-		Session: session.Session{Options: &n.Options, Statements: LedgerStatements()},
+		Session: session.Session{Options: &n.Options, Statements: Statements()},
 	}
 }
 

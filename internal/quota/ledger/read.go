@@ -44,8 +44,8 @@ func (l *Ledger) read(f *session.Flight, batch []*Operation, now int64) (*books,
 	l.lock(f, b, sorted(owns, model.CompareKeys), due)
 	l.lock(f, b, sorted(values, model.CompareKeys), due) // who holds the own row writes them
 	if ids = sorted(ids, compareIDs); len(ids) > 0 {
-		f.Ask(LedgerTurn, nil, b.readTurn)
-		f.Ask(LedgerFind, l.encode(idColumns(ids).encode), func(r *pgconn.ResultReader) error { return b.readReceipts(r, ids) })
+		f.Ask(ReadTurn, nil, b.readTurn)
+		f.Ask(FindReceipts, l.encode(idColumns(ids).encode), func(r *pgconn.ResultReader) error { return b.readReceipts(r, ids) })
 	}
 	if err := f.Answers(); err != nil || len(due)+len(asked) == 0 {
 		return b, err
@@ -73,9 +73,9 @@ func (l *Ledger) lock(f *session.Flight, b *books, keys []model.CounterKey, due 
 	for _, key := range keys {
 		b.accounts[key] = &account{key: key}
 	}
-	name := LedgerLock
+	name := LockRows
 	if b.cautious {
-		name = LedgerLockFree
+		name = LockFree
 	}
 	f.Ask(name, l.encode(session.ColumnsOf(keys).Encode), func(r *pgconn.ResultReader) error { return b.readAccounts(r, keys, due) })
 	if !b.cautious {

@@ -10,50 +10,50 @@ import (
 // of counters, and receipts in that of their keys.
 const (
 	InsertRows     session.StatementName = "quotad_ledger_insert"
-	LedgerLock     session.StatementName = "quotad_ledger_lock"
-	LedgerLockFree session.StatementName = "quotad_ledger_lock_free" // waits for no row
+	LockRows     session.StatementName = "quotad_ledger_lock"
+	LockFree session.StatementName = "quotad_ledger_lock_free" // waits for no row
 	ledgerThere    session.StatementName = "quotad_ledger_there"
-	LedgerTurn     session.StatementName = "quotad_ledger_turn"
-	LedgerFind     session.StatementName = "quotad_ledger_find"
+	ReadTurn     session.StatementName = "quotad_ledger_turn"
+	FindReceipts     session.StatementName = "quotad_ledger_find"
 	ledgerHolds    session.StatementName = "quotad_ledger_holds"
 	ledgerHours    session.StatementName = "quotad_ledger_hours"
 	ledgerSave     session.StatementName = "quotad_ledger_save"
-	LedgerMake     session.StatementName = "quotad_ledger_make"
-	LedgerUsage    session.StatementName = "quotad_ledger_usage"
-	LedgerIssue    session.StatementName = "quotad_ledger_issue_" // and the slot
+	MakeValues     session.StatementName = "quotad_ledger_make"
+	AddUsage    session.StatementName = "quotad_ledger_usage"
+	IssueReceipts    session.StatementName = "quotad_ledger_issue_" // and the slot
 	ledgerChange   session.StatementName = "quotad_ledger_change_"
-	LedgerOpen     session.StatementName = "quotad_ledger_open"
-	LedgerClose    session.StatementName = "quotad_ledger_close"
-	LedgerAdjust   session.StatementName = "quotad_ledger_adjust"
+	OpenHolds     session.StatementName = "quotad_ledger_open"
+	CloseHolds    session.StatementName = "quotad_ledger_close"
+	AddAdjustments   session.StatementName = "quotad_ledger_adjust"
 )
 
 // ReceiptTables are the tables of receipts.
 var ReceiptTables = [...]string{"0", "1", "2"}
 
-// LedgerStatements is the text of each statement of a session.
-func LedgerStatements() map[session.StatementName]string {
+// Statements is the text of each statement of a session.
+func Statements() map[session.StatementName]string {
 	all := map[session.StatementName]string{
 		InsertRows:     insertSQL,
-		LedgerLock:     ledgerLockSQL,
-		LedgerLockFree: strings.Replace(ledgerLockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+		LockRows:     ledgerLockSQL,
+		LockFree: strings.Replace(ledgerLockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
 		ledgerThere:    ledgerThereSQL,
-		LedgerTurn:     `SELECT slot FROM receipt_turn WHERE one`,
+		ReadTurn:     `SELECT slot FROM receipt_turn WHERE one`,
 		ledgerHolds:    ledgerHoldsSQL,
 		ledgerHours:    ledgerHoursSQL,
 		ledgerSave:     ledgerSaveSQL,
-		LedgerMake:     ledgerMakeSQL,
-		LedgerUsage:    ledgerUsageSQL,
-		LedgerOpen:     ledgerOpenSQL,
-		LedgerClose:    ledgerCloseSQL,
-		LedgerAdjust:   ledgerAdjustSQL,
+		MakeValues:     ledgerMakeSQL,
+		AddUsage:    ledgerUsageSQL,
+		OpenHolds:     ledgerOpenSQL,
+		CloseHolds:    ledgerCloseSQL,
+		AddAdjustments:   ledgerAdjustSQL,
 	}
 	var find []string
 	for _, slot := range ReceiptTables {
 		find = append(find, strings.ReplaceAll(ledgerFindSQL, "SLOT", slot))
-		all[LedgerIssue+session.StatementName(slot)] = strings.ReplaceAll(ledgerIssueSQL, "SLOT", slot)
+		all[IssueReceipts+session.StatementName(slot)] = strings.ReplaceAll(ledgerIssueSQL, "SLOT", slot)
 		all[ledgerChange+session.StatementName(slot)] = strings.ReplaceAll(ledgerChangeSQL, "SLOT", slot)
 	}
-	all[LedgerFind] = strings.Join(find, "\nUNION ALL")
+	all[FindReceipts] = strings.Join(find, "\nUNION ALL")
 	return all
 }
 

@@ -20,12 +20,12 @@ func (b *books) write(f *session.Flight, p *session.Params) {
 		f.Do(name, p.Values())
 	}
 	hours := b.finishedHours()
-	send(LedgerUsage, len(hours), func() { b.encodeHours(p, hours) })
+	send(AddUsage, len(hours), func() { b.encodeHours(p, hours) })
 	changed, made := b.changed()
 	send(ledgerSave, len(changed), func() { encodeAccounts(p, changed) })
-	send(LedgerMake, len(made), func() { encodeAccounts(p, made) })
+	send(MakeValues, len(made), func() { encodeAccounts(p, made) })
 	fresh, later := b.receiptsToWrite()
-	send(LedgerIssue+session.StatementName(ReceiptTables[b.slot]), len(fresh), func() { encodeFresh(p, fresh) })
+	send(IssueReceipts+session.StatementName(ReceiptTables[b.slot]), len(fresh), func() { encodeFresh(p, fresh) })
 	for slot := range ReceiptTables {
 		these := later[slot]
 		send(ledgerChange+session.StatementName(ReceiptTables[slot]), len(these), func() { encodeChanged(p, these) })
@@ -35,9 +35,9 @@ func (b *books) write(f *session.Flight, p *session.Params) {
 	}
 	slices.SortFunc(b.opened, compare)
 	slices.SortFunc(b.closed, compare)
-	send(LedgerOpen, len(b.opened), func() { encodeOpened(p, b.opened) })
-	send(LedgerClose, len(b.closed), func() { encodeClosed(p, b.closed) })
-	send(LedgerAdjust, len(b.adjusted), func() { encodeAdjusted(p, b.adjusted) })
+	send(OpenHolds, len(b.opened), func() { encodeOpened(p, b.opened) })
+	send(CloseHolds, len(b.closed), func() { encodeClosed(p, b.closed) })
+	send(AddAdjustments, len(b.adjusted), func() { encodeAdjusted(p, b.adjusted) })
 }
 
 // changed are the accounts whose rows are to be written, and made those that have none, in
