@@ -104,9 +104,10 @@ fuzz: ## each fuzz target for FUZZTIME
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: lint
-lint: $(LINT) ## go vet, golangci-lint with the house's rules, shellcheck if there is one
+lint: $(LINT) ## go vet, golangci-lint with the house's rules, plain words, shellcheck if there is one
 	go vet -buildvcs=false ./...
 	$(LINT) run
+	@scripts/plain-words.sh
 	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/*.sh .ci/run; else echo 'shellcheck is not installed: skipped'; fi
 
 .PHONY: fmt
@@ -136,7 +137,7 @@ smoke: ## start `make run` elsewhere and paste the curl line that it prints
 	@scripts/smoke.sh
 
 .PHONY: readme
-readme: ## run README.md's marked commands and compare their answers
+readme: ## run the marked commands of README.md and docs/guide and compare their answers
 	@scripts/readme-check.sh
 
 .PHONY: db-reset
