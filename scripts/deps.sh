@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sees to what the targets need, named as arguments: go, postgres, cc, curl,
-# node, shellcheck, wrk, redis. What is there is left alone. On Debian and Ubuntu the rest
-# is installed with apt; elsewhere this says what to install, and fails.
+# node, python, shellcheck, wrk, redis. What is there is left alone. On Debian and Ubuntu the
+# rest is installed with apt; elsewhere this says what to install, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
@@ -120,6 +120,7 @@ dep_cc() {
 }
 
 dep_curl() { command -v curl >/dev/null || need curl 'brew install curl' curl curl; }
+dep_python() { command -v python3 >/dev/null || need 'Python 3' 'brew install python' python3 python3; }
 dep_shellcheck() { command -v shellcheck >/dev/null || need shellcheck 'brew install shellcheck' ShellCheck shellcheck; }
 dep_wrk() { command -v wrk >/dev/null || need wrk 'brew install wrk' wrk wrk; }
 # Debian's redis-server starts a server of its own; redis-tools holds the same program,
@@ -135,7 +136,7 @@ dep_node() {
 
 for dep; do
   case $dep in
-    go | postgres | cc | curl | node | shellcheck | wrk | redis) "dep_$dep" ;;
+    go | postgres | cc | curl | node | python | shellcheck | wrk | redis) "dep_$dep" ;;
     *) die "unknown: $dep" ;;
   esac
 done

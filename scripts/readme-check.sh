@@ -1,67 +1,75 @@
 #!/usr/bin/env bash
-# readme-check.sh [FILE]: runs the commands of FILE (README.md) against a fresh
-# server and compares what they print.
+# readme-check.sh [FILE...]: runs the commands of each FILE and compares what they
+# print. Without a FILE it takes README.md, and then the pages of docs/guide in the
+# order of their names. All run against one new server with the demo's data, as those
+# of a reader do. Each page makes what it needs, so one FILE alone works, too.
 #
-# A fenced `sh` block right below a line `<!-- ci -->` is run. The blocks run in
-# order in one shell, with URL and KEY (the admin key) set. A `json` or `text`
-# block that follows, with no heading or other block in between, is what the
-# block must print, where … stands for anything. In `json`, white space outside
-# of strings does not count; in `text`, white space at the ends of lines does not.
+# A fenced `sh` block right below a line `<!-- ci -->` is run. The blocks of a file
+# run in order in one shell, with URL and KEY (the admin key) set, in a directory of
+# its own that has quotad's bin. A `json` or `text` block that follows, with no heading or
+# other block in between, is what the block must print, where … stands for anything.
+# In `json`, white space outside of strings does not count; in `text`, white space
+# at the ends of lines does not. A block of any language right below
+# `<!-- ci NAME -->` becomes the file NAME in that directory.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-file=${1:-README.md}
-scripts/deps.sh go postgres curl
+[ $# -gt 0 ] || set -- README.md docs/guide/*.md
+scripts/deps.sh go postgres curl python
 make --no-print-directory build >&2
 
-dir=$(temp_dir readme)
+root=$PWD
+all=$(temp_dir readme)
 pid=
 cleanup() {
   [ -z "$pid" ] || stop_server "$pid" || true
-  rm -rf "$dir"
+  rm -rf "$all"
 }
 trap cleanup EXIT
-mkdir "$dir/doc"
-
-# n.sh is the n-th marked block; n.json or n.text what it must print.
-awk -v dir="$dir/doc/" '
-  out != "" && /^```[ \t]*$/ { close(out); out = ""; next }
-  out != ""                  { print > out; next }
-  skip && /^```[ \t]*$/      { skip = 0; next }
-  skip                       { next }
-  /^<!-- ci -->[ \t]*$/      { marked = 1; want = 0; next }
-  /^```sh[ \t]*$/ && marked  { n++; out = dir n ".sh"; at[n] = FNR; print "# line " FNR > out; want = 1; marked = 0; next }
-  /^```(json|text)[ \t]*$/ && want { sub(/^```/, ""); sub(/[ \t]*$/, ""); out = dir n "." $0; printf "" > out; want = 0; next }
-  /^```/                     { skip = 1; want = 0 }
-  /^#/                       { want = 0 }
-  /[^ \t]/ && marked         { print FILENAME ":" FNR ": <!-- ci --> is not right above a sh block" > "/dev/stderr"; exit 1 }
-  END                        { print n + 0 > (dir "count") }
-' "$file"
-count=$(cat "$dir/doc/count")
-[ "$count" -gt 0 ] || die "$file has no block marked <!-- ci -->"
-
-# One shell for all, so that a variable set in one block is there in the next.
-{
-  echo 'set -euo pipefail'
-  for ((n = 1; n <= count; n++)); do
-    printf 'echo %d >"%s/at"\n{\n' "$n" "$dir"
-    cat "$dir/doc/$n.sh"
-    printf '} >"%s/%d.out"\n' "$dir" "$n"
-  done
-} >"$dir/all.sh"
 
 for name in $(compgen -e QUOTAD_ || true); do unset "$name"; done
-QUOTAD_LISTEN=127.0.0.1:$(free_port)
-export QUOTAD_LISTEN QUOTAD_DATA_DIR=$dir/data QUOTAD_ADMIN_KEY=readme-check-0123456789abcdef0123456789abcdef
-export URL=http://$QUOTAD_LISTEN KEY=$QUOTAD_ADMIN_KEY
-bin/quotad serve --demo >"$dir/log" 2>&1 </dev/null &
-pid=$!
-wait_ready "$URL" "$pid" "$dir/log"
-bash "$dir/all.sh" </dev/null || {
-  rc=$?
-  n=$(cat "$dir/at")
-  cat "$dir/doc/$n.sh" "$dir/$n.out" >&2
-  die "$file: this block failed with exit code $rc"
+export QUOTAD_ADMIN_KEY=readme-check-0123456789abcdef0123456789abcdef KEY=readme-check-0123456789abcdef0123456789abcdef
+export no_proxy=127.0.0.1
+
+# extract FILE DIR: n.sh is the n-th marked block; n.json or n.text what it must print.
+# Files that blocks become are in DIR/work.
+extract() {
+  mkdir -p "$2/work"
+  ln -s "$root/bin" "$2/work/bin"
+  awk -v dir="$2/" '
+    out != "" && /^```[ \t]*$/ { close(out); out = ""; next }
+    out != ""                  { print > out; next }
+    skip && /^```[ \t]*$/      { skip = 0; next }
+    skip                       { next }
+    /^<!-- ci( [A-Za-z0-9._-]+)? -->[ \t]*$/ { marked = 1; want = 0; name = $3 == "-->" ? "" : $3; next }
+    /^```[a-z]+[ \t]*$/ && marked && name != "" { out = dir "work/" name; printf "" > out; marked = 0; next }
+    /^```sh[ \t]*$/ && marked  { n++; out = dir n ".sh"; print "# line " FNR > out; want = 1; marked = 0; next }
+    /^```(json|text)[ \t]*$/ && want { sub(/^```/, ""); sub(/[ \t]*$/, ""); out = dir n "." $0; printf "" > out; want = 0; next }
+    /^```/                     { skip = 1; want = 0 }
+    /^#/                       { want = 0 }
+    /[^ \t]/ && marked         { print FILENAME ":" FNR ": <!-- ci --> is not right above a block to run" > "/dev/stderr"; exit 1 }
+    END                        { print n + 0 > (dir "count") }
+  ' "$1"
+}
+
+# run FILE DIR COUNT: the blocks, in one shell, so that a variable set in one is there
+# in the next.
+run() {
+  local n rc
+  {
+    echo 'set -euo pipefail'
+    for ((n = 1; n <= $3; n++)); do
+      printf 'echo %d >"%s/at"\n{\n' "$n" "$2"
+      cat "$2/$n.sh"
+      printf '} >"%s/%d.out"\n' "$2" "$n"
+    done
+  } >"$2/all.sh"
+  (cd "$2/work" && bash ../all.sh </dev/null) || {
+    rc=$?
+    n=$(cat "$2/at")
+    cat "$2/$n.sh" "$2/$n.out" >&2
+    die "$1: this block failed with exit code $rc"
+  }
 }
 
 # squeeze KIND: standard input without the white space that does not count.
@@ -81,22 +89,42 @@ squeeze() {
   fi
 }
 
-failed=0 compared=0
-for ((n = 1; n <= count; n++)); do
-  for kind in json text; do
-    [ -f "$dir/doc/$n.$kind" ] || continue
-    compared=$((compared + 1))
-    want=$(squeeze $kind <"$dir/doc/$n.$kind" | sed 's/[][\\*?()|!+@]/\\&/g')
-    got=$(squeeze $kind <"$dir/$n.out")
-    # shellcheck disable=SC2053 # the right side is a pattern on purpose
-    [[ $got == ${want//…/*} ]] && continue
-    failed=$((failed + 1))
-    {
-      printf '%s: a block does not print what follows it\n' "$file"
-      cat "$dir/doc/$n.sh"
-      printf -- '--- expected\n%s\n--- printed\n%s\n\n' "$(cat "$dir/doc/$n.$kind")" "$(cat "$dir/$n.out")"
-    } >&2
+blocks=0 failed=0 compared=0
+# compare FILE DIR COUNT
+compare() {
+  local n kind want got
+  for ((n = 1; n <= $3; n++)); do
+    for kind in json text; do
+      [ -f "$2/$n.$kind" ] || continue
+      compared=$((compared + 1))
+      want=$(squeeze $kind <"$2/$n.$kind" | sed 's/[][\\*?()|!+@]/\\&/g')
+      got=$(squeeze $kind <"$2/$n.out")
+      # shellcheck disable=SC2053 # the right side is a pattern on purpose
+      [[ $got == ${want//…/*} ]] && continue
+      failed=$((failed + 1))
+      {
+        printf '%s: a block does not print what follows it\n' "$1"
+        cat "$2/$n.sh"
+        printf -- '--- expected\n%s\n--- printed\n%s\n\n' "$(cat "$2/$n.$kind")" "$(cat "$2/$n.out")"
+      } >&2
+    done
   done
+}
+
+QUOTAD_LISTEN=127.0.0.1:$(free_port)
+export QUOTAD_LISTEN QUOTAD_DATA_DIR=$all/data URL=http://$QUOTAD_LISTEN
+bin/quotad serve --demo >"$all/log" 2>&1 </dev/null &
+pid=$!
+wait_ready "$URL" "$pid" "$all/log"
+for file; do
+  dir=$all/${file//\//-}.d
+  extract "$file" "$dir"
+  count=$(cat "$dir/count")
+  [ "$count" -gt 0 ] || continue
+  blocks=$((blocks + count))
+  run "$file" "$dir" "$count"
+  compare "$file" "$dir" "$count"
 done
-say "$file: $count blocks run, $compared compared, $failed differ"
+[ "$blocks" -gt 0 ] || die "no block is marked <!-- ci --> in $*"
+say "$# files, $blocks blocks run, $compared compared, $failed differ"
 [ "$failed" = 0 ]
