@@ -17,7 +17,6 @@ if [ $# -gt 0 ]; then
   files=("$@")
 else
   files=(README.md ARCHITECTURE.md docs/guide/*.md 'package comments')
-  files=("${files[@]/#ARCHITECTURE.md/}") # TO BE TAKEN OUT: it is being rewritten
 fi
 
 # package_comments: the comments right above the package clauses, in Markdown.

@@ -1,8 +1,8 @@
 // Command quotad is the quota and billing service.
 //
-// The package owns what a process needs around the parts: the command line and the settings,
-// the listeners, the order in which the parts start and stop, the first admin key, the demo,
-// and the gauges of the parts. node.go puts the parts together.
+// The package owns what a process needs around the parts: the command line, the settings and
+// the listeners. It owns the order in which the parts start and stop (node.go), the first admin
+// key, the demo, and the gauges of the parts.
 //
 // It must never hold rules about limits, plans or HTTP routes, nor SQL.
 package main

@@ -10,9 +10,9 @@
 // The package must never parse HTTP, look into what net/http has begun to read, or know of
 // quotas.
 //
-// It saves what net/http does for each request: parsing the head into new maps, a goroutine
-// and two deadlines to notice that the client goes away, contexts, and a copy of the answer's
-// headers. docs/internals/fast-path.md has the rules and what they are for.
+// It saves what net/http does for each request: new maps for the head, a goroutine and two
+// deadlines to notice that the client goes away, contexts, and a copy of the headers.
+// docs/internals/fast-path.md has the rules and what they are for.
 package fastpath
 
 import (

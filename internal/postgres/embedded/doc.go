@@ -1,6 +1,6 @@
-// Package embedded owns the private PostgreSQL server that quotad starts when
-// it is given none: the programs, the data directory and its lock, initdb, the
-// server's process, its log, its socket, and what is left of an earlier one.
+// Package embedded owns the private PostgreSQL server that quotad starts when it is given none.
+// That is its programs, its data directory, its process, its log and its socket, and what is
+// left of an earlier one.
 //
 // It knows no table of quotad: role and database are all that it makes. It
 // never runs a server as root, never listens on the network, and never touches

@@ -1,7 +1,9 @@
-// Package upkeep keeps the hot tables small, and checks them: it removes counters that are
-// full again (Cleaner), books and clears what archived and forgotten customers left, lets the
-// tables of receipts take turns (Rotator), and compares what was charged with what was booked
-// (Reconcile).
+// Package upkeep keeps the hot tables small, and checks them.
+//
+//   - Cleaner removes counters of values that are full again.
+//   - ClearCounters books and clears what archived and forgotten customers left.
+//   - Rotator lets the tables of receipts take turns.
+//   - Reconcile compares what was charged with what was booked.
 //
 // All nodes may run it, on the same database. It takes rows in the lock order of hits, and
 // skips rows that a hit holds.
