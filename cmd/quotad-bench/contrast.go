@@ -10,9 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"quotad/internal/postgres/embedded"
 	"strings"
 	"time"
+
+	"quotad/internal/postgres/embedded"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"

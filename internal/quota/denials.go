@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -115,9 +114,6 @@ func sortedDenials(m map[model.HourKey]int64) []model.HourKey {
 	for k := range m {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b model.HourKey) int {
-		own := model.CounterKey{Customer: a.Customer, Meter: a.Meter}
-		return cmp.Or(model.CompareKeys(own, model.CounterKey{Customer: b.Customer, Meter: b.Meter}), cmp.Compare(a.Hour, b.Hour))
-	})
+	slices.SortFunc(keys, model.CompareHours)
 	return keys
 }

@@ -45,7 +45,7 @@ func (a *gathering) group(t *model.Target, now int64) *Group {
 
 // renew makes a group a new one in the memory that it has.
 func (g *Group) renew() {
-	*g = Group{Group: queue.Group{Hits: g.Hits[:0], Series: g.Series.Empty()}, known: g.known.Empty(), space: g.space[:0]}
+	*g = Group{Group: queue.Group{Hits: g.Hits[:0], Series: g.Empty()}, known: g.known.Empty(), space: g.space[:0]}
 }
 
 // drop lets go of the hits of the last batch: a place that is not needed again would keep one

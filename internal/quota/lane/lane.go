@@ -349,7 +349,7 @@ func (l *Lane) lost(err error, wrote bool) {
 	}
 	again := false
 	switch {
-	case errors.Is(err, session.ErrNotSent):
+	case session.NotSent(err):
 		written = unwritten
 	case !session.RolledBack(err):
 		l.Session.Drop()

@@ -64,6 +64,7 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[]) WITH ORDINA
 LATERAL (SELECT at, version, change, hour, units, state FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
+// The statements of a lane.
 const (
 	SwapRows   session.StatementName = "quotad_swap"
 	MakeRows   session.StatementName = "quotad_make"

@@ -20,7 +20,7 @@ func (l *Ledger) lost(batch []*Operation, err error, committing bool) {
 		l.Session.Drop()
 	}
 	switch {
-	case errors.Is(err, session.ErrMisread):
+	case session.Misread(err):
 		n.Log.Error("an operation's transaction was given up", "error", err)
 		l.fail(batch, fmt.Errorf("%w: %w", session.ErrInternal, err))
 	case rolled && (postgres.Retryable(err) || duplicate(err)):

@@ -10,21 +10,21 @@ import (
 // of counters, and receipts in that of their keys.
 const (
 	InsertRows     session.StatementName = "quotad_ledger_insert"
-	LockRows     session.StatementName = "quotad_ledger_lock"
-	LockFree session.StatementName = "quotad_ledger_lock_free" // waits for no row
+	LockRows       session.StatementName = "quotad_ledger_lock"
+	LockFree       session.StatementName = "quotad_ledger_lock_free" // waits for no row
 	ledgerThere    session.StatementName = "quotad_ledger_there"
-	ReadTurn     session.StatementName = "quotad_ledger_turn"
-	FindReceipts     session.StatementName = "quotad_ledger_find"
+	ReadTurn       session.StatementName = "quotad_ledger_turn"
+	FindReceipts   session.StatementName = "quotad_ledger_find"
 	ledgerHolds    session.StatementName = "quotad_ledger_holds"
 	ledgerHours    session.StatementName = "quotad_ledger_hours"
 	ledgerSave     session.StatementName = "quotad_ledger_save"
 	MakeValues     session.StatementName = "quotad_ledger_make"
-	AddUsage    session.StatementName = "quotad_ledger_usage"
-	IssueReceipts    session.StatementName = "quotad_ledger_issue_" // and the slot
+	AddUsage       session.StatementName = "quotad_ledger_usage"
+	IssueReceipts  session.StatementName = "quotad_ledger_issue_" // and the slot
 	ledgerChange   session.StatementName = "quotad_ledger_change_"
-	OpenHolds     session.StatementName = "quotad_ledger_open"
-	CloseHolds    session.StatementName = "quotad_ledger_close"
-	AddAdjustments   session.StatementName = "quotad_ledger_adjust"
+	OpenHolds      session.StatementName = "quotad_ledger_open"
+	CloseHolds     session.StatementName = "quotad_ledger_close"
+	AddAdjustments session.StatementName = "quotad_ledger_adjust"
 )
 
 // ReceiptTables are the tables of receipts.
@@ -34,18 +34,18 @@ var ReceiptTables = [...]string{"0", "1", "2"}
 func Statements() map[session.StatementName]string {
 	all := map[session.StatementName]string{
 		InsertRows:     insertSQL,
-		LockRows:     ledgerLockSQL,
-		LockFree: strings.Replace(ledgerLockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+		LockRows:       ledgerLockSQL,
+		LockFree:       strings.Replace(ledgerLockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
 		ledgerThere:    ledgerThereSQL,
-		ReadTurn:     `SELECT slot FROM receipt_turn WHERE one`,
+		ReadTurn:       `SELECT slot FROM receipt_turn WHERE one`,
 		ledgerHolds:    ledgerHoldsSQL,
 		ledgerHours:    ledgerHoursSQL,
 		ledgerSave:     ledgerSaveSQL,
 		MakeValues:     ledgerMakeSQL,
-		AddUsage:    ledgerUsageSQL,
-		OpenHolds:     ledgerOpenSQL,
-		CloseHolds:    ledgerCloseSQL,
-		AddAdjustments:   ledgerAdjustSQL,
+		AddUsage:       ledgerUsageSQL,
+		OpenHolds:      ledgerOpenSQL,
+		CloseHolds:     ledgerCloseSQL,
+		AddAdjustments: ledgerAdjustSQL,
 	}
 	var find []string
 	for _, slot := range ReceiptTables {

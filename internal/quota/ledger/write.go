@@ -83,9 +83,7 @@ func encodeAccounts(p *session.Params, accounts []*account) {
 // finishedHours are the hours whose usage changes, in the order of their rows.
 func (b *books) finishedHours() []model.HourKey {
 	maps.DeleteFunc(b.usage, func(_ model.HourKey, units int64) bool { return units == 0 })
-	return slices.SortedFunc(maps.Keys(b.usage), func(a, b model.HourKey) int {
-		return cmp.Or(model.CompareKeys(model.CounterKey{Customer: a.Customer, Meter: a.Meter}, model.CounterKey{Customer: b.Customer, Meter: b.Meter}), cmp.Compare(a.Hour, b.Hour))
-	})
+	return slices.SortedFunc(maps.Keys(b.usage), model.CompareHours)
 }
 
 func (b *books) encodeHours(p *session.Params, hours []model.HourKey) {

@@ -54,8 +54,8 @@ type HourKey struct {
 	Hour     int64
 }
 
-// compareHours is the order in which rows of hours are locked.
-func compareHours(a, b HourKey) int {
+// CompareHours is the order in which rows of hours are locked.
+func CompareHours(a, b HourKey) int {
 	own := CounterKey{Customer: a.Customer, Meter: a.Meter}
 	return cmp.Or(CompareKeys(own, CounterKey{Customer: b.Customer, Meter: b.Meter}), cmp.Compare(a.Hour, b.Hour))
 }

@@ -29,7 +29,7 @@ func (t *Target) moment(at int64) moment {
 // that of a token bucket stops at their end.
 const softCap = int64(1)<<62 - 1
 
-// Present, as the instant of a charge, means whatever counts now.
+// Present is, as the instant of a charge, whatever counts now.
 const Present = int64(math.MaxInt64)
 
 // rules is what an algorithm knows of buckets. Each has a file of its own.

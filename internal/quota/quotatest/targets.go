@@ -30,8 +30,9 @@ func NewClock(at int64) *Clock {
 
 // Now is what it shows, µs.
 func (c *Clock) Now(context.Context) (int64, error) { return c.At.Load(), nil }
+
 // Set has it show another instant.
-func (c *Clock) Set(at int64)                       { c.At.Store(at) }
+func (c *Clock) Set(at int64) { c.At.Store(at) }
 
 // Compile is a limit that must be right.
 func Compile(t testing.TB, s model.Spec) *model.Limit {

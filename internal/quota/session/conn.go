@@ -131,22 +131,24 @@ var binaryFormat = []int16{1}
 // nobody knowing.
 const SendLimit = 4 * time.Second
 
-// ErrNotSent: nothing of the batch reached the server.
-var ErrNotSent = errors.New("not sent")
+var errNotSent = errors.New("not sent")
+
+// NotSent reports whether an error of Run says that nothing of the batch reached the server.
+func NotSent(err error) bool { return errors.Is(err, errNotSent) }
 
 // Run sends the steps in one round trip: one transaction, committed when run returns
 // without an error.
 //
-// An error is one of three: errNotSent, nothing reached the server; a *pgconn.PgError of
+// An error is one of three: one of NotSent, nothing reached the server; a *pgconn.PgError of
 // severity ERROR, the transaction was rolled back; anything else, nobody can know.
 func (s *Conn) Run(ctx context.Context, steps []Step) error {
 	if s.conn.IsClosed() {
-		return ErrNotSent
+		return errNotSent
 	}
 	// In this order: what cuts the session off by a deadline comes behind the end of ctx.
 	err := s.limit()
 	if err = errors.Join(err, ctx.Err()); err != nil {
-		return errors.Join(ErrNotSent, err)
+		return errors.Join(errNotSent, err)
 	}
 	pipeline := s.conn.PgConn().StartPipeline(context.Background())
 	for _, st := range steps {

@@ -33,8 +33,11 @@ func (f *Flight) command(sql string) {
 
 func noRows(*pgconn.ResultReader) error { return nil }
 
-// ErrMisread: the database answered with something else than what was asked for.
-var ErrMisread = errors.New("an answer of the database cannot be read")
+var errMisread = errors.New("an answer of the database cannot be read")
+
+// Misread reports whether a transaction failed since the database answered with something else
+// than what was asked for.
+func Misread(err error) bool { return errors.Is(err, errMisread) }
 
 // Ask sends a statement with the next round trip; read reads its rows.
 func (f *Flight) Ask(name StatementName, params [][]byte, read func(*pgconn.ResultReader) error) {
@@ -69,7 +72,7 @@ func (f *Flight) Answers() error {
 			return err
 		}
 		if bad != nil {
-			return errors.Join(ErrMisread, bad)
+			return errors.Join(errMisread, bad)
 		}
 	}
 	f.pending = f.pending[:0]
