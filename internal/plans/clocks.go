@@ -34,7 +34,7 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 		created = errors.Is(err, ErrUnknownClock)
 		switch {
 		case err == nil && old.Now == now:
-			return ErrUnchanged
+			return errUnchanged
 		case err != nil && !created:
 			return err
 		}

@@ -143,7 +143,7 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in CustomerInput,
 		}
 	}
 	if !created && isAs(old, in) {
-		return old, false, ErrUnchanged
+		return old, false, errUnchanged
 	}
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
@@ -267,7 +267,7 @@ func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
 		if _, err := one(ctx, w, ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
 			return err
 		}
-		return ErrUnchanged
+		return errUnchanged
 	})
 }
 

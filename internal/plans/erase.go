@@ -33,7 +33,7 @@ func (s *Store) EraseCustomer(ctx context.Context, key string) (c *Customer, err
 			return err
 		}
 		if c.ErasedAt != nil {
-			return ErrUnchanged
+			return errUnchanged
 		}
 		erased, err := one(ctx, w, ErrUnknownCustomer, pgx.RowTo[string], eraseCustomer,
 			c.ID, ErasedPrefix+strconv.FormatInt(c.ID, 10), w.Now, w.Number)

@@ -187,7 +187,7 @@ func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
 			return err
 		}
 		if count = len(keys); count == 0 {
-			return ErrUnchanged
+			return Unchanged()
 		}
 		return w.Changed(ctx, keys)
 	})

@@ -94,7 +94,7 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 		if err == nil && !exists {
 			err = ErrUnknownKey
 		}
-		return cmp.Or(err, ErrUnchanged)
+		return cmp.Or(err, errUnchanged)
 	})
 }
 
@@ -127,7 +127,7 @@ func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope Scope)
 		case old.Scope != scope:
 			return model.FieldErrors{{Field: "secret", Detail: "is a key of scope " + string(old.Scope) + " already: choose another"}}
 		}
-		return ErrUnchanged
+		return errUnchanged
 	})
 }
 
@@ -145,7 +145,7 @@ func (s *Store) FirstAdminKey(ctx context.Context, name string) (secret string, 
 		there, err := one(ctx, w, ErrUnknownKey, pgx.RowTo[bool], hasAdminKey)
 		if err == nil && there {
 			secret = ""
-			return ErrUnchanged
+			return errUnchanged
 		}
 		if err == nil {
 			_, err = one(ctx, w, ErrUnknownKey, scanKey, insertKey, id, name, ScopeAdmin, hash[:], w.Now, nil)

@@ -27,7 +27,7 @@ func (s *Store) PutMeter(ctx context.Context, key string, in PutMeterInput) (m M
 		m, err = one(ctx, w, ErrUnknownMeter, scanMeter, getMeter, key)
 		created = errors.Is(err, ErrUnknownMeter)
 		if err == nil && m.Unit == in.Unit && m.Name == in.Name {
-			return ErrUnchanged
+			return errUnchanged
 		} else if err != nil && !created {
 			return err
 		}
@@ -77,7 +77,7 @@ func (s *Store) SetReturning(ctx context.Context, key string) error {
 	return s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
 		tag, err := w.Exec(ctx, setReturning, key, w.Number)
 		if err == nil && tag.RowsAffected() == 0 {
-			return ErrUnchanged
+			return errUnchanged
 		}
 		return err
 	})

@@ -77,7 +77,7 @@ func (w *Writing) putPlan(ctx context.Context, key string, in *PlanInput, pre Pr
 	}
 	if exists {
 		if stored, err := latest.Document(); err != nil || bytes.Equal(stored, document) {
-			return latest, false, cmp.Or(err, ErrUnchanged)
+			return latest, false, cmp.Or(err, errUnchanged)
 		}
 		if err := latest.SameInterval(in); err != nil {
 			return nil, false, err

@@ -6,10 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Setting is a setting that all nodes share. Its value is text, and means something to
-// whoever wrote it.
-type Setting struct{ Name, Value string }
-
 const listSettings = `SELECT name, value FROM settings ORDER BY name`
 
 // Settings are those that were written, by name.

@@ -67,9 +67,13 @@ type Writing struct {
 	kind, key string // what it is about
 }
 
-// ErrUnchanged ends a Write that has nothing to write: it is rolled back, gives its
+// errUnchanged ends a Write that has nothing to write: it is rolled back, gives its
 // change number back, and counts as a success.
-var ErrUnchanged = errors.New("nothing to change")
+var errUnchanged = errors.New("nothing to change")
+
+// Unchanged is what the function of a Write returns when it has nothing to write, see
+// errUnchanged. Write takes it for a success.
+func Unchanged() error { return errUnchanged }
 
 // Write runs do in a transaction that holds the lock on the change number from its first
 // statement to its commit. So admin writes happen one after the other, numbers have no
@@ -106,7 +110,7 @@ func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx cont
 	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.Number, &w.Now); err != nil {
 		return 0, Classify(err)
 	}
-	if err := do(ctx, w); errors.Is(err, ErrUnchanged) {
+	if err := do(ctx, w); errors.Is(err, errUnchanged) {
 		return 0, nil
 	} else if err != nil {
 		return 0, Classify(err)

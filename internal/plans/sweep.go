@@ -98,7 +98,7 @@ func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err e
 			return err
 		}
 		if more = len(ids) > 0; !more {
-			return ErrUnchanged
+			return Unchanged()
 		}
 		if _, err := w.Exec(ctx, endOverrides, ids, now, w.Number); err != nil {
 			return err

@@ -102,6 +102,10 @@ type Customer struct {
 // ETag is the customer's entity tag, unquoted.
 func (c *Customer) ETag() string { return etag(c.Change) }
 
+// A Setting is a setting that all nodes share. Its value is text, and means something to
+// whoever wrote it.
+type Setting struct{ Name, Value string }
+
 // MaxPage is the most items of a page.
 const MaxPage = 1000
 

@@ -90,7 +90,7 @@ func TestManyChangesPruneAsMany(t *testing.T) {
 				keys[i] = fmt.Sprint("k", i)
 			}
 			if n == 0 {
-				return ErrUnchanged
+				return Unchanged()
 			}
 			return w.Changed(ctx, keys)
 		})
