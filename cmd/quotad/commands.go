@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quotad/internal/plans"
+	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
 )
@@ -60,9 +60,9 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 }
 
 // withStore is withDatabase for what needs quotad's tables.
-func (c *common) withStore(ctx context.Context, p *program, do func(context.Context, *plans.Store) error) error {
+func (c *common) withStore(ctx context.Context, p *program, do func(context.Context, *store.Store) error) error {
 	return c.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
-		return do(ctx, plans.NewStore(pool))
+		return do(ctx, store.New(pool))
 	})
 }
 

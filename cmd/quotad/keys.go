@@ -10,6 +10,7 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
+	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
 )
 
@@ -32,7 +33,7 @@ func (k *createKey) run(ctx context.Context, p *program) error {
 		at := time.UnixMicro(us)
 		expires = &at
 	}
-	return k.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {
+	return k.withStore(ctx, p, func(ctx context.Context, store *store.Store) error {
 		key, secret, err := store.CreateKey(ctx, k.Name, plans.Scope(k.Scope), expires)
 		if fields, ok := errors.AsType[model.FieldErrors](err); ok {
 			return badSetting(strings.ReplaceAll(fields[0].Field, "_", "-"), "%s", fields[0].Detail)
@@ -49,7 +50,7 @@ func (k *createKey) run(ctx context.Context, p *program) error {
 type listKeys struct{ common }
 
 func (k *listKeys) run(ctx context.Context, p *program) error {
-	return k.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {
+	return k.withStore(ctx, p, func(ctx context.Context, store *store.Store) error {
 		fmt.Fprintf(p.stderr, "The keys in %s:\n", k.place())
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "ID\tSCOPE\tCREATED\tEXPIRES\tNAME")
@@ -80,7 +81,7 @@ type revokeKey struct {
 }
 
 func (k *revokeKey) run(ctx context.Context, p *program) error {
-	return k.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {
+	return k.withStore(ctx, p, func(ctx context.Context, store *store.Store) error {
 		err := store.RevokeKey(ctx, k.ID)
 		if errors.Is(err, plans.ErrUnknownKey) {
 			return fmt.Errorf("there is no key %q in %s: `quotad keys list` shows them", k.ID, k.place())

@@ -17,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api"
-	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
+	"quotad/internal/plans/store"
+	"quotad/internal/plans/sweep"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
 	"quotad/internal/quota/session"
@@ -32,11 +34,11 @@ type node struct {
 	reads    *pgxpool.Pool // of the engine: how customers stand, their usage, the cleaning
 	pool     *pgxpool.Pool // of the store: what is read for hits and by admins, and upkeep
 	clock    *postgres.Clock
-	store    *plans.Store
-	catalog  *plans.Catalog
+	store    *store.Store
+	catalog  *catalog.Catalog
 	engine   *quota.Engine
 	cleaner  *upkeep.Cleaner
-	archiver *plans.Archiver
+	archiver *sweep.Archiver
 	api      *api.Server
 
 	ready, stopping atomic.Bool
@@ -60,7 +62,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		n.pool.Close()
 		return nil, err
 	}
-	n.store = plans.NewStore(n.pool)
+	n.store = store.New(n.pool)
 	if err := s.agree(ctx, n.store); err != nil {
 		n.reads.Close()
 		n.pool.Close()
@@ -68,7 +70,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	}
 	stopwatch := newStopwatch()
 	n.clock = postgres.NewClock(databaseURL, log)
-	n.catalog = plans.NewCatalog(n.store, plans.CatalogOptions{
+	n.catalog = catalog.New(n.store, catalog.Options{
 		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Log: log,
 	})
 	n.engine, err = quota.NewEngine(quota.Options{
@@ -89,7 +91,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Pool: n.reads, Now: n.clock.Now, Stopwatch: stopwatch,
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
-	n.archiver = plans.NewArchiver(n.store, n.catalog.Fresh, log)
+	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
 		Engine: n.engine, Catalog: n.catalog, Store: n.store,
@@ -104,10 +106,10 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.cancel = cancel
 	n.background.Go(func() { n.clock.Run(background) })
 	n.background.Go(func() { _ = n.catalog.Run(background) }) // ends by its context only
-	sweeper := plans.NewSweeper(n.store, n.clock.Now, log)
+	sweeper := sweep.NewSweeper(n.store, n.clock.Now, log)
 	n.background.Go(func() { sweeper.Run(background) })
 	// Without a default plan, too: there may have been one.
-	forgetter := plans.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, log)
+	forgetter := sweep.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, log)
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })

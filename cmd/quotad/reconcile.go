@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quotad/internal/plans"
+	"quotad/internal/plans/store"
 	"quotad/internal/quota/upkeep"
 )
 
@@ -24,7 +24,7 @@ func (r *reconcile) run(ctx context.Context, p *program) error {
 		if err != nil {
 			return err
 		}
-		report, err := named(ctx, plans.NewStore(pool), found)
+		report, err := named(ctx, store.New(pool), found)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ type mismatch struct {
 }
 
 // named looks the keys up; where there is none the id stays.
-func named(ctx context.Context, store *plans.Store, found upkeep.Report) (r report, err error) {
+func named(ctx context.Context, store *store.Store, found upkeep.Report) (r report, err error) {
 	var customers []int64
 	var meters []int32
 	for _, c := range found.Checks {

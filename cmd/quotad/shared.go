@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/plans/sweep"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/upkeep"
 )
@@ -32,7 +34,7 @@ type sharedSetting struct {
 // told a value, or takes the one in force.
 func (s *settings) shared() []sharedSetting {
 	return []sharedSetting{
-		sharedTime("anonymous-ttl", &s.AnonymousTTL, 30*24*time.Hour, plans.MinAnonymousTTL, plans.MaxAnonymousTTL),
+		sharedTime("anonymous-ttl", &s.AnonymousTTL, 30*24*time.Hour, sweep.MinAnonymousTTL, sweep.MaxAnonymousTTL),
 		sharedText("default-plan", &s.DefaultPlan, "", checkPlan),
 		sharedTime("id-retention", &s.IDRetention, 35*24*time.Hour, upkeep.MinIDRetention, upkeep.MaxIDRetention),
 	}
@@ -90,7 +92,7 @@ func writtenTime(d time.Duration) string {
 
 // agree makes this node's shared settings those in force, which it writes where nobody has.
 // It is an error to have been told another value.
-func (s *settings) agree(ctx context.Context, store *plans.Store) error {
+func (s *settings) agree(ctx context.Context, store *store.Store) error {
 	all := s.shared()
 	var proposed []plans.Setting
 	for _, one := range all {
@@ -123,7 +125,7 @@ func orNone(value string) string {
 type listSettings struct{ common }
 
 func (l *listSettings) run(ctx context.Context, p *program) error {
-	return l.withStore(ctx, p, func(ctx context.Context, store *plans.Store) error {
+	return l.withStore(ctx, p, func(ctx context.Context, store *store.Store) error {
 		written, err := store.Settings(ctx)
 		if err != nil {
 			return err
@@ -165,7 +167,7 @@ func (c *setSetting) run(ctx context.Context, p *program) error {
 			return fmt.Errorf("set %s: %w", c.Name, err)
 		}
 		defer release()
-		if err := plans.NewStore(pool).SetSetting(ctx, plans.Setting{Name: c.Name, Value: value}); err != nil {
+		if err := store.New(pool).SetSetting(ctx, plans.Setting{Name: c.Name, Value: value}); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.stdout, "%s is %s from now on in %s\n", c.Name, orNone(value), c.place())

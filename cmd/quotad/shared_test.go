@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/plans"
+	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 )
@@ -78,7 +78,7 @@ func TestFirstNodesAtOnce(t *testing.T) {
 	failed := make(chan error, 2)
 	for _, value := range []string{"48h", "49h"} {
 		s := settingsOf(t, "--database-url="+database, "--id-retention="+value, "--anonymous-ttl=1h")
-		go func() { failed <- s.agree(ctx, plans.NewStore(pool)) }()
+		go func() { failed <- s.agree(ctx, store.New(pool)) }()
 	}
 	one, two := <-failed, <-failed
 	if (one == nil) == (two == nil) {

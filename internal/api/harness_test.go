@@ -19,6 +19,9 @@ import (
 
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
+	"quotad/internal/plans/store"
+	"quotad/internal/plans/sweep"
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
@@ -33,7 +36,7 @@ const adminSecret = "test-admin-0123456789abcdef0123456789abcdef"
 type node struct {
 	t        testing.TB
 	server   *Server
-	store    *plans.Store
+	store    *store.Store
 	url      string
 	database string // its URL
 	doc      *openapi3.T
@@ -54,12 +57,12 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 	t.Cleanup(clock.Close)
 	start := time.Now()
 	stopwatch := func() time.Duration { return time.Since(start) }
-	store := plans.NewStore(pool)
-	catalog := plans.NewCatalog(store, plans.CatalogOptions{Monotonic: stopwatch, Now: clock.Now, Log: log})
+	store := store.New(pool)
+	catalog := catalog.New(store, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Log: log})
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- catalog.Run(background) }()
-	sweeper := plans.NewSweeper(store, clock.Now, log)
+	sweeper := sweep.NewSweeper(store, clock.Now, log)
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { sweeper.Run(background) })
 	engine, err := quota.NewEngine(quota.Options{

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/api/respond"
-	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 )
@@ -44,7 +44,7 @@ type meterUsage struct {
 
 // A standing is how one meter of the plan stands.
 type standing struct {
-	plans.MeterTarget
+	catalog.MeterTarget
 	quota.Standing
 }
 
@@ -98,7 +98,7 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 
 // standings reads the counters of all meters in one snapshot, and says at which instant
 // of the customer's clock (nil: PostgreSQL's).
-func (s *Server) standings(ctx context.Context, meters []plans.MeterTarget, clock *model.TestClock) (all []standing, now int64, err error) {
+func (s *Server) standings(ctx context.Context, meters []catalog.MeterTarget, clock *model.TestClock) (all []standing, now int64, err error) {
 	if len(meters) == 0 {
 		now, err = s.instantOf(ctx, clock)
 		return nil, now, err

@@ -12,15 +12,16 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/respond"
 	"quotad/internal/fastpath"
-	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
+	"quotad/internal/plans/store"
 	"quotad/internal/quota"
 )
 
 // Options is what a Server stands on. All but the settings below are required.
 type Options struct {
 	Engine  *quota.Engine
-	Catalog *plans.Catalog
-	Store   *plans.Store
+	Catalog *catalog.Catalog
+	Store   *store.Store
 
 	// Ready tells what /readyz answers, and of a degraded node why, without anything secret; it
 	// is asked for every call.
@@ -59,8 +60,8 @@ const (
 type Server struct {
 	options   Options
 	engine    *quota.Engine
-	catalog   *plans.Catalog
-	store     *plans.Store
+	catalog   *catalog.Catalog
+	store     *store.Store
 	now       func(ctx context.Context) (int64, error)
 	log       *slog.Logger
 	metrics   *metrics

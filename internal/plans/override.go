@@ -28,7 +28,7 @@ type Override struct {
 }
 
 // StoredOverride is an override as customers' hits need it. It counts as long as its row
-// is there; ExpiresAt, µs, is looked at for customers on a test clock only, see Sweeper.
+// is there; ExpiresAt, µs, is looked at for customers on a test clock only, see sweep.Sweeper.
 type StoredOverride struct {
 	Limit     int64  `json:"limit"`
 	Burst     *int64 `json:"burst"`

@@ -1,4 +1,4 @@
-package plans
+package plans_test
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"quotad/internal/plans"
+	"quotad/internal/plans/planstest"
 	"quotad/internal/quota/model"
 )
 
@@ -20,60 +22,60 @@ func spec(name string) model.Spec {
 	return model.Spec{Name: name, Algorithm: "token_bucket", Limit: 10, Window: "1m"}
 }
 
-func tiered(tiers ...Tier) Price {
-	return Price{Meter: "api", Model: "graduated", Tiers: tiers}
+func tiered(tiers ...plans.Tier) plans.Price {
+	return plans.Price{Meter: "api", Model: "graduated", Tiers: tiers}
 }
 
 var long = strings.Repeat("x", 201)
 
-func limit(l model.Spec) func(*PlanInput) {
-	return func(in *PlanInput) { in.Limits = []Limit{{"api", l}} }
+func limit(l model.Spec) func(*plans.PlanInput) {
+	return func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", l}} }
 }
 
-func price(p Price) func(*PlanInput) {
-	return func(in *PlanInput) { in.Prices = []Price{p} }
+func price(p plans.Price) func(*plans.PlanInput) {
+	return func(in *plans.PlanInput) { in.Prices = []plans.Price{p} }
 }
 
-func aFeature(v any) func(*PlanInput) {
-	return func(in *PlanInput) { in.Features = map[string]any{"f": v} }
+func aFeature(v any) func(*plans.PlanInput) {
+	return func(in *plans.PlanInput) { in.Features = map[string]any{"f": v} }
 }
 
 // planFaults each spoil a good plan, and name all the paths that must be complained of.
 var planFaults = map[string]struct {
-	spoil func(in *PlanInput)
+	spoil func(in *plans.PlanInput)
 	want  []string
 }{
-	"name missing":        {func(in *PlanInput) { in.Name = "" }, []string{"name"}},
-	"name blank":          {func(in *PlanInput) { in.Name = " \u00a0" }, []string{"name"}},
-	"name long":           {func(in *PlanInput) { in.Name = long }, []string{"name"}},
-	"name control":        {func(in *PlanInput) { in.Name = "a\nb" }, []string{"name"}},
-	"name NUL":            {func(in *PlanInput) { in.Name = "a\x00b" }, []string{"name"}},
-	"name not UTF-8":      {func(in *PlanInput) { in.Name = "a\xff" }, []string{"name"}},
-	"currency missing":    {func(in *PlanInput) { in.Currency = "" }, []string{"currency"}},
-	"currency unknown":    {func(in *PlanInput) { in.Currency = "ZZZ" }, []string{"currency"}},
-	"currency small":      {func(in *PlanInput) { in.Currency = "usd" }, []string{"currency"}},
-	"no currency":         {func(in *PlanInput) { in.Currency = "XXX" }, []string{"currency"}},
-	"currency long":       {func(in *PlanInput) { in.Currency = "USDX" }, []string{"currency"}},
-	"interval missing":    {func(in *PlanInput) { in.Interval = "" }, []string{"interval"}},
-	"interval unknown":    {func(in *PlanInput) { in.Interval = "hour" }, []string{"interval"}},
-	"count zero":          {func(in *PlanInput) { in.IntervalCount = 0 }, []string{"interval_count"}},
-	"count negative":      {func(in *PlanInput) { in.IntervalCount = -1 }, []string{"interval_count"}},
-	"months":              {func(in *PlanInput) { in.IntervalCount = 121 }, []string{"interval_count"}},
-	"days":                {func(in *PlanInput) { in.Interval, in.IntervalCount = "day", 3661 }, []string{"interval_count"}},
-	"weeks":               {func(in *PlanInput) { in.Interval, in.IntervalCount = "week", 521 }, []string{"interval_count"}},
-	"years":               {func(in *PlanInput) { in.Interval, in.IntervalCount = "year", 11 }, []string{"interval_count"}},
-	"base price negative": {func(in *PlanInput) { in.BasePriceMinor = -1 }, []string{"base_price_minor"}},
-	"base price huge":     {func(in *PlanInput) { in.BasePriceMinor = 1e15 }, []string{"base_price_minor"}},
-	"apply_to":            {func(in *PlanInput) { in.ApplyTo = "some" }, []string{"apply_to"}},
+	"name missing":        {func(in *plans.PlanInput) { in.Name = "" }, []string{"name"}},
+	"name blank":          {func(in *plans.PlanInput) { in.Name = " \u00a0" }, []string{"name"}},
+	"name long":           {func(in *plans.PlanInput) { in.Name = long }, []string{"name"}},
+	"name control":        {func(in *plans.PlanInput) { in.Name = "a\nb" }, []string{"name"}},
+	"name NUL":            {func(in *plans.PlanInput) { in.Name = "a\x00b" }, []string{"name"}},
+	"name not UTF-8":      {func(in *plans.PlanInput) { in.Name = "a\xff" }, []string{"name"}},
+	"currency missing":    {func(in *plans.PlanInput) { in.Currency = "" }, []string{"currency"}},
+	"currency unknown":    {func(in *plans.PlanInput) { in.Currency = "ZZZ" }, []string{"currency"}},
+	"currency small":      {func(in *plans.PlanInput) { in.Currency = "usd" }, []string{"currency"}},
+	"no currency":         {func(in *plans.PlanInput) { in.Currency = "XXX" }, []string{"currency"}},
+	"currency long":       {func(in *plans.PlanInput) { in.Currency = "USDX" }, []string{"currency"}},
+	"interval missing":    {func(in *plans.PlanInput) { in.Interval = "" }, []string{"interval"}},
+	"interval unknown":    {func(in *plans.PlanInput) { in.Interval = "hour" }, []string{"interval"}},
+	"count zero":          {func(in *plans.PlanInput) { in.IntervalCount = 0 }, []string{"interval_count"}},
+	"count negative":      {func(in *plans.PlanInput) { in.IntervalCount = -1 }, []string{"interval_count"}},
+	"months":              {func(in *plans.PlanInput) { in.IntervalCount = 121 }, []string{"interval_count"}},
+	"days":                {func(in *plans.PlanInput) { in.Interval, in.IntervalCount = "day", 3661 }, []string{"interval_count"}},
+	"weeks":               {func(in *plans.PlanInput) { in.Interval, in.IntervalCount = "week", 521 }, []string{"interval_count"}},
+	"years":               {func(in *plans.PlanInput) { in.Interval, in.IntervalCount = "year", 11 }, []string{"interval_count"}},
+	"base price negative": {func(in *plans.PlanInput) { in.BasePriceMinor = -1 }, []string{"base_price_minor"}},
+	"base price huge":     {func(in *plans.PlanInput) { in.BasePriceMinor = 1e15 }, []string{"base_price_minor"}},
+	"apply_to":            {func(in *plans.PlanInput) { in.ApplyTo = "some" }, []string{"apply_to"}},
 
-	"meter malformed":  {func(in *PlanInput) { in.Meters = []string{"api", "a b"} }, []string{"meters[1]"}},
-	"meter empty":      {func(in *PlanInput) { in.Meters = []string{""} }, []string{"meters[0]"}},
-	"meter long":       {func(in *PlanInput) { in.Meters = []string{long} }, []string{"meters[0]"}},
-	"meter undeclared": {func(in *PlanInput) { in.Meters = []string{"api", "nope"} }, []string{"meters[1]"}},
-	"meter twice":      {func(in *PlanInput) { in.Meters = []string{"api", "api"} }, []string{"meters[1]"}},
-	"meters many":      {func(in *PlanInput) { in.Meters = make([]string, 1001) }, []string{"meters"}},
+	"meter malformed":  {func(in *plans.PlanInput) { in.Meters = []string{"api", "a b"} }, []string{"meters[1]"}},
+	"meter empty":      {func(in *plans.PlanInput) { in.Meters = []string{""} }, []string{"meters[0]"}},
+	"meter long":       {func(in *plans.PlanInput) { in.Meters = []string{long} }, []string{"meters[0]"}},
+	"meter undeclared": {func(in *plans.PlanInput) { in.Meters = []string{"api", "nope"} }, []string{"meters[1]"}},
+	"meter twice":      {func(in *plans.PlanInput) { in.Meters = []string{"api", "api"} }, []string{"meters[1]"}},
+	"meters many":      {func(in *plans.PlanInput) { in.Meters = make([]string, 1001) }, []string{"meters"}},
 
-	"feature name":   {func(in *PlanInput) { in.Features = map[string]any{"a b": true} }, []string{"features"}},
+	"feature name":   {func(in *plans.PlanInput) { in.Features = map[string]any{"a b": true} }, []string{"features"}},
 	"feature null":   {aFeature(nil), []string{"features.f"}},
 	"feature list":   {aFeature([]any{1}), []string{"features.f"}},
 	"feature long":   {aFeature(strings.Repeat("x", 501)), []string{"features.f"}},
@@ -83,7 +85,7 @@ var planFaults = map[string]struct {
 	"feature NaN":    {aFeature(math.NaN()), []string{"features.f"}},
 	"feature 1e99":   {aFeature(json.Number("1e99")), []string{"features.f"}},
 	"feature digits": {aFeature(json.Number("0." + strings.Repeat("1", 13))), []string{"features.f"}},
-	"features many": {func(in *PlanInput) {
+	"features many": {func(in *plans.PlanInput) {
 		in.Features = map[string]any{}
 		for i := range 101 {
 			in.Features[fmt.Sprint(i)] = true
@@ -98,97 +100,99 @@ var planFaults = map[string]struct {
 	"limit negative":    {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: -1}), []string{"limits[0].limit"}},
 	"limit huge":        {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Limit: 1e15}), []string{"limits[0].limit"}},
 	"limit mode":        {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Mode: "mild"}), []string{"limits[0].mode"}},
-	"limit burst":       {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: ptr(int64(1))}), []string{"limits[0].burst"}},
+	"limit burst":       {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "1h", Burst: planstest.Ptr(int64(1))}), []string{"limits[0].burst"}},
 	"limit calendar":    {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "calendar_hour"}), []string{"limits[0].window"}},
 	"limit allocation":  {limit(model.Spec{Name: "l", Algorithm: "allocation", Window: "1h"}), []string{"limits[0].window"}},
 	"limit align":       {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "billing_period", Align: "first_hit"}), []string{"limits[0].align"}},
 	"limit meter malformed": {
-		func(in *PlanInput) { in.Limits = []Limit{{"", spec("l")}} },
+		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"", spec("l")}} },
 		[]string{"limits[0].meter"},
 	},
 	"limit meter undeclared": {
-		func(in *PlanInput) { in.Limits = []Limit{{"api", spec("l")}, {"nope", spec("m")}} },
+		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", spec("l")}, {"nope", spec("m")}} },
 		[]string{"limits[1].meter"},
 	},
 	"limits of one name": {
-		func(in *PlanInput) { in.Limits = []Limit{{"api", spec("l")}, {"seats", spec("l")}} },
+		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", spec("l")}, {"seats", spec("l")}} },
 		[]string{"limits[1].name"},
 	},
 	"limits of one identity": {
-		func(in *PlanInput) { in.Limits = []Limit{{"api", spec("l")}, {"api", spec("l")}} },
+		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", spec("l")}, {"api", spec("l")}} },
 		[]string{"limits[1].name"},
 	},
-	"limits many": {func(in *PlanInput) { in.Limits = make([]Limit, 101) }, []string{"limits"}},
-	"limits many on a meter": {func(in *PlanInput) {
+	"limits many": {func(in *plans.PlanInput) { in.Limits = make([]plans.Limit, 101) }, []string{"limits"}},
+	"limits many on a meter": {func(in *plans.PlanInput) {
 		in.Limits = nil
 		for i := range 23 {
-			in.Limits = append(in.Limits, Limit{"api", spec(fmt.Sprint("a", i))})
+			in.Limits = append(in.Limits, plans.Limit{"api", spec(fmt.Sprint("a", i))})
 		}
 		for i := range 20 {
-			in.Limits = append(in.Limits, Limit{"seats", spec(fmt.Sprint("s", i))})
+			in.Limits = append(in.Limits, plans.Limit{"seats", spec(fmt.Sprint("s", i))})
 		}
 	}, []string{"limits[20].meter"}},
 	"limit algorithm": {limit(model.Spec{Name: "l", Algorithm: "leaky", Window: "1h"}), []string{"limits[0].algorithm"}},
 
-	"price model":     {price(Price{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
-	"price meter":     {price(perUnit("nope")), []string{"prices[0].meter"}},
-	"price included":  {price(Price{Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), Included: -1}), []string{"prices[0].included"}},
-	"price unit none": {price(Price{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
+	"price model":     {price(plans.Price{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
+	"price meter":     {price(planstest.PerUnit("nope")), []string{"prices[0].meter"}},
+	"price included":  {price(plans.Price{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("1"), Included: -1}), []string{"prices[0].included"}},
+	"price unit none": {price(plans.Price{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
 	"price unit extra": {
-		price(Price{
-			Meter: "api", Model: "per_unit", UnitPrice: ptr("1"), PackageSize: ptr(int64(1)),
-			PackagePrice: ptr("1"), Tiers: []Tier{{UnitPrice: "1"}},
+		price(plans.Price{
+			Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("1"), PackageSize: planstest.Ptr(int64(1)),
+			PackagePrice: planstest.Ptr("1"), Tiers: []plans.Tier{{UnitPrice: "1"}},
 		}),
 		[]string{"prices[0].package_size", "prices[0].package_price", "prices[0].tiers"},
 	},
 	"price package none": {
-		price(Price{Meter: "api", Model: "package"}),
+		price(plans.Price{Meter: "api", Model: "package"}),
 		[]string{"prices[0].package_size", "prices[0].package_price"},
 	},
 	"price package size": {
-		price(Price{Meter: "api", Model: "package", PackageSize: ptr(int64(0)), PackagePrice: ptr("1")}),
+		price(plans.Price{Meter: "api", Model: "package", PackageSize: planstest.Ptr(int64(0)), PackagePrice: planstest.Ptr("1")}),
 		[]string{"prices[0].package_size"},
 	},
 	"price package extra": {
-		price(Price{Meter: "api", Model: "package", PackageSize: ptr(int64(1)), PackagePrice: ptr("1"), UnitPrice: ptr("1")}),
+		price(plans.Price{Meter: "api", Model: "package", PackageSize: planstest.Ptr(int64(1)), PackagePrice: planstest.Ptr("1"), UnitPrice: planstest.Ptr("1")}),
 		[]string{"prices[0].unit_price"},
 	},
 	"price tiers none": {price(tiered()), []string{"prices[0].tiers"}},
-	"price tiers many": {price(tiered(make([]Tier, 101)...)), []string{"prices[0].tiers"}},
+	"price tiers many": {price(tiered(make([]plans.Tier, 101)...)), []string{"prices[0].tiers"}},
 	"price tiers closed": {
-		price(tiered(Tier{UpTo: ptr(int64(5)), UnitPrice: "1"})),
+		price(tiered(plans.Tier{UpTo: planstest.Ptr(int64(5)), UnitPrice: "1"})),
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tiers open early": {
-		price(tiered(Tier{UnitPrice: "1"}, Tier{UnitPrice: "1"})),
+		price(tiered(plans.Tier{UnitPrice: "1"}, plans.Tier{UnitPrice: "1"})),
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tiers falling": {
-		price(tiered(Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(5)), "1", nil}, Tier{ptr(int64(4)), "1", nil}, Tier{nil, "1", nil})),
+		price(tiered(plans.Tier{planstest.Ptr(int64(5)), "1", nil}, plans.Tier{planstest.Ptr(int64(5)), "1", nil}, plans.Tier{planstest.Ptr(int64(4)), "1", nil}, plans.Tier{nil, "1", nil})),
 		[]string{"prices[0].tiers[1].up_to", "prices[0].tiers[2].up_to"},
 	},
 	"price tiers zero": {
-		price(tiered(Tier{ptr(int64(0)), "1", nil}, Tier{nil, "1", nil})),
+		price(tiered(plans.Tier{planstest.Ptr(int64(0)), "1", nil}, plans.Tier{nil, "1", nil})),
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tiers huge": {
-		price(tiered(Tier{ptr(int64(1e15)), "1", nil}, Tier{nil, "1", nil})),
+		price(tiered(plans.Tier{planstest.Ptr(int64(1e15)), "1", nil}, plans.Tier{nil, "1", nil})),
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tier prices": {
-		price(tiered(Tier{nil, "", ptr("-1")})),
+		price(tiered(plans.Tier{nil, "", planstest.Ptr("-1")})),
 		[]string{"prices[0].tiers[0].unit_price", "prices[0].tiers[0].flat_price"},
 	},
 	"prices of one meter": {
-		func(in *PlanInput) { in.Prices = []Price{perUnit("api"), perUnit("seats"), perUnit("api")} },
+		func(in *plans.PlanInput) {
+			in.Prices = []plans.Price{planstest.PerUnit("api"), planstest.PerUnit("seats"), planstest.PerUnit("api")}
+		},
 		[]string{"prices[2].meter"},
 	},
-	"prices many": {func(in *PlanInput) { in.Prices = make([]Price, 101) }, []string{"prices"}},
+	"prices many": {func(in *plans.PlanInput) { in.Prices = make([]plans.Price, 101) }, []string{"prices"}},
 
-	"everything at once": {func(in *PlanInput) {
+	"everything at once": {func(in *plans.PlanInput) {
 		in.Name, in.Currency, in.ApplyTo = "", "€", "x"
-		in.Limits = []Limit{{"api", spec("ok")}, {"nope", model.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
-		in.Prices = []Price{{Meter: "nope", Model: "x"}}
+		in.Limits = []plans.Limit{{"api", spec("ok")}, {"nope", model.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
+		in.Prices = []plans.Price{{Meter: "nope", Model: "x"}}
 	}, []string{
 		"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
 		"prices[0].meter", "prices[0].model",
@@ -198,15 +202,15 @@ var planFaults = map[string]struct {
 func TestPlanFaults(t *testing.T) {
 	for name, c := range planFaults {
 		t.Run(name, func(t *testing.T) {
-			in := hourly(5)
+			in := planstest.Hourly(5)
 			c.spoil(&in)
 			_, err := in.Normalize("plan", declared)
-			if got := fields(err); !slices.Equal(got, c.want) {
+			if got := planstest.Fields(err); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q\n%v", got, c.want, err)
 			}
 		})
 	}
-	if _, err := hourly(5).Normalize("a/b", declared); !slices.Equal(fields(err), []string{"key"}) {
+	if _, err := planstest.Hourly(5).Normalize("a/b", declared); !slices.Equal(planstest.Fields(err), []string{"key"}) {
 		t.Errorf("key: %v", err)
 	}
 }
@@ -214,12 +218,12 @@ func TestPlanFaults(t *testing.T) {
 // An error repeats what was sent, but not all of it.
 func TestFaultsAreShort(t *testing.T) {
 	huge := strings.Repeat("ä", 30_000)
-	in := hourly(5)
+	in := planstest.Hourly(5)
 	in.Limits[0].Algorithm = huge
 	in.Features = map[string]any{huge: true}
 	in.Meters = []string{strings.Repeat("m", 200)}
 	_, err := in.Normalize("plan", declared)
-	if got := fields(err); !slices.Equal(got, []string{"meters[0]", "features", "limits[0].algorithm"}) {
+	if got := planstest.Fields(err); !slices.Equal(got, []string{"meters[0]", "features", "limits[0].algorithm"}) {
 		t.Errorf("%q", got)
 	}
 	if text := err.Error(); len(text) > 1000 || strings.Count(text, "…") != 3 || !utf8.ValidString(text) {
@@ -229,17 +233,17 @@ func TestFaultsAreShort(t *testing.T) {
 
 // The largest plan that is allowed is allowed, and everything has its default.
 func TestPlanDefaults(t *testing.T) {
-	in := hourly(model.MaxNumber)
+	in := planstest.Hourly(model.MaxNumber)
 	in.Limits = append(
-		in.Limits, Limit{"seats", model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
-		Limit{"seats", model.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
-		Limit{"seats", model.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
-		Limit{"seats", model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
-		Limit{"seats", model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
-		Limit{"seats", model.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
+		in.Limits, plans.Limit{"seats", model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
+		plans.Limit{"seats", model.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
+		plans.Limit{"seats", model.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
+		plans.Limit{"seats", model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
+		plans.Limit{"seats", model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
+		plans.Limit{"seats", model.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
 	)
 	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
-	in.Prices = []Price{tiered(Tier{ptr(model.MaxNumber), "1", ptr("5")}, Tier{nil, "0.5", nil}), perUnit("seats")}
+	in.Prices = []plans.Price{tiered(plans.Tier{planstest.Ptr(model.MaxNumber), "1", planstest.Ptr("5")}, plans.Tier{nil, "0.5", nil}), planstest.PerUnit("seats")}
 	in.BasePriceMinor = model.MaxNumber
 	got, err := in.Normalize("plan", declared)
 	if err != nil {
@@ -249,7 +253,7 @@ func TestPlanDefaults(t *testing.T) {
 	want.ApplyTo, want.Meters = "all", []string{}
 	want.Limits = slices.Clone(in.Limits)
 	want.Limits[0].Align, want.Limits[0].Mode, want.Limits[0].OnOutage = "clock", "hard", "allow"
-	want.Limits[1].Burst = ptr(int64(10))
+	want.Limits[1].Burst = planstest.Ptr(int64(10))
 	for i := range want.Limits[1:] {
 		l := &want.Limits[1+i]
 		l.Mode, l.OnOutage = "hard", cmp.Or(l.OnOutage, "allow")

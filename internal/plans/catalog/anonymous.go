@@ -1,0 +1,128 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/session"
+)
+
+// maxWelcomes bounds the customers that a node makes at once, each of which holds a
+// connection of the pool for one insert. A flood of new keys is told to come again.
+const maxWelcomes = 64
+
+// welcome makes the customer of a first hit, anonymous and on the default plan, and
+// returns its terms; or those of one that was there meanwhile. A hit on a meter that the
+// plan does not have makes nobody.
+//
+// There is no change number for it and no lock that admins' writes wait for: a flood of
+// new customers holds nobody up. So no node hears of it, and with a default plan no node
+// may remember that there is no such customer, see Catalog.customer.
+//
+// Errors: plans.ErrUnknownCustomer (an archived one's key, a reserved key, or a
+// plans.NoDefaultPlanError), plans.ErrNotInPlan, plans.ErrUnknownMeter, quota.ErrBusy, quota.ErrUnavailable,
+// quota.ErrNoSession.
+func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, error) {
+	if !mayBeMade(customer) {
+		return nil, plans.ErrUnknownCustomer
+	}
+	for range maxAttempts {
+		m := c.memory.Load()
+		v, err := c.defaultVersion(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if v.meters[meter] == nil {
+			if _, err := c.meter(ctx, meter); err != nil {
+				return nil, err
+			}
+			return nil, plans.ErrNotInPlan
+		}
+		done, err := c.insertAnonymous(ctx, m, customer, v)
+		switch {
+		case err != nil:
+			return nil, err
+		case done.archived:
+			return nil, plans.ErrUnknownCustomer
+		case !done.current:
+			continue // the plan has a newer version, of which this node hears now
+		}
+		// Unknown again: a reading that began before the insert was joined, or it was
+		// forgotten already.
+		t, err := c.terms(ctx, customer)
+		if !errors.Is(err, plans.ErrUnknownCustomer) {
+			return t, err
+		}
+	}
+	return nil, errOvertaken
+}
+
+// defaultVersion is the newest version of the default plan, which is looked up when it is
+// needed and must have no prices.
+func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, error) {
+	plan, err := c.plan(ctx, m, c.options.DefaultPlan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, &plans.NoDefaultPlanError{Plan: c.options.DefaultPlan}
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.version(ctx, m, versionKey{plan.id, plan.latest})
+	if err == nil && (len(v.plan.Prices) > 0 || v.plan.BasePriceMinor != 0) {
+		return nil, &plans.NoDefaultPlanError{Plan: c.options.DefaultPlan, Priced: true}
+	}
+	return v, err
+}
+
+// CheckDefaultPlan returns why the default plan, if there is one, makes no customers now.
+func (c *Catalog) CheckDefaultPlan(ctx context.Context) error {
+	if c.options.DefaultPlan == "" {
+		return nil
+	}
+	_, err := c.defaultVersion(ctx, c.memory.Load())
+	return err
+}
+
+// The change is the newest that the same snapshot sees: no older than the plan's, and no
+// newer than that of any later writing of the customer.
+const makeCustomer = `
+	WITH plan AS (
+		SELECT p.id FROM plans p WHERE p.key = $2 AND p.latest_version = $3
+	), made AS (
+		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change, anonymous)
+		SELECT $1, '', plan.id, $3, 'UTC', $4, (SELECT number FROM change_number), true FROM plan
+		WHERE NOT EXISTS (SELECT FROM customers WHERE key = $1)
+		ON CONFLICT (key) DO NOTHING
+	)
+	SELECT EXISTS (SELECT FROM plan), coalesce((SELECT archived_at IS NOT NULL FROM customers WHERE key = $1), false)`
+
+type made struct {
+	current  bool // the plan's version still was the newest
+	archived bool // the key is that of an archived customer
+}
+
+// insertAnonymous inserts the customer unless there is one, once for all who ask at the same time.
+func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer string, v *version) (made, error) {
+	return fly(ctx, &m.flights, "welcome "+customer, func(ctx context.Context) (done made, err error) {
+		select {
+		case c.welcomes <- struct{}{}:
+			defer func() { <-c.welcomes }()
+		default:
+			return done, fmt.Errorf("%w: %d new customers are being made already", session.ErrBusy, maxWelcomes)
+		}
+		periods, err := c.newPeriods(ctx)
+		if err != nil {
+			return done, err
+		}
+		err = c.store.Pool().QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, periods.Anchor.String()).
+			Scan(&done.current, &done.archived)
+		if err == nil && !done.current {
+			_, err = c.poll(ctx)
+		}
+		return done, err
+	})
+}

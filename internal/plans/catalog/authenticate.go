@@ -1,0 +1,178 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/cache"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/session"
+)
+
+const (
+	// maxLookups bounds the keys looked up in the database at once: nobody who shows wrong
+	// keys has been let in yet, and must not take the pool from those who have. Who comes
+	// beyond it is told to come again.
+	maxLookups = 2
+	// maxWrongKept bounds the wrong keys that are remembered, so that one that is shown again
+	// and again is looked up once.
+	maxWrongKept = 1000
+)
+
+var errManyLookups = fmt.Errorf("%w: too many unknown keys are being looked up", session.ErrBusy)
+
+type keyHash [sha256.Size]byte
+
+// keyring is all live keys as of one reading. It is replaced at every change of a key.
+type keyring struct {
+	live map[keyHash]*liveKey
+	// wrong remembers secrets that are no key's; nil while live is all keys there are, so that
+	// what is not in it is wrong. Those beyond the first maxKeys are in memory.lateKeys.
+	wrong *cache.Cache[keyHash, struct{}]
+}
+
+type liveKey struct {
+	fact // of one that was looked up
+	plans.Key
+	expires int64 // µs since the Unix epoch; 0: never
+}
+
+// liveKeyColumns are read by scanLiveKey.
+const liveKeyColumns = ` hash, id, name, scope, created_at, expires_at `
+
+const loadKeys = `SELECT` + liveKeyColumns + `FROM keys WHERE revoked_at IS NULL ORDER BY created_at LIMIT $1`
+
+// readKeys reads the keys that are not revoked, expired ones too: whether they are is
+// asked at each use.
+func readKeys(ctx context.Context, from *pgx.Conn) (*keyring, error) {
+	ring := &keyring{live: make(map[keyHash]*liveKey)}
+	rows, _ := from.Query(ctx, loadKeys, maxKeys+1)
+	defer rows.Close()
+	for rows.Next() {
+		k, hash, err := scanLiveKey(rows)
+		if err != nil {
+			return nil, err
+		}
+		if len(ring.live) == maxKeys {
+			ring.wrong = newCache[keyHash, struct{}](maxWrongKept)
+			break
+		}
+		ring.live[hash] = k
+	}
+	return ring, rows.Err()
+}
+
+func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
+	k, raw := new(liveKey), []byte(nil)
+	if err := row.Scan(&raw, &k.ID, &k.Name, &k.Scope, &k.CreatedAt, &k.ExpiresAt); err != nil {
+		return nil, keyHash{}, err
+	}
+	k.CreatedAt = k.CreatedAt.UTC()
+	if k.ExpiresAt != nil {
+		expires := k.ExpiresAt.UTC()
+		k.ExpiresAt, k.expires = &expires, expires.UnixMicro()
+	}
+	if len(raw) != sha256.Size {
+		return nil, keyHash{}, fmt.Errorf("key %s is stored with a hash of %d bytes", k.ID, len(raw))
+	}
+	return k, keyHash(raw), nil
+}
+
+// Authenticate returns the live key of a secret, without a statement and without an
+// allocation while there are at most 10,000 keys. Beyond them a key is looked up at its first
+// use here; guesses then neither push known keys out nor keep them waiting.
+//
+// Errors: plans.ErrUnknownKey for a wrong, revoked or expired one; quota.ErrBusy for one that is not
+// known here while many such are looked up; quota.ErrUnavailable and quota.ErrNoSession when
+// the keys have never been read, or when a key has an expiry and the time cannot be told.
+//
+// The secret is looked up by its SHA-256, not compared: how long that takes says
+// something about the hash of a guess, which tells nothing about the hash, let alone
+// the secret, of a key. So there is no timing to hide.
+func (c *Catalog) Authenticate(ctx context.Context, secret string) (plans.Key, error) {
+	var buffer [plans.MaxSecret]byte // []byte(secret) would be allocated
+	if len(secret) > plans.MaxSecret {
+		return plans.Key{}, plans.ErrUnknownKey
+	}
+	hash := keyHash(sha256.Sum256(buffer[:copy(buffer[:], secret)]))
+	m := c.memory.Load()
+	if !m.contacted {
+		if err := c.CatchUp(ctx, 0); err != nil {
+			return plans.Key{}, err
+		}
+		m = c.memory.Load()
+	}
+	ring := m.keys.Load()
+	key := ring.live[hash]
+	if key == nil && ring.wrong != nil {
+		var err error
+		if key, err = c.lookUpKey(ctx, m, ring, hash); err != nil {
+			return plans.Key{}, err
+		}
+	}
+	if key == nil {
+		return plans.Key{}, plans.ErrUnknownKey
+	}
+	if key.expires != 0 {
+		now, err := c.options.Now(ctx)
+		if err != nil {
+			return plans.Key{}, fmt.Errorf("whether the key has expired cannot be told: %w", session.Unreached(err))
+		}
+		if now >= key.expires {
+			return plans.Key{}, plans.ErrUnknownKey
+		}
+	}
+	return key.Key, nil
+}
+
+const lookUpKey = `SELECT (SELECT number FROM change_number),` + liveKeyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
+
+// lookUpKey finds a key that is not among the first maxKeys; nil when there is none. What
+// it finds is good until a change concerns it; what it does not, until any key changes.
+func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash keyHash) (*liveKey, error) {
+	if key, ok := m.lateKeys.Get(hash, 0); ok && key.valid() {
+		return key, nil
+	}
+	if _, wrong := ring.wrong.Get(hash, 0); wrong {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	key, err := fly(ctx, &m.flights, fmt.Sprintf("key %p %s", ring, hex.EncodeToString(hash[:])), func(ctx context.Context) (*liveKey, error) {
+		select {
+		case c.lookups <- struct{}{}:
+			defer func() { <-c.lookups }()
+		default:
+			return nil, errManyLookups
+		}
+		var asOf int64
+		key, _, err := scanLiveKey(withFirst{c.store.Pool().QueryRow(ctx, lookUpKey, hash[:]), &asOf})
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			ring.wrong.Add(hash, struct{}{}, cache.NoExpiry)
+			return nil, nil //nolint:nilnil // there is none
+		case err != nil:
+			return nil, err
+		}
+		key.fact = m.fact(store.KindKey, key.ID, asOf)
+		remember(m.lateKeys, hash, key)
+		return key, nil
+	})
+	if err == nil && key != nil && !key.valid() {
+		return nil, errOvertaken
+	}
+	return key, err
+}
+
+// withFirst is a row that has a column in front of those that are scanned.
+type withFirst struct {
+	pgx.Row
+	first any
+}
+
+// Scan implements pgx.Row.
+func (r withFirst) Scan(dest ...any) error { return r.Row.Scan(append([]any{r.first}, dest...)...) }

@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
+)
+
+const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
+
+// Targets returns what hits of the customers on the meters of these counters are judged by
+// now, one for each: one without limits where the customer's plan does not have the meter,
+// and nil where the customer is archived or not there, or a change overtook the answer.
+//
+// It reads all customers with one statement and remembers none of them: it is for those
+// that walk over counters, and must not push those whose hits come out of the memory.
+//
+// Errors: quota.ErrUnavailable when the database could not be asked.
+func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
+	m := c.memory.Load()
+	entries, err := c.entriesByID(ctx, m, counters)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[int64]*terms, len(entries))
+	for _, e := range entries {
+		t, err := c.termsFor(ctx, m, e)
+		if err != nil {
+			return nil, err
+		}
+		// See terms: only what is still valid was ever true at one moment.
+		if t.valid() && c.memory.Load() == m {
+			all[e.id] = t
+		}
+	}
+	targets := make([]*model.Target, len(counters))
+	for i, k := range counters {
+		if t := all[k.Customer]; t != nil {
+			targets[i] = t.targetByID(k.Meter)
+		}
+	}
+	return targets, nil
+}
+
+// entriesByID reads the counters' customers, without archived ones.
+func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []model.CounterKey) ([]*customerEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	var ids []int64
+	for _, k := range counters {
+		ids = append(ids, k.Customer)
+	}
+	slices.Sort(ids)
+	rows, _ := c.store.Pool().Query(ctx, loadCustomersByID, slices.Compact(ids))
+	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*customerEntry, error) {
+		_, e, err := m.scanEntry(row)
+		return e, err
+	})
+	if err != nil || len(entries) == 0 {
+		return nil, store.Classify(err)
+	}
+	// As with every fact: not before all changes up to it count here.
+	return entries, c.CatchUp(ctx, entries[0].asOf)
+}
+
+// targetByID is the target of a meter, by its id.
+func (t *terms) targetByID(meter int32) *model.Target {
+	for _, m := range t.version.order {
+		if m.id == meter {
+			return t.target(m)
+		}
+	}
+	target := model.NewTarget(t.change, t.entry.id, meter, nil, t.periods(), t.testClock())
+	target.SetEdited(t.edited)
+	target.Lost = true
+	return target
+}

@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"testing"
+
+	"quotad/internal/plans"
+	"quotad/internal/plans/planstest"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+)
+
+// TestTargetsByID: the same as Resolve's, and nothing of it is remembered.
+func TestTargetsByID(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	s := planstest.NewStore(t, url)
+	c := start(t, New(s, testOptions()))
+	planstest.Populate(t, s)
+	planstest.Declare(t, s, "other")
+	planstest.PutCustomer(t, s, "gone", planstest.OnPlan("basic"))
+	gone := planstest.Must[*plans.Customer](t)(s.GetCustomer(t.Context(), "gone"))
+	if err := s.ArchiveCustomer(t.Context(), "gone"); err != nil {
+		t.Fatal(err)
+	}
+	acme := planstest.Must[*plans.Customer](t)(s.GetCustomer(t.Context(), "acme"))
+	api := int32(planstest.Count(t, s, "id FROM meters WHERE key = 'api'"))
+	other := int32(planstest.Count(t, s, "id FROM meters WHERE key = 'other'"))
+	keys := []model.CounterKey{
+		{Customer: acme.ID, Meter: api, Attribute: "ip=1"},
+		{Customer: acme.ID, Meter: other, Attribute: "ip=1"},
+		{Customer: gone.ID, Meter: api},
+		{Customer: 77, Meter: api},
+		{Customer: acme.ID, Meter: api, Attribute: "ip=2"},
+	}
+	targets := planstest.Must[[]*model.Target](t)(c.Targets(t.Context(), keys))
+	if targets[2] != nil || targets[3] != nil || targets[0] == nil || targets[0] != targets[4] {
+		t.Fatalf("%v", targets)
+	}
+	if planstest.LimitOf(targets[0]) != 5 || targets[1].NumLimits() != 0 || targets[1].Counters[0].Key.Meter != other {
+		t.Errorf("%v", targets)
+	}
+	if _, ok := c.memory.Load().customers.Get("acme", 0); ok {
+		t.Error("a customer was remembered")
+	}
+	if want := resolved(t, c, "acme"); want.Change != targets[0].Change {
+		t.Errorf("change %d, Resolve says %d", targets[0].Change, want.Change)
+	}
+	planstest.PutPlan(t, planstest.NewStore(t, url), "basic", planstest.Hourly(9)) // by another node
+	if targets := planstest.Must[[]*model.Target](t)(c.Targets(t.Context(), keys[:1])); planstest.LimitOf(targets[0]) != 9 {
+		t.Errorf("the limit is still %d", planstest.LimitOf(targets[0]))
+	}
+	if targets := planstest.Must[[]*model.Target](t)(c.Targets(t.Context(), nil)); len(targets) != 0 {
+		t.Error("targets of nothing")
+	}
+}

@@ -1,0 +1,69 @@
+package catalog
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"quotad/internal/plans/planstest"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+)
+
+// A clock that is set counts at once on the node that was asked and soon on others; what
+// was resolved before is older by its number; and nobody else is concerned.
+func TestASetClockCountsOnAllNodes(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	here, asked := newNode(t, url)
+	_, other := newNode(t, url)
+	planstest.Populate(t, here)
+	planstest.SetClock(t, here, "c1", "2026-01-01T00:00:00Z")
+	planstest.SetClock(t, here, "c2", "2020-01-01T00:00:00Z")
+	planstest.OnClock(t, here, "timed", "c1")
+	planstest.OnClock(t, here, "elsewhere", "c2")
+	resolve := func(c *Catalog, customer string) *model.Target {
+		return planstest.Must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
+	}
+	real0, else0 := resolve(asked, "acme"), resolve(asked, "elsewhere")
+	var held *model.Target
+	for i, now := range []string{"2026-02-01T00:00:00Z", "2025-01-01T00:00:00Z", "2026-02-01T00:00:00.5Z"} {
+		planstest.Eventually(t, "the clock as it was", func() bool { held = resolve(other, "timed"); return held.Clock != nil })
+		resolve(asked, "timed")
+		planstest.SetClock(t, here, "c1", now)
+		if got := resolve(asked, "timed"); got.Clock == nil || got.Clock.Key != "c1" || got.Clock.Now != planstest.Instant(now) || got.Change <= held.Change {
+			t.Errorf("%d: on the node that was asked: %+v, change %d after %d", i, got.Clock, got.Change, held.Change)
+		}
+		began := time.Now()
+		planstest.Eventually(t, "the clock on the other node", func() bool { return resolve(other, "timed").Clock.Now == planstest.Instant(now) })
+		if took := time.Since(began); took > Freshness {
+			t.Errorf("%d: it took %s", i, took)
+		}
+	}
+	if real0 != resolve(asked, "acme") || else0 != resolve(asked, "elsewhere") || real0.Clock != nil || else0.Clock.Now != planstest.Instant("2020-01-01T00:00:00Z") {
+		t.Error("a clock that was set touched those who do not live by it")
+	}
+}
+
+func TestClocksOfManyCustomersAreOneFact(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	s, c := newNode(t, url)
+	planstest.Populate(t, s)
+	planstest.SetClock(t, s, "c1", "2026-01-01T00:00:00Z")
+	for i := range 10 {
+		planstest.OnClock(t, s, fmt.Sprint("c", i), "c1")
+	}
+	for _, now := range []string{"2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"} {
+		planstest.SetClock(t, s, "c1", now)
+		for i := range 10 {
+			if got := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), fmt.Sprint("c", i), "api", 0)); got.Clock.Now != planstest.Instant(now) {
+				t.Errorf("%d: %+v", i, got.Clock)
+			}
+		}
+	}
+	account := planstest.Must[*Account](t)(c.Meters(t.Context(), "c1"))
+	if account.Clock == nil || account.Clock.Key != "c1" || account.Anonymous {
+		t.Errorf("%+v", account)
+	}
+}

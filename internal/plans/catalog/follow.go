@@ -1,0 +1,205 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/session"
+)
+
+const (
+	pollEvery   = 250 * time.Millisecond
+	pollTimeout = time.Second
+	pollRows    = 1000 // changes that one poll applies
+)
+
+// Run keeps the memory current until ctx ends, and then returns nil. It polls the table
+// of changes every 250 ms and whenever a notice arrives, each on a connection of its own:
+// the poll is what is relied on, the notice makes it quick. Both go on through an outage.
+func (c *Catalog) Run(ctx context.Context) error {
+	var listening sync.WaitGroup
+	listening.Go(func() { c.listen(ctx) })
+	defer listening.Wait()
+	c.follow(ctx)
+	c.poller.close()
+	return nil
+}
+
+// follow polls until ctx ends.
+func (c *Catalog) follow(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-c.wake:
+		}
+		more, err := c.poll(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			c.options.Log.Warn("cannot ask the database for changes", "error", err)
+		case err == nil && failing:
+			c.options.Log.Info("the database answers for changes again")
+		}
+		failing = err != nil
+		if errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrNoSession) {
+			c.trouble.Store(&err)
+		} else {
+			c.trouble.Store(nil)
+		}
+		pause := pollEvery
+		if more {
+			pause = 0
+		}
+		timer.Reset(pause)
+	}
+}
+
+// signal makes the poller look at once.
+func (c *Catalog) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// CatchUp makes every change up to number count on this node before it returns. It asks
+// the database only when that is news. Errors: quota.ErrUnavailable, and a plain one
+// when the database itself has not come that far.
+func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
+	// The first poll may have begun before the change was made, the second cannot have.
+	for ends := 0; ends < 2; {
+		if m := c.memory.Load(); m.contacted && m.applied.Load() >= number {
+			return nil
+		}
+		more, err := c.poll(ctx)
+		if err != nil {
+			return err
+		}
+		if !more {
+			ends++
+		}
+	}
+	if applied := c.Applied(); applied < number {
+		return fmt.Errorf("change %d is not in the database, whose newest is %d", number, applied)
+	}
+	return nil
+}
+
+// poll reads and applies the next changes, pollRows at most, once for all who ask at the
+// same time; more says that there are more. However many there are, each poll gets on.
+func (c *Catalog) poll(ctx context.Context) (more bool, err error) {
+	return fly(ctx, &c.polls, "", func(ctx context.Context) (more bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+		defer cancel()
+		began := c.options.Monotonic()
+		err = c.poller.use(ctx, func(conn *pgx.Conn) error {
+			more, err = c.pollPage(ctx, conn)
+			return err
+		})
+		if err == nil && !more {
+			c.confirmed.Store(int64(began))
+		}
+		return more, err
+	})
+}
+
+// pollPage is one poll; more says that there are more.
+func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err error) {
+	m := c.memory.Load()
+	last := m.applied.Load()
+	newest, changes, err := changesFrom(ctx, conn, last)
+	if err != nil {
+		return false, err
+	}
+	if !m.contacted || !follows(changes, last, newest, m.mark) {
+		return false, c.startAnew(ctx, conn, newest, changes, last, m.contacted)
+	}
+	if last > 0 {
+		changes = changes[1:]
+	}
+	if len(changes) == 0 {
+		return false, nil
+	}
+	keys := m.keys.Load()
+	for _, change := range changes {
+		if change.kind == store.KindKey {
+			if keys, err = readKeys(ctx, conn); err != nil {
+				return false, err
+			}
+			break
+		}
+	}
+	m.keys.Store(keys)
+	if slices.ContainsFunc(changes, func(c change) bool { return c.kind == store.KindMeter }) {
+		returning, err := readReturning(ctx, conn)
+		if err != nil {
+			return false, err
+		}
+		m.returning.Store(returning)
+	}
+	for _, change := range changes {
+		m.apply(change)
+	}
+	end := changes[len(changes)-1]
+	m.mark = end.at
+	m.applied.Store(end.number)
+	return end.number < newest, nil
+}
+
+// follows reports whether the changes read go on from the last one applied: that one is
+// still there as it was, and none is missing. If not, the node was away for longer than
+// changes are kept, or the database is another one, or an older state of it.
+func follows(changes []change, last, newest, mark int64) bool {
+	if last > 0 && (len(changes) == 0 || changes[0].number != last || changes[0].at != mark) {
+		return false
+	}
+	next := max(last, 1)
+	for _, change := range changes {
+		if change.number != next {
+			return false
+		}
+		next++
+	}
+	return newest >= last && (newest == last || len(changes) > 0)
+}
+
+// startAnew forgets everything and begins at the newest change.
+func (c *Catalog) startAnew(ctx context.Context, conn *pgx.Conn, newest int64, changes []change, last int64, contacted bool) error {
+	old := c.memory.Load()
+	m := newMemory(old.generation+1, c.options.Customers, old.packed)
+	mark, err := changeMark(ctx, conn, newest)
+	if err != nil {
+		return err
+	}
+	keys, err := readKeys(ctx, conn)
+	if err != nil {
+		return err
+	}
+	returning, err := readReturning(ctx, conn)
+	if err != nil {
+		return err
+	}
+	m.keys.Store(keys)
+	m.returning.Store(returning)
+	m.applied.Store(newest)
+	m.mark, m.since, m.contacted = mark, mark, true
+	c.memory.Store(m)
+	if contacted {
+		c.options.Log.Warn("the changes in the database do not follow those seen; forgot everything",
+			"seen", last, "newest", newest, "read", len(changes))
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"quotad/internal/plans"
+	"quotad/internal/plans/planstest"
+	"quotad/internal/plans/store"
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+)
+
+// Writers on several nodes at once: every node hears of every change. Each remembers of
+// all customers that there are none, so one change that it missed would show.
+func TestConcurrentWritersLoseNoChange(t *testing.T) {
+	url := pgtest.NewDatabase(t)
+	planstest.Populate(t, planstest.NewStore(t, url))
+	first := planstest.ChangeNumber(t, planstest.NewStore(t, url))
+	const writers, each = 16, 15
+	customer := func(writer, i int) string { return fmt.Sprintf("c-%d-%d", writer, i) }
+	nodes := make([]*Catalog, 2)
+	resolveAll := func(c *Catalog, want error) {
+		for i := range writers * each {
+			key := customer(i%writers, i/writers)
+			if _, err := c.Resolve(t.Context(), key, "api", 0); !errors.Is(err, want) {
+				t.Errorf("%s: %v", key, err)
+			}
+		}
+	}
+	for i := range nodes {
+		nodes[i] = start(t, idleCatalog(t, url, testOptions()))
+		resolveAll(nodes[i], plans.ErrUnknownCustomer)
+	}
+	var writing sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			s := nodes[w%len(nodes)].store
+			for i := range each {
+				if _, _, err := s.PutCustomer(t.Context(), customer(w, i), planstest.OnPlan("basic"), plans.Precondition{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	for _, c := range nodes {
+		planstest.Eventually(t, "all changes", func() bool { return c.Applied() == first+writers*each })
+		resolveAll(c, nil)
+	}
+}
+
+// changeWithin changes the plan on one node and measures until another obeys.
+func changeWithin(t *testing.T, admin *store.Store, c *Catalog, limit int64) time.Duration {
+	t.Helper()
+	planstest.PutPlan(t, admin, "basic", planstest.Hourly(limit))
+	began := time.Now()
+	planstest.Eventually(t, "the new limit", func() bool {
+		target, err := c.Resolve(t.Context(), "acme", "api", 0)
+		return err == nil && planstest.LimitOf(target) == limit
+	})
+	return time.Since(began)
+}
+
+func TestAChangeCountsWithinASecond(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	_, heeding := newNode(t, url)
+	deaf := idleCatalog(t, url, testOptions()) // polls only
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() { deaf.follow(ctx) })
+	defer following.Wait()
+	defer cancel()
+	for name, c := range map[string]*Catalog{"by notice": heeding, "by polling alone": deaf} {
+		var took []time.Duration
+		for i := range int64(8) {
+			took = append(took, changeWithin(t, admin, c, 100+i))
+		}
+		worst := slices.Max(took)
+		if worst > Freshness {
+			t.Errorf("%s: %s", name, worst)
+		}
+		t.Logf("%s: worst of %d %s", name, len(took), worst)
+	}
+}
+
+// The listening connection is cut again and again while changes are made.
+func TestALostListenerIsNoLoss(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	_, c := newNode(t, url)
+	listeners := func() (n int) {
+		err := admin.Pool().QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()", listenerName).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for i := range int64(5) {
+		planstest.Eventually(t, "a listener", func() bool { return listeners() == 1 })
+		if _, err := admin.Pool().Exec(t.Context(), `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+			WHERE application_name = $1 AND datname = current_database()`, listenerName); err != nil {
+			t.Fatal(err)
+		}
+		if took := changeWithin(t, admin, c, 100+i); took > Freshness {
+			t.Errorf("cut %d: %s", i, took)
+		}
+	}
+}
+
+// A node that was away for longer than changes are kept, and one whose database is now
+// an older state of itself, forget everything.
+func TestBrokenSequencesAreForgotten(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"pruned":    `DELETE FROM changes WHERE number <= (SELECT number FROM change_number) - 1`,
+		"restored":  `DELETE FROM changes; UPDATE change_number SET number = 1; INSERT INTO changes VALUES (1, 'plan', 'x')`,
+		"forked":    `UPDATE changes SET at = at + interval '1 second'`,
+		"emptied":   `DELETE FROM changes; UPDATE change_number SET number = 0`,
+		"a missing": `DELETE FROM changes WHERE number = (SELECT number FROM change_number) - 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := pgtest.NewDatabase(t)
+			admin := planstest.NewStore(t, url)
+			planstest.Populate(t, admin)
+			c := idleCatalog(t, url, testOptions())
+			planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+			before := c.memory.Load()
+			for limit := range int64(3) {
+				planstest.PutPlan(t, admin, "basic", planstest.Hourly(limit)) // unheard of
+			}
+			if _, err := admin.Pool().Exec(t.Context(), damage); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.poll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); planstest.LimitOf(got) != 2 {
+				t.Errorf("limit %d survived", planstest.LimitOf(got))
+			}
+			anew := c.memory.Load()
+			if anew == before || c.Applied() != planstest.ChangeNumber(t, admin) {
+				t.Errorf("forgot everything: %v, applied %d", anew != before, c.Applied())
+			}
+			planstest.PutPlan(t, admin, "basic", planstest.Hourly(50)) // and it goes on from there
+			if _, err := c.poll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0)); planstest.LimitOf(got) != 50 || c.memory.Load() != anew {
+				t.Errorf("limit %d", planstest.LimitOf(got))
+			}
+		})
+	}
+}
+
+// Whatever else is read, and however long, a change counts: the poll waits for nobody.
+func TestChangesCountWhileThePoolIsBusy(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	made, secret, err := admin.CreateKey(t.Context(), "k", plans.ScopeBackend, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, c := newNode(t, url)
+	if _, err := c.Authenticate(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	long, cancel := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer cancel()
+	connections := s.Pool().Config().MaxConns
+	for range connections {
+		reading.Go(func() { _, _ = s.Pool().Exec(long, "SELECT pg_sleep(60)") })
+	}
+	planstest.Eventually(t, "a busy pool", func() bool { return s.Pool().Stat().AcquiredConns() == connections })
+	if err := admin.RevokeKey(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	plan := planstest.PutPlan(t, admin, "basic", planstest.Hourly(6))
+	began := time.Now()
+	planstest.Eventually(t, "the revocation and the plan", func() bool {
+		_, err := c.Authenticate(t.Context(), secret)
+		return errors.Is(err, plans.ErrUnknownKey) && c.Applied() == planstest.ChangeNumber(t, admin)
+	})
+	if took := time.Since(began); took > Freshness || plan.Version != 2 || s.Pool().Stat().AcquiredConns() != connections {
+		t.Errorf("it took %s", took)
+	}
+	planstest.Eventually(t, "a fresh memory", c.Fresh)
+}
+
+// More changes than one poll applies.
+func TestALongAbsence(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	c := idleCatalog(t, url, testOptions())
+	planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	before := c.memory.Load()
+	if _, err := admin.Pool().Exec(t.Context(), `
+		INSERT INTO changes SELECT n, CASE WHEN n % 2 = 0 THEN 'key' ELSE 'customer' END, 'c' || n
+		FROM change_number, generate_series(number + 1, number + 20000) n;
+		UPDATE change_number SET number = number + 20000`); err != nil {
+		t.Fatal(err)
+	}
+	first, confirmed := c.Applied(), c.confirmed.Load()
+	for page := int64(1); page <= 20; page++ {
+		if more, err := c.poll(t.Context()); err != nil || c.Applied() != first+page*pollRows || more != (page < 20) || (c.confirmed.Load() == confirmed) != more {
+			t.Fatalf("page %d: applied %d of %d, more %v, %v", page, c.Applied(), first+20000, more, err)
+		}
+	}
+	if err := c.CatchUp(t.Context(), planstest.ChangeNumber(t, admin)); err != nil {
+		t.Error(err)
+	}
+	if c.memory.Load() != before {
+		t.Error("it forgot everything instead of what changed")
+	}
+}
+
+func TestTheTableOfChangesIsBounded(t *testing.T) {
+	t.Parallel()
+	const changesKept = 100_000
+	s := planstest.PopulatedStore(t)
+	if _, err := s.Pool().Exec(t.Context(), `
+		INSERT INTO changes SELECT n, 'plan', 'x' FROM change_number, generate_series(number + 1, $1) n`, changesKept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Pool().Exec(t.Context(), `UPDATE change_number SET number = $1`, changesKept); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(3) {
+		planstest.PutPlan(t, s, "basic", planstest.Hourly(100+i))
+	}
+	var oldest, rows int64
+	if err := s.Pool().QueryRow(t.Context(), "SELECT min(number), count(*) FROM changes").Scan(&oldest, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if oldest != 4 || rows != changesKept {
+		t.Errorf("%d rows from %d on", rows, oldest)
+	}
+	// Polling is a look-up in the key, before the statistics know anything, and after.
+	for range 2 {
+		var plan string
+		rows, err := s.Pool().Query(t.Context(), "EXPLAIN "+selectChanges, int64(changesKept), pollRows)
+		for err == nil && rows.Next() {
+			var line string
+			if err = rows.Scan(&line); err == nil {
+				plan += line + "\n"
+			}
+		}
+		if err != nil || !strings.Contains(plan, "Index Scan using changes_pkey") {
+			t.Errorf("%v\n%s", err, plan)
+		}
+		if _, err := s.Pool().Exec(t.Context(), "ANALYZE changes"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Everything that Run began is over when it returns, and what the pool began when that
+// is closed; also when there never was a database.
+func TestRunLeavesNothingBehind(t *testing.T) {
+	for name, url := range map[string]string{
+		"database":    pgtest.NewDatabase(t),
+		"no database": "postgres://nobody@/nothing?host=" + t.TempDir(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			pool, err := postgres.Open(t.Context(), url, postgres.PoolOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := New(store.New(pool), testOptions())
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() {
+				if err := c.Run(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+			if name == "database" {
+				planstest.Eventually(t, "the first poll", c.Fresh)
+			} else if _, err := c.Resolve(ctx, "acme", "api", 0); err == nil {
+				t.Error("resolved without a database")
+			}
+			cancel()
+			running.Wait()
+			pool.Close()
+			goleak.VerifyNone(t, before)
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// The listener's waits: to connect, between two looks at a quiet connection, and
+	// between two attempts to connect.
+	listenTimeout = 2 * time.Second
+	listenCheck   = 10 * time.Second
+	listenBackoff = 50 * time.Millisecond
+	maxBackoff    = 2 * time.Second
+	// listenerName and pollerName are the application_name of the connections of a catalog.
+	listenerName = "quotad-changes"
+	pollerName   = "quotad-poll"
+)
+
+// listen keeps a connection that listens, until ctx ends.
+func (c *Catalog) listen(ctx context.Context) {
+	// Many nodes lose their connections at one time: not all come back at once.
+	pauses := &backoff.ExponentialBackOff{InitialInterval: listenBackoff, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: maxBackoff}
+	for ctx.Err() == nil {
+		listened, err := c.listenOnce(ctx)
+		if listened {
+			pauses.Reset()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		c.options.Log.Debug("the connection that listens for changes ended; polling meanwhile", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauses.NextBackOff()):
+		}
+	}
+}
+
+// listenOnce listens on one connection until it breaks; listened says that it had begun.
+func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
+	within, cancel := context.WithTimeout(ctx, listenTimeout)
+	defer cancel()
+	conn, err := connect(within, c.store.Pool(), listenerName)
+	if err != nil {
+		return false, err
+	}
+	defer closeWithin(conn, listenTimeout)
+	if _, err := conn.Exec(within, "LISTEN quotad_changes"); err != nil {
+		return false, err
+	}
+	for {
+		c.signal() // also at first: what came before nobody heard
+		if err := waitForNotice(ctx, conn); err != nil {
+			return true, err
+		}
+	}
+}
+
+// waitForNotice returns at the next notice. On a quiet connection it looks now and then
+// whether the server is still there.
+func waitForNotice(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		within, cancel := context.WithTimeout(ctx, listenCheck)
+		_, err := conn.WaitForNotification(within)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		within, cancel = context.WithTimeout(ctx, listenTimeout)
+		err = conn.Ping(within)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,314 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/singleflight"
+
+	"quotad/internal/cache"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/session"
+)
+
+// errOvertaken: changes came faster than what they concern could be read.
+var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", session.ErrBusy)
+
+// terms returns what holds for a customer now, from memory or from the database.
+func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
+	if !plans.ValidCustomerKey(key) {
+		return nil, plans.ErrUnknownCustomer
+	}
+	for range maxAttempts {
+		m := c.memory.Load()
+		entry, err := c.customer(ctx, m, key)
+		if err != nil {
+			return nil, err
+		}
+		if t := entry.current(); t != nil {
+			return t, nil
+		}
+		t, err := c.termsFor(ctx, m, entry)
+		if err != nil {
+			return nil, err
+		}
+		// All were valid when looked up; only if they still are were they ever true at
+		// one moment. Of two who make terms at once the later one's are as good.
+		if t.valid() && c.memory.Load() == m {
+			entry.terms.Store(t)
+			return t, nil
+		}
+	}
+	return nil, errOvertaken
+}
+
+// termsFor makes the terms that follow from a customer's entry; they may be overtaken.
+func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry) (*terms, error) {
+	plan, err := c.plan(ctx, m, entry.plan)
+	if err != nil {
+		return nil, err
+	}
+	version, err := c.version(ctx, m, versionKey{plan.id, entry.effective(plan)})
+	if err != nil {
+		return nil, err
+	}
+	var clock *clockEntry
+	if entry.clock != "" {
+		if clock, err = c.clock(ctx, m, entry.clock); err != nil {
+			return nil, err
+		}
+	}
+	return newTerms(entry, plan, clock, version), nil
+}
+
+// recall is the way of every fact: from memory, else read once for all who ask at the
+// same time. It is let in only when all changes up to the one it was read at count here.
+func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *memory, kind, key string,
+	known func() (V, bool), keep func(V), load func(context.Context) (V, error),
+) (V, error) {
+	for range maxAttempts {
+		if v, ok := known(); ok && v.read().valid() {
+			return v, nil
+		}
+		v, err := fly(ctx, &m.flights, kind+" "+key, func(ctx context.Context) (V, error) {
+			v, err := load(ctx)
+			if err == nil {
+				err = c.CatchUp(ctx, v.read().asOf)
+			}
+			if err == nil {
+				keep(v)
+			}
+			return v, err
+		})
+		// What is valid is of use even where there was no room to keep it. A flight that
+		// began before the caller came may have been overtaken.
+		if err != nil || v.read().valid() {
+			return v, err
+		}
+	}
+	var none V
+	return none, errOvertaken
+}
+
+// fly runs do once for all who ask for the same thing at the same time. It runs on a
+// deadline of its own, so that it is of use to the others when the one who began it
+// gives up.
+func fly[V any](ctx context.Context, group *singleflight.Group, name string, do func(context.Context) (V, error)) (V, error) {
+	landed := group.DoChan(name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+		defer cancel()
+		return do(ctx)
+	})
+	var none V
+	select {
+	case r := <-landed:
+		if r.Err != nil {
+			return none, store.Classify(r.Err)
+		}
+		return r.Val.(V), nil
+	case <-ctx.Done():
+		return none, store.Classify(ctx.Err())
+	}
+}
+
+// When a change was made is read together with what it changed: the row of the change may
+// be gone, but never says anything else. The epoch stands for that it is gone. What few
+// customers have is looked for before it is put together.
+const entryOfCustomer = `
+	SELECT (SELECT number FROM change_number), c.key, c.id, c.change,
+		coalesce(CASE WHEN c.change >= (SELECT min(number) FROM changes)
+			THEN (SELECT at FROM changes WHERE number = c.change) END, 'epoch'), p.key, coalesce(c.pinned_version, 0),
+		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods,
+		CASE WHEN EXISTS (SELECT FROM overrides WHERE customer_id = c.id) THEN (
+			SELECT jsonb_object_agg(o.limit_name, jsonb_build_object('limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at))
+			FROM overrides o WHERE o.customer_id = c.id) ELSE '{}' END
+	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
+	WHERE c.archived_at IS NULL`
+
+// scanEntry reads a row of entryOfCustomer, with the customer's key. The error is of what
+// is stored of that customer; without a key, of the reading.
+func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error) {
+	e = &customerEntry{known: true}
+	var asOf int64
+	var changedAt time.Time
+	var timezone, anchor string
+	var features, former, overrides []byte
+	err = row.Scan(&asOf, &key, &e.id, &e.change, &changedAt, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &overrides)
+	if err != nil {
+		return "", nil, err
+	}
+	e.fact, e.changedAt = m.fact(store.KindCustomer, key, asOf), changedAt.UnixMicro()
+	var before []plans.FormerPeriods
+	if len(former) > emptyDocument {
+		err = plans.ReadStored(former, &before)
+	}
+	if err == nil && len(overrides) > emptyDocument {
+		err = plans.ReadStored(overrides, &e.overrides)
+	}
+	if err == nil && len(features) > emptyDocument {
+		e.features, err = plans.ReadFeatures(features)
+	}
+	if err == nil {
+		e.periods, err = plans.StoredPeriods(key, timezone, anchor, before)
+	}
+	if err != nil {
+		return key, nil, err
+	}
+	return key, e, nil
+}
+
+// emptyDocument is the length of {} and []: most customers have only such, and reading
+// JSON costs more than all the rest of their rows.
+const emptyDocument = 2
+
+// errGone is the plans.ErrUnknownCustomer of an archived one's key, of which no hit makes another.
+var errGone = fmt.Errorf("%w", plans.ErrUnknownCustomer)
+
+// customer returns a customer's entry, or plans.ErrUnknownCustomer, which is remembered too.
+func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
+	for range maxAttempts {
+		e, ok := m.customers.Get(key, 0)
+		if !ok {
+			e, ok = m.unknown.Get(key, 0)
+		}
+		if !ok {
+			if e = m.unpack(key); e != nil && e.valid() {
+				remember(m.customers, key, e)
+				ok = true
+			}
+		}
+		if !ok || !e.valid() {
+			var err error
+			if e, err = c.readCustomer(ctx, m, key); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case !e.valid(): // it was overtaken on its way
+		case e.known:
+			return e, nil
+		case e.gone:
+			return nil, errGone
+		default:
+			return nil, plans.ErrUnknownCustomer
+		}
+	}
+	return nil, errOvertaken
+}
+
+// keep remembers a customer that was read, or that there is none.
+func (c *Catalog) keep(m *memory, key string, e *customerEntry) {
+	switch {
+	case e.known:
+		remember(m.customers, key, e)
+	case e.gone || c.options.DefaultPlan == "":
+		remember(m.unknown, key, e)
+	default: // a first hit on any node may make it, of which nobody hears
+	}
+}
+
+const loadPlan = `
+	SELECT (SELECT number FROM change_number), p.id, p.latest_version, coalesce((
+		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all'), 0)
+	FROM plans p WHERE p.key = $1`
+
+func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, error) {
+	known := func() (*planEntry, bool) { return m.plans.Get(key, 0) }
+	if e, ok := known(); ok && e.valid() { // recall's first step, without what it allocates
+		return e, nil
+	}
+	keep := func(e *planEntry) { remember(m.plans, key, e) }
+	return recall(ctx, c, m, store.KindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
+		e, asOf := new(planEntry), int64(0)
+		err := c.store.Pool().QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.latest, &e.all)
+		e.fact = m.fact(store.KindPlan, key, asOf)
+		return e, err
+	})
+}
+
+const loadClock = `SELECT (SELECT number FROM change_number), key, change, now, history FROM test_clocks WHERE key = $1`
+
+func (c *Catalog) clock(ctx context.Context, m *memory, key string) (*clockEntry, error) {
+	known := func() (*clockEntry, bool) { return m.clocks.Get(key, 0) }
+	keep := func(e *clockEntry) { remember(m.clocks, key, e) }
+	return recall(ctx, c, m, store.KindClock, key, known, keep, func(ctx context.Context) (*clockEntry, error) {
+		e, asOf := new(clockEntry), int64(0)
+		err := c.store.Pool().QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now, &e.history)
+		e.fact = m.fact(store.KindClock, key, asOf)
+		return e, err
+	})
+}
+
+const loadMeter = `
+	SELECT n.number, m.id IS NOT NULL, coalesce(m.id, 0), coalesce(m.name, ''), coalesce(m.unit, ''), coalesce(m.returns, false)
+	FROM change_number n LEFT JOIN meters m ON m.key = $1`
+
+// meter returns a meter as it is now, or plans.ErrUnknownMeter, which is remembered too.
+func (c *Catalog) meter(ctx context.Context, key string) (plans.Meter, error) {
+	e, err := c.meterEntry(ctx, key)
+	if err != nil {
+		return plans.Meter{}, err
+	}
+	return e.meter, nil
+}
+
+func (c *Catalog) meterEntry(ctx context.Context, key string) (*meterEntry, error) {
+	if !plans.ValidKey(key) {
+		return nil, plans.ErrUnknownMeter
+	}
+	m := c.memory.Load()
+	known := func() (*meterEntry, bool) { return m.meters.Get(key, 0) }
+	keep := func(e *meterEntry) { remember(m.meters, key, e) }
+	e, err := recall(ctx, c, m, store.KindMeter, key, known, keep, func(ctx context.Context) (*meterEntry, error) {
+		e, asOf := &meterEntry{meter: plans.Meter{Key: key}}, int64(0)
+		err := c.store.Pool().QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit, &e.returns)
+		e.fact = m.fact(store.KindMeter, key, asOf)
+		return e, err
+	})
+	if err == nil && !e.known {
+		return nil, plans.ErrUnknownMeter
+	}
+	return e, err
+}
+
+const loadVersion = `
+	SELECT v.change, coalesce((SELECT at FROM changes WHERE number = v.change), 'epoch'),
+		p.key, v.version, v.created_at, v.document
+	FROM plan_versions v JOIN plans p ON p.id = v.plan_id WHERE v.plan_id = $1 AND v.version = $2`
+
+const loadMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
+
+// version returns a compiled plan version. It is immutable, so it needs no fact.
+func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*version, error) {
+	if v, ok := m.versions.Get(key, 0); ok {
+		return v, nil
+	}
+	return fly(ctx, &m.flights, fmt.Sprint("version ", key), func(ctx context.Context) (*version, error) {
+		if v, ok := m.versions.Get(key, 0); ok {
+			return v, nil // by the flight before: limits are shared
+		}
+		p, change, changedAt, document := new(plans.Plan), int64(0), time.Time{}, []byte(nil)
+		err := c.store.Pool().QueryRow(ctx, loadVersion, key.plan, key.number).
+			Scan(&change, &changedAt, &p.Key, &p.Version, &p.CreatedAt, &document)
+		if err != nil {
+			return nil, err
+		}
+		p.CreatedAt = p.CreatedAt.UTC()
+		if p.PlanInput, err = plans.ReadDocument(document); err != nil {
+			return nil, err
+		}
+		ids, id, meter := make(map[string]int32), int32(0), ""
+		rows, _ := c.store.Pool().Query(ctx, loadMeterIDs, p.MeterKeys())
+		if _, err := pgx.ForEachRow(rows, []any{&meter, &id}, func() error { ids[meter] = id; return nil }); err != nil {
+			return nil, err
+		}
+		v, err := compile(p, change, changedAt.UnixMicro(), ids)
+		if err == nil {
+			m.versions.Add(key, v, cache.NoExpiry)
+		}
+		return v, err
+	})
+}

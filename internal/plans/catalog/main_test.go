@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"quotad/internal/plans/planstest"
+	"quotad/internal/plans/store"
+	"quotad/internal/plans/sweep"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/model"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// testOptions: wall clocks are good enough for keys that expire in an hour.
+func testOptions() Options {
+	return Options{
+		Monotonic: planstest.Monotonic,
+		Now:       planstest.WallClock,
+		Log:       slog.New(slog.DiscardHandler),
+	}
+}
+
+// idleCatalog is a catalog on a store of its own that nothing keeps current but what is
+// asked of it.
+func idleCatalog(t testing.TB, url string, options Options) *Catalog {
+	t.Helper()
+	c := New(planstest.NewStore(t, url), options)
+	t.Cleanup(c.poller.close)
+	return c
+}
+
+// start runs a catalog, and what ends overrides, until the test ends, and returns after its first poll.
+func start(t testing.TB, c *Catalog) *Catalog {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := c.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	running.Go(func() { sweep.NewSweeper(c.store, c.options.Now, c.options.Log).Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	planstest.Eventually(t, "the first poll", c.Fresh)
+	return c
+}
+
+// newNode is a store and its running catalog on a database, as one node has them.
+func newNode(t testing.TB, url string) (*store.Store, *Catalog) {
+	t.Helper()
+	c := idleCatalog(t, url, testOptions())
+	return c.store, start(t, c)
+}
+
+// openNode is a node that makes customers on the plan free.
+func openNode(t testing.TB, url string) (*store.Store, *Catalog) {
+	t.Helper()
+	options := testOptions()
+	options.DefaultPlan = "free"
+	c := idleCatalog(t, url, options)
+	return c.store, start(t, c)
+}
+
+func resolved(t testing.TB, c *Catalog, customer string) *model.Target {
+	t.Helper()
+	return planstest.Must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0))
+}
+
+// meets is the limit that hits of a customer on api meet now.
+func meets(t testing.TB, c *Catalog, customer string) int64 {
+	t.Helper()
+	return planstest.LimitOf(planstest.Must[*model.Target](t)(c.Resolve(t.Context(), customer, "api", 0)))
+}
+
+// holdConnections takes all of a store's connections until they are released.
+func holdConnections(t *testing.T, s *store.Store) (release func()) {
+	t.Helper()
+	var held []func()
+	for range s.Pool().Config().MaxConns {
+		conn, err := s.Pool().Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, conn.Release)
+	}
+	release = sync.OnceFunc(func() {
+		for _, release := range held {
+			release()
+		}
+	})
+	t.Cleanup(release)
+	return release
+}

@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"context"
+	"math/bits"
+	"time"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// Outlasting names a limit of the default plan that counts for longer than ttl, and how it
+// says its window; empty when there is none, or no such plan. An anonymous customer is
+// forgotten when it was idle for ttl, so whoever waits that long has that limit anew.
+func (c *Catalog) Outlasting(ctx context.Context, ttl time.Duration) (limit, window string) {
+	if c.options.DefaultPlan == "" {
+		return "", ""
+	}
+	v, err := c.defaultVersion(ctx, c.memory.Load())
+	if err != nil {
+		return "", "" // see CheckDefaultPlan
+	}
+	for _, m := range v.order {
+		for _, l := range m.limits {
+			if outlasts(l, v.plan, ttl.Microseconds()) {
+				return l.Name, l.WindowText
+			}
+		}
+	}
+	return "", ""
+}
+
+// calendarDays are the most days that a calendar's window has.
+var calendarDays = map[string]int64{
+	"calendar_day": 1, "calendar_week": 7, "calendar_month": 31, "calendar_year": 366,
+	"day": 1, "week": 7, "month": 31, "year": 366,
+}
+
+// outlasts says that a hit on the limit may count for longer than ttl, µs.
+func outlasts(l *model.Limit, p *plans.Plan, ttl int64) bool {
+	switch {
+	case l.WindowText == "billing_period":
+		return calendarDays[p.Interval]*int64(p.IntervalCount) > ttl/24/time.Hour.Microseconds()
+	case l.Calendar:
+		return calendarDays[l.WindowText] > ttl/24/time.Hour.Microseconds()
+	case l.Algorithm == model.SlidingWindow:
+		return l.Window > ttl/2 // it fades in the next window
+	case l.Algorithm == model.TokenBucket:
+		// An empty bucket is full again after window · burst / limit.
+		fullHigh, fullLow := bits.Mul64(uint64(l.Window), uint64(l.Burst))
+		high, low := bits.Mul64(uint64(ttl), uint64(l.Limit))
+		return fullHigh > high || fullHigh == high && fullLow > low
+	}
+	return l.Window > ttl
+}

@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans/packed"
+	"quotad/internal/plans/store"
+)
+
+// packing is customers beside those that the memory keeps ready: a few dozen bytes each
+// instead of a thousand, and nothing that the garbage collector would have to follow. It costs
+// a microsecond to make an entry of them again, and the database twenty to be asked.
+// Customers with something of their own, such as an override, are not among them.
+//
+// What is unpacked is as good as when it was read: it has the same number, and is valid or
+// not by the same floor.
+type packing struct {
+	customers *packed.Map
+	commons   commons
+}
+
+// newPacking returns packed customers in at most this many bytes, or up to an eighth less.
+func newPacking(bytes int) *packing {
+	return &packing{customers: packed.New(bytes), commons: commons{numbers: make(map[common]uint64)}}
+}
+
+// plain reports whether a customer has nothing that others on its plan do not have.
+func (e *customerEntry) plain() bool {
+	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && e.periods.Before == nil
+}
+
+// pack remembers a plain customer, with what its targets know of their counters' rows.
+func (m *memory) pack(key string, e *customerEntry) {
+	if !e.plain() {
+		return
+	}
+	common, ok := m.packed.commons.number(commonOf(e))
+	if !ok {
+		return
+	}
+	var space [packed.MaxValue]byte
+	b := space[:0]
+	for _, n := range [...]uint64{m.generation, uint64(e.asOf), uint64(e.id), uint64(e.change), common} {
+		b = binary.AppendUvarint(b, n)
+	}
+	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
+	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
+	m.packed.customers.Set(key, e.appendRows(b, m.since))
+	if !e.valid() { // changed meanwhile, perhaps before it was there to be removed
+		m.packed.customers.Remove(key)
+	}
+}
+
+// unpack makes the entry of a packed customer; nil when it is not there, or not of this
+// memory's generation.
+func (m *memory) unpack(key string) *customerEntry {
+	var space [packed.MaxValue]byte
+	r := packedReader{m.packed.customers.Get(space[:0], key)}
+	if len(r.left) == 0 || r.uvarint() != m.generation {
+		return nil
+	}
+	key = strings.Clone(key) // the caller's may be a piece of something larger
+	e := &customerEntry{known: true, fact: m.fact(store.KindCustomer, key, int64(r.uvarint()))}
+	e.id, e.change = int64(r.uvarint()), int64(r.uvarint())
+	common := m.packed.commons.get(r.uvarint())
+	e.plan, e.pinned, e.joined, e.anonymous = common.plan, common.pinned, common.joined, common.anonymous
+	e.changedAt = instantOf(r.varint(), m.since)
+	zone, bad := calendar.Location(common.zone)
+	anchor, err := calendar.AnchorOf(r.varint() + m.since/1e6)
+	if bad != nil || err != nil {
+		return nil // cannot be: both were read before
+	}
+	e.periods.Zone, e.periods.Anchor = zone, anchor
+	e.rows, e.since = slices.Clone(r.left), m.since
+	return e
+}
+
+// packedReader takes integers off what is left of a value.
+type packedReader struct{ left []byte }
+
+func (r *packedReader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.left)
+	r.left = r.left[size:]
+	return n
+}
+
+func (r *packedReader) varint() int64 {
+	n, size := binary.Varint(r.left)
+	r.left = r.left[size:]
+	return n
+}
+
+// instantSince is an instant, µs, as a small number where it is near since; 0 is none, and
+// stays that.
+func instantSince(at, since int64) int64 {
+	switch n := at - since; {
+	case at == 0:
+		return 0
+	case n < 0:
+		return n
+	default:
+		return n + 1
+	}
+}
+
+// instantOf is what instantSince was told.
+func instantOf(n, since int64) int64 {
+	switch {
+	case n == 0:
+		return 0
+	case n < 0:
+		return since + n
+	default:
+		return since + n - 1
+	}
+}

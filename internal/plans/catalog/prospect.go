@@ -1,0 +1,53 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota/session"
+)
+
+// newPeriods are the billing periods of an anonymous customer that is made now.
+func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error) {
+	now, err := c.options.Now(ctx)
+	if err != nil {
+		return p, session.Unreached(err)
+	}
+	if p.Zone, err = calendar.Location("UTC"); err != nil {
+		return p, err
+	}
+	if p.Anchor, err = calendar.AnchorAt(now, p.Zone); err != nil {
+		return p, fmt.Errorf("the database's clock: %w", err)
+	}
+	return p, nil
+}
+
+// prospect is what a customer would have that its first hit made now. It makes nobody.
+// Errors: plans.ErrUnknownCustomer where that hit would make none, and quota.ErrUnavailable.
+func (c *Catalog) prospect(ctx context.Context, customer string) (*terms, error) {
+	if !mayBeMade(customer) {
+		return nil, plans.ErrUnknownCustomer
+	}
+	v, err := c.defaultVersion(ctx, c.memory.Load())
+	if _, none := errors.AsType[*plans.NoDefaultPlanError](err); none {
+		return nil, plans.ErrUnknownCustomer
+	}
+	if err != nil {
+		return nil, err
+	}
+	periods, err := c.newPeriods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// No customer has the number 0, so there are no counters of it.
+	return newTerms(&customerEntry{anonymous: true, plan: v.plan.Key, periods: periods}, nil, nil, v), nil
+}
+
+// mayBeMade reports whether a hit may make a customer of this key.
+func mayBeMade(customer string) bool {
+	return plans.ValidCustomerKey(customer) && !strings.HasPrefix(customer, plans.ErasedPrefix)
+}

@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/session"
+)
+
+const (
+	// maxTogether is how many customers one statement reads.
+	maxTogether = 500
+	// maxWaiting is how many such statements may wait: who would be of another is told to
+	// come again.
+	maxWaiting = 20
+	// maxReaders is how many such statements a node has under way.
+	maxReaders = 2
+)
+
+// A reading is of customers that one statement reads. Where there are more than the memory
+// holds, nearly every hit asks for one that is not there, and a statement for each would
+// cost several times what the hit does. So who asks while maxReaders are at work joins the
+// next.
+type reading struct {
+	keys []string
+	done chan struct{}
+	// Good once done is closed: what was found of each key, why what is stored of some cannot
+	// be read, or why nothing is known of any.
+	found map[string]*customerEntry
+	bad   map[string]error
+	err   error
+}
+
+// readings are those that have not begun, the oldest first.
+type readings struct {
+	mu      sync.Mutex
+	queue   []*reading
+	readers int
+}
+
+// join adds a key to a reading that has not begun, so that what is found is no older than
+// the question. begin says that the caller is to start a reader; without a reading there are
+// too many.
+func (rs *readings) join(key string) (r *reading, begin bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.queue {
+		if _, there := r.found[key]; there {
+			return r, false
+		}
+	}
+	switch n := len(rs.queue); {
+	case n > 0 && len(rs.queue[n-1].keys) < maxTogether:
+		r = rs.queue[n-1]
+	case n == maxWaiting:
+		return nil, false
+	default:
+		r = &reading{done: make(chan struct{}), found: make(map[string]*customerEntry), bad: make(map[string]error)}
+		rs.queue = append(rs.queue, r)
+	}
+	r.keys = append(r.keys, key)
+	r.found[key] = nil
+	if rs.readers == maxReaders {
+		return r, false
+	}
+	rs.readers++
+	return r, true
+}
+
+// next takes the oldest; nil when the reader's work is done.
+func (rs *readings) next() *reading {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if len(rs.queue) == 0 {
+		rs.readers--
+		return nil
+	}
+	r := rs.queue[0]
+	rs.queue = slices.Delete(rs.queue, 0, 1)
+	return r
+}
+
+var errManyReadings = fmt.Errorf("%w: too many customers are to be looked up", session.ErrBusy)
+
+// readCustomer reads a customer's entry, together with those that others ask for.
+func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
+	r, begin := m.readings.join(key)
+	if r == nil {
+		return nil, errManyReadings
+	}
+	if begin {
+		go func() { //nolint:gosec,contextcheck // it is of many callers, and has a deadline of its own
+			for r := m.readings.next(); r != nil; r = m.readings.next() {
+				r.err = store.Classify(c.read(context.Background(), m, r))
+				close(r.done)
+			}
+		}()
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, store.Classify(ctx.Err())
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.found[key], store.Classify(r.bad[key])
+}
+
+// read does a reading. What it finds is let in only when all changes up to it count here.
+func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	for left := r.keys; len(left) > 0; { // again, those that are created in between
+		if err := c.readKnown(ctx, m, r, left); err != nil {
+			return err
+		}
+		if left = r.missing(left); len(left) == 0 {
+			break
+		}
+		if err := c.readUnknown(ctx, m, r, left); err != nil {
+			return err
+		}
+		left = r.missing(left)
+	}
+	newest := int64(0)
+	for _, e := range r.found {
+		if e != nil {
+			newest = max(newest, e.asOf)
+		}
+	}
+	if err := c.CatchUp(ctx, newest); err != nil {
+		return err
+	}
+	for key, e := range r.found {
+		if e != nil {
+			c.keep(m, key, e)
+		}
+	}
+	return nil
+}
+
+// missing are those of the keys of which nothing was found yet.
+func (r *reading) missing(keys []string) (left []string) {
+	for _, key := range keys {
+		if r.found[key] == nil && r.bad[key] == nil {
+			left = append(left, key)
+		}
+	}
+	return left
+}
+
+const loadCustomers = entryOfCustomer + ` AND c.key = ANY ($1::text[])`
+
+// readKnown reads those of the customers that there are.
+func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []string) error {
+	rows, _ := c.store.Pool().Query(ctx, loadCustomers, keys) // its error is that of rows
+	defer rows.Close()
+	for rows.Next() {
+		key, entry, err := m.scanEntry(rows)
+		if key == "" {
+			return err
+		}
+		if err != nil {
+			r.bad[key] = err
+			continue
+		}
+		r.found[key] = entry
+	}
+	return rows.Err()
+}
+
+const loadNoCustomers = `
+	SELECT n.number, k.key, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
+	FROM change_number n CROSS JOIN unnest($1::text[]) AS k (key) LEFT JOIN customers c ON c.key = k.key`
+
+// readUnknown reads which of the customers there are not, and leaves the others out.
+func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys []string) error {
+	var asOf int64
+	var key string
+	var exists, gone bool
+	rows, _ := c.store.Pool().Query(ctx, loadNoCustomers, keys)
+	_, err := pgx.ForEachRow(rows, []any{&asOf, &key, &exists, &gone}, func() error {
+		if !exists {
+			r.found[key] = &customerEntry{fact: m.fact(store.KindCustomer, key, asOf), gone: gone}
+		}
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,131 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/cache"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// ResolveKnown is Resolve for what is no hit, such as a refund: it makes nobody, and of a
+// meter that the customer's plan does not have, or no longer, the target has no limits.
+//
+// Errors: plans.ErrUnknownCustomer (also an archived one), plans.ErrUnknownMeter, and
+// quota.ErrUnavailable when it had to ask and could not.
+func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
+	if err := c.reach(ctx, atLeast); err != nil {
+		return nil, err
+	}
+	t, err := c.terms(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	if inPlan := t.version.meters[meter]; inPlan != nil {
+		return t.target(inPlan), nil
+	}
+	m, err := c.meter(ctx, meter)
+	if err != nil {
+		return nil, err
+	}
+	return t.targetByID(m.ID), nil
+}
+
+// ResolveByID is ResolveKnown by the numbers that a reservation's id carries, and returns
+// the keys that belong to them, too. Errors are those of ResolveKnown.
+func (c *Catalog) ResolveByID(ctx context.Context, customer int64, meter int32, atLeast int64) (t *model.Target, customerKey, meterKey string, err error) {
+	if err = c.reach(ctx, atLeast); err != nil {
+		return nil, "", "", err
+	}
+	r, customerKey, err := c.termsByID(ctx, customer)
+	if err != nil {
+		return nil, "", "", err
+	}
+	if meterKey, err = c.meterKey(ctx, r.version, meter); err != nil {
+		return nil, "", "", err
+	}
+	return r.targetByID(meter), customerKey, meterKey, nil
+}
+
+// reach is CatchUp where the change is news.
+func (c *Catalog) reach(ctx context.Context, atLeast int64) error {
+	if atLeast <= c.Applied() {
+		return nil
+	}
+	return c.CatchUp(ctx, atLeast)
+}
+
+// termsByID is terms by the customer's number, with its key. What is remembered of that
+// is a hint: an erased customer's key may be another's now, which its terms tell.
+func (c *Catalog) termsByID(ctx context.Context, id int64) (*terms, string, error) {
+	for range maxAttempts {
+		m := c.memory.Load()
+		key, ok := m.customerKeys.Get(id, 0)
+		if !ok {
+			var err error
+			if key, err = c.loadCustomerKey(ctx, m, id); err != nil {
+				return nil, "", err
+			}
+		}
+		t, err := c.terms(ctx, key)
+		switch {
+		case err == nil && t.entry.id == id:
+			return t, key, nil
+		case err != nil && !errors.Is(err, plans.ErrUnknownCustomer):
+			return nil, "", err
+		}
+		m.customerKeys.Remove(id)
+	}
+	return nil, "", errOvertaken
+}
+
+const loadCustomerKey = `
+	SELECT n.number, coalesce(c.key, '')
+	FROM change_number n LEFT JOIN customers c ON c.id = $1 AND c.archived_at IS NULL`
+
+// loadCustomerKey reads a customer's key and remembers it, or plans.ErrUnknownCustomer. All
+// changes up to the reading count here then, so that the memory knows the customer, too.
+func (c *Catalog) loadCustomerKey(ctx context.Context, m *memory, id int64) (string, error) {
+	return fly(ctx, &m.flights, "customer's key "+strconv.FormatInt(id, 10), func(ctx context.Context) (string, error) {
+		var asOf int64
+		var key string
+		if err := c.store.Pool().QueryRow(ctx, loadCustomerKey, id).Scan(&asOf, &key); err != nil {
+			return "", err
+		}
+		if key == "" {
+			return "", plans.ErrUnknownCustomer
+		}
+		m.customerKeys.Add(id, key, cache.NoExpiry)
+		return key, c.CatchUp(ctx, asOf)
+	})
+}
+
+const loadMeterKey = `SELECT key FROM meters WHERE id = $1`
+
+// meterKey is the key of the meter with this id, which never changes, or plans.ErrUnknownMeter.
+func (c *Catalog) meterKey(ctx context.Context, v *version, id int32) (string, error) {
+	for _, m := range v.order {
+		if m.id == id {
+			return m.key, nil
+		}
+	}
+	m := c.memory.Load()
+	if key, ok := m.meterKeys.Get(id, 0); ok {
+		return key, nil
+	}
+	return fly(ctx, &m.flights, "meter's key "+strconv.Itoa(int(id)), func(ctx context.Context) (string, error) {
+		var key string
+		err := c.store.Pool().QueryRow(ctx, loadMeterKey, id).Scan(&key)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return "", plans.ErrUnknownMeter
+		}
+		if err == nil {
+			m.meterKeys.Add(id, key, cache.NoExpiry)
+		}
+		return key, err
+	})
+}

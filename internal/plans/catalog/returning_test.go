@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"errors"
+	"testing"
+
+	"quotad/internal/plans"
+	"quotad/internal/plans/planstest"
+	"quotad/internal/postgres/pgtest"
+)
+
+// That a meter's units may come back is written once, stays, and is known to all nodes: to
+// the one that was asked at once, to those that begin later from their beginning.
+func TestReturning(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	a, b := idleCatalog(t, url, testOptions()), idleCatalog(t, url, testOptions())
+	planstest.Populate(t, a.store)
+	planstest.Declare(t, a.store, "other")
+	api := planstest.Must[*meterEntry](t)(a.meterEntry(t.Context(), "api")).meter.ID
+	other := planstest.Must[*meterEntry](t)(a.meterEntry(t.Context(), "other")).meter.ID
+	if !b.Returns(api) || !b.Returns(other) {
+		t.Error("a node that does not know yet says no")
+	}
+	start(t, a)
+	start(t, b)
+	for _, c := range []*Catalog{a, b} {
+		if c.Returns(api) || c.Returns(other) {
+			t.Error("a node says yes before there was any")
+		}
+	}
+	if err := a.Returning(t.Context(), "api"); err != nil || !a.Returns(api) || a.Returns(other) {
+		t.Fatalf("on the node that was asked: %v, %v %v", err, a.Returns(api), a.Returns(other))
+	}
+	planstest.Eventually(t, "the other node", func() bool { return b.Returns(api) })
+	change := planstest.ChangeNumber(t, a.store)
+	for _, c := range []*Catalog{a, b} {
+		if err := c.Returning(t.Context(), "api"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.store.SetReturning(t.Context(), "api"); err != nil {
+		t.Fatal(err)
+	}
+	if got := planstest.ChangeNumber(t, a.store); got != change {
+		t.Errorf("what is known was written again: change %d, not %d", got, change)
+	}
+	if _, _, err := a.store.PutMeter(t.Context(), "api", plans.PutMeterInput{Unit: "call"}); err != nil {
+		t.Fatal(err)
+	}
+	late := start(t, idleCatalog(t, url, testOptions()))
+	for _, c := range []*Catalog{a, late} {
+		if !c.Returns(api) || c.Returns(other) {
+			t.Errorf("after another unit: %v %v", c.Returns(api), c.Returns(other))
+		}
+	}
+	for _, key := range []string{"none", "a b", ""} {
+		if err := a.Returning(t.Context(), key); !errors.Is(err, plans.ErrUnknownMeter) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+}
+
+// Of more meters than are kept, those of any may come back.
+func TestManyReturning(t *testing.T) {
+	t.Parallel()
+	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
+	planstest.Declare(t, c.store, "api")
+	if _, err := c.store.Pool().Exec(t.Context(), `INSERT INTO meters (key, name, unit, change, returns)
+		SELECT 'm' || n, '', 'x', 1, true FROM generate_series(1, $1::int) n`, maxReturning); err != nil {
+		t.Fatal(err)
+	}
+	api := planstest.Must[*meterEntry](t)(c.meterEntry(t.Context(), "api")).meter.ID
+	start(t, c)
+	if c.Returns(api) {
+		t.Error("a meter that is not among those kept")
+	}
+	if err := c.Returning(t.Context(), "api"); err != nil {
+		t.Fatal(err)
+	}
+	if !c.Returns(api) || !c.Returns(api+1_000_000) {
+		t.Error("some are left out")
+	}
+}
+
+// Each hit asks.
+func TestReturnsTakesNoAllocation(t *testing.T) {
+	c := start(t, idleCatalog(t, pgtest.NewDatabase(t), testOptions()))
+	if n := testing.AllocsPerRun(1000, func() { c.Returns(1) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,262 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// customerEntry is what hits need of a customer, or that there is none (known false).
+// terms is what follows from it and the present state of its plan, made when first needed
+// and again after the plan changed.
+type customerEntry struct {
+	fact
+	known     bool
+	gone      bool // not known, and archived: the key is nobody else's
+	anonymous bool
+	id        int64
+	change    int64
+	changedAt int64 // when that was made, µs; 0: so long ago that it is not known any more
+	plan      string
+	pinned    int              // the version, 0: none
+	joined    int              // customers.joined_version
+	periods   calendar.Periods // without an interval: that is the plan's
+	clock     string           // the key of its test clock, or none
+
+	// What differs from the plan: features, and limits by their names.
+	features  map[string]any
+	overrides map[string]plans.StoredOverride
+
+	rows  []byte // what its targets knew of their counters when it was packed, see appendRows
+	since int64  // what instants in rows are told from, µs
+
+	terms atomic.Pointer[terms]
+}
+
+// planEntry is what changes of a plan: its latest version, and the latest that was
+// written for all (0: there is none).
+type planEntry struct {
+	fact
+	id     int32
+	latest int
+	all    int
+}
+
+// clockEntry is a test clock as it was set last.
+type clockEntry struct {
+	fact
+	change int64
+	model.TestClock
+	history []int64 // see the store's putClock
+}
+
+// showed is what the clock showed when a change was made, µs; 0: it is not known any more.
+func (e *clockEntry) showed(change int64) (now int64) {
+	for i := 0; i+1 < len(e.history) && e.history[i] < change; i += 2 {
+		now = e.history[i+1]
+	}
+	return now
+}
+
+type meterEntry struct {
+	fact
+	meter   plans.Meter
+	known   bool
+	returns bool // its units may come back, see Returning
+}
+
+func (f *fact) read() *fact { return f }
+
+// effective is the version in force: the pinned one; else the latest at the time of
+// joining, or any later one that was written for all. customerColumns says the same in
+// SQL, and a test holds the two to each other.
+func (e *customerEntry) effective(p *planEntry) int {
+	if e.pinned != 0 {
+		return e.pinned
+	}
+	return max(e.joined, p.all)
+}
+
+// terms are what a customer has at one moment: the version of its plan that is in force,
+// and what its hits are judged by.
+type terms struct {
+	entry   *customerEntry
+	plan    *planEntry
+	clock   *clockEntry // nil: PostgreSQL's time
+	version *version
+	shown   *plans.Plan // the version's, with the customer's features over its own
+	change  int64
+	edited  int64 // see quota.Target
+
+	// targets are those that were asked for, the newest first: a plan may name a thousand
+	// meters, of which a customer uses two.
+	targets atomic.Pointer[meterTarget]
+}
+
+// meterTarget is the target of one meter. It never changes.
+type meterTarget struct {
+	meter  *planMeter
+	target *model.Target
+	older  *meterTarget
+}
+
+// of finds the target of a meter; nil when nobody asked for it.
+func (mt *meterTarget) of(m *planMeter) *model.Target {
+	for ; mt != nil; mt = mt.older {
+		if mt.meter == m {
+			return mt.target
+		}
+	}
+	return nil
+}
+
+// current is the entry's terms if they still hold, else nil. The order matters: the
+// customer is looked at first, see memory.
+func (e *customerEntry) current() *terms {
+	t := e.terms.Load()
+	if t == nil || !t.valid() {
+		return nil
+	}
+	return t
+}
+
+func (t *terms) valid() bool {
+	return t.entry.valid() && t.plan.valid() && (t.clock == nil || t.clock.valid())
+}
+
+func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
+	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.WithFeatures(e.features)}
+	// A meter's row is left out of the number: what judges a hit is its id, which never
+	// changes and is older than the plan version that names it.
+	t.change, t.edited = e.change, e.changedAt
+	if v.change > e.change {
+		t.change, t.edited = v.change, v.changedAt
+	}
+	if c != nil {
+		t.edited = t.editedByClock(t.change)
+		t.change = max(t.change, c.change)
+	}
+	return t
+}
+
+// periods are the customer's, with the interval of its plan.
+func (t *terms) periods() calendar.Periods {
+	p := t.entry.periods
+	p.Interval = t.version.plan.BillingInterval()
+	return p
+}
+
+// editedByClock is what the customer's test clock showed at a change, or at an override's
+// end since: that ends by the clock alone, without a change.
+func (t *terms) editedByClock(change int64) int64 {
+	edited := t.clock.showed(change)
+	for _, o := range t.entry.overrides {
+		if o.Expired(t.clock.Now) {
+			edited = max(edited, *o.ExpiresAt)
+		}
+	}
+	return edited
+}
+
+// target returns the target of one meter of the plan; the same one to all.
+func (t *terms) target(m *planMeter) *model.Target {
+	var made *meterTarget
+	for {
+		present := t.targets.Load()
+		if target := present.of(m); target != nil {
+			return target
+		}
+		if made == nil {
+			target := model.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods(), t.testClock())
+			target.SetEdited(t.edited)
+			t.entry.learnRow(m.id, target)
+			made = &meterTarget{meter: m, target: target}
+		}
+		made.older = present
+		if t.targets.CompareAndSwap(present, made) {
+			return made.target
+		}
+	}
+}
+
+func (t *terms) testClock() *model.TestClock {
+	if t.clock == nil {
+		return nil
+	}
+	return &t.clock.TestClock
+}
+
+// limits are those of a meter of the plan with the customer's overrides; the plan's own
+// slice where there are none.
+func (t *terms) limits(m *planMeter) []*model.Limit {
+	limits := m.limits
+	for name, o := range t.entry.overrides {
+		i := slices.IndexFunc(m.limits, func(l *model.Limit) bool { return l.Name == name })
+		if i < 0 || t.clock != nil && o.Expired(t.clock.Now) {
+			continue
+		}
+		own, bad := o.Over(t.version.plan, name)
+		if len(bad) > 0 {
+			continue // the limit has changed so that it no longer fits: the plan's own counts
+		}
+		if &limits[0] == &m.limits[0] {
+			limits = slices.Clone(m.limits)
+		}
+		limits[i] = own
+	}
+	return limits
+}
+
+// version is an immutable plan version, compiled once for all customers on it.
+type version struct {
+	plan      *plans.Plan
+	change    int64
+	changedAt int64 // as a customerEntry's
+	order     []*planMeter
+	meters    map[string]*planMeter
+}
+
+type versionKey struct {
+	plan   int32
+	number int
+}
+
+// planMeter is a meter as a plan version has it.
+type planMeter struct {
+	key    string
+	id     int32
+	limits []*model.Limit
+	price  *plans.Price
+}
+
+// compile prepares a stored version; ids are those of all the meters it names.
+func compile(p *plans.Plan, change, changedAt int64, ids map[string]int32) (*version, error) {
+	v := &version{plan: p, change: change, changedAt: changedAt, meters: make(map[string]*planMeter)}
+	for _, key := range p.MeterKeys() {
+		m := &planMeter{key: key, id: ids[key]}
+		if m.id == 0 {
+			return nil, fmt.Errorf("plan %s version %d names a meter %s that is not there", p.Key, p.Version, key)
+		}
+		v.meters[key] = m
+		v.order = append(v.order, m)
+	}
+	for i := range p.Limits {
+		limit, bad := model.Compile(p.Limits[i].Spec)
+		if bad != nil {
+			return nil, fmt.Errorf("plan %s version %d is stored with a bad limit: %w", p.Key, p.Version, bad)
+		}
+		m := v.meters[p.Limits[i].Meter]
+		m.limits = append(m.limits, limit)
+	}
+	for i := range p.Prices {
+		v.meters[p.Prices[i].Meter].price = &p.Prices[i]
+	}
+	for _, m := range v.order {
+		m.limits = slices.Clip(m.limits)
+	}
+	return v, p.BillingInterval().Validate()
+}

@@ -1,0 +1,61 @@
+// Package packed owns a map of short values in a bounded number of bytes without pointers,
+// which cost the garbage collector nothing. Its values may be gone at any time, so they are
+// for what can be read again. It knows nothing of what they mean.
+package packed
+
+import (
+	"hash/maphash"
+	"math"
+)
+
+// Map keeps short values of short keys, in a bounded number of bytes without pointers.
+//
+// They lie in pages, each key in that of its hash, where it is looked for from the first to
+// the last; when a page is full, those go that were set first. So there is no index, which
+// takes as much as such small entries do in caches of bytes that have one.
+type Map struct {
+	seed   maphash.Seed
+	shares [numShares]pages // of the keys, by their hash
+}
+
+const numShares = 64
+
+// MaxValue is the length of the longest key and of the longest value, bytes.
+const MaxValue = math.MaxUint8
+
+// New returns an empty map of at most this many bytes, or up to an eighth less, and at
+// least a page for each share of the keys.
+func New(bytes int) *Map {
+	m := &Map{seed: maphash.MakeSeed()}
+	for i := range m.shares {
+		m.shares[i].init(max(1, bytes/pageSize/numShares))
+	}
+	return m
+}
+
+// of returns the pages of a key's share, and its hash among them.
+func (m *Map) of(key string) (share *pages, hash uint64) {
+	hash = maphash.String(m.seed, key)
+	return &m.shares[hash%numShares], hash / numShares
+}
+
+// hash is the same hash.
+func (m *Map) hash(key []byte) uint64 { return maphash.Bytes(m.seed, key) / numShares }
+
+// Get appends a key's value to a buffer.
+func (m *Map) Get(b []byte, key string) []byte {
+	pages, hash := m.of(key)
+	return pages.get(b, hash, key)
+}
+
+// Set sets a key's value. Neither is longer than MaxValue.
+func (m *Map) Set(key string, value []byte) {
+	pages, hash := m.of(key)
+	pages.set(hash, key, value, m.hash)
+}
+
+// Remove forgets a key.
+func (m *Map) Remove(key string) {
+	pages, hash := m.of(key)
+	pages.remove(hash, key)
+}

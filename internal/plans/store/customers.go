@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// customerColumns are read by scanCustomer. Which version is in force: the pinned one;
+// else the one that was the latest when the customer joined the plan, or any later one
+// that was written for all.
+const customerColumns = `
+	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
+	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous,
+	(SELECT t.key FROM test_clocks t WHERE t.id = c.test_clock_id),
+	(SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id), c.former_periods,
+	coalesce(c.pinned_version, greatest(c.joined_version, (
+		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
+
+func scanCustomer(row pgx.CollectableRow) (*plans.Customer, error) {
+	c := new(plans.Customer)
+	var features, former []byte
+	var now *int64
+	err := row.Scan(&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
+		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.ErasedAt, &features, &c.Anonymous,
+		&c.TestClock, &now, &former, &c.EffectiveVersion)
+	if err != nil {
+		return nil, err
+	}
+	if c.TestClock != nil && now != nil {
+		c.Clock = &model.TestClock{Key: *c.TestClock, Now: *now}
+	}
+	// pgx gives the machine's zone.
+	c.CreatedAt, c.ArchivedAt, c.ErasedAt = c.CreatedAt.UTC(), inUTC(c.ArchivedAt), inUTC(c.ErasedAt)
+	if c.Features, err = plans.ReadFeatures(features); err == nil {
+		err = plans.ReadStored(former, &c.Former)
+	}
+	return c, err
+}
+
+func inUTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	utc := t.UTC()
+	return &utc
+}
+
+const insertCustomer = `
+	INSERT INTO customers (key, name, plan_id, joined_version, pinned_version, timezone,
+		billing_anchor, metadata, change, features, created_at, test_clock_id)
+	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9, $10,
+		(SELECT t.id FROM test_clocks t WHERE t.key = $11) FROM plans p WHERE p.id = $3`
+
+// Who comes to another plan joins it at its latest version. Who is written is not
+// anonymous any more; it goes on with what it has used.
+const updateCustomer = `
+	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
+		billing_anchor = $6, metadata = $7, change = $8, features = $9, anonymous = false,
+		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
+	FROM plans p WHERE c.key = $1 AND p.id = $3`
+
+// putAttempts bounds how often a customer is written anew because a hit made it meanwhile.
+const putAttempts = 8
+
+// PutCustomer creates a customer, or replaces what is written of one when pre holds for
+// it; created says which. Writing what is there already is no change. A billing anchor that is left out is what the wall clock in
+// the timezone showed at the creation, and stays as it is afterwards; so does the test
+// clock, which is chosen at the creation and cannot be changed. An anonymous customer
+// needs no precondition, and is a named one afterwards.
+//
+// Errors: quota.FieldErrors with all that is wrong, plans.ErrArchived, plans.ErrPrecondition,
+// plans.ErrPreconditionRequired.
+func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerInput, pre plans.Precondition) (c *plans.Customer, created bool, err error) {
+	bad := in.Check(key)
+	plan, badPlan, err := s.customersPlan(ctx, in)
+	if err != nil {
+		return nil, false, err
+	}
+	if bad = append(bad, badPlan...); len(bad) > 0 {
+		return nil, false, bad
+	}
+	if in.Metadata == nil {
+		in.Metadata = map[string]string{}
+	}
+	// A hit may make a customer of this key at the same moment, without the lock that
+	// admins' writes wait for: then this one finds it at the next try.
+	for range putAttempts {
+		err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) (err error) {
+			c, created, err = w.putCustomer(ctx, key, in, plan, pre)
+			return err
+		})
+		if !isDuplicate(err) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return c, created, nil
+}
+
+// isDuplicate reports whether a row of the same key was there already.
+func isDuplicate(err error) bool {
+	const uniqueViolation = "23505"
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == uniqueViolation
+}
+
+// putCustomer is PutCustomer under the lock; what does not depend on the customer as it
+// is has been checked.
+func (w *Writing) putCustomer(ctx context.Context, key string, in plans.CustomerInput, plan int32, pre plans.Precondition) (c *plans.Customer, created bool, err error) {
+	old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	created = errors.Is(err, plans.ErrUnknownCustomer)
+	switch {
+	case created:
+		old = new(plans.Customer)
+	case err != nil:
+		return nil, false, err
+	case old.ArchivedAt != nil:
+		return nil, false, plans.ErrArchived
+	}
+	// Nobody's writing is overwritten where nobody has written.
+	written := !created && (!old.Anonymous || pre.Given)
+	if err := pre.Check(written, old.ETag()); err != nil {
+		return nil, false, err
+	}
+	if old.Clock, err = w.joinClock(ctx, old, created, in.TestClock); err != nil {
+		return nil, false, err
+	}
+	if in.BillingAnchor == "" {
+		if in.BillingAnchor, err = defaultAnchor(old, in.Timezone, w.Now); err != nil {
+			return nil, false, err
+		}
+	}
+	if !created && isAs(old, in) {
+		return old, false, errUnchanged
+	}
+	statement, args := updateCustomer, []any{
+		key, in.Name, plan, in.PlanVersion, in.Timezone,
+		in.BillingAnchor, in.Metadata, w.Number, in.Features,
+	}
+	if created {
+		statement, args = insertCustomer, append(args, w.Now, in.TestClock)
+	}
+	if _, err := w.Exec(ctx, statement, args...); err != nil {
+		return nil, false, err
+	}
+	if c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key); err == nil && !created {
+		err = w.reschedule(ctx, old, c, in.EndPeriod)
+	}
+	return c, created, err
+}
+
+// isAs reports whether writing in would change nothing.
+func isAs(c *plans.Customer, in plans.CustomerInput) bool {
+	in.TestClock, in.EndPeriod = c.TestClock, false // neither changes anything by itself
+	return !c.Anonymous && reflect.DeepEqual(c.CustomerInput, in)
+}
+
+// defaultAnchor is the wall clock in the timezone at the creation, in whole seconds, by
+// the customer's own clock; a customer that is there already keeps its own, but an
+// anonymous one, that nobody had asked for its timezone.
+func defaultAnchor(old *plans.Customer, timezone string, now time.Time) (string, error) {
+	if old.BillingAnchor != "" && !old.Anonymous {
+		return old.BillingAnchor, nil
+	}
+	if old.Anonymous {
+		now = old.CreatedAt
+	}
+	zone, err := calendar.Location(timezone)
+	if err != nil {
+		return "", err
+	}
+	at := now.UnixMicro()
+	if old.Clock != nil {
+		at = old.Clock.Now
+	}
+	anchor, err := calendar.AnchorAt(at, zone)
+	if err != nil && old.Clock != nil {
+		return "", model.FieldErrors{{Field: "billing_anchor", Detail: fmt.Sprintf(
+			"must be given: the test clock shows no year from %d to %d there", calendar.MinAnchorYear, calendar.MaxAnchorYear)}}
+	}
+	if err != nil {
+		return "", fmt.Errorf("the database's clock: %w", err)
+	}
+	return anchor.String(), nil
+}
+
+const customersPlan = `
+	SELECT p.id, $2::integer IS NULL OR EXISTS (
+		SELECT FROM plan_versions v WHERE v.plan_id = p.id AND v.version = $2)
+	FROM plans p WHERE p.key = $1`
+
+// customersPlan looks the plan and its version up. Neither is ever removed, so the
+// answer stays right until the customer is written. bad says that there is none.
+func (s *Store) customersPlan(ctx context.Context, in plans.CustomerInput) (id int32, bad model.FieldErrors, err error) {
+	if !plans.ValidKey(in.Plan) {
+		return 0, nil, nil
+	}
+	version := in.PlanVersion
+	if version != nil && (*version < 1 || *version > math.MaxInt32) {
+		version = nil // refused already, and no number that the column could hold
+	}
+	type found struct {
+		ID      int32
+		Version bool
+	}
+	plan, err := one(ctx, s.pool, plans.ErrUnknownPlan, pgx.RowToStructByPos[found], customersPlan, in.Plan, version)
+	if errors.Is(err, plans.ErrUnknownPlan) {
+		return 0, model.FieldErrors{{Field: "plan", Detail: "no such plan: write it first with PUT /v1/plans/" + in.Plan}}, nil
+	}
+	if err == nil && !plan.Version {
+		bad = model.FieldErrors{{Field: "plan_version", Detail: "the plan has no such version: GET /v1/plans/" + in.Plan + "/versions lists them"}}
+	}
+	return plan.ID, bad, err
+}
+
+const getCustomer = `SELECT` + customerColumns + ` FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key = $1`
+
+// GetCustomer returns a customer, an archived one too, or plans.ErrUnknownCustomer.
+func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, error) {
+	if !plans.ValidCustomerKey(key) {
+		return nil, plans.ErrUnknownCustomer
+	}
+	return one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+}
+
+const listCustomers = `SELECT` + customerColumns + `
+	FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key > $1 ORDER BY c.key LIMIT $2`
+
+// ListCustomers returns the customers, archived ones too, in the order of their keys.
+func (s *Store) ListCustomers(ctx context.Context, page plans.Page) (*plans.List[*plans.Customer], error) {
+	limit, after, err := openPage(page, KindCustomer, plans.ValidCustomerKey)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, s, scanCustomer, listCustomers, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, KindCustomer, func(c *plans.Customer) string { return c.Key }), nil
+}
+
+const archiveCustomer = `UPDATE customers SET archived_at = $2, change = $3 WHERE key = $1 AND archived_at IS NULL`
+
+// ArchiveCustomer ends a customer: its hits find nobody, what it used stays. Archiving
+// an archived one does nothing; plans.ErrUnknownCustomer when there is none.
+func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
+	if !plans.ValidCustomerKey(key) {
+		return plans.ErrUnknownCustomer
+	}
+	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
+		done, err := w.Exec(ctx, archiveCustomer, key, w.Now, w.Number)
+		if err != nil || done.RowsAffected() > 0 {
+			return err
+		}
+		if _, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
+			return err
+		}
+		return errUnchanged
+	})
+}
+
+// CustomerKeys returns the keys of those of the customers that there are, by id.
+func (s *Store) CustomerKeys(ctx context.Context, ids []int64) (map[int64]string, error) {
+	return keysByID(ctx, s, `SELECT id, key FROM customers WHERE id = ANY ($1)`, ids)
+}

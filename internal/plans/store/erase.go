@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+)
+
+const eraseCustomer = `
+	UPDATE customers SET name = '', metadata = '{}', features = '{}', change = $4,
+		key = $2, archived_at = coalesce(archived_at, $3), erased_at = $3
+	WHERE id = $1 RETURNING key`
+
+const removeOverrides = `DELETE FROM overrides WHERE customer_id = $1`
+
+const recordErasure = `INSERT INTO erasures (change, key, at) VALUES ($1, $2, $3)`
+
+// EraseCustomer archives a customer, or one that is archived already, and removes what
+// identifies a person: name, metadata, features, overrides and the key. It returns what
+// is left, with the key erased:<id>, under which usage is found from now on; the old key
+// is free. Erasing it again under the new key does nothing. plans.ErrUnknownCustomer when there
+// is none.
+//
+// The nodes' memories need the old key to learn of it, so the table of changes has it a
+// minute longer, see sweep.Sweeper.
+func (s *Store) EraseCustomer(ctx context.Context, key string) (c *plans.Customer, err error) {
+	if !plans.ValidCustomerKey(key) {
+		return nil, plans.ErrUnknownCustomer
+	}
+	err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
+		if c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
+			return err
+		}
+		if c.ErasedAt != nil {
+			return errUnchanged
+		}
+		erased, err := one(ctx, w, plans.ErrUnknownCustomer, pgx.RowTo[string], eraseCustomer,
+			c.ID, plans.ErasedPrefix+strconv.FormatInt(c.ID, 10), w.Now, w.Number)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Exec(ctx, removeOverrides, c.ID); err != nil {
+			return err
+		}
+		if _, err := w.Exec(ctx, recordErasure, w.Number, key, w.Now.UnixMicro()); err != nil {
+			return err
+		}
+		c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, erased)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// keyColumns are read by scanKey.
+const keyColumns = ` id, name, scope, created_at, expires_at `
+
+func scanKey(row pgx.CollectableRow) (plans.Key, error) {
+	var k plans.Key
+	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &k.CreatedAt, &k.ExpiresAt); err != nil {
+		return plans.Key{}, err
+	}
+	k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), inUTC(k.ExpiresAt)
+	return k, nil
+}
+
+// newKey makes a key's id and secret. Both are random: an id, unlike a count, tells
+// nobody how many keys there are.
+func newKey() (id, secret string) {
+	var raw [12 + 32]byte
+	_, _ = rand.Read(raw[:]) // never fails; the program would have been ended
+	return "key_" + base64.RawURLEncoding.EncodeToString(raw[:12]),
+		"qk_" + base64.RawURLEncoding.EncodeToString(raw[12:])
+}
+
+const insertKey = `
+	INSERT INTO keys (id, name, scope, hash, created_at, expires_at)
+	VALUES ($1, $2, $3, $4, $5, $6) RETURNING` + keyColumns
+
+// CreateKey makes a key and returns it with its secret, which is kept nowhere.
+// expiresAt, when given, must lie in the future and, in UTC, before the year 10000.
+func (s *Store) CreateKey(ctx context.Context, name string, scope plans.Scope, expiresAt *time.Time) (k plans.Key, secret string, err error) {
+	if err := plans.CheckNewKey(name, scope, expiresAt); err != nil {
+		return plans.Key{}, "", err
+	}
+	id, secret := newKey()
+	hash := sha256.Sum256([]byte(secret))
+	err = s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
+		if expiresAt != nil && !expiresAt.After(w.Now) {
+			return model.FieldErrors{{Field: "expires_at", Detail: "must be in the future"}}
+		}
+		k, err = one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.Now, expiresAt)
+		return err
+	})
+	if err != nil {
+		return plans.Key{}, "", err
+	}
+	return k, secret, nil
+}
+
+const listKeys = `SELECT` + keyColumns + `FROM keys WHERE revoked_at IS NULL AND id > $1 ORDER BY id LIMIT $2`
+
+// ListKeys returns the keys that are not revoked, expired ones too.
+func (s *Store) ListKeys(ctx context.Context, page plans.Page) (*plans.List[plans.Key], error) {
+	limit, after, err := openPage(page, KindKey, plans.ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, s, scanKey, listKeys, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, KindKey, func(k plans.Key) string { return k.ID }), nil
+}
+
+const revokeKey = `UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`
+
+const keyExists = `SELECT EXISTS (SELECT FROM keys WHERE id = $1)`
+
+// RevokeKey ends a key on every node within a second. Revoking a revoked one does
+// nothing; plans.ErrUnknownKey when there never was one.
+func (s *Store) RevokeKey(ctx context.Context, id string) error {
+	if !plans.ValidKey(id) {
+		return plans.ErrUnknownKey
+	}
+	return s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
+		done, err := w.Exec(ctx, revokeKey, id, w.Now)
+		if err != nil || done.RowsAffected() > 0 {
+			return err
+		}
+		exists, err := one(ctx, w, plans.ErrUnknownKey, pgx.RowTo[bool], keyExists, id)
+		if err == nil && !exists {
+			err = plans.ErrUnknownKey
+		}
+		return cmp.Or(err, errUnchanged)
+	})
+}
+
+const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash = $1`
+
+// EnsureKey makes a key of a secret that the operator chose (16 to 200 bytes of
+// printable ASCII) unless it is one already. A key that was revoked stays revoked, and
+// one of another scope stays what it is: both are quota.FieldErrors, not repaired
+// behind the operator's back.
+func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope plans.Scope) error {
+	if err := plans.CheckChosenKey(secret, name, scope); err != nil {
+		return err
+	}
+	hash := sha256.Sum256([]byte(secret))
+	id, _ := newKey()
+	type present struct {
+		Scope   plans.Scope
+		Revoked bool
+	}
+	return s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
+		old, err := one(ctx, w, plans.ErrUnknownKey, pgx.RowToStructByPos[present], keyOfSecret, hash[:])
+		switch {
+		case errors.Is(err, plans.ErrUnknownKey):
+			_, err = one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.Now, nil)
+			return err
+		case err != nil:
+			return err
+		case old.Revoked:
+			return model.FieldErrors{{Field: "secret", Detail: "was revoked: choose another"}}
+		case old.Scope != scope:
+			return model.FieldErrors{{Field: "secret", Detail: "is a key of scope " + string(old.Scope) + " already: choose another"}}
+		}
+		return errUnchanged
+	})
+}
+
+const hasAdminKey = `
+	SELECT EXISTS (SELECT FROM keys WHERE scope = 'admin' AND revoked_at IS NULL
+		AND (expires_at IS NULL OR expires_at > clock_timestamp()))`
+
+// FirstAdminKey makes a key of scope admin and returns its secret, unless anybody can
+// administer already: there is one that is neither revoked nor expired. Then the secret
+// is empty. Of several nodes that start on one empty database, one makes a key.
+func (s *Store) FirstAdminKey(ctx context.Context, name string) (secret string, err error) {
+	id, secret := newKey()
+	hash := sha256.Sum256([]byte(secret))
+	err = s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
+		there, err := one(ctx, w, plans.ErrUnknownKey, pgx.RowTo[bool], hasAdminKey)
+		if err == nil && there {
+			secret = ""
+			return errUnchanged
+		}
+		if err == nil {
+			_, err = one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, plans.ScopeAdmin, hash[:], w.Now, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}

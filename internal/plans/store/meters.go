@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+)
+
+func scanMeter(row pgx.CollectableRow) (plans.Meter, error) {
+	var m plans.Meter
+	return m, row.Scan(&m.ID, &m.Key, &m.Name, &m.Unit)
+}
+
+const putMeter = `
+	INSERT INTO meters (key, name, unit, change) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (key) DO UPDATE SET name = excluded.name, unit = excluded.unit, change = excluded.change
+	RETURNING id, key, name, unit`
+
+// PutMeter declares a meter or gives it another unit or name; created says which. Writing
+// what is there already is no change.
+func (s *Store) PutMeter(ctx context.Context, key string, in plans.PutMeterInput) (m plans.Meter, created bool, err error) {
+	if err := in.Check(key); err != nil {
+		return plans.Meter{}, false, err
+	}
+	err = s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
+		m, err = one(ctx, w, plans.ErrUnknownMeter, scanMeter, getMeter, key)
+		created = errors.Is(err, plans.ErrUnknownMeter)
+		if err == nil && m.Unit == in.Unit && m.Name == in.Name {
+			return errUnchanged
+		} else if err != nil && !created {
+			return err
+		}
+		m, err = one(ctx, w, plans.ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.Number)
+		return err
+	})
+	if err != nil {
+		return plans.Meter{}, false, err
+	}
+	return m, created, nil
+}
+
+const getMeter = `SELECT id, key, name, unit FROM meters WHERE key = $1`
+
+// GetMeter returns a meter, or plans.ErrUnknownMeter.
+func (s *Store) GetMeter(ctx context.Context, key string) (plans.Meter, error) {
+	if !plans.ValidKey(key) {
+		return plans.Meter{}, plans.ErrUnknownMeter
+	}
+	return one(ctx, s.pool, plans.ErrUnknownMeter, scanMeter, getMeter, key)
+}
+
+const listMeters = `SELECT id, key, name, unit FROM meters WHERE key > $1 ORDER BY key LIMIT $2`
+
+// ListMeters returns the meters in the order of their keys.
+func (s *Store) ListMeters(ctx context.Context, page plans.Page) (*plans.List[plans.Meter], error) {
+	limit, after, err := openPage(page, KindMeter, plans.ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	meters, err := list(ctx, s, scanMeter, listMeters, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(meters, limit, KindMeter, func(m plans.Meter) string { return m.Key }), nil
+}
+
+// MeterKeys returns the keys of those of the meters that there are, by id.
+func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, error) {
+	return keysByID(ctx, s, `SELECT id, key FROM meters WHERE id = ANY ($1)`, ids)
+}
+
+const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
+
+// SetReturning notes for good that units of a meter may come back otherwise than by time.
+func (s *Store) SetReturning(ctx context.Context, key string) error {
+	return s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
+		tag, err := w.Exec(ctx, setReturning, key, w.Number)
+		if err == nil && tag.RowsAffected() == 0 {
+			return errUnchanged
+		}
+		return err
+	})
+}

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+)
+
+// The snapshot of a statement does not see what it writes itself.
+const putOverride = `
+	INSERT INTO overrides (customer_id, limit_name, "limit", burst, expires_at, change) VALUES ($1, $2, $3, $4, $5, $6)
+	ON CONFLICT (customer_id, limit_name) DO UPDATE SET "limit" = excluded."limit", burst = excluded.burst,
+		expires_at = excluded.expires_at, change = excluded.change
+	RETURNING NOT EXISTS (SELECT FROM overrides WHERE customer_id = $1 AND limit_name = $2)`
+
+// PutOverride gives a customer other numbers for a limit that the plan version in force
+// for it has, or replaces them; created says which. They are checked as that version's
+// own are. It changes the customer's entity tag.
+//
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownLimit, and quota.FieldErrors about
+// limit, burst and expires_at.
+func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plans.OverrideInput) (o *plans.Override, created bool, err error) {
+	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
+		stored, err := w.checkOverride(ctx, c, limit, in)
+		if err != nil {
+			return err
+		}
+		created, err = one(ctx, w, plans.ErrUnknownCustomer, pgx.RowTo[bool], putOverride,
+			c.ID, limit, stored.Limit, stored.Burst, stored.ExpiresAt, w.Number)
+		o = stored.Show(limit, true, c)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return o, created, nil
+}
+
+// checkOverride holds an override to the plan version in force and to the customer's clock.
+func (w *Writing) checkOverride(ctx context.Context, c *plans.Customer, limit string, in plans.OverrideInput) (o plans.StoredOverride, err error) {
+	plan, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, c.EffectiveVersion)
+	if err != nil {
+		return o, err
+	}
+	now := w.Now.UnixMicro()
+	if c.Clock != nil {
+		now = c.Clock.Now
+	}
+	return in.Check(plan, limit, now)
+}
+
+const deleteOverride = `DELETE FROM overrides WHERE customer_id = $1 AND limit_name = $2`
+
+// DeleteOverride gives a limit its plan's numbers back. It changes the customer's entity
+// tag. Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownOverride.
+func (s *Store) DeleteOverride(ctx context.Context, customer, limit string) error {
+	return s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
+		done, err := w.Exec(ctx, deleteOverride, c.ID, limit)
+		if err == nil && done.RowsAffected() == 0 {
+			err = plans.ErrUnknownOverride
+		}
+		return err
+	})
+}
+
+const touchCustomer = `UPDATE customers SET change = $2 WHERE id = $1`
+
+// changeCustomer runs do in a write about a customer that may be written, and gives the
+// customer the change's number: what its hits are judged by becomes newer by it.
+func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.Context, *Writing, *plans.Customer) error) error {
+	if !plans.ValidCustomerKey(key) {
+		return plans.ErrUnknownCustomer
+	}
+	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
+		c, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+		if err == nil && c.ArchivedAt != nil {
+			err = plans.ErrArchived
+		}
+		if err == nil {
+			err = do(ctx, w, c)
+		}
+		if err == nil {
+			_, err = w.Exec(ctx, touchCustomer, c.ID, w.Number)
+		}
+		return err
+	})
+}
+
+const listOverrides = `
+	SELECT o.limit_name, o."limit", o.burst, o.expires_at,
+		coalesce(t.now, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+	FROM overrides o JOIN customers c ON c.id = o.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
+	WHERE o.customer_id = $1 AND o.limit_name > $2 ORDER BY o.limit_name LIMIT $3`
+
+// ListOverrides returns a customer's overrides in the order of the limits' names, those
+// without effect too. plans.ErrUnknownCustomer when there is no such customer.
+func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.Page) (*plans.List[*plans.Override], error) {
+	c, err := s.GetCustomer(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	kind := "override/" + customer
+	limit, after, err := openPage(page, kind, plans.ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.GetPlanVersion(ctx, c.Plan, c.EffectiveVersion)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, s, func(row pgx.CollectableRow) (*plans.Override, error) {
+		return scanOverride(row, plan, c)
+	}, listOverrides, limit, c.ID, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, kind, func(o *plans.Override) string { return o.Name }), nil
+}
+
+// scanOverride reads a customer's row and says what it means on a plan version.
+func scanOverride(row pgx.CollectableRow, p *plans.Plan, c *plans.Customer) (*plans.Override, error) {
+	var o plans.StoredOverride
+	var name string
+	var now int64
+	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &now); err != nil {
+		return nil, err
+	}
+	return o.Show(name, o.InForce(p, name, now), c), nil
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// defaultPage is the size of a page whose Limit is 0.
+const defaultPage = 100
+
+// maxCursor bounds what is decoded at all.
+const maxCursor = 1000
+
+// openPage checks a page and returns its size and what the cursor stands for: the position
+// of the last item seen, in a list of this kind. Cursors are opaque to callers; a
+// cursor of another list is refused like a malformed one.
+func openPage(p plans.Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
+	var bad model.FieldErrors
+	limit = p.Limit
+	if limit == 0 {
+		limit = defaultPage
+	}
+	if limit < 1 || limit > plans.MaxPage {
+		bad = append(bad, model.FieldError{Field: "limit", Detail: fmt.Sprintf("must be between 1 and %d", plans.MaxPage)})
+	}
+	if p.Cursor != "" {
+		text, decodeErr := "", error(nil)
+		if len(p.Cursor) <= maxCursor {
+			var raw []byte
+			raw, decodeErr = base64.RawURLEncoding.Strict().DecodeString(p.Cursor)
+			text = string(raw)
+		}
+		position, ok := strings.CutPrefix(text, kind+"/")
+		if decodeErr != nil || !ok || !valid(position) {
+			bad = append(bad, model.FieldError{Field: "cursor", Detail: "is not one that this list gave: start without it"})
+		}
+		after = position
+	}
+	if len(bad) > 0 {
+		return limit, after, bad
+	}
+	return limit, after, nil
+}
+
+// paged makes a page of at most limit items out of the limit+1 that were asked for; the
+// one too many says that there is a next page.
+func paged[T any](items []T, limit int, kind string, position func(T) string) *plans.List[T] {
+	list := &plans.List[T]{Items: items}
+	if len(items) > limit {
+		list.Items = items[:limit]
+		list.Next = base64.RawURLEncoding.EncodeToString([]byte(kind + "/" + position(items[limit-1])))
+	}
+	return list
+}

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+)
+
+func scanPlan(row pgx.CollectableRow) (*plans.Plan, error) {
+	p := new(plans.Plan)
+	var document []byte
+	if err := row.Scan(&p.Key, &p.Version, &p.CreatedAt, &document); err != nil {
+		return nil, err
+	}
+	p.CreatedAt = p.CreatedAt.UTC()
+	var err error
+	p.PlanInput, err = plans.ReadDocument(document)
+	return p, err
+}
+
+// The document comes back from the database, so what a writer is told is what is kept.
+const addVersion = `
+	WITH plan AS (
+		INSERT INTO plans (key, latest_version) VALUES ($1, $2)
+		ON CONFLICT (key) DO UPDATE SET latest_version = excluded.latest_version
+		RETURNING id)
+	INSERT INTO plan_versions (plan_id, version, apply_to, document, change, created_at)
+	SELECT id, $2, $3, $4, $5, $6 FROM plan
+	RETURNING $1::text, version, created_at, document`
+
+// PutPlan writes a new immutable version of a plan: the first, or the next one when pre
+// holds for the latest. Its limits count at once for every customer on the plan that is
+// not pinned, or with ApplyTo "new" only for those who join from now on. What is as the
+// latest version already is not written again: wrote is false then.
+//
+// Everything that is wrong with the plan comes back at once as quota.FieldErrors, with
+// paths such as "limits[1].window"; then comes the precondition (plans.ErrPrecondition,
+// plans.ErrPreconditionRequired).
+func (s *Store) PutPlan(ctx context.Context, key string, in plans.PlanInput, pre plans.Precondition) (p *plans.Plan, wrote bool, err error) {
+	declared, err := s.declaredMeters(ctx, in.MeterKeys())
+	if err != nil {
+		return nil, false, err
+	}
+	if in, err = in.Normalize(key, declared); err != nil {
+		return nil, false, err
+	}
+	err = s.Write(ctx, KindPlan, key, func(ctx context.Context, w *Writing) error {
+		p, wrote, err = w.putPlan(ctx, key, &in, pre)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return p, wrote, nil
+}
+
+// putPlan is PutPlan under the lock, of a checked plan.
+func (w *Writing) putPlan(ctx context.Context, key string, in *plans.PlanInput, pre plans.Precondition) (p *plans.Plan, wrote bool, err error) {
+	latest, err := one(ctx, w, plans.ErrUnknownPlan, scanPlan, getPlan, key)
+	exists := err == nil
+	switch {
+	case errors.Is(err, plans.ErrUnknownPlan):
+		latest = new(plans.Plan)
+	case err != nil:
+		return nil, false, err
+	}
+	if err := pre.Check(exists, latest.ETag()); err != nil {
+		return nil, false, err
+	}
+	document, err := in.Document()
+	if err != nil {
+		return nil, false, err
+	}
+	if exists {
+		if stored, err := latest.Document(); err != nil || bytes.Equal(stored, document) {
+			return latest, false, cmp.Or(err, errUnchanged)
+		}
+		if err := latest.SameInterval(in); err != nil {
+			return nil, false, err
+		}
+	}
+	p, err = one(ctx, w, plans.ErrUnknownPlan, scanPlan, addVersion, key, latest.Version+1, in.ApplyTo, document, w.Number, w.Now)
+	return p, err == nil, err
+}
+
+const declaredMeters = `SELECT key FROM meters WHERE key = ANY ($1)`
+
+// declaredMeters are those of the keys that are meters. Meters are never removed, so
+// the answer stays right until the plan is written.
+func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := s.pool.Query(ctx, declaredMeters, keys)
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	declared := make(map[string]bool, len(found))
+	for _, key := range found {
+		declared[key] = true
+	}
+	return declared, Classify(err)
+}
+
+const getPlan = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
+	WHERE p.key = $1`
+
+// GetPlan returns a plan's latest version, or plans.ErrUnknownPlan.
+func (s *Store) GetPlan(ctx context.Context, key string) (*plans.Plan, error) {
+	if !plans.ValidKey(key) {
+		return nil, plans.ErrUnknownPlan
+	}
+	return one(ctx, s.pool, plans.ErrUnknownPlan, scanPlan, getPlan, key)
+}
+
+const getPlanVersion = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id
+	WHERE p.key = $1 AND v.version = $2::bigint`
+
+// GetPlanVersion returns one version of a plan, plans.ErrUnknownPlan or plans.ErrUnknownVersion.
+func (s *Store) GetPlanVersion(ctx context.Context, key string, version int) (*plans.Plan, error) {
+	if !plans.ValidKey(key) {
+		return nil, plans.ErrUnknownPlan
+	}
+	plan, err := one(ctx, s.pool, plans.ErrUnknownVersion, scanPlan, getPlanVersion, key, int64(version))
+	if errors.Is(err, plans.ErrUnknownVersion) {
+		if _, err := s.GetPlan(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return plan, err
+}
+
+const listPlans = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
+	WHERE p.key > $1 ORDER BY p.key LIMIT $2`
+
+// ListPlans returns the latest version of each plan, in the order of their keys.
+func (s *Store) ListPlans(ctx context.Context, page plans.Page) (*plans.List[*plans.Plan], error) {
+	limit, after, err := openPage(page, KindPlan, plans.ValidKey)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, s, scanPlan, listPlans, limit, after)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, KindPlan, func(p *plans.Plan) string { return p.Key }), nil
+}
+
+const listVersions = `
+	SELECT p.key, v.version, v.created_at, v.document
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id
+	WHERE p.key = $1 AND v.version > $2 ORDER BY v.version LIMIT $3`
+
+// ListVersions returns a plan's versions from the first on, or plans.ErrUnknownPlan.
+func (s *Store) ListVersions(ctx context.Context, key string, page plans.Page) (*plans.List[*plans.Plan], error) {
+	kind := "version/" + key // no other plan's list goes on from its cursors
+	limit, after, err := openPage(page, kind, isVersion)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.GetPlan(ctx, key); err != nil {
+		return nil, err
+	}
+	from, _ := strconv.Atoi(after) // 0 at the start, else isVersion has read it
+	found, err := list(ctx, s, scanPlan, listVersions, limit, key, from)
+	if err != nil {
+		return nil, err
+	}
+	return paged(found, limit, kind, func(p *plans.Plan) string { return strconv.Itoa(p.Version) }), nil
+}
+
+func isVersion(s string) bool {
+	n, err := strconv.ParseInt(s, 10, 32)
+	return err == nil && n > 0 && strconv.FormatInt(n, 10) == s
+}

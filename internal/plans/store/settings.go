@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+)
+
+const listSettings = `SELECT name, value FROM settings ORDER BY name`
+
+// Settings are those that were written, by name.
+func (s *Store) Settings(ctx context.Context) ([]plans.Setting, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := s.pool.Query(ctx, listSettings)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[plans.Setting])
+	return all, Classify(err)
+}
+
+// In the order of the key, so that nodes that start at once wait for each other in turn.
+const proposeSettings = `
+	INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::text[]) AS s(name, value) ORDER BY name
+	ON CONFLICT (name) DO NOTHING`
+
+// ProposeSettings writes those that nobody has written yet, and returns all that are there:
+// every node that proposes finds the same.
+func (s *Store) ProposeSettings(ctx context.Context, proposed []plans.Setting) ([]plans.Setting, error) {
+	within, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	var names, values []string
+	for _, p := range proposed {
+		names, values = append(names, p.Name), append(values, p.Value)
+	}
+	if _, err := s.pool.Exec(within, proposeSettings, names, values); err != nil {
+		return nil, Classify(err)
+	}
+	return s.Settings(ctx)
+}
+
+const setSetting = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+// SetSetting writes one. Nodes that serve do not hear of it, so none may: see
+// postgres.ClaimSchema.
+func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, setSetting, set.Name, set.Value)
+	return Classify(err)
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// statementTimeout bounds every operation of a Store, waiting for a connection and for
+// the change number's lock included.
+const statementTimeout = 10 * time.Second
+
+// maxWriters bounds the writes of a node that hold a connection. They come one after the
+// other anyway; many that wait for the lock must not keep reads from the pool.
+const maxWriters = 2
+
+// changesKept bounds the table of changes: each write takes the row out that is as far
+// back. A node that was away for longer forgets all it knows instead of picking what
+// changed.
+const changesKept = 100_000
+
+// The kinds of changes, as stored.
+const (
+	KindMeter    = "meter"
+	KindPlan     = "plan"
+	KindCustomer = "customer"
+	KindKey      = "key"
+	KindClock    = "test_clock"
+	// KindErased takes the place of KindCustomer once the key is taken out, see sweep.Sweeper.
+	KindErased = "erased"
+)
+
+// Store reads and writes meters, plans, customers and keys in the database. Each method
+// is one transaction. Its errors are those of package plans, quota.FieldErrors, or
+// quota.ErrUnavailable when the database is out of reach; a write whose COMMIT was lost
+// is quota.ErrOutcomeUnknown. It is safe for concurrent use.
+type Store struct {
+	pool    *pgxpool.Pool
+	writers chan struct{} // one element for each write under way
+	// committed is told of this node's own writes, see OnCommit.
+	committed atomic.Pointer[func(ctx context.Context, number int64)]
+}
+
+// New returns a store on a pool whose database is migrated.
+func New(pool *pgxpool.Pool) *Store {
+	return &Store{pool: pool, writers: make(chan struct{}, maxWriters)}
+}
+
+// Pool is the store's pool, for what others read, and for what they write that no node must
+// hear of.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// OnCommit names the function that each write of this store calls with its change's number,
+// before the write returns. A later call replaces the function.
+func (s *Store) OnCommit(tell func(ctx context.Context, number int64)) { s.committed.Store(&tell) }
+
+// Writing is a transaction that holds the change number's lock.
+type Writing struct {
+	pgx.Tx
+	Number int64     // of this change
+	Now    time.Time // the database's clock, after the lock was had
+
+	kind, key string // what it is about
+}
+
+// errUnchanged ends a Write that has nothing to write: it is rolled back, gives its
+// change number back, and counts as a success.
+var errUnchanged = errors.New("nothing to change")
+
+// Unchanged is what the function of a Write returns when it has nothing to write, see
+// errUnchanged. Write takes it for a success.
+func Unchanged() error { return errUnchanged }
+
+// Write runs do in a transaction that holds the lock on the change number from its first
+// statement to its commit. So admin writes happen one after the other, numbers have no
+// gaps and become visible in their own order, and do may check first and write then.
+func (s *Store) Write(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) error {
+	number, err := s.transact(ctx, kind, key, do)
+	if told := s.committed.Load(); told != nil && number > 0 {
+		(*told)(ctx, number)
+	}
+	return err
+}
+
+const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING number, clock_timestamp()`
+
+// transact is the transaction of Write. It returns the change's number, or 0 when there
+// was none.
+func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) (number int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	select {
+	case s.writers <- struct{}{}:
+		defer func() { <-s.writers }()
+	case <-ctx.Done():
+		return 0, Classify(ctx.Err())
+	}
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return 0, Classify(err)
+	}
+	// A rollback after the commit does nothing; the context may be over already, and the
+	// pool then closes the connection, which rolls back too.
+	defer func() { _ = tx.Rollback(ctx) }()
+	w := &Writing{Tx: tx, kind: kind, key: key}
+	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.Number, &w.Now); err != nil {
+		return 0, Classify(err)
+	}
+	if err := do(ctx, w); errors.Is(err, errUnchanged) {
+		return 0, nil
+	} else if err != nil {
+		return 0, Classify(err)
+	}
+	if err := w.announce(ctx); err != nil {
+		return 0, Classify(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return 0, settle(err)
+	}
+	return w.Number, nil
+}
+
+const recordChange = `
+	WITH pruned AS (DELETE FROM changes WHERE number = $1 - $4::bigint),
+	     recorded AS (INSERT INTO changes (number, kind, key, at) VALUES ($1, $2, $3, clock_timestamp()))
+	SELECT pg_notify('quotad_changes', $1::bigint::text)`
+
+// announce records what changed, for nodes that poll, and wakes those that listen. The
+// notice is sent by the commit.
+func (w *Writing) announce(ctx context.Context) error {
+	_, err := w.Exec(ctx, recordChange, w.Number, w.kind, w.key, int64(changesKept))
+	return err
+}
+
+// Each change takes out the row that is changesKept back, as announce does.
+const recordChanges = `
+	WITH pruned AS (
+		DELETE FROM changes WHERE number >= $1 - $3::bigint AND number < $1 - $3::bigint + cardinality($2::text[])
+	), recorded AS (
+		INSERT INTO changes (number, kind, key, at)
+		SELECT $1 + k.n - 1, 'customer', k.key, clock_timestamp() FROM unnest($2::text[]) WITH ORDINALITY AS k(key, n))
+	UPDATE change_number SET number = number + cardinality($2::text[]) RETURNING number`
+
+// Changed makes the change under way one of many customers, of which each has a number of
+// its own: all but the last are recorded here.
+func (w *Writing) Changed(ctx context.Context, keys []string) error {
+	last := len(keys) - 1
+	w.key = keys[last]
+	if last == 0 {
+		return nil
+	}
+	return w.QueryRow(ctx, recordChanges, w.Number, keys[:last], int64(changesKept)).Scan(&w.Number)
+}
+
+// list reads one page of a list; the statement takes what is in args, then the position
+// to go on from, and then the number of rows.
+func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, limit int, args ...any) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	// A failed Query comes back as the error of CollectRows.
+	rows, _ := s.pool.Query(ctx, statement, append(args, limit+1)...)
+	items, err := pgx.CollectRows(rows, scan)
+	return items, Classify(err)
+}
+
+// one reads one row, or says that there is none by missing.
+func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := from.Query(ctx, statement, args...)
+	item, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return item, missing
+	}
+	return item, Classify(err)
+}
+
+// keysByID reads keys for people, who are shown no ids.
+func keysByID[ID comparable](ctx context.Context, s *Store, statement string, ids []ID) (map[ID]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	keys := make(map[ID]string, len(ids))
+	var id ID
+	var key string
+	rows, _ := s.pool.Query(ctx, statement, ids)
+	_, err := pgx.ForEachRow(rows, []any{&id, &key}, func() error {
+		keys[id] = key
+		return nil
+	})
+	return keys, Classify(err)
+}
+
+// querier is the pool, or a transaction under way.
+type querier interface {
+	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
+}

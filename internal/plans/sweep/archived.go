@@ -1,0 +1,149 @@
+package sweep
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/upkeep"
+)
+
+const (
+	// clearArchivedEvery is how often newly archived customers are looked for.
+	clearArchivedEvery = 20 * time.Second
+	// clearArchivedAgain is how often all of them are, for what a node that had not heard
+	// of it charged late.
+	clearArchivedAgain = 24 * time.Hour
+	// clearPause leaves the database to others between two transactions.
+	clearPause = 50 * time.Millisecond
+	// archivedPage and archivedRows bound one transaction.
+	archivedPage = 200
+	archivedRows = 1000
+)
+
+// Archiver removes the buckets of archived customers: the counters of attributes' values
+// whole; of their own counters, which are the account of what was charged, the state of
+// the limits, after booking the units of the running hour as usage. What is cleared
+// already is not written again.
+//
+// All nodes may run one, on the same database.
+type Archiver struct {
+	store   *store.Store
+	usable  func() bool
+	log     *slog.Logger
+	grace   time.Duration // how long after the archiving, but for tests a minute
+	removed atomic.Int64
+	at      archivedAt // all before it are clear
+}
+
+// archivedAt is a place in the walk over archived customers. It goes by the time of
+// archiving, which later ones are behind of: admin writes happen one after the other.
+type archivedAt struct {
+	At time.Time
+	ID int64
+}
+
+// NewArchiver returns an Archiver, which does nothing while usable says that the database
+// is out of reach. A nil log is slog.Default.
+func NewArchiver(store *store.Store, usable func() bool, log *slog.Logger) *Archiver {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Archiver{store: store, usable: usable, log: log, grace: time.Minute}
+}
+
+// Removed is the number of counters removed since the start; own ones do not count.
+func (a *Archiver) Removed() int64 { return a.removed.Load() }
+
+// Run clears until ctx ends.
+func (a *Archiver) Run(ctx context.Context) {
+	since := time.Duration(0)
+	work := repeated{
+		log: a.log, first: rand.N(clearArchivedEvery), pause: clearArchivedEvery, //nolint:gosec // not all nodes at one time, and not a secret
+		fails: "archived customers' counters cannot be cleared now; it is tried again",
+		works: "archived customers' counters are cleared again",
+		do: func(ctx context.Context) error {
+			if since += clearArchivedEvery; since >= clearArchivedAgain {
+				since, a.at = 0, archivedAt{}
+			}
+			return a.clearAll(ctx)
+		},
+	}
+	work.run(ctx)
+}
+
+// clearAll clears all customers behind a.at that are due. When somebody holds a counter
+// the others are cleared, and the next time begins at the page where it was.
+func (a *Archiver) clearAll(ctx context.Context) error {
+	at, held := a.at, false
+	for a.usable() {
+		due, err := a.due(ctx, at)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		left, err := a.clear(ctx, due)
+		if err != nil {
+			return err
+		}
+		at = due[len(due)-1]
+		if held = held || left; !held {
+			a.at = at
+		}
+	}
+	return nil
+}
+
+const archivedCustomers = `
+	SELECT archived_at, id FROM customers
+	WHERE archived_at IS NOT NULL AND (archived_at, id) > ($1, $2) AND archived_at < clock_timestamp() - $3::interval
+	ORDER BY archived_at, id LIMIT $4`
+
+// due are the archived customers behind a place, in the order of their archiving.
+func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	rows, _ := a.store.Pool().Query(ctx, archivedCustomers, behind.At, behind.ID, a.grace, archivedPage)
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[archivedAt])
+	return due, store.Classify(err)
+}
+
+// clear clears the counters of archived customers, some at a time; left says that
+// somebody holds one of them.
+func (a *Archiver) clear(ctx context.Context, due []archivedAt) (left bool, err error) {
+	customers := make([]int64, len(due))
+	for i := range due {
+		customers[i] = due[i].ID
+	}
+	for {
+		done, err := a.clearSome(ctx, customers)
+		if err != nil {
+			return false, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(clearPause):
+		}
+		if done.Rows < archivedRows {
+			return done.Left, nil
+		}
+	}
+}
+
+func (a *Archiver) clearSome(ctx context.Context, customers []int64) (done upkeep.Cleared, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	err = pgx.BeginFunc(ctx, a.store.Pool(), func(tx pgx.Tx) (err error) {
+		done, err = upkeep.ClearCounters(ctx, tx, customers, true, archivedRows)
+		return err
+	})
+	if err == nil {
+		a.removed.Add(int64(done.Removed))
+	}
+	return done, store.Classify(err)
+}

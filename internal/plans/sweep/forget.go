@@ -1,0 +1,199 @@
+package sweep
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/upkeep"
+)
+
+// The bounds of a Forgetter's TTL.
+const (
+	MinAnonymousTTL = time.Minute
+	MaxAnonymousTTL = 365 * 24 * time.Hour
+)
+
+const (
+	// maxForgotten is how many customers are looked at, and forgotten, at once: the change
+	// number's lock is held for some 20 ms.
+	maxForgotten = 500
+	// clearEvery is how often counters of forgotten customers are looked for, and
+	// clearAfter how long they are left alone: a node that has not heard of it yet may
+	// charge them for a second.
+	clearEvery = 20 * time.Second
+	clearAfter = time.Minute
+	// The walk over all anonymous customers comes once in a twentieth of the TTL, within
+	// these bounds, so idle ones are forgotten soon after their time.
+	minWalk = 2 * time.Second
+	maxWalk = time.Hour
+	// walkPause leaves the database to others between two pages of a walk.
+	walkPause = 20 * time.Millisecond
+)
+
+// Forgetter removes anonymous customers that have not been charged for a TTL. It does so
+// in two steps. First the customer's row goes, which all nodes hear of as of any change;
+// from then on the key is nobody's, and its next hit makes another customer. Then, when
+// no node charges them any more, its counters go; what they have counted stays as usage.
+//
+// A customer is charged by admitted hits: refusals, looks and reads keep nobody. So the
+// TTL should be longer than the longest window of the default plan, or whoever waits it
+// out has a new quota. Customers with overrides are not forgotten, nor archived ones, nor
+// those that have units of an allocation limit or an open reservation: these do not come
+// back by waiting.
+//
+// All nodes may run one, on the same database.
+type Forgetter struct {
+	store   *store.Store
+	targets func(context.Context, []model.CounterKey) ([]*model.Target, error)
+	ttl     time.Duration
+	every   time.Duration // between two walks
+	grace   time.Duration // clearAfter, but for tests
+	log     *slog.Logger
+}
+
+// NewForgetter returns a Forgetter; targets is catalog.Catalog.Targets, ttl is from MinAnonymousTTL
+// to MaxAnonymousTTL, and a nil log is slog.Default. What it forgets counts at once on the
+// node whose catalog is on this very store.
+func NewForgetter(store *store.Store, targets func(context.Context, []model.CounterKey) ([]*model.Target, error), ttl time.Duration, log *slog.Logger) *Forgetter {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Forgetter{
+		store: store, targets: targets,
+		ttl: ttl, every: min(max(ttl/20, minWalk), maxWalk), grace: clearAfter, log: log,
+	}
+}
+
+// Run forgets until ctx ends. What fails is tried again the next time.
+func (f *Forgetter) Run(ctx context.Context) {
+	first := rand.N(min(f.every, minWalk)) //nolint:gosec // not all nodes at one time, and not a secret
+	walks := repeated{
+		log: f.log, first: first, pause: f.every, do: f.walk,
+		fails: "idle anonymous customers cannot be forgotten now; it is tried again",
+		works: "idle anonymous customers are forgotten again",
+	}
+	clears := repeated{
+		log: f.log, first: first, pause: min(f.every, clearEvery), do: f.clearAll,
+		fails: "counters of forgotten customers cannot be removed now; it is tried again",
+		works: "counters of forgotten customers are removed again",
+	}
+	var both sync.WaitGroup
+	both.Go(func() { walks.run(ctx) })
+	both.Go(func() { clears.run(ctx) })
+	both.Wait()
+}
+
+const anonymousCustomers = `
+	SELECT id FROM customers
+	WHERE anonymous AND archived_at IS NULL AND id > $1 AND id <= $2
+	  AND created_at < $3
+	ORDER BY id`
+
+// A page is a range of ids, not a number of idle ones, so that each statement is short
+// whatever there is. It ends at the 500th anonymous customer.
+const anonymousPage = `
+	SELECT coalesce(max(id), 0), clock_timestamp() FROM (
+		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`
+
+// page is one that ends at an id, or at 0 if there is none, and when that was asked.
+type page struct {
+	End int64
+	Now time.Time
+}
+
+func (f *Forgetter) page(ctx context.Context, after int64) (p page, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	err = f.store.Pool().QueryRow(ctx, anonymousPage, after, maxForgotten).Scan(&p.End, &p.Now)
+	return p, store.Classify(err)
+}
+
+// walk looks at all anonymous customers and forgets those that are idle.
+func (f *Forgetter) walk(ctx context.Context) error {
+	for after := int64(0); ; {
+		p, err := f.page(ctx, after)
+		if err != nil || p.End == 0 {
+			return err
+		}
+		idle, err := f.idle(ctx, after, p.End, p.Now.Add(-f.ttl))
+		if err != nil {
+			return err
+		}
+		if err := f.forget(ctx, idle); err != nil {
+			return err
+		}
+		after = p.End
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(walkPause):
+		}
+	}
+}
+
+// idle are the anonymous customers of a range of ids that are old enough, have no counter
+// that was charged since, and nothing in use.
+func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time) ([]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	rows, _ := f.store.Pool().Query(ctx, anonymousCustomers, after, end, since)
+	old, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil || len(old) == 0 {
+		return nil, store.Classify(err)
+	}
+	var idle []int64
+	var inUse map[int64]bool
+	err = pgx.BeginFunc(ctx, f.store.Pool(), func(tx pgx.Tx) (err error) {
+		if idle, err = upkeep.IdleSince(ctx, tx, old, since.UnixMicro()); err == nil && len(idle) > 0 {
+			inUse, err = upkeep.InUse(ctx, tx, idle, f.targets)
+		}
+		return err
+	})
+	return slices.DeleteFunc(idle, func(customer int64) bool { return inUse[customer] }), store.Classify(err)
+}
+
+const forgetCustomers = `
+	WITH gone AS (
+		DELETE FROM customers c WHERE id = ANY ($1) AND anonymous AND archived_at IS NULL
+		  AND NOT EXISTS (SELECT FROM overrides o WHERE o.customer_id = c.id)
+		RETURNING id, key
+	), queued AS (
+		INSERT INTO forgotten (customer, at) SELECT id, $2 FROM gone)
+	SELECT key FROM gone`
+
+// forget is the first step for customers that were idle a moment ago. Under the change
+// number's lock nobody else writes a customer, but its counters may be charged; so it is
+// asked again who is idle. What is charged after that is booked by the second step.
+func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
+	if len(idle) == 0 {
+		return nil
+	}
+	count := 0
+	err := f.store.Write(ctx, store.KindCustomer, "", func(ctx context.Context, w *store.Writing) error {
+		still, err := upkeep.IdleSince(ctx, w, idle, w.Now.Add(-f.ttl).UnixMicro())
+		if err != nil {
+			return err
+		}
+		rows, _ := w.Query(ctx, forgetCustomers, still, w.Now)
+		keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return err
+		}
+		if count = len(keys); count == 0 {
+			return store.Unchanged()
+		}
+		return w.Changed(ctx, keys)
+	})
+	if err == nil && count > 0 {
+		f.log.Info("forgot idle anonymous customers", "customers", count)
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"quotad/internal/plans/planstest"
+)
+
+// The log has one word for each time that it begins to fail, and that it works again; an
+// error because of the end is none.
+func TestRepeatedWorkLogsOnce(t *testing.T) {
+	t.Parallel()
+	log := new(planstest.Log)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n := 0
+	work := repeated{
+		log: slog.New(slog.NewTextHandler(log, nil)), pause: time.Microsecond, fails: "it fails", works: "it works",
+		do: func(context.Context) error {
+			switch n++; n {
+			case 2, 3, 4, 7, 8:
+				return errors.New("bad")
+			case 9:
+				cancel()
+				return errors.New("late")
+			}
+			return nil
+		},
+	}
+	work.run(ctx)
+	if n != 9 || log.Count("it fails") != 2 || log.Count("it works") != 1 || log.Count("late") != 0 {
+		t.Errorf("%d times, %s", n, log)
+	}
+}

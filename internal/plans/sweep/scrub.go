@@ -1,0 +1,113 @@
+package sweep
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+)
+
+const (
+	// scrubErasures is for how many erased customers the changes are gone through at once,
+	// and scrubRows how many changes one transaction writes: it holds the lock that admin
+	// writes wait for.
+	scrubErasures = 100
+	scrubRows     = 1000
+)
+
+// scrubOld takes the keys of customers that were erased long enough ago out of the changes.
+func (s *Sweeper) scrubOld(ctx context.Context) error {
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	return s.scrub(ctx, now-s.scrubAfter.Microseconds())
+}
+
+// erasure is a key that changes up to this one name.
+type erasure struct {
+	Change int64
+	Key    string
+}
+
+const dueErasures = `SELECT change, key FROM erasures WHERE at <= $1 ORDER BY change LIMIT $2`
+
+// scrub takes the keys of customers that were erased at until or before, µs, out of the
+// changes. A node that has not seen such a change by then forgets everything when it
+// comes to it. Any number of nodes may do so at once.
+func (s *Sweeper) scrub(ctx context.Context, until int64) (err error) {
+	for more := true; more && err == nil; {
+		more, err = s.scrubSome(ctx, until)
+	}
+	return store.Classify(err)
+}
+
+const scrubChanges = `UPDATE changes SET kind = 'erased', key = '' WHERE number = ANY ($1)`
+
+const removeErasures = `DELETE FROM erasures WHERE change = ANY ($1)`
+
+// scrubSome does so for the first erasures; more says that it found some.
+func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	rows, _ := s.store.Pool().Query(ctx, dueErasures, until, scrubErasures)
+	due, err := pgx.CollectRows(rows, pgx.RowToStructByPos[erasure])
+	if err != nil || len(due) == 0 {
+		return false, err
+	}
+	numbers, err := s.changesAbout(ctx, due)
+	if err != nil {
+		return false, err
+	}
+	for some := range slices.Chunk(numbers, scrubRows) {
+		if err := s.execLocked(ctx, scrubChanges, some); err != nil {
+			return false, err
+		}
+	}
+	done := make([]int64, len(due))
+	for i := range due {
+		done[i] = due[i].Change
+	}
+	return true, s.execLocked(ctx, removeErasures, done)
+}
+
+// One pass over all changes, which are found by their number only; without the lock, as
+// a change that is not there now has a later number.
+const changesAbout = `
+	SELECT number, key FROM changes WHERE kind = 'customer' AND number <= $1 AND key = ANY ($2) ORDER BY number`
+
+// changesAbout are the numbers of the changes that name erased customers. A later
+// customer of the same key keeps its own.
+func (s *Sweeper) changesAbout(ctx context.Context, due []erasure) (numbers []int64, err error) {
+	last := make(map[string]int64, len(due))
+	for _, e := range due { // in the order of the changes
+		last[e.Key] = e.Change
+	}
+	var number int64
+	var key string
+	rows, _ := s.store.Pool().Query(ctx, changesAbout, due[len(due)-1].Change, slices.Collect(maps.Keys(last)))
+	_, err = pgx.ForEachRow(rows, []any{&number, &key}, func() error {
+		if number <= last[key] {
+			numbers = append(numbers, number)
+		}
+		return nil
+	})
+	return numbers, err
+}
+
+const lockChanges = `SELECT number FROM change_number FOR UPDATE`
+
+// execLocked runs a statement about rows of these numbers under the lock of admin writes.
+// They take old changes out under it; without it the two could wait for each other.
+func (s *Sweeper) execLocked(ctx context.Context, statement string, numbers []int64) error {
+	return pgx.BeginFunc(ctx, s.store.Pool(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockChanges); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, statement, numbers)
+		return err
+	})
+}

@@ -1,0 +1,122 @@
+package sweep
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+)
+
+const (
+	sweepEvery   = 250 * time.Millisecond
+	sweepTimeout = 5 * time.Second
+	// sweepRows is how many overrides one transaction looks up, whose customers it ends
+	// all of: it holds the lock that admin writes wait for.
+	sweepRows  = 200
+	scrubEvery = 5 * time.Second
+	// scrubAfter is far longer than a node that can ask at all needs to hear of a change.
+	scrubAfter = time.Minute
+)
+
+// Sweeper ends overrides when they expire, and takes erased customers' keys out of old
+// changes. Both go on through an outage.
+//
+// All nodes run one, on the same database; who comes later finds nothing to do.
+type Sweeper struct {
+	store *store.Store
+	now   func(context.Context) (int64, error)
+	log   *slog.Logger
+
+	scrubEvery, scrubAfter time.Duration // the constants, but for tests
+}
+
+// NewSweeper returns a Sweeper. now is the database's time in µs since the Unix epoch, as
+// well as it is known; a nil log is slog.Default.
+func NewSweeper(store *store.Store, now func(context.Context) (int64, error), log *slog.Logger) *Sweeper {
+	if log == nil {
+		log = slog.Default()
+	}
+	return &Sweeper{store: store, now: now, log: log, scrubEvery: scrubEvery, scrubAfter: scrubAfter}
+}
+
+// Run sweeps until ctx ends. Scrubbing is work of its own, so that no override waits for it.
+func (s *Sweeper) Run(ctx context.Context) {
+	ends := repeated{
+		log: s.log, first: sweepEvery, pause: sweepEvery, do: s.endExpired,
+		fails: "cannot end what has expired", works: "what has expired is ended again",
+	}
+	scrubs := repeated{
+		log: s.log, first: s.scrubEvery, pause: s.scrubEvery, do: s.scrubOld,
+		fails: "cannot take erased customers' keys out of old changes; it is tried again",
+		works: "erased customers' keys are taken out of old changes again",
+	}
+	var both sync.WaitGroup
+	both.Go(func() { ends.run(ctx) })
+	both.Go(func() { scrubs.run(ctx) })
+	both.Wait()
+}
+
+// endExpired ends all overrides that have expired.
+func (s *Sweeper) endExpired(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	now, err := s.now(ctx)
+	for more := true; more && err == nil; {
+		more, err = s.endOverrides(ctx, now)
+	}
+	return err
+}
+
+// Those on a test clock expire when that is set, without a write: the catalog sees to it.
+const expiredOverrides = `
+	SELECT DISTINCT id, key FROM (
+		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
+		WHERE o.expires_at <= $1 AND c.test_clock_id IS NULL ORDER BY o.expires_at LIMIT $2) due
+	ORDER BY id`
+
+const endOverrides = `
+	WITH ended AS (DELETE FROM overrides WHERE customer_id = ANY ($1::bigint[]) AND expires_at <= $2)
+	UPDATE customers c SET change = $3::bigint + due.n - 1
+	FROM unnest($1::bigint[]) WITH ORDINALITY AS due(id, n) WHERE c.id = due.id`
+
+// endOverrides ends overrides that have expired at now, µs, by a change of each customer,
+// so that it counts as every change does. more says that it found some: there may be more.
+func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err error) {
+	rows, _ := s.store.Pool().Query(ctx, expiredOverrides, now, sweepRows)
+	ids, _, err := expired(rows)
+	if err != nil || len(ids) == 0 {
+		return false, store.Classify(err)
+	}
+	err = s.store.Write(ctx, store.KindCustomer, "", func(ctx context.Context, w *store.Writing) error {
+		// Under the lock, and by the database's own clock: another node may have been quicker.
+		now := w.Now.UnixMicro()
+		rows, _ := w.Query(ctx, expiredOverrides, now, sweepRows)
+		ids, keys, err := expired(rows)
+		if err != nil {
+			return err
+		}
+		if more = len(ids) > 0; !more {
+			return store.Unchanged()
+		}
+		if _, err := w.Exec(ctx, endOverrides, ids, now, w.Number); err != nil {
+			return err
+		}
+		return w.Changed(ctx, keys)
+	})
+	return more, err
+}
+
+// expired are the customers that expiredOverrides found.
+func expired(rows pgx.Rows) (ids []int64, keys []string, err error) {
+	var id int64
+	var key string
+	_, err = pgx.ForEachRow(rows, []any{&id, &key}, func() error {
+		ids, keys = append(ids, id), append(keys, key)
+		return nil
+	})
+	return ids, keys, err
+}

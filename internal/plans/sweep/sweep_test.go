@@ -1,0 +1,225 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
+	"quotad/internal/plans/planstest"
+	"quotad/internal/postgres/pgtest"
+)
+
+// An override that another node wrote counts here within a second, and so does its end,
+// on every node and without anybody's call.
+func TestOverridesCountAndExpireOnEveryNode(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	one, two := startNode(t, url, ""), startNode(t, url, "")
+	for _, n := range []*node{one, two} {
+		n.meets(t, "acme") // it is in memory
+	}
+	within := func(what string, began time.Time, want int64) {
+		t.Helper()
+		planstest.Eventually(t, what, func() bool { return one.meets(t, "acme") == want && two.meets(t, "acme") == want })
+		if took := time.Since(began); took > catalog.Freshness {
+			t.Errorf("%s took %s", what, took)
+		}
+	}
+	rounds := 3
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
+		expires := planstest.DatabaseNow(t, admin).Add(1500 * time.Millisecond).Truncate(time.Microsecond)
+		ends := time.Now().Add(1500 * time.Millisecond)
+		began := time.Now()
+		planstest.WriteOverride(t, admin, "acme", plans.OverrideInput{Limit: 9, ExpiresAt: &expires})
+		within("the override", began, 9)
+		for time.Now().Before(ends.Add(-100 * time.Millisecond)) {
+			if got := one.meets(t, "acme"); got != 9 {
+				t.Fatalf("it ended %s too early", time.Until(ends))
+			}
+			time.Sleep(10 * time.Millisecond) // watching, not waiting
+		}
+		within("its end", ends, 5)
+		if stored := planstest.Must[*plans.Customer](t)(admin.GetCustomer(t.Context(), "acme")); stored.Change != planstest.ChangeNumber(t, admin) {
+			t.Errorf("it ended by change %d of %d: more than one node wrote", stored.Change, planstest.ChangeNumber(t, admin))
+		}
+	}
+}
+
+// Many that expire at one instant, twelve of each customer and more than one transaction ends: each customer has a
+// change of its own, none is missing, and no node has to forget everything.
+func TestManyOverridesExpireAtOnce(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	admin := planstest.NewStore(t, url)
+	planstest.Populate(t, admin)
+	const customers = 2*sweepRows + 50
+	if _, err := admin.Pool().Exec(t.Context(), `
+		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
+		SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3 FROM generate_series(1, $1) n`, customers); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Pool().Exec(t.Context(), `
+		INSERT INTO overrides (customer_id, limit_name, "limit", expires_at, change)
+		SELECT id, l, 9, expires_at, 3 FROM customers,
+			(VALUES ('hourly', 4e15), ('later', 4e15), ('stays', NULL)
+			 UNION ALL SELECT 'gone' || n, 4e15 FROM generate_series(1, 11) n) AS o(l, expires_at)
+		WHERE key LIKE 'c%'`); err != nil {
+		t.Fatal(err)
+	}
+	nodes := make([]*node, 2)
+	for i := range nodes {
+		nodes[i] = startNode(t, url, "")
+		for n := 1; n <= customers; n++ {
+			if got := nodes[i].meets(t, fmt.Sprint("c", n)); got != 9 {
+				t.Fatalf("c%d: %d before the end", n, got)
+			}
+		}
+	}
+	first := planstest.ChangeNumber(t, admin)
+	// Only now that both nodes know them all: reading them may take any time.
+	if _, err := admin.Pool().Exec(t.Context(), `
+		UPDATE overrides SET expires_at = (extract(epoch FROM now()) * 1e6)::bigint
+		WHERE limit_name = 'hourly' OR limit_name LIKE 'gone%'`); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes {
+		planstest.Eventually(t, "the last change", func() bool { return node.catalog.Applied() >= first+customers })
+	}
+	for _, node := range nodes {
+		for n := 1; n <= customers; n++ {
+			target := node.target(t, fmt.Sprint("c", n))
+			if planstest.LimitOf(target) != 5 || target.Change <= first {
+				t.Fatalf("c%d: %d by change %d", n, planstest.LimitOf(target), target.Change)
+			}
+		}
+		if node.forgot() {
+			t.Error("a node forgot everything")
+		}
+	}
+	var changes, distinct, left int64
+	if err := admin.Pool().QueryRow(t.Context(), `
+		SELECT count(*), count(DISTINCT key), (SELECT sum(CASE WHEN limit_name IN ('later', 'stays') THEN 1 ELSE -1 END) FROM overrides)
+		FROM changes
+		WHERE number > $1 AND kind = 'customer' AND key LIKE 'c%'`, first).Scan(&changes, &distinct, &left); err != nil {
+		t.Fatal(err)
+	}
+	if changes != customers || distinct != customers || left != 2*customers || planstest.ChangeNumber(t, admin) != first+customers {
+		t.Errorf("%d changes of %d customers up to %d, %d overrides left", changes, distinct, planstest.ChangeNumber(t, admin)-first, left)
+	}
+}
+
+// Customers with several that expire: nothing is left until the next time.
+func TestAllThatHasExpiredEndsInOneGo(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, pgtest.NewDatabase(t), "")
+	s := n.Store
+	planstest.Populate(t, s)
+	for _, sql := range []string{
+		`INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
+			SELECT 'c' || n, 'x', 1, 1, 'UTC', '2026-01-01T00:00:00', 3 FROM generate_series(1, 300) n`,
+		`INSERT INTO overrides (customer_id, limit_name, "limit", expires_at, change)
+			SELECT id, 'l' || n, 9, id, 3 FROM customers, generate_series(1, 3) n WHERE key LIKE 'c%'`,
+	} {
+		if _, err := s.Pool().Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := planstest.ChangeNumber(t, s)
+	if err := n.sweeper.endExpired(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := planstest.Count(t, s, "count(*) FROM overrides"); left != 0 || planstest.ChangeNumber(t, s) != before+300 {
+		t.Errorf("%d are left after %d changes", left, planstest.ChangeNumber(t, s)-before)
+	}
+}
+
+// What expires in an outage ends after it; the log says once that it waits.
+func TestSweepOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t)
+	n := startNode(t, server.URL(), "")
+	s := n.Store
+	planstest.Populate(t, s)
+	expires := planstest.DatabaseNow(t, s).Add(1500 * time.Millisecond)
+	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 9, ExpiresAt: &expires})
+	if got := n.meets(t, "acme"); got != 9 {
+		t.Fatalf("meets %d", got)
+	}
+	server.Stop()
+	const waits, ends = "cannot end what has expired", "what has expired is ended again"
+	planstest.Eventually(t, "a word in the log", func() bool { return n.log.Count(waits) == 1 })
+	time.Sleep(4 * sweepEvery) // several more attempts fail
+	if words := n.log.Count(waits); words != 1 {
+		t.Errorf("%d words in the log", words)
+	}
+	if got := n.meets(t, "acme"); got != 9 {
+		t.Errorf("it ended without a database: %d", got)
+	}
+	server.Start()
+	planstest.Eventually(t, "its end", func() bool {
+		target, err := n.catalog.Resolve(t.Context(), "acme", "api", 0)
+		return err == nil && planstest.LimitOf(target) == 5
+	})
+	planstest.Eventually(t, "a word in the log", func() bool { return n.log.Count(ends) == 1 })
+}
+
+// Keys that are taken out of old changes, which may take its time, hold up no override's end.
+func TestExpiryDoesNotWaitForErasures(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, pgtest.NewDatabase(t), "")
+	n.sweeper.scrubEvery, n.sweeper.scrubAfter = time.Millisecond, 0
+	s := n.start(t).Store
+	planstest.Populate(t, s)
+	tx, err := s.Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE erasures"); err != nil {
+		t.Fatal(err)
+	}
+	planstest.Eventually(t, "the look for erasures to wait", func() bool {
+		return planstest.Count(t, s, "count(*) FROM pg_locks WHERE NOT granted AND relation = 'erasures'::regclass") > 0
+	})
+	expires := planstest.DatabaseNow(t, s).Add(500 * time.Millisecond)
+	ends := time.Now().Add(500 * time.Millisecond)
+	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 9, ExpiresAt: &expires})
+	planstest.Eventually(t, "the override's end", func() bool { return n.meets(t, "acme") == 5 })
+	if took := time.Since(ends); took > catalog.Freshness {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// Looking for what has expired reaches rows by the index, however many do not expire yet.
+func TestExpiredOverridesAreFoundByTheirIndex(t *testing.T) {
+	t.Parallel()
+	s := planstest.PopulatedStore(t)
+	for _, statement := range []string{
+		`INSERT INTO overrides SELECT 1, 'l' || n, 1, NULL, CASE WHEN n % 2 = 0 THEN 9000000000000000 + n END, 3 FROM generate_series(1, 20000) n`,
+		`ANALYZE overrides`,
+	} {
+		if _, err := s.Pool().Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := s.Pool().Query(t.Context(), "EXPLAIN "+expiredOverrides, planstest.DatabaseNow(t, s).UnixMicro(), sweepRows)
+	var plan strings.Builder
+	for err == nil && rows.Next() {
+		var line string
+		if err = rows.Scan(&line); err == nil {
+			plan.WriteString(line + "\n")
+		}
+	}
+	if err != nil || !strings.Contains(plan.String(), "overrides_expiry") {
+		t.Errorf("%v\n%s", err, plan.String())
+	}
+}
