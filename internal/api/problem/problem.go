@@ -37,6 +37,7 @@ type Problem struct {
 	Errors []FieldError `json:"errors,omitempty"`
 }
 
+// FieldError is what is wrong with one field of a request.
 type FieldError struct {
 	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
 	Detail string `json:"detail"`
