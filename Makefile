@@ -2,6 +2,7 @@
 #
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
+#   RACE_PGBIN=dir   another PostgreSQL for the race detector's part of `make test`
 #   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./...)
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
 #   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
@@ -56,7 +57,7 @@ build: ## build bin/quotad, a static binary
 test: ## all tests, then the small sizes under the race detector
 	@scripts/deps.sh go postgres cc
 	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(PKG)
-	CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short $(TESTFLAGS) $(RACEPKG)
+	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short $(TESTFLAGS) $(RACEPKG)
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits
