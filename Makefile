@@ -34,7 +34,8 @@ LINT_VERSION := v2.15.0
 LINT         := .tools/golangci-lint-$(LINT_VERSION)/golangci-lint
 
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
-GOTEST  := go test -buildvcs=false
+# Many tests wait for a timer or a server, so one package more than there are processors.
+GOTEST := go test -buildvcs=false -p $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 .PHONY: help
 help: ## list the targets

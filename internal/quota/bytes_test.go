@@ -187,6 +187,7 @@ func (db *testDB) wal(ctx context.Context, t testing.TB, between func()) (n int6
 // TestLongLogs prints what a hit of a sliding_log costs by the entries of the log and by
 // how the column is stored.
 func TestLongLogs(t *testing.T) {
+	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
 	ctx := pgtest.Context(t)
 	n, rounds := quotatest.Sized(100, 300, 3000), 10
 	for _, entries := range []int{10, 1000} {

@@ -63,6 +63,7 @@ var fillOtherSQL = []string{
 // was analyzed, a lane's statements reach the hot tables by key look-ups only, also where
 // the session planned them when the table was another.
 func TestPlansOfTheLane(t *testing.T) {
+	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	testPlans(ctx, t, db, sessionStatements(), func() *pgx.Conn { return db.Session(t) })
 }
@@ -70,6 +71,7 @@ func TestPlansOfTheLane(t *testing.T) {
 // TestPlansOfTheReads: the same for what runs on the pool, for one-time plans and for
 // cached ones. Without PoolSettings a session that read three rows scans 200,000 later.
 func TestPlansOfTheReads(t *testing.T) {
+	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
 		t.Run(mode, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // TestTracesSQL: after every step of random traces the statements and the model agree on
 // decisions, views, rows and usage.
 func TestTracesSQL(t *testing.T) {
+	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
 	b, ctx := newBench(t), pgtest.Context(t)
 	rounds := 8
 	if testing.Short() {
