@@ -101,7 +101,7 @@ func TestAllocationsOfARefusal(t *testing.T) {
 	refuse := hammer(t, n, benchHit, 429)
 	most := float64(mostOfARefusal)
 	if testing.Short() {
-		most *= 1.4 // see above; ordinary headers make it 12
+		most *= 1.6 // see above: the race detector empties pools at random, so 12 to 13.5 are usual
 	}
 	if each := testing.AllocsPerRun(1000, refuse); each > most {
 		t.Errorf("%.1f allocations a refusal from memory, more than %.0f", each, most)

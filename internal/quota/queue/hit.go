@@ -80,7 +80,7 @@ func (h *Hit) Finish(r Result) {
 	h.Ring()
 }
 
-// Wait returns the result of one of newHit, which is not to be used any more then.
+// Wait returns the result of one of NewHit, which is not to be used any more then.
 func (h *Hit) Wait(ctx context.Context) Result {
 	select {
 	case <-h.Done:
