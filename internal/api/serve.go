@@ -88,7 +88,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	if err != nil {
 		return s.fail(w, r, explain(err, namesOf(c, rt)))
 	}
-	return s.write(w, r, a)
+	return s.write(w, c.r, a)
 }
 
 // write sends a typed answer.
@@ -101,11 +101,24 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
 		w.WriteHeader(a.status)
 		return a.status
 	}
-	body, err := json.Marshal(a.body, json.Deterministic(true), exactNumbers)
+	body, err := s.encode(r.Context(), a.body)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
 	return respond.Write(w, a.status, respond.PlainJSON, body)
+}
+
+// encode makes the body of an ordinary answer. No more of them are made at once than there are
+// processors: a view of thousands of reservations takes milliseconds of one. Many at once would
+// keep the scheduler from what every hit needs, such as the poll of changes.
+func (s *Server) encode(ctx context.Context, body any) ([]byte, error) {
+	select {
+	case s.encoding <- struct{}{}:
+		defer func() { <-s.encoding }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return json.Marshal(body, json.Deterministic(true), exactNumbers)
 }
 
 // fail answers with the problem that an error is, and logs what is our own fault.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -70,6 +71,7 @@ type Server struct {
 	single    http.Handler  // of POST /v1/hits
 	batches   chan struct{} // one element for each batch under way
 	importing chan struct{} // one element for each import under way
+	encoding  chan struct{} // one element for each answer that is being encoded
 	openAPI   []byte
 	docsPage  []byte
 
@@ -91,7 +93,7 @@ func New(options Options) *Server {
 		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
 		now: options.Now, log: options.Log, router: chi.NewRouter(), batches: make(chan struct{}, maxBatches),
 		importing: make(chan struct{}, maxImports), importWait: importWait, importPause: importPause,
-		waits: newWaits(options.Deadline),
+		waits: newWaits(options.Deadline), encoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)
