@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Sentinels that the API turns into problems. Field-level faults are quota.FieldErrors.
+// Sentinels that the API turns into problems. Field-level faults are model.FieldErrors.
 var (
 	ErrUnknownCustomer = errors.New("no such customer")
 	ErrUnknownMeter    = errors.New("no such meter")

@@ -19,7 +19,7 @@ func (f *faults) add(field, format string, args ...any) {
 	f.list = append(f.list, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
-// err is nil, not an empty quota.FieldErrors, when nothing is wrong.
+// err is nil, not an empty model.FieldErrors, when nothing is wrong.
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil

@@ -79,7 +79,7 @@ func (o *StoredOverride) Show(name string, inForce bool, c *Customer) *Override 
 func shownInstant(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
 // Check holds an override of a limit to the plan version in force and to now, µs by the
-// customer's clock. Errors: ErrUnknownLimit, and quota.FieldErrors.
+// customer's clock. Errors: ErrUnknownLimit, and model.FieldErrors.
 func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverride, err error) {
 	if p.limit(name) == nil {
 		return o, unknownLimit(p, name)

@@ -44,7 +44,7 @@ func (in *PlanInput) MeterKeys() []string {
 
 // Normalize checks a plan against the contract and returns it with its defaults filled
 // in, sharing nothing that the caller could still change; declared are the meters that
-// there are. The errors are quota.FieldErrors: everything that is wrong.
+// there are. The errors are model.FieldErrors: everything that is wrong.
 func (in PlanInput) Normalize(key string, declared map[string]bool) (PlanInput, error) {
 	var bad faults
 	bad.key("key", key)

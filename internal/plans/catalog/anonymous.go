@@ -24,8 +24,8 @@ const maxWelcomes = 64
 // may remember that there is no such customer, see Catalog.customer.
 //
 // Errors: plans.ErrUnknownCustomer (an archived one's key, a reserved key, or a
-// plans.NoDefaultPlanError), plans.ErrNotInPlan, plans.ErrUnknownMeter, quota.ErrBusy, quota.ErrUnavailable,
-// quota.ErrNoSession.
+// plans.NoDefaultPlanError), plans.ErrNotInPlan, plans.ErrUnknownMeter, session.ErrBusy, session.ErrUnavailable,
+// session.ErrNoSession.
 func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, error) {
 	if !mayBeMade(customer) {
 		return nil, plans.ErrUnknownCustomer

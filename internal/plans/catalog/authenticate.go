@@ -88,8 +88,8 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 // allocation while there are at most 10,000 keys. Beyond them a key is looked up at its first
 // use here; guesses then neither push known keys out nor keep them waiting.
 //
-// Errors: plans.ErrUnknownKey for a wrong, revoked or expired one; quota.ErrBusy for one that is not
-// known here while many such are looked up; quota.ErrUnavailable and quota.ErrNoSession when
+// Errors: plans.ErrUnknownKey for a wrong, revoked or expired one; session.ErrBusy for one that is not
+// known here while many such are looked up; session.ErrUnavailable and session.ErrNoSession when
 // the keys have never been read, or when a key has an expiry and the time cannot be told.
 //
 // The secret is looked up by its SHA-256, not compared: how long that takes says

@@ -19,7 +19,7 @@ const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
 // It reads all customers with one statement and remembers none of them: it is for those
 // that walk over counters, and must not push those whose hits come out of the memory.
 //
-// Errors: quota.ErrUnavailable when the database could not be asked.
+// Errors: session.ErrUnavailable when the database could not be asked.
 func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
 	m := c.memory.Load()
 	entries, err := c.entriesByID(ctx, m, counters)

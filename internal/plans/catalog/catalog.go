@@ -110,9 +110,10 @@ func New(store *store.Store, o Options) *Catalog {
 // With a default plan it makes the customer that it does not find, see welcome; so it is
 // for hits only.
 //
-// Errors: plans.ErrUnknownCustomer (also an archived one; a *plans.NoDefaultPlanError when there is
-// to be a default plan and is none), quota.ErrBusy when too many are being made, plans.ErrNotInPlan, plans.ErrUnknownMeter, and
-// quota.ErrUnavailable when it had to ask and could not.
+// Errors: plans.ErrUnknownCustomer, also for an archived customer; a *plans.NoDefaultPlanError
+// where a default plan is set and does not exist; session.ErrBusy when too many customers are
+// being made; plans.ErrNotInPlan; plans.ErrUnknownMeter; session.ErrUnavailable when the catalog
+// had to ask the database and could not.
 func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	m := c.memory.Load()
 	if atLeast > m.applied.Load() {
@@ -175,7 +176,7 @@ type Account struct {
 
 // Meters returns what a customer has, and with a default plan what one would have that is
 // not there yet: it makes nobody. Errors are plans.ErrUnknownCustomer (also an archived one) and
-// quota.ErrUnavailable when it had to ask and could not.
+// session.ErrUnavailable when it had to ask and could not.
 func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error) {
 	r, err := c.terms(ctx, customer)
 	if c.makes(err) {
@@ -205,7 +206,7 @@ func (c *Catalog) FreshWithin(d time.Duration) bool {
 	return contacted && age <= d
 }
 
-// Trouble is quota.ErrUnavailable or quota.ErrNoSession when that kept this node from asking
+// Trouble is session.ErrUnavailable or session.ErrNoSession when that kept this node from asking
 // the database for changes the last time, which it does four times a second; else nil.
 func (c *Catalog) Trouble() error {
 	if why := c.trouble.Load(); why != nil {

@@ -76,7 +76,7 @@ func (c *Catalog) signal() {
 }
 
 // CatchUp makes every change up to number count on this node before it returns. It asks
-// the database only when that is news. Errors: quota.ErrUnavailable, and a plain one
+// the database only when that is news. Errors: session.ErrUnavailable, and a plain one
 // when the database itself has not come that far.
 func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
 	// The first poll may have begun before the change was made, the second cannot have.

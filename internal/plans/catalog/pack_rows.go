@@ -10,7 +10,7 @@ import (
 
 // appendRows appends what the targets of a customer know of their counters' rows, as far as
 // there is room: of each its meter's id, a length of one byte, and that many bytes that are
-// quota.Target.AppendRow's. Of meters that nobody asked for since the customer was unpacked it
+// model.Target.AppendRow's. Of meters that nobody asked for since the customer was unpacked it
 // is what was known then.
 func (e *customerEntry) appendRows(b []byte, since int64) []byte {
 	var targets *meterTarget

@@ -27,7 +27,7 @@ func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error
 }
 
 // prospect is what a customer would have that its first hit made now. It makes nobody.
-// Errors: plans.ErrUnknownCustomer where that hit would make none, and quota.ErrUnavailable.
+// Errors: plans.ErrUnknownCustomer where that hit would make none, and session.ErrUnavailable.
 func (c *Catalog) prospect(ctx context.Context, customer string) (*terms, error) {
 	if !mayBeMade(customer) {
 		return nil, plans.ErrUnknownCustomer

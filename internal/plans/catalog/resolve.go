@@ -16,7 +16,7 @@ import (
 // meter that the customer's plan does not have, or no longer, the target has no limits.
 //
 // Errors: plans.ErrUnknownCustomer (also an archived one), plans.ErrUnknownMeter, and
-// quota.ErrUnavailable when it had to ask and could not.
+// session.ErrUnavailable when it had to ask and could not.
 func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	if err := c.reach(ctx, atLeast); err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ type terms struct {
 	version *version
 	shown   *plans.Plan // the version's, with the customer's features over its own
 	change  int64
-	edited  int64 // see quota.Target
+	edited  int64 // see model.Target
 
 	// targets are those that were asked for, the newest first: a plan may name a thousand
 	// meters, of which a customer uses two.

@@ -11,9 +11,10 @@ import (
 )
 
 // Classify turns a failed statement's error into what the caller may do about it:
-// quota.ErrUnavailable in an outage, quota.ErrNoSession when the database does not serve
-// this node, quota.ErrBusy when the server rolled back what may pass the next time. Sentinels, field errors, a caller that gave up and the server's
-// other complaints about a statement stay what they are.
+// session.ErrUnavailable in an outage, session.ErrNoSession when the database does not serve
+// this node, session.ErrBusy when the server rolled back what may pass the next time. All other
+// errors stay what they are: sentinels, field errors, a caller that gave up, and the server's
+// other complaints about a statement.
 func Classify(err error) error {
 	switch {
 	case err == nil, errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrBusy):

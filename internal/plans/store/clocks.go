@@ -25,7 +25,7 @@ const putClock = `
 // epoch, 1970 to 9000); created says which. It counts on this node when it returns, on
 // all within a second. Setting it to what it shows is no change.
 //
-// Errors: quota.FieldErrors.
+// Errors: model.FieldErrors.
 func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock model.TestClock, created bool, err error) {
 	if err := plans.CheckTestClock(key, now); err != nil {
 		return model.TestClock{}, false, err

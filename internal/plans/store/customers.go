@@ -79,7 +79,7 @@ const putAttempts = 8
 // clock, which is chosen at the creation and cannot be changed. An anonymous customer
 // needs no precondition, and is a named one afterwards.
 //
-// Errors: quota.FieldErrors with all that is wrong, plans.ErrArchived, plans.ErrPrecondition,
+// Errors: model.FieldErrors with all that is wrong, plans.ErrArchived, plans.ErrPrecondition,
 // plans.ErrPreconditionRequired.
 func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerInput, pre plans.Precondition) (c *plans.Customer, created bool, err error) {
 	bad := in.Check(key)

@@ -103,7 +103,7 @@ const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash =
 
 // EnsureKey makes a key of a secret that the operator chose (16 to 200 bytes of
 // printable ASCII) unless it is one already. A key that was revoked stays revoked, and
-// one of another scope stays what it is: both are quota.FieldErrors, not repaired
+// one of another scope stays what it is: both are model.FieldErrors, not repaired
 // behind the operator's back.
 func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope plans.Scope) error {
 	if err := plans.CheckChosenKey(secret, name, scope); err != nil {

@@ -19,7 +19,7 @@ const putOverride = `
 // for it has, or replaces them; created says which. They are checked as that version's
 // own are. It changes the customer's entity tag.
 //
-// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownLimit, and quota.FieldErrors about
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownLimit, and model.FieldErrors about
 // limit, burst and expires_at.
 func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plans.OverrideInput) (o *plans.Override, created bool, err error) {
 	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {

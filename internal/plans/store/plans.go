@@ -39,7 +39,7 @@ const addVersion = `
 // not pinned, or with ApplyTo "new" only for those who join from now on. What is as the
 // latest version already is not written again: wrote is false then.
 //
-// Everything that is wrong with the plan comes back at once as quota.FieldErrors, with
+// Everything that is wrong with the plan comes back at once as model.FieldErrors, with
 // paths such as "limits[1].window"; then comes the precondition (plans.ErrPrecondition,
 // plans.ErrPreconditionRequired).
 func (s *Store) PutPlan(ctx context.Context, key string, in plans.PlanInput, pre plans.Precondition) (p *plans.Plan, wrote bool, err error) {

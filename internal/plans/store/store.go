@@ -35,9 +35,9 @@ const (
 )
 
 // Store reads and writes meters, plans, customers and keys in the database. Each method
-// is one transaction. Its errors are those of package plans, quota.FieldErrors, or
-// quota.ErrUnavailable when the database is out of reach; a write whose COMMIT was lost
-// is quota.ErrOutcomeUnknown. It is safe for concurrent use.
+// is one transaction. Its errors are those of package plans, model.FieldErrors, or
+// session.ErrUnavailable when the database is out of reach; a write whose COMMIT was lost
+// is session.ErrOutcomeUnknown. It is safe for concurrent use.
 type Store struct {
 	pool    *pgxpool.Pool
 	writers chan struct{} // one element for each write under way

@@ -25,7 +25,7 @@ type Ledger struct {
 	waiting  int                // hits in the queue, an operation being one; under the inbox's mutex
 	underWay map[receiptKey]int // ids in the queue or in a transaction; likewise
 
-	// careful is until when, on the stopwatch, no row is waited for.
+	// Careful is the end, on the stopwatch, of the time in which the ledger waits for no row.
 	Careful atomic.Int64
 
 	// Owned by the ledger's goroutine.
@@ -121,12 +121,13 @@ func (l *Ledger) ended(o *Operation) {
 // Run does transactions until the engine stops and nothing waits any more.
 func (l *Ledger) Run(ctx context.Context) {
 	defer l.Session.Close()
-	_ = l.Session.Ready(ctx) // see lane.run
+	_ = l.Session.Ready(ctx) // as a lane does: the first operation finds a session
 	l.Inbox.Run(func() bool { return len(l.Again) > 0 }, func() { l.Next(ctx) })
 }
 
-// take makes the next batch, of maxBatch rows but for an operation that has more by itself:
-// what was handed back, then the queue, but for those whose callers gave up.
+// take makes the next batch: the operations that were handed back, then the queue. It leaves
+// out operations whose callers gave up. A batch has at most queue.MaxBatch rows, or one
+// operation that has more by itself.
 func (l *Ledger) take() []*Operation {
 	l.batch = l.batch[:0]
 	if l.Again = l.takeSome(l.Again); len(l.Again) > 0 {

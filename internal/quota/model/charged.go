@@ -34,8 +34,8 @@ func (d Decision) Behind(rows []Row) Decision {
 	return after
 }
 
-// ChargeTo charges what the decision admitted to the rows that it was judged on. What behind
-// says of them then is the answer.
+// ChargeTo charges an admitted decision's cost to the rows that it was judged on. Behind then
+// makes the answer of those rows.
 func (d *Decision) ChargeTo(rows []Row) { d.spared = d.Target.Charge(rows, d.Cost, d.At, nil) }
 
 // Committed is a decision of no cost as the answer to the commit of so many units.

@@ -162,8 +162,8 @@ type Row struct {
 }
 
 // Judge says what the rows (one a counter of the target, in its order) decide for a hit
-// at now: the Go model. It charges nothing; the buckets are those before the hit. What has
-// expired of holds has been given back before (see row.expire).
+// at now, by the Go model. Judge charges nothing: the decision's buckets are those before the
+// hit. The caller has given back the holds that have expired (see Target.Expire).
 func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	d := Decision{Target: t, Cost: cost, At: now, version: rows[0].Version}
 	if len(rows) > 1 {

@@ -7,7 +7,7 @@ import "slices"
 type Series struct {
 	Costs []int64 // of the hits, units
 
-	// What decide did.
+	// What Decide did.
 	Admitted int   // hits
 	Cost     int64 // of those
 	Refused  bool  // one hit at least

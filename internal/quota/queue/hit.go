@@ -80,7 +80,7 @@ func (h *Hit) Finish(r Result) {
 	h.Ring()
 }
 
-// Wait returns the result of one of NewHit, which is not to be used any more then.
+// Wait returns the result of a hit of NewHit. The hit must not be used afterwards.
 func (h *Hit) Wait(ctx context.Context) Result {
 	select {
 	case <-h.Done:
@@ -95,7 +95,7 @@ func (h *Hit) Wait(ctx context.Context) Result {
 	return h.Result // its bell may be ringing still
 }
 
-// Wait returns nil when the result is set, or what leave does.
+// Wait returns nil when the result is set. When ctx ends first, Wait returns what Leave returns.
 func (t *Ticket) Wait(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-t.Done:

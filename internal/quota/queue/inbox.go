@@ -43,7 +43,7 @@ func (b *Inbox[T]) Signal() {
 	}
 }
 
-// Stop lets run end once nothing waits.
+// Stop lets Run end once nothing waits.
 func (b *Inbox[T]) Stop() {
 	b.Mu.Lock()
 	b.Stopped = true
@@ -51,7 +51,8 @@ func (b *Inbox[T]) Stop() {
 	b.Signal()
 }
 
-// Run calls next while anything waits, here or by held elsewhere, until it is stopped.
+// Run calls next while anything waits, until Stop. Items wait in the queue; held reports
+// whether the worker itself has kept any back.
 func (b *Inbox[T]) Run(held func() bool, next func()) {
 	for {
 		b.Mu.Lock()

@@ -28,10 +28,10 @@ type Conn struct {
 	statements map[StatementName]*pgconn.StatementDescription
 	room       room
 	wall       func() time.Time
-	until      time.Time // when run's reads and writes end; zero: the connection has no deadline
-	unfollow   func() bool
+	until      time.Time   // when Run's reads and writes end; zero: the connection has no deadline
+	unfollow   func() bool // undoes follow
 
-	commitBehind StatementName // of its session
+	commitBehind StatementName // see Session.CommitBehind
 }
 
 func open(ctx context.Context, o *Options, texts map[StatementName]string) (*Conn, error) {
@@ -68,13 +68,14 @@ func (s *Conn) prepare(ctx context.Context, texts map[StatementName]string) erro
 	return errors.Join(err, pipeline.Close())
 }
 
-// renewAfter is how old the deadline of a session gets: a context of its own for each batch
-// would cost as much as writing its parameters. With sendLimit, and patience for the next
-// session, it is less than a request waits: what queues behind a batch that is lost must hear
-// that the database is away.
+// renewAfter is how old the deadline of a connection gets before it is set anew. A context
+// for each batch would cost as much as writing the batch's parameters.
+//
+// renewAfter, SendLimit and patience together are less than a request waits. So a hit that
+// queues behind a lost batch still hears that the database is away.
 const renewAfter = 500 * time.Millisecond
 
-// limit gives what is sent now sendLimit at least, and renewAfter more at most.
+// limit gives what is sent now at least SendLimit, and at most renewAfter more.
 func (s *Conn) limit() error {
 	now := s.wall()
 	if s.until.Sub(now) >= SendLimit {
@@ -88,8 +89,8 @@ func (s *Conn) limit() error {
 	return err
 }
 
-// unlimited takes run's deadline away, for what has a context with one. On a closed connection
-// the deadline is that of its closing.
+// unlimited takes Run's deadline off the connection, for calls whose context has a deadline. A
+// closed connection keeps its deadline, which is for the closing.
 func (s *Conn) unlimited() {
 	if !s.until.IsZero() && !s.conn.IsClosed() {
 		s.until = time.Time{}

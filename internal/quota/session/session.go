@@ -15,7 +15,7 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Options are what sessions are made with; what each is, Options of the engine say.
+// Options are what sessions are made with. quota.Options says what each field is.
 type Options struct {
 	Connect   func(context.Context) (*pgx.Conn, error)
 	Now       func(context.Context) (int64, error) // µs
@@ -35,7 +35,8 @@ type Session struct {
 	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
 	Beside     *Session              // to which operations are handed over; nil: none
 
-	// commitBehind is a statement behind which a transaction is cut in two: tests break it so.
+	// CommitBehind is a statement. A transaction is committed behind it, and so cut in two.
+	// Tests set it, to see that the breakage is noticed.
 	CommitBehind StatementName
 
 	Conn      *Conn

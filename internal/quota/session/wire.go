@@ -116,7 +116,7 @@ func (p *Params) Bytes(values [][]byte) {
 	p.ends = append(p.ends, len(p.buf))
 }
 
-// Values are the parameters as the protocol wants them, valid until the next reset.
+// Values are the parameters as the protocol wants them. They are valid until the next Reset.
 func (p *Params) Values() [][]byte {
 	p.vals = p.vals[:0]
 	start := 0
@@ -199,7 +199,7 @@ func ReadAll(cols [][]byte, into ...*int64) (err error) {
 // ReadInts reads a bigint[] column without nulls.
 func ReadInts(col []byte) ([]int64, error) { return AppendInts(nil, col) }
 
-// AppendInts is readInts into values.
+// AppendInts is ReadInts, but appends to values.
 func AppendInts(values []int64, col []byte) ([]int64, error) {
 	if len(col) == 12 { // no dimension: empty
 		return values, nil
