@@ -8,13 +8,13 @@ import (
 // Group is hits that a lane decides together.
 type Group struct {
 	queue.Group
-	now int64 // the instant to judge at, or later, by the customer's clock, µs
+	now int64 // the instant to judge at, by the customer's clock, µs; a row's later instant wins
 
-	known model.Known // the row as it was last seen, if knows
+	known model.Known // the row as this node last saw it; only where knows is true
 	knows bool
 	read  bool        // the row was read in this batch
-	after model.Known // what the swap leaves
-	done  bool        // the database did it
+	after model.Known // the row as the charge leaves it
+	done  bool        // the database has written after
 	space []int64     // memory for the state of after
 }
 
@@ -48,8 +48,8 @@ func (g *Group) renew() {
 	*g = Group{Group: queue.Group{Hits: g.Hits[:0], Series: g.Empty()}, known: g.known.Empty(), space: g.space[:0]}
 }
 
-// drop lets go of the hits of the last batch: a place that is not needed again would keep one
-// alive, and with it all that was sent together with it.
+// drop lets go of the last batch's hits. Otherwise a group that the next batch does not need
+// would keep its hits in memory, and all hits that one caller sent together with them.
 func (a *gathering) drop() {
 	for _, g := range a.groups {
 		clear(g.Hits)
@@ -58,8 +58,8 @@ func (a *gathering) drop() {
 	a.groups = a.groups[:0]
 }
 
-// gather makes groups of hits, in order of arrival, to be judged at now, or at what their
-// customers' test clocks show. They are valid until it is called again.
+// gather makes groups of hits, in order of arrival. A group is judged at now, or at the instant
+// that its customer's test clock shows. The groups are valid until the next gather.
 func (a *gathering) gather(hits []*queue.Hit, now int64) []*Group {
 	if a.byKey == nil {
 		a.byKey = make(map[model.GroupKey]*Group, len(hits))

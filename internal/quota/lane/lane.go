@@ -15,9 +15,9 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Lane gathers the hits of its share of the customers and decides them by swaps: one session,
-// one batch in flight; while it flies, the next one gathers. What no swap can do it hands over
-// to its ledger.
+// Lane decides the hits of its share of the customers by swaps. It has one session and one
+// batch in flight; meanwhile the next batch gathers. Hits that no swap can charge go to the
+// lane's ledger.
 type Lane struct {
 	node    *queue.Node
 	Ledger  *ledger.Ledger
@@ -30,7 +30,7 @@ type Lane struct {
 	batch []*queue.Hit
 	gathering
 	these   []*Group // that the lane decides
-	stale   int      // the share of known rows, in 1024ths, that somebody else had written, lately
+	stale   int      // recent share of remembered rows that somebody else had written, in 1024ths
 	swaps   Writing  // rows to be written
 	makes   Writing  // rows to be made
 	reading []*Group // rows to be read
@@ -111,9 +111,9 @@ func (l *Lane) Next(ctx context.Context) {
 	l.swap(ctx)
 }
 
-// recall finds what is known of the groups' rows, and hands over what the ledger decides:
-// hits on several counters, which a swap could not charge all or none, and those that follow
-// others there.
+// recall looks up the remembered rows of the groups, and returns the groups that the lane
+// decides. It hands the others over to the ledger. These are hits on several counters, which a
+// swap could charge in part, and hits on a counter that the ledger has.
 func (l *Lane) recall(groups []*Group) []*Group {
 	watch, cautious := l.node.Stopwatch(), l.Ledger.Cautious()
 	l.these = l.these[:0]
@@ -131,12 +131,12 @@ func (l *Lane) recall(groups []*Group) []*Group {
 	return l.these
 }
 
-// mostStale is the share, in 1024ths, of known rows that turned out to have been written by
-// somebody else, from which on rows are read before each swap: that costs half of what a swap
-// in vain does.
+// mostStale bounds the lane's stale, in 1024ths. From this share on, the lane reads each row
+// before the swap: to read a row costs half of what a lost swap does.
 const mostStale = 256
 
-// plan has the groups decided as far as the Go model can, and sorts them by what is to be done.
+// plan has the Go model decide the groups, and sorts them by how their rows are to be written.
+// A group whose row must be read first is not decided yet.
 func (l *Lane) plan(groups []*Group) {
 	for _, g := range groups {
 		w := byReading
@@ -178,7 +178,8 @@ func (l *Lane) swap(ctx context.Context) {
 	}
 }
 
-// sendAll writes, makes and reads rows in one round trip. Rows are made before any lock.
+// sendAll makes, reads and writes rows in one round trip. Rows are made first: an INSERT must
+// come before any row is locked (docs/decisions/lock-order.md).
 func (l *Lane) sendAll(ctx context.Context) error {
 	var steps []session.Step
 	hits := 0
@@ -245,7 +246,8 @@ func (l *Lane) readRows(r *pgconn.ResultReader) error {
 	return err
 }
 
-// tell notes how many of some rows that were known had been written by somebody else.
+// tell updates the lane's stale: of so many remembered rows, stale ones had been written by
+// somebody else.
 func (l *Lane) tell(stale, of int) {
 	if of > 0 {
 		l.stale += (1024*stale/of - l.stale) / 8
@@ -338,10 +340,13 @@ func (l *Lane) HandOver(g *Group) {
 	}
 }
 
-// lost ends a batch whose round trip failed. What the server itself rolled back the ledger
-// does again: it waits for no row that somebody holds for long, and keeps a statement that
-// the server refuses from failing other customers' hits. An unknown outcome is never tried
-// again, for it could be charged twice; wrote says that there was anything to be charged.
+// lost ends a batch whose round trip failed. wrote says that the round trip was to charge hits.
+//
+// A batch that the server rolled back goes to the ledger. The ledger waits for no row that
+// somebody holds for long. It also keeps a statement that the server refuses from failing other
+// customers' hits.
+//
+// A batch with an unknown outcome is never sent again, for its hits could be charged twice.
 func (l *Lane) lost(err error, wrote bool) {
 	unwritten, written := fmt.Errorf("%w: %w", session.ErrUnavailable, err), fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err)
 	if !wrote {

@@ -10,24 +10,28 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// A swap decides most hits: the Go model charges a group's hits to its counter's row as the
-// node knows it, and one UPDATE writes what that leaves wherever the row is that one still.
-// The UPDATE returns which rows those were: they are charged. A row that somebody else has
-// written meanwhile is left alone, and the ledger decides its hits. So nothing is charged but
-// to the newest row, and no row is locked before it is written.
+// A swap charges most hits. The Go model charges a group's hits to the counter's row as the node
+// remembers the row. One UPDATE writes the charged rows, each only where the stored row still is
+// the remembered one. The UPDATE returns the keys of the rows that it wrote: these are charged.
+// Another row is left alone, and the ledger decides its hits. So only the newest row is ever
+// charged, and no row is locked before it is written.
 
-// All arrays are in the lock order: ascending by shard, customer, meter, attribute. Each
-// counter is reached by one look-up of its key per array element, so that no statistics can
-// change the plan; there is no clock and no volatile function. An UPDATE names the shard by
-// = ANY, not by =: a plain equality of the index's first column is fit for a merge join, for
-// the sake of which PostgreSQL also weighs a scan of the whole index, takes it where the table
-// had a row or two when it was analyzed, and keeps that plan while the table grows.
+// All arrays are in the lock order: ascending by shard, customer, meter, attribute. Each array
+// element is one look-up of a counter's key, so that no statistics can change the plan. There is
+// no clock and no volatile function.
+//
+// An UPDATE names the shard by = ANY, not by =. A plain equality of the index's first column
+// fits a merge join, and for that join PostgreSQL weighs a scan of the whole index. It takes the
+// scan if the table had a row or two when it was analyzed, and keeps it while the table grows.
 
-// rowValues are one array for all numbers of a swap: taking fifteen apart, and joining them to
-// rows, took an eighth of what the statement does. The array begins with where the last row of
-// numbers does. Then come these rows of swapWidth, as swapValues.fill has them, and then their
-// states. The attribute, which is empty, is said of each row: with a constant a scan of the
-// counters could come first.
+// rowValues takes all numbers of a swap from one array. Fifteen arrays, joined to rows, took an
+// eighth of the statement's time.
+//
+// The array's first number is the place where the last row of numbers begins. Then come the rows
+// of swapWidth numbers, as swapValues.fill writes them, and then their states.
+//
+// The attribute is empty, and yet computed for each row: with a constant PostgreSQL could scan
+// the counters first.
 const rowValues = `
 FROM generate_series(2, (($1::bigint[])[1])::integer, 13) AS g(n),
 LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS customer, (($1::bigint[])[n + 2])::integer AS meter,
@@ -35,10 +39,12 @@ LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS
                 ($1::bigint[])[n + 7] AS at, ($1::bigint[])[n + 8] AS change, ($1::bigint[])[n + 9] AS cost, ($1::bigint[])[n + 10] AS run,
                 ($1::bigint[])[n + 11] AS state_from, ($1::bigint[])[n + 12] AS state_to, left('', n) AS attribute) i`
 
-// swapSQL writes rows that nobody has written since. The version and the instant tell, and the
-// change number, which is raised without a charge too. The row's hour must be the running one,
-// or have no units. A row that somebody holds is waited for, in the lock order, and looked at
-// again then.
+// swapSQL writes rows that nobody has written since the node saw them. Version and instant tell
+// of a charge. The change number is compared too, for it is also raised without a charge. The
+// row's hour must be the running one, or have no units.
+//
+// If somebody holds a row, the UPDATE waits for the row, in the lock order, and then compares
+// anew.
 const swapSQL = `
 UPDATE counters c
 SET state = ($1::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run, hour = i.hour,
@@ -91,12 +97,12 @@ func readKnown(r *model.Known, cols [][]byte) (err error) {
 type way int
 
 const (
-	bySwap     way = iota // its row is written
-	byMaking              // its row is made
-	byReading             // its row is to be read first
-	byLedger              // its row is to be locked
-	asItStands            // all of its hits are refused; nothing is written
-	asStale               // its target is older than the row
+	bySwap     way = iota // the lane writes the row
+	byMaking              // the lane makes the row
+	byReading             // the lane has to read the row first
+	byLedger              // the ledger has to lock the row
+	asItStands            // all of the group's hits are refused; nothing is written
+	asStale               // the row has a newer change number than the group's target
 )
 
 // plan decides the group's hits on the row as it is known, and says what is to be done for it.

@@ -1,9 +1,12 @@
-// Package queue is what lanes and ledgers share: a caller's hit, and how the caller hears of its
-// end (hit.go); the queue that a worker takes from (inbox.go); hits of one target, which the
-// model decides together (group.go). The settings and totals of the node are in node.go.
+// Package queue owns what lanes and ledgers share:
 //
-// A ticket belongs to its caller while it is queued: giving up leaves no trace then. From the
-// moment it is taken into a batch it is done, or not, whatever its caller does.
+//   - a caller's hit, and how the caller hears of the result (hit.go);
+//   - the queue that a worker takes from (inbox.go);
+//   - a group: hits on one target, which the model decides together (group.go);
+//   - the settings and totals of a node (node.go).
+//
+// A ticket belongs to its caller while the ticket is queued: a caller who gives up then leaves
+// no trace. Once a worker has taken a ticket into a batch, the caller has no say any more.
 //
 // The package must never send a statement.
 package queue

@@ -12,8 +12,8 @@ type Group struct {
 // Own is the key of the customer's own counter.
 func (g *Group) Own() model.CounterKey { return g.Target.Counters[0].Key }
 
-// Decide decides the group's hits at an instant, on rows that are as series has them. It sets the
-// hits' results: who calls it rings when the charge is durable.
+// Decide decides the group's hits at an instant, on rows as Series.Decide takes them. It sets the
+// hits' results, and tells no caller: the lane or ledger calls Finish when the charge is durable.
 func (g *Group) Decide(rows []model.Row, instant int64, buf []int64) {
 	g.Costs = g.Costs[:0]
 	for _, h := range g.Hits {

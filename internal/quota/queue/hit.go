@@ -11,17 +11,19 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Ticket is whose an operation is, and how its caller hears of its end.
+// Ticket says who has an operation now, its caller or a worker. By the ticket the caller hears
+// that the operation has ended.
 type Ticket struct {
-	Session *session.Session // that is to do it
-	Done    chan struct{}    // receives once, when its result is set
-	state   atomic.Int32
-	// together counts those of a caller who waits for many at once and have no result yet:
-	// done, which they share, receives when the last one has. Nil: it waits for this one.
+	Session *session.Session // of the lane or ledger that is to do the operation
+	Done    chan struct{}    // receives once, when the result is set
+	state   atomic.Int32     // ticketQueued and so on
+	// Together is for a caller who waits for many tickets at once. It counts the tickets
+	// without a result; all share Done, which receives when the last result is set. Nil: the
+	// caller waits for this ticket alone.
 	Together *atomic.Int32
 }
 
-// NewTicket is a ticket for what a session is to do.
+// NewTicket is a ticket of an operation that the lane or ledger of a session is to do.
 func NewTicket(s *session.Session) Ticket { return Ticket{Session: s, Done: make(chan struct{}, 1)} }
 
 // Ring tells the caller that the result is set.
@@ -50,14 +52,14 @@ func NewHit(s *session.Session, t *model.Target, cost int64) *Hit {
 	return h
 }
 
-// Whose an operation is. Its caller may take it back only while it is queued.
+// The states of a ticket. A caller can take an operation back only while it is queued.
 const (
 	ticketQueued    = 0
-	ticketTaken     = 1 // in a batch: it will be done, or not, whatever its caller does
-	ticketAbandoned = 2 // the caller gave up, and it was in no batch: it leaves no trace
-	ticketLeaving   = 3 // the caller gives up while it is in a batch, unless that ends soon
-	ticketLeft      = 4 // the caller gave up while it was in a batch; not to be sent again
-	ticketDone      = 5 // its result is set
+	ticketTaken     = 1 // in a batch: the worker does it or not, whatever the caller does
+	ticketAbandoned = 2 // the caller gave up before any batch had it: it leaves no trace
+	ticketLeaving   = 3 // in a batch; the caller gives up unless the batch ends soon
+	ticketLeft      = 4 // the caller gave up while a batch had it; it must not be sent again
+	ticketDone      = 5 // the result is set
 )
 
 // Take moves what is queued into a batch.
@@ -92,7 +94,7 @@ func (h *Hit) Wait(ctx context.Context) Result {
 	if err := h.Leave(ctx, 0); err != nil {
 		return Result{Err: err}
 	}
-	return h.Result // its bell may be ringing still
+	return h.Result // not put back into the pool: Ring may still be sending to Done
 }
 
 // Wait returns nil when the result is set. When ctx ends first, Wait returns what Leave returns.
@@ -105,9 +107,11 @@ func (t *Ticket) Wait(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// Leave gives up when ctx has ended: what is in no batch leaves no trace; what is in one will
-// be done or not, and its caller cannot know, unless that batch ends within grace. It returns
-// nil when the result is set. Only who waits for one alone may give grace.
+// Leave gives up when ctx has ended. It returns nil when the result is set after all.
+//
+// An operation that no batch has taken leaves no trace. An operation in a batch is done or not,
+// and its caller cannot know: that is ErrOutcomeUnknown. Leave waits for the batch at most grace.
+// Only a caller who waits for this ticket alone may give a grace.
 func (t *Ticket) Leave(ctx context.Context, grace time.Duration) error {
 	if grace > 0 && t.state.CompareAndSwap(ticketTaken, ticketLeaving) {
 		late := time.NewTimer(grace)

@@ -6,7 +6,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Inbox is where callers leave what a goroutine of its own works on.
+// Inbox is the queue of a lane or a ledger: callers add to it, and one goroutine takes from it.
 type Inbox[T any] struct {
 	wake chan struct{} // holds one token when there is something to do
 
@@ -18,8 +18,8 @@ type Inbox[T any] struct {
 // NewInbox is an empty one.
 func NewInbox[T any]() Inbox[T] { return Inbox[T]{wake: make(chan struct{}, 1)} }
 
-// Enqueue adds items behind those that wait, of which there may be most. It returns how
-// many it added, and of the others why not: ErrBusy, or ErrStopped when the engine stops.
+// Enqueue adds items behind those that wait; most bounds how many items wait. Enqueue returns how
+// many items it added, and why not the others: ErrBusy, or ErrStopped when the engine stops.
 func (b *Inbox[T]) Enqueue(most int, items ...T) (added int, err error) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()

@@ -8,14 +8,16 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Memory keeps the last state seen of counters that refused a hit. Other hits can only
-// have filled them further since, so a hit that the model refuses on such a state is refused rightly,
-// without a statement. It never admits.
+// Memory keeps the last state seen of counters that refused a hit. Other hits can only have
+// filled these counters further since. So Memory may refuse a hit without a statement. It never
+// admits one.
 //
-// What empties a counter (a raised limit, another plan) comes with a newer change number,
-// and a state is only used for targets of the change number it was judged under; so a
-// state that arrives late can undo no such change. Refunds and releases have no such
-// number: on the meters that have them no state is used for longer than a second.
+// A raised limit or another plan empties a counter, and comes with a newer change number. A
+// state is used only for targets of the change number that it was judged under. So a state that
+// arrives late undoes no such change.
+//
+// Refunds and releases empty a counter too, and have no change number. On meters that have
+// them, no state is used for longer than a second.
 type Memory struct {
 	Seen    *cache.Cache[model.CounterKey, refusal]
 	returns func(meter int32) bool
@@ -28,8 +30,8 @@ const (
 	usualWeight   = refusalWeight + 2*model.BucketLen*8
 )
 
-// returnsWithin is for how long, µs, a refusal on a meter whose units may come back is
-// believed: other nodes give back without a word, and within this it is known everywhere.
+// returnsWithin is how long, µs, a refusal is believed on a meter whose units may come back.
+// Another node gives units back without telling this one. So this one may refuse them that long.
 const returnsWithin = int64(1e6)
 
 // refusal is a counter's state, when it was read, and the change it was judged under.
@@ -110,9 +112,10 @@ func (r *refusal) newer(than *refusal) bool {
 // removed and came back (see Cleaner) begins at version 1 again, at a later instant.
 func (r *refusal) after(other *refusal) bool { return r.Version > other.Version && r.At >= other.At }
 
-// keptUntil is when the remembered state of a target's i-th counter can refuse nothing any more, or is of no use: when
-// every limit has its whole quota back. A closed limit, or a cost above it, is refused for
-// good, and a test clock says nothing of the time that the memory goes by.
+// keptUntil is when the memory may drop the state of a target's i-th counter: when every limit
+// has its whole quota back, and at the earliest after forgetAfter. The minimum is for refusals
+// that no wait lifts: by a closed limit, or of a cost above the limit. On a test clock it is
+// forgetAfter alone, for a test clock says nothing of the time that the memory goes by.
 func keptUntil(t *model.Target, i int, r *refusal) int64 {
 	expires := r.asOf + forgetAfter
 	if t.Clock != nil {
