@@ -98,7 +98,7 @@ func (s *Conn) unlimited() {
 	}
 }
 
-// follow ends what runs, and all that is run later, when ctx ends.
+// follow cuts the connection off when ctx ends: the batch that runs fails, and each later one.
 func (s *Conn) follow(ctx context.Context) {
 	conn := s.conn.PgConn().Conn()
 	s.unfollow = context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -126,10 +126,11 @@ func (s *Conn) close() {
 // binaryFormat asks for binary in every column and parameter.
 var binaryFormat = []int16{1}
 
-// SendLimit bounds a transaction of a ledger, from the first byte to the commit, and with up to
-// renewAfter more a round trip of a lane. It is longer than the session's statement_timeout, so
-// that a slow statement is rolled back by the server, who says so, rather than cut off here with
-// nobody knowing.
+// SendLimit bounds a transaction of a ledger, from the first byte to the commit. It also bounds a
+// round trip of a lane, which may take up to renewAfter longer.
+//
+// SendLimit is longer than the session's statement_timeout. So the server rolls a slow statement
+// back and says so. A cut here would leave the outcome unknown.
 const SendLimit = 4 * time.Second
 
 var errNotSent = errors.New("not sent")
@@ -137,16 +138,17 @@ var errNotSent = errors.New("not sent")
 // NotSent reports whether an error of Run says that nothing of the batch reached the server.
 func NotSent(err error) bool { return errors.Is(err, errNotSent) }
 
-// Run sends the steps in one round trip: one transaction, committed when run returns
-// without an error.
+// Run sends the steps in one round trip and one transaction. No COMMIT is sent: the server
+// commits at the pipeline's Sync. When Run returns nil, the transaction is committed.
 //
-// An error is one of three: one of NotSent, nothing reached the server; a *pgconn.PgError of
-// severity ERROR, the transaction was rolled back; anything else, nobody can know.
+// An error is one of three. NotSent: nothing reached the server. RolledBack: the server rolled
+// the transaction back. Any other: nobody can know.
 func (s *Conn) Run(ctx context.Context, steps []Step) error {
 	if s.conn.IsClosed() {
 		return errNotSent
 	}
-	// In this order: what cuts the session off by a deadline comes behind the end of ctx.
+	// limit comes first. If ctx ends before limit, ctx.Err says so; if ctx ends after limit,
+	// follow's deadline is the newer one and stays.
 	err := s.limit()
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return errors.Join(errNotSent, err)

@@ -1,12 +1,12 @@
-// Package session owns one connection of a lane or a ledger, which is made in the background
-// (session.go), and what a failure means for the hits on it (errors.go, trouble.go).
+// Package session owns the connection of a lane or a ledger. It makes the connection in the
+// background (session.go), and says what a failure means for hits (errors.go, trouble.go).
 //
-// A batch is one round trip (conn.go), a transaction several (flight.go). Both speak
-// PostgreSQL's binary formats (wire.go).
+// A lane's batch is a transaction of one round trip (conn.go). A ledger's transaction has
+// several (flight.go). Both speak PostgreSQL's binary formats (wire.go).
 //
 // A failure is one of three: nothing was sent; the server rolled back; nobody can know. The
-// three must never be mixed up. Hits of the first two may be charged later; those of the third
-// must not be sent again.
+// package must never mix up the three. Hits may be sent again after the first two, and not
+// after the third.
 //
 // The package must never know what a statement is for, or what limits say.
 package session

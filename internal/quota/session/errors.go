@@ -15,9 +15,9 @@ var (
 	// ErrUnavailable: the database is out of reach, see postgres.Outage. Nothing was charged,
 	// and on_outage says what becomes of the hit.
 	ErrUnavailable = errors.New("the database cannot be reached; nothing was charged")
-	// ErrNoSession: the database is there and does not let this node work (a login, a right, a
-	// table or a free session is missing, its clock cannot be used). Nothing was charged, and
-	// nothing may be let in by on_outage: it may last until somebody puts it right.
+	// ErrNoSession: the database is there and does not let this node work. A login, a right, a
+	// table or a free session is missing, or its clock cannot be used. Nothing was charged.
+	// on_outage must let nothing in: the trouble may last until somebody puts it right.
 	ErrNoSession = errors.New("the database does not serve this node; nothing was charged")
 	// ErrOutcomeUnknown: the connection broke or the deadline passed after the hit was
 	// sent. It was charged once or not at all, and nobody here can know which.

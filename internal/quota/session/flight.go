@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Flight is a transaction of several round trips on a connection. Each ends with a
-// Sync, so that between them the server waits in a transaction, and ends it by itself when
-// nobody goes on (idle_in_transaction_session_timeout).
+// Flight is a transaction of several round trips on a connection. Each round trip ends with a
+// Sync. So the server waits inside of the transaction between two round trips. If no next one
+// comes, the server ends the transaction (idle_in_transaction_session_timeout).
 type Flight struct {
 	conn       *Conn
 	pipeline   *pgconn.Pipeline
@@ -35,8 +35,8 @@ func noRows(*pgconn.ResultReader) error { return nil }
 
 var errMisread = errors.New("an answer of the database cannot be read")
 
-// Misread reports whether a transaction failed since the database answered with something else
-// than what was asked for.
+// Misread reports whether a transaction failed because an answer of the database could not be
+// read.
 func Misread(err error) bool { return errors.Is(err, errMisread) }
 
 // Ask sends a statement with the next round trip; read reads its rows.
@@ -91,8 +91,8 @@ func (f *Flight) Commit() error {
 	return f.pipeline.Close()
 }
 
-// Abandon rolls back a transaction that has failed. The session can be used again unless
-// its connection is gone.
+// Abandon rolls back a transaction that has failed. It closes a connection that does not get out
+// of the transaction; any other can be used again.
 func (f *Flight) Abandon() {
 	conn := f.conn.conn
 	// A connection that broke is being closed by a goroutine of pgx, which writes to it too.

@@ -26,14 +26,14 @@ type Options struct {
 	Troubles *Troubles // of all of them
 }
 
-// Session keeps a lane's connection. It is made in the background, so that a database
-// that does not even answer keeps no caller waiting. Used by the lane's goroutine only,
-// but for trouble.
+// Session keeps the connection of a lane or a ledger. It makes the connection in the background,
+// so that a database that does not even answer keeps no caller waiting. Only the goroutine of
+// the lane or ledger uses a Session, but for trouble, which all may read.
 type Session struct {
 	Options    *Options
 	Statements map[StatementName]string
 	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
-	Beside     *Session              // to which operations are handed over; nil: none
+	Beside     *Session              // of the ledger that a lane hands over to; nil: this is a ledger's
 
 	// CommitBehind is a statement. A transaction is committed behind it, and so cut in two.
 	// Tests set it, to see that the breakage is noticed.
@@ -58,8 +58,8 @@ const (
 
 var errConnecting = fmt.Errorf("%w: a new connection to the database is being made", context.DeadlineExceeded)
 
-// Begin makes sure of a session and a clock, which reads now, µs. Errors: ErrUnavailable
-// and ErrNoSession.
+// Begin makes sure that there are a connection and a clock, and returns the clock's time, µs.
+// Errors: ErrUnavailable and ErrNoSession.
 func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	if err = s.Ready(ctx); err != nil {
 		return 0, err
@@ -67,7 +67,8 @@ func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	if now, err = s.Options.Now(ctx); err != nil {
 		return 0, s.failed(err)
 	}
-	// What a statement was refused for shows at none of these: it counts for a while.
+	// A connection and a clock do not show that a refused statement works again. So a refusal
+	// counts as a trouble for a while.
 	if s.refusedAt == 0 || s.Options.Stopwatch()-s.refusedAt > troubleLasts {
 		s.refusedAt = 0
 		s.works()
@@ -75,8 +76,9 @@ func (s *Session) Begin(ctx context.Context) (now int64, err error) {
 	return now, nil
 }
 
-// Ready makes sure of a session, or says why there is none. One that was idle is asked
-// first: if it is dead by now, nothing was sent on it and no outcome is lost.
+// Ready makes sure that there is a connection, or says why there is none. It asks the server
+// first where the connection was idle. If the connection is dead, no hit was sent on it, and no
+// outcome is lost.
 func (s *Session) Ready(ctx context.Context) error {
 	now := s.Options.Stopwatch()
 	idle := now - s.usedAt
@@ -103,8 +105,8 @@ func (s *Session) Ready(ctx context.Context) error {
 	return *why
 }
 
-// await takes over the session that is being made. It waits only while nothing is known to
-// be wrong.
+// await takes over the connection that is being made. It waits for at most patience, and not at
+// all where something is known to be wrong.
 func (s *Session) await(ctx context.Context) {
 	wait := patience
 	if why := s.trouble.Load(); why != nil && !errors.Is(*why, errConnecting) {
@@ -131,8 +133,8 @@ func (s *Session) await(ctx context.Context) {
 	s.Conn.commitBehind = s.CommitBehind
 }
 
-// make begins a session in a goroutine, which tries until it has one or the session is
-// closed: what was wrong is known to be over though no hit comes.
+// make starts a goroutine that tries to connect until it has a connection, or the session is
+// closed. So the session learns that a trouble is over even if no hit comes.
 func (s *Session) make(ctx context.Context) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	suspect := s.refusedAt != 0
@@ -175,8 +177,8 @@ func (s *Session) attempt(ctx context.Context, suspect bool) (*Conn, error) {
 	return conn, nil
 }
 
-// allowed finds out whether the role may run all statements: to prepare one needs no right,
-// but to explain it does.
+// allowed finds out whether the role may run all statements, by EXPLAIN. To prepare a statement
+// needs no right; to explain a statement needs the right to run it.
 func (s *Conn) allowed(ctx context.Context) error {
 	var all strings.Builder
 	for name, statement := range s.statements {
@@ -190,8 +192,8 @@ func (s *Conn) allowed(ctx context.Context) error {
 	return err
 }
 
-// Refuse ends a session on which the server refused a statement for what is no fault of
-// the statement, and returns what callers are told.
+// Refuse drops the connection after the server refused a statement that is not itself at fault.
+// It returns what callers are told.
 func (s *Session) Refuse(err error) error {
 	s.refusedAt = s.Options.Stopwatch()
 	s.Drop()

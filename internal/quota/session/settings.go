@@ -7,9 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SessionSettings are what a lane's session needs, so that no statistics can take the
-// statement off its keys: rows are only ever reached by their key, in one nested loop over the
-// parameters.
+// SessionSettings are the settings of a lane's or ledger's session. With them each plan reaches
+// rows only by their key, in one nested loop over the parameters. No statistics can change that.
 var SessionSettings = map[string]string{
 	"plan_cache_mode":                     "force_generic_plan",
 	"enable_seqscan":                      "off",
@@ -25,9 +24,9 @@ var SessionSettings = map[string]string{
 	"default_transaction_isolation":       "read committed",
 }
 
-// PoolSettings are what the sessions of the engine's pool need for the same reason: a plan
-// that was made and cached while a hot table was tiny would scan all of it when it is large.
-// They are for a pool that does nothing else: lists and sums want hash joins.
+// PoolSettings are the settings of the engine's pool, for the same reason. Otherwise a plan that
+// was made while a hot table was tiny would still scan the table when it is large. They are only
+// for a pool that does nothing else: lists and sums want hash joins.
 var PoolSettings = map[string]string{
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
@@ -37,8 +36,8 @@ var PoolSettings = map[string]string{
 	"jit":               "off",
 }
 
-// ByKey has what a transaction reads from now on reach hot tables by their keys, as
-// PoolSettings have a pool. It is for transactions of pools that have other work, too.
+// ByKey applies PoolSettings to the rest of one transaction. It is for transactions of pools
+// that have other work, too.
 func ByKey(ctx context.Context, tx pgx.Tx) error {
 	var all strings.Builder
 	for name, value := range PoolSettings {

@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// troubleLasts is how long what kept a session from the database counts after it was last
-// met. Sessions that cannot be made are tried more often than that.
+// troubleLasts is how long a trouble counts after a session last met it. A session that cannot
+// connect tries again more often than that.
 const troubleLasts = 5 * time.Second
 
 // maxTroubles bounds those that are told apart.
 const maxTroubles = 16
 
-// Troubles are what keeps the sessions of an engine from the database: for the log, which
-// has each once until all are over, and for whoever asks how the node is.
+// Troubles are the reasons that keep an engine's sessions from the database. The log gets each
+// trouble once, until all are over. Worst tells whoever asks how the node is.
 type Troubles struct {
 	log *slog.Logger
 

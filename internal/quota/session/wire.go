@@ -127,9 +127,9 @@ func (p *Params) Values() [][]byte {
 	return p.vals
 }
 
-// room is a message of no bytes that gives a connection a buffer to write the next ones to:
-// it throws its own away whenever it has sent more than a kilobyte, and to grow a new one
-// for each batch was a fifth of all that a hit allocates.
+// room is a message of no bytes. By its Encode it gives the connection a buffer for the next
+// messages. The connection throws its own buffer away after more than a kilobyte was sent. To
+// grow a new one for each batch was a fifth of all that a hit allocates.
 type room struct {
 	buf  []byte
 	need int
@@ -218,7 +218,8 @@ func AppendInts(values []int64, col []byte) ([]int64, error) {
 	return values, nil
 }
 
-// EachRow reads rows that begin with the place, from 1 on, of what they are about.
+// EachRow reads rows whose first column is the place, from 1 on, of the key that was asked for.
+// read gets the place, from 0 on, and the other columns.
 func EachRow(r *pgconn.ResultReader, most int, read func(n int, cols [][]byte) error) (bad error) {
 	for r.NextRow() {
 		cols := r.Values()
