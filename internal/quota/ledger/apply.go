@@ -13,9 +13,11 @@ import (
 // are left have the next transaction.
 const applyLimit = 300 * time.Millisecond
 
-// apply does the operations one after the other, and returns those that need what was not
-// read. spoiled is one that the model could not do, and that has ended: of what it left in the
-// books nothing may be written.
+// apply does the operations one after the other. again are operations for the next transaction:
+// they need rows that this one has not locked or read, or the time ran out.
+//
+// spoiled is an operation that the model could not do; its caller has been told. It may have
+// left the books half done, so the books must not be written.
 func (l *Ledger) apply(b *books, batch []*Operation) (again []*Operation, spoiled *Operation) {
 	began := l.node.Stopwatch()
 	for i, o := range batch {

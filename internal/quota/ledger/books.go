@@ -13,32 +13,32 @@ import (
 type account struct {
 	key model.CounterKey
 	model.Row
-	there bool  // it is in the table, and locked
-	held  bool  // it is in the table, and somebody else's
-	hour  int64 // start of its running hour, µs
-	units int64 // admitted in it
-	total int64
-	dirty bool
-	freed bool // units came back
+	there bool  // the row is in the table, and locked here
+	held  bool  // the row is in the table, and somebody else has locked it
+	hour  int64 // start of the row's running hour, µs
+	units int64 // admitted in that hour
+	total int64 // charged in all
+	dirty bool  // to be written
+	freed bool  // units came back
 
-	target *model.Target               // of a customer's own: who keeps the row
-	read   struct{ version, at int64 } // as it was locked
+	target *model.Target               // of a customer's own counter: the target that remembers the row
+	read   struct{ version, at int64 } // of the row as it was locked
 }
 
-// books are what a transaction of the ledger has locked and read, and what it writes.
+// books are the rows that a transaction of the ledger has locked and read, and what it writes.
 type books struct {
 	now      int64 // PostgreSQL's time, µs
 	cautious bool  // rows that others hold were left out, as if they were not there
 	accounts map[model.CounterKey]*account
 	receipts map[receiptKey]*receipt
-	wanted   []model.CounterKey          // by the operation that is being done, beside its own
-	hours    map[model.CounterKey]*hours // where an operation asked for them
-	missing  *hours                      // what it is to ask for
-	usage    map[model.HourKey]int64     // to be added to finished hours
-	opened   []heldBy                    // written before
-	closed   []heldBy                    // are deleted: a hold may be both
+	wanted   []model.CounterKey          // counters that the operation being done needs locked
+	hours    map[model.CounterKey]*hours // finished hours that operations asked for
+	missing  *hours                      // finished hours that the operation being done lacks
+	usage    map[model.HourKey]int64     // units to be added to finished hours
+	opened   []heldBy                    // holds to be written, before closed ones are deleted
+	closed   []heldBy                    // holds to be deleted; one hold may be in both lists
 	adjusted []adjustment
-	slot     int16 // of the receipts' tables, the one in turn
+	slot     int16 // the table that new receipts are written to
 }
 
 // heldBy is a hold and its counter.
@@ -56,7 +56,8 @@ type adjustment struct {
 	reason string
 }
 
-// What an operation needs that its transaction has not read: it is done again in the next.
+// The operation needs something that its transaction has not read or locked. It is done again in
+// the next transaction, which reads or locks that.
 var (
 	errMissingRow  = errors.New("a counter's row is not there yet")
 	errHeldRow     = errors.New("somebody else holds a counter's row")
@@ -64,9 +65,11 @@ var (
 	errMissingHour = errors.New("the finished hours are to be read")
 )
 
-// open returns the accounts of a target's counters as of the instant at which hits on them
-// are judged: what has expired by then is given back. A value's row that is not there is
-// untouched; a charge makes it. Errors: errMissingRow, errHeldRow, *StaleError.
+// open returns the accounts of a target's counters, and the instant at which hits on them are
+// judged. Holds that have expired by then are given back. A missing row of an attribute's value
+// counts as untouched; a charge makes the row.
+//
+// Errors: errMissingLock, errMissingRow, errHeldRow, *model.StaleError.
 func (b *books) open(t *model.Target) (accounts []*account, instant int64, err error) {
 	instant = t.Instant(b.now)
 	for i := range t.Counters {
@@ -79,7 +82,7 @@ func (b *books) open(t *model.Target) (accounts []*account, instant int64, err e
 			return nil, 0, errMissingLock
 		case a.held:
 			return nil, 0, errHeldRow
-		case !a.there && i == 0: // it remembers the change number, so values' rows may come and go
+		case !a.there && i == 0: // the own row must be there: it remembers the change number for values' rows, too
 			return nil, 0, errMissingRow
 		case a.Change > t.Change:
 			return nil, 0, &model.StaleError{Change: a.Change}
@@ -96,7 +99,8 @@ func (b *books) open(t *model.Target) (accounts []*account, instant int64, err e
 	return accounts, instant, nil
 }
 
-// expire takes the holds off an account, of a target's i-th counter, that are over at an instant.
+// expire takes the holds that have expired at an instant off the account of a target's i-th
+// counter.
 func (b *books) expire(t *model.Target, i int, a *account, instant int64) {
 	for _, h := range t.Expire(i, &a.Row, instant) {
 		b.closed = append(b.closed, heldBy{a.key, h})
@@ -116,8 +120,8 @@ func rowsOf(accounts []*account) []model.Row {
 	return rows
 }
 
-// Charge charges what a decision admitted to its accounts, and returns the decision as it
-// stands behind that.
+// Charge charges an admitted decision's cost to the accounts, and returns the decision as it
+// stands after the charge.
 func (b *books) Charge(accounts []*account, d model.Decision) model.Decision {
 	rows := rowsOf(accounts)
 	d.ChargeTo(rows)
@@ -128,7 +132,8 @@ func (b *books) Charge(accounts []*account, d model.Decision) model.Decision {
 	return d.Behind(rowsOf(accounts))
 }
 
-// book adds units to the running hour of a target's own account, as usage.
+// book adds units as usage to the running hour of the own account, and to the totals of all
+// accounts that were charged.
 func (b *books) book(t *model.Target, accounts []*account, units, instant int64) (hour int64) {
 	hour, _ = t.RunningHour(instant)
 	for i, a := range accounts {
@@ -163,8 +168,8 @@ func (a *account) hourKey(hour int64) model.HourKey {
 	return model.HourKey{Customer: a.key.Customer, Meter: a.key.Meter, Hour: hour}
 }
 
-// finished are the hours of an own account in [from, to) and what they have: the finished
-// ones, with what this transaction has done to them, and the running one. Errors:
+// finished returns the units of an own account's hours in [from, to), by the hours' starts. They
+// are the finished hours as this transaction leaves them, and the running hour. Errors:
 // errMissingHour.
 func (b *books) finished(own *account, from, to int64) (map[int64]int64, error) {
 	read := b.hours[own.key]
@@ -238,8 +243,8 @@ func (b *books) unhold(a *account, key [16]byte) (h model.Hold, ok bool) {
 	return h, true
 }
 
-// find returns the receipt of an operation; nil when it was not done. Errors:
-// ErrOtherPayload.
+// find returns the receipt of the operation with an id; nil when that operation was not done.
+// Errors: ErrOtherPayload.
 func (b *books) find(customer int64, id model.ID) (*receipt, error) {
 	if !id.Given() {
 		return nil, nil

@@ -7,12 +7,13 @@
 //   - it locks the rows of all their counters in key order, and reads them (read.go);
 //   - it does one operation after the other on the Go model, in memory (apply.go); books.go is
 //     the working copy of the locked rows;
-//   - it writes what came of that, and commits (write.go).
+//   - it writes the rows that changed, and commits (write.go).
 //
-// An operation with an id finds the receipt of any other with that id: whoever did that one
-// held the same counter.
+// A request that is sent twice with its id locks the same counter twice. So the second time it
+// finds the receipt of the first.
 //
-// The package must never do an operation in part, nor answer before the commit is
-// acknowledged. What was sent with its commit it sends again only if all of it has ids.
+// The package must never do an operation in part. It must never answer before the commit is
+// acknowledged. If the outcome of a commit is unknown, it sends an operation again only if all
+// of the operation has ids.
 // docs/internals/ledger.md says why.
 package ledger

@@ -14,7 +14,7 @@ var (
 	ErrOtherPayload = errors.New("the id was used for another request; nothing was done")
 	// ErrUnderWay: a request with the same id is under way, and did not end in time.
 	ErrUnderWay = errors.New("a request with this id is still under way; nothing was done by this one")
-	// ErrLost: the target is Lost, and there is nothing to be given again.
+	// ErrLost: the target is Lost, and no receipt has an answer to be given again.
 	ErrLost = errors.New("the plan does not have the meter; nothing was charged")
 	// ErrUnknownHit: there is no receipt of the hit that is to be refunded.
 	ErrUnknownHit = errors.New("there is no admitted hit with that id on the meter, or its id is no longer kept; nothing was given back")

@@ -8,11 +8,11 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// DecideTogether decides one or more hits of whatever customers and meters, all or none: as if they
-// came one after the other, and all are charged, or none. together says which. Of those
-// that are not, Allowed is false for all, also for those that would have fitted.
+// DecideTogether decides hits of any customers and meters as if they came one after the other. It
+// charges all of them or none; together says which. If none is charged, Allowed is false for all
+// hits, also for a hit that would have fitted.
 //
-// An error of one is that of all.
+// An error of one hit is the error of all.
 func (l *Ledger) DecideTogether(ctx context.Context, hits []model.Hit) (results []model.Decision, together bool, err error) {
 	o := l.newOperation(hits[0].Target, model.ID{})
 	o.target, o.targets, o.repeatable = nil, nil, true
@@ -132,8 +132,8 @@ type undo struct {
 	receipts []receiptKey // that were not there
 }
 
-// before is what to go back to when hits are not charged after all. Nothing that it shares
-// with the books is changed in place.
+// before copies the state to go back to when hits are not charged after all. The copy shares
+// slices with the books, which never change such a slice in place.
 func (b *books) before(hits []model.Hit) undo {
 	u := undo{accounts: make(map[model.CounterKey]account), usage: maps.Clone(b.usage), closed: len(b.closed)}
 	for _, h := range hits {

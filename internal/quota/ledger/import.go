@@ -25,19 +25,20 @@ func (e *TooMuchError) Error() string {
 	return fmt.Sprintf("the limit can have at most %d used; nothing was done", e.Most)
 }
 
-// Import is what a customer used before it came here: usage of an instant, or what counts
-// against one limit now.
+// Import is use from before the customer came to quotad. It is either usage at an instant, or the
+// units that count against one limit now.
 type Import struct {
 	Target *model.Target // of the customer's meter, for the attributes
 	ID     model.ID      // required
 
-	// Cost, 1 … MaxNumber, was used at At, µs since the Unix epoch and not in the future: it
-	// is usage of that hour, and counts in the windows that At is in and that still run,
-	// whatever their limits.
+	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future.
+	// They are usage of At's hour. They also count in each window that At lies in and that still
+	// runs, even past the window's limit.
 	Cost, At int64
 
-	// Limit, unless empty, is the name of a limit against which Used, 0 … MaxNumber, counts
-	// from now on, instead of what counted; no usage is booked. Cost and At are 0 then.
+	// Limit is the name of a limit; empty for an Import of usage. From now on Used units
+	// (0 … MaxNumber) count against this limit, instead of those that counted. No usage is
+	// booked. Cost and At are 0 then.
 	Limit string
 	Used  int64
 }
@@ -48,9 +49,11 @@ type Imported struct {
 	Err      error
 }
 
-// Import hands an import over. What it returns waits for the outcome, whose error is one of those
-// of Decide, ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture or *TooMuchError. Those of one
+// Import queues an import, and returns a function that waits for the outcome. Imports of one
 // customer and meter are done in their order.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture, *TooMuchError, and those of
+// Decide.
 func (l *Ledger) Import(in *Import) func(context.Context) Imported {
 	p := submit(l, l.newOperation(in.Target, in.ID), func(b *books) (bool, error) { return b.takeOver(in) })
 	return func(ctx context.Context) (out Imported) {

@@ -12,18 +12,18 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Ledger decides what no swap can: what another node writes too, what is on several counters,
-// what is done once under an id, what gives back, what holds, what belongs together. It
-// gathers operations as a lane gathers hits, and does a batch of them in one transaction:
-// locks the rows of all their counters and reads them; does one operation after the other on
-// the Go model; writes what came of it. So an operation with an id finds the receipt of any
-// other with it: whoever did it held the same counter.
+// Ledger does operations on locked rows. These are hits that no swap can charge, requests with
+// an id, refunds, reservations, imports and atomic batches.
+//
+// A ledger gathers operations as a lane gathers hits, and does a batch of them in one
+// transaction. It locks the rows of all their counters and reads them. It does one operation
+// after the other on the Go model. Then it writes the rows that changed.
 type Ledger struct {
 	node    *queue.Node
 	Session session.Session
 	queue.Inbox[*Operation]
-	waiting  int                // hits in the queue, an operation being one; under the inbox's mutex
-	underWay map[receiptKey]int // ids in the queue or in a transaction; likewise
+	waiting  int                // hits and other operations in the queue; under the inbox's mutex
+	underWay map[receiptKey]int // ids in the queue or in a transaction; under the inbox's mutex
 
 	// Careful is the end, on the stopwatch, of the time in which the ledger waits for no row.
 	Careful atomic.Int64
@@ -42,8 +42,8 @@ func New(n *queue.Node) *Ledger {
 	}
 }
 
-// endGrace is how much longer than its time an operation waits for the transaction that it
-// is in: one that only finds out that somebody holds its counter takes no longer.
+// endGrace is how much longer than its deadline an operation waits for the transaction that it is
+// in. A transaction that only finds out that somebody holds the counter takes no longer.
 const endGrace = 500 * time.Millisecond
 
 // Wait waits for an operation that was enqueued.
@@ -63,11 +63,12 @@ func (l *Ledger) blocked(o *Operation) bool {
 	return o.waited.Load() || l.underWay[o.own[0]] > 1
 }
 
-// caution is how long a ledger waits for no row after it, or its lane, waited for one in vain.
+// caution is how long a ledger waits for no locked row, after it or its lane waited for one in
+// vain.
 const caution = 5 * time.Second
 
-// BeCautious begins that time: somebody may be holding a row for long, and the others must
-// not wait for it too.
+// BeCautious begins the time of caution. Somebody may hold a row for long, and hits on other
+// rows must not wait for that row, too.
 func (l *Ledger) BeCautious() { l.Careful.Store(int64(l.node.Stopwatch() + caution)) }
 
 // Cautious reports whether no row is waited for now.
@@ -148,8 +149,8 @@ func (l *Ledger) take() []*Operation {
 	return l.batch
 }
 
-// takeSome takes operations into the batch until it is full, and returns the others. One that
-// must go alone goes with those of its customer.
+// takeSome takes operations into the batch until the batch is full, and returns the others. An
+// operation that must go alone shares a batch only with its own customer's operations.
 func (l *Ledger) takeSome(list []*Operation) (rest []*Operation) {
 	rows := 0
 	for _, o := range l.batch {

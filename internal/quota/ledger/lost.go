@@ -10,9 +10,9 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// lost ends a transaction that failed. One that did not come to its commit was rolled back,
-// and so was what the server itself says so of. What has an id may be sent again in any
-// case: if it was done, it is found done.
+// lost ends a transaction that failed. A transaction was rolled back if it did not come to its
+// commit, or if the server says so. Operations with ids may be sent again in any case: if they
+// were done, they find their receipts.
 func (l *Ledger) lost(batch []*Operation, err error, committing bool) {
 	n := l.node
 	rolled := session.RolledBack(err)
@@ -53,8 +53,8 @@ func duplicate(err error) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == "23505"
 }
 
-// idled reports whether the server ended a transaction since it had waited for its next
-// statement for too long: nothing of it was done.
+// idled reports whether the server ended a transaction because the next statement came too late.
+// Then nothing of the transaction was done.
 func idled(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == "25P03"
@@ -88,8 +88,8 @@ const maxCuts = 5
 // held for very long.
 const maxTries = 50
 
-// handBack puts operations into the next transaction, in front of those that came later,
-// but for those whose callers left meanwhile.
+// handBack puts operations into the next transaction, in front of later ones. It leaves out
+// operations whose callers left meanwhile, and ends operations with too many tries.
 func (l *Ledger) handBack(batch []*Operation) {
 	for _, o := range batch {
 		switch {

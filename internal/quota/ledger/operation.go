@@ -12,40 +12,41 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Operation is one caller's operation on its way through a ledger, or a run: plain hits that a
-// lane has handed over, each with a caller of its own.
+// Operation is one entry of a ledger's queue. It is either one caller's operation or a run. A run
+// is plain hits that a lane has handed over, each with a caller of its own.
 type Operation struct {
-	*queue.Ticket                    // of one caller's
-	hits          []*queue.Hit       // of a run
-	targets       []*model.Target    // whose counters it is on: hits on them follow it
-	keys          []model.CounterKey // to be locked
-	own           []receiptKey       // its ids
-	others        []receiptKey       // that are to be looked up, too
-	// repeatable: all of it has ids, so that it may be sent again when its outcome is unknown.
+	*queue.Ticket                    // of the one caller; nil for a run
+	hits          []*queue.Hit       // of a run; nil for one caller's operation
+	targets       []*model.Target    // later hits on these targets follow the operation
+	keys          []model.CounterKey // counters to be locked
+	own           []receiptKey       // ids of the operation itself
+	others        []receiptKey       // other ids whose receipts it needs
+	// repeatable: all of the operation has ids. So it may be sent again when its outcome is
+	// unknown.
 	repeatable bool
-	// do does it on the books and sets its result. With an error nothing of it was done,
-	// and it may be done again.
+	// do does the operation on the books and sets its result. With an error, do has changed
+	// nothing, and may be called again.
 	do     func(*books) error
-	failed func(error) // sets its result; not a run's
-	// target and refused are what the memory of refusals learns from it.
+	failed func(error) // sets an error as the result; nil for a run
+	// target and refused are what the memory of refusals learns from the operation.
 	target  *model.Target
 	refused bool
 
-	// What an earlier transaction handed it back with.
-	tries   int
-	cuts    int    // of these, for its connection broke
-	insert  bool   // the own rows of its customers are missing
+	// What earlier transactions have left for the next one.
+	tries   int    // how often it was done in vain
+	cuts    int    // how often its connection broke
+	insert  bool   // the own rows of its customers have to be inserted
 	hours   *hours // finished hours to be read
-	alone   bool   // it goes in a transaction of its own
+	alone   bool   // it needs a transaction without other customers
 	settled error  // why it was not done, or nil
-	again   bool   // it is done again in the next transaction
+	again   bool   // it goes into the next transaction
 
 	waited  atomic.Bool // somebody held its counters for long
 	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done
 }
 
-// hours are finished hours of a customer's own counter, [from, to), and once they
-// have been read their units and the sums of their adjustments.
+// hours are the finished hours of a customer's own counter in [from, to). Once they were read,
+// they have the hours' units and the sums of the hours' adjustments.
 type hours struct {
 	counter  model.CounterKey
 	from, to int64
@@ -116,8 +117,8 @@ func (o *Operation) join(later *Operation) bool {
 	return true
 }
 
-// goesWith reports whether it may be in one transaction with another: what must go alone goes
-// with others of its customer only, if it has no other.
+// goesWith reports whether two operations may be in one transaction. An operation that must go
+// alone goes only with such operations of the same customer, if both have one customer each.
 func (o *Operation) goesWith(other *Operation) bool {
 	if o.alone != other.alone {
 		return false
@@ -152,7 +153,8 @@ func (o *Operation) size() int { return max(1, len(o.hits)) }
 // rows is how many rows it locks or reads by their keys, about.
 func (o *Operation) rows() int { return max(len(o.keys), len(o.own)) }
 
-// outcome is what may be said of an error: that nothing was done only where that is sure.
+// outcome is the error that the caller is told. If an earlier outcome was lost, an error that
+// says that nothing was done becomes ErrOutcomeUnknown.
 func (o *Operation) outcome(err error) error {
 	if !o.unknown.Load() {
 		return err

@@ -90,7 +90,8 @@ func (l *Ledger) lock(f *session.Flight, b *books, keys []model.CounterKey, due 
 	})
 }
 
-// askHours asks for finished hours: of a counter all that lie between those asked for.
+// askHours asks for finished hours. For each counter it asks for one span that has all hours that
+// operations need.
 func (l *Ledger) askHours(f *session.Flight, b *books, asked []*hours) {
 	b.hours = make(map[model.CounterKey]*hours)
 	for _, h := range asked {

@@ -19,10 +19,10 @@ type receipt struct {
 	state    int16
 	receiptBody
 
-	bad     error // its body cannot be read: a newer version's, or damaged
-	slot    int16 // of the table it is in
-	fresh   bool  // it is in none yet
-	changed bool
+	bad     error // why the body cannot be read: of a newer version, or damaged
+	slot    int16 // the table that the receipt is in
+	fresh   bool  // it is in no table yet
+	changed bool  // it is to be written again
 }
 
 type receiptKey struct {
@@ -40,17 +40,17 @@ const (
 
 // receiptBody is what is kept as bytes.
 type receiptBody struct {
-	hour     int64           // that the units were booked in, µs
+	hour     int64           // start of the hour that the units were booked in, µs
 	expires  int64           // of a reservation, µs
 	reserved int64           // of a reservation: units
-	late     bool            // it was committed when it had expired
-	charged  []model.Charged // a counter's each; of what charged nothing none
+	late     bool            // a reservation was committed when it had expired
+	charged  []model.Charged // the limits that were charged, one element a counter; nil: nothing was
 	views    []model.View    // what the answer said of each limit
-	settled  []model.View    // of a reservation that was settled: what that answer said
-	doneAt   int64           // and its At
+	settled  []model.View    // of a settled reservation: what the answer to that said of each limit
+	doneAt   int64           // of a settled reservation: that answer's At
 }
 
-// attributes are those that the counters are of.
+// attributes are the attributes and values of the counters that were charged.
 func (b *receiptBody) attributes() map[string]string {
 	attributes := make(map[string]string)
 	for _, c := range b.charged {

@@ -14,18 +14,18 @@ import (
 type Refund struct {
 	Target *model.Target // of the customer's meter, for the attributes of the refund
 	Cost   int64         // 1 … MaxNumber
-	// Hit is the id of the hit whose units these are, with its kind: the windows are those
-	// that it was charged to. Zero: the present ones.
+	// Hit is the id, with its kind, of the hit that was charged the units. They go back to the
+	// windows that this hit was charged to. Zero: they go back to the present windows.
 	Hit model.ID
 	ID  model.ID // required
 }
 
 // Refunded is what a refund did.
 type Refunded struct {
-	// Decision is that of a look behind the refund: At and what each limit says.
+	// Decision is that of a look after the refund: At, and what each limit says.
 	model.Decision
-	// Units were given back: no more than the hit had left of its charge, or than the
-	// present windows and the billing period's usage had.
+	// Units is how many units were given back. It is at most what the hit had left of its
+	// charge. Without a hit it is at most what the present windows and the billing period had.
 	Units int64
 }
 
@@ -49,8 +49,8 @@ func (l *Ledger) Refund(ctx context.Context, r Refund) (Refunded, error) {
 	return submit(l, o, func(b *books) (Refunded, error) { return b.refund(&r) }).result(ctx)
 }
 
-// CloseDelay is how long after its end a billing period is still written to, µs: then it is
-// drafted, and what is taken off its usage is an adjustment of the present.
+// CloseDelay is how long after its end a billing period's usage may still change, µs. After that
+// the invoice is drafted, and a refund becomes an adjustment of the present period.
 const CloseDelay = int64(10e6)
 
 // refund gives units back.
@@ -118,8 +118,8 @@ func (b *books) targetOf(t *model.Target, r *receipt) (*model.Target, error) {
 	return t, nil
 }
 
-// refundHit gives back what a hit was charged: no more than it has left, nor than its hour
-// has, of which refunds of the present windows may have taken some.
+// refundHit gives back units that a hit was charged. It gives back no more than the hit has left,
+// and no more than the hit's hour has: refunds without a hit may have taken some of that hour.
 func (b *books) refundHit(t *model.Target, hit *receipt, r *Refund, instant int64) (units int64, err error) {
 	own := b.accounts[t.Counters[0].Key]
 	hour, _ := t.RunningHour(instant)
@@ -170,9 +170,9 @@ func (b *books) takeOff(own *account, hour, units int64) {
 	own.touch()
 }
 
-// refundPresent gives back to the windows that run now, and takes as much off the usage of
-// the running billing period, the newest hours first. units is the most that any of these
-// had.
+// refundPresent gives units back to the windows that run now, and takes as many off the usage of
+// the running billing period, the newest hours first. Each gives up no more than it has; units is
+// the most that one of them gave up.
 func (b *books) refundPresent(t *model.Target, accounts []*account, r *Refund, instant int64) (units int64, err error) {
 	own := accounts[0]
 	hour, _ := t.RunningHour(instant)

@@ -48,7 +48,7 @@ type Reservation struct {
 
 // Settled is the outcome of Commit and Release.
 type Settled struct {
-	model.Decision       // as behind it: At and what each limit says
+	model.Decision       // as of afterwards: At, and what each limit says
 	Reserved       int64 // units that had been reserved
-	Late           bool  // it had expired, so that all of the cost was charged now
+	Late           bool  // the reservation had expired; a commit then charges all of the cost now
 }

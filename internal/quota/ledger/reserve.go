@@ -6,9 +6,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too, until it is
-// committed, released or ttl µs have passed; books no usage. A concurrency limit's own ttl
-// bounds it.
+// Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too. The charge stays
+// until the reservation is committed or released, or until ttl µs have passed. A concurrency
+// limit's own ttl bounds ttl. Reserve books no usage.
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
 func (l *Ledger) Reserve(ctx context.Context, t *model.Target, cost, ttl int64, id model.ID) (Reservation, error) {
@@ -23,8 +23,8 @@ func (l *Ledger) Reserve(ctx context.Context, t *model.Target, cost, ttl int64, 
 	}).result(ctx)
 }
 
-// Expire takes what has expired off the holds of a target's counters. Whoever looks at them
-// does so by itself: this is for those at which nobody looks. Errors: those of Decide.
+// Expire takes expired holds off a target's counters. Every operation on a counter does that
+// anyway; Expire is for counters without operations. Errors: those of Decide.
 func (l *Ledger) Expire(ctx context.Context, t *model.Target) error {
 	_, err := submit(l, l.newOperation(t, model.ID{}), func(b *books) (struct{}, error) {
 		_, _, err := b.open(t)
@@ -33,10 +33,11 @@ func (l *Ledger) Expire(ctx context.Context, t *model.Target) error {
 	return err
 }
 
-// Commit books cost (0 … MaxNumber) units of a reservation as usage. What was reserved
-// beyond it is given back; what goes beyond that, or all of it when the reservation has
-// expired, is charged now if it fits, else *NoRoomError. The same again is replayed. t is
-// what hits of the reservation's customer and meter are judged by.
+// Commit books cost (0 … MaxNumber) units of a reservation as usage. If the reservation had more
+// units, the rest is given back. If it had fewer, the missing units are charged now. If it has
+// expired, all of cost is charged now. *NoRoomError says that the charge does not fit.
+//
+// The same commit again is replayed. t is the target of the reservation's customer and meter.
 //
 // Errors: ErrUnknownReservation, ErrSettled, *NoRoomError, and those of Decide.
 func (l *Ledger) Commit(ctx context.Context, t *model.Target, r ReservationID, cost int64) (Settled, error) {
@@ -135,7 +136,7 @@ func (b *books) commit(t *model.Target, id ReservationID, cost int64) (out Settl
 	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
 	more := cost - r.reserved
 	if out.Late {
-		// On another counter it may still be held: that one was looked at earlier.
+		// Another charged counter may still have the hold: open looked at t's counters only.
 		b.settle(t, r, r.reserved)
 		more = cost
 	}

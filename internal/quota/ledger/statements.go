@@ -64,9 +64,10 @@ INSERT INTO counters (shard, customer, meter, attribute)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
 ON CONFLICT DO NOTHING`
 
-// ledgerLockSQL locks rows and reads them. What comes back is what was locked, however long
-// that took. It runs for the customers' own rows first, and again for those of values: these
-// are written by who holds the own row, so its second snapshot sees all there are. $1–$4 key.
+// ledgerLockSQL locks rows and reads them. It returns the rows as they were locked, however long
+// it waited. It runs for the customers' own rows first, and again for the rows of values. Only a
+// holder of the own row writes values' rows. So the second snapshot sees all that there are.
+// $1–$4 key.
 const ledgerLockSQL = `
 SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -75,8 +76,8 @@ LATERAL (SELECT at, hour, units, total, version, change, state FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	FOR UPDATE) c`
 
-// ledgerThereSQL says which rows are there: of those that were not locked, the others hold
-// these. $1–$4 key.
+// ledgerThereSQL says which rows are there. Somebody else holds a row that is there and was not
+// locked. $1–$4 key.
 const ledgerThereSQL = `
 SELECT i.n
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
@@ -143,8 +144,8 @@ SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], 
 ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
 	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
 
-// A key that is there already fails the transaction, which is then done again: only the
-// same id on two meters at once comes so far.
+// If a key is there already, the transaction fails and is done again. That happens only when the
+// same id comes on two meters at once.
 const ledgerIssueSQL = `
 INSERT INTO receipts_SLOT (shard, customer, key, payload, at, cost, returned, meter, state, body)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
