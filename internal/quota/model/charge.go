@@ -6,12 +6,14 @@ import (
 	"sort"
 )
 
-// What a charge leaves in a row: for swaps on rows as they are known, and for the ledger on
-// rows that it has locked.
+// How a charge changes a row. A lane charges remembered rows by it, and a ledger locked ones.
 
-// chargeState charges one hit, on which limits with their buckets stand at m.at, and
-// appends the state behind it to next, and returns that and the bits of the shadows that were
-// spared. The hit fits all hard limits. A concurrency limit has no bucket: holds are what it counts.
+// chargeState charges a cost to the limits of one counter. state is the counter's state of the
+// instant since, and the charge is at m.at. The cost must fit all hard limits.
+//
+// chargeState appends the new state to next, and returns next and the bits of the shadows that
+// were spared. A shadow that would refuse the cost is spared: it is not charged. A concurrency
+// limit has no bucket, for it counts holds.
 func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64, m moment) (_ []int64, spared uint32) {
 	next = slices.Grow(next, max(len(state), BucketLen*len(limits)))
 	for i, l := range limits {
@@ -40,10 +42,12 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 	return next, spared
 }
 
-// longestRun is how many hits, of which sums are the running sums of the costs, fit all hard
-// limits from the first on, such that each leaves what it leaves in the run: where a shadow's
-// verdict changes, and where a soft limit can count no more, a run ends. The rows, one a
-// counter, stand at the instant at or before it.
+// longestRun is how many hits, from the first on, can be charged as one sum. sums are the running
+// sums of the hits' costs. All hits of a run fit all hard limits. A run ends where a shadow changes
+// its verdict, and where a soft limit can count no more. So the decision of each single hit can be
+// computed from the state after the whole run.
+//
+// rows has one row for each counter, none later than the instant at.
 func (t *Target) longestRun(rows []Row, sums []int64, at int64) int {
 	run := len(sums)
 	for i := range rows {
@@ -74,7 +78,7 @@ func (t *Target) Charge(rows []Row, cost, at int64, buf []int64) (spared uint32)
 	return spared
 }
 
-// run is how many hits with these running sums the limit takes as one.
+// run is how many hits with these running sums one limit lets be charged as one sum.
 func (l *Limit) run(b bucket, sums []int64, m moment) int {
 	if l.Mode == Soft {
 		return max(1, sort.Search(len(sums), func(i int) bool { return !l.countable(b, m.log, m.at, sums[i]) }))

@@ -9,8 +9,8 @@ import (
 // Never is the wait of a refusal that no wait will lift.
 const Never int64 = -1
 
-// NoReset is the reset of a limit whose whole quota comes back at no time that 64 bits of
-// µs can name: never, of an allocation in use, or too late, of a very slow token bucket.
+// NoReset is the reset of a limit whose whole quota never comes back, as of an allocation in use.
+// A very slow token bucket has it, too: its reset is too late for 64 bits of µs.
 const NoReset int64 = math.MaxInt64
 
 // Decision is the outcome of a hit. What it says of each limit of its target is viewed
@@ -24,15 +24,16 @@ type Decision struct {
 	Replayed bool  // an earlier one, given again for its id; nothing was charged now
 	Degraded bool  // let in while the database was out of reach and not charged; no views
 
-	// See Versions and stands: what most hits need is here, without memory of its own.
+	// Versions and stands read these. version and few are enough for most hits, and need no
+	// memory of their own.
 	version  int64
-	versions []int64 // of several counters
+	versions []int64 // one a counter, where there are several
 	few      [2]bucket
-	buckets  []bucket // of more limits than few has room for
+	buckets  []bucket // instead of few, where there are more limits
 
-	logs    [][]int64 // what is stored behind the buckets of sliding logs; nil without any
-	holds   [][]Hold  // a counter's; nil without any
-	answer  []View    // of one that is replayed: what was said
+	logs    [][]int64 // of each limit, the blocks of its sliding log; nil without any
+	holds   [][]Hold  // of each counter; nil without any
+	answer  []View    // of a replayed decision: what the first answer said of each limit
 	charged bool      // the buckets are those after the charge
 	spared  uint32    // the bits of the shadows that would have refused and were not charged
 }
@@ -203,8 +204,8 @@ func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	return d
 }
 
-// Shift adds units to all buckets but those of the shadows that were spared, or takes
-// them back (below 0): the view of a hit that was followed by others in its run.
+// Shift adds units to the decision's buckets; units below 0 are taken off. It leaves out the
+// shadows that were spared. So the decision of a run's last hit becomes that of an earlier hit.
 func (d *Decision) Shift(units int64) {
 	stands := d.stands()
 	for i := range stands {

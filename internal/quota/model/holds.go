@@ -13,7 +13,7 @@ type Hold struct {
 	Expires int64    // µs, by the customer's clock
 	At      int64    // instant of the charge, µs
 	Cost    int64
-	Limits  []int64 // identities of the limits charged; ascending nowhere, few
+	Limits  []int64 // identities of the limits that were charged; few, and in no order
 }
 
 func (h *Hold) charges(id int64) bool { return slices.Contains(h.Limits, id) }
@@ -44,8 +44,8 @@ func CompareHolds(a, b Hold) int {
 	return cmp.Or(cmp.Compare(a.Expires, b.Expires), bytes.Compare(a.Key[:], b.Key[:]))
 }
 
-// Expire gives back what holds of the row of the target's i-th counter have held that are over
-// at an instant.
+// Expire takes the holds that have expired at an instant off the row of the target's i-th counter.
+// It gives their units back, and returns them.
 func (t *Target) Expire(i int, r *Row, at int64) (over []Hold) {
 	limits, m, n := t.Counters[i].Limits, t.moment(at), 0
 	for n < len(r.Holds) && r.Holds[n].Expires <= m.at {
@@ -72,7 +72,7 @@ func (d *Decision) course(i int) course {
 	return course{l, l.BucketID(m), d.stands()[i], m}
 }
 
-// behind is the bucket when the first n holds have expired, and the moment of that.
+// behind is the bucket after the first n holds have expired, and the moment of the last of them.
 func (c *course) behind(n int) (bucket, moment) {
 	l, b, m := c.limit, c.bucket, c.m
 	over := m.holds[:n]
@@ -91,9 +91,12 @@ func (c *course) behind(n int) (bucket, moment) {
 	return l.rules.stand(l, b, c.m.at, m), m
 }
 
-// until is the first instant that at returns for the course and that comes before another
-// hold expires; at returns NoReset when it never comes. Limits only recover, so what comes
-// in time behind some holds does behind more.
+// until is the first instant at which something comes true on the course, say that a cost fits.
+// For a bucket, at returns when that comes true if no more holds expire; NoReset: never. until
+// looks for the fewest expired holds after which it comes true before the next hold expires.
+//
+// The search by halves is right because limits only recover: what comes in time after some holds
+// comes in time after more of them.
 func (c *course) until(at func(b bucket, m moment) int64) int64 {
 	all := c.m.holds
 	n := sort.Search(len(all), func(n int) bool {

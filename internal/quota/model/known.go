@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Known is the row of a customer's own counter as this node last wrote or read it. It may
-// be old at any time: a swap makes sure.
+// Known is the row of a customer's own counter as this node last wrote or read it. The stored row
+// may be newer at any time: a swap compares the two.
 type Known struct {
 	Row
-	Hour    int64 // start of the hour that its units are of, µs
-	Counted bool  // it has units
-	Missing bool  // it is not there
-	Large   bool  // it is too large to be kept, and nothing else is said of it
+	Hour    int64 // start of the hour that the row's units are of, µs
+	Counted bool  // the row has units
+	Missing bool  // there is no row
+	Large   bool  // the row is too large to be kept; the other fields say nothing
 }
 
 // Held reports whether reservations hold units of the counter.
@@ -24,8 +24,8 @@ func (r *Known) Held() bool {
 // A state of more than largeState integers is not kept: few would take all of the memory.
 const largeState = 64
 
-// copy makes r another row in r's own memory: one that came with each hit was most of what
-// hits left to the garbage collector.
+// copy copies a row into r's own memory. New memory for each hit was most of what hits left to
+// the garbage collector.
 func (r *Known) copy(of *Known) {
 	state := append(r.State[:0], of.State...)
 	*r = *of
@@ -47,17 +47,18 @@ type recollection struct {
 	row   Known
 
 	withLedger int           // operations on the counter that are with the ledger
-	contended  time.Duration // until then, on the stopwatch, the ledger has the counter
+	contended  time.Duration // on the stopwatch; before that the ledger has the counter
 
-	space [2 * BucketLen]int64 // what the row's state is of, where two limits have room
+	space [2 * BucketLen]int64 // memory of the row's state, with room for two limits
 }
 
-// contention is how long the ledger keeps a counter that another node has written: a swap
-// would mostly be lost there.
+// contention is how long the ledger keeps a counter after another node has written the row.
+// Meanwhile most swaps of the row would be lost.
 const contention = 100 * time.Millisecond
 
-// Recall copies the row of the target's own counter, if it is known. swap is false while the
-// ledger has the counter: hits follow those that went there before. now is on the stopwatch.
+// Recall copies the remembered row of the target's own counter into r; knows says whether there
+// is one. swap is false while the ledger has the counter: later hits follow earlier ones there.
+// swap is false of a Large row, too. now is on the stopwatch.
 func (t *Target) Recall(r *Known, now time.Duration) (knows, swap bool) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -68,9 +69,9 @@ func (t *Target) Recall(r *Known, now time.Duration) (knows, swap bool) {
 	return k.there, k.withLedger == 0 && now >= k.contended && (!k.there || !r.Large)
 }
 
-// Keep keeps a copy of a row, unless a later one is known, but for one with holds, which the
-// ledger writes. Of one with long logs it keeps that it is such a one: few would take all of the
-// memory.
+// Keep remembers a copy of a row, unless a later row is remembered. Of a row with long logs it
+// remembers only Large: few such rows would take all of the memory. A row with holds is for the
+// ledger alone: Keep forgets it.
 func (t *Target) Keep(r *Known) {
 	switch k := &t.Base().known; {
 	case r.Held():
@@ -103,7 +104,8 @@ func (t *Target) Forget() {
 	k.there = false
 }
 
-// Contended says that a swap was lost: somebody else writes the row.
+// Contended notes that a swap was lost. It forgets the row, which somebody else writes, and gives
+// the counter to the ledger for the time of contention.
 func (t *Target) Contended(now time.Duration) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -111,7 +113,8 @@ func (t *Target) Contended(now time.Duration) {
 	k.there, k.contended = false, now+contention
 }
 
-// Locked says which version and instant the row had when the ledger locked it.
+// Locked notes which version and instant the row had when the ledger locked it. If these are not
+// the remembered ones, another node writes the row, and the ledger keeps the counter.
 func (t *Target) Locked(version, at int64, now time.Duration) {
 	k := &t.Base().known
 	k.mu.Lock()

@@ -2,8 +2,8 @@ package model
 
 import "slices"
 
-// Series is hits on the counters of one target, in order of arrival. It decides them by the Go
-// model: there is no other arithmetic. Its memory is used again.
+// Series is the costs of hits on one target, in order of arrival, and what became of the hits.
+// The memory of a Series is used again.
 type Series struct {
 	Costs []int64 // of the hits, units
 
@@ -15,10 +15,10 @@ type Series struct {
 	sums []int64
 }
 
-// Decide decides the hits at an instant, as if they came one after the other, and tells the
-// decision of each. The rows, one a counter of the target, are those in front of the hits;
-// decide leaves those behind them in their place. The first row's new state may take the memory
-// of buf.
+// Decide decides the hits at an instant as if they came one after the other. It calls tell with
+// the decision of each. rows has one row for each counter of the target, as they are before the
+// hits. Decide replaces them by the rows after the hits. The first row's new state may use buf's
+// memory.
 func (s *Series) Decide(t *Target, rows []Row, instant int64, buf []int64, tell func(hit int, d Decision)) {
 	s.Admitted, s.Cost, s.Refused = 0, 0, false
 	for from := 0; from < len(s.Costs); {
@@ -32,8 +32,8 @@ func (s *Series) Decide(t *Target, rows []Row, instant int64, buf []int64, tell 
 	}
 }
 
-// admit charges the longest run of hits, from one on, that the limits admit, and returns its
-// length. Each hit sees the buckets and versions as they were behind it.
+// admit charges the longest run of hits that the limits admit, from the hit from on, and returns
+// the run's length. It tells each hit the buckets and versions right after that hit.
 func (s *Series) admit(t *Target, from int, rows []Row, instant int64, buf []int64, tell func(hit int, d Decision)) (run int) {
 	s.sums = s.sums[:0]
 	sum := int64(0)

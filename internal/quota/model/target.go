@@ -20,19 +20,20 @@ type TestClock struct {
 	Now int64
 }
 
-// Target is what hits of one customer on one meter are judged by: resolved once, shared
-// by all hits until a change, immutable but for what it remembers of its counter. One whose
-// limits are per attribute becomes a hit's own by For.
+// Target has the limits and counters by which hits of one customer on one meter are judged. A
+// target is resolved once, and all hits share it until a change. It is immutable, but for the row
+// that it remembers of its own counter. If limits are per attribute, For makes each hit a target
+// of its own.
 type Target struct {
 	// Change is the newest change number of all that went into this target.
 	Change int64
 	// Counters in key order: the customer's own first, which books the usage.
 	Counters []Counter
-	// Edited is when the limits in force came into force, µs by the customer's clock; 0: long
-	// ago, or not known. Up to then a token bucket was refilled at the rate it had before.
+	// Edited is when the present limits came into force, µs by the customer's clock; 0: long
+	// ago, or not known. Before Edited a token bucket was refilled at its earlier rate.
 	Edited int64
-	// Lost: the plan does not have the meter, or no longer. What was done on it is told and
-	// given back, and nothing more is charged.
+	// Lost: the plan does not have the meter, or no longer. Earlier answers can be given again,
+	// and earlier charges given back. Nothing more is charged.
 	Lost bool
 	// Clock is the test clock that the customer lives by; nil: PostgreSQL's time.
 	Clock *TestClock
@@ -40,18 +41,18 @@ type Target struct {
 	// Periods says where the customer's hours and billing periods start.
 	calendar.Periods
 
-	per   []Counter // the limits per attribute, in key order; Attribute is the name alone
+	per   []Counter // the limits per attribute, in key order; each Attribute is a name without a value
 	order []int     // the plan's i-th limit is the order[i]-th over all counters; nil: the i-th
-	of    *Target   // of a hit's own target: the one it was made of
+	of    *Target   // of a hit's own target: the shared target that For made it of
 
-	// reserving judges reservations: the same with the concurrency limits. Nil where there
-	// are none.
+	// reserving is the target of reservations: it has the concurrency limits, too. Nil where
+	// there are none.
 	reserving *Target
 
 	hour  atomic.Pointer[span]
 	known recollection
 
-	own [1]Counter // what Counters is of, where there is one
+	own [1]Counter // memory of Counters, where there is only one
 }
 
 type span struct{ start, end int64 }
@@ -111,15 +112,15 @@ func newTarget(change, customer int64, meter int32, limits []*Limit, periods cal
 	return t
 }
 
-// compareNames is the order of counters by the names of their attributes, whatever the
-// values are: a-b=… comes before a=….
+// compareNames orders counters by the names of their attributes. A name counts with its "=", as in
+// a key: a-b=… comes before a=…. So values do not change the order.
 func compareNames(c Counter, name string) int {
 	return strings.Compare(attributeKey(c.Key.Attribute, ""), attributeKey(name, ""))
 }
 
-// For is the target of a hit with these attributes: its counters are the customer's own
-// and, for each attribute that limits are per, that of its value, the empty one where the
-// hit has none.
+// For is the target of a hit with these attributes. Its counters are the customer's own, and one
+// for each attribute that limits are per: the counter of the hit's value. A hit without the
+// attribute has the empty value.
 func (t *Target) For(attributes map[string]string) *Target {
 	if len(t.per) == 0 && (t.reserving == nil || len(t.reserving.per) == 0) {
 		return t
@@ -170,7 +171,7 @@ func (t *Target) limitsOf(attribute string) []*Limit {
 	return nil
 }
 
-// GroupKey tells hits that are judged together, by the same limits on the same counters.
+// GroupKey is equal for hits that are judged together, by the same limits on the same counters.
 type GroupKey struct {
 	of     *Target
 	values string
@@ -181,7 +182,7 @@ func (t *Target) Group() GroupKey {
 	if t.of == nil {
 		return GroupKey{of: t}
 	}
-	if len(t.Counters) == 1 { // only reservations are judged per attribute
+	if len(t.Counters) == 1 { // the limits per attribute are concurrency limits, which hits do not know
 		return GroupKey{of: t.of}
 	}
 	k := GroupKey{t.of, t.Counters[1].Key.Attribute}
