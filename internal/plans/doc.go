@@ -1,10 +1,10 @@
-// Package plans owns the words of meters, plans and their versions, customers, overrides
-// and keys, and their rules: what each may be, what is wrong with one that may not be, and
-// the form in which it is stored and shown. Its errors are those that the API tells.
+// Package plans owns the types and rules of meters, plans and their versions, customers,
+// overrides and keys. The rules say what each may be, what is wrong with one, and how it is
+// stored and shown. The API tells the package's errors to clients.
 //
-// It knows no database, no clock and no other room. What reads and writes its words is
-// package store, what remembers them for hits is package catalog, and what is done behind
-// requests is package sweep.
+// Package store reads and writes these types. Package catalog remembers them for hits. Package
+// sweep works on them behind requests. Package plans knows none of the three, and no database
+// and no clock.
 //
-// It never decides a hit: limits and their arithmetic are package quota's.
+// It never decides a hit: limits and their arithmetic are those of package model.
 package plans

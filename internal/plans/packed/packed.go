@@ -1,6 +1,6 @@
-// Package packed owns a map of short values in a bounded number of bytes without pointers,
-// which cost the garbage collector nothing. Its values may be gone at any time, so they are
-// for what can be read again. It knows nothing of what they mean.
+// Package packed owns a map of short values in a bounded number of bytes. The map has no pointers,
+// so it costs the garbage collector nothing. A value may be gone at any time: callers must be
+// able to read it again from elsewhere. The package must never know what the values mean.
 package packed
 
 import (
@@ -10,9 +10,9 @@ import (
 
 // Map keeps short values of short keys, in a bounded number of bytes without pointers.
 //
-// They lie in pages, each key in that of its hash, where it is looked for from the first to
-// the last; when a page is full, those go that were set first. So there is no index, which
-// takes as much as such small entries do in caches of bytes that have one.
+// The entries lie in pages, each in the page of its key's hash. Get looks through the page from
+// the first entry to the last. When a page is full, the entries that were set first go. So the
+// map needs no index; an index would take as much memory as such small entries.
 type Map struct {
 	seed   maphash.Seed
 	shares [numShares]pages // of the keys, by their hash

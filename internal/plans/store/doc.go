@@ -1,11 +1,12 @@
 // Package store owns the tables of meters, plans, customers, overrides, keys, test clocks
-// and shared settings. Its Store is what admins use.
+// and shared settings. Admins use its Store.
 //
 // Every write that nodes must hear of is one Write: a transaction that takes the next
 // change number first, leaves a row that says what changed, and wakes the nodes. So changes
-// become visible in the order of their numbers, and no node misses one. Plan versions are
-// immutable; which one is in force for a customer is said at customerColumns.
+// become visible in the order of their numbers, and no node misses one.
 //
-// It never keeps what it has read. It never changes a counter, and reads one only to find
-// where a billing period may end.
+// Plan versions are immutable. customerColumns says which version is in force for a customer.
+//
+// The package never keeps what it has read. It never changes a counter. It reads a counter only
+// to find where a billing period may end.
 package store

@@ -1,10 +1,13 @@
 // Package sweep owns the work that every node does behind requests, on what is no longer
-// needed: a Sweeper ends overrides that have expired and takes erased customers' keys out of
-// old changes, a Forgetter removes idle anonymous customers and then their counters, and an
-// Archiver empties the counters of archived customers.
+// needed:
 //
-// Any number of nodes do the same work at once: who comes later finds less to do. No request
-// waits for it, and each transaction of it is short.
+//   - A Sweeper ends overrides that have expired, and takes erased customers' keys out of old
+//     changes.
+//   - A Forgetter removes idle anonymous customers, and then their counters.
+//   - An Archiver empties the counters of archived customers.
+//
+// Any number of nodes do the same work at once: a node that comes later finds less to do. No
+// request waits for the work, and each of its transactions is short.
 //
 // It is the only part of plans that changes counters, and those only by package quota's own
 // functions. It never loses a unit: what a counter has counted is booked as usage before the

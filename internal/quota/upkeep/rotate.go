@@ -20,12 +20,15 @@ const (
 	MaxIDRetention = 400 * 24 * time.Hour
 )
 
-// Rotator lets the three tables of receipts take turns. One is written to for half as long
-// as ids are kept; then the next one is emptied, by TRUNCATE, and written to. What a table
-// holds is emptied when two more turns have passed: so every id is found for the whole time
-// and for half as long again at most. Who writes reads whose turn it is in the same
-// transaction; a transaction that began before the turn ended is far shorter than the
-// minute that turns are longer than that.
+// Rotator lets the three tables of receipts take turns. A turn lasts half as long as ids are
+// kept, and a minute more. New receipts go into the table whose turn it is. When the turn ends,
+// the Rotator empties the next table by TRUNCATE, and that one gets the new receipts.
+//
+// So a receipt stays for two turns after the turn in which it was written. Every id is found for
+// the whole time that ids are kept, and for half as long again at most.
+//
+// A ledger reads in its own transaction whose turn it is, and may still write to a table whose
+// turn has just ended. The additional minute is far longer than such a transaction.
 //
 // All nodes may run one, on the same database.
 type Rotator struct {
