@@ -24,11 +24,11 @@ const opAdjustment = "adjustment"
 
 // adjustmentRequest is the body of POST /v1/customers/{key}/adjustments.
 type adjustmentRequest struct {
-	Meter  string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost it."`
-	Cost   int64   `json:"cost" minimum:"-999999999999999" maximum:"999999999999999" doc:"Units to add to the usage, or below 0 to take off it; not 0. Limits are not concerned."`
-	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
-	At     string  `json:"at,omitempty" format:"date-time" doc:"In whose hour the units are booked, by the customer's clock: now when left out. Its billing period must be open, which it is until ten seconds after its end."`
-	ID     *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"Required, here or as the header Idempotency-Key: the adjustment is made once, however often it is sent with this id."`
+	Meter  string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost the meter."`
+	Cost   int64   `json:"cost" minimum:"-999999999999999" maximum:"999999999999999" doc:"Units to add to the usage. Below 0, the units are taken off. 0 is refused. Limits are not concerned."`
+	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why the usage is corrected, for people."`
+	At     string  `json:"at,omitempty" format:"date-time" doc:"- The units are booked in the hour of this instant.\n- When left out, this is now by the customer's clock.\n- The billing period of the instant must be open. A period is open until ten seconds after its end."`
+	ID     *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, required here or as the header Idempotency-Key. The adjustment is made once, however often it is sent with this id."`
 }
 
 type adjustmentBody struct {
@@ -36,7 +36,7 @@ type adjustmentBody struct {
 	Meter     string    `json:"meter"`
 	Cost      int64     `json:"cost"`
 	Reason    string    `json:"reason"`
-	At        time.Time `json:"at" doc:"The instant in whose hour it is booked."`
+	At        time.Time `json:"at" doc:"The instant in whose hour the units are booked."`
 	TestClock string    `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	Replayed  bool      `json:"replayed"`
 }
@@ -125,8 +125,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 func adjustmentRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
-		Doc:     "Adds units to the usage of an hour, or takes some off, which may bring it below 0. Limits are not concerned: what counts against them is given back by a refund. 201 when it was made, 200 when it had been made before under its id. An hour of a billing period that is over is 409: leave at out, so that the running one is corrected.",
 		Request: reflect.TypeFor[adjustmentRequest](), Response: reflect.TypeFor[adjustmentBody](), Status: put200or201,
-		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay},
+		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
 	}, handle: (*Server).adjust}}
 }

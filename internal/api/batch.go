@@ -33,8 +33,8 @@ const (
 
 // batchBody describes the body of POST /v1/hits/batch to clients.
 type batchBody struct {
-	Hits   []hitRequest `json:"hits" maxItems:"1000" doc:"The hits, decided in this order."`
-	Atomic bool         `json:"atomic,omitempty" default:"false" doc:"All or nothing: when one hit is refused none is charged, and every result says allowed false. One that is itself wrong is the problem of the whole batch."`
+	Hits   []hitRequest `json:"hits" maxItems:"1000" doc:"The hits. Those of the same customer, meter and attributes are decided in this order."`
+	Atomic bool         `json:"atomic,omitempty" default:"false" doc:"All hits are charged, or none.\n- If one hit is refused, no hit is charged. Every result has allowed false.\n- If one hit is wrong itself, its problem is the problem of the whole batch."`
 }
 
 var (

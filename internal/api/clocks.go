@@ -12,7 +12,7 @@ import (
 )
 
 type clockRequest struct {
-	Now string `json:"now" format:"date-time" doc:"RFC 3339, from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z: the instant it shows until it is set again. It may go back."`
+	Now string `json:"now" format:"date-time" doc:"The instant that the clock shows until it is set again.\n- RFC 3339, from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z.\n- The clock may go back."`
 }
 
 type clockBody struct {
@@ -63,16 +63,15 @@ func clockRoutes() []route {
 	clock := reflect.TypeFor[clockBody]()
 	return []route{
 		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Make or set a test clock",
-			Doc:     "Customers that are made with it (test_clock) live at this instant until it is set again, to any instant: at once on the node that was asked, within a second on all. Nobody else is concerned, and every answer about them names the clock. No precondition is needed. Counters keep the instant of their last charge: when the clock is set back, their hits are judged at that until it is past it again.",
+			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Create or set a test clock",
 			Request: reflect.TypeFor[clockRequest](), Response: clock, Status: put200or201,
 		}, handle: (*Server).putClock},
 		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "One test clock",
+			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "Get a test clock",
 			Response: clock, Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, handle: (*Server).getClock},
 		{Operation: apidoc.Operation{
-			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "All test clocks, by key",
+			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "List the test clocks",
 			Params: paging, Response: reflect.TypeFor[listBody[clockBody]](), Status: ok200,
 		}, handle: (*Server).listClocks},
 	}

@@ -12,13 +12,13 @@ import (
 type customerRequest struct {
 	Name          string            `json:"name" maxLength:"200"`
 	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
-	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins this version; left out, the customer follows the plan."`
-	Timezone      string            `json:"timezone" required:"false" default:"UTC" doc:"IANA name, such as Europe/Berlin. Another one counts at once for calendar windows and usage, and from the next billing period on for those."`
-	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Wall clock in the timezone from which billing periods are counted; left out: that of the creation, or of a customer that is there what it has. Another one, or another timezone, counts from the next period on."`
+	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins the customer to this version. When left out, the customer follows the plan."`
+	Timezone      string            `json:"timezone" required:"false" default:"UTC" doc:"IANA name, such as Europe/Berlin.\n- Another timezone counts at once for calendar windows and usage.\n- Another timezone counts for billing periods from the next one on."`
+	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Billing periods are counted from here. This is wall clock in the customer's timezone.\n- When left out, a new customer has the instant of creation.\n- When left out, an existing customer keeps its anchor.\n- Another anchor or another timezone counts from the next period on."`
 	Metadata      map[string]string `json:"metadata,omitempty"`
-	Features      map[string]any    `json:"features,omitempty" doc:"What differs from the plan's features, or is beside them: booleans, numbers and strings."`
-	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is made with and lives by ever after; left out, a new one lives in real time, and one that is there stays on its clock."`
-	Change        *string           `json:"change,omitempty" enum:"now" doc:"Of a customer that is there: another plan's limits count at once, its interval and prices, and another anchor or timezone, from the next billing period on; now ends the running period with this request, if any of them is another."`
+	Features      map[string]any    `json:"features,omitempty" doc:"Features that differ from those of the plan, or are beside them. Values are booleans, numbers and strings."`
+	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is created with.\n- The customer lives by the clock ever after.\n- When left out, a new customer lives in real time.\n- When left out, an existing customer stays on its clock."`
+	Change        *string           `json:"change,omitempty" enum:"now" doc:"When changes of an existing customer count.\n- Another plan's limits count at once.\n- Another plan's interval and prices, another anchor and another timezone count from the next billing period on.\n- With now, this request ends the running period, if one of these changes."`
 }
 
 type customerBody struct {
@@ -30,9 +30,9 @@ type customerBody struct {
 	Timezone         string            `json:"timezone"`
 	BillingAnchor    string            `json:"billing_anchor"`
 	Metadata         map[string]string `json:"metadata"`
-	TestClock        *string           `json:"test_clock" doc:"Key of the test clock that it lives by, or null."`
-	Anonymous        bool              `json:"anonymous" doc:"Made by its first hit, on the default plan. Forgotten when idle, unless it is written before."`
-	Features         map[string]any    `json:"features" doc:"The customer's own; GET its quota has them over those of the plan."`
+	TestClock        *string           `json:"test_clock" doc:"Key of the test clock that the customer lives by, or null."`
+	Anonymous        bool              `json:"anonymous" doc:"The customer was created by its first hit, on the default plan. An idle one is forgotten, unless it is written before."`
+	Features         map[string]any    `json:"features" doc:"The customer's own features. The customer's quota shows them over those of the plan."`
 	CreatedAt        time.Time         `json:"created_at"`
 	ArchivedAt       *time.Time        `json:"archived_at"`
 	ErasedAt         *time.Time        `json:"erased_at" doc:"When what identifies a person was removed."`

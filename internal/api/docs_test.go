@@ -44,6 +44,22 @@ func TestExamplesWork(t *testing.T) {
 	}
 }
 
+// Each operation has a description, and each description is of something.
+func TestDocsDescribeEachOperation(t *testing.T) {
+	described := map[string]bool{"info": true, "key": true, "idHeader": true}
+	for _, rt := range routes(false) {
+		described[rt.ID] = true
+		if apidoc.Texts[rt.ID] == "" {
+			t.Errorf("operations.md has no section %s", rt.ID)
+		}
+	}
+	for id := range apidoc.Texts {
+		if !described[id] {
+			t.Errorf("operations.md: there is no operation %s", id)
+		}
+	}
+}
+
 // Every link of the page leads somewhere, and no row of answers lacks its body.
 func TestDocsLinks(t *testing.T) {
 	page := string(apidoc.New(operations(routes(false)), "", "https://quota.example.com/").Page(""))

@@ -8,7 +8,7 @@ import (
 
 type healthBody struct {
 	Status string `json:"status"`
-	Reason string `json:"reason,omitempty" doc:"Why a node is degraded."`
+	Reason string `json:"reason,omitempty" doc:"Why the node is degraded."`
 }
 
 func (s *Server) livez(*call) (answer, error) {

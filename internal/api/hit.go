@@ -18,10 +18,10 @@ import (
 type hitRequest struct {
 	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
 	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
-	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume. 0 looks: it passes whatever is left, and charges nothing; dry_run says whether a cost would pass."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"What limits per attribute look at, by the attribute's name: at most 16 names of 1 to 64 letters, digits or . _ : - with values of at most 200 bytes. Those that no limit is per have no effect."`
-	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The hit is charged once, however often it is sent with this id; without effect on one that only looks. Or the header Idempotency-Key."`
-	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit and charge nothing."`
+	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume.\n- A cost of 0 only looks: the hit passes whatever is left, and charges nothing.\n- Whether a cost would pass is said by dry_run."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Values of attributes, by the attribute's name, for limits per attribute.\n- At most 16 attributes.\n- A name has 1 to 64 letters, digits or . _ : -\n- A value has at most 200 bytes.\n- An attribute that no limit is per has no effect."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key.\n- The hit is charged once, however often it is sent with this id.\n- The id has no effect on a hit that only looks."`
+	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit, and charge nothing."`
 }
 
 // A hit is a checked hitRequest.

@@ -16,14 +16,14 @@ import (
 // importLine is one line of the body of POST /v1/imports: usage of an instant, with cost
 // and at, or an opening balance, with limit and used.
 type importLine struct {
-	ID         string            `json:"id" minLength:"1" maxLength:"255" doc:"The customer's, and the line's own: it is done once, however often it is sent with this id."`
-	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key. Nobody is made by an import."`
+	ID         string            `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key of the line, among those of its customer. The line is done once, however often it is sent with this id."`
+	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key. An import creates no customer."`
 	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
 	Cost       *int64            `json:"cost,omitempty" minimum:"1" maximum:"999999999999999" doc:"Of usage: units that were used."`
-	At         *string           `json:"at,omitempty" format:"date-time" doc:"Of usage: when, RFC 3339, from 1970 on and not in the future by the customer's clock. It is usage of that hour, and counts in the windows that at is in and that still run."`
-	Limit      *string           `json:"limit,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Of an opening balance: the name of one of the meter's limits, other than of concurrency."`
-	Used       *int64            `json:"used,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of an opening balance: units that count against the limit from now on, instead of what counted. No usage is booked."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: whose buckets of limits per attribute."`
+	At         *string           `json:"at,omitempty" format:"date-time" doc:"Of usage: when the units were used, RFC 3339.\n- From 1970 on, and not in the future by the customer's clock.\n- The units are usage of the hour of at.\n- The units count in windows that contain at and still run."`
+	Limit      *string           `json:"limit,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Of an opening balance: the name of one of the meter's limits. A concurrency limit has no opening balance."`
+	Used       *int64            `json:"used,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of an opening balance: units that count against the limit from now on. They replace what counted before. No usage is booked."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: they name the buckets of limits per attribute."`
 }
 
 // An importItem is a line on its way.

@@ -30,30 +30,26 @@ const (
 // importBody is the answer of POST /v1/imports.
 type importBody struct {
 	Errors   []importError `json:"errors" doc:"All lines that were not done, in their order."`
-	Lines    int64         `json:"lines" doc:"Lines that were read, without blank ones: imported, replayed and failed together."`
+	Lines    int64         `json:"lines" doc:"Lines that were read, without blank ones. The sum of imported, replayed and failed."`
 	Imported int64         `json:"imported" doc:"Lines that were done."`
-	Replayed int64         `json:"replayed" doc:"Lines that had been done before, under their ids: nothing was done now."`
+	Replayed int64         `json:"replayed" doc:"Lines that had been done before, under their ids. Nothing was done now."`
 	Failed   int64         `json:"failed" doc:"Lines that were not done."`
-	Stopped  string        `json:"stopped,omitempty" doc:"Why the import ended before its body did. What was not read was not done: send it again whole, of which nothing is done twice."`
+	Stopped  string        `json:"stopped,omitempty" doc:"Why the import ended before its body did.\n- Lines that were not read were not done.\n- Send the whole body again. No line is done twice."`
 }
 
 // importError is a problem of one line.
 type importError struct {
-	Line   int64  `json:"line" doc:"Its number, from 1, blank lines counted."`
+	Line   int64  `json:"line" doc:"The line's number, from 1. Blank lines are counted."`
 	ID     string `json:"id,omitempty" doc:"The line's id, if it was read."`
 	Status int    `json:"status"`
-	Type   string `json:"type" doc:"As of other problems."`
+	Type   string `json:"type" doc:"The type of the problem, as of other problems."`
 	Detail string `json:"detail"`
-	Field  string `json:"field,omitempty" doc:"The member of the line that is wrong; of several the first. The detail names more."`
+	Field  string `json:"field,omitempty" doc:"The member of the line that is wrong. If several are wrong, the first. The detail names more."`
 }
 
 func importRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "import", Summary: "Import what was used elsewhere",
-		Doc: "So that customers move here in the middle of a period with what they have used, and without a free month. Each line of the body is one JSON object: usage of a past instant, with cost and at, which is never refused; or an opening balance of one limit, with limit and used, which replaces all that counted, so send balances behind the usage of the same meter. " +
-			"Each line is done once under its id, for as long as ids are kept: the whole may be sent again at any time, and lines that were done are counted as replayed. What is wrong with a line is its own error, never that of the others; the answer is 200 and has all errors. " +
-			"A line may have 64 KiB, the body 1 GiB, in any number of lines; blank ones are skipped. Both are streamed: lines are done as they arrive, in groups of at most 500, and the answer is sent while the body is read, so read it meanwhile; clients that cannot should send at most 10,000 lines. " +
-			"A line that could not be done for now has the status 503; after three groups in a row of such lines, when the body breaks off or stalls for 30 seconds, or when the node stops, the import ends and says so in stopped. A node works on 4 imports at once; beyond them it answers 503 too-busy.",
 		Request: reflect.TypeFor[importLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[importBody](), Status: ok200,
 	}, raw: (*Server).importLines}}
 }

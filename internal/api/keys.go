@@ -12,9 +12,9 @@ import (
 )
 
 type keyRequest struct {
-	Name      string    `json:"name" minLength:"1" maxLength:"200" doc:"For people."`
+	Name      string    `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
 	Scope     string    `json:"scope" enum:"admin,backend,read"`
-	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When it stops working; null or left out: never."`
+	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
 }
 
 // KeyBody is a key as it is shown. huma looks into exported types only where one is a
@@ -29,7 +29,7 @@ type KeyBody struct {
 
 type newKeyBody struct {
 	KeyBody
-	Secret string `json:"secret" doc:"Shown once."`
+	Secret string `json:"secret" doc:"The key to send. The secret is shown once."`
 }
 
 func showKey(k plans.Key) KeyBody {

@@ -8,7 +8,7 @@ import (
 
 type meterRequest struct {
 	Unit string `json:"unit" minLength:"1" maxLength:"200" doc:"What one unit is called, such as request."`
-	Name string `json:"name,omitempty" maxLength:"200" doc:"For people."`
+	Name string `json:"name,omitempty" maxLength:"200" doc:"A name for people."`
 }
 
 type meterBody struct {

@@ -9,17 +9,17 @@ import (
 )
 
 type overrideRequest struct {
-	Limit     int64     `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Instead of the plan's; 0 is closed."`
-	Burst     *int64    `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of a token bucket; limit when left out, whatever the plan's is."`
-	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock; null or left out: never."`
+	Limit     int64     `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
+	Burst     *int64    `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
+	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
 }
 
 type overrideBody struct {
-	Name      string     `json:"name" doc:"The limit's."`
+	Name      string     `json:"name" doc:"The limit's name."`
 	Limit     int64      `json:"limit"`
-	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when it is limit."`
+	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when the burst is the limit."`
 	ExpiresAt *time.Time `json:"expires_at"`
-	InForce   bool       `json:"in_force" doc:"False when it has no effect: it has expired, or the plan version in force does not have the limit, or not in a shape that these numbers fit."`
+	InForce   bool       `json:"in_force" doc:"False when the override has no effect:\n- The override has expired.\n- The plan version in force does not have the limit.\n- The limit has a shape that these numbers do not fit."`
 	TestClock string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
 

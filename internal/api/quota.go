@@ -23,7 +23,7 @@ type quotaBody struct {
 	PlanVersion int            `json:"plan_version"`
 	At          time.Time      `json:"at"`
 	TestClock   string         `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Anonymous   bool           `json:"anonymous,omitzero" doc:"Made by its first hit, on the default plan."`
+	Anonymous   bool           `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
 	Features    map[string]any `json:"features"`
 	Limits      limitList      `json:"limits"`
 	Meters      []meterUsage   `json:"meters"`
@@ -35,9 +35,9 @@ type meterUsage struct {
 	Unit        string    `json:"unit"`
 	PeriodStart time.Time `json:"period_start"`
 	PeriodEnd   time.Time `json:"period_end"`
-	Used        int64     `json:"used" doc:"Units admitted in the period, less what was refunded: of hits of a period that is over it is taken off the running one, which may come below 0."`
-	Included    int64     `json:"included" doc:"Units of the price that are free."`
-	Overage     int64     `json:"overage" doc:"Units used beyond those included."`
+	Used        int64     `json:"used" doc:"Units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
+	Included    int64     `json:"included" doc:"Units that the price gives free."`
+	Overage     int64     `json:"overage" doc:"Units used beyond the included ones."`
 	AmountMinor *int64    `json:"amount_minor" doc:"Null until there is billing."`
 	Currency    string    `json:"currency"`
 }

@@ -24,15 +24,15 @@ type reservationRequest struct {
 	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
 	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
 	Cost       *int64            `json:"cost,omitempty" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units to hold: the most that the request is expected to cost."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit."`
-	TTL        int64             `json:"ttl_ms" minimum:"1" maximum:"86400000" doc:"How long the units are held, unless they are committed or released before; at most 24 h."`
-	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The units are reserved once, however often this is sent with this id. Or the header Idempotency-Key."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Attributes, as of a hit."`
+	TTL        int64             `json:"ttl_ms" minimum:"1" maximum:"86400000" doc:"How long the units are held, unless they are committed or released before. At most 24 h."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key. The units are reserved once, however often the request is sent with this id."`
 }
 
 // reservationBody is the answer of a reservation that was made.
 type reservationBody struct {
-	ID           string               `json:"id" doc:"The reservation's, to commit or release it by."`
-	ExpiresAt    time.Time            `json:"expires_at" doc:"When what is held counts no more, by the customer's clock."`
+	ID           string               `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
+	ExpiresAt    time.Time            `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
 	Allowed      bool                 `json:"allowed"`
 	Customer     string               `json:"customer"`
 	Meter        string               `json:"meter"`

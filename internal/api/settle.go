@@ -17,7 +17,7 @@ import (
 
 // commitRequest is the body of POST /v1/reservations/{id}/commit.
 type commitRequest struct {
-	Cost int64 `json:"cost" minimum:"0" maximum:"999999999999999" doc:"Units that were used, which may be fewer or more than were reserved."`
+	Cost int64 `json:"cost" minimum:"0" maximum:"999999999999999" doc:"Units that were used. They may be fewer or more than were reserved."`
 }
 
 // commitBody is its answer.
@@ -27,11 +27,11 @@ type commitBody struct {
 	Meter     string               `json:"meter"`
 	Cost      int64                `json:"cost" doc:"Units that are booked as usage."`
 	Reserved  int64                `json:"reserved" doc:"Units that had been reserved."`
-	Late      bool                 `json:"late" doc:"The reservation had expired: all of the cost was charged now."`
+	Late      bool                 `json:"late" doc:"The reservation had expired. All of the cost was charged now."`
 	At        time.Time            `json:"at"`
 	TestClock string               `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 	Replayed  bool                 `json:"replayed"`
-	Limits    []respond.LimitState `json:"limits" doc:"As they stand behind the commit."`
+	Limits    []respond.LimitState `json:"limits" doc:"The limits as they stand after the commit."`
 }
 
 // noRoomBody is the problem of a commit that does not fit.
@@ -44,7 +44,7 @@ type noRoomBody struct {
 	Late        bool                 `json:"late" doc:"The reservation had expired."`
 	At          time.Time            `json:"at"`
 	TestClock   string               `json:"test_clock,omitempty"`
-	Limits      []respond.LimitState `json:"limits" doc:"What each says to the units that go beyond what is reserved."`
+	Limits      []respond.LimitState `json:"limits" doc:"What each limit says of the units that go beyond the reserved ones."`
 }
 
 // A settlement is a reservation that is committed or released, with the keys of its

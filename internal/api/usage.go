@@ -20,20 +20,20 @@ const (
 
 var usageParams = []apidoc.Param{
 	{Name: "meter", Type: "string", Doc: "The meter's key.", Required: true},
-	{Name: "from", Type: "date-time", Doc: "RFC 3339. The start of the present month, by the customer's clock, when left out."},
-	{Name: "to", Type: "date-time", Doc: "RFC 3339, not included. Now, by the customer's clock, when left out."},
-	{Name: "granularity", Type: "string", Doc: "day when left out.", Enum: []string{"hour", "day", "month"}},
+	{Name: "from", Type: "date-time", Doc: "Start of the range, RFC 3339. When left out, the start of the present month by the customer's clock."},
+	{Name: "to", Type: "date-time", Doc: "End of the range, not included, RFC 3339. When left out, now by the customer's clock."},
+	{Name: "granularity", Type: "string", Doc: "How long a point is. `day` when left out.", Enum: []string{"hour", "day", "month"}},
 }
 
 type usageBody struct {
-	Points    []usagePoint `json:"points" doc:"Ascending; those without usage are there as zeros."`
+	Points    []usagePoint `json:"points" doc:"The points, ascending. Points without usage are there as zeros."`
 	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
 
 type usagePoint struct {
 	Start    time.Time `json:"start" doc:"Start of the hour, day or month in the customer's timezone."`
-	Admitted int64     `json:"admitted" doc:"Units, exact."`
-	Denied   int64     `json:"denied" doc:"Units of cost that were refused, a statistic: it lags by up to a second, and a crash may lose the last one."`
+	Admitted int64     `json:"admitted" doc:"Units admitted, exact."`
+	Denied   int64     `json:"denied" doc:"Units of cost that were refused. This is a statistic: it lags by up to a second, and a crash may lose the last second."`
 }
 
 // A span is what a usage request asks for, [from, to) µs.

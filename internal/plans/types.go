@@ -25,15 +25,15 @@ type Meter struct {
 // never rewritten, so fields may be added, but never renamed or given another meaning.
 type PlanInput struct {
 	Name           string         `json:"name" minLength:"1" maxLength:"200"`
-	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"ISO 4217."`
-	Interval       string         `json:"interval" enum:"day,week,month,year" doc:"The billing period is interval_count of these."`
+	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"Currency code, ISO 4217."`
+	Interval       string         `json:"interval" enum:"day,week,month,year" doc:"The billing period is interval_count of these intervals."`
 	IntervalCount  int            `json:"interval_count" required:"false" minimum:"1" default:"1"`
-	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"In minor units of the currency."`
-	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted beside those that limits and prices name."`
-	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for: booleans, numbers and strings, without effect here."`
-	Limits         []Limit        `json:"limits" required:"false" maxItems:"100" doc:"At most 100, and at most 20 on one meter."`
+	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Price of a billing period, in minor units of the currency."`
+	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted, beside those that limits and prices name."`
+	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for. Values are booleans, numbers and strings. quotad does nothing with them."`
+	Limits         []Limit        `json:"limits" required:"false" maxItems:"100" doc:"At most 100 limits, and at most 20 on one meter."`
 	Prices         []Price        `json:"prices" required:"false"`
-	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Whom a new version counts for: all customers of the plan, or those who join later."`
+	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Which customers a new version counts for:\n- all (default): customers of the plan who are not pinned to a version.\n- new: customers who join later."`
 }
 
 // Limit is one limit of a plan: the arithmetic's Spec, and its meter.
@@ -50,12 +50,12 @@ type Price struct {
 	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1"`
 	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
 	Tiers        []Tier  `json:"tiers,omitempty"`
-	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free, and come off first."`
+	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
 }
 
 // Tier is one step of a graduated or volume price; UpTo nil is the last one.
 type Tier struct {
-	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier; null for the last tier."`
+	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier. Null for the last tier."`
 	UnitPrice string  `json:"unit_price" doc:"A decimal number in major units."`
 	FlatPrice *string `json:"flat_price,omitempty" doc:"A decimal number in major units."`
 }

@@ -50,11 +50,11 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 		OpenAPI: "3.1.0",
 		Info: &huma.Info{
 			Title: "quotad", Version: version,
-			Description: "Quotas and billing: whether a customer may do something now, and what was used. Unknown fields and parameters are refused. Times are RFC 3339 in UTC; waits are whole milliseconds in fields that end in _ms. A 4xx charges nothing.",
+			Description: Texts["info"],
 		},
 		Components: &huma.Components{
 			Schemas:         schemas,
-			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: "A key of scope admin, backend or read."}},
+			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: Texts["key"]}},
 		},
 		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Service"}},
 	}
@@ -83,14 +83,14 @@ func arraysAreNotNull(s *huma.Schema) {
 // describe is one operation of the document.
 func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 	op := &huma.Operation{
-		OperationID: of.ID, Method: of.Method, Path: of.Pattern, Summary: of.Summary, Description: of.Doc,
+		OperationID: of.ID, Method: of.Method, Path: of.Pattern, Summary: of.Summary, Description: Texts[of.ID],
 		Tags: []string{of.Tag}, Parameters: parameters(of), Responses: map[string]*huma.Response{},
 	}
 	if of.Access == Anyone {
 		op.Security = []map[string][]string{}
 	} else {
 		op.Security = []map[string][]string{{"key": {}}}
-		op.Description = strings.TrimSpace(op.Description + " " + of.Access.doc())
+		op.Description = strings.TrimSpace(op.Description + "\n\n" + of.Access.doc())
 	}
 	if of.Request != nil {
 		media, example := cmp.Or(of.RequestMedia, "application/json"), Examples[of.ID].Request
@@ -145,17 +145,17 @@ func parameters(of *Operation) []*huma.Param {
 	}
 	if of.IDHeader != "" {
 		params = append(params, &huma.Param{
-			Name: of.IDHeader, In: "header", Description: "An id, as the member id of the body: 1 to 255 bytes, in double quotes as a structured field, or bare. Given both ways it must be the same.",
+			Name: of.IDHeader, In: "header", Description: Texts["idHeader"],
 			Schema: &huma.Schema{Type: huma.TypeString},
 		})
 	}
 	for _, k := range of.Problems {
 		if k == problem.KindPreconditionRequired {
 			params = append(params, &huma.Param{
-				Name: "If-Match", In: "header", Description: "The ETag of what is to be replaced; required when there is something.",
+				Name: "If-Match", In: "header", Description: "The `ETag` of what the request replaces. Required when there is something to replace.",
 				Schema: &huma.Schema{Type: huma.TypeString},
 			}, &huma.Param{
-				Name: "If-None-Match", In: "header", Description: "Only *: write it if there is none yet, else 412.",
+				Name: "If-None-Match", In: "header", Description: "Only `*`: the request writes if there is nothing of this key yet. Otherwise the answer is a 412.",
 				Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"*"}},
 			})
 		}
@@ -169,13 +169,13 @@ func pathDoc(of *Operation, name string) string {
 	case name == "n":
 		return "The version's number."
 	case name == "limit":
-		return "The limit's name, as the plan has it."
+		return "The limit's name, as in the plan."
 	case strings.HasPrefix(of.Pattern, "/v1/reservations/"):
-		return "The reservation's id, as its answer had it."
+		return "The reservation's id, from the answer that made the reservation."
 	case name == "id":
 		return "The key's id, as GET /v1/keys shows it."
 	case name == "name":
-		return "The last part of the problem's type."
+		return "The last part of the problem's `type`."
 	case strings.HasPrefix(of.Pattern, "/v1/customers/"):
 		return "The customer's key, percent-encoded."
 	case strings.HasPrefix(of.Pattern, "/v1/meters/"):
@@ -220,8 +220,16 @@ func addProblem(responses map[string]*huma.Response, k *problem.Kind, schema *hu
 	if r == nil {
 		responses[status] = &huma.Response{Description: about, Content: content("application/problem+json", schema)}
 	} else if !strings.Contains(r.Description, about) {
-		r.Description += "; " + about
+		r.Description = also(r.Description, about)
 	}
+}
+
+// also adds one case to the cases of a response: two or more are a list.
+func also(description, about string) string {
+	if !strings.HasPrefix(description, "- ") {
+		description = "- " + description
+	}
+	return description + "\n- " + about
 }
 
 // refusals documents what a refused hit or reservation answers: 429, or as deny_status says.
@@ -232,12 +240,12 @@ func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
 		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: refusal}
-		admitted.Description = "Admitted; or refused, with deny_status=200."
+		admitted.Description = also("Admitted", "Refused, with `deny_status=200`")
 	} else {
-		responses["200"] = &huma.Response{Description: "Refused, with deny_status=200.", Content: content("application/problem+json", refusal)}
+		responses["200"] = &huma.Response{Description: "Refused, with `deny_status=200`", Content: content("application/problem+json", refusal)}
 	}
 	responses["403"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, other}})
-	responses["403"].Description += "; or refused, with deny_status=403"
+	responses["403"].Description = also(responses["403"].Description, "Refused, with `deny_status=403`")
 }
 
 // schemaName turns a Go type's name into the document's: meterBody is Meter, and

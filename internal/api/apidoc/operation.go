@@ -15,7 +15,7 @@ type Operation struct {
 	Method, Pattern string
 	Access          Access
 	Tag, ID         string
-	Summary, Doc    string
+	Summary         string          // its description is in operations.md
 	Params          []Param         // in the query
 	IDHeader        string          // in which an id is taken; empty: none is
 	Request         reflect.Type    // nil: no body is read
@@ -84,7 +84,9 @@ const (
 	EveryScope               // a customer's quota and usage
 )
 
-func (a Access) doc() string { return "Scope: " + a.Scopes() + "." }
+func (a Access) doc() string {
+	return "Scope of the key: `" + strings.ReplaceAll(a.Scopes(), " or ", "` or `") + "`."
+}
 
 // Scopes names the scopes that a route lets in; admin only where there is no other.
 func (a Access) Scopes() string {

@@ -17,7 +17,7 @@ import (
 //go:embed docs.html
 var docsFiles embed.FS
 
-var docsTemplates = template.Must(template.ParseFS(docsFiles, "docs.html"))
+var docsTemplates = template.Must(template.New("docs.html").Funcs(template.FuncMap{"blocks": blocks}).ParseFS(docsFiles, "docs.html"))
 
 // docsPage is what the template of /docs shows.
 type docsPage struct {

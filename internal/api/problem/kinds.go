@@ -2,6 +2,7 @@ package problem
 
 import (
 	"net/http"
+	"strings"
 
 	"quotad/internal/api/respond"
 )
@@ -10,101 +11,235 @@ import (
 var (
 	KindNotJSON = &Kind{
 		Name: "not-json", Status: http.StatusBadRequest, Title: "Not JSON",
-		Doc: "The body is empty, is not one well-formed JSON value, or is not UTF-8. Nothing was charged or stored. Send one JSON object.",
+		Doc: text(
+			"The body is not one well-formed JSON value in UTF-8.",
+			"An empty body is not JSON, either.",
+			"Nothing was charged or stored.",
+			"Send one JSON object.",
+		),
 	}
 	KindUnauthorized = &Kind{
 		Name: "unauthorized", Status: http.StatusUnauthorized, Title: "No or wrong key",
-		Doc: "Every route but the health and documentation ones needs the header Authorization: Bearer <key>, with a key that is neither revoked nor expired. Keys are made by POST /v1/keys or quotad keys create.",
+		Doc: text(
+			"The request has no API key that is valid.",
+			"Every operation but those of health and documentation needs the header `Authorization: Bearer <key>`.",
+			"The key must be neither revoked nor expired.",
+			"Keys are made by `POST /v1/keys` or `quotad keys create`.",
+		),
 	}
 	KindWrongScope = &Kind{
 		Name: "wrong-scope", Status: http.StatusForbidden, Title: "The key's scope does not allow this",
-		Doc: "Scope backend hits and reads quota and usage; read does every GET of a customer, plan or meter; admin does everything. Use a key of a scope that allows this route.",
+		Doc: text(
+			"The scope of the API key does not allow this operation.",
+			"`backend` may call the operations that charge, and read a customer's quota and usage.",
+			"`read` may call every `GET` of a customer, plan or meter.",
+			"`admin` may call every operation.",
+			"Use a key of a scope that allows this operation.",
+		),
 	}
 	KindNotInPlan = &Kind{
 		Name: "not-in-plan", Status: http.StatusForbidden, Title: "The meter is not in the customer's plan",
-		Doc: "A plan admits the meters that its limits, prices or meters name. The meter is declared, but the customer's plan does not name it. Nothing was charged. GET the customer to see its plan, and write a version of that plan which names the meter.",
+		Doc: text(
+			"The meter is declared, but the customer's plan does not name the meter.",
+			"A plan admits the meters that its limits, prices or meters name.",
+			"Nothing was charged.",
+			"`GET` the customer to see the plan. Then write a version of the plan that names the meter.",
+		),
 	}
 	KindNotFound = &Kind{
 		Name: "not-found", Status: http.StatusNotFound, Title: "Not found",
-		Doc: "There is no such route, customer, meter, plan, version, limit, override, test clock, key, hit or reservation, or the customer is archived. Nothing was charged or stored. The detail says by which request it is made; all routes are in /docs.",
+		Doc: text(
+			"What the request names does not exist.",
+			"This may be a route, customer, meter, plan, version, limit, override, test clock, key, hit or reservation.",
+			"Or the customer is archived.",
+			"Nothing was charged or stored.",
+			"The `detail` says which request makes what is missing.",
+			"All routes are in `/docs`.",
+		),
 	}
 	KindMethod = &Kind{
 		Name: "method-not-allowed", Status: http.StatusMethodNotAllowed, Title: "Method not allowed",
-		Doc: "The path exists, but not with this method. The header Allow says which it has.",
+		Doc: text(
+			"The path exists, but not with this method.",
+			"The header `Allow` lists the methods that the path has.",
+		),
 	}
 	KindTimeout = &Kind{
 		Name: "request-timeout", Status: http.StatusRequestTimeout, Title: "The request came too slowly",
-		Doc: "The body did not arrive in time. Nothing was charged or stored.",
+		Doc: text(
+			"The body did not arrive in time.",
+			"Nothing was charged or stored.",
+		),
 	}
 	KindConflict = &Kind{
 		Name: "conflict", Status: http.StatusConflict, Title: "In conflict with what is there",
-		Doc: "What is there does not allow this, such as writing an archived customer, committing a reservation that was released, or reserving for a customer who has too many open on the meter. Nothing was charged or stored.",
+		Doc: text(
+			"The present state does not allow this request.",
+			"An archived customer cannot be written.",
+			"A reservation that was released cannot be committed.",
+			"A customer can have only so many open reservations on a meter.",
+			"There are further cases. The `detail` names the one.",
+			"Nothing was charged or stored.",
+		),
 	}
 	KindPrecondition = &Kind{
 		Name: "precondition-failed", Status: http.StatusPreconditionFailed, Title: "Changed in the meantime",
-		Doc: "If-Match names another version than the present one: read it again, look at what changed, and write with its new ETag. Or If-None-Match: * was sent, and it exists already. Nothing was stored.",
+		Doc: text(
+			"The precondition of the write does not hold.",
+			"With `If-Match`: the header names another version than the present one. Read the present version, look at what changed, and write with its new `ETag`.",
+			"With `If-None-Match: *`: what the request would create exists already.",
+			"Nothing was stored.",
+		),
 	}
 	KindTooLarge = &Kind{
 		Name: "too-large", Status: http.StatusRequestEntityTooLarge, Title: "The body is too large",
-		Doc: "A body may have 64 KiB, that of a batch 1 MiB, that of an import 1 GiB and each of its lines 64 KiB. Nothing was charged or stored, but for the lines of an import before it.",
+		Doc: text(
+			"The body is too large.",
+			"A body may have 64 KiB.",
+			"A batch may have 1 MiB.",
+			"An import may have 1 GiB, and each of its lines 64 KiB.",
+			"Nothing was charged or stored, except for lines of an import before the one that is too large.",
+		),
 	}
 	KindMediaType = &Kind{
 		Name: "unsupported-media-type", Status: http.StatusUnsupportedMediaType, Title: "The body is not declared as JSON",
-		Doc: "Send Content-Type: application/json, of an import application/x-ndjson, in UTF-8 and without a Content-Encoding.",
+		Doc: text(
+			"The body is not declared as JSON.",
+			"Send `Content-Type: application/json`.",
+			"Send an import with `Content-Type: application/x-ndjson`.",
+			"The body must be in UTF-8 and without a `Content-Encoding`.",
+		),
 	}
 	KindInvalid = &Kind{
 		Name: "invalid", Status: http.StatusUnprocessableEntity, Title: "Invalid request",
-		Doc: "The member errors lists each wrong field, up to 100, by its path, such as limits[0].window, a query parameter by its name, with what to do about it; what it repeats of the request is cut behind 100 bytes. Nothing was charged or stored.",
+		Doc: text(
+			"A field or parameter of the request is wrong.",
+			"`errors` lists each wrong field, up to 100, and what to do about it.",
+			"A field is named by its path, such as `limits[0].window`. A query parameter is named by its name.",
+			"What `errors` repeats of the request is cut after 100 bytes.",
+			"Nothing was charged or stored.",
+		),
 	}
 	KindIDReused = &Kind{
 		Name: "id-reused", Status: http.StatusUnprocessableEntity, Title: "The id was used for another request",
-		Doc: "An id stands for one request of one customer and one kind (a hit, a refund, a reservation, a line of an import): another meter, cost, attribute or ttl_ms under it is refused, as it may be a mistake that would be lost as a replay. Nothing was charged or stored. Send what was sent under the id then, or a new id.",
+		Doc: text(
+			"The idempotency key was used for another request before.",
+			"An id stands for one request of one customer and one kind.",
+			"The kinds are hits, refunds, reservations, adjustments and lines of an import.",
+			"Another meter, cost, attribute or `ttl_ms` under the id is refused. It may be a mistake, and would be lost as a replay.",
+			"Nothing was charged or stored.",
+			"Send the request that was sent under the id before, or send a new id.",
+		),
 	}
 	KindUnderWay = &Kind{
 		Name: "under-way", Status: http.StatusConflict, Title: "A request with this id is under way", retry: true,
-		Doc: "A request with the same id, sent here or to another node, did not end within the time that this one may wait. Nothing was done by this one. Send it again after Retry-After, with the same id: it is done once.",
+		Doc: text(
+			"A request with the same id did not end within the time that this request may wait.",
+			"The other request may have been sent to another node.",
+			"This request did nothing.",
+			"Send the request again after `Retry-After`, with the same id. It is done once.",
+		),
 	}
 	KindDoesNotFit = &Kind{
 		Name: "does-not-fit", Status: http.StatusConflict, Title: "The cost does not fit",
-		Doc: "A reservation is committed with more than it holds, or after it had expired, and what goes beyond what is held does not fit the limits now. Nothing changed: what is held is held on. committable is the largest cost that could be committed now, and limits say why. Commit that or less, or the same later.",
+		Doc: text(
+			"The units of a commit beyond what the reservation holds do not fit the limits now.",
+			"The commit has a larger cost than the reservation, or the reservation had expired.",
+			"Nothing changed. The reservation holds what it held.",
+			"`committable` is the largest cost that could be committed now. `limits` say why.",
+			"Commit `committable` or less, or commit the same cost later.",
+		),
 	}
 	KindPreconditionRequired = &Kind{
 		Name: "precondition-required", Status: http.StatusPreconditionRequired, Title: "If-Match is required",
-		Doc: "It exists already. GET it and send the ETag of that answer, quotes included, in the header If-Match, so that nobody's change is overwritten unseen. Nothing was stored.",
+		Doc: text(
+			"What the request writes exists already, so the header `If-Match` is required.",
+			"`GET` it, and send the `ETag` of that answer in `If-Match`, quotes included.",
+			"So nobody's change is overwritten unseen.",
+			"Nothing was stored.",
+		),
 	}
 	KindQuotaExceeded = &Kind{
 		Name: "quota-exceeded", Status: http.StatusTooManyRequests, Title: "Quota exceeded",
-		Doc: "At least one limit does not admit the hit now; violated-policies names them, retry_after_ms is the wait after which they would. Nothing was charged. The type is IANA's, " + respond.QuotaExceeded + ".",
+		Doc: text(
+			"At least one limit does not admit the hit now.",
+			"`violated-policies` names the limits that refuse.",
+			"`retry_after_ms` is the wait after which these limits would admit the hit.",
+			"Nothing was charged.",
+			"The type is IANA's: "+respond.QuotaExceeded+".",
+		),
 	}
 	KindInternal = &Kind{
 		Name: "internal", Status: http.StatusInternalServerError, Title: "Internal error",
-		Doc: "A defect of quotad. Its log has the cause, with the request's method and path. Look at what there is before you send the request again, and report it if it stays.",
+		Doc: text(
+			"quotad has a defect.",
+			"quotad's log has the cause, with the request's method and path.",
+			"Look at what is stored before you send the request again.",
+			"Report the defect if it stays.",
+		),
 	}
 	KindBusy = &Kind{
 		Name: "too-busy", Status: http.StatusServiceUnavailable, Title: "Too much is waiting", retry: true,
-		Doc: "Too many requests wait for the database, the node works on too many batches or imports, or this request waited too long. Nothing was charged or stored. Send it again after Retry-After.",
+		Doc: text(
+			"Too much is waiting.",
+			"Too many requests wait for the database, or this request waited too long.",
+			"Or the node works on too many batches or imports.",
+			"Nothing was charged or stored.",
+			"Send the request again after `Retry-After`.",
+		),
 	}
 	KindUnavailable = &Kind{
 		Name: "database-unavailable", Status: http.StatusServiceUnavailable, Title: "The database is out of reach", retry: true,
-		Doc: "The database cannot be reached and a limit says on_outage: deny, or the answer is not in memory. Nothing was charged or stored. Send it again after Retry-After.",
+		Doc: text(
+			"The database cannot be reached.",
+			"A limit says `on_outage: deny`, or the answer is not in memory.",
+			"Nothing was charged or stored.",
+			"Send the request again after `Retry-After`.",
+		),
 	}
 	KindNoSession = &Kind{
 		Name: "database-refuses", Status: http.StatusServiceUnavailable, Title: "The database does not serve this node", retry: true,
-		Doc: "The database is there, but refuses this node: its login, a right, a table or a free connection is missing, its disk is full, or its clock cannot be used. That is no outage, so nothing is let in by on_outage. Nothing was charged or stored. quotad's log and /readyz say what is wrong; until an operator puts it right each request fails alike.",
+		Doc: text(
+			"The database is there, but does not serve this node.",
+			"The node's login, a right, a table or a free connection is missing.",
+			"Or the database's disk is full, or its clock cannot be used.",
+			"This is no outage, so `on_outage` lets nothing in.",
+			"Nothing was charged or stored.",
+			"quotad's log and `/readyz` say what is wrong.",
+			"Each request fails alike until an operator puts it right.",
+		),
 	}
 	KindOutcomeUnknown = &Kind{
 		Name: "outcome-unknown", Status: http.StatusServiceUnavailable, Title: "The outcome is unknown", retry: true,
-		Doc: "The connection to the database broke after the request was sent to it. It was done once or not at all, and nobody can know which. Sent again with the same id it is settled, charged once; the commit or release of a reservation needs no id for that. Without an id GET what it was to change first: for a hit the customer's quota or usage, for a write the thing itself.",
+		Doc: text(
+			"The connection to the database broke after the request was sent to the database.",
+			"The request was done once or not at all. Nobody can know which.",
+			"Send a request with an id again, with the same id. The request is then settled, and charged once.",
+			"The commit or release of a reservation needs no id for that.",
+			"Without an id, look first. After a hit, `GET` the customer's quota or usage. After a write, `GET` what it writes.",
+		),
 	}
 	KindStopping = &Kind{
 		Name: "stopping", Status: http.StatusServiceUnavailable, Title: "This node is stopping", retry: true,
-		Doc: "The node that was asked is shutting down. Nothing was charged or stored. Send it again, to another node.",
+		Doc: text(
+			"The node is shutting down.",
+			"Nothing was charged or stored.",
+			"Send the request again, to another node.",
+		),
 	}
 	KindNotReady = &Kind{
 		Name: "not-ready", Status: http.StatusServiceUnavailable, Title: "Not ready", retry: true,
-		Doc: "The node has not reached its database yet, or is stopping. Load balancers should not send it requests.",
+		Doc: text(
+			"The node has not reached its database yet, or is stopping.",
+			"Load balancers should not send it requests.",
+		),
 	}
 )
+
+// text writes a description in Markdown: one sentence, and then a list of what else is true.
+func text(what string, more ...string) string {
+	return what + "\n\n- " + strings.Join(more, "\n- ")
+}
 
 // Kinds are all kinds of problems.
 var Kinds = []*Kind{

@@ -30,7 +30,7 @@ func (k *Kind) TypeURI() string {
 
 // Problem is a problem document, for its schema; Append writes it.
 type Problem struct {
-	Type   string       `json:"type" doc:"A path of this server with the documentation of the problem."`
+	Type   string       `json:"type" doc:"A path of this server. The page there documents the problem."`
 	Title  string       `json:"title"`
 	Status int          `json:"status"`
 	Detail string       `json:"detail"`

@@ -11,12 +11,12 @@ type Decision struct {
 	Customer     string       `json:"customer"`
 	Meter        string       `json:"meter"`
 	Cost         int64        `json:"cost"`
-	At           time.Time    `json:"at" doc:"The hit's one instant."`
+	At           time.Time    `json:"at" doc:"The instant at which all limits judged the hit."`
 	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Of a refusal from a node's memory: when its view was read."`
-	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach: let in, and not charged."`
-	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id: this is the answer given then."`
-	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted if nothing else happened; null for never."`
+	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Only of a refusal from a node's memory: when the node read what it remembers."`
+	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach. The hit was let in and not charged."`
+	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id. This is the answer given then."`
+	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted, if nothing else happened. Null: never."`
 	Limits       []LimitState `json:"limits"`
 }
 
@@ -26,7 +26,7 @@ type Refusal struct {
 	Title            string       `json:"title"`
 	Status           int          `json:"status"`
 	Detail           string       `json:"detail"`
-	ViolatedPolicies []string     `json:"violated-policies" doc:"The names of the limits that refuse; none where only another hit of an atomic batch was refused."`
+	ViolatedPolicies []string     `json:"violated-policies" doc:"The names of the limits that refuse. No names where only another hit of an atomic batch was refused."`
 	Allowed          bool         `json:"allowed"`
 	Customer         string       `json:"customer"`
 	Meter            string       `json:"meter"`
@@ -46,9 +46,9 @@ type LimitState struct {
 	Mode         string     `json:"mode"`
 	Limit        int64      `json:"limit"`
 	Used         int64      `json:"used"`
-	Remaining    int64      `json:"remaining" doc:"The largest cost that it would admit now."`
-	Exceeded     bool       `json:"exceeded" doc:"Of a soft limit: it did not admit the hit, which passed all the same, or stands past its limit. Of a shadow: it would have refused."`
-	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: when this limit would admit the hit, 0 for one that admits it, as a soft one does; null for never."`
-	ResetAt      *time.Time `json:"reset_at" doc:"When its whole quota would be there again; null for never, as of an allocation in use."`
-	Window       *string    `json:"window" doc:"As the plan has it; null for an allocation and for concurrency."`
+	Remaining    int64      `json:"remaining" doc:"The largest cost that the limit would admit now."`
+	Exceeded     bool       `json:"exceeded" doc:"- Of a soft limit: the limit did not admit the hit, which passed all the same.\n- Of a soft limit also: the limit is past its units.\n- Of a shadow: the limit would have refused the hit."`
+	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: after which wait this limit would admit the hit.\n- 0: the limit admits the hit, as a soft limit does.\n- Null: never."`
+	ResetAt      *time.Time `json:"reset_at" doc:"When the whole quota of the limit would be there again. Null: never, as of an allocation in use."`
+	Window       *string    `json:"window" doc:"The window, as in the plan. Null for an allocation and for a concurrency."`
 }
