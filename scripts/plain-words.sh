@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # plain-words.sh [FILE...]: fails where more than one sentence in twenty has more
-# than 30 words, and where README.md has more than 1,500 words. Each Markdown file is
-# judged by itself, all package comments of the Go files together. Without a FILE it
-# looks at those of the list below.
+# than 30 words, where a paragraph or item of the API's descriptions has more than 40,
+# and where README.md has more than 1,500 words. Each Markdown file is
+# judged by itself, all package comments of the Go files together, and so are the
+# descriptions of the API. Without a FILE it looks at those of the list below.
 #
 # A sentence ends at . ! or ? before white space, and with its paragraph, list
 # item or table cell: cells are judged one by one. What has fewer than four words
@@ -11,12 +12,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh
-most=30 one_in=20
+most=30 one_in=20 wall=40
 
 if [ $# -gt 0 ]; then
   files=("$@")
 else
-  files=(README.md ARCHITECTURE.md docs/guide/*.md 'package comments')
+  files=(README.md ARCHITECTURE.md docs/guide/*.md 'package comments' 'API descriptions')
 fi
 
 # package_comments: the comments right above the package clauses, in Markdown.
@@ -31,9 +32,19 @@ package_comments() {
   done
 }
 
-# judge NAME FILE: the sentences of FILE (-: standard input) that are too long.
+# api_descriptions: those of docs/openapi.json, each once, and the texts of the
+# problem types, in Markdown.
+api_descriptions() {
+  {
+    sed -nE 's/^ *"description": "(.*)",?$/\1/p' docs/openapi.json
+    grep -oE '"([^"\\]|\\.)*"' internal/api/problem/kinds.go | sed -E 's/^"(.*)"$/\1/'
+  } | sort -u | awk '{ gsub(/\\n/, "\n"); gsub(/\\"/, "\""); print $0 "\n" }'
+}
+
+# judge NAME FILE [WORDS]: the sentences of FILE (-: standard input) that are too long,
+# and the paragraphs and items of more than WORDS.
 judge() {
-  awk -v name="$1" -v most="$most" -v one_in="$one_in" '
+  awk -v name="$1" -v wall="${3:-0}" -v most="$most" -v one_in="$one_in" '
     function sentence(s,   words, w, n, i) {
       n = split(s, w, /[ \t]+/)
       for (i = 1; i <= n; i++) if (w[i] ~ /[A-Za-z0-9]/) words++
@@ -41,12 +52,13 @@ judge() {
       all++
       if (words > most) long[++too_long] = sprintf("  %s, %d words: %s", from, words, s)
     }
-    function block(   s) {
+    function block(   s, w) {
       s = text; text = ""
       gsub(/`[^`]*`/, "code", s)
       while (match(s, /\]\([^()]*\)/)) s = substr(s, 1, RSTART - 1) substr(s, RSTART + RLENGTH)
       gsub(/[*[]/, "", s)
       gsub(/[ \t]+/, " ", s); sub(/^ /, "", s)
+      if (wall && split(s, w, / /) > wall) walls[++too_much] = sprintf("  %s: %s", from, s)
       while (match(s, /[.!?]["\047)]*[ \t]+/)) {
         sentence(substr(s, 1, RSTART))
         s = substr(s, RSTART + RLENGTH)
@@ -68,7 +80,11 @@ judge() {
                              { add($0) }
     END {
       block()
-      if (too_long * one_in <= all) exit
+      for (i = 1; i <= too_much; i++) {
+        if (i == 1) printf "%s: a paragraph or item has more than %d words, make a list of it:\n", name, wall
+        print walls[i]
+      }
+      if (too_long * one_in <= all) exit too_much > 0
       printf "%s: %d of %d sentences have more than %d words, and %d may:\n", name, too_long, all, most, int(all / one_in)
       for (i = 1; i <= too_long; i++) print long[i]
       exit 1
@@ -81,11 +97,11 @@ failed=0 judged=0
 for file in "${files[@]}"; do
   [ -n "$file" ] || continue
   judged=$((judged + 1))
-  if [ "$file" = 'package comments' ]; then
-    package_comments | judge "$file" - || failed=1
-  else
-    judge "$file" "$file" || failed=1
-  fi
+  case $file in
+    'package comments') package_comments | judge "$file" - || failed=1 ;;
+    'API descriptions') api_descriptions | judge "$file" - "$wall" || failed=1 ;;
+    *) judge "$file" "$file" || failed=1 ;;
+  esac
 done
 [ "$failed" = 0 ] || die 'write shorter sentences: one fact each'
 say "plain words: $judged texts, at most one sentence in $one_in is longer than $most words"
