@@ -21,7 +21,7 @@ func TestEveryKindIsListed(t *testing.T) {
 			return true
 		}
 		switch value := spec.Values[0].(type) {
-		case *ast.UnaryExpr: // &kind{…}
+		case *ast.UnaryExpr: // &Kind{…}
 			made[spec.Names[0].Name] = true
 		case *ast.CompositeLit: // the list
 			for _, e := range value.Elts {
@@ -37,7 +37,7 @@ func TestEveryKindIsListed(t *testing.T) {
 	}
 	for name := range made {
 		if !listed[name] {
-			t.Errorf("%s is not in kinds", name)
+			t.Errorf("%s is not in Kinds", name)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func checkPolicy(t *rapid.T, item httpsfv.Item, l *model.Limit) {
 	}
 	want, wanted := new(big.Int), false
 	switch {
-	case l.Algorithm == model.Allocation, l.Calendar:
+	case l.WindowText == "", l.Calendar:
 	case l.Algorithm != model.TokenBucket && l.Window%1e6 == 0:
 		want, wanted = big.NewInt(l.Window/1e6), true
 	case l.Algorithm == model.TokenBucket && l.Limit > 0:
@@ -256,7 +256,7 @@ func TestDecisionsParseBack(t *testing.T) {
 			if l.Name != v.Limit.Name || l.Limit != v.Limit.Limit || l.Used != v.Used || l.Remaining != v.Remaining || l.Algorithm != v.Limit.Algorithm.String() {
 				t.Fatalf("%+v reads as %+v", v, l)
 			}
-			if (l.Window == nil) != (v.Limit.Algorithm == model.Allocation) || l.Window != nil && *l.Window != v.Limit.WindowText {
+			if (l.Window == nil) != (v.Limit.WindowText == "") || l.Window != nil && *l.Window != v.Limit.WindowText {
 				t.Fatalf("window %q reads as %v", v.Limit.WindowText, l.Window)
 			}
 			if (l.ResetAt == nil) != (v.ResetAt == model.NoReset) {

@@ -285,7 +285,8 @@ func (t *Target) RunningHour(at int64) (start, end int64) {
 // lastHour is the span that was made last: nearly all targets have the same.
 var lastHour atomic.Pointer[span]
 
-// Allocations are the identities of the target's allocation limits.
+// Allocations are the identities of the target's allocation limits, whose units do not come
+// back by waiting: whoever has any is not forgotten.
 func (t *Target) Allocations() (ids []*int64) {
 	for _, counters := range [][]Counter{t.Counters, t.per} {
 		for _, c := range counters {
