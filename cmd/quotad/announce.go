@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// announce prints to stdout, once per start, what a person needs to begin: never to the
-// log, which is kept and read by others.
+// announce prints to stdout, once per start, what a person needs to begin: the URL, the admin
+// key and, with --demo, a first request. It never logs the key: logs are kept, and others read
+// them.
 func (n *node) announce(s *settings, key adminKey) error {
 	var b strings.Builder
 	url := n.url
@@ -35,13 +36,15 @@ func (n *node) announce(s *settings, key adminKey) error {
 	}
 	b.WriteString("\n")
 	if _, err := fmt.Fprint(s.out(), b.String()); err != nil && key.made {
-		// Nobody would ever learn the key.
+		// quotad stores only a hash of the key. Without this print nobody would ever learn the
+		// key.
 		return fmt.Errorf("print the admin key: %w", err)
 	}
 	return nil
 }
 
-// keyFile is where the demo's key is kept, from everywhere.
+// keyFile is the path of the file that keeps the demo's admin key. The path is absolute, so
+// that it works from any directory.
 func keyFile(s *settings) string {
 	path := filepath.Join(s.dataDir(), demoKeyFile)
 	if whole, err := filepath.Abs(path); err == nil {

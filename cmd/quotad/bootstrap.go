@@ -15,13 +15,14 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// adminKey is the admin key that may be shown; secret is empty when it is not to be.
+// adminKey is an admin key that may be printed. secret is empty when no key may be printed.
 type adminKey struct {
 	secret string
-	made   bool // just now: this is the only time it is shown
+	made   bool // the key was made at this start
 }
 
-// bootstrap sees to an admin key and, with --demo, to something to play with.
+// bootstrap makes sure that there is an admin key. With --demo it also makes a meter, a plan
+// and a customer.
 func (n *node) bootstrap(ctx context.Context, s *settings) (adminKey, error) {
 	key, err := n.ensureAdminKey(ctx, s)
 	if err != nil {
@@ -35,7 +36,7 @@ func (n *node) bootstrap(ctx context.Context, s *settings) (adminKey, error) {
 	return key, nil
 }
 
-const bootstrapName = "bootstrap" // of the admin keys that are made here
+const bootstrapName = "bootstrap" // the name of the admin keys that quotad makes at its start
 
 func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error) {
 	if s.AdminKey != "" {
@@ -56,8 +57,9 @@ func (n *node) ensureAdminKey(ctx context.Context, s *settings) (adminKey, error
 // that `make run` can print a line that works again; without --demo no secret is kept.
 const demoKeyFile = "demo-admin-key"
 
-// ensureDemoKey makes the key of the file an admin key, and a new file where there is
-// none or its key was revoked.
+// ensureDemoKey makes the secret in the demo's key file an admin key. It writes a new file
+// where there is none, or where the store refuses the file's secret, as it does when the key
+// was revoked.
 func (n *node) ensureDemoKey(ctx context.Context, dir string) (adminKey, error) {
 	path := filepath.Join(dir, demoKeyFile)
 	secret, err := readDemoKey(path)
@@ -115,8 +117,8 @@ const (
 	demoCustomer = "acme"
 )
 
-// makeDemo writes what is not there yet, and nothing else: what a user has changed since
-// stays.
+// makeDemo writes the demo's meter, plan and customer where they are missing. It leaves those
+// that exist as they are, for a user may have changed them.
 func (n *node) makeDemo(ctx context.Context) error {
 	_, err := n.store.GetMeter(ctx, demoMeter)
 	if errors.Is(err, plans.ErrUnknownMeter) {

@@ -48,10 +48,12 @@ func (s *settings) run(ctx context.Context, p *program) error {
 	return run(ctx, *s)
 }
 
-// exited is how kong ends after printing help; see kong.Exit.
+// exited is the value that kong panics with after it printed help, see kong.Exit in parse.
+// parse recovers it.
 type exited int
 
-// parse turns a command line into what it asks for. done: all was said already (help).
+// parse returns the command that a command line asks for. done reports that kong has printed
+// help, and that no command is left to run.
 func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	switch {
 	case len(args) == 0:
@@ -105,7 +107,7 @@ func (p *program) parse(args []string) (chosen command, done bool, err error) {
 	return chosen, false, nil
 }
 
-// readDuration reads a setting that is a time; what is none is told how to write one.
+// readDuration reads a setting that is a duration. Its error says how a duration is written.
 func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := c.Scan.PopValueInto("duration", &text); err != nil {
@@ -143,5 +145,5 @@ func (printOpenAPI) run(_ context.Context, p *program) error {
 	return err
 }
 
-// shown is how times are printed to people.
+// shown is a time as the commands print it: RFC 3339, UTC.
 func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -26,8 +26,9 @@ const (
 	orNew    allowance = true
 )
 
-// withDatabase runs do on the database of the settings: a given one, that of a quotad
-// that serves on this data directory, or else one started for this command alone.
+// withDatabase runs do on the database that the settings name. That is the server of
+// --database-url, if it is given. Else it is the embedded server of the data directory: the
+// one of a quotad that serves there, or one that is started for this command alone.
 func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, do func(ctx context.Context, url string, log *slog.Logger) error) (err error) {
 	if c.DatabaseURL == "" && allow == existing {
 		if !embedded.HasData(c.dataDir()) {
@@ -38,7 +39,8 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 	p.tellUnknown(log)
 	db, err := c.connectOrStart(ctx, log)
 	if errors.Is(err, embedded.ErrDataDirInUse) {
-		// That quotad serves, or will in a moment.
+		// Another quotad uses the data directory. This command shares the embedded server of
+		// that quotad.
 		if url, running := embedded.RunningURL(c.dataDir()); running {
 			db, err = &database{url: url, place: c.place()}, nil
 		}
@@ -68,7 +70,7 @@ func (c *common) withStore(ctx context.Context, p *program, do func(context.Cont
 
 func (c *common) withPool(ctx context.Context, p *program, do func(context.Context, *pgxpool.Pool) error) error {
 	return c.withDatabase(ctx, p, existing, func(ctx context.Context, url string, _ *slog.Logger) error {
-		// What reads everything takes its time.
+		// A command may read whole tables, so its statements have no timeout.
 		pool, err := postgres.Open(ctx, url, postgres.PoolOptions{StatementTimeout: -1})
 		if err != nil {
 			return badDatabaseURL(err)

@@ -16,11 +16,12 @@ import (
 	"quotad/migrations"
 )
 
-// database is where quotad's data are: a given server, or one that it started.
+// database is the PostgreSQL server that keeps quotad's data. It is given by --database-url,
+// or it is an embedded server.
 type database struct {
 	url      string
-	place    string           // where that is, for people
-	embedded *embedded.Server // nil for a given server
+	place    string           // the server or the directory, for messages
+	embedded *embedded.Server // the server that this process started; nil for any other
 	given    bool             // by --database-url
 }
 
@@ -36,8 +37,8 @@ func openDatabase(ctx context.Context, c *common, patience time.Duration, log *s
 	return db, nil
 }
 
-// connectOrStart returns the database that the settings name; nobody has talked to a
-// given one yet.
+// connectOrStart returns the database that the settings name. It starts an embedded server. It
+// does not connect to a given one.
 func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*database, error) {
 	if c.DatabaseURL != "" {
 		return &database{url: c.DatabaseURL, place: c.place(), given: true}, nil
@@ -49,7 +50,8 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 	server, err := embedded.Start(ctx, options)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		// Programs that were cut off say so at length; why they were is all that matters.
+		// ctx ended while PostgreSQL's programs ran. Their errors are long; the caller needs
+		// only the cause of the end.
 		log.Debug("the embedded PostgreSQL was stopped while it started", "error", err)
 		return nil, fmt.Errorf("while starting: %w", ctx.Err())
 	case err != nil:
@@ -58,8 +60,9 @@ func (c *common) connectOrStart(ctx context.Context, log *slog.Logger) (*databas
 	return &database{url: server.URL(), place: c.place(), embedded: server}, nil
 }
 
-// orAnotherDir says what to do where the data directory could not be made, or is a file.
-// Where it is closed to this user the error says so itself.
+// orAnotherDir adds to err the advice to choose another data directory, where the directory
+// could not be made or is a file. Where this user may not open the directory, err says so
+// itself.
 func orAnotherDir(dir string, err error) error {
 	info, statErr := os.Stat(dir)
 	cannotBe := errors.Is(err, os.ErrNotExist) && errors.Is(statErr, os.ErrNotExist)
@@ -69,7 +72,8 @@ func orAnotherDir(dir string, err error) error {
 	return err
 }
 
-// gone is closed when an embedded server has been given up; nil for a given one.
+// gone is a channel that is closed when this process gives its embedded server up. It is nil,
+// and blocks for ever, for any other server.
 func (db *database) gone() <-chan struct{} {
 	if db.embedded == nil {
 		return nil
@@ -98,8 +102,8 @@ const (
 	maxPause   = 2 * time.Second
 )
 
-// prepare waits until the database can be reached, at most for patience, and migrates
-// it, which may take longer.
+// prepare waits until the database can be reached, at most for patience. Then it migrates,
+// which may take longer than patience.
 func (db *database) prepare(ctx context.Context, patience time.Duration, log *slog.Logger) error {
 	giveUp, pause := time.Now().Add(patience), firstPause
 	for try := 1; ; try++ {
@@ -112,7 +116,7 @@ func (db *database) prepare(ctx context.Context, patience time.Duration, log *sl
 		case errors.Is(err, postgres.ErrBadURL):
 			return badDatabaseURL(err)
 		case !postgres.Outage(err) && !postgres.Retryable(err):
-			return db.explain(err) // it is there, and says no
+			return db.explain(err) // the server was reached, and refused
 		case !time.Now().Add(pause).Before(giveUp):
 			return fmt.Errorf("%s could not be reached within %s: %w%s; --start-timeout waits longer", db.place, patience, err, checkURL)
 		}
@@ -139,7 +143,8 @@ func (db *database) migrate(ctx context.Context, deadline time.Time, log *slog.L
 
 var errTooOld = errors.New("PostgreSQL is too old")
 
-// greet connects once, and looks whether this is a server to work with.
+// greet connects once. It checks that the server's version is new enough, and that quotad can
+// work with the schema there.
 func (db *database) greet(ctx context.Context, deadline time.Time) error {
 	within, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -161,7 +166,7 @@ func (db *database) greet(ctx context.Context, deadline time.Time) error {
 
 const checkURL = "\nCheck --database-url (QUOTAD_DATABASE_URL), that PostgreSQL runs there and that it lets this machine in"
 
-// explain adds to what a server said what to do about it.
+// explain adds to a server's error which server it is, and what to do about the error.
 func (db *database) explain(err error) error {
 	return fmt.Errorf("%s: %w%s", db.place, err, db.hint(err))
 }

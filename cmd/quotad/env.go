@@ -20,8 +20,8 @@ const envPrefix = "QUOTAD_"
 // maxSecretFile bounds what is read for a setting from a file.
 const maxSecretFile = 64 << 10
 
-// envName is a flag's name in the environment; empty for what is no setting, such as
-// --help or a new key's name.
+// envName is the environment variable of a flag. It is empty for a flag that is no setting,
+// such as --help or the name of a new key.
 func envName(flag *kong.Flag) string {
 	if flag.Name == "help" || flag.Tag.Has("argument") {
 		return ""
@@ -34,9 +34,9 @@ func envOf(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnv gives flags that are not on the command line their values: from NAME, or from
-// the file that NAME_FILE names. An empty variable counts as unset, since compose files
-// and unit files pass on what is not there that way.
+// fromEnv gives a flag that is not on the command line its value. The value is that of the
+// variable NAME, or the text of the file whose path NAME_FILE holds. An empty variable counts
+// as unset: compose files and unit files set a variable without a value to "".
 func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	name := envName(flag)
 	if name == "" {
@@ -60,8 +60,9 @@ func (p *program) fromEnv(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	return text, nil
 }
 
-// unknownSettings are the names of the environment that look like settings and are none,
-// each with the one that was probably meant. They may be of any command.
+// unknownSettings returns a warning for each environment variable that looks like a setting
+// and is none. The warning names the setting that was probably meant. A setting of any command
+// is known, whichever command runs.
 func (p *program) unknownSettings(model *kong.Application) (unknown []string) {
 	if p.environ == nil {
 		return nil
@@ -93,14 +94,13 @@ func (p *program) unknownSettings(model *kong.Application) (unknown []string) {
 	return unknown
 }
 
-// ofService says that a variable is one of those that Kubernetes sets for a service which is
-// named quotad.
+// ofService reports whether a variable is one that Kubernetes sets for a service named quotad.
 func ofService(name, value string) bool {
 	return strings.HasPrefix(name, envPrefix+"SERVICE_") || strings.HasPrefix(name, envPrefix+"PORT_") ||
 		name == envPrefix+"PORT" && strings.Contains(value, "://")
 }
 
-// tellUnknown warns of them.
+// tellUnknown logs the warnings of unknownSettings.
 func (p *program) tellUnknown(log *slog.Logger) {
 	for _, text := range p.unknown {
 		log.Warn(text + " See `quotad serve --help` for what there is.")

@@ -20,8 +20,8 @@ import (
 	"quotad/internal/fastpath"
 )
 
-// front is the listeners and what answers on them: at first only that the process lives,
-// from use on the API.
+// front owns the listeners and the handlers behind them. At first the handlers say only that
+// the process lives. After use they are those of the API.
 type front struct {
 	log     *slog.Logger
 	urls    []string // of the listeners, the main one's first, for a client on this machine
@@ -46,7 +46,8 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	}
 	f.serve(listener, &f.main, config != nil)
 	if s.MetricsListen != "" {
-		// Metrics hold no secrets and their scrapers are on the inside: no TLS.
+		// This listener has no TLS: metrics hold no secrets, and their scrapers are inside the
+		// network.
 		listener, err := listen(ctx, "metrics-listen", s.MetricsListen, nil)
 		if err != nil {
 			f.close()
@@ -57,13 +58,15 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 	return f, nil
 }
 
-// serve answers on a listener with what handler holds at the time.
+// serve begins to answer requests on a listener. Each request goes to the handler that the
+// pointer holds at that moment.
 func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handler], secure bool) {
 	f.urls = append(f.urls, localURL(listener.Addr(), secure))
 	server := api.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		(*handler.Load()).ServeHTTP(w, r)
 	}), time.Now)
-	// What net/http says is of single connections that broke, their clients' doing.
+	// net/http logs single connections that their clients broke. That is worth no more than
+	// debug.
 	server.ErrorLog = slog.NewLogLogger(f.log.Handler(), slog.LevelDebug)
 	f.servers = append(f.servers, server)
 	f.running.Go(func() {
@@ -73,7 +76,7 @@ func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handle
 	})
 }
 
-// use switches to other handlers; requests under way keep theirs.
+// use replaces both handlers. Requests under way keep the handler with which they began.
 func (f *front) use(main, metrics http.Handler) {
 	f.main.Store(&main)
 	f.metrics.Store(&metrics)
@@ -89,7 +92,7 @@ func (f *front) shutdown(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// close cuts off what is left.
+// close cuts off the connections that are left, and waits until the servers have ended.
 func (f *front) close() {
 	for _, server := range f.servers {
 		_ = server.Close()
@@ -97,8 +100,8 @@ func (f *front) close() {
 	f.running.Wait()
 }
 
-// starting answers while the database is being started, reached or migrated, which may
-// take minutes: an orchestrator must not kill the process for that.
+// starting answers requests while the database is started, reached or migrated. That may take
+// minutes. /livez is ok meanwhile, so that no orchestrator kills the process.
 func starting(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.URL.Path == "/livez" {

@@ -8,7 +8,8 @@ import (
 	"quotad/internal/quota"
 )
 
-// gauges are the metrics of the parts behind the API, read when they are asked for.
+// gauges is the prometheus.Collector of the parts behind the API. It reads their numbers at
+// each scrape.
 type gauges struct {
 	node  *node
 	build *prometheus.Desc

@@ -37,19 +37,19 @@ func main() {
 // errStopped is the cause of a context that ended because quotad was asked to stop.
 var errStopped = errors.New("stopped by a signal")
 
-// Exit codes. 2 is for what can be repaired by another command line.
+// Exit codes. 2 means that the command line or a setting has to be changed.
 const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// program is what a command sees of its process.
+// program is the process as a command sees it: output and environment.
 type program struct {
 	stdout, stderr io.Writer
 	lookupEnv      func(string) (string, bool)
 	environ        func() []string // of "NAME=value"; nil: none
-	unknown        []string        // what is wrong with names in the environment
+	unknown        []string        // warnings about unknown settings in the environment
 }
 
 // main runs one command line and returns the exit code.
@@ -65,9 +65,9 @@ func (p *program) main(ctx context.Context, args []string) int {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errNotOK):
-		return exitFailed // it has printed what is wrong
+		return exitFailed // the command has printed what is wrong
 	case errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errStopped):
-		return exitOK // asked to stop before it was done starting
+		return exitOK // a signal came during the start
 	}
 	fmt.Fprintf(p.stderr, "quotad: %v\n", err)
 	if _, ok := errors.AsType[*settingError](err); ok {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Collecting garbage took a tenth of the time of a hit: what lives is small (the caches)
-// and what dies is every request. So the heap may grow to nine times what lives, within a
-// limit that has room for full caches.
+// Collecting garbage took a tenth of the time of a hit: the live heap is small (the caches),
+// and each request leaves garbage. So the heap may grow to nine times its live size. A memory
+// limit with room for full caches bounds it.
 const (
 	gcPercent        = 800
 	memoryBase       = 51 << 20 // bytes, without caches
 	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
 )
 
-// memoryBeat is how often the limit is held against what lives.
+// memoryBeat is how often followMemory adapts the memory limit to the live heap.
 const memoryBeat = time.Second
 
-// tuneMemory sets the collector for a server, unless its own variables ($GOGC and
-// $GOMEMLIMIT) say otherwise. packed is what packed customers may take, bytes. stop ends what
-// it starts.
+// tuneMemory sets the garbage collector's percentage and memory limit. $GOGC and $GOMEMLIMIT,
+// where set, stay in force instead. packed is how many bytes the catalog's packed customers
+// may take. stop ends the goroutine that tuneMemory starts.
 func tuneMemory(ctx context.Context, cacheSize int, packed int64, lookupEnv func(string) (string, bool)) (stop func()) {
 	if _, set := lookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
@@ -41,8 +41,9 @@ func tuneMemory(ctx context.Context, cacheSize int, packed int64, lookupEnv func
 	}
 }
 
-// followMemory raises the limit while more lives than it was made for, as with ten thousand
-// connections: within a limit that is too small the collector would take half the time.
+// followMemory raises the memory limit while the live heap and the stacks outgrow floor, as
+// with ten thousand connections. Within too small a limit the collector would take half of the
+// CPU.
 func followMemory(ctx context.Context, floor, packed int64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	beat := time.NewTicker(memoryBeat)
@@ -59,7 +60,8 @@ func followMemory(ctx context.Context, floor, packed int64) {
 	}
 }
 
-// memoryLimit leaves room for half of what lives besides packed customers, bytes.
+// memoryLimit is living and half of what lives besides packed customers, and at least floor.
+// All are bytes.
 func memoryLimit(floor, packed, living int64) int64 {
 	return max(floor, living+max(0, living-packed)/2)
 }

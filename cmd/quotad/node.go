@@ -31,8 +31,8 @@ type node struct {
 	log      *slog.Logger
 	url      string // where it serves, for a client on this machine
 	front    *front
-	reads    *pgxpool.Pool // of the engine: how customers stand, their usage, the cleaning
-	pool     *pgxpool.Pool // of the store: what is read for hits and by admins, and upkeep
+	reads    *pgxpool.Pool // connection pool of the engine: reads of quotas and usage, the cleaning
+	pool     *pgxpool.Pool // connection pool of the store: configuration, and upkeep
 	clock    *postgres.Clock
 	store    *store.Store
 	catalog  *catalog.Catalog
@@ -105,10 +105,11 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
 	n.background.Go(func() { n.clock.Run(background) })
-	n.background.Go(func() { _ = n.catalog.Run(background) }) // ends by its context only
+	n.background.Go(func() { _ = n.catalog.Run(background) }) // Run returns only when its context ends
 	sweeper := sweep.NewSweeper(n.store, n.clock.Now, log)
 	n.background.Go(func() { sweeper.Run(background) })
-	// Without a default plan, too: there may have been one.
+	// The forgetter runs without a default plan, too: anonymous customers of an earlier one
+	// may be left.
 	forgetter := sweep.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, log)
 	n.background.Go(func() { forgetter.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
@@ -118,7 +119,8 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	return n, nil
 }
 
-// warm makes sure that the first hits find the database's time and the newest change.
+// warm reads the database's time and the newest change, before a hit needs them. It warns of a
+// default plan that does not work.
 func (n *node) warm(ctx context.Context, s *settings) error {
 	if _, err := n.clock.Now(ctx); err != nil {
 		return fmt.Errorf("read the database's clock: %w", err)
@@ -126,7 +128,8 @@ func (n *node) warm(ctx context.Context, s *settings) error {
 	if err := n.catalog.CatchUp(ctx, 0); err != nil {
 		return fmt.Errorf("read the newest change: %w", err)
 	}
-	// It is looked up when it is needed: it may come later.
+	// A bad default plan is only a warning: it may be written later, and is looked up when a
+	// hit needs it.
 	if err := n.catalog.CheckDefaultPlan(ctx); err != nil {
 		n.log.Warn("unknown customers are refused until this is put right", "error", err)
 	}
@@ -137,7 +140,7 @@ func (n *node) warm(ctx context.Context, s *settings) error {
 	return nil
 }
 
-// newStopwatch tells the time since its making; it never steps.
+// newStopwatch returns a monotonic clock. It shows the time since this call, and never steps.
 func newStopwatch() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
@@ -151,11 +154,11 @@ func (n *node) serve() {
 	n.front.use(n.api.Handler(), metrics)
 }
 
-// degradedAfter is how long the database may be slow before /readyz calls it an outage;
-// one that is out of reach is told by the next poll.
+// degradedAfter is how long changes may go unread, because the database is slow, before
+// /readyz says degraded. The next poll already tells of a database that is out of reach.
 const degradedAfter = 3 * time.Second
 
-// state is what /readyz says, and of a degraded node why.
+// state is what /readyz answers. reason says why a node is degraded.
 func (n *node) state() (state api.State, reason string) {
 	switch {
 	case n.stopping.Load():
@@ -172,7 +175,8 @@ func (n *node) state() (state api.State, reason string) {
 	return api.StateReady, ""
 }
 
-// reasonOf says of a trouble what strangers may know: no host, no role. The log has it all.
+// reasonOf describes an error to strangers, without hosts and roles. The log has the whole
+// error.
 func reasonOf(err error) string {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
@@ -184,8 +188,8 @@ func reasonOf(err error) string {
 	return "the database does not serve this node: see its log"
 }
 
-// close ends everything behind the requests, in the order in which the parts need each
-// other: hits that wait are decided, then the connections go.
+// close ends all parts behind the requests, in order: it decides the hits that wait, ends the
+// background work, and closes the connections.
 func (n *node) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()

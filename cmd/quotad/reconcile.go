@@ -40,7 +40,7 @@ func (r *reconcile) run(ctx context.Context, p *program) error {
 	})
 }
 
-// report, check and mismatch are quota's, for people: keys in place of ids.
+// report, check and mismatch are the JSON of upkeep's report. They have keys in place of ids.
 type report struct {
 	OK     bool    `json:"ok"`
 	Checks []check `json:"checks"`
@@ -60,7 +60,7 @@ type mismatch struct {
 	Running  int64  `json:"running"`
 }
 
-// named looks the keys up; where there is none the id stays.
+// named puts keys in place of a report's ids. An id that has no key stays an id.
 func named(ctx context.Context, store *store.Store, found upkeep.Report) (r report, err error) {
 	var customers []int64
 	var meters []int32

@@ -15,12 +15,11 @@ const (
 	closeTimeout = 10 * time.Second
 )
 
-// run serves until ctx ends, and then stops in order. It returns nil when it was asked
-// to stop and could, else why it cannot go on.
+// run serves until ctx ends, and then stops the parts in order. It returns nil when ctx ended
+// and all parts stopped well. Else it returns what broke.
 //
-// The order of the start is that in which mistakes are cheapest to hear of: settings,
-// then the ports, then the database. Until all is there /livez answers and the rest is
-// told to wait.
+// The start does first what fails fastest: the settings, then the ports, then the database.
+// Until all parts run, /livez is ok and all other requests get 503.
 func run(ctx context.Context, s settings) (err error) {
 	if err := s.check(); err != nil {
 		return err
@@ -70,7 +69,8 @@ func run(ctx context.Context, s settings) (err error) {
 	return err
 }
 
-// wait returns when it is time to stop: nil when that was asked for.
+// wait blocks until the node has to stop. It returns nil when ctx has ended, and else what
+// broke.
 func (n *node) wait(ctx context.Context, db *database) error {
 	select {
 	case <-ctx.Done():
@@ -82,8 +82,8 @@ func (n *node) wait(ctx context.Context, db *database) error {
 	}
 }
 
-// stopServing says that this node is stopping, lets a load balancer notice if that is
-// wanted, and lets the requests under way end.
+// stopServing makes /readyz say stopping, and waits DrainDelay for load balancers to notice.
+// Then it closes the listeners and waits for the requests under way.
 func (n *node) stopServing(s *settings) {
 	n.stopping.Store(true)
 	n.log.Info("stopping")

@@ -8,15 +8,16 @@ import (
 	"quotad/internal/postgres"
 )
 
-// A lane has a session and its ledger another. Beside the pools one session listens for
-// changes, one asks for them, and one reads the clock.
+// Sessions of PostgreSQL outside the connection pools. A lane has one, and its ledger another.
+// One more listens for changes, one polls for them, and one reads the clock.
 const (
 	sessionsOfALane = 2
 	sessionsBeside  = 3
 )
 
-// checkSessions refuses more lanes than the server has sessions for: else some of them would
-// have none, and the hits of their customers would fail, at whatever moment others are quicker.
+// checkSessions refuses more lanes than the server has sessions for. Otherwise some lanes
+// would get no session whenever other clients connect first, and the hits of their customers
+// would fail.
 func (n *node) checkSessions(ctx context.Context, lanes int, databaseURL string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

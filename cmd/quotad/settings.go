@@ -67,7 +67,8 @@ type settings struct {
 	CacheSize      int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
 	CacheMemory    int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
 
-	// One for all nodes: see shared. Nil: not told, until what is in force is known.
+	// Settings that all nodes share, see shared. nil means that this node was given no value;
+	// agree then sets the value in force.
 	AnonymousTTL *time.Duration `name:"anonymous-ttl" placeholder:"DURATION" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota. Default: 720h. One for all nodes, see settings list."`
 	DefaultPlan  *string        `placeholder:"PLAN" help:"Key of a plan without prices. A customer that is not known is made on it by its first hit, anonymous, and forgotten when idle. Default: none, hits of unknown customers are refused. One for all nodes, see settings list."`
 	IDRetention  *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
@@ -175,7 +176,7 @@ func (s *settings) resetStyle() respond.ResetStyle {
 	return respond.ResetSeconds
 }
 
-// out is where what a person needs is printed.
+// out is where announce prints.
 func (s *settings) out() io.Writer {
 	if s.stdout == nil {
 		return os.Stdout
@@ -183,7 +184,7 @@ func (s *settings) out() io.Writer {
 	return s.stdout
 }
 
-// logger writes to stderr, serve's answers being on stdout.
+// logger logs to stderr: stdout is for announce.
 func (s *settings) logger() *slog.Logger {
 	w := s.stderr
 	if w == nil {
@@ -194,7 +195,7 @@ func (s *settings) logger() *slog.Logger {
 
 func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	if c.LogLevel != "" {
-		_ = level.UnmarshalText([]byte(c.LogLevel)) // checkLog has seen it
+		_ = level.UnmarshalText([]byte(c.LogLevel)) // checkLog has refused all other levels
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
@@ -204,7 +205,8 @@ func (c *common) logger(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// onOneLine keeps errors of several lines readable: slog would write \n and \t into them.
+// onOneLine joins the lines of an error by " | ". slog would write them with \n and \t, which
+// is hard to read.
 func onOneLine(_ []string, a slog.Attr) slog.Attr {
 	if err, ok := a.Value.Any().(error); ok && strings.Contains(err.Error(), "\n") {
 		var parts []string
@@ -236,7 +238,8 @@ func (c *common) place() string {
 	return "the data directory " + dir
 }
 
-// placeFlag is what another command has to be told to use the same data.
+// placeFlag is the flag by which another command finds the same data. It is empty where that
+// is the default.
 func (c *common) placeFlag() string {
 	switch {
 	case c.DatabaseURL != "":

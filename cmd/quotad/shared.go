@@ -19,19 +19,19 @@ import (
 	"quotad/internal/quota/upkeep"
 )
 
-// A sharedSetting has one value for all nodes, which is kept in the database: the first
-// node that starts writes what it was told. Nodes that differed in one of these would undo
-// each other's work; the one with the shortest id retention would forget ids for all.
+// A sharedSetting has one value for all nodes, which the database keeps. The first node that
+// starts writes its value there. Nodes that differ in one of these would undo each other's
+// work: the one with the shortest id retention would forget ids for all.
 type sharedSetting struct {
 	name  string
-	told  bool   // this node was told a value
-	value string // that one, else the usual one; in the one way that it is written
-	// take reads a value, makes it the node's own and returns how it is written.
+	told  bool   // a flag or variable gives this node a value
+	value string // the value given, else the default, in canonical form
+	// take reads a value, stores it in this node's settings and returns its canonical form.
 	take func(text string) (string, error)
 }
 
-// shared are the settings that all nodes share. Their fields are nil until this node is
-// told a value, or takes the one in force.
+// shared lists the settings that all nodes share. Their fields are nil until this node is
+// given a value, or takes the one in force.
 func (s *settings) shared() []sharedSetting {
 	return []sharedSetting{
 		sharedTime("anonymous-ttl", &s.AnonymousTTL, 30*24*time.Hour, sweep.MinAnonymousTTL, sweep.MaxAnonymousTTL),
@@ -79,7 +79,7 @@ func checkPlan(key string) error {
 	return nil
 }
 
-// writtenTime is a time without units that are zero at its end: 840h and not 840h0m0s.
+// writtenTime is a duration without the zero units at its end: 840h and not 840h0m0s.
 func writtenTime(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -90,8 +90,9 @@ func writtenTime(d time.Duration) string {
 	return text
 }
 
-// agree makes this node's shared settings those in force, which it writes where nobody has.
-// It is an error to have been told another value.
+// agree sets this node's shared settings to the values in force. Where the database has no
+// value yet, it writes this node's. It is an error if this node was given another value than
+// the one in force.
 func (s *settings) agree(ctx context.Context, store *store.Store) error {
 	all := s.shared()
 	var proposed []plans.Setting
@@ -150,7 +151,8 @@ type setSetting struct {
 	Value string `arg:"" argument:"" help:"Its value from now on; '' for none."`
 }
 
-// run writes while no quotad serves on the database, since none would hear of it.
+// run writes only while no quotad serves on the database: nodes read shared settings at their
+// start only.
 func (c *setSetting) run(ctx context.Context, p *program) error {
 	all := new(settings).shared()
 	i := slices.IndexFunc(all, func(one sharedSetting) bool { return one.name == c.Name })
