@@ -11,7 +11,7 @@ import (
 const (
 	// shutdownTimeout is how long requests under way get to end.
 	shutdownTimeout = 10 * time.Second
-	// closeTimeout is how long the parts behind them get, each.
+	// closeTimeout is how long the engine gets to decide the hits that wait.
 	closeTimeout = 10 * time.Second
 )
 

@@ -41,7 +41,8 @@ type adjustmentBody struct {
 	Replayed  bool      `json:"replayed"`
 }
 
-// check says what is wrong with the request, and returns its one id and its instant, µs.
+// check returns the request's one id and its instant, µs. Its error lists all that is wrong
+// with the request. key is the id in the header.
 func (in *adjustmentRequest) check(key string) (id string, at int64, err error) {
 	var bad model.FieldErrors
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }

@@ -11,9 +11,9 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// decideTogether decides an atomic batch: all hits are charged, or none, and then all are
-// refusals. An error is that of the whole batch, of which nothing was charged; an outage
-// lets nothing in.
+// decideTogether decides an atomic batch: all hits are charged, or none is and every result is
+// a refusal. An error concerns the whole batch. Nothing was charged then, unless the error
+// says that the outcome is unknown. An outage admits nothing.
 func (s *Server) decideTogether(ctx context.Context, hits []hit, results []queue.Result) error {
 	if err := faultsOf(results); err != nil || len(hits) == 0 {
 		return err
@@ -35,7 +35,8 @@ func (s *Server) decideTogether(ctx context.Context, hits []hit, results []queue
 	})
 }
 
-// ofHit is a field of a batch's i-th hit; of all of it, when the field is empty.
+// ofHit is the path of a field of a batch's i-th hit. With an empty field it is the path of
+// the hit itself.
 func ofHit(i int, field string) string {
 	if field == "" {
 		return fmt.Sprintf("hits[%d]", i)
@@ -43,7 +44,8 @@ func ofHit(i int, field string) string {
 	return fmt.Sprintf("hits[%d].%s", i, field)
 }
 
-// faultsOf is the one problem of all hits that are wrong themselves, or nil.
+// faultsOf joins the errors of all invalid hits into one problem. It is nil where no hit has
+// an error. An error of another kind it returns alone.
 func faultsOf(results []queue.Result) error {
 	var bad model.FieldErrors
 	for i := range results {
@@ -64,8 +66,8 @@ func faultsOf(results []queue.Result) error {
 	return problem.InvalidFields(bad)
 }
 
-// targets are what the hits are judged by, as of change atLeast or later. Those that have
-// none are one problem.
+// targets returns the hits with the targets that they are judged by, as of change atLeast or
+// later. Hits without a target are reported together, as one problem.
 func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]model.Hit, error) {
 	batch := make([]model.Hit, len(hits))
 	var bad model.FieldErrors

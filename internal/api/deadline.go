@@ -8,16 +8,16 @@ import (
 	"quotad/internal/fastpath"
 )
 
-// waits are the requests that wait for an answer, each for no longer than it may. One
-// timer serves all: one of its own, in a context of its own, was a twentieth of what a hit
-// costs. So a wait ends, and a client that went away is noticed, up to two rounds late.
+// waits bounds how long requests wait for an answer. One timer serves all requests: a timer
+// and a context for each were a twentieth of the cost of a hit. The timer ticks in rounds. So
+// the end of a wait, or a client that has gone, is noticed up to two rounds late.
 type waits struct {
-	every  time.Duration // from round to round
-	rounds uint64        // that a wait lasts at least
+	every  time.Duration // the length of a round
+	rounds uint64        // how many rounds a wait lasts at least
 
 	mu      sync.Mutex
 	round   uint64
-	running bool // the timer; it stops with the round in which nobody waits
+	running bool // the timer is set; it is not set again after a round in which nobody waits
 	oldest  *deadline
 	newest  *deadline
 }
@@ -43,12 +43,12 @@ type deadline struct {
 	older, newer *deadline
 }
 
-// until makes a request's deadline, which must be ended.
+// until returns a new deadline for a request. The caller must call its end.
 func (w *waits) until(request context.Context) *deadline {
 	d := &deadline{Context: request, waits: w, done: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The round that runs may be about to end.
+	// The present round may be about to end, so it does not count.
 	d.until = w.round + w.rounds + 1
 	d.older, w.newest = w.newest, d
 	if d.older != nil {
@@ -60,7 +60,7 @@ func (w *waits) until(request context.Context) *deadline {
 	return d
 }
 
-// run has the timer run while anybody waits. The lock is held.
+// run sets the timer, unless it is set or nobody waits. The caller holds the lock.
 func (w *waits) run() {
 	if !w.running && w.oldest != nil {
 		w.running = true
@@ -81,14 +81,16 @@ func (d *deadline) Err() error {
 	}
 }
 
-// end says that the request is answered: what was made from the deadline ends, too.
+// end says that the request is answered. It ends the contexts that were made from the
+// deadline, too.
 func (d *deadline) end() {
 	d.waits.mu.Lock()
 	defer d.waits.mu.Unlock()
 	d.waits.close(d, context.Canceled)
 }
 
-// close ends one, once. The lock is held.
+// close ends a deadline with the error why, unless the deadline has ended. The caller holds
+// the lock.
 func (w *waits) close(d *deadline, why error) {
 	if d.err != nil {
 		return
@@ -105,10 +107,11 @@ func (w *waits) close(d *deadline, why error) {
 	} else {
 		w.newest = d.older
 	}
-	d.older, d.newer = nil, nil // who keeps it keeps no others
+	d.older, d.newer = nil, nil // whoever keeps d then keeps no other deadline alive
 }
 
-// next ends a round: who has waited for long enough, or has nobody left to answer, goes.
+// next ends a round. It closes the deadlines of requests that have waited for long enough, or
+// that have no client left.
 func (w *waits) next() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +123,8 @@ func (w *waits) next() {
 		} else if err := d.Context.Err(); err != nil {
 			w.close(d, err)
 		} else if d.until < w.round+w.rounds && fastpath.Gone(d.Context) {
-			// Asked of those only that have waited for a whole round: it is a system call.
+			// Gone is a system call. So it is made only for requests that have waited for a
+			// whole round.
 			w.close(d, context.Canceled)
 		}
 		d = newer

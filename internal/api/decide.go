@@ -10,12 +10,12 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxResolves bounds how often something is judged anew because its limits changed
-// meanwhile. Each further time needs a change within the milliseconds of the last.
+// maxResolves bounds how often an operation is judged anew because its limits changed
+// meanwhile. Each further time needs another change within milliseconds.
 const maxResolves = 4
 
-// whileStale does something as of any change that this node has seen (atLeast 0), and
-// again as of a newer one while the answer is that its limits were stale.
+// whileStale calls do with atLeast 0, for any change that this node has seen. While do answers
+// that its limits were stale, whileStale calls it again with the newer change.
 func whileStale(do func(atLeast int64) error) error {
 	atLeast := int64(0)
 	for try := 1; ; try++ {
@@ -28,8 +28,8 @@ func whileStale(do func(atLeast int64) error) error {
 	}
 }
 
-// decide is the whole way of a hit from its limits to its decision, with what an outage
-// lets in. Its errors are those of the problem table.
+// decide resolves a hit's limits and has the engine decide the hit. In an outage it admits the
+// hit where the limits say so. Its errors are those of the problem table.
 func (s *Server) decide(ctx context.Context, h *hit) (d model.Decision, err error) {
 	var t *model.Target
 	err = whileStale(func(atLeast int64) (err error) {
@@ -44,12 +44,13 @@ func (s *Server) decide(ctx context.Context, h *hit) (d model.Decision, err erro
 	return d, err
 }
 
-// target is what a hit is judged by, as of change atLeast or later, with the counters of
-// its attributes' values; nil with an error.
+// target is what a hit is judged by, as of change atLeast or later. It includes the counters
+// of the values of the hit's attributes. It is nil with an error.
 func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
 	t, err := s.catalog.Resolve(ctx, h.Customer, h.Meter, atLeast)
 	if h.id != "" && !h.look() && errors.Is(err, plans.ErrNotInPlan) {
-		// What was admitted under the id before is given again all the same.
+		// The plan may have lost the meter. A hit that was admitted under this id before is
+		// still answered again.
 		t, err = s.catalog.ResolveKnown(ctx, h.Customer, h.Meter, atLeast)
 	}
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Targ
 	return t.For(h.attributes), nil
 }
 
-// judge asks the engine.
+// judge has the engine decide a hit, or look where the hit charges nothing.
 func (s *Server) judge(ctx context.Context, t *model.Target, h *hit) (model.Decision, error) {
 	if h.look() {
 		return s.engine.Look(ctx, t, h.Cost)
@@ -70,29 +71,29 @@ func (s *Server) judge(ctx context.Context, t *model.Target, h *hit) (model.Deci
 	return r.Decision, r.Err
 }
 
-// of is the hit as the engine takes it.
+// of is the hit in the engine's form.
 func (h *hit) of(t *model.Target) model.Hit {
 	return model.Hit{Target: t, Cost: h.Cost, Look: h.look(), ID: h.operation()}
 }
 
-// withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
-// reach and no limit wants it refused then. Any other error stays.
+// withoutDatabase admits a hit, uncharged and marked as degraded, when err says that the
+// database is out of reach. It returns any other error. It also returns err where a limit
+// refuses in an outage, and where the plan has lost the meter.
 func (s *Server) withoutDatabase(t *model.Target, cost int64, err error) (model.Decision, error) {
 	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost {
 		return model.Decision{}, err
 	}
 	at, ok := s.options.Estimate()
 	if !ok {
-		// Nothing is charged by this instant: the node's own clock says well enough
-		// when it was.
+		// Nothing is charged at this instant. So the node's own clock is good enough.
 		at = s.options.Wall().UnixMicro()
 	}
 	at = t.Instant(at)
 	return model.Decision{Target: t, Allowed: true, Cost: cost, At: at, Degraded: true}, nil
 }
 
-// decideAll decides a batch, hits of one counter in the order in which they stand. Those
-// with an error already are left alone.
+// decideAll decides the hits of a batch. Hits of one counter are decided in their order. Hits
+// that have an error already are left alone.
 func (s *Server) decideAll(ctx context.Context, hits []hit, results []queue.Result) {
 	pending := make([]int, 0, len(hits))
 	for i := range hits {
@@ -100,7 +101,7 @@ func (s *Server) decideAll(ctx context.Context, hits []hit, results []queue.Resu
 			pending = append(pending, i)
 		}
 	}
-	// The error is that of the hits that are stale to the end, and is in their results.
+	// This error needs no look: a hit that stays stale has it in its result.
 	_ = whileStale(func(atLeast int64) error {
 		var stale error
 		pending, stale = s.decideOnce(ctx, hits, pending, atLeast, results)
@@ -108,8 +109,8 @@ func (s *Server) decideAll(ctx context.Context, hits []hit, results []queue.Resu
 	})
 }
 
-// decideOnce sends the pending hits to the engine at once. It returns those whose limits
-// have changed meanwhile, and the error that names the newest change.
+// decideOnce sends the pending hits to the engine in one call. again are the hits whose limits
+// have changed meanwhile. stale is the error that names the newest of these changes.
 func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
 	batch, sent := make([]model.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {

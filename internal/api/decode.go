@@ -21,12 +21,12 @@ var strict = json.RejectUnknownMembers(true)
 
 var errWantObject = problem.Invalid("", "the body must be a JSON object")
 
-// decode reads one JSON object into a struct. What is not JSON is 400; what is, but has
-// an unknown or doubled member, a wrong type or a null where none is meant, is 422 with
-// the path of the field. Members that are left out keep their zero value.
+// decode reads one JSON object into a struct. A body that is not JSON is 400. JSON with an
+// unknown or repeated member, a wrong type, or a null where no field takes one, is 422 with
+// the field's path. Members that are left out keep the struct's value.
 func decode(body []byte, into any) error { return decodeBy(strict, body, into) }
 
-// decodeBy is decode by other options.
+// decodeBy is decode with other options of the JSON package.
 func decodeBy(options json.Options, body []byte, into any) error {
 	if err := decodeLoosely(options, body, into); err != nil {
 		return err
@@ -34,7 +34,7 @@ func decodeBy(options json.Options, body []byte, into any) error {
 	return refuseNull(body)
 }
 
-// decodeLoosely is decode for a caller that looks for nulls itself.
+// decodeLoosely is decodeBy for a caller that refuses nulls itself.
 func decodeLoosely(options json.Options, body []byte, into any) error {
 	err := json.Unmarshal(body, into, options)
 	if err == nil {
@@ -44,7 +44,7 @@ func decodeLoosely(options json.Options, body []byte, into any) error {
 		return &problem.Fault{Kind: problem.KindNotJSON, Detail: detail}
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		// It is well-formed but for a name that comes twice, see notJSON.
+		// notJSON allows a name that comes twice. Such a name is the only error left.
 		return problem.Invalid(fieldPath(syntax.JSONPointer), "is there more than once")
 	}
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
@@ -53,8 +53,8 @@ func decodeLoosely(options json.Options, body []byte, into any) error {
 	return fmt.Errorf("decoding a %T: %w", into, err)
 }
 
-// notJSON says why a body is not JSON at all, or nothing when it is. A name that comes
-// twice is still JSON (RFC 8259 says "should").
+// notJSON says why a body is not JSON, or "" when it is. A body in which a name comes twice is
+// JSON: RFC 8259 says only that names should be unique.
 func notJSON(body []byte) string {
 	const space = " \t\r\n"
 	if len(bytes.TrimLeft(body, space)) == 0 {
@@ -78,8 +78,8 @@ func notJSON(body []byte) string {
 	return "not JSON"
 }
 
-// nullable says whether null has a meaning of its own there: a key that never expires, a
-// tier without end. Elsewhere these names are those of a client's own, as in metadata.
+// nullable reports whether null has a meaning there: a key that never expires, a tier without
+// end. Elsewhere such a name may be a client's own, as in metadata.
 func nullable(at jsontext.Pointer) bool {
 	if at == "/expires_at" {
 		return true
@@ -88,8 +88,8 @@ func nullable(at jsontext.Pointer) bool {
 	return len(steps) == 5 && steps[0] == "prices" && steps[2] == "tiers" && steps[4] == "up_to"
 }
 
-// refuseNull finds a null where no field wants one: Go would read it as left out, so
-// that a cost of null would be a look.
+// refuseNull refuses a null where no field takes one. Go's decoder reads null as if the member
+// were left out: a hit with a cost of null would cost the default of 1.
 func refuseNull(body []byte) error {
 	if !bytes.Contains(body, []byte("null")) {
 		return nil
@@ -109,7 +109,7 @@ func refuseNull(body []byte) error {
 	}
 }
 
-// wrongField words a mismatch between a JSON value and the field it is for.
+// wrongField is the problem of a JSON value that does not fit its field.
 func wrongField(e *json.SemanticError) error {
 	field := fieldPath(e.JSONPointer)
 	switch {
@@ -131,17 +131,17 @@ func wrongField(e *json.SemanticError) error {
 	return problem.Invalid(field, "must be "+want)
 }
 
-// textExamples are of members that are often written as numbers.
+// textExamples are examples for members that are strings, but are often written as numbers.
 var textExamples = map[string]string{
 	"window": `"1h"`, "precision": `"1s"`, "ttl": `"10m"`, "billing_anchor": `"2026-01-31T00:00:00"`,
 	"unit_price": `"0.05"`, "package_price": `"0.05"`, "flat_price": `"0.05"`,
 }
 
-// wholeNumber is what an integer is read from. What is allowed is less where the field's own
-// rules say so.
+// wholeNumber describes the JSON of an integer. A field's own rules may allow less.
 var wholeNumber = fmt.Sprintf("a whole number of at most %d, without fraction or exponent", model.MaxNumber)
 
-// A mismatch is what a type that reads its own JSON says of other JSON.
+// A mismatch is the error of a type that reads its own JSON, for JSON that the type does not
+// take.
 type mismatch string
 
 func (m mismatch) Error() string { return string(m) }

@@ -19,7 +19,7 @@ func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ query) i
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.openAPI)
 }
 
-// toDocs is for people who open what they were given as the URL.
+// toDocs redirects / to /docs, for people who open the service's URL in a browser.
 func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ query) int {
 	h := w.Header()
 	h.Set("Location", "/docs")
@@ -32,7 +32,7 @@ func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ query) int 
 	return writePage(w, s.docsPage)
 }
 
-// serveProblem documents one problem type: what its URI leads to.
+// serveProblem serves the page of one problem type. The type's URI leads there.
 func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ query) int {
 	name, err := pathValue(r, "name")
 	if err != nil {
@@ -44,7 +44,8 @@ func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ query) i
 	return problem.Write(w, &problem.Fault{Kind: problem.KindNotFound, Detail: "there is no problem type of this name"})
 }
 
-// writePage sends a page that may load nothing: it needs nothing but itself.
+// writePage sends a page with a policy that lets it load nothing: the page is complete in
+// itself.
 func writePage(w http.ResponseWriter, page []byte) int {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")

@@ -11,7 +11,8 @@ import (
 var (
 	// errIfMatch: the header is not a list of entity tags.
 	errIfMatch = problem.Invalid("If-Match", `must be * or a list of entity tags in quotes, as ETag gave them`)
-	// errIfNoneMatch: to ignore tags would be to write what was not to be written.
+	// errIfNoneMatch: the header has entity tags. To ignore them would be to do a write that
+	// the client wanted to prevent.
 	errIfNoneMatch = problem.Invalid("If-None-Match", `must be *, which writes only what is not there yet; use If-Match with the ETag to replace something`)
 )
 

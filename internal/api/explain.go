@@ -12,20 +12,20 @@ import (
 	"quotad/internal/quota/ledger"
 )
 
-// names are what a request speaks of, as far as it has been checked: printable, and at
-// most 200 bytes each. What it does not speak of is empty.
+// names are the things that a request names, for the texts of errors. Each has been checked:
+// it is printable and has at most 200 bytes. A thing that the request does not name is empty.
 type names struct {
 	customer, meter, plan, version, key, limit, clock string
 
-	hit                 string // that units are given back of
-	committed, released string // reservations
+	hit                 string // the id of the hit that a refund is for
+	committed, released string // ids of reservations
 }
 
 func (h *hit) names() names { return names{customer: h.Customer, meter: h.Meter} }
 
-// namesOf are those of an ordinary route, from its path and query.
+// namesOf are the names in the path and the query of an ordinary route.
 func namesOf(c *call, rt *route) (n names) {
-	key, _ := pathValue(c.r, "key") // the handler has refused what is wrong with it
+	key, _ := pathValue(c.r, "key") // the handler has refused a bad key
 	switch {
 	case strings.HasPrefix(rt.Pattern, "/v1/customers/{key}"):
 		n.customer, n.meter = key, c.query["meter"]
@@ -52,8 +52,8 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.error }
 
-// explain says which one there is no such of, and the next call. An error that is about
-// something else than n stays as it is.
+// explain adds to an error which thing is missing or in the way, and the next call to make. An
+// error that concerns nothing in n stays as it is.
 func explain(err error, n names) error {
 	if _, done := errors.AsType[*explained](err); done {
 		return err
@@ -104,7 +104,7 @@ func explain(err error, n names) error {
 	return &explained{err, text}
 }
 
-// explainOperation is explain for what refunds, reservations and imports are about; empty for other
+// explainOperation explains errors of refunds, reservations and imports. It is empty for other
 // errors.
 func explainOperation(err error, n names) string {
 	switch {
@@ -125,7 +125,8 @@ func explainOperation(err error, n names) string {
 	return ""
 }
 
-// explainSettled says how a reservation was settled, and how to put right what differs.
+// explainSettled says whether a reservation was committed or released, and how to correct the
+// difference.
 func explainSettled(err error, id string) string {
 	if before, ok := errors.AsType[*ledger.SettledError](err); ok && before.Committed {
 		return fmt.Sprintf("the reservation %s was committed with %d before: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds without hit. Nothing was done", id, before.Cost)
@@ -136,7 +137,8 @@ func explainSettled(err error, id string) string {
 // quoted shows a name, cut to what an error may repeat.
 func quoted(name string) string { return strconv.Quote(plans.Shorten(name)) }
 
-// inPath is a name in the path of the next call; a long one stays as routes are written.
+// inPath is a name, escaped, for the path of the next call. A name that is too long for an
+// error becomes {key}.
 func inPath(name string) string {
 	if plans.Shorten(name) != name {
 		return "{key}"

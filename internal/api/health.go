@@ -15,8 +15,8 @@ func (s *Server) livez(*call) (answer, error) {
 	return answer{status: http.StatusOK, body: healthBody{Status: "ok"}}, nil
 }
 
-// readyz says whether to send requests here. In an outage that is still so: what limits
-// allow to be let in then, is.
+// readyz says whether to send requests to this node. A degraded node answers 200, too: in an
+// outage it admits the hits whose limits allow that.
 func (s *Server) readyz(*call) (answer, error) {
 	switch state, reason := s.options.Ready(); state {
 	case StateReady, StateDegraded:

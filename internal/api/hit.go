@@ -37,8 +37,8 @@ type hit struct {
 // look reports whether the hit charges nothing, whatever comes of it.
 func (h *hit) look() bool { return h.dryRun || h.Cost == 0 }
 
-// operation is the hit's id for the engine. One that only looks has none: there is
-// nothing to be done once.
+// operation is the hit's id for the engine. A hit that only looks has no id, for looking again
+// does no harm.
 func (h *hit) operation() model.ID {
 	if h.id == "" || h.look() {
 		return model.ID{}
@@ -46,7 +46,7 @@ func (h *hit) operation() model.ID {
 	return model.NewID(h.kind, h.id, payloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), h.batch)...)
 }
 
-// decodeHit reads and checks one hit; see plainHit for like.
+// decodeHit reads and checks one hit. like is the subject of an earlier hit, see plainHit.
 func decodeHit(body []byte, like *respond.Subject) (hit, error) {
 	if h, ok := plainHit(body, like); ok {
 		return h, nil
@@ -54,7 +54,7 @@ func decodeHit(body []byte, like *respond.Subject) (hit, error) {
 	return decodeAnyHit(body)
 }
 
-// decodeAnyHit is decodeHit for all that JSON can say.
+// decodeAnyHit is decodeHit without the short cut for plain bodies: it takes any JSON.
 func decodeAnyHit(body []byte) (hit, error) {
 	var in hitRequest
 	if err := decode(body, &in); err != nil {
@@ -78,7 +78,8 @@ func (in *hitRequest) hit(kind string) hit {
 	return h
 }
 
-// check lists all that is wrong with a well-formed hit, whose cost is at least least.
+// check lists all that is wrong with a hit that was decoded. least is the smallest cost that
+// is allowed.
 func (in *hitRequest) check(least int64) (bad model.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	switch {
@@ -144,7 +145,7 @@ func (q query) denyStatus() (int, error) {
 	return 0, problem.Invalid("deny_status", "must be 200, 403 or 429")
 }
 
-// hits serves POST /v1/hits. Nothing in it is done by reflection but the decoding.
+// hits serves POST /v1/hits. Nothing here uses reflection except decodeAnyHit.
 func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 	buf := respond.GetBuffer()
 	defer respond.PutBuffer(buf)

@@ -12,11 +12,13 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Ids make an operation one that is done once, however often it is sent: "id" in the body
-// or the header Idempotency-Key. An id is its customer's and its kind's.
+// An id is an idempotency key: an operation with an id is done once, however often it is sent.
+// It is the member "id" of the body, or the header Idempotency-Key. Equal ids of two
+// customers, or of two kinds of operations, are different ids.
 
-// The kinds of operations, as parts of stored keys: they never change. A batch's header
-// gives its hits ids of a kind of their own, and unnamed is a reservation without an id.
+// The kinds of operations. They are parts of stored keys and never change. opBatch is the kind
+// of the ids that a batch's header gives to its hits. opUnnamed is that of a reservation
+// without an id.
 const (
 	opHit         = "hit"
 	opBatch       = "batch"
@@ -38,8 +40,8 @@ func checkID(id string) string {
 	return ""
 }
 
-// idempotencyKey is the id in the header: a string of RFC 9651, or the same bare. Empty
-// when there is none.
+// idempotencyKey is the id in the header: a quoted string of RFC 9651, or the text without
+// quotes. It is empty when there is no such header.
 func idempotencyKey(h http.Header) (string, error) {
 	given := h[idempotencyHeader]
 	if len(given) == 0 {
@@ -84,7 +86,8 @@ func unquoteField(field string) (string, bool) {
 	return "", false
 }
 
-// oneID is the id of a request that may have its own in the body and a key in the header.
+// oneID is the id of a request: own is that of the body, key that of the header. Both may be
+// given if they are equal.
 func oneID(own, key string) (string, error) {
 	switch {
 	case own == "":
@@ -95,8 +98,8 @@ func oneID(own, key string) (string, error) {
 	return own, nil
 }
 
-// payloadOf is what is asked for under an id: the parts that are always there, and then
-// the attributes in the order of their names.
+// payloadOf lists what is asked for under an id: parts, and then the attributes in the order
+// of their names. The engine refuses an id that comes again with another payload.
 func payloadOf(attributes map[string]string, parts ...string) []string {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		parts = append(parts, name, attributes[name])

@@ -12,8 +12,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// do does the lines of a group that are not wrong themselves, those of one customer and
-// meter in their order.
+// do sends the valid lines of a group to the engine. Lines of one customer and meter are done
+// in their order.
 func (im *importing) do(items []importItem) {
 	var right []int
 	for i := range items {
@@ -27,7 +27,7 @@ func (im *importing) do(items []importItem) {
 	ctx, cancel := context.WithTimeout(im.r.Context(), im.server.importWait)
 	defer cancel()
 	pending := slices.Clone(right)
-	// The error is that of the lines that are stale to the end, and is theirs.
+	// This error needs no look: a line that stays stale has it as its own.
 	_ = whileStale(func(atLeast int64) error {
 		var stale error
 		pending, stale = im.server.importOnce(ctx, items, pending, atLeast)
@@ -40,13 +40,13 @@ func (im *importing) do(items []importItem) {
 	}
 }
 
-// outage reports whether an error is one that passes without the client's doing.
+// outage reports whether an error is a 503: it passes without the client's doing.
 func outage(err error) bool {
 	return err != nil && problem.Of(err).Kind.Status == http.StatusServiceUnavailable
 }
 
-// importOnce sends the pending lines to the engine at once. It returns those whose limits
-// have changed meanwhile, and the error that names the newest change.
+// importOnce sends the pending lines to the engine in one call. again are the lines whose
+// limits have changed meanwhile. stale is the error that names the newest of these changes.
 func (s *Server) importOnce(ctx context.Context, items []importItem, pending []int, atLeast int64) (again []int, stale error) {
 	imports, sent := s.importsOf(ctx, items, pending, atLeast)
 	newest := int64(-1)
@@ -64,9 +64,9 @@ func (s *Server) importOnce(ctx context.Context, items []importItem, pending []i
 	return again, stale
 }
 
-// importsOf are the pending lines as the engine takes them, and which they are. Lines of
-// one customer and meter are judged by the same, so that all of them are stale or none is.
-// When the database is away the rest is not tried.
+// importsOf returns the pending lines in the engine's form, and their indices. All lines of
+// one customer and meter share a target, so that all of them are stale or none is. After an
+// outage the rest of the lines is not tried.
 func (s *Server) importsOf(ctx context.Context, items []importItem, pending []int, atLeast int64) (imports []ledger.Import, sent []int) {
 	type found struct {
 		target *model.Target
@@ -83,7 +83,7 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 			known[key] = f
 		}
 		if f.err == nil && it.Limit != nil {
-			f.err = s.catalog.Returning(ctx, it.Meter) // it may be less than what counted
+			f.err = s.catalog.Returning(ctx, it.Meter) // a balance may give units back: it replaces what counted
 		}
 		if outage(f.err) {
 			for _, i := range pending[n:] {
@@ -98,8 +98,8 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 	return imports, sent
 }
 
-// importTarget is what a line is judged by, as of change atLeast or later. A customer is
-// not made for it, and its plan must have the meter.
+// importTarget is what a line is judged by, as of change atLeast or later. An import makes no
+// customer, and the customer's plan must have the meter.
 func (s *Server) importTarget(ctx context.Context, it *importItem, atLeast int64) (*model.Target, error) {
 	t, err := s.catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
 	if err == nil && t.Lost {

@@ -49,8 +49,8 @@ func decodeImport(number int, line []byte) importItem {
 	return it
 }
 
-// check reports all that is wrong with a line, and reads its instant. Of what a line and a
-// hit have in common the hit's rules hold.
+// check reports all that is wrong with a line, and reads its instant. The members that a line
+// shares with a hit follow the hit's rules.
 func (it *importItem) check() error {
 	as := hitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
 	bad := as.check(1)
@@ -125,7 +125,7 @@ func (it *importItem) names() names {
 	return n
 }
 
-// appendError appends what a line was not done for, f being the problem that err is.
+// appendError appends the JSON of a line's error. f is the problem of that error.
 func (it *importItem) appendError(b []byte, f *problem.Fault) []byte {
 	b = append(b, `{"line":`...)
 	b = strconv.AppendInt(b, int64(it.number), 10)
@@ -146,8 +146,8 @@ func (it *importItem) appendError(b []byte, f *problem.Fault) []byte {
 	return append(b, '}')
 }
 
-// fieldOf is the member of a line that an error, the problem f, is about, the first of
-// several; empty: it is about the line, or about none.
+// fieldOf is the member of a line that err concerns, or the first of several. It is empty
+// where err concerns the whole line, or no line. f is the problem of err.
 func fieldOf(err error, f *problem.Fault) string {
 	if len(f.Fields) > 0 {
 		return f.Fields[0].Field

@@ -25,7 +25,7 @@ var (
 	errLongLine    = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the line has more than 64 KiB"}
 )
 
-// checkImport checks what an import's header says of its body.
+// checkImport checks the length and the media type that an import's head gives for its body.
 func checkImport(r *http.Request) error {
 	if r.ContentLength > maxImport {
 		return errImportLarge
@@ -44,10 +44,11 @@ func newLineReader(body io.Reader) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(body, 2*maxLine)} // it must hold a line and its end
 }
 
-// next reads a line, good until the next call; white space around it is taken off.
+// next reads a line and trims the white space around it. The line is valid until the next
+// call.
 //
-// Errors: errLongLine, behind which reading goes on; io.EOF at the end of the body; any
-// other fault where it broke off, with what there was of the line.
+// Errors: errLongLine, after which reading may go on; io.EOF at the end of the body; any other
+// error where the body broke off. Then the line is what had arrived of it.
 func (l *lineReader) next() ([]byte, error) {
 	l.number++
 	line, err := l.read()
@@ -76,14 +77,15 @@ func (l *lineReader) read() ([]byte, error) {
 	return part, err
 }
 
-// ready reports whether the next line is there without waiting for it.
+// ready reports whether a whole line can be read without waiting.
 func (l *lineReader) ready() bool {
-	b, _ := l.r.Peek(l.r.Buffered()) // what is buffered is always there
+	b, _ := l.r.Peek(l.r.Buffered()) // Peek cannot fail for buffered bytes
 	return bytes.IndexByte(b, '\n') >= 0
 }
 
-// group appends the next lines to items: those that have arrived, so that a slow client's
-// are done as they come, and maxGroup at most. end is io.EOF, or why the body broke off.
+// group appends the next lines to items, maxGroup at most. It waits for the first line only:
+// the lines of a slow client are done as they arrive. end is io.EOF, or why the body broke
+// off.
 func (l *lineReader) group(items []importItem) (all []importItem, end error) {
 	for len(items) < maxGroup {
 		line, err := l.next()

@@ -16,14 +16,16 @@ import (
 const (
 	// maxImports is how many imports a node works on at once.
 	maxImports = 4
-	// maxOutages is how many groups in a row may come to nothing before an import stops.
+	// maxOutages is how many groups in a row may meet an outage, so that no line is done,
+	// before an import stops.
 	maxOutages = 3
 	// importWait bounds each wait of an import: for a group's lines to arrive, for the
 	// database to do them, for the client to take the answer.
 	importWait = 30 * time.Second
-	// importPause is the rest behind a group that came to nothing: that of Retry-After.
+	// importPause is the pause after such a group. It is as long as Retry-After says.
 	importPause = time.Second
-	// importEnd is how long the end of an import waits for what else its client sends.
+	// importEnd is how long the connection is still read after the answer, for what the client
+	// sends.
 	importEnd = time.Second
 )
 
@@ -68,16 +70,17 @@ type importing struct {
 	control  *http.ResponseController
 	body     *lineReader
 	answer   []byte // not sent yet
-	begun    bool   // its head has been sent
-	listed   bool   // it has errors
-	outages  int    // groups in a row that came to nothing
+	begun    bool   // the head of the answer has been sent
+	listed   bool   // the answer lists an error already
+	outages  int    // groups in a row that met an outage
 	outcomes importBody
 }
 
 // importLines serves POST /v1/imports.
 func (s *Server) importLines(w http.ResponseWriter, r *http.Request, _ query) int {
 	if r.ProtoMajor == 1 {
-		// What is left of the body, in whatever state, is nobody's next request.
+		// The import may end within the body. The rest of the body must not be read as the
+		// connection's next request.
 		w.Header().Set("Connection", "close")
 	}
 	if err := checkImport(r); err != nil {
@@ -97,11 +100,12 @@ func (s *Server) importLines(w http.ResponseWriter, r *http.Request, _ query) in
 	return http.StatusOK
 }
 
-// run does all lines and answers. When the answer cannot be sent the client is gone: then
-// it ends at once.
+// run does all lines and answers. It ends at once when the answer cannot be sent, for then the
+// client is gone.
 func (im *importing) run() {
-	// Without it net/http reads the whole body before it sends an answer's first byte. Its
-	// error is that a connection has it anyway, or that it is not net/http's.
+	// Without full duplex net/http reads the whole body before it sends the first byte of an
+	// answer. An error means that the connection is full duplex anyway, or is not one of
+	// net/http's.
 	_ = im.control.EnableFullDuplex()
 	im.answer = append(im.answer[:0], `{"errors":[`...)
 	var items []importItem
@@ -126,15 +130,16 @@ func (im *importing) run() {
 	}
 }
 
-// allow gives the body and the answer so much time from now on. An error means that the
-// connection is gone, which reading and writing find out.
+// allow sets the deadlines for reading the body and writing the answer to d from now. If the
+// connection is gone, the next read or write says so.
 func (im *importing) allow(d time.Duration) {
 	at := im.server.options.Wall().Add(d)
 	_ = im.control.SetReadDeadline(at)
 	_ = im.control.SetWriteDeadline(at)
 }
 
-// mayGoOn says why there is no sense in going on, or nil. It rests before another try.
+// mayGoOn returns why the import has to stop, or nil. After an outage it pauses before it
+// returns nil.
 func (im *importing) mayGoOn() error {
 	if state, _ := im.server.options.Ready(); state == StateStopping {
 		return errNodeStops
@@ -151,7 +156,7 @@ func (im *importing) mayGoOn() error {
 	return nil
 }
 
-// report adds what came of the lines to the answer.
+// report counts the outcomes of the lines, and adds their errors to the answer.
 func (im *importing) report(items []importItem) {
 	sum, counters := &im.outcomes, im.server.metrics.operations[nameImport]
 	for i := range items {
@@ -181,12 +186,12 @@ func (im *importing) addError(it *importItem) {
 	im.listed = true
 	im.answer = it.appendError(im.answer, f)
 	if len(im.answer) >= batchPiece {
-		_ = im.write() // send tells
+		_ = im.write() // a failed write fails again in send
 	}
 }
 
-// send sends the answer as far as it is there, at least white space to show that it goes
-// on. It reports whether the client takes it.
+// send sends the part of the answer that is ready, or at least white space, which shows that
+// the import goes on. It reports whether the client takes it.
 func (im *importing) send() bool {
 	space := byte('\n')
 	if len(im.answer) == 0 {
@@ -196,8 +201,8 @@ func (im *importing) send() bool {
 	return im.write() == nil && im.control.Flush() == nil
 }
 
-// write hands over what is there. The head goes with the first of it, behind the reading
-// of the first lines: it would keep net/http from sending 100 Continue.
+// write writes the part of the answer that is ready. The first write sends the head, after the
+// first lines were read: a head before that would keep net/http from sending 100 Continue.
 func (im *importing) write() error {
 	if !im.begun {
 		im.begun = true
@@ -208,7 +213,7 @@ func (im *importing) write() error {
 	return err
 }
 
-// finish ends the answer.
+// finish appends the end of the answer: the counts, and why the import stopped early.
 func (im *importing) finish(end error) {
 	sum := &im.outcomes
 	for _, n := range []struct {

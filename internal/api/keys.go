@@ -17,8 +17,8 @@ type keyRequest struct {
 	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
 }
 
-// KeyBody is a key as it is shown. huma looks into exported types only where one is a
-// part of another.
+// KeyBody is a key as answers show it. It is exported because newKeyBody embeds it: huma looks
+// into an embedded type only if it is exported.
 type KeyBody struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
@@ -36,8 +36,8 @@ func showKey(k plans.Key) KeyBody {
 	return KeyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
 }
 
-// A timestamp is an RFC 3339 time in a request, or null; UTC and cut to microseconds,
-// which is what is kept.
+// A timestamp is an RFC 3339 time in a request, or null. It is converted to UTC and cut to
+// microseconds, as it is stored.
 type timestamp struct{ at *time.Time }
 
 // UnmarshalJSONFrom implements jsonv2's UnmarshalerFrom.

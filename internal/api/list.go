@@ -12,10 +12,11 @@ type listBody[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-// asItIs is for what is shown as the store has it.
+// asItIs is the show function of items that answers show as the store returns them.
 func asItIs[T any](item T) T { return item }
 
-// listAnswer shows a page of the store's.
+// listAnswer is the answer with a page of the store. show turns an item into what is shown of
+// it.
 func listAnswer[From, To any](page *plans.List[From], err error, show func(From) To) (answer, error) {
 	if err != nil {
 		return answer{}, err

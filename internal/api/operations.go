@@ -14,7 +14,7 @@ import (
 
 // What refunds, reservations and their ends, and imports have in common.
 
-// Their names in metrics.
+// The names of these operations in metrics.
 const (
 	nameRefund  = "refund"
 	nameReserve = "reserve"
@@ -63,7 +63,7 @@ func (m *metrics) countOperation(name string, d *model.Decision, err error) {
 	}
 }
 
-// readKeyed reads a request's body into in, and the id in its header.
+// readKeyed decodes a request's body into in, and returns the id in the request's header.
 func readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
 	if key, err = idempotencyKey(r.Header); err != nil {
 		return "", err

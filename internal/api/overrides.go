@@ -43,7 +43,7 @@ func (s *Server) putOverride(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	in := overrideRequest{Limit: model.NoLimit} // left out it is refused: as 0 it would be closed
+	in := overrideRequest{Limit: model.NoLimit} // refused if it stays; 0 would mean a closed limit
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}

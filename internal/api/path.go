@@ -10,10 +10,9 @@ import (
 	"quotad/internal/plans"
 )
 
-// pathValue is a part of the path, its percent-encoding undone exactly once. Where the
-// path has an encoding of its own (%2F), chi matches on the raw path and hands out raw
-// parts; else net/url has already decoded them, and a second time would turn the key
-// "a%41" into "aA".
+// pathValue is a part of the path, whose percent-encoding is undone exactly once. With a
+// RawPath (as for %2F) chi matches on it and returns parts that are still encoded. Without one
+// net/url has decoded the parts: to decode them again would turn the key "a%41" into "aA".
 func pathValue(r *http.Request, name string) (string, error) {
 	part := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {

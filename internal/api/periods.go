@@ -18,7 +18,8 @@ func (s *Server) periods(ctx context.Context, c *plans.Customer) (calendar.Perio
 	return c.Periods(plan)
 }
 
-// instantOf is what a customer's clock shows, µs: its test clock, or nil, the database's.
+// instantOf is what a customer's clock shows, µs. With a nil clock that is the database's
+// time.
 func (s *Server) instantOf(ctx context.Context, clock *model.TestClock) (int64, error) {
 	if clock != nil {
 		return clock.Now, nil
@@ -26,7 +27,7 @@ func (s *Server) instantOf(ctx context.Context, clock *model.TestClock) (int64, 
 	return s.instant(ctx)
 }
 
-// instant is the database's clock, µs; quota.Unreached says what it means that it is not known.
+// instant is the database's time, µs. Its error is that of session.Unreached.
 func (s *Server) instant(ctx context.Context) (int64, error) {
 	now, err := s.now(ctx)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Plans are written, stored and shown as plans' own types have it. Here is only what JSON
-// and Go leave open between them: what a member that is left out means, and numbers that
-// stay as they were written.
+// Requests, the database and answers all use the types of package plans. This file holds what
+// JSON and Go leave open: what a member means that is left out, and how numbers stay as they
+// were written.
 
 // decodePlan reads a plan as an admin writes it.
 func decodePlan(body []byte) (plans.PlanInput, error) {
@@ -25,17 +25,18 @@ var planMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmars
 
 var customerMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readFeature)))
 
-// readLimit makes of a limit whose number is left out one that is refused: as 0 it would
-// be closed.
+// readLimit reads a limit. Where its number is left out, the number is NoLimit, which is
+// refused: 0 would mean a closed limit.
 func readLimit(d *jsontext.Decoder, l *plans.Limit) error {
-	type limit plans.Limit // without this function
+	type limit plans.Limit // a type without this function, against endless recursion
 	in := limit{Spec: model.Spec{Limit: model.NoLimit}}
 	err := json.UnmarshalDecode(d, &in)
 	*l = plans.Limit(in)
 	return err
 }
 
-// readFeature keeps numbers as they were written, since a float64 would round them.
+// readFeature reads the value of a feature. A number keeps the text that it was written as: a
+// float64 would round it.
 func readFeature(d *jsontext.Decoder, feature *any) error {
 	switch d.PeekKind() {
 	case '0':
@@ -57,7 +58,7 @@ func readFeature(d *jsontext.Decoder, feature *any) error {
 	return mismatch("must be true, false, a number or a string")
 }
 
-// exactNumbers writes numbers as they are kept: jsonv2 takes them for strings.
+// exactNumbers writes a json.Number as a number. jsonv2 would write it as a string.
 var exactNumbers = json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, n stdjson.Number) error {
 	return e.WriteValue(jsontext.Value(n))
 }))

@@ -15,8 +15,8 @@ import (
 // A query is the parameters of a request: each known, and given at most once.
 type query map[string]string
 
-// parseQuery refuses what the route does not know, so that a misspelled parameter is
-// noticed and not ignored.
+// parseQuery reads the parameters of a request. It refuses parameters that the route does not
+// take, so that a misspelled one is noticed.
 func parseQuery(r *http.Request, rt *route) (query, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
@@ -41,7 +41,8 @@ func parseQuery(r *http.Request, rt *route) (query, error) {
 	return q, nil
 }
 
-// insteadOfParam ends what is said of a name in the query that the route does not take.
+// insteadOfParam is the end of the error about an unknown parameter: where it belongs, or
+// which parameter was probably meant.
 func (rt *route) insteadOfParam(name string) string {
 	if slices.Contains(membersOf(rt.Request), name) {
 		return ": it belongs in the body"
@@ -67,13 +68,13 @@ func (q query) attributes() (map[string]string, error) {
 	return attributes, nil
 }
 
-// page reads limit and cursor; whether they are good, the list knows.
+// page reads limit and cursor. The list checks them.
 func (q query) page() plans.Page {
 	p := plans.Page{Cursor: q["cursor"]}
 	if text, ok := q["limit"]; ok {
 		var err error
 		if p.Limit, err = strconv.Atoi(text); err != nil || p.Limit == 0 || strconv.Itoa(p.Limit) != text {
-			p.Limit = -1 // out of range, where 0 would be the default
+			p.Limit = -1 // out of range, so the list refuses it; 0 would mean the default
 		}
 	}
 	return p

@@ -42,7 +42,7 @@ type meterUsage struct {
 	Currency    string    `json:"currency"`
 }
 
-// A standing is how one meter of the plan stands.
+// A standing is the state of one meter of a customer's plan.
 type standing struct {
 	catalog.MeterTarget
 	quota.Standing
@@ -67,8 +67,8 @@ func (s *Server) quota(c *call) (answer, error) {
 	return answer{status: http.StatusOK, body: body}, err
 }
 
-// readQuota reads how all meters of the customer's plan stand, at one instant, for these
-// values of attributes.
+// readQuota reads the states of all meters of the customer's plan at one instant. attributes
+// choose the buckets of limits per attribute.
 func (s *Server) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
 	account, err := s.catalog.Meters(ctx, key)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 	return body, nil
 }
 
-// standings reads the counters of all meters in one snapshot, and says at which instant
-// of the customer's clock (nil: PostgreSQL's).
+// standings reads the counters of all meters in one snapshot. now is the instant of that
+// snapshot, by the customer's clock; a nil clock is PostgreSQL's time.
 func (s *Server) standings(ctx context.Context, meters []catalog.MeterTarget, clock *model.TestClock) (all []standing, now int64, err error) {
 	if len(meters) == 0 {
 		now, err = s.instantOf(ctx, clock)
@@ -118,7 +118,8 @@ func (s *Server) standings(ctx context.Context, meters []catalog.MeterTarget, cl
 	return all, read[0].Now, nil
 }
 
-// usage is what the meter's usage of the running period means by its price.
+// usage is the meter's usage of the running period, with its included units and its overage by
+// the price.
 func (st *standing) usage(currency string) meterUsage {
 	u := meterUsage{
 		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
@@ -133,7 +134,8 @@ func (st *standing) usage(currency string) meterUsage {
 
 func timeOf(at int64) time.Time { return time.UnixMicro(at).UTC() }
 
-// limitList is the limits of the quota answer: those of a decision, with their meter.
+// limitList is the member limits of the quota answer: each limit as a decision shows it, and
+// its meter.
 type limitList struct{ standings []standing }
 
 // MarshalJSONTo implements jsonv2's MarshalerTo, with the same code that answers hits.

@@ -35,8 +35,8 @@ type refundBody struct {
 	Limits    []respond.LimitState `json:"limits" doc:"The limits as they stand after the refund."`
 }
 
-// identify checks the request and gives it its one id, with the one in the header. Of what
-// a refund and a hit have in common the hit's rules hold.
+// identify checks the request and sets its one id; key is the id in the header. The members
+// that a refund shares with a hit follow the hit's rules.
 func (in *refundRequest) identify(key string) error {
 	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
 	if in.Cost == 0 {
@@ -62,7 +62,7 @@ func (in *refundRequest) identify(key string) error {
 	return err
 }
 
-// operation is the refund as the engine takes it.
+// operation is the refund in the engine's form.
 func (in *refundRequest) operation(t *model.Target) ledger.Refund {
 	r := ledger.Refund{Target: t.For(in.Attributes), Cost: in.Cost}
 	of := ""
@@ -107,8 +107,8 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
 
-// giveBack does the refund. A customer is not made for it, and the meter may be one that
-// the plan has lost.
+// giveBack has the engine do the refund. A refund makes no customer, and the plan may have
+// lost the meter.
 func (s *Server) giveBack(ctx context.Context, in *refundRequest) (done ledger.Refunded, err error) {
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)

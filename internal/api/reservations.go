@@ -44,14 +44,14 @@ type reservationBody struct {
 	Limits       []respond.LimitState `json:"limits"`
 }
 
-// A reservation is a checked reservationRequest: a hit for a time.
+// A reservation is a checked reservationRequest: a hit whose units are held for a time.
 type reservation struct {
 	hit
 	ttl int64 // ms
 }
 
-// identify checks the request and gives it its one id, with the one in the header. Of what
-// a reservation and a hit have in common the hit's rules hold.
+// identify checks the request and gives it its one id; key is the id in the header. The
+// members that a reservation shares with a hit follow the hit's rules.
 func (in *reservationRequest) identify(key string) (asked reservation, err error) {
 	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
 	bad := as.check(1)
@@ -67,7 +67,8 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 	return asked, err
 }
 
-// operation is what the reservation is kept under. Without an id it is one of its own.
+// operation is the id that the reservation is stored under. A request without an id gets a
+// random one.
 func (h *reservation) operation() model.ID {
 	if h.id == "" {
 		return model.NewID(opUnnamed, rand.Text())
@@ -107,8 +108,8 @@ func readReservation(r *http.Request, buf *respond.Buffer) (asked reservation, e
 	return in.identify(key)
 }
 
-// hold makes the reservation, or does not. The id is the same however often it has to be
-// judged anew.
+// hold has the engine make the reservation. Each try, after limits have changed, uses the same
+// id.
 func (s *Server) hold(ctx context.Context, asked *reservation) (made ledger.Reservation, err error) {
 	id := asked.operation()
 	err = whileStale(func(atLeast int64) error {
@@ -122,12 +123,12 @@ func (s *Server) hold(ctx context.Context, asked *reservation) (made ledger.Rese
 		return err
 	})
 	if asked.id == "" && errors.Is(err, ledger.ErrUnderWay) {
-		err = session.ErrBusy // nobody else has its id
+		err = session.ErrBusy // nobody else can have its random id
 	}
 	return made, err
 }
 
-// answerReservation writes 201 and what was made, or a refusal as that of a hit.
+// answerReservation writes 201 and the reservation, or a refusal in the form of a refused hit.
 func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *ledger.Reservation, denied int, buf *respond.Buffer) int {
 	d := &made.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)

@@ -19,8 +19,9 @@ const (
 type route struct {
 	apidoc.Operation
 
-	// One of the two. handle answers by values; raw writes for itself and returns the
-	// status: the hit routes, and what is not JSON.
+	// Exactly one of these two is set. handle returns its answer as a value. raw writes the
+	// answer itself and returns the status; the hit routes are raw, and routes whose answer is
+	// not JSON.
 	handle func(*Server, *call) (answer, error)
 	raw    func(*Server, http.ResponseWriter, *http.Request, query) int
 }
@@ -38,7 +39,7 @@ func (rt *route) allows(scope plans.Scope) bool {
 	return false
 }
 
-// operations are what the documentation says of routes.
+// operations are the parts of the routes that the documentation is made from.
 func operations(list []route) []apidoc.Operation {
 	described := make([]apidoc.Operation, len(list))
 	for i := range list {
@@ -263,5 +264,5 @@ func serviceRoutes() []route {
 	}
 }
 
-// preconditions are what If-Match brings with it.
+// preconditions are the problems of routes that read If-Match.
 var preconditions = []*problem.Kind{problem.KindPrecondition, problem.KindPreconditionRequired}

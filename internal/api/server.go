@@ -18,19 +18,20 @@ import (
 	"quotad/internal/quota"
 )
 
-// Options is what a Server stands on. All but the settings below are required.
+// Options are the parts and settings of a Server. All parts are required; settings are
+// optional.
 type Options struct {
 	Engine  *quota.Engine
 	Catalog *catalog.Catalog
 	Store   *store.Store
 
-	// Ready tells what /readyz answers, and of a degraded node why, without anything secret; it
-	// is asked for every call.
+	// Ready tells what /readyz answers, and why a node is degraded, without secrets. It is
+	// called at each request of /readyz.
 	Ready func() (State, string)
 	// Now is the database's clock, µs since the Unix epoch (postgres.Clock's Now).
 	Now func(ctx context.Context) (int64, error)
-	// Estimate is the same clock as far as it is known without asking (its Estimate), for
-	// what an outage lets in.
+	// Estimate is the database's time as far as it is known without asking (postgres.Clock's
+	// Estimate). Hits that an outage admits use it.
 	Estimate func() (us int64, ok bool)
 	// Wall is the node's own clock, time.Now. Latencies are measured by it.
 	Wall     func() time.Time
@@ -49,7 +50,7 @@ type Options struct {
 // State is how ready a node is for requests.
 type State string
 
-// The states. A degraded node lets in what limits allow it to, and is asked on.
+// The states. A degraded node still gets requests: it admits the hits whose limits allow that.
 const (
 	StateStarting State = "starting"
 	StateReady    State = "ready"
@@ -75,7 +76,7 @@ type Server struct {
 	openAPI   []byte
 	docsPage  []byte
 
-	importWait, importPause time.Duration // the constants of these names
+	importWait, importPause time.Duration // as the constants of the same names; tests set others
 }
 
 // defaultDeadline is below the write timeout of NewHTTPServer.
@@ -129,8 +130,8 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(w, r)
 }
 
-// Bounds against slow and idle clients. The write timeout is for the request, too, so it
-// is more than the time for its body and the deadline together.
+// Bounds against slow and idle clients. The write timeout starts with the request. So it is
+// longer than the time for the body and the deadline together.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
@@ -139,9 +140,9 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// NewHTTPServer makes a server that a slow, idle or chatty client cannot hold up, with the
-// fast path for hits, which backends send again and again. wall is the node's own clock.
-// The caller gives it a listener and starts it.
+// NewHTTPServer makes a server with the fast path for hits, which backends send again and
+// again. Its timeouts keep slow and idle clients from holding it up. wall is the node's own
+// clock. The caller gives it a listener and starts it.
 func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server {
 	return fastpath.New(&http.Server{
 		Handler:           handler,

@@ -47,8 +47,7 @@ type noRoomBody struct {
 	Limits      []respond.LimitState `json:"limits" doc:"What each limit says of the units that go beyond the reserved ones."`
 }
 
-// A settlement is a reservation that is committed or released, with the keys of its
-// customer and meter.
+// A settlement is the commit or the release of a reservation.
 type settlement struct {
 	id              string
 	customer, meter string
@@ -140,7 +139,8 @@ func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 	return append(respond.AppendLimits(b, views), '}')
 }
 
-// answerNoRoom writes the problem of a commit that does not fit: what would, and why.
+// answerNoRoom writes the problem of a commit that does not fit: the largest cost that would
+// fit, and the limits.
 func (s *Server) answerNoRoom(w http.ResponseWriter, room *ledger.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// instead ends what is said of a name that is none of those known: which of them was
-// probably meant, and all of them. Empty where none is known.
+// instead is the end of an error about an unknown name: the known name that was probably
+// meant, and all known names. It is empty where no name is known.
 func instead(name string, known []string) string {
 	if len(known) == 0 {
 		return ""
@@ -32,11 +32,12 @@ func membersOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// longestGuess bounds what is compared of a client's name, in bytes; no member is as long.
+// longestGuess is the longest name that is compared with known names, in bytes. All known
+// members are shorter.
 const longestGuess = 40
 
-// Nearest is the known name that differs from name by a slip of the hand, or in capitals and
-// underscores only; empty when there is none. There must be one known.
+// Nearest is the known name that differs from name by a typing error, or in capitals and
+// underscores only. It is empty when there is none. At least one name must be known.
 func Nearest(name string, known []string) string {
 	if len(name) > longestGuess {
 		return ""

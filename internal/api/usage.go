@@ -183,8 +183,8 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []usagePoint {
 	return points
 }
 
-// addUnits adds units, below 0 of what was taken off; counts stop at 2⁶³−1, as they do where
-// they are kept.
+// addUnits adds counts of units. A sum stops at 2⁶³−1, as it does in the database. A count is
+// below 0 where more was taken off than was used.
 func addUnits(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64-b {
 		return math.MaxInt64

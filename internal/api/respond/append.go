@@ -11,12 +11,12 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// AppendString appends a JSON string. Keys and names are ASCII almost always; other
-// text, that of a detail, goes the long way, invalid UTF-8 replaced.
+// AppendString appends a JSON string. Keys and names are nearly always plain ASCII, which is
+// copied. Other text is escaped, and invalid UTF-8 in it is replaced.
 func AppendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			b, _ = jsontext.AppendQuote(b, s) // its error is the replacing
+			b, _ = jsontext.AppendQuote(b, s) // its error says that UTF-8 was replaced
 			return b
 		}
 	}
@@ -25,8 +25,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// AppendTime appends an instant in µs as a JSON string: RFC 3339 in UTC, up to
-// microseconds. What lies beyond the year 9999 cannot be written and is its last instant.
+// AppendTime appends an instant in µs as a JSON string: RFC 3339 in UTC, with up to six
+// decimals. An instant outside the years 0 to 9999 becomes the nearest one inside.
 func AppendTime(b []byte, at int64) []byte {
 	at = min(max(at, calendar.MinInstant), calendar.MaxInstant)
 	b = append(b, '"')
@@ -50,7 +50,7 @@ func appendWait(b []byte, wait int64) []byte {
 	return strconv.AppendInt(b, ceilDiv(wait, 1000), 10)
 }
 
-// ceilDiv divides and rounds up, for b > 0; what is below 0 counts as 0.
+// ceilDiv is a/b rounded up, for b > 0; a below 0 counts as 0.
 func ceilDiv(a, b int64) int64 {
 	if a <= 0 {
 		return 0

@@ -2,8 +2,8 @@ package respond
 
 import "time"
 
-// The answers that are built by hand, as types: for their schemas, and for tests that
-// hold the bytes against them.
+// The answers that are built by hand, as types. The types serve the schemas, and the tests
+// that compare them with the bytes of answers.
 
 // Decision is the answer of a hit that was admitted.
 type Decision struct {

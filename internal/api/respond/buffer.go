@@ -6,15 +6,17 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// A Buffer is what one answer needs beside its own strings, kept for the next.
+// A Buffer is the memory that one answer needs beside its own strings. A pool keeps it for the
+// next answer.
 type Buffer struct {
 	B      []byte
 	Views  []model.View
-	policy *policy // of the limits of the answer before
-	Last   Subject // of the hit before: its strings are shared with the next one
+	policy *policy // header values of the limits of the last answer
+	Last   Subject // the subject of the last hit: the next hit shares its strings
 }
 
-// Buffers that a large batch has grown are left to the garbage collector.
+// maxBufferKept is the largest buffer that the pool keeps, in bytes. Larger ones, which large
+// batches make, go to the garbage collector.
 const maxBufferKept = 64 << 10
 
 var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 4<<10), Views: make([]model.View, 0, 8)} }}
@@ -27,7 +29,7 @@ func PutBuffer(buf *Buffer) {
 	if cap(buf.B) > maxBufferKept {
 		return
 	}
-	clear(buf.Views) // of which there may be many, of old plans
+	clear(buf.Views) // else the pool would keep the limits of old plans alive
 	buf.B, buf.Views = buf.B[:0], buf.Views[:0]
 	buffers.Put(buf)
 }

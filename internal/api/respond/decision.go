@@ -17,7 +17,8 @@ type Subject struct {
 	Reservation     bool // the units are to be held, and not yet to be charged
 }
 
-// AppendViews collects what a decision says of each limit; a degraded one says nothing.
+// AppendViews appends the view of each limit that a decision is about. A degraded decision has
+// none.
 func AppendViews(views []model.View, d *model.Decision) []model.View {
 	if d.Degraded {
 		return views
@@ -28,9 +29,9 @@ func AppendViews(views []model.View, d *model.Decision) []model.View {
 	return views
 }
 
-// AppendDecision appends the answer to a hit: the contract's members, and for a refusal
-// those of a problem document before them. wait is the decision's retry-after, µs or
-// Never, and status that of the refusal.
+// AppendDecision appends the JSON answer to a hit. A refusal begins with the members of a
+// problem document. wait is the decision's retry-after, µs or Never; status is the HTTP status
+// of a refusal.
 func AppendDecision(b []byte, of *Subject, d *model.Decision, views []model.View, wait int64, status int) []byte {
 	if d.Allowed {
 		b = append(b, `{"allowed":true`...)
@@ -41,7 +42,8 @@ func AppendDecision(b []byte, of *Subject, d *model.Decision, views []model.View
 	return AppendOutcome(b, of, d, views, wait)
 }
 
-// AppendOutcome appends what all decisions say, behind "allowed", and their end.
+// AppendOutcome appends the members that all decisions have after "allowed", and the end of
+// the object.
 func AppendOutcome(b []byte, of *Subject, d *model.Decision, views []model.View, wait int64) []byte {
 	b = append(b, `,"customer":`...)
 	b = AppendString(b, of.Customer)
@@ -63,7 +65,8 @@ func AppendOutcome(b []byte, of *Subject, d *model.Decision, views []model.View,
 	return append(AppendLimits(b, views), '}')
 }
 
-// AppendInstant appends when it was, and by which test clock.
+// AppendInstant appends the instant of a decision, and the key of the test clock that showed
+// it.
 func AppendInstant(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"at":`...)
 	b = AppendTime(b, d.At)
@@ -74,7 +77,7 @@ func AppendInstant(b []byte, d *model.Decision) []byte {
 	return AppendString(b, d.Target.Clock.Key)
 }
 
-// AppendReplayed appends whether it was done before, under its id.
+// AppendReplayed appends whether the operation had been done before, under its id.
 func AppendReplayed(b []byte, d *model.Decision) []byte {
 	b = append(b, `,"replayed":`...)
 	return strconv.AppendBool(b, d.Replayed)
@@ -115,8 +118,8 @@ func appendRefusal(b []byte, of *Subject, views []model.View, wait int64, status
 // refuses reports whether the limit is one of those that a hit was refused by.
 func refuses(v *model.View) bool { return v.Limit.Mode == model.Hard && v.RetryAfter != 0 }
 
-// appendWhy says in words which limits refuse and what to do; names need no escaping. Where
-// none does, another hit of the same atomic batch was refused.
+// appendWhy appends a sentence for people: which limits refuse, and what to do. Limits' names
+// need no escaping. Where no limit refuses, another hit of the same atomic batch was refused.
 func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 	if !slices.ContainsFunc(views, func(v model.View) bool { return refuses(&v) }) {
 		return append(b, "This hit would be admitted, but another one of its atomic batch is refused: none was charged."...)
@@ -154,8 +157,8 @@ func mostAtOnce(l *model.Limit) int64 {
 	return l.Limit
 }
 
-// appendRoom says what a limit that refuses a cost would admit: now, or where that is less than
-// the cost, at all.
+// appendRoom says what a limit that refuses a cost admits now. Where the limit never admits
+// the cost, it says what the limit admits at most.
 func appendRoom(b []byte, v *model.View, cost, most int64) []byte {
 	b = append(b, "Limit "...)
 	b = append(b, v.Limit.Name...)
@@ -174,8 +177,8 @@ func appendRoom(b []byte, v *model.View, cost, most int64) []byte {
 	return append(b, " now. "...)
 }
 
-// appendSpan appends a time in whole seconds as people say it, in its two largest units,
-// rounded up: 7 min 12 s, 1 h 12 min, 30 d 4 h.
+// appendSpan appends a time in whole seconds for people, in its two largest units and rounded
+// up: 7 min 12 s, 1 h 12 min, 30 d 4 h.
 func appendSpan(b []byte, seconds int64) []byte {
 	units := [...]struct {
 		name    string

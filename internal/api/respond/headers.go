@@ -26,20 +26,22 @@ const second int64 = 1e6
 // maxField is the largest integer of a structured field (RFC 9651).
 const maxField int64 = 1e15 - 1
 
-// Bounds of RateLimit-Policy, in bytes and limits. RateLimit is about as long, and many
-// clients and proxies take no more than 8 KiB of head.
+// Bounds of RateLimit-Policy, in bytes and limits. RateLimit is about as long. Many clients
+// and proxies take a head of 8 KiB at most.
 const (
 	maxListed       = 3500
 	maxLimitsListed = 20
 )
 
-// QuotaHeaders sets what a decision, whose views are the buffer's, says in headers:
-// RateLimit-Policy and RateLimit (IETF draft 10), X-RateLimit-*, and Retry-After for a refusal.
-// at is the decision's instant and wait its retry-after, µs or Never.
+// QuotaHeaders sets the quota headers of a decision, whose views are in the buffer:
+// RateLimit-Policy and RateLimit (IETF draft 10), X-RateLimit-*, and Retry-After for a
+// refusal. at is the decision's instant. wait is its retry-after, µs or Never.
 //
-// Shadows stay out of all of them. RateLimit-Policy and RateLimit name the first limits, as many as fit maxListed.
+// No header names a shadow limit. RateLimit-Policy and RateLimit name the first limits, as
+// many as fit into maxListed and maxLimitsListed.
 //
-// Each hit pays for them: what they say of limits is there already.
+// Each hit pays for these headers. So the values that depend only on the limits are kept in
+// buf.policy.
 func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64) {
 	views := buf.Views
 	if len(views) == 0 {
@@ -77,16 +79,16 @@ func (buf *Buffer) QuotaHeaders(h http.Header, style ResetStyle, at, wait int64)
 	}
 }
 
-// policy is what the headers say of limits, whatever is left of them. It does not change, and
-// answers share its values.
+// policy is the header values that depend on the limits only, and not on what is left of them.
+// It never changes, and answers share it.
 type policy struct {
 	limits   []*model.Limit
-	listed   int      // of these the first ones are named, but for shadows
+	listed   int      // how many of limits, from the first on, are named, without shadows
 	text     []string // RateLimit-Policy
 	capacity []string // X-RateLimit-Limit, of each
 }
 
-// of reports whether it is that of these views' limits.
+// of reports whether the policy is that of these views' limits.
 func (p *policy) of(views []model.View) bool {
 	if p == nil || len(p.limits) != len(views) {
 		return false
@@ -160,9 +162,9 @@ func capacity(l *model.Limit) int64 {
 	return l.Limit
 }
 
-// windowSeconds is w: the window where it is whole seconds; for a token bucket the time
-// in which it fills, ⌈burst·W/limit⌉. Left out where there is none (an allocation), where
-// it is a calendar's, or where a structured field cannot hold it.
+// windowSeconds is the parameter w: the window in seconds. For a token bucket it is the time
+// in which the bucket fills, ⌈burst·W/limit⌉. There is none for an allocation, a calendar
+// window, a window of broken seconds, or a number too large for a structured field.
 func windowSeconds(l *model.Limit) (int64, bool) {
 	if l.Algorithm != model.TokenBucket {
 		return l.Window / second, l.Window > 0 && l.Window%second == 0
@@ -170,8 +172,8 @@ func windowSeconds(l *model.Limit) (int64, bool) {
 	if l.Limit == 0 {
 		return 0, false
 	}
-	// burst·W µs / (limit·1e6), the product in 128 bits; limit·1e6 < 2⁷⁰ would not
-	// fit, so divide by one after the other: ⌈⌈x/a⌉/b⌉ = ⌈x/(a·b)⌉.
+	// The product burst·W needs 128 bits. limit·1e6 may need 70, which is too many for a
+	// divisor. So divide by limit and then by 1e6: ⌈⌈x/a⌉/b⌉ = ⌈x/(a·b)⌉.
 	high, low := bits.Mul64(uint64(l.Burst), uint64(l.Window))
 	if high >= uint64(l.Limit) {
 		return 0, false

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// countedBody is the size from which net/http would send a body in chunks; it counts
-// shorter ones itself, and cheaper.
+// countedBody is the length from which net/http sends a body in chunks, unless Content-Length
+// is set. For shorter bodies net/http sets it itself, and cheaper.
 const countedBody = 2048
 
 // Header values shared by all answers; net/http only reads them.
@@ -16,8 +16,8 @@ var (
 	NoStore     = []string{"no-store"}
 )
 
-// Write answers with a whole body and returns the status. Nothing here may be kept
-// by a cache between, so every answer says so.
+// Write answers with a whole body and returns the status. It forbids caches to keep the
+// answer.
 func Write(w http.ResponseWriter, status int, contentType []string, body []byte) int {
 	if len(body) >= countedBody {
 		w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
