@@ -56,11 +56,11 @@ func New[K comparable, V any](size int) (*Cache[K, V], error) {
 	return NewWeighed(size, 1, func(K, V) int { return 1 })
 }
 
-// NewWeighed makes a cache whose entries never weigh more than size of the usual
-// weight. Both must be at least 1. weigh returns what an entry weighs, above 0 and
-// always the same for the same entry. It runs under the shard's lock. The shards
-// are New's. What weighs more than a quarter of its shard's room, and more than
-// usual, is not kept: it would drive out too many others.
+// NewWeighed makes a cache that is bounded by weight: all entries together weigh at most size
+// times usual. Both must be at least 1. weigh returns the weight of an entry, above 0 and
+// always the same for the same entry. It runs under the shard's lock. The shards are those of
+// New. An entry is not kept if it weighs more than usual and more than a quarter of its
+// shard's room: it would evict too many others.
 func NewWeighed[K comparable, V any](size, usual int, weigh func(K, V) int) (*Cache[K, V], error) {
 	if size < 1 {
 		return nil, fmt.Errorf("cache: size %d is below 1", size)
@@ -82,12 +82,12 @@ func NewWeighed[K comparable, V any](size, usual int, weigh func(K, V) int) (*Ca
 	return c, nil
 }
 
-// OnEvict has a function called with each entry that was dropped to make room for another, by
-// who added that, behind it and without a lock: the key may be there again by then. It must be
-// set before the cache is used.
+// OnEvict sets a function that is called with each entry that was evicted to make room. The
+// goroutine that added the other entry calls it after the addition, without a lock. The key
+// may be in the cache again by then. OnEvict must be called before the cache is used.
 func (c *Cache[K, V]) OnEvict(evicted func(key K, value V)) { c.evicted = evicted }
 
-// drop says which items made room.
+// drop calls evicted with each of the items that made room.
 func (c *Cache[K, V]) drop(items []*item[K, V]) {
 	if c.evicted == nil {
 		return
@@ -112,9 +112,9 @@ func (c *Cache[K, V]) Get(key K, now int64) (V, bool) {
 	return s.get(key, now)
 }
 
-// Add sets a key's value and expiry, whatever was there, and evicts the least
-// recently used entries of the shard until it fits. What weighs too much to be
-// kept only takes away what was there.
+// Add sets a key's value and expiry, whatever was there. It evicts the least recently used
+// entries of the shard until the new one fits. An entry that weighs too much is not kept, and
+// the key's old entry is removed.
 func (c *Cache[K, V]) Add(key K, value V, expires int64) {
 	s := c.shard(key)
 	s.mu.Lock()

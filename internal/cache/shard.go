@@ -25,16 +25,16 @@ type item[K comparable, V any] struct {
 // the order is used.
 type shard[K comparable, V any] struct {
 	hot atomic.Pointer[item[K, V]]
-	_   [120]byte // readers of hot must not wait for writers of what follows
+	_   [120]byte // padding: keeps hot off the cache lines that writers of the fields below change
 
 	mu         sync.Mutex
 	lru        *simplelru.LRU[K, *item[K, V]]
-	last       *item[K, V] // what get returned last
+	last       *item[K, V] // the item that get returned last
 	weigh      func(K, V) int
-	room, most int // what all items may weigh, and each; most ≤ room
-	weight     int // what all of them do
+	room, most int // the most that all items may weigh, and one item; most ≤ room
+	weight     int // what all items weigh
 	evictions  atomic.Uint64
-	_          [64]byte // nor for the next shard's
+	_          [64]byte // padding: keeps the next shard off these cache lines
 }
 
 // reset empties the shard. A new LRU is quicker, under the lock, than emptying
@@ -71,7 +71,7 @@ func (s *shard[K, V]) get(key K, now int64) (value V, ok bool) {
 	return value, ok
 }
 
-// peek returns a key's value without using it. The lock is held.
+// peek returns a key's value without making it recently used. The caller holds the lock.
 func (s *shard[K, V]) peek(key K, now int64) (value V, ok bool) {
 	it, ok := s.lru.Peek(key)
 	if !ok || now >= it.expires {
@@ -80,8 +80,8 @@ func (s *shard[K, V]) peek(key K, now int64) (value V, ok bool) {
 	return it.value, true
 }
 
-// add sets a key's item, or removes it where the new one weighs too much to be kept. It
-// returns those that made room. The lock is held.
+// add sets a key's item. Where the new item weighs too much to be kept, add removes the old
+// one instead. It returns the items that it evicted. The caller holds the lock.
 func (s *shard[K, V]) add(key K, value V, expires int64) (evicted []*item[K, V], kept bool) {
 	more := s.weigh(key, value)
 	if more > s.most {
@@ -106,7 +106,7 @@ func (s *shard[K, V]) add(key K, value V, expires int64) (evicted []*item[K, V],
 	return evicted, true
 }
 
-// addIf is AddIf without what follows an eviction.
+// addIf is AddIf, but leaves the call of evicted to its caller, who holds no lock.
 func (s *shard[K, V]) addIf(key K, now int64, decide func(old V, ok bool) (value V, expires int64, keep bool)) (evicted []*item[K, V], kept bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,9 +127,9 @@ func (s *shard[K, V]) remove(key K) bool {
 	return s.lru.Remove(key)
 }
 
-// retireHot makes the hot item, whose reads the LRU did not see, the most
-// recently used one, and an ordinary one. Nobody knows whether it was read
-// lately: being wrong keeps an old item for one round more. The lock is held.
+// retireHot makes the hot item an ordinary one again, as the most recently used. The LRU has
+// not seen the reads of the hot item, so nobody knows when the last one was. If it was long
+// ago, an old item stays for one round more. The caller holds the lock.
 func (s *shard[K, V]) retireHot() {
 	if hot := s.hot.Load(); hot != nil {
 		s.lru.Get(hot.key)

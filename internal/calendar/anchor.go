@@ -34,9 +34,9 @@ func ParseAnchor(text string) (Anchor, error) {
 	return newAnchor(t)
 }
 
-// AnchorAt returns the anchor that a clock in the zone shows at an instant, cut
-// to its second, or ErrAnchor when that year is out of range. In the second
-// pass of an overlap the period so anchored began in the first pass.
+// AnchorAt returns the anchor that a clock in the zone shows at an instant, cut to its second.
+// It is ErrAnchor when that year is out of range. Where the clock shows the anchor twice (an
+// overlap), the period begins at the first time.
 func AnchorAt(at int64, loc *time.Location) (Anchor, error) {
 	return newAnchor(wallAt(clamp(at), loc).civil().Truncate(time.Second))
 }

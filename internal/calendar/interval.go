@@ -53,10 +53,9 @@ func (i Interval) Validate() error {
 	return nil
 }
 
-// step returns the interval as civil arithmetic has it, as months or as days;
-// the other is 0. Plans are validated when they are written, so an invalid
-// interval here is a broken program, and a bill from it would be wrong: it
-// panics.
+// step returns the interval as a number of months or of days; the other is 0. It panics when
+// the interval is invalid. Plans are validated when they are written, so an invalid interval
+// is a bug, and would make a wrong bill.
 func (i Interval) step() (months, days int64) {
 	if err := i.Validate(); err != nil {
 		panic("calendar: " + err.Error())

@@ -2,18 +2,17 @@ package calendar
 
 import "time"
 
-// Periods is where the hours and the billing periods of one customer start. Zone, Anchor
-// and Interval are required, and Interval must be valid: the methods panic where it is
-// not.
+// Periods says where the hours and the billing periods of one customer start. Zone, Anchor and
+// Interval are required. The methods panic when Interval is invalid.
 type Periods struct {
 	Zone     *time.Location
 	Anchor   Anchor
 	Interval Interval
 
-	// Before are the periods up to From, µs, where an anchor, an interval or a zone gave way
-	// to another; nil: there were no others. The last of them ends at From, where the first
-	// of these begins, whatever the rest of the one that holds From is. Their zone is for
-	// their boundaries only: hours are those of Zone.
+	// Before are the customer's former periods, up to From, µs. From is when a new anchor,
+	// interval or zone replaced the old one. nil means that there were none. The last former
+	// period ends at From, even in its middle, and the first of the new periods begins there.
+	// Before's zone is used for the boundaries of its periods only: hours are those of Zone.
 	Before *Periods
 	From   int64
 }
@@ -32,8 +31,8 @@ func (p *Periods) Period(at int64) (start, end int64) {
 	return start, end
 }
 
-// Since returns the instant from which the periods that hold at are counted as they are,
-// From of those; changed is false where there were never others before.
+// Since returns the instant from which the periods at at are counted by their anchor, interval
+// and zone. changed is false where these are the customer's first.
 func (p *Periods) Since(at int64) (from int64, changed bool) {
 	for p.Before != nil && at < p.From {
 		p = p.Before

@@ -2,10 +2,10 @@ package calendar
 
 import "time"
 
-// Calendar windows are the periods of these anchors, and so follow the same
-// rule: a window starts at local midnight, where a clock that is set back over
-// midnight shows it twice at the first, and where it jumps over midnight at the
-// instant that midnight would have been.
+// Calendar windows are periods that begin at these anchors. So a window starts at local
+// midnight, by the rule for jumps. A clock that is set back over midnight shows it twice: the
+// first one counts. A clock that jumps over midnight starts the window at the instant at which
+// midnight would have been.
 const (
 	epochMidnight wall = 0             // 1970-01-01, a Thursday
 	epochMonday   wall = 4 * wall(day) // 1970-01-05

@@ -16,12 +16,12 @@ type answer struct {
 	header http.Header
 	status int
 	length string // the handler's Content-Length
-	closes bool   // the connection, as the handler says
+	closes bool   // the handler has set Connection: close
 	body   []byte
 	out    bytes.Buffer
 
-	second int64  // that date says, Unix time
-	date   []byte // a Date, which costs more to write than all other headers
+	second int64  // the second that date shows, Unix time
+	date   []byte // the value of Date, kept because writing it costs more than all other headers
 }
 
 // Answers that have grown beyond this, in bytes, are left to the garbage collector.
@@ -39,7 +39,7 @@ func putAnswer(a *answer) {
 	answers.Put(a)
 }
 
-// reset makes it that of the next request.
+// reset makes the answer ready for the next request.
 func (a *answer) reset() {
 	clear(a.header)
 	a.status, a.length, a.closes = 0, "", false
@@ -62,7 +62,7 @@ func (a *answer) WriteHeader(status int) {
 	b = append(b, http.StatusText(status)...)
 	b = append(b, "\r\n"...)
 	a.out.Write(b)
-	_ = a.header.Write(&a.out) // a buffer takes all
+	_ = a.header.Write(&a.out) // writing to a bytes.Buffer never fails
 }
 
 // Write implements http.ResponseWriter.
@@ -72,7 +72,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errLength ends a connection on which the next answer would be read as part of this one.
+// errLength: the body is not as long as the handler's Content-Length says. It closes the
+// connection: the client would read the next answer as a part of this one.
 var errLength = errors.New("the handler's Content-Length is not that of its answer")
 
 // send writes the answer as net/http would: the handler's headers, then Date, Content-Length

@@ -8,47 +8,48 @@ import (
 	"time"
 )
 
-// conn is a connection as net/http sees it. Only the goroutine that serves it reads and sets
-// deadlines while net/http waits for a request, so what is above the lock needs none.
+// conn is a connection as net/http sees it. The fields above the lock need none: only the
+// goroutine that serves the connection uses them, while net/http waits for a request.
 type conn struct {
 	net.Conn
 	server *Server
 	ctx    *connContext
 
-	answered bool      // net/http is done with a request
-	waiting  bool      // and waits for the next
-	first    []byte    // of what it was given then: the head, in whole, or nothing
-	head     *head     // of a request that was served before; nil: none
-	vain     int       // heads that were learned and did not come again, less those that did
-	renewed  time.Time // when the deadlines were set
+	answered bool      // the connection is new, or net/http has answered a request
+	waiting  bool      // net/http waits for a request
+	first    []byte    // the whole head that net/http was given last; empty: none
+	head     *head     // the head to compare with; nil: none
+	vain     int       // how many heads were learned, less the requests that repeated one
+	renewed  time.Time // when the fast path set the deadlines
 
 	mu     sync.Mutex
-	busy   bool // a request is served here
-	closed bool // if it is busy, once it is not
+	busy   bool // the fast path serves a request
+	closed bool // Close was called; if busy, end closes the connection
 }
 
-// bufferSize is what net/http reads at once. That it asks for so much says that it has read
-// nothing of the next request yet: neither did that come with the one before, nor was its
-// first byte taken while that was served.
+// bufferSize is the size of net/http's read buffer. A Read of this size means that the buffer
+// is empty: net/http has no byte of the next request. Otherwise some of it came with the
+// request before, or net/http took its first byte while it served that request.
 const bufferSize = 4 << 10
 
-// maxVain bounds vain: for clients that send another head each time, learning is not worth
-// what it costs.
+// maxVain bounds vain. From there on no head is learned: for a client whose heads do not
+// repeat, learning costs more than it saves.
 const maxVain = 8
 
 // renewAfter is how old deadlines get: setting them for each request would cost as much as
 // reading its head.
 const renewAfter = time.Second
 
-// enter is called when net/http takes a connection for another state.
+// enter is called when net/http puts the connection into another state
+// (http.Server.ConnState).
 func (c *conn) enter(state http.ConnState) {
 	c.waiting = false
 	c.answered = state == http.StateNew || state == http.StateIdle
 	c.renewed = time.Time{} // the deadlines are net/http's
 }
 
-// SetReadDeadline is how net/http says what it reads next: the first one after an answer is
-// of its wait for a request, the second of the request that has begun.
+// SetReadDeadline tells what net/http reads next. The first call after an answer is for its
+// wait for a request. The second is for the request that has begun.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.answered || c.waiting {
 		c.waiting, c.answered = c.answered, false
@@ -56,7 +57,8 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.Conn.SetReadDeadline(t)
 }
 
-// CloseWrite is that of TCP: net/http says so that it will read no more.
+// CloseWrite closes the sending side of a TCP connection, by which net/http tells the client
+// that it is done.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -64,8 +66,8 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// Read reads for net/http. While it waits for a request, what repeats the last head is
-// answered here; the first that does not is what it gets.
+// Read reads for net/http. While net/http waits for a request, requests that repeat the last
+// head are answered here. The first request that does not repeat it is handed to net/http.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.waiting || len(p) != bufferSize {
 		return c.Conn.Read(p)
@@ -90,9 +92,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// serve answers the request that the first n bytes of p begin with, if it repeats the head
-// and fits. It returns how many bytes it was long, 0 if it is not served here, and how many
-// there are now.
+// serve answers the request that p[:n] begins with, if it repeats the head and fits into p.
+// used is the length of that request, or 0 if net/http has to serve it. have is how many bytes
+// p holds now.
 func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	body, end, ok := c.head.match(p[:n])
 	if !ok || end > len(p) {
@@ -108,8 +110,9 @@ func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	return end, n, c.reply(p[body:end])
 }
 
-// rest reads the rest of a request that ends at end, and returns how much there is of it. If
-// that is less, net/http learns why, after another ReadTimeout at most.
+// rest reads until p holds the end bytes of a whole request. It returns how many bytes p
+// holds. When there are fewer, net/http reads on and meets the error itself, after another
+// ReadTimeout at most.
 func (c *conn) rest(p []byte, n, end int) int {
 	if n >= end {
 		return n
@@ -159,7 +162,7 @@ func (c *conn) renew(now time.Time) error {
 	return c.Conn.SetReadDeadline(now.Add(c.server.IdleTimeout))
 }
 
-// begin begins a request, unless the connection is closed.
+// begin marks the connection as busy, unless it is closed.
 func (c *conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +170,8 @@ func (c *conn) begin() bool {
 	return c.busy
 }
 
-// end ends it, and closes a connection that was to be closed meanwhile.
+// end marks the connection as no longer busy. It closes the connection if Close was called
+// meanwhile.
 func (c *conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,8 +188,8 @@ func (c *conn) closing() bool {
 	return c.closed
 }
 
-// Close closes the connection, or has that done by the request that is being served here.
-// To net/http the connection is idle then, and its Shutdown would cut the request off.
+// Close closes the connection. If the fast path serves a request, end closes it after the
+// answer. To net/http such a connection is idle: its Shutdown would cut the request off.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +208,8 @@ func (c *conn) remember(p []byte) {
 	}
 }
 
-// learn makes the head that was given to net/http last the one to compare with, if r is
-// what it means.
+// learn makes the head that net/http was given last the one to compare with. It does so only
+// if that certainly is the head of r.
 func (c *conn) learn(r *http.Request) {
 	if len(c.first) > 0 && c.server.options.Serves(r) {
 		c.vain++

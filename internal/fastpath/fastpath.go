@@ -31,8 +31,8 @@ type Server struct {
 	options Options
 
 	mu     sync.Mutex
-	ending map[*conn]struct{} // closed, but for a request that is still served fast
-	closed bool               // those are closed at once
+	ending map[*conn]struct{} // connections that end closes after their answer
+	closed bool               // Close was called: connections are closed at once
 }
 
 // Options says what may be served fast.
@@ -48,9 +48,9 @@ type Options struct {
 	Wall func() time.Time
 }
 
-// New puts the fast path under a server that has its handler, and panics unless it has a
-// ReadTimeout, a WriteTimeout and an IdleTimeout. It serves the connections of listeners
-// that Listener has wrapped; all others net/http does.
+// New puts the fast path under a server that has its handler. It panics unless the server has
+// a ReadTimeout, a WriteTimeout and an IdleTimeout. The fast path serves connections of
+// listeners that Listener has wrapped. net/http serves all others.
 func New(server *http.Server, o Options) *Server {
 	if min(server.ReadTimeout, server.WriteTimeout, server.IdleTimeout) <= 0 {
 		panic("fastpath: a server needs all timeouts")
@@ -86,7 +86,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// Shutdown is that of the http.Server, and waits for requests on the fast path, too.
+// Shutdown is that of the http.Server. It also waits for requests on the fast path.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.Server.Shutdown(ctx)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -101,7 +101,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close is that of the http.Server, and cuts off requests on the fast path, too.
+// Close is that of the http.Server. It also cuts off requests on the fast path.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -112,8 +112,8 @@ func (s *Server) Close() error {
 	return s.Server.Close()
 }
 
-// ends takes note of a connection that is closed once its request is answered; false says
-// that it must not wait for that.
+// ends notes a busy connection, which its own end will close. It returns false after Close:
+// then the connection must be closed at once.
 func (s *Server) ends(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// connContext is the context of requests that are served fast. It does not end by itself
-// when the client goes away, as that of net/http does, for nobody reads meanwhile: who
+// connContext is the context of a request on the fast path. It does not end when the client
+// goes away, as net/http's does: nobody reads from the connection meanwhile. A handler that
 // waits for long asks Gone.
 type connContext struct {
 	context.Context
-	raw syscall.RawConn // nil: a connection of which nothing can be asked
+	raw syscall.RawConn // nil: a connection that Gone cannot look at
 }
 
 func newConnContext(ctx context.Context, nc net.Conn) *connContext {
@@ -23,9 +23,10 @@ func newConnContext(ctx context.Context, nc net.Conn) *connContext {
 	return c
 }
 
-// Gone reports whether the client of a request with this very context has gone away, without
-// taking what it may have sent. It is false for other contexts. It must not be called when
-// the request's handler has returned: it would wait for the next request.
+// Gone reports whether the client of a request with this very context has gone away. It leaves
+// the bytes that the client may have sent. It is false for other contexts. It must not be
+// called after the request's handler has returned: it would wait while the next request is
+// read.
 func Gone(ctx context.Context) bool {
 	c, ok := ctx.(*connContext)
 	if !ok || c.raw == nil {

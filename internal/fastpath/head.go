@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// A head is that of a request that net/http has read, cut where it may vary.
+// A head is the head of a request that net/http has read. It is cut at the values that may
+// vary.
 type head struct {
 	parts []part
 	tail  []byte // behind the last part, with the empty line
@@ -18,18 +19,18 @@ type head struct {
 	body  body
 }
 
-// A part is bytes that must come again, and then the value of a header.
+// A part is bytes that must come again, followed by the value of a header, which may vary.
 type part struct {
 	before []byte
 	name   string // of the header, in canonical form
-	value  string // the last
+	value  string // the value in the last request
 }
 
 // maxHead is the longest head that is learned, in bytes.
 const maxHead = 2 << 10
 
-// maxLength is how many digits a Content-Length has at most: more does not fit what is read
-// at once.
+// maxLength is how many digits a Content-Length may have. A longer body does not fit into
+// bufferSize.
 const maxLength = 5
 
 const contentLength = "Content-Length"
@@ -38,7 +39,8 @@ var keepAlive = []string{"keep-alive"}
 
 var emptyLine = []byte("\r\n\r\n")
 
-// headEnd is where the head ends that p begins with, or 0.
+// headEnd is the length of the head that p begins with. It is 0 if the head is longer than
+// maxHead or than p.
 func headEnd(p []byte) int {
 	if end := bytes.Index(p[:min(len(p), maxHead)], emptyLine); end > 0 {
 		return end + len(emptyLine)
@@ -46,9 +48,9 @@ func headEnd(p []byte) int {
 	return 0
 }
 
-// newHead makes a head of these bytes, in whole one, of which net/http has made r. It is nil
-// unless all that it may mean is certain: a body of counted length, lines as in RFC 9112
-// without its leniencies, and nothing said about the connection but that it is kept.
+// newHead makes a head from its bytes, text, which net/http has read as r. It is nil unless
+// text has only one meaning: a body with a Content-Length, lines as RFC 9112 demands without
+// its leniencies, and no header about the connection except keep-alive.
 func newHead(text []byte, r *http.Request, varies []string) *head {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || len(r.Header[contentLength]) != 1 {
 		return nil
@@ -68,7 +70,7 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 	h := &head{}
 	h.cut(bytes.Clone(text), varies)
 	for _, p := range h.parts {
-		if len(r.Header[p.name]) != 1 { // one of several, of which another would stay as it was
+		if len(r.Header[p.name]) != 1 { // the header comes several times, and note sets only one value
 			return nil
 		}
 	}
@@ -78,8 +80,8 @@ func newHead(text []byte, r *http.Request, varies []string) *head {
 	return h
 }
 
-// lengths is how many lines tell the length of the body: net/http takes several that are
-// equal for one. It is 0 where that is not a part.
+// lengths is how many lines of text are a Content-Length: net/http takes several equal ones as
+// one. It is 0 where the Content-Length is not a part.
 func (h *head) lengths(text []byte) int {
 	if !slices.ContainsFunc(h.parts, func(p part) bool { return p.name == contentLength }) {
 		return 0
@@ -87,8 +89,8 @@ func (h *head) lengths(text []byte) int {
 	return bytes.Count(bytes.ToLower(text), []byte("\ncontent-length:"))
 }
 
-// plainLines reports whether each line ends in CR LF, has no other of these, and is no
-// continuation of the one before it.
+// plainLines reports whether each line ends in CR LF, holds no other CR or LF, and does not
+// continue the line before it.
 func plainLines(text []byte) bool {
 	for line := range bytes.SplitSeq(text, []byte("\r\n")) {
 		if bytes.ContainsAny(line, "\r\n") || len(line) > 0 && (line[0] == ' ' || line[0] == '\t') {
@@ -98,16 +100,15 @@ func plainLines(text []byte) bool {
 	return true
 }
 
-// means reports whether the text is the head of r: what a client has sent in one go with the
-// request before could be that of another.
+// means reports whether text is the head of r. It may be the head of another request, if a
+// client sent several at once.
 func means(text []byte, r *http.Request) bool {
 	given, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(text)))
 	return err == nil && given.Method == r.Method && given.RequestURI == r.RequestURI && given.Host == r.Host &&
 		given.Proto == r.Proto && given.ContentLength == r.ContentLength && reflect.DeepEqual(given.Header, r.Header)
 }
 
-// cut makes the parts of a head: the values of Content-Length and of these headers may
-// differ when it comes again.
+// cut cuts text into parts, at the values of Content-Length and of the headers in varies.
 func (h *head) cut(text []byte, varies []string) {
 	from := 0
 	for at := 0; at < len(text); {
@@ -125,7 +126,8 @@ func (h *head) cut(text []byte, varies []string) {
 	h.tail = text[from:]
 }
 
-// valueEnd is where a value ends that p begins with and that is read here: of visible ASCII.
+// valueEnd is the length of the visible ASCII that p begins with. Only such a value is cut
+// out.
 func valueEnd(p []byte) int {
 	for i, c := range p {
 		if c <= ' ' || c > '~' {
@@ -135,8 +137,8 @@ func valueEnd(p []byte) int {
 	return len(p)
 }
 
-// match reports whether p begins with the head again, and where its body begins and ends,
-// which may be behind p. It notes the values.
+// match reports whether p begins with the head again, and notes the values that vary. body and
+// end are where the request's body begins and ends; end may be beyond p.
 func (h *head) match(p []byte) (body, end int, ok bool) {
 	if h == nil {
 		return 0, 0, false
@@ -164,7 +166,7 @@ func (h *head) match(p []byte) (body, end int, ok bool) {
 	return body, body + length, true
 }
 
-// note takes down what a part's value is now.
+// note makes value the present value of a part.
 func (h *head) note(part *part, value []byte) {
 	if string(value) != part.value {
 		part.value = string(value)
@@ -172,7 +174,7 @@ func (h *head) note(part *part, value []byte) {
 	}
 }
 
-// digits reads the number of a Content-Length, in the digits that it must have.
+// digits reads a Content-Length: at most maxLength digits, without a leading zero.
 func digits(value []byte) (int, bool) {
 	if len(value) == 0 || len(value) > maxLength || value[0] == '0' && len(value) > 1 {
 		return 0, false
@@ -186,14 +188,15 @@ func digits(value []byte) (int, bool) {
 	return n, err == nil
 }
 
-// request is the head's request with another body. It is the same object each time.
+// request is the head's request with another body. It is the same object each time, so no
+// handler may keep it.
 func (h *head) request(b []byte) *http.Request {
 	h.body.b = b
 	h.like.Body, h.like.ContentLength = &h.body, int64(len(b))
 	return h.like
 }
 
-// body is a request's, all of which is here.
+// body is the body of a request. All of it is in memory.
 type body struct{ b []byte }
 
 func (b *body) Read(p []byte) (int, error) {
