@@ -11,21 +11,21 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxWelcomes bounds the customers that a node makes at once, each of which holds a
-// connection of the pool for one insert. A flood of new keys is told to come again.
+// maxWelcomes bounds how many customers a node makes at once. Each of them holds a connection
+// of the pool for one insert. Further first hits get ErrBusy.
 const maxWelcomes = 64
 
-// welcome makes the customer of a first hit, anonymous and on the default plan, and
-// returns its terms; or those of one that was there meanwhile. A hit on a meter that the
-// plan does not have makes nobody.
+// welcome makes the customer of a first hit, anonymous and on the default plan, and returns
+// its terms. If the customer was made meanwhile, it returns that one's. A hit on a meter that
+// the plan does not have makes no customer.
 //
-// There is no change number for it and no lock that admins' writes wait for: a flood of
-// new customers holds nobody up. So no node hears of it, and with a default plan no node
-// may remember that there is no such customer, see Catalog.customer.
+// The insert draws no change number and takes no lock that admin writes wait for. So a flood
+// of new customers delays nobody. But other nodes do not hear of the customer. So with a
+// default plan no node may remember that a customer does not exist, see Catalog.keep.
 //
 // Errors: plans.ErrUnknownCustomer (an archived one's key, a reserved key, or a
-// plans.NoDefaultPlanError), plans.ErrNotInPlan, plans.ErrUnknownMeter, session.ErrBusy, session.ErrUnavailable,
-// session.ErrNoSession.
+// plans.NoDefaultPlanError), plans.ErrNotInPlan, plans.ErrUnknownMeter, session.ErrBusy,
+// session.ErrUnavailable, session.ErrNoSession.
 func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, error) {
 	if !mayBeMade(customer) {
 		return nil, plans.ErrUnknownCustomer
@@ -51,8 +51,8 @@ func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, 
 		case !done.current:
 			continue // the plan has a newer version, of which this node hears now
 		}
-		// Unknown again: a reading that began before the insert was joined, or it was
-		// forgotten already.
+		// The customer may still be unknown: this call may have joined a read that began
+		// before the insert, or the customer is forgotten already. Then try again.
 		t, err := c.terms(ctx, customer)
 		if !errors.Is(err, plans.ErrUnknownCustomer) {
 			return t, err
@@ -61,8 +61,8 @@ func (c *Catalog) welcome(ctx context.Context, customer, meter string) (*terms, 
 	return nil, errOvertaken
 }
 
-// defaultVersion is the newest version of the default plan, which is looked up when it is
-// needed and must have no prices.
+// defaultVersion is the newest version of the default plan. It is looked up each time, since
+// the plan may be written later. It must have no prices.
 func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, error) {
 	plan, err := c.plan(ctx, m, c.options.DefaultPlan)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -78,7 +78,8 @@ func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, erro
 	return v, err
 }
 
-// CheckDefaultPlan returns why the default plan, if there is one, makes no customers now.
+// CheckDefaultPlan returns why the default plan makes no customers now. It is nil when it
+// does, and when there is no default plan.
 func (c *Catalog) CheckDefaultPlan(ctx context.Context) error {
 	if c.options.DefaultPlan == "" {
 		return nil
@@ -87,8 +88,8 @@ func (c *Catalog) CheckDefaultPlan(ctx context.Context) error {
 	return err
 }
 
-// The change is the newest that the same snapshot sees: no older than the plan's, and no
-// newer than that of any later writing of the customer.
+// The customer gets the newest change number of the statement's snapshot. That is no older
+// than the plan's, and no newer than that of any later write of the customer.
 const makeCustomer = `
 	WITH plan AS (
 		SELECT p.id FROM plans p WHERE p.key = $2 AND p.latest_version = $3
@@ -105,7 +106,8 @@ type made struct {
 	archived bool // the key is that of an archived customer
 }
 
-// insertAnonymous inserts the customer unless there is one, once for all who ask at the same time.
+// insertAnonymous inserts the customer unless there is one. Callers that ask at the same time
+// share one insert.
 func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer string, v *version) (made, error) {
 	return fly(ctx, &m.flights, "welcome "+customer, func(ctx context.Context) (done made, err error) {
 		select {

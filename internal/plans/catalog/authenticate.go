@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// maxLookups bounds the keys looked up in the database at once: nobody who shows wrong
-	// keys has been let in yet, and must not take the pool from those who have. Who comes
-	// beyond it is told to come again.
+	// maxLookups bounds the keys that are looked up in the database at once. Clients with
+	// wrong keys must not take the pool's connections from those with good ones. Look-ups
+	// beyond it get ErrBusy.
 	maxLookups = 2
-	// maxWrongKept bounds the wrong keys that are remembered, so that one that is shown again
-	// and again is looked up once.
+	// maxWrongKept bounds the wrong keys that are remembered. A wrong key that comes again and
+	// again is looked up once.
 	maxWrongKept = 1000
 )
 
@@ -29,16 +29,17 @@ var errManyLookups = fmt.Errorf("%w: too many unknown keys are being looked up",
 
 type keyHash [sha256.Size]byte
 
-// keyring is all live keys as of one reading. It is replaced at every change of a key.
+// keyring is the live keys as of one read of their table. Each change of a key replaces it.
 type keyring struct {
 	live map[keyHash]*liveKey
-	// wrong remembers secrets that are no key's; nil while live is all keys there are, so that
-	// what is not in it is wrong. Those beyond the first maxKeys are in memory.lateKeys.
+	// wrong remembers secrets that are not the secret of any key. It is nil while live holds
+	// all keys there are: then a secret that is not in live is wrong. Keys beyond the first
+	// maxKeys are in memory.lateKeys.
 	wrong *cache.Cache[keyHash, struct{}]
 }
 
 type liveKey struct {
-	fact // of one that was looked up
+	fact // of a key in lateKeys only
 	plans.Key
 	expires int64 // µs since the Unix epoch; 0: never
 }
@@ -48,8 +49,8 @@ const liveKeyColumns = ` hash, id, name, scope, created_at, expires_at `
 
 const loadKeys = `SELECT` + liveKeyColumns + `FROM keys WHERE revoked_at IS NULL ORDER BY created_at LIMIT $1`
 
-// readKeys reads the keys that are not revoked, expired ones too: whether they are is
-// asked at each use.
+// readKeys reads the keys that are not revoked. Expired ones are among them: Authenticate
+// checks the expiry at each use.
 func readKeys(ctx context.Context, from *pgx.Conn) (*keyring, error) {
 	ring := &keyring{live: make(map[keyHash]*liveKey)}
 	rows, _ := from.Query(ctx, loadKeys, maxKeys+1)
@@ -84,17 +85,18 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 	return k, keyHash(raw), nil
 }
 
-// Authenticate returns the live key of a secret, without a statement and without an
-// allocation while there are at most 10,000 keys. Beyond them a key is looked up at its first
-// use here; guesses then neither push known keys out nor keep them waiting.
+// Authenticate returns the live key of a secret. It takes no statement and no allocation while
+// there are at most 10,000 keys. Beyond them a key is looked up in the database at its first
+// use here. Guesses then neither evict known keys nor delay them.
 //
-// Errors: plans.ErrUnknownKey for a wrong, revoked or expired one; session.ErrBusy for one that is not
-// known here while many such are looked up; session.ErrUnavailable and session.ErrNoSession when
-// the keys have never been read, or when a key has an expiry and the time cannot be told.
+// Errors: plans.ErrUnknownKey for a wrong, revoked or expired key; session.ErrBusy for a key
+// that is not known here, while many such keys are looked up; session.ErrUnavailable and
+// session.ErrNoSession when the keys have never been read, or when a key has an expiry and the
+// time is not known.
 //
-// The secret is looked up by its SHA-256, not compared: how long that takes says
-// something about the hash of a guess, which tells nothing about the hash, let alone
-// the secret, of a key. So there is no timing to hide.
+// The secret is looked up by its SHA-256 and not compared. The time of a look-up may tell
+// something about the hash of a guess. That tells nothing about the hash or the secret of a
+// key. So there is no timing to hide.
 func (c *Catalog) Authenticate(ctx context.Context, secret string) (plans.Key, error) {
 	var buffer [plans.MaxSecret]byte // []byte(secret) would be allocated
 	if len(secret) > plans.MaxSecret {
@@ -133,8 +135,9 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (plans.Key, e
 
 const lookUpKey = `SELECT (SELECT number FROM change_number),` + liveKeyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
 
-// lookUpKey finds a key that is not among the first maxKeys; nil when there is none. What
-// it finds is good until a change concerns it; what it does not, until any key changes.
+// lookUpKey finds a key that is not among the first maxKeys; nil when there is none. A key
+// that was found stays known until a change concerns it. A wrong key stays known as wrong
+// until any key changes.
 func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash keyHash) (*liveKey, error) {
 	if key, ok := m.lateKeys.Get(hash, 0); ok && key.valid() {
 		return key, nil

@@ -12,12 +12,12 @@ import (
 
 const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
 
-// Targets returns what hits of the customers on the meters of these counters are judged by
-// now, one for each: one without limits where the customer's plan does not have the meter,
-// and nil where the customer is archived or not there, or a change overtook the answer.
+// Targets returns one target for each of these counters: what hits on the counter are judged
+// by now. A target has no limits where the customer's plan does not have the meter. It is nil
+// where the customer is archived or unknown, or where a change came during the read.
 //
-// It reads all customers with one statement and remembers none of them: it is for those
-// that walk over counters, and must not push those whose hits come out of the memory.
+// Targets reads all customers with one statement and remembers none of them. It serves upkeep,
+// which walks over all counters and must not evict the customers whose hits come.
 //
 // Errors: session.ErrUnavailable when the database could not be asked.
 func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*model.Target, error) {
@@ -32,7 +32,7 @@ func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*
 		if err != nil {
 			return nil, err
 		}
-		// See terms: only what is still valid was ever true at one moment.
+		// See terms: the parts were true together only if all of them are still valid.
 		if t.valid() && c.memory.Load() == m {
 			all[e.id] = t
 		}
@@ -63,7 +63,7 @@ func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []model.C
 	if err != nil || len(entries) == 0 {
 		return nil, store.Classify(err)
 	}
-	// As with every fact: not before all changes up to it count here.
+	// As with every fact: all changes up to its number must count here first.
 	return entries, c.CatchUp(ctx, entries[0].asOf)
 }
 

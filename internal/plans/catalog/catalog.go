@@ -16,17 +16,17 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Freshness is how long a confirmation that nothing has changed is believed: within it
-// a change counts on every node.
+// Freshness is how long a node trusts its last poll of the changes. Within this time a change
+// counts on every node.
 const Freshness = time.Second
 
 const (
 	// defaultCustomers take some 200 MB with two meters each.
 	defaultCustomers = 200_000
 	defaultPacked    = 32 << 20
-	// loadTimeout bounds what a miss waits for the database.
+	// loadTimeout bounds how long a read waits for the database.
 	loadTimeout = 2 * time.Second
-	// maxAttempts bounds how often a load is begun anew because a change overtook it.
+	// maxAttempts bounds how often a read is begun again because a change came during it.
 	maxAttempts = 8
 	// never is Catalog.confirmed before the first poll.
 	never = math.MinInt64
@@ -49,17 +49,16 @@ type Options struct {
 	Log         *slog.Logger // nil: slog.Default
 }
 
-// Catalog is a node's memory of who may do what: customers, the plan versions in force
-// for them, meters and keys. What it once read it answers without a statement, until a
-// change concerns it; Run makes sure that it hears of changes.
+// Catalog is a node's memory of who may do what: customers, the plan versions in force for
+// them, meters and keys. It answers without a statement what it has read once, until a change
+// concerns that. Run makes sure that it hears of changes.
 //
-// Everything in the memory carries the change number that was the newest when it was
-// read, by the same snapshot. A change makes all that was read before it, and that it
-// concerns, invalid; so neither an answer of the database that was overtaken on its way
-// here, nor a plan and a customer read at different times, can be taken for the present
-// (see memory.go).
+// Everything in the memory carries a change number: the newest one in the snapshot that it was
+// read by. A change invalidates all that it concerns and that was read before it. So the
+// catalog never uses a read that a change overtook, nor a plan and a customer that were not
+// true at one moment (see memory.go).
 //
-// In an outage of the database the memory goes on answering; Fresh says that it may be
+// In an outage of the database the memory goes on answering. Fresh says whether it may be
 // behind. It is safe for concurrent use.
 type Catalog struct {
 	store     *store.Store
@@ -74,8 +73,8 @@ type Catalog struct {
 	welcomes  chan struct{}         // bounds the customers being made
 }
 
-// New returns an empty catalog on a store; Run keeps it current. What is written
-// through this very store counts here before the write returns, database permitting.
+// New returns an empty catalog on a store. Run keeps it current. A write through this store
+// counts here before the write returns, if the database can be asked.
 func New(store *store.Store, o Options) *Catalog {
 	if o.Monotonic == nil || o.Now == nil {
 		panic("plans: a catalog needs its clocks")
@@ -102,18 +101,18 @@ func New(store *store.Store, o Options) *Catalog {
 	return c
 }
 
-// Resolve returns what hits of a customer on a meter are judged by, as of change atLeast
-// or later (0: as of any that this node has seen). From memory it takes no allocation
-// and no lock that others wait at; on a miss, or when atLeast is news, it asks the
-// database, within a few seconds, together with all others that ask then.
+// Resolve returns the target that hits of a customer on a meter are judged by, as of change
+// atLeast or later (0: as of any change that this node has seen). From memory it takes no
+// allocation and no contended lock. Where the memory lacks something, or atLeast is newer, it
+// asks the database, within a few seconds. Concurrent callers share that read.
 //
-// With a default plan it makes the customer that it does not find, see welcome; so it is
-// for hits only.
+// With a default plan it makes a customer that does not exist, see welcome. So it is for hits
+// only.
 //
-// Errors: plans.ErrUnknownCustomer, also for an archived customer; a *plans.NoDefaultPlanError
-// where a default plan is set and does not exist; session.ErrBusy when too many customers are
-// being made; plans.ErrNotInPlan; plans.ErrUnknownMeter; session.ErrUnavailable when the catalog
-// had to ask the database and could not.
+// Errors: plans.ErrUnknownCustomer (also for an archived one; a *plans.NoDefaultPlanError when
+// the default plan is missing), session.ErrBusy when too many customers are being made,
+// plans.ErrNotInPlan, plans.ErrUnknownMeter, and session.ErrUnavailable when the database
+// could not be asked.
 func (c *Catalog) Resolve(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	m := c.memory.Load()
 	if atLeast > m.applied.Load() {
@@ -150,7 +149,7 @@ func (c *Catalog) resolve(ctx context.Context, customer, meter string) (*model.T
 	return nil, plans.ErrNotInPlan
 }
 
-// makes reports whether the customer who is missing by this error is made by its first hit.
+// makes reports whether err says that the customer is missing and its first hit may make it.
 func (c *Catalog) makes(err error) bool {
 	return c.options.DefaultPlan != "" && errors.Is(err, plans.ErrUnknownCustomer) && !errors.Is(err, errGone)
 }
@@ -162,11 +161,11 @@ type MeterTarget struct {
 	Price  *plans.Price
 }
 
-// Account is what a customer has at one moment. But for the list of meters all of it is
-// shared: it must not be changed.
+// Account is what a customer has at one moment. All of it but the slice Meters is shared, and
+// must not be changed.
 type Account struct {
-	// Plan is the version in force, with the customer's own features over its own, and
-	// Meters are all of its meters, in its order: its meters, then those that only limits,
+	// Plan is the version in force, with the customer's features merged over the plan's.
+	// Meters are all meters of the plan: those of its list, then those that only limits name,
 	// then those that only prices name.
 	Plan      *plans.Plan
 	Meters    []MeterTarget
@@ -174,9 +173,9 @@ type Account struct {
 	Anonymous bool
 }
 
-// Meters returns what a customer has, and with a default plan what one would have that is
-// not there yet: it makes nobody. Errors are plans.ErrUnknownCustomer (also an archived one) and
-// session.ErrUnavailable when it had to ask and could not.
+// Meters returns what a customer has. With a default plan it also returns what an unknown
+// customer would have, and makes none. Errors: plans.ErrUnknownCustomer (also for an archived
+// one), and session.ErrUnavailable when the database could not be asked.
 func (c *Catalog) Meters(ctx context.Context, customer string) (*Account, error) {
 	r, err := c.terms(ctx, customer)
 	if c.makes(err) {
@@ -206,8 +205,8 @@ func (c *Catalog) FreshWithin(d time.Duration) bool {
 	return contacted && age <= d
 }
 
-// Trouble is session.ErrUnavailable or session.ErrNoSession when that kept this node from asking
-// the database for changes the last time, which it does four times a second; else nil.
+// Trouble is the error of the last poll, which runs four times a second, if that error is
+// session.ErrUnavailable or session.ErrNoSession. Otherwise it is nil.
 func (c *Catalog) Trouble() error {
 	if why := c.trouble.Load(); why != nil {
 		return *why

@@ -2,7 +2,7 @@ package catalog
 
 import "sync"
 
-// common is what many customers have alike.
+// common is the part of a customer's entry that many customers share.
 type common struct {
 	plan           string
 	pinned, joined int
@@ -14,17 +14,19 @@ func commonOf(e *customerEntry) common {
 	return common{plan: e.plan, pinned: e.pinned, joined: e.joined, anonymous: e.anonymous, zone: e.periods.Zone.String()}
 }
 
-// commons are numbered, so that a packed customer takes a byte or two for all of that.
+// commons numbers the common parts. A packed customer stores the number, a byte or two, in
+// place of the part.
 type commons struct {
 	mu      sync.RWMutex
 	numbers map[common]uint64
 	all     []common
 }
 
-// maxCommons bounds them: who has what came later is not packed.
+// maxCommons bounds the numbered parts. A customer with a further part is not packed.
 const maxCommons = 20_000
 
-// number is the number of what customers have alike; ok is false when there is too much.
+// number is the number of a common part; a new part gets the next one. ok is false when there
+// are maxCommons.
 func (c *commons) number(of common) (number uint64, ok bool) {
 	c.mu.RLock()
 	number, ok = c.numbers[of]

@@ -71,15 +71,16 @@ func (c *Catalog) follow(ctx context.Context) {
 func (c *Catalog) signal() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is about to
+	default: // a wake-up is pending already
 	}
 }
 
-// CatchUp makes every change up to number count on this node before it returns. It asks
-// the database only when that is news. Errors: session.ErrUnavailable, and a plain one
-// when the database itself has not come that far.
+// CatchUp returns when every change up to number counts on this node. It asks the database
+// only if one does not count yet. Errors: session.ErrUnavailable, and a plain error when the
+// database has no such change.
 func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
-	// The first poll may have begun before the change was made, the second cannot have.
+	// The first poll may be one that began before the change was made. The second one cannot
+	// be.
 	for ends := 0; ends < 2; {
 		if m := c.memory.Load(); m.contacted && m.applied.Load() >= number {
 			return nil
@@ -98,8 +99,9 @@ func (c *Catalog) CatchUp(ctx context.Context, number int64) error {
 	return nil
 }
 
-// poll reads and applies the next changes, pollRows at most, once for all who ask at the
-// same time; more says that there are more. However many there are, each poll gets on.
+// poll reads and applies the next changes, pollRows at most. Callers that ask at the same time
+// share one poll. more reports that there are further changes. Each poll makes progress,
+// however many there are.
 func (c *Catalog) poll(ctx context.Context) (more bool, err error) {
 	return fly(ctx, &c.polls, "", func(ctx context.Context) (more bool, err error) {
 		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -116,7 +118,7 @@ func (c *Catalog) poll(ctx context.Context) (more bool, err error) {
 	})
 }
 
-// pollPage is one poll; more says that there are more.
+// pollPage does one poll. more reports that there are further changes.
 func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err error) {
 	m := c.memory.Load()
 	last := m.applied.Load()
@@ -159,9 +161,10 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 	return end.number < newest, nil
 }
 
-// follows reports whether the changes read go on from the last one applied: that one is
-// still there as it was, and none is missing. If not, the node was away for longer than
-// changes are kept, or the database is another one, or an older state of it.
+// follows reports whether the changes that were read continue the applied ones. The last
+// applied change must still be there, unchanged, and no number may be missing. Otherwise the
+// node was away for longer than changes are kept, or this is another database, or an older
+// state of it.
 func follows(changes []change, last, newest, mark int64) bool {
 	if last > 0 && (len(changes) == 0 || changes[0].number != last || changes[0].at != mark) {
 		return false
@@ -176,7 +179,7 @@ func follows(changes []change, last, newest, mark int64) bool {
 	return newest >= last && (newest == last || len(changes) > 0)
 }
 
-// startAnew forgets everything and begins at the newest change.
+// startAnew replaces the memory by an empty one that begins at the newest change.
 func (c *Catalog) startAnew(ctx context.Context, conn *pgx.Conn, newest int64, changes []change, last int64, contacted bool) error {
 	old := c.memory.Load()
 	m := newMemory(old.generation+1, c.options.Customers, old.packed)

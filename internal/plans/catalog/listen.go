@@ -23,7 +23,8 @@ const (
 
 // listen keeps a connection that listens, until ctx ends.
 func (c *Catalog) listen(ctx context.Context) {
-	// Many nodes lose their connections at one time: not all come back at once.
+	// Many nodes may lose their connections at once. Random pauses keep them from coming back
+	// at once.
 	pauses := &backoff.ExponentialBackOff{InitialInterval: listenBackoff, RandomizationFactor: 0.5, Multiplier: 2, MaxInterval: maxBackoff}
 	for ctx.Err() == nil {
 		listened, err := c.listenOnce(ctx)
@@ -41,7 +42,8 @@ func (c *Catalog) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce listens on one connection until it breaks; listened says that it had begun.
+// listenOnce listens on one connection until it breaks. listened reports whether LISTEN
+// succeeded.
 func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
 	within, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
@@ -54,15 +56,15 @@ func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
 		return false, err
 	}
 	for {
-		c.signal() // also at first: what came before nobody heard
+		c.signal() // at first, too: nobody heard earlier notices
 		if err := waitForNotice(ctx, conn); err != nil {
 			return true, err
 		}
 	}
 }
 
-// waitForNotice returns at the next notice. On a quiet connection it looks now and then
-// whether the server is still there.
+// waitForNotice returns at the next notice. On a quiet connection it pings the server every
+// listenCheck.
 func waitForNotice(ctx context.Context, conn *pgx.Conn) error {
 	for {
 		within, cancel := context.WithTimeout(ctx, listenCheck)

@@ -14,7 +14,7 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// errOvertaken: changes came faster than what they concern could be read.
+// errOvertaken: changes came faster than the things that they concern could be read.
 var errOvertaken = fmt.Errorf("%w: changes overtook every attempt to read", session.ErrBusy)
 
 // terms returns what holds for a customer now, from memory or from the database.
@@ -35,8 +35,8 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 		if err != nil {
 			return nil, err
 		}
-		// All were valid when looked up; only if they still are were they ever true at
-		// one moment. Of two who make terms at once the later one's are as good.
+		// Each part was valid when it was read. Only if all are still valid were they true at
+		// one moment. Two callers may make terms at once; the later ones replace equal ones.
 		if t.valid() && c.memory.Load() == m {
 			entry.terms.Store(t)
 			return t, nil
@@ -45,7 +45,8 @@ func (c *Catalog) terms(ctx context.Context, key string) (*terms, error) {
 	return nil, errOvertaken
 }
 
-// termsFor makes the terms that follow from a customer's entry; they may be overtaken.
+// termsFor makes the terms of a customer's entry. The caller checks whether they are still
+// valid.
 func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry) (*terms, error) {
 	plan, err := c.plan(ctx, m, entry.plan)
 	if err != nil {
@@ -64,8 +65,9 @@ func (c *Catalog) termsFor(ctx context.Context, m *memory, entry *customerEntry)
 	return newTerms(entry, plan, clock, version), nil
 }
 
-// recall is the way of every fact: from memory, else read once for all who ask at the
-// same time. It is let in only when all changes up to the one it was read at count here.
+// recall returns a fact from memory, or else reads it. Callers that ask at the same time share
+// one read. A fact that was read is remembered only after all changes up to its number count
+// here.
 func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *memory, kind, key string,
 	known func() (V, bool), keep func(V), load func(context.Context) (V, error),
 ) (V, error) {
@@ -83,8 +85,8 @@ func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *mem
 			}
 			return v, err
 		})
-		// What is valid is of use even where there was no room to keep it. A flight that
-		// began before the caller came may have been overtaken.
+		// A valid fact can be used even if there was no room to keep it. An invalid one may
+		// come of a read that began before this call: try again.
 		if err != nil || v.read().valid() {
 			return v, err
 		}
@@ -93,9 +95,8 @@ func recall[V interface{ read() *fact }](ctx context.Context, c *Catalog, m *mem
 	return none, errOvertaken
 }
 
-// fly runs do once for all who ask for the same thing at the same time. It runs on a
-// deadline of its own, so that it is of use to the others when the one who began it
-// gives up.
+// fly runs do once for all callers that ask for the same name at the same time (singleflight).
+// do has a deadline of its own, so that it serves the others when the first caller gives up.
 func fly[V any](ctx context.Context, group *singleflight.Group, name string, do func(context.Context) (V, error)) (V, error) {
 	landed := group.DoChan(name, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
@@ -114,9 +115,9 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 	}
 }
 
-// When a change was made is read together with what it changed: the row of the change may
-// be gone, but never says anything else. The epoch stands for that it is gone. What few
-// customers have is looked for before it is put together.
+// The time of a customer's change is read together with the customer. The row of a change may
+// be removed, but its time never changes. 'epoch' stands for a removed row. EXISTS comes first
+// because few customers have overrides.
 const entryOfCustomer = `
 	SELECT (SELECT number FROM change_number), c.key, c.id, c.change,
 		coalesce(CASE WHEN c.change >= (SELECT min(number) FROM changes)
@@ -128,8 +129,8 @@ const entryOfCustomer = `
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.archived_at IS NULL`
 
-// scanEntry reads a row of entryOfCustomer, with the customer's key. The error is of what
-// is stored of that customer; without a key, of the reading.
+// scanEntry reads a row of entryOfCustomer. An error with a key is about the stored data of
+// that customer. An error without a key is about the read.
 func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error) {
 	e = &customerEntry{known: true}
 	var asOf int64
@@ -160,14 +161,16 @@ func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error
 	return key, e, nil
 }
 
-// emptyDocument is the length of {} and []: most customers have only such, and reading
-// JSON costs more than all the rest of their rows.
+// emptyDocument is the length of {} and []. Most customers have only such documents, and
+// reading JSON costs more than all other columns.
 const emptyDocument = 2
 
-// errGone is the plans.ErrUnknownCustomer of an archived one's key, of which no hit makes another.
+// errGone is a plans.ErrUnknownCustomer for the key of an archived customer. No hit makes
+// another customer of such a key.
 var errGone = fmt.Errorf("%w", plans.ErrUnknownCustomer)
 
-// customer returns a customer's entry, or plans.ErrUnknownCustomer, which is remembered too.
+// customer returns a customer's entry, or plans.ErrUnknownCustomer. keep says which unknown
+// customers are remembered.
 func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*customerEntry, error) {
 	for range maxAttempts {
 		e, ok := m.customers.Get(key, 0)
@@ -187,7 +190,7 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 			}
 		}
 		switch {
-		case !e.valid(): // it was overtaken on its way
+		case !e.valid(): // a change came during the read: try again
 		case e.known:
 			return e, nil
 		case e.gone:
@@ -199,14 +202,14 @@ func (c *Catalog) customer(ctx context.Context, m *memory, key string) (*custome
 	return nil, errOvertaken
 }
 
-// keep remembers a customer that was read, or that there is none.
+// keep remembers a customer's entry, or that there is no such customer.
 func (c *Catalog) keep(m *memory, key string, e *customerEntry) {
 	switch {
 	case e.known:
 		remember(m.customers, key, e)
 	case e.gone || c.options.DefaultPlan == "":
 		remember(m.unknown, key, e)
-	default: // a first hit on any node may make it, of which nobody hears
+	default: // a first hit on any node may make the customer, and this node would not hear of it
 	}
 }
 
@@ -281,14 +284,14 @@ const loadVersion = `
 
 const loadMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
 
-// version returns a compiled plan version. It is immutable, so it needs no fact.
+// version returns a compiled plan version. A version is immutable, so it needs no fact.
 func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*version, error) {
 	if v, ok := m.versions.Get(key, 0); ok {
 		return v, nil
 	}
 	return fly(ctx, &m.flights, fmt.Sprint("version ", key), func(ctx context.Context) (*version, error) {
 		if v, ok := m.versions.Get(key, 0); ok {
-			return v, nil // by the flight before: limits are shared
+			return v, nil // the call before has made it: all must share its limits
 		}
 		p, change, changedAt, document := new(plans.Plan), int64(0), time.Time{}, []byte(nil)
 		err := c.store.Pool().QueryRow(ctx, loadVersion, key.plan, key.number).

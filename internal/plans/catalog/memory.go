@@ -21,47 +21,47 @@ const (
 	maxKeys         = 10_000 // all live keys up to here; beyond, those that are used
 )
 
-// memory is what a node knows. It is thrown away whole where changes cannot be told one
-// by one; nothing but its parts ever changes then, so what an old memory says stays
-// right among itself.
+// memory is what a node knows. It is replaced as a whole where the changes since cannot be
+// told one by one. An old memory then hears of no more changes, so its parts still agree with
+// each other.
 //
-// The rule that makes it safe: every fact has a floor, the number of the newest change
-// that may concern it, and is valid while it was read at that number or later. A change
-// first raises the floors, in the order of the numbers, and only then applied. And no
-// fact is let in before applied has come up to the number at which it was read. So two
-// facts that are valid one after the other were both true at one moment: the change
-// number that the floors had reached when the first was looked at.
+// One rule makes it safe. Every fact has a floor: the number of the newest change that may
+// concern the fact. A fact is valid while it was read at the floor's number or later. A change
+// first raises its floors, in the order of the numbers, and only then applied. A fact is
+// remembered only after applied has reached the number that it was read at. So two facts that
+// are found valid one after the other were both true at one moment: at the change number that
+// the floors had reached when the first was checked.
 type memory struct {
-	applied   atomic.Int64 // every change up to here counts
+	applied   atomic.Int64 // every change up to this number counts
 	contacted bool         // this memory began with a poll
-	mark      int64        // when change applied was made, µs; only the poller uses it
+	mark      int64        // when the change with the number applied was made, µs; only the poller uses it
 
-	generation uint64 // it is the how manieth; what another one packed is not of this
-	since      int64  // what it packs tells instants from here, µs: those near it take few bytes
+	generation uint64 // the number of this memory; packed values of other generations are ignored
+	since      int64  // µs; packed instants are distances from here, which take few bytes
 
 	seed   maphash.Seed
 	floors [numFloors]atomic.Int64
 
 	customers *cache.Cache[string, *customerEntry]
-	packed    *packing                             // customers, too; of all generations
-	unknown   *cache.Cache[string, *customerEntry] // that there are no such customers
+	packed    *packing                             // more customers, packed; it outlives this memory
+	unknown   *cache.Cache[string, *customerEntry] // keys that are no customer's
 	plans     *cache.Cache[string, *planEntry]
 	versions  *cache.Cache[versionKey, *version] // immutable, always valid
 	clocks    *cache.Cache[string, *clockEntry]
 	meters    *cache.Cache[string, *meterEntry]
 	keys      atomic.Pointer[keyring]
-	lateKeys  *cache.Cache[keyHash, *liveKey] // beyond the keyring's, those that were used
-	returning atomic.Pointer[meterSet]        // nil: not known, so any; see Returns
+	lateKeys  *cache.Cache[keyHash, *liveKey] // keys that were used and are not in the keyring
+	returning atomic.Pointer[meterSet]        // nil: unknown, so every meter counts as one; see Returns
 
-	customerKeys *cache.Cache[int64, string] // hints: the key may be another's meanwhile
+	customerKeys *cache.Cache[int64, string] // hints: the key may be another customer's by now
 	meterKeys    *cache.Cache[int32, string] // of meters beside a plan's own; immutable
 
 	flights  singleflight.Group // reads under way, by kind and key
 	readings readings           // of customers
 }
 
-// numFloors is how many floors there are. Things that share one by their hash forget
-// each other's, which costs one more look-up.
+// numFloors is how many floors there are. Subjects of one hash share a floor: a change of one
+// invalidates the others, which costs one more read.
 const numFloors = 4096
 
 type subject struct{ kind, key string }
@@ -96,7 +96,8 @@ func newCache[K comparable, V any](size int) *cache.Cache[K, V] {
 	return c
 }
 
-// fact says when something was read, and how to tell whether it is still so.
+// fact is the change number at which something was read, and the floor by which it is valid or
+// not.
 type fact struct {
 	asOf  int64 // the newest change when it was read
 	floor *atomic.Int64
@@ -112,8 +113,8 @@ func (m *memory) floor(kind, key string) *atomic.Int64 {
 	return &m.floors[maphash.Comparable(m.seed, subject{kind, key})%numFloors]
 }
 
-// remember puts a value in, unless a change has overtaken it on its way or a newer
-// reading is there already.
+// remember stores a value, unless a change has made it invalid, or a newer read of it is
+// stored.
 func remember[K comparable, V interface{ read() *fact }](in *cache.Cache[K, V], key K, value V) {
 	in.AddIf(key, 0, func(old V, ok bool) (V, int64, bool) {
 		keep := value.read().valid() && (!ok || old.read().asOf <= value.read().asOf)
@@ -124,15 +125,15 @@ func remember[K comparable, V interface{ read() *fact }](in *cache.Cache[K, V], 
 // apply makes one change count. Only one goroutine at a time calls it.
 func (m *memory) apply(c change) {
 	if c.kind == store.KindErased {
-		// Whom it was about is not told any more; it was a minute ago, so only a node that
-		// was away comes here, and doubts everything.
+		// The key of an erased customer is gone from this change. Keys are taken out after a
+		// minute. So only a node that was away comes here, and it invalidates everything.
 		for i := range m.floors {
 			m.floors[i].Store(c.number)
 		}
 		return
 	}
 	m.floor(c.kind, c.key).Store(c.number)
-	// What is invalid now is not used either way; removing it gives its memory back.
+	// These entries are invalid now and would not be used. Removing them frees their memory.
 	switch c.kind {
 	case store.KindCustomer:
 		m.customers.Remove(c.key)

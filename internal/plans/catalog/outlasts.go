@@ -9,9 +9,10 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// Outlasting names a limit of the default plan that counts for longer than ttl, and how it
-// says its window; empty when there is none, or no such plan. An anonymous customer is
-// forgotten when it was idle for ttl, so whoever waits that long has that limit anew.
+// Outlasting returns a limit of the default plan that counts hits for longer than ttl, and its
+// window. Both are empty when there is none, or no default plan. An anonymous customer that
+// was idle for ttl is forgotten. So a customer that waits for ttl would have such a limit
+// anew.
 func (c *Catalog) Outlasting(ctx context.Context, ttl time.Duration) (limit, window string) {
 	if c.options.DefaultPlan == "" {
 		return "", ""
@@ -30,13 +31,13 @@ func (c *Catalog) Outlasting(ctx context.Context, ttl time.Duration) (limit, win
 	return "", ""
 }
 
-// calendarDays are the most days that a calendar's window has.
+// calendarDays are the most days that a calendar window or an interval has.
 var calendarDays = map[string]int64{
 	"calendar_day": 1, "calendar_week": 7, "calendar_month": 31, "calendar_year": 366,
 	"day": 1, "week": 7, "month": 31, "year": 366,
 }
 
-// outlasts says that a hit on the limit may count for longer than ttl, µs.
+// outlasts reports whether a hit on the limit may count for longer than ttl, µs.
 func outlasts(l *model.Limit, p *plans.Plan, ttl int64) bool {
 	switch {
 	case l.WindowText == "billing_period":
@@ -44,7 +45,7 @@ func outlasts(l *model.Limit, p *plans.Plan, ttl int64) bool {
 	case l.Calendar:
 		return calendarDays[l.WindowText] > ttl/24/time.Hour.Microseconds()
 	case l.Algorithm == model.SlidingWindow:
-		return l.Window > ttl/2 // it fades in the next window
+		return l.Window > ttl/2 // it still counts in part in the next window
 	case l.Algorithm == model.TokenBucket:
 		// An empty bucket is full again after window · burst / limit.
 		fullHigh, fullLow := bits.Mul64(uint64(l.Window), uint64(l.Burst))

@@ -10,19 +10,19 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// packing is customers beside those that the memory keeps ready: a few dozen bytes each
-// instead of a thousand, and nothing that the garbage collector would have to follow. It costs
-// a microsecond to make an entry of them again, and the database twenty to be asked.
-// Customers with something of their own, such as an override, are not among them.
+// packing holds more customers than the memory's entries: a packed customer takes a few dozen
+// bytes instead of a thousand. Packed customers have no pointers, so the garbage collector
+// does not follow them. To make an entry of one takes a microsecond; to ask the database takes
+// twenty. Customers with something of their own, such as an override, are not packed.
 //
-// What is unpacked is as good as when it was read: it has the same number, and is valid or
-// not by the same floor.
+// An unpacked entry has the change number at which it was read. So it is valid by the same
+// floor as before.
 type packing struct {
 	customers *packed.Map
 	commons   commons
 }
 
-// newPacking returns packed customers in at most this many bytes, or up to an eighth less.
+// newPacking returns an empty packing of at most this many bytes, or up to an eighth less.
 func newPacking(bytes int) *packing {
 	return &packing{customers: packed.New(bytes), commons: commons{numbers: make(map[common]uint64)}}
 }
@@ -32,7 +32,8 @@ func (e *customerEntry) plain() bool {
 	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && e.periods.Before == nil
 }
 
-// pack remembers a plain customer, with what its targets know of their counters' rows.
+// pack stores a plain customer in packed form, with what its targets know of their counters'
+// rows.
 func (m *memory) pack(key string, e *customerEntry) {
 	if !e.plain() {
 		return
@@ -49,20 +50,20 @@ func (m *memory) pack(key string, e *customerEntry) {
 	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
 	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
 	m.packed.customers.Set(key, e.appendRows(b, m.since))
-	if !e.valid() { // changed meanwhile, perhaps before it was there to be removed
+	if !e.valid() { // a change came meanwhile, and may have removed the key before Set stored it
 		m.packed.customers.Remove(key)
 	}
 }
 
-// unpack makes the entry of a packed customer; nil when it is not there, or not of this
-// memory's generation.
+// unpack makes the entry of a packed customer. It is nil when the customer is not packed, or
+// was packed by another memory.
 func (m *memory) unpack(key string) *customerEntry {
 	var space [packed.MaxValue]byte
 	r := packedReader{m.packed.customers.Get(space[:0], key)}
 	if len(r.left) == 0 || r.uvarint() != m.generation {
 		return nil
 	}
-	key = strings.Clone(key) // the caller's may be a piece of something larger
+	key = strings.Clone(key) // the caller's key may keep a larger string alive
 	e := &customerEntry{known: true, fact: m.fact(store.KindCustomer, key, int64(r.uvarint()))}
 	e.id, e.change = int64(r.uvarint()), int64(r.uvarint())
 	common := m.packed.commons.get(r.uvarint())
@@ -71,14 +72,14 @@ func (m *memory) unpack(key string) *customerEntry {
 	zone, bad := calendar.Location(common.zone)
 	anchor, err := calendar.AnchorOf(r.varint() + m.since/1e6)
 	if bad != nil || err != nil {
-		return nil // cannot be: both were read before
+		return nil // impossible: both were valid when they were packed
 	}
 	e.periods.Zone, e.periods.Anchor = zone, anchor
 	e.rows, e.since = slices.Clone(r.left), m.since
 	return e
 }
 
-// packedReader takes integers off what is left of a value.
+// packedReader reads integers from the beginning of left.
 type packedReader struct{ left []byte }
 
 func (r *packedReader) uvarint() uint64 {
@@ -93,8 +94,8 @@ func (r *packedReader) varint() int64 {
 	return n
 }
 
-// instantSince is an instant, µs, as a small number where it is near since; 0 is none, and
-// stays that.
+// instantSince turns an instant, µs, into a number that is small if the instant is near since.
+// An instant of 0 means none and stays 0.
 func instantSince(at, since int64) int64 {
 	switch n := at - since; {
 	case at == 0:
@@ -106,7 +107,7 @@ func instantSince(at, since int64) int64 {
 	}
 }
 
-// instantOf is what instantSince was told.
+// instantOf is the inverse of instantSince.
 func instantOf(n, since int64) int64 {
 	switch {
 	case n == 0:

@@ -9,9 +9,9 @@ import (
 )
 
 // appendRows appends what the targets of a customer know of their counters' rows, as far as
-// there is room: of each its meter's id, a length of one byte, and that many bytes that are
-// model.Target.AppendRow's. Of meters that nobody asked for since the customer was unpacked it
-// is what was known then.
+// there is room. Each row is the meter's id, a length of one byte, and the bytes of
+// model.Target.AppendRow. Meters that nobody asked for since the customer was unpacked keep
+// the row that they had then.
 func (e *customerEntry) appendRows(b []byte, since int64) []byte {
 	var targets *meterTarget
 	if t := e.terms.Load(); t != nil {
@@ -40,13 +40,14 @@ func (e *customerEntry) appendRows(b []byte, since int64) []byte {
 	return b
 }
 
-// beginRow appends what comes before a meter's row, and returns where that begins.
+// beginRow appends what comes before a meter's row, and returns where the row begins.
 func beginRow(b []byte, meter int32) (_ []byte, from int) {
 	b = append(binary.AppendUvarint(b, uint64(meter)), 0)
 	return b, len(b)
 }
 
-// endRow sets the length of a row, or takes it off to before when it is nothing or too long.
+// endRow sets the length of a row. It removes the row, back to before, when it is empty or too
+// long.
 func endRow(b []byte, before, from int) []byte {
 	if len(b) == from || len(b) > packed.MaxValue {
 		return b[:before]
@@ -65,7 +66,7 @@ func (e *customerEntry) learnRow(meter int32, target *model.Target) {
 	}
 }
 
-// packedRows are the rows that appendRows appended, by their meters.
+// packedRows yields the rows that appendRows appended, with their meters.
 func packedRows(b []byte) iter.Seq2[int32, []byte] {
 	return func(yield func(int32, []byte) bool) {
 		for len(b) > 0 {

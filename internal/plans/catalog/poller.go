@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// change is one row of the table of changes. kind is one of the store's kinds; at, µs,
-// tells it from another change of its number in another state of the database.
+// change is one row of the table of changes. kind is one of the store's kinds. at, µs, is when
+// it was made: a restored database may have another change of the same number.
 type change struct {
 	number    int64
 	kind, key string
@@ -23,16 +23,16 @@ const selectChanges = `
 		SELECT * FROM changes WHERE number >= $1 ORDER BY number LIMIT $2) c ON true
 	ORDER BY c.number`
 
-// poller is the connection that changes are asked for on. It is used for nothing else, so
-// that no change waits for what requests and upkeep read, however much and long.
+// poller is the connection on which changes are asked for. Nothing else uses it. So no change
+// waits behind the reads of requests and upkeep.
 type poller struct {
-	pool *pgxpool.Pool // it is like those of
+	pool *pgxpool.Pool // the connection is configured as those of this pool
 
 	mu   sync.Mutex
 	conn *pgx.Conn // nil: none yet, or the last one broke
 }
 
-// use does something on the connection, which it makes where there is none.
+// use runs do on the connection, and opens it first where there is none.
 func (p *poller) use(ctx context.Context, do func(*pgx.Conn) error) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,15 +69,15 @@ func connect(ctx context.Context, pool *pgxpool.Pool, name string) (*pgx.Conn, e
 	return conn, nil
 }
 
-// closeWithin says goodbye, for so long at most.
+// closeWithin closes a connection in order, within limit.
 func closeWithin(conn *pgx.Conn, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
 
-// changesFrom returns the newest change's number and the changes from number first on,
-// at most pollRows and one.
+// changesFrom returns the number of the newest change, and the changes from number first on,
+// at most pollRows+1.
 func changesFrom(ctx context.Context, from *pgx.Conn, first int64) (newest int64, changes []change, err error) {
 	rows, _ := from.Query(ctx, selectChanges, first, pollRows+1)
 	var c change

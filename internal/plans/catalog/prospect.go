@@ -26,8 +26,9 @@ func (c *Catalog) newPeriods(ctx context.Context) (p calendar.Periods, err error
 	return p, nil
 }
 
-// prospect is what a customer would have that its first hit made now. It makes nobody.
-// Errors: plans.ErrUnknownCustomer where that hit would make none, and session.ErrUnavailable.
+// prospect is the terms that a customer would have if its first hit came now. It makes no
+// customer. Errors: plans.ErrUnknownCustomer where that hit would make none, and
+// session.ErrUnavailable.
 func (c *Catalog) prospect(ctx context.Context, customer string) (*terms, error) {
 	if !mayBeMade(customer) {
 		return nil, plans.ErrUnknownCustomer
@@ -43,7 +44,7 @@ func (c *Catalog) prospect(ctx context.Context, customer string) (*terms, error)
 	if err != nil {
 		return nil, err
 	}
-	// No customer has the number 0, so there are no counters of it.
+	// The entry's id is 0, which no customer has, so there are no counters of it.
 	return newTerms(&customerEntry{anonymous: true, plan: v.plan.Key, periods: periods}, nil, nil, v), nil
 }
 

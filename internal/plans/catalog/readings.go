@@ -15,37 +15,36 @@ import (
 const (
 	// maxTogether is how many customers one statement reads.
 	maxTogether = 500
-	// maxWaiting is how many such statements may wait: who would be of another is told to
-	// come again.
+	// maxWaiting is how many such statements may wait. Customers that would need one more get
+	// ErrBusy.
 	maxWaiting = 20
-	// maxReaders is how many such statements a node has under way.
+	// maxReaders is how many such statements a node runs at once.
 	maxReaders = 2
 )
 
-// A reading is of customers that one statement reads. Where there are more than the memory
-// holds, nearly every hit asks for one that is not there, and a statement for each would
-// cost several times what the hit does. So who asks while maxReaders are at work joins the
-// next.
+// A reading is a read of several customers by one statement. Where there are more customers
+// than the memory holds, nearly every hit has to read one. A statement for each would cost
+// several times what the hit does. So callers that come while maxReaders statements run join
+// the next reading.
 type reading struct {
 	keys []string
 	done chan struct{}
-	// Good once done is closed: what was found of each key, why what is stored of some cannot
-	// be read, or why nothing is known of any.
+	// Valid once done is closed. found is what was read of each key. bad is why the stored
+	// data of a customer cannot be used. err is why the whole reading failed.
 	found map[string]*customerEntry
 	bad   map[string]error
 	err   error
 }
 
-// readings are those that have not begun, the oldest first.
+// readings is the queue of readings that have not begun, the oldest first.
 type readings struct {
 	mu      sync.Mutex
 	queue   []*reading
 	readers int
 }
 
-// join adds a key to a reading that has not begun, so that what is found is no older than
-// the question. begin says that the caller is to start a reader; without a reading there are
-// too many.
+// join adds a key to a reading that has not begun, so that the answer is no older than the
+// question. begin tells the caller to start a reader. r is nil when too many readings wait.
 func (rs *readings) join(key string) (r *reading, begin bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -72,7 +71,7 @@ func (rs *readings) join(key string) (r *reading, begin bool) {
 	return r, true
 }
 
-// next takes the oldest; nil when the reader's work is done.
+// next takes the oldest reading. It is nil when none is left, and then the reader ends.
 func (rs *readings) next() *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -112,11 +111,12 @@ func (c *Catalog) readCustomer(ctx context.Context, m *memory, key string) (*cus
 	return r.found[key], store.Classify(r.bad[key])
 }
 
-// read does a reading. What it finds is let in only when all changes up to it count here.
+// read does a reading. An entry is remembered only after all changes up to its number count
+// here.
 func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	for left := r.keys; len(left) > 0; { // again, those that are created in between
+	for left := r.keys; len(left) > 0; { // again for customers that were made between the two statements
 		if err := c.readKnown(ctx, m, r, left); err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (c *Catalog) read(ctx context.Context, m *memory, r *reading) error {
 	return nil
 }
 
-// missing are those of the keys of which nothing was found yet.
+// missing are those of the keys of which nothing is known yet.
 func (r *reading) missing(keys []string) (left []string) {
 	for _, key := range keys {
 		if r.found[key] == nil && r.bad[key] == nil {
@@ -157,7 +157,7 @@ func (r *reading) missing(keys []string) (left []string) {
 
 const loadCustomers = entryOfCustomer + ` AND c.key = ANY ($1::text[])`
 
-// readKnown reads those of the customers that there are.
+// readKnown reads those of the customers that exist.
 func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []string) error {
 	rows, _ := c.store.Pool().Query(ctx, loadCustomers, keys) // its error is that of rows
 	defer rows.Close()
@@ -179,7 +179,7 @@ const loadNoCustomers = `
 	SELECT n.number, k.key, c.key IS NOT NULL AND c.archived_at IS NULL, c.archived_at IS NOT NULL
 	FROM change_number n CROSS JOIN unnest($1::text[]) AS k (key) LEFT JOIN customers c ON c.key = k.key`
 
-// readUnknown reads which of the customers there are not, and leaves the others out.
+// readUnknown notes those of the keys that are no living customer's. It leaves out the others.
 func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys []string) error {
 	var asOf int64
 	var key string

@@ -12,11 +12,12 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// ResolveKnown is Resolve for what is no hit, such as a refund: it makes nobody, and of a
-// meter that the customer's plan does not have, or no longer, the target has no limits.
+// ResolveKnown is Resolve for operations that are no hits, such as a refund. It makes no
+// customer. Where the customer's plan does not have the meter, or not any more, the target has
+// no limits.
 //
-// Errors: plans.ErrUnknownCustomer (also an archived one), plans.ErrUnknownMeter, and
-// session.ErrUnavailable when it had to ask and could not.
+// Errors: plans.ErrUnknownCustomer (also for an archived one), plans.ErrUnknownMeter, and
+// session.ErrUnavailable when the database could not be asked.
 func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLeast int64) (*model.Target, error) {
 	if err := c.reach(ctx, atLeast); err != nil {
 		return nil, err
@@ -35,8 +36,8 @@ func (c *Catalog) ResolveKnown(ctx context.Context, customer, meter string, atLe
 	return t.targetByID(m.ID), nil
 }
 
-// ResolveByID is ResolveKnown by the numbers that a reservation's id carries, and returns
-// the keys that belong to them, too. Errors are those of ResolveKnown.
+// ResolveByID is ResolveKnown by the ids of customer and meter, which a reservation's id
+// carries. It also returns their keys. Errors are those of ResolveKnown.
 func (c *Catalog) ResolveByID(ctx context.Context, customer int64, meter int32, atLeast int64) (t *model.Target, customerKey, meterKey string, err error) {
 	if err = c.reach(ctx, atLeast); err != nil {
 		return nil, "", "", err
@@ -51,7 +52,7 @@ func (c *Catalog) ResolveByID(ctx context.Context, customer int64, meter int32, 
 	return r.targetByID(meter), customerKey, meterKey, nil
 }
 
-// reach is CatchUp where the change is news.
+// reach is CatchUp, without a call where the change counts already.
 func (c *Catalog) reach(ctx context.Context, atLeast int64) error {
 	if atLeast <= c.Applied() {
 		return nil
@@ -59,8 +60,9 @@ func (c *Catalog) reach(ctx context.Context, atLeast int64) error {
 	return c.CatchUp(ctx, atLeast)
 }
 
-// termsByID is terms by the customer's number, with its key. What is remembered of that
-// is a hint: an erased customer's key may be another's now, which its terms tell.
+// termsByID is terms by the customer's id, and returns the customer's key. The remembered key
+// is a hint: the key of an erased customer may be another's now. So the id in the terms is
+// checked.
 func (c *Catalog) termsByID(ctx context.Context, id int64) (*terms, string, error) {
 	for range maxAttempts {
 		m := c.memory.Load()
@@ -87,8 +89,9 @@ const loadCustomerKey = `
 	SELECT n.number, coalesce(c.key, '')
 	FROM change_number n LEFT JOIN customers c ON c.id = $1 AND c.archived_at IS NULL`
 
-// loadCustomerKey reads a customer's key and remembers it, or plans.ErrUnknownCustomer. All
-// changes up to the reading count here then, so that the memory knows the customer, too.
+// loadCustomerKey reads a customer's key and remembers it. It returns after all changes up to
+// its read count here, so that the memory is no older than the key. An unknown customer is
+// plans.ErrUnknownCustomer.
 func (c *Catalog) loadCustomerKey(ctx context.Context, m *memory, id int64) (string, error) {
 	return fly(ctx, &m.flights, "customer's key "+strconv.FormatInt(id, 10), func(ctx context.Context) (string, error) {
 		var asOf int64
@@ -106,7 +109,8 @@ func (c *Catalog) loadCustomerKey(ctx context.Context, m *memory, id int64) (str
 
 const loadMeterKey = `SELECT key FROM meters WHERE id = $1`
 
-// meterKey is the key of the meter with this id, which never changes, or plans.ErrUnknownMeter.
+// meterKey is the key of the meter with this id, or plans.ErrUnknownMeter. A meter's key never
+// changes.
 func (c *Catalog) meterKey(ctx context.Context, v *version, id int32) (string, error) {
 	for _, m := range v.order {
 		if m.id == id {

@@ -6,13 +6,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// maxReturning bounds the set of meters whose units may come back. With more of them,
-// those of any meter may.
+// maxReturning bounds the set of meters whose units may come back. Where there are more such
+// meters, every meter counts as one.
 const maxReturning = 20_000
 
-// Returning makes sure that units of a meter may come back, by refunds and reservations:
-// every node knows within a second, and remembers its refusals no longer than that. It is
-// called before units are given back or reserved, and writes once in a meter's life.
+// Returning marks a meter: its units may come back, by refunds and reservations. Every node
+// knows the mark within a second, and from then on remembers refusals on the meter no longer
+// than that. It is called before units are given back or reserved. It writes only once for
+// each meter.
 //
 // Errors: plans.ErrUnknownMeter, and those of Store's writes.
 func (c *Catalog) Returning(ctx context.Context, meter string) error {
@@ -23,8 +24,8 @@ func (c *Catalog) Returning(ctx context.Context, meter string) error {
 	return c.store.SetReturning(ctx, meter)
 }
 
-// Returns reports whether units of the meter with this id may come back otherwise than by
-// time or a change. A node that does not know yet says so of every meter.
+// Returns reports whether units of the meter with this id may come back by something else than
+// time or a change. While a node does not know yet, it is true of every meter.
 func (c *Catalog) Returns(meter int32) bool {
 	known := c.memory.Load().returning.Load()
 	if known == nil {
@@ -34,13 +35,13 @@ func (c *Catalog) Returns(meter int32) bool {
 	return returns
 }
 
-// meterSet is a set of meters by their ids, never changed.
+// meterSet is an immutable set of meters, by their ids.
 type meterSet map[int32]struct{}
 
 const loadReturning = `SELECT id FROM meters WHERE returns LIMIT $1`
 
-// readReturning reads the meters whose units may come back; nil when there are too many
-// to keep. What was set stays set, so a reading that is newer than asked for is as good.
+// readReturning reads the meters whose units may come back; nil when there are too many to
+// keep. A mark is never removed, so a newer read than was asked for does no harm.
 func readReturning(ctx context.Context, from *pgx.Conn) (*meterSet, error) {
 	rows, _ := from.Query(ctx, loadReturning, maxReturning+1)
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int32])

@@ -10,35 +10,35 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// customerEntry is what hits need of a customer, or that there is none (known false).
-// terms is what follows from it and the present state of its plan, made when first needed
-// and again after the plan changed.
+// customerEntry is what hits need of a customer, or that there is no such customer (known is
+// false). terms follow from the entry and its plan. They are made when first needed, and again
+// after the plan has changed.
 type customerEntry struct {
 	fact
 	known     bool
-	gone      bool // not known, and archived: the key is nobody else's
+	gone      bool // the key is an archived customer's, so no new one may have it
 	anonymous bool
 	id        int64
 	change    int64
-	changedAt int64 // when that was made, µs; 0: so long ago that it is not known any more
+	changedAt int64 // when change was made, µs; 0: too long ago to be known
 	plan      string
 	pinned    int              // the version, 0: none
 	joined    int              // customers.joined_version
-	periods   calendar.Periods // without an interval: that is the plan's
+	periods   calendar.Periods // without an interval, which is the plan's
 	clock     string           // the key of its test clock, or none
 
 	// What differs from the plan: features, and limits by their names.
 	features  map[string]any
 	overrides map[string]plans.StoredOverride
 
-	rows  []byte // what its targets knew of their counters when it was packed, see appendRows
-	since int64  // what instants in rows are told from, µs
+	rows  []byte // what the customer's targets knew of their counters when it was packed, see appendRows
+	since int64  // the instant that those in rows are counted from, µs
 
 	terms atomic.Pointer[terms]
 }
 
-// planEntry is what changes of a plan: its latest version, and the latest that was
-// written for all (0: there is none).
+// planEntry is the part of a plan that changes: the number of its latest version, and of the
+// latest version that was written for all customers (0: there is none).
 type planEntry struct {
 	fact
 	id     int32
@@ -54,7 +54,7 @@ type clockEntry struct {
 	history []int64 // see the store's putClock
 }
 
-// showed is what the clock showed when a change was made, µs; 0: it is not known any more.
+// showed is what the clock showed when a change was made, µs; 0: that is not known any more.
 func (e *clockEntry) showed(change int64) (now int64) {
 	for i := 0; i+1 < len(e.history) && e.history[i] < change; i += 2 {
 		now = e.history[i+1]
@@ -71,9 +71,9 @@ type meterEntry struct {
 
 func (f *fact) read() *fact { return f }
 
-// effective is the version in force: the pinned one; else the latest at the time of
-// joining, or any later one that was written for all. customerColumns says the same in
-// SQL, and a test holds the two to each other.
+// effective is the version in force. That is the pinned one. Without it, it is the latest at
+// the time of joining, or a later one that was written for all. customerColumns computes the
+// same in SQL, and a test compares the two.
 func (e *customerEntry) effective(p *planEntry) int {
 	if e.pinned != 0 {
 		return e.pinned
@@ -81,8 +81,8 @@ func (e *customerEntry) effective(p *planEntry) int {
 	return max(e.joined, p.all)
 }
 
-// terms are what a customer has at one moment: the version of its plan that is in force,
-// and what its hits are judged by.
+// terms are what a customer has at one moment: the plan version in force, and the targets of
+// its hits.
 type terms struct {
 	entry   *customerEntry
 	plan    *planEntry
@@ -92,8 +92,8 @@ type terms struct {
 	change  int64
 	edited  int64 // see model.Target
 
-	// targets are those that were asked for, the newest first: a plan may name a thousand
-	// meters, of which a customer uses two.
+	// targets are those that were asked for, as a linked list, the newest first. A plan may
+	// name a thousand meters, of which a customer uses two.
 	targets atomic.Pointer[meterTarget]
 }
 
@@ -104,7 +104,7 @@ type meterTarget struct {
 	older  *meterTarget
 }
 
-// of finds the target of a meter; nil when nobody asked for it.
+// of finds the target of a meter; nil when nobody has asked for it.
 func (mt *meterTarget) of(m *planMeter) *model.Target {
 	for ; mt != nil; mt = mt.older {
 		if mt.meter == m {
@@ -114,8 +114,8 @@ func (mt *meterTarget) of(m *planMeter) *model.Target {
 	return nil
 }
 
-// current is the entry's terms if they still hold, else nil. The order matters: the
-// customer is looked at first, see memory.
+// current is the entry's terms if they are still valid, else nil. The customer's fact must be
+// checked first, see memory.
 func (e *customerEntry) current() *terms {
 	t := e.terms.Load()
 	if t == nil || !t.valid() {
@@ -130,8 +130,8 @@ func (t *terms) valid() bool {
 
 func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
 	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.WithFeatures(e.features)}
-	// A meter's row is left out of the number: what judges a hit is its id, which never
-	// changes and is older than the plan version that names it.
+	// The number leaves out changes of the meter. A hit is judged by the meter's id, which
+	// never changes and is older than the plan version that names the meter.
 	t.change, t.edited = e.change, e.changedAt
 	if v.change > e.change {
 		t.change, t.edited = v.change, v.changedAt
@@ -150,8 +150,8 @@ func (t *terms) periods() calendar.Periods {
 	return p
 }
 
-// editedByClock is what the customer's test clock showed at a change, or at an override's
-// end since: that ends by the clock alone, without a change.
+// editedByClock is what the customer's test clock showed at a change, or at the end of an
+// override after it. Such an override ends by the clock alone, without a change.
 func (t *terms) editedByClock(change int64) int64 {
 	edited := t.clock.showed(change)
 	for _, o := range t.entry.overrides {
@@ -162,7 +162,7 @@ func (t *terms) editedByClock(change int64) int64 {
 	return edited
 }
 
-// target returns the target of one meter of the plan; the same one to all.
+// target returns the target of one meter of the plan. All callers get the same one.
 func (t *terms) target(m *planMeter) *model.Target {
 	var made *meterTarget
 	for {
@@ -190,8 +190,8 @@ func (t *terms) testClock() *model.TestClock {
 	return &t.clock.TestClock
 }
 
-// limits are those of a meter of the plan with the customer's overrides; the plan's own
-// slice where there are none.
+// limits are the limits of a meter, with the customer's overrides. Without overrides they are
+// the plan's own slice.
 func (t *terms) limits(m *planMeter) []*model.Limit {
 	limits := m.limits
 	for name, o := range t.entry.overrides {
@@ -233,7 +233,7 @@ type planMeter struct {
 	price  *plans.Price
 }
 
-// compile prepares a stored version; ids are those of all the meters it names.
+// compile prepares a stored version. ids has the id of each meter that the version names.
 func compile(p *plans.Plan, change, changedAt int64, ids map[string]int32) (*version, error) {
 	v := &version{plan: p, change: change, changedAt: changedAt, meters: make(map[string]*planMeter)}
 	for _, key := range p.MeterKeys() {
