@@ -2,8 +2,8 @@ package plans
 
 import "golang.org/x/text/currency"
 
-// newCurrencies are the codes of ISO 4217 that x/text does not know yet: its tables are
-// of 2017. All have two digits of minor unit but UYW, which has four.
+// newCurrencies are the codes of ISO 4217 that x/text lacks: its tables are of 2017. All have
+// two digits of minor unit, except UYW with four.
 var newCurrencies = map[string]bool{
 	"MRU": true, "SLE": true, "UYW": true, "VED": true, "VES": true, "XCG": true, "ZWG": true,
 }

@@ -1,10 +1,9 @@
-// Package plans owns the types and rules of meters, plans and their versions, customers,
-// overrides and keys. The rules say what each may be, what is wrong with one, and how it is
-// stored and shown. The API tells the package's errors to clients.
+// Package plans owns the types of meters, plans and their versions, customers, overrides and
+// keys. It says which values are valid, what is wrong with others, and in which form each is
+// stored and shown. Its errors are those that the API reports.
 //
-// Package store reads and writes these types. Package catalog remembers them for hits. Package
-// sweep works on them behind requests. Package plans knows none of the three, and no database
-// and no clock.
+// It knows no database, no clock and no other room. Package store reads and writes its types.
+// Package catalog remembers them for hits. Package sweep does the work behind requests.
 //
 // It never decides a hit: limits and their arithmetic are those of package model.
 package plans

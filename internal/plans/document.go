@@ -28,7 +28,7 @@ func ReadStored(raw []byte, into any) error {
 	return nil
 }
 
-// ReadFeatures reads a customer's features as they were checked.
+// ReadFeatures reads a customer's stored features into the form that checkFeatures gave them.
 func ReadFeatures(raw []byte) (features map[string]any, err error) {
 	err = ReadStored(raw, &features)
 	restoreNumbers(features)

@@ -25,7 +25,7 @@ var (
 	ErrPreconditionRequired = errors.New("already exists: If-Match is required")
 )
 
-// IfMatchError is an ErrPreconditionRequired.
+// IfMatchError is an ErrPreconditionRequired with the present entity tag.
 type IfMatchError struct {
 	ETag string // the present one, unquoted
 }
@@ -35,11 +35,11 @@ func (e *IfMatchError) Error() string { return ErrPreconditionRequired.Error() }
 // Unwrap is ErrPreconditionRequired.
 func (e *IfMatchError) Unwrap() error { return ErrPreconditionRequired }
 
-// NoDefaultPlanError is an ErrUnknownCustomer that a default plan was to prevent, and why
-// it could not.
+// NoDefaultPlanError is an ErrUnknownCustomer of a node with a default plan. It says why that
+// plan could not make the customer.
 type NoDefaultPlanError struct {
 	Plan   string
-	Priced bool // it is there, but has prices
+	Priced bool // the plan exists, but has prices
 }
 
 func (e *NoDefaultPlanError) Error() string {

@@ -19,7 +19,8 @@ func (f *faults) add(field, format string, args ...any) {
 	f.list = append(f.list, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
-// err is nil, not an empty model.FieldErrors, when nothing is wrong.
+// err is all that is wrong, or a plain nil. An empty model.FieldErrors would be an error that
+// is not nil.
 func (f *faults) err() error {
 	if len(f.list) == 0 {
 		return nil
@@ -39,7 +40,8 @@ func (f *faults) key(field, value string) bool {
 	return false
 }
 
-// must checks a field that has to be there, ok being whether its value is what it must be.
+// must checks a required field. ok says whether its value is valid, and be what a valid value
+// is.
 func (f *faults) must(field, value, be string, ok bool) bool {
 	switch {
 	case ok:

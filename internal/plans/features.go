@@ -10,14 +10,14 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// What a plan or a customer may have of features at most.
+// Bounds of a plan's or a customer's features.
 const (
 	maxFeatures = 100
-	maxFeature  = 500 // bytes of one that is a string
+	maxFeature  = 500 // bytes of a feature that is a string
 )
 
-// WithFeatures is the plan with a customer's features over its own: the plan itself where
-// the customer has none, else a copy that shares all the rest.
+// WithFeatures is the plan with a customer's features merged over its own. Without any it is
+// the plan itself. Else it is a copy, which shares all other fields.
 func (p *Plan) WithFeatures(own map[string]any) *Plan {
 	if len(own) == 0 {
 		return p
@@ -53,9 +53,9 @@ func checkFeatures(bad *faults, given map[string]any) map[string]any {
 
 const featureRule = "must be true, false, a string of at most 500 bytes, or a number of at most 15 digits before and 12 after the point"
 
-// feature checks the value of a feature and returns it as it is kept: a bool, a string,
-// an int64, or a json.Number for a fraction. A float64 is taken when it is a whole number
-// that a float holds exactly; any other would not come back as it was written.
+// feature checks the value of a feature and returns its stored form: a bool, a string, an
+// int64, or a json.Number for a fraction. A float64 is accepted only if it is a whole number
+// of at most MaxNumber. Another one would not come back as it was written.
 func feature(v any) (value any, fault string) {
 	switch v := v.(type) {
 	case bool:

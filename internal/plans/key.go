@@ -48,8 +48,7 @@ func ValidSecret(s string) bool {
 	return true
 }
 
-// lastInstant is the last one that RFC 3339 can write, and so the last that a key may
-// expire at.
+// lastInstant is the last instant that RFC 3339 can write. No key may expire later.
 var lastInstant = time.UnixMicro(calendar.MaxInstant).UTC()
 
 // CheckNewKey is what is wrong with a key that is to be made, nil if nothing is.

@@ -5,13 +5,13 @@ import "strings"
 // maxKey is the length of the longest key, in bytes.
 const maxKey = 200
 
-// What is said of a key that ValidKey or ValidCustomerKey refuses.
+// The texts about a key that ValidKey or ValidCustomerKey refuses.
 const (
 	KeyRule         = "must be 1 to 200 letters, digits or . _ : -"
 	CustomerKeyRule = `must be 1 to 200 bytes of printable ASCII without "/", and not "." or ".."`
 )
 
-// ErasedPrefix begins the keys that erased customers get; no other may begin so.
+// ErasedPrefix begins the keys of erased customers. No other key may begin with it.
 const ErasedPrefix = "erased:"
 
 // ValidKey reports whether s may be the key of a meter, plan or limit: 1 to 200 ASCII
@@ -46,10 +46,10 @@ func ValidCustomerKey(s string) bool {
 	return true
 }
 
-// maxShown is how much of a value that a client sent an error repeats, in bytes.
+// maxShown is how many bytes of a client's value an error repeats.
 const maxShown = 100
 
-// Shorten cuts what a client sent to what an error may repeat of it.
+// Shorten cuts a client's value to what an error may repeat.
 func Shorten(s string) string {
 	if len(s) <= maxShown {
 		return s

@@ -11,7 +11,7 @@ import (
 // OverrideInput is an override as an admin writes it
 // (PUT /v1/customers/{key}/overrides/{limit}).
 type OverrideInput struct {
-	Limit     int64      // 0 to quota.MaxNumber units
+	Limit     int64      // 0 to model.MaxNumber units
 	Burst     *int64     // of a token bucket; nil: as Limit, whatever the plan's is
 	ExpiresAt *time.Time // by the customer's clock; nil: never
 }
@@ -22,24 +22,25 @@ type Override struct {
 	OverrideInput
 	// TestClock is the key of the clock that its customer lives by; empty: PostgreSQL's time.
 	TestClock string
-	// InForce is false when it has no effect: it has expired, or the plan version in
-	// force does not have the limit, or has it in a shape that these numbers do not fit.
+	// InForce is false when the override has no effect. It may have expired. The plan version
+	// in force may lack the limit, or have it in a shape that these numbers do not fit.
 	InForce bool
 }
 
-// StoredOverride is an override as customers' hits need it. It counts as long as its row
-// is there; ExpiresAt, µs, is looked at for customers on a test clock only, see sweep.Sweeper.
+// StoredOverride is an override as hits need it. It counts as long as its row exists: a
+// sweep.Sweeper deletes the row in time. ExpiresAt, µs, is checked only for customers on a
+// test clock.
 type StoredOverride struct {
 	Limit     int64  `json:"limit"`
 	Burst     *int64 `json:"burst"`
 	ExpiresAt *int64 `json:"expires_at"`
 }
 
-// Expired reports whether it has no effect any more at now, µs.
+// Expired reports whether the override has expired at now, µs.
 func (o *StoredOverride) Expired(now int64) bool { return o.ExpiresAt != nil && *o.ExpiresAt <= now }
 
-// Over compiles a limit of a plan with the override's numbers in place of its own. The
-// fields of the errors are those of the override. There must be such a limit.
+// Over compiles the plan's limit of that name with the override's numbers. Its errors name the
+// override's fields. The plan must have the limit.
 func (o *StoredOverride) Over(p *Plan, name string) (*model.Limit, model.FieldErrors) {
 	spec := p.limit(name).Spec
 	spec.Limit, spec.Burst = o.Limit, o.Burst
@@ -52,8 +53,8 @@ func (o *StoredOverride) Over(p *Plan, name string) (*model.Limit, model.FieldEr
 	return compiled, bad
 }
 
-// InForce reports whether it has an effect at now, µs by the customer's clock, on the plan
-// version in force.
+// InForce reports whether the override has an effect at now, µs by the customer's clock, on
+// the plan version in force.
 func (o *StoredOverride) InForce(p *Plan, name string, now int64) bool {
 	if p.limit(name) == nil || o.Expired(now) {
 		return false
@@ -62,7 +63,7 @@ func (o *StoredOverride) InForce(p *Plan, name string, now int64) bool {
 	return len(bad) == 0
 }
 
-// Show is the override of a limit as people are told of it, who live by the customer's clock.
+// Show is the override in the form that is shown to people. c is its customer.
 func (o *StoredOverride) Show(name string, inForce bool, c *Customer) *Override {
 	shown := &Override{Name: name, OverrideInput: OverrideInput{Limit: o.Limit, Burst: o.Burst}, InForce: inForce}
 	if o.ExpiresAt != nil {
@@ -75,11 +76,11 @@ func (o *StoredOverride) Show(name string, inForce bool, c *Customer) *Override 
 	return shown
 }
 
-// shownInstant is µs since the Unix epoch as people are told of them.
+// shownInstant is an instant, µs since the Unix epoch, in the form that is shown to people.
 func shownInstant(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// Check holds an override of a limit to the plan version in force and to now, µs by the
-// customer's clock. Errors: ErrUnknownLimit, and model.FieldErrors.
+// Check checks an override against the plan version in force, and its expiry against now, µs
+// by the customer's clock. Errors: ErrUnknownLimit, and model.FieldErrors.
 func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverride, err error) {
 	if p.limit(name) == nil {
 		return o, unknownLimit(p, name)
@@ -109,7 +110,7 @@ func (p *Plan) limit(name string) *Limit {
 // maxNamed bounds how many of a plan's limits an error names.
 const maxNamed = 10
 
-// unknownLimit says which limits there are.
+// unknownLimit is an ErrUnknownLimit that names the plan's limits.
 func unknownLimit(p *Plan, name string) error {
 	there := "no limits"
 	if len(p.Limits) > 0 {

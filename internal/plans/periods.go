@@ -12,9 +12,9 @@ func (in *PlanInput) BillingInterval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
 }
 
-// SameInterval refuses another billing interval than that of the plan's version before:
-// the running periods of all its customers would be cut at an instant that is no end of
-// theirs. Who comes from another plan begins with the next period.
+// SameInterval refuses another billing interval than that of the plan's latest version. It
+// would cut the running periods of all the plan's customers in their middle. A customer that
+// comes from another plan takes the new interval with its next period.
 func (p *Plan) SameInterval(in *PlanInput) error {
 	if p.BillingInterval() == in.BillingInterval() {
 		return nil
@@ -25,14 +25,15 @@ func (p *Plan) SameInterval(in *PlanInput) error {
 	return bad.err()
 }
 
-// Periods is where a customer's hours and billing periods start on a version of its plan.
+// Periods says where a customer's hours and billing periods start, on a version of its plan.
 func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
 	periods, err := StoredPeriods(c.Key, c.Timezone, c.BillingAnchor, c.Former)
 	periods.Interval = p.BillingInterval()
 	return periods, err
 }
 
-// StoredPeriods reads what is stored of a customer; the interval is its plan's.
+// StoredPeriods reads the periods that are stored with a customer. The interval is not among
+// them: it is the plan's.
 func StoredPeriods(key, timezone, anchor string, former []FormerPeriods) (p calendar.Periods, err error) {
 	if p.Zone, err = calendar.Location(timezone); err == nil {
 		p.Anchor, err = calendar.ParseAnchor(anchor)
@@ -60,7 +61,7 @@ func (f *FormerPeriods) interval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(f.Interval), Count: f.Count}
 }
 
-// before links the present periods to former ones, the oldest first.
+// before chains the former periods, the oldest first, behind the present ones.
 func before(p *calendar.Periods, former []FormerPeriods) error {
 	var last *calendar.Periods
 	for i := range former {

@@ -13,7 +13,8 @@ type Precondition struct {
 	None  bool     // If-None-Match: *
 }
 
-// Check holds a precondition against the thing as it is: tag is its present entity tag.
+// Check checks a precondition against the thing that is to be written. tag is the thing's
+// present entity tag.
 func (p Precondition) Check(exists bool, tag string) error {
 	switch {
 	case p.Given && !exists, p.Given && !p.Any && !slices.Contains(p.ETags, tag):

@@ -20,9 +20,9 @@ type Meter struct {
 	ID   int32
 }
 
-// PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}), and with its defaults
-// filled in as it is stored and shown: one set of names for all three. Stored plans are
-// never rewritten, so fields may be added, but never renamed or given another meaning.
+// PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}). With its defaults filled in
+// it is also the plan as it is stored and shown. Stored plans are never rewritten. So fields
+// may be added, but never renamed or given another meaning.
 type PlanInput struct {
 	Name           string         `json:"name" minLength:"1" maxLength:"200"`
 	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"Currency code, ISO 4217."`
@@ -102,8 +102,7 @@ type Customer struct {
 // ETag is the customer's entity tag, unquoted.
 func (c *Customer) ETag() string { return etag(c.Change) }
 
-// A Setting is a setting that all nodes share. Its value is text, and means something to
-// whoever wrote it.
+// A Setting is a setting that all nodes share. The store does not interpret its value.
 type Setting struct{ Name, Value string }
 
 // MaxPage is the most items of a page.

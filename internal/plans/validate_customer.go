@@ -17,8 +17,8 @@ const (
 	maxMetadataValue = 500
 )
 
-// Check is what is wrong with a customer, but for what only the database knows of its
-// plan, and gives its features the form in which they are stored.
+// Check returns what is wrong with a customer, without what only the database knows of its
+// plan. It puts the features into the form in which they are stored.
 func (in *CustomerInput) Check(key string) model.FieldErrors {
 	var bad faults
 	if !ValidCustomerKey(key) {

@@ -9,14 +9,13 @@ import (
 // What one plan may hold at most.
 const (
 	maxLimits  = 100
-	maxOnMeter = 20 // limits; each of its hits is answered with all of them
+	maxOnMeter = 20 // limits; the answer to each hit has all of them
 	maxPrices  = 100
 	maxTiers   = 100
 	maxMeters  = 1000
 )
 
-// maxInterval is the greatest interval_count of each interval: about ten years, and a
-// customary bound for months.
+// maxInterval is the greatest interval_count of each interval: about ten years.
 var maxInterval = map[string]int64{"day": 3660, "week": 520, "month": 120, "year": 10}
 
 // MeterKeys are the well-formed keys of all the meters that a plan names, each once, in
@@ -42,9 +41,9 @@ func (in *PlanInput) MeterKeys() []string {
 	return keys
 }
 
-// Normalize checks a plan against the contract and returns it with its defaults filled
-// in, sharing nothing that the caller could still change; declared are the meters that
-// there are. The errors are model.FieldErrors: everything that is wrong.
+// Normalize checks a plan and returns it with its defaults filled in. The result shares
+// nothing that the caller could change. declared are the meters that exist. The error is a
+// model.FieldErrors with all that is wrong.
 func (in PlanInput) Normalize(key string, declared map[string]bool) (PlanInput, error) {
 	var bad faults
 	bad.key("key", key)
@@ -98,8 +97,8 @@ func (f *faults) meter(path, key string, declared map[string]bool) {
 	}
 }
 
-// checkLimits compiles every limit, so that whatever the arithmetic cannot hold is
-// refused here and never at a hit.
+// checkLimits compiles every limit. So a limit that the arithmetic cannot hold is refused here
+// and never at a hit.
 func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit {
 	if len(in.Limits) > maxLimits {
 		bad.add("limits", "must be at most %d", maxLimits)
@@ -127,7 +126,7 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 				bad.add(path+"per", "is one attribute too many: a hit may have %d", model.MaxAttributes)
 			}
 		}
-		l.Algorithm = Shorten(l.Algorithm) // none is so long, and the error repeats it
+		l.Algorithm = Shorten(l.Algorithm) // no algorithm's name is so long, and the error repeats it
 		compiled, wrong := model.Compile(l.Spec)
 		for _, w := range wrong {
 			bad.add(path+w.Field, "%s", w.Detail)
@@ -149,7 +148,7 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 	return limits
 }
 
-// withDefaults is the limit as it is stored and shown: nothing left to be guessed.
+// withDefaults is the limit as it is stored and shown: with all defaults filled in.
 func (l Limit) withDefaults(compiled *model.Limit) Limit {
 	l.Mode = compiled.Mode.String()
 	if l.OnOutage == "" {

@@ -78,8 +78,8 @@ func (f *faults) belongs(path, model string, takes, given bool) {
 	}
 }
 
-// checkTiers: each up_to is above the one before, and the last tier, and only it, is
-// open (null), so that every quantity falls in exactly one.
+// checkTiers checks that every quantity falls into exactly one tier: each up_to is above the
+// one before, and the last tier, and only that, has none (null).
 func (p *Price) checkTiers(bad *faults, path string) {
 	if len(p.Tiers) > maxTiers {
 		bad.add(path+"tiers", "must be at most %d", maxTiers)
@@ -104,9 +104,9 @@ func (p *Price) checkTiers(bad *faults, path string) {
 	}
 }
 
-// decimal checks an amount in major units, when there is one: digits, and perhaps a
-// point and more digits. Signs and exponents are refused, so what is stored is what is
-// computed with.
+// decimal checks an amount in major units, if there is one: digits, and perhaps a point and
+// more digits. Signs and exponents are refused, so that the stored text can be computed with
+// as it is.
 func (f *faults) decimal(path string, value *string) {
 	if value != nil && !isDecimal(*value) {
 		f.add(path, "must be a decimal such as \"0.0004\", without sign or exponent, "+

@@ -1,6 +1,6 @@
-// Package packed owns a map of short values in a bounded number of bytes. The map has no pointers,
-// so it costs the garbage collector nothing. A value may be gone at any time: callers must be
-// able to read it again from elsewhere. The package must never know what the values mean.
+// Package packed owns a map of short values in a bounded number of bytes. The map has no
+// pointers, so it costs the garbage collector nothing. A value may be dropped at any time, so
+// the map is for values that can be read again. The package does not know what they mean.
 package packed
 
 import (
@@ -10,9 +10,9 @@ import (
 
 // Map keeps short values of short keys, in a bounded number of bytes without pointers.
 //
-// The entries lie in pages, each in the page of its key's hash. Get looks through the page from
-// the first entry to the last. When a page is full, the entries that were set first go. So the
-// map needs no index; an index would take as much memory as such small entries.
+// The values lie in pages. A key's hash chooses its page, which is searched from the first
+// item to the last. When a page is full, its oldest items are dropped. So there is no index:
+// for items this small an index would take as much memory as the items.
 type Map struct {
 	seed   maphash.Seed
 	shares [numShares]pages // of the keys, by their hash
@@ -23,8 +23,8 @@ const numShares = 64
 // MaxValue is the length of the longest key and of the longest value, bytes.
 const MaxValue = math.MaxUint8
 
-// New returns an empty map of at most this many bytes, or up to an eighth less, and at
-// least a page for each share of the keys.
+// New returns an empty map of at most this many bytes. It may be up to an eighth smaller. It
+// has at least one page for each share of the keys.
 func New(bytes int) *Map {
 	m := &Map{seed: maphash.MakeSeed()}
 	for i := range m.shares {
@@ -33,13 +33,13 @@ func New(bytes int) *Map {
 	return m
 }
 
-// of returns the pages of a key's share, and its hash among them.
+// of returns the pages of a key's share, and the key's hash within the share.
 func (m *Map) of(key string) (share *pages, hash uint64) {
 	hash = maphash.String(m.seed, key)
 	return &m.shares[hash%numShares], hash / numShares
 }
 
-// hash is the same hash.
+// hash is the hash that of returns.
 func (m *Map) hash(key []byte) uint64 { return maphash.Bytes(m.seed, key) / numShares }
 
 // Get appends a key's value to a buffer.

@@ -5,24 +5,24 @@ import (
 	"sync"
 )
 
-// pages keep values of keys, each in the page that its key's hash says. They become twice as
-// many when they fill up, while there may be more: until then that room is left to the
-// garbage collector.
+// pages keep the values of one share of the keys. A key's hash chooses its page. When half of
+// the bytes are taken the pages are doubled, up to most. Until then the memory is left to
+// others.
 type pages struct {
 	mu    sync.Mutex
 	bytes []byte // each page begins with the length of what is used of it
-	taken int    // bytes, of all pages, with their beginnings
-	most  int    // pages: those that there are at first, doubled some times
+	taken int    // used bytes of all pages, with their heads
+	most  int    // pages: the first number of them, doubled some times
 }
 
 const (
-	pageSize   = 2048 // bytes: some forty customers, so that few pages are much fuller than others
+	pageSize   = 2048 // bytes: with some forty customers in each, few pages are much fuller than others
 	pageHead   = 2
 	itemHead   = 2  // the lengths of key and value, of 255 at most
-	firstPages = 16 // that there are at first, or down to half as many, so that most is little less than asked for
+	firstPages = 16 // the most pages at first; at least half as many, unless fewer are asked for
 )
 
-// init makes room for up to so many pages.
+// init makes the first pages. most is how many there may be; rounding lowers it a little.
 func (p *pages) init(most int) {
 	first, doublings := most, 0
 	for first > firstPages {
@@ -32,20 +32,22 @@ func (p *pages) init(most int) {
 	p.bytes, p.taken = make([]byte, first*pageSize), first*pageHead
 }
 
-// used is the used part of a hash's page. The lock is held, as in all that follow.
+// used is the used part of a hash's page. The caller holds the lock, as of all methods below
+// but get, set and remove.
 func (p *pages) used(hash uint64) []byte {
 	n := hash % uint64(len(p.bytes)/pageSize)
 	page := p.bytes[n*pageSize:][:pageSize:pageSize]
 	return page[:max(pageHead, int(binary.LittleEndian.Uint16(page)))]
 }
 
-// keep notes how much of a page is used, where it was so much.
+// keep stores how much of a page is used now. before is how much was used.
 func (p *pages) keep(used []byte, before int) {
 	p.taken += len(used) - before
 	binary.LittleEndian.PutUint16(used, uint16(len(used)))
 }
 
-// grow doubles the pages: what is in one is then in that or in its double.
+// grow doubles the pages. An item of page n goes to page n or to page n plus the old number of
+// pages.
 func (p *pages) grow(hash func([]byte) uint64) {
 	old := p.bytes
 	p.bytes, p.taken = make([]byte, 2*len(old)), len(old)/pageSize*2*pageHead
@@ -59,10 +61,11 @@ func (p *pages) grow(hash func([]byte) uint64) {
 	}
 }
 
-// itemAt is the length of the item at a place of a page.
+// itemAt is the length of the item that begins at at.
 func itemAt(page []byte, at int) int { return itemHead + int(page[at]) + int(page[at+1]) }
 
-// find is where a key's item is in the used part of a page, or the end of that.
+// find is where a key's item begins in the used part of a page. Without an item it is the end
+// of that part.
 func find(used []byte, key string) int {
 	at := pageHead
 	for at < len(used) {
@@ -86,7 +89,7 @@ func (p *pages) get(b []byte, hash uint64, key string) []byte {
 	return b
 }
 
-// set sets a key's value. hashOf is the hash of any key, for when there become more pages.
+// set sets a key's value. hashOf computes the hash of any key, which grow needs.
 func (p *pages) set(hash uint64, key string, value []byte, hashOf func([]byte) uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

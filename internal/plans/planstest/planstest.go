@@ -134,7 +134,7 @@ func DatabaseNow(t testing.TB, s *store.Store) (at time.Time) {
 	return at
 }
 
-// Count is the integer that a query gives, of which sql is all behind SELECT.
+// Count is the integer that a query returns. sql is the part after SELECT.
 func Count(t testing.TB, s *store.Store, sql string, args ...any) (n int64) {
 	t.Helper()
 	if err := s.Pool().QueryRow(t.Context(), "SELECT "+sql, args...).Scan(&n); err != nil {
