@@ -10,11 +10,10 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Classify turns a failed statement's error into what the caller may do about it:
-// session.ErrUnavailable in an outage, session.ErrNoSession when the database does not serve
-// this node, session.ErrBusy when the server rolled back what may pass the next time. All other
-// errors stay what they are: sentinels, field errors, a caller that gave up, and the server's
-// other complaints about a statement.
+// Classify turns a failed statement's error into one that says what the caller may do.
+// session.ErrUnavailable is an outage. session.ErrNoSession means that the database does not
+// serve this node. session.ErrBusy means that the server rolled back what may succeed the next
+// time. All other errors stay as they are.
 func Classify(err error) error {
 	switch {
 	case err == nil, errors.Is(err, session.ErrUnavailable), errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrBusy):
@@ -27,8 +26,8 @@ func Classify(err error) error {
 	return err
 }
 
-// settle is Classify for the error of a COMMIT: unless the server itself refused it,
-// nobody here can know whether the transaction counts.
+// settle is Classify for the error of a COMMIT. Unless the server refused the COMMIT, nobody
+// can know whether the transaction was committed.
 func settle(err error) error {
 	var answered *pgconn.PgError
 	if err == nil || errors.As(err, &answered) && !postgres.Outage(err) && !postgres.Refused(err) {

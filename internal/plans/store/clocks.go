@@ -14,16 +14,17 @@ func scanClock(row pgx.CollectableRow) (c model.TestClock, err error) {
 	return c, row.Scan(&c.Key, &c.Now)
 }
 
-// The history is the number of each change that set the clock and what it set it to, the
-// oldest first: of the newest 50, so that what it showed at another change can be told.
+// The history has, for each change that set the clock, the change's number and the instant
+// that was set, the oldest first. It keeps the newest 50, so that one can tell what the clock
+// showed at another change.
 const putClock = `
 	INSERT INTO test_clocks AS t (key, now, change, history) VALUES ($1, $2, $3, ARRAY[$3, $2]::bigint[])
 	ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change,
 		history = (t.history || excluded.history)[greatest(1, cardinality(t.history) + 3 - 2 * 50):]`
 
-// PutTestClock makes a test clock or sets it, to any instant (now, µs since the Unix
-// epoch, 1970 to 9000); created says which. It counts on this node when it returns, on
-// all within a second. Setting it to what it shows is no change.
+// PutTestClock makes a test clock or sets it to any instant (now, µs since the Unix epoch,
+// 1970 to 9000). created says which. It counts on this node when PutTestClock returns, and on
+// all nodes within a second. To set a clock to what it shows is no change.
 //
 // Errors: model.FieldErrors.
 func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock model.TestClock, created bool, err error) {
@@ -73,9 +74,9 @@ func (s *Store) ListTestClocks(ctx context.Context, page plans.Page) (*plans.Lis
 	return paged(clocks, limit, KindClock, func(c model.TestClock) string { return c.Key }), nil
 }
 
-// joinClock finds the clock that a customer is to live by: the one it lives by already,
-// which may be left out, or for a new customer the one that was asked for; nil for
-// PostgreSQL's time. The time of counters never runs backwards, so nobody changes clocks.
+// joinClock returns the test clock of a customer; nil is PostgreSQL's time. A new customer
+// gets the clock that was asked for. An existing one keeps its clock, which asked may repeat
+// or leave out: the time of a counter never runs backwards.
 func (w *Writing) joinClock(ctx context.Context, old *plans.Customer, created bool, asked *string) (*model.TestClock, error) {
 	fault := func(detail string) error { return model.FieldErrors{{Field: "test_clock", Detail: detail}} }
 	switch {

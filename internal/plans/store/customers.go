@@ -16,9 +16,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// customerColumns are read by scanCustomer. Which version is in force: the pinned one;
-// else the one that was the latest when the customer joined the plan, or any later one
-// that was written for all.
+// customerColumns are read by scanCustomer. The last one is the version in force. That is the
+// pinned one. Without it, it is the version that was the latest when the customer joined the
+// plan, or a later one that was written for all.
 const customerColumns = `
 	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
 	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous,
@@ -62,22 +62,23 @@ const insertCustomer = `
 	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9, $10,
 		(SELECT t.id FROM test_clocks t WHERE t.key = $11) FROM plans p WHERE p.id = $3`
 
-// Who comes to another plan joins it at its latest version. Who is written is not
-// anonymous any more; it goes on with what it has used.
+// A customer that changes to another plan joins it at its latest version. A customer that is
+// written is anonymous no longer, and keeps what it has used.
 const updateCustomer = `
 	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
 		billing_anchor = $6, metadata = $7, change = $8, features = $9, anonymous = false,
 		joined_version = CASE WHEN c.plan_id = p.id THEN c.joined_version ELSE p.latest_version END
 	FROM plans p WHERE c.key = $1 AND p.id = $3`
 
-// putAttempts bounds how often a customer is written anew because a hit made it meanwhile.
+// putAttempts bounds how often a write of a customer is tried again because a hit made the
+// customer meanwhile.
 const putAttempts = 8
 
-// PutCustomer creates a customer, or replaces what is written of one when pre holds for
-// it; created says which. Writing what is there already is no change. A billing anchor that is left out is what the wall clock in
-// the timezone showed at the creation, and stays as it is afterwards; so does the test
-// clock, which is chosen at the creation and cannot be changed. An anonymous customer
-// needs no precondition, and is a named one afterwards.
+// PutCustomer creates a customer, or replaces it when pre holds. created says which. To write
+// what is stored already is no change. Without a billing anchor a new customer gets the wall
+// clock in its timezone, and an existing one keeps its own. The test clock is chosen at the
+// creation and cannot be changed. An anonymous customer needs no precondition, and is a named
+// one afterwards.
 //
 // Errors: model.FieldErrors with all that is wrong, plans.ErrArchived, plans.ErrPrecondition,
 // plans.ErrPreconditionRequired.
@@ -93,8 +94,8 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerIn
 	if in.Metadata == nil {
 		in.Metadata = map[string]string{}
 	}
-	// A hit may make a customer of this key at the same moment, without the lock that
-	// admins' writes wait for: then this one finds it at the next try.
+	// A hit may make a customer of this key at the same moment, without the lock of admin
+	// writes. The insert then fails, and the next try finds the customer.
 	for range putAttempts {
 		err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) (err error) {
 			c, created, err = w.putCustomer(ctx, key, in, plan, pre)
@@ -117,8 +118,8 @@ func isDuplicate(err error) bool {
 	return ok && said.Code == uniqueViolation
 }
 
-// putCustomer is PutCustomer under the lock; what does not depend on the customer as it
-// is has been checked.
+// putCustomer is PutCustomer under the lock. All that does not depend on the stored customer
+// has been checked.
 func (w *Writing) putCustomer(ctx context.Context, key string, in plans.CustomerInput, plan int32, pre plans.Precondition) (c *plans.Customer, created bool, err error) {
 	old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 	created = errors.Is(err, plans.ErrUnknownCustomer)
@@ -130,7 +131,8 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 	case old.ArchivedAt != nil:
 		return nil, false, plans.ErrArchived
 	}
-	// Nobody's writing is overwritten where nobody has written.
+	// An anonymous customer was written by nobody, so there is nothing that a write without
+	// If-Match could overwrite unseen.
 	written := !created && (!old.Anonymous || pre.Given)
 	if err := pre.Check(written, old.ETag()); err != nil {
 		return nil, false, err
@@ -164,13 +166,14 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 
 // isAs reports whether writing in would change nothing.
 func isAs(c *plans.Customer, in plans.CustomerInput) bool {
-	in.TestClock, in.EndPeriod = c.TestClock, false // neither changes anything by itself
+	in.TestClock, in.EndPeriod = c.TestClock, false // neither of these changes anything by itself
 	return !c.Anonymous && reflect.DeepEqual(c.CustomerInput, in)
 }
 
-// defaultAnchor is the wall clock in the timezone at the creation, in whole seconds, by
-// the customer's own clock; a customer that is there already keeps its own, but an
-// anonymous one, that nobody had asked for its timezone.
+// defaultAnchor is the anchor of a customer that was written without one. An existing customer
+// keeps its own. A new one gets what the wall clock in the timezone shows at the creation, in
+// whole seconds, by the customer's clock. So does an anonymous one: nobody had chosen its
+// timezone before.
 func defaultAnchor(old *plans.Customer, timezone string, now time.Time) (string, error) {
 	if old.BillingAnchor != "" && !old.Anonymous {
 		return old.BillingAnchor, nil
@@ -202,15 +205,15 @@ const customersPlan = `
 		SELECT FROM plan_versions v WHERE v.plan_id = p.id AND v.version = $2)
 	FROM plans p WHERE p.key = $1`
 
-// customersPlan looks the plan and its version up. Neither is ever removed, so the
-// answer stays right until the customer is written. bad says that there is none.
+// customersPlan looks up the plan and its version. Neither is ever removed, so the answer
+// stays right until the customer is written. bad says which of them does not exist.
 func (s *Store) customersPlan(ctx context.Context, in plans.CustomerInput) (id int32, bad model.FieldErrors, err error) {
 	if !plans.ValidKey(in.Plan) {
 		return 0, nil, nil
 	}
 	version := in.PlanVersion
 	if version != nil && (*version < 1 || *version > math.MaxInt32) {
-		version = nil // refused already, and no number that the column could hold
+		version = nil // refused already, and too large for the column
 	}
 	type found struct {
 		ID      int32

@@ -18,14 +18,13 @@ const removeOverrides = `DELETE FROM overrides WHERE customer_id = $1`
 
 const recordErasure = `INSERT INTO erasures (change, key, at) VALUES ($1, $2, $3)`
 
-// EraseCustomer archives a customer, or one that is archived already, and removes what
-// identifies a person: name, metadata, features, overrides and the key. It returns what
-// is left, with the key erased:<id>, under which usage is found from now on; the old key
-// is free. Erasing it again under the new key does nothing. plans.ErrUnknownCustomer when there
-// is none.
+// EraseCustomer archives a customer, or takes an archived one. It removes what identifies a
+// person: name, metadata, features, overrides and the key. It returns the rest, under the new
+// key erased:<id>, by which its usage is found from now on. The old key is free. To erase it
+// again under the new key does nothing. An unknown customer is plans.ErrUnknownCustomer.
 //
-// The nodes' memories need the old key to learn of it, so the table of changes has it a
-// minute longer, see sweep.Sweeper.
+// Nodes need the old key to forget the customer. So the table of changes keeps it for a minute
+// longer, see sweep.Sweeper.
 func (s *Store) EraseCustomer(ctx context.Context, key string) (c *plans.Customer, err error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, plans.ErrUnknownCustomer

@@ -101,10 +101,9 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 
 const keyOfSecret = `SELECT scope, revoked_at IS NOT NULL FROM keys WHERE hash = $1`
 
-// EnsureKey makes a key of a secret that the operator chose (16 to 200 bytes of
-// printable ASCII) unless it is one already. A key that was revoked stays revoked, and
-// one of another scope stays what it is: both are model.FieldErrors, not repaired
-// behind the operator's back.
+// EnsureKey makes a key of a secret that the operator chose (16 to 200 bytes of printable
+// ASCII), unless it is one already. It does not change an existing key: one that was revoked,
+// or has another scope, is a model.FieldErrors.
 func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope plans.Scope) error {
 	if err := plans.CheckChosenKey(secret, name, scope); err != nil {
 		return err
@@ -136,9 +135,9 @@ const hasAdminKey = `
 	SELECT EXISTS (SELECT FROM keys WHERE scope = 'admin' AND revoked_at IS NULL
 		AND (expires_at IS NULL OR expires_at > clock_timestamp()))`
 
-// FirstAdminKey makes a key of scope admin and returns its secret, unless anybody can
-// administer already: there is one that is neither revoked nor expired. Then the secret
-// is empty. Of several nodes that start on one empty database, one makes a key.
+// FirstAdminKey makes a key of scope admin and returns its secret. It makes none, and the
+// secret is empty, if there is an admin key that is neither revoked nor expired. Of several
+// nodes that start on one empty database, only one makes a key.
 func (s *Store) FirstAdminKey(ctx context.Context, name string) (secret string, err error) {
 	id, secret := newKey()
 	hash := sha256.Sum256([]byte(secret))

@@ -74,7 +74,7 @@ func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, e
 
 const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
 
-// SetReturning notes for good that units of a meter may come back otherwise than by time.
+// SetReturning marks a meter for good: its units may come back by something else than time.
 func (s *Store) SetReturning(ctx context.Context, key string) error {
 	return s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
 		tag, err := w.Exec(ctx, setReturning, key, w.Number)

@@ -8,19 +8,19 @@ import (
 	"quotad/internal/plans"
 )
 
-// The snapshot of a statement does not see what it writes itself.
+// NOT EXISTS is true for a new override: a statement's snapshot does not see its own insert.
 const putOverride = `
 	INSERT INTO overrides (customer_id, limit_name, "limit", burst, expires_at, change) VALUES ($1, $2, $3, $4, $5, $6)
 	ON CONFLICT (customer_id, limit_name) DO UPDATE SET "limit" = excluded."limit", burst = excluded.burst,
 		expires_at = excluded.expires_at, change = excluded.change
 	RETURNING NOT EXISTS (SELECT FROM overrides WHERE customer_id = $1 AND limit_name = $2)`
 
-// PutOverride gives a customer other numbers for a limit that the plan version in force
-// for it has, or replaces them; created says which. They are checked as that version's
-// own are. It changes the customer's entity tag.
+// PutOverride gives a customer other numbers for a limit of the plan version in force, or
+// replaces them. created says which. They are checked like that version's own numbers. The
+// customer's entity tag changes.
 //
-// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownLimit, and model.FieldErrors about
-// limit, burst and expires_at.
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownLimit, and
+// model.FieldErrors about limit, burst and expires_at.
 func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plans.OverrideInput) (o *plans.Override, created bool, err error) {
 	err = s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
 		stored, err := w.checkOverride(ctx, c, limit, in)
@@ -38,7 +38,7 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plan
 	return o, created, nil
 }
 
-// checkOverride holds an override to the plan version in force and to the customer's clock.
+// checkOverride checks an override against the plan version in force and the customer's clock.
 func (w *Writing) checkOverride(ctx context.Context, c *plans.Customer, limit string, in plans.OverrideInput) (o plans.StoredOverride, err error) {
 	plan, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, c.EffectiveVersion)
 	if err != nil {
@@ -67,8 +67,8 @@ func (s *Store) DeleteOverride(ctx context.Context, customer, limit string) erro
 
 const touchCustomer = `UPDATE customers SET change = $2 WHERE id = $1`
 
-// changeCustomer runs do in a write about a customer that may be written, and gives the
-// customer the change's number: what its hits are judged by becomes newer by it.
+// changeCustomer runs do in a Write about a customer that is not archived. It stores the
+// change's number with the customer, so that counters see its limits as newer.
 func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.Context, *Writing, *plans.Customer) error) error {
 	if !plans.ValidCustomerKey(key) {
 		return plans.ErrUnknownCustomer
@@ -119,7 +119,7 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.P
 	return paged(found, limit, kind, func(o *plans.Override) string { return o.Name }), nil
 }
 
-// scanOverride reads a customer's row and says what it means on a plan version.
+// scanOverride reads a row of overrides, and says whether it has an effect on a plan version.
 func scanOverride(row pgx.CollectableRow, p *plans.Plan, c *plans.Customer) (*plans.Override, error) {
 	var o plans.StoredOverride
 	var name string

@@ -12,12 +12,12 @@ import (
 // defaultPage is the size of a page whose Limit is 0.
 const defaultPage = 100
 
-// maxCursor bounds what is decoded at all.
+// maxCursor is the longest cursor that is decoded, in bytes.
 const maxCursor = 1000
 
-// openPage checks a page and returns its size and what the cursor stands for: the position
-// of the last item seen, in a list of this kind. Cursors are opaque to callers; a
-// cursor of another list is refused like a malformed one.
+// openPage checks a page. It returns the page's size, and the position of the last item seen,
+// which the cursor stands for. kind names the list: a cursor of another list is refused like a
+// malformed one. Cursors are opaque to callers.
 func openPage(p plans.Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
 	var bad model.FieldErrors
 	limit = p.Limit
@@ -46,8 +46,8 @@ func openPage(p plans.Page, kind string, valid func(position string) bool) (limi
 	return limit, after, nil
 }
 
-// paged makes a page of at most limit items out of the limit+1 that were asked for; the
-// one too many says that there is a next page.
+// paged makes a page of at most limit items. The statement asked for limit+1 items: one item
+// too many means that there is a next page.
 func paged[T any](items []T, limit int, kind string, position func(T) string) *plans.List[T] {
 	list := &plans.List[T]{Items: items}
 	if len(items) > limit {

@@ -24,7 +24,7 @@ func scanPlan(row pgx.CollectableRow) (*plans.Plan, error) {
 	return p, err
 }
 
-// The document comes back from the database, so what a writer is told is what is kept.
+// The document comes back from the database, so the writer is shown what is stored.
 const addVersion = `
 	WITH plan AS (
 		INSERT INTO plans (key, latest_version) VALUES ($1, $2)
@@ -34,13 +34,13 @@ const addVersion = `
 	SELECT id, $2, $3, $4, $5, $6 FROM plan
 	RETURNING $1::text, version, created_at, document`
 
-// PutPlan writes a new immutable version of a plan: the first, or the next one when pre
-// holds for the latest. Its limits count at once for every customer on the plan that is
-// not pinned, or with ApplyTo "new" only for those who join from now on. What is as the
-// latest version already is not written again: wrote is false then.
+// PutPlan writes a new immutable version of a plan: the first one, or the next one when pre
+// holds for the latest. Its limits count at once for every customer on the plan that is not
+// pinned. With ApplyTo "new" they count only for customers that join from now on. A plan that
+// equals the latest version is not written, and wrote is false.
 //
-// Everything that is wrong with the plan comes back at once as model.FieldErrors, with
-// paths such as "limits[1].window"; then comes the precondition (plans.ErrPrecondition,
+// All that is wrong with the plan comes back at once, as model.FieldErrors with paths such as
+// "limits[1].window". The precondition is checked after that (plans.ErrPrecondition,
 // plans.ErrPreconditionRequired).
 func (s *Store) PutPlan(ctx context.Context, key string, in plans.PlanInput, pre plans.Precondition) (p *plans.Plan, wrote bool, err error) {
 	declared, err := s.declaredMeters(ctx, in.MeterKeys())
@@ -60,7 +60,7 @@ func (s *Store) PutPlan(ctx context.Context, key string, in plans.PlanInput, pre
 	return p, wrote, nil
 }
 
-// putPlan is PutPlan under the lock, of a checked plan.
+// putPlan is PutPlan under the lock, for a plan that has been checked.
 func (w *Writing) putPlan(ctx context.Context, key string, in *plans.PlanInput, pre plans.Precondition) (p *plans.Plan, wrote bool, err error) {
 	latest, err := one(ctx, w, plans.ErrUnknownPlan, scanPlan, getPlan, key)
 	exists := err == nil
@@ -91,7 +91,7 @@ func (w *Writing) putPlan(ctx context.Context, key string, in *plans.PlanInput, 
 
 const declaredMeters = `SELECT key FROM meters WHERE key = ANY ($1)`
 
-// declaredMeters are those of the keys that are meters. Meters are never removed, so
+// declaredMeters are those of the keys that are keys of meters. Meters are never removed, so
 // the answer stays right until the plan is written.
 func (s *Store) declaredMeters(ctx context.Context, keys []string) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
@@ -162,7 +162,7 @@ const listVersions = `
 
 // ListVersions returns a plan's versions from the first on, or plans.ErrUnknownPlan.
 func (s *Store) ListVersions(ctx context.Context, key string, page plans.Page) (*plans.List[*plans.Plan], error) {
-	kind := "version/" + key // no other plan's list goes on from its cursors
+	kind := "version/" + key // so that no other plan's list takes its cursors
 	limit, after, err := openPage(page, kind, isVersion)
 	if err != nil {
 		return nil, err

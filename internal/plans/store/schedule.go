@@ -13,16 +13,16 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxFormer is how many former periods are kept: with more changes the oldest are taken
-// to have been like the ones after them.
+// maxFormer is how many former periods are kept. Beyond that the oldest are dropped: their
+// time then counts by the periods after them.
 const maxFormer = 100
 
 const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
 
-// reschedule makes another anchor or timezone, and the interval of another plan, count for
-// billing periods from the next one on, or with endNow, where anything of its billing has
-// changed, from now on: the running period then ends here. old is the customer as it was
-// and c as it has been written.
+// reschedule makes new billing periods count: those of another anchor, timezone or plan's
+// interval. They begin with the next period. With endNow they begin at once, if anything about
+// the billing has changed: the running period then ends now. old is the customer before the
+// write and c after it.
 func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow bool) error {
 	was, err := w.periodsOf(ctx, old)
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 		if former[last].Until, err = w.endOf(ctx, c.ID, now); err != nil {
 			return err
 		}
-	case waiting: // what had not begun is replaced
+	case waiting: // the new periods replace others that had not begun
 	default:
 		_, until := was.Period(now)
 		if endNow {
@@ -72,16 +72,17 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 	return err
 }
 
-// Whatever was charged in an hour is of the period that the hour starts in. Meters are few,
-// and a customer's own counter of each is reached by its key.
+// Units belong to the period in which their hour starts. Meters are few, and the customer's
+// own counter of each is found by its key.
 const lastCharged = `
 	SELECT coalesce(max(c.at), 0) FROM meters m, LATERAL (
 		SELECT at FROM counters
 		WHERE shard = $1 AND customer = $2 AND meter = m.id AND attribute = '' AND hour >= $3 OFFSET 0) c`
 
-// endOf is the instant at which a customer's running period ends when it is to end now:
-// now, or just behind what was charged in an hour that starts there or later (on a test
-// clock that shows a full hour, or was set back), so that it stays of the period that ends.
+// endOf is the instant at which a running period ends that is to end now. Usually that is now.
+// Units may be charged already in an hour that starts now or later: a test clock may show a
+// full hour, or have been set back. Then the period ends just after them, so that they stay in
+// it.
 func (w *Writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
 	if err := session.ByKey(ctx, w); err != nil {
 		return 0, err
@@ -90,7 +91,7 @@ func (w *Writing) endOf(ctx context.Context, customer, now int64) (int64, error)
 	return max(now, last+1), err
 }
 
-// periodsOf are a customer's on the version of its plan that is in force.
+// periodsOf are a customer's periods on the version of its plan that is in force.
 func (w *Writing) periodsOf(ctx context.Context, c *plans.Customer) (calendar.Periods, error) {
 	plan, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 const listSettings = `SELECT name, value FROM settings ORDER BY name`
 
-// Settings are those that were written, by name.
+// Settings are the shared settings that are stored, by name.
 func (s *Store) Settings(ctx context.Context) ([]plans.Setting, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -19,13 +19,13 @@ func (s *Store) Settings(ctx context.Context) ([]plans.Setting, error) {
 	return all, Classify(err)
 }
 
-// In the order of the key, so that nodes that start at once wait for each other in turn.
+// The order of the key keeps nodes that start at once from a deadlock.
 const proposeSettings = `
 	INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::text[]) AS s(name, value) ORDER BY name
 	ON CONFLICT (name) DO NOTHING`
 
-// ProposeSettings writes those that nobody has written yet, and returns all that are there:
-// every node that proposes finds the same.
+// ProposeSettings writes those settings that nobody has written yet, and returns all that are
+// stored. So every node that proposes gets the same.
 func (s *Store) ProposeSettings(ctx context.Context, proposed []plans.Setting) ([]plans.Setting, error) {
 	within, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -41,8 +41,8 @@ func (s *Store) ProposeSettings(ctx context.Context, proposed []plans.Setting) (
 
 const setSetting = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 
-// SetSetting writes one. Nodes that serve do not hear of it, so none may: see
-// postgres.ClaimSchema.
+// SetSetting writes one setting. Serving nodes do not hear of it. So none may serve meanwhile:
+// see postgres.ClaimSchema.
 func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

@@ -10,17 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// statementTimeout bounds every operation of a Store, waiting for a connection and for
-// the change number's lock included.
+// statementTimeout bounds every operation of a Store. It includes the waits for a connection
+// and for the change number's lock.
 const statementTimeout = 10 * time.Second
 
-// maxWriters bounds the writes of a node that hold a connection. They come one after the
-// other anyway; many that wait for the lock must not keep reads from the pool.
+// maxWriters bounds the writes of a node that hold a connection. They run one after the other
+// anyway. Many that wait for the lock would take all connections of the pool from reads.
 const maxWriters = 2
 
-// changesKept bounds the table of changes: each write takes the row out that is as far
-// back. A node that was away for longer forgets all it knows instead of picking what
-// changed.
+// changesKept bounds the table of changes: each write deletes the row that many numbers back.
+// A node that was away for longer forgets all that it knows.
 const changesKept = 100_000
 
 // The kinds of changes, as stored.
@@ -34,10 +33,10 @@ const (
 	KindErased = "erased"
 )
 
-// Store reads and writes meters, plans, customers and keys in the database. Each method
-// is one transaction. Its errors are those of package plans, model.FieldErrors, or
-// session.ErrUnavailable when the database is out of reach; a write whose COMMIT was lost
-// is session.ErrOutcomeUnknown. It is safe for concurrent use.
+// Store reads and writes meters, plans, customers and keys in the database. Each method is one
+// transaction. Its errors are those of package plans, model.FieldErrors, and
+// session.ErrUnavailable when the database is out of reach. A write whose COMMIT was lost is
+// session.ErrOutcomeUnknown. It is safe for concurrent use.
 type Store struct {
 	pool    *pgxpool.Pool
 	writers chan struct{} // one element for each write under way
@@ -50,11 +49,11 @@ func New(pool *pgxpool.Pool) *Store {
 	return &Store{pool: pool, writers: make(chan struct{}, maxWriters)}
 }
 
-// Pool is the store's pool, for what others read, and for what they write that no node must
-// hear of.
+// Pool is the store's connection pool. Others use it for their reads, and for writes that no
+// node has to hear of.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
-// OnCommit names the function that each write of this store calls with its change's number,
+// OnCommit sets the function that each write of this store calls with its change number,
 // before the write returns. A later call replaces the function.
 func (s *Store) OnCommit(tell func(ctx context.Context, number int64)) { s.committed.Store(&tell) }
 
@@ -62,22 +61,23 @@ func (s *Store) OnCommit(tell func(ctx context.Context, number int64)) { s.commi
 type Writing struct {
 	pgx.Tx
 	Number int64     // of this change
-	Now    time.Time // the database's clock, after the lock was had
+	Now    time.Time // the database's clock, read under the lock
 
-	kind, key string // what it is about
+	kind, key string // what the change is about
 }
 
-// errUnchanged ends a Write that has nothing to write: it is rolled back, gives its
-// change number back, and counts as a success.
+// errUnchanged ends a Write that has nothing to write. The transaction is rolled back, so its
+// change number is free again. The Write is a success.
 var errUnchanged = errors.New("nothing to change")
 
 // Unchanged is what the function of a Write returns when it has nothing to write, see
 // errUnchanged. Write takes it for a success.
 func Unchanged() error { return errUnchanged }
 
-// Write runs do in a transaction that holds the lock on the change number from its first
-// statement to its commit. So admin writes happen one after the other, numbers have no
-// gaps and become visible in their own order, and do may check first and write then.
+// Write runs do in a transaction that locks the change number from its first statement to its
+// commit. So admin writes happen one after the other, and do may check first and write then.
+// Numbers have no gaps and become visible in order. The change is recorded as one about kind
+// and key.
 func (s *Store) Write(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) error {
 	number, err := s.transact(ctx, kind, key, do)
 	if told := s.committed.Load(); told != nil && number > 0 {
@@ -103,8 +103,8 @@ func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx cont
 	if err != nil {
 		return 0, Classify(err)
 	}
-	// A rollback after the commit does nothing; the context may be over already, and the
-	// pool then closes the connection, which rolls back too.
+	// A rollback after the commit does nothing. If ctx has ended, the pool closes the
+	// connection, which rolls back too.
 	defer func() { _ = tx.Rollback(ctx) }()
 	w := &Writing{Tx: tx, kind: kind, key: key}
 	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.Number, &w.Now); err != nil {
@@ -136,7 +136,7 @@ func (w *Writing) announce(ctx context.Context) error {
 	return err
 }
 
-// Each change takes out the row that is changesKept back, as announce does.
+// Each change deletes the row that is changesKept back, as in announce.
 const recordChanges = `
 	WITH pruned AS (
 		DELETE FROM changes WHERE number >= $1 - $3::bigint AND number < $1 - $3::bigint + cardinality($2::text[])
@@ -145,8 +145,8 @@ const recordChanges = `
 		SELECT $1 + k.n - 1, 'customer', k.key, clock_timestamp() FROM unnest($2::text[]) WITH ORDINALITY AS k(key, n))
 	UPDATE change_number SET number = number + cardinality($2::text[]) RETURNING number`
 
-// Changed makes the change under way one of many customers, of which each has a number of
-// its own: all but the last are recorded here.
+// Changed turns the change under way into one change for each of several customers. Each gets
+// a number of its own. All but the last are recorded here; announce records the last.
 func (w *Writing) Changed(ctx context.Context, keys []string) error {
 	last := len(keys) - 1
 	w.key = keys[last]
@@ -156,8 +156,8 @@ func (w *Writing) Changed(ctx context.Context, keys []string) error {
 	return w.QueryRow(ctx, recordChanges, w.Number, keys[:last], int64(changesKept)).Scan(&w.Number)
 }
 
-// list reads one page of a list; the statement takes what is in args, then the position
-// to go on from, and then the number of rows.
+// list reads one page of a list. The statement's last parameters are the position to go on
+// from, which is the last of args, and the number of rows.
 func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, limit int, args ...any) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -167,7 +167,7 @@ func list[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement
 	return items, Classify(err)
 }
 
-// one reads one row, or says that there is none by missing.
+// one reads one row. The error is missing when there is none.
 func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
@@ -179,7 +179,7 @@ func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowTo
 	return item, Classify(err)
 }
 
-// keysByID reads keys for people, who are shown no ids.
+// keysByID reads the keys of ids, for people.
 func keysByID[ID comparable](ctx context.Context, s *Store, statement string, ids []ID) (map[ID]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

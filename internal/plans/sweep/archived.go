@@ -16,8 +16,8 @@ import (
 const (
 	// clearArchivedEvery is how often newly archived customers are looked for.
 	clearArchivedEvery = 20 * time.Second
-	// clearArchivedAgain is how often all of them are, for what a node that had not heard
-	// of it charged late.
+	// clearArchivedAgain is how often all archived customers are cleared again. A node that
+	// had not heard of the archiving may have charged one late.
 	clearArchivedAgain = 24 * time.Hour
 	// clearPause leaves the database to others between two transactions.
 	clearPause = 50 * time.Millisecond
@@ -26,23 +26,23 @@ const (
 	archivedRows = 1000
 )
 
-// Archiver removes the buckets of archived customers: the counters of attributes' values
-// whole; of their own counters, which are the account of what was charged, the state of
-// the limits, after booking the units of the running hour as usage. What is cleared
-// already is not written again.
+// Archiver removes the buckets of archived customers. It deletes the counters of attributes'
+// values. A customer's own counters stay, since they hold what was charged. Of those it books
+// the units of the running hour as usage and clears the limits' state. It does not write again
+// what is cleared.
 //
 // All nodes may run one, on the same database.
 type Archiver struct {
 	store   *store.Store
 	usable  func() bool
 	log     *slog.Logger
-	grace   time.Duration // how long after the archiving, but for tests a minute
+	grace   time.Duration // how long after the archiving: a minute, except in tests
 	removed atomic.Int64
-	at      archivedAt // all before it are clear
+	at      archivedAt // all customers up to here are cleared
 }
 
-// archivedAt is a place in the walk over archived customers. It goes by the time of
-// archiving, which later ones are behind of: admin writes happen one after the other.
+// archivedAt is a position in the walk over archived customers. The walk goes by the time of
+// archiving: admin writes happen one after the other, so later ones come behind.
 type archivedAt struct {
 	At time.Time
 	ID int64
@@ -77,8 +77,8 @@ func (a *Archiver) Run(ctx context.Context) {
 	work.run(ctx)
 }
 
-// clearAll clears all customers behind a.at that are due. When somebody holds a counter
-// the others are cleared, and the next time begins at the page where it was.
+// clearAll clears all customers after a.at that are due. A counter that somebody has locked is
+// left out. The next walk then begins at the page of that counter.
 func (a *Archiver) clearAll(ctx context.Context) error {
 	at, held := a.at, false
 	for a.usable() {
@@ -103,7 +103,7 @@ const archivedCustomers = `
 	WHERE archived_at IS NOT NULL AND (archived_at, id) > ($1, $2) AND archived_at < clock_timestamp() - $3::interval
 	ORDER BY archived_at, id LIMIT $4`
 
-// due are the archived customers behind a place, in the order of their archiving.
+// due are the archived customers after a position, in the order of their archiving.
 func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -112,8 +112,8 @@ func (a *Archiver) due(ctx context.Context, behind archivedAt) ([]archivedAt, er
 	return due, store.Classify(err)
 }
 
-// clear clears the counters of archived customers, some at a time; left says that
-// somebody holds one of them.
+// clear clears the counters of archived customers, some in each transaction. left reports that
+// somebody had one of them locked.
 func (a *Archiver) clear(ctx context.Context, due []archivedAt) (left bool, err error) {
 	customers := make([]int64, len(due))
 	for i := range due {

@@ -1,15 +1,12 @@
 // Package sweep owns the work that every node does behind requests, on what is no longer
-// needed:
+// needed. A Sweeper ends overrides that have expired, and takes erased customers' keys out of
+// old changes. A Forgetter removes idle anonymous customers, and then their counters. An
+// Archiver empties the counters of archived customers.
 //
-//   - A Sweeper ends overrides that have expired, and takes erased customers' keys out of old
-//     changes.
-//   - A Forgetter removes idle anonymous customers, and then their counters.
-//   - An Archiver empties the counters of archived customers.
+// Any number of nodes may do the same work at once: the later one finds less to do. No request
+// waits for it, and each of its transactions is short.
 //
-// Any number of nodes do the same work at once: a node that comes later finds less to do. No
-// request waits for the work, and each of its transactions is short.
-//
-// It is the only part of plans that changes counters, and those only by package quota's own
+// It is the only part of plans that changes counters, and it does so only by package quota's
 // functions. It never loses a unit: what a counter has counted is booked as usage before the
-// counter goes.
+// counter is deleted.
 package sweep

@@ -22,32 +22,33 @@ const (
 )
 
 const (
-	// maxForgotten is how many customers are looked at, and forgotten, at once: the change
-	// number's lock is held for some 20 ms.
+	// maxForgotten is how many customers one transaction looks at and forgets. It holds the
+	// change number's lock for some 20 ms.
 	maxForgotten = 500
-	// clearEvery is how often counters of forgotten customers are looked for, and
-	// clearAfter how long they are left alone: a node that has not heard of it yet may
-	// charge them for a second.
+	// clearEvery is how often counters of forgotten customers are looked for. clearAfter is
+	// how long those are left alone: a node that has not heard of it yet may charge them for a
+	// second.
 	clearEvery = 20 * time.Second
 	clearAfter = time.Minute
-	// The walk over all anonymous customers comes once in a twentieth of the TTL, within
-	// these bounds, so idle ones are forgotten soon after their time.
+	// The walk over all anonymous customers runs 20 times in a TTL, within these bounds. So
+	// idle ones are forgotten soon after their time.
 	minWalk = 2 * time.Second
 	maxWalk = time.Hour
 	// walkPause leaves the database to others between two pages of a walk.
 	walkPause = 20 * time.Millisecond
 )
 
-// Forgetter removes anonymous customers that have not been charged for a TTL. It does so
-// in two steps. First the customer's row goes, which all nodes hear of as of any change;
-// from then on the key is nobody's, and its next hit makes another customer. Then, when
-// no node charges them any more, its counters go; what they have counted stays as usage.
+// Forgetter removes anonymous customers that have not been charged for a TTL, in two steps.
+// First it deletes the customer's row, as a change that all nodes hear of. From then on the
+// key is free, and its next hit makes another customer. Later, when no node can charge them
+// any more, it deletes the customer's counters. Their units stay as usage.
 //
-// A customer is charged by admitted hits: refusals, looks and reads keep nobody. So the
-// TTL should be longer than the longest window of the default plan, or whoever waits it
-// out has a new quota. Customers with overrides are not forgotten, nor archived ones, nor
-// those that have units of an allocation limit or an open reservation: these do not come
-// back by waiting.
+// Only admitted hits charge a customer: refusals, looks and reads do not keep it. So the TTL
+// should be longer than the longest window of the default plan. Otherwise a customer that
+// waits for the TTL has a new quota.
+//
+// Some customers are never forgotten: archived ones, those with overrides, and those with
+// units of an allocation limit or an open reservation. Such units do not come back by waiting.
 //
 // All nodes may run one, on the same database.
 type Forgetter struct {
@@ -55,13 +56,13 @@ type Forgetter struct {
 	targets func(context.Context, []model.CounterKey) ([]*model.Target, error)
 	ttl     time.Duration
 	every   time.Duration // between two walks
-	grace   time.Duration // clearAfter, but for tests
+	grace   time.Duration // clearAfter, except in tests
 	log     *slog.Logger
 }
 
-// NewForgetter returns a Forgetter; targets is catalog.Catalog.Targets, ttl is from MinAnonymousTTL
-// to MaxAnonymousTTL, and a nil log is slog.Default. What it forgets counts at once on the
-// node whose catalog is on this very store.
+// NewForgetter returns a Forgetter. targets is catalog.Catalog.Targets, ttl is from
+// MinAnonymousTTL to MaxAnonymousTTL, and a nil log is slog.Default. A node whose catalog is
+// on this very store hears at once of what is forgotten.
 func NewForgetter(store *store.Store, targets func(context.Context, []model.CounterKey) ([]*model.Target, error), ttl time.Duration, log *slog.Logger) *Forgetter {
 	if log == nil {
 		log = slog.Default()
@@ -97,13 +98,13 @@ const anonymousCustomers = `
 	  AND created_at < $3
 	ORDER BY id`
 
-// A page is a range of ids, not a number of idle ones, so that each statement is short
-// whatever there is. It ends at the 500th anonymous customer.
+// A page is a range of ids that ends at the 500th anonymous customer. It does not count idle
+// ones, so that each statement is short.
 const anonymousPage = `
 	SELECT coalesce(max(id), 0), clock_timestamp() FROM (
 		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`
 
-// page is one that ends at an id, or at 0 if there is none, and when that was asked.
+// page is the range up to the id End, and when it was read. End is 0 if no customer is left.
 type page struct {
 	End int64
 	Now time.Time
@@ -139,8 +140,8 @@ func (f *Forgetter) walk(ctx context.Context) error {
 	}
 }
 
-// idle are the anonymous customers of a range of ids that are old enough, have no counter
-// that was charged since, and nothing in use.
+// idle are the anonymous customers in a range of ids that are old enough, have no counter
+// charged since, and have nothing in use.
 func (f *Forgetter) idle(ctx context.Context, after, end int64, since time.Time) ([]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -169,9 +170,9 @@ const forgetCustomers = `
 		INSERT INTO forgotten (customer, at) SELECT id, $2 FROM gone)
 	SELECT key FROM gone`
 
-// forget is the first step for customers that were idle a moment ago. Under the change
-// number's lock nobody else writes a customer, but its counters may be charged; so it is
-// asked again who is idle. What is charged after that is booked by the second step.
+// forget is the first step, for customers that were idle a moment ago. Under the change
+// number's lock nobody else writes a customer. But counters may be charged, so forget asks
+// again which customers are idle. The second step books what is charged after that.
 func (f *Forgetter) forget(ctx context.Context, idle []int64) error {
 	if len(idle) == 0 {
 		return nil

@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// maxCleared and maxClearedRows bound one transaction of the second step.
+	// maxCleared bounds the customers of one transaction of the second step, and
+	// maxClearedRows its rows.
 	maxCleared     = 200
 	maxClearedRows = 5000
-	// maxClears bounds one round of them; what is left is for the next one.
+	// maxClears bounds the transactions of one round. The next round does the rest.
 	maxClears = 500
 )
 
@@ -23,7 +24,7 @@ const forgottenCustomers = `
 
 const doneForgotten = `DELETE FROM forgotten WHERE customer = ANY ($1)`
 
-// clearAll is the second step for all who are due.
+// clearAll does the second step for all customers that are due.
 func (f *Forgetter) clearAll(ctx context.Context) error {
 	for range maxClears {
 		done, err := f.clear(ctx)
@@ -34,8 +35,8 @@ func (f *Forgetter) clearAll(ctx context.Context) error {
 	return nil
 }
 
-// clear removes the counters and receipts of some forgotten customers, as far as nobody
-// holds them; done says that it got on.
+// clear removes the counters and receipts of some forgotten customers, except those that
+// somebody has locked. done reports that there was progress.
 func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -49,7 +50,7 @@ func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return err
 		}
-		if cleared.Receipts { // nobody is done with before they are gone
+		if cleared.Receipts { // receipts are left, so no customer is done yet
 			done = true
 			return nil
 		}

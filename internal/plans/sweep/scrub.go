@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// scrubErasures is for how many erased customers the changes are gone through at once,
-	// and scrubRows how many changes one transaction writes: it holds the lock that admin
-	// writes wait for.
+	// scrubErasures is how many erased customers one pass over the changes handles. scrubRows
+	// is how many changes one transaction writes: it holds the lock that admin writes wait
+	// for.
 	scrubErasures = 100
 	scrubRows     = 1000
 )
@@ -27,7 +27,7 @@ func (s *Sweeper) scrubOld(ctx context.Context) error {
 	return s.scrub(ctx, now-s.scrubAfter.Microseconds())
 }
 
-// erasure is a key that changes up to this one name.
+// erasure says that changes up to Change may name an erased customer by Key.
 type erasure struct {
 	Change int64
 	Key    string
@@ -36,8 +36,8 @@ type erasure struct {
 const dueErasures = `SELECT change, key FROM erasures WHERE at <= $1 ORDER BY change LIMIT $2`
 
 // scrub takes the keys of customers that were erased at until or before, µs, out of the
-// changes. A node that has not seen such a change by then forgets everything when it
-// comes to it. Any number of nodes may do so at once.
+// changes. A node that comes to such a change later forgets everything. Any number of nodes
+// may do this at once.
 func (s *Sweeper) scrub(ctx context.Context, until int64) (err error) {
 	for more := true; more && err == nil; {
 		more, err = s.scrubSome(ctx, until)
@@ -49,7 +49,7 @@ const scrubChanges = `UPDATE changes SET kind = 'erased', key = '' WHERE number 
 
 const removeErasures = `DELETE FROM erasures WHERE change = ANY ($1)`
 
-// scrubSome does so for the first erasures; more says that it found some.
+// scrubSome does so for the oldest erasures. more reports that it found some.
 func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -74,13 +74,13 @@ func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err er
 	return true, s.execLocked(ctx, removeErasures, done)
 }
 
-// One pass over all changes, which are found by their number only; without the lock, as
-// a change that is not there now has a later number.
+// This is one pass over all changes, since their index is by number only. It needs no lock: a
+// change that is added meanwhile has a higher number.
 const changesAbout = `
 	SELECT number, key FROM changes WHERE kind = 'customer' AND number <= $1 AND key = ANY ($2) ORDER BY number`
 
-// changesAbout are the numbers of the changes that name erased customers. A later
-// customer of the same key keeps its own.
+// changesAbout are the numbers of the changes that name erased customers. The changes of a
+// later customer of the same key are not among them.
 func (s *Sweeper) changesAbout(ctx context.Context, due []erasure) (numbers []int64, err error) {
 	last := make(map[string]int64, len(due))
 	for _, e := range due { // in the order of the changes
@@ -100,8 +100,8 @@ func (s *Sweeper) changesAbout(ctx context.Context, due []erasure) (numbers []in
 
 const lockChanges = `SELECT number FROM change_number FOR UPDATE`
 
-// execLocked runs a statement about rows of these numbers under the lock of admin writes.
-// They take old changes out under it; without it the two could wait for each other.
+// execLocked runs a statement on the rows of these numbers, under the lock of admin writes.
+// Admin writes delete old changes under that lock. Without the lock the two could deadlock.
 func (s *Sweeper) execLocked(ctx context.Context, statement string, numbers []int64) error {
 	return pgx.BeginFunc(ctx, s.store.Pool(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockChanges); err != nil {

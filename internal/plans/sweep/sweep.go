@@ -14,24 +14,24 @@ import (
 const (
 	sweepEvery   = 250 * time.Millisecond
 	sweepTimeout = 5 * time.Second
-	// sweepRows is how many overrides one transaction looks up, whose customers it ends
-	// all of: it holds the lock that admin writes wait for.
+	// sweepRows is how many overrides one transaction looks up. It ends all expired overrides
+	// of their customers. It holds the lock that admin writes wait for.
 	sweepRows  = 200
 	scrubEvery = 5 * time.Second
-	// scrubAfter is far longer than a node that can ask at all needs to hear of a change.
+	// scrubAfter is far longer than a node with a database needs to hear of a change.
 	scrubAfter = time.Minute
 )
 
 // Sweeper ends overrides when they expire, and takes erased customers' keys out of old
-// changes. Both go on through an outage.
+// changes. Both are tried again during an outage.
 //
-// All nodes run one, on the same database; who comes later finds nothing to do.
+// All nodes run one, on the same database. The later one finds nothing to do.
 type Sweeper struct {
 	store *store.Store
 	now   func(context.Context) (int64, error)
 	log   *slog.Logger
 
-	scrubEvery, scrubAfter time.Duration // the constants, but for tests
+	scrubEvery, scrubAfter time.Duration // the constants, except in tests
 }
 
 // NewSweeper returns a Sweeper. now is the database's time in µs since the Unix epoch, as
@@ -43,7 +43,8 @@ func NewSweeper(store *store.Store, now func(context.Context) (int64, error), lo
 	return &Sweeper{store: store, now: now, log: log, scrubEvery: scrubEvery, scrubAfter: scrubAfter}
 }
 
-// Run sweeps until ctx ends. Scrubbing is work of its own, so that no override waits for it.
+// Run sweeps until ctx ends. Scrubbing has a goroutine of its own, so that no override waits
+// for it.
 func (s *Sweeper) Run(ctx context.Context) {
 	ends := repeated{
 		log: s.log, first: sweepEvery, pause: sweepEvery, do: s.endExpired,
@@ -71,7 +72,8 @@ func (s *Sweeper) endExpired(ctx context.Context) error {
 	return err
 }
 
-// Those on a test clock expire when that is set, without a write: the catalog sees to it.
+// Overrides of customers on a test clock are left out. They expire when the clock is set,
+// without a write: the catalog checks their expiry.
 const expiredOverrides = `
 	SELECT DISTINCT id, key FROM (
 		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
@@ -83,8 +85,9 @@ const endOverrides = `
 	UPDATE customers c SET change = $3::bigint + due.n - 1
 	FROM unnest($1::bigint[]) WITH ORDINALITY AS due(id, n) WHERE c.id = due.id`
 
-// endOverrides ends overrides that have expired at now, µs, by a change of each customer,
-// so that it counts as every change does. more says that it found some: there may be more.
+// endOverrides ends overrides that have expired at now, µs. Each of their customers gets a
+// change, so that all nodes hear of it. more reports that some were found: there may be
+// others.
 func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err error) {
 	rows, _ := s.store.Pool().Query(ctx, expiredOverrides, now, sweepRows)
 	ids, _, err := expired(rows)
@@ -92,7 +95,8 @@ func (s *Sweeper) endOverrides(ctx context.Context, now int64) (more bool, err e
 		return false, store.Classify(err)
 	}
 	err = s.store.Write(ctx, store.KindCustomer, "", func(ctx context.Context, w *store.Writing) error {
-		// Under the lock, and by the database's own clock: another node may have been quicker.
+		// Look again under the lock, by the database's own clock: another node may have been
+		// quicker.
 		now := w.Now.UnixMicro()
 		rows, _ := w.Query(ctx, expiredOverrides, now, sweepRows)
 		ids, keys, err := expired(rows)
