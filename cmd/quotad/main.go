@@ -26,8 +26,8 @@ func main() {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		cancel(fmt.Errorf("%w: %s", errStopped, <-signals))
-		// Whoever asks twice does not want to wait. An embedded server notices that its
-		// parent is gone, and recovers at the next start.
+		// A second signal ends the process at once. On Linux the kernel then tells the
+		// embedded server to shut down. Elsewhere the next start stops it.
 		os.Exit(128 + int((<-signals).(syscall.Signal)))
 	}()
 	p := program{stdout: os.Stdout, stderr: os.Stderr, lookupEnv: os.LookupEnv, environ: os.Environ}

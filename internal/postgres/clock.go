@@ -15,13 +15,13 @@ import (
 
 const (
 	measureEvery   = 5 * time.Second
-	retryEvery     = 500 * time.Millisecond // while the last one failed
+	retryEvery     = 500 * time.Millisecond // while measurements fail
 	measureLimit   = 2 * time.Second        // one measurement, connecting included
-	measureTries   = 5                      // round trips; the narrowest counts
+	measureTries   = 5                      // round trips at most; the narrowest counts
 	narrowEnough   = 2 * time.Millisecond   // no further try needed
-	maxWidth       = 100 * time.Millisecond // a wider round trip says too little
-	maxAge         = 15 * time.Second       // for Now
-	maxEstimateAge = 60 * time.Second       // for Estimate
+	maxWidth       = 100 * time.Millisecond // a wider round trip is too inexact
+	maxAge         = 15 * time.Second       // how old a measurement Now uses
+	maxEstimateAge = 60 * time.Second       // how old a measurement Estimate uses
 	// maxStep is how far the wall clock may move against the monotonic one
 	// before a measurement is dropped: after a suspend or a migration of the
 	// machine the monotonic clock has lost time.
@@ -31,7 +31,7 @@ const (
 	failPause = 100 * time.Millisecond
 )
 
-// sharedFor is how long after a measurement nobody begins another.
+// sharedFor is how long a measurement is shared: within this time nobody begins another.
 const sharedFor = 100 * time.Millisecond
 
 // ErrClockUnsure is returned while the time of the database cannot be told
@@ -51,8 +51,8 @@ type measurement struct {
 	width  int64 // ns; the round trip. The error is at most half of it
 }
 
-// Clock tells PostgreSQL's time, the one clock of all nodes, without asking
-// each time. Its methods may be called from any goroutine.
+// Clock tells PostgreSQL's time, which is the one clock of all nodes, without a statement for
+// each call. Its methods may be called from any goroutine.
 type Clock struct {
 	url     string
 	log     *slog.Logger
@@ -141,9 +141,9 @@ func (c *Clock) nowMeasured(ctx context.Context, now instant) (int64, error) {
 	return m.serverTime(now), nil
 }
 
-// Estimate returns the server's time by a measurement of up to a minute ago,
-// for what is answered in an outage and charges nothing. It never waits; ok is
-// false when there is no such measurement, or the local clock moved.
+// Estimate returns the server's time by a measurement of up to a minute ago. It is for answers
+// in an outage that charge nothing. It never waits. ok is false when there is no such
+// measurement, or the local clock moved.
 func (c *Clock) Estimate() (us int64, ok bool) {
 	now := c.local()
 	m := c.current.Load()
@@ -163,8 +163,8 @@ func (c *Clock) Quality() (age, width time.Duration, ok bool) {
 	return time.Duration(c.local().mono - m.at.mono), time.Duration(m.width), true
 }
 
-// Close ends the clock's connection, waiting for a measurement under way.
-// After it Now lives on the last measurement while that is good.
+// Close closes the clock's connection, after a measurement under way. Now still works by the
+// last measurement, while that is good.
 func (c *Clock) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,12 +184,12 @@ func (m *measurement) serverTime(now instant) int64 {
 	return m.server + (now.mono-m.at.mono)/int64(time.Microsecond)
 }
 
-// remeasure measures once for all callers that ask meanwhile. The measurement
-// goes on when the caller whose call began it gives up.
+// remeasure measures the time. Callers that ask meanwhile share the measurement. It goes on
+// when the caller that began it gives up.
 func (c *Clock) remeasure(ctx context.Context) (*measurement, error) {
 	result := c.flight.DoChan("", func() (any, error) {
-		// Whoever looked just before the last measurement ended comes just
-		// after it, and needs no other.
+		// A caller may have looked just before the last measurement ended, and come just after
+		// it. It needs no other.
 		if m, now := c.current.Load(), c.local(); m != nil && m.good(now, sharedFor) {
 			return m, nil
 		}

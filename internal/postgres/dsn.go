@@ -38,13 +38,13 @@ func parse(databaseURL string, params map[string]string) (*pgx.ConnConfig, error
 	if err != nil {
 		return nil, badURL(databaseURL, err)
 	}
-	// What the URL says of pools is not for the server.
+	// Settings of the pool in the URL are not for the server.
 	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return strings.HasPrefix(name, "pool_") })
 	applyDefaults(&config.Config, params)
 	return config, nil
 }
 
-// applyDefaults adds what quotad wants of every connection.
+// applyDefaults sets what every connection of quotad has.
 func applyDefaults(config *pgconn.Config, params map[string]string) {
 	for name, value := range sessionDefaults {
 		if !hasParam(config.RuntimeParams, name) {
@@ -117,8 +117,8 @@ func Connect(ctx context.Context, databaseURL string, params map[string]string) 
 	return conn, nil
 }
 
-// eachOnce is an error whose text says each thing once: a host that was tried with and
-// without TLS is listed twice.
+// eachOnce is an error whose text has no line twice: pgx lists a host twice that it tried with
+// and without TLS.
 type eachOnce struct{ error }
 
 func (e eachOnce) Unwrap() error { return e.error }
@@ -130,7 +130,7 @@ func (e eachOnce) Error() string {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) == 2 { // what was tried, and one reason
+	if len(lines) == 2 { // one line for the attempt, one for its only reason
 		return lines[0] + " " + strings.TrimSpace(lines[1])
 	}
 	return strings.Join(lines, "\n")
@@ -143,9 +143,8 @@ func CloseConn(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// Redact returns databaseURL for a log or a message: without password and
-// without options, which may hold secrets too. What cannot be read is not
-// shown at all.
+// Redact returns databaseURL for a log or a message. It leaves out the password, and the
+// options, which may hold secrets too. It shows nothing of a URL that cannot be read.
 func Redact(databaseURL string) string {
 	config, err := pgconn.ParseConfig(databaseURL)
 	if err != nil {
@@ -171,9 +170,9 @@ func hostPort(host string, port uint16) string {
 // passwordWord finds the password in key=value words.
 var passwordWord = regexp.MustCompile(`(?i)(pass(?:word|phrase|file)?)\s*=\s*('(?:[^'\\]|\\.)*'?|(?:[^\s\\&]|\\.)*)`)
 
-// badURL says why a URL cannot be read, as far as that can be said without a
-// risk to the password. In a URL that net/url cannot take apart nobody can
-// tell where a password begins and ends, so nothing of it is repeated.
+// badURL says why a URL cannot be read, without a risk to the password. In a URL that net/url
+// cannot parse nobody can tell where the password begins and ends. So it repeats nothing of
+// such a URL.
 func badURL(databaseURL string, err error) error {
 	const shape = "expected postgres://user:password@host:5432/database (several hosts with commas; special characters in the password as %XX) or key=value words"
 	if strings.Contains(databaseURL, "://") {

@@ -36,8 +36,8 @@ func (c *Clock) measureServer(ctx context.Context) (m measurement, err error) {
 	return m, err
 }
 
-// narrowest asks until a round trip is narrow, a few times at most, and
-// returns the narrowest.
+// narrowest repeats the round trip until one is narrow, a few times at most. It returns the
+// narrowest.
 func (c *Clock) narrowest(ctx context.Context) (best measurement, err error) {
 	// The first try also prepares the statement and is wide for that.
 	for try := range measureTries {
@@ -55,7 +55,8 @@ func (c *Clock) narrowest(ctx context.Context) (best measurement, err error) {
 	return best, nil
 }
 
-// roundTrip is one measurement: the server's answer is taken for the middle.
+// roundTrip is one measurement. It assumes that the server read its clock in the middle of the
+// trip.
 func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
 	var standby bool
 	before := c.local()
@@ -69,8 +70,8 @@ func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
 	m.width = after.mono - before.mono
 	m.at = instant{
 		mono: before.mono + m.width/2,
-		// Tied to the reading after the answer, so that a step of the wall
-		// clock during the trip shows as a move of it or, halved, is small.
+		// The wall clock is that of the reading after the answer. If it stepped during the
+		// trip, later readings show the step, or half of it, which is small.
 		wall: after.wall - m.width/2,
 	}
 	if step := (after.wall - before.wall) - m.width; step > int64(maxStep) || step < -int64(maxStep) {

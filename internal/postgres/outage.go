@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/puddle/v2"
 )
 
-// Outage reports whether err says that the database is out of reach: there was no answer
-// of its at all (nobody there, a broken connection, a deadline), or its answer was that it
-// is starting, stopping or a standby. Whether something was done before the connection
-// broke it does not say.
+// Outage reports whether err says that the database is out of reach. Either it did not answer
+// (nobody there, a broken connection, a deadline), or it answered that it is starting,
+// stopping or a standby. Outage does not say whether something was done before the connection
+// broke.
 //
-// What the server complains of in a statement or at a login, what a caller gave up, and
-// what this program found wrong are no outages.
+// Errors of the server about a statement or a login are no outages. Nor are calls that the
+// caller gave up, nor errors of this program.
 func Outage(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return saysOutage(said.Code)
@@ -33,7 +33,7 @@ func Outage(err error) bool {
 		errors.Is(err, puddle.ErrClosedPool) || errors.Is(err, driver.ErrBadConn)
 }
 
-// saysOutage reads a SQLSTATE.
+// saysOutage reports whether a SQLSTATE means an outage.
 func saysOutage(code string) bool {
 	switch code {
 	case "08004", // the login was rejected
@@ -50,9 +50,9 @@ func saysOutage(code string) bool {
 	return strings.HasPrefix(code, "08") // connection exceptions
 }
 
-// Refused reports whether the database is there and does not let this program work: a
-// login, a right, a table or room for one more session is missing, or its disk is full.
-// Until somebody puts that right each attempt fails alike. It is no outage.
+// Refused reports whether the database is there, but does not let this program work. A login,
+// a right, a table or room for one more session is missing, or its disk is full. Every attempt
+// fails until somebody repairs that. It is no outage.
 func Refused(err error) bool {
 	if Outage(err) {
 		return false

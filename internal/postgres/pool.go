@@ -14,7 +14,7 @@ import (
 // nothing. The hot path has connections of its own and needs no pool.
 const (
 	defaultMaxConns         = 8
-	maxConnLifetime         = time.Hour // so that a load balancer's changes are followed
+	maxConnLifetime         = time.Hour // so that new connections follow a load balancer's changes
 	maxConnIdleTime         = 5 * time.Minute
 	healthCheckPeriod       = 15 * time.Second
 	defaultStatementTimeout = 30 * time.Second
@@ -84,8 +84,8 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	return pool, nil
 }
 
-// Busy reports whether all connections of a pool are in use: who waits for one then waits
-// for others of this program, and not for the database.
+// Busy reports whether all connections of a pool are in use. Whoever waits for one then waits
+// for other callers in this program, and not for the database.
 func Busy(pool *pgxpool.Pool) bool {
 	stat := pool.Stat()
 	return stat.AcquiredConns() == stat.MaxConns()

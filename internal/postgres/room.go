@@ -6,13 +6,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Room is how many sessions the server allows for, whoever has them.
+// Room is how many sessions the server allows, including those in use.
 type Room struct {
 	Sessions int    // the least of all bounds
 	By       string // the bound, for people: "max_connections is 100, of which 3 are reserved"
 }
 
-// A superuser may have the reserved ones, and is not bound by the role's and the database's.
+// A superuser may use the reserved sessions. The connection limits of role and database do not
+// hold for it.
 const roomSQL = `
 	SELECT sessions, bound FROM pg_roles r, pg_database d, LATERAL (
 		SELECT current_setting('max_connections')::integer AS most, CASE WHEN r.rolsuper THEN 0 ELSE
@@ -26,7 +27,7 @@ const roomSQL = `
 		AND sessions >= 0 AND (NOT r.rolsuper OR bound LIKE 'max_connections%')
 	ORDER BY sessions LIMIT 1`
 
-// RoomFor asks the server of a connection.
+// RoomFor asks the server how many sessions it allows to the connection's role and database.
 func RoomFor(ctx context.Context, conn *pgx.Conn) (r Room, err error) {
 	err = conn.QueryRow(ctx, roomSQL).Scan(&r.Sessions, &r.By)
 	return r, err

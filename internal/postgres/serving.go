@@ -12,25 +12,26 @@ import (
 // ErrServing is returned by ClaimSchema while a quotad serves on the database.
 var ErrServing = errors.New("a quotad serves on this database: stop every one of them first")
 
-// servingLockID is the advisory lock that every connection of a serving pool shares, and
-// that whoever changes what they have read needs alone: the schema, or a setting. It ends with its session, so nothing
-// of a quotad that was killed is left.
+// servingLockID is an advisory lock. Every connection of a serving pool holds it shared.
+// Whoever changes what serving nodes have read, the schema or a setting, holds it exclusively.
+// The lock ends with its session, so a killed quotad leaves none behind.
 const servingLockID = migrateLockID + 1
 
 // claimPatience is how long the sessions of a quotad that has just stopped may linger.
 const claimPatience = 2 * time.Second
 
-// claimPause lies between two attempts to have the lock alone.
+// claimPause is the pause between two attempts to get the lock exclusively.
 const claimPause = 100 * time.Millisecond
 
-// holdSchema shares the lock, waiting for who has it alone.
+// holdSchema takes the lock shared. It waits while somebody holds it exclusively.
 func holdSchema(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1)", int64(servingLockID))
 	return err
 }
 
-// ClaimSchema makes sure that no quotad serves on the database, nor begins to before
-// release; else it returns ErrServing. It never queues, as serving nodes would wait behind it.
+// ClaimSchema takes the lock exclusively: until release no quotad serves on the database, or
+// begins to. It returns ErrServing if one serves. It tries and never queues: serving nodes
+// would wait behind it.
 func ClaimSchema(ctx context.Context, databaseURL string) (release func(), err error) {
 	conn, err := Connect(ctx, databaseURL, nil)
 	if err != nil {

@@ -12,14 +12,13 @@ import (
 	"syscall"
 )
 
-// ErrUnreachableDataDir is returned when quotad runs as root and the user that
-// the server runs as cannot get to the data directory. Its text names the
-// directory that is closed and one to use instead.
+// ErrUnreachableDataDir is returned when quotad runs as root and the server's user may not
+// enter the data directory. Its text names the directory that is closed, and one to use
+// instead.
 var ErrUnreachableDataDir = errors.New("data directory cannot be reached by the server's user")
 
-// account is the unprivileged user of the server when quotad is root:
-// PostgreSQL refuses to run as root, rightly. A nil account is quotad's own
-// user, and every method accepts it.
+// account is the unprivileged user that runs the server when quotad is root: PostgreSQL
+// refuses to run as root. A nil account is quotad's own user. Every method accepts nil.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -32,9 +31,9 @@ func (a *account) String() string {
 	return a.name
 }
 
-// chooseAccount returns nil unless quotad is root. Data that exists is served
-// by its owner, so that a machine may gain a user "postgres" later; new data
-// by postgres, which PostgreSQL's packages make, else by nobody.
+// chooseAccount returns nil unless quotad is root. The owner of existing data serves it, even
+// if the machine has got a user postgres since. New data is served by postgres, whom
+// PostgreSQL's packages make, or else by nobody.
 func chooseAccount(l layout) (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -85,8 +84,8 @@ func (a *account) mayEnter(info os.FileInfo) bool {
 	}
 }
 
-// closedAbove returns the first directory on the way to dir, dir included,
-// that a may not enter; empty when the way is free.
+// closedAbove returns the first directory on the path to dir, dir included, that a may not
+// enter. It is empty when a may enter all of them.
 func (a *account) closedAbove(dir string) (string, error) {
 	var way []string
 	for d := dir; ; d = filepath.Dir(d) {
@@ -107,10 +106,9 @@ func (a *account) closedAbove(dir string) (string, error) {
 	return "", nil
 }
 
-// grantPath makes sure that the server's user can get into dir, which may hold
-// files of the caller's own. It opens dir
-// itself, to that user's group and for passing through only, but never a
-// directory above it: those are not quotad's.
+// grantPath makes sure that the server's user can get into dir. own are the caller's files
+// there. If dir itself is closed, grantPath lets that user's group pass through it. It never
+// opens a directory above dir: those are not quotad's.
 func (a *account) grantPath(dir string, own []string) error {
 	if a == nil {
 		return nil
@@ -120,7 +118,8 @@ func (a *account) grantPath(dir string, own []string) error {
 		return err
 	}
 	if closed == dir && onlyOurs(dir, own) {
-		// The mode first would open it to the group it has now.
+		// The group comes first: with the mode first, dir would be open to its present group
+		// for a moment.
 		if err := os.Chown(dir, -1, int(a.gid)); err != nil {
 			return err
 		}
@@ -130,8 +129,8 @@ func (a *account) grantPath(dir string, own []string) error {
 		ErrUnreachableDataDir, a, closed, DefaultDataDir())
 }
 
-// onlyOurs reports whether dir holds nothing but what this package and its
-// caller (own) put there, so that opening it exposes nobody else's files.
+// onlyOurs reports whether dir holds only files of this package and of its caller (own). Then
+// to open dir exposes nobody else's files.
 func onlyOurs(dir string, own []string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -171,8 +170,8 @@ func (a *account) own(path string) error {
 	return os.Lchown(path, int(a.uid), int(a.gid))
 }
 
-// credential is what the server's processes are started with; nil keeps
-// quotad's own. Supplementary groups are dropped.
+// credential is the user of the server's processes; nil is quotad's own. Supplementary groups
+// are dropped.
 func (a *account) credential() *syscall.Credential {
 	if a == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// serverSettings are the embedded server's, before the caller's own. Nothing
-// here trades durability: an acknowledged hit is on the disk.
+// serverSettings are the embedded server's settings; Options.Settings override them. None
+// gives up durability: an acknowledged hit is on the disk.
 var serverSettings = map[string]string{
 	"fsync":              "on",
 	"synchronous_commit": "on",
@@ -19,15 +19,15 @@ var serverSettings = map[string]string{
 
 	"max_connections": "100",
 	"shared_buffers":  "512MB",
-	// Full-page images after a checkpoint are most of what a hot table logs:
-	// few checkpoints, spread out.
+	// After a checkpoint the first write to each page logs the whole page. For a hot table
+	// that is most of the WAL. So checkpoints are few and spread out.
 	"checkpoint_timeout": "15min",
 	"max_wal_size":       "4GB",
 	"min_wal_size":       "256MB", // see makeWALFiles
 
-	// Counters are updated in place (HOT); what is dead is pruned by the next look-up of a
-	// key in the page. Vacuum should come often and be short, of counters when more is dead
-	// than that leaves (migration 8).
+	// Counters are updated in place (HOT). The next look-up of a key in a page prunes its dead
+	// rows. Vacuum should run often and briefly. It vacuums counters when pruning leaves too
+	// many dead rows (migration 8).
 	"autovacuum_naptime":                "10s",
 	"autovacuum_vacuum_scale_factor":    "0.05",
 	"autovacuum_analyze_scale_factor":   "0.05",
@@ -35,7 +35,7 @@ var serverSettings = map[string]string{
 	"log_autovacuum_min_duration":       "-1",
 	"log_checkpoints":                   "off",
 	"jit":                               "off", // compiling costs more than any statement of quotad
-	"update_process_title":              "off", // two writes per statement
+	"update_process_title":              "off", // it would cost two writes per statement
 	"timezone":                          "UTC",
 	"log_timezone":                      "UTC",
 	"datestyle":                         "ISO, YMD",
@@ -47,8 +47,8 @@ var serverSettings = map[string]string{
 	"log_parameter_max_length_on_error": "0",
 }
 
-// fixedSettings keep the server private and in quotad's hands; they are given
-// on the command line, where nothing overrides them.
+// fixedSettings keep the server private and in quotad's control. They are on the command line,
+// so that nothing overrides them.
 func (s *Server) fixedSettings() []string {
 	l := s.layout
 	return []string{
@@ -90,13 +90,13 @@ func (s *Server) writeConfig(ctx context.Context) error {
 	if err := writeFile(filepath.Join(s.layout.dir, "postgresql.conf"), conf.String()); err != nil {
 		return err
 	}
-	// The socket's directory is closed to all but the server's user and root,
-	// which is the whole of the authentication.
+	// Only the server's user and root may open the socket's directory. That is the whole of
+	// the authentication.
 	const hba = "# Written by quotad at every start.\nlocal all all trust\n"
 	return writeFile(filepath.Join(s.layout.dir, "pg_hba.conf"), hba)
 }
 
-// walCompression asks the server for the best method it was built with.
+// walCompression is lz4 if the server was built with it, else pglz.
 func (s *Server) walCompression(ctx context.Context) string {
 	_, err := s.run(ctx, "postgres", "-D", s.layout.pgdata(), "-c", "wal_compression=lz4", "-C", "wal_compression")
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *Server) walCompression(ctx context.Context) string {
 	return "lz4"
 }
 
-// writeFile replaces path as a whole, and replaces a link rather than write
-// through it. The files hold no secret, and the server's user must read them.
+// writeFile replaces path as a whole. It replaces a symbolic link and does not write through
+// it. The files hold no secret, and the server's user must be able to read them.
 func writeFile(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {

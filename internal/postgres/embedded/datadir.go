@@ -19,19 +19,19 @@ type layout struct {
 func (l layout) pgdata() string  { return filepath.Join(l.dir, "pgdata") }
 func (l layout) pidFile() string { return filepath.Join(l.pgdata(), "postmaster.pid") }
 
-// HasData reports whether an embedded server's data are in dir, or may be: it
-// may be closed to this user.
+// HasData reports whether dir has an embedded server's data. It is also true where this user
+// may not look.
 func HasData(dir string) bool {
 	_, err := os.Stat(layout{dir: dir}.pgdata())
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// partialPrefix begins the names of clusters that an initdb is making. Each has
-// a name of its own: children of one that was cut off may still be at work.
+// partialPrefix begins the names of clusters that an initdb is making. Each gets a name of its
+// own: children of an initdb that was cut off may still write to theirs.
 const partialPrefix = "pgdata.init-"
 
 func (l layout) partials() []string {
-	entries, _ := os.ReadDir(l.dir) // none is a good answer, too
+	entries, _ := os.ReadDir(l.dir) // without a directory there are none
 	var dirs []string
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), partialPrefix) {
@@ -63,8 +63,8 @@ func (l layout) major() (int, error) {
 	return major, nil
 }
 
-// refuseForeignDir keeps quotad out of a cluster that it did not make: a data
-// directory that is itself PostgreSQL's belongs to another server.
+// refuseForeignDir refuses a directory that is not quotad's. A directory that is itself
+// PostgreSQL's data directory belongs to another server.
 func refuseForeignDir(dir string, own []string) error {
 	if _, err := os.Stat(filepath.Join(dir, "PG_VERSION")); err == nil {
 		return fmt.Errorf("%s is the data directory of another PostgreSQL server; quotad needs one of its own: use %s, or connect to that server with --database-url",
@@ -74,7 +74,7 @@ func refuseForeignDir(dir string, own []string) error {
 		return fmt.Errorf("%s is not a directory", dir)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pgdata")); err == nil {
-		return nil // quotad's, whatever else is there
+		return nil // the directory is quotad's, whatever else is in it
 	}
 	if foreign := firstForeign(dir, own); foreign != "" {
 		return fmt.Errorf("%s is not empty and not quotad's (it holds %s): name a new directory with --data-dir (QUOTAD_DATA_DIR)", dir, foreign)
@@ -82,8 +82,8 @@ func refuseForeignDir(dir string, own []string) error {
 	return nil
 }
 
-// firstForeign is the first thing in dir that neither this package nor its caller (own)
-// puts there; empty when there is none, or dir cannot be read.
+// firstForeign is the first entry in dir that is neither this package's nor its caller's
+// (own). It is empty when there is none, or dir cannot be read.
 func firstForeign(dir string, own []string) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -97,9 +97,8 @@ func firstForeign(dir string, own []string) string {
 	return ""
 }
 
-// DefaultDataDir is where the embedded server lives unless told otherwise.
-// Root's is one that the unprivileged user of the server can reach; another
-// user's is in that user's home.
+// DefaultDataDir is the data directory unless another is given. For root it is one that the
+// server's unprivileged user can reach. For another user it is in that user's home.
 func DefaultDataDir() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/quotad"

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// initialize makes the cluster. It is made beside its place and renamed when
-// whole, so that one that was cut off can always be told from a good one.
+// initialize makes the cluster. It makes it beside its final place, and renames it when it is
+// complete. So an interrupted initdb is never taken for a cluster.
 func (s *Server) initialize(ctx context.Context) error {
 	l := s.layout
 	began := time.Now()
@@ -20,7 +20,7 @@ func (s *Server) initialize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(partial) // nothing once it is renamed
+	defer os.RemoveAll(partial) // does nothing after the rename
 	if err := s.account.own(partial); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *Server) initialize(ctx context.Context) error {
 	if err != nil {
 		return withRemedy(fmt.Errorf("initdb: %w\n%s", err, lastLines(out, 20)))
 	}
-	// Over an empty directory of that name, too.
+	// Rename also replaces an empty directory of that name.
 	if err := os.Rename(partial, l.pgdata()); err != nil {
 		return err
 	}
@@ -49,13 +49,13 @@ func (s *Server) initialize(ctx context.Context) error {
 	return nil
 }
 
-// walSegment is the size of WAL's files, MiB. A file is filled with zeros and flushed when it
-// is begun, until old ones are there to be used again: all commits wait for that, some 12 ms
-// with the 16 MiB that are usual.
+// walSegment is the size of a WAL file, MiB. PostgreSQL fills a new file with zeros and
+// flushes it, until there are old files to use again. All commits wait for that: some 12 ms
+// with the usual 16 MiB.
 const walSegment = "4"
 
-// clearPartials removes what interrupted runs of initdb left. They are in the
-// way of nothing but the disk's space, so a failure is left to the next start.
+// clearPartials removes what interrupted runs of initdb left. It only takes disk space, so
+// after a failure the next start tries again.
 func (s *Server) clearPartials() {
 	for _, left := range s.layout.partials() {
 		if err := os.RemoveAll(left); err != nil {
@@ -76,12 +76,12 @@ func (s *Server) run(ctx context.Context, program string, args ...string) (strin
 	return string(out), err
 }
 
-// dress gives cmd the user, the environment and the directory that all of the
-// server's processes get.
+// dress gives cmd the user, the environment and the working directory of the server's
+// processes.
 func (s *Server) dress(cmd *exec.Cmd) {
-	cmd.Dir = "/" // quotad's own may be closed to the server's user
-	// Nothing of quotad's environment: PGOPTIONS and the like would change the
-	// server, and secrets would show in its /proc.
+	cmd.Dir = "/" // the server's user may not enter quotad's own
+	// quotad's environment is not passed on. PGOPTIONS and the like would change the server,
+	// and /proc would show secrets to the server's user.
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
 	for _, name := range []string{"LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"} {
 		if value, ok := os.LookupEnv(name); ok {

@@ -14,8 +14,8 @@ import (
 // Its text names the directory and, where known, the holder's process.
 var ErrDataDirInUse = errors.New("data directory is in use by another quotad")
 
-// dirLock is the exclusive hold on a data directory. The kernel lets go of it
-// when the process ends, however it ends, so there is never a stale one.
+// dirLock is an exclusive lock (flock) on a data directory. The kernel releases it when the
+// process ends in any way, so a lock is never stale.
 type dirLock struct{ file *os.File }
 
 // lockDir takes the lock of dir without waiting.
@@ -37,15 +37,15 @@ func lockDir(dir string) (*dirLock, error) {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	// The process id serves messages only; the lock itself is the kernel's.
+	// The process id is for messages only. The lock does not depend on it.
 	if err := f.Truncate(0); err == nil {
 		_, _ = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
 	}
 	return &dirLock{file: f}, nil
 }
 
-// holder names who holds the lock of f. One that has only just taken it is about to
-// write its process id.
+// holder names the process that holds the lock of f. A process that has just taken the lock
+// may not have written its id yet.
 func holder(f *os.File) string {
 	for range 20 {
 		text := make([]byte, 20)
@@ -58,7 +58,8 @@ func holder(f *os.File) string {
 	return "a quotad that is starting or stopping"
 }
 
-// chooseAnother says what to do when quotad may not use the data directory.
+// chooseAnother adds the advice to choose another data directory, where quotad may not use
+// this one.
 func chooseAnother(what string, err error) error {
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%s: %w: choose another with --data-dir (QUOTAD_DATA_DIR)", what, err)
@@ -66,11 +67,12 @@ func chooseAnother(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// release lets another quotad in. The file stays: removing it would let two
-// processes lock two files of one name.
+// release releases the lock. The file stays: if it were removed, two processes could lock two
+// files of the same name.
 func (l *dirLock) release() {
 	_ = l.file.Truncate(0)
-	// A process that is being forked right now has a copy of the descriptor until it execs.
+	// A child process has a copy of the descriptor between fork and exec. So closing alone
+	// might not release the lock.
 	_ = syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN)
 	_ = l.file.Close()
 }

@@ -21,14 +21,14 @@ const (
 	orphanKill      = 5 * time.Second  // SIGKILL
 )
 
-// pidFile is what PostgreSQL writes to postmaster.pid, one fact a line.
+// pidFile is what quotad reads of postmaster.pid, which PostgreSQL writes.
 type pidFile struct {
 	pid   int
 	ready bool
 }
 
-// readPIDFile returns ok=false when the file is missing or makes no sense,
-// such as one that a crash cut off.
+// readPIDFile reads a pid file. ok is false when the file is missing or unreadable, as after a
+// crash during its write.
 func readPIDFile(path string) (f pidFile, ok bool) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -45,14 +45,13 @@ func readPIDFile(path string) (f pidFile, ok bool) {
 	return f, true
 }
 
-// clearOrphans ends what an earlier quotad's server left running on the data
-// directory and then removes its pid file and socket. The caller holds the
-// directory's lock, so that nothing of a living quotad can be meant.
+// clearOrphans ends processes of an earlier quotad's server on the data directory, and then
+// removes their pid file and socket. The caller holds the directory's lock, so none of them is
+// a living quotad's.
 //
-// PostgreSQL itself refuses to start while the pid of a stale file belongs to
-// any process of the same user. Removing the file is safe only after looking
-// that no server process works on the data, which is what comes first;
-// PostgreSQL's own check of its shared memory stays as a second guard.
+// PostgreSQL does not start while the pid in a stale file belongs to any process of the same
+// user. So the file has to go. That is safe only if no server process works on the data, which
+// is checked first. PostgreSQL's own check of its shared memory is a second guard.
 func clearOrphans(ctx context.Context, l layout, log *slog.Logger) error {
 	stale, _ := readPIDFile(l.pidFile())
 	look := func() []int { return serverProcesses(stale.pid, append(l.partials(), l.pgdata())...) }
@@ -75,8 +74,8 @@ func clearOrphans(ctx context.Context, l layout, log *slog.Logger) error {
 	return nil
 }
 
-// endProcesses ends the processes that look returns, ever less gently.
-// postmaster is the one that takes the others down in order, if it lives.
+// endProcesses ends the processes that look returns, by ever harder signals. If the postmaster
+// lives, only it is signalled: it ends the others in order.
 func endProcesses(ctx context.Context, look func() []int, postmaster int) error {
 	steps := []struct {
 		signal syscall.Signal
@@ -103,8 +102,8 @@ func endProcesses(ctx context.Context, look func() []int, postmaster int) error 
 	return fmt.Errorf("an earlier server on the data directory does not end (processes %v): end them and start quotad again", look())
 }
 
-// signalProcess signals pid if it still is one of look's: the handle is taken
-// first, so that a process id used anew in between is not hit.
+// signalProcess signals pid if look still returns it. It takes the handle before it looks, so
+// that it never signals another process with a reused id.
 func signalProcess(pid int, sig syscall.Signal, look func() []int) {
 	handle, err := os.FindProcess(pid)
 	if err != nil {

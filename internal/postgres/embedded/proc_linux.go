@@ -8,14 +8,14 @@ import (
 	"syscall"
 )
 
-// sysProcAttr ties the server to quotad: it gets a session of its own, so that
-// a Ctrl-C at the terminal reaches quotad only, which then stops it in order;
-// and when quotad is killed the kernel sends it SIGINT, a fast shutdown.
+// sysProcAttr ties the server to quotad. The server gets a session of its own: a Ctrl-C at the
+// terminal reaches only quotad, which stops the server in order. When quotad is killed, the
+// kernel sends the server SIGINT, which means a fast shutdown.
 func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGINT}
 }
 
-// freeSpace is how many bytes others than root may still write where dir is.
+// freeSpace is how many bytes users other than root may still write on dir's disk.
 func freeSpace(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
@@ -24,9 +24,8 @@ func freeSpace(dir string) (int64, error) {
 	return int64(s.Bavail) * s.Bsize, nil
 }
 
-// serverProcesses returns the processes of PostgreSQL that work in one of
-// dirs, whatever any pid file says: every server process has its data
-// directory as working directory.
+// serverProcesses returns the processes of PostgreSQL that work in one of dirs. It needs no
+// pid file: the working directory of every server process is its data directory.
 func serverProcesses(_ int, dirs ...string) []int {
 	var wanted []os.FileInfo
 	for _, dir := range dirs {
@@ -44,7 +43,8 @@ func serverProcesses(_ int, dirs ...string) []int {
 		if err != nil {
 			continue
 		}
-		// Of a process that may not be looked at, both fail: not our server's user.
+		// Both calls fail for processes that this user may not look at. Those are not our
+		// server's.
 		exe, err := os.Readlink(filepath.Join("/proc", entry.Name(), "exe"))
 		if err != nil || filepath.Base(strings.TrimSuffix(exe, " (deleted)")) != "postgres" {
 			continue

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// sysProcAttr gives the server a session of its own, so that a Ctrl-C at the
-// terminal reaches quotad only. There is no signal on a parent's death here: a
-// server that outlived its quotad is stopped by the next one.
+// sysProcAttr gives the server a session of its own: a Ctrl-C at the terminal reaches only
+// quotad. These systems have no signal on a parent's death. The next quotad stops a server
+// that outlived its own.
 func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// freeSpace is not asked for here: there is enough.
+// freeSpace is not measured on these systems: there counts as enough.
 func freeSpace(string) (int64, error) { return math.MaxInt64, nil }
 
-// serverProcesses returns hint, the process id of a pid file, when that is a
-// postmaster that was started on one of dirs, as its command line says.
+// serverProcesses returns hint, the process id in a pid file, if its command line is that of a
+// postmaster on one of dirs.
 func serverProcesses(hint int, dirs ...string) []int {
 	if hint <= 0 {
 		return nil

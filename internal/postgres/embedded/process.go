@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// errStillInUse means that backends of a dead postmaster still hold its shared
-// memory; they go by themselves, so the start is worth another try.
+// errStillInUse means that backends of a dead postmaster still hold its shared memory. They
+// end by themselves, so the start is tried again.
 var errStillInUse = errors.New("an earlier server's memory is still in use")
 
 // How long a server gets to end after SIGQUIT and after SIGKILL. The
@@ -32,9 +32,9 @@ type process struct {
 	status error // of the exit; read after exited is closed
 }
 
-// spawn starts the postmaster. The goroutine that forks keeps its thread until
-// the child is gone: the kernel sends the parent-death signal when that very
-// thread ends, and Go ends idle threads at will.
+// spawn starts the postmaster. The goroutine that forks stays on its thread until the child
+// has ended. The kernel sends the parent-death signal when that thread ends, and Go may end
+// idle threads at any time.
 func (s *Server) spawn() (*process, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Server) spawn() (*process, error) {
 		}
 	}()
 	err = <-started
-	write.Close() // the child has its own
+	write.Close() // the child has its own copy
 	if err != nil {
 		read.Close()
 		return nil, fmt.Errorf("start postgres: %w", err)
@@ -65,8 +65,9 @@ func (s *Server) spawn() (*process, error) {
 	return p, nil
 }
 
-// hush is what to leave out of the log. What a server says before it is ready is part of
-// the error when it does not get there; that sessions end when it is stopped is no news.
+// hush reports whether a message is logged for debugging only. Before the server is ready its
+// messages are part of the error of a failed start. While it is stopped, the end of its
+// sessions is expected.
 func (s *Server) hush(severity, sqlstate string) bool {
 	const adminShutdown = "57P01"
 	if s.stopBy.Load() != nil {
@@ -75,8 +76,8 @@ func (s *Server) hush(severity, sqlstate string) bool {
 	return s.pid.Load() == 0 && severity != "WARNING"
 }
 
-// startOnce starts the postmaster and waits until it takes connections. When
-// ctx ends first the server is shut down again.
+// startOnce starts the postmaster and waits until it takes connections. If ctx ends first, it
+// shuts the server down again.
 func (s *Server) startOnce(ctx context.Context) (*process, error) {
 	p, err := s.spawn()
 	if err != nil {
@@ -98,8 +99,8 @@ func (s *Server) startOnce(ctx context.Context) (*process, error) {
 			s.log.Info("waiting for PostgreSQL, which may be recovering from a crash",
 				"for", time.Since(began).Round(time.Second))
 		case <-tick.C:
-			// Asking the file rather than the socket keeps refused attempts
-			// out of the server's log.
+			// The pid file is asked and not the socket: refused connections would fill the
+			// server's log.
 			if f, ok := readPIDFile(s.layout.pidFile()); ok && f.ready && f.pid == p.cmd.Process.Pid {
 				s.pid.Store(int64(f.pid))
 				return p, nil
@@ -108,7 +109,7 @@ func (s *Server) startOnce(ctx context.Context) (*process, error) {
 	}
 }
 
-// failure describes the end of a server nobody stopped, with its last words.
+// failure describes the end of a server that nobody stopped, with its last messages.
 func (p *process) failure() error {
 	words := p.log.close()
 	err := fmt.Errorf("postgres ended by itself (%v):\n%s", p.cmd.ProcessState, words)
@@ -118,7 +119,7 @@ func (p *process) failure() error {
 	return err
 }
 
-// withRemedy adds to why the server did not start what to do about it.
+// withRemedy adds to a failed start's error what to do about it.
 func withRemedy(err error) error {
 	if strings.Contains(err.Error(), "shared memory segment") {
 		return fmt.Errorf("%w\nCheck that /dev/shm is a writable tmpfs (mode 1777) with room for it", err)
@@ -126,8 +127,8 @@ func withRemedy(err error) error {
 	return err
 }
 
-// shutdown ends p: fast, at once when the deadline that Stop was given passes
-// (it may have passed), and by force when even that does not help.
+// shutdown ends p by ever harder signals. It begins with a fast shutdown. At the deadline of
+// Stop, which may have passed, it stops p at once. If that does not help it kills p.
 func (s *Server) shutdown(p *process) error {
 	deadline := context.Background()
 	if by := s.stopBy.Load(); by != nil {
@@ -138,7 +139,7 @@ func (s *Server) shutdown(p *process) error {
 	defer s.pid.Store(0)
 	defer p.log.close()
 
-	_ = p.cmd.Process.Signal(syscall.SIGINT) // fails only when it is gone
+	_ = p.cmd.Process.Signal(syscall.SIGINT) // fails only when the process has ended
 	select {
 	case <-p.exited:
 		return nil
@@ -161,8 +162,8 @@ func (s *Server) shutdown(p *process) error {
 	return fmt.Errorf("postgres (process %d) does not end, even when killed", p.cmd.Process.Pid)
 }
 
-// Command is the shell command that runs the server by hand, for looking at
-// what a failed test or a stopped quotad left.
+// Command is the shell command that runs the server by hand, to look at the data of a failed
+// test or a stopped quotad.
 func (s *Server) Command() string {
 	words := []string{filepath.Join(s.programs.Dir, "postgres"), "-D", s.layout.pgdata()}
 	for _, setting := range s.fixedSettings()[:6] { // without those about the log

@@ -52,11 +52,10 @@ var placesToLook = []string{
 	"/usr/local/pgsql/bin",
 }
 
-// FindPrograms returns the programs to use. binDir, or where that is empty
-// $PGBIN, names the only directory to look in; otherwise PATH and the usual
-// places are searched. major is that of an existing data directory and is
-// matched exactly, because PostgreSQL reads no other's; 0 takes the newest,
-// preferring one that quotad is tested with.
+// FindPrograms returns the programs to use. If binDir or else $PGBIN is set, it names the only
+// directory to look in. Otherwise PATH and the usual places are searched. major is the version
+// of an existing data directory; it must match exactly, because PostgreSQL reads no other
+// version's data. With 0 the newest is taken, preferably one that quotad is tested with.
 //
 // The error wraps ErrNoPrograms and tells the user what to do.
 func FindPrograms(ctx context.Context, binDir string, major int, log *slog.Logger) (Programs, error) {
@@ -78,7 +77,8 @@ func FindPrograms(ctx context.Context, binDir string, major int, log *slog.Logge
 	return best, nil
 }
 
-// choose picks from what was found; pure, for the tests.
+// choose picks one of the installations that were found. It is pure, so that tests can call
+// it.
 func choose(found []Programs, binDir string, major int) (Programs, error) {
 	var best Programs
 	for _, p := range found {
@@ -96,8 +96,8 @@ func choose(found []Programs, binDir string, major int) (Programs, error) {
 	return best, nil
 }
 
-// better reports whether major a is to be taken rather than b: the newest
-// tested one, else the oldest of the untested newer ones.
+// better reports whether major version a is preferred to b. The newest tested version comes
+// first, then the oldest of the untested newer ones.
 func better(a, b int) bool {
 	if (a > NewestMajor) != (b > NewestMajor) {
 		return b > NewestMajor

@@ -57,26 +57,25 @@ type Server struct {
 	opts     Options
 	log      *slog.Logger
 	programs Programs
-	account  *account // whom the server runs as; nil: quotad's own user
+	account  *account // the user that runs the server; nil: quotad's own
 	layout   layout
 	lock     *dirLock
-	fresh    bool // its cluster was made just now
+	fresh    bool // this start has made the cluster
 
 	pid    atomic.Int64  // of the running postmaster, 0 while there is none
 	done   chan struct{} // closed when supervision ended
-	err    error         // why it ended; written before done is closed
+	err    error         // why supervision ended; written before done is closed
 	cancel context.CancelFunc
 
 	stopOnce sync.Once
 	stopBy   atomic.Pointer[context.Context] // the deadline of Stop
 }
 
-// Start sets up (once) and starts the server of opts.DataDir, and
-// returns when it takes connections. ctx bounds the start only; the server
-// runs until Stop. It is started again when it dies.
+// Start starts the server of opts.DataDir, and makes its data at the first time. It returns
+// when the server takes connections. ctx bounds only the start: the server runs until Stop. It
+// is started again when it dies.
 //
-// Errors that callers branch on: ErrDataDirInUse, ErrNoPrograms,
-// ErrUnreachableDataDir.
+// Errors that callers branch on: ErrDataDirInUse, ErrNoPrograms, ErrUnreachableDataDir.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.DataDir == "" {
 		return nil, errors.New("embedded PostgreSQL: no data directory given")
@@ -112,7 +111,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := refuseForeignDir(dir, s.opts.OwnFiles); err != nil {
 		return err
 	}
-	// What is missing above it is made passable, for the server's user.
+	// Missing directories above dir are made passable, so that the server's user can reach it.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // passable on purpose
 		return chooseAnother("make the data directory", err)
 	}
@@ -167,7 +166,7 @@ func (s *Server) launch(ctx context.Context) error {
 	s.cancel = cancel
 	ready := make(chan error, 1)
 	go s.supervise(superCtx, ctx, ready)
-	if err := <-ready; err != nil { // supervise always answers, within ctx
+	if err := <-ready; err != nil { // supervise always sends one answer, within ctx
 		cancel()
 		<-s.done
 		return withRemedy(err)
@@ -182,7 +181,8 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// furnish makes what quotad needs of a running server and is missing.
+// furnish makes what a running server lacks: quotad's role and database, and in a new cluster
+// the first files of WAL.
 func (s *Server) furnish(ctx context.Context) error {
 	conn, err := postgres.Connect(ctx, s.AdminURL(), nil)
 	if err != nil {
@@ -233,8 +233,8 @@ func (s *Server) PID() int { return int(s.pid.Load()) }
 // Programs are those the server runs from.
 func (s *Server) Programs() Programs { return s.programs }
 
-// Done is closed when the server is stopped for good: after Stop, or when it
-// kept dying and was given up. Err then tells which.
+// Done is closed when the server has ended for good: after Stop, or when it kept dying and was
+// given up. Err says which.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
 // Err is nil before Done and after an orderly Stop, else why the server was
@@ -248,10 +248,10 @@ func (s *Server) Err() error {
 	}
 }
 
-// Stop shuts the server down: fast (open transactions are rolled back, all is
-// flushed), and at once when ctx ends, which leaves recovery to the next
-// start. Without a deadline in ctx there is one of a minute. Nothing of s
-// runs any more when it returns; calling it again is allowed.
+// Stop shuts the server down fast: open transactions are rolled back, and all data is flushed.
+// When ctx ends it stops the server at once, which leaves recovery to the next start. Without
+// a deadline in ctx the deadline is a minute. When Stop returns, nothing of s runs any more.
+// It may be called again.
 func (s *Server) Stop(ctx context.Context) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -266,7 +266,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.err
 }
 
-// release gives back what the data directory's owner holds.
+// release releases the data directory: the lock, and a socket directory elsewhere.
 func (s *Server) release() {
 	if s.lock != nil {
 		s.layout.removeTempSocketDir()

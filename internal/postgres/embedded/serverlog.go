@@ -13,12 +13,12 @@ import (
 const (
 	// logPrefix precedes every message of the server: its SQLSTATE.
 	logPrefix = "%e "
-	keptLines = 20      // of the server's last words
+	keptLines = 20      // how many of the server's last messages are kept
 	maxLine   = 8 << 10 // bytes; the rest of a longer line is dropped
 )
 
-// serverLog hands the server's messages on to slog and keeps the last ones.
-// Nothing is stored on the disk, so nothing needs to be rotated.
+// serverLog passes the server's messages to slog and keeps the last ones. It stores nothing on
+// the disk, so nothing has to be rotated.
 type serverLog struct {
 	pipe *os.File
 	done chan struct{}
@@ -27,8 +27,8 @@ type serverLog struct {
 	last []string
 }
 
-// readServerLog reads pipe until the server and all its children closed it.
-// What hush says is noise is logged for debugging only.
+// readServerLog reads pipe until the server and all its children have closed it. Messages that
+// hush reports are logged for debugging only.
 func readServerLog(pipe *os.File, log *slog.Logger, hush func(severity, sqlstate string) bool) *serverLog {
 	l := &serverLog{pipe: pipe, done: make(chan struct{})}
 	go func() {
@@ -59,9 +59,9 @@ func (l *serverLog) keep(line string) {
 	l.last = append(l.last, line)
 }
 
-// lastWordsWait is how long close waits for words that are on their way.
-// Backends that outlive a killed postmaster hold the pipe open, and the next
-// start, for which every hit waits, comes after it.
+// lastWordsWait is how long close waits for messages that are on their way. Backends that
+// outlive a killed postmaster keep the pipe open. The next start, which every hit waits for,
+// comes after this wait.
 const lastWordsWait = 200 * time.Millisecond
 
 // close ends the reading and returns the server's last words.
@@ -74,9 +74,9 @@ func (l *serverLog) close() string {
 	return strings.Join(l.last, "\n")
 }
 
-// forward logs one line of the server. An ERROR is the answer to a statement
-// and is dealt with by whoever sent it; a FATAL ends one connection; only a
-// PANIC, or a process that died, says something of the server itself.
+// forward logs one line of the server. An ERROR answers a statement, and its sender deals with
+// it. A FATAL ends one connection. Only a PANIC, or a process that died, concerns the server
+// itself.
 func forward(log *slog.Logger, line string, hush func(severity, sqlstate string) bool) {
 	state, rest, ok := strings.Cut(line, " ")
 	severity, message, ok2 := strings.Cut(rest, ":  ")

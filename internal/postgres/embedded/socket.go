@@ -18,9 +18,9 @@ const (
 	tempSocketPrefix = "quotad-socket-"
 )
 
-// makeSocketDir returns a directory for the socket that only the server's user
-// (and root) can open: in the data directory, or where its path is too long
-// for a socket, a new one under the temp directory.
+// makeSocketDir returns a directory for the socket that only the server's user and root can
+// open. It is in the data directory. Where that path is too long for a socket, it is a new
+// directory under the temp directory.
 func (a *account) makeSocketDir(l layout) (string, error) {
 	preferred := filepath.Join(l.dir, "run")
 	if fitsSocket(preferred) {
@@ -57,9 +57,9 @@ func (a *account) makeSocketDir(l layout) (string, error) {
 	return "", fmt.Errorf("no place for the server's socket: %s is too long for a socket's path, and no temp directory will do (%w)", preferred, last)
 }
 
-// RunningURL is the database of the server that another process runs on a data
-// directory, which that process's lock keeps from being started here; running is
-// false while it has no socket.
+// RunningURL is the database of a server that another process runs on a data directory. That
+// process holds the directory's lock, so no server can be started here. running is false while
+// there is no socket.
 func RunningURL(dataDir string) (databaseURL string, running bool) {
 	dir, err := filepath.Abs(dataDir)
 	if err == nil {
@@ -81,11 +81,12 @@ func RunningURL(dataDir string) (databaseURL string, running bool) {
 	return "", false
 }
 
-// socketNote remembers a directory under the temp directory, for whoever comes
-// after a quotad that was killed.
+// socketNote is the file that names a socket directory under the temp directory. After a
+// quotad was killed the next one finds the directory by it.
 func (l layout) socketNote() string { return filepath.Join(l.dir, "socket-dir") }
 
-// removeTempSocketDir removes what socketNote names, once no server uses it.
+// removeTempSocketDir removes the directory that socketNote names. No server may use it any
+// more.
 func (l layout) removeTempSocketDir() {
 	text, err := os.ReadFile(l.socketNote())
 	if err != nil {
@@ -114,8 +115,8 @@ func fitsSocket(dir string) bool {
 
 func socketFile(dir string) string { return filepath.Join(dir, ".s.PGSQL."+socketPort) }
 
-// removeSocketFiles clears what a server that was killed left in dir. Its lock
-// file would stop the next one if its process id belongs to another by now.
+// removeSocketFiles removes the socket and its lock file that a killed server left in dir. The
+// lock file would stop the next server if its process id belonged to another process by now.
 func removeSocketFiles(dir string) {
 	for _, suffix := range []string{"", ".lock"} {
 		_ = os.Remove(socketFile(dir) + suffix)

@@ -12,15 +12,15 @@ import (
 const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = time.Second
-	// stableAfter is how long a server must have run for its next death to
-	// count as a new trouble and not as more of the same.
+	// stableAfter is how long a server must have run for its next death to count as a new
+	// trouble. After a shorter run the death belongs to the trouble before.
 	stableAfter = 30 * time.Second
 	// inUseWait bounds the wait for an earlier server's last backends.
 	inUseWait = time.Minute
 )
 
-// supervise keeps the server running until ctx ends or it is given up. It
-// answers once on ready: after the first start, which startCtx bounds too.
+// supervise keeps the server running until ctx ends or the server is given up. It sends one
+// answer on ready, after the first start. startCtx bounds that start, too.
 func (s *Server) supervise(ctx, startCtx context.Context, ready chan<- error) {
 	defer close(s.done)
 	defer s.release()
@@ -68,8 +68,8 @@ func (s *Server) firstStart(ctx context.Context) (*process, error) {
 	}
 }
 
-// restart starts the server again, with growing pauses. It returns nil for
-// both when ctx ended first.
+// restart starts the server again, after growing pauses. It returns nil for both when ctx
+// ended first.
 func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (*process, error) {
 	for {
 		pause, ok := trouble.next(time.Now())
@@ -97,8 +97,8 @@ func (s *Server) restart(ctx context.Context, trouble *trouble, failure error) (
 	}
 }
 
-// trouble decides how a dying server is started again; pure but for its
-// arguments.
+// trouble decides when a dying server is started again, and when it is given up. It reads no
+// clock.
 type trouble struct {
 	giveUpAfter time.Duration
 	readyAt     time.Time // the last time the server became ready

@@ -7,26 +7,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A file of WAL is filled with zeros and flushed when it is begun, and all commits wait for
-// that, some 7 ms with 4 MiB: at 15,000 hits a second nearly each second. Files that a
-// checkpoint has no more use for are used again instead, as many as min_wal_size says and
-// what was written lately asks for. So a server has them that has run for a while; a new
-// one gets its first here.
+// A new WAL file is filled with zeros and flushed, and all commits wait for that: some 7 ms
+// with 4 MiB. At 15,000 hits a second that would come nearly every second. After a checkpoint
+// PostgreSQL uses old files again instead, as many as min_wal_size and the latest load ask
+// for. A server that has run for a while has such files. A new one gets its first here.
 
-// Bounds of how many files a new server gets, whatever min_wal_size says: so many, and a
-// share of what is free on the disk. A server that finds no room for WAL dies.
+// Bounds of how many WAL files a new server gets, whatever min_wal_size says: a number, and a
+// share of the free disk space. A server without room for WAL dies.
 const (
 	mostWALFiles = 128
 	freeShareWAL = 4
 )
 
-// countWALFiles is how many files to make of a size, to have as many bytes as least, with
-// some bytes free.
+// countWALFiles is how many files of a size to make, to have least bytes, when free bytes are
+// free on the disk.
 func countWALFiles(least, size, free int64) int {
 	return int(min(least/size, free/freeShareWAL/size, mostWALFiles))
 }
 
-// makeWALFiles writes as many files of WAL as min_wal_size keeps, and has them used again.
+// makeWALFiles writes as many WAL files as min_wal_size keeps, and ends with a checkpoint,
+// after which they are used again.
 func makeWALFiles(ctx context.Context, conn *pgx.Conn, dir string) error {
 	free, err := freeSpace(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func makeWALFiles(ctx context.Context, conn *pgx.Conn, dir string) error {
 		return fmt.Errorf("ask for the size of WAL: %w", err)
 	}
 	for range countWALFiles(least, size, free) {
-		// A file in which nothing was written is not left for the next.
+		// PostgreSQL does not switch away from a file in which nothing was written.
 		if _, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"); err != nil {
 			return fmt.Errorf("begin another file of WAL: %w", err)
 		}

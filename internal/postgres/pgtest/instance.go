@@ -52,7 +52,7 @@ func Server(t testing.TB, options ...Option) *Instance {
 	}
 	s := &Instance{t: t, opts: embedded.Options{
 		DataDir: dir, Logger: quiet, Settings: o.settings,
-		NoSync: true, // of initdb's files only: no crash of the machine is played here
+		NoSync: true, // concerns initdb's files only: no test crashes the machine
 	}}
 	t.Cleanup(s.cleanup)
 	s.Start()

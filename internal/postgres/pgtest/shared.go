@@ -22,8 +22,8 @@ import (
 const (
 	dirPrefix = "quotad-test-"
 	lockName  = "held-by-a-test" // locked while the test binary runs
-	keptMark  = "KEPT"           // beside it when a failed test left its data
-	// keptFor and keptMost bound what later runs spare: 50 MB each add up.
+	keptMark  = "KEPT"           // this file says that a failed test left its data
+	// keptFor and keptMost bound what later runs keep of failed tests: each takes 50 MB.
 	keptFor  = 24 * time.Hour
 	keptMost = 10
 )
