@@ -27,8 +27,9 @@ const (
 )
 
 // withDatabase runs do on the database that the settings name. That is the server of
-// --database-url, if it is given. Else it is the embedded server of the data directory: the
-// one of a quotad that serves there, or one that is started for this command alone.
+// --database-url, if it is given. Else it is the embedded server of the data directory. A
+// quotad that serves there has started it. Without such a quotad it is started for this
+// command alone.
 func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, do func(ctx context.Context, url string, log *slog.Logger) error) (err error) {
 	if c.DatabaseURL == "" && allow == existing {
 		if !embedded.HasData(c.dataDir()) {

@@ -30,8 +30,8 @@ func newWaits(after time.Duration) *waits {
 	return &waits{every: every, rounds: uint64((after + every - 1) / every)}
 }
 
-// deadline is a request's context, which also ends when the request has waited for too long,
-// when its client has gone away, and when it is answered.
+// deadline is a request's context. It also ends when the request has waited for too long, when
+// its client has gone away, and when it is answered.
 type deadline struct {
 	context.Context // the request's
 	waits           *waits

@@ -13,8 +13,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// importLine is one line of the body of POST /v1/imports: usage of an instant, with cost
-// and at, or an opening balance, with limit and used.
+// importLine is one line of the body of POST /v1/imports. With cost and at it is usage of an
+// instant. With limit and used it is an opening balance.
 type importLine struct {
 	ID         string            `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key of the line, among those of its customer. The line is done once, however often it is sent with this id."`
 	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key. An import creates no customer."`

@@ -19,8 +19,8 @@ const (
 	// maxOutages is how many groups in a row may meet an outage, so that no line is done,
 	// before an import stops.
 	maxOutages = 3
-	// importWait bounds each wait of an import: for a group's lines to arrive, for the
-	// database to do them, for the client to take the answer.
+	// importWait bounds each wait of an import: for the lines of a group, for the database,
+	// and for the client to take the answer.
 	importWait = 30 * time.Second
 	// importPause is the pause after such a group. It is as long as Retry-After says.
 	importPause = time.Second

@@ -25,8 +25,8 @@ type Options struct {
 	Catalog *catalog.Catalog
 	Store   *store.Store
 
-	// Ready tells what /readyz answers, and why a node is degraded, without secrets. Its
-	// answer is never kept, so it must be quick.
+	// Ready tells what /readyz answers, and why a node is degraded, without secrets. It is
+	// called each time that the answer is needed.
 	Ready func() (State, string)
 	// Now is the database's clock, µs since the Unix epoch (postgres.Clock's Now).
 	Now func(ctx context.Context) (int64, error)

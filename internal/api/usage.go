@@ -149,8 +149,8 @@ func (q query) instant(name string, otherwise int64) (int64, error) {
 	return at, nil
 }
 
-// bucketStarts are the starts of all hours, days or months that touch the span, and one
-// more, the end; false when there are more than maxPoints.
+// bucketStarts are the starts of all hours, days or months that touch the span, and the end of
+// the last one. The result is false when there are more than maxPoints.
 func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {
 	start, end := asked.bucket(asked.from, zone)
 	starts := []int64{start}

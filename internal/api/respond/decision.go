@@ -177,8 +177,8 @@ func appendRoom(b []byte, v *model.View, cost, most int64) []byte {
 	return append(b, " now. "...)
 }
 
-// appendSpan appends a time in whole seconds for people, in its two largest units and rounded
-// up: 7 min 12 s, 1 h 12 min, 30 d 4 h.
+// appendSpan appends a time in whole seconds for people: 7 min 12 s, 1 h 12 min, 30 d 4 h. It
+// is rounded up to its two largest units.
 func appendSpan(b []byte, seconds int64) []byte {
 	units := [...]struct {
 		name    string

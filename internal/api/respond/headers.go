@@ -162,9 +162,9 @@ func capacity(l *model.Limit) int64 {
 	return l.Limit
 }
 
-// windowSeconds is the parameter w: the window in seconds. For a token bucket it is the time
-// in which the bucket fills, ⌈burst·W/limit⌉. There is none for an allocation, a calendar
-// window, a window of broken seconds, or a number too large for a structured field.
+// windowSeconds is the parameter w: the window, if it is whole seconds. For a token bucket it
+// is the time in which the bucket fills, ⌈burst·W/limit⌉. There is none for an allocation, for
+// a calendar window, and for a number that a structured field cannot hold.
 func windowSeconds(l *model.Limit) (int64, bool) {
 	if l.Algorithm != model.TokenBucket {
 		return l.Window / second, l.Window > 0 && l.Window%second == 0
