@@ -2,8 +2,8 @@ package plans
 
 import "time"
 
-// The instants a test clock may show, µs: from the Unix epoch until far enough from the
-// last year that any window or period that begins then has an end.
+// minClock and maxClock are the first and the last instant that a test clock may show, µs. The
+// last one leaves room: every window or period that begins then has an end.
 const minClock = int64(0)
 
 var maxClock = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()

@@ -53,8 +53,8 @@ func (f *faults) must(field, value, be string, ok bool) bool {
 	return ok
 }
 
-// name checks a text for people: valid UTF-8, at most maxName characters, none of them a
-// control character, and not blank unless it may be left out.
+// name checks a text for people. It must be valid UTF-8 of at most maxName characters, without
+// control characters. A required one must not be blank.
 func (f *faults) name(field, value string, required bool) {
 	switch {
 	case !plainText(value):

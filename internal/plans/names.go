@@ -31,9 +31,9 @@ func ValidKey(s string) bool {
 	return true
 }
 
-// ValidCustomerKey reports whether s may be the key of a customer: 1 to 200 bytes of
-// printable ASCII (the space included) without "/", and not "." or "..", which paths
-// swallow.
+// ValidCustomerKey reports whether s may be the key of a customer: 1 to 200 bytes of printable
+// ASCII (the space included) without "/". It must not be "." or "..", which clients and
+// proxies take out of paths.
 func ValidCustomerKey(s string) bool {
 	if s == "" || len(s) > maxKey || s == "." || s == ".." {
 		return false

@@ -78,8 +78,8 @@ func (f *faults) belongs(path, model string, takes, given bool) {
 	}
 }
 
-// checkTiers checks that every quantity falls into exactly one tier: each up_to is above the
-// one before, and the last tier, and only that, has none (null).
+// checkTiers checks that every quantity falls into exactly one tier. Each up_to must be above
+// the one before. The last tier, and only that, has none (null).
 func (p *Price) checkTiers(bad *faults, path string) {
 	if len(p.Tiers) > maxTiers {
 		bad.add(path+"tiers", "must be at most %d", maxTiers)

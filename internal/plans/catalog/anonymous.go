@@ -88,7 +88,7 @@ func (c *Catalog) CheckDefaultPlan(ctx context.Context) error {
 	return err
 }
 
-// The customer gets the newest change number of the statement's snapshot. That is no older
+// makeCustomer stores the newest change number of the statement's snapshot. That is no older
 // than the plan's, and no newer than that of any later write of the customer.
 const makeCustomer = `
 	WITH plan AS (

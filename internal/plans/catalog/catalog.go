@@ -43,8 +43,8 @@ type Options struct {
 	// Now is the database's time in µs since the Unix epoch, as well as it is known. It
 	// is asked for keys with an expiry, and for customers that are made. Required.
 	Now func(ctx context.Context) (int64, error)
-	// DefaultPlan is the key of the plan on which a customer is made at its first hit, the
-	// same on all nodes; empty: customers are made by PutCustomer only.
+	// DefaultPlan is the key of the plan on which a first hit makes a customer. It is the same
+	// on all nodes. When it is empty only PutCustomer makes customers.
 	DefaultPlan string
 	Log         *slog.Logger // nil: slog.Default
 }
@@ -55,8 +55,8 @@ type Options struct {
 //
 // Everything in the memory carries a change number: the newest one in the snapshot that it was
 // read by. A change invalidates all that it concerns and that was read before it. So the
-// catalog never uses a read that a change overtook, nor a plan and a customer that were not
-// true at one moment (see memory.go).
+// catalog never uses a read that a change overtook. Nor does it use a plan and a customer that
+// were not true at one moment (see memory.go).
 //
 // In an outage of the database the memory goes on answering. Fresh says whether it may be
 // behind. It is safe for concurrent use.
@@ -101,8 +101,8 @@ func New(store *store.Store, o Options) *Catalog {
 	return c
 }
 
-// Resolve returns the target that hits of a customer on a meter are judged by, as of change
-// atLeast or later (0: as of any change that this node has seen). From memory it takes no
+// Resolve returns the target that hits of a customer on a meter are judged by. It is as of
+// change atLeast or later; 0 means any change that this node has seen. From memory it takes no
 // allocation and no contended lock. Where the memory lacks something, or atLeast is newer, it
 // asks the database, within a few seconds. Concurrent callers share that read.
 //

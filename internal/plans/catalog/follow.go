@@ -20,9 +20,10 @@ const (
 	pollRows    = 1000 // changes that one poll applies
 )
 
-// Run keeps the memory current until ctx ends, and then returns nil. It polls the table
-// of changes every 250 ms and whenever a notice arrives, each on a connection of its own:
-// the poll is what is relied on, the notice makes it quick. Both go on through an outage.
+// Run keeps the memory current until ctx ends, and then returns nil. It polls the table of
+// changes every 250 ms and whenever a notice arrives. Polls and notices have a connection
+// each. Only the polls are relied on; notices make them come sooner. Both go on through an
+// outage.
 func (c *Catalog) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	listening.Go(func() { c.listen(ctx) })

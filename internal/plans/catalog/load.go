@@ -115,9 +115,9 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 	}
 }
 
-// The time of a customer's change is read together with the customer. The row of a change may
-// be removed, but its time never changes. 'epoch' stands for a removed row. EXISTS comes first
-// because few customers have overrides.
+// entryOfCustomer reads the time of a customer's change together with the customer. The row of
+// a change may be removed, but its time never changes. 'epoch' stands for a removed row.
+// EXISTS comes first because few customers have overrides.
 const entryOfCustomer = `
 	SELECT (SELECT number FROM change_number), c.key, c.id, c.change,
 		coalesce(CASE WHEN c.change >= (SELECT min(number) FROM changes)

@@ -39,7 +39,7 @@ func (m *Map) of(key string) (share *pages, hash uint64) {
 	return &m.shares[hash%numShares], hash / numShares
 }
 
-// hash is the hash that of returns.
+// hash is a key's hash within its share, as the method of returns it.
 func (m *Map) hash(key []byte) uint64 { return maphash.Bytes(m.seed, key) / numShares }
 
 // Get appends a key's value to a buffer.

@@ -32,8 +32,7 @@ func (p *pages) init(most int) {
 	p.bytes, p.taken = make([]byte, first*pageSize), first*pageHead
 }
 
-// used is the used part of a hash's page. The caller holds the lock, as of all methods below
-// but get, set and remove.
+// used is the used part of a hash's page. The caller holds the lock, as for keep and grow.
 func (p *pages) used(hash uint64) []byte {
 	n := hash % uint64(len(p.bytes)/pageSize)
 	page := p.bytes[n*pageSize:][:pageSize:pageSize]

@@ -1,6 +1,6 @@
-// Package planstest owns what the tests of plans, store, catalog and sweep share: a meter, a plan
-// and a customer on a test's database, and checks of them. It is for tests only. It must
-// never import package catalog, whose own tests use planstest.
+// Package planstest owns what tests of several rooms of plans share. That is a meter, a plan
+// and a customer on a test's database, and helpers that ask about them. It is for tests only.
+// It does not know the catalog, whose own tests use it.
 package planstest
 
 import (

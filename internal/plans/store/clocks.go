@@ -14,9 +14,9 @@ func scanClock(row pgx.CollectableRow) (c model.TestClock, err error) {
 	return c, row.Scan(&c.Key, &c.Now)
 }
 
-// The history has, for each change that set the clock, the change's number and the instant
-// that was set, the oldest first. It keeps the newest 50, so that one can tell what the clock
-// showed at another change.
+// putClock keeps a history: for each change that set the clock the change's number and the
+// instant that was set, the oldest first. It keeps the newest 50, so that one can tell what
+// the clock showed at another change.
 const putClock = `
 	INSERT INTO test_clocks AS t (key, now, change, history) VALUES ($1, $2, $3, ARRAY[$3, $2]::bigint[])
 	ON CONFLICT (key) DO UPDATE SET now = excluded.now, change = excluded.change,

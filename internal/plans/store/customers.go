@@ -62,8 +62,8 @@ const insertCustomer = `
 	SELECT $1, $2, p.id, p.latest_version, $4, $5, $6, $7, $8, $9, $10,
 		(SELECT t.id FROM test_clocks t WHERE t.key = $11) FROM plans p WHERE p.id = $3`
 
-// A customer that changes to another plan joins it at its latest version. A customer that is
-// written is anonymous no longer, and keeps what it has used.
+// updateCustomer lets a customer that changes to another plan join it at its latest version. A
+// customer that is written is anonymous no longer, and keeps what it has used.
 const updateCustomer = `
 	UPDATE customers c SET name = $2, plan_id = p.id, pinned_version = $4, timezone = $5,
 		billing_anchor = $6, metadata = $7, change = $8, features = $9, anonymous = false,

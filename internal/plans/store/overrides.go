@@ -8,7 +8,8 @@ import (
 	"quotad/internal/plans"
 )
 
-// NOT EXISTS is true for a new override: a statement's snapshot does not see its own insert.
+// putOverride returns whether the override is new: a statement's snapshot does not see its own
+// insert.
 const putOverride = `
 	INSERT INTO overrides (customer_id, limit_name, "limit", burst, expires_at, change) VALUES ($1, $2, $3, $4, $5, $6)
 	ON CONFLICT (customer_id, limit_name) DO UPDATE SET "limit" = excluded."limit", burst = excluded.burst,

@@ -24,7 +24,7 @@ func scanPlan(row pgx.CollectableRow) (*plans.Plan, error) {
 	return p, err
 }
 
-// The document comes back from the database, so the writer is shown what is stored.
+// addVersion returns the document from the database, so the writer is shown what is stored.
 const addVersion = `
 	WITH plan AS (
 		INSERT INTO plans (key, latest_version) VALUES ($1, $2)

@@ -72,8 +72,8 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 	return err
 }
 
-// Units belong to the period in which their hour starts. Meters are few, and the customer's
-// own counter of each is found by its key.
+// lastCharged finds the last charge from an hour on. Units belong to the period in which their
+// hour starts. Meters are few, and the customer's own counter of each is found by its key.
 const lastCharged = `
 	SELECT coalesce(max(c.at), 0) FROM meters m, LATERAL (
 		SELECT at FROM counters

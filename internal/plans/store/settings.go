@@ -19,7 +19,8 @@ func (s *Store) Settings(ctx context.Context) ([]plans.Setting, error) {
 	return all, Classify(err)
 }
 
-// The order of the key keeps nodes that start at once from a deadlock.
+// proposeSettings inserts in the order of the key, which keeps nodes that start at once from a
+// deadlock.
 const proposeSettings = `
 	INSERT INTO settings (name, value) SELECT * FROM unnest($1::text[], $2::text[]) AS s(name, value) ORDER BY name
 	ON CONFLICT (name) DO NOTHING`

@@ -136,7 +136,7 @@ func (w *Writing) announce(ctx context.Context) error {
 	return err
 }
 
-// Each change deletes the row that is changesKept back, as in announce.
+// recordChanges deletes, for each change, the row that is changesKept back, as announce does.
 const recordChanges = `
 	WITH pruned AS (
 		DELETE FROM changes WHERE number >= $1 - $3::bigint AND number < $1 - $3::bigint + cardinality($2::text[])

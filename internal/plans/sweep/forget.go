@@ -98,8 +98,8 @@ const anonymousCustomers = `
 	  AND created_at < $3
 	ORDER BY id`
 
-// A page is a range of ids that ends at the 500th anonymous customer. It does not count idle
-// ones, so that each statement is short.
+// anonymousPage finds the end of a page, which is a range of ids up to the 500th anonymous
+// customer. It does not count idle ones, so that each statement is short.
 const anonymousPage = `
 	SELECT coalesce(max(id), 0), clock_timestamp() FROM (
 		SELECT id FROM customers WHERE anonymous AND id > $1 ORDER BY id LIMIT $2) p`

@@ -74,8 +74,8 @@ func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err er
 	return true, s.execLocked(ctx, removeErasures, done)
 }
 
-// This is one pass over all changes, since their index is by number only. It needs no lock: a
-// change that is added meanwhile has a higher number.
+// changesAbout is one pass over all changes, since their index is by number only. It needs no
+// lock: a change that is added meanwhile has a higher number.
 const changesAbout = `
 	SELECT number, key FROM changes WHERE kind = 'customer' AND number <= $1 AND key = ANY ($2) ORDER BY number`
 

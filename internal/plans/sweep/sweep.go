@@ -72,8 +72,8 @@ func (s *Sweeper) endExpired(ctx context.Context) error {
 	return err
 }
 
-// Overrides of customers on a test clock are left out. They expire when the clock is set,
-// without a write: the catalog checks their expiry.
+// expiredOverrides leaves out customers on a test clock. Their overrides expire when the clock
+// is set, without a write: the catalog checks the expiry.
 const expiredOverrides = `
 	SELECT DISTINCT id, key FROM (
 		SELECT c.id, c.key FROM overrides o JOIN customers c ON c.id = o.customer_id
