@@ -49,9 +49,9 @@ type Cache[K comparable, V any] struct {
 	evicted func(K, V) // nil: nobody wants to know
 }
 
-// New makes a cache that never holds more than size entries, which must be at
-// least 1. From a size of 256 on the keys are spread over 2 to 64 shards, each
-// with its share of the size, so a cache may evict a little before it is full.
+// New makes a cache that never holds more than size entries. size must be at least 1. From a
+// size of 256 on the keys are spread over 2 to 64 shards. Each shard has its share of the
+// size, so a cache may evict a little before it is full.
 func New[K comparable, V any](size int) (*Cache[K, V], error) {
 	return NewWeighed(size, 1, func(K, V) int { return 1 })
 }
@@ -123,11 +123,10 @@ func (c *Cache[K, V]) Add(key K, value V, expires int64) {
 	c.drop(evicted)
 }
 
-// AddIf calls decide with the key's value (ok is false when there is none or it
-// expired at or before now) and, when keep is true, stores what it returns. It
-// reports whether it stored. decide runs under the shard's lock: nothing can
-// come between it and the store, and it must be short and must not use this
-// cache. A decide that panics changes nothing.
+// AddIf calls decide with the key's value, and stores what decide returns when keep is true.
+// ok is false when there is no value, or it expired at or before now. AddIf reports whether it
+// stored. decide runs under the shard's lock: nothing can come between it and the store. It
+// must be short and must not use this cache. A decide that panics changes nothing.
 func (c *Cache[K, V]) AddIf(key K, now int64, decide func(old V, ok bool) (value V, expires int64, keep bool)) bool {
 	evicted, kept := c.shard(key).addIf(key, now, decide)
 	c.drop(evicted)

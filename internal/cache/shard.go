@@ -16,13 +16,12 @@ type item[K comparable, V any] struct {
 	expires int64
 }
 
-// A shard is an LRU under a lock, and one item that can be read past the lock.
+// A shard is an LRU under a lock, and one item that can be read without the lock.
 //
-// An LRU writes on every read, so one key that all cores read (a customer who
-// is refused thousands of times a second) would make them queue. The second
-// read in a row of one item puts it in hot, where reading it writes nothing.
-// Such reads do not reach the LRU's order; retireHot makes up for them before
-// the order is used.
+// An LRU writes on every read. So all cores would queue for a key that all of them read, such
+// as a customer who is refused thousands of times a second. The second read in a row of one
+// item puts it in hot, where reading it writes nothing. Such reads do not reach the LRU's
+// order; retireHot makes up for them before the order is used.
 type shard[K comparable, V any] struct {
 	hot atomic.Pointer[item[K, V]]
 	_   [120]byte // padding: keeps hot off the cache lines that writers of the fields below change

@@ -2,14 +2,13 @@ package calendar
 
 import "time"
 
-// Hour returns the running local hour [start, end) that holds at. Hours start
-// where the zone's wall clock shows a full hour, and are also cut wherever the
-// zone's offset changes; so none is longer than an hour, the one in which the
-// clock jumps may be shorter, and local days are sums of whole hours in every
-// zone, Lord Howe's half hours and Kathmandu's +05:45 included.
+// Hour returns the running local hour [start, end) that holds at. Hours start where the zone's
+// wall clock shows a full hour. They are also cut wherever the zone's offset changes. So none
+// is longer than an hour, and the one in which the clock jumps may be shorter. Local days are
+// sums of whole hours in every zone, Lord Howe's half hours and Kathmandu's +05:45 included.
 //
-// It is fast enough to ask for every batch (two look-ups of the zone), and what
-// it returned stays right for every instant before end.
+// It is fast enough to ask for every batch (two look-ups of the zone). What it returned stays
+// right for every instant before end.
 func Hour(at int64, loc *time.Location) (start, end int64) {
 	at = clamp(at)
 	offset, from, to := stretch(at, loc)

@@ -15,9 +15,9 @@ var ErrInstant = errors.New("not an RFC 3339 time in the years 0 to 9999 of UTC"
 // more than that: hours of one digit, a comma, and offsets of 24 hours.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// ParseInstant reads an RFC 3339 time, cut to microseconds since the Unix epoch. What is
-// outside MinInstant to MaxInstant in UTC, whatever year its offset shows, is ErrInstant,
-// and so is a leap second, which nothing here can hold.
+// ParseInstant reads an RFC 3339 time, cut to microseconds since the Unix epoch. A time
+// outside MinInstant to MaxInstant in UTC is ErrInstant, whatever year its offset shows. So is
+// a leap second, which no instant here can hold.
 func ParseInstant(text string) (int64, error) {
 	const most = 64 // more digits of a fraction than anybody has
 	if len(text) > most || !rfc3339.MatchString(text) {

@@ -30,9 +30,8 @@ type Interval struct {
 	Count int
 }
 
-// Validate returns ErrInterval unless the unit is known and the count is at
-// least 1 and at most a hundred years' worth (36,500 days, 5,200 weeks, 1,200
-// months).
+// Validate returns ErrInterval unless the unit is known and the count is in range. A count is
+// at least 1 and at most a hundred years' worth (36,500 days, 5,200 weeks, 1,200 months).
 func (i Interval) Validate() error {
 	var most int
 	switch i.Unit {

@@ -52,9 +52,9 @@ func readZone(file *zip.File) *time.Location {
 	return zone
 }
 
-// Location returns the zone of an IANA name such as "Europe/Berlin" or "UTC", by the data
-// that is built into the program; the same name gives the same pointer, so that it may
-// serve as a map key. Anything else is ErrUnknownZone.
+// Location returns the zone of an IANA name such as "Europe/Berlin" or "UTC", by the data that
+// is built into the program. Equal names give the same pointer, so that it may serve as a map
+// key. Any other name is ErrUnknownZone.
 func Location(name string) (*time.Location, error) {
 	zone := zones()[name]
 	if zone == nil {

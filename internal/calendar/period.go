@@ -9,11 +9,13 @@ const (
 	maxDays   = 11_000 * 366
 )
 
-// Boundary returns the instant of boundary n, which may be negative: the
-// anchor's wall clock plus n intervals, counted from the anchor itself (so that
-// a month's clamp does not stick), clamped to the month's last day, read in the
-// zone by the rule for jumps. Boundaries never decrease with n; two are equal
-// where a zone skipped a whole day. It panics when the interval is invalid.
+// Boundary returns the instant of boundary n, which may be negative. It is the anchor's wall
+// clock plus n intervals, read in the zone by the rule for jumps. A day that the month lacks
+// becomes the month's last day. All intervals are counted from the anchor itself, so a clamped
+// day does not carry over to later months.
+//
+// Boundaries never decrease with n. Two are equal where a zone skipped a whole day. Boundary
+// panics when the interval is invalid.
 func Boundary(anchor Anchor, interval Interval, loc *time.Location, n int) int64 {
 	months, days := interval.step()
 	return boundary(anchor.wall, months, days, loc, int64(n))
@@ -37,8 +39,8 @@ func Period(anchor Anchor, interval Interval, loc *time.Location, at int64) (ind
 }
 
 func period(anchor wall, months, days int64, loc *time.Location, at int64) (n, start, end int64) {
-	// The wall clock tells the index up to a clamped day, a jump or a time of
-	// day; the boundaries themselves settle it, within one step or two.
+	// The wall clock gives the index, but a clamped day, a jump or a time of day may make it
+	// wrong. The boundaries correct it within one step or two.
 	w := wallAt(at, loc)
 	if months != 0 {
 		n = floorDiv(w.months()-anchor.months(), months)

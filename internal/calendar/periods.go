@@ -40,9 +40,9 @@ func (p *Periods) Since(at int64) (from int64, changed bool) {
 	return p.From, p.Before != nil
 }
 
-// Hour returns the hour that usage at an instant is booked in: the running local hour,
-// cut where the zone's offset changes and where a billing period starts, so that
-// periods, too, are sums of whole hours.
+// Hour returns the hour that usage at an instant is booked in. It is the running local hour,
+// cut where the zone's offset changes and where a billing period starts. So periods, too, are
+// sums of whole hours.
 func (p *Periods) Hour(at int64) (start, end int64) {
 	periodStart, periodEnd := p.Period(at)
 	start, end = Hour(at, p.Zone)

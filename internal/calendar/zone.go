@@ -23,8 +23,8 @@ const (
 // 15:56:08, of Manila before 1844; fixed zones stay below a day).
 const maxOffset = 26 * hour
 
-// A wall is what a clock on the wall shows, date and time, as the microseconds
-// since 1970-01-01T00:00:00 that it would be if the wall stood in UTC.
+// A wall is the date and time on a wall clock, without a zone. It is the microseconds since
+// 1970-01-01T00:00:00 that it would be in UTC.
 type wall int64
 
 // civil gives a wall clock's date and time by their names.
@@ -44,8 +44,8 @@ func stretch(at int64, loc *time.Location) (offset, start, end int64) {
 	if !to.IsZero() {
 		end = to.UnixMicro()
 	}
-	// Past the end of a zone's table, ZoneBounds ends the stretch after 365
-	// days of the UTC year, which on the last day of a leap year is behind us.
+	// Past the end of a zone's table, ZoneBounds ends the stretch after 365 days of the UTC
+	// year. On the last day of a leap year that end lies before at.
 	if end <= at {
 		end += day
 	}
@@ -58,9 +58,9 @@ func wallAt(at int64, loc *time.Location) wall {
 	return wall(at + offset)
 }
 
-// instant returns the instant at which a clock in the zone shows w: the first
-// of them in an overlap, and in a gap the instant that the clock would have
-// shown w at had it not jumped. Both are w less the offset before the jump.
+// instant returns the instant at which a clock in the zone shows w. In an overlap that is the
+// first of two. In a gap the clock never shows w: then it is the instant at which it would
+// have, had it not jumped. Both are w less the offset before the jump.
 func (w wall) instant(loc *time.Location) int64 {
 	offset, _, end := stretch(int64(w)-maxOffset, loc)
 	for {

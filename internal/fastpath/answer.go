@@ -24,7 +24,8 @@ type answer struct {
 	date   []byte // the value of Date, kept because writing it costs more than all other headers
 }
 
-// Answers that have grown beyond this, in bytes, are left to the garbage collector.
+// maxKept is the size, in bytes, up to which an answer is kept for another request. Larger
+// ones go to the garbage collector.
 const maxKept = 64 << 10
 
 var answers = sync.Pool{New: func() any { return &answer{header: make(http.Header, 16)} }}

@@ -1,18 +1,18 @@
 // Package fastpath answers requests that repeat on a connection, with less work than net/http
 // does for each. It owns the connections that net/http reads.
 //
-// What a client sends first on a connection net/http reads, judges and answers. When the same
-// bytes come again on that connection, as the head of another request, they mean the same
-// again. Only what varies in them by rule is read anew: the digits of Content-Length, and the
-// values of headers that Options names. Such a request goes straight to the handler. All else
-// is net/http's, untouched, on the same connection, at any time.
+// net/http reads, judges and answers the first request on a connection. When the same bytes
+// come again on that connection, as the head of another request, they mean the same again.
+// Only what varies in them by rule is read anew: the digits of Content-Length, and the values
+// of headers that Options names. Such a request goes straight to the handler. All other
+// requests stay net/http's, at any time.
 //
 // The package must never parse HTTP, look into what net/http has begun to read, or know of
 // quotas.
 //
-// It saves what net/http does for each request: new maps for the head, a goroutine and two
-// deadlines to notice that the client goes away, contexts, and a copy of the headers.
-// docs/internals/fast-path.md has the rules and what they are for.
+// It saves what net/http does for each request. These are new maps for the head, contexts, a
+// copy of the headers, and a goroutine and two deadlines to notice that the client goes away.
+// docs/internals/fast-path.md has the rules and their reasons.
 package fastpath
 
 import (
@@ -37,10 +37,10 @@ type Server struct {
 
 // Options says what may be served fast.
 type Options struct {
-	// Serves reports whether a request that net/http has read may be served fast when its
-	// head comes again. Its handler must set Content-Type and a status that has a body, and
-	// must not keep the request, its headers or its body, nor change them. Its
-	// ResponseWriter does what that interface says, and no more.
+	// Serves reports whether a request that net/http has read may be served fast when its head
+	// comes again. Its handler must set Content-Type and a status that has a body. The handler
+	// must not keep or change the request, its headers or its body. Its ResponseWriter has the
+	// methods of that interface and no others.
 	Serves func(*http.Request) bool
 	// Varies names the headers whose values may differ in a repeated head, in canonical form.
 	Varies []string

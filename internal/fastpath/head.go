@@ -49,8 +49,8 @@ func headEnd(p []byte) int {
 }
 
 // newHead makes a head from its bytes, text, which net/http has read as r. It is nil unless
-// text has only one meaning: a body with a Content-Length, lines as RFC 9112 demands without
-// its leniencies, and no header about the connection except keep-alive.
+// text has only one meaning. It needs a body with a Content-Length, lines as RFC 9112 demands
+// without its leniencies, and no header about the connection except keep-alive.
 func newHead(text []byte, r *http.Request, varies []string) *head {
 	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.Close || len(r.TransferEncoding) > 0 || len(r.Header[contentLength]) != 1 {
 		return nil

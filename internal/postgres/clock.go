@@ -22,9 +22,9 @@ const (
 	maxWidth       = 100 * time.Millisecond // a wider round trip is too inexact
 	maxAge         = 15 * time.Second       // how old a measurement Now uses
 	maxEstimateAge = 60 * time.Second       // how old a measurement Estimate uses
-	// maxStep is how far the wall clock may move against the monotonic one
-	// before a measurement is dropped: after a suspend or a migration of the
-	// machine the monotonic clock has lost time.
+	// maxStep is how far the wall clock may move against the monotonic one before a
+	// measurement is dropped. After a suspend or a migration of the machine the monotonic
+	// clock has lost time.
 	maxStep = 50 * time.Millisecond
 	// failPause is how long after a failed measurement Now fails at once, so
 	// that an outage does not become a queue of attempts.
@@ -113,10 +113,10 @@ func (c *Clock) Run(ctx context.Context) {
 	}
 }
 
-// Now returns the server's time in µs since the Unix epoch. While the last
-// measurement is good it takes no lock and allocates nothing. Otherwise it
-// measures first, together with all other callers and at most for two seconds,
-// and returns ErrClockUnsure when that does not help, or ctx's error.
+// Now returns the server's time in µs since the Unix epoch. While the last measurement is good
+// it takes no lock and allocates nothing. Otherwise it measures first, for two seconds at
+// most. Other callers share that measurement. When it does not help the error is
+// ErrClockUnsure, or ctx's error.
 func (c *Clock) Now(ctx context.Context) (us int64, err error) {
 	now := c.local()
 	if m := c.current.Load(); m != nil && m.good(now, maxAge) {
@@ -153,8 +153,8 @@ func (c *Clock) Estimate() (us int64, ok bool) {
 	return m.serverTime(now), true
 }
 
-// Quality tells the age of the present measurement and the width of its round
-// trip, whose half bounds the error; ok is false when there is none.
+// Quality tells the age of the present measurement and the width of its round trip. The error
+// of the clock is at most half that width. ok is false when there is no measurement.
 func (c *Clock) Quality() (age, width time.Duration, ok bool) {
 	m := c.current.Load()
 	if m == nil {

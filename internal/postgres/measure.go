@@ -70,8 +70,8 @@ func (c *Clock) roundTrip(ctx context.Context) (m measurement, err error) {
 	m.width = after.mono - before.mono
 	m.at = instant{
 		mono: before.mono + m.width/2,
-		// The wall clock is that of the reading after the answer. If it stepped during the
-		// trip, later readings show the step, or half of it, which is small.
+		// The wall clock is that of the reading after the answer, less half of the trip. The
+		// check below finds a step of it during the trip.
 		wall: after.wall - m.width/2,
 	}
 	if step := (after.wall - before.wall) - m.width; step > int64(maxStep) || step < -int64(maxStep) {

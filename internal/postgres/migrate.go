@@ -65,12 +65,11 @@ type MigrateOptions struct {
 	Logger *slog.Logger // nil: slog.Default()
 }
 
-// Migrate applies the migrations of fsys that the database lacks, in order,
-// and returns them. Several processes may do so at once: one works, the others
-// wait, at most ten minutes where ctx has no deadline. A database that a later
-// quotad has migrated further is left as it is, with a warning: releases are
-// made so that the one before runs on the schema of the one after.
-// It needs no more than the right to create tables in the database.
+// Migrate applies the migrations of fsys that the database lacks, in order, and returns them.
+// Several processes may do so at once: one works, and the others wait, at most ten minutes
+// where ctx has no deadline. A database that a later quotad has migrated further is left as it
+// is, with a warning. Each release can run on the schema of the next one. Migrate needs only
+// the right to create tables in the database.
 func Migrate(ctx context.Context, databaseURL string, fsys fs.FS, opts MigrateOptions) ([]Migration, error) {
 	var applied []Migration
 	err := withProvider(ctx, databaseURL, fsys, opts, func(ctx context.Context, m *migrator) error {
@@ -180,8 +179,8 @@ func withProvider(ctx context.Context, databaseURL string, fsys fs.FS, opts Migr
 	if err != nil {
 		return err
 	}
-	// Reading the version takes the lock, and under it goose makes its table;
-	// its Up alone would make it before it takes the lock, in a race.
+	// Reading the version takes the lock, and goose makes its table under it. goose's Up alone
+	// would make the table before it takes the lock, which is a race.
 	version, err := provider.GetDBVersion(ctx)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // broke.
 //
 // Errors of the server about a statement or a login are no outages. Nor are calls that the
-// caller gave up, nor errors of this program.
+// caller cancelled, nor errors of this program.
 func Outage(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return saysOutage(said.Code)
@@ -77,9 +77,9 @@ func Refused(err error) bool {
 		class == "58" // the machine beneath it: input and output
 }
 
-// Retryable reports whether the server rolled the whole transaction back for a reason
-// that may be gone the next time: it clashed with another one, or a lock or the
-// statement took too long. Nothing of it was done, and it is no outage.
+// Retryable reports whether the server rolled the whole transaction back for a reason that may
+// be gone the next time. It clashed with another transaction, or a lock or the statement took
+// too long. Nothing of it was done, and it is no outage.
 func Retryable(err error) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

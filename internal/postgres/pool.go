@@ -32,9 +32,9 @@ type PoolOptions struct {
 	Serving bool
 }
 
-// Open makes a pool for databaseURL. It does not wait for the database, which
-// may be out of reach for now; only a URL that cannot be read (ErrBadURL) is
-// an error. Of several hosts the one that takes writes is used.
+// Open makes a connection pool for databaseURL. It does not wait for the database, which may
+// be out of reach for now. Only a URL that cannot be read is an error (ErrBadURL). Of several
+// hosts the one that takes writes is used.
 func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {

@@ -12,8 +12,8 @@ type Room struct {
 	By       string // the bound, for people: "max_connections is 100, of which 3 are reserved"
 }
 
-// A superuser may use the reserved sessions. The connection limits of role and database do not
-// hold for it.
+// roomSQL finds the lowest bound. A superuser may use the reserved sessions, and the
+// connection limits of role and database do not hold for it.
 const roomSQL = `
 	SELECT sessions, bound FROM pg_roles r, pg_database d, LATERAL (
 		SELECT current_setting('max_connections')::integer AS most, CASE WHEN r.rolsuper THEN 0 ELSE

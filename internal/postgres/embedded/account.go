@@ -145,7 +145,7 @@ func isOurs(name string, own []string) bool {
 	ours := []string{
 		"quotad.lock", "pgdata", "run", "socket-dir", "postgresql.conf", "pg_hba.conf", "custom.conf",
 		"lost+found",
-	} // the root of a disk has one, closed to others
+	} // lost+found is in the root of a disk, closed to others
 	return slices.Contains(ours, name) || slices.Contains(own, name) || strings.HasPrefix(name, partialPrefix)
 }
 

@@ -1,10 +1,9 @@
 // Package embedded owns the private PostgreSQL server that quotad starts when it is given none.
-// That is its programs, its data directory, its process, its log and its socket, and what is
-// left of an earlier one.
+// It owns the server's programs, data directory, process, log and socket, and what an earlier
+// server has left.
 //
-// It knows no table of quotad: role and database are all that it makes. It
-// never runs a server as root, never listens on the network, and never touches
-// a PostgreSQL that it did not set up itself.
+// It knows no table of quotad: it makes only the role and the database. It never runs a server
+// as root, never listens on the network, and never touches a PostgreSQL that it did not set up.
 //
 // The directory of an embedded server:
 //
@@ -17,6 +16,6 @@
 //	postgresql.conf, pg_hba.conf   written anew at every start
 //	custom.conf      the operator's own settings; wins over postgresql.conf
 //
-// All but pgdata and run belongs to quotad's own user, so that the server's
-// user cannot lead a quotad that runs as root astray by links.
+// All but pgdata and run belong to quotad's own user. So the server's user cannot plant symbolic
+// links that a quotad running as root would follow.
 package embedded

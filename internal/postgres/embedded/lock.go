@@ -21,9 +21,9 @@ type dirLock struct{ file *os.File }
 // lockDir takes the lock of dir without waiting.
 func lockDir(dir string) (*dirLock, error) {
 	path := filepath.Join(dir, "quotad.lock")
-	// O_CLOEXEC (Go's default) keeps the descriptor out of the server, which
-	// may outlive a killed quotad; O_NOFOLLOW keeps root from writing through
-	// a link planted in a directory of another user.
+	// O_CLOEXEC (Go's default) keeps the descriptor out of the server, which may outlive a
+	// killed quotad. O_NOFOLLOW keeps root from writing through a symbolic link that another
+	// user has put into a directory of its own.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, chooseAnother("open the lock file", err)
