@@ -22,7 +22,8 @@ const (
 	// importWait bounds each wait of an import: for the lines of a group, for the database,
 	// and for the client to take the answer.
 	importWait = 30 * time.Second
-	// importPause is the pause after such a group. It is as long as Retry-After says.
+	// importPause is the pause after a group that met an outage. It is as long as Retry-After
+	// says.
 	importPause = time.Second
 	// importEnd is how long the connection is still read after the answer, for what the client
 	// sends.

@@ -73,8 +73,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errLength: the body is not as long as the handler's Content-Length says. It closes the
-// connection: the client would read the next answer as a part of this one.
+// errLength: the body is not as long as the handler's Content-Length says. The connection is
+// closed then: its client would read the next answer as a part of this one.
 var errLength = errors.New("the handler's Content-Length is not that of its answer")
 
 // send writes the answer as net/http would: the handler's headers, then Date, Content-Length

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// conn is a connection as net/http sees it. The fields above the lock need none: only the
+// conn is a connection as net/http sees it. The fields above mu need no lock: only the
 // goroutine that serves the connection uses them, while net/http waits for a request.
 type conn struct {
 	net.Conn
@@ -48,8 +48,9 @@ func (c *conn) enter(state http.ConnState) {
 	c.renewed = time.Time{} // the deadlines are net/http's
 }
 
-// SetReadDeadline tells what net/http reads next. The first call after an answer is for its
-// wait for a request. The second is for the request that has begun.
+// SetReadDeadline sets a deadline for net/http, and learns from it what net/http reads next.
+// The first call after an answer is for its wait for a request. The second is for the request
+// that has begun.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.answered || c.waiting {
 		c.waiting, c.answered = c.answered, false

@@ -28,9 +28,10 @@ const (
 // One rule makes it safe. Every fact has a floor: the number of the newest change that may
 // concern the fact. A fact is valid while it was read at the floor's number or later. A change
 // first raises its floors, in the order of the numbers, and only then applied. A fact is
-// remembered only after applied has reached the number that it was read at. So two facts that
-// are found valid one after the other were both true at one moment: at the change number that
-// the floors had reached when the first was checked.
+// remembered only after applied has reached the number that it was read at.
+//
+// So two facts that are found valid one after the other were both true at one moment. That is
+// the change number that the floors had reached when the first was checked.
 type memory struct {
 	applied   atomic.Int64 // every change up to this number counts
 	contacted bool         // this memory began with a poll

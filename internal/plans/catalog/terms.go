@@ -37,8 +37,8 @@ type customerEntry struct {
 	terms atomic.Pointer[terms]
 }
 
-// planEntry is the part of a plan that changes: the numbers of its latest version, and of the
-// latest one that was written for all customers (0: none).
+// planEntry is the part of a plan that changes. latest is the number of its latest version.
+// all is that of the latest version written for all customers (0: none).
 type planEntry struct {
 	fact
 	id     int32

@@ -80,9 +80,9 @@ const lastCharged = `
 		WHERE shard = $1 AND customer = $2 AND meter = m.id AND attribute = '' AND hour >= $3 OFFSET 0) c`
 
 // endOf is the instant at which a running period ends that is to end now. Usually that is now.
-// Units may be charged already in an hour that starts now or later: a test clock may show a
-// full hour, or have been set back. Then the period ends just after them, so that they stay in
-// it.
+// But units may be charged already in an hour that starts now or later, on a test clock that
+// shows a full hour or was set back. Then the period ends just after them, so that they stay
+// in it.
 func (w *Writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
 	if err := session.ByKey(ctx, w); err != nil {
 		return 0, err
