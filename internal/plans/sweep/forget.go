@@ -26,8 +26,8 @@ const (
 	// change number's lock for some 20 ms.
 	maxForgotten = 500
 	// clearEvery is how often counters of forgotten customers are looked for. clearAfter is
-	// how long those are left alone: a node that has not heard of it yet may charge them for a
-	// second.
+	// how long those counters are left alone: a node that has not heard of the change yet may
+	// charge them for a second.
 	clearEvery = 20 * time.Second
 	clearAfter = time.Minute
 	// The walk over all anonymous customers runs 20 times in a TTL, within these bounds. So

@@ -50,7 +50,7 @@ func (f *Forgetter) clear(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return err
 		}
-		if cleared.Receipts { // receipts are left, so no customer is done yet
+		if cleared.Receipts { // receipts may be left, so no customer is done yet
 			done = true
 			return nil
 		}

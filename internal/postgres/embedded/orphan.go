@@ -74,8 +74,9 @@ func clearOrphans(ctx context.Context, l layout, log *slog.Logger) error {
 	return nil
 }
 
-// endProcesses ends the processes that look returns, by ever harder signals. If the postmaster
-// lives, only it is signalled: it ends the others in order.
+// endProcesses ends the processes that look returns, by ever harder signals. While the
+// postmaster lives, SIGINT and SIGQUIT go only to it: it ends the others in order. SIGKILL
+// goes to all.
 func endProcesses(ctx context.Context, look func() []int, postmaster int) error {
 	steps := []struct {
 		signal syscall.Signal
