@@ -69,7 +69,7 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	ctx := s.waits.until(r.Context())
 	defer ctx.end()
 	if in.atomic {
-		err = s.decideTogether(ctx, hits, results)
+		err = outOfTime(ctx, s.decideTogether(ctx, hits, results))
 	} else {
 		s.decideAll(ctx, hits, results)
 	}

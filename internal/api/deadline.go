@@ -2,10 +2,13 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"quotad/internal/fastpath"
+	"quotad/internal/quota/session"
 )
 
 // waits bounds how long requests wait for an answer. One timer serves all requests: a timer
@@ -81,8 +84,16 @@ func (d *deadline) Err() error {
 	}
 }
 
-// end says that the request is answered. It ends the contexts that were made from the
-// deadline, too.
+// outOfTime is what an error means that came when its request's time was over: that the request
+// waited too long, and never that the database is out of reach. on_outage lets nothing in by it.
+func outOfTime(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrOutcomeUnknown) {
+		return err
+	}
+	return fmt.Errorf("%w: %v", ctx.Err(), err) //nolint:errorlint // it is no longer what it says
+}
+
+// end says that the request is answered: what was made from the deadline ends, too.
 func (d *deadline) end() {
 	d.waits.mu.Lock()
 	defer d.waits.mu.Unlock()

@@ -38,7 +38,7 @@ func (s *Server) decide(ctx context.Context, h *hit) (d model.Decision, err erro
 		}
 		return err
 	})
-	if err != nil && t != nil {
+	if err = outOfTime(ctx, err); err != nil && t != nil {
 		return s.withoutDatabase(t, h.Cost, err)
 	}
 	return d, err
@@ -76,9 +76,8 @@ func (h *hit) of(t *model.Target) model.Hit {
 	return model.Hit{Target: t, Cost: h.Cost, Look: h.look(), ID: h.operation()}
 }
 
-// withoutDatabase admits a hit, uncharged and marked as degraded, when err says that the
-// database is out of reach. It returns any other error. It also returns err where a limit
-// refuses in an outage, and where the plan has lost the meter.
+// withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
+// reach and no limit wants it refused then. Any other error stays; so does one that is late.
 func (s *Server) withoutDatabase(t *model.Target, cost int64, err error) (model.Decision, error) {
 	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost {
 		return model.Decision{}, err
@@ -116,7 +115,7 @@ func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLe
 	for _, i := range pending {
 		t, err := s.target(ctx, &hits[i], atLeast)
 		if err != nil {
-			results[i].Err = err
+			results[i].Err = outOfTime(ctx, err)
 			continue
 		}
 		batch, sent = append(batch, hits[i].of(t)), append(sent, i)
@@ -132,7 +131,7 @@ func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLe
 				newest, stale = late.Change, late
 			}
 		} else if result.Err != nil {
-			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, result.Err)
+			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, outOfTime(ctx, result.Err))
 		}
 	}
 	return again, stale

@@ -99,7 +99,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 	done, err := s.giveBack(ctx, &in)
 	s.metrics.countOperation(nameRefund, &done.Decision, err)
 	if err != nil {
-		return s.fail(w, r, explain(err, in.names()))
+		return s.fail(w, r, explain(outOfTime(ctx, err), in.names()))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &done.Decision)
 	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, done.At, 0)

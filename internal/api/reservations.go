@@ -94,7 +94,7 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
 	made, err := s.hold(ctx, &asked)
 	s.metrics.countOperation(nameReserve, &made.Decision, err)
 	if err != nil {
-		return s.fail(w, r, explain(err, asked.names()))
+		return s.fail(w, r, explain(outOfTime(ctx, err), asked.names()))
 	}
 	return s.answerReservation(w, &asked.hit, &made, denied, buf)
 }

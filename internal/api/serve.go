@@ -86,7 +86,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	}
 	a, err := rt.handle(s, c)
 	if err != nil {
-		return s.fail(w, r, explain(err, namesOf(c, rt)))
+		return s.fail(w, r, explain(outOfTime(ctx, err), namesOf(c, rt)))
 	}
 	return s.write(w, c.r, a)
 }

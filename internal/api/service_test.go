@@ -2,6 +2,9 @@ package api
 
 import (
 	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -13,8 +16,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/api/problem"
 	"quotad/internal/fastpath"
+	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/session"
 )
 
 func TestHealth(t *testing.T) {
@@ -134,6 +140,52 @@ func TestEndlessBody(t *testing.T) {
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || response.StatusCode != 413 || !response.Close {
 			t.Errorf("%s: %+v, %v", name, response, err)
+		}
+	}
+}
+
+// What runs out of its own time says nothing of the database: no limit's on_outage lets it in.
+func TestADeadlineIsNoOutage(t *testing.T) {
+	n := newNode(t)
+	n.setUp(hourly)
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
+	n.server.waits = newWaits(300 * time.Millisecond)
+	n.server.options.Deadline = 300 * time.Millisecond
+	conn, err := postgres.Connect(pgtest.Context(t), n.database, nil)
+	check(t, err)
+	defer func() { check(t, conn.Close(pgtest.Context(t))) }()
+	_, err = conn.Exec(pgtest.Context(t), "BEGIN; LOCK TABLE counters IN ACCESS EXCLUSIVE MODE")
+	check(t, err)
+	const look = `{"customer":"acme","meter":"requests","dry_run":true}`
+	if got := n.do("POST", "/v1/hits", look); got.status != 503 || got.json["type"] != "/problems/too-busy" {
+		t.Errorf("a dry run: %d %s", got.status, got.text)
+	}
+	got := n.want(200, "POST", "/v1/hits/batch", `{"hits":[`+look+`,`+look+`]}`).text
+	if strings.Count(got, "/problems/too-busy") != 2 {
+		t.Errorf("dry runs of a batch: %s", got)
+	}
+	if got := n.do("GET", "/v1/customers/acme/quota", ""); got.status != 503 || got.json["type"] != "/problems/too-busy" {
+		t.Errorf("the quota: %d %s", got.status, got.text)
+	}
+	_, err = conn.Exec(pgtest.Context(t), "ROLLBACK")
+	check(t, err)
+	n.want(429, "POST", "/v1/hits", look)
+}
+
+// Of an error behind the end of its request nobody says that it is an outage.
+func TestOutOfTime(t *testing.T) {
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	away := fmt.Errorf("x: %w", session.ErrUnavailable)
+	if err := outOfTime(t.Context(), away); !errors.Is(err, session.ErrUnavailable) {
+		t.Errorf("in time: %v", err)
+	}
+	if err := outOfTime(over, away); errors.Is(err, session.ErrUnavailable) || problem.Of(err).Kind != problem.KindBusy {
+		t.Errorf("late: %v", err)
+	}
+	for _, other := range []error{nil, session.ErrNoSession, fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, session.ErrUnavailable)} {
+		if err := outOfTime(over, other); !errors.Is(err, other) {
+			t.Errorf("%v became %v", other, err)
 		}
 	}
 }

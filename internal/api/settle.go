@@ -93,7 +93,7 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
 		return s.answerNoRoom(w, room, buf)
 	}
 	if err != nil {
-		return s.fail(w, r, explain(err, names{committed: st.id}))
+		return s.fail(w, r, explain(outOfTime(ctx, err), names{committed: st.id}))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &st.done.Decision)
 	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, st.done.At, 0)

@@ -84,13 +84,6 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	return pool, nil
 }
 
-// Busy reports whether all connections of a pool are in use. Whoever waits for one then waits
-// for other callers in this program, and not for the database.
-func Busy(pool *pgxpool.Pool) bool {
-	stat := pool.Stat()
-	return stat.AcquiredConns() == stat.MaxConns()
-}
-
 // mentions reports whether a URL or key=value string sets name.
 func mentions(databaseURL, name string) bool {
 	return regexp.MustCompile(`(?:^|[?&\s])` + regexp.QuoteMeta(name) + `\s*=`).MatchString(databaseURL)

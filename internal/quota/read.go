@@ -132,6 +132,9 @@ func holdsOf(n []int64) (holds []model.Hold) {
 // read reads the counters of targets, and what period says of each (nil: nothing).
 func (e *Engine) read(ctx context.Context, targets []*model.Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
 	now, err := e.options.Now(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil, 0, fmt.Errorf("%w: %w", session.ErrBusy, err)
+	}
 	if err != nil {
 		return nil, 0, session.Unreached(err)
 	}
@@ -201,7 +204,7 @@ func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, t
 // collect runs a query that only reads. After a restart of the server each connection of
 // the pool fails once; that is worth another try, and a read may always have one.
 // Errors: ErrUnavailable in an outage, ErrNoSession, ErrBusy when statements took too long or
-// all connections were in use, else ErrInternal.
+// ctx ended, else ErrInternal.
 func collect[T any](ctx context.Context, e *Engine, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
 	for range e.readTries {
 		var rows pgx.Rows
@@ -216,7 +219,7 @@ func collect[T any](ctx context.Context, e *Engine, scan pgx.RowToFunc[T], sql s
 	switch {
 	case err == nil:
 		return all, nil
-	case postgres.Retryable(err), errors.Is(err, context.Canceled), ctx.Err() != nil && postgres.Busy(e.options.Pool):
+	case postgres.Retryable(err), errors.Is(err, context.Canceled), ctx.Err() != nil:
 		return nil, fmt.Errorf("%w: %w", session.ErrBusy, err)
 	case session.Hopeless(err):
 		return nil, session.Unreached(err)
