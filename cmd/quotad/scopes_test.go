@@ -50,7 +50,7 @@ func operations() []operation {
 		{"GET", "/livez", "", "- backend read"},
 		{"GET", "/readyz", "", "- backend read"},
 		{"GET", "/", "", "- backend read"},
-		{"GET", "/metrics", "", "- backend read"},
+		{"GET", "/metrics", "", "read"},
 		{"GET", "/openapi.json", "", "- backend read"},
 		{"GET", "/docs", "", "- backend read"},
 		{"GET", "/problems/invalid", "", "- backend read"},

@@ -53,7 +53,7 @@ type settings struct {
 	Listen        string `placeholder:"ADDRESS" default:"127.0.0.1:8080" help:"Address to serve on."`
 	AdminKey      string `placeholder:"SECRET" help:"Secret of an admin key that must exist, 16 to 200 printable characters. Unset: one is made on the first start and printed once."`
 	PublicURL     string `placeholder:"URL" help:"Where clients find this service; named in the documentation."`
-	MetricsListen string `placeholder:"ADDRESS" help:"Address to serve /metrics on instead of the main one."`
+	MetricsListen string `placeholder:"ADDRESS" help:"Address to serve /metrics on, without a key, instead of the main one."`
 	TLSCert       string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain, PEM. Serves HTTPS, with --tls-key."`
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, PEM."`
 	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`

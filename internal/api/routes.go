@@ -257,7 +257,7 @@ func serviceRoutes() []route {
 			Response: reflect.TypeFor[healthBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotReady},
 		}, handle: (*Server).readyz},
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/", Tag: "Service", ID: "root", Summary: "Go to the documentation", Status: []int{http.StatusFound}}, raw: (*Server).toDocs},
-		{Operation: apidoc.Operation{Method: "GET", Pattern: "/metrics", Tag: "Service", ID: "metrics", Summary: "Metrics for Prometheus", Media: "text/plain", Status: ok200}, raw: (*Server).serveMetrics},
+		{Operation: apidoc.Operation{Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, Tag: "Service", ID: "metrics", Summary: "Metrics for Prometheus", Media: "text/plain", Status: ok200}, raw: (*Server).serveMetrics},
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/openapi.json", Tag: "Service", ID: "openapi", Summary: "This document", Media: "application/json", Status: ok200}, raw: (*Server).serveOpenAPI},
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/docs", Tag: "Service", ID: "docs", Summary: "This document as a page", Media: "text/html", Status: ok200}, raw: (*Server).serveDocs},
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/problems/{name}", Tag: "Service", ID: "problem", Summary: "What a problem type means", Media: "text/html", Status: ok200, Problems: []*problem.Kind{problem.KindNotFound}}, raw: (*Server).serveProblem},

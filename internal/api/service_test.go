@@ -38,7 +38,9 @@ func TestHealth(t *testing.T) {
 	}
 	n.want(200, "GET", "/livez", "", "Authorization", "-")
 	n.want(200, "GET", "/v1/meters", "")
-	got := n.want(200, "GET", "/metrics", "", "Authorization", "-")
+	n.want(401, "GET", "/metrics", "", "Authorization", "-")
+	n.want(403, "GET", "/metrics", "", "Authorization", n.key("backend"))
+	got := n.want(200, "GET", "/metrics", "", "Authorization", n.key("read"))
 	for _, name := range []string{"go_goroutines", "process_", `quotad_http_requests_total{method="GET",route="/livez",status="200"} 1`, `quotad_hits_total{outcome="allowed"} 0`} {
 		if !strings.Contains(got.text, name) {
 			t.Errorf("no %s in the metrics", name)

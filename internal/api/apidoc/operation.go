@@ -80,7 +80,7 @@ const (
 	Anyone     Access = iota // no key
 	AdminOnly                // writes, and keys
 	Backends                 // hits
-	Readers                  // every GET of a customer, plan or meter
+	Readers                  // every GET of a customer, plan or meter, and metrics
 	EveryScope               // a customer's quota and usage
 )
 
