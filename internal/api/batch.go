@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +22,7 @@ const (
 	// maxHits is how many hits a batch may have.
 	maxHits = 1000
 	// maxBatches is how many batches a node works on at once, from when their bodies are
-	// there until their answers are written: what each takes in memory is a multiple of
-	// its body.
+	// there until they are decided: what each takes in memory is a multiple of its body.
 	maxBatches = 64
 	// batchPiece is the size from which the answer is sent on, in bytes, so that a large
 	// one is never in memory whole.
@@ -55,29 +55,37 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	}
 	select {
 	case s.batches <- struct{}{}:
-		defer func() { <-s.batches }()
 	default:
 		return s.hitFailed(w, r, errManyBatches)
 	}
-	in, plain := plainBatch(buf.B)
+	hits, results, err := s.decideBatch(r.Context(), buf.B, key)
+	if err != nil {
+		s.metrics.failed(err, len(hits))
+		return s.fail(w, r, err)
+	}
+	defer s.unread.begin(w)()
+	return s.writeResults(w, r, buf, hits, results)
+}
+
+// decideBatch takes a batch apart and decides it, and gives its place back: whoever is slow to
+// read the answer holds none. An error is that of the whole batch, with its hits, if it had any.
+func (s *Server) decideBatch(request context.Context, body []byte, key string) (hits []hit, results []queue.Result, err error) {
+	defer func() { <-s.batches }()
+	in, plain := plainBatch(body)
 	if !plain {
-		if in, err = decodeBatch(buf.B); err != nil {
-			return s.fail(w, r, err)
+		if in, err = decodeBatch(body); err != nil {
+			return nil, nil, err
 		}
 	}
-	hits, results := in.decode(key)
-	ctx := s.waits.until(r.Context())
+	hits, results = in.decode(key)
+	ctx := s.waits.until(request)
 	defer ctx.end()
 	if in.atomic {
 		err = outOfTime(ctx, s.decideTogether(ctx, hits, results))
 	} else {
 		s.decideAll(ctx, hits, results)
 	}
-	if err != nil {
-		s.metrics.failed(err, len(hits))
-		return s.fail(w, r, err)
-	}
-	return s.writeResults(w, r, buf, hits, results)
+	return hits, results, err
 }
 
 // decode reads the hits; what is wrong with one is its result. Those without an id of
@@ -123,7 +131,9 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *respo
 			begun = true
 			respond.WriteHead(w, http.StatusOK, respond.PlainJSON)
 		}
-		_, _ = w.Write(buf.B) // as in respond.Write
+		if _, err := w.Write(buf.B); err != nil {
+			return http.StatusOK // as in respond.Write; nobody reads the rest
+		}
 		buf.B = buf.B[:0]
 	}
 	buf.B = append(buf.B, "]}"...)

@@ -71,6 +71,7 @@ type Server struct {
 	router    *chi.Mux
 	single    http.Handler  // of POST /v1/hits
 	batches   chan struct{} // one element for each batch under way
+	unread    unread
 	importing chan struct{} // one element for each import under way
 	encoding  chan struct{} // one element for each answer that is being encoded
 	openAPI   []byte

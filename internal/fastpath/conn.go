@@ -1,9 +1,11 @@
 package fastpath
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 )
@@ -15,12 +17,13 @@ type conn struct {
 	server *Server
 	ctx    *connContext
 
-	answered bool      // the connection is new, or net/http has answered a request
-	waiting  bool      // net/http waits for a request
-	first    []byte    // the whole head that net/http was given last; empty: none
-	head     *head     // the head to compare with; nil: none
-	vain     int       // how many heads were learned, less the requests that repeated one
-	renewed  time.Time // when the fast path set the deadlines
+	answered bool      // net/http is done with a request
+	waiting  bool      // and waits for the next
+	first    []byte    // of what it was given then: the head, in whole, or nothing
+	head     *head     // of a request that was served before; nil: none
+	vain     int       // heads that were learned and did not come again, less those that did
+	renewed  time.Time // when the deadlines were set
+	overdue  time.Time // when a request that net/http gets now was to be here; zero: it has its time
 
 	mu     sync.Mutex
 	busy   bool // the fast path serves a request
@@ -46,14 +49,18 @@ func (c *conn) enter(state http.ConnState) {
 	c.waiting = false
 	c.answered = state == http.StateNew || state == http.StateIdle
 	c.renewed = time.Time{} // the deadlines are net/http's
+	c.overdue = time.Time{}
 }
 
-// SetReadDeadline sets a deadline for net/http, and learns from it what net/http reads next.
-// The first call after an answer is for its wait for a request. The second is for the request
-// that has begun.
+// SetReadDeadline is how net/http says what it reads next: the first one after an answer is
+// of its wait for a request, the second of the request that has begun. A request that had its
+// time here gets no more there.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if c.answered || c.waiting {
 		c.waiting, c.answered = c.answered, false
+	}
+	if !c.overdue.IsZero() {
+		t = c.overdue
 	}
 	return c.Conn.SetReadDeadline(t)
 }
@@ -111,20 +118,23 @@ func (c *conn) serve(p []byte, n int) (used, have int, err error) {
 	return end, n, c.reply(p[body:end])
 }
 
-// rest reads until p holds the end bytes of a whole request. It returns how many bytes p
-// holds. When there are fewer, net/http reads on and meets the error itself, after another
-// ReadTimeout at most.
+// rest reads the rest of a request that ends at end, and returns how much there is of it. If
+// that is less, net/http learns why, at once.
 func (c *conn) rest(p []byte, n, end int) int {
 	if n >= end {
 		return n
 	}
 	c.renewed = time.Time{}
-	if c.Conn.SetReadDeadline(c.server.options.Wall().Add(c.server.ReadTimeout)) != nil {
+	until := c.server.options.Wall().Add(c.server.ReadTimeout)
+	if c.Conn.SetReadDeadline(until) != nil {
 		return n
 	}
 	for n < end {
 		more, err := c.Conn.Read(p[n:])
 		n += more
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.overdue = until
+		}
 		if err != nil {
 			break
 		}
