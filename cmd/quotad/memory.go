@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
-	"time"
 )
 
 // Collecting garbage took a tenth of the time of a hit: the live heap is small (the caches),
@@ -17,12 +17,9 @@ const (
 	memoryOfCustomer = 1200     // bytes of a customer with one meter, its row and a refusal, kept ready
 )
 
-// memoryBeat is how often followMemory adapts the memory limit to the live heap.
-const memoryBeat = time.Second
-
-// tuneMemory sets the garbage collector's percentage and memory limit. $GOGC and $GOMEMLIMIT,
-// where set, stay in force instead. packed is how many bytes the catalog's packed customers
-// may take. stop ends the goroutine that tuneMemory starts.
+// tuneMemory sets the collector for a server, unless its own variables ($GOGC and
+// $GOMEMLIMIT) say otherwise. packed is what packed customers may take, bytes. stop ends what
+// it starts.
 func tuneMemory(ctx context.Context, cacheSize int, packed int64, lookupEnv func(string) (string, bool)) (stop func()) {
 	if _, set := lookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
@@ -41,18 +38,19 @@ func tuneMemory(ctx context.Context, cacheSize int, packed int64, lookupEnv func
 	}
 }
 
-// followMemory raises the memory limit while the live heap and the stacks outgrow floor, as
-// with ten thousand connections. Within too small a limit the collector would take half of the
-// CPU.
+// followMemory raises the limit while more lives than it was made for, as with ten thousand
+// connections: within a limit that is too small the collector would take half the time. It
+// does so after each collection, as that is what counts what lives.
 func followMemory(ctx context.Context, floor, packed int64) {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
-	beat := time.NewTicker(memoryBeat)
-	defer beat.Stop()
+	collected := make(chan struct{}, 1)
 	for {
+		// Nothing refers to it, so the next collection takes it.
+		runtime.AddCleanup(new(garbage), func(to chan<- struct{}) { to <- struct{}{} }, (chan<- struct{})(collected))
 		select {
 		case <-ctx.Done():
 			return
-		case <-beat.C:
+		case <-collected:
 			metrics.Read(sample)
 			living := int64(sample[0].Value.Uint64() + sample[1].Value.Uint64())
 			debug.SetMemoryLimit(memoryLimit(floor, packed, living))
@@ -60,8 +58,10 @@ func followMemory(ctx context.Context, floor, packed int64) {
 	}
 }
 
-// memoryLimit is living and half of what lives besides packed customers, and at least floor.
-// All are bytes.
+// garbage is no small object without pointers, of which several would be collected as one.
+type garbage struct{ _ *garbage }
+
+// memoryLimit leaves room for half of what lives besides packed customers, bytes.
 func memoryLimit(floor, packed, living int64) int64 {
 	return max(floor, living+max(0, living-packed)/2)
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
 	"testing"
+	"time"
 )
 
 func TestTuneMemory(t *testing.T) {
@@ -34,4 +36,23 @@ func TestTuneMemory(t *testing.T) {
 			t.Errorf("%d for %d that live, not %d", got, living, want)
 		}
 	}
+}
+
+// The limit follows what lives with each collection, and so before the next one has to work
+// within a limit that is too small.
+func TestMemoryLimitFollowsAtOnce(t *testing.T) {
+	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(math.MaxInt64)
+	t.Cleanup(func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	})
+	t.Cleanup(tuneMemory(t.Context(), 1, 0, func(string) (string, bool) { return "", false }))
+	floor := debug.SetMemoryLimit(-1)
+	lives := make([]byte, 2*floor)
+	for range 3 {
+		runtime.GC()
+		eventually(t, 500*time.Millisecond, "the limit follows", func() bool { return debug.SetMemoryLimit(-1) > 2*floor })
+		debug.SetMemoryLimit(floor)
+	}
+	runtime.KeepAlive(lives)
 }
