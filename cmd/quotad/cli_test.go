@@ -111,6 +111,8 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --lanes=99999999999999999999", nil, "--lanes"},
 		{"serve --max-queue=-1", nil, "--max-queue"},
 		{"serve --max-queue=1000001", nil, "--max-queue: must be between 1 and 1000000, not 1000001"},
+		{"serve --body-memory=0", nil, "--body-memory: must be between 1 and 65536, not 0"},
+		{"serve --body-memory=65537", nil, "--body-memory: must be between 1 and 65536, not 65537"},
 		{"serve --cache-size=99999999999", nil, "--cache-size: must be between 1 and 10000000"},
 		{"serve --request-timeout=1h", nil, "--request-timeout: must be between 1ms and 9s"},
 		{"serve --start-timeout=25h", nil, "--start-timeout: must be between"},

@@ -135,7 +135,7 @@ func TestTLSAndMetricsListener(t *testing.T) {
 	if err != nil || response.StatusCode != 200 {
 		t.Fatal(response.Status, err)
 	}
-	for _, name := range []string{"quotad_build_info", "quotad_engine_batches_total", "quotad_engine_refused_from_memory_total", "quotad_customers_evicted_total", "quotad_counters_removed_total", "quotad_clock_age_seconds", "quotad_pool_connections", "go_goroutines"} {
+	for _, name := range []string{"quotad_build_info", "quotad_engine_batches_total", "quotad_engine_refused_from_memory_total", "quotad_customers_evicted_total", "quotad_counters_removed_total", "quotad_clock_age_seconds", "quotad_pool_connections", "quotad_body_memory_bytes", "quotad_body_memory_refused_total", "go_goroutines"} {
 		if !strings.Contains(string(text), "\n"+name) {
 			t.Errorf("no metric %s", name)
 		}

@@ -98,7 +98,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
 		Registry: registry, Log: log,
 		ResetStyle: s.resetStyle(), PublicURL: s.PublicURL, LocalURL: n.url, Deadline: s.RequestTimeout,
-		SeparateMetrics: s.MetricsListen != "", Version: version,
+		BodyMemory: int64(s.BodyMemory) << 20, SeparateMetrics: s.MetricsListen != "", Version: version,
 	})
 	registry.MustRegister(newGauges(n))
 

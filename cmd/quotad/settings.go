@@ -66,6 +66,7 @@ type settings struct {
 	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them; more are answered 503. At most 1000000."`
 	CacheSize      int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
 	CacheMemory    int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
+	BodyMemory     int           `placeholder:"MIB" default:"64" help:"MiB that the bodies and answers of requests under way may take together, beside 4 KiB each; more are answered 503. At most 65536."`
 
 	// Settings that all nodes share, see shared. nil means that this node was given no value;
 	// agree then sets the value in force.
@@ -85,6 +86,7 @@ const (
 	maxQueue          = 1_000_000  // of each lane; each hit that waits has a caller, too
 	maxCache          = 10_000_000 // some GB when full
 	maxCacheMemory    = 65_536     // MiB
+	maxBodyMemory     = 65_536     // MiB; from 1 on, as much as one batch has
 	maxWait           = 24 * time.Hour
 )
 
@@ -93,7 +95,7 @@ func (s *settings) check() error {
 	for _, n := range []struct {
 		flag        string
 		value, most int
-	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxQueue}, {"cache-size", s.CacheSize, maxCache}, {"cache-memory", s.CacheMemory, maxCacheMemory}} {
+	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxQueue}, {"cache-size", s.CacheSize, maxCache}, {"cache-memory", s.CacheMemory, maxCacheMemory}, {"body-memory", s.BodyMemory, maxBodyMemory}} {
 		if n.value < 1 || n.value > n.most {
 			return badSetting(n.flag, "must be between 1 and %d, not %d", n.most, n.value)
 		}

@@ -48,7 +48,7 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	defer respond.PutBuffer(buf)
 	key, err := idempotencyKey(r.Header)
 	if err == nil {
-		buf.B, err = readBody(r, buf.B[:0], maxBatchBody)
+		err = s.readBody(r, buf, maxBatchBody)
 	}
 	if err != nil {
 		return s.fail(w, r, err)

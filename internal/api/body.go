@@ -8,8 +8,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 )
 
 // The largest bodies, in bytes.
@@ -18,45 +20,84 @@ const (
 	maxBatchBody = 1 << 20
 )
 
+// defaultMemory is what bodies and answers may take together, in bytes.
+const defaultMemory = 64 << 20
+
+// skipTime is how long a client may go on sending a body that was refused for want of memory.
+const skipTime = time.Second
+
 var (
 	errMediaType  = &problem.Fault{Kind: problem.KindMediaType, Detail: "the body must be declared as Content-Type: application/json, in UTF-8"}
 	errEncoding   = &problem.Fault{Kind: problem.KindMediaType, Detail: "a Content-Encoding is not supported: send the body as it is"}
 	errTooLarge   = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the body has more than 64 KiB"}
 	errBatchLarge = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the batch has more than 1 MiB"}
 	errTooSlow    = &problem.Fault{Kind: problem.KindTimeout, Detail: "the body did not arrive in time"}
+	errNoMemory   = &problem.Fault{Kind: problem.KindBusy, Detail: "the requests under way take all the memory that this node gives to bodies and answers (--body-memory); nothing was charged or stored"}
 	errCutShort   = &problem.Fault{Kind: problem.KindNotJSON, Detail: "the body ended before it was complete"}
 )
 
-// readBody appends the request's body to b, up to limit bytes, after checking that it
-// claims to be JSON.
-func readBody(r *http.Request, b []byte, limit int) ([]byte, error) {
+// readBody reads the request's body into buf.B, up to limit bytes, after checking that it
+// claims to be JSON. The buffer grows by what has come, and not by what was promised: a
+// client that promises much and sends little takes little.
+func (s *Server) readBody(r *http.Request, buf *respond.Buffer, limit int) error {
+	buf.B = buf.B[:0]
 	if err := checkMediaType(r.Header); err != nil {
-		return b, err
+		return err
 	}
 	tooLarge := errTooLarge
 	if limit > maxBody {
 		tooLarge = errBatchLarge
 	}
 	if r.ContentLength > int64(limit) {
-		return b, tooLarge
+		return tooLarge
 	}
 	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+		have := len(buf.B)
+		if have == buf.Room() && !buf.Grow(s.memory, nextSize(have, int(r.ContentLength), limit)) {
+			return errNoMemory
 		}
 		// One byte too many is enough to know: for more, a chunked body would be waited for.
-		n, err := r.Body.Read(b[len(b):min(cap(b), limit+1)])
-		b = b[:len(b)+n]
+		n, err := r.Body.Read(buf.B[have:min(buf.Room(), limit+1)])
+		buf.B = buf.B[:have+n]
 		switch {
-		case len(b) > limit:
-			return b, tooLarge
+		case have+n > limit:
+			return tooLarge
 		case err == io.EOF:
 			_ = r.Body.Close() // or net/http would look for more of it before it answers
-			return b, nil
+			return nil
 		case err != nil:
-			return b, whyCut(err)
+			return whyCut(err)
 		}
 	}
+}
+
+// nextSize is the size of the buffer for a body of which have bytes have come: four times as
+// many, as each step leaves the one before to the garbage collector. It is no more than a body
+// of the promised length needs, or one of limit bytes, and one byte to see its end. A promise
+// of 0 or less may be none.
+func nextSize(have, promised, limit int) int {
+	size := min(max(4*have, respond.Free), limit+1)
+	if promised >= have {
+		size = min(size, max(promised, respond.Free)+1)
+	}
+	return max(size, have+1)
+}
+
+// skipBody reads the rest of a body that was refused for want of memory, and keeps none of
+// it: a client that is still sending would not see the answer. It reports whether the body
+// has ended in time.
+func (s *Server) skipBody(w http.ResponseWriter, r *http.Request) bool {
+	// An error says that there is no connection behind it, and so nothing to wait for.
+	_ = http.NewResponseController(w).SetReadDeadline(s.options.Wall().Add(skipTime))
+	scratch := make([]byte, respond.Free/4) // io.Discard has 8 KiB for each
+	for skipped := 0; skipped <= maxBatchBody; {
+		n, err := r.Body.Read(scratch)
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		skipped += n
+	}
+	return false
 }
 
 // whyCut is what a body that could not be read is to its client.

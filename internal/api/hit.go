@@ -152,7 +152,7 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 	denied, err := q.denyStatus()
 	var h hit
 	if err == nil {
-		h, err = readHit(r, buf)
+		h, err = s.readHit(r, buf)
 	}
 	if err != nil {
 		return s.hitFailed(w, r, err)
@@ -167,12 +167,12 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 }
 
 // readHit reads the hit that a request asks for.
-func readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
+func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
 	key, err := idempotencyKey(r.Header)
 	if err != nil {
 		return h, err
 	}
-	if buf.B, err = readBody(r, buf.B[:0], maxBody); err != nil {
+	if err = s.readBody(r, buf, maxBody); err != nil {
 		return h, err
 	}
 	if h, err = decodeHit(buf.B, &buf.Last); err == nil {

@@ -76,6 +76,18 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	return m
 }
 
+// countMemory shows what bodies and answers take.
+func (s *Server) countMemory(registry *prometheus.Registry) {
+	registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "quotad_body_memory_bytes", Help: "What the bodies and answers of requests under way take of --body-memory.",
+		}, func() float64 { return float64(s.memory.Taken()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "quotad_body_memory_refused_total", Help: "Requests answered 503 too-busy, as bodies and answers took all of --body-memory.",
+		}, func() float64 { return float64(s.memory.Refused()) }),
+	)
+}
+
 // count counts a decided hit.
 func (m *metrics) count(h *hit, d *model.Decision) {
 	switch {

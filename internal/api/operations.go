@@ -63,12 +63,12 @@ func (m *metrics) countOperation(name string, d *model.Decision, err error) {
 	}
 }
 
-// readKeyed decodes a request's body into in, and returns the id in the request's header.
-func readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
+// readKeyed reads a request's body into in, and the id in its header.
+func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
 	if key, err = idempotencyKey(r.Header); err != nil {
 		return "", err
 	}
-	if buf.B, err = readBody(r, buf.B[:0], maxBody); err != nil {
+	if err = s.readBody(r, buf, maxBody); err != nil {
 		return "", err
 	}
 	return key, decode(buf.B, in)

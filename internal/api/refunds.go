@@ -87,7 +87,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 	buf := respond.GetBuffer()
 	defer respond.PutBuffer(buf)
 	var in refundRequest
-	key, err := readKeyed(r, buf, &in)
+	key, err := s.readKeyed(r, buf, &in)
 	if err == nil {
 		err = in.identify(key)
 	}

@@ -84,7 +84,7 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
 	denied, err := q.denyStatus()
 	var asked reservation
 	if err == nil {
-		asked, err = readReservation(r, buf)
+		asked, err = s.readReservation(r, buf)
 	}
 	if err != nil {
 		return s.fail(w, r, err)
@@ -99,9 +99,9 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
 	return s.answerReservation(w, &asked.hit, &made, denied, buf)
 }
 
-func readReservation(r *http.Request, buf *respond.Buffer) (asked reservation, err error) {
+func (s *Server) readReservation(r *http.Request, buf *respond.Buffer) (asked reservation, err error) {
 	var in reservationRequest
-	key, err := readKeyed(r, buf, &in)
+	key, err := s.readKeyed(r, buf, &in)
 	if err != nil {
 		return asked, err
 	}

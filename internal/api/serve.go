@@ -79,20 +79,23 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	ctx, cancel := context.WithTimeout(r.Context(), s.options.Deadline)
 	defer cancel()
 	c := &call{r: r.WithContext(ctx), query: q}
+	var buf respond.Buffer // of this request only: what a route keeps may share its bytes
+	defer buf.Release()
 	if rt.Request != nil {
-		if c.body, err = readBody(r, nil, maxBody); err != nil {
+		if err = s.readBody(r, &buf, maxBody); err != nil {
 			return s.fail(w, r, err)
 		}
+		c.body = buf.B
 	}
 	a, err := rt.handle(s, c)
 	if err != nil {
 		return s.fail(w, r, explain(outOfTime(ctx, err), namesOf(c, rt)))
 	}
-	return s.write(w, c.r, a)
+	return s.write(w, r, &buf, a)
 }
 
-// write sends a typed answer.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
+// write sends a typed answer, which counts among what buf holds until the client has it.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a answer) int {
 	if a.etag != "" {
 		w.Header()["ETag"] = []string{quoteETag(a.etag)}
 	}
@@ -104,6 +107,10 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a answer) int {
 	body, err := s.encode(r.Context(), a.body)
 	if err != nil {
 		return s.fail(w, r, err)
+	}
+	// What was done is answered in any case, and such an answer is about as large as its body.
+	if r.Method == http.MethodGet && !buf.Hold(s.memory, len(body)) {
+		return s.fail(w, r, errNoMemory)
 	}
 	return respond.Write(w, a.status, respond.PlainJSON, body)
 }
@@ -125,7 +132,8 @@ func (s *Server) encode(ctx context.Context, body any) ([]byte, error) {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
 	f := problem.Of(err)
 	s.logInternal(r, f, err)
-	if f.Kind == problem.KindTooLarge && r.ProtoMajor == 1 {
+	cut := f.Kind == problem.KindTooLarge || f == errNoMemory && !s.skipBody(w, r)
+	if cut && r.ProtoMajor == 1 {
 		// Else net/http would first wait for the rest of the body, which may never come.
 		w.Header().Set("Connection", "close")
 	}

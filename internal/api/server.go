@@ -43,6 +43,7 @@ type Options struct {
 	PublicURL       string        // named in the OpenAPI document
 	LocalURL        string        // where clients on this machine find it: for /docs, without a PublicURL
 	Deadline        time.Duration // how long a request may wait, 5 s
+	BodyMemory      int64         // bytes that bodies and answers may take together, 64 MiB
 	SeparateMetrics bool          // /metrics is served elsewhere, by MetricsHandler
 	Version         string        // of the program, named in the OpenAPI document
 }
@@ -68,6 +69,7 @@ type Server struct {
 	log       *slog.Logger
 	metrics   *metrics
 	waits     *waits
+	memory    *respond.Budget // of bodies and answers
 	router    *chi.Mux
 	single    http.Handler  // of POST /v1/hits
 	batches   chan struct{} // one element for each batch under way
@@ -88,6 +90,9 @@ func New(options Options) *Server {
 	if options.Deadline <= 0 {
 		options.Deadline = defaultDeadline
 	}
+	if options.BodyMemory <= 0 {
+		options.BodyMemory = defaultMemory
+	}
 	if options.Version == "" {
 		options.Version = "dev"
 	}
@@ -95,10 +100,11 @@ func New(options Options) *Server {
 		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
 		now: options.Now, log: options.Log, router: chi.NewRouter(), batches: make(chan struct{}, maxBatches),
 		importing: make(chan struct{}, maxImports), importWait: importWait, importPause: importPause,
-		waits: newWaits(options.Deadline), encoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		waits: newWaits(options.Deadline), memory: respond.NewBudget(options.BodyMemory),
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)
+	s.countMemory(options.Registry)
 	doc := apidoc.New(operations(list), options.Version, options.PublicURL)
 	s.openAPI, s.docsPage = doc.OpenAPI(), doc.Page(options.LocalURL)
 	for i := range list {

@@ -79,7 +79,7 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
 	buf := respond.GetBuffer()
 	defer respond.PutBuffer(buf)
-	st, err := readCommit(r, buf)
+	st, err := s.readCommit(r, buf)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
@@ -102,11 +102,11 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
 }
 
 // readCommit reads what is to be committed.
-func readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
+func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
 	if st.id, err = pathValue(r, "id"); err != nil {
 		return st, err
 	}
-	if buf.B, err = readBody(r, buf.B[:0], maxBody); err != nil {
+	if err = s.readBody(r, buf, maxBody); err != nil {
 		return st, err
 	}
 	in := commitRequest{Cost: -1}

@@ -180,13 +180,7 @@ var (
 	}
 	KindBusy = &Kind{
 		Name: "too-busy", Status: http.StatusServiceUnavailable, Title: "Too much is waiting", retry: true,
-		Doc: text(
-			"Too much is waiting.",
-			"Too many requests wait for the database, or this request waited too long.",
-			"Or the node works on too many batches or imports.",
-			"Nothing was charged or stored.",
-			"Send the request again after `Retry-After`.",
-		),
+		Doc: "Too many requests wait for the database, the node works on too many batches or imports, bodies and answers take all of their memory, or this request waited too long. Nothing was charged or stored. Send it again after Retry-After.",
 	}
 	KindUnavailable = &Kind{
 		Name: "database-unavailable", Status: http.StatusServiceUnavailable, Title: "The database is out of reach", retry: true,

@@ -11,25 +11,67 @@ import (
 type Buffer struct {
 	B      []byte
 	Views  []model.View
-	policy *policy // header values of the limits of the last answer
-	Last   Subject // the subject of the last hit: the next hit shares its strings
+	policy *policy // of the limits of the answer before
+	Last   Subject // of the hit before: its strings are shared with the next one
+
+	budget *Budget
+	held   int64 // bytes taken from the budget
 }
 
 // maxBufferKept is the largest buffer that the pool keeps, in bytes. Larger ones, which large
 // batches make, go to the garbage collector.
 const maxBufferKept = 64 << 10
 
-var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, 4<<10), Views: make([]model.View, 0, 8)} }}
+var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, Free), Views: make([]model.View, 0, 8)} }}
 
 // GetBuffer returns an empty buffer, which is the caller's until PutBuffer.
 func GetBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
 // PutBuffer takes a buffer back; nobody may use it, or what it holds, any more.
 func PutBuffer(buf *Buffer) {
+	buf.Release()
 	if cap(buf.B) > maxBufferKept {
 		return
 	}
 	clear(buf.Views) // else the pool would keep the limits of old plans alive
 	buf.B, buf.Views = buf.B[:0], buf.Views[:0]
 	buffers.Put(buf)
+}
+
+// Room is how many bytes B may have now.
+func (buf *Buffer) Room() int { return min(cap(buf.B), Free+int(buf.held)) }
+
+// Grow makes room for size bytes in B, unless the budget has no more.
+func (buf *Buffer) Grow(budget *Budget, size int) bool {
+	if !buf.Hold(budget, size) {
+		return false
+	}
+	if size > cap(buf.B) {
+		grown := make([]byte, len(buf.B), size)
+		copy(grown, buf.B)
+		buf.B = grown
+	}
+	return true
+}
+
+// Hold takes from the budget what size bytes need beyond those that are held already, until
+// Release. It is false if the budget has no more. A buffer has the same budget each time.
+func (buf *Buffer) Hold(budget *Budget, size int) bool {
+	n := int64(size) - Free - buf.held
+	if n <= 0 {
+		return true
+	}
+	if !budget.take(n) {
+		return false
+	}
+	buf.budget, buf.held = budget, buf.held+n
+	return true
+}
+
+// Release gives back what is held.
+func (buf *Buffer) Release() {
+	if buf.held > 0 {
+		buf.budget.give(buf.held)
+		buf.budget, buf.held = nil, 0
+	}
 }
