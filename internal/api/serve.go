@@ -91,7 +91,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	if err != nil {
 		return s.fail(w, r, explain(outOfTime(ctx, err), namesOf(c, rt)))
 	}
-	return s.write(w, r, &buf, a)
+	return s.write(w, c.r, &buf, a)
 }
 
 // write sends a typed answer, which counts among what buf holds until the client has it.

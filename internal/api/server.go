@@ -100,7 +100,7 @@ func New(options Options) *Server {
 		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
 		now: options.Now, log: options.Log, router: chi.NewRouter(), batches: make(chan struct{}, maxBatches),
 		importing: make(chan struct{}, maxImports), importWait: importWait, importPause: importPause,
-		waits: newWaits(options.Deadline), memory: respond.NewBudget(options.BodyMemory),
+		waits: newWaits(options.Deadline), encoding: make(chan struct{}, runtime.GOMAXPROCS(0)), memory: respond.NewBudget(options.BodyMemory),
 	}
 	list := routes(options.SeparateMetrics)
 	s.metrics = newMetrics(options.Registry)
