@@ -54,11 +54,14 @@ build: ## build bin/quotad, a static binary
 	@scripts/deps.sh go
 	$(GOBUILD) -o bin/quotad ./cmd/quotad
 
+# They begin first, so that no long one is left alone at the end.
+LONGEST := ./internal/quota ./internal/api ./cmd/quotad
+
 .PHONY: test
 test: ## all tests, then the small sizes under the race detector
 	@scripts/deps.sh go postgres cc
-	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(PKG)
-	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short $(TESTFLAGS) $(RACEPKG)
+	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits
