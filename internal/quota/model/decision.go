@@ -223,5 +223,8 @@ func (d *Decision) SameAs(other *Decision) bool {
 
 // String says all of a decision, for logs and tests.
 func (d *Decision) String() string {
+	if d.Target == nil {
+		return "{no decision}"
+	}
 	return fmt.Sprintf("{allowed %v cost %d at %d as of %d versions %v buckets %v logs %v spared %b}", d.Allowed, d.Cost, d.At, d.AsOf, d.Versions(), d.stands(), d.logs, d.spared)
 }

@@ -66,10 +66,6 @@ func (db *DB) Session(t testing.TB) *pgx.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	// What a test holds in it must not be ended by the server while the machine is slow.
-	if _, err := conn.Exec(pgtest.Context(t), "SET idle_in_transaction_session_timeout = 0"); err != nil {
-		t.Fatal(err)
-	}
 	return conn
 }
 
