@@ -32,10 +32,10 @@ export QUOTAD_ADMIN_KEY=readme-check-0123456789abcdef0123456789abcdef KEY=readme
 export no_proxy=127.0.0.1
 
 # extract FILE DIR: n.sh is the n-th marked block; n.json or n.text what it must print.
-# Files that blocks become are in DIR/work.
+# Files that blocks become are in DIR/files.
 extract() {
-  mkdir -p "$2/work"
-  ln -s "$root/bin" "$2/work/bin"
+  mkdir -p "$2/files"
+  ln -s "$root/bin" "$2/files/bin"
   awk -v dir="$2/" '
     out != "" && /^```[ \t]*$/ { close(out); out = ""; next }
     out != ""                  { print > out; next }
@@ -64,7 +64,7 @@ run() {
       printf '} >"%s/%d.out"\n' "$2" "$n"
     done
   } >"$2/all.sh"
-  (cd "$2/work" && bash ../all.sh </dev/null) || {
+  (cd "$2/files" && bash ../all.sh </dev/null) || {
     rc=$?
     n=$(cat "$2/at")
     cat "$2/$n.sh" "$2/$n.out" >&2
