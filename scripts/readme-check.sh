@@ -42,7 +42,7 @@ extract() {
     skip && /^```[ \t]*$/      { skip = 0; next }
     skip                       { next }
     /^<!-- ci( [A-Za-z0-9._-]+)? -->[ \t]*$/ { marked = 1; want = 0; name = $3 == "-->" ? "" : $3; next }
-    /^```[a-z]+[ \t]*$/ && marked && name != "" { out = dir "work/" name; printf "" > out; marked = 0; next }
+    /^```[a-z]+[ \t]*$/ && marked && name != "" { out = dir "files/" name; printf "" > out; marked = 0; next }
     /^```sh[ \t]*$/ && marked  { n++; out = dir n ".sh"; print "# line " FNR > out; want = 1; marked = 0; next }
     /^```(json|text)[ \t]*$/ && want { sub(/^```/, ""); sub(/[ \t]*$/, ""); out = dir n "." $0; printf "" > out; want = 0; next }
     /^```/                     { skip = 1; want = 0 }
