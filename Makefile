@@ -59,23 +59,23 @@ LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 
 .PHONY: test
 test: ## all tests, then the small sizes under the race detector
-	@scripts/deps.sh go postgres cc
+	@scripts/deps.sh go postgres cc npm chromium
 	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits
-	@scripts/deps.sh go postgres
+	@scripts/deps.sh go postgres npm chromium
 	$(GOTEST) -short $(TESTFLAGS) $(PKG)
 
 .PHONY: test-long
 test-long: ## the long sizes: hours of load, kills and random traces
-	@scripts/deps.sh go postgres cc
+	@scripts/deps.sh go postgres cc npm chromium
 	QUOTAD_TEST_LONG=1 $(GOTEST) -count=1 -timeout 6h $(TESTFLAGS) $(PKG)
 
 .PHONY: test-pg
 test-pg: ## the database's tests only, mostly with PGBIN=dir for another PostgreSQL
-	@scripts/deps.sh go postgres
+	@scripts/deps.sh go postgres npm chromium
 	@pkgs=$$(scripts/db-packages.sh); $(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $$pkgs
 
 # An executable of its own: a signal to `go run` would not end what it runs.
@@ -127,13 +127,13 @@ $(LINT):
 	  go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 .PHONY: generate
-generate: ## write what is generated: docs/openapi.json, and the time zones of Go
-	@scripts/deps.sh go
+generate: ## write what is generated: docs/openapi.json, the time zones of Go, and what pages take from npm
+	@scripts/deps.sh go npm
 	@scripts/generate.sh .
 
 .PHONY: verify
 verify: ## fail when a generated file, go.mod or go.sum is out of date
-	@scripts/deps.sh go
+	@scripts/deps.sh go npm
 	@scripts/verify.sh
 	go mod tidy -diff
 

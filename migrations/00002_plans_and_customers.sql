@@ -52,7 +52,7 @@ CREATE TABLE test_clocks (
 -- erased_at: when what identified a person was removed.
 CREATE TABLE customers (
     id             bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    key            text        NOT NULL UNIQUE,
+    key            text COLLATE "C" NOT NULL UNIQUE,
     name           text        NOT NULL,
     plan_id        integer     NOT NULL REFERENCES plans (id),
     joined_version integer     NOT NULL,
@@ -84,6 +84,7 @@ CREATE TABLE overrides (
     burst       bigint,
     expires_at  bigint,
     change      bigint  NOT NULL,
+    reason      text    NOT NULL DEFAULT '',
     PRIMARY KEY (customer_id, limit_name)
 );
 CREATE INDEX overrides_expiry ON overrides (expires_at) WHERE expires_at IS NOT NULL;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sees to what the targets need, named as arguments: go, postgres, cc, curl,
-# node, python, shellcheck, wrk, redis. What is there is left alone. On Debian and Ubuntu the
+# node, npm, chromium, python, shellcheck, wrk, redis. What is there is left alone. On Debian and Ubuntu the
 # rest is installed with apt; elsewhere this says what to install, and fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -134,9 +134,21 @@ dep_node() {
   need 'Node.js with npm' 'brew install node' 'nodejs npm' nodejs npm
 }
 
+# The packages that package-lock.json names, by their hashes. They run nothing at their installation.
+dep_npm() {
+  dep_node
+  cmp -s package-lock.json node_modules/.quotad-lock && return
+  npm ci --ignore-scripts --no-audit --no-fund >&2 || die 'npm could not install the packages of package-lock.json'
+  cp package-lock.json node_modules/.quotad-lock
+}
+dep_chromium() {
+  command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ||
+    need Chromium 'brew install --cask chromium' chromium chromium
+}
+
 for dep; do
   case $dep in
-    go | postgres | cc | curl | node | python | shellcheck | wrk | redis) "dep_$dep" ;;
+    go | postgres | cc | curl | node | npm | chromium | python | shellcheck | wrk | redis) "dep_$dep" ;;
     *) die "unknown: $dep" ;;
   esac
 done

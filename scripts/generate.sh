@@ -12,3 +12,5 @@ mv "$root/docs/openapi.json.new" "$root/docs/openapi.json"
 mkdir -p "$root/internal/calendar"
 cat "$(go env GOROOT)/lib/time/zoneinfo.zip" >"$root/internal/calendar/zoneinfo.zip.new"
 mv "$root/internal/calendar/zoneinfo.zip.new" "$root/internal/calendar/zoneinfo.zip"
+
+scripts/assets.sh "$root"

@@ -81,6 +81,16 @@ func (b *bench) all(ctx context.Context, rows []*row) (err error) {
 			failed = errors.Join(failed, fmt.Errorf("long load: %w", err))
 		}
 	}
+	if b.closing > 0 {
+		if err := b.closeMany(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("closing: %w", err))
+		}
+	}
+	if b.watched > 0 {
+		if err := b.watchPages(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("pages: %w", err))
+		}
+	}
 	if b.record != "" && failed == nil {
 		failed = b.writeRecord(passes)
 	}

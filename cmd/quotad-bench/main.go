@@ -58,18 +58,20 @@ func main() {
 
 // options are what the command line says.
 type options struct {
-	rows   *regexp.Regexp // the rows to measure, by name; nil: all
-	rounds int
-	each   time.Duration // of each run, whole seconds (wrk knows no others)
-	short  bool
-	long   bool     // also the load behind the HOT ratio
-	quotad string   // the binary to measure
-	serve  []string // further flags of `quotad serve`
-	docs   string   // where JSON and Markdown go; empty: nowhere
-	gate   string   // file of recorded ratios to compare with
-	record string   // file to write them to
-	passes int      // over all rows; their spread is the noise that is recorded
-	list   bool
+	rows    *regexp.Regexp // the rows to measure, by name; nil: all
+	rounds  int
+	each    time.Duration // of each run, whole seconds (wrk knows no others)
+	short   bool
+	long    bool     // also the load behind the HOT ratio
+	closing int      // also so many customers' billing periods; 0: none
+	watched int      // also so many open pages; 0: none
+	quotad  string   // the binary to measure
+	serve   []string // further flags of `quotad serve`
+	docs    string   // where JSON and Markdown go; empty: nowhere
+	gate    string   // file of recorded ratios to compare with
+	record  string   // file to write them to
+	passes  int      // over all rows; their spread is the noise that is recorded
+	list    bool
 }
 
 // The sizes of the two forms.
@@ -90,6 +92,8 @@ func parseOptions(args []string, errs io.Writer) (*options, error) {
 	set.DurationVar(&o.each, "time", 0, "how long each run is, whole seconds (default 3s, with -short 2s)")
 	set.BoolVar(&o.short, "short", false, "the few rows of the gate, in less time")
 	set.BoolVar(&o.long, "long", false, "also the load that shows the HOT ratio, ten minutes")
+	set.IntVar(&o.closing, "closing", 0, "also close the billing periods of that many `customers`, beside the first row's load")
+	set.IntVar(&o.watched, "pages", 0, "also keep that many `pages` open, beside the first row's load, and time each kind of page")
 	serve := set.String("serve", "", "further `flags` of quotad serve, for trying settings")
 	set.StringVar(&o.docs, "out", "", "`directory` that latest.json and README.md are written to (default: "+docsDir+", but nowhere with -rows or -short)")
 	set.StringVar(&o.gate, "gate", "", "compare the ratios with those recorded in this `file`; fail when one is under 0.8 of its own")
@@ -156,6 +160,10 @@ func (o *options) check() error {
 	switch {
 	case o.rounds < 1 || o.rounds > most:
 		return fmt.Errorf("-rounds must be between 1 and %d", most)
+	case o.closing < 0 || o.closing > 1_000_000:
+		return errors.New("-closing must be between 1 and 1,000,000")
+	case o.watched < 0 || o.watched > maxWatched:
+		return fmt.Errorf("-pages must be between 1 and %d", maxWatched)
 	case o.each < time.Second || o.each > 10*time.Minute || o.each%time.Second != 0:
 		return errors.New("-time must be whole seconds, 1s to 10m")
 	}

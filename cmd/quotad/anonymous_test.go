@@ -9,6 +9,7 @@ import (
 
 // A window that the time of being forgotten cuts short is told at the start.
 func TestDefaultPlanThatOutlastsTheTTL(t *testing.T) {
+	t.Parallel()
 	one := start(t, "", "--default-plan=free", "--anonymous-ttl=1h")
 	one.do("PUT", "/v1/meters/requests", `{"unit":"request"}`).is(201)
 	one.do("PUT", "/v1/plans/free", planOf(hourly, fixed("l", 5))).is(201)
@@ -27,6 +28,7 @@ func (n *testNode) hitOf(customer string) *answer {
 }
 
 func TestDefaultPlan(t *testing.T) {
+	t.Parallel()
 	one := start(t, "", "--default-plan=free", "--anonymous-ttl=1m")
 	two := start(t, one.databaseURL, "--default-plan=free", "--anonymous-ttl=1m")
 	one.do("PUT", "/v1/meters/requests", `{"unit":"request"}`).is(201)
@@ -102,6 +104,7 @@ const forgetPatience = within
 // Many customers come to both nodes for the first time at once, each many times: what is
 // granted to each is what the plan says, to the unit.
 func TestFirstHitsAreExact(t *testing.T) {
+	t.Parallel()
 	one := start(t, "", "--default-plan=free")
 	two := start(t, one.databaseURL, "--default-plan=free")
 	one.do("PUT", "/v1/meters/requests", `{"unit":"request"}`).is(201)

@@ -76,6 +76,7 @@ func hitOf(customer, meter, rest string) string {
 }
 
 func TestBadHits(t *testing.T) {
+	t.Parallel()
 	awayFromHoursEnd(t)
 	n := start(t, "")
 	n.setUp(hourly, daily)
@@ -150,6 +151,7 @@ func TestBadHits(t *testing.T) {
 }
 
 func TestBadPlans(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(hourly)
 	on := func(name, body, fields string) bad {
@@ -172,6 +174,9 @@ func TestBadPlans(t *testing.T) {
 		on("unknown currency", strings.Replace(planOf(), `USD`, `QQQ`, 1), "currency"),
 		on("unknown interval", strings.Replace(planOf(), `month`, `decade`, 1), "interval"),
 		on("a negative price", strings.Replace(planOf(), `"base_price_minor":0`, `"base_price_minor":-1`, 1), "base_price_minor"),
+		on("a negative minimum", strings.Replace(planOf(), `"base_price_minor":0`, `"minimum_minor":-1`, 1), "minimum_minor"),
+		on("a base in between", strings.Replace(planOf(), `"base_price_minor":0`, `"base_in":"between"`, 1), "base_in"),
+		on("gold", strings.Replace(planOf(), `"USD"`, `"XAU"`, 1), "currency"),
 		on("a fractional price", strings.Replace(planOf(), `"base_price_minor":0`, `"base_price_minor":0.5`, 1), "base_price_minor"),
 		window("0s"), window("-1h"), window("1y"), window(""), window("1.5h"), window("h"), window("1h30m"), window("99999999999d"),
 		limit("limit as text", strings.Replace(hourly, "5000", `"5000"`, 1), "limits[0].limit"),
@@ -202,6 +207,7 @@ func TestBadPlans(t *testing.T) {
 }
 
 func TestBadCustomersMetersAndKeys(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(hourly)
 	on := func(name, body, fields string) bad {

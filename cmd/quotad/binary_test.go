@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"quotad/internal/postgres/pgtest"
 )
 
 // binary is the path of quotad while TestBinary runs.
@@ -19,6 +21,7 @@ var binary string
 
 // TestBinary builds quotad once and tries it as its users do.
 func TestBinary(t *testing.T) {
+	t.Parallel()
 	binary = filepath.Join(t.TempDir(), "quotad")
 	out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version=v0-test", "-o", binary, ".").CombinedOutput()
 	if err != nil {
@@ -38,7 +41,7 @@ type process struct {
 	cmd    *exec.Cmd
 	dir    string
 	ended  chan struct{} // closed after the process has ended and cmd.ProcessState is set
-	stderr lockedBuffer
+	stderr pgtest.Log
 }
 
 // dataDir is a place for data that the server's unprivileged user can reach when the
@@ -64,7 +67,7 @@ func dataDir(t testing.TB) string {
 func launch(t testing.TB, dir string, flags ...string) *process {
 	t.Helper()
 	address := freePort(t)
-	p := &process{dir: dir, ended: make(chan struct{}), testNode: &testNode{t: t, url: "http://" + address, out: new(lockedBuffer), client: newClient()}}
+	p := &process{dir: dir, ended: make(chan struct{}), testNode: &testNode{t: t, url: "http://" + address, out: new(pgtest.Log), client: newClient()}}
 	p.cmd = exec.Command(binary, append([]string{"serve", "--listen=" + address, "--data-dir=" + dir}, flags...)...)
 	p.cmd.Env = cleanEnv()
 	p.cmd.Stdout, p.cmd.Stderr = p.out, &p.stderr

@@ -24,6 +24,7 @@ type adminKey struct {
 // bootstrap makes sure that there is an admin key. With --demo it also makes a meter, a plan
 // and a customer.
 func (n *node) bootstrap(ctx context.Context, s *settings) (adminKey, error) {
+	ctx = plans.As(ctx, plans.Actor{By: plans.ActorStart})
 	key, err := n.ensureAdminKey(ctx, s)
 	if err != nil {
 		return adminKey{}, fmt.Errorf("the first admin key: %w", err)

@@ -32,7 +32,7 @@ type grammar struct {
 		List listSettings `cmd:"" help:"List the settings that all nodes share."`
 		Set  setSetting   `cmd:"" help:"Change one of them for all nodes. Needs that no quotad serves on the database."`
 	} `cmd:"" help:"List and change the settings that all nodes share."`
-	Reconcile reconcile    `cmd:"" help:"Check that what was charged and what was booked as usage are equal: rows is on how many customers' meters, examples are the first where not, and then the exit code is 1."`
+	Reconcile reconcileCmd `cmd:"" help:"Check that the books agree, from what was charged to what was billed. Where a check finds rows, the exit code is 1."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 	OpenAPI   printOpenAPI `cmd:"" name:"openapi" help:"Print the OpenAPI document of the API."`
 }

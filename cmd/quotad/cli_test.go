@@ -22,7 +22,7 @@ import (
 // cli runs one command line in this process.
 func cli(t testing.TB, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs lockedBuffer
+	var out, errs pgtest.Log
 	p := program{stdout: &out, stderr: &errs, lookupEnv: func(name string) (string, bool) {
 		value, ok := env[name]
 		return value, ok
@@ -94,6 +94,10 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --anonymous-ttl=59s", nil, "--anonymous-ttl: must be between 1m and 8760h, not 59s"},
 		{"serve", map[string]string{"QUOTAD_ANONYMOUS_TTL": "8761h"}, "--anonymous-ttl: must be between 1m and 8760h, not 8761h"},
 		{"serve", map[string]string{"QUOTAD_ANONYMOUS_TTL": "30d"}, "--anonymous-ttl"},
+		{"serve --audit-retention=23h", nil, "--audit-retention: must be between 24h and 876000h, not 23h"},
+		{"serve --close-delay=-1s", nil, "--close-delay: must be between 0s and 1h, not -1s"},
+		{"serve --close-delay=61m", nil, "--close-delay: must be between 0s and 1h, not 1h1m"},
+		{"settings set correction-time 721h", nil, "--correction-time: must be between 0s and 720h, not 721h"},
 		{"serve --id-retention=0", nil, "--id-retention: must be between 48h and 9600h, not 0s"},
 		{"settings set id-retention 47h", nil, "--id-retention: must be between 48h and 9600h, not 47h"},
 		{"settings set id-retention 35d", nil, `--id-retention: must be a time such as 500ms, 5s, 1m30s or 48h, not "35d"`},
@@ -111,8 +115,14 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --lanes=99999999999999999999", nil, "--lanes"},
 		{"serve --max-queue=-1", nil, "--max-queue"},
 		{"serve --max-queue=1000001", nil, "--max-queue: must be between 1 and 1000000, not 1000001"},
+		{"serve --max-reservations=0", nil, "--max-reservations: must be between 1 and 100000, not 0"},
+		{"serve --max-reservations=100001", nil, "--max-reservations"},
 		{"serve --body-memory=0", nil, "--body-memory: must be between 1 and 65536, not 0"},
 		{"serve --body-memory=65537", nil, "--body-memory: must be between 1 and 65536, not 65537"},
+		{"serve --max-new-values=19", nil, "--max-new-values: must be between 20 and 1000000, not 19"},
+		{"serve --max-new-values=1000001", nil, "--max-new-values: must be between 20 and 1000000"},
+		{"serve --failed-keys-per-minute=-1", nil, "--failed-keys-per-minute: must be between 0 and 1000000, not -1"},
+		{"serve --failed-keys-per-minute=1000001", nil, "--failed-keys-per-minute: must be between 0 and 1000000"},
 		{"serve --cache-size=99999999999", nil, "--cache-size: must be between 1 and 10000000"},
 		{"serve --request-timeout=1h", nil, "--request-timeout: must be between 1ms and 9s"},
 		{"serve --start-timeout=25h", nil, "--start-timeout: must be between"},
@@ -328,6 +338,7 @@ func TestReconcile(t *testing.T) {
 		OK     bool
 		Checks []struct {
 			Name     string
+			Checked  int64
 			Rows     int64
 			Examples []map[string]any
 		}
@@ -343,22 +354,22 @@ func TestReconcile(t *testing.T) {
 		}
 		return report
 	}
-	if r := check(0); !r.OK || r.Checks[0].Rows != 1 || len(r.Checks[0].Examples) != 0 {
+	if r := check(0); !r.OK || r.Checks[0].Checked != 1 || r.Checks[0].Rows != 0 || len(r.Checks[0].Examples) != 0 {
 		t.Errorf("%+v", r)
 	}
 	const tamper = `UPDATE counters SET units = units - 1 RETURNING 1`
 	query[int](t, n.databaseURL, tamper)
-	if r := check(1); r.OK || r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:7 customer:acme finished:0 meter:requests running:6]]" {
+	if r := check(1); r.OK || r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[customer:acme detail:7 units were charged. Booked are 0 in finished hours and 6 in the running one. expected:7 found:6 meter:requests]]" {
 		t.Errorf("%+v", r)
 	}
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, meter, 0, 1 FROM counters RETURNING 1`)
 	check(0)
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) VALUES (1, 77, 88, 0, 5) RETURNING 1`)
-	if r := check(0); r.Checks[0].Rows != 1 {
+	if r := check(0); r.Checks[0].Checked != 2 {
 		t.Errorf("the usage of a customer that was forgotten: %+v", r)
 	}
 	query[int](t, n.databaseURL, `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, 88, 0, 5 FROM counters RETURNING 1`)
-	if r := check(1); r.Checks[0].Rows != 2 || fmt.Sprint(r.Checks[0].Examples) != "[map[charged:0 customer:acme finished:5 meter:id 88 running:0]]" {
+	if r := check(1); r.Checks[0].Rows != 1 || fmt.Sprint(r.Checks[0].Examples) != "[map[customer:acme detail:0 units were charged. Booked are 5 in finished hours and 0 in the running one. expected:0 found:5 meter:id 88]]" {
 		t.Errorf("usage without a counter: %+v", r)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
@@ -77,7 +78,7 @@ func (c *common) withPool(ctx context.Context, p *program, do func(context.Conte
 			return badDatabaseURL(err)
 		}
 		defer pool.Close()
-		err = do(ctx, pool)
+		err = do(plans.As(ctx, plans.Actor{By: plans.ActorCommand}), pool)
 		const undefinedTable = "42P01"
 		if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.Code == undefinedTable {
 			return errors.New("the database has no quotad in it yet: run `quotad migrate up`, or `quotad serve` once")

@@ -141,6 +141,7 @@ func (d *document) match(u *url.URL) (template string, params map[string]string)
 
 // What every other test leans on: an answer that is not as documented is noticed.
 func TestDocumentNoticesOtherAnswers(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 5))
 	var good string
@@ -180,10 +181,11 @@ func TestDocumentNoticesOtherAnswers(t *testing.T) {
 var methods = []string{"GET", "POST", "PUT", "DELETE", "PATCH"}
 
 func TestDocumentHasExactlyTheRoutes(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	d := documentOf(n)
 	for path, item := range d.Paths.Map() {
-		concrete := strings.NewReplacer("{key}", "x", "{n}", "1", "{id}", "x", "{name}", "not-found", "{limit}", "x").Replace(path)
+		concrete := strings.NewReplacer("{key}", "x", "{n}", "1", "{id}", "x", "{name}", "not-found", "{limit}", "x", "{meter}", "x").Replace(path)
 		if strings.Contains(concrete, "{") {
 			t.Fatalf("do not know what to put into %s", path)
 		}
@@ -210,6 +212,7 @@ func TestDocumentHasExactlyTheRoutes(t *testing.T) {
 }
 
 func TestDocumentSchemasAreClosed(t *testing.T) {
+	t.Parallel()
 	d := documentOf(start(t, ""))
 	if d.OpenAPI[:3] != "3.1" {
 		t.Errorf("the document is of OpenAPI %s", d.OpenAPI)

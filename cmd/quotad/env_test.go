@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"quotad/internal/postgres/pgtest"
 )
 
 // What begins as a setting and is none is told at the start, with what was probably meant.
@@ -12,7 +14,7 @@ func TestUnknownSettings(t *testing.T) {
 		"QUOTAD_LISTEN": "127.0.0.1:0", "QUOTAD_ADMIN_KEY_FILE": "", "QUOTAD_EMPTY": "", "QUOTA": "x",
 		"QUOTAD_SERVICE_HOST": "10.0.0.1", "QUOTAD_PORT_8080_TCP": "tcp://10.0.0.1:8080",
 	}
-	var out, log lockedBuffer
+	var out, log pgtest.Log
 	p := program{stdout: &out, stderr: &log, lookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok }}
 	p.environ = func() (all []string) {
 		for name, value := range env {

@@ -20,6 +20,9 @@ type gauges struct {
 	stats    []stat
 	clock    [2]*prometheus.Desc
 	pool     [3]*prometheus.Desc
+	// billed are what this node did, blocked and due how billing stands.
+	billed       [3]*prometheus.Desc
+	blocked, due *prometheus.Desc
 }
 
 // stat is one number of the engine's.
@@ -55,7 +58,10 @@ func newGauges(n *node) *gauges {
 			total("unknown", "Hits whose outcome was lost with a connection.", func(s *quota.Stats) int64 { return s.Unknown }),
 			total("retried", "Hits of batches that the server rolled back.", func(s *quota.Stats) int64 { return s.Retried }),
 			total("ahead", "Hits on counters more than a second in the future: an alarm.", func(s *quota.Stats) int64 { return s.Ahead }),
+			total("new_values_refused", "Operations answered 503 too-busy, as their customer brought more new values of attributes than --max-new-values.", func(s *quota.Stats) int64 { return s.ManyValues }),
 			total("denials_lost", "Denied units missing in the statistic.", func(s *quota.Stats) int64 { return s.Denials }),
+			total("refusals_lost", "Refused units missing in the statistic of refusals.", func(s *quota.Stats) int64 { return s.Refusals }),
+			total("over_share", "Hits and operations answered 503, since their API key had its share of a queue waiting.", func(s *quota.Stats) int64 { return s.Over }),
 			{desc("engine_queued", "Hits that wait now."), prometheus.GaugeValue, func(s *quota.Stats) int64 { return s.Queued }},
 		},
 		clock: [2]*prometheus.Desc{
@@ -67,6 +73,13 @@ func newGauges(n *node) *gauges {
 			pooled("connections_max", "How many it may have."),
 			pooled("waits_total", "Times that a connection had to be waited for."),
 		},
+		billed: [3]*prometheus.Desc{
+			desc("billing_periods_closed_total", "Billing periods that this node closed."),
+			desc("billing_invoices_finalized_total", "Invoices that this node finalized by itself."),
+			desc("billing_failed_total", "Times that this node could not close a customer's period or finalize its invoice."),
+		},
+		blocked: desc("billing_blocked", "Customers whose period cannot be closed, or whose invoice not be finalized: quotad reconcile and the log name them."),
+		due:     desc("billing_oldest_due_seconds", "How long the oldest step of billing has been due; 0: none is."),
 	}
 }
 
@@ -83,6 +96,9 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 		to <- d
 	}
 	for _, d := range g.pool {
+		to <- d
+	}
+	for _, d := range append(g.billed[:], g.blocked, g.due) {
 		to <- d
 	}
 }
@@ -109,10 +125,28 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 		gauge(g.clock[0], age.Seconds())
 		gauge(g.clock[1], width.Seconds())
 	}
+	g.collectBilling(to)
 	for name, pool := range map[string]*pgxpool.Pool{"reads": g.node.reads, "store": g.node.pool} {
 		stat := pool.Stat()
 		to <- prometheus.MustNewConstMetric(g.pool[0], prometheus.GaugeValue, float64(stat.TotalConns()), name)
 		to <- prometheus.MustNewConstMetric(g.pool[1], prometheus.GaugeValue, float64(stat.MaxConns()), name)
 		to <- prometheus.MustNewConstMetric(g.pool[2], prometheus.CounterValue, float64(stat.EmptyAcquireCount()), name)
+	}
+}
+
+// collectBilling reads no database: the worker has looked.
+func (g *gauges) collectBilling(to chan<- prometheus.Metric) {
+	closed, finalized, failed := g.node.billing.Worked()
+	for i, n := range []int64{closed, finalized, failed} {
+		to <- prometheus.MustNewConstMetric(g.billed[i], prometheus.CounterValue, float64(n))
+	}
+	blocked, due := g.node.billing.Standing()
+	to <- prometheus.MustNewConstMetric(g.blocked, prometheus.GaugeValue, float64(blocked))
+	if now, ok := g.node.clock.Estimate(); ok {
+		late := int64(0)
+		if due > 0 {
+			late = max(0, now-due)
+		}
+		to <- prometheus.MustNewConstMetric(g.due, prometheus.GaugeValue, float64(late)/1e6)
 	}
 }

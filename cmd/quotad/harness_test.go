@@ -26,10 +26,12 @@ type testNode struct {
 	key         string // what requests are sent with; an admin key at first
 	databaseURL string
 	node        *node
-	out, log    *lockedBuffer
+	out, log    *pgtest.Log
 	client      *http.Client
 	stop        func() error // ends it in order; to be called once or not at all
 	document    *atomic.Pointer[document]
+	invoice     string         // the id of one, see billed
+	closed      []*http.Cookie // of a customer that was archived since, see pagesWorld
 }
 
 // start runs quotad on a database (empty: a new one of the test's) until the test ends.
@@ -39,7 +41,7 @@ func start(t testing.TB, databaseURL string, flags ...string) *testNode {
 		databaseURL = pgtest.NewDatabase(t)
 	}
 	n := &testNode{
-		t: t, key: testAdminKey, databaseURL: databaseURL, out: new(lockedBuffer), log: new(lockedBuffer),
+		t: t, key: testAdminKey, databaseURL: databaseURL, out: new(pgtest.Log), log: new(pgtest.Log),
 		document: new(atomic.Pointer[document]),
 	}
 	s := settingsOf(t, append([]string{
@@ -262,22 +264,4 @@ func awayFromHoursEnd(t testing.TB) {
 		now := time.Now()
 		return now.Truncate(time.Hour).Add(time.Hour).Sub(now) > 5*time.Second
 	})
-}
-
-// lockedBuffer is a buffer that goroutines may write while others read it.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -50,6 +50,7 @@ func ceilSeconds(a *answer, from, to string) int64 {
 }
 
 func TestHitToTheRefusal(t *testing.T) {
+	t.Parallel()
 	awayFromHoursEnd(t)
 	n := start(t, "")
 	n.setUp(hourly, daily)
@@ -102,6 +103,7 @@ func TestHitToTheRefusal(t *testing.T) {
 }
 
 func TestDenyStatusAndResetStyles(t *testing.T) {
+	t.Parallel()
 	database := ""
 	for style, flags := range map[string][]string{"seconds": nil, "epoch": {"--rate-limit-reset=epoch"}, "ms": {"--rate-limit-reset=ms"}} {
 		n := start(t, database, flags...)
@@ -133,6 +135,7 @@ func TestDenyStatusAndResetStyles(t *testing.T) {
 }
 
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 5))
 	n.do("PUT", "/v1/meters/other", `{"unit":"thing"}`).is(201)
@@ -187,6 +190,7 @@ func TestBatch(t *testing.T) {
 }
 
 func TestQuotaAndUsage(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.do("PUT", "/v1/meters/requests", `{"unit":"request"}`).is(201)
 	n.do("PUT", "/v1/meters/free", `{"unit":"thing"}`).is(201)

@@ -24,6 +24,7 @@ import (
 )
 
 func TestUnknownRoutesAndMethods(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.do("GET", "/v1/hits", "").is(405).has("type", "/problems/method-not-allowed").headerIs("Allow", "POST")
 	n.do("PATCH", "/v1/plans/x", "").is(405).headerIs("Allow", "GET, HEAD, PUT")
@@ -40,6 +41,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 
 // Every type that a problem may have is documented where it points to.
 func TestProblemTypesAreDocumented(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	for _, name := range []string{
 		"not-json", "unauthorized", "wrong-scope", "not-in-plan", "not-found", "method-not-allowed",
@@ -54,7 +56,8 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 // A client that dawdles is cut off, in the head of its request and in the body, and so is
 // one that sends too much; others do not notice.
 func TestSlowAndChattyClientsAreCut(t *testing.T) {
-	n := start(t, "")
+	t.Parallel()
+	n := start(t, "", "--close-delay=1h") // else billing writes, ten seconds after a customer was made
 	n.setUp(hourly)
 	before := stored(t, n.databaseURL)
 	auth := "Authorization: Bearer " + n.key + "\r\n"
@@ -110,6 +113,7 @@ func TestSlowAndChattyClientsAreCut(t *testing.T) {
 }
 
 func TestTLSAndMetricsListener(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir)
 	n := start(t, "", "--tls-cert="+cert, "--tls-key="+key, "--metrics-listen=127.0.0.1:0")
@@ -135,7 +139,7 @@ func TestTLSAndMetricsListener(t *testing.T) {
 	if err != nil || response.StatusCode != 200 {
 		t.Fatal(response.Status, err)
 	}
-	for _, name := range []string{"quotad_build_info", "quotad_engine_batches_total", "quotad_engine_refused_from_memory_total", "quotad_customers_evicted_total", "quotad_counters_removed_total", "quotad_clock_age_seconds", "quotad_pool_connections", "quotad_body_memory_bytes", "quotad_body_memory_refused_total", "go_goroutines"} {
+	for _, name := range []string{"quotad_build_info", "quotad_engine_batches_total", "quotad_engine_refused_from_memory_total", "quotad_customers_evicted_total", "quotad_counters_removed_total", "quotad_clock_age_seconds", "quotad_pool_connections", "quotad_body_memory_bytes", "quotad_body_memory_refused_total", "quotad_body_memory_over_share_total", "quotad_engine_refusals_lost_total", "quotad_engine_over_share_total", "quotad_batches_over_share_total", "quotad_engine_new_values_refused_total", "quotad_failed_keys_total", "quotad_billing_periods_closed_total", "quotad_billing_invoices_finalized_total", "quotad_billing_failed_total", "quotad_billing_blocked", "quotad_billing_oldest_due_seconds", "go_goroutines"} {
 		if !strings.Contains(string(text), "\n"+name) {
 			t.Errorf("no metric %s", name)
 		}
@@ -180,6 +184,7 @@ func selfSigned(t testing.TB, dir string) (cert, key string) {
 
 // Stopping: no longer ready, requests under way end, then nobody answers.
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	n := start(t, "", "--drain-delay=500ms")
 	n.setUp(fixed("l", 1_000_000))
 	stopped := make(chan error, 1)
@@ -209,6 +214,7 @@ func TestGracefulStop(t *testing.T) {
 
 // A connection that is used by nobody must not hold up the end.
 func TestIdleConnectionsDoNotHoldUpTheEnd(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type createKey struct {
 	common
 	Name      string `argument:"" required:"" placeholder:"TEXT" help:"What the key is for."`
-	Scope     string `argument:"" required:"" placeholder:"admin|backend|read" enum:"admin,backend,read" help:"What it may do: backend hits and reads quotas; read does every GET of a customer, plan or meter; admin does everything."`
+	Scope     string `argument:"" required:"" placeholder:"admin|support|backend|read" enum:"admin,support,backend,read" help:"What it may do: backend hits and reads quotas; read does every GET of a customer, plan or meter; support does that and writes overrides; admin does everything."`
 	ExpiresAt string `argument:"" placeholder:"TIME" help:"When it stops working, such as 2026-12-31T00:00:00Z. Default: never."`
 }
 
@@ -53,7 +53,7 @@ func (k *listKeys) run(ctx context.Context, p *program) error {
 	return k.withStore(ctx, p, func(ctx context.Context, store *store.Store) error {
 		fmt.Fprintf(p.stderr, "The keys in %s:\n", k.place())
 		table := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "ID\tSCOPE\tCREATED\tEXPIRES\tNAME")
+		fmt.Fprintln(table, "ID\tSCOPE\tCREATED\tEXPIRES\tUSED\tNAME")
 		page := plans.Page{Limit: plans.MaxPage}
 		for {
 			keys, err := store.ListKeys(ctx, page)
@@ -65,7 +65,11 @@ func (k *listKeys) run(ctx context.Context, p *program) error {
 				if key.ExpiresAt != nil {
 					expires = shown(*key.ExpiresAt)
 				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", key.ID, key.Scope, shown(key.CreatedAt), expires, key.Name)
+				used := "never"
+				if key.UsedOn != nil {
+					used = key.UsedOn.Format(time.DateOnly)
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.Scope, shown(key.CreatedAt), expires, used, key.Name)
 			}
 			if keys.Next == "" {
 				return table.Flush()

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api"
+	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/reconcile"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
 	"quotad/internal/plans/sweep"
@@ -24,22 +26,27 @@ import (
 	"quotad/internal/quota"
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
+	"quotad/internal/web"
 )
 
 // node is one quotad's parts, wired together.
 type node struct {
-	log      *slog.Logger
-	url      string // where it serves, for a client on this machine
-	front    *front
-	reads    *pgxpool.Pool // connection pool of the engine: reads of quotas and usage, the cleaning
-	pool     *pgxpool.Pool // connection pool of the store: configuration, and upkeep
-	clock    *postgres.Clock
-	store    *store.Store
-	catalog  *catalog.Catalog
-	engine   *quota.Engine
-	cleaner  *upkeep.Cleaner
-	archiver *sweep.Archiver
-	api      *api.Server
+	log        *slog.Logger
+	url        string // where it serves, for a client on this machine
+	front      *front
+	reads      *pgxpool.Pool // connection pool of the engine: reads of quotas and usage, the cleaning
+	pool       *pgxpool.Pool // connection pool of the store: configuration, and upkeep
+	clock      *postgres.Clock
+	store      *store.Store
+	catalog    *catalog.Catalog
+	engine     *quota.Engine
+	billing    *ledger.Ledger
+	cleaner    *upkeep.Cleaner
+	archiver   *sweep.Archiver
+	api        *api.Server
+	pages      *web.Site
+	beats      *heartbeat
+	startBeats func()
 
 	ready, stopping atomic.Bool
 	cancel          context.CancelFunc // of what runs in the background
@@ -79,7 +86,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		},
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
-		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize,
+		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, MaxNewValues: s.MaxNewValues, MaxReservations: s.MaxReservations,
 	})
 	if err != nil {
 		n.clock.Close()
@@ -92,31 +99,56 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
+	n.billing = ledger.New(ledger.Options{
+		Pool: n.pool, Store: n.store, Catalog: n.catalog, Engine: n.engine, Now: n.clock.Now, Log: log,
+		CloseDelay: *s.CloseDelay, CorrectionTime: *s.CorrectionTime,
+	})
+	n.store.SetBilling(n.billing.Hooks())
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
-		Engine: n.engine, Catalog: n.catalog, Store: n.store,
-		Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
+		Engine: n.engine, Catalog: n.catalog, Store: n.store, Billing: n.billing,
+		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
+		Ready:      n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
 		Registry: registry, Log: log,
 		ResetStyle: s.resetStyle(), PublicURL: s.PublicURL, LocalURL: n.url, Deadline: s.RequestTimeout,
-		BodyMemory: int64(s.BodyMemory) << 20, SeparateMetrics: s.MetricsListen != "", Version: version,
+		BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys, SeparateMetrics: s.MetricsListen != "", Version: version,
+		Portal: api.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
 	registry.MustRegister(newGauges(n))
 
+	background := n.work(ctx, s)
+	if err := n.openPages(s); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	n.background.Go(func() { n.pages.Run(background) })
+	n.beats = n.newHeartbeat()
+	n.startBeats = func() { n.background.Go(func() { n.beats.run(background) }) }
+	return n, nil
+}
+
+// work starts what runs behind requests, until close.
+func (n *node) work(ctx context.Context, s *settings) context.Context {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
 	n.background.Go(func() { n.clock.Run(background) })
 	n.background.Go(func() { _ = n.catalog.Run(background) }) // Run returns only when its context ends
-	sweeper := sweep.NewSweeper(n.store, n.clock.Now, log)
+	n.background.Go(func() { n.catalog.RunUses(background) })
+	sweeper := sweep.NewSweeper(n.store, n.clock.Now, n.log)
 	n.background.Go(func() { sweeper.Run(background) })
 	// The forgetter runs without a default plan, too: anonymous customers of an earlier one
 	// may be left.
-	forgetter := sweep.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, log)
+	forgetter := sweep.NewForgetter(n.store, n.catalog.Targets, *s.AnonymousTTL, n.log)
 	n.background.Go(func() { forgetter.Run(background) })
+	trimmer := sweep.NewTrimmer(n.store, *s.AuditRetention, n.log)
+	n.background.Go(func() { trimmer.Run(background) })
 	n.background.Go(func() { n.cleaner.Run(background) })
+	refusals := upkeep.NewTrimmer(n.reads, n.clock.Now, n.catalog.Fresh, n.log)
+	n.background.Go(func() { refusals.Run(background) })
 	n.background.Go(func() { n.archiver.Run(background) })
-	rotator := upkeep.NewRotator(n.reads, n.clock.Now, *s.IDRetention, log)
+	rotator := upkeep.NewRotator(n.reads, n.clock.Now, *s.IDRetention, n.log)
 	n.background.Go(func() { rotator.Run(background) })
-	return n, nil
+	n.background.Go(func() { n.billing.Run(background) })
+	return background
 }
 
 // warm reads the database's time and the newest change, before a hit needs them. It warns of a
@@ -151,7 +183,8 @@ func (n *node) serve() {
 	n.ready.Store(true)
 	metrics := http.NewServeMux() // of the listener of their own, when there is one
 	metrics.Handle("GET /metrics", n.api.MetricsHandler())
-	n.front.use(n.api.Handler(), metrics)
+	n.front.use(n.handler(), metrics)
+	n.startBeats()
 }
 
 // degradedAfter is how long changes may go unread, because the database is slow, before
@@ -196,6 +229,9 @@ func (n *node) close() error {
 	err := n.engine.Close(ctx)
 	n.cancel()
 	n.background.Wait()
+	if n.ready.Load() {
+		n.beats.end(ctx)
+	}
 	n.clock.Close()
 	n.reads.Close()
 	n.pool.Close()

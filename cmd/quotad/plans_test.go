@@ -6,6 +6,7 @@ import (
 )
 
 func TestPlanVersionsAndETags(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(hourly)
 	first := n.do("GET", "/v1/plans/basic", "").is(200).has("version", 1)
@@ -31,6 +32,7 @@ func TestPlanVersionsAndETags(t *testing.T) {
 }
 
 func TestCustomersETagsPinsAndArchive(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 10))
 	etag := n.do("GET", "/v1/customers/acme", "").is(200).has("plan", "basic").has("timezone", "UTC").header.Get("ETag")
@@ -59,6 +61,7 @@ func TestCustomersETagsPinsAndArchive(t *testing.T) {
 }
 
 func TestApplyTo(t *testing.T) {
+	t.Parallel()
 	n := start(t, "")
 	n.setUp(fixed("l", 10))
 	limitOf := func(customer string) int64 {

@@ -1,30 +1,38 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quotad/internal/plans/store"
-	"quotad/internal/quota/upkeep"
+	"quotad/internal/billing"
+	"quotad/internal/billing/reconcile"
 )
 
 // errNotOK ends the process with code 1, without a further message.
 var errNotOK = errors.New("not ok")
 
-type reconcile struct{ common }
+type reconcileCmd struct {
+	common
+	Timeout time.Duration `default:"1h" help:"How long it may take."`
+}
 
-func (r *reconcile) run(ctx context.Context, p *program) error {
+// run prints what GET /v1/reconcile answers.
+func (r *reconcileCmd) run(ctx context.Context, p *program) error {
+	if r.Timeout <= 0 {
+		return badSetting("timeout", "must be above 0, not %s", r.Timeout)
+	}
 	return r.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
-		found, err := upkeep.Reconcile(ctx, pool)
-		if err != nil {
-			return err
+		ctx, cancel := context.WithTimeout(ctx, r.Timeout)
+		defer cancel()
+		report, err := reconcile.New(reconcile.Options{Pool: pool, Stopwatch: newStopwatch()}).Run(ctx)
+		if errors.Is(err, billing.ErrReconcileTime) {
+			return fmt.Errorf("the check did not end within %s: give it a longer --timeout", writtenTime(r.Timeout))
 		}
-		report, err := named(ctx, store.New(pool), found)
 		if err != nil {
 			return err
 		}
@@ -38,56 +46,4 @@ func (r *reconcile) run(ctx context.Context, p *program) error {
 		}
 		return nil
 	})
-}
-
-// report, check and mismatch are the JSON of upkeep's report. They have keys in place of ids.
-type report struct {
-	OK     bool    `json:"ok"`
-	Checks []check `json:"checks"`
-}
-
-type check struct {
-	Name     string     `json:"name"`
-	Rows     int64      `json:"rows"`
-	Examples []mismatch `json:"examples"`
-}
-
-type mismatch struct {
-	Customer string `json:"customer"`
-	Meter    string `json:"meter"`
-	Charged  int64  `json:"charged"`
-	Finished int64  `json:"finished"`
-	Running  int64  `json:"running"`
-}
-
-// named puts keys in place of a report's ids. An id that has no key stays an id.
-func named(ctx context.Context, store *store.Store, found upkeep.Report) (r report, err error) {
-	var customers []int64
-	var meters []int32
-	for _, c := range found.Checks {
-		for _, x := range c.Examples {
-			customers, meters = append(customers, x.Customer), append(meters, x.Meter)
-		}
-	}
-	customerKeys, err := store.CustomerKeys(ctx, customers)
-	if err != nil {
-		return r, err
-	}
-	meterKeys, err := store.MeterKeys(ctx, meters)
-	if err != nil {
-		return r, err
-	}
-	r.OK = found.OK
-	for _, c := range found.Checks {
-		shown := check{c.Name, c.Rows, []mismatch{}}
-		for _, x := range c.Examples {
-			shown.Examples = append(shown.Examples, mismatch{
-				cmp.Or(customerKeys[x.Customer], fmt.Sprintf("id %d", x.Customer)),
-				cmp.Or(meterKeys[x.Meter], fmt.Sprintf("id %d", x.Meter)),
-				x.Charged, x.Finished, x.Running,
-			})
-		}
-		r.Checks = append(r.Checks, shown)
-	}
-	return r, nil
 }

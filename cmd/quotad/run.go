@@ -90,6 +90,7 @@ func (n *node) stopServing(s *settings) {
 	if s.DrainDelay > 0 {
 		time.Sleep(s.DrainDelay) // a second signal ends the process
 	}
+	n.pages.Stop() // open pages would hold their connections
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err := n.front.shutdown(ctx); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,21 +59,33 @@ type settings struct {
 	TLSKey        string `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate, PEM."`
 	Demo          bool   `help:"Make a meter, a plan and a customer to play with, unless they exist, and print a curl line. The admin key is then kept in the data directory (demo-admin-key), to print the line again."`
 
-	RateLimitReset string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
-	RequestTimeout time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database, at most 9s."`
-	StartTimeout   time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`
-	DrainDelay     time.Duration `placeholder:"DURATION" default:"0s" help:"How long to serve on, no longer ready, before stopping: time for a load balancer to notice."`
-	Lanes          int           `placeholder:"N" default:"1" help:"Database sessions that charge hits, 1 to 64, and as many more for what has an id, refunds and reservations."`
-	MaxQueue       int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them; more are answered 503. At most 1000000."`
-	CacheSize      int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
-	CacheMemory    int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
-	BodyMemory     int           `placeholder:"MIB" default:"64" help:"MiB that the bodies and answers of requests under way may take together, beside 4 KiB each; more are answered 503. At most 65536."`
+	RateLimitReset  string        `placeholder:"seconds|epoch|ms" enum:"seconds,epoch,ms" default:"seconds" help:"What X-RateLimit-Reset says: seconds left, the Unix time of the reset, or milliseconds left."`
+	RequestTimeout  time.Duration `placeholder:"DURATION" default:"5s" help:"How long a request may wait for the database, at most 9s."`
+	StartTimeout    time.Duration `placeholder:"DURATION" default:"60s" help:"How long to wait for a given database at the start."`
+	DrainDelay      time.Duration `placeholder:"DURATION" default:"0s" help:"How long to serve on, no longer ready, before stopping: time for a load balancer to notice."`
+	Lanes           int           `placeholder:"N" default:"1" help:"Database sessions that charge hits, 1 to 64, and as many more for what has an id, refunds and reservations."`
+	MaxQueue        int           `placeholder:"N" default:"10000" help:"Hits that may wait in each lane, and operations beside them, half of them of one key; more are answered 503. At most 1000000."`
+	MaxReservations int           `placeholder:"N" default:"10000" help:"Reservations that a customer may have open on a meter; one more is answered 409. At most 100000."`
+	CacheSize       int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
+	CacheMemory     int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
+	MaxNewValues    int           `placeholder:"N" default:"1000" help:"New values of attributes that limits are per, which hits and reservations may bring for each customer in a second on this node; more are answered 503. 20 to 1000000."`
+	FailedKeys      int           `name:"failed-keys-per-minute" placeholder:"N" default:"60" help:"Wrong keys that an address may send in a minute, and as many at once; more are answered 429 without a look at the database. Behind a proxy all clients have the proxy's address. 0: not limited. At most 1000000."`
+	BodyMemory      int           `placeholder:"MIB" default:"64" help:"MiB that the bodies and answers of requests under way may take together, beside 4 KiB each; more are answered 503. At most 65536."`
+
+	BrandName           string   `placeholder:"NAME" help:"What the customer's pages (the portal) are called: the name of your service, at most 60 characters."`
+	BrandLogo           string   `placeholder:"FILE" help:"Logo of the portal, an SVG or PNG file of at most 64 KiB."`
+	BrandAccent         string   `placeholder:"COLOURS" help:"Accent of the portal on light pages and on dark ones, as #2a56c6,#8cb0ff. Each needs a contrast of 4.5:1."`
+	PortalOrigins       []string `placeholder:"ORIGIN" sep:"," help:"Sites that may show the portal in a frame, such as https://app.example.com, separated by commas."`
+	PortalReturnOrigins []string `placeholder:"ORIGIN" sep:"," help:"Sites that the portal may lead back to, such as https://app.example.com, separated by commas."`
 
 	// Settings that all nodes share, see shared. nil means that this node was given no value;
 	// agree then sets the value in force.
-	AnonymousTTL *time.Duration `name:"anonymous-ttl" placeholder:"DURATION" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota. Default: 720h. One for all nodes, see settings list."`
-	DefaultPlan  *string        `placeholder:"PLAN" help:"Key of a plan without prices. A customer that is not known is made on it by its first hit, anonymous, and forgotten when idle. Default: none, hits of unknown customers are refused. One for all nodes, see settings list."`
-	IDRetention  *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
+	AnonymousTTL   *time.Duration `name:"anonymous-ttl" placeholder:"DURATION" help:"How long a customer that was made by a hit may be without an admitted one before it is forgotten, 1m to 8760h. Longer than the default plan's windows, or who waits that long has a new quota. Default: 720h. One for all nodes, see settings list."`
+	AuditRetention *time.Duration `placeholder:"DURATION" help:"How long the audit trail is kept, 24h to 876000h. Default: 17520h, two years. One for all nodes, see settings list."`
+	CloseDelay     *time.Duration `placeholder:"DURATION" help:"How long after the end of a billing period its invoice is drafted, 0s to 1h. Default: 10s. One for all nodes, see settings list."`
+	CorrectionTime *time.Duration `placeholder:"DURATION" help:"How long after its draft an invoice is finalized, 0s to 720h: until then what changes the usage of its period changes the draft. Default: 1h. One for all nodes, see settings list."`
+	DefaultPlan    *string        `placeholder:"PLAN" help:"Key of a plan without prices. A customer that is not known is made on it by its first hit, anonymous, and forgotten when idle. Default: none, hits of unknown customers are refused. One for all nodes, see settings list."`
+	IDRetention    *time.Duration `name:"id-retention" placeholder:"DURATION" help:"How long the id of a request is kept at least, 48h to 9600h: sent again within it, the request is answered again and charged once. Default: 840h. One for all nodes, see settings list."`
 
 	stdout  io.Writer   // nil: os.Stdout
 	stderr  io.Writer   // the log; nil: os.Stderr
@@ -84,20 +97,33 @@ const (
 	maxRequestTimeout = 9 * time.Second // of api's write timeout, beside the time for the body
 	maxLanes          = 64
 	maxQueue          = 1_000_000  // of each lane; each hit that waits has a caller, too
+	maxReservations   = 100_000    // each hit on the customer's meter reads all of them
 	maxCache          = 10_000_000 // some GB when full
 	maxCacheMemory    = 65_536     // MiB
 	maxBodyMemory     = 65_536     // MiB; from 1 on, as much as one batch has
+	minNewValues      = 20         // a hit on a plan's most limits, each per another attribute
+	maxNewValues      = 1_000_000
+	maxFailedKeys     = 1_000_000
 	maxWait           = 24 * time.Hour
 )
 
 // check refuses what cannot work before anything is started.
 func (s *settings) check() error {
 	for _, n := range []struct {
-		flag        string
-		value, most int
-	}{{"lanes", s.Lanes, maxLanes}, {"max-queue", s.MaxQueue, maxQueue}, {"cache-size", s.CacheSize, maxCache}, {"cache-memory", s.CacheMemory, maxCacheMemory}, {"body-memory", s.BodyMemory, maxBodyMemory}} {
-		if n.value < 1 || n.value > n.most {
-			return badSetting(n.flag, "must be between 1 and %d, not %d", n.most, n.value)
+		flag               string
+		value, least, most int
+	}{
+		{"lanes", s.Lanes, 1, maxLanes},
+		{"max-queue", s.MaxQueue, 1, maxQueue},
+		{"max-reservations", s.MaxReservations, 1, maxReservations},
+		{"cache-size", s.CacheSize, 1, maxCache},
+		{"cache-memory", s.CacheMemory, 1, maxCacheMemory},
+		{"body-memory", s.BodyMemory, 1, maxBodyMemory},
+		{"max-new-values", s.MaxNewValues, minNewValues, maxNewValues},
+		{"failed-keys-per-minute", s.FailedKeys, 0, maxFailedKeys},
+	} {
+		if n.value < n.least || n.value > n.most {
+			return badSetting(n.flag, "must be between %d and %d, not %d", n.least, n.most, n.value)
 		}
 	}
 	for _, d := range []struct {
@@ -134,7 +160,11 @@ func (s *settings) check() error {
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		return badSetting("tls-cert", "and --tls-key belong together: give both or neither")
 	}
-	return s.checkPublicURL()
+	if err := s.checkPublicURL(); err != nil {
+		return err
+	}
+	_, err := s.brand()
+	return cmp.Or(err, checkOrigins("portal-origins", s.PortalOrigins), checkOrigins("portal-return-origins", s.PortalReturnOrigins))
 }
 
 func (s *settings) checkPublicURL() error {

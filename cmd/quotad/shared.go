@@ -30,11 +30,20 @@ type sharedSetting struct {
 	take func(text string) (string, error)
 }
 
+// Bounds of the settings of billing.
+const (
+	maxCloseDelay     = time.Hour // it is courtesy: longer only makes invoices late
+	maxCorrectionTime = 30 * 24 * time.Hour
+)
+
 // shared lists the settings that all nodes share. Their fields are nil until this node is
 // given a value, or takes the one in force.
 func (s *settings) shared() []sharedSetting {
 	return []sharedSetting{
 		sharedTime("anonymous-ttl", &s.AnonymousTTL, 30*24*time.Hour, sweep.MinAnonymousTTL, sweep.MaxAnonymousTTL),
+		sharedTime("audit-retention", &s.AuditRetention, 2*365*24*time.Hour, sweep.MinAuditRetention, sweep.MaxAuditRetention),
+		sharedTime("close-delay", &s.CloseDelay, 10*time.Second, 0, maxCloseDelay),
+		sharedTime("correction-time", &s.CorrectionTime, time.Hour, 0, maxCorrectionTime),
 		sharedText("default-plan", &s.DefaultPlan, "", checkPlan),
 		sharedTime("id-retention", &s.IDRetention, 35*24*time.Hour, upkeep.MinIDRetention, upkeep.MaxIDRetention),
 	}

@@ -12,6 +12,7 @@ import (
 )
 
 func TestWrittenTime(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{"840h0m0s": "840h", "90m": "1h30m", "60s": "1m", "1h0m30s": "1h0m30s", "10s": "10s", "100m": "1h40m", "10h": "10h", "0s": "0s", "500ms": "500ms"} {
 		d, err := time.ParseDuration(text)
 		if got := writtenTime(d); err != nil || got != want {
@@ -26,6 +27,7 @@ func TestWrittenTime(t *testing.T) {
 // What the first node has is what all have: one that is told something else stops, and one
 // that is told nothing takes it.
 func TestSettingsThatAllNodesShare(t *testing.T) {
+	t.Parallel()
 	database := pgtest.NewDatabase(t)
 	env := map[string]string{"QUOTAD_DATABASE_URL": database}
 	run := func(want int, says string, args ...string) {
@@ -35,11 +37,16 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 			t.Errorf("quotad %s: code %d, not %d, or it does not say %q:\n%s%s", strings.Join(args, " "), code, want, says, out, errs)
 		}
 	}
-	run(0, "SETTING VALUE anonymous-ttl 720h default-plan none id-retention 840h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none id-retention 840h", "settings", "list")
 	one := start(t, database, "--id-retention=960h", "--default-plan=free")
-	run(0, "SETTING VALUE anonymous-ttl 720h default-plan free id-retention 960h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan free id-retention 960h", "settings", "list")
 	for _, c := range []struct{ flag, inForce string }{
-		{"--id-retention=48h", "960h"}, {"--default-plan=other", "free"}, {"--anonymous-ttl=1h", "720h"},
+		{"--id-retention=48h", "960h"},
+		{"--default-plan=other", "free"},
+		{"--anonymous-ttl=1h", "720h"},
+		{"--audit-retention=24h", "17520h"},
+		{"--close-delay=0s", "10s"},
+		{"--correction-time=720h", "1h"},
 	} {
 		name, value, _ := strings.Cut(strings.TrimPrefix(c.flag, "--"), "=")
 		says := fmt.Sprintf("--%s: this node is told %s, and all nodes on the database %s have %s.", name, value, postgres.Redact(database), c.inForce)
@@ -63,12 +70,13 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 	}
 	run(0, "id-retention is 48h from now on", "settings", "set", "id-retention", "2880m")
 	run(0, "default-plan is none from now on", "settings", "set", "default-plan", "")
-	run(0, "SETTING VALUE anonymous-ttl 720h default-plan none id-retention 48h", "settings", "list")
+	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none id-retention 48h", "settings", "list")
 	start(t, database, "--id-retention=48h").do("POST", "/v1/hits", hitOf("x", "requests", "")).is(404)
 }
 
 // Of two nodes that start at once on a new database, told different values, one serves.
 func TestFirstNodesAtOnce(t *testing.T) {
+	t.Parallel()
 	ctx, database := pgtest.Context(t), pgtest.NewDatabase(t)
 	pool, err := postgres.Open(ctx, database, postgres.PoolOptions{})
 	if err != nil {
@@ -89,6 +97,7 @@ func TestFirstNodesAtOnce(t *testing.T) {
 // An id is kept for as long as all nodes have agreed to, whatever a node would do by itself:
 // a late retry is answered again, and charged once.
 func TestALateRetryIsChargedOnce(t *testing.T) {
+	t.Parallel()
 	one := start(t, "", "--id-retention=9600h")
 	one.setUp(fixed("l", 5))
 	hit := `{"customer":"acme","meter":"requests","id":"order-1"}`

@@ -26,6 +26,7 @@ func freePort(t testing.TB) string {
 }
 
 func TestStartWithoutDatabase(t *testing.T) {
+	t.Parallel()
 	code, _, errs := cli(t, nil, "serve", "--listen=127.0.0.1:0", "--start-timeout=300ms",
 		"--database-url=postgres://quotad:hunter2@"+freePort(t)+"/quotad")
 	if code != 1 || !strings.Contains(errs, "--database-url") || !strings.Contains(errs, "--start-timeout") || strings.Contains(errs, "hunter2") {
@@ -56,6 +57,7 @@ func TestStartWithoutDatabase(t *testing.T) {
 
 // A data directory that cannot be one is said to be chosen anew, and once.
 func TestDataDirThatIsNone(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -69,11 +71,12 @@ func TestDataDirThatIsNone(t *testing.T) {
 }
 
 func TestStartWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Server(t)
 	server.Stop()
 	address := freePort(t)
 	s := settingsOf(t, "--listen="+address, "--database-url="+server.URL(), "--admin-key="+testAdminKey)
-	var log lockedBuffer
+	var log pgtest.Log
 	s.stdout, s.stderr = &log, &log
 	started, ended := make(chan *node, 1), make(chan error, 1)
 	s.started = func(n *node) { started <- n }
@@ -116,8 +119,9 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 
 // Stopped before it was done starting is no failure.
 func TestStopWhileStarting(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancelCause(context.Background())
-	var log lockedBuffer
+	var log pgtest.Log
 	p := program{stdout: &log, stderr: &log, lookupEnv: noEnv}
 	code := make(chan int)
 	go func() {
@@ -131,6 +135,7 @@ func TestStopWhileStarting(t *testing.T) {
 }
 
 func TestFirstAdminKey(t *testing.T) {
+	t.Parallel()
 	database := pgtest.NewDatabase(t)
 	first := start(t, database, "--admin-key=")
 	_, rest, ok := strings.Cut(first.out.String(), "shown only this once")
@@ -162,10 +167,11 @@ func TestFirstAdminKey(t *testing.T) {
 
 // Nor is it while the embedded server's data are being made; the next start makes them.
 func TestStopWhileMakingTheData(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	var log lockedBuffer
+	var log pgtest.Log
 	p := program{stdout: &log, stderr: &log, lookupEnv: noEnv}
 	code := make(chan int, 1)
 	go func() { code <- p.main(ctx, []string{"serve", "--listen=127.0.0.1:0", "--data-dir=" + dir}) }()
@@ -184,9 +190,10 @@ func TestStopWhileMakingTheData(t *testing.T) {
 
 // A server that keeps dying ends quotad with an error, and nothing waits for it.
 func TestEmbeddedServerGone(t *testing.T) {
+	t.Parallel()
 	dir := dataDir(t)
 	s := settingsOf(t, "--listen=127.0.0.1:0", "--data-dir="+dir, "--admin-key="+testAdminKey)
-	var log lockedBuffer
+	var log pgtest.Log
 	s.stdout, s.stderr = &log, &log
 	s.embedded = func(o *embedded.Options) { o.NoSync, o.GiveUpAfter = true, 300*time.Millisecond }
 	started, ended := make(chan *node, 1), make(chan error, 1)

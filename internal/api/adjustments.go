@@ -1,33 +1,28 @@
 package api
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	bills "quotad/internal/billing/ledger"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
 
-const opAdjustment = "adjustment"
-
 // adjustmentRequest is the body of POST /v1/customers/{key}/adjustments.
 type adjustmentRequest struct {
 	Meter  string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost the meter."`
 	Cost   int64   `json:"cost" minimum:"-999999999999999" maximum:"999999999999999" doc:"Units to add to the usage. Below 0, the units are taken off. 0 is refused. Limits are not concerned."`
 	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why the usage is corrected, for people."`
-	At     string  `json:"at,omitempty" format:"date-time" doc:"- The units are booked in the hour of this instant.\n- When left out, this is now by the customer's clock.\n- The billing period of the instant must be open. A period is open until ten seconds after its end."`
+	At     string  `json:"at,omitempty" format:"date-time" doc:"- The units are booked in the hour of this instant.\n- When left out, this is now by the customer's clock.\n- It may lie in a billing period that has ended, and not in the future."`
 	ID     *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, required here or as the header Idempotency-Key. The adjustment is made once, however often it is sent with this id."`
 }
 
@@ -42,8 +37,8 @@ type adjustmentBody struct {
 }
 
 // check returns the request's one id and its instant, µs. Its error lists all that is wrong
-// with the request. key is the id in the header.
-func (in *adjustmentRequest) check(key string) (id string, at int64, err error) {
+// with the request. key is the id in the header. A preview needs no id.
+func (in *adjustmentRequest) check(key string, preview bool) (id string, at int64, err error) {
 	var bad model.FieldErrors
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	switch {
@@ -55,8 +50,8 @@ func (in *adjustmentRequest) check(key string) (id string, at int64, err error) 
 	if in.Cost == 0 || in.Cost < -model.MaxNumber || in.Cost > model.MaxNumber {
 		refuse("cost", fmt.Sprintf("is required, from -%d to %d, and not 0", model.MaxNumber, model.MaxNumber))
 	}
-	if in.Reason == "" || len(in.Reason) > ledger.MaxReason || !utf8.ValidString(in.Reason) || strings.ContainsFunc(in.Reason, unicode.IsControl) {
-		refuse("reason", fmt.Sprintf("is required: 1 to %d bytes of UTF-8 without control characters", ledger.MaxReason))
+	if wrong := checkText(in.Reason, true); wrong != "" {
+		refuse("reason", wrong)
 	}
 	if in.At != "" {
 		if at, err = calendar.ParseInstant(in.At); err != nil || at == 0 {
@@ -69,7 +64,7 @@ func (in *adjustmentRequest) check(key string) (id string, at int64, err error) 
 		if wrong := checkID(own); wrong != "" {
 			refuse("id", wrong)
 		}
-	} else if key == "" {
+	} else if key == "" && !preview {
 		refuse("id", "is required, here or as the header Idempotency-Key, so that an adjustment that is sent again is made once")
 	}
 	if len(bad) > 0 {
@@ -93,19 +88,34 @@ func (s *Server) adjust(c *call) (answer, error) {
 	if err = decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	id, at, err := in.check(key)
+	preview, err := c.query.flag("preview")
 	if err != nil {
 		return answer{}, err
+	}
+	id, at, err := in.check(key, preview)
+	if err != nil {
+		return answer{}, err
+	}
+	if preview {
+		return s.previewAdjustment(c, customer, &in, at)
 	}
 	asked := ledger.Adjustment{
 		Cost: in.Cost, At: at, Reason: in.Reason,
 		ID: model.NewID(opAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
 	}
+	if asked.Audit, err = auditedAdjustment(c.ctx(), customer, id, &in); err != nil {
+		return answer{}, err
+	}
 	body := adjustmentBody{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
+	if at != 0 {
+		if err := s.billing.CheckInstant(c.ctx(), customer, at); err != nil {
+			return answer{}, err
+		}
+	}
 	var done ledger.Adjusted
 	err = whileStale(func(atLeast int64) (err error) {
 		if asked.Target, err = s.catalog.ResolveKnown(c.ctx(), customer, in.Meter, atLeast); err == nil {
-			done, err = s.engine.Adjust(c.ctx(), asked)
+			done, err = s.engine.From(c.from).Adjust(c.ctx(), asked)
 		}
 		return err
 	})
@@ -120,13 +130,27 @@ func (s *Server) adjust(c *call) (answer, error) {
 		body.TestClock = asked.Target.Clock.Key
 	}
 	body.At, body.Replayed = timeOf(done.At), done.Replayed
-	return answer{status: cmp.Or(map[bool]int{true: http.StatusOK}[done.Replayed], http.StatusCreated), body: body}, nil
+	return answer{status: putStatus(!done.Replayed), body: body}, nil
 }
+
+// previewAdjustment answers the line that an adjustment would make.
+func (s *Server) previewAdjustment(c *call, customer string, in *adjustmentRequest, at int64) (answer, error) {
+	line, clock, err := s.billing.Preview(c.ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
+	if err != nil {
+		return answer{}, explain(err, names{customer: customer, meter: in.Meter})
+	}
+	body := showLine(&line)
+	body.TestClock = clock
+	return answer{status: http.StatusOK, body: body}, nil
+}
+
+var previewParam = apidoc.Param{Name: "preview", Type: "string", Doc: "With `true` nothing is written. The answer is the line that the adjustment would make.", Enum: []string{"true", "false"}}
 
 func adjustmentRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
-		Request: reflect.TypeFor[adjustmentRequest](), Response: reflect.TypeFor[adjustmentBody](), Status: put200or201,
+		Params:  []apidoc.Param{previewParam},
+		Request: reflect.TypeFor[adjustmentRequest](), Response: reflect.TypeFor[adjustmentBody](), Preview: reflect.TypeFor[lineBody](), Status: put200or201,
 		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
 	}, handle: (*Server).adjust}}
 }

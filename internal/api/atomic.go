@@ -7,6 +7,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
+	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 )
@@ -14,7 +15,7 @@ import (
 // decideTogether decides an atomic batch: all hits are charged, or none is and every result is
 // a refusal. An error concerns the whole batch. Nothing was charged then, unless the error
 // says that the outcome is unknown. An outage admits nothing.
-func (s *Server) decideTogether(ctx context.Context, hits []hit, results []queue.Result) error {
+func (s *Server) decideTogether(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) error {
 	if err := faultsOf(results); err != nil || len(hits) == 0 {
 		return err
 	}
@@ -23,7 +24,7 @@ func (s *Server) decideTogether(ctx context.Context, hits []hit, results []queue
 		if err != nil {
 			return err
 		}
-		decisions, together, err := s.engine.DecideTogether(ctx, batch)
+		decisions, together, err := from.DecideTogether(ctx, batch)
 		if err != nil {
 			return err
 		}

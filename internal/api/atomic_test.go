@@ -19,6 +19,7 @@ func (n *node) setUpPair() {
 }
 
 func TestAtomicBatches(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUpPair()
 	got := n.want(200, "POST", "/v1/hits/batch", `{"atomic":true,"hits":[
@@ -61,6 +62,7 @@ func TestAtomicBatches(t *testing.T) {
 
 // What is wrong with hits of an atomic batch is one problem, and nothing is charged.
 func TestFaultsOfAtomicBatches(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUpPair()
 	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
@@ -91,6 +93,7 @@ func TestFaultsOfAtomicBatches(t *testing.T) {
 
 // An atomic batch that is sent again is charged once; under its ids another one is not.
 func TestAtomicBatchesWithIDs(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUpPair()
 	const body = `{"atomic":true,"hits":[{"customer":"acme","meter":"requests","cost":2},{"customer":"initech","meter":"tokens","cost":60,"id":"own"}]}`
@@ -112,6 +115,7 @@ func TestAtomicBatchesWithIDs(t *testing.T) {
 
 // In an outage nothing of an atomic batch is let in, whatever limits say.
 func TestOperationsInAnOutage(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Server(t)
 	n := newNodeOn(t, pg.URL())
 	n.setUp(hourly)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,9 +22,6 @@ import (
 const (
 	// maxHits is how many hits a batch may have.
 	maxHits = 1000
-	// maxBatches is how many batches a node works on at once, from when their bodies are
-	// there until they are decided: what each takes in memory is a multiple of its body.
-	maxBatches = 64
 	// batchPiece is the size from which the answer is sent on, in bytes, so that a large
 	// one is never in memory whole.
 	batchPiece = 48 << 10
@@ -40,11 +38,12 @@ type batchBody struct {
 var (
 	errManyHits    = problem.Invalid("hits", "must not have more than 1000 hits")
 	errManyBatches = &problem.Fault{Kind: problem.KindBusy, Detail: "this node works on too many batches already; nothing was charged"}
+	errOwnBatches  = &problem.Fault{Kind: problem.KindBusy, Detail: "this node works on 32 batches of this API key already, the most for one key; nothing was charged"}
 )
 
 // hitsBatch serves POST /v1/hits/batch.
-func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int {
-	buf := respond.GetBuffer()
+func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p params) int {
+	buf := respond.BufferFor(string(p.from))
 	defer respond.PutBuffer(buf)
 	key, err := idempotencyKey(r.Header)
 	if err == nil {
@@ -53,39 +52,50 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, _ query) int 
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	select {
-	case s.batches <- struct{}{}:
-	default:
-		return s.hitFailed(w, r, errManyBatches)
+	if err = s.batches.take(p.from); err != nil {
+		return s.hitFailed(w, r, err)
 	}
-	hits, results, err := s.decideBatch(r.Context(), buf.B, key)
+	hits, results, err := s.decideBatch(r.Context(), p.from, buf.B, key)
 	if err != nil {
 		s.metrics.failed(err, len(hits))
 		return s.fail(w, r, err)
 	}
 	defer s.unread.begin(w)()
-	return s.writeResults(w, r, buf, hits, results)
+	return s.writeResults(w, r, p.from, buf, hits, results)
 }
 
 // decideBatch takes a batch apart and decides it, and gives its place back: whoever is slow to
 // read the answer holds none. An error is that of the whole batch, with its hits, if it had any.
-func (s *Server) decideBatch(request context.Context, body []byte, key string) (hits []hit, results []queue.Result, err error) {
-	defer func() { <-s.batches }()
+func (s *Server) decideBatch(request context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, err error) {
+	defer s.batches.giveBack(from)
+	ctx := s.waits.until(request)
+	defer ctx.end()
+	hits, results, atomic, err := s.takeApart(ctx, from, body, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if atomic {
+		err = outOfTime(ctx, s.decideTogether(ctx, s.engine.From(from), hits, results))
+	} else {
+		s.decideAll(ctx, s.engine.From(from), hits, results)
+	}
+	return hits, results, err
+}
+
+// takeApart reads the body of a batch, in one of the places for what takes a processor for long.
+func (s *Server) takeApart(ctx context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, atomic bool, err error) {
+	if err := s.processing.take(ctx, from); err != nil {
+		return nil, nil, false, err
+	}
+	defer s.processing.giveBack()
 	in, plain := plainBatch(body)
 	if !plain {
 		if in, err = decodeBatch(body); err != nil {
-			return nil, nil, err
+			return nil, nil, false, err
 		}
 	}
 	hits, results = in.decode(key)
-	ctx := s.waits.until(request)
-	defer ctx.end()
-	if in.atomic {
-		err = outOfTime(ctx, s.decideTogether(ctx, hits, results))
-	} else {
-		s.decideAll(ctx, hits, results)
-	}
-	return hits, results, err
+	return hits, results, in.atomic, nil
 }
 
 // decode reads the hits; what is wrong with one is its result. Those without an id of
@@ -115,15 +125,21 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the
 // answer, of which more than batchPiece goes out in pieces.
-func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, hits []hit, results []queue.Result) int {
+func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	buf.B = append(buf.B[:0], `{"results":[`...)
-	begun := false
-	for i := range hits {
-		if i > 0 {
+	begun, out := false, respond.NewOut(r.Context(), w)
+	for done := 0; done < len(hits); {
+		n := 0
+		if out.Err() == nil {
+			n = s.appendPiece(r, from, buf, hits[done:], results[done:])
+		}
+		if n == 0 { // nobody reads it any more
+			s.abandonResults(w, r, hits[done:], results[done:])
+			return http.StatusOK
+		}
+		if done += n; done < len(hits) {
 			buf.B = append(buf.B, ',')
 		}
-		s.appendResult(r, buf, &hits[i], &results[i])
-		results[i] = queue.Result{}
 		if len(buf.B) < batchPiece {
 			continue
 		}
@@ -131,17 +147,50 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, buf *respo
 			begun = true
 			respond.WriteHead(w, http.StatusOK, respond.PlainJSON)
 		}
-		if _, err := w.Write(buf.B); err != nil {
-			return http.StatusOK // as in respond.Write; nobody reads the rest
-		}
+		_, _ = out.Write(buf.B) // the next round sees the error
 		buf.B = buf.B[:0]
 	}
 	buf.B = append(buf.B, "]}"...)
 	if !begun {
 		return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 	}
-	_, _ = w.Write(buf.B)
+	_, _ = out.Write(buf.B)
 	return http.StatusOK
+}
+
+// appendPiece appends results until they are a piece, in one of the places for what takes a
+// processor for long. It returns how many it appended: none when the request has ended.
+func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
+	if s.processing.take(r.Context(), from) != nil {
+		return 0
+	}
+	defer s.processing.giveBack()
+	for i := range hits {
+		if i > 0 {
+			buf.B = append(buf.B, ',')
+		}
+		s.appendResult(r, buf, &hits[i], &results[i])
+		results[i] = queue.Result{}
+		if len(buf.B) >= batchPiece {
+			return i + 1
+		}
+	}
+	return len(hits)
+}
+
+// abandonResults ends the answer of a batch that nobody reads any more: the rest is only counted.
+// The connection takes no more, lest what is cut off looks like all.
+func (s *Server) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit, results []queue.Result) {
+	for i := range hits {
+		if err := results[i].Err; err != nil {
+			s.metrics.failed(err, 1)
+		} else {
+			s.metrics.count(&hits[i], &results[i].Decision)
+		}
+	}
+	if r.Context().Err() != nil {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
+	}
 }
 
 // A batch is a taken apart batchBody.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,10 +12,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/quota/queue"
 )
 
 // A member that is there twice in one hit is that hit's fault, as every other.
 func TestFaultsOfABatchAreTheHitsOwn(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	const good = `{"customer":"acme","meter":"requests"}`
@@ -63,6 +66,7 @@ func TestLongBatchIsCheap(t *testing.T) {
 
 // The problems of a batch repeat little of it, however wrong it is.
 func TestBatchOfFaultsIsShort(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	var attributes []string
@@ -92,6 +96,7 @@ func TestBatchOfFaultsIsShort(t *testing.T) {
 
 // A large answer goes out in pieces, and is whole.
 func TestLargeBatchAnswer(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	var limits []string
 	for i := range 20 {
@@ -117,17 +122,18 @@ func TestLargeBatchAnswer(t *testing.T) {
 
 // Beyond those that a node works on, batches are told to come again; single hits go on.
 func TestBatchesAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
-	for range maxBatches {
-		n.server.batches <- struct{}{}
+	for i := range maxBatches {
+		check(t, n.server.batches.take(queue.SenderID(strconv.Itoa(i))))
 	}
 	got := n.want(503, "POST", "/v1/hits/batch", `{"hits":[]}`)
 	if got.header.Get("Retry-After") != "1" || got.json["type"] != "/problems/too-busy" {
 		t.Errorf("%v %s", got.header, got.text)
 	}
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	<-n.server.batches
+	n.server.batches.giveBack("0")
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", `{"hits":[]}`)
 		n.want(422, "POST", "/v1/hits/batch", `{"hits":7}`)

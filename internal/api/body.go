@@ -32,7 +32,6 @@ var (
 	errTooLarge   = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the body has more than 64 KiB"}
 	errBatchLarge = &problem.Fault{Kind: problem.KindTooLarge, Detail: "the batch has more than 1 MiB"}
 	errTooSlow    = &problem.Fault{Kind: problem.KindTimeout, Detail: "the body did not arrive in time"}
-	errNoMemory   = &problem.Fault{Kind: problem.KindBusy, Detail: "the requests under way take all the memory that this node gives to bodies and answers (--body-memory); nothing was charged or stored"}
 	errCutShort   = &problem.Fault{Kind: problem.KindNotJSON, Detail: "the body ended before it was complete"}
 )
 
@@ -53,8 +52,10 @@ func (s *Server) readBody(r *http.Request, buf *respond.Buffer, limit int) error
 	}
 	for {
 		have := len(buf.B)
-		if have == buf.Room() && !buf.Grow(s.memory, nextSize(have, int(r.ContentLength), limit)) {
-			return errNoMemory
+		if have == buf.Room() {
+			if err := buf.Grow(s.memory, nextSize(have, int(r.ContentLength), limit)); err != nil {
+				return err
+			}
 		}
 		// One byte too many is enough to know: for more, a chunked body would be waited for.
 		n, err := r.Body.Read(buf.B[have:min(buf.Room(), limit+1)])

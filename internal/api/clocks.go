@@ -42,6 +42,7 @@ func (s *Server) putClock(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	s.billing.Wake()
 	return answer{status: putStatus(isNew), body: showClock(clock)}, nil
 }
 

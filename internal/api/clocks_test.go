@@ -50,6 +50,7 @@ func (r reply) limit(i int) map[string]any {
 }
 
 func TestTestClockRoutes(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.want(201, "PUT", "/v1/test-clocks/c1", `{"now":"2026-01-31T12:00:00+01:00"}`)
 	n.want(200, "PUT", "/v1/test-clocks/c1", `{"now":"1970-01-01T00:00:00Z"}`)
@@ -79,6 +80,7 @@ func TestTestClockRoutes(t *testing.T) {
 }
 
 func TestCustomersOnATestClock(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.setClock("2026-01-31T12:00:00Z")
@@ -106,6 +108,7 @@ func TestCustomersOnATestClock(t *testing.T) {
 }
 
 func TestAFixedWindowOnATestClock(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.onClock("2026-01-31T12:59:59.999999Z", hourly)
 	got := n.hitAt(200, 5, "2026-01-31T12:59:59.999999Z")
@@ -133,6 +136,7 @@ func TestAFixedWindowOnATestClock(t *testing.T) {
 }
 
 func TestATokenBucketRefillsByTheTestClock(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.onClock("2026-01-31T12:00:00Z", `{"name":"bucket","meter":"requests","algorithm":"token_bucket","limit":60,"window":"1h","burst":10}`)
 	n.hitAt(200, 10, "2026-01-31T12:00:00Z")
@@ -147,6 +151,7 @@ func TestATokenBucketRefillsByTheTestClock(t *testing.T) {
 }
 
 func TestACalendarMonthEndsByTheTestClock(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.onClock("2026-01-31T22:59:59Z", `{"name":"monthly","meter":"requests","algorithm":"fixed_window","limit":5,"window":"calendar_month"}`)
 	if got := n.hitAt(200, 5, "2026-01-31T22:59:59Z"); got.limit(0)["reset_at"] != "2026-01-31T23:00:00Z" {
@@ -160,6 +165,7 @@ func TestACalendarMonthEndsByTheTestClock(t *testing.T) {
 }
 
 func TestQuotaAndUsageByTheTestClock(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.onClock("2026-02-27T22:30:00Z", "")
 	n.hitAt(200, 3, "2026-02-27T22:30:00Z")
@@ -185,7 +191,8 @@ func TestQuotaAndUsageByTheTestClock(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	n.setClock("2026-02-01T00:00:00Z")
-	if m := meter(n.want(200, "GET", "/v1/customers/timed/quota", "")); m["period_start"] != "2026-01-30T23:00:00Z" || m["used"] != 3.0 {
+	if m := meter(n.want(200, "GET", "/v1/customers/timed/quota", "")); m["period_start"] != "2026-01-30T23:00:00Z" ||
+		m["period_end"] != "2026-02-27T22:30:00Z" || m["used"] != 0.0 { // before the customer was made
 		t.Errorf("set back: %v", m)
 	}
 	// A plan without meters has nothing to read, and the customer's time all the same.
@@ -199,6 +206,7 @@ func TestQuotaAndUsageByTheTestClock(t *testing.T) {
 // A node that has not heard yet that the clock was set does not judge by the old setting
 // what was judged by the new one.
 func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	n, other := newNodeOn(t, url), newNodeOn(t, url)
 	n.onClock("2026-01-31T12:00:00Z", hourly)
@@ -224,6 +232,7 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 
 // What an outage lets in is at the clock's instant, too.
 func TestDegradedByTheTestClock(t *testing.T) {
+	t.Parallel()
 	estimated := func() (int64, bool) { return at("2030-01-01T00:00:00Z"), true }
 	s := &Server{options: Options{Estimate: estimated}}
 	for want, clock := range map[string]*model.TestClock{

@@ -101,7 +101,11 @@ func (s *Server) getCustomer(c *call) (answer, error) {
 }
 
 func (s *Server) listCustomers(c *call) (answer, error) {
-	list, err := s.store.ListCustomers(c.ctx(), c.query.page())
+	prefix := c.query["prefix"]
+	if prefix != "" && !plans.ValidCustomerKey(prefix) {
+		return answer{}, problem.Invalid("prefix", "must be the beginning of a key: at most 200 bytes of printable ASCII without \"/\"")
+	}
+	list, err := s.store.ListCustomers(c.ctx(), prefix, c.query.page())
 	return listAnswer(list, err, showCustomer)
 }
 
@@ -110,11 +114,12 @@ func (s *Server) archiveCustomer(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	switch erase, given := c.query["erase"]; {
-	case !given, erase == "false":
+	erase, err := c.query.flag("erase")
+	if err != nil {
+		return answer{}, err
+	}
+	if !erase {
 		return answer{status: http.StatusNoContent}, s.store.ArchiveCustomer(c.ctx(), key)
-	case erase != "true":
-		return answer{}, problem.Invalid("erase", "must be true or false")
 	}
 	customer, err := s.store.EraseCustomer(c.ctx(), key)
 	if err != nil {

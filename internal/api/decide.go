@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
@@ -29,16 +30,17 @@ func whileStale(do func(atLeast int64) error) error {
 }
 
 // decide resolves a hit's limits and has the engine decide the hit. In an outage it admits the
-// hit where the limits say so. Its errors are those of the problem table.
-func (s *Server) decide(ctx context.Context, h *hit) (d model.Decision, err error) {
+// hit where the limits say so. An overrun asks for no admission, but to be charged: it fails in an
+// outage. Its errors are those of the problem table.
+func (s *Server) decide(ctx context.Context, from quota.Sender, h *hit) (d model.Decision, err error) {
 	var t *model.Target
 	err = whileStale(func(atLeast int64) (err error) {
 		if t, err = s.target(ctx, h, atLeast); err == nil {
-			d, err = s.judge(ctx, t, h)
+			d, err = s.judge(ctx, from, t, h)
 		}
 		return err
 	})
-	if err = outOfTime(ctx, err); err != nil && t != nil {
+	if err = outOfTime(ctx, err); err != nil && t != nil && !h.overrun {
 		return s.withoutDatabase(t, h.Cost, err)
 	}
 	return d, err
@@ -60,20 +62,20 @@ func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Targ
 }
 
 // judge has the engine decide a hit, or look where the hit charges nothing.
-func (s *Server) judge(ctx context.Context, t *model.Target, h *hit) (model.Decision, error) {
+func (s *Server) judge(ctx context.Context, from quota.Sender, t *model.Target, h *hit) (model.Decision, error) {
 	if h.look() {
 		return s.engine.Look(ctx, t, h.Cost)
 	}
-	if h.id == "" {
-		return s.engine.Decide(ctx, t, h.Cost)
+	if h.id == "" && !h.overrun {
+		return from.Decide(ctx, t, h.Cost)
 	}
-	r := s.engine.DecideAll(ctx, []model.Hit{h.of(t)})[0]
+	r := from.DecideAll(ctx, []model.Hit{h.of(t)})[0]
 	return r.Decision, r.Err
 }
 
 // of is the hit in the engine's form.
 func (h *hit) of(t *model.Target) model.Hit {
-	return model.Hit{Target: t, Cost: h.Cost, Look: h.look(), ID: h.operation()}
+	return model.Hit{Target: t, Cost: h.Cost, Look: h.look(), ID: h.operation(), Overrun: h.overrun}
 }
 
 // withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
@@ -93,7 +95,7 @@ func (s *Server) withoutDatabase(t *model.Target, cost int64, err error) (model.
 
 // decideAll decides the hits of a batch. Hits of one counter are decided in their order. Hits
 // that have an error already are left alone.
-func (s *Server) decideAll(ctx context.Context, hits []hit, results []queue.Result) {
+func (s *Server) decideAll(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) {
 	pending := make([]int, 0, len(hits))
 	for i := range hits {
 		if results[i].Err == nil {
@@ -103,14 +105,14 @@ func (s *Server) decideAll(ctx context.Context, hits []hit, results []queue.Resu
 	// This error needs no look: a hit that stays stale has it in its result.
 	_ = whileStale(func(atLeast int64) error {
 		var stale error
-		pending, stale = s.decideOnce(ctx, hits, pending, atLeast, results)
+		pending, stale = s.decideOnce(ctx, from, hits, pending, atLeast, results)
 		return stale
 	})
 }
 
 // decideOnce sends the pending hits to the engine in one call. again are the hits whose limits
 // have changed meanwhile. stale is the error that names the newest of these changes.
-func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
+func (s *Server) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
 	batch, sent := make([]model.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {
 		t, err := s.target(ctx, &hits[i], atLeast)
@@ -122,7 +124,7 @@ func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLe
 	}
 	newest := int64(-1)
 	again = sent[:0]
-	for n, result := range s.engine.DecideAll(ctx, batch) {
+	for n, result := range from.DecideAll(ctx, batch) {
 		i := sent[n]
 		results[i] = result
 		if late, ok := errors.AsType[*model.StaleError](result.Err); ok {
@@ -130,6 +132,8 @@ func (s *Server) decideOnce(ctx context.Context, hits []hit, pending []int, atLe
 			if late.Change > newest {
 				newest, stale = late.Change, late
 			}
+		} else if result.Err != nil && hits[i].overrun {
+			results[i].Err = outOfTime(ctx, result.Err)
 		} else if result.Err != nil {
 			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, outOfTime(ctx, result.Err))
 		}

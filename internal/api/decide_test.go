@@ -11,6 +11,7 @@ import (
 
 // Only an outage lets a hit in; whatever else the database says does not.
 func TestOnlyAnOutageLetsIn(t *testing.T) {
+	t.Parallel()
 	s := &Server{options: Options{Estimate: func() (int64, bool) { return 7, true }}}
 	target := &model.Target{Counters: []model.Counter{{}}}
 	for err, lets := range map[error]bool{
@@ -30,6 +31,7 @@ func TestOnlyAnOutageLetsIn(t *testing.T) {
 }
 
 func TestWhileStale(t *testing.T) {
+	t.Parallel()
 	for ends := 1; ends <= maxResolves+1; ends++ {
 		asked := []int64{}
 		err := whileStale(func(atLeast int64) error {

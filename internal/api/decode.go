@@ -78,13 +78,17 @@ func notJSON(body []byte) string {
 	return "not JSON"
 }
 
-// nullable reports whether null has a meaning there: a key that never expires, a tier without
-// end. Elsewhere such a name may be a client's own, as in metadata.
+// nullable reports whether null has a meaning there: a key that never expires, billing that
+// does not end, a tier without end. Elsewhere such a name may be a client's own, as in metadata.
 func nullable(at jsontext.Pointer) bool {
-	if at == "/expires_at" {
+	switch at {
+	case "/expires_at", "/starts_at", "/trial_ends_at", "/ends_at":
 		return true
 	}
 	steps := slices.Collect(at.Tokens())
+	if len(steps) == 3 && steps[0] == "tiers" && steps[2] == "up_to" {
+		return true
+	}
 	return len(steps) == 5 && steps[0] == "prices" && steps[2] == "tiers" && steps[4] == "up_to"
 }
 

@@ -14,6 +14,7 @@ import (
 )
 
 func TestDecodeNamesTheField(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		body   string
 		status int
@@ -27,7 +28,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{`{"limits":[{"limit":99999999999999999999}]}`, 422, "limits[0].limit", "must be a whole number of at most 999999999999999, without fraction or exponent"},
 		{`{"limits":[{"burst":null}]}`, 422, "limits[0].burst", "must not be null: give it a value, or leave it out where it may be"},
 		{`{"limits":[{"up_to":null}]}`, 422, "limits[0].up_to", ""},
-		{`{"prices":[{"up_to":null}]}`, 422, "prices[0].up_to", "is not known here. Known are meter, model, unit_price, package_size, package_price, tiers, included"},
+		{`{"prices":[{"up_to":null}]}`, 422, "prices[0].up_to", "is not known here. Known are meter, model, unit_price, package_size, package_price, tiers, included, minimum_minor, maximum_minor"},
 		{`{"features":{"up_to":null}}`, 422, "features.up_to", ""},
 		{`{"features":{"expires_at":null}}`, 422, "features.expires_at", ""},
 		{`{"features":{"` + strings.Repeat("x", 60_000) + `":null}}`, 422, "features." + strings.Repeat("x", 91) + "…", ""},
@@ -63,6 +64,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 
 // Null means something in two places; a client's own names are not among them.
 func TestDecodeRefusesNullsInMaps(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		body, field string
 		into        any
@@ -84,6 +86,7 @@ func TestDecodeRefusesNullsInMaps(t *testing.T) {
 // What is said of the whole body begins with no field, and a body that was cut off ended
 // where it ended.
 func TestDecodeWordsWholeBodies(t *testing.T) {
+	t.Parallel()
 	for body, want := range map[string]string{
 		`[]`:                        "the body must be a JSON object",
 		``:                          "the body is empty: send a JSON object",
@@ -105,6 +108,7 @@ func TestDecodeWordsWholeBodies(t *testing.T) {
 
 // What is left out is what it stands for, and numbers are those that were written.
 func TestDecodePlan(t *testing.T) {
+	t.Parallel()
 	in, err := decodePlan([]byte(`{"limits":[{"limit":0},{"limit":999999999999999},{}],
 		"prices":[{"tiers":[{"up_to":null,"unit_price":"1"}]}],
 		"features":{"a":1.50,"b":true,"c":"x","d":999999999999999}}`))
@@ -123,6 +127,7 @@ func TestDecodePlan(t *testing.T) {
 
 // Timestamps that are none, and null, which means never.
 func TestDecodeTimestamp(t *testing.T) {
+	t.Parallel()
 	for body, ok := range map[string]bool{
 		`{"expires_at":null}`: true, `{"expires_at":"2026-01-31T12:00:00.1234567+02:00"}`: true, `{}`: true,
 		`{"expires_at":"9999-12-31T23:59:59-14:00"}`: false, `{"expires_at":"2030-01-01T1:00:00Z"}`: false, `{"expires_at":"2030-01-01t00:00:00z"}`: true,
@@ -159,6 +164,7 @@ func FuzzDecodeHit(f *testing.F) {
 
 // A hit is decoded as encoding/json would, for all hits that are right.
 func TestDecodeHitKeepsIntegers(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cost := rapid.Int64Range(0, 1e15-1).Draw(t, "cost")
 		space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")

@@ -15,12 +15,12 @@ func OpenAPI(version string) []byte {
 	return apidoc.New(operations(routes(false)), version, "").OpenAPI()
 }
 
-func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ query) int {
-	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.openAPI)
+func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ params) int {
+	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.openAPI())
 }
 
 // toDocs redirects / to /docs, for people who open the service's URL in a browser.
-func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ query) int {
+func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ params) int {
 	h := w.Header()
 	h.Set("Location", "/docs")
 	h["Cache-Control"] = respond.NoStore
@@ -28,12 +28,12 @@ func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ query) int {
 	return http.StatusFound
 }
 
-func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ query) int {
-	return writePage(w, s.docsPage)
+func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ params) int {
+	return writePage(w, s.docsPage())
 }
 
 // serveProblem serves the page of one problem type. The type's URI leads there.
-func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ query) int {
+func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ params) int {
 	name, err := pathValue(r, "name")
 	if err != nil {
 		return s.fail(w, r, err)

@@ -6,16 +6,18 @@ import (
 )
 
 // TestViewsWaitForAProcessor: while as many answers are being encoded as there are processors,
-// another view waits, for no longer than its deadline. Hits go on.
+// another view waits, and so does a
+// batch, for no longer than its deadline. Hits go on.
 func TestViewsWaitForAProcessor(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(benchLimits)
 	n.server.options.Deadline = 300 * time.Millisecond
-	for range cap(n.server.encoding) {
-		n.server.encoding <- struct{}{}
-	}
+	takeAll(n.server.processing)
 	n.want(503, "GET", "/v1/customers/acme/quota", "")
+	n.want(503, "POST", "/v1/hits/batch", `{"hits":[`+benchHit+`]}`)
 	n.want(200, "POST", "/v1/hits", benchHit)
-	<-n.server.encoding
+	n.server.processing.giveBack()
 	n.want(200, "GET", "/v1/customers/acme/quota", "")
+	n.want(200, "POST", "/v1/hits/batch", `{"hits":[`+benchHit+`]}`)
 }

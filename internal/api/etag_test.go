@@ -11,6 +11,7 @@ import (
 )
 
 func TestParseIfMatch(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text string
 		tags []string
@@ -45,6 +46,7 @@ func TestParseIfMatch(t *testing.T) {
 }
 
 func TestPreconditionOfAList(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		match, none []string
 		want        plans.Precondition

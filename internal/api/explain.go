@@ -73,6 +73,7 @@ func explain(err error, n names) error {
 		{plans.ErrArchived, n.customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
 		{plans.ErrUnknownMeter, n.meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
 		{plans.ErrUnknownClock, n.clock, "there is no test clock %s: make it with PUT /v1/test-clocks/%s"},
+		{plans.ErrUnknownDraft, n.plan, "the plan %s has no draft: store one with PUT /v1/plans/%s/draft"},
 		{plans.ErrUnknownPlan, n.plan, "there is no plan %s: write it with PUT /v1/plans/%s"},
 	} {
 		if x.name != "" && errors.Is(err, x.err) {
@@ -114,8 +115,6 @@ func explainOperation(err error, n names) string {
 	case errors.Is(err, ledger.ErrNoSuchLimit) && n.limit != "":
 		return fmt.Sprintf("the plan of customer %s has no limit %s on the meter %s, or it is one of concurrency, which has no opening balance: GET /v1/customers/%s/quota lists its limits",
 			quoted(n.customer), quoted(n.limit), quoted(n.meter), inPath(n.customer))
-	case errors.Is(err, ledger.ErrClosedPeriod):
-		return "the billing period of that instant is over: leave at out to correct the running one. Nothing was done"
 	case errors.Is(err, ledger.ErrUnknownReservation):
 		return fmt.Sprintf("there is no reservation %s, or it is no longer kept, or its customer is archived: send the id that POST /v1/reservations answered. What was used without a reservation is charged by POST /v1/hits. Nothing was done",
 			quoted(cmp.Or(n.committed, n.released)))

@@ -7,6 +7,7 @@ import (
 
 // What is wrong is said with its name and the next call.
 func TestProblemsSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
@@ -47,9 +48,9 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		{422, "PUT", "/v1/customers/new", `{"name":"x","timezone":""}`, "timezone: must be an IANA timezone, such as UTC or Europe/Berlin; left out it is UTC"},
 		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"europe/berlin"}`, `timezone: "europe/berlin" is no IANA timezone, such as UTC or Europe/Berlin; capitals count`},
 		{422, "PUT", "/v1/customers/new", `{"name":"x","plan":"pro","timezone":"UTC","test_clock":"none"}`, "no such test clock: make it with PUT /v1/test-clocks/none"},
-		{422, "PUT", "/v1/plans/new", `{"name":"x"}`, "currency: is required: an ISO 4217 code in capitals, such as USD; interval: is required: day, week, month or year"},
-		{422, "PUT", "/v1/plans/new", `{"name":"x","currency":"usd","interval":"hour","prices":[{"meter":"requests"}]}`, "currency: must be an ISO 4217 code in capitals, such as USD; interval: must be day, week, month or year; prices[0].model: is required: per_unit"},
-		{422, "POST", "/v1/keys", `{"name":"x"}`, "scope: is required: admin, backend or read"},
+		{422, "PUT", "/v1/plans/new", `{"name":"x"}`, "currency: is required: an ISO 4217 code in capitals, such as USD, of a currency with a minor unit; interval: is required: day, week, month or year"},
+		{422, "PUT", "/v1/plans/new", `{"name":"x","currency":"usd","interval":"hour","prices":[{"meter":"requests"}]}`, "currency: must be an ISO 4217 code in capitals, such as USD, of a currency with a minor unit; interval: must be day, week, month or year; prices[0].model: is required: per_unit"},
+		{422, "POST", "/v1/keys", `{"name":"x"}`, "scope: is required: admin, support, backend or read"},
 		{405, "PATCH", "/v1/customers/acme", "", "this path does not have the method PATCH: it has GET, HEAD, PUT, DELETE"},
 		{429, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":6}`, "Limit hourly never admits more than 5 at once. The hit costs 6: split it, or raise the limit."},
 		{428, "PUT", "/v1/customers/acme", `{"name":"x","plan":"pro","timezone":"UTC"}`, "GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + acme.header.Get("ETag")},
@@ -85,6 +86,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 
 // Who may not is told by whom.
 func TestKeysThatMayNot(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	for _, c := range []struct {
 		status            int
@@ -93,9 +95,9 @@ func TestKeysThatMayNot(t *testing.T) {
 	}{
 		{401, "-", "GET", "/v1/plans", "Authorization: Bearer <key>. An admin makes a key with POST /v1/keys"},
 		{401, "Bearer qk_wrong", "GET", "/v1/plans", "revoked or expired. An admin makes a key with POST /v1/keys"},
-		{403, n.key("backend"), "GET", "/v1/plans", "this key has the scope backend; needed is read, or admin"},
+		{403, n.key("backend"), "GET", "/v1/plans", "this key has the scope backend; needed is read, support or admin"},
 		{403, n.key("backend"), "GET", "/v1/keys", "this key has the scope backend; needed is admin"},
-		{403, n.key("read"), "POST", "/v1/hits", "this key has the scope read; needed is backend, or admin"},
+		{403, n.key("read"), "POST", "/v1/hits", "this key has the scope read; needed is backend or admin"},
 	} {
 		if got := n.want(c.status, c.method, c.path, "", "Authorization", c.key); !strings.Contains(got.json["detail"].(string), c.says) {
 			t.Errorf("%s %s: %q does not say %q", c.method, c.path, got.json["detail"], c.says)

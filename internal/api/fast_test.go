@@ -16,6 +16,7 @@ import (
 // A client that goes away while its hit waits is noticed on the fast path, too, where
 // nobody reads meanwhile.
 func TestClientOfAFastHitGoesAway(t *testing.T) {
+	t.Parallel()
 	w := newWaits(time.Hour)
 	w.every = time.Millisecond
 	fast, why := make(chan struct{}), make(chan error, 1)

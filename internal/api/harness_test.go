@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
@@ -38,6 +40,7 @@ type node struct {
 	server   *Server
 	store    *store.Store
 	url      string
+	client   *http.Client
 	database string // its URL
 	doc      *openapi3.T
 	state    State
@@ -46,7 +49,7 @@ type node struct {
 
 func newNode(t testing.TB) *node { return newNodeOn(t, pgtest.NewDatabase(t)) }
 
-func newNodeOn(t testing.TB, databaseURL string) *node {
+func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options)) *node {
 	t.Helper()
 	ctx := pgtest.Context(t)
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
@@ -65,25 +68,37 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 	sweeper := sweep.NewSweeper(store, clock.Now, log)
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { sweeper.Run(background) })
-	engine, err := quota.NewEngine(quota.Options{
+	options := quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
-	})
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	engine, err := quota.NewEngine(options)
 	check(t, err)
+	bills := ledger.New(ledger.Options{
+		Pool: pool, Store: store, Catalog: catalog, Engine: engine, Now: clock.Now, Log: log,
+		CloseDelay: 10 * time.Second, CorrectionTime: time.Hour,
+	})
+	store.SetBilling(bills.Hooks())
+	var billing sync.WaitGroup
+	billing.Go(func() { bills.Run(background) })
 	t.Cleanup(func() {
 		closing, done := context.WithTimeout(context.Background(), 5*time.Second)
 		defer done()
 		_ = engine.Close(closing) // some tests take its database away
 		cancel()
 		sweeping.Wait()
+		billing.Wait()
 		check(t, <-ended)
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
 	n := &node{t: t, store: store, state: StateReady, database: databaseURL}
 	n.server = New(Options{
-		Engine: engine, Catalog: catalog, Store: store, Ready: func() (State, string) { return n.state, n.reason },
+		Engine: engine, Catalog: catalog, Store: store, Billing: bills, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Ready: func() (State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 	})
 	web := httptest.NewUnstartedServer(nil)
@@ -91,11 +106,14 @@ func newNodeOn(t testing.TB, databaseURL string) *node {
 	web.Listener = fastpath.Listener(web.Listener)
 	web.Start()
 	t.Cleanup(web.Close)
-	n.url = web.URL
-	n.doc, err = openapi3.NewLoader().LoadFromData(n.server.openAPI)
+	n.url, n.client = web.URL, http.DefaultClient
+	n.doc, err = openAPI()
 	check(t, err)
 	return n
 }
+
+// openAPI is the document that all nodes serve. It takes a while to be read.
+var openAPI = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(OpenAPI("dev")) })
 
 // A reply is an answer that was held against the OpenAPI document.
 type reply struct {
@@ -126,7 +144,7 @@ func (n *node) do(method, path, body string, headers ...string) reply {
 
 func (n *node) send(r *http.Request) reply {
 	n.t.Helper()
-	response, err := http.DefaultClient.Do(r)
+	response, err := n.client.Do(r)
 	check(n.t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
@@ -171,17 +189,20 @@ func (n *node) hold(r *http.Request, media string, got reply) {
 // operation finds the documented operation of a request.
 func (n *node) operation(r *http.Request) *openapi3.Operation {
 	have := strings.Split(r.URL.EscapedPath(), "/")
+	var found *openapi3.Operation
+	longest := 0 // {id}.pdf before {id}
 	for pattern, item := range n.doc.Paths.Map() {
 		want := strings.Split(pattern, "/")
 		same := len(want) == len(have)
 		for i := 0; same && i < len(want); i++ {
-			same = want[i] == have[i] || strings.HasPrefix(want[i], "{") && have[i] != ""
+			_, ending, _ := strings.Cut(want[i], "}")
+			same = want[i] == have[i] || strings.HasPrefix(want[i], "{") && have[i] != "" && strings.HasSuffix(have[i], ending)
 		}
-		if op := item.GetOperation(r.Method); same && op != nil {
-			return op
+		if op := item.GetOperation(r.Method); same && op != nil && len(pattern) > longest {
+			found, longest = op, len(pattern)
 		}
 	}
-	return nil
+	return found
 }
 
 // want fails unless the reply has this status, and returns it.

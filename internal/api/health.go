@@ -28,7 +28,7 @@ func (s *Server) readyz(*call) (answer, error) {
 	}
 }
 
-func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ query) int {
+func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ params) int {
 	s.MetricsHandler().ServeHTTP(w, r)
 	return http.StatusOK
 }

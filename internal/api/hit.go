@@ -22,6 +22,7 @@ type hitRequest struct {
 	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Values of attributes, by the attribute's name, for limits per attribute.\n- At most 16 attributes.\n- A name has 1 to 64 letters, digits or . _ : -\n- A value has at most 200 bytes.\n- An attribute that no limit is per has no effect."`
 	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key.\n- The hit is charged once, however often it is sent with this id.\n- The id has no effect on a hit that only looks."`
 	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit, and charge nothing."`
+	Overrun    bool              `json:"overrun,omitempty" default:"false" doc:"The cost has been spent already, such as the tokens of an answer.\n- All of it is charged and booked, past hard limits too.\n- Such a limit says exceeded, and refuses until enough has come back.\n- An overrun is never let in uncharged: in an outage it is 503.\n- It does not go with dry_run."`
 }
 
 // A hit is a checked hitRequest.
@@ -29,6 +30,7 @@ type hit struct {
 	respond.Subject
 	attributes map[string]string
 	dryRun     bool
+	overrun    bool
 	kind       string // of operation, of the id
 	id         string // the client's; empty: none
 	batch      string // of a batch's id: what else the batch is
@@ -43,7 +45,11 @@ func (h *hit) operation() model.ID {
 	if h.id == "" || h.look() {
 		return model.ID{}
 	}
-	return model.NewID(h.kind, h.id, payloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), h.batch)...)
+	parts := []string{h.Meter, strconv.FormatInt(h.Cost, 10), h.batch}
+	if h.overrun {
+		parts = append(parts, "overrun")
+	}
+	return model.NewID(h.kind, h.id, payloadOf(h.attributes, parts...)...)
 }
 
 // decodeHit reads and checks one hit. like is the subject of an earlier hit, see plainHit.
@@ -68,7 +74,7 @@ func decodeAnyHit(body []byte) (hit, error) {
 
 // hit is what a checked request asks for.
 func (in *hitRequest) hit(kind string) hit {
-	h := hit{Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, kind: kind}
+	h := hit{Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, overrun: in.Overrun, kind: kind}
 	if in.Cost != nil {
 		h.Cost = *in.Cost
 	}
@@ -101,6 +107,9 @@ func (in *hitRequest) check(least int64) (bad model.FieldErrors) {
 		if wrong := checkID(*in.ID); wrong != "" {
 			refuse("id", wrong)
 		}
+	}
+	if in.Overrun && in.DryRun {
+		refuse("overrun", "does not go with dry_run: what was spent already is charged, or left out")
 	}
 	return append(bad, checkAttributes(in.Attributes, "attributes")...)
 }
@@ -146,10 +155,10 @@ func (q query) denyStatus() (int, error) {
 }
 
 // hits serves POST /v1/hits. Nothing here uses reflection except decodeAnyHit.
-func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
-	buf := respond.GetBuffer()
+func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
+	buf := respond.BufferFor(string(p.from))
 	defer respond.PutBuffer(buf)
-	denied, err := q.denyStatus()
+	denied, err := p.query.denyStatus()
 	var h hit
 	if err == nil {
 		h, err = s.readHit(r, buf)
@@ -159,7 +168,7 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, q query) int {
 	}
 	ctx := s.waits.until(r.Context())
 	defer ctx.end()
-	d, err := s.decide(ctx, &h)
+	d, err := s.decide(ctx, s.engine.From(p.from), &h)
 	if err != nil {
 		return s.hitFailed(w, r, explain(err, h.names()))
 	}

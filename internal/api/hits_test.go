@@ -12,6 +12,7 @@ import (
 )
 
 func TestHitAdmittedThenRefused(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly + `,{"name":"burst","meter":"requests","algorithm":"token_bucket","limit":100,"window":"1m","burst":10}`)
 	got := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":4}`)
@@ -56,6 +57,7 @@ func TestHitAdmittedThenRefused(t *testing.T) {
 }
 
 func TestLooksChargeNothing(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	for _, body := range []string{`{"customer":"acme","meter":"requests","cost":0}`, `{"customer":"acme","meter":"requests","cost":5,"dry_run":true}`} {
@@ -72,6 +74,7 @@ func TestLooksChargeNothing(t *testing.T) {
 
 // Each fault gets its problem, and nothing is charged by any of them.
 func TestHitFaults(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
@@ -164,6 +167,7 @@ func TestHitFaults(t *testing.T) {
 }
 
 func TestHitHeadersAndQueryFaults(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	const body = `{"customer":"acme","meter":"requests"}`
@@ -211,6 +215,7 @@ func TestHitHeadersAndQueryFaults(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	keys := map[string]string{"backend": n.key("backend"), "read": n.key("read"), "admin": n.key("admin")}
@@ -241,6 +246,7 @@ func TestScopes(t *testing.T) {
 }
 
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	got := n.want(200, "POST", "/v1/hits/batch", `{"hits":[
@@ -291,6 +297,7 @@ func TestBatch(t *testing.T) {
 // seats, a calendar's window and one from the first hit, beside each other: what each says
 // of its window, its reset and the wait for it.
 func TestEachAlgorithmAnswers(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":3},
 		{"name":"monthly","meter":"requests","algorithm":"fixed_window","limit":10,"window":"calendar_month"},
@@ -351,6 +358,7 @@ func TestEachAlgorithmAnswers(t *testing.T) {
 
 // A plan says of each limit what it has, and nothing else.
 func TestPlansOfEachAlgorithm(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":3},
 		{"name":"monthly","meter":"requests","algorithm":"fixed_window","limit":10,"window":"calendar_month"},

@@ -5,10 +5,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
@@ -25,6 +24,7 @@ const (
 	opRefund      = "refund"
 	opReservation = "reservation"
 	opImport      = "import"
+	opAdjustment  = "adjustment"
 	opUnnamed     = "unnamed reservation"
 )
 
@@ -34,7 +34,7 @@ var errOtherID = problem.Invalid("id", "is another than that of the header Idemp
 
 // checkID says what is wrong with an id, or nothing.
 func checkID(id string) string {
-	if id == "" || len(id) > model.MaxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
+	if id == "" || len(id) > model.MaxID || !plans.PlainText(id) {
 		return "must be 1 to 255 bytes of UTF-8 without control characters"
 	}
 	return ""

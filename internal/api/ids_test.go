@@ -15,6 +15,7 @@ import (
 )
 
 func TestIdempotencyKeys(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", model.MaxID)
 	for field, want := range map[string]string{
 		`abc`: "abc", `"abc"`: "abc", `"a b"`: "a b", `a b`: "a b", `"a\"b\\"`: `a"b\`, `a"b\`: `a"b\`, `é`: "é", `7`: "7", `a, b`: "a, b",
@@ -50,6 +51,7 @@ func TestIdempotencyKeys(t *testing.T) {
 }
 
 func TestOneID(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[[2]string]string{{"", ""}: "", {"a", ""}: "a", {"", "b"}: "b", {"a", "a"}: "a"} {
 		if got, err := oneID(in[0], in[1]); err != nil || got != want {
 			t.Errorf("%q: %q %v", in, got, err)
@@ -63,6 +65,7 @@ func TestOneID(t *testing.T) {
 // Whatever changes what comes of a request is part of what its id stands for, and nothing
 // else is.
 func TestPayloadsOfIDs(t *testing.T) {
+	t.Parallel()
 	operation := func(body string) model.ID {
 		t.Helper()
 		h, err := decodeHit([]byte(`{"customer":"acme","meter":"requests","id":"x"`+body+`}`), new(respond.Subject))
@@ -110,6 +113,7 @@ func TestPayloadsOfIDs(t *testing.T) {
 }
 
 func TestPayloadsOfRefundsAndReservations(t *testing.T) {
+	t.Parallel()
 	refund := func(body string) ledger.Refund {
 		t.Helper()
 		in := refundRequest{}
@@ -153,6 +157,7 @@ func TestPayloadsOfRefundsAndReservations(t *testing.T) {
 
 // A hit that is sent again with its id is charged once, and answered as at first.
 func TestHitsWithIDs(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	first := n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":2,"id":"a"}`)
@@ -192,6 +197,7 @@ func TestHitsWithIDs(t *testing.T) {
 
 // A refused id is judged anew, and one that only looks stores nothing.
 func TestRefusedIDsAreJudgedAnew(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5,"id":"all"}`)
@@ -218,6 +224,7 @@ func TestRefusedIDsAreJudgedAnew(t *testing.T) {
 
 // A batch that is sent again with its key charges what was not charged yet.
 func TestBatchesWithKeys(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	replayed := func(r reply) (all string) {

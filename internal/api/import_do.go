@@ -8,12 +8,13 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
+	"quotad/internal/quota"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
 
-// do sends the valid lines of a group to the engine. Lines of one customer and meter are done
-// in their order.
+// do sends the valid lines of a group to the engine, in one of the places for that. Lines of one
+// customer and meter are done in their order. An import has no place while its client sends.
 func (im *importing) do(items []importItem) {
 	var right []int
 	for i := range items {
@@ -26,13 +27,27 @@ func (im *importing) do(items []importItem) {
 	}
 	ctx, cancel := context.WithTimeout(im.r.Context(), im.server.importWait)
 	defer cancel()
+	if err := im.server.importing.take(ctx, im.key); err != nil {
+		for _, i := range right {
+			items[i].err = err
+		}
+		im.outages++
+		return
+	}
+	defer im.server.importing.giveBack()
 	pending := slices.Clone(right)
-	// This error needs no look: a line that stays stale has it as its own.
-	_ = whileStale(func(atLeast int64) error {
-		var stale error
-		pending, stale = im.server.importOnce(ctx, items, pending, atLeast)
-		return stale
-	})
+	if err := im.auditBegin(ctx); err != nil {
+		for _, i := range right {
+			items[i].err = err
+		}
+	} else {
+		// This error needs no look: a line that stays stale has it as its own.
+		_ = whileStale(func(atLeast int64) error {
+			var stale error
+			pending, stale = im.server.importOnce(ctx, im.from, items, pending, atLeast)
+			return stale
+		})
+	}
 	if slices.ContainsFunc(right, func(i int) bool { return !outage(items[i].err) }) {
 		im.outages = 0
 	} else {
@@ -47,11 +62,11 @@ func outage(err error) bool {
 
 // importOnce sends the pending lines to the engine in one call. again are the lines whose
 // limits have changed meanwhile. stale is the error that names the newest of these changes.
-func (s *Server) importOnce(ctx context.Context, items []importItem, pending []int, atLeast int64) (again []int, stale error) {
+func (s *Server) importOnce(ctx context.Context, from quota.Sender, items []importItem, pending []int, atLeast int64) (again []int, stale error) {
 	imports, sent := s.importsOf(ctx, items, pending, atLeast)
 	newest := int64(-1)
 	again = sent[:0]
-	for n, done := range s.engine.ImportAll(ctx, imports) {
+	for n, done := range from.ImportAll(ctx, imports) {
 		it := &items[sent[n]]
 		it.err, it.replayed = done.Err, done.Replayed
 		if late, ok := errors.AsType[*model.StaleError](done.Err); ok {

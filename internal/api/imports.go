@@ -11,11 +11,21 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
+	"quotad/internal/quota"
+	"quotad/internal/quota/queue"
 )
 
 const (
-	// maxImports is how many imports a node works on at once.
-	maxImports = 4
+	// maxImports is how many imports may be open at once on a node. One that waits for its client
+	// takes importMemory, and no more.
+	maxImports = 64
+	// maxOwnImports is how many of these are one key's, so that others find a place.
+	maxOwnImports = maxImports / 2
+	// maxGroups is how many groups of lines a node does at once, of all imports.
+	maxGroups = 4
+	// importMemory is what an import holds of the memory for bodies, in bytes: its reader's, and
+	// as much for lines that were taken apart.
+	importMemory = 4 * maxLine
 	// maxOutages is how many groups in a row may meet an outage, so that no line is done,
 	// before an import stops.
 	maxOutages = 3
@@ -58,7 +68,8 @@ func importRoutes() []route {
 }
 
 var (
-	errManyImports = &problem.Fault{Kind: problem.KindBusy, Detail: "this node works on 4 imports already; nothing was done"}
+	errManyImports = &problem.Fault{Kind: problem.KindBusy, Detail: "this node has 64 imports open already; nothing was done"}
+	errOwnImports  = &problem.Fault{Kind: problem.KindBusy, Detail: "this node has 32 imports of this API key open already, the most for one key; nothing was done"}
 	errManyOutages = &problem.Fault{Kind: problem.KindUnavailable, Detail: "no line of the last three groups could be done for now"}
 	errNodeStops   = &problem.Fault{Kind: problem.KindStopping, Detail: "this node is stopping"}
 )
@@ -66,19 +77,22 @@ var (
 // An importing is an import under way.
 type importing struct {
 	server   *Server
+	key      queue.SenderID
+	from     quota.Sender
 	w        http.ResponseWriter
 	r        *http.Request
 	control  *http.ResponseController
 	body     *lineReader
 	answer   []byte // not sent yet
 	begun    bool   // the head of the answer has been sent
+	audited  bool   // that it began
 	listed   bool   // the answer lists an error already
 	outages  int    // groups in a row that met an outage
 	outcomes importBody
 }
 
 // importLines serves POST /v1/imports.
-func (s *Server) importLines(w http.ResponseWriter, r *http.Request, _ query) int {
+func (s *Server) importLines(w http.ResponseWriter, r *http.Request, p params) int {
 	if r.ProtoMajor == 1 {
 		// The import may end within the body. The rest of the body must not be read as the
 		// connection's next request.
@@ -87,17 +101,19 @@ func (s *Server) importLines(w http.ResponseWriter, r *http.Request, _ query) in
 	if err := checkImport(r); err != nil {
 		return s.fail(w, r, err)
 	}
-	select {
-	case s.importing <- struct{}{}:
-		defer func() { <-s.importing }()
-	default:
-		return s.fail(w, r, errManyImports)
+	if err := s.imports.take(p.from); err != nil {
+		return s.fail(w, r, err)
 	}
-	buf := respond.GetBuffer()
+	defer s.imports.giveBack(p.from)
+	buf := respond.BufferFor(string(p.from))
 	defer respond.PutBuffer(buf)
-	im := importing{server: s, w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
+	if err := buf.Hold(s.memory, importMemory); err != nil {
+		return s.fail(w, r, err)
+	}
+	im := importing{server: s, key: p.from, from: s.engine.From(p.from), w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
 	im.run()
 	buf.B = im.answer
+	im.auditEnd()
 	return http.StatusOK
 }
 

@@ -47,6 +47,7 @@ func (n *node) streamBy(client *http.Client, url, media string) (w *io.PipeWrite
 
 // Errors come while lines are still sent, over HTTP/1 and HTTP/2.
 func TestImportsAnswerMeanwhile(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	secure := httptest.NewUnstartedServer(nil)
@@ -114,6 +115,7 @@ func (n *node) answer(conn net.Conn) (got reply) {
 // A body that is cut off, or stalls, in the middle of a line: those before it are done, it
 // is not, and the whole is sent again.
 func TestImportsThatBreakOff(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
 	var lines strings.Builder
@@ -150,6 +152,7 @@ func TestImportsThatBreakOff(t *testing.T) {
 
 // What is too large is told at once, or where it begins to be.
 func TestLargeImports(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	if got := n.answer(n.connect(maxImport + 1)); got.status != 413 || got.json["type"] != "/problems/too-large" {
 		t.Errorf("%d %s", got.status, got.text)

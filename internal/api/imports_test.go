@@ -2,12 +2,9 @@ package api
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
-
-	"quotad/internal/postgres/pgtest"
 )
 
 // imported sends lines and returns the answer, which must have these counts.
@@ -51,6 +48,7 @@ func balanceLine(id, customer, limit string, used int) string {
 // A customer moves here on the 20th: what was used this month, by the hour, and what
 // counts against the bucket. The month goes on where it was.
 func TestMoveInMidPeriod(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"month","meter":"requests","algorithm":"fixed_window","limit":1000,"window":"calendar_month"},
 		{"name":"bucket","meter":"requests","algorithm":"token_bucket","limit":24,"window":"1d","burst":100}`)
@@ -58,6 +56,8 @@ func TestMoveInMidPeriod(t *testing.T) {
 	for _, customer := range []string{"acme-2", "initech"} {
 		n.want(201, "PUT", "/v1/customers/"+customer, `{"name":"x","plan":"pro","timezone":"UTC","billing_anchor":"2026-03-01T00:00:00","test_clock":"c"}`)
 	}
+	// Its billing begins with the month, and not when it was made.
+	n.want(200, "PUT", "/v1/customers/acme-2/billing", `{"starts_at":"2026-03-01T00:00:00Z","buyer":{"name":"Acme","address":[],"country":"DE"},"taxes":[]}`)
 	var lines strings.Builder
 	start := time.Date(2026, 2, 27, 0, 0, 0, 0, time.UTC) // two days of the month before
 	total, hours := 0, 0
@@ -100,6 +100,7 @@ func TestMoveInMidPeriod(t *testing.T) {
 
 // Sent again, as often as it takes, each line is done once; another one under its id is not.
 func TestImportsAgain(t *testing.T) {
+	t.Parallel()
 	a := newNode(t)
 	b := newNodeOn(t, a.database)
 	a.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
@@ -134,6 +135,7 @@ func TestImportsAgain(t *testing.T) {
 
 // What is less than what counted lets in at once, on every node.
 func TestBalancesComeBack(t *testing.T) {
+	t.Parallel()
 	a := newNode(t)
 	b := newNodeOn(t, a.database)
 	a.setUp(`{"name":"year","meter":"requests","algorithm":"fixed_window","limit":3,"window":"365d"}`)
@@ -149,6 +151,7 @@ func TestBalancesComeBack(t *testing.T) {
 
 // Limits that another node has judged by anew are found anew.
 func TestImportsByStaleLimits(t *testing.T) {
+	t.Parallel()
 	a := newNode(t)
 	b := newNodeOn(t, a.database)
 	a.setUp(hourly)
@@ -163,6 +166,7 @@ func TestImportsByStaleLimits(t *testing.T) {
 
 // Each wrong line is told by its number, and the others are done.
 func TestBadImports(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly + `,{"name":"bucket","meter":"requests","algorithm":"token_bucket","limit":10,"window":"1d","burst":9},
 		{"name":"flight","meter":"requests","algorithm":"concurrency","limit":2,"ttl":"1m"}`)
@@ -248,6 +252,7 @@ func TestBadImports(t *testing.T) {
 
 // A meter that the plan only names takes usage, and attributes have their buckets.
 func TestImportsByAttribute(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
 	n.want(201, "PUT", "/v1/meters/named", `{"unit":"x"}`)
@@ -269,6 +274,7 @@ func TestImportsByAttribute(t *testing.T) {
 }
 
 func TestBodiesOfImports(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	one := func(id string) string { return usageLine(id, 1, "2026-01-31T12:00:00Z") }
@@ -294,86 +300,5 @@ func TestBodiesOfImports(t *testing.T) {
 		if got := n.want(200, "GET", "/metrics", ""); !strings.Contains(got.text, "quotad_operations_total"+want) {
 			t.Errorf("no %s", want)
 		}
-	}
-}
-
-// With the database away an import stops, and says so; later it is sent again.
-func TestImportsInAnOutage(t *testing.T) {
-	pg := pgtest.Server(t)
-	n := newNodeOn(t, pg.URL())
-	n.server.importPause = time.Millisecond
-	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
-	var lines strings.Builder
-	const all = 5 * maxGroup
-	for i := range all {
-		lines.WriteString(usageLine(fmt.Sprint(i), 1, "2026-01-31T12:00:00Z") + "\n")
-	}
-	n.imported(usageLine("0", 1, "2026-01-31T12:00:00Z"), 1, 0, 0)
-	pg.Stop()
-	got := n.want(200, "POST", "/v1/imports", lines.String(), "Content-Type", "application/x-ndjson")
-	failed := int(got.json["failed"].(float64))
-	n.counts(got, 0, 0, failed)
-	if failed < maxOutages || failed > maxOutages*maxGroup || got.json["stopped"] == nil {
-		t.Errorf("in an outage: %.1000s", got.text)
-	}
-	for _, e := range got.json["errors"].([]any) {
-		if e := e.(map[string]any); e["status"] != 503.0 {
-			t.Fatalf("in an outage: %v", e)
-		}
-	}
-	pg.Start()
-	// Who sends all of it again until nothing fails has all of it done, however long the database takes.
-	imported, replayed := 0, 0
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		got = n.want(200, "POST", "/v1/imports", lines.String(), "Content-Type", "application/x-ndjson")
-		imported, replayed = imported+int(got.json["imported"].(float64)), int(got.json["replayed"].(float64))
-		if got.json["failed"] == 0.0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after the outage: %.1000s", got.text)
-		}
-	}
-	// An answer that was lost may have been of lines that were done.
-	if got.json["lines"] != float64(all) || imported > all-1 || replayed == 0 {
-		t.Errorf("after the outage: %d imported, in the end %.1000s", imported, got.text)
-	}
-	n.imported(lines.String(), 0, all, 0)
-	n.standing("acme", all, 0)
-}
-
-// A node that stops ends its imports behind a group.
-func TestImportsOfAStoppingNode(t *testing.T) {
-	n := newNode(t)
-	n.setUp(hourly)
-	n.state = StateStopping
-	body := strings.Repeat(usageLine("1", 1, "2026-01-31T12:00:00Z")+"\n", 3*maxGroup)
-	got := n.want(200, "POST", "/v1/imports", body, "Content-Type", "application/x-ndjson")
-	lines := int(got.json["lines"].(float64))
-	n.counts(got, 1, lines-1, 0)
-	if stopped, _ := got.json["stopped"].(string); lines > maxGroup || !strings.Contains(stopped, "this node is stopping") {
-		t.Errorf("stopping: %s", got.text)
-	}
-}
-
-// No more than maxImports at once.
-func TestManyImports(t *testing.T) {
-	n := newNode(t)
-	for range maxImports {
-		w, answered := n.stream("application/x-ndjson")
-		_, err := io.WriteString(w, "\n")
-		check(t, err)
-		response := <-answered // it has begun
-		t.Cleanup(func() {
-			check(t, w.Close())
-			text, err := io.ReadAll(response.Body)
-			if err != nil || !strings.Contains(string(text), `"lines":0`) {
-				t.Errorf("%s, %v", text, err)
-			}
-		})
-	}
-	got := n.want(503, "POST", "/v1/imports", "", "Content-Type", "application/x-ndjson")
-	if got.json["type"] != "/problems/too-busy" || got.header.Get("Retry-After") != "1" {
-		t.Errorf("one more: %s", got.text)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 type keyRequest struct {
 	Name      string    `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
-	Scope     string    `json:"scope" enum:"admin,backend,read"`
+	Scope     string    `json:"scope" enum:"admin,support,backend,read"`
 	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
 }
 
@@ -22,9 +22,10 @@ type keyRequest struct {
 type KeyBody struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
-	Scope     string     `json:"scope" enum:"admin,backend,read"`
+	Scope     string     `json:"scope" enum:"admin,support,backend,read"`
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
+	UsedOn    *string    `json:"used_on" format:"date" doc:"The day of the last use, in UTC, or null. It lags by some seconds."`
 }
 
 type newKeyBody struct {
@@ -33,7 +34,12 @@ type newKeyBody struct {
 }
 
 func showKey(k plans.Key) KeyBody {
-	return KeyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+	body := KeyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+	if k.UsedOn != nil {
+		on := k.UsedOn.Format(time.DateOnly)
+		body.UsedOn = &on
+	}
+	return body
 }
 
 // A timestamp is an RFC 3339 time in a request, or null. It is converted to UTC and cut to
@@ -43,8 +49,24 @@ type timestamp struct{ at *time.Time }
 // UnmarshalJSONFrom implements jsonv2's UnmarshalerFrom.
 func (t *timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	value, err := d.ReadValue()
-	if err != nil || value.Kind() == 'n' {
+	if err != nil {
 		return err
+	}
+	return t.read(value)
+}
+
+// micros is the instant, µs, or nil.
+func (t timestamp) micros() *int64 {
+	if t.at == nil {
+		return nil
+	}
+	at := t.at.UnixMicro()
+	return &at
+}
+
+func (t *timestamp) read(value jsontext.Value) error {
+	if value.Kind() == 'n' {
+		return nil
 	}
 	text, err := jsontext.AppendUnquote(nil, value)
 	if err != nil {

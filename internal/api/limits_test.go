@@ -30,6 +30,7 @@ func (r reply) left() string {
 // TestModes: soft limits admit and say so, shadows never refuse, are charged only with
 // what they would admit, and stay out of the headers.
 func TestModes(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"soft","meter":"requests","algorithm":"token_bucket","limit":2,"window":"1d","mode":"soft"},
 		{"name":"shadow","meter":"requests","algorithm":"fixed_window","limit":4,"window":"calendar_year","mode":"shadow","on_outage":"deny"},
@@ -84,6 +85,7 @@ func TestModes(t *testing.T) {
 
 // TestShadowsAlone: a meter whose limits are all shadows has no headers of limits.
 func TestShadowsAlone(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"shadow","meter":"requests","algorithm":"fixed_window","limit":0,"window":"1d","mode":"shadow"}`)
 	got := n.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests"}`)
@@ -95,6 +97,7 @@ func TestShadowsAlone(t *testing.T) {
 // TestPerAttribute: every value has a bucket of its own beside the customer's, in hits,
 // batches and the quota answer; limits come in the plan's order.
 func TestPerAttribute(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"ip","meter":"requests","algorithm":"fixed_window","limit":2,"window":"1d","per":"ip"},
 		{"name":"all","meter":"requests","algorithm":"fixed_window","limit":7,"window":"1d"},

@@ -24,11 +24,9 @@ func batchOf(size int) string {
 // unfinished opens a connection with a batch that promises size bytes, and sends some.
 func (n *node) unfinished(size, some int) net.Conn {
 	n.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
-	check(n.t, err)
-	n.t.Cleanup(func() { _ = conn.Close() })
+	conn := n.dial()
 	check(n.t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-	_, err = io.WriteString(conn, "POST /v1/hits/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
+	_, err := io.WriteString(conn, "POST /v1/hits/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
 		"\r\nContent-Type: application/json\r\nContent-Length: "+strconv.Itoa(size)+"\r\n\r\n"+strings.Repeat(" ", some))
 	check(n.t, err)
 	return conn
@@ -44,10 +42,20 @@ func wantBusy(t testing.TB, what string, got reply) {
 
 // Bodies that do not end take no more memory than bodies may, and hits pass beside them.
 func TestUnfinishedBodiesAreBounded(t *testing.T) {
-	const clients, most = 300, 4 << 20
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(most)
 	n.setUp(manyHits)
+	t.Run("plain", func(t *testing.T) { n.unfinishedBodies(t, 48<<10) })
+	// Each end of TLS takes some 20 KiB for itself.
+	t.Run("TLS", func(t *testing.T) { n.secure().unfinishedBodies(t, 96<<10) })
+}
+
+// unfinishedBodies has many clients not end their bodies. A connection may take some bytes for
+// itself.
+func (n *node) unfinishedBodies(t *testing.T, connection int64) {
+	const clients, most = 300, 4 << 20
+	in := *n
+	in.t, n = t, &in
+	n.server.memory = respond.NewBudget(most)
 	before := heap()
 	conns := make([]net.Conn, clients)
 	for i := range conns {
@@ -59,7 +67,7 @@ func TestUnfinishedBodiesAreBounded(t *testing.T) {
 	n.want(200, "POST", "/v1/hits", oneHit)
 	wantBusy(t, "one more", n.do("POST", "/v1/hits/batch", batchOf(maxBatchBody)))
 	// A connection takes some 30 KiB without a body.
-	if more := int64(heap()) - int64(before); more > most+clients*48<<10 {
+	if more := int64(heap()) - int64(before); more > most+clients*connection {
 		t.Errorf("%d bodies that do not end take %d MB", clients, more>>20)
 	}
 	refused, err := http.ReadResponse(bufio.NewReader(conns[clients-1]), nil)
@@ -108,6 +116,27 @@ func TestBodiesTakeWhatHasCome(t *testing.T) {
 		if got := nextSize(c.have, c.promised, c.limit); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
+	}
+}
+
+// Bodies of one key that do not end leave room for those of another, of whatever size.
+func TestUnfinishedBodiesOfOneKey(t *testing.T) {
+	n := newNode(t)
+	n.server.memory = respond.NewBudget(4 << 20)
+	n.setUp(manyHits)
+	other := n.key("backend")
+	for range 50 {
+		n.unfinished(maxBatchBody, 200<<10)
+	}
+	eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.memory.Taken() > 3<<19 })
+	got := n.do("POST", "/v1/hits/batch", batchOf(maxBatchBody))
+	if wantBusy(t, "one more of the key", got); !strings.Contains(got.text, "this API key") {
+		t.Errorf("one more of the key: %s", got.text)
+	}
+	n.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody), "Authorization", other)
+	if text := n.want(200, "GET", "/metrics", "").text; !strings.Contains(text, "\nquotad_body_memory_over_share_total ") ||
+		strings.Contains(text, "\nquotad_body_memory_over_share_total 0\n") {
+		t.Error("the metric does not count them")
 	}
 }
 

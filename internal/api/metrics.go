@@ -23,7 +23,7 @@ type metrics struct {
 
 	// Those that every hit touches, looked up once.
 	allowed, replayed, refused, refusedFromMemory, looked, degraded prometheus.Counter
-	softExceeded, shadowExceeded                                    prometheus.Counter
+	hardExceeded, softExceeded, shadowExceeded                      prometheus.Counter
 
 	operations map[string]operationCounters // by name
 }
@@ -53,8 +53,9 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	m.looked = hits.WithLabelValues("looked")
 	m.degraded = hits.WithLabelValues("degraded")
 	exceeded := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "quotad_exceeded_total", Help: "Admitted hits that a soft limit admitted past itself, or that a shadow would have refused, for each such limit.",
+		Name: "quotad_exceeded_total", Help: "Admitted hits that a soft limit admitted past itself, that a shadow would have refused, or that overran a hard limit, for each such limit.",
 	}, []string{"mode"})
+	m.hardExceeded = exceeded.WithLabelValues(model.Hard.String())
 	m.softExceeded = exceeded.WithLabelValues(model.Soft.String())
 	m.shadowExceeded = exceeded.WithLabelValues(model.Shadow.String())
 	registry.MustRegister(exceeded)
@@ -83,9 +84,19 @@ func (s *Server) countMemory(registry *prometheus.Registry) {
 			Name: "quotad_body_memory_bytes", Help: "What the bodies and answers of requests under way take of --body-memory.",
 		}, func() float64 { return float64(s.memory.Taken()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "quotad_body_memory_refused_total", Help: "Requests answered 503 too-busy, as bodies and answers took all of --body-memory.",
+			Name: "quotad_body_memory_refused_total", Help: "Requests answered 503 too-busy, as bodies and answers took all of --body-memory, or those of their API key half.",
 		}, func() float64 { return float64(s.memory.Refused()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "quotad_body_memory_over_share_total", Help: "Of quotad_body_memory_refused_total, those whose API key had half of --body-memory.",
+		}, func() float64 { return float64(s.memory.OverShare()) }),
 	)
+}
+
+// countBatches shows which batches found no place.
+func (s *Server) countBatches(registry *prometheus.Registry) {
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "quotad_batches_over_share_total", Help: "Batches answered 503 too-busy, since this node worked on 32 of their API key.",
+	}, func() float64 { return float64(s.batches.over.Load()) }))
 }
 
 // count counts a decided hit.
@@ -116,6 +127,8 @@ func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
 		case !views[i].Exceeded:
 		case views[i].Limit.Mode == model.Soft:
 			m.softExceeded.Inc()
+		case views[i].Limit.Mode == model.Hard:
+			m.hardExceeded.Inc()
 		default:
 			m.shadowExceeded.Inc()
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
@@ -13,14 +14,15 @@ import (
 )
 
 func TestDocumentHasExactlyTheRoutersRoutes(t *testing.T) {
+	t.Parallel()
 	for _, separate := range []bool{false, true} {
-		s := New(Options{Registry: prometheus.NewRegistry(), SeparateMetrics: separate})
+		s := New(Options{Registry: prometheus.NewRegistry(), Wall: time.Now, SeparateMetrics: separate})
 		var served, documented []string
 		check(t, chi.Walk(s.router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			served = append(served, method+" "+pattern)
 			return nil
 		}))
-		doc, err := openapi3.NewLoader().LoadFromData(s.openAPI)
+		doc, err := openapi3.NewLoader().LoadFromData(s.openAPI())
 		check(t, err)
 		for path, item := range doc.Paths.Map() {
 			for method := range item.Operations() {
@@ -39,6 +41,7 @@ func TestDocumentHasExactlyTheRoutersRoutes(t *testing.T) {
 }
 
 func TestDocumentIsValid(t *testing.T) {
+	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI("test"))
 	check(t, err)
 	check(t, doc.Validate(t.Context()))

@@ -10,6 +10,7 @@ import (
 // What is sent many times at once under one id, to two nodes, is done once; the others
 // hear of it, or that it is still under way.
 func TestDuplicatesAtOnce(t *testing.T) {
+	t.Parallel()
 	a := newNode(t)
 	b := newNodeOn(t, a.database)
 	a.setUp(`{"name":"many","meter":"requests","algorithm":"fixed_window","limit":1000,"window":"365d"}`)
@@ -54,6 +55,7 @@ func TestDuplicatesAtOnce(t *testing.T) {
 
 // A reservation is committed and released on any node.
 func TestReservationsOnAnotherNode(t *testing.T) {
+	t.Parallel()
 	a := newNode(t)
 	b := newNodeOn(t, a.database)
 	a.setUp(hourly)
@@ -75,6 +77,7 @@ func TestReservationsOnAnotherNode(t *testing.T) {
 
 // Buckets of an attribute's value are held, given back and refunded with the others.
 func TestOperationsByAttribute(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly + `,{"name":"by-ip","meter":"requests","algorithm":"token_bucket","limit":4,"window":"365d","per":"ip"}`)
 	of := func(ip string, own, value float64) {

@@ -12,6 +12,7 @@ type overrideRequest struct {
 	Limit     int64     `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
 	Burst     *int64    `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
 	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
+	Reason    string    `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
 }
 
 type overrideBody struct {
@@ -19,13 +20,14 @@ type overrideBody struct {
 	Limit     int64      `json:"limit"`
 	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when the burst is the limit."`
 	ExpiresAt *time.Time `json:"expires_at"`
+	Reason    string     `json:"reason,omitempty"`
 	InForce   bool       `json:"in_force" doc:"False when the override has no effect:\n- The override has expired.\n- The plan version in force does not have the limit.\n- The limit has a shape that these numbers do not fit."`
 	TestClock string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
 }
 
 func showOverride(o *plans.Override) overrideBody {
 	return overrideBody{
-		Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt,
+		Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt, Reason: o.Reason,
 		InForce: o.InForce, TestClock: o.TestClock,
 	}
 }
@@ -48,7 +50,7 @@ func (s *Server) putOverride(c *call) (answer, error) {
 		return answer{}, err
 	}
 	override, isNew, err := s.store.PutOverride(c.ctx(), customer, limit,
-		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.at})
+		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.at, Reason: in.Reason})
 	if err != nil {
 		return answer{}, err
 	}

@@ -32,6 +32,7 @@ func (r reply) items() (all []map[string]any) {
 }
 
 func TestOverrides(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly + "," + bucket)
 	etag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
@@ -71,6 +72,7 @@ func TestOverrides(t *testing.T) {
 }
 
 func TestBadOverrides(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly + "," + bucket)
 	for _, c := range []struct{ limit, body, field string }{
@@ -112,6 +114,11 @@ func TestBadOverrides(t *testing.T) {
 		n.want(403, "DELETE", ofLimit, "", "Authorization", key)
 		n.want(list, "GET", ofAcme, "", "Authorization", key)
 	}
+	support := n.key("support")
+	n.want(201, "PUT", ofLimit, `{"limit":9}`, "Authorization", support)
+	n.want(200, "GET", ofAcme, "", "Authorization", support)
+	n.want(204, "DELETE", ofLimit, "", "Authorization", support)
+	n.want(403, "PUT", "/v1/customers/acme", `{}`, "Authorization", support)
 	n.want(401, "PUT", ofLimit, `{"limit":9}`, "Authorization", "-")
 	if got = n.want(200, "GET", ofAcme, ""); len(got.items()) != 0 {
 		t.Errorf("what was refused is stored: %s", got.text)
@@ -126,6 +133,7 @@ func TestBadOverrides(t *testing.T) {
 // What was used stays used: a raised limit lets in at once what it newly allows, one
 // below what is used refuses, on every node.
 func TestOverridesAndHits(t *testing.T) {
+	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	n := newNodeOn(t, url)
 	n.setUp(hourly)
@@ -177,6 +185,7 @@ func TestOverridesAndHits(t *testing.T) {
 
 // Overrides of a customer on a test clock are marked with it, as all that is about it.
 func TestOverridesOnATestClock(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.onClock("2026-01-31T12:00:00Z", hourly)
 	const path = "/v1/customers/timed/overrides"
@@ -191,6 +200,7 @@ func TestOverridesOnATestClock(t *testing.T) {
 }
 
 func TestOverriddenBurst(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(bucket)
 	path := ofAcme + "/rate"
@@ -212,6 +222,7 @@ func TestOverriddenBurst(t *testing.T) {
 
 // A hit that was resolved before an override and comes late does not overrule it.
 func TestAHitFromBeforeAnOverride(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	resolve := func() *model.Target {
@@ -229,7 +240,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 		change()
 		n.want(200, "POST", "/v1/hits", oneHit)
 		h := hit{Subject: respond.Subject{Customer: "acme", Meter: "requests", Cost: 1}}
-		_, err := n.server.judge(t.Context(), held, &h)
+		_, err := n.server.judge(t.Context(), n.server.engine.From(""), held, &h)
 		if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 			t.Fatalf("a target of change %d was judged: %v", held.Change, err)
 		}
@@ -238,6 +249,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 }
 
 func TestCustomersFeatures(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly) // features sso, seats 5, ratio 1.5, tier
 	const exact = `"ratio":900719925474099.000000000001,"seats":999999999999999,"sso":false`
@@ -276,6 +288,7 @@ func TestCustomersFeatures(t *testing.T) {
 }
 
 func TestErase(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	const body = `{"name":"Jane","plan":"pro","timezone":"UTC","metadata":{"mail":"j"},"features":{"sso":false}}`

@@ -88,7 +88,7 @@ func (p *plain) hit(h *hit, like *respond.Subject) bool {
 		seen |= member
 	}
 	const required = 1<<1 | 1<<2
-	return seen&required == required && p.next('}')
+	return seen&required == required && (!h.overrun || !h.dryRun) && p.next('}')
 }
 
 // member reads the value of a member into h and returns the member's bit, or 0.
@@ -110,6 +110,9 @@ func (p *plain) member(name []byte, h *hit, like *respond.Subject) int {
 	case "dry_run":
 		h.dryRun = p.word("true")
 		return bit(5, h.dryRun || p.word("false"))
+	case "overrun":
+		h.overrun = p.word("true")
+		return bit(7, h.overrun || p.word("false"))
 	case "attributes":
 		var ok bool
 		h.attributes, ok = p.attributes()

@@ -19,6 +19,8 @@ var plainHits = []struct {
 	{" {\t\"customer\" : \"auth0|x y\" ,\r\n\"cost\" : 999999999999999 , \"meter\" : \"a.b_c:d-e\" } ", true},
 	{`{"customer":"a","meter":"b","cost":0,"id":"x","dry_run":true,"attributes":{"ip":"192.0.2.1","path":"/"}}`, true},
 	{`{"customer":"a","meter":"b","dry_run":false,"attributes":{"ip":""}}`, true},
+	{`{"customer":"a","meter":"b","overrun":true,"dry_run":false}`, true},
+	{`{"customer":"a","meter":"b","overrun":true,"dry_run":true}`, false},
 	{``, false},
 	{`{}`, false},
 	{`null`, false},
@@ -61,6 +63,7 @@ var plainHits = []struct {
 }
 
 func TestPlainHits(t *testing.T) {
+	t.Parallel()
 	for _, c := range plainHits {
 		if _, ok := plainHit([]byte(c.body), new(respond.Subject)); ok != c.taken {
 			t.Errorf("%s: taken %v", c.body, ok)
@@ -85,6 +88,7 @@ func sameAsAnyHit(fail func(string, ...any), body []byte) {
 
 // A batch of plain hits is what the long way makes of it.
 func TestPlainBatches(t *testing.T) {
+	t.Parallel()
 	const good = `{"customer":"a","meter":"b"}`
 	for body, taken := range map[string]bool{
 		`{"hits":[` + good + `]}`: true, " { \"atomic\" : true , \"hits\" : [ " + good + " , " + good + " ] } ": true,
@@ -144,6 +148,7 @@ func FuzzPlainHit(f *testing.F) {
 
 // Hits that are nearly right: one of the good ones with a byte put in, taken out or changed.
 func TestNearlyPlainHits(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		body := []byte(rapid.SampledFrom(plainHits).Draw(t, "hit").body + " ")
 		for range rapid.IntRange(0, 3).Draw(t, "edits") {

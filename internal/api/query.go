@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
 
@@ -78,4 +79,46 @@ func (q query) page() plans.Page {
 		}
 	}
 	return p
+}
+
+// flag reads a parameter that is true or false, and false where it is left out.
+func (q query) flag(name string) (bool, error) {
+	switch value, given := q[name]; {
+	case value == "true":
+		return true, nil
+	case value == "false", !given:
+		return false, nil
+	}
+	return false, problem.Invalid(name, "must be true or false")
+}
+
+// instant reads a parameter that is an RFC 3339 time, µs. In a query a + that was not
+// percent-encoded is a space, so "…T00:00:00 02:00" is told what to do about it.
+func (q query) instant(name string, otherwise int64) (int64, error) {
+	text, given := q[name]
+	if !given {
+		return otherwise, nil
+	}
+	at, err := calendar.ParseInstant(text)
+	if err != nil {
+		return 0, problem.Invalid(name, `must be an RFC 3339 time such as 2026-01-31T12:00:00Z; write + as %2B`)
+	}
+	return at, nil
+}
+
+// between reads from and to, µs; nil: left out.
+func (q query) between() (from, to *int64, err error) {
+	for _, bound := range []struct {
+		name string
+		at   **int64
+	}{{"from", &from}, {"to", &to}} {
+		if _, given := q[bound.name]; given {
+			at, err := q.instant(bound.name, 0)
+			if err != nil {
+				return nil, nil, err
+			}
+			*bound.at = &at
+		}
+	}
+	return from, to, nil
 }

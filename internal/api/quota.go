@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/api/respond"
+	"quotad/internal/billing/ledger"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
@@ -31,15 +32,16 @@ type quotaBody struct {
 
 // meterUsage is a meter's usage in the running billing period.
 type meterUsage struct {
-	Meter       string    `json:"meter"`
-	Unit        string    `json:"unit"`
-	PeriodStart time.Time `json:"period_start"`
-	PeriodEnd   time.Time `json:"period_end"`
-	Used        int64     `json:"used" doc:"Units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
-	Included    int64     `json:"included" doc:"Units that the price gives free."`
-	Overage     int64     `json:"overage" doc:"Units used beyond the included ones."`
-	AmountMinor *int64    `json:"amount_minor" doc:"Null until there is billing."`
-	Currency    string    `json:"currency"`
+	Meter        string    `json:"meter"`
+	Unit         string    `json:"unit"`
+	PeriodStart  time.Time `json:"period_start"`
+	PeriodEnd    time.Time `json:"period_end"`
+	Used         int64     `json:"used" doc:"Units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
+	Included     int64     `json:"included" doc:"Units that the price gives free."`
+	Overage      int64     `json:"overage" doc:"Units used beyond the included ones."`
+	PriceVersion *int      `json:"price_version" doc:"The plan version that prices the period, or null where nobody is billed."`
+	AmountMinor  *int64    `json:"amount_minor" doc:"What the usage costs so far, in minor units. Null without a price."`
+	Currency     string    `json:"currency"`
 }
 
 // A standing is the state of one meter of a customer's plan.
@@ -74,53 +76,71 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 	if err != nil {
 		return body, err
 	}
-	meters := account.Meters
-	for i := range meters {
-		meters[i].Target = meters[i].Target.For(attributes).ForReservations()
+	for i := range account.Meters {
+		m := &account.Meters[i]
+		m.Target = m.Target.For(attributes).ForReservations()
 	}
-	standings, now, err := s.standings(ctx, meters, account.Clock)
+	// The states, the units and what prices them are of one instant, as an invoice's are.
+	err = s.billing.Reading(ctx, key, func(ctx context.Context, running *ledger.Running) error {
+		body, err = s.showQuota(ctx, key, account, running)
+		return err
+	})
+	body.Limits.over = ctx.Err
+	return body, err
+}
+
+// showQuota is the quota answer of what is stored at one instant.
+func (s *Server) showQuota(ctx context.Context, key string, account *catalog.Account, running *ledger.Running) (body quotaBody, err error) {
+	for i := range account.Meters {
+		if running.Change > account.Meters[i].Target.Change {
+			return body, &model.StaleError{Change: running.Change}
+		}
+	}
+	standings, now, err := s.standings(ctx, &running.View, account)
 	if err != nil {
 		return body, err
 	}
 	plan := account.Plan
 	body = quotaBody{
 		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Anonymous: account.Anonymous, Features: plan.Features,
-		Limits: limitList{standings}, Meters: make([]meterUsage, len(meters)),
+		Limits: limitList{standings: standings}, Meters: make([]meterUsage, len(standings)),
 	}
 	if account.Clock != nil {
 		body.TestClock = account.Clock.Key
 	}
 	for i := range standings {
-		body.Meters[i] = standings[i].usage(plan.Currency)
+		if body.Meters[i], err = standings[i].usage(plan.Currency, running); err != nil {
+			return body, err
+		}
 	}
 	return body, nil
 }
 
-// standings reads the counters of all meters in one snapshot. now is the instant of that
-// snapshot, by the customer's clock; a nil clock is PostgreSQL's time.
-func (s *Server) standings(ctx context.Context, meters []catalog.MeterTarget, clock *model.TestClock) (all []standing, now int64, err error) {
-	if len(meters) == 0 {
-		now, err = s.instantOf(ctx, clock)
-		return nil, now, err
+// standings reads the counters of all meters in a view. now is its instant by the customer's clock.
+func (s *Server) standings(ctx context.Context, v *quota.View, account *catalog.Account) (all []standing, now int64, err error) {
+	if now = v.Now; account.Clock != nil {
+		now = account.Clock.Now
 	}
-	targets := make([]*model.Target, len(meters))
-	for i := range meters {
-		targets[i] = meters[i].Target
+	if len(account.Meters) == 0 {
+		return nil, now, nil
 	}
-	read, err := s.engine.Standings(ctx, targets)
+	targets := make([]*model.Target, len(account.Meters))
+	for i := range targets {
+		targets[i] = account.Meters[i].Target
+	}
+	read, err := s.engine.StandingsIn(ctx, v, targets)
 	if err != nil {
 		return nil, 0, err
 	}
-	all = make([]standing, len(meters))
+	all = make([]standing, len(read))
 	for i := range all {
-		all[i] = standing{meters[i], read[i]}
+		all[i] = standing{account.Meters[i], read[i]}
 	}
-	return all, read[0].Now, nil
+	return all, now, nil
 }
 
-// usage is the meter's usage of the running period, with its included units and its overage by
-// the price.
-func (st *standing) usage(currency string) meterUsage {
+// usage is the meter's usage of the running period, and what an invoice would say of it.
+func (st *standing) usage(currency string, running *ledger.Running) (meterUsage, error) {
 	u := meterUsage{
 		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
 		PeriodStart: timeOf(st.PeriodStart), PeriodEnd: timeOf(st.PeriodEnd),
@@ -129,19 +149,32 @@ func (st *standing) usage(currency string) meterUsage {
 		u.Included = st.Price.Included
 	}
 	u.Overage = max(0, u.Used-u.Included)
-	return u
+	if !running.Billed() {
+		return u, nil
+	}
+	var err error
+	version := running.Version()
+	u.PriceVersion, u.Currency = &version, running.Currency()
+	u.Included, u.Overage, u.AmountMinor, err = running.Meter(st.Meter, u.Used)
+	return u, err
 }
 
 func timeOf(at int64) time.Time { return time.UnixMicro(at).UTC() }
 
 // limitList is the member limits of the quota answer: each limit as a decision shows it, and
 // its meter.
-type limitList struct{ standings []standing }
+type limitList struct {
+	standings []standing
+	over      func() error // why nobody waits for the list any more, or nil
+}
 
 // MarshalJSONTo implements jsonv2's MarshalerTo, with the same code that answers hits.
 func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 	b := []byte{'['}
 	for i := range l.standings {
+		if err := l.over(); err != nil {
+			return err
+		}
 		st := &l.standings[i]
 		for _, v := range respond.AppendViews(nil, &st.Decision) {
 			if len(b) > 1 {

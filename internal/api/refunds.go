@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
+	"quotad/internal/quota"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
@@ -83,8 +84,8 @@ func (in *refundRequest) names() names {
 }
 
 // refund serves POST /v1/refunds.
-func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
-	buf := respond.GetBuffer()
+func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
+	buf := respond.BufferFor(string(p.from))
 	defer respond.PutBuffer(buf)
 	var in refundRequest
 	key, err := s.readKeyed(r, buf, &in)
@@ -96,7 +97,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 	}
 	ctx, cancel := s.within(r)
 	defer cancel()
-	done, err := s.giveBack(ctx, &in)
+	done, err := s.giveBack(ctx, s.engine.From(p.from), &in)
 	s.metrics.countOperation(nameRefund, &done.Decision, err)
 	if err != nil {
 		return s.fail(w, r, explain(outOfTime(ctx, err), in.names()))
@@ -109,14 +110,14 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, _ query) int {
 
 // giveBack has the engine do the refund. A refund makes no customer, and the plan may have
 // lost the meter.
-func (s *Server) giveBack(ctx context.Context, in *refundRequest) (done ledger.Refunded, err error) {
+func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done ledger.Refunded, err error) {
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
 			err = s.catalog.Returning(ctx, in.Meter)
 		}
 		if err == nil {
-			done, err = s.engine.Refund(ctx, in.operation(t))
+			done, err = from.Refund(ctx, in.operation(t))
 		}
 		return err
 	})

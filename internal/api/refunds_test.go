@@ -7,6 +7,7 @@ import (
 )
 
 func TestRefunds(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5,"id":"h"}`)
@@ -47,6 +48,7 @@ func TestRefunds(t *testing.T) {
 
 // What a plan has lost can still be given back; nobody is made by a refund.
 func TestRefundsBesideThePlan(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5,"id":"h"}`)
@@ -64,6 +66,7 @@ func TestRefundsBesideThePlan(t *testing.T) {
 
 // Seats are given back by refunds, and count at once on every node.
 func TestSeatsComeBack(t *testing.T) {
+	t.Parallel()
 	a := newNode(t)
 	b := newNodeOn(t, a.database)
 	a.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":3}`)
@@ -77,6 +80,7 @@ func TestSeatsComeBack(t *testing.T) {
 }
 
 func TestBadRefunds(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)

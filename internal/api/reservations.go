@@ -11,6 +11,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
+	"quotad/internal/quota"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
@@ -78,10 +79,10 @@ func (h *reservation) operation() model.ID {
 }
 
 // reserve serves POST /v1/reservations.
-func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
-	buf := respond.GetBuffer()
+func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p params) int {
+	buf := respond.BufferFor(string(p.from))
 	defer respond.PutBuffer(buf)
-	denied, err := q.denyStatus()
+	denied, err := p.query.denyStatus()
 	var asked reservation
 	if err == nil {
 		asked, err = s.readReservation(r, buf)
@@ -91,7 +92,7 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, q query) int {
 	}
 	ctx, cancel := s.within(r)
 	defer cancel()
-	made, err := s.hold(ctx, &asked)
+	made, err := s.hold(ctx, s.engine.From(p.from), &asked)
 	s.metrics.countOperation(nameReserve, &made.Decision, err)
 	if err != nil {
 		return s.fail(w, r, explain(outOfTime(ctx, err), asked.names()))
@@ -110,7 +111,7 @@ func (s *Server) readReservation(r *http.Request, buf *respond.Buffer) (asked re
 
 // hold has the engine make the reservation. Each try, after limits have changed, uses the same
 // id.
-func (s *Server) hold(ctx context.Context, asked *reservation) (made ledger.Reservation, err error) {
+func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation) (made ledger.Reservation, err error) {
 	id := asked.operation()
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
@@ -118,7 +119,7 @@ func (s *Server) hold(ctx context.Context, asked *reservation) (made ledger.Rese
 			err = s.catalog.Returning(ctx, asked.Meter)
 		}
 		if err == nil {
-			made, err = s.engine.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)
+			made, err = from.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)
 		}
 		return err
 	})

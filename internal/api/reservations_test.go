@@ -18,6 +18,7 @@ func (n *node) held(cost int, ttl time.Duration) string {
 }
 
 func TestReservations(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	const body = `{"customer":"acme","meter":"requests","cost":3,"ttl_ms":60000,"id":"a"}`
@@ -58,6 +59,7 @@ func TestReservations(t *testing.T) {
 }
 
 func TestCommits(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	held := n.held(3, time.Minute)
@@ -99,6 +101,7 @@ func TestCommits(t *testing.T) {
 }
 
 func TestReleases(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	held := n.held(4, time.Minute)
@@ -121,6 +124,7 @@ func TestReleases(t *testing.T) {
 
 // By a test clock a reservation expires without a wait.
 func TestReservationsExpire(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(201, "PUT", "/v1/test-clocks/c", `{"now":"2026-01-31T12:00:00Z"}`)
@@ -154,6 +158,7 @@ func TestReservationsExpire(t *testing.T) {
 
 // Units in flight are bounded by reservations, beside a rate, and hits ignore that.
 func TestConcurrencyLimits(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly + `,{"name":"flight","meter":"requests","algorithm":"concurrency","limit":2,"ttl":"1m"}`)
 	first := n.held(1, time.Minute)
@@ -169,6 +174,7 @@ func TestConcurrencyLimits(t *testing.T) {
 }
 
 func TestBadReservations(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(201, "PUT", "/v1/meters/other", `{"unit":"x"}`)
@@ -202,6 +208,7 @@ func TestBadReservations(t *testing.T) {
 }
 
 func TestBadCommitsAndReleases(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	held := n.held(3, time.Minute)
@@ -245,6 +252,7 @@ func (n *node) unknown(id string) {
 
 // What is done is counted by what it was and what came of it.
 func TestOperationMetrics(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","id":"h"}`)

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"time"
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
@@ -23,7 +24,11 @@ type route struct {
 	// answer itself and returns the status; the hit routes are raw, and routes whose answer is
 	// not JSON.
 	handle func(*Server, *call) (answer, error)
-	raw    func(*Server, http.ResponseWriter, *http.Request, query) int
+	raw    func(*Server, http.ResponseWriter, *http.Request, params) int
+
+	// wait is how long an answer of handle may take; 0: the server's deadline.
+	wait  time.Duration
+	reads bool // it changes nothing, though it is no GET
 }
 
 // allows reports whether a key of that scope may call the route.
@@ -35,6 +40,8 @@ func (rt *route) allows(scope plans.Scope) bool {
 		return rt.Access == apidoc.Backends || rt.Access == apidoc.EveryScope
 	case plans.ScopeRead:
 		return rt.Access == apidoc.Readers || rt.Access == apidoc.EveryScope
+	case plans.ScopeSupport:
+		return rt.Access == apidoc.Readers || rt.Access == apidoc.EveryScope || rt.Access == apidoc.Supporters
 	}
 	return false
 }
@@ -70,6 +77,12 @@ func routes(separateMetrics bool) []route {
 	list := append(backendRoutes(), reservationRoutes()...)
 	list = append(list, adminRoutes()...)
 	list = append(list, importRoutes()...)
+	list = append(list, billingRoutes()...)
+	list = append(list, paperRoutes()...)
+	list = append(list, accountRoutes()...)
+	list = append(list, portalRoutes()...)
+	list = append(list, reconcileRoutes()...)
+	list = append(list, overviewRoute())
 	for _, r := range serviceRoutes() {
 		if separateMetrics && r.Pattern == "/metrics" {
 			continue
@@ -80,7 +93,7 @@ func routes(separateMetrics bool) []route {
 }
 
 func backendRoutes() []route {
-	charging := []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindUnderWay}
+	charging := []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindRefunded, problem.KindUnderWay}
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: hitsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
@@ -127,16 +140,20 @@ func reservationRoutes() []route {
 			Method: "DELETE", Pattern: one, Access: apidoc.Backends, Tag: "Backends", ID: "release", Summary: "Give a reservation back",
 			Status: done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, handle: (*Server).release},
+		openReservationsRoute(),
 	}
 }
 
 func adminRoutes() []route {
 	list := append(meterRoutes(), planRoutes()...)
+	list = append(list, draftRoutes()...)
 	list = append(list, customerRoutes()...)
 	list = append(list, overrideRoutes()...)
+	list = append(list, refusalRoute())
 	list = append(list, adjustmentRoutes()...)
 	list = append(list, clockRoutes()...)
-	return append(list, keyRoutes()...)
+	list = append(list, keyRoutes()...)
+	return append(list, auditRoutes()...)
 }
 
 func meterRoutes() []route {
@@ -199,7 +216,7 @@ func customerRoutes() []route {
 		}, handle: (*Server).getCustomer},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers", Access: apidoc.Readers, Tag: "Customers", ID: "listCustomers", Summary: "List the customers",
-			Params: paging, Response: reflect.TypeFor[listBody[customerBody]](), Status: ok200,
+			Params: append([]apidoc.Param{{Name: "prefix", Type: "string", Doc: "What the keys begin with."}}, paging...), Response: reflect.TypeFor[listBody[customerBody]](), Status: ok200,
 		}, handle: (*Server).listCustomers},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "archiveCustomer", Summary: "Archive a customer",
@@ -215,11 +232,11 @@ func overrideRoutes() []route {
 	const ofLimit = "/v1/customers/{key}/overrides/{limit}"
 	return []route{
 		{Operation: apidoc.Operation{
-			Method: "PUT", Pattern: ofLimit, Access: apidoc.AdminOnly, Tag: "Customers", ID: "putOverride", Summary: "Override a limit for a customer",
+			Method: "PUT", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "putOverride", Summary: "Override a limit for a customer",
 			Request: reflect.TypeFor[overrideRequest](), Response: override, Status: put200or201, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, handle: (*Server).putOverride},
 		{Operation: apidoc.Operation{
-			Method: "DELETE", Pattern: ofLimit, Access: apidoc.AdminOnly, Tag: "Customers", ID: "deleteOverride", Summary: "End an override",
+			Method: "DELETE", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "deleteOverride", Summary: "End an override",
 			Status: done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, handle: (*Server).deleteOverride},
 		{Operation: apidoc.Operation{

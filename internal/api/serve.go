@@ -1,6 +1,8 @@
 package api
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,6 +17,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
+	"quotad/internal/quota/queue"
 )
 
 // An answer is what an ordinary route gives back; see route.handle.
@@ -24,10 +27,17 @@ type answer struct {
 	body   any    // nil: none (204)
 }
 
+// params are what is known of a request before its body is read.
+type params struct {
+	query query
+	from  queue.SenderID // the id of its key
+}
+
 // A call is one request to an ordinary route: allowed, its query checked, its body read.
 type call struct {
 	r     *http.Request
 	query query
+	from  queue.SenderID
 	body  []byte
 }
 
@@ -66,20 +76,28 @@ func (s *Server) panicked(w http.ResponseWriter, r *http.Request, p any) {
 
 // answer checks what all routes have in common and lets the route answer.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
-	if err := s.authorize(r, rt); err != nil {
+	from, err := s.authorize(r, rt)
+	if err != nil {
 		return s.fail(w, r, err)
 	}
 	q, err := parseQuery(r, rt)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	if rt.raw != nil {
-		return rt.raw(s, w, r, q)
+	if rt.audited() {
+		r = r.WithContext(plans.As(r.Context(), actor(w, r, from)))
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.options.Deadline)
+	if rt.raw != nil {
+		return rt.raw(s, w, r, params{q, from})
+	}
+	if rt.wait > 0 {
+		// An error means that the connection is gone, which the next write says.
+		_ = http.NewResponseController(w).SetWriteDeadline(s.options.Wall().Add(rt.wait + writeTimeout))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.wait, s.options.Deadline))
 	defer cancel()
-	c := &call{r: r.WithContext(ctx), query: q}
-	var buf respond.Buffer // of this request only: what a route keeps may share its bytes
+	c := &call{r: r.WithContext(ctx), query: q, from: from}
+	buf := respond.Buffer{From: string(from)} // of this request only: what a route keeps may share its bytes
 	defer buf.Release()
 	if rt.Request != nil {
 		if err = s.readBody(r, &buf, maxBody); err != nil {
@@ -87,15 +105,39 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 		}
 		c.body = buf.B
 	}
-	a, err := rt.handle(s, c)
+	a, body, err := s.handle(rt, c)
 	if err != nil {
 		return s.fail(w, r, explain(outOfTime(ctx, err), namesOf(c, rt)))
 	}
-	return s.write(w, c.r, &buf, a)
+	return s.write(w, c.r, &buf, a, body)
 }
 
+// handle makes a typed answer and its body. A view has one of the places for reading meanwhile,
+// unless everybody may see it.
+func (s *Server) handle(rt *route, c *call) (a answer, body []byte, err error) {
+	read := reads(c.r)
+	if read && rt.Access != apidoc.Anyone {
+		if err := s.reading.take(c.ctx(), c.from); err != nil {
+			return a, nil, err
+		}
+		defer s.reading.giveBack()
+	}
+	if a, err = rt.handle(s, c); err != nil || a.body == nil {
+		return a, nil, err
+	}
+	ctx := c.ctx()
+	if !read { // what was done is answered in any case; the answer is about as large as its body
+		ctx = context.WithoutCancel(ctx)
+	}
+	body, err = s.encode(ctx, c.from, a.body)
+	return a, body, err
+}
+
+// reads reports whether a request changes nothing.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
 // write sends a typed answer, which counts among what buf holds until the client has it.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a answer) int {
+func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a answer, body []byte) int {
 	if a.etag != "" {
 		w.Header()["ETag"] = []string{quoteETag(a.etag)}
 	}
@@ -104,40 +146,45 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buff
 		w.WriteHeader(a.status)
 		return a.status
 	}
-	body, err := s.encode(r.Context(), a.body)
-	if err != nil {
-		return s.fail(w, r, err)
-	}
-	// What was done is answered in any case, and such an answer is about as large as its body.
-	if r.Method == http.MethodGet && !buf.Hold(s.memory, len(body)) {
-		return s.fail(w, r, errNoMemory)
+	if reads(r) {
+		if err := buf.Hold(s.memory, len(body)); err != nil {
+			return s.fail(w, r, err)
+		}
 	}
 	return respond.Write(w, a.status, respond.PlainJSON, body)
 }
 
 // encode makes the body of an ordinary answer. No more of them are made at once than there are
 // processors: a view of thousands of reservations takes milliseconds of one. Many at once would
-// keep the scheduler from what every hit needs, such as the poll of changes.
-func (s *Server) encode(ctx context.Context, body any) ([]byte, error) {
-	select {
-	case s.encoding <- struct{}{}:
-		defer func() { <-s.encoding }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// keep the scheduler from what every hit needs, such as the poll of changes. Encoding ends with ctx.
+func (s *Server) encode(ctx context.Context, from queue.SenderID, body any) ([]byte, error) {
+	if err := s.processing.take(ctx, from); err != nil {
+		return nil, err
 	}
-	return json.Marshal(body, json.Deterministic(true), exactNumbers)
+	defer s.processing.giveBack()
+	var all bytes.Buffer
+	err := json.MarshalWrite(respond.NewOut(ctx, &all), body, json.Deterministic(true), exactNumbers)
+	if ctx.Err() != nil {
+		err = ctx.Err() // and not what the encoder makes of it
+	}
+	return all.Bytes(), err
 }
 
 // fail answers with the problem that an error is, and logs what is our own fault.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
 	f := problem.Of(err)
 	s.logInternal(r, f, err)
-	cut := f.Kind == problem.KindTooLarge || f == errNoMemory && !s.skipBody(w, r)
+	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !s.skipBody(w, r)
 	if cut && r.ProtoMajor == 1 {
 		// Else net/http would first wait for the rest of the body, which may never come.
 		w.Header().Set("Connection", "close")
 	}
 	return problem.Write(w, f)
+}
+
+// noMemory reports whether a request's body was not read, or its answer not sent, for want of memory.
+func noMemory(err error) bool {
+	return errors.Is(err, respond.ErrMemory) || errors.Is(err, respond.ErrMemoryShare)
 }
 
 // hitFailed is fail for a hit.
@@ -156,7 +203,7 @@ func (s *Server) logInternal(r *http.Request, f *problem.Fault, err error) {
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/docs/" {
-		s.toDocs(w, r, nil)
+		s.toDocs(w, r, params{})
 		return
 	}
 	problem.Write(w, &problem.Fault{Kind: problem.KindNotFound, Detail: "there is no such route: see /docs"})
@@ -190,37 +237,45 @@ const makeKey = ". An admin makes a key with POST /v1/keys, and on quotad's mach
 
 // wrongScope is the answer to a key of another scope.
 func wrongScope(has plans.Scope, needs apidoc.Access) *problem.Fault {
-	scopes := needs.Scopes()
-	if needs != apidoc.AdminOnly {
-		scopes += ", or admin"
-	}
-	return &problem.Fault{Kind: problem.KindWrongScope, Detail: "this key has the scope " + string(has) + "; needed is " + scopes, BearerError: "insufficient_scope"}
+	return &problem.Fault{Kind: problem.KindWrongScope, Detail: "this key has the scope " + string(has) + "; needed is " + needs.Scopes(), BearerError: "insufficient_scope"}
 }
 
-// authorize checks the request's key against the route's scopes; admin may do everything.
-func (s *Server) authorize(r *http.Request, rt *route) error {
+// authorize checks the request's key against the route's scopes; admin may do everything. The
+// key is the sender of the request.
+func (s *Server) authorize(r *http.Request, rt *route) (queue.SenderID, error) {
 	if rt.Access == apidoc.Anyone {
-		return nil
+		return "", nil
+	}
+	if as, ok := r.Context().Value(identityKey{}).(Identity); ok {
+		return s.authorizeWithin(as, rt)
 	}
 	given := r.Header["Authorization"]
 	if len(given) != 1 {
-		return faultNoKey
+		return "", faultNoKey
 	}
 	scheme, secret, _ := strings.Cut(given[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return faultNoKey
+		return "", faultNoKey
 	}
 	if secret == "" {
-		return faultWrongKey
+		return "", faultWrongKey
 	}
-	key, err := s.catalog.Authenticate(r.Context(), secret)
+	key, err := s.authenticate(r, secret)
 	switch {
 	case errors.Is(err, plans.ErrUnknownKey):
-		return faultWrongKey
+		return "", faultWrongKey
 	case err != nil:
-		return err
+		return "", err
 	case !rt.allows(key.Scope):
-		return wrongScope(key.Scope, rt.Access)
+		return "", wrongScope(key.Scope, rt.Access)
 	}
-	return nil
+	return queue.SenderID(key.ID), nil
+}
+
+// authorizeWithin is authorize for a request within the process.
+func (s *Server) authorizeWithin(as Identity, rt *route) (queue.SenderID, error) {
+	if !rt.allows(as.Scope) {
+		return "", wrongScope(as.Scope, rt.Access)
+	}
+	return queue.SenderID(as.KeyID), nil
 }

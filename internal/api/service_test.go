@@ -24,6 +24,7 @@ import (
 )
 
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	for state, status := range map[State]int{StateStarting: 503, StateReady: 200, StateDegraded: 200, StateStopping: 503} {
 		n.state = state
@@ -49,6 +50,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	for _, path := range []string{"/docs", "/openapi.json", "/problems/not-found", "/problems/outcome-unknown"} {
 		got := n.want(200, "GET", path, "", "Authorization", "-")
@@ -71,6 +73,7 @@ func TestPages(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	for path, allow := range map[string]string{"/v1/hits": "POST", "/v1/meters/x": "GET, HEAD, PUT", "/v1/customers/a%2Fb": "GET, HEAD, PUT, DELETE", "/livez": "GET, HEAD"} {
 		for _, method := range []string{"PATCH", "OPTIONS", "PROPFIND"} {
@@ -89,6 +92,7 @@ func TestMethods(t *testing.T) {
 
 // A panic is a 500 to the client and a stack in the log.
 func TestPanicsAreProblems(t *testing.T) {
+	t.Parallel()
 	var log strings.Builder
 	s := New(Options{
 		Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -103,6 +107,7 @@ func TestPanicsAreProblems(t *testing.T) {
 
 // A client that sends its body slower than the read timeout is told so and let go.
 func TestSlowClient(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	server := NewHTTPServer(n.server.Handler(), time.Now)
 	server.ReadTimeout, server.ReadHeaderTimeout = 200*time.Millisecond, 100*time.Millisecond
@@ -125,6 +130,7 @@ func TestSlowClient(t *testing.T) {
 
 // A body that is too large and never ends is answered at once.
 func TestEndlessBody(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	server := NewHTTPServer(n.server.Handler(), time.Now)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,6 +154,7 @@ func TestEndlessBody(t *testing.T) {
 
 // What runs out of its own time says nothing of the database: no limit's on_outage lets it in.
 func TestADeadlineIsNoOutage(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
@@ -176,6 +183,7 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 
 // Of an error behind the end of its request nobody says that it is an outage.
 func TestOutOfTime(t *testing.T) {
+	t.Parallel()
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	away := fmt.Errorf("x: %w", session.ErrUnavailable)
@@ -194,6 +202,7 @@ func TestOutOfTime(t *testing.T) {
 
 // With the database away, hits are let in and say so, unless a limit wants otherwise.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	pg := pgtest.Server(t)
 	n := newNodeOn(t, pg.URL())
 	n.setUp(hourly)
@@ -217,6 +226,14 @@ func TestOutage(t *testing.T) {
 	got = n.do("POST", "/v1/hits", `{"customer":"careful","meter":"strict"}`)
 	if got.status != 503 || got.json["type"] != "/problems/database-unavailable" || got.header.Get("Retry-After") != "1" {
 		t.Errorf("on_outage deny: %d %s", got.status, got.text)
+	}
+	got = n.do("POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5,"overrun":true}`)
+	if got.status != 503 || got.json["type"] != "/problems/database-unavailable" {
+		t.Errorf("an overrun in an outage: %d %s", got.status, got.text)
+	}
+	got = n.do("POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests","overrun":true}]}`)
+	if strings.Contains(got.text, `"degraded":true`) || !strings.Contains(got.text, "database-unavailable") {
+		t.Errorf("an overrun of a batch in an outage: %d %s", got.status, got.text)
 	}
 	got = n.do("POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests"},{"customer":"careful","meter":"strict"}]}`)
 	if got.status != 200 || !strings.Contains(got.text, `"degraded":true`) || !strings.Contains(got.text, "database-unavailable") {

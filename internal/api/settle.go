@@ -17,7 +17,8 @@ import (
 
 // commitRequest is the body of POST /v1/reservations/{id}/commit.
 type commitRequest struct {
-	Cost int64 `json:"cost" minimum:"0" maximum:"999999999999999" doc:"Units that were used. They may be fewer or more than were reserved."`
+	Cost    int64 `json:"cost" minimum:"0" maximum:"999999999999999" doc:"Units that were used. They may be fewer or more than were reserved."`
+	Overrun bool  `json:"overrun,omitempty" default:"false" doc:"The units have been spent already. All of them are charged and booked, past hard limits too. Such a limit says exceeded, and refuses until enough has come back."`
 }
 
 // commitBody is its answer.
@@ -52,6 +53,7 @@ type settlement struct {
 	id              string
 	customer, meter string
 	cost            int64
+	overrun         bool
 	done            ledger.Settled
 }
 
@@ -76,8 +78,8 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 }
 
 // commit serves POST /v1/reservations/{id}/commit.
-func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
-	buf := respond.GetBuffer()
+func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
+	buf := respond.BufferFor(string(p.from))
 	defer respond.PutBuffer(buf)
 	st, err := s.readCommit(r, buf)
 	if err != nil {
@@ -86,7 +88,10 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, _ query) int {
 	ctx, cancel := s.within(r)
 	defer cancel()
 	err = s.settle(ctx, &st, func(t *model.Target, id ledger.ReservationID) (ledger.Settled, error) {
-		return s.engine.Commit(ctx, t, id, st.cost)
+		if st.overrun {
+			return s.engine.From(p.from).CommitOverrun(ctx, t, id, st.cost)
+		}
+		return s.engine.From(p.from).Commit(ctx, t, id, st.cost)
 	})
 	s.metrics.countOperation(nameCommit, &st.done.Decision, err)
 	if room, ok := errors.AsType[*ledger.NoRoomError](err); ok {
@@ -116,7 +121,7 @@ func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement
 	if in.Cost < 0 || in.Cost > model.MaxNumber {
 		return st, problem.Invalid("cost", fmt.Sprintf("is required, from 0 to %d", model.MaxNumber))
 	}
-	st.cost = in.Cost
+	st.cost, st.overrun = in.Cost, in.Overrun
 	return st, nil
 }
 
@@ -163,7 +168,7 @@ func (s *Server) release(c *call) (answer, error) {
 		return answer{}, err
 	}
 	err = s.settle(c.ctx(), &st, func(t *model.Target, id ledger.ReservationID) (ledger.Settled, error) {
-		return s.engine.Release(c.ctx(), t, id)
+		return s.engine.From(c.from).Release(c.ctx(), t, id)
 	})
 	s.metrics.countOperation(nameRelease, &st.done.Decision, err)
 	return answer{status: http.StatusNoContent}, explain(err, names{released: st.id})

@@ -10,6 +10,7 @@ import (
 )
 
 func TestNearestName(t *testing.T) {
+	t.Parallel()
 	known := []string{"customer", "meter", "cost", "attributes", "id", "dry_run"}
 	for name, want := range map[string]string{
 		"customr": "customer", "Customer": "customer", "metre": "meter", "coast": "cost", "dryRun": "dry_run", "DRY_RUN": "dry_run",
@@ -26,6 +27,7 @@ func TestNearestName(t *testing.T) {
 }
 
 func TestDistance(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		a, b string
 		want int
@@ -37,6 +39,7 @@ func TestDistance(t *testing.T) {
 }
 
 func TestMembersOf(t *testing.T) {
+	t.Parallel()
 	if got := membersOf(reflect.TypeFor[batchBody]()); !slices.Equal(got, []string{"hits", "atomic"}) {
 		t.Errorf("of a batch: %v", got)
 	}

@@ -4,6 +4,7 @@ import "testing"
 
 // A PUT that changes nothing is 200 with the same ETag, and writes nothing.
 func TestPutsThatChangeNothing(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
 	n.want(200, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
@@ -34,6 +35,7 @@ func TestPutsThatChangeNothing(t *testing.T) {
 }
 
 func TestTimezoneIsUTCWhenLeftOut(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
 	got := n.want(201, "PUT", "/v1/customers/fresh", `{"name":"Fresh","plan":"pro"}`)

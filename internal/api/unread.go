@@ -38,10 +38,3 @@ func (u *unread) begin(w http.ResponseWriter) (end func()) {
 		}
 	}
 }
-
-// writing is how many there are.
-func (u *unread) writing() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.all)
-}

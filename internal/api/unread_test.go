@@ -1,8 +1,6 @@
 package api
 
 import (
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,14 +84,20 @@ func TestSlowReadersHoldNoBatch(t *testing.T) {
 func TestSlowSendersHoldNoBatch(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
+	secure := n.secure()
 	for range maxBatches {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
-		check(t, err)
-		defer conn.Close()
-		_, err = io.WriteString(conn, "POST /v1/hits/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+"\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-		check(t, err)
+		n.unfinished(100, 1)
+		secure.unfinished(100, 1)
+		secure.upload(100, 1)
 	}
 	for range 3 {
 		n.want(200, "POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests"}]}`)
 	}
+}
+
+// writing is how many answers of batches are being written.
+func (u *unread) writing() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.all)
 }

@@ -135,20 +135,6 @@ func (q query) span(now int64, zone *time.Location) (asked span, err error) {
 	return asked, nil
 }
 
-// instant reads a parameter that is an RFC 3339 time, µs. In a query a + that was not
-// percent-encoded is a space, so "…T00:00:00 02:00" is told what to do about it.
-func (q query) instant(name string, otherwise int64) (int64, error) {
-	text, given := q[name]
-	if !given {
-		return otherwise, nil
-	}
-	at, err := calendar.ParseInstant(text)
-	if err != nil {
-		return 0, problem.Invalid(name, `must be an RFC 3339 time such as 2026-01-31T12:00:00Z; write + as %2B`)
-	}
-	return at, nil
-}
-
 // bucketStarts are the starts of all hours, days or months that touch the span, and the end of
 // the last one. The result is false when there are more than maxPoints.
 func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {

@@ -20,6 +20,7 @@ func at(text string) int64 {
 }
 
 func TestUsageByLocalDay(t *testing.T) {
+	t.Parallel()
 	berlin, err := calendar.Location("Europe/Berlin")
 	check(t, err)
 	asked := span{at("2026-03-28T00:00:00+01:00"), at("2026-03-31T00:00:00+02:00"), calendar.Day}
@@ -46,6 +47,7 @@ func TestUsageByLocalDay(t *testing.T) {
 
 // Counts that stop at 2⁶³−1 where they are kept do so in a sum of them, too.
 func TestUsageSumsStop(t *testing.T) {
+	t.Parallel()
 	starts := []int64{0, 86400e6}
 	for _, hours := range [][]quota.UsageHour{
 		{{Start: 0, Admitted: math.MaxInt64, Denied: 1}, {Start: 3600e6, Admitted: 1, Denied: math.MaxInt64}},
@@ -63,6 +65,7 @@ func TestUsageSumsStop(t *testing.T) {
 
 // Nothing is lost, nothing counts twice, and every hour is in its own bucket.
 func TestUsageBucketsSum(t *testing.T) {
+	t.Parallel()
 	zones := []string{"UTC", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns"}
 	buckets := []func(int64, *time.Location) (int64, int64){calendar.Hour, calendar.Day, calendar.Month}
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,6 +104,7 @@ func TestUsageBucketsSum(t *testing.T) {
 }
 
 func TestUsagePointsAreBounded(t *testing.T) {
+	t.Parallel()
 	from := at("2026-01-01T00:00:00Z")
 	for hours, fits := range map[int64]bool{maxPoints: true, maxPoints + 1: false} {
 		starts, ok := bucketStarts(span{from, from + hours*3600e6, calendar.Hour}, time.UTC)

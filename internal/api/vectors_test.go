@@ -56,6 +56,7 @@ func (v *vector) plan() string {
 // TestVectorsOverHTTP: every vector, those of the documented examples among them, is
 // answered by the whole service as it is by the model.
 func TestVectorsOverHTTP(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../quota/testdata/vectors/limits/*.json")
 	check(t, err)
 	if len(files) < 20 {

@@ -27,6 +27,7 @@ var wallClock = map[string]string{"hour": "2006-01-02 15 -07:00", "day": "2006-0
 // TestUsageInTheCustomersZone: usage by hour, day and month is that of a naive recount,
 // in zones off the hour and around both kinds of clock change.
 func TestUsageInTheCustomersZone(t *testing.T) {
+	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"some","meter":"requests","algorithm":"fixed_window","limit":40,"window":"1h"}`)
 	for i, c := range []struct{ zone, around string }{

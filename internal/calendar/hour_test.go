@@ -93,6 +93,7 @@ func TestPeriodsAreSumsOfHours(t *testing.T) {
 			before := periods
 			periods = Periods{Zone: loc, Anchor: anchor, Interval: interval, Before: &before, From: from}
 		}
+		periods.Cuts = drawCuts(t, sec)
 		at, _ = Hour(at, loc)
 		for range 100 {
 			periodStart, periodEnd := periods.Period(at)

@@ -2,6 +2,7 @@ package calendar
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -197,5 +198,70 @@ func TestPeriodsChange(t *testing.T) {
 		if start, end := cut.Period(us(t, c.at)); start != us(t, c.start) || end != us(t, c.end) {
 			t.Errorf("the period of %s is [%s, %s), want [%s, %s)", c.at, rfc(start), rfc(end), c.start, c.end)
 		}
+	}
+}
+
+// drawCuts draws up to four cuts within three days of a second, ascending; two may be equal.
+func drawCuts(t *rapid.T, sec int64) []int64 {
+	cuts := rapid.SliceOfN(rapid.Int64Range((sec-3*86400)*second, (sec+3*86400)*second), 0, 4).Draw(t, "cuts")
+	slices.Sort(cuts)
+	return cuts
+}
+
+// A cut is one more boundary, in former periods as in the present ones, and no other boundary
+// goes. What is cut is part of the full period of the anchor that counts there.
+func TestCutsAreBoundariesBesideTheOthers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		loc, sec := drawZone(t)
+		anchor, interval := drawAnchor(t, loc, sec)
+		periods := Periods{Zone: loc, Anchor: anchor, Interval: interval}
+		uncut := periods
+		if rapid.Bool().Draw(t, "changed") {
+			anchor, interval := drawAnchor(t, loc, sec)
+			before, cut := periods, periods
+			from := (sec + rapid.Int64Range(-2*86400, 2*86400).Draw(t, "from")) * second
+			cut.Cuts = []int64{sec * second, from - 1} // by themselves, cuts of former periods do not count
+			uncut = Periods{Zone: loc, Anchor: anchor, Interval: interval, Before: &before, From: from}
+			periods = Periods{Zone: loc, Anchor: anchor, Interval: interval, Before: &cut, From: from}
+		}
+		periods.Cuts = drawCuts(t, sec)
+		for _, near := range append([]int64{sec * second}, periods.Cuts...) {
+			at := near + rapid.SampledFrom([]int64{-1, 0, 1, -hour, hour}).Draw(t, "away")
+			wantStart, wantEnd := uncut.Period(at)
+			for _, cut := range periods.Cuts { // whatever their order
+				if cut <= at {
+					wantStart = max(wantStart, cut)
+				} else {
+					wantEnd = min(wantEnd, cut)
+				}
+			}
+			start, end := periods.Period(at)
+			if start != wantStart || end != wantEnd || at < start || at >= end {
+				t.Fatalf("[%s, %s) holds %s, want [%s, %s)", rfc(start), rfc(end), rfc(at), rfc(wantStart), rfc(wantEnd))
+			}
+			in := &periods
+			for in.Before != nil && at < in.From {
+				in = in.Before
+			}
+			_, wantStart, wantEnd = Period(in.Anchor, in.Interval, in.Zone, at)
+			fullStart, fullEnd := periods.Full(at)
+			if fullStart != wantStart || fullEnd != wantEnd || fullStart > start || fullEnd < end {
+				t.Fatalf("[%s, %s) is cut from [%s, %s), want [%s, %s)", rfc(start), rfc(end), rfc(fullStart), rfc(fullEnd), rfc(wantStart), rfc(wantEnd))
+			}
+		}
+	})
+}
+
+func BenchmarkPeriodsHour(b *testing.B) {
+	loc := mustLocation(b, "America/New_York")
+	anchor, _ := ParseAnchor("2020-01-31T00:00:00")
+	for name, cuts := range map[string][]int64{"uncut": nil, "cut": {1_790_000_000 * second, 1_791_000_000 * second}} {
+		b.Run(name, func(b *testing.B) {
+			p := Periods{Zone: loc, Anchor: anchor, Interval: Interval{Months, 1}, Cuts: cuts}
+			b.ReportAllocs()
+			for i := range b.N {
+				p.Hour(1_790_000_000*second + int64(i)*hour%(900*day))
+			}
+		})
 	}
 }

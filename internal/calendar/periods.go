@@ -15,19 +15,46 @@ type Periods struct {
 	// Before's zone is used for the boundaries of its periods only: hours are those of Zone.
 	Before *Periods
 	From   int64
+
+	// Cuts are boundaries beside all others, µs, ascending. They cut former periods, too: those
+	// of Before do not count.
+	Cuts []int64
 }
 
 // Period returns the billing period [start, end) that holds at, see the function Period.
 func (p *Periods) Period(at int64) (start, end int64) {
 	at = clamp(at)
+	start, end = p.uncut(at)
+	for _, cut := range p.Cuts {
+		if cut > at {
+			return start, min(end, cut)
+		}
+		start = max(start, cut)
+	}
+	return start, end
+}
+
+// uncut is Period without the cuts.
+func (p *Periods) uncut(at int64) (start, end int64) {
 	if p.Before != nil && at < p.From {
-		start, end = p.Before.Period(at)
+		start, end = p.Before.uncut(at)
 		return start, min(end, p.From)
 	}
 	_, start, end = Period(p.Anchor, p.Interval, p.Zone, at)
 	if p.Before != nil {
 		start = max(start, p.From)
 	}
+	return start, end
+}
+
+// Full returns the whole period of the anchor, interval and zone that count at at. The period
+// that holds at is all of it or a part.
+func (p *Periods) Full(at int64) (start, end int64) {
+	at = clamp(at)
+	for p.Before != nil && at < p.From {
+		p = p.Before
+	}
+	_, start, end = Period(p.Anchor, p.Interval, p.Zone, at)
 	return start, end
 }
 

@@ -1,16 +1,15 @@
 package calendar
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"quotad/internal/vectors"
 )
 
-// periodCase is one case of a vector file, see vectors/README.md.
+// periodCase is one case of a vector file.
 type periodCase struct {
 	AnchorLocal string    `json:"anchor_local"`
 	Unit        string    `json:"unit"`
@@ -53,61 +52,23 @@ func checkPeriodCase(c periodCase) error {
 	return nil
 }
 
-func readPeriodCases(path string) ([]periodCase, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var file struct {
-		Source string       `json:"source"`
-		Cases  []periodCase `json:"cases"`
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&file); err != nil {
-		return nil, err
-	}
-	if len(file.Cases) == 0 {
-		return nil, fmt.Errorf("%s holds no cases", path)
-	}
-	return file.Cases, nil
-}
-
-func periodFiles(t *testing.T, dir string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "periods", "*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
-
 func TestVectorsPeriods(t *testing.T) {
-	files := periodFiles(t, filepath.Join("testdata", "vectors"))
-	if len(files) == 0 {
-		t.Fatal("no vectors in testdata")
-	}
-	if dir := os.Getenv("QUOTAD_VECTORS_DIR"); dir != "" {
-		files = append(files, periodFiles(t, dir)...)
-	}
-	for _, path := range files {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			cases, err := readPeriodCases(path)
-			if err != nil {
-				t.Fatal(err)
+	vectors.Each(t, "periods", func(t *testing.T, path string) {
+		cases, err := vectors.Cases[periodCase](path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range cases {
+			if err := checkPeriodCase(c); err != nil {
+				t.Errorf("case %d (%s, %d %s, %s): %v", i, c.AnchorLocal, c.Count, c.Unit, c.Timezone, err)
 			}
-			for i, c := range cases {
-				if err := checkPeriodCase(c); err != nil {
-					t.Errorf("case %d (%s, %d %s, %s): %v", i, c.AnchorLocal, c.Count, c.Unit, c.Timezone, err)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // A runner that passes everything would pass the vectors, too.
 func TestVectorsPeriodsRunnerNoticesCorruption(t *testing.T) {
-	cases, err := readPeriodCases(filepath.Join("testdata", "vectors", "periods", "anchors.json"))
+	cases, err := vectors.Cases[periodCase](filepath.Join("testdata", "vectors", "periods", "anchors.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ type node struct {
 	front   *proxy
 	process *process
 	flags   []string
+	url     string // of the database, by the node's way to it
 }
 
 // stalls bounds how long a request is held up.
@@ -34,9 +35,9 @@ func newCluster(t testing.TB, seed uint64, databaseURL string, nodes int, kinds 
 	c.database = newProxy(t, addressOf(t, databaseURL), toPostgres, newDice(seed, 0, stalls, kinds...))
 	c.url = throughProxy(t, databaseURL, c.database)
 	for i := range nodes {
-		n := &node{flags: []string{[]string{"--lanes=1", "--lanes=2", "--lanes=3"}[i%3]}}
+		n := &node{flags: []string{[]string{"--lanes=1", "--lanes=2", "--lanes=3"}[i%3]}, url: c.url}
 		c.nodes = append(c.nodes, n)
-		n.process = launch(t, c.binary, c.url, n.flags...)
+		n.process = launch(t, c.binary, n.url, n.flags...)
 		n.front = newProxy(t, address{"tcp", n.process.at}, overHTTP, newDice(seed+uint64(i)+1, 0, stalls, kinds...))
 	}
 	t.Cleanup(c.client.CloseIdleConnections)
@@ -62,7 +63,7 @@ func (c *cluster) strike(i int) {
 	c.t.Helper()
 	n := c.nodes[i]
 	n.process.kill()
-	n.process = launch(c.t, c.binary, c.url, n.flags...)
+	n.process = launch(c.t, c.binary, n.url, n.flags...)
 	n.front.to(address{"tcp", n.process.at})
 }
 
@@ -76,7 +77,7 @@ func (c *cluster) rest() {
 	}
 	c.client.CloseIdleConnections()
 	for _, n := range c.nodes {
-		n.process = launch(c.t, c.binary, c.url, n.flags...)
+		n.process = launch(c.t, c.binary, n.url, n.flags...)
 		n.front.to(address{"tcp", n.process.at})
 	}
 }

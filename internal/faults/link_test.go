@@ -78,6 +78,10 @@ func (l *link) copy(from net.Conn, pass func([]byte) bool) {
 
 // ask passes on what the client says. False: the link is to be cut.
 func (l *link) ask(b []byte) bool {
+	l.p.statements.learn(b)
+	if t := l.p.trap.Load(); t != nil {
+		t.asks(l, b)
+	}
 	switch blow := l.begin(b); blow.fault {
 	case cutBefore:
 		return l.end(blow.fault)
@@ -119,6 +123,9 @@ func (l *link) begin(b []byte) blow {
 
 // answer passes on what the server says. False: the link is to be cut.
 func (l *link) answer(b []byte) bool {
+	if t := l.p.trap.Load(); t != nil {
+		t.answers(l)
+	}
 	switch blow := l.answered(); blow.fault {
 	case cutUnanswered:
 		if l.tail = keepLast(l.tail, b); !l.p.protocol.answered(l.tail) {

@@ -38,6 +38,9 @@ type proxy struct {
 	closing  chan struct{}
 	running  sync.WaitGroup
 
+	statements statements
+	trap       atomic.Pointer[trap] // nil: there is none
+
 	mu    sync.Mutex
 	links map[*link]bool
 }

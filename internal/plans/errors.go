@@ -11,12 +11,17 @@ var (
 	ErrUnknownMeter    = errors.New("no such meter")
 	ErrUnknownPlan     = errors.New("no such plan")
 	ErrUnknownVersion  = errors.New("the plan has no such version")
+	ErrUnknownDraft    = errors.New("the plan has no draft")
 	ErrUnknownKey      = errors.New("no such key")
 	ErrUnknownClock    = errors.New("no such test clock")
 	ErrNotInPlan       = errors.New("the customer's plan does not include this meter")
 	ErrUnknownLimit    = errors.New("the customer's plan has no such limit")
+	// ErrLinkOver: a link into the portal was used, is too old, or never was (410).
+	ErrLinkOver        = errors.New("the link was used already or is over")
 	ErrUnknownOverride = errors.New("the customer has no override of this limit")
 	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
+	// ErrBeforePeriod: a test clock was set back, and nothing can end before it began.
+	ErrBeforePeriod = errors.New("the open billing period has not begun yet by the customer's clock, so it cannot end now")
 	// ErrPrecondition: If-Match names another version than the present one (412).
 	ErrPrecondition = errors.New("changed in the meantime")
 	// ErrExists: the thing exists, and If-None-Match: * wants that it does not (412).

@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -57,7 +58,7 @@ func (f *faults) must(field, value, be string, ok bool) bool {
 // control characters. A required one must not be blank.
 func (f *faults) name(field, value string, required bool) {
 	switch {
-	case !plainText(value):
+	case !PlainText(value):
 		f.add(field, "must be valid UTF-8 without control characters")
 	case utf8.RuneCountInString(value) > maxName:
 		f.add(field, "must have at most %d characters", maxName)
@@ -72,14 +73,10 @@ func (f *faults) within(field string, n, least, most int64) {
 	}
 }
 
-// plainText also keeps NUL out, which neither text nor jsonb can hold.
-func plainText(s string) bool {
-	for _, r := range s {
-		if unicode.IsControl(r) {
-			return false
-		}
-	}
-	return utf8.ValidString(s)
+// PlainText reports whether s is UTF-8 without control characters. That keeps NUL out, too, which
+// neither text nor jsonb can hold.
+func PlainText(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 func blank(s string) bool {

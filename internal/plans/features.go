@@ -61,7 +61,7 @@ func feature(v any) (value any, fault string) {
 	case bool:
 		return v, ""
 	case string:
-		if len(v) <= maxFeature && plainText(v) {
+		if len(v) <= maxFeature && PlainText(v) {
 			return v, ""
 		}
 	case int:

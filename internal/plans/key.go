@@ -9,9 +9,11 @@ import (
 // Scope says what a key may do.
 type Scope string
 
-// The scopes. Read may do every GET of a customer, plan or meter.
+// The scopes. Read may do every GET of a customer, plan or meter. Support may do what read may,
+// and write overrides.
 const (
 	ScopeAdmin   Scope = "admin"
+	ScopeSupport Scope = "support"
 	ScopeBackend Scope = "backend"
 	ScopeRead    Scope = "read"
 )
@@ -23,6 +25,7 @@ type Key struct {
 	Scope     Scope
 	CreatedAt time.Time
 	ExpiresAt *time.Time
+	UsedOn    *time.Time // the day of its last use, in UTC; nil: it was not used
 }
 
 // The length of a secret, in bytes. Made ones have 46; an operator may choose his own
@@ -73,5 +76,6 @@ func CheckChosenKey(secret, name string, scope Scope) error {
 
 func (f *faults) checkKey(name string, scope Scope) {
 	f.name("name", name, true)
-	f.must("scope", string(scope), "admin, backend or read", scope == ScopeAdmin || scope == ScopeBackend || scope == ScopeRead)
+	f.must("scope", string(scope), "admin, support, backend or read",
+		scope == ScopeAdmin || scope == ScopeSupport || scope == ScopeBackend || scope == ScopeRead)
 }

@@ -14,6 +14,7 @@ type OverrideInput struct {
 	Limit     int64      // 0 to model.MaxNumber units
 	Burst     *int64     // of a token bucket; nil: as Limit, whatever the plan's is
 	ExpiresAt *time.Time // by the customer's clock; nil: never
+	Reason    string     // why, for people; at most 200 characters
 }
 
 // Override is what a customer has instead of the numbers of one of its plan's limits.
@@ -88,6 +89,7 @@ func (in *OverrideInput) Check(p *Plan, name string, now int64) (o StoredOverrid
 	o = StoredOverride{Limit: in.Limit, Burst: in.Burst}
 	var bad faults
 	_, bad.list = o.Over(p, name)
+	bad.name("reason", in.Reason, false)
 	if in.ExpiresAt != nil {
 		at := in.ExpiresAt.UnixMicro()
 		if o.ExpiresAt = &at; at <= now || in.ExpiresAt.After(lastInstant) {

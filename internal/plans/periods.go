@@ -12,29 +12,35 @@ func (in *PlanInput) BillingInterval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(in.Interval), Count: in.IntervalCount}
 }
 
-// SameInterval refuses another billing interval than that of the plan's latest version. It
-// would cut the running periods of all the plan's customers in their middle. A customer that
-// comes from another plan takes the new interval with its next period.
-func (p *Plan) SameInterval(in *PlanInput) error {
-	if p.BillingInterval() == in.BillingInterval() {
-		return nil
-	}
+// SameIntervalAndCurrency refuses another billing interval, and another currency, than those of
+// the plan's latest version. Another interval would cut the running periods of all the plan's
+// customers in their middle, and a customer's currency is fixed. A customer that comes from
+// another plan takes the new interval with its next period.
+func (p *Plan) SameIntervalAndCurrency(in *PlanInput) error {
 	var bad faults
-	bad.add("interval", "must stay %s, interval_count %d: the plan's customers are in the midst of such periods. Write another plan, and put them on it",
-		p.Interval, p.IntervalCount)
+	if p.BillingInterval() != in.BillingInterval() {
+		bad.add("interval", "must stay %s, interval_count %d: the plan's customers are in the midst of such periods. Write another plan, and put them on it",
+			p.Interval, p.IntervalCount)
+	}
+	if p.Currency != in.Currency {
+		bad.add("currency", "must stay %s: all versions of a plan have one currency. Write another plan", p.Currency)
+	}
 	return bad.err()
 }
 
 // Periods says where a customer's hours and billing periods start, on a version of its plan.
 func (c *Customer) Periods(p *Plan) (calendar.Periods, error) {
-	periods, err := StoredPeriods(c.Key, c.Timezone, c.BillingAnchor, c.Former)
+	periods, err := StoredPeriods(c.Key, c.Timezone, c.BillingAnchor, c.Former, c.Cuts)
 	periods.Interval = p.BillingInterval()
 	return periods, err
 }
 
 // StoredPeriods reads the periods that are stored with a customer. The interval is not among
 // them: it is the plan's.
-func StoredPeriods(key, timezone, anchor string, former []FormerPeriods) (p calendar.Periods, err error) {
+func StoredPeriods(key, timezone, anchor string, former []FormerPeriods, cuts []int64) (p calendar.Periods, err error) {
+	if p.Cuts = cuts; len(cuts) == 0 {
+		p.Cuts = nil
+	}
 	if p.Zone, err = calendar.Location(timezone); err == nil {
 		p.Anchor, err = calendar.ParseAnchor(anchor)
 	}

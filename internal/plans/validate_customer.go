@@ -53,11 +53,11 @@ func (in *CustomerInput) checkMetadata(bad *faults) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
-		if key == "" || len(key) > maxMetadataKey || !plainText(key) {
+		if key == "" || len(key) > maxMetadataKey || !PlainText(key) {
 			bad.add("metadata", "%q is not a name: it must be 1 to %d bytes without control characters", Shorten(key), maxMetadataKey)
 			continue
 		}
-		if value := in.Metadata[key]; len(value) > maxMetadataValue || !plainText(value) {
+		if value := in.Metadata[key]; len(value) > maxMetadataValue || !PlainText(value) {
 			bad.add("metadata."+key, "must be at most %d bytes without control characters", maxMetadataValue)
 		}
 	}

@@ -48,9 +48,18 @@ func (in PlanInput) Normalize(key string, declared map[string]bool) (PlanInput, 
 	var bad faults
 	bad.key("key", key)
 	bad.name("name", in.Name, true)
-	bad.must("currency", in.Currency, "an ISO 4217 code in capitals, such as USD", knownCurrency(in.Currency))
+	_, known := Exponent(in.Currency)
+	bad.must("currency", in.Currency, "an ISO 4217 code in capitals, such as USD, of a currency with a minor unit", known)
 	in.checkInterval(&bad)
 	bad.within("base_price_minor", in.BasePriceMinor, 0, model.MaxNumber)
+	bad.within("minimum_minor", in.MinimumMinor, 0, model.MaxNumber)
+	switch in.BaseIn {
+	case "":
+		in.BaseIn = InArrears
+	case InArrears, InAdvance:
+	default:
+		bad.add("base_in", `must be "arrears" or "advance"`)
+	}
 	switch in.ApplyTo {
 	case "":
 		in.ApplyTo = "all"

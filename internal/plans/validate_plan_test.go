@@ -26,6 +26,10 @@ func tiered(tiers ...plans.Tier) plans.Price {
 	return plans.Price{Meter: "api", Model: "graduated", Tiers: tiers}
 }
 
+func bounded(least, most *int64) plans.Price {
+	return plans.Price{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("1"), MinimumMinor: least, MaximumMinor: most}
+}
+
 var long = strings.Repeat("x", 201)
 
 func limit(l model.Spec) func(*plans.PlanInput) {
@@ -66,6 +70,10 @@ var planFaults = map[string]struct {
 	"years":               {func(in *plans.PlanInput) { in.Interval, in.IntervalCount = "year", 11 }, []string{"interval_count"}},
 	"base price negative": {func(in *plans.PlanInput) { in.BasePriceMinor = -1 }, []string{"base_price_minor"}},
 	"base price huge":     {func(in *plans.PlanInput) { in.BasePriceMinor = 1e15 }, []string{"base_price_minor"}},
+	"minimum negative":    {func(in *plans.PlanInput) { in.MinimumMinor = -1 }, []string{"minimum_minor"}},
+	"minimum huge":        {func(in *plans.PlanInput) { in.MinimumMinor = 1e15 }, []string{"minimum_minor"}},
+	"base_in":             {func(in *plans.PlanInput) { in.BaseIn = "between" }, []string{"base_in"}},
+	"gold":                {func(in *plans.PlanInput) { in.Currency = "XAU" }, []string{"currency"}},
 	"apply_to":            {func(in *plans.PlanInput) { in.ApplyTo = "some" }, []string{"apply_to"}},
 
 	"meter malformed":  {func(in *plans.PlanInput) { in.Meters = []string{"api", "a b"} }, []string{"meters[1]"}},
@@ -132,10 +140,15 @@ var planFaults = map[string]struct {
 	}, []string{"limits[20].meter"}},
 	"limit algorithm": {limit(model.Spec{Name: "l", Algorithm: "leaky", Window: "1h"}), []string{"limits[0].algorithm"}},
 
-	"price model":     {price(plans.Price{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
-	"price meter":     {price(planstest.PerUnit("nope")), []string{"prices[0].meter"}},
-	"price included":  {price(plans.Price{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("1"), Included: -1}), []string{"prices[0].included"}},
-	"price unit none": {price(plans.Price{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
+	"price model":           {price(plans.Price{Meter: "api", Model: "free"}), []string{"prices[0].model"}},
+	"price meter":           {price(planstest.PerUnit("nope")), []string{"prices[0].meter"}},
+	"price included":        {price(plans.Price{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("1"), Included: -1}), []string{"prices[0].included"}},
+	"price bounds crossed":  {price(bounded(planstest.Ptr(int64(11)), planstest.Ptr(int64(10)))), []string{"prices[0].minimum_minor"}},
+	"price minimum below 0": {price(bounded(planstest.Ptr(int64(-1)), nil)), []string{"prices[0].minimum_minor"}},
+	"price minimum huge":    {price(bounded(planstest.Ptr(int64(1e15)), nil)), []string{"prices[0].minimum_minor"}},
+	"price maximum below 0": {price(bounded(nil, planstest.Ptr(int64(-1)))), []string{"prices[0].maximum_minor"}},
+	"price maximum huge":    {price(bounded(nil, planstest.Ptr(int64(1e15)))), []string{"prices[0].maximum_minor"}},
+	"price unit none":       {price(plans.Price{Meter: "api", Model: "per_unit"}), []string{"prices[0].unit_price"}},
 	"price unit extra": {
 		price(plans.Price{
 			Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("1"), PackageSize: planstest.Ptr(int64(1)),
@@ -244,13 +257,15 @@ func TestPlanDefaults(t *testing.T) {
 	)
 	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
 	in.Prices = []plans.Price{tiered(plans.Tier{planstest.Ptr(model.MaxNumber), "1", planstest.Ptr("5")}, plans.Tier{nil, "0.5", nil}), planstest.PerUnit("seats")}
-	in.BasePriceMinor = model.MaxNumber
+	in.BasePriceMinor, in.MinimumMinor = model.MaxNumber, model.MaxNumber
+	in.Prices[0].MinimumMinor, in.Prices[0].MaximumMinor = planstest.Ptr(model.MaxNumber), planstest.Ptr(model.MaxNumber)
+	in.Prices[1].MinimumMinor, in.Prices[1].MaximumMinor = planstest.Ptr(int64(0)), planstest.Ptr(int64(0))
 	got, err := in.Normalize("plan", declared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := in
-	want.ApplyTo, want.Meters = "all", []string{}
+	want.ApplyTo, want.BaseIn, want.Meters = "all", "arrears", []string{}
 	want.Limits = slices.Clone(in.Limits)
 	want.Limits[0].Align, want.Limits[0].Mode, want.Limits[0].OnOutage = "clock", "hard", "allow"
 	want.Limits[1].Burst = planstest.Ptr(int64(10))
@@ -264,5 +279,20 @@ func TestPlanDefaults(t *testing.T) {
 	}
 	if in.Limits[0].Mode != "" {
 		t.Error("the caller's plan was changed")
+	}
+}
+
+// A price by itself is checked as one of a plan, whatever its meter, and its fields have no
+// path before them.
+func TestPricesByThemselves(t *testing.T) {
+	good := bounded(planstest.Ptr(int64(5)), planstest.Ptr(int64(5)))
+	good.Meter = ""
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	bad := bounded(planstest.Ptr(int64(6)), planstest.Ptr(int64(5)))
+	bad.Included, bad.UnitPrice = -1, planstest.Ptr("1e3")
+	if got := planstest.Fields(bad.Check()); !slices.Equal(got, []string{"included", "minimum_minor", "unit_price"}) {
+		t.Errorf("%q", got)
 	}
 }

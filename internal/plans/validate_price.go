@@ -45,8 +45,17 @@ func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price 
 	return prices
 }
 
+// Check is what is wrong with a price by itself, whatever its meter: nil, or a
+// model.FieldErrors that names the price's fields.
+func (p *Price) Check() error {
+	var bad faults
+	p.check(&bad, "")
+	return bad.err()
+}
+
 func (p *Price) check(bad *faults, path string) {
 	bad.within(path+"included", p.Included, 0, model.MaxNumber)
+	p.checkBounds(bad, path)
 	takes, known := modelFields[p.Model]
 	if !bad.must(path+"model", p.Model, "per_unit, package, graduated or volume", known) {
 		return
@@ -66,6 +75,20 @@ func (p *Price) check(bad *faults, path string) {
 	}
 	if takes.tiers {
 		p.checkTiers(bad, path)
+	}
+}
+
+// checkBounds checks the amounts between which a line of the price is held.
+func (p *Price) checkBounds(bad *faults, path string) {
+	if p.MaximumMinor != nil {
+		bad.within(path+"maximum_minor", *p.MaximumMinor, 0, model.MaxNumber)
+	}
+	if p.MinimumMinor == nil {
+		return
+	}
+	bad.within(path+"minimum_minor", *p.MinimumMinor, 0, model.MaxNumber)
+	if p.MaximumMinor != nil && *p.MinimumMinor > *p.MaximumMinor {
+		bad.add(path+"minimum_minor", "must not be above maximum_minor")
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	maxConnLifetime         = time.Hour // so that new connections follow a load balancer's changes
 	maxConnIdleTime         = 5 * time.Minute
 	healthCheckPeriod       = 15 * time.Second
+	trustedFor              = time.Second // how long an idle connection needs no round trip to be trusted
 	defaultStatementTimeout = 30 * time.Second
 )
 
@@ -74,6 +75,7 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 	if !mentions(given, "pool_health_check_period") {
 		config.HealthCheckPeriod = healthCheckPeriod
 	}
+	config.ShouldPing = doubtful
 	if opts.Serving {
 		config.AfterConnect = holdSchema
 	}
@@ -82,6 +84,13 @@ func Open(ctx context.Context, databaseURL string, opts PoolOptions) (*pgxpool.P
 		return nil, fmt.Errorf("open the database pool: %w", err)
 	}
 	return pool, nil
+}
+
+// doubtful reports whether an idle connection may be dead, so that a round trip has to show it. A
+// server that restarts closes the connections of all pools. Without the look each of them would
+// fail one request first.
+func doubtful(_ context.Context, of pgxpool.ShouldPingParams) bool {
+	return of.IdleDuration > trustedFor || hasSpoken(of.Conn.PgConn().Conn())
 }
 
 // mentions reports whether a URL or key=value string sets name.

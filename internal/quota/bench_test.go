@@ -15,8 +15,8 @@ import (
 // benchTargets are 10,000 customers with two limits, each of whom was hit once.
 func benchTargets(b *testing.B, callers int) (*Engine, []*model.Target) {
 	db := newTestDB(b)
-	e := db.startEngine(b, quotatest.NewClock(quotatest.Epoch))
 	targets := make([]*model.Target, 10_000)
+	e := db.startEngine(b, quotatest.NewClock(quotatest.Epoch), func(o *Options) { o.MaxQueue = 2 * len(targets) }) // all at once, of one sender
 	hits := make([]model.Hit, len(targets))
 	limits := []*model.Limit{quotatest.Window(b, "a", model.MaxNumber, "1h"), quotatest.Bucket(b, "b", 86_400_000, "1d", 86_400_000)}
 	for i := range targets {

@@ -121,7 +121,7 @@ var pair = []model.Spec{{Algorithm: "fixed_window", Limit: 1e6, Window: "1h"}, {
 // table that has grown and in one that was filled at once.
 func TestBytesPerCounter(t *testing.T) {
 	ctx := pgtest.Context(t)
-	few, many := quotatest.Sized(1000, 5000, 100_000), quotatest.Sized(15_000, 40_000, 1_000_000)
+	few, many := quotatest.Sized(1000, 1000, 100_000), quotatest.Sized(15_000, 15_000, 1_000_000)
 	t.Logf("%-42s %26s %34s", "", "first: heap index toast sum", "after 10 hits: heap index toast sum hot")
 	for _, c := range []struct {
 		name  string
@@ -184,31 +184,26 @@ func (db *testDB) wal(ctx context.Context, t testing.TB, between func()) (n int6
 	return n
 }
 
-// TestLongLogs prints what a hit of a sliding_log costs by the entries of the log and by
-// how the column is stored.
-func TestLongLogs(t *testing.T) {
-	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
-	ctx := pgtest.Context(t)
-	n, rounds := quotatest.Sized(100, 300, 3000), 10
+// BenchmarkLongLogs is a hit of a sliding_log by the entries of the log and by how the column is
+// stored. An operation is a hit on each of 300 counters.
+func BenchmarkLongLogs(b *testing.B) {
+	const n = 300
 	for _, entries := range []int{10, 1000} {
-		for _, storage := range []string{"as it is", "EXTENDED", "EXTERNAL", "MAIN"} {
-			f := fill(ctx, t, n, false, model.Spec{Algorithm: "sliding_log", Limit: 1000, Window: fmt.Sprint(entries, "us")})
-			if storage != "as it is" {
-				f.db.Exec(ctx, t, "ALTER TABLE counters ALTER COLUMN state SET STORAGE "+storage)
-			}
-			f.longLog(ctx, t, entries)
-			f.next(ctx, t, rounds) // touches all pages: what follows writes no full page images
-			var took time.Duration
-			bytes := f.db.wal(ctx, t, func() {
-				start := time.Now()
-				f.next(ctx, t, rounds)
-				took = time.Since(start)
+		for _, storage := range []string{"EXTENDED", "EXTERNAL", "MAIN"} {
+			b.Run(fmt.Sprint(entries, "/", storage), func(b *testing.B) {
+				ctx := pgtest.Context(b)
+				f := fill(ctx, b, n, false, model.Spec{Algorithm: "sliding_log", Limit: 1000, Window: fmt.Sprint(entries, "us")})
+				f.db.Exec(ctx, b, "ALTER TABLE counters ALTER COLUMN state SET STORAGE "+storage)
+				f.longLog(ctx, b, entries)
+				f.next(ctx, b, 10) // touches all pages: what follows writes no full page images
+				b.ResetTimer()
+				bytes := f.db.wal(ctx, b, func() { f.next(ctx, b, b.N) })
+				b.StopTimer()
+				f.db.Exec(ctx, b, "VACUUM counters")
+				s := f.db.sizes(ctx, b, n)
+				b.ReportMetric(float64(bytes)/float64(n*b.N), "WAL-B/hit")
+				b.ReportMetric(float64(s.heap+s.toast), "B/counter")
 			})
-			f.db.Exec(ctx, t, "VACUUM counters")
-			s := f.db.sizes(ctx, t, n)
-			hits := n * rounds
-			t.Logf("%4d entries, %-8s: %6d bytes of WAL and %4d µs a hit; %5d heap %3d index %5d toast bytes a counter", entries, strings.ToLower(storage),
-				bytes/int64(hits), took.Microseconds()/int64(hits), s.heap, s.index, s.toast)
 		}
 	}
 }

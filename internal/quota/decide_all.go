@@ -13,13 +13,13 @@ import (
 // DecideAll decides many hits, each for itself; those on the same counters as if they came
 // one after the other. A look sees what the hits before it were charged.
 // One with an ID that was admitted before is replayed, charged once; its errors are also
-// ErrOtherPayload and ErrUnderWay.
-func (e *Engine) DecideAll(ctx context.Context, hits []model.Hit) []queue.Result {
-	results := make([]queue.Result, len(hits))
+// ErrOtherPayload, ErrRefunded and ErrUnderWay. An overrun is always charged.
+func (s Sender) DecideAll(ctx context.Context, hits []model.Hit) []queue.Result {
+	e, results := s.engine, make([]queue.Result, len(hits))
 	// All of them in one way, or those on one counter would not come in their order.
-	decide := e.decideMany
-	if slices.ContainsFunc(hits, func(h model.Hit) bool { return h.ID.Given() && !h.Looks() }) {
-		decide = e.decideManyOnce
+	decide := s.decideMany
+	if slices.ContainsFunc(hits, func(h model.Hit) bool { return (h.ID.Given() || h.Overrun) && !h.Looks() }) {
+		decide = s.decideManyOnce
 	}
 	for i := 0; i < len(hits); {
 		end, looks := i, hits[i].Looks()
@@ -31,7 +31,7 @@ func (e *Engine) DecideAll(ctx context.Context, hits []model.Hit) []queue.Result
 		} else {
 			decide(ctx, hits[i:end], results[i:end])
 			for r := range results[i:end] {
-				e.countDenied(&results[i+r])
+				e.count(&results[i+r])
 			}
 		}
 		i = end
@@ -39,10 +39,10 @@ func (e *Engine) DecideAll(ctx context.Context, hits []model.Hit) []queue.Result
 	return results
 }
 
-func (e *Engine) decideManyOnce(ctx context.Context, hits []model.Hit, results []queue.Result) {
+func (s Sender) decideManyOnce(ctx context.Context, hits []model.Hit, results []queue.Result) {
 	waiting := make([]ledger.Once, len(hits))
 	for i := range hits {
-		waiting[i] = e.ledger(hits[i].Target).Submit(&hits[i])
+		waiting[i] = s.engine.ledger(hits[i].Target).Submit(s.id, &hits[i])
 	}
 	for i := range waiting {
 		results[i] = waiting[i].Wait(ctx)
@@ -50,8 +50,8 @@ func (e *Engine) decideManyOnce(ctx context.Context, hits []model.Hit, results [
 }
 
 // decideMany hands hits to their lanes all at once, and waits until the last one is decided.
-func (e *Engine) decideMany(ctx context.Context, hits []model.Hit, results []queue.Result) {
-	together, done := new(atomic.Int32), make(chan struct{}, 1)
+func (s Sender) decideMany(ctx context.Context, hits []model.Hit, results []queue.Result) {
+	e, together, done := s.engine, new(atomic.Int32), make(chan struct{}, 1)
 	together.Store(1) // for itself, until all are on their way
 	all := make([]queue.Hit, len(hits))
 	queues := make([][]*queue.Hit, len(e.lanes))
@@ -66,7 +66,7 @@ func (e *Engine) decideMany(ctx context.Context, hits []model.Hit, results []que
 		}
 		lane := e.laneOf(target)
 		h := &all[i]
-		h.Target, h.Cost = target, cost
+		h.From, h.Target, h.Cost = s.id, target, cost
 		h.Session, h.Done, h.Together = &e.lanes[lane].Session, done, together
 		queues[lane] = append(queues[lane], h)
 	}

@@ -15,35 +15,50 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// denials gathers what was refused and adds it to the usage table every second. It is a
-// statistic: a crash may lose the last second, and so may a database out of reach.
+// denials gathers what was refused, and adds it every second to the usage table and to the table
+// of refusals. Both are statistics: a crash may lose the last second, and so may a database out of
+// reach.
 type denials struct {
-	pool     *pgxpool.Pool
-	stopping chan struct{}
-	once     sync.Once
-	lost     atomic.Int64 // units that could not be written
+	pool       *pgxpool.Pool
+	now        func(context.Context) (int64, error)
+	stopping   chan struct{}
+	once       sync.Once
+	lost       atomic.Int64 // units that could not be written as denied
+	lostSpells atomic.Int64 // and as refused by a limit
 
-	mu   sync.Mutex
-	hour map[model.HourKey]int64
+	mu      sync.Mutex
+	minutes map[minuteKey]*refusedMinute
+	spells  int // of all minutes
 }
 
-// maxDenials bounds the rows gathered between two writes.
+// maxDenials bounds the minutes gathered between two writes.
 const maxDenials = 100_000
 
-func newDenials(pool *pgxpool.Pool) *denials {
-	return &denials{pool: pool, stopping: make(chan struct{}), hour: make(map[model.HourKey]int64)}
+func newDenials(pool *pgxpool.Pool, now func(context.Context) (int64, error)) *denials {
+	return &denials{pool: pool, now: now, stopping: make(chan struct{}), minutes: make(map[minuteKey]*refusedMinute)}
 }
 
-func (d *denials) add(t *model.Target, hour, units int64) {
-	key := model.HourKey{Customer: t.Counters[0].Key.Customer, Meter: t.Counters[0].Key.Meter, Hour: hour}
+// add adds a refused hit, which was judged in an hour that starts then.
+func (d *denials) add(refused *model.Decision, hour int64) {
+	own := refused.Target.Counters[0].Key
+	key := minuteKey{model.HourKey{Customer: own.Customer, Meter: own.Meter, Hour: hour}, refused.At - floorMod(refused.At, minute)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	sum, ok := d.hour[key]
-	if !ok && len(d.hour) >= maxDenials {
-		d.lost.Add(units)
-		return
+	m := d.minutes[key]
+	if m == nil {
+		if len(d.minutes) >= maxDenials {
+			d.lost.Add(refused.Cost)
+			d.lostSpells.Add(refused.Cost)
+			return
+		}
+		m = new(refusedMinute)
+		d.minutes[key] = m
 	}
-	d.hour[key] = sum + min(units, math.MaxInt64-sum)
+	m.units += min(refused.Cost, math.MaxInt64-m.units)
+	added, over := m.count(refused, maxSpells-d.spells)
+	if d.spells += added; over {
+		d.lostSpells.Add(refused.Cost)
+	}
 }
 
 func (d *denials) stop() { d.once.Do(func() { close(d.stopping) }) }
@@ -75,16 +90,23 @@ DO UPDATE SET denied = least(usage.denied::numeric + excluded.denied, 9223372036
 
 func (d *denials) write(ctx context.Context) (err error) {
 	d.mu.Lock()
-	gathered := d.hour
+	gathered := d.minutes
 	if len(gathered) == 0 { // it stays the map that add fills: not to be read without the lock
 		d.mu.Unlock()
 		return nil
 	}
-	d.hour = make(map[model.HourKey]int64)
+	d.minutes, d.spells = make(map[minuteKey]*refusedMinute), 0
 	d.mu.Unlock()
+	hours := make(map[model.HourKey]int64, len(gathered))
+	for key, m := range gathered {
+		hours[key.HourKey] += min(m.units, math.MaxInt64-hours[key.HourKey])
+	}
 	// Few rows a statement: lanes that book an hour wait for the rows it holds.
-	for rows := range slices.Chunk(sortedDenials(gathered), 1000) {
-		err = errors.Join(err, d.writeRows(ctx, rows, gathered))
+	for rows := range slices.Chunk(sortedDenials(hours), 1000) {
+		err = errors.Join(err, d.writeRows(ctx, rows, hours))
+	}
+	for rows := range slices.Chunk(sortedSpells(gathered), 1000) {
+		err = errors.Join(err, d.writeSpells(ctx, rows))
 	}
 	return err
 }

@@ -36,21 +36,26 @@ func (db *testDB) denied(ctx context.Context, t *testing.T, customer int64) map[
 	return all
 }
 
+// refusal is a refused hit on a target without limits.
+func refusal(t *model.Target, cost int64) *model.Decision {
+	return &model.Decision{Target: t, Cost: cost}
+}
+
 func TestDenialsAdd(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d, a, b := newDenials(db.Pool), quotatest.Target(1, 1, 1), quotatest.Target(2, 1, 1)
+	d, a, b := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now), quotatest.Target(1, 1, 1), quotatest.Target(2, 1, 1)
 	if err := d.write(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int64{3, 4} {
-		d.add(a, 10, n)
-		d.add(a, 20, 1)
-		d.add(b, 10, math.MaxInt64) // saturates here,
+		d.add(refusal(a, n), 10)
+		d.add(refusal(a, 1), 20)
+		d.add(refusal(b, math.MaxInt64), 10) // saturates here,
 		if err := d.write(ctx); err != nil {
 			t.Fatal(err)
 		}
-		d.add(b, 10, math.MaxInt64-1)
-		d.add(b, 10, 5) // and in the table
+		d.add(refusal(b, math.MaxInt64-1), 10)
+		d.add(refusal(b, 5), 10) // and in the table
 	}
 	if err := d.write(ctx); err != nil {
 		t.Fatal(err)
@@ -61,8 +66,8 @@ func TestDenialsAdd(t *testing.T) {
 	if got := db.denied(ctx, t, 2); len(got) != 1 || got[10] != math.MaxInt64 {
 		t.Errorf("customer 2: %v", got)
 	}
-	if len(d.hour) != 0 || d.lost.Load() != 0 {
-		t.Errorf("%d left, %d lost", len(d.hour), d.lost.Load())
+	if len(d.minutes) != 0 || d.lost.Load() != 0 {
+		t.Errorf("%d left, %d lost", len(d.minutes), d.lost.Load())
 	}
 }
 
@@ -70,19 +75,19 @@ func TestDenialsAdd(t *testing.T) {
 // what cannot be written.
 func TestDenialsAreBounded(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d := newDenials(db.Pool)
+	d := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now)
 	for i := range int64(maxDenials) {
-		d.add(quotatest.Target(1, 1, 1), i, 1)
+		d.add(refusal(quotatest.Target(1, 1, 1), 1), i)
 	}
-	d.add(quotatest.Target(1, 1, 1), -1, 5)
-	d.add(quotatest.Target(1, 1, 1), 0, 5) // a row that is there already
-	if len(d.hour) != maxDenials || d.lost.Load() != 5 || d.hour[model.HourKey{Customer: 1, Meter: 1, Hour: 0}] != 6 {
-		t.Errorf("%d rows, %d lost", len(d.hour), d.lost.Load())
+	d.add(refusal(quotatest.Target(1, 1, 1), 5), -1)
+	d.add(refusal(quotatest.Target(1, 1, 1), 5), 0) // a row that is there already
+	if len(d.minutes) != maxDenials || d.lost.Load() != 5 || d.minutes[minuteKey{HourKey: model.HourKey{Customer: 1, Meter: 1, Hour: 0}}].units != 6 {
+		t.Errorf("%d rows, %d lost", len(d.minutes), d.lost.Load())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := d.write(ctx); err == nil || d.lost.Load() != 5+maxDenials+5 || len(d.hour) != 0 {
-		t.Errorf("%v: %d lost, %d left", err, d.lost.Load(), len(d.hour))
+	if err := d.write(ctx); err == nil || d.lost.Load() != 5+maxDenials+5 || len(d.minutes) != 0 {
+		t.Errorf("%v: %d lost, %d left", err, d.lost.Load(), len(d.minutes))
 	}
 }
 
@@ -147,12 +152,12 @@ func TestDenialsOfAnEngine(t *testing.T) {
 // -race, an empty write does not look at the map that is being filled).
 func TestDenialsConcurrently(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
-	d, target := newDenials(db.Pool), quotatest.Target(1, 1, 1)
+	d, target := newDenials(db.Pool, quotatest.NewClock(quotatest.Epoch).Now), quotatest.Target(1, 1, 1)
 	var adders sync.WaitGroup
 	for range 4 {
 		adders.Go(func() {
 			for i := range 200 {
-				d.add(target, int64(i%3), 1)
+				d.add(refusal(target, 1), int64(i%3))
 				runtime.Gosched()
 			}
 		})

@@ -44,8 +44,12 @@ type Options struct {
 	Log          *slog.Logger
 
 	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
-	MaxQueue   int // hits waiting in a lane, and as many in a ledger; default 10,000
+	MaxQueue   int // hits waiting in a lane, and as many in a ledger, half of them one sender's; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
+	// MaxNewValues is how many counters of attributes' values hits and reservations make for each
+	// customer in a second; default 1,000.
+	MaxNewValues    int
+	MaxReservations int // that a customer may have open on a meter; default 10,000
 }
 
 func (o *Options) setDefaults() {
@@ -57,6 +61,8 @@ func (o *Options) setDefaults() {
 	def(&o.Lanes, 1)
 	def(&o.MaxQueue, 10_000)
 	def(&o.MemorySize, 100_000)
+	def(&o.MaxNewValues, 1000)
+	def(&o.MaxReservations, 10_000)
 	if o.MemoryUsable == nil {
 		o.MemoryUsable = func() bool { return true }
 	}
@@ -71,6 +77,7 @@ func (o *Options) setDefaults() {
 // Engine decides hits. Any number of engines work on one database, in one process or in
 // many. Safe for concurrent use.
 type Engine struct {
+	Sender  // quotad itself, which has no name
 	options Options
 	lanes   []*lane.Lane
 	ledgers []*ledger.Ledger
@@ -103,10 +110,11 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &queue.Node{MaxQueue: o.MaxQueue, Memory: m, Options: session.Options{
+	n := &queue.Node{MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, Memory: m, Values: queue.NewNewValues(o.MaxNewValues), Options: session.Options{
 		Connect: o.Connect, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Troubles: session.NewTroubles(o.Log),
 	}}
-	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool)}
+	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool, o.Now)}
+	e.Sender = e.From("")
 	for range o.Lanes {
 		l := ledger.New(n)
 		e.ledgers = append(e.ledgers, l)
@@ -155,30 +163,6 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// Decide admits and charges one hit, or refuses it and charges nothing.
-//
-// Errors: ErrBusy, ErrUnavailable, ErrNoSession, ErrInternal, ErrStopped and *StaleError,
-// nothing was charged; ErrOutcomeUnknown, also when ctx ended after the hit was sent.
-func (e *Engine) Decide(ctx context.Context, t *model.Target, cost int64) (model.Decision, error) {
-	if cost == 0 {
-		return e.Look(ctx, t, 0)
-	}
-	if now, ok := e.memoryNow(ctx); ok {
-		if d, ok := e.refuse(t, now, cost); ok {
-			e.countDenied(&queue.Result{Decision: d})
-			return d, nil
-		}
-	}
-	lane := e.lanes[e.laneOf(t)]
-	h := queue.NewHit(&lane.Session, t, cost)
-	if _, err := lane.Enqueue(e.options.MaxQueue, h); err != nil {
-		return model.Decision{}, err
-	}
-	r := h.Wait(ctx)
-	e.countDenied(&r)
-	return r.Decision, r.Err
-}
-
 // laneOf is the lane of a target's customer.
 func (e *Engine) laneOf(t *model.Target) int {
 	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
@@ -203,11 +187,17 @@ func (e *Engine) refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 	return d, ok
 }
 
-// countDenied adds a refusal to the statistic.
-func (e *Engine) countDenied(r *queue.Result) {
-	if r.Err == nil && !r.Decision.Allowed {
+// count adds a decision to the totals, and a refusal to the statistic of denials. A replay was
+// counted when it was decided.
+func (e *Engine) count(r *queue.Result) {
+	switch {
+	case r.Err != nil || r.Decision.Replayed:
+	case r.Decision.Allowed:
+		e.node.Totals.Admitted.Add(1)
+	default:
+		e.node.Totals.Refused.Add(1)
 		hour, _ := r.Decision.Target.RunningHour(r.Decision.At)
-		e.denials.add(r.Decision.Target, hour, r.Decision.Cost)
+		e.denials.add(&r.Decision, hour)
 	}
 }
 

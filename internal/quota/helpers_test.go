@@ -2,7 +2,6 @@ package quota
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/quotatest"
-	"quotad/internal/quota/session"
 )
 
 // testDB is a database of the test's own, on which engines can be started.
@@ -48,18 +46,21 @@ func (db *testDB) startEngine(t testing.TB, c *quotatest.Clock, change ...func(*
 // withoutMemory has every hit decided by a statement.
 func withoutMemory(o *Options) { o.MemoryUsable = func() bool { return false } }
 
-// handEngine is an engine whose one lane stands still: the test sends its batches.
-func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock) *Engine {
+// handEngine is an engine whose one lane and one ledger stand still, with sessions: the test sends
+// their batches.
+func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock, change ...func(*Options)) *Engine {
 	t.Helper()
-	e, err := newEngine(db.options(c))
+	o := db.options(c)
+	for _, f := range change {
+		f(&o)
+	}
+	e, err := newEngine(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []*session.Session{&e.lanes[0].Session, &e.ledgers[0].Session} {
-		t.Cleanup(s.Close)
-		for s.Ready(pgtest.Context(t)) != nil && pgtest.Context(t).Err() == nil { // it is being made
-		}
-	}
+	t.Cleanup(e.lanes[0].Session.Close)
+	t.Cleanup(e.ledgers[0].Session.Close)
+	e.awaitSession(pgtest.Context(t), t)
 	return e
 }
 
@@ -73,10 +74,10 @@ func (e *Engine) sendBatch(ctx context.Context, hits []model.Hit) ([]queue.Resul
 		batch[i] = &queue.Hit{Ticket: queue.NewTicket(&l.Session), Target: h.Target, Cost: h.Cost}
 	}
 	results, batches := make([]queue.Result, len(hits)), 0
-	for l.Again = slices.Clone(batch); ; batches++ {
-		if len(l.Again) > 0 {
+	for l.PutBack(batch...); ; batches++ {
+		if l.Queued() > 0 {
 			l.Next(ctx)
-		} else if l.Ledger.Queued()+len(l.Ledger.Again) > 0 {
+		} else if l.Ledger.Queued() > 0 {
 			l.Ledger.Next(ctx)
 		} else {
 			break

@@ -166,17 +166,7 @@ func TestCautiousNodeBesideAHeldRow(t *testing.T) {
 			t.Fatal(d.String(), err)
 		}
 	}
-	tx, err := db.Session(t).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The server must not end it while the machine is slow.
-	if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	tx := db.HoldRow(ctx, t, 1, true)
 	e.ledgers[0].BeCautious()
 	late := make(chan error, 1)
 	go func() {

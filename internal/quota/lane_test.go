@@ -69,9 +69,9 @@ func TestUnreadableRowFailsNoOther(t *testing.T) {
 func TestCountsEndAt63Bits(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	clock := quotatest.NewClock(quotatest.Epoch)
-	e := db.startEngine(t, clock)
-	target := fireTarget(1, nil)
 	hits := make([]model.Hit, 9300)
+	e := db.startEngine(t, clock, func(o *Options) { o.MaxQueue = 2 * len(hits) })
+	target := fireTarget(1, nil)
 	for i := range hits {
 		hits[i] = model.Hit{Target: target, Cost: model.MaxNumber}
 	}
@@ -101,14 +101,7 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conn := db.Session(t)
-	tx, err := conn.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	tx := db.HoldRow(ctx, t, 1, true)
 	impatient, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	var wg sync.WaitGroup

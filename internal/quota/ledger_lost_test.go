@@ -63,15 +63,7 @@ func (c *breakable) Read(p []byte) (int, error) {
 // is a target with a value that was charged once, so that its rows are there.
 func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e *Engine, settled func(customer int64) *model.Target) {
 	t.Helper()
-	options := db.options(quotatest.NewClock(quotatest.Epoch))
-	options.Connect = db.ConnectBy(b.wrap)
-	e, err := newEngine(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.lanes[0].Session.Close)
-	t.Cleanup(e.ledgers[0].Session.Close)
-	e.awaitSession(ctx, t)
+	e = db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) { o.Connect = db.ConnectBy(b.wrap) })
 	return e, func(customer int64) *model.Target {
 		limit := quotatest.Window(t, "a", 1_000_000, "1d")
 		target := quotatest.WithCounter(quotatest.Target(customer, 1, 1, limit), "ip=1", limit)
@@ -83,7 +75,7 @@ func (db *testDB) mixedEngine(ctx context.Context, t *testing.T, b *breaker) (e 
 }
 
 // awaitSession waits until the lane and the ledger, which stand still, have sessions.
-func (e *Engine) awaitSession(ctx context.Context, t *testing.T) {
+func (e *Engine) awaitSession(ctx context.Context, t testing.TB) {
 	t.Helper()
 	until := time.Now().Add(time.Minute)
 	for _, s := range []*session.Session{&e.lanes[0].Session, &e.ledgers[0].Session} {
@@ -98,7 +90,7 @@ func (e *Engine) awaitSession(ctx context.Context, t *testing.T) {
 // drain does transactions of a ledger that stands still until nothing waits.
 func (e *Engine) drain(ctx context.Context, t *testing.T) {
 	t.Helper()
-	for l := e.ledgers[0]; l.Queued()+len(l.Again) > 0; l.Next(ctx) {
+	for l := e.ledgers[0]; l.Queued() > 0; l.Next(ctx) {
 		e.awaitSession(ctx, t)
 	}
 }
@@ -134,8 +126,8 @@ func TestLostWithPlainHits(t *testing.T) {
 			one, two := settled(1), settled(2)
 			plain := e.handOver(one, 1, 2)
 			ids := []ledger.Once{
-				e.ledger(one).Submit(&model.Hit{Target: one, Cost: 10, ID: model.NewID("hit", "one")}),
-				e.ledger(two).Submit(&model.Hit{Target: two, Cost: 100, ID: model.NewID("hit", "two")}),
+				e.ledger(one).Submit("", &model.Hit{Target: one, Cost: 10, ID: model.NewID("hit", "one")}),
+				e.ledger(two).Submit("", &model.Hit{Target: two, Cost: 100, ID: model.NewID("hit", "two")}),
 			}
 			plain = append(plain, e.handOver(two, 1, 2)...)
 			b.at.Store(&c.at)

@@ -50,7 +50,15 @@ func (x *modelRun) hit() error {
 		id = model.NewID("hit", x.name)
 	}
 	want = x.m.fits(x.now, cost, false)
-	d, err := x.e.decideOnce(x.ctx, x.base, cost, id)
+	h := model.Hit{Target: x.base, Cost: cost, ID: id}
+	if h.Overrun = x.r.IntN(5) == 0; h.Overrun {
+		if !want {
+			x.seen["overrun past a limit"]++
+		}
+		want = true
+	}
+	result := x.e.DecideAll(x.ctx, []model.Hit{h})[0]
+	d, err := result.Decision, result.Err
 	if err != nil || d.Allowed != want {
 		return fmt.Errorf("%w: a hit of %d: %s, %w", errUnlikeModel, cost, d.String(), err)
 	}
@@ -106,7 +114,14 @@ func (x *modelRun) settle() error {
 		more = cost
 	}
 	fits := x.m.fits(x.now, max(0, more), false)
-	s, err := x.e.Commit(x.ctx, x.base, o.id, cost)
+	do := x.e.Commit
+	if x.r.IntN(4) == 0 {
+		if do = x.e.CommitOverrun; !fits {
+			x.seen["commit past a limit"]++
+		}
+		fits = true
+	}
+	s, err := do(x.ctx, x.base, o.id, cost)
 	var full *ledger.NoRoomError
 	switch {
 	case errors.As(err, &full):

@@ -74,12 +74,13 @@ func (n *naive) used(l *model.Limit, at int64) (sum int64) {
 			}
 		}
 	case model.TokenBucket:
-		return l.Burst - n.tokens(l, at)
+		return l.Burst - max(0, n.tokens(l, at))
 	}
 	return sum
 }
 
-// tokens tells a bucket of a token a µs' worth of 1/scale, event by event.
+// tokens tells a bucket of a token a µs' worth of 1/scale, event by event. They are below 0 behind
+// an overrun.
 func (n *naive) tokens(l *model.Limit, at int64) int64 {
 	type change struct{ at, parts int64 }
 	var changes []change
@@ -109,12 +110,24 @@ func (n *naive) tokens(l *model.Limit, at int64) int64 {
 		missing, since = max(0, missing+c.parts), c.at
 	}
 	missing = max(0, missing-(at-since)*parts(l).refill)
-	return (l.Burst*parts(l).unit - missing) / parts(l).unit
+	left := l.Burst*parts(l).unit - missing
+	if left < 0 {
+		return -((-left + parts(l).unit - 1) / parts(l).unit)
+	}
+	return left / parts(l).unit
+}
+
+// room is what is left of a limit, below 0 behind an overrun.
+func (n *naive) room(l *model.Limit, at int64) int64 {
+	if l.Algorithm == model.TokenBucket {
+		return n.tokens(l, at)
+	}
+	return l.Limit - n.used(l, at)
 }
 
 func (n *naive) fits(at, cost int64, reserving bool) bool {
 	for _, l := range n.limits {
-		if room := l.Limit - n.used(l, at); (reserving || l.Algorithm != model.Concurrency) && cost > room && l.Algorithm != model.TokenBucket || l.Algorithm == model.TokenBucket && cost > n.tokens(l, at) {
+		if (reserving || l.Algorithm != model.Concurrency) && cost > max(0, n.room(l, at)) {
 			return false
 		}
 	}
@@ -129,6 +142,9 @@ func (n *naive) says(d *model.Decision) error {
 		l := v.Limit
 		if want := n.used(l, d.At); v.Used != want {
 			return fmt.Errorf("%s has %d used, want %d", l.Name, v.Used, want)
+		}
+		if room := n.room(l, d.At); v.Remaining != max(0, room) || v.Exceeded != (room < 0) {
+			return fmt.Errorf("%s says %d remaining, exceeded %v; want %d", l.Name, v.Remaining, v.Exceeded, room)
 		}
 		if v.ResetAt != model.NoReset && v.ResetAt > d.At {
 			if l.Algorithm != model.TokenBucket && (n.used(l, v.ResetAt) != 0 || n.used(l, v.ResetAt-1) == 0) {
@@ -184,7 +200,7 @@ func TestLedgerIsTheModel(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"hit true", "hit false", "reserve true", "reserve false", "commit less", "commit more", "commit late", "commit full", "release", "refund"} {
+	for _, what := range []string{"hit true", "hit false", "reserve true", "reserve false", "commit less", "commit more", "commit late", "commit full", "release", "refund", "overrun past a limit", "commit past a limit"} {
 		if seen[what] == 0 {
 			t.Errorf("no %s", what)
 		}

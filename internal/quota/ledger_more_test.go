@@ -7,46 +7,98 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/calendar"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/quotatest"
 )
 
-// TestRefundOfAClosedPeriod: the hit's period has ended, and the delay has passed in which
-// it is still written to: what is given back is taken off the present one.
-func TestRefundOfAClosedPeriod(t *testing.T) {
+// TestLateInAnEndedPeriod: what is given back, imported or corrected in a billing period that has
+// ended is an adjustment of its hour. The period's own usage stays, and so does the running period.
+func TestLateInAnEndedPeriod(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
-	target := quotatest.Target(1, 1, 1, quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 50}))
-	target.Interval = calendar.Interval{Unit: calendar.Days, Count: 1}
+	target, end := dailyTarget(1,
+		quotatest.Compile(t, model.Spec{Name: "seats", Algorithm: "allocation", Limit: 500}), quotatest.Window(t, "hours", 1000, "2h"))
 	hit := model.NewID("hit", "one")
+	clock.Set(end - 60e6)
 	if d, err := e.decideOnce(ctx, target, 20, hit); err != nil || !d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	hour := hourOf(target, quotatest.Epoch)
-	_, end := target.Period(quotatest.Epoch)
-	for i, c := range []struct{ at, cost, then, now int64 }{
-		{end + ledger.CloseDelay - 1, 5, 15, 0}, // still open
-		{end + ledger.CloseDelay, 7, 15, -7},
-		{end + ledger.CloseDelay, 100, 15, -15}, // all that the hit has left
-	} {
-		clock.Set(c.at)
-		if _, err := e.Refund(ctx, ledger.Refund{Target: target, Cost: c.cost, Hit: hit, ID: model.NewID("refund", fmt.Sprint(i))}); err != nil {
-			t.Fatal(err)
-		}
-		s, err := e.Standings(ctx, []*model.Target{target})
-		if err != nil || s[0].PeriodUsed != c.now {
-			t.Errorf("%d: %d in the present period, want %d, %v", i, s[0].PeriodUsed, c.now, err)
-		}
-		used, err := e.Usage(ctx, 1, 1, hour, hour+1, 1)
-		if err != nil || sumOf(used) != c.then {
-			t.Errorf("%d: %+v in the hit's hour, want %d, %v", i, used, c.then, err)
+	hour := hourOf(target, end-60e6)
+	refund := func(cost int64) func(model.ID) error {
+		return func(id model.ID) error {
+			_, err := e.Refund(ctx, ledger.Refund{Target: target, Cost: cost, Hit: hit, ID: id})
+			return err
 		}
 	}
-	if d, err := e.Look(ctx, target, 1); err != nil || d.View(0).Used != 0 {
-		t.Error(d.String(), err)
+	for i, c := range []struct {
+		at   int64
+		do   func(model.ID) error
+		want [4]int64 // usage of the hour, of that without adjustments, seats, and of the window
+	}{
+		{end - 1, refund(5), [4]int64{15, 15, 15, 15}},
+		{end, refund(4), [4]int64{11, 15, 11, 11}},
+		{end + 3600e6, refund(1), [4]int64{10, 15, 10, 10}},
+		{end + 30*86400e6, refund(3), [4]int64{7, 15, 7, 0}},
+		{end, func(id model.ID) error { // at the instant that the row has come to
+			return e.ImportAll(ctx, []ledger.Import{{Target: target, ID: id, Cost: 100, At: end - 1}})[0].Err
+		}, [4]int64{107, 15, 107, 107}},
+		{end, func(id model.ID) error {
+			_, err := e.Adjust(ctx, ledger.Adjustment{Target: target, ID: id, Cost: -2, At: hour, Reason: "late"})
+			return err
+		}, [4]int64{105, 15, 107, 107}},
+		{end + 31*86400e6, refund(100), [4]int64{98, 15, 100, 0}}, // all that the hit has left
+		{end + 31*86400e6, refund(1), [4]int64{98, 15, 100, 0}},
+	} {
+		clock.Set(c.at)
+		for range 2 {
+			if err := c.do(model.NewID("late", fmt.Sprint(i))); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		used, err := e.Usage(ctx, 1, 1, hour, end, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finished, running := db.usageBefore(t, 1, end)
+		s, err := e.Standings(ctx, []*model.Target{target})
+		if err != nil || c.at >= end && s[0].PeriodUsed != 0 {
+			t.Errorf("%d: %d in the present period, %v", i, s[0].PeriodUsed, err)
+		}
+		if got := [4]int64{sumOf(used), finished + running, s[0].View(0).Used, s[0].View(1).Used}; got != c.want {
+			t.Errorf("%d: %v, want %v", i, got, c.want)
+		}
+	}
+	reconciled(t, db)
+}
+
+// TestLateBehindAFence: a customer's period was cut and fenced a moment ago, and no time has passed
+// on the clock. What comes is late all the same.
+func TestLateBehindAFence(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	e := db.startEngine(t, clock)
+	target, _ := dailyTarget(1, quotatest.Window(t, "a", 1000, "1d"))
+	hit, hour := model.NewID("hit", "one"), hourOf(target, quotatest.Epoch)
+	if d, err := e.decideOnce(ctx, target, 20, hit); err != nil || !d.Allowed {
+		t.Fatal(d.String(), err)
+	}
+	before, cut := target.Periods, quotatest.Epoch+1 // as by a change that counts at once
+	target, _ = dailyTarget(1, target.Counters[0].Limits...)
+	target.Change, target.Before, target.From = 2, &before, cut
+	e.fence(ctx, t, fencesOf(cut, target))
+	if _, err := e.Refund(ctx, ledger.Refund{Target: target, Cost: 5, Hit: hit, ID: model.NewID("refund", "r")}); err != nil {
+		t.Fatal(err)
+	}
+	if in := e.ImportAll(ctx, []ledger.Import{{Target: target, ID: model.NewID("import", "i"), Cost: 100, At: quotatest.Epoch}}); in[0].Err != nil {
+		t.Fatal(in[0].Err)
+	}
+	if finished, running := db.usageBefore(t, 1, cut); finished != 20 || running != 0 {
+		t.Errorf("%d and %d units are booked, want 20 and none", finished, running)
+	}
+	used, err := e.Usage(ctx, 1, 1, hour, cut, 10)
+	if err != nil || sumOf(used) != 20-5+100 {
+		t.Errorf("%+v, %v", used, err)
 	}
 	reconciled(t, db)
 }
@@ -102,25 +154,55 @@ func TestReservationsPerValue(t *testing.T) {
 	reconciled(t, db)
 }
 
-// TestManyReservations: no more than MaxOpen are open at once, and that many are no fault.
+// TestManyReservations: a customer has no more reservations open on a meter than it may have. One
+// more is refused and not charged, and one that ends makes room for another.
 func TestManyReservations(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
-	e := db.startEngine(t, clock)
-	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1e6, "1d"))
-	first, err := e.Reserve(ctx, target, 1, model.MaxTTL, model.NewID("reservation", "first"))
-	if err != nil || !first.Allowed {
+	e := db.startEngine(t, clock, func(o *Options) { o.MaxReservations = 3 })
+	target, other := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1e6, "1d")), quotatest.Target(1, 2, 1, quotatest.Window(t, "a", 1e6, "1d"))
+	reserve := func(target *model.Target, id string) (ledger.ReservationID, error) {
+		r, err := e.Reserve(ctx, target, 1, 60e6, model.NewID("reservation", id))
+		return r.ID, err
+	}
+	used := func() int64 {
+		s, err := e.Standings(ctx, []*model.Target{target})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s[0].View(0).Used
+	}
+	var open []ledger.ReservationID
+	for i := range 3 {
+		id, err := reserve(target, fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, id)
+	}
+	many := &ledger.ManyReservationsError{}
+	if _, err := reserve(target, "3"); !errors.As(err, &many) || many.Most != 3 || used() != 3 {
+		t.Fatalf("a fourth: %v, with %d used", err, used())
+	}
+	if _, err := reserve(other, "on another meter"); err != nil {
 		t.Fatal(err)
 	}
-	db.Exec(ctx, t, `INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
-		SELECT shard, customer, meter, attribute, expires_at - n, at, 0, md5(n::text)::uuid, limits FROM holds, generate_series(1, $1) n`, ledger.MaxOpen-1)
-	db.Exec(ctx, t, `UPDATE counters SET state[2] = (SELECT min(expires_at) FROM holds)`)
-	if _, err := e.Reserve(ctx, target, 1, model.MaxTTL, model.NewID("reservation", "second")); !errors.Is(err, ledger.ErrManyReservations) {
+	if id, err := reserve(target, "0"); err != nil || id != open[0] {
+		t.Fatal("the first is not answered again", id, err)
+	}
+	if d, err := e.decideOnce(ctx, target, 1, model.NewID("hit", "a")); err != nil || !d.Allowed {
+		t.Fatal("a hit is refused", d.String(), err)
+	}
+	if s, err := e.Commit(ctx, target, open[0], 1); err != nil || s.Late {
 		t.Fatal(err)
 	}
-	if s, err := e.Commit(ctx, target, first.ID, 1); err != nil || s.Late {
+	if _, err := reserve(target, "3"); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := e.Reserve(ctx, target, 1, model.MaxTTL, model.NewID("reservation", "third")); err != nil || !r.Allowed {
+	if _, err := reserve(target, "4"); !errors.Is(err, ledger.ErrManyReservations) {
+		t.Fatal(err)
+	}
+	clock.Set(quotatest.Epoch + 60e6) // all are over
+	if _, err := reserve(target, "4"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"reflect"
 	"strings"
 
 	"quotad/internal/calendar"
@@ -155,7 +156,7 @@ func (b *oracleBucket) between(start, end uint64) *big.Int {
 // the last charge, what counted then is taken to have been used then, however long before,
 // so that a window that the change makes longer never admits too much.
 func (l oracleLimit) moved(b *oracleBucket, since int64) []oracleCharge {
-	if b.periods == l.periods {
+	if reflect.DeepEqual(b.periods, l.periods) {
 		return b.charges
 	}
 	start, end := naiveWindow(l.calendar, b.periods, since)
@@ -321,7 +322,9 @@ func (o *oracle) views(t *model.Target, at, cost int64, allowed bool, fits map[*
 			if v.Used = l.quota() - v.Remaining; l.algorithm != "token_bucket" {
 				v.Used = new(big.Int).Div(level.Num(), level.Denom()).Int64()
 			}
-			v.Exceeded = l.mode != "hard" && !fits[compiled]
+			if v.Exceeded = !fits[compiled]; l.mode == "hard" { // only past its units, as when it was lowered
+				v.Exceeded = v.Used > l.quota() || l.algorithm == "token_bucket" && level.Cmp(new(big.Rat).SetInt64(l.quota())) > 0
+			}
 			if !allowed && l.mode != "soft" {
 				v.RetryAfter = first(func(w uint64) bool { return l.admits(l.level(b, since, uint64(at)+w), cost) })
 			}

@@ -20,7 +20,7 @@ func (e *Engine) laneBatch(ctx context.Context, target *model.Target, costs ...i
 	for _, cost := range costs {
 		hits = append(hits, &queue.Hit{Ticket: queue.NewTicket(&l.Session), Target: target, Cost: cost})
 	}
-	for l.Again = append(l.Again, hits...); len(l.Again) > 0; {
+	for l.PutBack(hits...); l.Queued() > 0; {
 		l.Next(ctx)
 	}
 	return hits
@@ -35,10 +35,10 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			return nil
 		},
 		"a hit with an id": func(e *Engine, target *model.Target) *ledger.Operation {
-			return e.ledger(target).Submit(&model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
+			return e.ledger(target).Submit("", &model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
 		},
 		"a hit with an id whose caller left": func(e *Engine, target *model.Target) *ledger.Operation {
-			o := e.ledger(target).Submit(&model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
+			o := e.ledger(target).Submit("", &model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
 			gone, leave := context.WithCancel(context.Background())
 			leave()
 			if err := o.Wait(gone, 0); err == nil {
@@ -50,7 +50,6 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, ctx := newTestDB(t), pgtest.Context(t)
 			e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
-			e.awaitSession(ctx, t)
 			limit := quotatest.Window(t, "a", 110, "1d")
 			one, two := quotatest.Target(1, 1, 1, limit), quotatest.Target(2, 1, 1, limit)
 			e.laneBatch(ctx, one, 1)
@@ -99,15 +98,7 @@ const contentionTime = 100 * time.Millisecond
 func TestSwapsResume(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	var watch atomic.Int64
-	o := db.options(clock)
-	o.Stopwatch = func() time.Duration { return time.Duration(watch.Load()) }
-	e, err := newEngine(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.lanes[0].Session.Close)
-	t.Cleanup(e.ledgers[0].Session.Close)
-	e.awaitSession(ctx, t)
+	e := db.handEngine(t, clock, func(o *Options) { o.Stopwatch = func() time.Duration { return time.Duration(watch.Load()) } })
 	there := db.startEngine(t, clock)
 	limit := quotatest.Window(t, "a", 100, "1d")
 	here, theirs := quotatest.Target(1, 1, 1, limit), quotatest.Target(1, 1, 1, limit)

@@ -3,25 +3,22 @@ package quota
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/quotatest"
-	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
 )
 
 // insertOnly are the statements that look nothing up.
-var insertOnly = regexp.MustCompile("^(" + string(ledger.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(ledger.MakeValues) + "|deny|" + string(ledger.IssueReceipts) + ".|" +
-	string(ledger.OpenHolds) + "|" + string(ledger.AddUsage) + "|" + string(ledger.AddAdjustments) + ")$")
+var insertOnly = regexp.MustCompile("^(" + string(ledger.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(ledger.MakeValues) + "|deny|refuse|" + string(ledger.IssueReceipts) + ".|" +
+	string(ledger.OpenHolds) + "|" + string(ledger.AddUsage) + "|" + string(ledger.AddAdjustments) + "|" + string(ledger.AddAudit) + ")$")
 
 // sessionStatements are those of a lane's session and of a ledger's, poolStatements those of the
 // pool's.
@@ -40,8 +37,8 @@ func sessionStatements() map[string]string {
 
 func poolStatements() map[string]string {
 	return map[string]string{
-		"read": readSQL, "usage": usageSQL, "deny": denySQL,
-		"page": upkeep.PageSQL, "values": upkeep.ValuesSQL, "clean": upkeep.DeleteSQL,
+		"read": readSQL, "usage": usageSQL, "deny": denySQL, "refuse": refuseSQL, "spells": spellsSQL, "open": openSQL, "trim_keys": upkeep.TrimKeysSQL, "trim": upkeep.TrimSQL,
+		"page": upkeep.PageSQL, "latest": latestSQL, "values": upkeep.ValuesSQL, "clean": upkeep.DeleteSQL,
 	}
 }
 
@@ -55,51 +52,43 @@ var fillOtherSQL = []string{
 	SELECT i % 1024, i % 1000, md5(i::text)::uuid, 1, 1, 1, 1, 'a' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 	`INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
 	SELECT i % 1024, i % 1000, 1 + i % 3, '', i, 1, 1, md5(i::text)::uuid, '{1}' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
+	`INSERT INTO refusals (shard, customer, meter, minute, limit_name, first_at, last_at, units, written_at)
+	SELECT i % 1024, i % 1000, 1 + i % 3, 60000000 * i::bigint, 'hourly', i, i, 1, 1 FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 	`INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason)
 	SELECT i % 1024, i % 1000, 1 + i % 3, i, md5(i::text)::uuid, 1, 1, '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`,
 }
 
-// TestPlansOfTheLane: on an empty table, one that was just filled, and a large one that
-// was analyzed, a lane's statements reach the hot tables by key look-ups only, also where
-// the session planned them when the table was another.
-func TestPlansOfTheLane(t *testing.T) {
-	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
-	db, ctx := newTestDB(t), pgtest.Context(t)
-	testPlans(ctx, t, db, sessionStatements(), func() *pgx.Conn { return db.Session(t) })
+// planned is a kind of session, and what it runs.
+type planned struct {
+	name       string
+	statements map[string]string
+	session    func() *pgx.Conn
 }
 
-// TestPlansOfTheReads: the same for what runs on the pool, for one-time plans and for
-// cached ones. Without PoolSettings a session that read three rows scans 200,000 later.
-func TestPlansOfTheReads(t *testing.T) {
+// TestPlans: on an empty table, one that was just filled, and a large one that was analyzed, the
+// statements reach the hot tables by key look-ups only, also where the session planned them when
+// the table was another. A lane's session is asked, and one of the pool for one-time plans and
+// for cached ones. Without PoolSettings a session that read three rows scans 200,000 later.
+func TestPlans(t *testing.T) {
 	t.Parallel() // it has a database of its own, and asks nothing of the machine's speed
 	db, ctx := newTestDB(t), pgtest.Context(t)
+	kinds := []planned{{"lane", sessionStatements(), func() *pgx.Conn { return db.Session(t) }}}
 	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-		t.Run(mode, func(t *testing.T) {
-			db.Exec(ctx, t, "TRUNCATE counters, usage, receipts_0, holds, adjustments")
-			testPlans(ctx, t, db, poolStatements(), func() *pgx.Conn {
-				settings := maps.Clone(session.PoolSettings)
-				settings["plan_cache_mode"] = mode
-				conn, err := postgres.Connect(ctx, db.URL, settings)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = conn.Close(context.Background()) })
-				return conn
-			})
-		})
+		kinds = append(kinds, planned{"pool, " + mode, poolStatements(), func() *pgx.Conn { return db.PoolSession(t, mode) }})
 	}
+	testPlans(ctx, t, db, kinds)
 }
 
-func testPlans(ctx context.Context, t *testing.T, db *testDB, statements map[string]string, session func() *pgx.Conn) {
+func testPlans(ctx context.Context, t *testing.T, db *testDB, kinds []planned) {
 	t.Helper()
 	large := 200_000
 	if testing.Short() {
 		large = 20_000
 	}
-	for _, table := range []string{"counters", "usage", "receipts_0", "holds", "adjustments"} {
+	for _, table := range []string{"counters", "usage", "receipts_0", "holds", "adjustments", "refusals"} {
 		db.Exec(ctx, t, "ALTER TABLE "+table+" SET (autovacuum_enabled = off)")
 	}
-	var sessions []*quotatest.Planned
+	sessions := make([][]*quotatest.Planned, len(kinds)) // of each kind, one a stage
 	for _, stage := range []struct {
 		name    string
 		rows    int
@@ -111,11 +100,13 @@ func testPlans(ctx context.Context, t *testing.T, db *testDB, statements map[str
 			db.Exec(ctx, t, sql, stage.rows)
 		}
 		if stage.analyze {
-			db.Exec(ctx, t, "ANALYZE counters, usage, receipts_0, holds, adjustments")
+			db.Exec(ctx, t, "ANALYZE counters, usage, receipts_0, holds, adjustments, refusals")
 		}
-		sessions = append(sessions, quotatest.PrepareAll(ctx, t, session(), statements))
-		for i, s := range sessions {
-			s.Check(ctx, t, fmt.Sprintf("%s, a session of stage %d", stage.name, i), insertOnly.MatchString)
+		for k, kind := range kinds {
+			sessions[k] = append(sessions[k], quotatest.PrepareAll(ctx, t, kind.session(), kind.statements))
+			for i, s := range sessions[k] {
+				s.Check(ctx, t, fmt.Sprintf("%s, %s, a session of stage %d", kind.name, stage.name, i), insertOnly.MatchString)
+			}
 		}
 	}
 }

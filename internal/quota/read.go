@@ -29,29 +29,58 @@ func (e *Engine) Look(ctx context.Context, t *model.Target, cost int64) (model.D
 	return r[0].Decision, r[0].Err
 }
 
-// lookAll looks for many hits with one statement.
+// lookAll looks for many hits with one statement, which reads each target once. Once nobody waits
+// any more it judges no further.
 func (e *Engine) lookAll(ctx context.Context, hits []model.Hit, results []queue.Result) {
-	targets := make([]*model.Target, len(hits))
+	var targets []*model.Target
+	place := make(map[*model.Target]int, 1)
 	for i := range hits {
-		targets[i] = hits[i].Target
+		t := hits[i].Target
+		if _, known := place[t]; !known {
+			place[t] = len(targets)
+			targets = append(targets, t)
+		}
 	}
-	stored, now, err := e.read(ctx, targets, nil)
+	stored, now, err := e.read(ctx, nil, targets, nil)
 	for i, h := range hits {
+		if err == nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", session.ErrBusy, ctx.Err())
+		}
 		if err != nil {
 			results[i].Err = err
 			continue
 		}
-		results[i].Decision, results[i].Err = stored[i].judge(h.Target, h.Target.Instant(now), h.Cost)
+		results[i].Decision, results[i].Err = stored[place[h.Target]].judge(h.Target, h.Target.Instant(now), h.Cost)
 	}
+}
+
+// Querier is a pool, or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// A View is the database at one instant, for reads that are to agree with others of that instant.
+type View struct {
+	From Querier // a transaction whose statements all see the same snapshot
+	Now  int64   // PostgreSQL's time, µs
+	// The billing period whose units are asked for, µs, [Start, End). End 0: that of each target.
+	Start, End int64
 }
 
 // Standings reads how several targets stand, counters and usage in one snapshot: the
 // units of a period are the very ones that the limits were charged with.
 func (e *Engine) Standings(ctx context.Context, targets []*model.Target) ([]Standing, error) {
+	return e.StandingsIn(ctx, nil, targets)
+}
+
+// StandingsIn is Standings in a view. Without one it reads by itself.
+func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Target) ([]Standing, error) {
 	standings := make([]Standing, len(targets))
-	stored, now, err := e.read(ctx, targets, func(i int, now int64) (start, end int64) {
+	stored, now, err := e.read(ctx, v, targets, func(i int, now int64) (start, end int64) {
 		s := &standings[i]
-		s.PeriodStart, s.PeriodEnd = targets[i].Period(targets[i].Instant(now))
+		if s.PeriodStart, s.PeriodEnd = targets[i].Period(targets[i].Instant(now)); v != nil && v.End > 0 {
+			s.PeriodStart, s.PeriodEnd = v.Start, v.End
+		}
 		return s.PeriodStart, s.PeriodEnd
 	})
 	if err != nil {
@@ -59,6 +88,9 @@ func (e *Engine) Standings(ctx context.Context, targets []*model.Target) ([]Stan
 	}
 	for i, t := range targets {
 		s := &standings[i]
+		if ctx.Err() != nil { // nobody waits for the others
+			return nil, fmt.Errorf("%w: %w", session.ErrBusy, ctx.Err())
+		}
 		s.PeriodUsed, s.Now = stored[i].used, t.Instant(now)
 		if s.Decision, err = stored[i].judge(t, s.Now, 0); err != nil {
 			return nil, err
@@ -67,33 +99,46 @@ func (e *Engine) Standings(ctx context.Context, targets []*model.Target) ([]Stan
 	return standings, nil
 }
 
-// A counter that is not there yet is untouched. Sums stop at 2⁶³−1, as the counters do. All
-// of it is one statement, and so one snapshot. $1–$4 key, $5–$6 the period whose usage is
-// summed, its own hours, those of the usage table and adjustments; an empty one sums
-// nothing. The holds are of counters that have any, integers of one after the other: expiry,
-// instant, cost, how many limits, and those.
+// PeriodUnits is the SQL of the units that a customer used of a meter in a billing period. u is
+// the sum (units) and the largest (fullest) of its finished hours, c.units the running hour if it
+// is of the period, a.cost the sum of its adjustments. Each may be null.
+//
+// A sum stops at 2⁶³−1, as counters do. An hour that is full makes its sum full, whatever was taken
+// off by adjustments: nobody knows how many units it stands for.
+const PeriodUnits = `CASE WHEN 9223372036854775807 IN (u.fullest, c.units) THEN 9223372036854775807
+		ELSE least(9223372036854775807, greatest(-9223372036854775807,
+			coalesce(u.units, 0) + coalesce(c.units, 0) + coalesce(a.cost, 0))) END::bigint`
+
+// A counter that is not there yet is untouched. All of it is one statement, and so one snapshot.
+// $1–$4 key, $5–$6 the period whose usage is summed; an empty one sums nothing, and so does the
+// counter of an attribute's value. The holds are of counters that have any: for each list of limits
+// an array, in binary, of how many limits, those, and of all their holds the expiries, the instants
+// and the costs.
 const readSQL = `
-SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0),
-       least(9223372036854775807,
-         CASE WHEN c.hour >= i.period_start AND c.hour < i.period_end THEN c.units ELSE 0 END
-         + CASE WHEN i.attribute = '' AND i.period_start < i.period_end THEN
-         (SELECT coalesce(sum(u.admitted), 0) FROM usage u
-          WHERE u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter
-            AND u.hour >= i.period_start AND u.hour < i.period_end)
-         + (SELECT coalesce(sum(a.cost), 0) FROM adjustments a
-          WHERE a.shard = i.shard AND a.customer = i.customer AND a.meter = i.meter
-            AND a.hour >= i.period_start AND a.hour < i.period_end) ELSE 0 END)::bigint,
+SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), ` + PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN
-         (SELECT array_agg(n ORDER BY h.expires_at, h.key, m.place) FROM holds h,
-            unnest(ARRAY[h.expires_at, h.at, h.cost, cardinality(h.limits)] || h.limits) WITH ORDINALITY AS m(n, place)
-          WHERE h.shard = i.shard AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute)
+         (SELECT string_agg(array_send(h.limits || h.expires_at || h.at || h.cost), ''::bytea)
+          FROM (SELECT cardinality(limits)::bigint || limits AS limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at,
+                  array_agg(cost) AS cost
+                FROM holds
+                WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+                GROUP BY holds.limits OFFSET 0) h)
        END
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, period_start, period_end, n)
 LEFT JOIN LATERAL (
-	SELECT state, at, version, change, hour, units FROM counters
+	SELECT state, at, version, change,
+		CASE WHEN i.attribute = '' AND hour >= i.period_start AND hour < i.period_end THEN units END AS units FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
 	OFFSET 0) c ON true
+LEFT JOIN LATERAL (
+	SELECT sum(admitted) AS units, max(admitted) AS fullest FROM usage
+	WHERE i.attribute = '' AND i.period_start < i.period_end
+	  AND shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.period_start AND hour < i.period_end) u ON true
+LEFT JOIN LATERAL (
+	SELECT sum(cost) AS cost FROM adjustments
+	WHERE i.attribute = '' AND i.period_start < i.period_end
+	  AND shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.period_start AND hour < i.period_end) a ON true
 ORDER BY n`
 
 // stored is a target's counters as readSQL returns them.
@@ -119,24 +164,45 @@ func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error)
 	return model.Judge(t, s.rows, now, cost), nil
 }
 
-// holdsOf takes apart what readSQL says of holds.
-func holdsOf(n []int64) (holds []model.Hold) {
-	for len(n) >= 4 {
-		limits := 4 + n[3]
-		holds = append(holds, model.Hold{Expires: n[0], At: n[1], Cost: n[2], Limits: n[4:limits]})
-		n = n[limits:]
+// readHolds takes apart what readSQL says of holds.
+func readHolds(raw []byte) (*model.Holds, error) {
+	var holds []model.Hold
+	for len(raw) > 0 {
+		n, others, err := session.NextInts(raw)
+		if err != nil {
+			return nil, err
+		}
+		limits := n[1 : 1+n[0] : 1+n[0]]
+		of := n[1+n[0]:]
+		for i, many := 0, len(of)/3; i < many; i++ {
+			holds = append(holds, model.Hold{Expires: of[i], At: of[many+i], Cost: of[2*many+i], Limits: limits})
+		}
+		raw = others
 	}
-	return holds
+	return model.NewHolds(holds), nil
+}
+
+// now is PostgreSQL's time, µs.
+func (e *Engine) now(ctx context.Context) (int64, error) {
+	now, err := e.options.Now(ctx)
+	if err != nil && ctx.Err() != nil {
+		return 0, fmt.Errorf("%w: %w", session.ErrBusy, err)
+	}
+	if err != nil {
+		return 0, session.Unreached(err)
+	}
+	return now, nil
 }
 
 // read reads the counters of targets, and what period says of each (nil: nothing).
-func (e *Engine) read(ctx context.Context, targets []*model.Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
-	now, err := e.options.Now(ctx)
-	if err != nil && ctx.Err() != nil {
-		return nil, 0, fmt.Errorf("%w: %w", session.ErrBusy, err)
-	}
-	if err != nil {
-		return nil, 0, session.Unreached(err)
+func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, period func(i int, now int64) (start, end int64)) ([]stored, int64, error) {
+	from, tries := Querier(e.options.Pool), e.readTries
+	var now int64
+	var err error
+	if v != nil {
+		from, tries, now = v.From, 1, v.Now
+	} else if now, err = e.now(ctx); err != nil {
+		return nil, 0, err
 	}
 	var keys session.Columns
 	var starts, ends []int64
@@ -154,11 +220,13 @@ func (e *Engine) read(ctx context.Context, targets []*model.Target, period func(
 		model.Row
 		used int64
 	}
-	counters, err := collect(ctx, e, func(r pgx.CollectableRow) (c counter, err error) {
-		var holds []int64
-		err = r.Scan(&c.State, &c.At, &c.Version, &c.Change, &c.used, &holds)
+	counters, err := collect(ctx, from, tries, func(r pgx.CollectableRow) (c counter, err error) {
+		var holds []byte
+		if err = r.Scan(&c.State, &c.At, &c.Version, &c.Change, &c.used, &holds); err != nil {
+			return c, err
+		}
 		c.State, _ = model.Unmarked(c.State)
-		c.Holds = holdsOf(holds)
+		c.Holds, err = readHolds(holds)
 		return c, err
 	}, readSQL, keys.Shard, keys.Customer, keys.Meter, keys.Attribute, starts, ends)
 	if err != nil {
@@ -198,17 +266,17 @@ GROUP BY hour ORDER BY hour LIMIT $6`
 // Usage returns the hours that start in [from, to) µs, ascending, the running one
 // included, at most limit of them; hours in which nothing happened are left out.
 func (e *Engine) Usage(ctx context.Context, customer int64, meter int32, from, to int64, limit int) ([]UsageHour, error) {
-	return collect(ctx, e, pgx.RowToStructByPos[UsageHour], usageSQL, model.Shard(customer), customer, meter, from, to, limit)
+	return collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[UsageHour], usageSQL, model.Shard(customer), customer, meter, from, to, limit)
 }
 
 // collect runs a query that only reads. After a restart of the server each connection of
-// the pool fails once; that is worth another try, and a read may always have one.
+// a pool fails once; that is worth another try, and a read may always have one.
 // Errors: ErrUnavailable in an outage, ErrNoSession, ErrBusy when statements took too long or
 // ctx ended, else ErrInternal.
-func collect[T any](ctx context.Context, e *Engine, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
-	for range e.readTries {
+func collect[T any](ctx context.Context, from Querier, tries int, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+	for range tries {
 		var rows pgx.Rows
-		if rows, err = e.options.Pool.Query(ctx, sql, args...); err == nil {
+		if rows, err = from.Query(ctx, sql, args...); err == nil {
 			all, err = pgx.CollectRows(rows, scan)
 		}
 		var unreached *pgconn.ConnectError

@@ -6,7 +6,11 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
@@ -216,7 +220,7 @@ func TestHourIsBookedOnce(t *testing.T) {
 	clock.Set(quotatest.Epoch + 3600e6)
 	lane := here.lanes[0]
 	h := &queue.Hit{Ticket: queue.NewTicket(&lane.Session), Target: target, Cost: 1}
-	lane.Again = []*queue.Hit{h}
+	lane.PutBack(h)
 	if lane.Next(ctx); lane.Ledger.Queued() != 1 {
 		t.Fatal("the hour is not over")
 	}
@@ -266,5 +270,57 @@ func TestHourIsBookedTwice(t *testing.T) {
 	rows, err := db.Counters(ctx, 1)
 	if own := rows[target.Counters[0].Key]; err != nil || own.Hour != quotatest.Epoch+3600e6 || own.Units != 1 {
 		t.Errorf("%+v, %v", own, err)
+	}
+}
+
+// rowsAsked counts the counters that reads ask for.
+type rowsAsked struct{ rows atomic.Int64 }
+
+func (r *rowsAsked) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if data.SQL == readSQL {
+		r.rows.Add(int64(len(data.Args[0].([]int16))))
+	}
+	return ctx
+}
+
+func (*rowsAsked) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// However many looks a batch has at one customer, its counters and open reservations are read
+// once. Each look is judged as if it were alone.
+func TestLooksReadEachTargetOnce(t *testing.T) {
+	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	asked := new(rowsAsked)
+	config := db.Pool.Config()
+	config.ConnConfig.Tracer = asked
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	e := db.startEngine(t, clock, func(o *Options) { o.Pool = pool })
+	l := quotatest.Window(t, "a", 100, "1d")
+	targets := []*model.Target{quotatest.Target(1, 1, 1, l), quotatest.Target(1, 2, 1, l)}
+	for i, target := range targets {
+		if _, err := e.From("").Reserve(ctx, target, int64(10+i), 1e6, model.ID{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, later := range []int64{0, 2e6} { // then the reservations have expired
+		clock.Set(quotatest.Epoch + later)
+		before := asked.rows.Load()
+		var hits []model.Hit
+		for i := range 1000 {
+			hits = append(hits, model.Hit{Target: targets[i%2], Cost: int64(i % 120), Look: true})
+		}
+		all := e.From("").DecideAll(ctx, hits)
+		if rows := asked.rows.Load() - before; rows != 2 {
+			t.Errorf("%d rows were asked for", rows)
+		}
+		for i, h := range hits[:240] {
+			alone, err := e.Look(ctx, h.Target, h.Cost)
+			if got := all[i]; err != nil || got.Err != nil || !got.Decision.SameAs(&alone) || got.Decision.View(0) != alone.View(0) {
+				t.Fatalf("look %d: %s, %v; alone %s, %v", i, got.Decision.String(), got.Err, alone.String(), err)
+			}
+		}
 	}
 }

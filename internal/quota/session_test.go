@@ -64,13 +64,7 @@ func TestCutOff(t *testing.T) {
 	if _, err := e.Decide(ctx, target, 1); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := db.Session(t).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	tx := db.HoldRow(ctx, t, 1, false)
 	told := make(chan error, 1)
 	go func() {
 		_, err := e.Decide(ctx, target, 1)

@@ -163,13 +163,7 @@ func TestReadingBesideAFailedSwap(t *testing.T) {
 	hits := oneHitEach(4, limits)
 	e.sendBatch(ctx, hits)
 	hits[3].Target.Forget()
-	tx, err := db.Session(t).Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(ctx, "SELECT FROM counters WHERE customer = 1 FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	db.HoldRow(ctx, t, 1, false)
 	results, _ := e.sendBatch(ctx, hits) // until the server ends the session that holds the row
 	for i, r := range results {
 		if r.Err != nil || !r.Decision.Allowed || r.Decision.View(0).Used != 4 {

@@ -146,7 +146,7 @@ func TestTooManyValuesAtOnce(t *testing.T) {
 			t.Errorf("hit %d: %s, %v", i, r.Decision.String(), r.Err)
 		}
 	}
-	if busy != 60 {
-		t.Errorf("%d hits were told that too many wait, want 60", busy)
+	if busy != 80 {
+		t.Errorf("%d hits were told that too many wait, want 80", busy)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,80 +18,33 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// logLines counts the lines of a log that have a text.
-type logLines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logLines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), text)
-}
-
 // connecting reports whether a hit was refused since a session is being made.
 func connecting(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "a new connection to the database is being made")
 }
 
+// hindrance is how a database is there and does not let a node work, and how that ends.
+type hindrance struct {
+	url          func(string) string // what becomes of the database's URL
+	damage, mend string              // statements
+	unsure       bool                // the node does not know the time
+}
+
 // TestADatabaseThatRefusesIsNoOutage: it is there and does not let the node work. No hit
 // may be let in for that; the log says so once, and the node, until it is put right.
 func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
-	for name, c := range map[string]struct {
-		url           func(string) string
-		damage, mend  string
-		while, repair func(*atomic.Bool)
-	}{
+	for name, c := range map[string]hindrance{
 		"login":  {url: func(u string) string { return strings.Replace(u, "://quotad@", "://nobody@", 1) }},
 		"table":  {damage: "ALTER TABLE counters RENAME TO lost", mend: "ALTER TABLE lost RENAME TO counters"},
 		"right":  {damage: "REVOKE UPDATE ON counters FROM CURRENT_USER", mend: "GRANT UPDATE ON counters TO CURRENT_USER"},
 		"ledger": {damage: "REVOKE INSERT ON receipts_0, receipts_1, receipts_2 FROM CURRENT_USER", mend: "GRANT INSERT ON receipts_0, receipts_1, receipts_2 TO CURRENT_USER"},
 		"room":   {damage: "ALTER DATABASE %d CONNECTION LIMIT 1", mend: "ALTER DATABASE %d CONNECTION LIMIT -1"},
-		"clock":  {while: func(b *atomic.Bool) { b.Store(true) }, repair: func(b *atomic.Bool) { b.Store(false) }},
+		"clock":  {unsure: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each waits for a while
-			db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
-			config, err := pgx.ParseConfig(db.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := func(sql string) {
-				if sql != "" {
-					db.Exec(ctx, t, strings.ReplaceAll(sql, "%d", pgx.Identifier{config.Database}.Sanitize()))
-				}
-			}
-			var unsure atomic.Bool
-			if c.while != nil {
-				c.while(&unsure)
-			}
-			run("SELECT 1") // the pool has its connection before there is no room for more
-			run(c.damage)
-			var log logLines
-			var url atomic.Value
-			url.Store(db.URL)
-			if c.url != nil {
-				url.Store(c.url(db.URL))
-			}
-			e := db.startEngine(t, clock, func(o *Options) {
-				o.Log = slog.New(slog.NewTextHandler(&log, nil))
-				o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
-					return postgres.Connect(ctx, url.Load().(string), session.SessionSettings) //nolint:forcetypeassert // it is a string
-				}
-				o.Now = func(ctx context.Context) (int64, error) {
-					if unsure.Load() {
-						return 0, errors.New("the offset is not known")
-					}
-					return clock.Now(ctx)
-				}
-			})
+			db, ctx := newTestDB(t), pgtest.Context(t)
+			e, log, repair := c.refused(t, db)
 			target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 			hit := func() error {
 				if name != "ledger" {
@@ -106,26 +58,66 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 				continue // the first attempt has no end yet
 			}
 			for range 20 {
-				if err = hit(); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) {
+				if err := hit(); !errors.Is(err, session.ErrNoSession) || errors.Is(err, session.ErrUnavailable) {
 					t.Fatalf("a hit: %v", err)
 				}
 			}
 			if err := e.Trouble(); !errors.Is(err, session.ErrNoSession) {
 				t.Errorf("the trouble is %v", err)
 			}
-			if n := log.count("hits cannot be charged"); n != 1 {
-				t.Errorf("the log says so %d times:\n%s", n, log.text.String())
+			if n := log.Count("hits cannot be charged"); n != 1 {
+				t.Errorf("the log says so %d times:\n%s", n, log.String())
 			}
-			run(c.mend)
-			url.Store(db.URL)
-			unsure.Store(false)
+			repair()
 			for (hit() != nil || e.Trouble() != nil) && time.Now().Before(until) {
 				time.Sleep(10 * time.Millisecond)
 			}
-			if err := errors.Join(hit(), e.Trouble()); err != nil || log.count("hits are charged again") != 1 {
-				t.Errorf("afterwards: %v\n%s", err, log.text.String())
+			if err := errors.Join(hit(), e.Trouble()); err != nil || log.Count("hits are charged again") != 1 {
+				t.Errorf("afterwards: %v\n%s", err, log.String())
 			}
 		})
+	}
+}
+
+// refused starts an engine on a database that refuses it, until it is repaired.
+func (c *hindrance) refused(t *testing.T, db *testDB) (e *Engine, log *pgtest.Log, repair func()) {
+	t.Helper()
+	ctx, clock := pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
+	config, err := pgx.ParseConfig(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(sql string) {
+		if sql != "" {
+			db.Exec(ctx, t, strings.ReplaceAll(sql, "%d", pgx.Identifier{config.Database}.Sanitize()))
+		}
+	}
+	var unsure atomic.Bool
+	unsure.Store(c.unsure)
+	run("SELECT 1") // the pool has its connection before there is no room for more
+	run(c.damage)
+	log = new(pgtest.Log)
+	var url atomic.Value
+	url.Store(db.URL)
+	if c.url != nil {
+		url.Store(c.url(db.URL))
+	}
+	e = db.startEngine(t, clock, func(o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(log, nil))
+		o.Connect = func(ctx context.Context) (*pgx.Conn, error) {
+			return postgres.Connect(ctx, url.Load().(string), session.SessionSettings) //nolint:forcetypeassert // it is a string
+		}
+		o.Now = func(ctx context.Context) (int64, error) {
+			if unsure.Load() {
+				return 0, errors.New("the offset is not known")
+			}
+			return clock.Now(ctx)
+		}
+	})
+	return e, log, func() {
+		run(c.mend)
+		url.Store(db.URL)
+		unsure.Store(false)
 	}
 }
 
@@ -133,7 +125,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 // of the hit.
 func TestARightThatIsTakenAway(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
-	var log logLines
+	var log pgtest.Log
 	e := db.startEngine(t, clock, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 	until := time.Now().Add(30 * time.Second)
@@ -148,8 +140,8 @@ func TestARightThatIsTakenAway(t *testing.T) {
 			t.Fatalf("a hit: %v", err)
 		}
 	}
-	if n := log.count("level=ERROR"); n != 1 || !errors.Is(e.Trouble(), session.ErrNoSession) {
-		t.Errorf("%v, said %d times:\n%s", e.Trouble(), n, log.text.String())
+	if n := log.Count("level=ERROR"); n != 1 || !errors.Is(e.Trouble(), session.ErrNoSession) {
+		t.Errorf("%v, said %d times:\n%s", e.Trouble(), n, log.String())
 	}
 	db.Exec(ctx, t, "GRANT UPDATE ON counters TO CURRENT_USER")
 	for e.Trouble() != nil && time.Now().Before(until) { // it is found out without a hit

@@ -2,16 +2,20 @@ package quota
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 	"quotad/internal/quota/quotatest"
+	"quotad/internal/quota/session"
 )
 
 // valueRows is how many counters of values a customer has.
@@ -133,15 +137,9 @@ func (m meddler) Write(p []byte) (int, error) {
 func TestValueThatIsThereMeanwhile(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	var do atomic.Pointer[func()]
-	options := db.options(quotatest.NewClock(quotatest.Epoch))
-	options.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
-	e, err := newEngine(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.lanes[0].Session.Close)
-	t.Cleanup(e.ledgers[0].Session.Close)
-	e.awaitSession(ctx, t)
+	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) {
+		o.Connect = db.ConnectBy(func(conn net.Conn) net.Conn { return meddler{conn, "COMMIT", &do} })
+	})
 	target := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
 	other := quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"}, model.Spec{Algorithm: "fixed_window", Limit: 100, Window: "1d"})
 	old, fresh := quotatest.IP(target, "old"), quotatest.IP(target, "new")
@@ -157,8 +155,8 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	before := e.Stats().Retried
 	plain := e.handOver(fresh, 1, 2)
 	ids := []ledger.Once{
-		e.ledger(fresh).Submit(&model.Hit{Target: fresh, Cost: 10, ID: model.NewID("hit", "one")}),
-		e.ledger(other).Submit(&model.Hit{Target: quotatest.IP(other, "y"), Cost: 20, ID: model.NewID("hit", "two")}),
+		e.ledger(fresh).Submit("", &model.Hit{Target: fresh, Cost: 10, ID: model.NewID("hit", "one")}),
+		e.ledger(other).Submit("", &model.Hit{Target: quotatest.IP(other, "y"), Cost: 20, ID: model.NewID("hit", "two")}),
 	}
 	e.drain(ctx, t)
 	if do.Load() != nil || e.Stats().Retried == before || e.ledgers[0].Cautious() {
@@ -176,5 +174,73 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 		}
 	}
 	e.used(ctx, t, target, 7+13)
+	reconciled(t, db)
+}
+
+// TestNewValuesAreBounded: a customer's hits make so many counters of values in a second and no
+// more, in whatever way they come. Refused hits do not count, and neither do values that are there.
+func TestNewValuesAreBounded(t *testing.T) {
+	const most = 30
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	var watch atomic.Int64
+	watch.Store(int64(time.Minute))
+	e := db.startEngine(t, quotatest.NewClock(quotatest.Epoch), withoutMemory, func(o *Options) {
+		o.MaxNewValues, o.Stopwatch = most, func() time.Duration { return time.Duration(watch.Load()) }
+	})
+	newTarget := func() *model.Target {
+		return quotatest.PerIP(t, model.Spec{Algorithm: "fixed_window", Limit: 5, Window: "1d"}, model.Spec{Algorithm: "fixed_window", Limit: 1000, Window: "1d", Per: "-"})
+	}
+	mine, other := newTarget(), newTarget()
+	hit := func(target *model.Target, value string, cost int64) model.Hit {
+		return model.Hit{Target: quotatest.IP(target, value), Cost: cost}
+	}
+	allowed := func(what string, results []queue.Result, want int) {
+		t.Helper()
+		n := 0
+		for _, r := range results {
+			switch many, over := errors.AsType[*ledger.ManyValuesError](r.Err); {
+			case r.Err == nil && r.Decision.Allowed:
+				n++
+			case r.Err != nil && (!over || many.Most != most || !errors.Is(r.Err, session.ErrBusy)):
+				t.Errorf("%s: %v", what, r.Err)
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d are admitted, not %d", what, n, want)
+		}
+	}
+	several := func(prefix string, n int, ids bool) (hits []model.Hit) {
+		for i := range n {
+			h := hit(mine, fmt.Sprint(prefix, i), 1)
+			if ids {
+				h.ID = model.NewID("hit", fmt.Sprint(prefix, i))
+			}
+			hits = append(hits, h)
+		}
+		return hits
+	}
+	together := func(hits []model.Hit) []queue.Result {
+		_, all, err := e.DecideTogether(ctx, hits)
+		return []queue.Result{{Decision: model.Decision{Allowed: all}, Err: err}}
+	}
+	allowed("refused", e.DecideAll(ctx, []model.Hit{hit(mine, "x", 6), hit(mine, "y", 6)}), 0)
+	allowed("all or none, of which one does not fit", together([]model.Hit{hit(mine, "x", 1), hit(mine, "y", 6)}), 0)
+	allowed("plain", e.DecideAll(ctx, several("plain-", 10, false)), 10)
+	allowed("all or none", together(several("together-", 8, false)), 1)
+	allowed("with ids", e.DecideAll(ctx, several("id-", 15, true)), 12)
+	allowed("plain, too many", e.DecideAll(ctx, several("more-", 3, false)), 0)
+	allowed("all or none, too many", together(several("more-", 2, false)), 0)
+	_, err := e.Reserve(ctx, quotatest.IP(mine, "more-0"), 1, 60e6, model.NewID("reservation", "1"))
+	allowed("a reservation", []queue.Result{{Err: err}}, 0)
+	allowed("values that are there", e.DecideAll(ctx, append(several("plain-", 10, false), several("id-", 12, true)...)), 22)
+	allowed("another customer", e.DecideAll(ctx, []model.Hit{hit(other, "a", 1), hit(other, "b", 1)}), 2)
+	if n := db.valueRows(t, quotatest.Customer(mine)); n != most {
+		t.Errorf("%d values have counters, want %d", n, most)
+	}
+	if n := e.Stats().ManyValues; n < 5 {
+		t.Errorf("%d are counted", n)
+	}
+	watch.Add(int64(time.Second))
+	allowed("the next second", e.DecideAll(ctx, several("more-", most+5, false)), most)
 	reconciled(t, db)
 }

@@ -1,13 +1,13 @@
 package quota
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/quotatest"
+	"quotad/internal/vectors"
 )
 
 // corruptions change one field of one hit, or of the limits, to a wrong value.
@@ -71,7 +71,7 @@ func (v *vector) copyOf() *vector {
 func TestVectorsLimitsCorrupted(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock, withoutMemory)
-	for n, path := range vectorFiles(t, filepath.Join("testdata", "vectors")) {
+	for n, path := range vectors.Files(t, "limits") {
 		if n%quotatest.Sized(5, 1, 1) > 0 {
 			continue
 		}

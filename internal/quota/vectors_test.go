@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/quotatest"
+	"quotad/internal/vectors"
 )
 
 // vector is a file of the layout that CONTRIBUTING.md describes (A failed test): hits on one
@@ -179,32 +179,17 @@ func runVectorMemory(ctx context.Context, e *Engine, clock *quotatest.Clock, v *
 	return nil
 }
 
-// forVectors runs a subtest for each file in testdata and in $QUOTAD_VECTORS_DIR.
+// forVectors runs a subtest for each file.
 func forVectors(t *testing.T, run func(*vector) error) {
-	files := vectorFiles(t, filepath.Join("testdata", "vectors"))
-	if dir := os.Getenv("QUOTAD_VECTORS_DIR"); dir != "" {
-		files = append(files, vectorFiles(t, dir)...)
-	}
-	for _, path := range files {
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			v, err := readVector(path)
-			if err == nil {
-				err = run(v)
-			}
-			if err != nil {
-				t.Errorf("%s: %v", path, err)
-			}
-		})
-	}
-}
-
-func vectorFiles(t *testing.T, dir string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "limits", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no vectors in %s/limits (%v)", dir, err)
-	}
-	return files
+	vectors.Each(t, "limits", func(t *testing.T, path string) {
+		v, err := readVector(path)
+		if err == nil {
+			err = run(v)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	})
 }
 
 func TestVectorsLimitsModel(t *testing.T) { forVectors(t, runVectorModel) }

@@ -78,6 +78,13 @@ var Examples = map[string]Example{
 }`,
 	},
 	"release": {Path: reservationExample},
+	"listReservations": {
+		Path: "acme", Query: "?meter=requests",
+		Response: `{"items": [
+  {"id": "` + reservationExample + `", "meter": "requests", "cost": 3, "attributes": {},
+   "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": "2026-11-20T06:01:00.123456Z"}
+], "next_cursor": null}`,
+	},
 	"import": {
 		Request: `{"id": "old-1", "customer": "acme", "meter": "requests", "cost": 1200, "at": "2026-01-31T12:00:00Z"}
 {"id": "old-2", "customer": "acme", "meter": "requests", "limit": "hourly", "used": 3}
@@ -100,7 +107,7 @@ var Examples = map[string]Example{
   ],
   "meters": [
     {"meter": "requests", "unit": "request", "period_start": "2026-11-20T05:00:00Z",
-     "period_end": "2026-12-20T05:00:00Z", "used": 3, "included": 0, "overage": 3,
+     "period_end": "2026-12-20T05:00:00Z", "used": 3, "included": 0, "overage": 3, "price_version": 1,
      "amount_minor": null, "currency": "USD"}
   ]
 }`,
@@ -112,6 +119,40 @@ var Examples = map[string]Example{
 	"putMeter": {
 		Path: "requests", Request: `{"unit": "request", "name": "API requests"}`,
 		Response: meterExample,
+	},
+	"putDraft": {
+		Path:     "starter",
+		Request:  `{"name": "Starter", "currency": "USD", "interval": "month", "limits": []}`,
+		Response: draftExample,
+	},
+	"getDraft":    {Path: "starter", Response: draftExample},
+	"deleteDraft": {Path: "starter"},
+	"playDraft": {
+		Path:    "starter",
+		Request: `{"meter": "requests", "traffic": {"pattern": "steady", "window": "1m", "windows": 1, "steady": 1}}`,
+		Response: `{
+  "draft": {
+    "length_us": 60000000, "admitted": {"hits": 1, "units": 1}, "refused": {"hits": 0, "units": 0},
+    "longest_wait_ms": 0, "hopeless": 0, "refusal": null,
+    "hits": [{"at_us": 30000000, "cost": 1, "admitted": true, "retry_after_ms": 0}], "limits": []
+  }
+}`,
+	},
+	"compareDraft": {
+		Path:    "starter",
+		Request: `{"customer": "acme"}`,
+		Response: `{
+  "from": "2026-10-21T14:00:00Z", "to": "2026-11-20T14:00:00Z", "customers": 1, "chosen": 1, "others": false,
+  "asked": 5200, "recorded_refused": 200, "currency": "USD",
+  "in_force": {"refused": {"least": 200, "most": 200}, "customers_refused": {"least": 1, "most": 1}, "billed_minor": {"least": 1740, "most": 1740}},
+  "draft": {"refused": {"least": 0, "most": 0}, "customers_refused": {"least": 0, "most": 0}, "billed_minor": {"least": 1780, "most": 1780}},
+  "limits": [
+    {"meter": "requests", "limit": "hourly",
+     "in_force": {"how": "by_hour", "refused": {"least": 200, "most": 200}, "customers": {"least": 1, "most": 1}},
+     "draft": {"how": "by_hour", "refused": {"least": 0, "most": 0}, "customers": {"least": 0, "most": 0}}}
+  ],
+  "notes": [{"name": "retries", "text": "Refused units count every retry."}]
+}`,
 	},
 	"getMeter":   {Path: "requests", Response: meterExample},
 	"listMeters": {Response: `{"items": [` + meterExample + `], "next_cursor": null}`},
@@ -169,17 +210,49 @@ var Examples = map[string]Example{
 		Response: `{
   "id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
   "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": "2036-01-01T00:00:00Z",
-  "secret": "qk_…"
+  "used_on": null, "secret": "qk_…"
 }`,
 	},
 	"listKeys": {Response: `{"items": [
   {"id": "key_UCv9xkpQkUuJ", "name": "shop backend", "scope": "backend",
-   "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": null}
+   "created_at": "2026-11-20T06:00:00.123456Z", "expires_at": null, "used_on": "2026-11-20"}
+], "next_cursor": null}`},
+	"refusals": {Path: "acme", Query: "?meter=requests", Response: `{"items": [
+  {"limit": "hourly", "meter": "requests", "from": "2026-11-20T06:12:00.5Z", "to": "2026-11-20T06:31:07.25Z",
+   "units": 812, "admitted_at": "2026-11-20T07:00:00Z"}
+], "next_cursor": null}`},
+	"listAudit": {Query: "?target=customers/acme", Response: `{"items": [
+  {"id": 4711, "at": "2026-11-20T06:00:00.123456Z", "actor": "key_UCv9xkpQkUuJ", "actor_name": "back office",
+   "action": "create", "target": "customers/acme/overrides/hourly",
+   "before": null, "after": {"limit": 9000, "expires_at": null}, "request_id": "req_kV2nQfR1b0uT3cXy"}
 ], "next_cursor": null}`},
 	"revokeKey": {Path: "key_UCv9xkpQkUuJ"},
-	"livez":     {Response: `{"status": "ok"}`},
-	"readyz":    {Response: `{"status": "ready"}`},
-	"problem":   {Path: "not-found"},
+	"overview": {Response: `{
+  "at": "2026-11-20T06:00:00.123456Z", "failed": [],
+  "concerns": [{"name": "node_silent", "text": "Node web-2:8080 has not been heard of for 3 minutes. It was killed, or cannot write to the database."}],
+  "decisions": {
+    "per_second": "1204.5", "seconds": 60,
+    "recent": {"from": "2026-11-20T05:59:00Z", "admitted": 71200, "refused": 1070},
+    "hour": {"from": "2026-11-20T05:00:00Z", "admitted": 4301122, "refused": 60417},
+    "day": {"from": "2026-11-19T06:00:00Z", "admitted": 98112004, "refused": 1204418}
+  },
+  "nodes": [
+    {"name": "web-1:8080", "version": "1.4.0", "state": "ready", "started_at": "2026-11-18T09:12:44.5Z", "seen_at": "2026-11-20T06:00:00Z", "per_second": "1204.5"},
+    {"name": "web-2:8080", "version": "1.4.0", "state": "silent", "started_at": "2026-11-18T09:13:02.25Z", "seen_at": "2026-11-20T05:56:41Z", "per_second": "0.0"}
+  ],
+  "fullest": {
+    "as_of": "2026-11-20T05:59:52.7Z", "counters": 2400, "judged": 2400, "complete": true,
+    "items": [{"customer": "acme", "name": "Acme GmbH", "meter": "requests", "limit": "hourly", "mode": "hard", "used": 4810, "of": 5000, "percent": 96}]
+  },
+  "database": {
+    "version": "17.6", "size_bytes": 734003200, "connections": 41, "max_connections": 100, "read_only": false,
+    "replicas": 1, "replica_lag_bytes": 1024, "oldest_transaction_at": null
+  },
+  "books": {"checked_at": "2026-11-20T03:00:07Z", "disagreeing": [], "blocked_customers": 0}
+}`},
+	"livez":   {Response: `{"status": "ok"}`},
+	"readyz":  {Response: `{"status": "ready"}`},
+	"problem": {Path: "not-found"},
 }
 
 const (
@@ -189,7 +262,7 @@ const (
 	planExample  = `{
   "key": "starter", "version": 1, "created_at": "2026-11-20T06:00:00.123456Z",
   "name": "Starter", "currency": "USD", "interval": "month", "interval_count": 1,
-  "base_price_minor": 900, "meters": [], "features": {},
+  "base_price_minor": 900, "base_in": "arrears", "minimum_minor": 0, "meters": [], "features": {},
   "limits": [
     {"name": "hourly", "meter": "requests", "algorithm": "fixed_window",
      "limit": 5000, "window": "1h", "align": "clock", "mode": "hard", "on_outage": "allow"},
@@ -231,3 +304,8 @@ const (
   ]
 }`
 )
+
+const draftExample = `{
+  "key": "starter", "based_on": 1, "latest_version": 1, "saved_at": "2026-11-20T14:03:11Z",
+  "plan": {"name": "Starter", "currency": "USD", "interval": "month", "limits": []}, "problems": []
+}`

@@ -56,7 +56,7 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 			Schemas:         schemas,
 			SecuritySchemes: map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer", Description: Texts["key"]}},
 		},
-		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Service"}},
+		Tags: []*huma.Tag{{Name: "Backends"}, {Name: "Meters"}, {Name: "Plans"}, {Name: "Customers"}, {Name: "Billing"}, {Name: "Portal"}, {Name: "Test clocks"}, {Name: "Keys"}, {Name: "Audit"}, {Name: "Service"}},
 	}
 	if publicURL != "" {
 		doc.Servers = []*huma.Server{{URL: strings.TrimSuffix(publicURL, "/")}}
@@ -128,11 +128,13 @@ func parameters(of *Operation) []*huma.Param {
 	for part := range strings.SplitSeq(of.Pattern, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			example := Examples[of.ID].Path
-			switch name = strings.TrimSuffix(name, "}"); name {
+			switch name, _, _ = strings.Cut(name, "}"); name {
 			case "n":
 				example = "1"
 			case "limit":
 				example = "hourly"
+			case "meter":
+				example = "requests"
 			}
 			params = append(params, &huma.Param{
 				Name: name, In: "path", Required: true, Description: pathDoc(of, name),
@@ -166,10 +168,18 @@ func parameters(of *Operation) []*huma.Param {
 // pathDoc says what a parameter of the path is.
 func pathDoc(of *Operation, name string) string {
 	switch {
+	case strings.HasPrefix(of.Pattern, "/v1/invoices/") && name == "n":
+		return "The line's number."
+	case strings.HasPrefix(of.Pattern, "/v1/invoices/"):
+		return "The invoice's id."
 	case name == "n":
 		return "The version's number."
 	case name == "limit":
 		return "The limit's name, as in the plan."
+	case name == "meter":
+		return "The meter's key."
+	case strings.HasPrefix(of.Pattern, "/v1/sellers/"):
+		return "The seller's key. There always is one of the key `default`."
 	case strings.HasPrefix(of.Pattern, "/v1/reservations/"):
 		return "The reservation's id, from the answer that made the reservation."
 	case name == "id":
@@ -203,7 +213,11 @@ func success(of *Operation, status int, schemas huma.Registry) *huma.Response {
 	switch {
 	case status == http.StatusNoContent: // beside a status that has a body
 	case of.Response != nil:
-		response.Content = content("application/json", schemas.Schema(of.Response, true, ""))
+		schema := schemas.Schema(of.Response, true, "")
+		if of.Preview != nil && status == http.StatusOK {
+			schema = &huma.Schema{OneOf: []*huma.Schema{schema, schemas.Schema(of.Preview, true, "")}}
+		}
+		response.Content = content("application/json", schema)
 	case of.Media == "application/json":
 		response.Content = content(of.Media, &huma.Schema{Type: huma.TypeObject})
 	case of.Media != "":
@@ -236,7 +250,8 @@ func also(description, about string) string {
 func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 	refusal := schemas.Schema(reflect.TypeFor[respond.Refusal](), true, "")
 	other := schemas.Schema(reflect.TypeFor[problem.Problem](), true, "")
-	responses["429"] = &huma.Response{Description: "Quota exceeded (" + respond.QuotaExceeded + ")", Content: content("application/problem+json", refusal)}
+	responses["429"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, other}})
+	responses["429"].Description = also(responses["429"].Description, "Quota exceeded ("+respond.QuotaExceeded+")")
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
 	if admitted := responses["200"]; admitted != nil {
 		admitted.Content["application/problem+json"] = &huma.MediaType{Schema: refusal}

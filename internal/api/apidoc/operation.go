@@ -21,6 +21,7 @@ type Operation struct {
 	Request         reflect.Type    // nil: no body is read
 	RequestMedia    string          // of a request whose lines are JSON
 	Response        reflect.Type    // nil: no JSON body
+	Preview         reflect.Type    // what is answered with 200 in place of Response, if a parameter asks for it
 	Media           string          // of a body that is not JSON
 	Status          []int           // of success
 	Refusable       bool            // a refusal is answered as deny_status says
@@ -32,7 +33,7 @@ type Operation struct {
 func (op *Operation) allProblems() []*problem.Kind {
 	list := append([]*problem.Kind{}, op.Problems...)
 	if op.Access != Anyone {
-		list = append(list, problem.KindUnauthorized, problem.KindWrongScope, problem.KindBusy, problem.KindUnavailable, problem.KindNoSession)
+		list = append(list, problem.KindUnauthorized, problem.KindWrongScope, problem.KindTooManyFailures, problem.KindBusy, problem.KindUnavailable, problem.KindNoSession)
 	}
 	if op.Method != http.MethodGet {
 		list = append(list, problem.KindOutcomeUnknown)
@@ -79,24 +80,49 @@ type Access int
 const (
 	Anyone     Access = iota // no key
 	AdminOnly                // writes, and keys
+	Supporters               // what people do who help customers: overrides
 	Backends                 // hits
 	Readers                  // every GET of a customer, plan or meter, and metrics
-	EveryScope               // a customer's quota and usage
+	EveryScope               // a customer's quota, usage and open reservations
 )
 
-func (a Access) doc() string {
-	return "Scope of the key: `" + strings.ReplaceAll(a.Scopes(), " or ", "` or `") + "`."
+func (a Access) doc() string { return "Scope of the key: " + either(a.scopes(), "`") + "." }
+
+// Scopes names the scopes that a route lets in, admin too.
+func (a Access) Scopes() string {
+	all := a.scopes()
+	if a != AdminOnly {
+		all = append(all, "admin")
+	}
+	return either(all, "")
 }
 
-// Scopes names the scopes that a route lets in; admin only where there is no other.
-func (a Access) Scopes() string {
+// scopes are those that a route lets in; admin only where there is no other.
+func (a Access) scopes() []string {
 	switch a {
 	case Backends:
-		return "backend"
+		return []string{"backend"}
+	case Supporters:
+		return []string{"support"}
 	case Readers:
-		return "read"
+		return []string{"read", "support"}
 	case EveryScope:
-		return "backend or read"
+		return []string{"backend", "read", "support"}
 	}
-	return "admin"
+	return []string{"admin"}
+}
+
+// either is "a, b or c", each word in quotes.
+func either(words []string, quote string) string {
+	var all strings.Builder
+	for i, word := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			all.WriteString(" or ")
+		case i > 0:
+			all.WriteString(", ")
+		}
+		all.WriteString(quote + word + quote)
+	}
+	return all.String()
 }

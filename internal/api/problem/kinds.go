@@ -131,6 +131,15 @@ var (
 			"Send the request that was sent under the id before, or send a new id.",
 		),
 	}
+	KindRefunded = &Kind{
+		Name: "refunded", Status: http.StatusConflict, Title: "The hit of this id was refunded in full",
+		Doc: text(
+			"The hit was admitted under this id, and all of it was given back since.",
+			"So it is neither admitted again, nor charged again.",
+			"Nothing was charged.",
+			"To consume units anew, send a hit with a new id.",
+		),
+	}
 	KindUnderWay = &Kind{
 		Name: "under-way", Status: http.StatusConflict, Title: "A request with this id is under way", retry: true,
 		Doc: text(
@@ -169,6 +178,17 @@ var (
 			"The type is IANA's: "+respond.QuotaExceeded+".",
 		),
 	}
+	KindTooManyFailures = &Kind{
+		Name: "too-many-failures", Status: http.StatusTooManyRequests, Title: "Too many wrong keys",
+		Doc: text(
+			"Keys that are not known came from the client's address too often.",
+			"All clients behind one proxy, or in one IPv6 network of 64 bits, have one address.",
+			"A key that the node knows is let in meanwhile.",
+			"The key was not looked up. Nothing was charged or stored.",
+			"Send the request again after `Retry-After`, with a key that is valid.",
+			"This is no customer's quota.",
+		),
+	}
 	KindInternal = &Kind{
 		Name: "internal", Status: http.StatusInternalServerError, Title: "Internal error",
 		Doc: text(
@@ -180,7 +200,15 @@ var (
 	}
 	KindBusy = &Kind{
 		Name: "too-busy", Status: http.StatusServiceUnavailable, Title: "Too much is waiting", retry: true,
-		Doc: "Too many requests wait for the database, the node works on too many batches or imports, bodies and answers take all of their memory, or this request waited too long. Nothing was charged or stored. Send it again after Retry-After.",
+		Doc: text(
+			"The node has no room for the request now, or the request waited too long.",
+			"Too many requests wait for the database, or too many batches or imports are under way.",
+			"The API key has its share of these, while others find room. Send less at once.",
+			"Bodies and answers take all of their memory.",
+			"Or a customer's hits bring too many new values of attributes in a second.",
+			"The `detail` names the one. Nothing was charged or stored.",
+			"Send the request again after `Retry-After`.",
+		),
 	}
 	KindUnavailable = &Kind{
 		Name: "database-unavailable", Status: http.StatusServiceUnavailable, Title: "The database is out of reach", retry: true,
@@ -238,6 +266,6 @@ func text(what string, more ...string) string {
 // Kinds are all kinds of problems.
 var Kinds = []*Kind{
 	KindNotJSON, KindUnauthorized, KindWrongScope, KindNotInPlan, KindNotFound, KindMethod, KindTimeout, KindConflict,
-	KindPrecondition, KindTooLarge, KindMediaType, KindInvalid, KindIDReused, KindUnderWay, KindDoesNotFit, KindPreconditionRequired, KindQuotaExceeded,
+	KindPrecondition, KindTooLarge, KindMediaType, KindInvalid, KindIDReused, KindRefunded, KindUnderWay, KindDoesNotFit, KindPreconditionRequired, KindQuotaExceeded, KindTooManyFailures,
 	KindInternal, KindBusy, KindUnavailable, KindNoSession, KindOutcomeUnknown, KindStopping, KindNotReady,
 }

@@ -51,6 +51,7 @@ type Fault struct {
 	// For headers that some kinds have.
 	BearerError string // 401 and 403: the error code of RFC 6750, section 3.1; may be empty
 	Allow       string // 405: the methods that the path has
+	RetryAfter  int    // seconds, of a kind without a wait of its own; 0: none
 }
 
 func (f *Fault) Error() string { return f.Detail }
@@ -131,6 +132,8 @@ func Write(w http.ResponseWriter, f *Fault) int {
 		h.Set("Allow", f.Allow)
 	case f.Kind.retry:
 		h.Set("Retry-After", "1")
+	case f.RetryAfter > 0:
+		h.Set("Retry-After", strconv.Itoa(f.RetryAfter))
 	}
 	buf := respond.GetBuffer()
 	defer respond.PutBuffer(buf)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 
+	"quotad/internal/api/respond"
+	"quotad/internal/billing"
 	"quotad/internal/plans"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
 	"quotad/internal/quota/session"
 )
 
@@ -27,6 +29,9 @@ func Of(err error) *Fault {
 	}
 	if room, ok := errors.AsType[*ledger.NoRoomError](err); ok {
 		return &Fault{Kind: KindDoesNotFit, Detail: room.Error()}
+	}
+	if many, ok := errors.AsType[*ledger.ManyValuesError](err); ok {
+		return &Fault{Kind: KindBusy, Detail: many.Error()}
 	}
 	if much, ok := errors.AsType[*ledger.TooMuchError](err); ok {
 		return Invalid("used", much.Error())
@@ -52,31 +57,58 @@ var errorTable = []errorEntry{
 	{err: session.ErrOutcomeUnknown, kind: KindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
 	{err: session.ErrUnavailable, kind: KindUnavailable, text: session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
 	{err: session.ErrNoSession, kind: KindNoSession, text: session.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
+	{err: session.ErrShare, kind: KindBusy, text: "too many requests of this API key are waiting: it has its share of the queue, and other keys have theirs. Nothing was charged. Send fewer at once"},
 	{err: session.ErrBusy, kind: KindBusy},
 	{err: session.ErrStopped, kind: KindStopping},
 	{err: ledger.ErrOtherPayload, kind: KindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
+	{err: ledger.ErrRefunded, kind: KindRefunded, text: "the hit of this id was admitted, and all of it was given back since: to consume units anew, send a hit with a new id. Nothing was charged"},
 	{err: ledger.ErrUnderWay, kind: KindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
 	{err: ledger.ErrUnknownHit, kind: KindNotFound},
 	{err: ledger.ErrUnknownReservation, kind: KindNotFound},
 	{err: ledger.ErrSettled, kind: KindConflict},
-	{err: ledger.ErrManyReservations, kind: KindConflict, text: "the customer has " + strconv.Itoa(ledger.MaxOpen) + " reservations open on the meter, which is the most: commit or release some, or wait until they expire. Nothing was charged"},
+	{err: ledger.ErrManyReservations, kind: KindConflict},
 	{err: ledger.ErrNoSuchLimit, kind: KindNotFound},
 	{err: ledger.ErrFuture, kind: KindInvalid},
-	{err: ledger.ErrClosedPeriod, kind: KindConflict},
+	{err: play.ErrTooManyHits, kind: KindInvalid},
 	{err: plans.ErrUnknownCustomer, kind: KindNotFound},
 	{err: plans.ErrUnknownMeter, kind: KindNotFound},
 	{err: plans.ErrUnknownPlan, kind: KindNotFound},
 	{err: plans.ErrUnknownVersion, kind: KindNotFound},
+	{err: plans.ErrUnknownDraft, kind: KindNotFound},
 	{err: plans.ErrUnknownKey, kind: KindNotFound},
 	{err: plans.ErrUnknownClock, kind: KindNotFound},
 	{err: plans.ErrUnknownLimit, kind: KindNotFound},
 	{err: plans.ErrUnknownOverride, kind: KindNotFound},
+	{err: plans.ErrLinkOver, kind: KindNotFound},
 	{err: plans.ErrNotInPlan, kind: KindNotInPlan},
 	{err: ledger.ErrLost, kind: KindNotInPlan},
 	{err: plans.ErrArchived, kind: KindConflict},
+	{err: plans.ErrBeforePeriod, kind: KindConflict},
 	{err: plans.ErrPrecondition, kind: KindPrecondition},
 	{err: plans.ErrExists, kind: KindPrecondition},
 	{err: plans.ErrPreconditionRequired, kind: KindPreconditionRequired},
+	{err: billing.ErrUnknownInvoice, kind: KindNotFound},
+	{err: billing.ErrUnknownLine, kind: KindNotFound},
+	{err: billing.ErrNoPeriod, kind: KindNotFound},
+	{err: billing.ErrState, kind: KindConflict},
+	{err: billing.ErrHeld, kind: KindConflict},
+	{err: billing.ErrReferred, kind: KindConflict},
+	{err: billing.ErrTooMuch, kind: KindConflict},
+	{err: billing.ErrAnonymous, kind: KindConflict},
+	{err: billing.ErrTooManyTerms, kind: KindConflict},
+	{err: billing.ErrBeforePeriod, kind: KindConflict},
+	{err: billing.ErrPaidAhead, kind: KindConflict},
+	{err: billing.ErrClosing, kind: KindConflict},
+	{err: billing.ErrCurrency, kind: KindConflict},
+	{err: billing.ErrUnknownSeller, kind: KindNotFound},
+	{err: billing.ErrUnknownPrice, kind: KindNotFound},
+	{err: billing.ErrTooManyCharges, kind: KindConflict},
+	{err: billing.ErrOtherPayload, kind: KindIDReused},
+	{err: billing.ErrNoLine, kind: KindConflict},
+	{err: billing.ErrReconciling, kind: KindBusy},
+	{err: billing.ErrReconcileTime, kind: KindBusy},
+	{err: respond.ErrMemory, kind: KindBusy, text: "the requests under way take all the memory that this node gives to bodies and answers (--body-memory); nothing was charged or stored"},
+	{err: respond.ErrMemoryShare, kind: KindBusy, text: "the requests of this API key under way take half of the memory that this node gives to bodies and answers (--body-memory), the most for one key; nothing was charged or stored"},
 	// Decide reports a deadline that passes after the hit was sent as an unknown
 	// outcome, so here nothing was sent.
 	{err: context.DeadlineExceeded, kind: KindBusy, text: "waited too long; nothing was charged or stored"},

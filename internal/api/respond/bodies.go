@@ -47,7 +47,7 @@ type LimitState struct {
 	Limit        int64      `json:"limit"`
 	Used         int64      `json:"used"`
 	Remaining    int64      `json:"remaining" doc:"The largest cost that the limit would admit now."`
-	Exceeded     bool       `json:"exceeded" doc:"- Of a soft limit: the limit did not admit the hit, which passed all the same.\n- Of a soft limit also: the limit is past its units.\n- Of a shadow: the limit would have refused the hit."`
+	Exceeded     bool       `json:"exceeded" doc:"- Of any limit: the limit is past its units. A hard limit is so after an overrun, or when its limit was lowered.\n- Of a soft limit also: the limit did not admit the hit, which passed all the same.\n- Of a shadow also: the limit would have refused the hit."`
 	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: after which wait this limit would admit the hit.\n- 0: the limit admits the hit, as a soft limit does.\n- Null: never."`
 	ResetAt      *time.Time `json:"reset_at" doc:"When the whole quota of the limit would be there again. Null: never, as of an allocation in use."`
 	Window       *string    `json:"window" doc:"The window, as in the plan. Null for an allocation and for a concurrency."`

@@ -1,6 +1,8 @@
 package respond
 
 import (
+	"errors"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -9,7 +11,7 @@ import (
 func TestBudget(t *testing.T) {
 	const most = 10 << 10
 	budget := NewBudget(most)
-	var a, b Buffer
+	a, b := Buffer{From: "a"}, Buffer{From: "b"}
 	for _, step := range []struct {
 		buf   *Buffer
 		size  int
@@ -25,7 +27,7 @@ func TestBudget(t *testing.T) {
 		{&a, 2*Free + 1, false, most},
 	} {
 		before := step.buf.Room()
-		if ok := step.buf.Grow(budget, step.size); ok != step.ok || budget.Taken() != step.taken {
+		if ok := step.buf.Grow(budget, step.size) == nil; ok != step.ok || budget.Taken() != step.taken {
 			t.Fatalf("%d bytes: %t, %d are taken, not %d", step.size, ok, budget.Taken(), step.taken)
 		}
 		if want := max(before, step.size); step.ok && step.buf.Room() < want || !step.ok && step.buf.Room() != before {
@@ -52,11 +54,11 @@ func TestBudgetAtOnce(t *testing.T) {
 	const callers, size = 8, 1000
 	budget := NewBudget(callers / 2 * size)
 	var all sync.WaitGroup
-	for range callers {
+	for i := range callers {
 		all.Go(func() {
 			for range 10_000 {
-				var buf Buffer
-				buf.Hold(budget, Free+size)
+				buf := Buffer{From: strconv.Itoa(i)}
+				_ = buf.Hold(budget, Free+size)
 				if taken := budget.Taken(); taken > callers/2*size {
 					t.Errorf("%d are taken", taken)
 				}
@@ -67,5 +69,53 @@ func TestBudgetAtOnce(t *testing.T) {
 	all.Wait()
 	if taken := budget.Taken(); taken != 0 {
 		t.Errorf("%d are taken by nobody", taken)
+	}
+}
+
+// A sender has half of the budget, for as many requests as it likes. Alone a request may have all
+// of it.
+func TestShareOfABudget(t *testing.T) {
+	const most = 100
+	budget := NewBudget(most)
+	bufs := map[string]*Buffer{}
+	for _, step := range []struct {
+		who  string // the sender, and which of its requests
+		size int
+		err  error
+	}{
+		{"a1", 60, nil}, // more than half, but alone
+		{"a1", 80, nil},
+		{"a2", 1, ErrMemoryShare},
+		{"b1", 20, nil}, // there is room for others
+		{"b2", 1, ErrMemory},
+		{"a1", 0, nil}, // it ends
+		{"a1", 30, nil},
+		{"a2", 20, nil},
+		{"a3", 1, ErrMemoryShare},
+		{"a2", 21, ErrMemoryShare},
+		{"b2", 30, nil},
+		{"b3", 1, ErrMemory},
+	} {
+		buf := bufs[step.who]
+		if buf == nil {
+			buf = &Buffer{From: step.who[:1]}
+			bufs[step.who] = buf
+		}
+		if step.size == 0 {
+			buf.Release()
+			continue
+		}
+		if err := buf.Hold(budget, Free+step.size); !errors.Is(err, step.err) {
+			t.Fatalf("%s, %d bytes: %v, want %v", step.who, step.size, err, step.err)
+		}
+	}
+	for _, buf := range bufs {
+		buf.Release()
+	}
+	if budget.Taken() != 0 || len(budget.of) != 0 {
+		t.Errorf("%d bytes are taken, by %v", budget.Taken(), budget.of)
+	}
+	if budget.OverShare() != 3 || budget.Refused() != 5 {
+		t.Errorf("%d were over their share, of %d refused", budget.OverShare(), budget.Refused())
 	}
 }

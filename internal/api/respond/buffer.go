@@ -14,6 +14,7 @@ type Buffer struct {
 	policy *policy // of the limits of the answer before
 	Last   Subject // of the hit before: its strings are shared with the next one
 
+	From   string // whose share of the budget is taken; set before the first Hold
 	budget *Budget
 	held   int64 // bytes taken from the budget
 }
@@ -27,9 +28,17 @@ var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, Free
 // GetBuffer returns an empty buffer, which is the caller's until PutBuffer.
 func GetBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
+// BufferFor is GetBuffer for a request of a sender.
+func BufferFor(from string) *Buffer {
+	buf := GetBuffer()
+	buf.From = from
+	return buf
+}
+
 // PutBuffer takes a buffer back; nobody may use it, or what it holds, any more.
 func PutBuffer(buf *Buffer) {
 	buf.Release()
+	buf.From = ""
 	if cap(buf.B) > maxBufferKept {
 		return
 	}
@@ -41,37 +50,37 @@ func PutBuffer(buf *Buffer) {
 // Room is how many bytes B may have now.
 func (buf *Buffer) Room() int { return min(cap(buf.B), Free+int(buf.held)) }
 
-// Grow makes room for size bytes in B, unless the budget has no more.
-func (buf *Buffer) Grow(budget *Budget, size int) bool {
-	if !buf.Hold(budget, size) {
-		return false
+// Grow makes room for size bytes in B. Errors: those of Hold.
+func (buf *Buffer) Grow(budget *Budget, size int) error {
+	if err := buf.Hold(budget, size); err != nil {
+		return err
 	}
 	if size > cap(buf.B) {
 		grown := make([]byte, len(buf.B), size)
 		copy(grown, buf.B)
 		buf.B = grown
 	}
-	return true
+	return nil
 }
 
 // Hold takes from the budget what size bytes need beyond those that are held already, until
-// Release. It is false if the budget has no more. A buffer has the same budget each time.
-func (buf *Buffer) Hold(budget *Budget, size int) bool {
+// Release. A buffer has the same budget each time. Errors: ErrMemory, ErrMemoryShare.
+func (buf *Buffer) Hold(budget *Budget, size int) error {
 	n := int64(size) - Free - buf.held
 	if n <= 0 {
-		return true
+		return nil
 	}
-	if !budget.take(n) {
-		return false
+	if err := budget.take(buf.From, buf.held, n); err != nil {
+		return err
 	}
 	buf.budget, buf.held = budget, buf.held+n
-	return true
+	return nil
 }
 
 // Release gives back what is held.
 func (buf *Buffer) Release() {
 	if buf.held > 0 {
-		buf.budget.give(buf.held)
+		buf.budget.give(buf.From, buf.held)
 		buf.budget, buf.held = nil, 0
 	}
 }

@@ -118,6 +118,11 @@ func appendRefusal(b []byte, of *Subject, views []model.View, wait int64, status
 // refuses reports whether the limit is one of those that a hit was refused by.
 func refuses(v *model.View) bool { return v.Limit.Mode == model.Hard && v.RetryAfter != 0 }
 
+// Why is the sentence for people that a refusal of a decision says.
+func Why(of *Subject, d *model.Decision) string {
+	return string(appendWhy(nil, of, d.Views(), d.RetryAfter()))
+}
+
 // appendWhy appends a sentence for people: which limits refuse, and what to do. Limits' names
 // need no escaping. Where no limit refuses, another hit of the same atomic batch was refused.
 func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {

@@ -72,7 +72,7 @@ func (c *Catalog) defaultVersion(ctx context.Context, m *memory) (*version, erro
 		return nil, err
 	}
 	v, err := c.version(ctx, m, versionKey{plan.id, plan.latest})
-	if err == nil && (len(v.plan.Prices) > 0 || v.plan.BasePriceMinor != 0) {
+	if err == nil && (len(v.plan.Prices) > 0 || v.plan.BasePriceMinor != 0 || v.plan.MinimumMinor != 0) {
 		return nil, &plans.NoDefaultPlanError{Plan: c.options.DefaultPlan, Priced: true}
 	}
 	return v, err

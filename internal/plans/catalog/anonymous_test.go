@@ -55,7 +55,7 @@ func TestCustomersAreMadeAtTheirFirstHit(t *testing.T) {
 	// Who comes after another version has it; who was there has it, too.
 	planstest.PutPlan(t, s, "free", planstest.Hourly(9))
 	for _, c := range []*Catalog{one, two} {
-		planstest.Eventually(t, "the new limit", func() bool { return planstest.LimitOf(resolved(t, c, "x")) == 9 })
+		pgtest.Eventually(t, "the new limit", func() bool { return planstest.LimitOf(resolved(t, c, "x")) == 9 })
 		if got := planstest.LimitOf(resolved(t, c, fmt.Sprintf("z%p", c))); got != 9 {
 			t.Errorf("a new customer has the limit %d", got)
 		}
@@ -84,7 +84,7 @@ func TestCustomersThatAreNotMade(t *testing.T) {
 	if !account.Anonymous || account.Plan.Key != "free" || account.Clock != nil || len(account.Meters) != 1 || planstest.LimitOf(account.Meters[0].Target) != 5 {
 		t.Errorf("a look at who may come: %+v", account)
 	}
-	if list := planstest.Must[*plans.List[*plans.Customer]](t)(s.ListCustomers(t.Context(), plans.Page{})); len(list.Items) > 0 {
+	if list := planstest.Must[*plans.List[*plans.Customer]](t)(s.ListCustomers(t.Context(), "", plans.Page{})); len(list.Items) > 0 {
 		t.Fatalf("made without a hit: %+v", list.Items[0])
 	}
 }
@@ -105,7 +105,10 @@ func TestADefaultPlanMustBeThereAndFree(t *testing.T) {
 	priced.BasePriceMinor = 1
 	planstest.PutPlan(t, s, "free", priced)
 	reason("a base price", true)
-	priced.BasePriceMinor = 0
+	priced.BasePriceMinor, priced.MinimumMinor = 0, 1
+	planstest.PutPlan(t, s, "free", priced)
+	reason("a minimum", true)
+	priced.MinimumMinor = 0
 	priced.Prices = []plans.Price{{Meter: "api", Model: "per_unit", UnitPrice: planstest.Ptr("0.01")}}
 	planstest.PutPlan(t, s, "free", priced)
 	reason("a price", true)
@@ -212,7 +215,7 @@ func TestAPutMeetsAFirstHit(t *testing.T) {
 		named, _, err = s.PutCustomer(t.Context(), "x", planstest.OnPlan("free"), plans.Precondition{})
 		put <- err
 	}()
-	planstest.Eventually(t, "the PUT to wait", func() bool {
+	pgtest.Eventually(t, "the PUT to wait", func() bool {
 		var waiting int
 		err := c.store.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'").Scan(&waiting)
 		return err == nil && waiting > 0
@@ -298,7 +301,7 @@ func TestAnArchivedCustomerIsNotMadeAgain(t *testing.T) {
 	if err := c.store.ArchiveCustomer(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	planstest.Eventually(t, "the archived one to be gone on the other node", func() bool {
+	pgtest.Eventually(t, "the archived one to be gone on the other node", func() bool {
 		_, err := other.Resolve(t.Context(), "x", "api", 0)
 		return errors.Is(err, plans.ErrUnknownCustomer)
 	})

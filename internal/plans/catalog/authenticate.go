@@ -1,11 +1,13 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,6 +25,8 @@ const (
 	// maxWrongKept bounds the wrong keys that are remembered. A wrong key that comes again and
 	// again is looked up once.
 	maxWrongKept = 1000
+	// maxEndedKept bounds the revoked keys that are remembered as keys that once were.
+	maxEndedKept = 1000
 )
 
 var errManyLookups = fmt.Errorf("%w: too many unknown keys are being looked up", session.ErrBusy)
@@ -38,10 +42,20 @@ type keyring struct {
 	wrong *cache.Cache[keyHash, struct{}]
 }
 
+// end remembers the keys that were live before and are no more.
+func (m *memory) end(before, after *keyring) {
+	for hash := range before.live {
+		if after.live[hash] == nil {
+			m.endedKeys.Add(hash, struct{}{}, cache.NoExpiry)
+		}
+	}
+}
+
 type liveKey struct {
 	fact // of a key in lateKeys only
 	plans.Key
-	expires int64 // µs since the Unix epoch; 0: never
+	expires int64       // µs since the Unix epoch; 0: never
+	used    atomic.Bool // see Catalog.use
 }
 
 // liveKeyColumns are read by scanLiveKey.
@@ -89,6 +103,10 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 // there are at most 10,000 keys. Beyond them a key is looked up in the database at its first
 // use here. Guesses then neither evict known keys nor delay them.
 //
+// unknown is called before a key that is not in memory is looked up, or refused. When it returns
+// an error, that is Authenticate's. It is not called for keys that this node has known: a key that
+// was revoked or has expired is no guess.
+//
 // Errors: plans.ErrUnknownKey for a wrong, revoked or expired key; session.ErrBusy for a key
 // that is not known here, while many such keys are looked up; session.ErrUnavailable and
 // session.ErrNoSession when the keys have never been read, or when a key has an expiry and the
@@ -97,12 +115,21 @@ func scanLiveKey(row pgx.Row) (*liveKey, keyHash, error) {
 // The secret is looked up by its SHA-256 and not compared. The time of a look-up may tell
 // something about the hash of a guess. That tells nothing about the hash or the secret of a
 // key. So there is no timing to hide.
-func (c *Catalog) Authenticate(ctx context.Context, secret string) (plans.Key, error) {
+func (c *Catalog) Authenticate(ctx context.Context, secret string, unknown func() error) (plans.Key, error) {
 	var buffer [plans.MaxSecret]byte // []byte(secret) would be allocated
 	if len(secret) > plans.MaxSecret {
-		return plans.Key{}, plans.ErrUnknownKey
+		return plans.Key{}, cmp.Or(unknown(), plans.ErrUnknownKey)
 	}
-	hash := keyHash(sha256.Sum256(buffer[:copy(buffer[:], secret)]))
+	return c.authenticate(ctx, sha256.Sum256(buffer[:copy(buffer[:], secret)]), unknown)
+}
+
+// Live returns the live key of a secret's SHA-256, for sessions that a key has begun. Its errors
+// are those of Authenticate.
+func (c *Catalog) Live(ctx context.Context, hash [sha256.Size]byte) (plans.Key, error) {
+	return c.authenticate(ctx, hash, func() error { return nil })
+}
+
+func (c *Catalog) authenticate(ctx context.Context, hash keyHash, unknown func() error) (plans.Key, error) {
 	m := c.memory.Load()
 	if !m.contacted {
 		if err := c.CatchUp(ctx, 0); err != nil {
@@ -112,9 +139,9 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (plans.Key, e
 	}
 	ring := m.keys.Load()
 	key := ring.live[hash]
-	if key == nil && ring.wrong != nil {
+	if key == nil {
 		var err error
-		if key, err = c.lookUpKey(ctx, m, ring, hash); err != nil {
+		if key, err = c.findKey(ctx, m, ring, hash, unknown); err != nil {
 			return plans.Key{}, err
 		}
 	}
@@ -130,18 +157,29 @@ func (c *Catalog) Authenticate(ctx context.Context, secret string) (plans.Key, e
 			return plans.Key{}, plans.ErrUnknownKey
 		}
 	}
+	c.use(key)
 	return key.Key, nil
 }
 
 const lookUpKey = `SELECT (SELECT number FROM change_number),` + liveKeyColumns + `FROM keys WHERE hash = $1 AND revoked_at IS NULL`
 
-// lookUpKey finds a key that is not among the first maxKeys; nil when there is none. A key
-// that was found stays known until a change concerns it. A wrong key stays known as wrong
-// until any key changes.
-func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash keyHash) (*liveKey, error) {
+// findKey finds a key that is not among the first maxKeys; nil when there is none.
+func (c *Catalog) findKey(ctx context.Context, m *memory, ring *keyring, hash keyHash, unknown func() error) (*liveKey, error) {
 	if key, ok := m.lateKeys.Get(hash, 0); ok && key.valid() {
 		return key, nil
 	}
+	if _, ended := m.endedKeys.Get(hash, 0); ended {
+		return nil, nil //nolint:nilnil // there is none any more
+	}
+	if err := unknown(); err != nil || ring.wrong == nil {
+		return nil, err
+	}
+	return c.lookUpKey(ctx, m, ring, hash)
+}
+
+// lookUpKey asks the database for a key; nil when there is none. A key that was found stays known
+// until a change concerns it. A wrong key stays known as wrong until any key changes.
+func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash keyHash) (*liveKey, error) {
 	if _, wrong := ring.wrong.Get(hash, 0); wrong {
 		return nil, nil //nolint:nilnil // there is none
 	}

@@ -90,7 +90,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Authenticate(b.Context(), secret); err != nil {
+		if _, err := c.Authenticate(b.Context(), secret, anyKey); err != nil {
 			b.Fatal(err)
 		}
 	}

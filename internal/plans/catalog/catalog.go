@@ -71,6 +71,7 @@ type Catalog struct {
 	wake      chan struct{}         // to the poller: somebody says there are changes
 	lookups   chan struct{}         // bounds the key look-ups under way
 	welcomes  chan struct{}         // bounds the customers being made
+	uses      uses                  // of keys
 }
 
 // New returns an empty catalog on a store. Run keeps it current. A write through this store

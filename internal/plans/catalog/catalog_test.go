@@ -71,8 +71,13 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%+v: %v", unknown, err)
 		}
 	}
+	checkMeters(t, c, plan, target)
+}
 
-	account, err := c.Meters(ctx, "acme")
+// checkMeters compares what a catalog says of acme's meters.
+func checkMeters(t *testing.T, c *Catalog, plan *plans.Plan, api *model.Target) {
+	t.Helper()
+	account, err := c.Meters(t.Context(), "acme")
 	if err != nil || account.Plan.Version != plan.Version || account.Plan.Name != "Plan" || account.Clock != nil || account.Anonymous {
 		t.Fatalf("%+v %v", account, err)
 	}
@@ -86,7 +91,7 @@ func TestResolve(t *testing.T) {
 			t.Errorf("meter %d: %+v", i, m)
 		}
 	}
-	if len(meters) != len(want) || meters[1].Target != target {
+	if len(meters) != len(want) || meters[1].Target != api {
 		t.Errorf("got %d meters", len(meters))
 	}
 }
@@ -123,7 +128,7 @@ func TestChangesReachAnotherNode(t *testing.T) {
 	becomes := func(what, meter, want string) {
 		t.Helper()
 		began := time.Now()
-		planstest.Eventually(t, what, func() bool { return answer(meter) == want })
+		pgtest.Eventually(t, what, func() bool { return answer(meter) == want })
 		if within[what] = time.Since(began); within[what] > Freshness {
 			t.Errorf("%s took %s", what, within[what])
 		}
@@ -223,7 +228,7 @@ func TestResolveFromMemoryAllocatesNothing(t *testing.T) {
 		t.Errorf("Resolve allocates %v times", n)
 	}
 	if n := testing.AllocsPerRun(1000, func() {
-		if _, err := c.Authenticate(ctx, secret); err != nil {
+		if _, err := c.Authenticate(ctx, secret, anyKey); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {

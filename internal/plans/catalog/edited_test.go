@@ -43,7 +43,7 @@ func TestTargetsKnowWhenTheirLimitsCameIntoForce(t *testing.T) {
 		if got := editedOf(t, c, "acme"); got != want {
 			t.Errorf("%s: edited %d, not %d", what, got, want)
 		}
-		planstest.Eventually(t, what+" on the other node", func() bool { return editedOf(t, other, "acme") == want })
+		pgtest.Eventually(t, what+" on the other node", func() bool { return editedOf(t, other, "acme") == want })
 		meter := planstest.Must[plans.Meter](t)(s.GetMeter(t.Context(), "api"))
 		walked := planstest.Must[[]*model.Target](t)(other.Targets(t.Context(), []model.CounterKey{
 			{Customer: acme.ID, Meter: meter.ID}, {Customer: acme.ID, Meter: meter.ID + 1000},
@@ -69,7 +69,7 @@ func TestTargetsKnowWhenTheirLimitsCameIntoForce(t *testing.T) {
 	expires := planstest.DatabaseNow(t, s).Add(1500 * time.Millisecond)
 	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 7, ExpiresAt: &expires})
 	is("with an end", planstest.ChangeNumber(t, s))
-	planstest.Eventually(t, "the end", func() bool { return meets(t, c, "acme") == 6 })
+	pgtest.Eventually(t, "the end", func() bool { return meets(t, c, "acme") == 6 })
 	is("expired", planstest.ChangeNumber(t, s))
 	if got := editedOf(t, c, "acme"); got < expires.UnixMicro() {
 		t.Errorf("it ended at %d, before %d", got, expires.UnixMicro())
@@ -127,7 +127,7 @@ func TestEditsAreByTheTestClock(t *testing.T) {
 		if got := editedOf(t, c, "timed"); got != want {
 			t.Errorf("%s: edited %s, not %s", what, time.UnixMicro(got).UTC(), time.UnixMicro(want).UTC())
 		}
-		planstest.Eventually(t, what+" on the other node", func() bool { return editedOf(t, other, "timed") == want })
+		pgtest.Eventually(t, what+" on the other node", func() bool { return editedOf(t, other, "timed") == want })
 	}
 	first, second, third := day+"1T00:00:00Z", day+"2T00:00:00Z", day+"3T00:00:00Z"
 	planstest.SetClock(t, s, "c1", first)

@@ -142,6 +142,7 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 			if keys, err = readKeys(ctx, conn); err != nil {
 				return false, err
 			}
+			m.end(m.keys.Load(), keys)
 			break
 		}
 	}

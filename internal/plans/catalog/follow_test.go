@@ -54,7 +54,7 @@ func TestConcurrentWritersLoseNoChange(t *testing.T) {
 	}
 	writing.Wait()
 	for _, c := range nodes {
-		planstest.Eventually(t, "all changes", func() bool { return c.Applied() == first+writers*each })
+		pgtest.Eventually(t, "all changes", func() bool { return c.Applied() == first+writers*each })
 		resolveAll(c, nil)
 	}
 }
@@ -64,7 +64,7 @@ func changeWithin(t *testing.T, admin *store.Store, c *Catalog, limit int64) tim
 	t.Helper()
 	planstest.PutPlan(t, admin, "basic", planstest.Hourly(limit))
 	began := time.Now()
-	planstest.Eventually(t, "the new limit", func() bool {
+	pgtest.Eventually(t, "the new limit", func() bool {
 		target, err := c.Resolve(t.Context(), "acme", "api", 0)
 		return err == nil && planstest.LimitOf(target) == limit
 	})
@@ -112,7 +112,7 @@ func TestALostListenerIsNoLoss(t *testing.T) {
 		return n
 	}
 	for i := range int64(5) {
-		planstest.Eventually(t, "a listener", func() bool { return listeners() == 1 })
+		pgtest.Eventually(t, "a listener", func() bool { return listeners() == 1 })
 		if _, err := admin.Pool().Exec(t.Context(), `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
 			WHERE application_name = $1 AND datname = current_database()`, listenerName); err != nil {
 			t.Fatal(err)
@@ -179,7 +179,7 @@ func TestChangesCountWhileThePoolIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, c := newNode(t, url)
-	if _, err := c.Authenticate(t.Context(), secret); err != nil {
+	if _, err := c.Authenticate(t.Context(), secret, anyKey); err != nil {
 		t.Fatal(err)
 	}
 	long, cancel := context.WithCancel(t.Context())
@@ -190,20 +190,20 @@ func TestChangesCountWhileThePoolIsBusy(t *testing.T) {
 	for range connections {
 		reading.Go(func() { _, _ = s.Pool().Exec(long, "SELECT pg_sleep(60)") })
 	}
-	planstest.Eventually(t, "a busy pool", func() bool { return s.Pool().Stat().AcquiredConns() == connections })
+	pgtest.Eventually(t, "a busy pool", func() bool { return s.Pool().Stat().AcquiredConns() == connections })
 	if err := admin.RevokeKey(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
 	plan := planstest.PutPlan(t, admin, "basic", planstest.Hourly(6))
 	began := time.Now()
-	planstest.Eventually(t, "the revocation and the plan", func() bool {
-		_, err := c.Authenticate(t.Context(), secret)
+	pgtest.Eventually(t, "the revocation and the plan", func() bool {
+		_, err := c.Authenticate(t.Context(), secret, anyKey)
 		return errors.Is(err, plans.ErrUnknownKey) && c.Applied() == planstest.ChangeNumber(t, admin)
 	})
 	if took := time.Since(began); took > Freshness || plan.Version != 2 || s.Pool().Stat().AcquiredConns() != connections {
 		t.Errorf("it took %s", took)
 	}
-	planstest.Eventually(t, "a fresh memory", c.Fresh)
+	pgtest.Eventually(t, "a fresh memory", c.Fresh)
 }
 
 // More changes than one poll applies.
@@ -297,7 +297,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 				}
 			})
 			if name == "database" {
-				planstest.Eventually(t, "the first poll", c.Fresh)
+				pgtest.Eventually(t, "the first poll", c.Fresh)
 			} else if _, err := c.Resolve(ctx, "acme", "api", 0); err == nil {
 				t.Error("resolved without a database")
 			}

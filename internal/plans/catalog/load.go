@@ -122,7 +122,7 @@ const entryOfCustomer = `
 	SELECT (SELECT number FROM change_number), c.key, c.id, c.change,
 		coalesce(CASE WHEN c.change >= (SELECT min(number) FROM changes)
 			THEN (SELECT at FROM changes WHERE number = c.change) END, 'epoch'), p.key, coalesce(c.pinned_version, 0),
-		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods,
+		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods, c.cuts,
 		CASE WHEN EXISTS (SELECT FROM overrides WHERE customer_id = c.id) THEN (
 			SELECT jsonb_object_agg(o.limit_name, jsonb_build_object('limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at))
 			FROM overrides o WHERE o.customer_id = c.id) ELSE '{}' END
@@ -137,7 +137,8 @@ func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error
 	var changedAt time.Time
 	var timezone, anchor string
 	var features, former, overrides []byte
-	err = row.Scan(&asOf, &key, &e.id, &e.change, &changedAt, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &overrides)
+	var cuts []int64
+	err = row.Scan(&asOf, &key, &e.id, &e.change, &changedAt, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides)
 	if err != nil {
 		return "", nil, err
 	}
@@ -153,7 +154,7 @@ func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error
 		e.features, err = plans.ReadFeatures(features)
 	}
 	if err == nil {
-		e.periods, err = plans.StoredPeriods(key, timezone, anchor, before)
+		e.periods, err = plans.StoredPeriods(key, timezone, anchor, before, cuts)
 	}
 	if err != nil {
 		return key, nil, err

@@ -52,6 +52,7 @@ type memory struct {
 	meters    *cache.Cache[string, *meterEntry]
 	keys      atomic.Pointer[keyring]
 	lateKeys  *cache.Cache[keyHash, *liveKey] // keys that were used and are not in the keyring
+	endedKeys *cache.Cache[keyHash, struct{}] // keys that were in the keyring and were revoked
 	returning atomic.Pointer[meterSet]        // nil: unknown, so every meter counts as one; see Returns
 
 	customerKeys *cache.Cache[int64, string] // hints: the key may be another customer's by now
@@ -80,6 +81,7 @@ func newMemory(generation uint64, customers int, packed *packing) *memory {
 		clocks:    newCache[string, *clockEntry](maxClocksKept),
 		meters:    newCache[string, *meterEntry](maxMetersKept),
 		lateKeys:  newCache[keyHash, *liveKey](maxKeys),
+		endedKeys: newCache[keyHash, struct{}](maxEndedKept),
 
 		customerKeys: newCache[int64, string](min(customers, maxByIDKept)),
 		meterKeys:    newCache[int32, string](min(customers, maxByIDKept)),

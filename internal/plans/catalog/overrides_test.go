@@ -83,7 +83,7 @@ func TestOverridesMakeTargetsNewer(t *testing.T) {
 	expires := planstest.DatabaseNow(t, s).Add(300 * time.Millisecond)
 	planstest.WriteOverride(t, s, "acme", plans.OverrideInput{Limit: 7, ExpiresAt: &expires})
 	newer("with an end")
-	planstest.Eventually(t, "the end", func() bool { return meets(t, c, "acme") == 5 })
+	pgtest.Eventually(t, "the end", func() bool { return meets(t, c, "acme") == 5 })
 	newer("expired")
 }
 

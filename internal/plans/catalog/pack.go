@@ -29,8 +29,13 @@ func newPacking(bytes int) *packing {
 
 // plain reports whether a customer has nothing that others on its plan do not have.
 func (e *customerEntry) plain() bool {
-	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && e.periods.Before == nil
+	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 &&
+		e.periods.Before == nil && len(e.periods.Cuts) <= maxPackedCuts
 }
+
+// maxPackedCuts is how many cuts of billing periods a packed customer may have: more than one
+// starts, and ends, and has of a trial.
+const maxPackedCuts = 4
 
 // pack stores a plain customer in packed form, with what its targets know of their counters'
 // rows.
@@ -49,6 +54,10 @@ func (m *memory) pack(key string, e *customerEntry) {
 	}
 	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
 	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
+	b = binary.AppendUvarint(b, uint64(len(e.periods.Cuts)))
+	for _, cut := range e.periods.Cuts {
+		b = binary.AppendVarint(b, cut-m.since)
+	}
 	m.packed.customers.Set(key, e.appendRows(b, m.since))
 	if !e.valid() { // a change came meanwhile, and may have removed the key before Set stored it
 		m.packed.customers.Remove(key)
@@ -75,6 +84,12 @@ func (m *memory) unpack(key string) *customerEntry {
 		return nil // impossible: both were valid when they were packed
 	}
 	e.periods.Zone, e.periods.Anchor = zone, anchor
+	if cuts := r.uvarint(); cuts > 0 {
+		e.periods.Cuts = make([]int64, cuts)
+		for i := range e.periods.Cuts {
+			e.periods.Cuts[i] = r.varint() + m.since
+		}
+	}
 	e.rows, e.since = slices.Clone(r.left), m.since
 	return e
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -39,13 +40,16 @@ func TestPackedCustomersComeBackAsTheyWere(t *testing.T) {
 			pinned: int(rapid.Int32Min(0).Draw(t, "pinned")), joined: int(rapid.Int32Min(0).Draw(t, "joined")),
 			periods: calendar.Periods{Zone: zone, Anchor: anchor},
 		}
+		if cuts := rapid.SliceOfN(rapid.Int64Range(calendar.MinInstant, calendar.MaxInstant), 0, maxPackedCuts).Draw(t, "cuts"); len(cuts) > 0 {
+			e.periods.Cuts = cuts
+		}
 		m.pack(key, e)
 		got := m.unpack(key)
 		if got == nil {
 			t.Fatal("it is not there")
 		}
 		if got.fact != e.fact || got.id != e.id || got.change != e.change || got.changedAt != e.changedAt || !got.known ||
-			got.plan != e.plan || got.anonymous != e.anonymous || got.pinned != e.pinned || got.joined != e.joined || got.periods != e.periods {
+			got.plan != e.plan || got.anonymous != e.anonymous || got.pinned != e.pinned || got.joined != e.joined || !reflect.DeepEqual(got.periods, e.periods) {
 			t.Errorf("%+v, not %+v", got, e)
 		}
 		if later.unpack(key) != nil {
@@ -62,6 +66,7 @@ func TestOnlyPlainCustomersArePacked(t *testing.T) {
 		"features":             func(e *customerEntry) { e.features = map[string]any{"sso": true} },
 		"an override":          func(e *customerEntry) { e.overrides = map[string]plans.StoredOverride{"a": {}} },
 		"other periods before": func(e *customerEntry) { e.periods.Before = &calendar.Periods{Zone: time.UTC} },
+		"many cuts":            func(e *customerEntry) { e.periods.Cuts = make([]int64, maxPackedCuts+1) },
 		"nothing, being gone":  func(e *customerEntry) { e.known = false },
 	} {
 		e := &customerEntry{known: true, plan: "p", fact: m.fact(store.KindCustomer, name, 1), periods: calendar.Periods{Zone: time.UTC}}

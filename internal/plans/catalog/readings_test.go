@@ -55,16 +55,17 @@ func TestReadingsGather(t *testing.T) {
 	join("c", true)
 }
 
-// Many customers that nobody knows yet: each gets its own answer, and few statements do it.
-func TestManyAreReadTogether(t *testing.T) {
+// strangers is a catalog of n customers, c1 and so on, that it has not read yet. c7 cannot be read,
+// and c8 is archived.
+func strangers(t *testing.T, n int) *Catalog {
+	t.Helper()
 	url := pgtest.NewDatabase(t)
 	admin := planstest.NewStore(t, url)
 	planstest.Populate(t, admin)
-	const customers = 300
 	if _, err := admin.Pool().Exec(t.Context(), `
 		INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, change)
 		SELECT 'c' || n, 'C', 1, 1, CASE n WHEN 7 THEN 'Nowhere' ELSE 'UTC' END, '2026-01-31T00:00:00', 1
-		FROM generate_series(1, $1::integer) n`, customers); err != nil {
+		FROM generate_series(1, $1::integer) n`, n); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := admin.Pool().Exec(t.Context(), `UPDATE customers SET archived_at = now() WHERE key = 'c8'`); err != nil {
@@ -74,6 +75,13 @@ func TestManyAreReadTogether(t *testing.T) {
 	if err := c.CatchUp(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// Many customers that nobody knows yet: each gets its own answer, and few statements do it.
+func TestManyAreReadTogether(t *testing.T) {
+	const customers = 300
+	c := strangers(t, customers)
 	release := holdConnections(t, c.store)
 	m := c.memory.Load()
 	gathered := func() (readers, keys int) {
@@ -114,13 +122,13 @@ func TestManyAreReadTogether(t *testing.T) {
 			}
 		})
 		if i < maxReaders { // they wait for a connection, and the others for them
-			planstest.Eventually(t, "a reader to begin", func() bool {
+			pgtest.Eventually(t, "a reader to begin", func() bool {
 				readers, keys := gathered()
 				return readers == i+1 && keys == 0
 			})
 		}
 	}
-	planstest.Eventually(t, "all to ask", func() bool {
+	pgtest.Eventually(t, "all to ask", func() bool {
 		_, keys := gathered()
 		return keys == customers+2-maxReaders
 	})
@@ -131,7 +139,7 @@ func TestManyAreReadTogether(t *testing.T) {
 	<-gaveUp
 	release()
 	asking.Wait()
-	planstest.Eventually(t, "the readers' end", func() bool {
+	pgtest.Eventually(t, "the readers' end", func() bool {
 		readers, _ := gathered()
 		return readers == 0
 	})

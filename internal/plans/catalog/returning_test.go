@@ -32,7 +32,7 @@ func TestReturning(t *testing.T) {
 	if err := a.Returning(t.Context(), "api"); err != nil || !a.Returns(api) || a.Returns(other) {
 		t.Fatalf("on the node that was asked: %v, %v %v", err, a.Returns(api), a.Returns(other))
 	}
-	planstest.Eventually(t, "the other node", func() bool { return b.Returns(api) })
+	pgtest.Eventually(t, "the other node", func() bool { return b.Returns(api) })
 	change := planstest.ChangeNumber(t, a.store)
 	for _, c := range []*Catalog{a, b} {
 		if err := c.Returning(t.Context(), "api"); err != nil {

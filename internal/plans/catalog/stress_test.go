@@ -171,7 +171,7 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 			t.Errorf("resolved %+v, %v", target, err)
 		}
 	})
-	planstest.Eventually(t, "the reader at the lock", func() (waits bool) {
+	pgtest.Eventually(t, "the reader at the lock", func() (waits bool) {
 		if err := admin.Pool().QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -227,54 +225,19 @@ func Monotonic() time.Duration { return time.Since(started) }
 // WallClock is µs since the Unix epoch, good enough for what ends in an hour.
 func WallClock(context.Context) (int64, error) { return time.Now().UnixMicro(), nil }
 
-// Eventually waits for a condition, and fails the test when it does not come.
-func Eventually(t testing.TB, what string, condition func() bool) {
+// OpenEngine is what charges the hits of a node. change edits its options.
+func OpenEngine(t testing.TB, url string, pool *pgxpool.Pool, fresh func() bool, change ...func(*quota.Options)) *quota.Engine {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(time.Millisecond) // a beat of polling, not a guess
-	}
-}
-
-// Log is a log that can be read while it is written.
-type Log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write appends to the log.
-func (l *Log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// Count says how often the log has a text.
-func (l *Log) Count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
-// String is the whole log.
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// OpenEngine is what charges the hits of a node.
-func OpenEngine(t testing.TB, url string, pool *pgxpool.Pool, fresh func() bool) *quota.Engine {
-	t.Helper()
-	e, err := quota.NewEngine(quota.Options{
+	o := quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, url, session.SessionSettings)
 		},
 		Pool: pool, Now: WallClock, Wall: time.Now, Stopwatch: Monotonic, MemoryUsable: fresh, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	e, err := quota.NewEngine(o)
 	if err != nil {
 		t.Fatal(err)
 	}

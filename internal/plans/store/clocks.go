@@ -40,8 +40,18 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 		case err != nil && !created:
 			return err
 		}
-		_, err = w.Exec(ctx, putClock, key, now, w.Number)
-		return err
+		if _, err = w.Exec(ctx, putClock, key, now, w.Number); err != nil {
+			return err
+		}
+		if s.billing != nil && !created {
+			if err := s.billing.ClockSet(ctx, w, key); err != nil {
+				return err
+			}
+		}
+		return w.Audit(ctx, plans.Audited{
+			Action: madeOr(created), Target: "test-clocks/" + key,
+			Before: unless(created, auditClock(old)), After: auditClock(model.TestClock{Key: key, Now: now}),
+		})
 	})
 	if err != nil {
 		return model.TestClock{}, false, err
@@ -63,7 +73,7 @@ const listClocks = `SELECT key, now FROM test_clocks WHERE key > $1 ORDER BY key
 
 // ListTestClocks returns the test clocks in the order of their keys.
 func (s *Store) ListTestClocks(ctx context.Context, page plans.Page) (*plans.List[model.TestClock], error) {
-	limit, after, err := openPage(page, KindClock, plans.ValidKey)
+	limit, after, err := OpenPage(page, KindClock, plans.ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +81,7 @@ func (s *Store) ListTestClocks(ctx context.Context, page plans.Page) (*plans.Lis
 	if err != nil {
 		return nil, err
 	}
-	return paged(clocks, limit, KindClock, func(c model.TestClock) string { return c.Key }), nil
+	return Paged(clocks, limit, KindClock, func(c model.TestClock) string { return c.Key }), nil
 }
 
 // joinClock returns the test clock of a customer; nil is PostgreSQL's time. A new customer

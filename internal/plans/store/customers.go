@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ const customerColumns = `
 	c.id, c.key, c.name, p.key, c.pinned_version, c.timezone, c.billing_anchor, c.metadata,
 	c.change, c.created_at, c.archived_at, c.erased_at, c.features, c.anonymous,
 	(SELECT t.key FROM test_clocks t WHERE t.id = c.test_clock_id),
-	(SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id), c.former_periods,
+	(SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id), c.former_periods, c.cuts,
 	coalesce(c.pinned_version, greatest(c.joined_version, (
 		SELECT max(v.version) FROM plan_versions v WHERE v.plan_id = p.id AND v.apply_to = 'all')))`
 
@@ -33,7 +34,7 @@ func scanCustomer(row pgx.CollectableRow) (*plans.Customer, error) {
 	var now *int64
 	err := row.Scan(&c.ID, &c.Key, &c.Name, &c.Plan, &c.PlanVersion, &c.Timezone, &c.BillingAnchor, &c.Metadata,
 		&c.Change, &c.CreatedAt, &c.ArchivedAt, &c.ErasedAt, &features, &c.Anonymous,
-		&c.TestClock, &now, &former, &c.EffectiveVersion)
+		&c.TestClock, &now, &former, &c.Cuts, &c.EffectiveVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func (s *Store) PutCustomer(ctx context.Context, key string, in plans.CustomerIn
 	// A hit may make a customer of this key at the same moment, without the lock of admin
 	// writes. The insert then fails, and the next try finds the customer.
 	for range putAttempts {
-		err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) (err error) {
+		err = s.WriteCustomer(ctx, key, func(ctx context.Context, w *Writing) (err error) {
 			c, created, err = w.putCustomer(ctx, key, in, plan, pre)
 			return err
 		})
@@ -145,9 +146,46 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 			return nil, false, err
 		}
 	}
-	if !created && isAs(old, in) {
-		return old, false, errUnchanged
+	runs, err := w.changes(ctx, old, in, created)
+	if err != nil {
+		return old, false, err
 	}
+	if c, err = w.writeCustomer(ctx, key, in, plan, created); err != nil {
+		return nil, false, err
+	}
+	err = w.Audit(ctx, plans.Audited{
+		Action: madeOr(created), Target: "customers/" + key, Customer: c.ID, Before: unless(created, auditCustomer(old)), After: auditCustomer(c),
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if created || old.Anonymous {
+		return c, created, w.name(ctx, old, c, created)
+	}
+	return c, false, w.reschedule(ctx, old, c, in.EndPeriod, runs)
+}
+
+// changes is errUnchanged where what is written is what stands, and no other plan waits. For a
+// change of now it returns the running period.
+func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.CustomerInput, created bool) (runs *Running, err error) {
+	if created {
+		return nil, nil
+	}
+	if in.EndPeriod {
+		if runs, err = w.running(ctx, old); err != nil {
+			return nil, err
+		}
+	}
+	if isAs(old, in) {
+		if waits, err := w.waits(ctx, old, runs); err != nil || !waits {
+			return nil, cmp.Or(err, errUnchanged)
+		}
+	}
+	return runs, nil
+}
+
+// writeCustomer writes a customer's row, and reads it again.
+func (w *Writing) writeCustomer(ctx context.Context, key string, in plans.CustomerInput, plan int32, created bool) (*plans.Customer, error) {
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
 		in.BillingAnchor, in.Metadata, w.Number, in.Features,
@@ -156,12 +194,36 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 		statement, args = insertCustomer, append(args, w.Now, in.TestClock)
 	}
 	if _, err := w.Exec(ctx, statement, args...); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key); err == nil && !created {
-		err = w.reschedule(ctx, old, c, in.EndPeriod)
+	return one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+}
+
+// name begins the billing of a customer that is made, or was anonymous until now.
+func (w *Writing) name(ctx context.Context, old, c *plans.Customer, created bool) error {
+	if !created { // its limits may count by its periods already
+		was, err := w.periodsOf(ctx, old)
+		if err != nil {
+			return err
+		}
+		is, err := w.periodsOf(ctx, c)
+		if err != nil {
+			return err
+		}
+		if was.Anchor != is.Anchor || was.Interval != is.Interval || old.Timezone != c.Timezone {
+			change := &CustomerChange{}
+			now := w.InstantOf(old)
+			_, change.From = was.Period(now)
+			if err := w.keepFormer(ctx, old, c, &was.Periods, now, change); err != nil {
+				return err
+			}
+		}
 	}
-	return c, created, err
+	now := w.InstantOf(c)
+	if err := w.recordTerms(ctx, c.ID, 0, now); err != nil {
+		return err
+	}
+	return w.changed(ctx, &CustomerChange{What: CustomerNamed, Customer: c, Now: now, Terms: true})
 }
 
 // isAs reports whether writing in would change nothing.
@@ -239,43 +301,23 @@ func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, e
 	return one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 }
 
+// behindKeys sorts behind every character of a key.
+const behindKeys = "\x7f"
+
 const listCustomers = `SELECT` + customerColumns + `
-	FROM customers c JOIN plans p ON p.id = c.plan_id WHERE c.key > $1 ORDER BY c.key LIMIT $2`
+	FROM customers c JOIN plans p ON p.id = c.plan_id
+	WHERE c.key > $1 AND c.key >= $2 AND c.key < $3 ORDER BY c.key LIMIT $4`
 
-// ListCustomers returns the customers, archived ones too, in the order of their keys.
-func (s *Store) ListCustomers(ctx context.Context, page plans.Page) (*plans.List[*plans.Customer], error) {
-	limit, after, err := openPage(page, KindCustomer, plans.ValidCustomerKey)
+// ListCustomers returns the customers whose keys begin with prefix, archived ones too, in the
+// order of their keys.
+func (s *Store) ListCustomers(ctx context.Context, prefix string, page plans.Page) (*plans.List[*plans.Customer], error) {
+	limit, after, err := OpenPage(page, KindCustomer, plans.ValidCustomerKey)
 	if err != nil {
 		return nil, err
 	}
-	found, err := list(ctx, s, scanCustomer, listCustomers, limit, after)
+	found, err := list(ctx, s, scanCustomer, listCustomers, limit, after, prefix, prefix+behindKeys)
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, KindCustomer, func(c *plans.Customer) string { return c.Key }), nil
-}
-
-const archiveCustomer = `UPDATE customers SET archived_at = $2, change = $3 WHERE key = $1 AND archived_at IS NULL`
-
-// ArchiveCustomer ends a customer: its hits find nobody, what it used stays. Archiving
-// an archived one does nothing; plans.ErrUnknownCustomer when there is none.
-func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
-	if !plans.ValidCustomerKey(key) {
-		return plans.ErrUnknownCustomer
-	}
-	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
-		done, err := w.Exec(ctx, archiveCustomer, key, w.Now, w.Number)
-		if err != nil || done.RowsAffected() > 0 {
-			return err
-		}
-		if _, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
-			return err
-		}
-		return errUnchanged
-	})
-}
-
-// CustomerKeys returns the keys of those of the customers that there are, by id.
-func (s *Store) CustomerKeys(ctx context.Context, ids []int64) (map[int64]string, error) {
-	return keysByID(ctx, s, `SELECT id, key FROM customers WHERE id = ANY ($1)`, ids)
+	return Paged(found, limit, KindCustomer, func(c *plans.Customer) string { return c.Key }), nil
 }

@@ -147,7 +147,7 @@ func TestArchivedCustomers(t *testing.T) {
 			t.Errorf("%+v: %v", pre, err)
 		}
 	}
-	if list := planstest.Must[*plans.List[*plans.Customer]](t)(s.ListCustomers(ctx, plans.Page{})); len(list.Items) != 1 || list.Items[0].ArchivedAt == nil {
+	if list := planstest.Must[*plans.List[*plans.Customer]](t)(s.ListCustomers(ctx, "", plans.Page{})); len(list.Items) != 1 || list.Items[0].ArchivedAt == nil {
 		t.Errorf("list: %+v", list)
 	}
 }

@@ -20,6 +20,7 @@ func drawPlan(t *rapid.T) plans.PlanInput {
 	text := rapid.StringMatching(`[ -~äπ🙂]{1,20}`)
 	in := plans.PlanInput{
 		Name: "N" + text.Draw(t, "name"), Currency: "USD", Interval: "week", IntervalCount: 3, ApplyTo: "new",
+		BaseIn: rapid.SampledFrom([]string{"arrears", "advance"}).Draw(t, "base_in"), MinimumMinor: number.Draw(t, "minimum"),
 		BasePriceMinor: number.Draw(t, "base"), Meters: []string{"api"}, Features: map[string]any{},
 		Limits: []plans.Limit{{Meter: "api", Spec: model.Spec{
 			Name: "l", Algorithm: "token_bucket", Limit: number.Draw(t, "limit"),
@@ -53,6 +54,10 @@ func drawPlan(t *rapid.T) plans.PlanInput {
 			p.Tiers = append(p.Tiers, plans.Tier{UpTo: planstest.Ptr(number.Draw(t, "up_to")), UnitPrice: price.Draw(t, "price"), FlatPrice: planstest.Ptr(price.Draw(t, "flat"))})
 		}
 		p.UnitPrice, p.PackageSize = planstest.Ptr(price.Draw(t, "unit")), planstest.Ptr(number.Draw(t, "size"))
+		if rapid.Bool().Draw(t, "bounded") {
+			least := number.Draw(t, "least")
+			p.MinimumMinor, p.MaximumMinor = &least, planstest.Ptr(rapid.Int64Range(least, model.MaxNumber).Draw(t, "most"))
+		}
 		in.Prices = append(in.Prices, p)
 	}
 	return in
@@ -82,7 +87,7 @@ func TestStoredPlansComeBackAsTheyWere(t *testing.T) {
 			in.Prices = in.Prices[:1] // one a meter
 		}
 		for i := range in.Prices { // and a good one
-			in.Prices[i] = plans.Price{Meter: "api", Model: "per_unit", UnitPrice: in.Prices[i].UnitPrice, Included: in.Prices[i].Included}
+			in.Prices[i] = plans.Price{Meter: "api", Model: "per_unit", UnitPrice: in.Prices[i].UnitPrice, Included: in.Prices[i].Included, MinimumMinor: in.Prices[i].MinimumMinor, MaximumMinor: in.Prices[i].MaximumMinor}
 		}
 		// What one token weighs must fit: the arithmetic's own tests look at its bounds.
 		in.Limits[0].Limit, in.Limits[0].Burst = in.Limits[0].Limit%1e9+1, planstest.Ptr(*in.Limits[0].Burst%1e9)
@@ -114,7 +119,7 @@ func TestFirstDocuments(t *testing.T) {
 		"features": {"sso": true, "seats": 5, "ratio": 1.50, "tier": "gold"}, "interval": "month",
 		"interval_count": 2, "base_price_minor": 900}`))
 	want := plans.PlanInput{
-		Name: "Pro", Currency: "USD", Interval: "month", IntervalCount: 2, BasePriceMinor: 900, ApplyTo: "all",
+		Name: "Pro", Currency: "USD", Interval: "month", IntervalCount: 2, BasePriceMinor: 900, ApplyTo: "all", BaseIn: "arrears",
 		Meters:   []string{"seats"},
 		Features: map[string]any{"sso": true, "seats": int64(5), "ratio": json.Number("1.50"), "tier": "gold"},
 		Limits: []plans.Limit{

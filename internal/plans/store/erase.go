@@ -2,12 +2,60 @@ package store
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans"
 )
+
+const archiveCustomer = `UPDATE customers SET archived_at = $2, change = $3 WHERE id = $1`
+
+// ArchiveCustomer ends a customer: its hits find nobody, and what it used stays. Its last
+// billing period ends. Archiving an archived one does nothing; plans.ErrUnknownCustomer when
+// there is none.
+func (s *Store) ArchiveCustomer(ctx context.Context, key string) error {
+	if !plans.ValidCustomerKey(key) {
+		return plans.ErrUnknownCustomer
+	}
+	return s.WriteCustomer(ctx, key, func(ctx context.Context, w *Writing) error {
+		c, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+		if err != nil {
+			return err
+		}
+		if c.ArchivedAt != nil {
+			return errUnchanged
+		}
+		if _, err := w.Exec(ctx, archiveCustomer, c.ID, w.Now, w.Number); err != nil {
+			return err
+		}
+		archived := *c
+		archived.ArchivedAt = &w.Now
+		err = w.Audit(ctx, plans.Audited{
+			Action: "archive", Target: "customers/" + key, Customer: c.ID, Before: auditCustomer(c), After: auditCustomer(&archived),
+		})
+		if err != nil {
+			return err
+		}
+		return w.endBilling(ctx, c, c)
+	})
+}
+
+// endBilling ends the last billing period of a customer that was archived or erased. old is the
+// customer before that.
+func (w *Writing) endBilling(ctx context.Context, old, c *plans.Customer) error {
+	if w.Open == nil {
+		return nil // nobody bills it
+	}
+	change := &CustomerChange{What: CustomerArchived, Customer: c, Now: w.InstantOf(c)}
+	if old.ArchivedAt == nil && w.Open.End > 0 {
+		_, cut, err := w.Mark(ctx, c.ID, change.Now, w.Open.Meters)
+		if err != nil {
+			return err
+		}
+		change.Cut = &cut
+	}
+	return w.changed(ctx, change)
+}
 
 const eraseCustomer = `
 	UPDATE customers SET name = '', metadata = '{}', features = '{}', change = $4,
@@ -16,39 +64,52 @@ const eraseCustomer = `
 
 const removeOverrides = `DELETE FROM overrides WHERE customer_id = $1`
 
-const recordErasure = `INSERT INTO erasures (change, key, at) VALUES ($1, $2, $3)`
+const recordErasure = `INSERT INTO erasures (change, key, at, customer) VALUES ($1, $2, $3, $4)`
 
 // EraseCustomer archives a customer, or takes an archived one. It removes what identifies a
-// person: name, metadata, features, overrides and the key. It returns the rest, under the new
+// person: name, metadata, features, overrides, sessions of the portal and the key. It returns the rest, under the new
 // key erased:<id>, by which its usage is found from now on. The old key is free. To erase it
 // again under the new key does nothing. An unknown customer is plans.ErrUnknownCustomer.
 //
 // Nodes need the old key to forget the customer. So the table of changes keeps it for a minute
-// longer, see sweep.Sweeper.
+// longer, see sweep.Sweeper. The audit trail keeps that the customer was changed, and nothing of
+// what it was; of very many entries the Sweeper scrubs the rest.
 func (s *Store) EraseCustomer(ctx context.Context, key string) (c *plans.Customer, err error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, plans.ErrUnknownCustomer
 	}
-	err = s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
-		if c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key); err != nil {
+	err = s.WriteCustomer(ctx, key, func(ctx context.Context, w *Writing) error {
+		old, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+		if c = old; err != nil {
 			return err
 		}
 		if c.ErasedAt != nil {
 			return errUnchanged
 		}
 		erased, err := one(ctx, w, plans.ErrUnknownCustomer, pgx.RowTo[string], eraseCustomer,
-			c.ID, plans.ErasedPrefix+strconv.FormatInt(c.ID, 10), w.Now, w.Number)
+			c.ID, erasedKey(c.ID), w.Now, w.Number)
 		if err != nil {
 			return err
 		}
 		if _, err := w.Exec(ctx, removeOverrides, c.ID); err != nil {
 			return err
 		}
-		if _, err := w.Exec(ctx, recordErasure, w.Number, key, w.Now.UnixMicro()); err != nil {
+		if _, err := w.Exec(ctx, endSessionsOf, key); err != nil {
 			return err
 		}
-		c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, erased)
-		return err
+		if _, err := w.Exec(ctx, recordErasure, w.Number, key, w.Now.UnixMicro(), c.ID); err != nil {
+			return err
+		}
+		if _, err := ScrubAudit(ctx, w, c.ID); err != nil {
+			return err
+		}
+		if err := w.Audit(ctx, plans.Audited{Action: "erase", Target: "customers/" + erased, Customer: c.ID, Scrubbed: true}); err != nil {
+			return err
+		}
+		if c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, erased); err != nil {
+			return err
+		}
+		return w.endBilling(ctx, old, c)
 	})
 	if err != nil {
 		return nil, err

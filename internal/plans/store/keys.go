@@ -16,11 +16,11 @@ import (
 )
 
 // keyColumns are read by scanKey.
-const keyColumns = ` id, name, scope, created_at, expires_at `
+const keyColumns = ` id, name, scope, created_at, expires_at, (SELECT u.used_on FROM key_uses u WHERE u.id = keys.id) `
 
 func scanKey(row pgx.CollectableRow) (plans.Key, error) {
 	var k plans.Key
-	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &k.CreatedAt, &k.ExpiresAt); err != nil {
+	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &k.CreatedAt, &k.ExpiresAt, &k.UsedOn); err != nil {
 		return plans.Key{}, err
 	}
 	k.CreatedAt, k.ExpiresAt = k.CreatedAt.UTC(), inUTC(k.ExpiresAt)
@@ -52,7 +52,7 @@ func (s *Store) CreateKey(ctx context.Context, name string, scope plans.Scope, e
 		if expiresAt != nil && !expiresAt.After(w.Now) {
 			return model.FieldErrors{{Field: "expires_at", Detail: "must be in the future"}}
 		}
-		k, err = one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.Now, expiresAt)
+		k, err = w.insertKey(ctx, id, name, scope, hash[:], expiresAt)
 		return err
 	})
 	if err != nil {
@@ -61,11 +61,20 @@ func (s *Store) CreateKey(ctx context.Context, name string, scope plans.Scope, e
 	return k, secret, nil
 }
 
+// insertKey makes a key, of whose secret it is given the hash.
+func (w *Writing) insertKey(ctx context.Context, id, name string, scope plans.Scope, hash []byte, expiresAt *time.Time) (plans.Key, error) {
+	k, err := one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, scope, hash, w.Now, expiresAt)
+	if err != nil {
+		return k, err
+	}
+	return k, w.Audit(ctx, plans.Audited{Action: plans.AuditCreate, Target: "keys/" + id, After: auditKey(k)})
+}
+
 const listKeys = `SELECT` + keyColumns + `FROM keys WHERE revoked_at IS NULL AND id > $1 ORDER BY id LIMIT $2`
 
 // ListKeys returns the keys that are not revoked, expired ones too.
 func (s *Store) ListKeys(ctx context.Context, page plans.Page) (*plans.List[plans.Key], error) {
-	limit, after, err := openPage(page, KindKey, plans.ValidKey)
+	limit, after, err := OpenPage(page, KindKey, plans.ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +82,23 @@ func (s *Store) ListKeys(ctx context.Context, page plans.Page) (*plans.List[plan
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, KindKey, func(k plans.Key) string { return k.ID }), nil
+	return Paged(found, limit, KindKey, func(k plans.Key) string { return k.ID }), nil
 }
 
-const revokeKey = `UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL`
+// useKeys takes the rows in the order of the key, so that two nodes never deadlock.
+const useKeys = `
+	INSERT INTO key_uses AS u (id, used_on) SELECT k.id, $2::date FROM unnest($1::text[]) AS i(id) JOIN keys k ON k.id = i.id ORDER BY k.id
+	ON CONFLICT (id) DO UPDATE SET used_on = excluded.used_on WHERE u.used_on < excluded.used_on`
+
+// KeysUsed notes that keys were used on a day, in UTC. No node has to hear of it.
+func (s *Store) KeysUsed(ctx context.Context, ids []string, on time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, useKeys, ids, on)
+	return Classify(err)
+}
+
+const revokeKey = `UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING` + keyColumns
 
 const keyExists = `SELECT EXISTS (SELECT FROM keys WHERE id = $1)`
 
@@ -87,8 +109,11 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 		return plans.ErrUnknownKey
 	}
 	return s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
-		done, err := w.Exec(ctx, revokeKey, id, w.Now)
-		if err != nil || done.RowsAffected() > 0 {
+		revoked, err := one(ctx, w, plans.ErrUnknownKey, scanKey, revokeKey, id, w.Now)
+		if err == nil {
+			return w.Audit(ctx, plans.Audited{Action: "revoke", Target: "keys/" + id, Before: auditKey(revoked)})
+		}
+		if !errors.Is(err, plans.ErrUnknownKey) {
 			return err
 		}
 		exists, err := one(ctx, w, plans.ErrUnknownKey, pgx.RowTo[bool], keyExists, id)
@@ -118,7 +143,7 @@ func (s *Store) EnsureKey(ctx context.Context, secret, name string, scope plans.
 		old, err := one(ctx, w, plans.ErrUnknownKey, pgx.RowToStructByPos[present], keyOfSecret, hash[:])
 		switch {
 		case errors.Is(err, plans.ErrUnknownKey):
-			_, err = one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, scope, hash[:], w.Now, nil)
+			_, err = w.insertKey(ctx, id, name, scope, hash[:], nil)
 			return err
 		case err != nil:
 			return err
@@ -148,7 +173,7 @@ func (s *Store) FirstAdminKey(ctx context.Context, name string) (secret string, 
 			return errUnchanged
 		}
 		if err == nil {
-			_, err = one(ctx, w, plans.ErrUnknownKey, scanKey, insertKey, id, name, plans.ScopeAdmin, hash[:], w.Now, nil)
+			_, err = w.insertKey(ctx, id, name, plans.ScopeAdmin, hash[:], nil)
 		}
 		return err
 	})

@@ -26,15 +26,19 @@ func (s *Store) PutMeter(ctx context.Context, key string, in plans.PutMeterInput
 		return plans.Meter{}, false, err
 	}
 	err = s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
-		m, err = one(ctx, w, plans.ErrUnknownMeter, scanMeter, getMeter, key)
+		old, err := one(ctx, w, plans.ErrUnknownMeter, scanMeter, getMeter, key)
 		created = errors.Is(err, plans.ErrUnknownMeter)
-		if err == nil && m.Unit == in.Unit && m.Name == in.Name {
+		if m = old; err == nil && m.Unit == in.Unit && m.Name == in.Name {
 			return errUnchanged
 		} else if err != nil && !created {
 			return err
 		}
-		m, err = one(ctx, w, plans.ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.Number)
-		return err
+		if m, err = one(ctx, w, plans.ErrUnknownMeter, scanMeter, putMeter, key, in.Name, in.Unit, w.Number); err != nil {
+			return err
+		}
+		return w.Audit(ctx, plans.Audited{
+			Action: madeOr(created), Target: "meters/" + key, Before: unless(created, auditMeter(old)), After: auditMeter(m),
+		})
 	})
 	if err != nil {
 		return plans.Meter{}, false, err
@@ -56,7 +60,7 @@ const listMeters = `SELECT id, key, name, unit FROM meters WHERE key > $1 ORDER 
 
 // ListMeters returns the meters in the order of their keys.
 func (s *Store) ListMeters(ctx context.Context, page plans.Page) (*plans.List[plans.Meter], error) {
-	limit, after, err := openPage(page, KindMeter, plans.ValidKey)
+	limit, after, err := OpenPage(page, KindMeter, plans.ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -64,23 +68,51 @@ func (s *Store) ListMeters(ctx context.Context, page plans.Page) (*plans.List[pl
 	if err != nil {
 		return nil, err
 	}
-	return paged(meters, limit, KindMeter, func(m plans.Meter) string { return m.Key }), nil
+	return Paged(meters, limit, KindMeter, func(m plans.Meter) string { return m.Key }), nil
 }
+
+const meterKeys = `SELECT id, key FROM meters WHERE id = ANY ($1)`
 
 // MeterKeys returns the keys of those of the meters that there are, by id.
 func (s *Store) MeterKeys(ctx context.Context, ids []int32) (map[int32]string, error) {
-	return keysByID(ctx, s, `SELECT id, key FROM meters WHERE id = ANY ($1)`, ids)
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	keys := make(map[int32]string, len(ids))
+	var id int32
+	var key string
+	rows, _ := s.pool.Query(ctx, meterKeys, ids)
+	_, err := pgx.ForEachRow(rows, []any{&id, &key}, func() error {
+		keys[id] = key
+		return nil
+	})
+	return keys, Classify(err)
 }
 
 const setReturning = `UPDATE meters SET returns = true, change = $2 WHERE key = $1 AND NOT returns`
 
-// SetReturning marks a meter for good: its units may come back by something else than time.
+// SetReturning marks a meter for good: its units may come back by something else than time. It is
+// quotad's own change, whoever gives units back.
 func (s *Store) SetReturning(ctx context.Context, key string) error {
-	return s.Write(ctx, KindMeter, key, func(ctx context.Context, w *Writing) error {
+	return s.Write(plans.Itself(ctx), KindMeter, key, func(ctx context.Context, w *Writing) error {
 		tag, err := w.Exec(ctx, setReturning, key, w.Number)
 		if err == nil && tag.RowsAffected() == 0 {
 			return errUnchanged
 		}
 		return err
 	})
+}
+
+// MeterIDs returns the ids of those of the meters that there are, by their keys.
+func (s *Store) MeterIDs(ctx context.Context, keys []string) (map[string]int32, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	ids := make(map[string]int32, len(keys))
+	var key string
+	var id int32
+	rows, _ := s.pool.Query(ctx, `SELECT key, id FROM meters WHERE key = ANY ($1)`, keys)
+	_, err := pgx.ForEachRow(rows, []any{&key, &id}, func() error {
+		ids[key] = id
+		return nil
+	})
+	return ids, Classify(err)
 }

@@ -11,9 +11,9 @@ import (
 // putOverride returns whether the override is new: a statement's snapshot does not see its own
 // insert.
 const putOverride = `
-	INSERT INTO overrides (customer_id, limit_name, "limit", burst, expires_at, change) VALUES ($1, $2, $3, $4, $5, $6)
+	INSERT INTO overrides (customer_id, limit_name, "limit", burst, expires_at, change, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)
 	ON CONFLICT (customer_id, limit_name) DO UPDATE SET "limit" = excluded."limit", burst = excluded.burst,
-		expires_at = excluded.expires_at, change = excluded.change
+		expires_at = excluded.expires_at, change = excluded.change, reason = excluded.reason
 	RETURNING NOT EXISTS (SELECT FROM overrides WHERE customer_id = $1 AND limit_name = $2)`
 
 // PutOverride gives a customer other numbers for a limit of the plan version in force, or
@@ -28,10 +28,20 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plan
 		if err != nil {
 			return err
 		}
+		before, err := w.auditedOverride(ctx, c.ID, limit)
+		if err != nil {
+			return err
+		}
 		created, err = one(ctx, w, plans.ErrUnknownCustomer, pgx.RowTo[bool], putOverride,
-			c.ID, limit, stored.Limit, stored.Burst, stored.ExpiresAt, w.Number)
+			c.ID, limit, stored.Limit, stored.Burst, stored.ExpiresAt, w.Number, in.Reason)
+		if err != nil {
+			return err
+		}
 		o = stored.Show(limit, true, c)
-		return err
+		o.Reason = in.Reason
+		return w.Audit(ctx, plans.Audited{
+			Action: madeOr(created), Target: overrideTarget(customer, limit), Customer: c.ID, Before: before, After: auditOverride(overrideRow{stored, in.Reason}),
+		})
 	})
 	if err != nil {
 		return nil, false, err
@@ -58,39 +68,28 @@ const deleteOverride = `DELETE FROM overrides WHERE customer_id = $1 AND limit_n
 // tag. Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownOverride.
 func (s *Store) DeleteOverride(ctx context.Context, customer, limit string) error {
 	return s.changeCustomer(ctx, customer, func(ctx context.Context, w *Writing, c *plans.Customer) error {
-		done, err := w.Exec(ctx, deleteOverride, c.ID, limit)
-		if err == nil && done.RowsAffected() == 0 {
-			err = plans.ErrUnknownOverride
+		before, err := w.auditedOverride(ctx, c.ID, limit)
+		if err != nil {
+			return err
 		}
-		return err
+		if before == nil {
+			return plans.ErrUnknownOverride
+		}
+		if _, err := w.Exec(ctx, deleteOverride, c.ID, limit); err != nil {
+			return err
+		}
+		return w.Audit(ctx, plans.Audited{
+			Action: plans.AuditDelete, Target: overrideTarget(customer, limit), Customer: c.ID, Before: before,
+		})
 	})
 }
 
-const touchCustomer = `UPDATE customers SET change = $2 WHERE id = $1`
-
-// changeCustomer runs do in a Write about a customer that is not archived. It stores the
-// change's number with the customer, so that counters see its limits as newer.
-func (s *Store) changeCustomer(ctx context.Context, key string, do func(context.Context, *Writing, *plans.Customer) error) error {
-	if !plans.ValidCustomerKey(key) {
-		return plans.ErrUnknownCustomer
-	}
-	return s.Write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) error {
-		c, err := one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
-		if err == nil && c.ArchivedAt != nil {
-			err = plans.ErrArchived
-		}
-		if err == nil {
-			err = do(ctx, w, c)
-		}
-		if err == nil {
-			_, err = w.Exec(ctx, touchCustomer, c.ID, w.Number)
-		}
-		return err
-	})
+func overrideTarget(customer, limit string) string {
+	return "customers/" + customer + "/overrides/" + limit
 }
 
 const listOverrides = `
-	SELECT o.limit_name, o."limit", o.burst, o.expires_at,
+	SELECT o.limit_name, o."limit", o.burst, o.expires_at, o.reason,
 		coalesce(t.now, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 	FROM overrides o JOIN customers c ON c.id = o.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE o.customer_id = $1 AND o.limit_name > $2 ORDER BY o.limit_name LIMIT $3`
@@ -103,7 +102,7 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.P
 		return nil, err
 	}
 	kind := "override/" + customer
-	limit, after, err := openPage(page, kind, plans.ValidKey)
+	limit, after, err := OpenPage(page, kind, plans.ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +116,18 @@ func (s *Store) ListOverrides(ctx context.Context, customer string, page plans.P
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, kind, func(o *plans.Override) string { return o.Name }), nil
+	return Paged(found, limit, kind, func(o *plans.Override) string { return o.Name }), nil
 }
 
 // scanOverride reads a row of overrides, and says whether it has an effect on a plan version.
 func scanOverride(row pgx.CollectableRow, p *plans.Plan, c *plans.Customer) (*plans.Override, error) {
 	var o plans.StoredOverride
-	var name string
+	var name, reason string
 	var now int64
-	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &now); err != nil {
+	if err := row.Scan(&name, &o.Limit, &o.Burst, &o.ExpiresAt, &reason, &now); err != nil {
 		return nil, err
 	}
-	return o.Show(name, o.InForce(p, name, now), c), nil
+	shown := o.Show(name, o.InForce(p, name, now), c)
+	shown.Reason = reason
+	return shown, nil
 }

@@ -15,10 +15,10 @@ const defaultPage = 100
 // maxCursor is the longest cursor that is decoded, in bytes.
 const maxCursor = 1000
 
-// openPage checks a page. It returns the page's size, and the position of the last item seen,
+// OpenPage checks a page. It returns the page's size, and the position of the last item seen,
 // which the cursor stands for. kind names the list: a cursor of another list is refused like a
 // malformed one. Cursors are opaque to callers.
-func openPage(p plans.Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
+func OpenPage(p plans.Page, kind string, valid func(position string) bool) (limit int, after string, err error) {
 	var bad model.FieldErrors
 	limit = p.Limit
 	if limit == 0 {
@@ -46,13 +46,18 @@ func openPage(p plans.Page, kind string, valid func(position string) bool) (limi
 	return limit, after, nil
 }
 
-// paged makes a page of at most limit items. The statement asked for limit+1 items: one item
+// Paged makes a page of at most limit items. The statement asked for limit+1 items: one item
 // too many means that there is a next page.
-func paged[T any](items []T, limit int, kind string, position func(T) string) *plans.List[T] {
+func Paged[T any](items []T, limit int, kind string, position func(T) string) *plans.List[T] {
 	list := &plans.List[T]{Items: items}
 	if len(items) > limit {
 		list.Items = items[:limit]
-		list.Next = base64.RawURLEncoding.EncodeToString([]byte(kind + "/" + position(items[limit-1])))
+		list.Next = Cursor(kind, position(items[limit-1]))
 	}
 	return list
+}
+
+// Cursor is what stands for a position in a list of a kind.
+func Cursor(kind, position string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(kind + "/" + position))
 }

@@ -19,18 +19,18 @@ func TestPages(t *testing.T) {
 		return paths
 	}
 	for _, limit := range []int{1, 1000} {
-		if got, _, err := openPage(plans.Page{Limit: limit}, "meter", plans.ValidKey); got != limit || err != nil {
+		if got, _, err := OpenPage(plans.Page{Limit: limit}, "meter", plans.ValidKey); got != limit || err != nil {
 			t.Errorf("limit %d: %d, %v", limit, got, err)
 		}
 	}
-	if got, after, err := openPage(plans.Page{}, "meter", plans.ValidKey); got != defaultPage || after != "" || err != nil {
+	if got, after, err := OpenPage(plans.Page{}, "meter", plans.ValidKey); got != defaultPage || after != "" || err != nil {
 		t.Errorf("default: %d %q %v", got, after, err)
 	}
-	next := paged([]string{"a", "b", "c"}, 2, "meter", func(s string) string { return s }).Next
-	if _, after, err := openPage(plans.Page{Limit: 2, Cursor: next}, "meter", plans.ValidKey); after != "b" || err != nil {
+	next := Paged([]string{"a", "b", "c"}, 2, "meter", func(s string) string { return s }).Next
+	if _, after, err := OpenPage(plans.Page{Limit: 2, Cursor: next}, "meter", plans.ValidKey); after != "b" || err != nil {
 		t.Errorf("%q: %q, %v", next, after, err)
 	}
-	if last := paged([]string{"a", "b"}, 2, "meter", func(s string) string { return s }); last.Next != "" || len(last.Items) != 2 {
+	if last := Paged([]string{"a", "b"}, 2, "meter", func(s string) string { return s }); last.Next != "" || len(last.Items) != 2 {
 		t.Errorf("last page: %+v", last)
 	}
 	for _, c := range []struct {
@@ -44,11 +44,11 @@ func TestPages(t *testing.T) {
 		{plans.Page{Cursor: strings.Repeat("A", 2000)}, []string{"cursor"}},
 		{plans.Page{Cursor: "bWV0ZXIvAA", Limit: -1}, []string{"limit", "cursor"}}, // meter/\x00
 	} {
-		if _, _, err := openPage(c.page, "meter", plans.ValidKey); !slices.Equal(told(err), c.want) {
+		if _, _, err := OpenPage(c.page, "meter", plans.ValidKey); !slices.Equal(told(err), c.want) {
 			t.Errorf("%+v: %v", c.page, err)
 		}
 	}
-	if _, _, err := openPage(plans.Page{Cursor: next}, "plan", plans.ValidKey); !slices.Equal(told(err), []string{"cursor"}) {
+	if _, _, err := OpenPage(plans.Page{Cursor: next}, "plan", plans.ValidKey); !slices.Equal(told(err), []string{"cursor"}) {
 		t.Errorf("a cursor of another list: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 )
 
 func scanPlan(row pgx.CollectableRow) (*plans.Plan, error) {
@@ -81,12 +82,35 @@ func (w *Writing) putPlan(ctx context.Context, key string, in *plans.PlanInput, 
 		if stored, err := latest.Document(); err != nil || bytes.Equal(stored, document) {
 			return latest, false, cmp.Or(err, errUnchanged)
 		}
-		if err := latest.SameInterval(in); err != nil {
+		if err := latest.SameIntervalAndCurrency(in); err != nil {
 			return nil, false, err
 		}
 	}
 	p, err = one(ctx, w, plans.ErrUnknownPlan, scanPlan, addVersion, key, latest.Version+1, in.ApplyTo, document, w.Number, w.Now)
-	return p, err == nil, err
+	if err != nil {
+		return nil, false, err
+	}
+	return p, true, w.Audit(ctx, plans.Audited{Action: madeOr(!exists), Target: "plans/" + key, Before: auditPlan(latest), After: auditPlan(p)})
+}
+
+// CheckPlan says what PutPlan would say of a plan, and returns it with its defaults filled in. bad
+// has all that is wrong. version is the plan's newest one, 0 where there is none.
+func (s *Store) CheckPlan(ctx context.Context, key string, in plans.PlanInput) (_ plans.PlanInput, bad model.FieldErrors, version int, err error) {
+	declared, err := s.declaredMeters(ctx, in.MeterKeys())
+	if err != nil {
+		return in, nil, 0, err
+	}
+	latest, err := s.GetPlan(ctx, key)
+	if err != nil && !errors.Is(err, plans.ErrUnknownPlan) {
+		return in, nil, 0, err
+	}
+	in, wrong := in.Normalize(key, declared)
+	bad, _ = errors.AsType[model.FieldErrors](wrong)
+	if latest != nil {
+		more, _ := errors.AsType[model.FieldErrors](latest.SameIntervalAndCurrency(&in))
+		bad, version = append(bad, more...), latest.Version
+	}
+	return in, bad, version, nil
 }
 
 const declaredMeters = `SELECT key FROM meters WHERE key = ANY ($1)`
@@ -144,7 +168,7 @@ const listPlans = `
 
 // ListPlans returns the latest version of each plan, in the order of their keys.
 func (s *Store) ListPlans(ctx context.Context, page plans.Page) (*plans.List[*plans.Plan], error) {
-	limit, after, err := openPage(page, KindPlan, plans.ValidKey)
+	limit, after, err := OpenPage(page, KindPlan, plans.ValidKey)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +176,7 @@ func (s *Store) ListPlans(ctx context.Context, page plans.Page) (*plans.List[*pl
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, KindPlan, func(p *plans.Plan) string { return p.Key }), nil
+	return Paged(found, limit, KindPlan, func(p *plans.Plan) string { return p.Key }), nil
 }
 
 const listVersions = `
@@ -163,7 +187,7 @@ const listVersions = `
 // ListVersions returns a plan's versions from the first on, or plans.ErrUnknownPlan.
 func (s *Store) ListVersions(ctx context.Context, key string, page plans.Page) (*plans.List[*plans.Plan], error) {
 	kind := "version/" + key // so that no other plan's list takes its cursors
-	limit, after, err := openPage(page, kind, isVersion)
+	limit, after, err := OpenPage(page, kind, isVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +199,7 @@ func (s *Store) ListVersions(ctx context.Context, key string, page plans.Page) (
 	if err != nil {
 		return nil, err
 	}
-	return paged(found, limit, kind, func(p *plans.Plan) string { return strconv.Itoa(p.Version) }), nil
+	return Paged(found, limit, kind, func(p *plans.Plan) string { return strconv.Itoa(p.Version) }), nil
 }
 
 func isVersion(s string) bool {

@@ -197,7 +197,10 @@ func TestLists(t *testing.T) {
 	if _, err := s.ListVersions(ctx, "b", plans.Page{Cursor: other.Next}); !slices.Equal(planstest.Fields(err), []string{"cursor"}) {
 		t.Errorf("another plan's cursor: %v", err)
 	}
-	walk(t, "customers", []string{"acme", "b", "c", "d", "e"}, func(p plans.Page) (*plans.List[*plans.Customer], error) { return s.ListCustomers(ctx, p) },
+	if list, err := s.ListCustomers(ctx, "b", plans.Page{}); err != nil || len(list.Items) != 1 || list.Items[0].Key != "b" {
+		t.Errorf("keys that begin with b: %v, %v", list, err)
+	}
+	walk(t, "customers", []string{"acme", "b", "c", "d", "e"}, func(p plans.Page) (*plans.List[*plans.Customer], error) { return s.ListCustomers(ctx, "", p) },
 		func(c *plans.Customer) string { return c.Key })
 }
 
@@ -224,5 +227,31 @@ func walk[T any](t *testing.T, what string, want []string, page func(plans.Page)
 	}
 	if _, err := page(plans.Page{Cursor: "nonsense"}); !slices.Equal(planstest.Fields(err), []string{"cursor"}) {
 		t.Errorf("%s: %v", what, err)
+	}
+}
+
+// All versions of a plan have one interval and one currency; all else may change.
+func TestAllVersionsHaveOneIntervalAndCurrency(t *testing.T) {
+	t.Parallel()
+	s := planstest.NewStore(t, pgtest.NewDatabase(t))
+	planstest.Declare(t, s, "api")
+	planstest.PutPlan(t, s, "basic", planstest.Hourly(5))
+	for field, change := range map[string]func(*plans.PlanInput){
+		"interval":       func(in *plans.PlanInput) { in.Interval = "week" },
+		"interval count": func(in *plans.PlanInput) { in.IntervalCount = 2 },
+		"currency":       func(in *plans.PlanInput) { in.Currency = "EUR" },
+		"both":           func(in *plans.PlanInput) { in.Interval, in.Currency = "day", "JPY" },
+	} {
+		in := planstest.Hourly(6)
+		change(&in)
+		want := map[string][]string{"interval": {"interval"}, "interval count": {"interval"}, "currency": {"currency"}, "both": {"interval", "currency"}}[field]
+		if _, wrote, err := s.PutPlan(t.Context(), "basic", in, planstest.AnyVersion); wrote || !slices.Equal(planstest.Fields(err), want) {
+			t.Errorf("%s: wrote %v, %v", field, wrote, err)
+		}
+	}
+	in := planstest.Hourly(6)
+	in.BaseIn, in.MinimumMinor = plans.InAdvance, 500
+	if p := planstest.PutPlan(t, s, "basic", in); p.Version != 2 || p.BaseIn != "advance" || p.MinimumMinor != 500 {
+		t.Errorf("%+v", p)
 	}
 }

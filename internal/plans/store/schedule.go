@@ -5,25 +5,23 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 )
 
-// maxFormer is how many former periods are kept. Beyond that the oldest are dropped: their
-// time then counts by the periods after them.
+// maxFormer is how many former periods are kept. Beyond that the oldest are dropped, but none
+// that an open billing period may need: their time then counts by the periods after them.
 const maxFormer = 100
 
 const setFormer = `UPDATE customers SET former_periods = $2 WHERE id = $1`
 
-// reschedule makes new billing periods count: those of another anchor, timezone or plan's
-// interval. They begin with the next period. With endNow they begin at once, if anything about
-// the billing has changed: the running period then ends now. old is the customer before the
-// write and c after it.
-func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow bool) error {
+// reschedule does what a write of a customer means for its billing periods. Those of another
+// anchor, timezone or plan's interval begin with the next period. With endNow they begin at
+// once, if a period that begins now differs from the running one: that ends now. old is the
+// customer before the write and c after it. runs is what prices the running period; nil: nobody
+// bills one.
+func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow bool, runs *Running) error {
 	was, err := w.periodsOf(ctx, old)
 	if err != nil {
 		return err
@@ -33,34 +31,150 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 		return err
 	}
 	same := was.Anchor == is.Anchor && was.Interval == is.Interval && old.Timezone == c.Timezone
-	endNow = endNow && (!same || old.Plan != c.Plan || old.EffectiveVersion != c.EffectiveVersion)
-	if same && !endNow {
-		return nil
+	if runs != nil {
+		endNow = endNow && w.differs(runs, old, c, &was, &is)
+	} else {
+		endNow = endNow && (!same || old.Plan != c.Plan || old.EffectiveVersion != c.EffectiveVersion)
 	}
-	now := w.Now.UnixMicro()
-	if old.Clock != nil {
-		now = old.Clock.Now
+	change := &CustomerChange{What: CustomerWritten, Customer: c, Now: w.InstantOf(old), Terms: !sameTerms(old, c)}
+	within := change.Now
+	if w.Open != nil && w.Open.Begun {
+		within = max(within, w.Open.Start) // it runs, whatever the clock shows now
 	}
-	former := slices.Clone(old.Former)
-	last := len(former) - 1
-	switch waiting := last >= 0 && former[last].Until > now; {
-	case waiting && endNow:
-		if former[last].Until, err = w.endOf(ctx, c.ID, now); err != nil {
+	if endNow {
+		cut, err := w.endRunning(ctx, c.ID, change.Now, was.priced, is.priced)
+		if err != nil {
 			return err
 		}
+		change.From, change.Cut = cut, &cut
+	} else {
+		_, change.From = was.Period(within)
+	}
+	if !same || endNow {
+		if err := w.keepFormer(ctx, old, c, &was.Periods, within, change); err != nil {
+			return err
+		}
+	}
+	if change.Cut != nil {
+		if err := w.countFromCut(ctx, c, is.plan, *change.Cut); err != nil {
+			return err
+		}
+	}
+	return w.tell(ctx, change)
+}
+
+// waits reports whether something waits for the next billing period of a customer that is written
+// as it is, so that it could begin now.
+func (w *Writing) waits(ctx context.Context, c *plans.Customer, runs *Running) (bool, error) {
+	if runs == nil {
+		return false, nil
+	}
+	p, err := w.periodsOf(ctx, c)
+	return err == nil && w.differs(runs, c, c, &p, &p), err
+}
+
+// differs reports whether a billing period of c that began now would differ from the one that
+// runs, in what prices it or in its calendar. The calendar that runs is that of old, or a former
+// one until its end.
+func (w *Writing) differs(runs *Running, old, c *plans.Customer, was, is *pricedPeriods) bool {
+	running, now := calendarOf(old, &was.Periods), calendarOf(c, &is.Periods)
+	if last := len(old.Former) - 1; last >= 0 && old.Former[last].Until > w.InstantOf(old) {
+		running = old.Former[last]
+		running.Until = 0
+	}
+	return running != now || runs.Plan != c.Plan || runs.Version != c.EffectiveVersion || runs.OtherPrices
+}
+
+// calendarOf is what a customer's periods are counted by, without an end.
+func calendarOf(c *plans.Customer, p *calendar.Periods) plans.FormerPeriods {
+	return plans.FormerPeriods{Timezone: c.Timezone, Anchor: c.BillingAnchor, Interval: string(p.Interval.Unit), Count: p.Interval.Count}
+}
+
+// countUnits gives buckets of a customer's own counters ($4 meters, $5 identities) the units of
+// the hour that begins at an instant ($3). A level stops at 2⁶²−1.
+const countUnits = `
+	WITH w AS (
+		SELECT m.id AS meter, i.bucket, i.n FROM unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS i (meter, bucket, n)
+		JOIN meters m ON m.key = i.meter)
+	UPDATE counters c SET state = c.state || (
+		SELECT array_agg(b.value ORDER BY w.n, b.place)
+		FROM w, LATERAL (VALUES (1, w.bucket), (2, least(c.units, (1::bigint << 62) - 1)), (3, 1)) b (place, value)
+		WHERE w.meter = c.meter)
+	WHERE c.shard = $1 AND c.customer = $2 AND c.meter = ANY (ARRAY(SELECT meter FROM w)) AND c.attribute = ''
+	  AND c.hour = $3 AND c.units > 0`
+
+// countFromCut lets the plan's limits by billing period count what was charged at the very instant
+// of a cut, in an hour that begins there: it is usage of the new period. What the values of an
+// attribute were charged in that hour nobody knows. Their limits begin at 0. Mark has locked the
+// counters.
+func (w *Writing) countFromCut(ctx context.Context, c *plans.Customer, plan *plans.Plan, cut int64) error {
+	periods, err := c.Periods(plan)
+	if err != nil {
+		return err
+	}
+	var meters []string
+	var buckets []int64
+	for i := range plan.Limits {
+		l := &plan.Limits[i]
+		if l.Window != "billing_period" || l.Per != "" {
+			continue
+		}
+		limit, bad := model.Compile(l.Spec)
+		if len(bad) > 0 {
+			return bad
+		}
+		one := model.NewTarget(0, c.ID, 0, []*model.Limit{limit}, periods, nil)
+		meters, buckets = append(meters, l.Meter), append(buckets, one.Identity(0, cut))
+	}
+	if len(meters) == 0 {
+		return nil
+	}
+	_, err = w.Exec(ctx, countUnits, model.Shard(c.ID), c.ID, cut, meters, buckets)
+	return err
+}
+
+// tell records the terms of a change, and tells billing.
+func (w *Writing) tell(ctx context.Context, change *CustomerChange) error {
+	if change.Terms || change.Cut != nil {
+		if err := w.recordTerms(ctx, change.Customer.ID, change.From, change.Now); err != nil {
+			return err
+		}
+	}
+	if change.Cut != nil {
+		if _, err := w.Exec(ctx, advancePrices, change.Customer.ID, w.Number, change.From, change.Now); err != nil {
+			return err
+		}
+	}
+	return w.changed(ctx, change)
+}
+
+// endRunning ends the running period now. Errors: plans.ErrBeforePeriod.
+func (w *Writing) endRunning(ctx context.Context, customer, now int64, priced ...[]string) (cut int64, err error) {
+	if w.Open != nil {
+		priced = append(priced, w.Open.Meters)
+	}
+	if w.Open != nil && w.Open.Begun && now < w.Open.Start {
+		return 0, plans.ErrBeforePeriod
+	}
+	cut, _, err = w.Mark(ctx, customer, now, slices.Concat(priced...))
+	return cut, err
+}
+
+// keepFormer keeps the old periods as former ones, until the first period of the new ones. was
+// are the old periods; runs is an instant in the one that runs.
+func (w *Writing) keepFormer(ctx context.Context, old, c *plans.Customer, was *calendar.Periods, runs int64, change *CustomerChange) error {
+	former := slices.Clone(old.Former)
+	last := len(former) - 1
+	switch waiting := last >= 0 && former[last].Until > runs; {
+	case waiting && change.Cut != nil:
+		former[last].Until = *change.Cut
 	case waiting: // the new periods replace others that had not begun
 	default:
-		_, until := was.Period(now)
-		if endNow {
-			if until, err = w.endOf(ctx, c.ID, now); err != nil {
-				return err
-			}
-		}
-		former = append(former, plans.FormerPeriods{
-			Until: until, Timezone: old.Timezone, Anchor: old.BillingAnchor, Interval: string(was.Interval.Unit), Count: was.Interval.Count,
-		})
+		ended := calendarOf(old, was)
+		ended.Until = change.From
+		former = append(former, ended)
 	}
-	if former = former[max(0, len(former)-maxFormer):]; slices.Equal(former, old.Former) {
+	if former = w.dropFormer(former, runs); slices.Equal(former, old.Former) {
 		return nil
 	}
 	c.Former = former
@@ -72,30 +186,35 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 	return err
 }
 
-// lastCharged finds the last charge from an hour on. Units belong to the period in which their
-// hour starts. Meters are few, and the customer's own counter of each is found by its key.
-const lastCharged = `
-	SELECT coalesce(max(c.at), 0) FROM meters m, LATERAL (
-		SELECT at FROM counters
-		WHERE shard = $1 AND customer = $2 AND meter = m.id AND attribute = '' AND hour >= $3 OFFSET 0) c`
-
-// endOf is the instant at which a running period ends that is to end now. Usually that is now.
-// But units may be charged already in an hour that starts now or later, on a test clock that
-// shows a full hour or was set back. Then the period ends just after them, so that they stay
-// in it.
-func (w *Writing) endOf(ctx context.Context, customer, now int64) (int64, error) {
-	if err := session.ByKey(ctx, w); err != nil {
-		return 0, err
+// dropFormer drops the oldest of too many. Those that end in or after the open period stay,
+// which may be long ago: periods that have ended are not closed at once.
+func (w *Writing) dropFormer(former []plans.FormerPeriods, runs int64) []plans.FormerPeriods {
+	needed := runs
+	if w.Open != nil && w.Open.End > 0 {
+		needed = min(runs, w.Open.Start)
 	}
-	last, err := one(ctx, w, plans.ErrUnknownCustomer, pgx.RowTo[int64], lastCharged, model.Shard(customer), customer, now)
-	return max(now, last+1), err
+	for len(former) > maxFormer && former[0].Until <= needed {
+		former = former[1:]
+	}
+	return former
 }
 
-// periodsOf are a customer's periods on the version of its plan that is in force.
-func (w *Writing) periodsOf(ctx context.Context, c *plans.Customer) (calendar.Periods, error) {
-	plan, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
+// periodsOf are a customer's periods on the version of its plan that is in force, and the
+// meters that have a price in it.
+func (w *Writing) periodsOf(ctx context.Context, c *plans.Customer) (p pricedPeriods, err error) {
+	p.plan, err = one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
 	if err != nil {
-		return calendar.Periods{}, err
+		return p, err
 	}
-	return c.Periods(plan)
+	for i := range p.plan.Prices {
+		p.priced = append(p.priced, p.plan.Prices[i].Meter)
+	}
+	p.Periods, err = c.Periods(p.plan)
+	return p, err
+}
+
+type pricedPeriods struct {
+	calendar.Periods
+	plan   *plans.Plan
+	priced []string
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,13 +41,30 @@ func (s *Store) ProposeSettings(ctx context.Context, proposed []plans.Setting) (
 	return s.Settings(ctx)
 }
 
+const getSetting = `SELECT value FROM settings WHERE name = $1 FOR UPDATE`
+
 const setSetting = `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+var errUnset = errors.New("no such setting")
 
 // SetSetting writes one setting. Serving nodes do not hear of it. So none may serve meanwhile:
 // see postgres.ClaimSchema.
 func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, setSetting, set.Name, set.Value)
-	return Classify(err)
+	return Classify(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var before any
+		switch old, err := one(ctx, tx, errUnset, pgx.RowTo[string], getSetting, set.Name); {
+		case err == nil:
+			before = settingAudit{old}
+		case !errors.Is(err, errUnset):
+			return err
+		}
+		if _, err := tx.Exec(ctx, setSetting, set.Name, set.Value); err != nil {
+			return err
+		}
+		return Audit(ctx, tx, plans.Audited{
+			Action: madeOr(before == nil), Target: "settings/" + set.Name, Before: before, After: settingAudit{set.Value},
+		})
+	}))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/plans"
 )
 
 // statementTimeout bounds every operation of a Store. It includes the waits for a connection
@@ -42,6 +44,7 @@ type Store struct {
 	writers chan struct{} // one element for each write under way
 	// committed is told of this node's own writes, see OnCommit.
 	committed atomic.Pointer[func(ctx context.Context, number int64)]
+	billing   *Billing // nil: none
 }
 
 // New returns a store on a pool whose database is migrated.
@@ -63,7 +66,12 @@ type Writing struct {
 	Number int64     // of this change
 	Now    time.Time // the database's clock, read under the lock
 
+	// Open is the customer's open billing period, see WriteCustomer; nil: it is not billed.
+	Open *Open
+
 	kind, key string // what the change is about
+	audited   bool
+	billing   *Billing
 }
 
 // errUnchanged ends a Write that has nothing to write. The transaction is rolled back, so its
@@ -77,9 +85,14 @@ func Unchanged() error { return errUnchanged }
 // Write runs do in a transaction that locks the change number from its first statement to its
 // commit. So admin writes happen one after the other, and do may check first and write then.
 // Numbers have no gaps and become visible in order. The change is recorded as one about kind
-// and key.
+// and key. Where an actor makes it, do tells by Audit what it changes.
 func (s *Store) Write(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) error {
-	number, err := s.transact(ctx, kind, key, do)
+	return s.write(ctx, kind, key, nil, do)
+}
+
+// write is Write. first comes before the change number is taken; nil: nothing does.
+func (s *Store) write(ctx context.Context, kind, key string, first, do func(ctx context.Context, w *Writing) error) error {
+	number, err := s.transact(ctx, kind, key, first, do)
 	if told := s.committed.Load(); told != nil && number > 0 {
 		(*told)(ctx, number)
 	}
@@ -90,7 +103,7 @@ const takeChangeNumber = `UPDATE change_number SET number = number + 1 RETURNING
 
 // transact is the transaction of Write. It returns the change's number, or 0 when there
 // was none.
-func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx context.Context, w *Writing) error) (number int64, err error) {
+func (s *Store) transact(ctx context.Context, kind, key string, first, do func(ctx context.Context, w *Writing) error) (number int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	select {
@@ -107,6 +120,11 @@ func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx cont
 	// connection, which rolls back too.
 	defer func() { _ = tx.Rollback(ctx) }()
 	w := &Writing{Tx: tx, kind: kind, key: key}
+	if first != nil {
+		if err := first(ctx, w); err != nil {
+			return 0, Classify(err)
+		}
+	}
 	if err := tx.QueryRow(ctx, takeChangeNumber).Scan(&w.Number, &w.Now); err != nil {
 		return 0, Classify(err)
 	}
@@ -114,6 +132,9 @@ func (s *Store) transact(ctx context.Context, kind, key string, do func(ctx cont
 		return 0, nil
 	} else if err != nil {
 		return 0, Classify(err)
+	}
+	if _, acts := plans.ActorOf(ctx); acts && !w.audited {
+		return 0, errUnaudited
 	}
 	if err := w.announce(ctx); err != nil {
 		return 0, Classify(err)
@@ -177,21 +198,6 @@ func one[T any](ctx context.Context, from querier, missing error, scan pgx.RowTo
 		return item, missing
 	}
 	return item, Classify(err)
-}
-
-// keysByID reads the keys of ids, for people.
-func keysByID[ID comparable](ctx context.Context, s *Store, statement string, ids []ID) (map[ID]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	keys := make(map[ID]string, len(ids))
-	var id ID
-	var key string
-	rows, _ := s.pool.Query(ctx, statement, ids)
-	_, err := pgx.ForEachRow(rows, []any{&id, &key}, func() error {
-		keys[id] = key
-		return nil
-	})
-	return keys, Classify(err)
 }
 
 // querier is the pool, or a transaction under way.

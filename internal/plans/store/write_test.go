@@ -11,6 +11,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
+	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/session"
 )
 
@@ -37,7 +38,7 @@ func TestWritesThatWaitTooLong(t *testing.T) {
 			}
 		})
 	}
-	planstest.Eventually(t, "the writers", func() bool { return store.BusyWriters(s) == store.WritersAtOnce })
+	pgtest.Eventually(t, "the writers", func() bool { return store.BusyWriters(s) == store.WritersAtOnce })
 	for range 20 {
 		if _, err := s.GetCustomer(ctx, "acme"); err != nil {
 			t.Errorf("a read meanwhile: %v", err)

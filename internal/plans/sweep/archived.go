@@ -63,18 +63,18 @@ func (a *Archiver) Removed() int64 { return a.removed.Load() }
 // Run clears until ctx ends.
 func (a *Archiver) Run(ctx context.Context) {
 	since := time.Duration(0)
-	work := repeated{
-		log: a.log, first: rand.N(clearArchivedEvery), pause: clearArchivedEvery, //nolint:gosec // not all nodes at one time, and not a secret
-		fails: "archived customers' counters cannot be cleared now; it is tried again",
-		works: "archived customers' counters are cleared again",
-		do: func(ctx context.Context) error {
+	work := upkeep.Repeated{
+		Log: a.log, First: rand.N(clearArchivedEvery), Pause: clearArchivedEvery, //nolint:gosec // not all nodes at one time, and not a secret
+		Fails: "archived customers' counters cannot be cleared now; it is tried again",
+		Works: "archived customers' counters are cleared again",
+		Do: func(ctx context.Context) error {
 			if since += clearArchivedEvery; since >= clearArchivedAgain {
 				since, a.at = 0, archivedAt{}
 			}
 			return a.clearAll(ctx)
 		},
 	}
-	work.run(ctx)
+	work.Run(ctx)
 }
 
 // clearAll clears all customers after a.at that are due. A counter that somebody has locked is

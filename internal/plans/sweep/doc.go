@@ -1,6 +1,8 @@
 // Package sweep owns the work that every node does behind requests, on what is no longer
-// needed. A Sweeper ends overrides that have expired, and takes erased customers' keys out of
-// old changes. A Forgetter removes idle anonymous customers, and then their counters. An
+// needed. A Sweeper ends overrides that have expired, takes erased customers' keys out of old
+// changes and out of the audit trail, and removes sessions of the pages that are over. A Trimmer
+// deletes what is old of that trail. A Forgetter removes idle anonymous customers, and then their
+// counters. An
 // Archiver empties the counters of archived customers.
 //
 // Any number of nodes may do the same work at once: the later one finds less to do. No request

@@ -76,19 +76,19 @@ func NewForgetter(store *store.Store, targets func(context.Context, []model.Coun
 // Run forgets until ctx ends. What fails is tried again the next time.
 func (f *Forgetter) Run(ctx context.Context) {
 	first := rand.N(min(f.every, minWalk)) //nolint:gosec // not all nodes at one time, and not a secret
-	walks := repeated{
-		log: f.log, first: first, pause: f.every, do: f.walk,
-		fails: "idle anonymous customers cannot be forgotten now; it is tried again",
-		works: "idle anonymous customers are forgotten again",
+	walks := upkeep.Repeated{
+		Log: f.log, First: first, Pause: f.every, Do: f.walk,
+		Fails: "idle anonymous customers cannot be forgotten now; it is tried again",
+		Works: "idle anonymous customers are forgotten again",
 	}
-	clears := repeated{
-		log: f.log, first: first, pause: min(f.every, clearEvery), do: f.clearAll,
-		fails: "counters of forgotten customers cannot be removed now; it is tried again",
-		works: "counters of forgotten customers are removed again",
+	clears := upkeep.Repeated{
+		Log: f.log, First: first, Pause: min(f.every, clearEvery), Do: f.clearAll,
+		Fails: "counters of forgotten customers cannot be removed now; it is tried again",
+		Works: "counters of forgotten customers are removed again",
 	}
 	var both sync.WaitGroup
-	both.Go(func() { walks.run(ctx) })
-	both.Go(func() { clears.run(ctx) })
+	both.Go(func() { walks.Run(ctx) })
+	both.Go(func() { clears.Run(ctx) })
 	both.Wait()
 }
 

@@ -20,14 +20,14 @@ type node struct {
 	*store.Store
 	catalog *catalog.Catalog
 	sweeper *Sweeper
-	log     *planstest.Log
+	log     *pgtest.Log
 }
 
 // newNode is a node that nothing keeps current but what is asked of it. It makes
 // customers on the default plan, if there is one.
 func newNode(t testing.TB, url, defaultPlan string) *node {
 	t.Helper()
-	n := &node{Store: planstest.NewStore(t, url), log: new(planstest.Log)}
+	n := &node{Store: planstest.NewStore(t, url), log: new(pgtest.Log)}
 	log := slog.New(slog.NewTextHandler(n.log, nil))
 	n.catalog = catalog.New(n.Store, catalog.Options{Monotonic: planstest.Monotonic, Now: planstest.WallClock, DefaultPlan: defaultPlan, Log: log})
 	n.sweeper = NewSweeper(n.Store, planstest.WallClock, log)
@@ -52,7 +52,7 @@ func (n *node) start(t testing.TB) *node {
 	})
 	running.Go(func() { n.sweeper.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	planstest.Eventually(t, "the first poll", n.catalog.Fresh)
+	pgtest.Eventually(t, "the first poll", n.catalog.Fresh)
 	return n
 }
 
@@ -93,5 +93,5 @@ func TestANodeSaysThatItForgot(t *testing.T) {
 	if _, err := n.Pool().Exec(t.Context(), "DELETE FROM changes"); err != nil {
 		t.Fatal(err)
 	}
-	planstest.Eventually(t, "a word in the log", n.forgot)
+	pgtest.Eventually(t, "a word in the log", n.forgot)
 }

@@ -27,16 +27,18 @@ func (s *Sweeper) scrubOld(ctx context.Context) error {
 	return s.scrub(ctx, now-s.scrubAfter.Microseconds())
 }
 
-// erasure says that changes up to Change may name an erased customer by Key.
+// erasure says that changes up to Change may name an erased customer by Key. Its entries in the
+// audit trail are those of Customer; 0: it has none.
 type erasure struct {
-	Change int64
-	Key    string
+	Change   int64
+	Key      string
+	Customer int64
 }
 
-const dueErasures = `SELECT change, key FROM erasures WHERE at <= $1 ORDER BY change LIMIT $2`
+const dueErasures = `SELECT change, key, coalesce(customer, 0) FROM erasures WHERE at <= $1 ORDER BY change LIMIT $2`
 
 // scrub takes the keys of customers that were erased at until or before, µs, out of the
-// changes. A node that comes to such a change later forgets everything. Any number of nodes
+// changes, and out of the audit trail what it still says of them. A node that comes to such a change later forgets everything. Any number of nodes
 // may do this at once.
 func (s *Sweeper) scrub(ctx context.Context, until int64) (err error) {
 	for more := true; more && err == nil; {
@@ -65,6 +67,13 @@ func (s *Sweeper) scrubSome(ctx context.Context, until int64) (more bool, err er
 	for some := range slices.Chunk(numbers, scrubRows) {
 		if err := s.execLocked(ctx, scrubChanges, some); err != nil {
 			return false, err
+		}
+	}
+	for _, e := range due {
+		for more := e.Customer > 0; more; {
+			if more, err = store.ScrubAudit(ctx, s.store.Pool(), e.Customer); err != nil {
+				return false, err
+			}
 		}
 	}
 	done := make([]int64, len(due))

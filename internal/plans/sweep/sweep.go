@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans/store"
+	"quotad/internal/quota/upkeep"
 )
 
 const (
@@ -20,10 +21,17 @@ const (
 	scrubEvery = 5 * time.Second
 	// scrubAfter is far longer than a node with a database needs to hear of a change.
 	scrubAfter = time.Minute
+	// signOutEvery is how often sessions that are over are removed, signOutRows at a time. They
+	// count no more from the moment that they are over.
+	signOutEvery = time.Minute
+	signOutRows  = 1000
 )
 
-// Sweeper ends overrides when they expire, and takes erased customers' keys out of old
-// changes. Both are tried again during an outage.
+// stepTimeout bounds each transaction of upkeep, waiting for a connection included.
+const stepTimeout = 10 * time.Second
+
+// Sweeper ends overrides when they expire, takes erased customers' keys out of old changes, and
+// removes sessions of the pages that are over. All are tried again during an outage.
 //
 // All nodes run one, on the same database. The later one finds nothing to do.
 type Sweeper struct {
@@ -43,22 +51,27 @@ func NewSweeper(store *store.Store, now func(context.Context) (int64, error), lo
 	return &Sweeper{store: store, now: now, log: log, scrubEvery: scrubEvery, scrubAfter: scrubAfter}
 }
 
-// Run sweeps until ctx ends. Scrubbing has a goroutine of its own, so that no override waits
-// for it.
+// Run sweeps until ctx ends. Each kind of work has a goroutine of its own, so that no override
+// waits for the others.
 func (s *Sweeper) Run(ctx context.Context) {
-	ends := repeated{
-		log: s.log, first: sweepEvery, pause: sweepEvery, do: s.endExpired,
-		fails: "cannot end what has expired", works: "what has expired is ended again",
+	ends := upkeep.Repeated{
+		Log: s.log, First: sweepEvery, Pause: sweepEvery, Do: s.endExpired,
+		Fails: "cannot end what has expired", Works: "what has expired is ended again",
 	}
-	scrubs := repeated{
-		log: s.log, first: s.scrubEvery, pause: s.scrubEvery, do: s.scrubOld,
-		fails: "cannot take erased customers' keys out of old changes; it is tried again",
-		works: "erased customers' keys are taken out of old changes again",
+	scrubs := upkeep.Repeated{
+		Log: s.log, First: s.scrubEvery, Pause: s.scrubEvery, Do: s.scrubOld,
+		Fails: "cannot take erased customers' keys out of old changes; it is tried again",
+		Works: "erased customers' keys are taken out of old changes again",
 	}
-	var both sync.WaitGroup
-	both.Go(func() { ends.run(ctx) })
-	both.Go(func() { scrubs.run(ctx) })
-	both.Wait()
+	signsOut := upkeep.Repeated{
+		Log: s.log, First: signOutEvery, Pause: signOutEvery, Do: s.endSessions,
+		Fails: "cannot remove sessions that are over; it is tried again", Works: "sessions that are over are removed again",
+	}
+	var all sync.WaitGroup
+	all.Go(func() { ends.Run(ctx) })
+	all.Go(func() { scrubs.Run(ctx) })
+	all.Go(func() { signsOut.Run(ctx) })
+	all.Wait()
 }
 
 // endExpired ends all overrides that have expired.
@@ -68,6 +81,15 @@ func (s *Sweeper) endExpired(ctx context.Context) error {
 	now, err := s.now(ctx)
 	for more := true; more && err == nil; {
 		more, err = s.endOverrides(ctx, now)
+	}
+	return err
+}
+
+// endSessions removes the sessions, and the links into the portal, that are over.
+func (s *Sweeper) endSessions(ctx context.Context) error {
+	now, err := s.now(ctx)
+	for more := true; more && err == nil; {
+		more, err = s.store.DeleteOverSessions(ctx, now, signOutRows)
 	}
 	return err
 }

@@ -230,9 +230,6 @@ func (s *Server) AdminURL() string { return s.layout.url(superuser, "postgres") 
 // PID is the process of the running postmaster, 0 while there is none.
 func (s *Server) PID() int { return int(s.pid.Load()) }
 
-// Programs are those the server runs from.
-func (s *Server) Programs() Programs { return s.programs }
-
 // Done is closed when the server has ended for good: after Stop, or when it kept dying and was
 // given up. Err says which.
 func (s *Server) Done() <-chan struct{} { return s.done }

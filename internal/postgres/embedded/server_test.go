@@ -285,14 +285,14 @@ func TestUnprivilegedQuotad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(exe)
-	if err != nil {
+	bin, dir := filepath.Join(base, "quotad.test"), filepath.Join(base, "data")
+	if err := errors.Join(os.Chmod(base, 0o755), os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
 		t.Fatal(err)
 	}
-	bin, dir := filepath.Join(base, "quotad.test"), filepath.Join(base, "data")
-	if err := errors.Join(os.Chmod(base, 0o755), os.WriteFile(bin, text, 0o755),
-		os.Mkdir(dir, 0o700), os.Chown(dir, 65534, 65534)); err != nil {
-		t.Fatal(err)
+	// Another process writes the copy. A child that a parallel test forks would inherit our
+	// descriptor for writing, and the kernel runs no file that is open for writing (ETXTBSY).
+	if out, err := exec.CommandContext(t.Context(), "install", "-m", "755", exe, bin).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	q := startQuotad(t, dir, func(cmd *exec.Cmd) {
 		cmd.Path, cmd.Dir = bin, "/"

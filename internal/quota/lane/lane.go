@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ type Lane struct {
 
 	// Owned by the lane's goroutine.
 	now   int64        // of the batch, µs
-	Again []*queue.Hit // whose rows were read: first in the next batch
+	again []*queue.Hit // to be put back, since their rows were read
 	batch []*queue.Hit
 	gathering
 	these   []*Group // that the lane decides
@@ -45,7 +46,7 @@ type Lane struct {
 // New is a lane of a node, which hands over to a ledger. Run runs it.
 func New(n *queue.Node, to *ledger.Ledger) *Lane {
 	return &Lane{
-		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](), Apart: apart,
+		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](&n.Totals.Over), Apart: apart,
 		Session: session.Session{Options: &n.Options, Statements: Statements(), Beside: &to.Session},
 	}
 }
@@ -54,32 +55,23 @@ func New(n *queue.Node, to *ledger.Ledger) *Lane {
 func (l *Lane) Run(ctx context.Context) {
 	defer l.Session.Close()
 	_ = l.Session.Ready(ctx) // the first hit finds a session, or is told why not
-	l.Inbox.Run(func() bool { return len(l.Again) > 0 }, func() { l.Next(ctx) })
+	l.Inbox.Run(func() { l.Next(ctx) })
 }
 
-// take makes the next batch: those whose rows were read, then the queue, but for those whose
-// callers gave up.
+// take makes the next batch of what waits, but for hits whose callers gave up.
 func (l *Lane) take() []*queue.Hit {
 	clear(l.batch)
 	l.batch = l.batch[:0]
-	l.Again = l.takeSome(l.Again)
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	l.Queue = l.takeSome(l.Queue)
-	return l.batch
-}
-
-// takeSome takes hits of a list into the batch until it is full, and returns the others.
-func (l *Lane) takeSome(list []*queue.Hit) []*queue.Hit {
-	n := min(len(list), queue.MaxBatch-len(l.batch))
-	for _, h := range list[:n] {
+	l.Take(func(h *queue.Hit) bool {
+		if len(l.batch) == queue.MaxBatch {
+			return false
+		}
 		if h.Take() {
 			l.batch = append(l.batch, h)
 		}
-	}
-	rest := copy(list, list[n:])
-	clear(list[rest:])
-	return list[:rest]
+		return true
+	})
+	return l.batch
 }
 
 // Next decides one batch. The hits are taken from their callers only when there is a
@@ -176,6 +168,9 @@ func (l *Lane) swap(ctx context.Context) {
 	for _, g := range l.reading {
 		l.settleReading(g)
 	}
+	l.PutBack(l.again...)
+	clear(l.again)
+	l.again = l.again[:0]
 }
 
 // sendAll makes, reads and writes rows in one round trip. Rows are made first: an INSERT must
@@ -287,7 +282,7 @@ func (l *Lane) settle(g *Group) {
 }
 
 // settleReading settles a group whose row was read beside the swaps of others. What is to be
-// written goes into the next batch, which knows the row.
+// written is put back, for a batch that knows the row.
 func (l *Lane) settleReading(g *Group) {
 	w := g.plan()
 	if w != bySwap && w != byMaking {
@@ -295,11 +290,7 @@ func (l *Lane) settleReading(g *Group) {
 		return
 	}
 	g.Target.Keep(&g.known)
-	for _, h := range g.Hits {
-		if h.Requeue() {
-			l.Again = append(l.Again, h)
-		}
-	}
+	l.again = appendRequeued(l.again, g.Hits)
 }
 
 // settleUnwritten settles a group for which there is nothing to be written here.
@@ -323,20 +314,30 @@ func (l *Lane) tellMemory(g *Group, r model.Row) {
 	l.node.Memory.Remember(g.Target, l.row[:], l.now, g.Refused)
 }
 
-// HandOver gives a group's hits to the ledger.
-func (l *Lane) HandOver(g *Group) {
-	hits := make([]*queue.Hit, 0, len(g.Hits))
-	for _, h := range g.Hits {
+// appendRequeued appends hits that were in a batch, but for those whose callers left.
+func appendRequeued(to, hits []*queue.Hit) []*queue.Hit {
+	for _, h := range hits {
 		if h.Requeue() {
-			hits = append(hits, h)
+			to = append(to, h)
 		}
 	}
-	if len(hits) == 0 {
-		return
-	}
-	o := ledger.NewRun(g.Target, hits)
-	if err := l.Ledger.Enqueue(o); err != nil && o.Take() {
-		o.Finish(err)
+	return to
+}
+
+// HandOver gives a group's hits to the ledger, as a run for each sender.
+func (l *Lane) HandOver(g *Group) {
+	hits := appendRequeued(make([]*queue.Hit, 0, len(g.Hits)), g.Hits)
+	slices.SortStableFunc(hits, func(a, b *queue.Hit) int { return cmp.Compare(a.From, b.From) })
+	for len(hits) > 0 {
+		n := 1
+		for n < len(hits) && hits[n].From == hits[0].From {
+			n++
+		}
+		o := ledger.NewRun(g.Target, hits[:n:n])
+		if err := l.Ledger.Enqueue(o); err != nil && o.Take() {
+			o.Finish(err)
+		}
+		hits = hits[n:]
 	}
 }
 

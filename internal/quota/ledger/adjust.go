@@ -2,14 +2,10 @@ package ledger
 
 import (
 	"context"
-	"errors"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 )
-
-// ErrClosedPeriod says that the billing period of an instant has been over for so long that
-// its usage is not written to any more.
-var ErrClosedPeriod = errors.New("the billing period of that instant is over; nothing was done")
 
 // Adjustment is a correction of usage, which says nothing of limits.
 type Adjustment struct {
@@ -18,6 +14,14 @@ type Adjustment struct {
 	Cost   int64         // units, −MaxNumber … MaxNumber but not 0; below 0 they are taken off
 	At     int64         // in whose hour they are booked, µs since the Unix epoch; 0: now
 	Reason string        // why, for people; at most MaxReason bytes
+	Audit  *Audit        // nil: it is not audited
+}
+
+// Audit is an entry of the audit trail that is written with an operation, see store.Audit.
+type Audit struct {
+	Actor, Request          string
+	Action, Subject, Target string
+	After                   []byte // JSON
 }
 
 // MaxReason bounds an adjustment's reason, in bytes.
@@ -29,11 +33,11 @@ type Adjusted struct {
 	Replayed bool
 }
 
-// Adjust corrects the usage of an hour of a billing period that is open.
+// Adjust corrects the usage of an hour, of the running billing period or of one that has ended.
 //
-// Errors: ErrFuture, ErrClosedPeriod, ErrOtherPayload, ErrUnderWay, and those of Decide.
-func (l *Ledger) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
-	o := l.newOperation(a.Target, a.ID)
+// Errors: ErrFuture, ErrOtherPayload, ErrUnderWay, and those of Decide.
+func (l *Ledger) Adjust(ctx context.Context, from queue.SenderID, a Adjustment) (Adjusted, error) {
+	o := l.newOperation(from, a.Target, a.ID)
 	return submit(l, o, func(b *books) (Adjusted, error) { return b.adjust(&a) }).result(ctx)
 }
 
@@ -56,11 +60,24 @@ func (b *books) adjust(a *Adjustment) (out Adjusted, err error) {
 	if out.At > instant {
 		return out, ErrFuture
 	}
-	if _, end := t.Period(out.At); end+CloseDelay <= instant {
-		return out, ErrClosedPeriod
-	}
 	hour, _ := t.RunningHour(out.At)
-	b.adjusted = append(b.adjusted, adjustment{accounts[0].hourKey(hour), a.ID.Key, a.Cost, instant, a.Reason})
+	b.correct(accounts[0], hour, a.ID, a.Cost, instant, a.Reason)
+	if a.Audit != nil {
+		b.audits = append(b.audits, audited{a.Audit, t.Counters[0].Key.Customer})
+	}
 	b.issue(t, a.ID, receipt{at: out.At, cost: a.Cost})
 	return out, nil
+}
+
+// correct makes an adjustment of an hour of an own account.
+func (b *books) correct(own *account, hour int64, id model.ID, units, instant int64, reason string) {
+	b.adjusted = append(b.adjusted, adjustment{own.hourKey(hour), id.Key, units, instant, reason})
+}
+
+// ended reports whether the billing period of an instant is over at a later one. Its usage is not
+// written to any more: what comes later is an adjustment. An instant behind a fence is never
+// before the end that was fenced, and before a fence both ways add up to the same.
+func ended(t *model.Target, at, instant int64) bool {
+	_, end := t.Period(at)
+	return end <= instant
 }

@@ -3,6 +3,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"quotad/internal/quota/model"
@@ -13,24 +14,48 @@ import (
 // are left have the next transaction.
 const applyLimit = 300 * time.Millisecond
 
+// customerLimit is from when on a transaction does no more operations of a customer. Views of
+// thousands of holds take milliseconds each, and others wait for the same commit.
+const customerLimit = 20 * time.Millisecond
+
+// late reports whether a customer of an operation has had its time in this transaction.
+func (l *Ledger) late(o *Operation) bool {
+	return slices.ContainsFunc(o.keys, func(k model.CounterKey) bool { return l.spent[k.Customer] >= customerLimit })
+}
+
 // apply does the operations one after the other. again are operations for the next transaction:
 // they need rows that this one has not locked or read, or the time ran out.
+//
+// The operations of a customer whose time ran out keep their order. So one that is put off puts
+// off all later ones of its customers.
 //
 // spoiled is an operation that the model could not do; its caller has been told. It may have
 // left the books half done, so the books must not be written.
 func (l *Ledger) apply(b *books, batch []*Operation) (again []*Operation, spoiled *Operation) {
 	began := l.node.Stopwatch()
+	clear(l.spent)
 	for i, o := range batch {
-		if i > 0 && l.node.Stopwatch()-began > applyLimit {
+		start := l.node.Stopwatch()
+		if i > 0 && start-began > applyLimit {
 			for _, late := range batch[i:] {
 				late.again = true
 			}
 			return append(again, batch[i:]...), nil
 		}
-		b.wanted, o.again = b.wanted[:0], false
+		if o.again = l.late(o); o.again {
+			for _, k := range o.keys {
+				l.spent[k.Customer] = customerLimit
+			}
+			again = append(again, o)
+			continue
+		}
+		b.wanted = b.wanted[:0]
 		if o.settled = l.do(b, o); errors.Is(o.settled, errSpoiled) {
 			l.finish(o, fmt.Errorf("%w: %w", session.ErrInternal, o.settled))
 			return nil, o
+		}
+		if customer, single := o.customer(); single {
+			l.spent[customer] += l.node.Stopwatch() - start
 		}
 		switch {
 		case errors.Is(o.settled, errHeldRow): // the caller says how long to wait

@@ -3,9 +3,9 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
 )
 
@@ -27,6 +27,7 @@ type account struct {
 
 // books are the rows that a transaction of the ledger has locked and read, and what it writes.
 type books struct {
+	node     *queue.Node
 	now      int64 // PostgreSQL's time, µs
 	cautious bool  // rows that others hold were left out, as if they were not there
 	accounts map[model.CounterKey]*account
@@ -38,13 +39,21 @@ type books struct {
 	opened   []heldBy                    // holds to be written, before closed ones are deleted
 	closed   []heldBy                    // holds to be deleted; one hold may be in both lists
 	adjusted []adjustment
-	slot     int16 // the table that new receipts are written to
+	audits   []audited
+	slot     int16         // the table that new receipts are written to
+	made     map[int64]int // counters of values that it makes, by customer
 }
 
 // heldBy is a hold and its counter.
 type heldBy struct {
 	model.CounterKey
 	model.Hold
+}
+
+// audited is an entry of the audit trail, and the customer that it tells something of.
+type audited struct {
+	*Audit
+	customer int64
 }
 
 // adjustment is a change of usage that is no hit's.
@@ -223,8 +232,7 @@ func (b *books) giveBack(t *model.Target, a *account, charged []int64, at, units
 func (b *books) hold(accounts []*account, charged []model.Charged, h model.Hold) {
 	for i, a := range accounts {
 		h.Limits = charged[i].Limits
-		at, _ := slices.BinarySearchFunc(a.Holds, h, model.CompareHolds)
-		a.Holds = slices.Insert(slices.Clip(a.Holds), at, h)
+		a.Holds = a.Holds.With(h)
 		a.dirty = true
 		b.opened = append(b.opened, heldBy{a.key, h})
 	}
@@ -232,12 +240,11 @@ func (b *books) hold(accounts []*account, charged []model.Charged, h model.Hold)
 
 // unhold takes a reservation's hold off an account; ok is false when it has none.
 func (b *books) unhold(a *account, key [16]byte) (h model.Hold, ok bool) {
-	i := slices.IndexFunc(a.Holds, func(h model.Hold) bool { return h.Key == key })
-	if i < 0 {
+	rest, h, ok := a.Holds.Without(key)
+	if !ok {
 		return h, false
 	}
-	h = a.Holds[i]
-	a.Holds = slices.Delete(slices.Clone(a.Holds), i, i+1)
+	a.Holds = rest
 	a.touch()
 	b.closed = append(b.closed, heldBy{a.key, h})
 	return h, true

@@ -13,8 +13,8 @@ import (
 // hits, also for a hit that would have fitted.
 //
 // An error of one hit is the error of all.
-func (l *Ledger) DecideTogether(ctx context.Context, hits []model.Hit) (results []model.Decision, together bool, err error) {
-	o := l.newOperation(hits[0].Target, model.ID{})
+func (l *Ledger) DecideTogether(ctx context.Context, from queue.SenderID, hits []model.Hit) (results []model.Decision, together bool, err error) {
+	o := l.newOperation(from, hits[0].Target, model.ID{})
 	o.target, o.targets, o.repeatable = nil, nil, true
 	for i := range hits {
 		o.targets = append(o.targets, hits[i].Target.Base())
@@ -43,22 +43,26 @@ func (o Once) Wait(ctx context.Context) queue.Result {
 	return queue.Result{Decision: d, Err: err}
 }
 
-// Submit hands a hit to its ledger and returns it to wait for.
-func (l *Ledger) Submit(h *model.Hit) Once {
-	o := l.newOperation(h.Target, h.ID)
+// Submit hands a sender's hit to its ledger and returns it to wait for.
+func (l *Ledger) Submit(from queue.SenderID, h *model.Hit) Once {
+	o := l.newOperation(from, h.Target, h.ID)
 	return Once{submit(l, o, func(b *books) (d model.Decision, err error) {
-		d, err = b.hit(h.Target, h.Cost, h.ID)
+		d, err = b.hit(h)
 		o.refused = err == nil && !d.Allowed
 		return d, err
 	})}
 }
 
 // hit decides one hit on locked accounts.
-func (b *books) hit(t *model.Target, cost int64, id model.ID) (model.Decision, error) {
+func (b *books) hit(h *model.Hit) (model.Decision, error) {
+	t, cost, id := h.Target, h.Cost, h.ID
 	own := t.Counters[0].Key
 	r, err := b.find(own.Customer, id)
 	if err != nil {
 		return model.Decision{}, err
+	}
+	if r != nil && r.returned >= r.cost {
+		return model.Decision{}, ErrRefunded
 	}
 	if r != nil {
 		return r.replay(t), nil
@@ -71,8 +75,14 @@ func (b *books) hit(t *model.Target, cost int64, id model.ID) (model.Decision, e
 		return model.Decision{}, err
 	}
 	d := model.Judge(t, rowsOf(accounts), instant, cost)
+	if h.Overrun {
+		d = d.Overrun()
+	}
 	if !d.Allowed || cost == 0 {
 		return d, nil
+	}
+	if err = b.makeValues(accounts); err != nil {
+		return model.Decision{}, err
 	}
 	d = b.Charge(accounts, d)
 	hour := b.book(t, accounts, cost, d.At)
@@ -91,7 +101,7 @@ func (b *books) hits(hits []model.Hit) (results []model.Decision, together bool,
 		if h.Looks() {
 			results[i], err = b.look(h.Target, h.Cost)
 		} else {
-			results[i], err = b.hit(h.Target, h.Cost, h.ID)
+			results[i], err = b.hit(&h)
 		}
 		if err != nil {
 			b.undo(before)
@@ -129,13 +139,14 @@ type undo struct {
 	accounts map[model.CounterKey]account
 	usage    map[model.HourKey]int64
 	closed   int
+	made     map[int64]int
 	receipts []receiptKey // that were not there
 }
 
 // before copies the state to go back to when hits are not charged after all. The copy shares
 // slices with the books, which never change such a slice in place.
 func (b *books) before(hits []model.Hit) undo {
-	u := undo{accounts: make(map[model.CounterKey]account), usage: maps.Clone(b.usage), closed: len(b.closed)}
+	u := undo{accounts: make(map[model.CounterKey]account), usage: maps.Clone(b.usage), closed: len(b.closed), made: maps.Clone(b.made)}
 	for _, h := range hits {
 		for i := range h.Target.Counters {
 			if a := b.accounts[h.Target.Counters[i].Key]; a != nil {
@@ -154,7 +165,7 @@ func (b *books) undo(u undo) {
 	for key, a := range u.accounts {
 		*b.accounts[key] = a
 	}
-	b.usage, b.closed = u.usage, b.closed[:u.closed]
+	b.usage, b.closed, b.made = u.usage, b.closed[:u.closed], u.made
 	for _, key := range u.receipts {
 		delete(b.receipts, key)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 )
 
 // What is wrong with an Import. Nothing was done.
@@ -32,7 +33,7 @@ type Import struct {
 	ID     model.ID      // required
 
 	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future.
-	// They are usage of At's hour. They also count in each window that At lies in and that still
+	// They are usage of At's hour, and an adjustment of it when At's billing period has ended. They also count in each window that At lies in and that still
 	// runs, even past the window's limit.
 	Cost, At int64
 
@@ -54,8 +55,8 @@ type Imported struct {
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture, *TooMuchError, and those of
 // Decide.
-func (l *Ledger) Import(in *Import) func(context.Context) Imported {
-	p := submit(l, l.newOperation(in.Target, in.ID), func(b *books) (bool, error) { return b.takeOver(in) })
+func (l *Ledger) Import(from queue.SenderID, in *Import) func(context.Context) Imported {
+	p := submit(l, l.newOperation(from, in.Target, in.ID), func(b *books) (bool, error) { return b.takeOver(in) })
 	return func(ctx context.Context) (out Imported) {
 		out.Replayed, out.Err = p.result(ctx)
 		return out
@@ -78,7 +79,7 @@ func (b *books) takeOver(in *Import) (replayed bool, err error) {
 	} else if in.At > instant {
 		err = ErrFuture
 	} else {
-		b.usedAt(t, accounts, in)
+		b.usedAt(t, accounts, instant, in)
 	}
 	if err == nil {
 		b.issue(t, in.ID, receipt{at: instant, cost: in.Cost})
@@ -86,14 +87,19 @@ func (b *books) takeOver(in *Import) (replayed bool, err error) {
 	return false, err
 }
 
-// usedAt books units of a past instant, and charges them where it still counts.
-func (b *books) usedAt(t *model.Target, accounts []*account, in *Import) {
+// usedAt books units of a past instant, and charges them where it still counts. In a billing
+// period that has ended they are an adjustment.
+func (b *books) usedAt(t *model.Target, accounts []*account, instant int64, in *Import) {
 	for i, a := range accounts {
 		t.Backdate(i, &a.Row, in.At, in.Cost)
 		a.touch()
 	}
 	own := accounts[0]
 	hour, _ := t.RunningHour(in.At)
+	if ended(t, in.At, instant) {
+		b.correct(own, hour, in.ID, in.Cost, instant, "import")
+		return
+	}
 	if now, _ := t.RunningHour(own.At); hour == now {
 		b.turn(own, hour)
 		own.units = model.AddUpTo(own.units, in.Cost)

@@ -22,22 +22,22 @@ type Ledger struct {
 	node    *queue.Node
 	Session session.Session
 	queue.Inbox[*Operation]
-	waiting  int                // hits and other operations in the queue; under the inbox's mutex
 	underWay map[receiptKey]int // ids in the queue or in a transaction; under the inbox's mutex
 
 	// Careful is the end, on the stopwatch, of the time in which the ledger waits for no row.
 	Careful atomic.Int64
 
 	// Owned by the ledger's goroutine.
-	Again  []*Operation // handed back: first in the next transaction
 	batch  []*Operation
+	again  []*Operation            // to be put back
+	spent  map[int64]time.Duration // by the operations of a customer, in this transaction
 	params session.Params
 }
 
 // New is a ledger of a node. Run runs it.
 func New(n *queue.Node) *Ledger {
 	return &Ledger{
-		node: n, Inbox: queue.NewInbox[*Operation](), underWay: make(map[receiptKey]int),
+		node: n, Inbox: queue.NewInbox[*Operation](&n.Totals.Over), underWay: make(map[receiptKey]int), spent: make(map[int64]time.Duration),
 		Session: session.Session{Options: &n.Options, Statements: Statements()},
 	}
 }
@@ -76,42 +76,36 @@ func (l *Ledger) Cautious() bool {
 	return l.node.Stopwatch() < time.Duration(l.Careful.Load())
 }
 
-// Queued is how many hits and other operations wait.
-func (l *Ledger) Queued() int {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	return l.waiting
-}
-
-// Enqueue adds an operation behind those that wait. Errors: ErrBusy, ErrStopped.
+// Enqueue adds an operation behind those of its sender that wait. Errors: ErrShare, ErrBusy,
+// ErrStopped.
 func (l *Ledger) Enqueue(o *Operation) error {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	switch {
-	case l.Stopped:
-		return session.ErrStopped
-	case l.waiting+o.size() > l.node.MaxQueue:
-		return session.ErrBusy
-	}
-	for _, id := range o.own {
-		l.underWay[id]++
-	}
 	for _, t := range o.targets {
 		t.HandOver(1)
 	}
-	l.waiting += o.size()
-	l.Queue = append(l.Queue, o)
-	l.Signal()
-	return nil
+	l.Mu.Lock()
+	for _, id := range o.own {
+		l.underWay[id]++
+	}
+	l.Mu.Unlock()
+	_, err := l.Inbox.Enqueue(l.node.MaxQueue, o)
+	if err != nil {
+		l.ended(o)
+	}
+	return err
 }
 
 // ended says that an operation has left the ledger.
 func (l *Ledger) ended(o *Operation) {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.endedWithin(o)
+}
+
+// endedWithin is ended for who has the inbox's mutex.
+func (l *Ledger) endedWithin(o *Operation) {
 	for _, t := range o.targets {
 		t.HandOver(-1)
 	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
 	for _, id := range o.own {
 		if l.underWay[id]--; l.underWay[id] <= 0 {
 			delete(l.underWay, id)
@@ -123,59 +117,43 @@ func (l *Ledger) ended(o *Operation) {
 func (l *Ledger) Run(ctx context.Context) {
 	defer l.Session.Close()
 	_ = l.Session.Ready(ctx) // as a lane does: the first operation finds a session
-	l.Inbox.Run(func() bool { return len(l.Again) > 0 }, func() { l.Next(ctx) })
+	l.Inbox.Run(func() { l.Next(ctx) })
 }
 
-// take makes the next batch: the operations that were handed back, then the queue. It leaves
-// out operations whose callers gave up. A batch has at most queue.MaxBatch rows, or one
-// operation that has more by itself.
+// take makes the next batch of what waits. It leaves out operations whose callers gave up. A
+// batch has at most queue.MaxBatch rows, or one operation that has more by itself. An operation
+// that must go alone shares a batch only with its own customer's operations.
 func (l *Ledger) take() []*Operation {
 	l.batch = l.batch[:0]
-	if l.Again = l.takeSome(l.Again); len(l.Again) > 0 {
-		return l.batch
-	}
-	l.Mu.Lock()
-	waiting := l.Queue
-	l.Queue, l.waiting = nil, 0
-	l.Mu.Unlock()
-	if rest := l.takeSome(waiting); len(rest) > 0 {
-		l.Mu.Lock()
-		for _, o := range rest {
-			l.waiting += o.size()
-		}
-		l.Queue = append(rest, l.Queue...)
-		l.Mu.Unlock()
-	}
-	return l.batch
-}
-
-// takeSome takes operations into the batch until the batch is full, and returns the others. An
-// operation that must go alone shares a batch only with its own customer's operations.
-func (l *Ledger) takeSome(list []*Operation) (rest []*Operation) {
 	rows := 0
-	for _, o := range l.batch {
-		rows += o.rows()
-	}
-	runs := make(map[model.GroupKey]*Operation) // that hits may join: behind them there are only runs
-	for i, o := range list {
-		if len(l.batch) > 0 && (rows+o.rows() > queue.MaxBatch || !o.goesWith(l.batch[0])) {
-			return slices.Clone(list[i:])
+	runs := make(map[runKey]*Operation) // that hits may join: behind them there are only runs
+	l.Take(func(o *Operation) bool {
+		if len(l.batch) > 0 && (rows+o.Rows() > queue.MaxBatch || !o.goesWith(l.batch[0])) {
+			return false
 		}
 		if !o.Take() {
-			l.ended(o)
-			continue
+			l.endedWithin(o)
+			return true
 		}
 		if o.hits == nil {
 			clear(runs)
-		} else if key := o.target.Group(); runs[key] != nil && runs[key].join(o) {
-			l.ended(o)
-			continue
+		} else if key := (runKey{o.target.Group(), o.from}); runs[key] != nil && runs[key].join(o) {
+			l.endedWithin(o)
+			return true
 		} else {
 			runs[key] = o
 		}
-		l.batch, rows = append(l.batch, o), rows+o.rows()
-	}
-	return nil
+		l.batch, rows = append(l.batch, o), rows+o.Rows()
+		return true
+	})
+	return l.batch
+}
+
+// runKey is what runs have in common that may be joined. One sender's hits keep their order when
+// they are put back: so each run has one sender.
+type runKey struct {
+	model.GroupKey
+	from queue.SenderID
 }
 
 // finish ends an operation.
@@ -193,7 +171,7 @@ func (l *Ledger) fail(batch []*Operation, err error) {
 // sizeOf is how many hits operations have.
 func sizeOf(batch []*Operation) (n int) {
 	for _, o := range batch {
-		n += o.size()
+		n += o.Hits()
 	}
 	return n
 }
@@ -238,6 +216,9 @@ func (l *Ledger) Next(ctx context.Context) {
 		}
 	}
 	l.handBack(again)
+	if slices.ContainsFunc(again, l.late) {
+		l.PutBehind(l.late)
+	}
 	if b.cautious && len(again) == len(batch) {
 		l.pause(ctx)
 	}
@@ -260,6 +241,7 @@ const cautiousPause = 5 * time.Millisecond
 // counters are now, before a caller hears of it.
 func (l *Ledger) remember(b *books, batch []*Operation) {
 	watch := l.node.Stopwatch()
+	l.node.Values.Made(b.made, watch)
 	for _, a := range b.accounts {
 		if a.freed {
 			l.node.Memory.Forget(a.key)
@@ -281,7 +263,7 @@ func (l *Ledger) remember(b *books, batch []*Operation) {
 		}
 		if len(rows) == len(o.target.Counters) {
 			l.node.Memory.Remember(o.target, rows, b.now, o.refused)
-			l.node.WatchAhead(o.target, o.size(), b.now, rows[0].At)
+			l.node.WatchAhead(o.target, o.Hits(), b.now, rows[0].At)
 		}
 	}
 }

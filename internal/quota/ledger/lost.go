@@ -66,7 +66,7 @@ func (l *Ledger) cutOff(batch []*Operation, err error, committing bool) {
 	for _, o := range batch {
 		if committing {
 			o.unknown.Store(true)
-			l.node.Totals.Unknown.Add(int64(o.size()))
+			l.node.Totals.Unknown.Add(int64(o.Hits()))
 		}
 		switch {
 		case o.cuts < maxCuts && (!committing || o.repeatable):
@@ -88,8 +88,8 @@ const maxCuts = 5
 // held for very long.
 const maxTries = 50
 
-// handBack puts operations into the next transaction, in front of later ones. It leaves out
-// operations whose callers left meanwhile, and ends operations with too many tries.
+// handBack puts operations back, in front of their senders' later ones. It leaves out operations
+// whose callers left meanwhile, and ends operations with too many tries.
 func (l *Ledger) handBack(batch []*Operation) {
 	for _, o := range batch {
 		switch {
@@ -98,9 +98,12 @@ func (l *Ledger) handBack(batch []*Operation) {
 		case o.tries > maxTries:
 			l.finish(o, fmt.Errorf("%w: tried %d times without an outcome", session.ErrBusy, o.tries))
 		case o.requeue():
-			l.Again = append(l.Again, o)
+			l.again = append(l.again, o)
 		default:
 			l.ended(o)
 		}
 	}
+	l.PutBack(l.again...)
+	clear(l.again)
+	l.again = l.again[:0]
 }

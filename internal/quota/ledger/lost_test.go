@@ -63,7 +63,7 @@ func charged(t *testing.T, db *quotatest.DB, target *model.Target) (total, units
 
 // together is an atomic batch as an operation.
 func (l *Ledger) together(hits []model.Hit, out *error) *Operation {
-	o := l.newOperation(hits[0].Target, model.ID{})
+	o := l.newOperation("", hits[0].Target, model.ID{})
 	o.target, o.repeatable = nil, true
 	for _, h := range hits {
 		o.lock(h.Target.Keys()...)
@@ -98,7 +98,7 @@ func TestLostCommits(t *testing.T) {
 				t.Fatal(err)
 			}
 			l.Next(ctx) // makes the rows
-			o.Take()
+			l.take()
 			// The transaction is committed, and then the connection is gone.
 			f := l.Session.Conn.Begin(ctx)
 			b, err := l.read(f, []*Operation{o}, clock.At.Load())
@@ -110,10 +110,9 @@ func TestLostCommits(t *testing.T) {
 			if err != nil || o.settled != nil {
 				t.Fatal(err, o.settled)
 			}
-			l.Again = nil
 			l.lost([]*Operation{o}, errors.New("the connection broke"), true)
 			for range 3 {
-				if len(l.Again) > 0 {
+				if l.Queued() > 0 {
 					l.Next(ctx)
 				}
 			}
@@ -163,8 +162,11 @@ func TestVanishedNode(t *testing.T) {
 	}
 	l := handLedger(t, db, clock)
 	f := l.Session.Conn.Begin(ctx)
-	o := l.newOperation(target, model.NewID("hit", "lost"))
-	o.do = func(b *books) error { _, err := b.hit(target, 1, model.NewID("hit", "lost")); return err }
+	o := l.newOperation("", target, model.NewID("hit", "lost"))
+	o.do = func(b *books) error {
+		_, err := b.hit(&model.Hit{Target: target, Cost: 1, ID: model.NewID("hit", "lost")})
+		return err
+	}
 	b, err := l.read(f, []*Operation{o}, clock.At.Load())
 	if err != nil || !b.accounts[target.Counters[0].Key].there {
 		t.Fatal(err)
@@ -187,5 +189,5 @@ func TestVanishedNode(t *testing.T) {
 
 // once is a hit of cost 1 with an id.
 func once(ctx context.Context, l *Ledger, target *model.Target, id string) queue.Result {
-	return l.Submit(&model.Hit{Target: target, Cost: 1, ID: model.NewID("hit", id)}).Wait(ctx)
+	return l.Submit("", &model.Hit{Target: target, Cost: 1, ID: model.NewID("hit", id)}).Wait(ctx)
 }

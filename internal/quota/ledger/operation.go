@@ -15,7 +15,8 @@ import (
 // Operation is one entry of a ledger's queue. It is either one caller's operation or a run. A run
 // is plain hits that a lane has handed over, each with a caller of its own.
 type Operation struct {
-	*queue.Ticket                    // of the one caller; nil for a run
+	*queue.Ticket // of the one caller; nil for a run
+	from          queue.SenderID
 	hits          []*queue.Hit       // of a run; nil for one caller's operation
 	targets       []*model.Target    // later hits on these targets follow the operation
 	keys          []model.CounterKey // counters to be locked
@@ -70,18 +71,18 @@ func (o *Operation) identify(customer int64, id model.ID) {
 	o.own = append(o.own, receiptKey{customer, id.Key})
 }
 
-// newOperation is an operation on a target's counters, which may have an ID.
-func (l *Ledger) newOperation(t *model.Target, id model.ID) *Operation {
+// newOperation is a sender's operation on a target's counters, which may have an ID.
+func (l *Ledger) newOperation(from queue.SenderID, t *model.Target, id model.ID) *Operation {
 	ticket := queue.NewTicket(&l.Session)
-	o := &Operation{Ticket: &ticket, targets: []*model.Target{t.Base()}, target: t, repeatable: true}
+	o := &Operation{Ticket: &ticket, from: from, targets: []*model.Target{t.Base()}, target: t, repeatable: true}
 	o.lock(t.Keys()...)
 	o.identify(t.Counters[0].Key.Customer, id)
 	return o
 }
 
-// NewRun is a run of plain hits on a target's counters.
+// NewRun is a run of plain hits of one sender on a target's counters.
 func NewRun(t *model.Target, hits []*queue.Hit) *Operation {
-	o := &Operation{hits: hits, targets: []*model.Target{t.Base()}, target: t}
+	o := &Operation{hits: hits, from: hits[0].From, targets: []*model.Target{t.Base()}, target: t}
 	o.keys = t.Keys()
 	o.do = o.decide
 	return o
@@ -100,6 +101,9 @@ func (o *Operation) decide(b *books) error {
 	g, rows := queue.Group{Target: t, Hits: o.hits}, rowsOf(accounts)
 	g.Decide(rows, instant, nil)
 	if o.refused = g.Refused; g.Admitted > 0 {
+		if err = b.makeValues(accounts); err != nil {
+			return err
+		}
 		for i, a := range accounts {
 			a.Row, a.dirty = rows[i], true
 		}
@@ -147,11 +151,14 @@ func (o *Operation) each(move func(*queue.Ticket) bool) bool {
 	return len(o.hits) > 0
 }
 
-// size is how many hits it has.
-func (o *Operation) size() int { return max(1, len(o.hits)) }
+// Sender implements queue.Item.
+func (o *Operation) Sender() queue.SenderID { return o.from }
 
-// rows is how many rows it locks or reads by their keys, about.
-func (o *Operation) rows() int { return max(len(o.keys), len(o.own)) }
+// Hits implements queue.Item.
+func (o *Operation) Hits() int { return max(1, len(o.hits)) }
+
+// Rows implements queue.Item: those that it locks or reads by their keys, about.
+func (o *Operation) Rows() int { return max(len(o.keys), len(o.own)) }
 
 // outcome is the error that the caller is told. If an earlier outcome was lost, an error that
 // says that nothing was done becomes ErrOutcomeUnknown.

@@ -16,7 +16,10 @@ import (
 // read locks and reads what the operations of a batch need: the counters, what is there of
 // their receipts, and where a counter says that it has them, its holds.
 func (l *Ledger) read(f *session.Flight, batch []*Operation, now int64) (*books, error) {
-	b := &books{now: now, accounts: make(map[model.CounterKey]*account), receipts: make(map[receiptKey]*receipt), usage: make(map[model.HourKey]int64)}
+	b := &books{
+		node: l.node, now: now, accounts: make(map[model.CounterKey]*account), receipts: make(map[receiptKey]*receipt),
+		usage: make(map[model.HourKey]int64), made: make(map[int64]int),
+	}
 	var owns, values, missing []model.CounterKey
 	var ids []receiptKey
 	var asked []*hours
@@ -57,11 +60,7 @@ func (l *Ledger) read(f *session.Flight, batch []*Operation, now int64) (*books,
 	if len(asked) > 0 {
 		l.askHours(f, b, asked)
 	}
-	err := f.Answers()
-	for _, a := range b.accounts {
-		slices.SortFunc(a.Holds, model.CompareHolds)
-	}
-	return b, err
+	return b, f.Answers()
 }
 
 // lock locks and reads rows. When cautious, it waits for none: a row that is there and that it
@@ -181,18 +180,30 @@ func (b *books) readReceipts(r *pgconn.ResultReader, ids []receiptKey) error {
 }
 
 func (b *books) readHolds(r *pgconn.ResultReader, held []model.CounterKey) error {
-	return session.EachRow(r, len(held), func(n int, cols [][]byte) (err error) {
-		var h model.Hold
-		if err = session.ReadAll(cols, &h.Expires, &h.At, &h.Cost); err != nil {
+	lists := make([][]model.Hold, len(held))
+	err := session.EachRow(r, len(held), func(n int, cols [][]byte) error {
+		keys, err := session.ReadKeys(cols[4])
+		var ints [4][]int64
+		for i := 0; i < len(ints) && err == nil; i++ {
+			ints[i], err = session.ReadInts(cols[i])
+		}
+		limits, expires, at, cost := ints[0], ints[1], ints[2], ints[3]
+		if err == nil && (len(expires) != len(keys) || len(at) != len(keys) || len(cost) != len(keys)) {
+			err = fmt.Errorf("holds of %d keys have %d expiries, %d instants and %d costs", len(keys), len(expires), len(at), len(cost))
+		}
+		if err != nil {
 			return err
 		}
-		if h.Key, err = session.ReadKey(cols[3]); err == nil {
-			h.Limits, err = session.ReadInts(cols[4])
+		lists[n] = slices.Grow(lists[n], len(keys))
+		for i := range keys {
+			lists[n] = append(lists[n], model.Hold{Key: keys[i], Expires: expires[i], At: at[i], Cost: cost[i], Limits: limits})
 		}
-		a := b.accounts[held[n]]
-		a.Holds = append(a.Holds, h)
-		return err
+		return nil
 	})
+	for i, list := range lists {
+		b.accounts[held[i]].Holds = model.NewHolds(list)
+	}
+	return err
 }
 
 // idColumns are receipts' keys as the statements take them.

@@ -61,6 +61,16 @@ func (b *receiptBody) attributes() map[string]string {
 	return attributes
 }
 
+// AttributesOf are the attributes and values of the counters that a stored receipt was charged to.
+// They are nil where this version cannot read the receipt.
+func AttributesOf(body []byte) map[string]string {
+	b, err := decodeBody(body)
+	if err != nil {
+		return nil
+	}
+	return b.attributes()
+}
+
 // replay is the decision that a receipt was given for.
 func (r *receipt) replay(t *model.Target) model.Decision {
 	return model.Replayed(t, r.at, r.cost, r.views)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
 )
 
@@ -32,9 +33,9 @@ type Refunded struct {
 // Refund gives units back. Usage falls by as much as was booked.
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrUnknownHit, and those of Decide.
-func (l *Ledger) Refund(ctx context.Context, r Refund) (Refunded, error) {
+func (l *Ledger) Refund(ctx context.Context, from queue.SenderID, r Refund) (Refunded, error) {
 	own := r.Target.Counters[0].Key
-	o := l.newOperation(r.Target, r.ID)
+	o := l.newOperation(from, r.Target, r.ID)
 	if r.Hit.Given() {
 		o.others = append(o.others, receiptKey{own.Customer, r.Hit.Key})
 	}
@@ -48,10 +49,6 @@ func (l *Ledger) Refund(ctx context.Context, r Refund) (Refunded, error) {
 	}
 	return submit(l, o, func(b *books) (Refunded, error) { return b.refund(&r) }).result(ctx)
 }
-
-// CloseDelay is how long after its end a billing period's usage may still change, µs. After that
-// the invoice is drafted, and a refund becomes an adjustment of the present period.
-const CloseDelay = int64(10e6)
 
 // refund gives units back.
 func (b *books) refund(r *Refund) (out Refunded, err error) {
@@ -118,28 +115,32 @@ func (b *books) targetOf(t *model.Target, r *receipt) (*model.Target, error) {
 	return t, nil
 }
 
-// refundHit gives back units that a hit was charged. It gives back no more than the hit has left,
-// and no more than the hit's hour has: refunds without a hit may have taken some of that hour.
+// refundHit gives back units that a hit was charged. It gives back no more than the hit has left.
+// While the hit's period runs, it gives back no more than the hit's hour has, either: refunds
+// without a hit may have taken some of that hour. Later the refund is an adjustment of that hour.
 func (b *books) refundHit(t *model.Target, hit *receipt, r *Refund, instant int64) (units int64, err error) {
 	own := b.accounts[t.Counters[0].Key]
 	hour, _ := t.RunningHour(instant)
 	b.turn(own, hour)
+	left, over := hit.cost-hit.returned, ended(t, hit.hour, instant)
 	has := own.units
-	if hit.hour != own.hour || has < r.Cost {
+	if over {
+		has = left
+	} else if hit.hour != own.hour || has < r.Cost {
 		booked, err := b.finished(own, hit.hour, hit.hour+1)
 		if err != nil {
 			return 0, err
 		}
 		has = booked[hit.hour]
 	}
-	units = min(r.Cost, hit.cost-hit.returned, has)
+	units = min(r.Cost, left, has)
 	if units <= 0 {
 		return 0, nil
 	}
 	hit.returned, hit.changed = hit.returned+units, true
 	b.giveBackCharged(t, hit, units)
-	if _, end := t.Period(hit.hour); end+CloseDelay <= instant {
-		b.adjusted = append(b.adjusted, adjustment{own.hourKey(hour), r.ID.Key, -units, instant, "refund"})
+	if over {
+		b.correct(own, hit.hour, r.ID, -units, instant, "refund")
 		return units, nil
 	}
 	b.takeOff(own, hit.hour, units)

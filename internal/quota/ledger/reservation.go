@@ -8,15 +8,20 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// MaxOpen is how many reservations of one customer and meter may be open at once.
-const MaxOpen = 10_000
-
 // ReservationID names a reservation.
 type ReservationID struct {
 	Customer int64
 	Meter    int32
 	key      [16]byte
 }
+
+// NewReservationID is the id of the reservation of a customer on a meter whose receipt has a key.
+func NewReservationID(customer int64, meter int32, key [16]byte) ReservationID {
+	return ReservationID{customer, meter, key}
+}
+
+// Key is that of the reservation's receipt, and of its holds.
+func (r ReservationID) Key() [16]byte { return r.key }
 
 // reservationPrefix begins the text of a ReservationID.
 const reservationPrefix = "rsv_"

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 )
 
 // Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too. The charge stays
@@ -11,13 +12,13 @@ import (
 // limit's own ttl bounds ttl. Reserve books no usage.
 //
 // Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
-func (l *Ledger) Reserve(ctx context.Context, t *model.Target, cost, ttl int64, id model.ID) (Reservation, error) {
+func (l *Ledger) Reserve(ctx context.Context, from queue.SenderID, t *model.Target, cost, ttl int64, id model.ID) (Reservation, error) {
 	plain := t.Base()
 	t = t.ForReservations()
-	o := l.newOperation(t, id)
+	o := l.newOperation(from, t, id)
 	o.targets[0] = plain
 	return submit(l, o, func(b *books) (out Reservation, err error) {
-		out, err = b.reserve(t, cost, ttl, id)
+		out, err = b.reserve(t, cost, ttl, id, l.node.MaxReservations)
 		o.refused = err == nil && !out.Allowed
 		return out, err
 	}).result(ctx)
@@ -26,7 +27,7 @@ func (l *Ledger) Reserve(ctx context.Context, t *model.Target, cost, ttl int64, 
 // Expire takes expired holds off a target's counters. Every operation on a counter does that
 // anyway; Expire is for counters without operations. Errors: those of Decide.
 func (l *Ledger) Expire(ctx context.Context, t *model.Target) error {
-	_, err := submit(l, l.newOperation(t, model.ID{}), func(b *books) (struct{}, error) {
+	_, err := submit(l, l.newOperation("", t, model.ID{}), func(b *books) (struct{}, error) {
 		_, _, err := b.open(t)
 		return struct{}{}, err
 	}).result(ctx)
@@ -40,26 +41,33 @@ func (l *Ledger) Expire(ctx context.Context, t *model.Target) error {
 // The same commit again is replayed. t is the target of the reservation's customer and meter.
 //
 // Errors: ErrUnknownReservation, ErrSettled, *NoRoomError, and those of Decide.
-func (l *Ledger) Commit(ctx context.Context, t *model.Target, r ReservationID, cost int64) (Settled, error) {
-	return l.settle(ctx, t, r, func(b *books) (Settled, error) { return b.commit(t, r, cost) })
+func (l *Ledger) Commit(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, cost int64) (Settled, error) {
+	return l.settle(ctx, from, t, r, func(b *books) (Settled, error) { return b.commit(t, r, cost, false) })
+}
+
+// CommitOverrun is Commit of a cost that has been spent already. It is charged past hard limits,
+// too: there is no *NoRoomError.
+func (l *Ledger) CommitOverrun(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, cost int64) (Settled, error) {
+	return l.settle(ctx, from, t, r, func(b *books) (Settled, error) { return b.commit(t, r, cost, true) })
 }
 
 // Release gives a reservation back, one that has expired too. The same again is replayed.
 //
 // Errors: ErrUnknownReservation, ErrSettled when it was committed, and those of Decide.
-func (l *Ledger) Release(ctx context.Context, t *model.Target, r ReservationID) (Settled, error) {
-	return l.settle(ctx, t, r, func(b *books) (Settled, error) { return b.release(t, r) })
+func (l *Ledger) Release(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID) (Settled, error) {
+	return l.settle(ctx, from, t, r, func(b *books) (Settled, error) { return b.release(t, r) })
 }
 
-func (l *Ledger) settle(ctx context.Context, t *model.Target, r ReservationID, how func(*books) (Settled, error)) (Settled, error) {
+func (l *Ledger) settle(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, how func(*books) (Settled, error)) (Settled, error) {
 	if own := t.Counters[0].Key; own.Customer != r.Customer || own.Meter != r.Meter {
 		return Settled{}, ErrUnknownReservation
 	}
-	return submit(l, l.newOperation(t, model.ID{Key: r.key}), how).result(ctx)
+	return submit(l, l.newOperation(from, t, model.ID{Key: r.key}), how).result(ctx)
 }
 
-// reserve charges units and holds them; books no usage.
-func (b *books) reserve(t *model.Target, cost, ttl int64, id model.ID) (out Reservation, err error) {
+// reserve charges units and holds them; books no usage. The customer may have so many reservations
+// at most open on the meter. Its own counter has a hold of each, and is locked.
+func (b *books) reserve(t *model.Target, cost, ttl int64, id model.ID, most int) (out Reservation, err error) {
 	own := t.Counters[0].Key
 	out.ID = ReservationID{own.Customer, own.Meter, id.Key}
 	r, err := b.find(own.Customer, id)
@@ -82,8 +90,11 @@ func (b *books) reserve(t *model.Target, cost, ttl int64, id model.ID) (out Rese
 	if out.Decision = d; !d.Allowed {
 		return out, nil
 	}
-	if len(accounts[0].Holds) >= MaxOpen {
-		return out, ErrManyReservations
+	if accounts[0].Holds.Len() >= most {
+		return out, &ManyReservationsError{most}
+	}
+	if err = b.makeValues(accounts); err != nil {
+		return out, err
 	}
 	d = b.Charge(accounts, d)
 	for i := range t.NumLimits() {
@@ -118,7 +129,7 @@ func (b *books) reservation(t *model.Target, id ReservationID) (*receipt, *model
 }
 
 // commit books units of a reservation.
-func (b *books) commit(t *model.Target, id ReservationID, cost int64) (out Settled, err error) {
+func (b *books) commit(t *model.Target, id ReservationID, cost int64, overrun bool) (out Settled, err error) {
 	r, t, err := b.reservation(t, id)
 	if err != nil {
 		return out, err
@@ -133,7 +144,7 @@ func (b *books) commit(t *model.Target, id ReservationID, cost int64) (out Settl
 	if err != nil {
 		return out, err
 	}
-	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
+	out.Reserved, out.Late = r.reserved, !accounts[0].Holds.Has(id.key)
 	more := cost - r.reserved
 	if out.Late {
 		// Another charged counter may still have the hold: open looked at t's counters only.
@@ -141,6 +152,9 @@ func (b *books) commit(t *model.Target, id ReservationID, cost int64) (out Settl
 		more = cost
 	}
 	d := model.Judge(t, rowsOf(accounts), instant, max(0, more))
+	if overrun {
+		d = d.Overrun()
+	}
 	if !d.Allowed {
 		most := d.Room()
 		if !out.Late {
@@ -175,7 +189,7 @@ func (b *books) release(t *model.Target, id ReservationID) (out Settled, err err
 	if err != nil {
 		return out, err
 	}
-	out.Reserved, out.Late = r.reserved, !accounts[0].holding(id.key)
+	out.Reserved, out.Late = r.reserved, !accounts[0].Holds.Has(id.key)
 	b.settle(t, r, r.reserved)
 	out.Decision = model.Judge(t, rowsOf(accounts), instant, 0)
 	r.close(receiptReleased, 0, &out)
@@ -191,15 +205,6 @@ func (b *books) settle(t *model.Target, r *receipt, units int64) {
 			b.giveBack(t, a, h.Limits, h.At, units)
 		}
 	}
-}
-
-func (a *account) holding(key [16]byte) bool {
-	for i := range a.Holds {
-		if a.Holds[i].Key == key {
-			return true
-		}
-	}
-	return false
 }
 
 // close notes what became of a reservation.

@@ -25,6 +25,7 @@ const (
 	OpenHolds      session.StatementName = "quotad_ledger_open"
 	CloseHolds     session.StatementName = "quotad_ledger_close"
 	AddAdjustments session.StatementName = "quotad_ledger_adjust"
+	AddAudit       session.StatementName = "quotad_ledger_audit"
 )
 
 // ReceiptTables are the tables of receipts.
@@ -46,6 +47,7 @@ func Statements() map[session.StatementName]string {
 		OpenHolds:      ledgerOpenSQL,
 		CloseHolds:     ledgerCloseSQL,
 		AddAdjustments: ledgerAdjustSQL,
+		AddAudit:       ledgerAuditSQL,
 	}
 	var find []string
 	for _, slot := range ReceiptTables {
@@ -95,13 +97,17 @@ FROM unnest($1::smallint[], $2::bigint[], $3::uuid[]) WITH ORDINALITY AS i(shard
 LATERAL (SELECT payload, at, cost, returned, meter, state, body FROM receipts_SLOT
 	WHERE shard = i.shard AND customer = i.customer AND key = i.key OFFSET 0) r`
 
-// $1–$4 key.
+// ledgerHoldsSQL reads the holds of counters. It returns a row for each list of limits: nearly all
+// holds of a counter were charged to the same limits. To send that list with each of 10,000 holds
+// would take most of the transaction's time. $1–$4 key.
 const ledgerHoldsSQL = `
-SELECT i.n, h.expires_at, h.at, h.cost, h.key, h.limits
+SELECT i.n, h.limits, h.expires_at, h.at, h.cost, h.key
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
-LATERAL (SELECT expires_at, at, cost, key, limits FROM holds
-	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) h`
+LATERAL (SELECT limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at, array_agg(cost) AS cost, array_agg(key) AS key
+	FROM holds
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	GROUP BY limits OFFSET 0) h`
 
 // $1–$4 key of customers' own counters, $5–$6 the hours.
 const ledgerHoursSQL = `
@@ -176,3 +182,9 @@ WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i
 const ledgerAdjustSQL = `
 INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason)
 SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[])`
+
+const ledgerAuditSQL = `
+INSERT INTO audit (actor, request, action, subject, target, after, customer)
+SELECT actor, request, action, subject, target, after::jsonb, customer
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
+     AS i(actor, request, action, subject, target, after, customer)`

@@ -38,6 +38,7 @@ func (b *books) write(f *session.Flight, p *session.Params) {
 	send(OpenHolds, len(b.opened), func() { encodeOpened(p, b.opened) })
 	send(CloseHolds, len(b.closed), func() { encodeClosed(p, b.closed) })
 	send(AddAdjustments, len(b.adjusted), func() { encodeAdjusted(p, b.adjusted) })
+	send(AddAudit, len(b.audits), func() { encodeAudits(p, b.audits) })
 }
 
 // changed are the accounts whose rows are to be written, and made those that have none, in
@@ -218,4 +219,19 @@ func encodeAdjusted(p *session.Params, adjusted []adjustment) {
 	p.Int8(cost)
 	p.Int8(at)
 	p.Text(reason)
+}
+
+func encodeAudits(p *session.Params, audits []audited) {
+	var texts [6][]string
+	customer := make([]int64, len(audits))
+	for i, a := range audits {
+		for n, text := range [...]string{a.Actor, a.Request, a.Action, a.Subject, a.Target, string(a.After)} {
+			texts[n] = append(texts[n], text)
+		}
+		customer[i] = a.customer
+	}
+	for _, column := range texts {
+		p.Text(column)
+	}
+	p.Int8(customer)
 }

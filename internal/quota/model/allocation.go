@@ -32,4 +32,4 @@ func (allocation) backdate(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
-func (allocation) counts(*Limit, bucket, int64, moment) bool { return true }
+func (allocation) countsFrom(*Limit, bucket, moment) int64 { return 0 }

@@ -9,7 +9,7 @@ import (
 // How a charge changes a row. A lane charges remembered rows by it, and a ledger locked ones.
 
 // chargeState charges a cost to the limits of one counter. state is the counter's state of the
-// instant since, and the charge is at m.at. The cost must fit all hard limits.
+// instant since, and the charge is at m.at. The cost fits all hard limits, or is an overrun.
 //
 // chargeState appends the new state to next, and returns next and the bits of the shadows that
 // were spared. A shadow that would refuse the cost is spared: it is not charged. A concurrency

@@ -5,13 +5,8 @@ package model
 // is the sum of the holds on the counter that are charged to it.
 type concurrency struct{}
 
-func (concurrency) stand(l *Limit, _ bucket, _ int64, m moment) (b bucket) {
-	for i := range m.holds {
-		if h := &m.holds[i]; h.Expires > m.at && h.charges(l.ID) {
-			b.level = min(b.level+h.Cost, softCap)
-		}
-	}
-	return b
+func (concurrency) stand(l *Limit, _ bucket, _ int64, m moment) bucket {
+	return bucket{level: m.holds.open(l.ID, m.at)}
 }
 
 func (concurrency) room(l *Limit, b bucket, _ moment) int64  { return l.Limit - b.level }
@@ -28,7 +23,7 @@ func (concurrency) giveBack(_ *Limit, b bucket, _, cost int64, _ moment) bucket 
 // backdate: what was used is not in flight.
 func (concurrency) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
-func (concurrency) counts(*Limit, bucket, int64, moment) bool { return true }
+func (concurrency) countsFrom(*Limit, bucket, moment) int64 { return 0 }
 
 // resetAt: nothing comes back by itself, but what is held (see course).
 func (concurrency) resetAt(_ *Limit, b bucket, m moment) int64 {

@@ -32,7 +32,7 @@ type Decision struct {
 	buckets  []bucket // instead of few, where there are more limits
 
 	logs    [][]int64 // of each limit, the blocks of its sliding log; nil without any
-	holds   [][]Hold  // of each counter; nil without any
+	holds   []*Holds  // of each counter; nil without any
 	answer  []View    // of a replayed decision: what the first answer said of each limit
 	charged bool      // the buckets are those after the charge
 	spared  uint32    // the bits of the shadows that would have refused and were not charged
@@ -61,7 +61,7 @@ type View struct {
 	Limit      *Limit
 	Used       int64 // units
 	Remaining  int64 // units
-	Exceeded   bool  // a soft limit or a shadow that did not admit the hit, or is past its limit
+	Exceeded   bool  // the limit is past its units; or a soft limit or a shadow did not admit the hit
 	RetryAfter int64 // µs, 0 when admitted or when this limit alone would admit, or Never
 	ResetAt    int64 // µs since the epoch, or NoReset
 	Reserved   int64 // units of Used that open reservations hold
@@ -84,13 +84,14 @@ func (d *Decision) View(i int) View {
 	l, b, m := d.Target.LimitAt(i), d.stands()[i], d.moment(i)
 	room := l.rules.room(l, b, m)
 	v := View{Limit: l, Used: l.rules.used(l, b, m), Remaining: max(0, room)}
-	if len(m.holds) > 0 {
+	if m.holds != nil {
 		v.Reserved, v.ResetAt = d.reserved(i), d.resetHeld(i)
 	} else {
 		v.ResetAt = l.rules.resetAt(l, b, m)
 	}
 	switch {
-	case l.Mode == Hard:
+	case l.Mode == Hard: // past its units after an overrun, or when its limit was lowered
+		v.Exceeded = room < 0
 	case d.charged:
 		v.Exceeded = room < 0 || d.spared&(1<<i) != 0
 	default:
@@ -116,10 +117,25 @@ func (d *Decision) moment(i int) moment {
 
 // Wait is how long until the i-th limit over all counters admits the cost, see Limit.wait.
 func (d *Decision) Wait(i int) int64 {
-	if m := d.moment(i); len(m.holds) == 0 {
+	if m := d.moment(i); m.holds == nil {
 		return d.Target.LimitAt(i).wait(d.stands()[i], d.Cost, m)
 	}
 	return d.waitHeld(i)
+}
+
+// RefusedBy reports whether the i-th limit over all counters refuses the cost. Only hard ones do.
+func (d *Decision) RefusedBy(i int) bool {
+	l := d.Target.LimitAt(i)
+	return l.Mode == Hard && d.Cost > max(0, l.rules.room(l, d.stands()[i], d.moment(i)))
+}
+
+// OneVersion is the version of the one counter that was judged, or -1 if there are several or
+// units are held on it.
+func (d *Decision) OneVersion() int64 {
+	if d.versions != nil || d.holds != nil {
+		return -1
+	}
+	return d.version
 }
 
 // RetryAfter is the largest wait of all hard limits in µs: 0 when admitted, Never when one
@@ -142,6 +158,13 @@ func (d *Decision) RetryAfter() int64 {
 	return longest
 }
 
+// Overrun admits the decision's cost, which has been spent already, whatever hard limits say. A
+// charge of it leaves them past their units, as far as 64 bits can count, as a soft limit is.
+func (d Decision) Overrun() Decision {
+	d.Allowed = true
+	return d
+}
+
 // Room is the largest cost that all hard limits would admit on these buckets, 0 or more.
 func (d *Decision) Room() int64 {
 	room := int64(math.MaxInt64)
@@ -159,7 +182,7 @@ type Row struct {
 	At      int64 // instant of the last charge
 	Version int64
 	Change  int64
-	Holds   []Hold // by expiry, all of them; state is without their mark then
+	Holds   *Holds // all of them; state is without their mark then
 }
 
 // Judge says what the rows (one a counter of the target, in its order) decide for a hit
@@ -182,9 +205,9 @@ func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	stands, n := d.stands(), 0
 	for i, r := range rows {
 		m := t.moment(d.At)
-		if m.holds = r.Holds; len(r.Holds) > 0 {
+		if m.holds = r.Holds; m.holds != nil {
 			if d.holds == nil {
-				d.holds = make([][]Hold, len(rows))
+				d.holds = make([]*Holds, len(rows))
 			}
 			d.holds[i] = r.Holds
 		}

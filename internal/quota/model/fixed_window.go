@@ -62,22 +62,22 @@ func (f fixedWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 }
 
 func (f fixedWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
-	if !f.counts(l, b, charged, m) {
+	if charged < f.countsFrom(l, b, m) {
 		return b
 	}
 	return bucket{max(0, b.level-cost), b.aux}
 }
 
 func (f fixedWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
-	if !f.counts(l, b, at, m) {
+	if at < f.countsFrom(l, b, m) {
 		return b
 	}
 	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
-func (f fixedWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
+func (f fixedWindow) countsFrom(l *Limit, _ bucket, m moment) int64 {
 	start, _ := f.window(l, m)
-	return charged >= start
+	return start
 }
 
 // firstHitWindow: a window starts with the first admitted hit after the last one ended.
@@ -117,7 +117,7 @@ func (firstHitWindow) resetAt(l *Limit, b bucket, m moment) int64 {
 
 // giveBack: when all is given back it is as if there had been no first hit.
 func (f firstHitWindow) giveBack(l *Limit, b bucket, charged, cost int64, m moment) bucket {
-	if !f.counts(l, b, charged, m) {
+	if charged < f.countsFrom(l, b, m) {
 		return b
 	}
 	return bucket{max(0, b.level-cost), b.aux}
@@ -135,6 +135,4 @@ func (f firstHitWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) b
 	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
-func (firstHitWindow) counts(_ *Limit, b bucket, charged int64, _ moment) bool {
-	return b.level > 0 && charged >= b.aux
-}
+func (firstHitWindow) countsFrom(_ *Limit, b bucket, _ moment) int64 { return b.aux }

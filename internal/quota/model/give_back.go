@@ -5,30 +5,32 @@ import "slices"
 // GiveBack takes a cost off the row of a target's counter, named by its attribute. The cost was
 // charged at an instant, or Present, to those of the limits whose identities are in charged.
 func (t *Target) GiveBack(attribute string, r *Row, charged []int64, at, cost int64) {
-	r.State = giveBackState(t.limitsOf(attribute), r.State, r.At, charged, at, cost, r.Holds, t.moment(r.At))
+	over := []Hold{{At: at, Cost: cost, Limits: charged}}
+	r.State = giveBackState(t.limitsOf(attribute), r.State, r.At, over, r.Holds, t.moment(r.At))
 }
 
-// giveBackState returns the state of instant since without a cost that was charged to some
-// of its limits, named by their identities then, at the instant charged; what the holds
-// beside it were charged stays. Going on from there a bucket comes to where it would be if
-// it was given back later, so since need not be moved. The bucket of a limit that the plan
-// has no more goes, as it would with the next hit.
-func giveBackState(limits []*Limit, state []int64, since int64, charged []int64, at, cost int64, beside []Hold, m moment) (next []int64) {
-	m.at = since
+// giveBackState returns the state of instant since without costs that were charged to some
+// of its limits; what the holds beside it were charged stays. Of over count the instants of the
+// charges (Present: one alone), the costs, and the limits' identities then. Going on from there a
+// bucket comes to where it would be if they were given back later, so since need not be moved. The
+// bucket of a limit that the plan has no more goes, as it would with the next hit.
+func giveBackState(limits []*Limit, state []int64, since int64, over []Hold, beside *Holds, m moment) (next []int64) {
+	m.at, m.holds = since, beside
 	for i := 0; i+BucketLen <= len(state); {
 		end, id := i+BucketLen, state[i]
 		if id < 0 {
 			end += int(state[i+2])
 		}
 		m.log = state[i+BucketLen : end]
+		charged := chargedTo{id: id}
 		switch l := limitByID(limits, id, m); {
-		case !slices.Contains(charged, id):
+		case !slices.ContainsFunc(over, func(h Hold) bool { return charged.by(&h) }):
 			next = append(next, state[i:end]...)
 		case l == nil:
 		case l.Algorithm == SlidingLog:
-			next = l.logWithout(next, at, cost, beside, m)
+			next = l.logWithout(next, over, beside, m)
 		default:
-			b := l.without(bucket{state[i+1], state[i+2]}, at, cost, beside, m)
+			b := l.without(bucket{state[i+1], state[i+2]}, over, m)
 			next = append(next, id, b.level, b.aux)
 		}
 		i = end
@@ -36,33 +38,29 @@ func giveBackState(limits []*Limit, state []int64, since int64, charged []int64,
 	return next
 }
 
-// without is a bucket that stands at m.at without a cost that was charged at an instant, but
-// with all that the holds beside it were charged. A token bucket does not know whose tokens
-// came back by time, and what was taken and not given back is never more than it has issued.
-func (l *Limit) without(b bucket, at, cost int64, beside []Hold, m moment) bucket {
-	after := l.rules.giveBack(l, b, at, cost, m)
-	if len(beside) == 0 || l.Algorithm == TokenBucket {
-		return after
-	}
-	id, held, last := l.BucketID(m), int64(0), int64(0) // in the window that runs, and in the last
-	for i := range beside {
-		h := &beside[i]
-		switch {
-		case !h.charges(id) || !l.rules.counts(l, b, h.At, m):
-		case l.Algorithm == SlidingWindow && h.At < windowStart(m.at, l.Window):
-			last = AddUpTo(last, h.Cost)
-		default:
-			held = AddUpTo(held, h.Cost)
+// without is a bucket that stands at m.at without costs that were charged to it, but with all
+// that the holds in m were charged. A token bucket does not know whose tokens came back by time,
+// and what was taken and not given back is never more than it has issued.
+func (l *Limit) without(b bucket, over []Hold, m moment) bucket {
+	after, charged := b, chargedTo{id: l.BucketID(m)}
+	for i := range over {
+		if charged.by(&over[i]) {
+			after = l.rules.giveBack(l, after, over[i].At, over[i].Cost, m)
 		}
 	}
+	if m.holds == nil || l.Algorithm == TokenBucket {
+		return after
+	}
+	inNow, inLast := l.held(b, m)
+	now, last := inNow.units(m.holds.Len()), inLast.units(m.holds.Len())
 	if l.Algorithm == SlidingWindow {
-		if at == Present { // the newest first, but not what is held
-			less := min(cost, max(0, b.level-held))
+		if cost := over[0].Cost; over[0].At == Present { // the newest first, but not what is held
+			less := min(cost, max(0, b.level-now))
 			return bucket{b.level - less, b.aux - min(cost-less, max(0, b.aux-last))}
 		}
 		after.aux = max(after.aux, min(b.aux, last))
 	}
-	after.level = max(after.level, min(b.level, held))
+	after.level = max(after.level, min(b.level, now))
 	return after
 }
 

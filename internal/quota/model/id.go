@@ -49,6 +49,9 @@ type Hit struct {
 	Cost   int64 // 0 … MaxNumber; 0 looks only
 	Look   bool  // judge and charge nothing
 	ID     ID    // charged once, whoever sends it how often; zero: it has none
+	// Overrun: the cost has been spent already. It is charged and booked whole, past hard limits
+	// too.
+	Overrun bool
 }
 
 // Looks reports whether the hit charges nothing.

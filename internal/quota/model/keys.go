@@ -6,15 +6,15 @@ import (
 )
 
 // CounterKey names one counter: a customer's of a meter (Attribute empty), or that of
-// one value of a `per` attribute (see attributeKey).
+// one value of a `per` attribute (see AttributeKey).
 type CounterKey struct {
 	Customer  int64
 	Meter     int32
 	Attribute string
 }
 
-// attributeKey is the counter of one value of an attribute, as stored. Names have no =.
-func attributeKey(name, value string) string { return name + "=" + value }
+// AttributeKey is the counter of one value of an attribute, as stored. Names have no =.
+func AttributeKey(name, value string) string { return name + "=" + value }
 
 // Shards is the number of shards counters are spread over; part of the stored keys.
 const Shards = 1024

@@ -18,7 +18,7 @@ type Known struct {
 // Held reports whether reservations hold units of the counter.
 func (r *Known) Held() bool {
 	_, due := Unmarked(r.State)
-	return due != 0 || len(r.Holds) > 0
+	return due != 0 || r.Holds != nil
 }
 
 // A state of more than largeState integers is not kept: few would take all of the memory.

@@ -17,7 +17,7 @@ type moment struct {
 	periods *calendar.Periods
 	edited  int64 // see Target.Edited
 	log     []int64
-	holds   []Hold // on the counter, by expiry
+	holds   *Holds // on the counter
 }
 
 // moment is an instant of the target's customer.
@@ -25,8 +25,8 @@ func (t *Target) moment(at int64) moment {
 	return moment{at: at, periods: &t.Periods, edited: t.Edited}
 }
 
-// softCap is where the level of a soft limit stops, so that no sum of two leaves 64 bits;
-// that of a token bucket stops at their end.
+// softCap is where the level of a limit that went past its units stops, so that no sum of two
+// leaves 64 bits; that of a token bucket stops at their end.
 const softCap = int64(1)<<62 - 1
 
 // Present is, as the instant of a charge, whatever counts now.
@@ -38,8 +38,8 @@ type rules interface {
 	stand(l *Limit, stored bucket, since int64, m moment) bucket
 	// room is the largest cost the limit admits; below 0 where it is exceeded.
 	room(l *Limit, b bucket, m moment) int64
-	// charge adds a cost, as far as a soft limit can count, or takes back (below 0) what
-	// was added at the same instant.
+	// charge adds a cost, as far as 64 bits can count, or takes back (below 0) what was added at
+	// the same instant.
 	charge(l *Limit, b bucket, cost int64, m moment) bucket
 	// used is what counts against the limit, in units.
 	used(l *Limit, b bucket, m moment) int64
@@ -57,9 +57,9 @@ type rules interface {
 	// backdate adds a cost to a bucket that stands at m.at, as of the instant at ≤ m.at, as
 	// far as it still counts and whether it fits or not. Of a sliding log see backdated.
 	backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
-	// counts reports whether what was charged at an instant still counts in a bucket that
-	// stands at m.at.
-	counts(l *Limit, b bucket, charged int64, m moment) bool
+	// countsFrom is the first instant whose charges may still count in a bucket that stands
+	// at m.at.
+	countsFrom(l *Limit, b bucket, m moment) int64
 }
 
 // BucketLen is the number of integers a bucket takes in a counter's state: the limit's

@@ -96,8 +96,8 @@ func (slidingLog) giveBack(_ *Limit, b bucket, _, _ int64, _ moment) bucket { re
 // backdate is never called: see backdated.
 func (slidingLog) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
-func (slidingLog) counts(l *Limit, _ bucket, charged int64, m moment) bool {
-	return charged == Present || charged/l.Precision >= l.oldestBlock(m.at)
+func (slidingLog) countsFrom(l *Limit, _ bucket, m moment) int64 {
+	return l.oldestBlock(m.at) * l.Precision
 }
 
 // compileLog reads the precision and makes sure that the log stays small.
@@ -143,7 +143,7 @@ func (l *Limit) chargeBlock(level int64, blocks []logBlock, block, cost int64) (
 	if cost == 0 {
 		return level, blocks
 	}
-	i, there := slices.BinarySearchFunc(blocks, block, func(b logBlock, block int64) int { return cmp.Compare(b.block, block) })
+	i, there := slices.BinarySearchFunc(blocks, block, compareBlocks)
 	if !there {
 		blocks = slices.Insert(blocks, i, logBlock{block: block})
 	}
@@ -171,43 +171,33 @@ func (l *Limit) encodeLog(dst []int64, level int64, blocks []logBlock) []int64 {
 	return dst
 }
 
-// logWithout appends the log in m.log without a cost, as without.
-func (l *Limit) logWithout(dst []int64, at, cost int64, beside []Hold, m moment) []int64 {
-	blocks := l.logBlocks(m.log, m.at)
-	held := l.heldBlocks(l.ID, beside)
-	for i := len(blocks) - 1; i >= 0 && cost > 0; i-- {
-		b := &blocks[i]
-		if at == Present || b.block == at/l.Precision {
-			less := min(cost, max(0, b.units-held[b.block]))
-			b.units, cost = b.units-less, cost-less
+// logWithout appends the log in m.log without what others held, as without.
+func (l *Limit) logWithout(dst []int64, over []Hold, beside *Holds, m moment) []int64 {
+	blocks, held, charged := l.logBlocks(m.log, m.at), beside.blocksOf(l), chargedTo{id: l.ID}
+	take := func(b *logBlock, cost int64) (less int64) {
+		less = min(cost, max(0, b.units-held.held(b.block)))
+		b.units -= less
+		return less
+	}
+	for i := range over {
+		h := &over[i]
+		if !charged.by(h) {
+			continue
+		}
+		if h.At != Present {
+			if i, ok := slices.BinarySearchFunc(blocks, h.At/l.Precision, compareBlocks); ok {
+				take(&blocks[i], h.Cost)
+			}
+			continue
+		}
+		for i, cost := len(blocks)-1, h.Cost; i >= 0 && cost > 0; i-- {
+			cost -= take(&blocks[i], cost)
 		}
 	}
 	return l.encodeBlocks(dst, blocks)
 }
 
-// logLessHolds is what is stored of the log in m.log without what holds were charged.
-func (l *Limit) logLessHolds(id int64, holds []Hold, m moment) []int64 {
-	if len(holds) == 0 {
-		return m.log
-	}
-	blocks := l.logBlocks(m.log, m.at)
-	held := l.heldBlocks(id, holds)
-	for i := range blocks {
-		blocks[i].units -= min(blocks[i].units, held[blocks[i].block])
-	}
-	return l.encodeBlocks(nil, blocks)[BucketLen:]
-}
-
-// heldBlocks are the units that holds were charged in each block.
-func (l *Limit) heldBlocks(id int64, holds []Hold) map[int64]int64 {
-	held := make(map[int64]int64)
-	for i := range holds {
-		if h := &holds[i]; h.charges(id) {
-			held[h.At/l.Precision] += h.Cost
-		}
-	}
-	return held
-}
+func compareBlocks(b logBlock, block int64) int { return cmp.Compare(b.block, block) }
 
 // encodeBlocks is encodeLog of the blocks that have units.
 func (l *Limit) encodeBlocks(dst []int64, blocks []logBlock) []int64 {

@@ -78,8 +78,8 @@ func (slidingWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) buck
 	return b
 }
 
-func (slidingWindow) counts(l *Limit, _ bucket, charged int64, m moment) bool {
-	return charged >= windowStart(m.at, l.Window)-l.Window
+func (slidingWindow) countsFrom(l *Limit, _ bucket, m moment) int64 {
+	return windowStart(m.at, l.Window) - l.Window
 }
 
 // shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.

@@ -115,7 +115,7 @@ func newTarget(change, customer int64, meter int32, limits []*Limit, periods cal
 // compareNames orders counters by the names of their attributes. A name counts with its "=", as in
 // a key: a-b=… comes before a=…. So values do not change the order.
 func compareNames(c Counter, name string) int {
-	return strings.Compare(attributeKey(c.Key.Attribute, ""), attributeKey(name, ""))
+	return strings.Compare(AttributeKey(c.Key.Attribute, ""), AttributeKey(name, ""))
 }
 
 // For is the target of a hit with these attributes. Its counters are the customer's own, and one
@@ -129,7 +129,7 @@ func (t *Target) For(attributes map[string]string) *Target {
 	own.Counters = make([]Counter, 1, 1+len(t.per))
 	own.Counters[0] = t.Counters[0]
 	for _, c := range t.per {
-		c.Key.Attribute = attributeKey(c.Key.Attribute, attributes[c.Key.Attribute])
+		c.Key.Attribute = AttributeKey(c.Key.Attribute, attributes[c.Key.Attribute])
 		own.Counters = append(own.Counters, c)
 	}
 	if t.reserving != nil {

@@ -55,10 +55,8 @@ func (t tokenBucket) used(l *Limit, b bucket, m moment) int64 {
 }
 
 func (tokenBucket) charge(l *Limit, b bucket, cost int64, _ moment) bucket {
-	if l.Mode == Soft {
-		if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(l.scale)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
-			return bucket{math.MaxInt64, b.aux}
-		}
+	if high, parts := bits.Mul64(uint64(max(cost, 0)), uint64(l.scale)); high > 0 || parts > uint64(math.MaxInt64-b.level) {
+		return bucket{math.MaxInt64, b.aux}
 	}
 	return bucket{b.level + cost*l.scale, b.aux}
 }
@@ -107,7 +105,8 @@ func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 	return bucket{b.level + missing, b.aux}
 }
 
-func (tokenBucket) counts(_ *Limit, b bucket, _ int64, _ moment) bool { return b.level > 0 }
+// countsFrom: a bucket does not know whose tokens are missing.
+func (tokenBucket) countsFrom(*Limit, bucket, moment) int64 { return 0 }
 
 // rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.
 func rescale(a, to, from int64) int64 {

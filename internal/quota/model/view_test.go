@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"testing"
 )
 
@@ -18,6 +19,10 @@ func TestViews(t *testing.T) {
 	first := fixed(10, "1m", "first_hit")
 	sliding := mustCompile(t, Spec{Name: "s", Algorithm: "sliding_window", Limit: 10, Window: "1m"})
 	seats, none := mustCompile(t, Spec{Name: "a", Algorithm: "allocation", Limit: 10}), mustCompile(t, Spec{Name: "a", Algorithm: "allocation"})
+	past := []string{ // their units
+		"lowered window", "closed and used", "cost 0 on closed", "lowered burst", "burst 0 and used", "closed and missing", "beyond 64 bits missing",
+		"lowered first hit", "lowered sliding", "lowered allocation",
+	}
 	for name, c := range map[string]struct {
 		limit                        *Limit
 		bucket                       bucket
@@ -70,7 +75,7 @@ func TestViews(t *testing.T) {
 		"above a calendar's":     {fixed(10, "calendar_day", ""), bucket{10, 1}, 0, 11, 10, 0, Never, day},
 	} {
 		d := Decision{Target: testTarget(1, 1, 1, c.limit), At: testEpoch + c.after, Cost: c.cost, buckets: []bucket{c.bucket}}
-		want := View{Limit: c.limit, Used: c.used, Remaining: c.remaining, RetryAfter: c.retry, ResetAt: testEpoch + c.back}
+		want := View{Limit: c.limit, Used: c.used, Remaining: c.remaining, RetryAfter: c.retry, ResetAt: testEpoch + c.back, Exceeded: slices.Contains(past, name)}
 		if got := d.View(0); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}

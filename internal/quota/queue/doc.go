@@ -1,7 +1,7 @@
 // Package queue owns what lanes and ledgers share:
 //
 //   - a caller's hit, and how the caller hears of the result (hit.go);
-//   - the queue that a worker takes from (inbox.go);
+//   - the queue that a worker takes from, which is fair between senders (inbox.go);
 //   - a group: hits on one target, which the model decides together (group.go);
 //   - the settings and totals of a node (node.go).
 //

@@ -37,6 +37,7 @@ func (t *Ticket) Ring() {
 // Hit is one caller's hit on its way through a lane.
 type Hit struct {
 	Ticket
+	From   SenderID
 	Target *model.Target
 	Cost   int64
 	Result Result
@@ -46,11 +47,20 @@ type Hit struct {
 var hitPool = sync.Pool{New: func() any { return &Hit{Ticket: Ticket{Done: make(chan struct{}, 1)}} }}
 
 // NewHit is a hit that Wait gives back.
-func NewHit(s *session.Session, t *model.Target, cost int64) *Hit {
+func NewHit(s *session.Session, from SenderID, t *model.Target, cost int64) *Hit {
 	h := hitPool.Get().(*Hit) //nolint:forcetypeassert // nothing else is in there
-	*h = Hit{Ticket: Ticket{Session: s, Done: h.Done}, Target: t, Cost: cost}
+	*h = Hit{Ticket: Ticket{Session: s, Done: h.Done}, From: from, Target: t, Cost: cost}
 	return h
 }
+
+// Sender implements Item.
+func (h *Hit) Sender() SenderID { return h.From }
+
+// Hits implements Item.
+func (h *Hit) Hits() int { return 1 }
+
+// Rows implements Item: one for each counter.
+func (h *Hit) Rows() int { return len(h.Target.Counters) }
 
 // The states of a ticket. A caller can take an operation back only while it is queued.
 const (

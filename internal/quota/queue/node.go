@@ -12,9 +12,11 @@ import (
 // Node is what the lanes and ledgers of an engine share.
 type Node struct {
 	session.Options
-	MaxQueue int              // hits waiting in a lane, and as many in a ledger
-	Memory   *refusals.Memory // of refusals
-	Totals   totals
+	MaxQueue        int              // hits waiting in a lane, and as many in a ledger
+	MaxReservations int              // that a customer may have open on a meter
+	Memory          *refusals.Memory // of refusals
+	Values          *NewValues
+	Totals          totals
 }
 
 // MaxBatch is the number of hits in one batch of a lane, and of rows in one transaction of a
@@ -26,6 +28,9 @@ type totals struct {
 	Batches, Batched, Statements        atomic.Int64
 	FromMemory, Unknown, Retried, Ahead atomic.Int64
 	Swapped, SwapsLost                  atomic.Int64
+	ManyValues                          atomic.Int64
+	Over                                atomic.Int64
+	Admitted, Refused                   atomic.Int64
 	aheadSaid                           atomic.Int64 // second of the last warning
 }
 

@@ -25,8 +25,10 @@ type DB struct {
 func NewDB(t testing.TB) *DB {
 	t.Helper()
 	db := &DB{URL: pgtest.NewDatabase(t)}
+	settings := maps.Clone(session.PoolSettings)
+	delete(settings, "idle_in_transaction_session_timeout") // tests hold rows for as long as they look
 	var err error
-	if db.Pool, err = postgres.Open(pgtest.Context(t), db.URL, postgres.PoolOptions{Params: session.PoolSettings}); err != nil {
+	if db.Pool, err = postgres.Open(pgtest.Context(t), db.URL, postgres.PoolOptions{Params: settings}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Pool.Close)
@@ -67,6 +69,37 @@ func (db *DB) Session(t testing.TB) *pgx.Conn {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
+}
+
+// PoolSession is a session with the settings of the engine's pool, and a plan_cache_mode. It is
+// closed with the test.
+func (db *DB) PoolSession(t testing.TB, mode string) *pgx.Conn {
+	t.Helper()
+	settings := maps.Clone(session.PoolSettings)
+	settings["plan_cache_mode"] = mode
+	conn, err := postgres.Connect(pgtest.Context(t), db.URL, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// HoldRow locks the rows of a customer's counters in a transaction, which the server ends after
+// two seconds unless it lasts.
+func (db *DB) HoldRow(ctx context.Context, t testing.TB, customer int64, lasts bool) pgx.Tx {
+	t.Helper()
+	tx, err := db.Session(t).Begin(ctx)
+	if err == nil && lasts {
+		_, err = tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0")
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, "SELECT FROM counters WHERE customer = $1 FOR UPDATE", customer)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
 }
 
 // Exec runs a statement.

@@ -28,7 +28,13 @@ var keyOf = map[string][]string{
 	"receipts_0": {"shard", "customer", "key"}, "receipts_1": {"shard", "customer", "key"}, "receipts_2": {"shard", "customer", "key"},
 	"holds":       {"shard", "customer", "meter", "attribute"},
 	"adjustments": {"shard", "customer", "meter", "hour"},
+	"refusals":    {"shard", "customer"},
 }
+
+// skipping is how the list of open reservations comes from one meter to the next.
+var skipping = regexp.MustCompile(`\(ROW\(h(_\d+)?\.meter, h(_\d+)?\.attribute\) >= ROW\(`)
+
+var trimming = regexp.MustCompile(`\(ROW\(refusals(_\d+)?\.customer, refusals(_\d+)?\.meter\) > ROW\(`)
 
 // Walk goes through a plan and refuses every way to a hot table but a look-up by its whole key.
 // It returns whether a hot table is below.
@@ -54,13 +60,21 @@ func (p *PlanNode) Walk() (hot bool, err error) {
 		return true, fmt.Errorf("a %s of %s", p.Type, p.Relation)
 	}
 	for _, column := range key {
-		// The cleaner goes on behind a key.
-		behind := column != "shard" && strings.Contains(p.IndexCond, "(ROW(counters.customer, counters.meter, counters.attribute) > ROW(")
-		if !behind && !regexp.MustCompile(`[(.]`+column+` (=|>=|= ANY) ?`).MatchString(p.IndexCond) {
+		if !behind(column, p.IndexCond) && !regexp.MustCompile(`[(.]`+column+` (=|>=|= ANY) ?`).MatchString(p.IndexCond) {
 			return true, fmt.Errorf("%s is looked up without its %s: %s", p.Relation, column, p.IndexCond)
 		}
 	}
 	return true, nil
+}
+
+// behind reports whether a condition goes on behind a key that has the column: that of the cleaner,
+// of the trimmer, or of the list of open reservations.
+func behind(column, cond string) bool {
+	if column == "shard" {
+		return false
+	}
+	return strings.Contains(cond, "(ROW(counters.customer, counters.meter, counters.attribute) > ROW(") ||
+		trimming.MatchString(cond) || column != "customer" && skipping.MatchString(cond)
 }
 
 // Planned is a session with prepared statements and arguments that fit them.
@@ -72,7 +86,7 @@ type Planned struct {
 var oneOf = map[uint32]string{
 	pgtype.Int2ArrayOID: "'{1,2}'", pgtype.Int4ArrayOID: "'{1,2}'", pgtype.Int8ArrayOID: "'{1,2}'", pgtype.TextArrayOID: `'{"",""}'`,
 	pgtype.UUIDArrayOID: "'{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}'", pgtype.ByteaArrayOID: "'{a,b}'",
-	pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''",
+	pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''", pgtype.UUIDOID: "'00000000-0000-0000-0000-000000000001'",
 }
 
 // PrepareAll prepares statements on a session.

@@ -2,7 +2,6 @@ package refusals
 
 import (
 	"slices"
-	"unsafe"
 
 	"quotad/internal/cache"
 	"quotad/internal/quota/model"
@@ -43,11 +42,7 @@ type refusal struct {
 
 // weigh is what a refusal takes of memory, bytes.
 func weigh(key model.CounterKey, r refusal) int {
-	weight := refusalWeight + len(key.Attribute) + 8*len(r.State) + int(unsafe.Sizeof(model.Hold{}))*cap(r.Holds)
-	for i := range r.Holds {
-		weight += 8 * len(r.Holds[i].Limits)
-	}
-	return weight
+	return refusalWeight + len(key.Attribute) + 8*len(r.State) + r.Holds.Weight()
 }
 
 // New is a memory that has room for size usual refusals.
@@ -69,7 +64,7 @@ func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 		if !ok || known.under != t.Change {
 			return model.Decision{}, false
 		}
-		if len(known.Holds) > 0 && known.Holds[0].Expires <= t.Instant(now) {
+		if known.Holds != nil && known.Holds.Due() <= t.Instant(now) {
 			return model.Decision{}, false
 		}
 		rows = append(rows, known.Row)

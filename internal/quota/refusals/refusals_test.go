@@ -3,6 +3,7 @@ package refusals
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"quotad/internal/quota/model"
@@ -138,9 +139,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	limits := []*model.Limit{quotatest.Window(t, "a", 10, "1h"), quotatest.Bucket(t, "b", 1, "2h", 1)}
 	usual := after(quotatest.Target(1, 1, 1, limits...), quotatest.Epoch, 1, 1)
 	held := usual
-	for range 100 {
-		held.Holds = append(held.Holds, model.Hold{Expires: quotatest.Epoch + 60e6, Limits: make([]int64, 2)})
-	}
+	held.Holds = model.NewHolds(slices.Repeat([]model.Hold{{Expires: quotatest.Epoch + 60e6, Limits: make([]int64, 2)}}, 100))
 	huge := usual
 	huge.State = make([]int64, 3000)
 	log := usual

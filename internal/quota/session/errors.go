@@ -12,6 +12,9 @@ import (
 var (
 	// ErrBusy: too much is waiting already. Nothing was charged.
 	ErrBusy = errors.New("too many hits are waiting; nothing was charged")
+	// ErrShare: an ErrBusy of one sender, which has its share of a queue waiting, while others'
+	// hits still find room. Nothing was charged.
+	ErrShare = fmt.Errorf("%w: their sender has its share of the queue", ErrBusy)
 	// ErrUnavailable: the database is out of reach, see postgres.Outage. Nothing was charged,
 	// and on_outage says what becomes of the hit.
 	ErrUnavailable = errors.New("the database cannot be reached; nothing was charged")

@@ -26,7 +26,8 @@ var SessionSettings = map[string]string{
 
 // PoolSettings are the settings of the engine's pool, for the same reason. Otherwise a plan that
 // was made while a hot table was tiny would still scan the table when it is large. They are only
-// for a pool that does nothing else: lists and sums want hash joins.
+// for a pool that does nothing else: lists and sums want hash joins. Such transactions hold rows
+// that others need, and so no longer than those of a ledger when their node says no more.
 var PoolSettings = map[string]string{
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",
@@ -34,6 +35,8 @@ var PoolSettings = map[string]string{
 	"enable_mergejoin":  "off",
 	"enable_memoize":    "off",
 	"jit":               "off",
+
+	"idle_in_transaction_session_timeout": "2s",
 }
 
 // ByKey applies PoolSettings to the rest of one transaction. It is for transactions of pools
@@ -41,7 +44,7 @@ var PoolSettings = map[string]string{
 func ByKey(ctx context.Context, tx pgx.Tx) error {
 	var all strings.Builder
 	for name, value := range PoolSettings {
-		all.WriteString("SET LOCAL " + name + " = " + value + ";")
+		all.WriteString("SET LOCAL " + name + " = '" + value + "';")
 	}
 	_, err := tx.Exec(ctx, all.String(), pgx.QueryExecModeSimpleProtocol)
 	return err

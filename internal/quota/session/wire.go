@@ -178,12 +178,21 @@ func ReadInt(col []byte) (int64, error) {
 	return 0, fmt.Errorf("an integer column of %d bytes", len(col))
 }
 
-// ReadKey reads a uuid column.
-func ReadKey(col []byte) (key [16]byte, err error) {
-	if copy(key[:], col) != len(key) || len(col) != len(key) {
-		err = fmt.Errorf("a uuid column of %d bytes", len(col))
+// ReadKeys reads a uuid[] column without nulls.
+func ReadKeys(col []byte) ([][16]byte, error) {
+	const each = 4 + 16 // a length, and the key
+	if len(col) < 20 || binary.BigEndian.Uint32(col[4:]) != 0 || binary.BigEndian.Uint32(col[8:]) != oidUUID {
+		return nil, errors.New("not a uuid array without nulls, of one key or more")
 	}
-	return key, err
+	n := int(binary.BigEndian.Uint32(col[12:]))
+	if len(col) != 20+each*n {
+		return nil, fmt.Errorf("a uuid array of %d elements in %d bytes", n, len(col))
+	}
+	keys := make([][16]byte, n)
+	for i := range keys {
+		copy(keys[i][:], col[24+each*i:])
+	}
+	return keys, nil
 }
 
 // ReadAll reads integer columns into their places.
@@ -216,6 +225,18 @@ func AppendInts(values []int64, col []byte) ([]int64, error) {
 		values = append(values, int64(binary.BigEndian.Uint64(col[24+12*i:])))
 	}
 	return values, nil
+}
+
+// NextInts reads the first of several bigint[] that are one behind the other, none of them empty,
+// and returns the others.
+func NextInts(raw []byte) (values []int64, others []byte, err error) {
+	const head = 20
+	if len(raw) < head {
+		return nil, nil, fmt.Errorf("a bigint array in %d bytes", len(raw))
+	}
+	size := min(uint64(len(raw)), head+12*uint64(binary.BigEndian.Uint32(raw[12:])))
+	values, err = ReadInts(raw[:size])
+	return values, raw[size:], err
 }
 
 // EachRow reads rows whose first column is the place, from 1 on, of the key that was asked for.

@@ -12,8 +12,8 @@ import (
 	"quotad/internal/postgres/pgtest"
 )
 
-// TestWireRoundTrip: PostgreSQL reads every array as it was meant, and readInts and
-// readInt read back what it answers.
+// TestWireRoundTrip: PostgreSQL reads every array as it was meant, and ReadInts and
+// ReadInt read back what it answers.
 func TestWireRoundTrip(t *testing.T) {
 	conn, ctx := testSession(t).Conn.conn, pgtest.Context(t)
 	const echo = "SELECT $1::smallint[]::text, $2::integer[]::text, $3::bigint[]::text, $4::text[], $3::bigint[], $5::bigint[], cardinality($5), cardinality($4)::bigint"

@@ -49,7 +49,7 @@ type Cleaner struct {
 
 	// Parts that tests turn, or break to see that the breakage is noticed.
 	idle   int64  // see idleFor
-	delete string // deleteSQL
+	delete string // DeleteSQL
 }
 
 // What is told from one instant must hold a little earlier, too: other nodes' clocks
@@ -90,26 +90,17 @@ func (c *Cleaner) Removed() int64 { return c.removed.Load() }
 
 // Run cleans until ctx ends. An error is logged once until a step succeeds.
 func (c *Cleaner) Run(ctx context.Context) {
-	failing, pause := false, restPause
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	work := Repeated{
+		Log: c.options.Log, First: restPause,
+		Fails: "counters that are full again cannot be removed now", Works: "counters that are full again are removed again",
+	}
+	work.Do = func(ctx context.Context) error {
 		start := c.options.Stopwatch()
 		removed, err := c.step(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !failing:
-			c.options.Log.Warn("counters that are full again cannot be removed now", "error", err)
-		case err == nil && failing:
-			c.options.Log.Info("counters that are full again are removed again")
-		}
-		failing = err != nil
-		pause = pauseAfter(removed, c.options.Stopwatch()-start)
+		work.Pause = pauseAfter(removed, c.options.Stopwatch()-start)
+		return err
 	}
+	work.Run(ctx)
 }
 
 // pauseAfter is the rest after a step that removed so many and took so long.

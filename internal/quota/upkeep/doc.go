@@ -3,7 +3,7 @@
 //   - Cleaner removes counters of values that are full again.
 //   - ClearCounters books and clears what archived and forgotten customers left.
 //   - Rotator lets the tables of receipts take turns.
-//   - Reconcile compares what was charged with what was booked.
+//   - Mismatches compares what was charged with what was booked.
 //
 // All nodes may run it, on the same database. It takes rows in the lock order of hits, and
 // skips rows that a hit holds.

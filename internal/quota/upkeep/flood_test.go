@@ -160,7 +160,9 @@ func beside(ctx context.Context, t testing.TB, db *testDB, others *bystanders, w
 // floodWith has another node charge hits of new values until stop.
 func floodWith(ctx context.Context, t testing.TB, db *testDB, clock *quotatest.Clock, target *model.Target, stop <-chan struct{}) {
 	t.Helper()
-	e, err := quota.NewEngine(db.options(clock))
+	o := db.options(clock)
+	o.MaxNewValues = 1_000_000 // its own bound would end the flood
+	e, err := quota.NewEngine(o)
 	if err != nil {
 		t.Error(err)
 		return

@@ -1,19 +1,15 @@
 package upkeep
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/postgres"
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/quotatest"
-	"quotad/internal/quota/session"
 )
 
 // clearStatements are those of this file, by whose text the hot tables are reached, and
@@ -72,14 +68,7 @@ func TestPlansOfClearing(t *testing.T) {
 			db.Exec(ctx, t, "ANALYZE counters")
 		}
 		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
-			settings := maps.Clone(session.PoolSettings)
-			settings["plan_cache_mode"] = mode
-			conn, err := postgres.Connect(ctx, db.URL, settings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = conn.Close(context.Background()) })
-			sessions = append(sessions, quotatest.PrepareAll(ctx, t, conn, statements))
+			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), statements))
 		}
 		for i, s := range sessions {
 			check(s, fmt.Sprintf("%+v, session %d", stage, i))

@@ -32,11 +32,10 @@ const (
 //
 // All nodes may run one, on the same database.
 type Rotator struct {
-	pool   *pgxpool.Pool
-	now    func(context.Context) (int64, error)
-	keep   int64 // µs
-	log    *slog.Logger
-	failed bool
+	pool *pgxpool.Pool
+	now  func(context.Context) (int64, error)
+	keep int64 // µs
+	log  *slog.Logger
 }
 
 const (
@@ -58,25 +57,15 @@ func NewRotator(pool *pgxpool.Pool, now func(context.Context) (int64, error), ke
 
 // Run rotates when it is time, until ctx ends. An error is logged once until it works again.
 func (r *Rotator) Run(ctx context.Context) {
-	tick := time.NewTicker(rotateEvery)
-	defer tick.Stop()
-	for {
-		_, err := r.rotate(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil && !r.failed:
-			r.log.Warn("the ids of old requests cannot be dropped now; it is tried again", "error", err)
-		case err == nil && r.failed:
-			r.log.Info("the ids of old requests are dropped again")
-		}
-		r.failed = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	work := Repeated{
+		Log: r.log, Pause: rotateEvery,
+		Fails: "the ids of old requests cannot be dropped now; it is tried again", Works: "the ids of old requests are dropped again",
+		Do: func(ctx context.Context) error {
+			_, err := r.rotate(ctx)
+			return err
+		},
 	}
+	work.Run(ctx)
 }
 
 const (

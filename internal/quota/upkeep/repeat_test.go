@@ -1,4 +1,4 @@
-package sweep
+package upkeep
 
 import (
 	"context"
@@ -7,20 +7,20 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/plans/planstest"
+	"quotad/internal/postgres/pgtest"
 )
 
 // The log has one word for each time that it begins to fail, and that it works again; an
 // error because of the end is none.
 func TestRepeatedWorkLogsOnce(t *testing.T) {
 	t.Parallel()
-	log := new(planstest.Log)
+	log := new(pgtest.Log)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	n := 0
-	work := repeated{
-		log: slog.New(slog.NewTextHandler(log, nil)), pause: time.Microsecond, fails: "it fails", works: "it works",
-		do: func(context.Context) error {
+	work := Repeated{
+		Log: slog.New(slog.NewTextHandler(log, nil)), Pause: time.Microsecond, Fails: "it fails", Works: "it works",
+		Do: func(context.Context) error {
 			switch n++; n {
 			case 2, 3, 4, 7, 8:
 				return errors.New("bad")
@@ -31,7 +31,7 @@ func TestRepeatedWorkLogsOnce(t *testing.T) {
 			return nil
 		},
 	}
-	work.run(ctx)
+	work.Run(ctx)
 	if n != 9 || log.Count("it fails") != 2 || log.Count("it works") != 1 || log.Count("late") != 0 {
 		t.Errorf("%d times, %s", n, log)
 	}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"quotad/internal/api"
+	"quotad/internal/api/respond"
+	"quotad/internal/quota/model"
+	"quotad/internal/web"
+)
+
+// maxBrandName bounds --brand-name, which stands in the head of each page, in characters.
+const maxBrandName = 60
+
+// maxLogoRead is more than a logo may have; the rest of the file is not read.
+const maxLogoRead = 1 << 20
+
+// brand reads how the portal looks.
+func (s *settings) brand() (web.Brand, error) {
+	b := web.Brand{Name: s.BrandName}
+	if utf8.RuneCountInString(s.BrandName) > maxBrandName || !utf8.ValidString(s.BrandName) || strings.ContainsFunc(s.BrandName, func(r rune) bool { return r < ' ' }) {
+		return b, badSetting("brand-name", "must be at most %d characters", maxBrandName)
+	}
+	if s.BrandAccent != "" {
+		if err := b.SetAccent(s.BrandAccent); err != nil {
+			return b, badSetting("brand-accent", "%w", err)
+		}
+	}
+	if s.BrandLogo == "" {
+		return b, nil
+	}
+	file, err := os.Open(s.BrandLogo)
+	if err != nil {
+		return b, badSetting("brand-logo", "%w", err)
+	}
+	defer func() { _ = file.Close() }()
+	logo, err := io.ReadAll(io.LimitReader(file, maxLogoRead))
+	if err == nil {
+		err = b.SetLogo(logo)
+	}
+	if err != nil {
+		return b, badSetting("brand-logo", "%s: %w", s.BrandLogo, err)
+	}
+	return b, nil
+}
+
+// checkOrigins refuses what is no origin as browsers write one.
+func checkOrigins(flag string, origins []string) error {
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+strings.ToLower(u.Host) || strings.ContainsAny(u.Host, "*;, '") {
+			return badSetting(flag, "must be origins such as https://app.example.com, without a path, not %q", origin)
+		}
+	}
+	return nil
+}
+
+// secure reports whether browsers reach this node by https.
+func (s *settings) secure() bool {
+	return s.TLSCert != "" || strings.HasPrefix(s.PublicURL, "https://")
+}
+
+// pagesURL is where browsers find this node.
+func (n *node) pagesURL(s *settings) string {
+	if s.PublicURL != "" {
+		return strings.TrimSuffix(s.PublicURL, "/")
+	}
+	return n.url
+}
+
+// openPages makes the pages, which ask the API of the same node.
+func (n *node) openPages(s *settings) error {
+	brand, err := s.brand()
+	if err != nil {
+		return err
+	}
+	n.pages, err = web.New(web.Options{
+		Ask: func(ctx context.Context, as web.Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
+			return n.api.Ask(ctx, api.Identity(as), method, path, body, header)
+		},
+		Why:   func(d *model.Decision) string { return respond.Why(&respond.Subject{Cost: d.Cost}, d) },
+		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, Trouble: n.trouble,
+		Now: n.clock.Now, Wall: time.Now, Log: n.log,
+		Watcher: web.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied},
+		Brand:   brand, Secure: s.secure(), URL: n.pagesURL(s),
+	})
+	return err
+}
+
+// countersOf are the counters that a customer's limits are judged by.
+func (n *node) countersOf(ctx context.Context, customer string, attributes map[string]string) ([]model.CounterKey, error) {
+	account, err := n.catalog.Meters(ctx, customer)
+	if err != nil {
+		return nil, err
+	}
+	var all []model.CounterKey
+	for _, m := range account.Meters {
+		all = append(all, m.Target.For(attributes).ForReservations().Keys()...)
+	}
+	return all, nil
+}
+
+// trouble says why hits are not counted now; empty: they are.
+func (n *node) trouble() string {
+	if state, reason := n.state(); state == api.StateDegraded {
+		return reason
+	}
+	return ""
+}
+
+// handler serves the pages and the API.
+func (n *node) handler() http.Handler {
+	requests := n.api.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if web.Serves(r.URL.Path) {
+			n.pages.ServeHTTP(w, r)
+			return
+		}
+		requests.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,137 @@
+package apidoc
+
+import "maps"
+
+// invoiceExample is a finalized invoice.
+const invoiceExample = `{
+  "id": "0f8fad5b-d9cb-469f-a165-70867728950e", "number": "Q-17", "kind": "period", "customer": "acme",
+  "status": "finalized", "currency": "USD",
+  "period_start": "2026-10-01T00:00:00Z", "period_end": "2026-11-01T00:00:00Z", "price_version": 1,
+  "lines": [
+    {"n": 1, "kind": "base", "meter": null, "description": "Base price, Pro",
+     "from": "2026-10-01T00:00:00Z", "to": "2026-11-01T00:00:00Z", "quantity": 0, "included": 0,
+     "plan_version": 1, "tiers": [], "amount_minor": 2000, "of_invoice": null},
+    {"n": 2, "kind": "usage", "meter": "requests", "description": "requests: 103 × request",
+     "from": "2026-10-01T00:00:00Z", "to": "2026-11-01T00:00:00Z", "quantity": 103, "included": 3,
+     "plan_version": 1, "tiers": [], "amount_minor": 100, "of_invoice": null}
+  ],
+  "subtotal_minor": 2100,
+  "taxes": [{"name": "VAT", "percent": "19", "base_minor": 2100, "tax_minor": 399}],
+  "tax_minor": 399, "total_minor": 2499, "credits_minor": 0, "amount_due_minor": 2499,
+  "seller": {"key": "default", "name": "Quota Ltd", "address": ["1 High Street"]},
+  "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE"},
+  "due_at": "2026-11-15T01:00:10Z", "held": null, "of": null, "finalized_at": "2026-11-01T01:00:10Z",
+  "reference": null, "void_reason": null, "reason": null
+}`
+
+const invoiceID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+const accountExample = `{
+  "starts_at": "2026-11-20T06:00:00Z", "trial_ends_at": "2026-12-04T00:00:00Z", "ends_at": null, "seller": "default",
+  "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE", "tax_id": "DE123456789"},
+  "taxes": [{"name": "VAT", "percent": "19", "inclusive": false}], "due_days": 14, "currency": "USD", "billed_until": null
+}`
+
+const ownPriceExample = `{
+  "meter": "requests", "model": "per_unit", "unit_price": "0.0003", "included": 1000, "from": "2026-12-01T00:00:00Z"
+}`
+
+const sellerExample = `{
+  "key": "default", "name": "Quota Ltd", "address": ["1 High Street"], "tax_id": "DE987654321", "prefix": "Q-"
+}`
+
+// accountExamples are those of accounts, prices of customers' own and sellers.
+var accountExamples = map[string]Example{
+	"putBilling": {
+		Path: "acme",
+		Request: `{
+  "trial_ends_at": "2036-12-04T00:00:00Z", "due_days": 14,
+  "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE", "tax_id": "DE123456789"},
+  "taxes": [{"name": "VAT", "percent": "19", "inclusive": false}]
+}`,
+		Response: accountExample,
+	},
+	"getBilling":     {Path: "acme", Response: accountExample},
+	"putOwnPrice":    {Path: "acme", Request: `{"model": "per_unit", "unit_price": "0.0003", "included": 1000}`, Response: ownPriceExample},
+	"getOwnPrice":    {Path: "acme", Response: ownPriceExample},
+	"deleteOwnPrice": {Path: "acme"},
+	"listOwnPrices":  {Path: "acme", Response: `{"items": [` + ownPriceExample + `], "next_cursor": null}`},
+	"putSeller": {
+		Path:     "default",
+		Request:  `{"name": "Quota Ltd", "address": ["1 High Street"], "tax_id": "DE987654321", "prefix": "Q-"}`,
+		Response: sellerExample,
+	},
+	"getSeller":   {Path: "default", Response: sellerExample},
+	"listSellers": {Response: `{"items": [` + sellerExample + `], "next_cursor": null}`},
+
+	"createPortalSession": {
+		Request: `{"customer": "acme", "path": "/portal", "theme": "auto"}`,
+		Response: `{
+  "url": "https://quota.example.com/portal/enter/3rUJGAeXCRKuW4-L5R9d6tP0ZpbXHCDnRK0B9uqFGYs",
+  "expires_at": "2026-11-20T06:10:00.123456Z"
+}`,
+	},
+}
+
+// billingExamples are those of invoices, charges and credits.
+var billingExamples = map[string]Example{
+	"customerInvoices": {Path: "acme", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
+	"upcomingInvoice":  {Path: "acme", Response: invoiceExample},
+	"listInvoices":     {Query: "?status=finalized", Response: `{"items": [` + invoiceExample + `], "next_cursor": null}`},
+	"getInvoice":       {Path: invoiceID, Response: invoiceExample},
+	"listInvoicesCSV":  {Query: "?status=finalized"},
+	"getInvoiceHTML":   {Path: invoiceID},
+	"getInvoiceCSV":    {Path: invoiceID},
+	"getInvoicePDF":    {Path: invoiceID},
+	"lineUsage": {Path: invoiceID, Response: `{
+  "hours": [{"start": "2026-10-07T09:00:00Z", "admitted": 108}],
+  "adjustments": [{"hour": "2026-10-07T09:00:00Z", "at": "2026-10-08T10:00:00Z", "cost": -5, "reason": "a test run"}],
+  "next_cursor": null
+}`},
+	"finalizeInvoice": {Path: invoiceID, Response: invoiceExample},
+	"payInvoice":      {Path: invoiceID, Request: `{"reference": "transfer of 12 November"}`, Response: invoiceExample},
+	"voidInvoice":     {Path: invoiceID, Request: `{"reason": "the address was wrong", "reissue": true}`, Response: invoiceExample},
+	"creditInvoice": {
+		Path:     invoiceID,
+		Request:  `{"lines": [{"n": 2, "amount_minor": 50}], "reason": "an outage", "to": "outside", "id": "outage-7"}`,
+		Response: invoiceExample,
+	},
+	"charge": {
+		Path:    "acme",
+		Request: `{"description": "Setup", "amount_minor": 5000, "currency": "USD", "id": "setup"}`,
+		Response: `{
+  "customer": "acme", "id": "setup", "description": "Setup", "amount_minor": 5000, "currency": "USD",
+  "at": "2026-11-20T06:00:00.123456Z", "replayed": false
+}`,
+	},
+	"grantCredit": {
+		Path:    "acme",
+		Request: `{"amount_minor": 1000, "currency": "USD", "id": "welcome"}`,
+		Response: `{
+  "customer": "acme", "id": "welcome", "kind": "promotional", "amount_minor": 1000, "left_minor": 1000, "currency": "USD",
+  "priority": 50, "expires_at": null, "at": "2026-11-20T06:00:00.123456Z", "replayed": false
+}`,
+	},
+	"reconcile": {Response: `{
+  "ok": false,
+  "checks": [
+    {"name": "charged_is_booked", "checked": 2400, "rows": 0, "examples": []},
+    {"name": "usage_is_billed", "checked": 310, "rows": 1, "examples": [
+      {"customer": "acme", "meter": "requests", "invoice": "` + invoiceID + `", "number": "Q-17", "at": "2026-10-01T00:00:00Z",
+       "detail": "Line 2, usage, has another quantity than its hours and adjustments add up to.", "expected": 104, "found": 103}
+    ]}
+  ]
+}`},
+	"listCredits": {Path: "acme", Response: `{
+  "customer": "acme",
+  "balances": [{"id": "welcome", "kind": "promotional", "amount_minor": 1000, "left_minor": 1000, "currency": "USD",
+    "priority": 50, "expires_at": null, "at": "2026-11-20T06:00:00.123456Z"}],
+  "entries": [{"credit": "welcome", "kind": "granted", "amount_minor": 1000, "invoice": null, "at": "2026-11-20T06:00:00.123456Z"}],
+  "next_cursor": null
+}`},
+}
+
+func init() {
+	maps.Copy(Examples, billingExamples)
+	maps.Copy(Examples, accountExamples)
+}

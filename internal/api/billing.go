@@ -1,0 +1,158 @@
+package api
+
+import (
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/billing"
+	"quotad/internal/billing/ledger"
+)
+
+// instantOrPeriodEnd is an instant, or "period_end".
+type instantOrPeriodEnd struct {
+	timestamp
+	periodEnd bool
+}
+
+const periodEnd = `"period_end"`
+
+// UnmarshalJSONFrom implements jsonv2's UnmarshalerFrom.
+func (t *instantOrPeriodEnd) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	if err != nil {
+		return err
+	}
+	if string(value) == periodEnd {
+		t.periodEnd = true
+		return nil
+	}
+	if err := t.read(value); err != nil {
+		return mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z", or "period_end"`)
+	}
+	return nil
+}
+
+// Schema implements huma.SchemaProvider.
+func (instantOrPeriodEnd) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Nullable: true}
+}
+
+type billingRequest struct {
+	StartsAt    timestamp          `json:"starts_at,omitzero" doc:"Billing begins here. What was used before is never billed.\n- When left out, it stays as it is: at first, the second in which the customer was created.\n- It may be at most 1,000 billing periods ago.\n- It cannot be moved once a period is closed."`
+	TrialEndsAt timestamp          `json:"trial_ends_at,omitzero" doc:"A billing period ends here. All that end by then cost nothing. Null or left out: no trial."`
+	EndsAt      instantOrPeriodEnd `json:"ends_at,omitzero" doc:"Billing ends here. What is used later is free.\n- An instant, or period_end for the end of the running period.\n- Null or left out: it does not end. Where it had ended, it begins again now."`
+	Seller      string             `json:"seller" required:"false" default:"default" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the seller who sends the invoices."`
+	Buyer       payerRequest       `json:"buyer" required:"false" doc:"Who pays."`
+	Taxes       []billing.TaxRate  `json:"taxes" required:"false" maxItems:"10" doc:"Taxes of invoices, all inclusive or all exclusive."`
+	DueDays     int                `json:"due_days" required:"false" minimum:"0" maximum:"365" default:"14" doc:"Days from an invoice's finalization until it is due."`
+}
+
+type payerRequest struct {
+	Name    string   `json:"name" required:"false" maxLength:"200"`
+	Address []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
+	Country string   `json:"country" required:"false" maxLength:"200"`
+	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
+}
+
+type accountBody struct {
+	StartsAt    time.Time         `json:"starts_at"`
+	TrialEndsAt *time.Time        `json:"trial_ends_at"`
+	EndsAt      *time.Time        `json:"ends_at"`
+	Seller      string            `json:"seller"`
+	Buyer       billing.Buyer     `json:"buyer"`
+	Taxes       []billing.TaxRate `json:"taxes"`
+	DueDays     int               `json:"due_days"`
+	Currency    string            `json:"currency" doc:"The customer's. It is fixed when the first period begins."`
+	BilledUntil *time.Time        `json:"billed_until" doc:"The end of the last closed period, or null."`
+	TestClock   string            `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+}
+
+func accountAnswer(a *ledger.Account, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, etag: a.ETag(), body: accountBody{
+		StartsAt: timeOf(a.StartsAt), TrialEndsAt: instantOrNull(a.TrialEndsAt), EndsAt: instantOrNull(a.EndsAt), Seller: a.Seller,
+		Buyer: a.Buyer, Taxes: a.Taxes, DueDays: a.DueDays, Currency: a.Currency,
+		BilledUntil: instantOrNull(a.BilledUntil), TestClock: a.Clock,
+	}}, nil
+}
+
+func (s *Server) getBilling(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	return accountAnswer(s.billing.Account(c.ctx(), key))
+}
+
+func (s *Server) putBilling(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	in := billingRequest{Seller: "default", DueDays: 14}
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	pre, err := precondition(c.r.Header)
+	if err != nil {
+		return answer{}, err
+	}
+	return accountAnswer(s.billing.PutAccount(c.ctx(), key, &ledger.AccountInput{
+		StartsAt: in.StartsAt.micros(), TrialEndsAt: in.TrialEndsAt.micros(), EndsAt: in.EndsAt.micros(), PeriodEnd: in.EndsAt.periodEnd,
+		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
+	}, pre))
+}
+
+// accountRoutes are those of accounts, sellers and prices of a customer's own.
+func accountRoutes() []route {
+	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
+	missing := []*problem.Kind{problem.KindNotFound}
+	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
+	shown, seller, price := reflect.TypeFor[accountBody](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[ownPriceBody]()
+	return []route{
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
+			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: ok200, Problems: append(refused, preconditions...),
+		}, handle: (*Server).putBilling},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: account, Access: apidoc.Readers, Tag: "Billing", ID: "getBilling", Summary: "How a customer is billed",
+			Response: shown, Status: ok200, Problems: refused,
+		}, handle: (*Server).getBilling},
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putOwnPrice", Summary: "Give a customer a price of its own",
+			Request: reflect.TypeFor[ownPriceRequest](), Response: price, Status: put200or201, Problems: refused,
+		}, handle: (*Server).putOwnPrice},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: prices + "/{meter}", Access: apidoc.Readers, Tag: "Billing", ID: "getOwnPrice", Summary: "Get a price of a customer's own",
+			Response: price, Status: ok200, Problems: refused,
+		}, handle: (*Server).getOwnPrice},
+		{Operation: apidoc.Operation{
+			Method: "DELETE", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "deleteOwnPrice", Summary: "Go back to the plan's price",
+			Status: done204, Problems: refused,
+		}, handle: (*Server).deleteOwnPrice},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: prices, Access: apidoc.Readers, Tag: "Billing", ID: "listOwnPrices", Summary: "List the prices of a customer's own",
+			Response: reflect.TypeFor[listBody[ownPriceBody]](), Status: ok200, Problems: refused,
+		}, handle: (*Server).listOwnPrices},
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putSeller", Summary: "Write a seller",
+			Request: reflect.TypeFor[sellerRequest](), Response: seller, Status: put200or201, Problems: []*problem.Kind{problem.KindPrecondition},
+		}, handle: (*Server).putSeller},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "getSeller", Summary: "Get a seller",
+			Response: seller, Status: ok200, Problems: missing,
+		}, handle: (*Server).getSeller},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: sellers, Access: apidoc.AdminOnly, Tag: "Billing", ID: "listSellers", Summary: "List the sellers",
+			Params: paging, Response: reflect.TypeFor[listBody[billing.Seller]](), Status: ok200,
+		}, handle: (*Server).listSellers},
+	}
+}

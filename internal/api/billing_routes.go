@@ -1,0 +1,63 @@
+package api
+
+import (
+	"reflect"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/plans"
+)
+
+var invoiceParams = append([]apidoc.Param{
+	{Name: "customer", Type: "string", Doc: "The customer's key. All customers when left out."},
+	{Name: "status", Type: "string", Doc: "Invoices of this status only.", Enum: []string{"draft", "finalized", "paid", "void", "credited"}},
+	{Name: "from", Type: "date-time", Doc: "Periods that end then or later."},
+	{Name: "to", Type: "date-time", Doc: "Periods that end before."},
+}, paging...)
+
+var projectionParam = apidoc.Param{Name: "projection", Type: "string", Doc: "With `true` the answer also has `projection`: what the invoice would come to at the present pace.", Enum: []string{"true", "false"}}
+
+var (
+	lineUsagePaging = []apidoc.Param{
+		{Name: "limit", Type: "integer", Doc: "How many hours and adjustments a page has at most. 100,000 when left out.", Most: plans.MaxPage},
+		paging[1],
+	}
+	creditsPaging = []apidoc.Param{
+		{Name: "limit", Type: "integer", Doc: "How many credits, and how many entries, a page has at most. 1,000 when left out.", Most: plans.MaxPage},
+		paging[1],
+	}
+)
+
+// billingRoutes are those of invoices, charges and credits.
+func billingRoutes() []route {
+	const ofCustomer, one = "/v1/customers/{key}", "/v1/invoices/{id}"
+	missing := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
+	once := append([]*problem.Kind{problem.KindIDReused}, missing...)
+	invoice, page := reflect.TypeFor[invoiceBody](), reflect.TypeFor[listBody[invoiceBody]]()
+	get := func(pattern, id, summary string, response reflect.Type, params []apidoc.Param, handle func(*Server, *call) (answer, error)) route {
+		return route{Operation: apidoc.Operation{
+			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
+			Params: params, Response: response, Status: ok200, Problems: missing,
+		}, handle: handle}
+	}
+	post := func(pattern, id, summary string, request, response reflect.Type, status []int, problems []*problem.Kind, handle func(*Server, *call) (answer, error)) route {
+		return route{Operation: apidoc.Operation{
+			Method: "POST", Pattern: pattern, Access: apidoc.AdminOnly, Tag: "Billing", ID: id, Summary: summary,
+			Request: request, Response: response, Status: status, Problems: problems,
+		}, handle: handle}
+	}
+	return []route{
+		get(ofCustomer+"/invoices", "customerInvoices", "List a customer's invoices", page, paging, (*Server).customerInvoices),
+		get(ofCustomer+"/invoices/upcoming", "upcomingInvoice", "What the running period will cost", invoice, []apidoc.Param{projectionParam}, (*Server).upcomingInvoice),
+		get("/v1/invoices", "listInvoices", "List invoices", page, invoiceParams, (*Server).listInvoices),
+		get(one, "getInvoice", "Get an invoice", invoice, nil, (*Server).getInvoice),
+		get(one+"/lines/{n}/usage", "lineUsage", "What a line adds up", reflect.TypeFor[lineUsageBody](), lineUsagePaging, (*Server).invoiceLineUsage),
+		post(one+"/finalize", "finalizeInvoice", "Finalize a draft", nil, invoice, ok200, missing, (*Server).finalizeInvoice),
+		post(one+"/pay", "payInvoice", "Note that an invoice was paid", reflect.TypeFor[payRequest](), invoice, ok200, missing, (*Server).payInvoice),
+		post(one+"/void", "voidInvoice", "Take an unpaid invoice back", reflect.TypeFor[voidRequest](), invoice, ok200, missing, (*Server).voidInvoice),
+		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[noteRequest](), invoice, put200or201, once, (*Server).creditInvoice),
+		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[chargeRequest](), reflect.TypeFor[chargeBody](), put200or201, once, (*Server).charge),
+		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[creditRequest](), reflect.TypeFor[grantedBody](), put200or201, once, (*Server).grantCredit),
+		get(ofCustomer+"/credits", "listCredits", "A customer's credits", reflect.TypeFor[creditsBody](), creditsPaging, (*Server).listCredits),
+	}
+}

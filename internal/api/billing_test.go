@@ -1,0 +1,383 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+)
+
+// billedNode has a test clock at the beginning of 2026, the meter requests and a monthly plan
+// pro: 20 dollars and a cent for each request.
+func billedNode(t *testing.T) *node {
+	t.Helper()
+	n := newNode(t)
+	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-01T00:00:00Z"}`)
+	n.want(201, "PUT", "/v1/meters/requests", `{"unit":"request"}`)
+	for key, base := range map[string]int{"pro": 2000, "max": 9000} {
+		n.want(201, "PUT", "/v1/plans/"+key, fmt.Sprintf(`{"name":"P","currency":"USD","interval":"month","base_price_minor":%d,
+			"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`, base))
+	}
+	n.want(201, "PUT", "/v1/plans/euro", `{"name":"E","currency":"EUR","interval":"month","base_price_minor":2000}`)
+	return n
+}
+
+// made makes a customer on the clock.
+func (n *node) made(key string) {
+	n.t.Helper()
+	n.want(201, "PUT", "/v1/customers/"+key, `{"name":"C","plan":"pro","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
+}
+
+func (n *node) setTo(now string) {
+	n.t.Helper()
+	n.want(200, "PUT", "/v1/test-clocks/clock", `{"now":"`+now+`"}`)
+}
+
+// bill writes an account with the entity tag that it has.
+func (n *node) bill(status int, key, body string) reply {
+	n.t.Helper()
+	path := "/v1/customers/" + key + "/billing"
+	return n.want(status, "PUT", path, body, "If-Match", n.want(200, "GET", path, "").header.Get("ETag"))
+}
+
+// runs are the boundaries and the version of the open period, as the quota shows them.
+func (n *node) runs(key string) string {
+	n.t.Helper()
+	m := n.want(200, "GET", "/v1/customers/"+key+"/quota", "").json["meters"].([]any)[0].(map[string]any)
+	short := func(at any) string { return strings.TrimSuffix(strings.TrimSuffix(at.(string), ":00Z"), "T00:00") }
+	return fmt.Sprint(short(m["period_start"]), " ", short(m["period_end"]), " ", m["used"], " ", m["price_version"])
+}
+
+// until waits until a customer is billed until an instant.
+func (n *node) until(key, want string) {
+	n.t.Helper()
+	var got any
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if got = n.want(200, "GET", "/v1/customers/"+key+"/billing", "").json["billed_until"]; got == want {
+			return
+		}
+	}
+	n.t.Fatalf("%s is billed until %v, want %s", key, got, want)
+}
+
+func TestAccountIsThereFromTheFirst(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.setTo("2026-01-10T08:30:00.7Z")
+	n.made("acme")
+	got := n.want(200, "GET", "/v1/customers/acme/billing", "").json
+	want := map[string]any{
+		"starts_at": "2026-01-10T08:30:00Z", "trial_ends_at": nil, "ends_at": nil, "seller": "default", "due_days": 14.0,
+		"currency": "USD", "billed_until": nil, "test_clock": "clock",
+	}
+	for field, value := range want {
+		if got[field] != value {
+			t.Errorf("%s is %v, want %v", field, got[field], value)
+		}
+	}
+	if n.runs("acme") != "2026-01-10T08:30 2026-02-01 0 1" {
+		t.Error(n.runs("acme"))
+	}
+	n.want(404, "GET", "/v1/customers/nobody/billing", "")
+	n.want(404, "PUT", "/v1/customers/nobody/billing", `{}`)
+}
+
+// A PUT replaces all but an omitted starts_at, and after the first one needs If-Match.
+func TestPutBillingReplaces(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.made("acme")
+	const path = "/v1/customers/acme/billing"
+	body := `{"starts_at":"2026-01-05T00:00:00Z","trial_ends_at":"2026-01-15T00:00:00Z","ends_at":"2026-06-15T00:00:00Z",
+		"buyer":{"name":"Acme","address":["Street 1"],"country":"DE","tax_id":"DE1"},"taxes":[{"name":"VAT","percent":"19","inclusive":false}],"due_days":30}`
+	first := n.want(200, "PUT", path, body)
+	n.want(428, "PUT", path, body)
+	n.want(412, "PUT", path, body, "If-Match", `"0"`)
+	if again := n.bill(200, "acme", body); again.header.Get("ETag") != first.header.Get("ETag") || again.text != first.text {
+		t.Errorf("the same again: %s, not %s", again.text, first.text)
+	}
+	got := n.bill(200, "acme", `{}`).json
+	if got["starts_at"] != "2026-01-05T00:00:00Z" || got["trial_ends_at"] != nil || got["ends_at"] != nil || got["due_days"] != 14.0 ||
+		got["buyer"].(map[string]any)["name"] != "" || len(got["taxes"].([]any)) != 0 {
+		t.Errorf("replaced by nothing: %v", got)
+	}
+	n.bill(200, "acme", `{"trial_ends_at":null,"ends_at":null,"starts_at":null}`)
+}
+
+func TestBadBillingIsRefused(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.made("acme")
+	for body, want := range map[string]string{
+		`{"seller":"nobody"}`: "422 seller",
+		`{"due_days":366}`:    "422 due_days",
+		`{"due_days":-1}`:     "422 due_days",
+		`{"taxes":[{"name":"VAT","percent":"101","inclusive":false}]}`:                                         "422 taxes[0].percent",
+		`{"taxes":[{"name":"","percent":"1","inclusive":false}]}`:                                              "422 taxes[0].name",
+		`{"taxes":[{"name":"A","percent":"1","inclusive":false},{"name":"B","percent":"1","inclusive":true}]}`: "422 taxes",
+		`{"ends_at":"tomorrow"}`:                                        "422 ends_at",
+		`{"trial_ends_at":"2026-01-01T00:00:00Z"}`:                      "422 trial_ends_at",
+		`{"starts_at":"1900-01-01T00:00:00Z"}`:                          "422 starts_at",
+		`{"billed_until":"2026-01-01T00:00:00Z"}`:                       "422 billed_until",
+		`{"buyer":{"name":"` + strings.Repeat("x", 201) + `"}}`:         "422 buyer.name",
+		`{"ends_at":"2025-12-01T00:00:00Z"}`:                            "409 ",
+		`{"buyer":{"address":["` + strings.Repeat(`a","`, 20) + `a"]}}`: "422 buyer.address",
+	} {
+		if got := n.faultOf("PUT", "/v1/customers/acme/billing", body); got != want {
+			t.Errorf("%.60s: %s, want %s", body, got, want)
+		}
+	}
+	if got := n.want(200, "GET", "/v1/customers/acme/billing", "").json; got["due_days"] != 14.0 {
+		t.Errorf("half written: %v", got)
+	}
+}
+
+// Where billing starts: earlier, at most 1,000 periods; later; not once a period is closed.
+func TestStartOfBilling(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.want(201, "PUT", "/v1/plans/daily", `{"name":"D","currency":"USD","interval":"day","base_price_minor":1,"prices":[{"meter":"requests","model":"per_unit","unit_price":"0.01"}]}`)
+	n.want(201, "PUT", "/v1/customers/daily", `{"name":"C","plan":"daily","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
+	if got := n.faultOf("PUT", "/v1/customers/daily/billing", `{"starts_at":"2023-04-06T00:00:00Z"}`); got != "422 starts_at" {
+		t.Error("1,001 days ago:", got)
+	}
+	n.want(200, "PUT", "/v1/customers/daily/billing", `{"starts_at":"2023-04-07T00:00:00Z"}`)
+	n.setTo("2026-01-01T00:00:09Z") // the delay counts from the PUT
+	if got := n.want(200, "GET", "/v1/customers/daily/billing", "").json["billed_until"]; got != nil {
+		t.Error("too early:", got)
+	}
+	n.setTo("2026-01-01T00:00:10Z")
+	n.until("daily", "2026-01-01T00:00:00Z")
+	n.setTo("2026-01-01T00:00:00Z")
+
+	n.made("acme")
+	n.bill(200, "acme", `{"starts_at":"2026-01-10T00:00:00Z"}`)
+	if got := n.runs("acme"); got != "2026-01-01 2026-01-10 0 <nil>" {
+		t.Error("before it starts:", got)
+	}
+	n.setTo("2026-01-10T00:00:00Z")
+	if got := n.runs("acme"); got != "2026-01-10 2026-02-01 0 1" {
+		t.Error("it starts:", got)
+	}
+	n.setTo("2026-02-01T00:00:10Z")
+	n.until("acme", "2026-02-01T00:00:00Z")
+	n.bill(200, "acme", `{"starts_at":"2026-01-10T00:00:00Z"}`) // as it is
+	if got := n.bill(422, "acme", `{"starts_at":"2026-01-09T00:00:00Z"}`); !strings.Contains(got.text, "starts_at") {
+		t.Error(got.text)
+	}
+	if got := n.bill(422, "acme", `{"trial_ends_at":"2026-03-09T00:00:00Z"}`); !strings.Contains(got.text, "trial_ends_at") {
+		t.Error(got.text)
+	}
+}
+
+// A trial is a boundary of its own, and may be moved until something is billed.
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.made("acme")
+	n.bill(200, "acme", `{"trial_ends_at":"2026-01-20T00:00:00Z"}`)
+	if got := n.runs("acme"); got != "2026-01-01 2026-01-20 0 1" {
+		t.Error(got)
+	}
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
+	upcoming := n.want(200, "GET", "/v1/customers/acme/invoices/upcoming", "").json
+	if upcoming["total_minor"] != 0.0 {
+		t.Errorf("a trial costs: %v", upcoming)
+	}
+	n.bill(200, "acme", `{"trial_ends_at":"2026-01-25T00:00:00Z"}`)
+	n.setTo("2026-01-25T00:00:00Z")
+	if got := n.runs("acme"); got != "2026-01-25 2026-02-01 0 1" {
+		t.Error(got)
+	}
+	n.bill(200, "acme", `{"trial_ends_at":"2026-01-24T00:00:00Z"}`) // a boundary in the past
+	if got := n.runs("acme"); got != "2026-01-24 2026-02-01 0 1" {
+		t.Error(got)
+	}
+}
+
+// Billing ends, is free, and begins again as another chain, whether or not the last period has
+// been closed.
+func TestEndOfBilling(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	for _, key := range []string{"closed", "open"} {
+		n.made(key)
+		if got := n.bill(200, key, `{"ends_at":"period_end"}`).json["ends_at"]; got != "2026-02-01T00:00:00Z" {
+			t.Error("the period's end:", got)
+		}
+		n.bill(200, key, `{"ends_at":"2026-01-20T00:00:00Z"}`)
+		if got := n.runs(key); got != "2026-01-01 2026-01-20 0 1" {
+			t.Error(got)
+		}
+	}
+	n.setTo("2026-01-20T00:00:05Z")
+	n.want(200, "POST", "/v1/hits", `{"customer":"open","meter":"requests","cost":5}`) // free
+	n.bill(200, "open", `{}`)
+	n.setTo("2026-01-21T00:00:00Z")
+	n.until("closed", "2026-01-20T00:00:00Z")
+	n.until("open", "2026-01-20T00:00:00Z")
+	n.want(200, "POST", "/v1/hits", `{"customer":"closed","meter":"requests","cost":5}`)
+	if got := n.runs("closed"); !strings.HasSuffix(got, "5 <nil>") {
+		t.Error("after the end:", got)
+	}
+	n.want(404, "GET", "/v1/customers/closed/invoices/upcoming", "")
+	n.bill(409, "closed", `{"ends_at":"2026-01-19T00:00:00Z"}`)
+	n.setTo("2026-01-22T12:00:00Z")
+	n.bill(200, "closed", `{"ends_at":"2026-03-15T00:00:00Z"}`)
+	if got := n.runs("closed"); got != "2026-01-22T12:00 2026-02-01 0 1" {
+		t.Error("again:", got)
+	}
+	if got := n.runs("open"); got != "2026-01-20T00:00:05Z 2026-02-01 0 1" {
+		t.Error("again, before it was closed:", got)
+	}
+	n.setTo("2026-04-01T00:00:00Z")
+	n.until("closed", "2026-03-15T00:00:00Z")
+	n.until("open", "2026-03-01T00:00:00Z")
+	n.setTo("2026-04-01T00:00:10Z")
+	n.until("open", "2026-04-01T00:00:00Z")
+}
+
+// What a plan change costs from when on; at the period's start it replaces its terms.
+func TestTermsOfAPeriod(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.made("acme")
+	put := func(status int, body string) reply {
+		t.Helper()
+		tag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
+		return n.want(status, "PUT", "/v1/customers/acme", `{"name":"C","billing_anchor":"2026-01-01T00:00:00",`+body+`}`, "If-Match", tag)
+	}
+	base := func() any {
+		t.Helper()
+		return n.want(200, "GET", "/v1/customers/acme/invoices/upcoming", "").json["lines"].([]any)[0].(map[string]any)["amount_minor"]
+	}
+	put(409, `"plan":"euro"`)
+	n.setTo("2026-01-05T00:00:00Z")
+	put(200, `"plan":"max"`)
+	if got := base(); got != 2000.0 {
+		t.Error("the running period:", got)
+	}
+	put(200, `"plan":"max","change":"now"`) // what was to come comes now
+	if got := n.runs("acme"); got != "2026-01-05 2026-02-01 0 1" {
+		t.Error("cut:", got)
+	}
+	put(200, `"plan":"max","change":"now"`) // nothing is left to change
+	put(200, `"plan":"pro","change":"now"`) // at the open period's start? its first one is not closed yet
+	n.setTo("2026-01-05T00:00:10Z")
+	n.until("acme", "2026-01-05T00:00:00Z")
+	if got := n.runs("acme"); got != "2026-01-05 2026-02-01 0 1" {
+		t.Error("cut again at the start:", got)
+	}
+	if got := base(); got != 1742.0 { // of 2,000: 27 days of 31
+		t.Error("its terms are replaced:", got)
+	}
+	n.setTo("2026-01-05T00:00:00Z") // again at the open period's start, and no hit came in it
+	put(200, `"plan":"max","change":"now"`)
+	if got := base(); got != 7839.0 {
+		t.Error("replaced once more:", got)
+	}
+	if got := n.runs("acme"); got != "2026-01-05 2026-02-01 0 1" {
+		t.Error("and no period was made:", got)
+	}
+	n.setTo("2026-01-04T00:00:00Z")
+	put(409, `"plan":"pro","change":"now"`)
+}
+
+// The 101st change of terms in a period is refused, and nothing of it is written.
+func TestTooManyTerms(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.made("acme")
+	for i := range 100 {
+		want := 200
+		if i == 0 {
+			want = 201
+		}
+		n.want(want, "PUT", "/v1/customers/acme/prices/requests", fmt.Sprintf(`{"model":"per_unit","unit_price":"%d"}`, i+1))
+	}
+	n.want(409, "PUT", "/v1/customers/acme/prices/requests", `{"model":"per_unit","unit_price":"101"}`)
+	if got := n.want(200, "GET", "/v1/customers/acme/prices/requests", "").json["unit_price"]; got != "100" {
+		t.Error(got)
+	}
+	n.setTo("2026-02-01T00:00:10Z")
+	n.until("acme", "2026-02-01T00:00:00Z")
+	n.want(200, "PUT", "/v1/customers/acme/prices/requests", `{"model":"per_unit","unit_price":"101"}`)
+}
+
+// A price of a customer's own counts from the next period on, and for the first one until its
+// first billed hit.
+func TestOwnPrices(t *testing.T) {
+	t.Parallel()
+	n := billedNode(t)
+	n.made("acme")
+	const path = "/v1/customers/acme/prices/requests"
+	amount := func() any {
+		t.Helper()
+		return n.want(200, "GET", "/v1/customers/acme/quota", "").json["meters"].([]any)[0].(map[string]any)["amount_minor"]
+	}
+	if got := n.want(201, "PUT", path, `{"model":"per_unit","unit_price":"0.05"}`).json["from"]; got != "2026-01-01T00:00:00Z" {
+		t.Error("from:", got)
+	}
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":10}`)
+	if got := amount(); got != 50.0 {
+		t.Error("the first period:", got)
+	}
+	if got := n.want(200, "PUT", path, `{"model":"per_unit","unit_price":"0.07"}`).json["from"]; got != "2026-02-01T00:00:00Z" {
+		t.Error("from:", got)
+	}
+	if got := amount(); got != 50.0 {
+		t.Error("after a hit:", got)
+	}
+	if got := n.want(200, "GET", "/v1/customers/acme/prices", "").json["items"].([]any); len(got) != 1 || got[0].(map[string]any)["unit_price"] != "0.07" {
+		t.Error(got)
+	}
+	n.setTo("2026-02-01T00:00:10Z")
+	n.until("acme", "2026-02-01T00:00:00Z")
+	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":10}`)
+	if got := amount(); got != 70.0 {
+		t.Error("the next one:", got)
+	}
+	n.want(204, "DELETE", path, "")
+	n.want(404, "DELETE", path, "")
+	n.want(404, "GET", path, "")
+	if got := amount(); got != 70.0 {
+		t.Error("until its end:", got)
+	}
+	for body, want := range map[string]string{
+		`{"model":"per_unit"}`: "422 unit_price",
+		`{"model":"volume","tiers":[{"up_to":2,"unit_price":"1"},{"up_to":1,"unit_price":"1"},{"up_to":null,"unit_price":"1"}]}`: "422 tiers[1].up_to",
+		`{"meter":"requests","model":"per_unit","unit_price":"1"}`:                                                               "422 meter",
+	} {
+		if got := n.faultOf("PUT", path, body); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
+	if got := n.faultOf("PUT", "/v1/customers/acme/prices/nothing", `{"model":"per_unit","unit_price":"1"}`); got != "422 meter" {
+		t.Error("an unknown meter:", got)
+	}
+}
+
+func TestSellers(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	if got := n.want(200, "GET", "/v1/sellers/default", "").json; got["key"] != "default" || got["prefix"] != "" {
+		t.Error(got)
+	}
+	made := n.want(201, "PUT", "/v1/sellers/us", `{"name":"Us","address":["Street"],"tax_id":"1","prefix":"U-"}`)
+	want := map[string]any{"key": "us", "name": "Us", "tax_id": "1", "prefix": "U-"}
+	delete(made.json, "address")
+	if !maps.Equal(made.json, want) {
+		t.Error(made.text)
+	}
+	n.want(412, "PUT", "/v1/sellers/us", `{"name":"We"}`, "If-Match", `"0"`)
+	n.want(200, "PUT", "/v1/sellers/us", `{"name":"We"}`, "If-Match", made.header.Get("ETag"))
+	n.want(412, "PUT", "/v1/sellers/us", `{"name":"We"}`, "If-None-Match", "*")
+	if got := n.want(200, "GET", "/v1/sellers", "").json["items"].([]any); len(got) != 2 {
+		t.Error(got)
+	}
+	n.want(404, "GET", "/v1/sellers/nobody", "")
+	if got := n.faultOf("PUT", "/v1/sellers/us", `{"name":""}`); got != "422 name" {
+		t.Error(got)
+	}
+}

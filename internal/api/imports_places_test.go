@@ -1,0 +1,75 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/quota/queue"
+)
+
+// Imports whose clients send nothing turn no other away, and have no place that others need. No
+// more than maxImports are open, half of them of one key.
+func TestManyImports(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
+	other := n.key("admin")
+	for range maxOwnImports {
+		w, answered := n.stream("application/x-ndjson")
+		_, err := io.WriteString(w, "\n")
+		check(t, err)
+		response := <-answered // it has begun
+		t.Cleanup(func() {
+			check(t, w.Close())
+			text, err := io.ReadAll(response.Body)
+			if err != nil || !strings.Contains(string(text), `"lines":0`) {
+				t.Errorf("%s, %v", text, err)
+			}
+		})
+		if maxGroups == n.server.imports.of[n.own()] { // others are not held up by as many as have places
+			n.imported(usageLine("0", 1, "2026-01-31T12:00:00Z"), 1, 0, 0)
+		}
+	}
+	if n.server.importing.free != maxGroups {
+		t.Errorf("%d of %d places are free", n.server.importing.free, maxGroups)
+	}
+	tooMany := func(what, detail string, got reply) {
+		t.Helper()
+		if got.json["type"] != "/problems/too-busy" || got.header.Get("Retry-After") != "1" || !strings.Contains(got.text, detail) {
+			t.Errorf("%s: %s", what, got.text)
+		}
+	}
+	send := func(status int, key string) reply {
+		t.Helper()
+		return n.want(status, "POST", "/v1/imports", "", "Content-Type", "application/x-ndjson", "Authorization", key)
+	}
+	tooMany("one more of the key", "32 imports of this API key", send(503, "Bearer "+adminSecret))
+	send(200, other)
+	for range maxImports - maxOwnImports {
+		check(t, n.server.imports.take(queue.SenderID(fmt.Sprint(len(n.server.imports.of)))))
+	}
+	tooMany("one more of another key", "64 imports", send(503, other))
+}
+
+// While others have all places for groups of lines, an import waits, and then says which of its
+// lines were not done.
+func TestImportsWaitForAPlace(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
+	n.server.importWait, n.server.importPause = 200*time.Millisecond, time.Millisecond
+	takeAll(n.server.importing)
+	line := usageLine("0", 1, "2026-01-31T12:00:00Z")
+	got := n.want(200, "POST", "/v1/imports", line, "Content-Type", "application/x-ndjson")
+	n.counts(got, 0, 0, 1)
+	if e := got.json["errors"].([]any)[0].(map[string]any); e["status"] != 503.0 || e["type"] != "/problems/too-busy" {
+		t.Errorf("without a place: %v", e)
+	}
+	n.server.importing.giveBack()
+	n.server.importWait = importWait
+	n.imported(line, 1, 0, 0)
+	n.standing("acme", 1, 0)
+}

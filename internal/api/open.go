@@ -1,0 +1,154 @@
+package api
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+)
+
+// openReservationBody is an open reservation as a list shows it.
+type openReservationBody struct {
+	ID         string            `json:"id" doc:"Commit or release the reservation by it."`
+	Meter      string            `json:"meter"`
+	Cost       int64             `json:"cost" doc:"Units that it holds."`
+	Attributes map[string]string `json:"attributes" doc:"Of its attributes, those that limits were per. Others are not kept."`
+	CreatedAt  time.Time         `json:"created_at" doc:"When it was charged, by the customer's clock."`
+	ExpiresAt  time.Time         `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
+	TestClock  string            `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+}
+
+// openAt is a reservation's position in the list.
+func openAt(o quota.OpenReservation) string {
+	return strconv.FormatInt(o.Expires, 10) + "/" + o.ID.String()
+}
+
+func readOpenAt(text string) (o quota.OpenReservation, ok bool) {
+	expires, id, _ := strings.Cut(text, "/")
+	o.Expires, _ = strconv.ParseInt(expires, 10, 64)
+	o.ID, ok = ledger.ParseReservationID(id)
+	return o, ok && openAt(o) == text
+}
+
+// openReservations serves GET /v1/customers/{key}/reservations.
+func (s *Server) openReservations(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	kind := "reservations/" + key // so that no other customer's list takes its cursors
+	limit, position, err := store.OpenPage(c.query.page(), kind, func(text string) bool {
+		_, ok := readOpenAt(text)
+		return ok
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	f, clock, err := s.openFilter(c, key)
+	if err != nil {
+		return answer{}, err
+	}
+	if f.Most = limit + 1; position != "" {
+		behind, _ := readOpenAt(position)
+		f.Behind = &behind
+	}
+	found, err := s.engine.Open(c.ctx(), f)
+	if err != nil {
+		return answer{}, err
+	}
+	meters, err := s.metersOf(c, &f, found)
+	return listAnswer(store.Paged(found, limit, kind, openAt), err, func(o quota.OpenReservation) openReservationBody {
+		body := openReservationBody{
+			ID: o.ID.String(), Meter: meters[o.ID.Meter], Cost: o.Cost, Attributes: o.Attributes,
+			CreatedAt: timeOf(o.At), ExpiresAt: timeOf(o.Expires), TestClock: clock,
+		}
+		if body.Attributes == nil {
+			body.Attributes = map[string]string{}
+		}
+		return body
+	})
+}
+
+// metersOf are the keys of the meters of reservations, by id.
+func (s *Server) metersOf(c *call, f *quota.OpenFilter, found []quota.OpenReservation) (map[int32]string, error) {
+	if f.Meter != 0 {
+		return map[int32]string{f.Meter: c.query["meter"]}, nil
+	}
+	ids := make(map[int32]bool)
+	for i := range found {
+		ids[found[i].ID.Meter] = true
+	}
+	return s.store.MeterKeys(c.ctx(), slices.Collect(maps.Keys(ids)))
+}
+
+// openFilter is what a request asks for. The customer and its clock are read from the database: a
+// node that has not heard of a test clock's new time must not show what is over by it.
+func (s *Server) openFilter(c *call, key string) (f quota.OpenFilter, clock string, err error) {
+	if f.Attribute, err = c.query.oneAttribute(); err != nil {
+		return f, "", err
+	}
+	customer, err := s.store.GetCustomer(c.ctx(), key)
+	if err != nil {
+		return f, "", err
+	}
+	if customer.ArchivedAt != nil {
+		return f, "", plans.ErrUnknownCustomer
+	}
+	if customer.Clock != nil {
+		clock = customer.Clock.Key
+	}
+	f.Customer = customer.ID
+	if f.Now, err = s.instantOf(c.ctx(), customer.Clock); err != nil {
+		return f, "", err
+	}
+	if _, given := c.query["meter"]; given {
+		name, err := c.query.meter()
+		if err != nil {
+			return f, "", err
+		}
+		meter, err := s.store.GetMeter(c.ctx(), name)
+		if err != nil {
+			return f, "", err
+		}
+		f.Meter = meter.ID
+	}
+	return f, clock, nil
+}
+
+// oneAttribute is the stored counter of the one value of an attribute that a request names; empty:
+// it names none.
+func (q query) oneAttribute() (string, error) {
+	given, err := q.attributes()
+	if err != nil {
+		return "", err
+	}
+	names := slices.Sorted(maps.Keys(given))
+	switch len(names) {
+	case 0:
+		return "", nil
+	case 1:
+		return model.AttributeKey(names[0], given[names[0]]), nil
+	}
+	return "", problem.Invalid("attr."+names[1], "is a second attribute: ask for one at a time")
+}
+
+func openReservationsRoute() route {
+	return route{Operation: apidoc.Operation{
+		Method: "GET", Pattern: "/v1/customers/{key}/reservations", Access: apidoc.EveryScope, Tag: "Backends", ID: "listReservations", Summary: "List a customer's open reservations",
+		Params: append([]apidoc.Param{
+			{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
+			{Name: attributeParam.Name, Names: attributeParam.Names, Type: "string", Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given."},
+		}, paging...),
+		Response: reflect.TypeFor[listBody[openReservationBody]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
+	}, handle: (*Server).openReservations}
+}

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What is a concern, and from when on.
+const (
+	// silentAfter is how long a node is not heard of before it is silent: three of its beats, µs.
+	silentAfter = int64(15e6)
+	stateSilent = "silent"
+	// oldTransaction is how long a transaction may be open. While it is, no dead row is removed that
+	// is younger: the tables of hits grow.
+	oldTransaction = 10 * time.Minute
+	// maxConcernedNodes bounds the nodes that are named.
+	maxConcernedNodes = 10
+)
+
+// concerns are what somebody should look at, of the parts that could be read.
+func concerns(body *overviewBody, now int64) []concernBody {
+	all := []concernBody{}
+	add := func(name, format string, args ...any) {
+		all = append(all, concernBody{name, fmt.Sprintf(format, args...)})
+	}
+	for i := range body.Nodes {
+		switch n := &body.Nodes[i]; {
+		case len(all) == maxConcernedNodes:
+		case n.State == stateSilent:
+			add("node_silent", "Node %s has not been heard of for %s. It was killed, or cannot write to the database.", n.Name, ago(now, n.SeenAt))
+		case n.State == string(StateDegraded):
+			add("node_degraded", "Node %s is degraded: %s.", n.Name, n.Reason)
+		}
+	}
+	if d := body.Database; d != nil {
+		if d.ReadOnly {
+			add("database_read_only", "The database takes no writes: its server is in recovery.")
+		}
+		if d.Connections*10 >= d.MaxConnections*9 {
+			add("connections", "%d of %d connections of the database are taken.", d.Connections, d.MaxConnections)
+		}
+		if at := d.OldestTransactionAt; at != nil && timeOf(now).Sub(*at) > oldTransaction {
+			add("old_transaction", "A transaction has been open for %s. Until it ends, dead rows stay and tables grow.", ago(now, *at))
+		}
+	}
+	if checks := body.Books.Disagreeing; len(checks) > 0 {
+		add("books_disagree", "The books did not agree at the last check: %s.", strings.Join(checks, ", "))
+	}
+	if n := body.Books.BlockedCustomers; n > 0 {
+		add("billing_blocked", "Billing is blocked for %d of the customers. A check of the books names them.", n)
+	}
+	return all
+}
+
+// ago is how long ago an instant was, in whole units.
+func ago(now int64, at time.Time) string {
+	d := timeOf(now).Sub(at)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d seconds", int64(d/time.Second))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d minutes", int64(d/time.Minute))
+	}
+	return fmt.Sprintf("%d hours", int64(d/time.Hour))
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// Portal is what links into the portal may hold.
+type Portal struct {
+	URL           string   // of this service, to which /portal is appended
+	Origins       []string // of sites that may show the portal in a frame
+	ReturnOrigins []string // of sites that the portal may lead back to
+}
+
+func portalRoutes() []route {
+	return []route{{Operation: apidoc.Operation{
+		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession", Summary: "Make a link into a customer's portal",
+		Request: reflect.TypeFor[portalRequest](), Response: reflect.TypeFor[portalBody](), Status: created201, Problems: []*problem.Kind{problem.KindNotFound},
+	}, handle: (*Server).createPortalSession}}
+}
+
+type portalRequest struct {
+	Customer    string `json:"customer" minLength:"1" maxLength:"200" doc:"The customer whose pages the link opens."`
+	Path        string `json:"path,omitempty" maxLength:"200" doc:"The page that the link opens, such as /portal/usage. When left out, /portal."`
+	ReturnURL   string `json:"return_url,omitempty" maxLength:"2000" doc:"Where the pages lead back to. Its origin must be one of --portal-return-origins."`
+	EmbedOrigin string `json:"embed_origin,omitempty" maxLength:"300" doc:"The site that shows the pages in a frame. It must be one of --portal-origins. When left out, no site may."`
+	Theme       string `json:"theme" required:"false" enum:"auto,light,dark" default:"auto" doc:"auto follows the browser."`
+}
+
+type portalBody struct {
+	URL       string    `json:"url" doc:"The link. It opens one session, and the browser that opens it keeps the session for 8 hours."`
+	ExpiresAt time.Time `json:"expires_at" doc:"When the link can be used no more."`
+}
+
+// portalPath is a page of the portal; none has more than this in its path.
+var portalPath = regexp.MustCompile(`^/portal(/[A-Za-z0-9-]+)*(\?[A-Za-z0-9._~%&=:+-]*)?$`)
+
+func (in *portalRequest) check(p *Portal) (bad model.FieldErrors) {
+	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
+	if !plans.ValidCustomerKey(in.Customer) {
+		refuse("customer", plans.CustomerKeyRule)
+	}
+	if !portalPath.MatchString(in.Path) || len(in.Path) > 200 || strings.HasPrefix(in.Path, "/portal/enter") {
+		refuse("path", "must be a page of the portal, such as /portal/usage")
+	}
+	if in.ReturnURL != "" && !slices.Contains(p.ReturnOrigins, originOf(in.ReturnURL)) {
+		refuse("return_url", "must be a URL whose origin --portal-return-origins names")
+	}
+	if in.EmbedOrigin != "" && !slices.Contains(p.Origins, in.EmbedOrigin) {
+		refuse("embed_origin", "must be an origin that --portal-origins names, such as https://app.example.com")
+	}
+	if !slices.Contains([]string{plans.ThemeAuto, plans.ThemeLight, plans.ThemeDark}, in.Theme) {
+		refuse("theme", "must be auto, light or dark")
+	}
+	return bad
+}
+
+// originOf is the origin of a URL, as settings write one, or empty.
+func originOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > 2000 || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+func (s *Server) createPortalSession(c *call) (answer, error) {
+	in := portalRequest{Path: "/portal", Theme: plans.ThemeAuto}
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	if bad := in.check(&s.options.Portal); len(bad) > 0 {
+		return answer{}, problem.InvalidFields(bad)
+	}
+	now, err := s.instant(c.ctx())
+	if err != nil {
+		return answer{}, err
+	}
+	expires := now + plans.LinkLife.Microseconds()
+	token, err := s.store.CreatePortalLink(c.ctx(), plans.PortalLink{
+		Customer: in.Customer, Path: in.Path, ReturnURL: in.ReturnURL, EmbedOrigin: in.EmbedOrigin, Theme: in.Theme,
+	}, expires)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusCreated, body: portalBody{s.options.Portal.URL + "/portal/enter/" + token, timeOf(expires)}}, nil
+}

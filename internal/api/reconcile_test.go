@@ -1,0 +1,392 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// reconciled returns the checks that find rows, each with its first example.
+func (n *node) reconciled() map[string]string {
+	n.t.Helper()
+	got := n.want(200, "GET", "/v1/reconcile", "").json
+	bad := make(map[string]string)
+	for _, c := range got["checks"].([]any) {
+		c := c.(map[string]any)
+		examples := c["examples"].([]any)
+		if (c["rows"] != 0.) != (len(examples) > 0) || len(examples) > 10 {
+			n.t.Errorf("%v", c)
+		}
+		if len(examples) > 0 {
+			bad[c["name"].(string)] = fmt.Sprint(examples[0])
+		}
+	}
+	if got["ok"] != (len(bad) == 0) {
+		n.t.Errorf("ok is %v: %v", got["ok"], bad)
+	}
+	return bad
+}
+
+// agreed fails the test unless all checks hold.
+func (n *node) agreed(when string) {
+	n.t.Helper()
+	if bad := n.reconciled(); len(bad) > 0 {
+		n.t.Errorf("%s: %v", when, bad)
+	}
+}
+
+// exec runs SQL with triggers and foreign keys off, as only a superuser can.
+func (n *node) exec(statements string) {
+	n.t.Helper()
+	ctx := pgtest.Context(n.t)
+	mine, err := pgx.ParseConfig(n.database)
+	check(n.t, err)
+	config, err := pgx.ParseConfig(pgtest.AdminURL(n.t))
+	check(n.t, err)
+	config.Database = mine.Database
+	conn, err := pgx.ConnectConfig(ctx, config)
+	check(n.t, err)
+	defer conn.Close(ctx)
+	done, err := conn.Exec(ctx, "SET session_replication_role = replica;"+statements)
+	check(n.t, err)
+	if strings.HasPrefix(done.String(), "UPDATE 0") || strings.HasPrefix(done.String(), "DELETE 0") {
+		n.t.Fatalf("nothing was changed by %s", statements)
+	}
+}
+
+// settled sets the clock and waits until nothing is due by it.
+func (n *node) settled(now string) {
+	n.t.Helper()
+	n.setTo(now)
+	at, err := time.Parse(time.RFC3339, now)
+	check(n.t, err)
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var due int
+		check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), "SELECT count(*) FROM open_periods WHERE due_at <= $1", at.UnixMicro()).Scan(&due))
+		if due == 0 {
+			return
+		}
+	}
+	n.t.Fatalf("at %s something is still due", now)
+}
+
+// bookedNode is a node with a quarter of real billing: bases in arrears and in advance, prices of
+// each model, taxes of both kinds, credits, charges, adjustments, refunds, corrections of which one
+// is of 0, a change at once, a credit note, a void invoice and its reissue, an archived customer.
+func bookedNode(t *testing.T) *node {
+	n := newNode(t)
+	n.want(201, "PUT", "/v1/test-clocks/clock", `{"now":"2026-01-01T00:00:00Z"}`)
+	for _, meter := range []string{"requests", "tokens", "mails"} {
+		n.want(201, "PUT", "/v1/meters/"+meter, `{"unit":"unit"}`)
+	}
+	const lines = `{"meter":"requests","model":"per_unit","unit_price":"0.01","included":100},
+		{"meter":"tokens","model":"graduated","tiers":[{"up_to":1000,"unit_price":"0.002"},{"up_to":null,"unit_price":"0.001","flat_price":"1"}]},
+		{"meter":"mails","model":"package","package_size":10,"package_price":"0.5","minimum_minor":25}`
+	n.want(201, "PUT", "/v1/plans/pro", `{"name":"Pro","currency":"USD","interval":"month","base_price_minor":2000,"prices":[`+lines+`]}`)
+	n.want(201, "PUT", "/v1/plans/max", `{"name":"Max","currency":"USD","interval":"month","base_price_minor":3100,"base_in":"advance","minimum_minor":5000,"prices":[`+lines+`]}`)
+	for key, plan := range map[string]string{"acme": "pro", "beta": "max", "gone": "pro", "ahead": "max"} {
+		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"C","plan":"`+plan+`","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock"}`)
+	}
+	n.bill(200, "acme", `{"taxes":[{"name":"VAT","percent":"19","inclusive":false},{"name":"City","percent":"0.7","inclusive":false}]}`)
+	n.bill(200, "beta", `{"taxes":[{"name":"VAT","percent":"7.7","inclusive":true}]}`)
+	n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":1000,"currency":"USD","id":"welcome"}`)
+	n.want(201, "POST", "/v1/customers/acme/credits", `{"amount_minor":700,"currency":"USD","id":"brief","expires_at":"2026-01-20T00:00:00Z"}`)
+	n.settled("2026-01-10T12:00:00Z")
+	hit := func(customer, meter string, cost int, id string) {
+		n.want(200, "POST", "/v1/hits", fmt.Sprintf(`{"customer":%q,"meter":%q,"cost":%d,"id":%q}`, customer, meter, cost, id))
+	}
+	adjust := func(customer, meter string, cost int, at, id string) {
+		n.want(201, "POST", "/v1/customers/"+customer+"/adjustments", fmt.Sprintf(`{"meter":%q,"cost":%d,"reason":"r","at":%q,"id":%q}`, meter, cost, at, id))
+	}
+	for _, customer := range []string{"acme", "beta", "gone"} {
+		hit(customer, "requests", 250, "a")
+		hit(customer, "tokens", 4321, "b")
+	}
+	hit("beta", "mails", 12, "c")
+	adjust("acme", "requests", 7, "2026-01-05T00:00:00Z", "open")
+	n.want(201, "POST", "/v1/customers/acme/charges", `{"description":"Setup","amount_minor":500,"currency":"USD","id":"setup"}`)
+	n.settled("2026-01-15T06:00:00Z")
+	n.want(200, "PUT", "/v1/customers/beta", `{"name":"C","plan":"pro","billing_anchor":"2026-01-01T00:00:00","test_clock":"clock","change":"now"}`,
+		"If-Match", n.want(200, "GET", "/v1/customers/beta", "").header.Get("ETag"))
+	hit("beta", "requests", 120, "d")
+	n.agreed("after a change at once")
+	n.settled("2026-02-01T00:30:00Z")
+	adjust("acme", "requests", 3, "2026-01-31T23:00:00Z", "draft")
+	n.agreed("while there are drafts")
+	n.settled("2026-02-02T00:00:00Z")
+	adjust("acme", "requests", -30, "2026-01-05T00:00:00Z", "late")
+	adjust("beta", "mails", -1, "2026-01-10T12:00:00Z", "nothing") // 11 are as many packages
+	adjust("gone", "mails", 3, "2026-01-10T12:00:00Z", "minimum")  // a correction of 25, the minimum
+	n.want(200, "POST", "/v1/refunds", `{"customer":"acme","meter":"tokens","cost":21,"hit":"b","id":"r"}`)
+	hit("acme", "requests", 50, "e")
+	hit("gone", "requests", 5, "e")
+	n.agreed("with corrections to come")
+	n.want(204, "DELETE", "/v1/customers/gone", "")
+	n.settled("2026-03-01T00:30:00Z")
+	n.agreed("with corrections on drafts")
+	n.settled("2026-03-03T00:00:00Z")
+	n.agreed("after corrections")
+	return n
+}
+
+// invoicesOf are the ids of a customer's final invoices, in the order of their numbers.
+func (n *node) invoicesOf(customer string) (ids []string) {
+	n.t.Helper()
+	rows, err := n.store.Pool().Query(pgtest.Context(n.t), `SELECT i.id::text FROM invoices i JOIN customers c ON c.id = i.customer_id
+		WHERE c.key = $1 AND i.number IS NOT NULL ORDER BY i.number`, customer)
+	check(n.t, err)
+	ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	check(n.t, err)
+	return ids
+}
+
+// A quarter of billing by the API agrees with itself at each step.
+func TestReconcileAgrees(t *testing.T) {
+	t.Parallel()
+	n := bookedNode(t)
+	invoice := "/v1/invoices/" + n.invoicesOf("acme")[0]
+	n.want(201, "POST", invoice+"/credit-notes", `{"lines":[{"n":1,"amount_minor":333}],"reason":"x","to":"outside","id":"n1"}`)
+	n.agreed("after a part was credited")
+	n.want(200, "POST", invoice+"/pay", `{}`)
+	n.want(201, "POST", invoice+"/credit-notes", `{"lines":[{"n":1,"amount_minor":1667}],"reason":"x","to":"credits","id":"n2"}`)
+	n.agreed("after more was credited")
+	beta := n.invoicesOf("beta")
+	n.want(200, "POST", "/v1/invoices/"+beta[len(beta)-1]+"/void", `{"reason":"x","reissue":true}`)
+	n.agreed("with a reissue to come")
+	n.settled("2026-03-05T00:00:00Z")
+	n.agreed("after a reissue")
+	acme := n.invoicesOf("acme")
+	n.want(200, "POST", "/v1/invoices/"+acme[1]+"/void", `{"reason":"x"}`)
+	n.agreed("after an invoice was written off")
+	n.settled("2026-04-03T00:00:00Z")
+	n.agreed("after what it corrected came onto another")
+	n.bill(200, "acme", `{"ends_at":"2026-05-01T00:00:00Z"}`)
+	n.settled("2026-06-01T00:00:00Z")
+	n.agreed("after the end of billing")
+	n.bill(200, "acme", `{"ends_at":null}`)
+	n.settled("2026-09-01T00:00:00Z")
+	n.agreed("in a new chain")
+	n.want(200, "DELETE", "/v1/customers/beta?erase=true", "")
+	n.settled("2026-09-02T00:00:00Z")
+	n.agreed("after an erasure")
+}
+
+// tables are those that faults are planted in.
+var tables = []string{
+	"counters", "usage", "adjustments", "periods", "open_periods", "billing_accounts", "invoices", "invoice_lines", "line_adjustments",
+	"charges", "credits", "credit_entries", "sellers",
+}
+
+// columns are the columns of a table that can be written.
+func (n *node) columns(table string) string {
+	n.t.Helper()
+	var all string
+	check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), `SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns
+		WHERE table_schema = 'public' AND table_name = $1 AND is_generated = 'NEVER'`, table).Scan(&all))
+	return all
+}
+
+// keep keeps the tables as they are, and restore puts them back.
+func (n *node) keep() (restore func()) {
+	n.t.Helper()
+	var keep, back strings.Builder
+	for _, table := range tables {
+		fmt.Fprintf(&keep, "CREATE TABLE kept_%[1]s AS TABLE %[1]s;", table)
+		fmt.Fprintf(&back, "DELETE FROM %[1]s; INSERT INTO %[1]s (%[2]s) OVERRIDING SYSTEM VALUE SELECT %[2]s FROM kept_%[1]s;", table, n.columns(table))
+	}
+	n.exec(keep.String())
+	return func() { n.exec("BEGIN;" + back.String() + "COMMIT") }
+}
+
+// Each check finds the faults that it is for, and no other check finds anything but what such a
+// fault makes wrong, too.
+func TestReconcileFinds(t *testing.T) {
+	t.Parallel()
+	n := bookedNode(t)
+	n.want(201, "POST", "/v1/invoices/"+n.invoicesOf("acme")[0]+"/credit-notes", `{"lines":[{"n":1,"amount_minor":333}],"reason":"x","to":"outside","id":"n1"}`)
+	n.agreed("at first")
+	restore := n.keep()
+	const (
+		acme    = ` (SELECT id FROM customers WHERE key = 'acme') `
+		ahead   = ` (SELECT id FROM customers WHERE key = 'ahead') `
+		meter   = ` (SELECT id FROM meters WHERE key = 'requests') `
+		first   = ` (SELECT id FROM invoices WHERE customer_id = ` + acme + ` AND kind = 'period' ORDER BY period_end LIMIT 1) `
+		next    = ` (SELECT id FROM invoices WHERE customer_id = ` + acme + ` AND kind = 'period' ORDER BY period_end OFFSET 1 LIMIT 1) `
+		opening = ` (SELECT id FROM invoices WHERE customer_id = ` + ahead + ` AND kind = 'opening') `
+		line    = ` (SELECT n FROM invoice_lines WHERE invoice_id = ` + first + ` AND meter = 'requests') `
+		// February the first, and a day in January, in µs.
+		february, january = `1769904000000000`, `1767744000000000`
+	)
+	for _, c := range []struct {
+		name, plant string
+		finds       string // the checks, in alphabetical order
+		example     string // what the first one's example says
+	}{
+		{
+			"a unit was charged and not booked", `UPDATE counters SET total = total + 1 WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
+			"charged_is_booked", "meter:requests",
+		},
+		{
+			"a unit was booked and not charged", `INSERT INTO usage (shard, customer, meter, hour, admitted) SELECT shard, customer, 77, 0, 1 FROM counters LIMIT 1`,
+			"charged_is_booked", "meter:id 77",
+		},
+		{
+			"a booked hour changed", `UPDATE usage SET admitted = admitted + 1 WHERE customer =` + acme + `AND meter =` + meter + `AND hour < ` + february,
+			"charged_is_booked usage_is_billed", "found:301",
+		},
+		{
+			"an adjustment is gone", `DELETE FROM adjustments WHERE customer =` + acme + `AND meter =` + meter + `AND cost = 7`,
+			"usage_is_billed", "expected:253",
+		},
+		{
+			"a correction's adjustment changed", `UPDATE adjustments SET cost = -31 WHERE customer =` + acme + `AND meter =` + meter + `AND cost = -30`,
+			"usage_is_billed", "correction",
+		},
+		{
+			"a period has no invoice", `DELETE FROM invoice_lines WHERE invoice_id =` + first + `; DELETE FROM invoices WHERE id =` + first,
+			"numbers_have_no_gap rated_is_billed usage_is_billed", "is missing",
+		},
+		{
+			"a subtotal", `UPDATE invoices SET subtotal_minor = subtotal_minor + 1, total_minor = total_minor + 1, amount_due_minor = amount_due_minor + 1 WHERE id =` + first,
+			"digests_match lines_are_totals", "number:",
+		},
+		{
+			"a tax", `UPDATE invoices SET tax_minor = tax_minor + 1, total_minor = total_minor + 1, amount_due_minor = amount_due_minor + 1 WHERE id =` + first,
+			"digests_match lines_are_totals", "number:",
+		},
+		{
+			"an amount due", `UPDATE invoices SET amount_due_minor = amount_due_minor - 1 WHERE id =` + first,
+			"digests_match lines_are_totals", "number:",
+		},
+		{
+			"a credit note's tax", `UPDATE invoices SET tax_minor = tax_minor - 1, total_minor = total_minor - 1 WHERE kind = 'credit_note'`,
+			"digests_match lines_are_totals", "number:",
+		},
+		{
+			"an invoice is credited that is not", `UPDATE invoices SET status = 'credited' WHERE id =` + next,
+			"lines_are_totals", "status is credited",
+		},
+		{
+			"a credit paid less", `UPDATE credit_entries SET amount_minor = amount_minor + 1 WHERE kind = 'applied' AND invoice_id =` + first,
+			"credits_add_up lines_are_totals", "welcome",
+		},
+		{
+			"a charge is not on its invoice", `UPDATE charges SET amount_minor = amount_minor + 1 WHERE customer_id =` + acme,
+			"lines_are_totals", "charges",
+		},
+		{
+			"a line's amount", `UPDATE invoice_lines SET amount_minor = amount_minor + 1 WHERE invoice_id =` + first + `AND n =` + line,
+			"digests_match lines_are_totals rated_is_billed", "number:",
+		},
+		{
+			"a correction's amount", `UPDATE invoice_lines SET amount_minor = amount_minor - 1 WHERE invoice_id =` + next + `AND kind = 'correction' AND meter = 'requests'`,
+			"digests_match lines_are_totals rated_is_billed", "number:",
+		},
+		{
+			"the price of a period", `UPDATE periods SET prices = '{"requests":{"model":"per_unit","unit_price":"0.02","included":100}}' WHERE n = 0 AND customer_id =` + acme,
+			"rated_is_billed", "cost another amount",
+		},
+		{
+			"the period that a base in advance is of", `UPDATE open_periods SET full_end = full_end + 86400000000 WHERE customer_id =` + ahead,
+			"rated_is_billed", "the base price in advance",
+		},
+		{
+			"an opening's base", `UPDATE invoice_lines SET amount_minor = amount_minor + 1 WHERE kind = 'base' AND invoice_id =` + opening,
+			"digests_match lines_are_totals rated_is_billed", "number:",
+		},
+		{
+			"the period of a base in advance is gone", `UPDATE open_periods SET start_at = NULL, end_at = NULL WHERE customer_id =` + ahead,
+			"rated_is_billed", "no billing period",
+		},
+		{
+			"a period is missing", `DELETE FROM periods WHERE n = 0 AND customer_id =` + acme,
+			"periods_are_chained rated_is_billed", "Chain 0 begins with period 1",
+		},
+		{
+			"a period begins late", `UPDATE periods SET start_at = start_at + 1 WHERE n = 1 AND customer_id =` + acme,
+			"periods_are_chained rated_is_billed", "comes behind period 0",
+		},
+		{
+			"the open period begins late", `UPDATE open_periods SET start_at = start_at + 1 WHERE customer_id =` + acme,
+			"periods_are_chained", "begin where that one ended",
+		},
+		{
+			"the open period is one of the closed", `UPDATE open_periods SET n = n - 1 WHERE customer_id =` + acme,
+			"periods_are_chained", "comes behind period 1",
+		},
+		{
+			"nobody bills a customer", `DELETE FROM open_periods WHERE customer_id =` + acme,
+			"periods_are_chained", "no account, or no row",
+		},
+		{
+			"a number is skipped", `UPDATE invoices SET number = number + 1 WHERE number = (SELECT max(number) FROM invoices)`,
+			"digests_match numbers_have_no_gap", "number:",
+		},
+		{
+			"a seller skips a number", `UPDATE sellers SET next_number = next_number + 1`,
+			"numbers_have_no_gap", "seller:default",
+		},
+		{
+			"what an invoice says", `UPDATE invoice_lines SET description = 'Nothing' WHERE invoice_id =` + first + `AND n =` + line,
+			"digests_match", "says something else",
+		},
+		{
+			"who an invoice is of", `UPDATE invoices SET document = jsonb_set(document, '{buyer,name}', '"Nobody"') WHERE id =` + first,
+			"digests_match", "says something else",
+		},
+		{
+			"an adjustment that no invoice claims", `INSERT INTO adjustments (shard, customer, meter, hour, cost, at, key, reason)
+			SELECT shard, customer, meter, ` + january + `, 4, ` + february + ` + 86400000000, gen_random_uuid(), 'lost' FROM counters
+			WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
+			"adjustments_are_claimed", "at:2026-01-07",
+		},
+		{
+			"a claim is gone", `DELETE FROM line_adjustments WHERE invoice_id =` + next + `AND meter =` + meter,
+			"adjustments_are_claimed usage_is_billed", "30 units",
+		},
+		{
+			"a claim of a correction of nothing is gone", `DELETE FROM line_adjustments WHERE key = (SELECT key FROM adjustments WHERE cost = -1)`,
+			"adjustments_are_claimed", "-1 units",
+		},
+		{
+			"where a correction starts", `UPDATE invoice_lines SET billed_before = billed_before + 1 WHERE invoice_id =` + next + `AND kind = 'correction' AND meter = 'requests'`,
+			"digests_match rated_is_billed", "number:",
+		},
+		{
+			"a credit's rest", `UPDATE credits SET left_minor = left_minor + 1 WHERE id = 'welcome'`,
+			"credits_add_up", "add up to",
+		},
+		{
+			"a credit's amount", `UPDATE credits SET amount_minor = amount_minor + 1 WHERE id = 'brief'`,
+			"credits_add_up", "that was granted",
+		},
+		{
+			"a credit's expiry is not booked", `DELETE FROM credit_entries WHERE kind = 'expired'`,
+			"credits_add_up", "brief",
+		},
+		{
+			"a period that cannot be closed", `UPDATE open_periods SET blocked = 'the plan is unreadable' WHERE customer_id =` + acme,
+			"periods_can_close", "unreadable",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := *n
+			n.t = t
+			n.exec(c.plant)
+			bad := n.reconciled()
+			names := slices.Sorted(maps.Keys(bad))
+			if strings.Join(names, " ") != c.finds || !strings.Contains(bad[names[0]], c.example) {
+				t.Errorf("found %v, want %s with %q", bad, c.finds, c.example)
+			}
+			restore()
+			n.agreed("put back")
+		})
+	}
+}

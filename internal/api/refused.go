@@ -1,0 +1,120 @@
+package api
+
+import (
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota"
+)
+
+type spellBody struct {
+	Limit      string     `json:"limit" doc:"The limit's name."`
+	Meter      string     `json:"meter"`
+	From       time.Time  `json:"from" doc:"The first hit that was refused."`
+	To         time.Time  `json:"to" doc:"The last hit that was refused."`
+	Units      int64      `json:"units" doc:"The sum of their costs, also of hits that were sent again."`
+	AdmittedAt *time.Time `json:"admitted_at" doc:"When the last hit would have been admitted, if nothing else had happened. Null: never."`
+}
+
+// spellAt is a spell's position in the list.
+func spellAt(s quota.Spell) string {
+	return strconv.FormatInt(s.From, 10) + "/" + strconv.FormatInt(int64(s.Meter), 10) + "/" + s.Limit
+}
+
+func readSpellAt(text string) (s quota.Spell, ok bool) {
+	parts := strings.SplitN(text, "/", 3)
+	if len(parts) < 3 || !plans.ValidKey(parts[2]) {
+		return s, false
+	}
+	from, badFrom := strconv.ParseInt(parts[0], 10, 64)
+	meter, badMeter := strconv.ParseInt(parts[1], 10, 32)
+	s = quota.Spell{From: from, Meter: int32(meter), Limit: parts[2]}
+	return s, badFrom == nil && badMeter == nil && from > math.MinInt64 && spellAt(s) == text
+}
+
+// refusals serves GET /v1/customers/{key}/refusals.
+func (s *Server) refusals(c *call) (answer, error) {
+	key, err := customerInPath(c.r)
+	if err != nil {
+		return answer{}, err
+	}
+	kind := "refusals/" + key // so that no other customer's list takes its cursors
+	limit, position, err := store.OpenPage(c.query.page(), kind, func(text string) bool {
+		_, ok := readSpellAt(text)
+		return ok
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	f, err := s.spellFilter(c, key)
+	if err != nil {
+		return answer{}, err
+	}
+	if f.Most = limit + 1; position != "" {
+		behind, _ := readSpellAt(position)
+		f.Behind = &behind
+	}
+	found, err := s.engine.Spells(c.ctx(), f)
+	if err != nil {
+		return answer{}, err
+	}
+	var ids []int32
+	for i := range found {
+		ids = append(ids, found[i].Meter)
+	}
+	meters, err := s.store.MeterKeys(c.ctx(), ids)
+	return listAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) spellBody {
+		return spellBody{s.Limit, meters[s.Meter], timeOf(s.From), timeOf(s.To), s.Units, instantOrNull(s.Admits)}
+	})
+}
+
+// spellFilter is what a request asks for. As usage, refusals stay when a customer is archived or
+// its plan no longer has the meter.
+func (s *Server) spellFilter(c *call, key string) (f quota.SpellFilter, err error) {
+	if f.From, err = c.query.instant("from", math.MinInt64); err != nil {
+		return f, err
+	}
+	if f.To, err = c.query.instant("to", math.MaxInt64); err != nil {
+		return f, err
+	}
+	if f.To <= f.From {
+		return f, problem.Invalid("to", "must be after from")
+	}
+	customer, err := s.store.GetCustomer(c.ctx(), key)
+	if err != nil {
+		return f, err
+	}
+	f.Customer = customer.ID
+	if _, given := c.query["meter"]; given {
+		name, err := c.query.meter()
+		if err != nil {
+			return f, err
+		}
+		meter, err := s.store.GetMeter(c.ctx(), name)
+		if err != nil {
+			return f, err
+		}
+		f.Meter = meter.ID
+	}
+	return f, nil
+}
+
+var refusalParams = append([]apidoc.Param{
+	{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
+	{Name: "from", Type: "date-time", Doc: "Hits that were refused then or later, by the customer's clock."},
+	{Name: "to", Type: "date-time", Doc: "Hits that were refused before."},
+}, paging...)
+
+func refusalRoute() route {
+	return route{Operation: apidoc.Operation{
+		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
+		Params: refusalParams, Response: reflect.TypeFor[listBody[spellBody]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
+	}, handle: (*Server).refusals}
+}

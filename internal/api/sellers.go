@@ -1,0 +1,54 @@
+package api
+
+import (
+	"net/http"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/ledger"
+)
+
+type sellerRequest struct {
+	Name    string   `json:"name" minLength:"1" maxLength:"200"`
+	Address []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
+	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
+	Prefix  string   `json:"prefix,omitempty" maxLength:"20" doc:"Begins the numbers of invoices. Another prefix counts for later invoices; the numbers go on."`
+}
+
+func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
+
+func (s *Server) putSeller(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	var in sellerRequest
+	if err := decode(c.body, &in); err != nil {
+		return answer{}, err
+	}
+	pre, err := precondition(c.r.Header)
+	if err != nil {
+		return answer{}, err
+	}
+	seller, isNew, err := s.billing.PutSeller(c.ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: putStatus(isNew), etag: seller.ETag(), body: showSeller(seller)}, nil
+}
+
+func (s *Server) getSeller(c *call) (answer, error) {
+	key, err := nameInPath(c.r, "key")
+	if err != nil {
+		return answer{}, err
+	}
+	seller, err := s.billing.Seller(c.ctx(), key)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, etag: seller.ETag(), body: showSeller(seller)}, nil
+}
+
+func (s *Server) listSellers(c *call) (answer, error) {
+	list, err := s.billing.Sellers(c.ctx(), c.query.page())
+	return listAnswer(list, err, showSeller)
+}

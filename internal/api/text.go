@@ -1,0 +1,28 @@
+package api
+
+import (
+	"strconv"
+
+	"quotad/internal/api/problem"
+	"quotad/internal/plans"
+	"quotad/internal/quota/ledger"
+)
+
+// checkText says what is wrong with what people write, such as a reason, or nothing.
+func checkText(text string, required bool) string {
+	switch {
+	case required && text == "":
+		return "is required"
+	case len(text) > ledger.MaxReason || !plans.PlainText(text):
+		return "must be UTF-8 without control characters, at most " + strconv.Itoa(ledger.MaxReason) + " bytes"
+	}
+	return ""
+}
+
+// wrongText is the problem of a field with such a text, or nil.
+func wrongText(field, text string, required bool) error {
+	if wrong := checkText(text, required); wrong != "" {
+		return problem.Invalid(field, wrong)
+	}
+	return nil
+}

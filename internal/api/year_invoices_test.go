@@ -1,0 +1,90 @@
+package api
+
+import (
+	"fmt"
+
+	"quotad/internal/oracle"
+)
+
+// onInvoice does something with one of the customer's invoices.
+func (c *guest) onInvoice() {
+	all := c.Invoices()
+	if len(all) == 0 {
+		return
+	}
+	y := c.group.year
+	i := one(y, all[max(0, len(all)-4):]...)
+	path := "/v1/invoices/" + c.ids[i]
+	if c.ids[i] == "" {
+		y.t.Fatalf("%s: %s is not known", c.Key, i.Name())
+	}
+	if y.chance(6) {
+		c.lineUsage(i, path)
+	}
+	switch {
+	case i.Kind == "credit_note":
+	case i.Status == "draft" && y.chance(3):
+		y.call(200, "POST", path+"/finalize", nil)
+		c.Finalize(i)
+		c.did("finalize %s", i.Name())
+		y.done("finalize")
+	case i.Status == "finalized" && y.chance(3):
+		c.void(i, path)
+	case i.Status == "finalized" && y.chance(3):
+		y.call(200, "POST", path+"/pay", map[string]string{})
+		c.Pay(i)
+		c.did("pay %s", i.Name())
+		y.done("pay")
+	case i.Status == "finalized", i.Status == "paid":
+		c.note(i, path)
+	}
+	if c.expected() != c.was {
+		c.compare() // so that the node's ids of new invoices are known
+	}
+}
+
+func (c *guest) void(i *oracle.Invoice, path string) {
+	y := c.group.year
+	reissue := y.chance(2)
+	body := map[string]any{"reason": "r", "reissue": reissue}
+	if c.Referred(i) {
+		y.call(409, "POST", path+"/void", body)
+		y.done("void refused")
+		return
+	}
+	y.call(200, "POST", path+"/void", body)
+	c.Void(i, reissue)
+	c.did("void %s reissue=%t", i.Name(), reissue)
+	y.done(fmt.Sprintf("void reissue=%t", reissue))
+}
+
+// note credits some of the lines, in part or whole.
+func (c *guest) note(i *oracle.Invoice, path string) {
+	y := c.group.year
+	asked, body, sum := []oracle.NoteLine{}, []map[string]any{}, int64(0)
+	whole := y.chance(3)
+	for n := 1; n <= len(i.Paper.Lines); n++ {
+		most := i.Left(n, sum)
+		if most <= 0 || !whole && y.chance(2) {
+			continue
+		}
+		minor := most
+		if !whole {
+			minor = y.between(1, most)
+		}
+		sum += minor
+		asked = append(asked, oracle.NoteLine{N: n, Minor: minor})
+		body = append(body, map[string]any{"n": n, "amount_minor": minor})
+	}
+	if len(asked) == 0 {
+		return
+	}
+	to := "outside"
+	if i.Status == "paid" && y.chance(2) {
+		to = "credits"
+	}
+	y.call(201, "POST", path+"/credit-notes", map[string]any{"lines": body, "reason": "r", "to": to, "id": y.id()})
+	c.Note(i, asked, to == "credits")
+	c.did("note on %s: %v %s", i.Name(), asked, to)
+	y.done("credit note to " + to)
+}

@@ -1,0 +1,79 @@
+package assembly
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"quotad/internal/billing"
+)
+
+// apply is how credits pay an invoice: by priority, then the earliest expiry, then promotional
+// before what was paid for (carried credits were), then age. A credit counts if it is in the
+// invoice's currency and has not expired at the invoice's instant, see CreditsAt. An invoice
+// that is held takes none.
+func apply(credits []billing.Credit, inv *billing.Invoice) []Entry {
+	open := max(0, inv.TotalMinor)
+	if open == 0 || inv.Held != "" {
+		return nil
+	}
+	at := CreditsAt(inv)
+	var counting []billing.Credit
+	for _, c := range credits {
+		if c.Currency == inv.Currency && c.LeftMinor > 0 && expiry(&c) > at {
+			counting = append(counting, c)
+		}
+	}
+	slices.SortStableFunc(counting, func(a, b billing.Credit) int {
+		return cmp.Or(
+			cmp.Compare(a.Priority, b.Priority),
+			cmp.Compare(expiry(&a), expiry(&b)),
+			cmp.Compare(rank(&a), rank(&b)),
+			cmp.Compare(a.Seq, b.Seq),
+		)
+	})
+	var entries []Entry
+	for i := 0; i < len(counting) && open > 0; i++ {
+		amount := min(open, counting[i].LeftMinor)
+		entries = append(entries, Entry{Credit: counting[i].ID, Kind: billing.EntryApplied, AmountMinor: -amount})
+		open -= amount
+	}
+	return entries
+}
+
+// CreditsAt is the instant, in µs, at which a credit must not have expired to pay an invoice:
+// the end of its period, of an opening its start.
+func CreditsAt(inv *billing.Invoice) int64 {
+	if inv.Kind == billing.KindOpening {
+		return inv.PeriodStart
+	}
+	return inv.PeriodEnd
+}
+
+// Expired are the credits whose expiry is to be booked now, with all that is left of them.
+// pending is the least instant of what is not finalized yet: CreditsAt of each draft, the end of
+// the open period, and its start while its opening is still to be made; math.MaxInt64 if there
+// is nothing. A credit that could still pay one of them waits. now is in µs, too.
+func Expired(credits []billing.Credit, now, pending int64) []Entry {
+	var entries []Entry
+	for _, c := range credits {
+		if c.LeftMinor > 0 && c.ExpiresAt != nil && *c.ExpiresAt <= min(now, pending) {
+			entries = append(entries, Entry{Credit: c.ID, Kind: billing.EntryExpired, AmountMinor: -c.LeftMinor})
+		}
+	}
+	return entries
+}
+
+func expiry(c *billing.Credit) int64 {
+	if c.ExpiresAt == nil {
+		return math.MaxInt64
+	}
+	return *c.ExpiresAt
+}
+
+func rank(c *billing.Credit) int {
+	if c.Kind == billing.CreditPromotional {
+		return 0
+	}
+	return 1
+}

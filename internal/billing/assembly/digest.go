@@ -1,0 +1,112 @@
+package assembly
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"quotad/internal/billing"
+)
+
+// Digest is the SHA-256 of what a finalized invoice says and never changes, to notice if it
+// does. Left out are what may change (status, payment's reference, why it is void, the
+// customer's key, which erasing takes), what only drafts need (when to finalize, days to
+// pay, held, waiting), and the seller's prefix, which the number begins with.
+//
+// What is hashed is the JSON of digestForm: its fields in their order, without spaces, instants
+// in µs, an empty list as []. The form is written out here, so that a field that invoices get
+// later changes no digest. Another form needs another number in Form.
+func Digest(inv *billing.Invoice) ([]byte, error) {
+	form := digestForm{
+		Form: 1, ID: inv.ID, Number: inv.Number, Kind: inv.Kind, Customer: inv.Customer, Currency: inv.Currency,
+		Chain: inv.Chain, N: inv.N, PeriodStart: inv.PeriodStart, PeriodEnd: inv.PeriodEnd,
+		PlanID: inv.PlanID, PriceVersion: inv.PriceVersion, Of: inv.Of,
+		Lines: make([]digestLine, len(inv.Lines)), Taxes: make([]digestTax, len(inv.Taxes)),
+		Subtotal: inv.SubtotalMinor, Tax: inv.TaxMinor, Total: inv.TotalMinor,
+		Credits: inv.CreditsMinor, AmountDue: inv.AmountDueMinor,
+		Seller:      digestParty{Key: inv.Seller.Key, Name: inv.Seller.Name, Address: list(inv.Seller.Address), TaxID: inv.Seller.TaxID},
+		Buyer:       digestParty{Name: inv.Buyer.Name, Address: list(inv.Buyer.Address), Country: inv.Buyer.Country, TaxID: inv.Buyer.TaxID},
+		MadeAt:      inv.MadeAt,
+		FinalizedAt: inv.FinalizedAt, DueAt: inv.DueAt, Zone: inv.Zone, Reason: inv.Reason,
+	}
+	for i, l := range inv.Lines {
+		tiers := make([]digestTier, len(l.Tiers))
+		for j, t := range l.Tiers {
+			tiers[j] = digestTier{t.UpTo, t.Quantity, t.Amount}
+		}
+		form.Lines[i] = digestLine{
+			l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
+			l.PlanVersion, tiers, l.AmountMinor, l.OfInvoice, l.OfLine, l.Before,
+		}
+	}
+	for i, t := range inv.Taxes {
+		form.Taxes[i] = digestTax{t.Name, t.Percent, t.Inclusive, t.BaseMinor, t.TaxMinor}
+	}
+	raw, err := json.Marshal(form)
+	if err != nil {
+		return nil, fmt.Errorf("the digest of invoice %s: %w", inv.ID, err)
+	}
+	sum := sha256.Sum256(raw)
+	return sum[:], nil
+}
+
+func list(of []string) []string {
+	if of == nil {
+		return []string{}
+	}
+	return of
+}
+
+// digestForm and what it holds are never changed.
+type digestForm struct {
+	Form                   int
+	ID, Number, Kind       string
+	Customer               int64
+	Currency               string
+	Chain, N               int
+	PeriodStart, PeriodEnd int64
+	PlanID                 int32
+	PriceVersion           int
+	Of                     string
+	Lines                  []digestLine
+	Taxes                  []digestTax
+	Subtotal, Tax, Total   int64
+	Credits, AmountDue     int64
+	Seller, Buyer          digestParty
+	MadeAt                 int64
+	FinalizedAt, DueAt     *int64
+	Zone, Reason           string
+}
+
+type digestLine struct {
+	N                  int
+	Kind, Meter        string
+	Description        string
+	From, To           int64
+	Quantity, Included int64
+	PlanVersion        int
+	Tiers              []digestTier
+	Amount             int64
+	OfInvoice          string
+	OfLine             int
+	Before             int64
+}
+
+type digestTier struct {
+	UpTo     *int64
+	Quantity int64
+	Amount   string
+}
+
+type digestTax struct {
+	Name, Percent string
+	Inclusive     bool
+	Base, Tax     int64
+}
+
+type digestParty struct {
+	Key, Name string
+	Address   []string
+	Country   string
+	TaxID     string
+}

@@ -1,0 +1,185 @@
+package assembly
+
+import (
+	"fmt"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/rating"
+	"quotad/internal/quota/model"
+)
+
+// Where the money of a credit note goes.
+const (
+	ToCredits = "credits" // it becomes a credit of kind carried; of paid invoices only
+	Outside   = "outside" // it is paid back elsewhere; of an unpaid invoice less is owed
+)
+
+// NoteRequest asks for a credit note.
+type NoteRequest struct {
+	Lines  []NoteLine
+	Reason string
+	To     string // ToCredits or Outside
+}
+
+// NoteLine credits a line of the invoice: AmountMinor is 1 or more, and like the line's, so
+// without an exclusive tax.
+type NoteLine struct {
+	N           int
+	AmountMinor int64
+}
+
+// Note is a credit note, and what it does.
+type Note struct {
+	// Invoice has negative amounts and is paid. Whoever stores it gives it ID, CustomerKey and
+	// MadeAt, and numbers it with Finalize.
+	Invoice billing.Invoice
+	// Whole says that nothing is left of the credited invoice: its status becomes credited.
+	Whole bool
+	// CarriedMinor is above 0 where the money goes to credits: a credit of kind carried is
+	// granted of that amount, tax included.
+	CarriedMinor int64
+}
+
+// CreditNote credits lines of an invoice. earlier are all credit notes of it so far. The tax is
+// that of all that is credited then, less that of what was credited before, at the invoice's
+// rates. So the notes of a whole invoice add up to its tax.
+//
+// Errors: model.FieldErrors for a request that no invoice could meet; billing.StateError for an
+// invoice that is neither finalized nor paid, for a credit note, and for credits of an unpaid
+// one; billing.ErrTooMuch, with details, for more than is left of a line or of the total. A
+// line that is not above 0 has nothing left.
+func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, request NoteRequest) (Note, error) {
+	if err := request.check(inv); err != nil {
+		return Note{}, err
+	}
+	if err := creditable(inv, request.To); err != nil {
+		return Note{}, err
+	}
+	left := leftOf(inv, earlier)
+	note := billing.Invoice{
+		Kind: billing.KindCreditNote, Status: billing.StatusPaid, Of: inv.ID,
+		Customer: inv.Customer, CustomerKey: inv.CustomerKey, Currency: inv.Currency,
+		Chain: inv.Chain, N: inv.N, PeriodStart: inv.PeriodStart, PeriodEnd: inv.PeriodEnd,
+		PlanID: inv.PlanID, PriceVersion: inv.PriceVersion, Seller: inv.Seller, Buyer: inv.Buyer,
+		Zone: inv.Zone, TestClock: inv.TestClock, Reason: request.Reason,
+	}
+	now := int64(0)
+	for i, asked := range request.Lines {
+		line := &inv.Lines[left.index[asked.N]]
+		if asked.AmountMinor > left.line[asked.N] {
+			return Note{}, fmt.Errorf("%w: lines[%d]: %d is left of line %d, in minor units", billing.ErrTooMuch, i, left.line[asked.N], asked.N)
+		}
+		note.Lines = append(note.Lines, noteLine(inv, line, i+1, asked.AmountMinor, request.Reason))
+		if now += asked.AmountMinor; now > left.subtotal { // each amount is below 10¹⁵: no overflow
+			return Note{}, fmt.Errorf("%w: %d is left of its subtotal, in minor units, since some of its lines are below 0 or credited", billing.ErrTooMuch, left.subtotal)
+		}
+	}
+	taxes, err := rating.NewTaxes(RatesIn(inv))
+	if err != nil {
+		return Note{}, fmt.Errorf("the taxes of invoice %s: %w", inv.ID, err)
+	}
+	taxed, err := taxes.CreditNote(inv.SubtotalMinor-left.subtotal, now)
+	if err != nil {
+		return Note{}, fmt.Errorf("the taxes of invoice %s: %w", inv.ID, err)
+	}
+	note.Totals, note.Taxes = totals(taxed, len(inv.Taxes) > 0 && inv.Taxes[0].Inclusive)
+	made := Note{Invoice: note, Whole: now == left.subtotal}
+	if request.To == ToCredits {
+		made.CarriedMinor = -note.TotalMinor
+	}
+	return made, nil
+}
+
+// check says what no invoice with these lines could meet.
+func (r *NoteRequest) check(inv *billing.Invoice) error {
+	var bad model.FieldErrors
+	refuse := func(field, format string, args ...any) {
+		bad = append(bad, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
+	}
+	if r.To != ToCredits && r.To != Outside {
+		refuse("to", `must be "credits" or "outside"`)
+	}
+	if len(r.Lines) == 0 {
+		refuse("lines", "must name at least one line")
+	}
+	named := make(map[int]bool, len(inv.Lines))
+	for i := range inv.Lines {
+		named[inv.Lines[i].N] = false
+	}
+	for i, line := range r.Lines {
+		seen, known := named[line.N]
+		switch {
+		case !known:
+			refuse(fmt.Sprintf("lines[%d].n", i), "the invoice has no line %d", line.N)
+		case seen:
+			refuse(fmt.Sprintf("lines[%d].n", i), "line %d is named twice", line.N)
+		}
+		if known {
+			named[line.N] = true
+		}
+		if line.AmountMinor < 1 || line.AmountMinor > billing.MaxMinor {
+			refuse(fmt.Sprintf("lines[%d].amount_minor", i), "must be between 1 and %d", billing.MaxMinor)
+		}
+	}
+	if len(bad) > 0 {
+		return bad
+	}
+	return nil
+}
+
+// creditable refuses an invoice whose status allows no such note.
+func creditable(inv *billing.Invoice, to string) error {
+	switch {
+	case inv.Kind == billing.KindCreditNote:
+		return &billing.StateError{Status: "a credit note", Want: "only invoices can be credited"}
+	case inv.Status == billing.StatusPaid, inv.Status == billing.StatusFinalized && to == Outside:
+		return nil
+	case inv.Status == billing.StatusFinalized:
+		return &billing.StateError{Status: inv.Status, Want: `only what is paid can go "to":"credits". With "to":"outside" less is owed`}
+	}
+	return &billing.StateError{Status: inv.Status, Want: "only invoices that are finalized or paid can be credited"}
+}
+
+// left is what earlier notes left of an invoice.
+type left struct {
+	index    map[int]int   // of its lines, by n
+	line     map[int]int64 // by n, 0 or more
+	subtotal int64         // 0 or more; a total has something left while its subtotal has
+}
+
+func leftOf(inv *billing.Invoice, earlier []billing.Invoice) left {
+	l := left{index: make(map[int]int), line: make(map[int]int64), subtotal: max(0, inv.SubtotalMinor)}
+	for i := range inv.Lines {
+		l.index[inv.Lines[i].N] = i
+		l.line[inv.Lines[i].N] = max(0, inv.Lines[i].AmountMinor)
+	}
+	for i := range earlier {
+		for _, line := range earlier[i].Lines {
+			l.line[line.OfLine] += line.AmountMinor
+		}
+		l.subtotal += earlier[i].SubtotalMinor
+	}
+	return l
+}
+
+// noteLine is the n-th line of a note. It credits a line of the invoice.
+func noteLine(inv *billing.Invoice, of *billing.Line, n int, amount int64, reason string) billing.Line {
+	description := "Credit for line " + fmt.Sprint(of.N) + ", " + of.Description
+	if reason != "" {
+		description += " (" + reason + ")"
+	}
+	return billing.Line{
+		N: n, Kind: of.Kind, Meter: of.Meter, Description: description, From: of.From, To: of.To,
+		PlanVersion: of.PlanVersion, Tiers: []billing.TierLine{}, AmountMinor: -amount,
+		OfInvoice: inv.ID, OfLine: of.N,
+	}
+}
+
+// RatesIn are the taxes of an invoice as they were when it was made.
+func RatesIn(inv *billing.Invoice) []rating.Tax {
+	rates := make([]rating.Tax, len(inv.Taxes))
+	for i, t := range inv.Taxes {
+		rates[i] = rating.Tax{Name: t.Name, Percent: t.Percent, Inclusive: t.Inclusive}
+	}
+	return rates
+}

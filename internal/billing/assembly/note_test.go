@@ -1,0 +1,144 @@
+package assembly_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/quota/model"
+)
+
+func ask(to string, lines ...assembly.NoteLine) assembly.NoteRequest {
+	return assembly.NoteRequest{Lines: lines, Reason: "outage", To: to}
+}
+
+func note(t rapid.TB, inv billing.Invoice, earlier []billing.Invoice, request assembly.NoteRequest) assembly.Note {
+	t.Helper()
+	n, err := assembly.CreditNote(&inv, earlier, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestANoteIsNegativeAndPaidAndSaysWhatItCredits(t *testing.T) {
+	inv := invoice(t, vat("19", false), 1000, 500)
+	inv.Seller.Prefix, inv.Buyer.Name = "Q-", "They"
+	n := note(t, inv, nil, ask(assembly.Outside, assembly.NoteLine{N: 2, AmountMinor: 300}))
+	made := n.Invoice
+	same(t, "sums", sums(&made), "-300 + -57 = -357 - 0 = 0")
+	same(t, "taxes", taxesOf(&made), "19 -300 -57")
+	same(t, "lines", lines(&made), "1 charge 0-0 -300")
+	if made.Kind != billing.KindCreditNote || made.Status != billing.StatusPaid || made.Of != "of" || made.Lines[0].OfInvoice != "of" ||
+		made.Lines[0].OfLine != 2 || made.Buyer.Name != "They" || made.Currency != "USD" || made.PeriodEnd != inv.PeriodEnd {
+		t.Errorf("%+v", made)
+	}
+	same(t, "description", made.Lines[0].Description, "Credit for line 2, Setup (outage)")
+	if n.Whole || n.CarriedMinor != 0 {
+		t.Errorf("%+v", n)
+	}
+	numbered := assembly.Finalize(made, 7, 40*day)
+	if numbered.Number != "Q-7" || numbered.Status != billing.StatusPaid || numbered.DueAt != nil || *numbered.FinalizedAt != 40*day {
+		t.Errorf("%+v", numbered)
+	}
+}
+
+// The tax of a note is T(credited so far) − T(before): 3 × 0.05 is taxed 0.01, 0.01, 0.01 and
+// not thrice what 0.05 alone is taxed.
+func TestTheTaxOfNotesAddsUp(t *testing.T) {
+	inv := invoice(t, vat("19", false), 15) // tax 2.85, rounded 3
+	var earlier []billing.Invoice
+	for i, tax := range []int64{-1, -1, -1} { // T(5) = 0.95 → 1, T(10) = 1.9 → 2, T(15) = 3
+		n := note(t, inv, earlier, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 5}))
+		same(t, fmt.Sprint("tax of note ", i), n.Invoice.TaxMinor, tax)
+		same(t, "whole", n.Whole, i == 2)
+		earlier = append(earlier, n.Invoice)
+	}
+	inv = invoice(t, vat("50", false), 3) // tax 1.5, rounded 2
+	first := note(t, inv, nil, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 1}))
+	same(t, "T(1)", first.Invoice.TaxMinor, -1)
+	second := note(t, inv, []billing.Invoice{first.Invoice}, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 1}))
+	same(t, "T(2) - T(1)", second.Invoice.TaxMinor, 0)
+}
+
+func TestNotesOfInclusiveTaxAreGross(t *testing.T) {
+	inv := invoice(t, vat("19", true), 1190)
+	n := note(t, inv, nil, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 1190}))
+	same(t, "sums", sums(&n.Invoice), "-1190 + -190 = -1190 - 0 = 0")
+	same(t, "taxes", taxesOf(&n.Invoice), "19 -1000 -190")
+	same(t, "inclusive", n.Invoice.Taxes[0].Inclusive, true)
+	same(t, "whole", n.Whole, true)
+}
+
+func TestCreditsOfPaidInvoicesAreCarriedWithTheirTax(t *testing.T) {
+	inv := with(invoice(t, vat("19", false), 1000), billing.StatusPaid)
+	n := note(t, inv, nil, ask(assembly.ToCredits, assembly.NoteLine{N: 1, AmountMinor: 100}))
+	same(t, "carried", n.CarriedMinor, int64(119))
+	n = note(t, inv, nil, ask(assembly.Outside, assembly.NoteLine{N: 1, AmountMinor: 100}))
+	same(t, "carried", n.CarriedMinor, int64(0))
+}
+
+func TestNothingIsLeftWhenTheTotalIsCredited(t *testing.T) {
+	inv := with(invoice(t, vat("19", false), 1000, -400, 500), billing.StatusPaid)
+	n := note(t, inv, nil, ask(assembly.ToCredits, assembly.NoteLine{N: 1, AmountMinor: 1000}, assembly.NoteLine{N: 3, AmountMinor: 100}))
+	same(t, "total", -n.Invoice.TotalMinor, inv.TotalMinor)
+	same(t, "whole", n.Whole, true)
+}
+
+// What is refused, and as what.
+func TestRefusedNotes(t *testing.T) {
+	unpaid := invoice(t, vat("19", false), 1000, -400, 500)
+	one := func(n int, amount int64) []assembly.NoteLine { return []assembly.NoteLine{{N: n, AmountMinor: amount}} }
+	earlier := []billing.Invoice{note(t, unpaid, nil, ask(assembly.Outside, one(3, 200)...)).Invoice}
+	negative := with(invoice(t, nil, 100, -300), billing.StatusPaid)
+	for name, c := range map[string]struct {
+		of      billing.Invoice
+		earlier []billing.Invoice
+		lines   []assembly.NoteLine
+		to      string
+		want    string // of ErrState, ErrTooMuch, or the field
+	}{
+		"a draft":                        {with(unpaid, billing.StatusDraft), nil, one(1, 1), assembly.Outside, "state"},
+		"a void one":                     {with(unpaid, billing.StatusVoid), nil, one(1, 1), assembly.Outside, "state"},
+		"one that is credited":           {with(unpaid, billing.StatusCredited), nil, one(1, 1), assembly.Outside, "state"},
+		"a note":                         {earlier[0], nil, one(1, 1), assembly.Outside, "state"},
+		"credits of what is not paid":    {unpaid, nil, one(1, 1), assembly.ToCredits, "state"},
+		"more than the line":             {unpaid, nil, one(1, 1001), assembly.Outside, "too much"},
+		"more than is left of the line":  {unpaid, earlier, one(3, 301), assembly.Outside, "too much"},
+		"more than is left of the total": {unpaid, earlier, one(1, 901), assembly.Outside, "too much"},
+		"two lines above the total":      {unpaid, nil, append(one(1, 1000), one(3, 101)...), assembly.Outside, "too much"},
+		"a negative line":                {unpaid, nil, one(2, 1), assembly.Outside, "too much"},
+		"what came to less than 0":       {negative, nil, one(1, 1), assembly.Outside, "too much"},
+		"an unknown line":                {unpaid, nil, one(4, 1), assembly.Outside, "lines[0].n"},
+		"a line twice":                   {unpaid, nil, append(one(1, 1), one(1, 1)...), assembly.Outside, "lines[1].n"},
+		"an amount of 0":                 {unpaid, nil, one(1, 0), assembly.Outside, "lines[0].amount_minor"},
+		"a negative amount":              {unpaid, nil, one(1, -1), assembly.Outside, "lines[0].amount_minor"},
+		"a huge amount":                  {unpaid, nil, one(1, 1e15), assembly.Outside, "lines[0].amount_minor"},
+		"no line":                        {unpaid, nil, nil, assembly.Outside, "lines"},
+		"to nowhere":                     {unpaid, nil, one(1, 1), "", "to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := assembly.CreditNote(&c.of, c.earlier, ask(c.to, c.lines...))
+			var bad model.FieldErrors
+			switch {
+			case c.want == "state":
+				if !errors.Is(err, billing.ErrState) {
+					t.Error(err)
+				}
+			case c.want == "too much":
+				if !errors.Is(err, billing.ErrTooMuch) {
+					t.Error(err)
+				}
+			case !errors.As(err, &bad) || bad[0].Field != c.want:
+				t.Errorf("%v, want a fault of %s", err, c.want)
+			}
+		})
+	}
+	// And just what is left is credited.
+	n := note(t, unpaid, earlier, ask(assembly.Outside, one(1, 900)...))
+	same(t, "whole", n.Whole, true)
+}

@@ -1,0 +1,122 @@
+package assembly
+
+import (
+	"fmt"
+	"slices"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
+)
+
+// Difference is a line that is not what its period's terms make of it. Line is 0 where the line is
+// missing.
+type Difference struct {
+	Line            int
+	Meter           string // of a usage line
+	Detail          string
+	Expected, Found int64 // amounts in minor units, or both 0
+}
+
+// Rerate rates the lines of a closed period's own invoice again, from the quantities that they
+// have: base, usage, minimum and unused. Lines that other terms price are left out: corrections,
+// charges, the base in advance of the period that follows (see AdvanceBase), and what a cut at the
+// start replaced.
+func (t *Terms) Rerate(lines []billing.Line) []Difference {
+	r := rerating{t: t}
+	r.usage(lines)
+	r.base(lines)
+	r.minimum(lines)
+	r.unused(lines)
+	return r.all
+}
+
+type rerating struct {
+	t     *Terms
+	rated int64 // Σ usage lines
+	all   []Difference
+}
+
+func (r *rerating) tell(d Difference) { r.all = append(r.all, d) }
+
+// usage expects a line for each price, in their order.
+func (r *rerating) usage(lines []billing.Line) {
+	meters := r.t.Meters()
+	for i := range lines {
+		l := &lines[i]
+		if l.Kind != billing.LineUsage {
+			continue
+		}
+		r.rated += l.AmountMinor
+		at := slices.Index(meters, l.Meter)
+		if at < 0 {
+			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The period has no price of the meter, or more than one line of it.", Found: l.AmountMinor})
+			continue
+		}
+		meters = slices.Delete(meters, at, at+1)
+		again, _, err := r.t.UsageLine(plans.Meter{Key: l.Meter}, l.Quantity)
+		switch {
+		case err != nil:
+			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The quantity cannot be rated: " + err.Error(), Found: l.AmountMinor})
+		case again.AmountMinor != l.AmountMinor:
+			r.tell(Difference{l.N, l.Meter, fmt.Sprintf("%d units cost another amount by the prices of the period.", l.Quantity), again.AmountMinor, l.AmountMinor})
+		case again.Included != l.Included:
+			r.tell(Difference{l.N, l.Meter, "Another number of units is included by the prices of the period.", again.Included, l.Included})
+		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion || !slices.EqualFunc(again.Tiers, l.Tiers, billing.TierLine.SameAs):
+			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
+		}
+	}
+	for _, meter := range meters {
+		r.tell(Difference{Meter: meter, Detail: "The period has a price of the meter, but the invoice has no usage line."})
+	}
+}
+
+// base expects the whole base in arrears. In advance, only the rest may be there, which earlier
+// invoices did not charge.
+func (r *rerating) base(lines []billing.Line) {
+	p := &r.t.Period
+	there := false
+	for i := range lines {
+		l := &lines[i]
+		if l.Kind != billing.LineBase || l.From >= p.End {
+			continue
+		}
+		there = true
+		if want := r.t.base(l.From, l.To); want != l.AmountMinor {
+			r.tell(Difference{Line: l.N, Detail: "The base price of this time is another amount.", Expected: want, Found: l.AmountMinor})
+		}
+		if l.To != p.End || !r.t.inAdvance() && l.From != p.Start {
+			r.tell(Difference{Line: l.N, Detail: "The base price is not of the time that it is to be of."})
+		}
+	}
+	if want := r.t.base(p.Start, p.End); !there && !r.t.inAdvance() && want != 0 {
+		r.tell(Difference{Detail: "The line of the base price is missing.", Expected: want})
+	}
+}
+
+// minimum expects what base and usage lack of the plan's minimum.
+func (r *rerating) minimum(lines []billing.Line) {
+	want, found, n := rating.Lift(r.t.base(r.t.Period.Start, r.t.Period.End)+r.rated, r.t.minimum()), int64(0), 0
+	for i := range lines {
+		if l := &lines[i]; l.Kind == billing.LineMinimum {
+			found, n = found+l.AmountMinor, l.N
+		}
+	}
+	if want != found {
+		r.tell(Difference{Line: n, Detail: "Base and usage lack another amount of the plan's minimum.", Expected: want, Found: found})
+	}
+}
+
+// unused expects no more to be given back than what was not used costs. Credit notes may have
+// left less.
+func (r *rerating) unused(lines []billing.Line) {
+	for i := range lines {
+		l := &lines[i]
+		if l.Kind != billing.LineUnused || l.From != r.t.Period.End || l.PlanVersion != r.t.Plan.Version {
+			continue
+		}
+		if most := r.t.base(l.From, l.To); l.AmountMinor > 0 || -l.AmountMinor > most {
+			r.tell(Difference{Line: l.N, Detail: "More is given back than the unused time costs.", Expected: -most, Found: l.AmountMinor})
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package compare
+
+import (
+	"math"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// How says how a limit was played.
+type How string
+
+// The ways, from the exact one to the one that says nothing.
+const (
+	ByHour  How = "by_hour" // exact for hits of one unit
+	Spread  How = "spread"  // played, with the units of an hour spread evenly
+	Bounds  How = "bounds"  // only a least and a most is known
+	Unknown How = "unknown" // not known from hours
+	Admits  How = "admits"  // soft, or a shadow: refuses nothing
+)
+
+const hour = int64(3600e6)
+
+// how says how a limit is played for a customer. aligned: the customer's hours start where the
+// clock's do.
+func how(l *model.Limit, aligned bool) How {
+	switch {
+	case l.Algorithm == model.Allocation, l.Algorithm == model.Concurrency:
+		return Unknown
+	case l.Mode != model.Hard:
+		return Admits
+	case l.Per != "":
+		return Bounds
+	case l.Calendar:
+		return ByHour
+	case l.Window%hour != 0 || !aligned:
+		return Bounds
+	case l.Algorithm == model.FixedWindow && !l.FirstHit:
+		return ByHour
+	}
+	return Spread
+}
+
+// aligned reports whether a customer's hours start where the clock's do.
+func aligned(p *calendar.Periods, at int64) bool {
+	start, _ := calendar.Hour(at, p.Zone)
+	return start%hour == 0
+}
+
+// mostIn is the most units that a limit could admit in an hour that begins at start.
+func mostIn(l *model.Limit, start int64) int64 {
+	if l.Per != "" { // any number of values may share the hour
+		return math.MaxInt64
+	}
+	if l.Algorithm == model.TokenBucket {
+		return model.AddUpTo(l.Burst, mulDivUp(l.Limit, hour, l.Window))
+	}
+	windows := (hour + l.Window - 1) / l.Window
+	if l.Algorithm != model.SlidingLog && (l.FirstHit || !fills(l, start)) {
+		windows++ // the hour touches one window more
+	}
+	return mulUpTo(l.Limit, windows)
+}
+
+// fills reports whether the clock's windows of a limit fill the hour that begins at start.
+func fills(l *model.Limit, start int64) bool { return hour%l.Window == 0 && start%l.Window == 0 }
+
+// leastOf is the least units of hours[i] that a limit could admit, if all hits came at the worst of
+// times: its capacity, less what earlier hours may have charged and still counts.
+func leastOf(l *model.Limit, hours []Hour, i int) int64 {
+	capacity := l.Limit
+	if l.Algorithm == model.TokenBucket {
+		capacity = l.Burst
+	}
+	counts := countsFor(l, hours[i].Start)
+	for before := i - 1; before >= 0 && counts > 0 && hours[before].Start > hours[i].Start-counts-hour; before-- {
+		if capacity -= min(capacity, hours[before].Asked()); capacity == 0 {
+			return 0
+		}
+	}
+	return min(hours[i].Asked(), capacity)
+}
+
+// countsFor is how long, in µs, a charge from before the hour that begins at start may count in it.
+func countsFor(l *model.Limit, start int64) int64 {
+	switch {
+	case l.Algorithm == model.FixedWindow && !l.FirstHit && fills(l, start):
+		return 0
+	case l.Algorithm == model.SlidingWindow:
+		return 2 * l.Window
+	case l.Algorithm == model.SlidingLog:
+		return l.Window + l.Precision
+	case l.Algorithm == model.TokenBucket && l.Limit > 0:
+		return min(model.MaxWindow, mulDivUp(l.Burst, l.Window, l.Limit))
+	}
+	return l.Window
+}
+
+// limitsOf compiles a plan's limits of a meter with a customer's overrides, as hits are judged by
+// them. An override that does not fit has no effect.
+func limitsOf(p *plans.Plan, meter string, overrides map[string]plans.StoredOverride) (limits []*model.Limit) {
+	for i := range p.Limits {
+		if p.Limits[i].Meter != meter {
+			continue
+		}
+		if o, there := overrides[p.Limits[i].Name]; there {
+			if own, bad := o.Over(p, p.Limits[i].Name); len(bad) == 0 {
+				limits = append(limits, own)
+				continue
+			}
+		}
+		if l, bad := model.Compile(p.Limits[i].Spec); len(bad) == 0 {
+			limits = append(limits, l)
+		}
+	}
+	return limits
+}

@@ -1,0 +1,13 @@
+// Package billing has the words of billing: accounts, periods, invoices, lines, credits. Its
+// rooms do the work:
+//
+//   - rating: what units cost; pure.
+//   - timeline: which period follows, and what prices it; pure.
+//   - assembly: an invoice from a period's terms and usage; pure.
+//   - ledger: the SQL that keeps accounts, periods, invoices and credits, and closes periods.
+//   - document: an invoice as HTML, CSV and PDF.
+//   - reconcile: queries that must return no rows.
+//
+// Instants are int64 µs since the Unix epoch by the customer's clock. Money is int64 in minor
+// units of the currency.
+package billing

@@ -1,0 +1,147 @@
+package document_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/document"
+	"quotad/internal/calendar"
+)
+
+func TestNamesAreEscaped(t *testing.T) {
+	const evil = `</title></style><script>alert(1)</script><img src=x onerror='alert(1)'> & "x"`
+	inv := sample()
+	inv.Number, inv.CustomerKey, inv.Reference, inv.VoidReason, inv.Held, inv.Of = evil, evil, evil, evil, evil, evil
+	inv.Buyer = billing.Buyer{Name: evil, Address: []string{evil}, Country: evil, TaxID: evil}
+	inv.Seller.Name, inv.Seller.Address, inv.Seller.TaxID = evil, []string{evil}, evil
+	inv.Taxes[0].Name = evil
+	inv.Lines[0].Description = evil
+	inv.Lines[1].Tiers[0].Amount = evil
+	for _, status := range []string{billing.StatusDraft, billing.StatusFinalized, billing.StatusVoid} {
+		inv.Status = status
+		shown := html(t, inv)
+		for _, tag := range []string{"<script", "<img"} {
+			if strings.Contains(shown, tag) {
+				t.Errorf("%s: %s came through", status, tag)
+			}
+		}
+		if strings.Count(shown, "</style>") != 1 || strings.Count(shown, "</title>") != 1 {
+			t.Errorf("%s: a name ended an element", status)
+		}
+		if n := strings.Count(shown, "&lt;script&gt;"); n < 9 {
+			t.Errorf("%s: only %d names are shown", status, n)
+		}
+	}
+}
+
+func TestThePolicyAllowsTheStyleAlone(t *testing.T) {
+	shown := html(t, sample())
+	found := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(shown)
+	if found == nil {
+		t.Fatal("no style")
+	}
+	sum := sha256.Sum256([]byte(found[1]))
+	if want := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(document.HTMLPolicy, "style-src "+want+";") {
+		t.Errorf("the policy %s lacks %s", document.HTMLPolicy, want)
+	}
+	if outside := regexp.MustCompile(`style=|<script|<link|src=|href=|url\(|https?:|\son\w+=`).FindString(shown); outside != "" {
+		t.Errorf("the page has %q", outside)
+	}
+}
+
+// words are what a page says, without tags, a space between.
+func words(shown string) string {
+	_, body, _ := strings.Cut(shown, "<body>")
+	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(body, " ")), " ")
+}
+
+func TestKindsAndStatusesSayWhatTheyAre(t *testing.T) {
+	list := samples()
+	for name, want := range map[string]struct{ has, lacks []string }{
+		"open": {
+			[]string{
+				"Invoice Q-17 Open", "EUR 2,414.79 due by 15 Apr 2026", "Subtotal 2,113.27", "VAT 19% on 2,113.27 401.52", "Total 2,514.79", "Credits −100.00", "Amount due EUR 2,414.79",
+				"100,000 included", "Up to 500,000 500,000 500.00", "Above 1,000,000 134,567 43.4567", "21 Mar – 31 Mar 2026 −3.23", "1 Apr – 30 Apr 2026", "−5,000 −2.50", "10 Mar 2026 1,200.00",
+				"Ακμή Εμπορική Α.Ε.", "Tax ID EL999999999", "Period 1 Mar – 31 Mar 2026", "Dates are those of the time zone UTC.",
+			},
+			[]string{"draft", "void", "replaces"},
+		},
+		"draft":         {[]string{"Draft invoice Draft", "EUR 2,414.79 so far", "This is a draft.", "Amount so far EUR 2,414.79"}, []string{"Q-17", "Due", "Amount due"}},
+		"upcoming":      {[]string{"Upcoming invoice"}, []string{"Q-17"}},
+		"held":          {[]string{"Draft invoice Held", "This invoice is held and cannot be sent yet: an amount of 10¹⁵"}, nil},
+		"paid":          {[]string{"Invoice Q-17 Paid", "EUR 2,414.79 paid", "Payment SEPA 2026-04-09 / 4711", "Amount paid EUR 2,414.79"}, []string{"Amount due"}},
+		"void":          {[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"}, []string{"Amount due"}},
+		"credited":      {[]string{"Invoice Q-17 Credited", "Credit notes cover all of this invoice."}, []string{"Amount due"}},
+		"reissue":       {[]string{"This invoice replaces the one with the id 0b1f4a0e"}, nil},
+		"inclusive":     {[]string{"Total 2,113.27 Includes State tax 6.25% on 1,950.00 121.88 Includes City tax 2.125% on 1,950.00 41.39 Amount due EUR 2,113.27"}, []string{"Subtotal"}},
+		"opening":       {[]string{"Total 49.00 Amount due EUR 49.00"}, []string{"Subtotal", "Credits"}},
+		"credit-note":   {[]string{"Credit note Q-18", "EUR 714.00 credited", "This note credits the invoice with the id 5f0f2b5e", "VAT 19% on −600.00 −114.00", "Total credited −714.00"}, []string{"Amount due", "Paid"}},
+		"negative":      {[]string{"Total −2.50", "Kept as credit 2.50", "Amount paid EUR 0.00"}, nil},
+		"without-lines": {[]string{"No lines", "To acme", "Amount due EUR 0.00"}, nil},
+	} {
+		got := words(html(t, list[name]))
+		for _, text := range want.has {
+			if !strings.Contains(got, text) {
+				t.Errorf("%s lacks %q: %s", name, text, got)
+			}
+		}
+		for _, text := range want.lacks {
+			if strings.Contains(got, text) {
+				t.Errorf("%s has %q", name, text)
+			}
+		}
+	}
+}
+
+func TestEachLineIsARow(t *testing.T) {
+	for _, n := range []int{1, 2, 30, 200} {
+		shown := html(t, long(n))
+		if got := strings.Count(shown, `<td class="no">`); got != n {
+			t.Errorf("%d rows of %d lines", got, n)
+		}
+		for _, i := range []int{1, (n + 1) / 2, n} {
+			if !strings.Contains(shown, fmt.Sprintf("Charge %d of %d", i, n)) {
+				t.Errorf("charge %d of %d is missing", i, n)
+			}
+		}
+	}
+}
+
+func TestPagesHaveTheDigitsOfTheCurrency(t *testing.T) {
+	for currency, want := range map[string]string{
+		"JPY": "JPY 241,479", "EUR": "EUR 2,414.79", "KWD": "KWD 241.479", "CLF": "CLF 24.1479",
+	} {
+		inv := sample()
+		inv.Currency = currency
+		if got := words(html(t, inv)); !strings.Contains(got, "Amount due "+want+" ") {
+			t.Errorf("%s: %s", want, got)
+		}
+	}
+}
+
+func TestDatesAreThoseOfTheZone(t *testing.T) {
+	zone, err := calendar.Location("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv := sample()
+	inv.PeriodStart, inv.PeriodEnd = march+5*3600e6, march+31*day+4*3600e6
+	shown, err := document.HTML(&inv, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"1 Mar – 31 Mar 2026", "31 Mar 2026", "time zone America/New_York."} {
+		if !strings.Contains(string(shown), text) {
+			t.Errorf("lacks %q", text)
+		}
+	}
+	utc, err := document.HTML(&inv, nil)
+	if err != nil || !strings.Contains(string(utc), "1 Mar 2026, 05:00 – 1 Apr 2026, 04:00") {
+		t.Errorf("without a zone: %v", err)
+	}
+}

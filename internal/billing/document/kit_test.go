@@ -1,0 +1,146 @@
+package document_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/document"
+)
+
+const day = int64(24 * time.Hour / time.Microsecond)
+
+var march = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+
+// sample is a finalized invoice of March 2026 with a line of each kind.
+func sample() billing.Invoice {
+	finalized, due := march+31*day+3600e6, march+45*day
+	end := march + 31*day
+	next := march + 61*day
+	inv := billing.Invoice{
+		ID: "5f0f2b5e-6d0b-4f0e-9a51-0d6f6a5b3c11", Number: "Q-17", Kind: billing.KindPeriod, Status: billing.StatusFinalized,
+		CustomerKey: "acme", Currency: "EUR", PeriodStart: march, PeriodEnd: end, PriceVersion: 3,
+		Lines: []billing.Line{
+			{Kind: billing.LineBase, Description: "Base price, Pro", From: march, To: end, AmountMinor: 4900},
+			{Kind: billing.LineUsage, Meter: "requests", Description: "API calls: 1,234,567 × request", From: march, To: end, Quantity: 1234567, Included: 100000, AmountMinor: 79346, Tiers: []billing.TierLine{
+				{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500"},
+				{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250"},
+				{Quantity: 134567, Amount: "43.45670"},
+			}},
+			{Kind: billing.LineUsage, Meter: "storage", Description: "Storage: 250 × GB", From: march, To: end, Quantity: 250, AmountMinor: 2500},
+			{Kind: billing.LineMinimum, Description: "Difference to the minimum price, Pro", From: march, To: end, AmountMinor: 254},
+			{Kind: billing.LineUnused, Description: "Unused base price, Starter", From: march + 20*day, To: end, AmountMinor: -323},
+			{Kind: billing.LineBase, Description: "Base price in advance, Pro", From: end, To: next, AmountMinor: 4900},
+			{Kind: billing.LineCorrection, Meter: "requests", Description: "Correction of invoice Q-12, API calls: -5,000 × request", From: march - 28*day, To: march, Quantity: -5000, AmountMinor: -250, OfInvoice: "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10"},
+			{Kind: billing.LineCharge, Description: "Onboarding of the new office in Thessaloniki, two days", From: march + 9*day, To: march + 9*day, AmountMinor: 120000},
+		},
+		Taxes:  []billing.Tax{{Name: "VAT", Percent: "19", BaseMinor: 211327, TaxMinor: 40152}},
+		Totals: billing.Totals{SubtotalMinor: 211327, TaxMinor: 40152, TotalMinor: 251479}, CreditsMinor: 10000, AmountDueMinor: 241479,
+		Seller: billing.Seller{Key: "default", Name: "Meterwerk GmbH", Address: []string{"Torstraße 12", "10119 Berlin", "Germany"}, TaxID: "DE123456789", Prefix: "Q-"},
+		Buyer:  billing.Buyer{Name: "Ακμή Εμπορική Α.Ε.", Address: []string{"Λεωφ. Νίκης 7", "546 24 Θεσσαλονίκη"}, Country: "GR", TaxID: "EL999999999"},
+		MadeAt: end + 10e6, FinalizeAt: finalized, FinalizedAt: &finalized, DueAt: &due,
+	}
+	for i := range inv.Lines {
+		inv.Lines[i].N, inv.Lines[i].PlanVersion = i+1, 3
+	}
+	return inv
+}
+
+// samples are invoices of all kinds and statuses, by a name.
+func samples() map[string]billing.Invoice {
+	of := func(change func(i *billing.Invoice)) billing.Invoice {
+		inv := sample()
+		change(&inv)
+		return inv
+	}
+	draft := func(i *billing.Invoice) {
+		i.Status, i.Number, i.FinalizedAt, i.DueAt = billing.StatusDraft, "", nil, nil
+	}
+	return map[string]billing.Invoice{
+		"open":  sample(),
+		"draft": of(draft),
+		"upcoming": of(func(i *billing.Invoice) {
+			draft(i)
+			i.ID = ""
+		}),
+		"held": of(func(i *billing.Invoice) {
+			draft(i)
+			i.Held = "an amount of 10¹⁵ minor units or more"
+		}),
+		"paid": of(func(i *billing.Invoice) { i.Status, i.Reference = billing.StatusPaid, "SEPA 2026-04-09 / 4711" }),
+		"void": of(func(i *billing.Invoice) {
+			i.Status, i.VoidReason = billing.StatusVoid, "Sent to the wrong company"
+		}),
+		"credited":  of(func(i *billing.Invoice) { i.Status = billing.StatusCredited }),
+		"reissue":   of(func(i *billing.Invoice) { i.Of = "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10" }),
+		"inclusive": of(inclusive),
+		"opening": of(func(i *billing.Invoice) {
+			i.Kind, i.Lines = billing.KindOpening, i.Lines[:1]
+			i.Taxes, i.Totals, i.CreditsMinor, i.AmountDueMinor = nil, billing.Totals{SubtotalMinor: 4900, TotalMinor: 4900}, 0, 4900
+		}),
+		"credit-note": of(func(i *billing.Invoice) {
+			i.Kind, i.Status, i.Number, i.Of, i.DueAt = billing.KindCreditNote, billing.StatusPaid, "Q-18", i.ID, nil
+			i.Lines = []billing.Line{{N: 1, Kind: billing.LineCharge, Description: "Credit for line 8, Onboarding of the new office in Thessaloniki, two days (only one day was needed)", From: march + 9*day, To: march + 9*day, AmountMinor: -60000, OfInvoice: i.Of, OfLine: 8}}
+			i.Taxes = []billing.Tax{{Name: "VAT", Percent: "19", BaseMinor: -60000, TaxMinor: -11400}}
+			i.Totals, i.CreditsMinor, i.AmountDueMinor = billing.Totals{SubtotalMinor: -60000, TaxMinor: -11400, TotalMinor: -71400}, 0, 0
+		}),
+		"negative": of(func(i *billing.Invoice) {
+			i.Status, i.Lines, i.Taxes = billing.StatusPaid, i.Lines[6:7], nil
+			i.Totals, i.CreditsMinor, i.AmountDueMinor = billing.Totals{SubtotalMinor: -250, TotalMinor: -250}, 0, 0
+		}),
+		"without-lines": of(func(i *billing.Invoice) {
+			i.Lines, i.Taxes, i.Totals, i.CreditsMinor, i.AmountDueMinor = nil, nil, billing.Totals{}, 0, 0
+			i.Buyer, i.Seller = billing.Buyer{}, billing.Seller{}
+		}),
+		"largest": of(func(i *billing.Invoice) {
+			for n := range i.Lines {
+				i.Lines[n].Meter, i.Lines[n].Quantity, i.Lines[n].AmountMinor = "requests", math.MaxInt64, 1-1e15
+			}
+			i.SubtotalMinor, i.TotalMinor, i.AmountDueMinor = 1e15-1, 1e15-1, 1e15-1
+		}),
+		"long": of(func(i *billing.Invoice) { *i = long(200) }),
+	}
+}
+
+func inclusive(i *billing.Invoice) {
+	i.Taxes = []billing.Tax{
+		{Name: "State tax", Percent: "6.25", Inclusive: true, BaseMinor: 195000, TaxMinor: 12188},
+		{Name: "City tax", Percent: "2.125", Inclusive: true, BaseMinor: 195000, TaxMinor: 4139},
+	}
+	i.Totals, i.CreditsMinor, i.AmountDueMinor = billing.Totals{SubtotalMinor: 211327, TaxMinor: 16327, TotalMinor: 211327}, 0, 211327
+}
+
+// long is an invoice of n charges; the texts of some are long.
+func long(n int) billing.Invoice {
+	inv := sample()
+	inv.Lines = nil
+	for i := range n {
+		at := march + int64(i%31)*day
+		words := fmt.Sprintf("Charge %d of %d", i+1, n)
+		if i%7 == 3 {
+			words += ": spare parts, their delivery by ship and by lorry, customs, and the work of two people who put them in"
+		}
+		inv.Lines = append(inv.Lines, billing.Line{N: i + 1, Kind: billing.LineCharge, Description: words, From: at, To: at, AmountMinor: int64(i) * 1001})
+	}
+	return inv
+}
+
+func html(t *testing.T, inv billing.Invoice) string {
+	t.Helper()
+	out, err := document.HTML(&inv, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func pdf(t *testing.T, inv billing.Invoice) []byte {
+	t.Helper()
+	out, err := document.PDF(&inv, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

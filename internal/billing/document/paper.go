@@ -1,0 +1,211 @@
+package document
+
+import (
+	"time"
+
+	"quotad/internal/billing"
+	"quotad/internal/plans"
+)
+
+// paper is what an invoice says to people, in the order in which it is drawn.
+type paper struct {
+	Title    string // "Invoice Q-17"
+	Label    string // its status; "" of a credit note
+	Tone     string // of the label: "", "good", "bad"
+	Test     string // "Test" where the customer lives by a test clock, else ""
+	Headline string // how much, and what is to be done
+	Notices  []notice
+	From, To party
+	Facts    []fact
+	Currency string
+	Rows     []row
+	Totals   []total
+	Foot     string
+
+	exponent int
+	dates    dates
+}
+
+type notice struct {
+	Text string
+	Bad  bool
+}
+
+type party struct {
+	Heading, Name string
+	Lines         []string
+}
+
+type fact struct{ Name, Value string }
+
+// row is a line of the invoice.
+type row struct {
+	N           int
+	Description string
+	Details     []string
+	Quantity    string // "" where the line counts nothing
+	Amount      string
+	Tiers       []tierRow
+}
+
+type tierRow struct{ Range, Quantity, Amount string }
+
+type total struct {
+	Name, Amount string
+	Strong       bool // the total
+	Last         bool // what is to be paid
+}
+
+// newPaper lays an invoice out. Its dates are those of zone, of UTC where that is nil.
+func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
+	if zone == nil {
+		zone = time.UTC
+	}
+	// The ledger keeps no invoice of another currency.
+	exponent, _ := plans.Exponent(inv.Currency)
+	p := &paper{Currency: inv.Currency, exponent: exponent, dates: dates{zone}, Foot: "Dates are those of the time zone " + zone.String() + "."}
+	p.Title = title(inv)
+	p.Label, p.Tone = label(inv)
+	if inv.TestClock != "" {
+		p.Test = "Test"
+	}
+	p.Headline = p.headline(inv)
+	p.Notices = notices(inv)
+	p.From = party{Heading: "From", Name: inv.Seller.Name, Lines: lines(inv.Seller.Address, "", inv.Seller.TaxID)}
+	p.To = party{Heading: "To", Name: inv.Buyer.Name, Lines: lines(inv.Buyer.Address, inv.Buyer.Country, inv.Buyer.TaxID)}
+	if p.To.Name == "" {
+		p.To.Name = inv.CustomerKey
+	}
+	p.Facts = p.facts(inv)
+	for i := range inv.Lines {
+		p.Rows = append(p.Rows, p.row(inv, &inv.Lines[i]))
+	}
+	p.Totals = p.totals(inv)
+	return p
+}
+
+// lines are a party's lines below its name.
+func lines(address []string, country, taxID string) []string {
+	var out []string
+	for _, line := range append(append([]string{}, address...), country) {
+		if line != "" {
+			out = append(out, line)
+		}
+	}
+	if taxID != "" {
+		out = append(out, "Tax ID "+taxID)
+	}
+	return out
+}
+
+func title(inv *billing.Invoice) string {
+	switch {
+	case inv.Kind == billing.KindCreditNote:
+		return named("Credit note", inv.Number)
+	case inv.ID == "":
+		return "Upcoming invoice"
+	case inv.Status == billing.StatusDraft:
+		return "Draft invoice"
+	}
+	return named("Invoice", inv.Number)
+}
+
+func named(what, number string) string {
+	if number == "" {
+		return what
+	}
+	return what + " " + number
+}
+
+func label(inv *billing.Invoice) (text, tone string) {
+	if inv.Kind == billing.KindCreditNote {
+		return "", ""
+	}
+	switch inv.Status {
+	case billing.StatusDraft:
+		if inv.Held != "" {
+			return "Held", "bad"
+		}
+		return "Draft", ""
+	case billing.StatusPaid:
+		return "Paid", "good"
+	case billing.StatusVoid:
+		return "Void", "bad"
+	case billing.StatusCredited:
+		return "Credited", ""
+	}
+	return "Open", "accent"
+}
+
+func (p *paper) money(minor int64) string { return p.Currency + " " + amount(minor, p.exponent) }
+
+func (p *paper) headline(inv *billing.Invoice) string {
+	switch {
+	case inv.Kind == billing.KindCreditNote:
+		return p.money(-inv.TotalMinor) + " credited"
+	case inv.Status == billing.StatusDraft:
+		return p.money(inv.AmountDueMinor) + " so far"
+	case inv.Status == billing.StatusPaid:
+		return p.money(inv.AmountDueMinor) + " paid"
+	case inv.Status == billing.StatusVoid, inv.Status == billing.StatusCredited:
+		return "Nothing to pay"
+	case inv.DueAt != nil:
+		return p.money(inv.AmountDueMinor) + " due by " + p.dates.day(*inv.DueAt)
+	}
+	return p.money(inv.AmountDueMinor) + " due"
+}
+
+func notices(inv *billing.Invoice) []notice {
+	var out []notice
+	if inv.TestClock != "" {
+		out = append(out, notice{"This is a test. The customer lives by the test clock " + inv.TestClock + ". Nothing is to be paid.", true})
+	}
+	switch {
+	case inv.Held != "":
+		out = append(out, notice{"This invoice is held and cannot be sent yet: " + inv.Held, true})
+	case inv.Status == billing.StatusDraft:
+		out = append(out, notice{Text: "This is a draft. It has no number and may change. Nothing is to be paid on it."})
+	}
+	switch inv.Status {
+	case billing.StatusVoid:
+		text := "This invoice is void. Nothing is to be paid on it."
+		if inv.VoidReason != "" {
+			text += " Reason: " + inv.VoidReason
+		}
+		out = append(out, notice{text, true})
+	case billing.StatusCredited:
+		out = append(out, notice{Text: "Credit notes cover all of this invoice."})
+	}
+	switch {
+	case inv.Of == "":
+	case inv.Kind == billing.KindCreditNote:
+		text := "This note credits the invoice with the id " + inv.Of + "."
+		if inv.Reason != "" {
+			text += " Reason: " + inv.Reason
+		}
+		out = append(out, notice{Text: text})
+	default:
+		out = append(out, notice{Text: "This invoice replaces the one with the id " + inv.Of + "."})
+	}
+	return out
+}
+
+func (p *paper) facts(inv *billing.Invoice) []fact {
+	var out []fact
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, fact{name, value})
+		}
+	}
+	add("Number", inv.Number)
+	if inv.FinalizedAt != nil {
+		add("Date", p.dates.day(*inv.FinalizedAt))
+	}
+	if inv.DueAt != nil {
+		add("Due", p.dates.day(*inv.DueAt))
+	}
+	add("Period", p.dates.span(inv.PeriodStart, inv.PeriodEnd))
+	add("Customer", inv.CustomerKey)
+	add("Payment", inv.Reference)
+	return out
+}

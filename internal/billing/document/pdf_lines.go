@@ -1,0 +1,120 @@
+package document
+
+const (
+	describeAt = margin + numberW
+	quantityAt = describeAt + describe
+	amountAt   = quantityAt + quantity
+)
+
+func (s *sheet) tableHead() {
+	y := s.GetY()
+	s.pen("", fine, muted)
+	s.put(margin, y, numberW, leading, "L", "No.")
+	s.put(describeAt, y, describe, leading, "L", "Description")
+	s.put(quantityAt, y, quantity-3, leading, "R", "Quantity")
+	s.put(amountAt, y, amountW, leading, "R", "Amount, "+s.paper.Currency)
+	s.SetY(y + leading + gap)
+	s.line(firm, .25)
+}
+
+// lines draws the table of lines. A row is never cut by the end of a page.
+func (s *sheet) lines() {
+	s.room(30)
+	s.tableHead()
+	s.table = true
+	for i := range s.paper.Rows {
+		s.row(&s.paper.Rows[i])
+	}
+	s.table = false
+}
+
+func (s *sheet) row(r *row) {
+	s.pen("", text, ink)
+	words := s.wrapped(r.Description, describe-4)
+	s.pen("", fine, muted)
+	var details []string
+	for _, d := range r.Details {
+		details = append(details, s.wrapped(d, describe-4)...)
+	}
+	// A row's tiers follow it onto the next page where they must, its first one stays with it.
+	height := 2*gap + float64(len(words))*leading + float64(len(details)+min(len(r.Tiers), 1))*small
+	s.room(height)
+	y := s.GetY() + gap
+	s.pen("", text, muted)
+	s.put(margin, y, numberW, leading, "L", count(int64(r.N)))
+	s.pen("", text, ink)
+	s.figure(quantityAt, y, quantity-3, r.Quantity)
+	s.figure(amountAt-3, y, amountW+3, r.Amount)
+	for _, l := range words {
+		s.put(describeAt, y, describe, leading, "L", l)
+		y += leading
+	}
+	s.pen("", fine, muted)
+	for _, l := range details {
+		s.put(describeAt, y, describe, small, "L", l)
+		y += small
+	}
+	s.SetY(y)
+	for _, t := range r.Tiers {
+		s.tier(t)
+	}
+	s.SetY(s.GetY() + gap)
+	s.line(rule, .2)
+}
+
+// figure writes a number to the right of a column, smaller where it is a very long one.
+func (s *sheet) figure(x, y, w float64, words string) {
+	if have := s.GetStringWidth(words); have > w {
+		s.SetFontSize(text * w / have)
+	}
+	s.put(x, y, w, leading, "R", words)
+	s.SetFontSize(text)
+}
+
+// tier draws what one tier adds, below its line.
+func (s *sheet) tier(t tierRow) {
+	s.room(small + gap)
+	y := s.GetY()
+	s.pen("", fine, muted)
+	s.put(describeAt, y, tierUnit, small, "L", t.Range)
+	s.put(describeAt, y, tierUnit, small, "R", t.Quantity)
+	s.put(describeAt, y, tierSum, small, "R", t.Amount)
+	s.SetY(y + small)
+}
+
+// totals draws the sums below the lines, all on one page as far as they fit on one.
+func (s *sheet) totals() {
+	const wide, each = 104.0, 6.0
+	x := margin + width - wide
+	s.room(min(float64(len(s.paper.Totals))*each+8, bottom-margin))
+	s.SetY(s.GetY() + 3)
+	s.SetDrawColor(firm[0], firm[1], firm[2])
+	for _, t := range s.paper.Totals {
+		s.pen("", text, muted)
+		names := s.wrapped(t.Name, wide-amountW)
+		s.room(float64(len(names))*leading + 2)
+		y, size, bold, c := s.GetY(), text, "", muted
+		if t.Strong || t.Last {
+			bold, c = "B", ink
+		}
+		if t.Last {
+			y += 1.5
+			s.Line(x, y, margin+width, y)
+			y, size = y+2, 12.5
+			names = []string{t.Name}
+		}
+		s.pen(bold, size, c)
+		for i, l := range names {
+			s.put(x, y+float64(i)*leading, wide-amountW, leading, "L", l)
+		}
+		s.pen(bold, size, ink)
+		s.put(x, y, wide, leading, "R", t.Amount)
+		s.SetY(y + float64(len(names)-1)*leading + each)
+	}
+}
+
+func (s *sheet) foot() {
+	s.room(small + 6)
+	s.pen("", fine, muted)
+	s.put(margin, s.GetY()+6, width, small, "L", printable(s.paper.Foot))
+}

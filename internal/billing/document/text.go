@@ -1,0 +1,63 @@
+package document
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/internal/billing/rating"
+)
+
+const (
+	dayLayout  = "2 Jan 2006"
+	timeLayout = "2 Jan 2006, 15:04"
+)
+
+// amount writes minor units for people: 1,234.56.
+func amount(minor int64, exponent int) string { return rating.Grouped(rating.Format(minor, exponent)) }
+
+// exact writes a decimal in major units for people, with the currency's digits at least and no
+// more zeros behind them than that.
+func exact(decimal string, exponent int) string {
+	whole, fraction, _ := strings.Cut(decimal, ".")
+	fraction = strings.TrimRight(fraction, "0")
+	fraction += strings.Repeat("0", max(0, exponent-len(fraction)))
+	if fraction == "" {
+		return rating.Grouped(whole)
+	}
+	return rating.Grouped(whole + "." + fraction)
+}
+
+func count(units int64) string { return rating.Grouped(strconv.FormatInt(units, 10)) }
+
+// dates writes instants, which are µs, by the clock of one zone.
+type dates struct{ zone *time.Location }
+
+func (d dates) local(at int64) time.Time { return time.UnixMicro(at).In(d.zone) }
+
+func (d dates) day(at int64) string { return d.local(at).Format(dayLayout) }
+
+// span writes the time [from, to). Where both are midnight it is named by its first and its last
+// day, which belongs to it; else by the minute. Where from is not before to it is an instant.
+func (d dates) span(from, to int64) string {
+	if from >= to {
+		return d.day(from)
+	}
+	start, end := d.local(from), d.local(to)
+	if !midnight(start) || !midnight(end) {
+		return start.Format(timeLayout) + " – " + end.Format(timeLayout)
+	}
+	last := end.AddDate(0, 0, -1)
+	switch {
+	case start.Equal(last):
+		return last.Format(dayLayout)
+	case start.Year() == last.Year():
+		return start.Format("2 Jan") + " – " + last.Format(dayLayout)
+	}
+	return start.Format(dayLayout) + " – " + last.Format(dayLayout)
+}
+
+func midnight(t time.Time) bool {
+	hour, minute, second := t.Clock()
+	return hour == 0 && minute == 0 && second == 0 && t.Nanosecond() == 0
+}

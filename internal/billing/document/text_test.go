@@ -1,0 +1,110 @@
+package document
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"quotad/internal/calendar"
+)
+
+func TestAmountsForPeople(t *testing.T) {
+	for _, c := range []struct {
+		minor    int64
+		exponent int
+		want     string
+	}{
+		{0, 2, "0.00"},
+		{5, 2, "0.05"},
+		{-5, 2, "−0.05"},
+		{99999, 2, "999.99"},
+		{100000, 2, "1,000.00"},
+		{-123456789, 2, "−1,234,567.89"},
+		{0, 0, "0"},
+		{999, 0, "999"},
+		{1000, 0, "1,000"},
+		{-1000000, 0, "−1,000,000"},
+		{1234, 3, "1.234"},
+		{1234567, 3, "1,234.567"},
+		{12345678, 4, "1,234.5678"},
+		{1e15 - 1, 2, "9,999,999,999,999.99"},
+		{math.MinInt64, 2, "−92,233,720,368,547,758.08"},
+	} {
+		if got := amount(c.minor, c.exponent); got != c.want {
+			t.Errorf("%d with %d digits: %q, want %q", c.minor, c.exponent, got, c.want)
+		}
+	}
+}
+
+func TestExactAmountsForPeople(t *testing.T) {
+	for _, c := range []struct {
+		decimal  string
+		exponent int
+		want     string
+	}{
+		{"500", 2, "500.00"},
+		{"43.45670", 2, "43.4567"},
+		{"1234567.5", 2, "1,234,567.50"},
+		{"0.000001", 2, "0.000001"},
+		{"-1234", 0, "−1,234"},
+		{"7.0", 0, "7"},
+		{"0.5", 0, "0.5"},
+		{"100", 0, "100"},
+	} {
+		if got := exact(c.decimal, c.exponent); got != c.want {
+			t.Errorf("%s with %d digits: %q, want %q", c.decimal, c.exponent, got, c.want)
+		}
+	}
+}
+
+func TestSpans(t *testing.T) {
+	berlin, err := calendar.Location("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(text string) int64 {
+		instant, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return instant.UnixMicro()
+	}
+	for _, c := range []struct {
+		from, to string
+		zone     *time.Location
+		want     string
+	}{
+		{"2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", time.UTC, "1 Mar – 31 Mar 2026"},
+		{"2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", time.UTC, "1 Mar 2026"},
+		{"2025-12-15T00:00:00Z", "2026-01-15T00:00:00Z", time.UTC, "15 Dec 2025 – 14 Jan 2026"},
+		{"2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z", berlin, "1 Mar – 31 Mar 2026"}, // over the change of clocks
+		{"2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z", time.UTC, "28 Feb 2026, 23:00 – 31 Mar 2026, 22:00"},
+		{"2026-03-01T00:00:00Z", "2026-03-20T14:30:00Z", time.UTC, "1 Mar 2026, 00:00 – 20 Mar 2026, 14:30"},
+		{"2026-03-09T11:00:00Z", "2026-03-09T11:00:00Z", time.UTC, "9 Mar 2026"},
+	} {
+		if got := (dates{c.zone}).span(at(c.from), at(c.to)); got != c.want {
+			t.Errorf("[%s, %s): %q, want %q", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestPrintableLetters(t *testing.T) {
+	if has := letters(); !has[box] || !has['€'] || !has['−'] {
+		t.Error("the font lacks signs that every invoice may need")
+	}
+	for text, want := range map[string]string{
+		"Straße, Ακμή, Привет, 5 €": "Straße, Ακμή, Привет, 5 €",
+		"e\u0301tat":                "état",
+		"a\u00a0b\tc":               "a b c",
+		"−5 × – … ·":                "−5 × – … ·",
+		"東京":                        "□□",
+		"ok 👍":                      "ok □",
+		"a\u202eb":                  "ab",
+		"":                          "",
+		"\xff":                      "\ufffd",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package billing
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sentinels that the API turns into problems. Faults of fields are model.FieldErrors.
+var (
+	ErrUnknownInvoice = errors.New("no such invoice")
+	ErrUnknownLine    = errors.New("the invoice has no such line")
+	// ErrNoPeriod: billing of the customer has not begun, or is over.
+	ErrNoPeriod = errors.New("no billing period of the customer is open, so no invoice is coming up")
+	// ErrState: the status of an invoice does not allow what was asked for, see StateError.
+	ErrState = errors.New("the invoice's status does not allow that")
+	// ErrHeld: an invoice cannot be finalized, see Invoice.Held.
+	ErrHeld = errors.New("the invoice is held and cannot be finalized")
+	// ErrReferred: an invoice that another one corrects or credits cannot become void.
+	ErrReferred = errors.New("a correction or a credit note refers to the invoice, so it cannot be void")
+	// ErrTooMuch: more was to be credited than is left.
+	ErrTooMuch = errors.New("more is to be credited than is left of the invoice")
+	// ErrAnonymous: customers that nobody has named are not billed.
+	ErrAnonymous = errors.New("the customer is anonymous, and is not billed: name it with PUT /v1/customers/{key} first")
+	// ErrBeforePeriod: what a period is billed by cannot change before it.
+	ErrBeforePeriod = errors.New("the instant is before the open billing period, and what came before is billed already")
+	// ErrPaidAhead: billing cannot end at the start of a period whose base in advance is billed.
+	ErrPaidAhead = errors.New("the open billing period's base price is on an invoice already: let billing end a microsecond after the period's start, or later")
+	// ErrClosing: billing was over, began again, and is to end a second time before the first is billed.
+	ErrClosing = errors.New("the customer's last billing period is still being closed: try again when its invoice is there")
+	// ErrCurrency: the currency of a customer is fixed when its first period opens.
+	ErrCurrency = errors.New("the plan's currency is not the customer's, which is fixed since its first billing period began")
+	// ErrUnknownSeller: GET of a seller that is not there.
+	ErrUnknownSeller = errors.New("no such seller")
+	// ErrUnknownPrice: the customer has no price of its own of the meter.
+	ErrUnknownPrice = errors.New("the customer has no price of its own of this meter")
+	// ErrTooManyTerms: see MaxTerms.
+	ErrTooManyTerms = fmt.Errorf("the customer's terms were changed %d times in this billing period, which is the most", MaxTerms)
+	// ErrTooManyCharges: see MaxCharges.
+	ErrTooManyCharges = fmt.Errorf("the customer has %d charges that no invoice has taken yet, which is the most", MaxCharges)
+	// ErrNoLine: units of that meter and time cost nothing.
+	ErrNoLine = errors.New("no invoice would have a line of it: the billing period of that time has no price of the meter, its invoice was taken back, or nothing is billed then")
+	// ErrReconciling: a node reconciles once at a time.
+	ErrReconciling = errors.New("this node reconciles already: ask again when it has ended, or ask another node")
+	// ErrReconcileTime: the deadline came before the end of all rows.
+	ErrReconcileTime = errors.New("there are too many rows to check within the time of a request: run `quotad reconcile`, which may take longer")
+	// ErrOtherPayload: an id stands for another request of the customer already.
+	ErrOtherPayload = errors.New("the id was used for another request of this customer: ids are unique for ever. Nothing was done")
+)
+
+const (
+	// MaxTerms is how often a customer's terms may be changed within one period.
+	MaxTerms = 100
+	// MaxCharges is how many charges may wait for an invoice.
+	MaxCharges = 1000
+	// MaxMinor is the largest amount, in minor units, above zero or below.
+	MaxMinor = int64(1e15 - 1)
+)
+
+// StateError is an ErrState that says what the status is, and what may be done in it.
+type StateError struct {
+	Status string // the present one
+	Want   string // what can be done with which invoices, for people
+}
+
+func (e *StateError) Error() string { return "the invoice is " + e.Status + ": " + e.Want }
+
+// Unwrap is ErrState.
+func (e *StateError) Unwrap() error { return ErrState }

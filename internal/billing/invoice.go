@@ -1,0 +1,121 @@
+package billing
+
+// The kinds of invoices.
+const (
+	KindPeriod     = "period"
+	KindOpening    = "opening"
+	KindCreditNote = "credit_note"
+)
+
+// The statuses of invoices.
+const (
+	StatusDraft     = "draft"
+	StatusFinalized = "finalized"
+	StatusPaid      = "paid"
+	StatusVoid      = "void"
+	StatusCredited  = "credited"
+)
+
+// The kinds of lines, in the order in which an invoice lists them. The base of the period that
+// begins comes behind unused.
+const (
+	LineBase       = "base"
+	LineUsage      = "usage"
+	LineMinimum    = "minimum"
+	LineUnused     = "unused"
+	LineCorrection = "correction"
+	LineCharge     = "charge"
+)
+
+// Invoice is an invoice of whatever kind and status. Its numbers are a draft's until it is
+// finalized; then they never change.
+type Invoice struct {
+	ID           string // UUID; "" of an upcoming one
+	Number       string // prefix and integer; "" of a draft
+	Kind, Status string
+	Customer     int64
+	CustomerKey  string
+	TestClock    string // that the customer lives by; "" is PostgreSQL's time
+	Zone         string // the customer's timezone, by which documents say dates; "" is UTC
+	Currency     string
+	Chain, N     int // the period that it is of
+	PeriodStart  int64
+	PeriodEnd    int64
+	PlanID       int32
+	PriceVersion int
+	Of           string // the invoice that a credit note or reissue is about
+
+	Lines  []Line
+	Taxes  []Tax
+	Totals // of the lines and taxes
+
+	CreditsMinor   int64 // applied
+	AmountDueMinor int64 // Total − Credits, at least 0
+
+	Seller      Seller
+	Buyer       Buyer
+	DueDays     int
+	MadeAt      int64
+	FinalizeAt  int64
+	FinalizedAt *int64
+	DueAt       *int64
+	Held        string      // why it stays a draft
+	Waiting     []Corrected // corrections that are too large for it: it waits for them to be smaller
+	Reference   string      // of its payment
+	VoidReason  string
+	Reason      string // why a credit note was made
+	Digested    []byte // as stored, see Digest; nil of a draft
+}
+
+// Corrected names a line of usage that is corrected, by its meter and its invoice's id.
+type Corrected struct {
+	Meter   string `json:"meter"`
+	Invoice string `json:"invoice"`
+}
+
+// Totals are sums of an invoice, in minor units.
+type Totals struct {
+	SubtotalMinor int64 // Σ lines
+	TaxMinor      int64
+	TotalMinor    int64
+}
+
+// Line is one line of an invoice.
+type Line struct {
+	N           int
+	Kind        string
+	Meter       string // "" if the line is of no meter
+	Description string
+	From, To    int64
+	Quantity    int64
+	Included    int64
+	PlanVersion int
+	Tiers       []TierLine
+	AmountMinor int64
+	OfInvoice   string // the invoice that is corrected
+	Before      int64  // of a correction: the quantity that was billed before it
+	OfLine      int    // of a credit note: the line that is credited
+}
+
+// TierLine is what one tier adds to a line. Amount is an exact decimal in major units, with the
+// tier's flat price in it.
+type TierLine struct {
+	UpTo     *int64 `json:"up_to"`
+	Quantity int64  `json:"quantity"`
+	Amount   string `json:"amount"`
+}
+
+// SameAs reports whether two tiers are of the same bound, units and amount.
+func (t TierLine) SameAs(other TierLine) bool {
+	return t.Quantity == other.Quantity && t.Amount == other.Amount &&
+		(t.UpTo == nil) == (other.UpTo == nil) && (t.UpTo == nil || *t.UpTo == *other.UpTo)
+}
+
+// Tax is one tax of an invoice.
+type Tax struct {
+	Name      string `json:"name"`
+	Percent   string `json:"percent"`
+	Inclusive bool   `json:"inclusive"`
+	BaseMinor int64  `json:"base_minor"`
+	TaxMinor  int64  `json:"tax_minor"`
+}

@@ -1,0 +1,243 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strconv"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/timeline"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
+)
+
+// AccountInput is an account as an admin writes it. Instants are µs.
+type AccountInput struct {
+	StartsAt    *int64 // nil: as it is
+	TrialEndsAt *int64
+	EndsAt      *int64
+	PeriodEnd   bool // EndsAt is the end of the running period
+	Seller      string
+	Buyer       billing.Buyer
+	Taxes       []billing.TaxRate
+	DueDays     int
+}
+
+// Account is how a customer is billed, as it is shown.
+type Account struct {
+	billing.Account
+	Clock       string // the key of the customer's test clock; "" is real time
+	BilledUntil *int64 // the end of the last closed period
+}
+
+// ETag is the account's entity tag, unquoted.
+func (a *Account) ETag() string { return strconv.FormatInt(a.Change, 10) }
+
+const billedUntil = `SELECT max(end_at) FROM periods WHERE customer_id = $1`
+
+// Account returns how a customer is billed. Errors: plans.ErrUnknownCustomer,
+// billing.ErrAnonymous.
+func (l *Ledger) Account(ctx context.Context, key string) (*Account, error) {
+	now, err := l.options.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	id, _, err := find(ctx, l.pool, key)
+	if err != nil {
+		return nil, store.Classify(err)
+	}
+	read, err := readCustomers(ctx, l.pool, []int64{id}, now)
+	if err != nil {
+		return nil, store.Classify(err)
+	}
+	if read[id] == nil {
+		return nil, billing.ErrAnonymous
+	}
+	return l.show(ctx, l.pool, read[id])
+}
+
+func (l *Ledger) show(ctx context.Context, q querier, c *customer) (*Account, error) {
+	a := &Account{Account: c.account, Clock: c.clock}
+	if a.Buyer.Address == nil { // nobody has written it
+		a.Buyer.Address = []string{}
+	}
+	return a, store.Classify(q.QueryRow(ctx, billedUntil, c.id).Scan(&a.BilledUntil))
+}
+
+// PutAccount writes how a customer is billed. All but an omitted StartsAt is replaced. The first
+// write needs no precondition, since nobody wrote what it replaces.
+//
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrPrecondition,
+// plans.ErrPreconditionRequired, billing.ErrAnonymous, billing.ErrBeforePeriod,
+// billing.ErrPaidAhead, billing.ErrClosing, model.FieldErrors.
+func (l *Ledger) PutAccount(ctx context.Context, key string, in *AccountInput, pre plans.Precondition) (a *Account, err error) {
+	if bad := in.check(); len(bad) > 0 {
+		return nil, bad
+	}
+	if in.Taxes == nil {
+		in.Taxes = []billing.TaxRate{}
+	}
+	if in.Buyer.Address == nil {
+		in.Buyer.Address = []string{}
+	}
+	err = l.options.Store.ChangeBilling(ctx, key, func(ctx context.Context, w *store.Writing, p *plans.Customer) error {
+		c, line, err := l.standing(ctx, w, p.ID)
+		if err == nil && c == nil {
+			err = billing.ErrAnonymous
+		}
+		if err == nil {
+			err = pre.Check(c.account.Written || pre.Given, strconv.FormatInt(c.account.Change, 10))
+		}
+		if err != nil {
+			return err
+		}
+		was := c.account
+		if err := l.apply(ctx, w, p, c, line, in); err != nil {
+			return err
+		}
+		if a, err = l.show(ctx, w, c); err == nil && c.account.Change == was.Change {
+			err = store.Unchanged()
+		}
+		if err != nil {
+			return err
+		}
+		return w.Audit(ctx, plans.Audited{
+			Action: plans.AuditChange, Target: "customers/" + key + "/billing", Customer: c.id,
+			Before: auditAccount(&was), After: auditAccount(&c.account),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// billed: a period was closed, or an opening is finalized. Then the start and the trial stand.
+const billed = `
+	SELECT EXISTS (SELECT FROM periods WHERE customer_id = $1)
+	    OR EXISTS (SELECT FROM invoices WHERE customer_id = $1 AND kind = 'opening' AND status NOT IN ('draft', 'void'))`
+
+const sellerThere = `SELECT EXISTS (SELECT FROM sellers WHERE key = $1)`
+
+// apply writes an account under the lock of the customer's billing.
+func (l *Ledger) apply(ctx context.Context, w *store.Writing, p *plans.Customer, c *customer, line *timeline.Timeline, in *AccountInput) error {
+	a := c.account
+	a.Seller, a.Buyer, a.Taxes, a.DueDays, a.Written = in.Seller, in.Buyer, in.Taxes, in.DueDays, true
+	var standing, seller bool
+	if err := errors.Join(w.QueryRow(ctx, billed, c.id).Scan(&standing), w.QueryRow(ctx, sellerThere, in.Seller).Scan(&seller)); err != nil {
+		return err
+	}
+	if !seller {
+		return fault("seller", "no such seller: write it first with PUT /v1/sellers/"+plans.Shorten(in.Seller))
+	}
+	e := edit{c: c, line: line, account: a}
+	from, end := c.known(line)
+	if err := e.begin(in, standing); err != nil {
+		return err
+	}
+	if err := e.end(in); err != nil {
+		return err
+	}
+	if err := e.paid(ctx, w); err != nil {
+		return err
+	}
+	if e.ended {
+		e.account.KnownFrom, e.account.KnownEnd = from, end
+	}
+	if reflect.DeepEqual(e.account, c.account) {
+		return nil
+	}
+	if !e.moved && !e.ended {
+		c.account = e.account
+		return errors.Join(writeAccount(ctx, w, c), l.setDue(ctx, w, c.id))
+	}
+	if err := e.mark(ctx, w); err != nil {
+		return err
+	}
+	c.account = e.account
+	if err := writeAccount(ctx, w, c); err != nil {
+		return err
+	}
+	if err := l.rebound(ctx, w, p, &e); err != nil {
+		return err
+	}
+	return l.setDue(ctx, w, c.id)
+}
+
+// rebound writes the open period of an account whose boundaries were edited. Terms that wait
+// begin where the running period ends now, or where billing begins again.
+func (l *Ledger) rebound(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
+	c := e.c
+	if err := l.redate(ctx, w, p, e); err != nil {
+		return err
+	}
+	lines, err := timelines(ctx, w, map[int64]*customer{c.id: c})
+	if err != nil {
+		return err
+	}
+	e.line = lines[c.id]
+	switch {
+	case e.moved:
+		return l.first(ctx, w, c, e.line)
+	case c.open != nil:
+		return l.reopen(ctx, w, c, false)
+	}
+	if err := writeCuts(ctx, w, c, e.line); err != nil {
+		return err
+	}
+	if !e.resumed {
+		return nil
+	}
+	c.chain, c.n = c.chain+1, 0
+	first, ok := e.line.Resume(c.chain)
+	return writeOpen(ctx, w, c, &first, ok, ok && !first.Trial)
+}
+
+// redate lets another anchor, timezone or interval that waits for the end of the running period
+// begin at its end as it is now. Whatever waits begins at once where billing begins again.
+func (l *Ledger) redate(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
+	if e.resumed {
+		return w.BeginAnew(ctx, p, *e.account.BreakTo)
+	}
+	periods := &e.line.Periods
+	if periods.Before == nil || periods.From <= e.c.now {
+		return nil
+	}
+	former := *periods.Before
+	former.Cuts = e.account.Cuts([]int64{e.account.StartsAt})
+	if _, end := former.Period(e.c.now); end != periods.From {
+		return w.MoveFormer(ctx, p, end)
+	}
+	return nil
+}
+
+const updateAccount = `
+	UPDATE billing_accounts SET starts_at = $2, starts_set_at = $3, trial_ends_at = $4, ends_at = $5, ends_with_period = $6,
+		break_from = $7, break_to = $8, seller = $9, buyer = $10, taxes = $11, due_days = $12, written = $13, change = $14,
+		known_from = $15, known_end = $16
+	WHERE customer_id = $1`
+
+// writeAccount writes the account of c, as one of this change.
+func writeAccount(ctx context.Context, w *store.Writing, c *customer) error {
+	a := &c.account
+	a.Change = w.Number
+	buyer, badBuyer := json.Marshal(a.Buyer)
+	taxes, badTaxes := json.Marshal(a.Taxes)
+	if err := errors.Join(badBuyer, badTaxes); err != nil {
+		return err
+	}
+	_, err := w.Exec(ctx, updateAccount, c.id, a.StartsAt, a.StartsSetAt, a.TrialEndsAt, a.EndsAt, a.EndsWithPeriod,
+		a.BreakFrom, a.BreakTo, a.Seller, buyer, taxes, a.DueDays, a.Written, a.Change, a.KnownFrom, a.KnownEnd)
+	return err
+}
+
+func sameInstant(a, b *int64) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+func fault(field, detail string) error {
+	return model.FieldErrors{{Field: field, Detail: detail}}
+}

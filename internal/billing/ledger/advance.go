@@ -1,0 +1,68 @@
+package ledger
+
+import (
+	"context"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+)
+
+// The invoice that holds the base in advance of a period is its opening, or the invoice of the
+// period before it. OFFSET 0 keeps the order: the lines of one invoice are few, and those that
+// begin at one instant are those of all customers.
+const advanceLines = `
+	SELECT w.n, l.from_at, l.to_at, l.plan_version, l.amount_minor, l.amount_minor + coalesce((
+		SELECT sum(c.amount_minor) FROM invoice_lines c JOIN invoices ci ON ci.id = c.invoice_id AND ci.kind = 'credit_note'
+		WHERE c.of_invoice = i.id AND c.of_line = l.n), 0)
+	FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::bigint[]) WITH ORDINALITY AS w (customer, chain, period, start_at, n)
+	JOIN LATERAL (
+		SELECT id FROM invoices WHERE customer_id = w.customer AND chain = w.chain AND invoices.n = w.period AND kind = 'opening' AND status <> 'void'
+		UNION ALL
+		SELECT id FROM invoices WHERE customer_id = w.customer AND chain = w.chain AND invoices.n = w.period - 1 AND kind = 'period' AND status <> 'void'
+		OFFSET 0
+	) i ON true
+	JOIN LATERAL (
+		SELECT * FROM invoice_lines WHERE invoice_id = i.id AND kind = 'base' AND from_at = w.start_at OFFSET 0
+	) l ON true
+	ORDER BY w.n, i.id, l.n`
+
+// paidAhead reports whether an invoice that is not void holds the base in advance of the open
+// period. It is there only while the period is.
+func paidAhead(ctx context.Context, q querier, c *customer) (paid bool, err error) {
+	if c.open == nil {
+		return false, nil
+	}
+	err = q.QueryRow(ctx, `SELECT EXISTS (`+advanceLines+`)`, []int64{c.id}, []int{c.open.Chain}, []int{c.open.N}, []int64{c.open.Start}).Scan(&paid)
+	return paid, err
+}
+
+// readAdvances finds the base lines of the tasks' periods that earlier invoices hold. One that
+// is not of the period's own terms was replaced by a cut at the period's start.
+func readAdvances(ctx context.Context, q querier, tasks []*task) error {
+	var of []*task
+	var customers, starts []int64
+	var chains, numbers []int
+	for _, t := range tasks {
+		if t.kind == billing.KindPeriod {
+			of = append(of, t)
+			customers, starts = append(customers, t.c.id), append(starts, t.period.Start)
+			chains, numbers = append(chains, t.period.Chain), append(numbers, t.period.N)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	var n int
+	var a assembly.Advance
+	var amount int64
+	return forEach(ctx, q, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor}, func() error {
+		t := of[n-1]
+		held := a
+		if a.PlanVersion == t.period.Version && amount == t.in.Terms.AdvanceBase(a.To) {
+			t.in.Advance = &held
+		} else {
+			t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
+		}
+		return nil
+	}, advanceLines, customers, chains, numbers, starts)
+}

@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
+)
+
+// onCustomer runs do under the lock of a customer's billing. Errors: plans.ErrUnknownCustomer,
+// plans.ErrArchived, billing.ErrAnonymous.
+func (l *Ledger) onCustomer(ctx context.Context, key string, do func(ctx context.Context, tx pgx.Tx, c *customer) error) error {
+	return l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		id, _, err := find(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		c, err := l.lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if c.archived {
+			return plans.ErrArchived
+		}
+		if err := do(ctx, tx, c); err != nil {
+			return err
+		}
+		return l.setDue(ctx, tx, id)
+	})
+}
+
+// checkCurrency refuses another currency than the customer's.
+func (c *customer) checkCurrency(currency string) error {
+	if c.account.Currency != "" && currency != c.account.Currency {
+		return model.FieldErrors{{Field: "currency", Detail: "must be " + c.account.Currency + ", the customer's, which is fixed"}}
+	}
+	return nil
+}
+
+const chargeByID = `SELECT description, amount_minor, currency, at, payload FROM charges WHERE customer_id = $1 AND id = $2`
+
+const unclaimedCharges = `SELECT count(*) FROM charges WHERE customer_id = $1 AND invoice_id IS NULL`
+
+const insertCharge = `
+	INSERT INTO charges (customer_id, id, description, amount_minor, currency, at, payload) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+// Charge adds a line to the customer's next invoice, once under its id, which stands for it for
+// ever. It returns the charge as it was made, and its customer's test clock. Errors: those of
+// onCustomer, model.FieldErrors for another currency, billing.ErrOtherPayload,
+// billing.ErrTooManyCharges.
+func (l *Ledger) Charge(ctx context.Context, key string, in billing.Charge, payload int64) (made billing.Charge, clock string, replayed bool, err error) {
+	err = l.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
+		clock, made = c.clock, in
+		var stored int64
+		switch err := tx.QueryRow(ctx, chargeByID, c.id, in.ID).Scan(&made.Description, &made.AmountMinor, &made.Currency, &made.At, &stored); {
+		case err == nil && stored != payload:
+			return billing.ErrOtherPayload
+		case err == nil:
+			replayed = true
+			return nil
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+		if err := c.checkCurrency(in.Currency); err != nil {
+			return err
+		}
+		var waiting int64
+		if err := tx.QueryRow(ctx, unclaimedCharges, c.id).Scan(&waiting); err != nil {
+			return err
+		}
+		if waiting >= billing.MaxCharges {
+			return billing.ErrTooManyCharges
+		}
+		made.At = c.now
+		if _, err := tx.Exec(ctx, insertCharge, c.id, in.ID, in.Description, in.AmountMinor, in.Currency, made.At, payload); err != nil {
+			return err
+		}
+		return store.Audit(ctx, tx, plans.Audited{
+			Action: plans.AuditCreate, Target: "customers/" + key + "/charges/" + in.ID, Customer: c.id, After: auditCharge(&made),
+		})
+	})
+	return made, clock, replayed, err
+}

@@ -1,0 +1,229 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/timeline"
+	"quotad/internal/plans"
+)
+
+// closePeriods closes the open periods of customers, whose lock the transaction has: it fences
+// their counters, writes the period and its draft, and opens the next one. Customers that
+// cannot be closed are left as they are, and their jobs have an error.
+func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
+	customers := make(map[int64]*customer, len(due))
+	for _, j := range due {
+		customers[j.c.id] = j.c
+	}
+	lines, err := timelines(ctx, tx, customers)
+	if err != nil {
+		return err
+	}
+	if err := l.fence(ctx, tx, due); err != nil {
+		return err
+	}
+	var tasks []*task
+	for _, j := range due {
+		if j.err != nil {
+			continue
+		}
+		j.task = &task{c: j.c, kind: billing.KindPeriod, period: *j.c.open, next: follows(lines[j.c.id], j.c), fresh: true}
+		tasks = append(tasks, j.task)
+	}
+	if err := l.assemble(ctx, tx, tasks); err != nil {
+		return err
+	}
+	return l.writeClosed(ctx, tx, due)
+}
+
+// follows is the period after the open one, nil where none follows. The last one of a customer
+// that is archived may follow still: archiving ends billing at its instant.
+func follows(t *timeline.Timeline, c *customer) *billing.Period {
+	if next, ok := t.Next(c.open); ok {
+		return &next
+	}
+	return nil
+}
+
+// periodRow is a row of periods.
+type periodRow struct {
+	Customer  int64                  `json:"customer_id"`
+	Chain     int                    `json:"chain"`
+	N         int                    `json:"n"`
+	Start     int64                  `json:"start_at"`
+	End       int64                  `json:"end_at"`
+	FullStart int64                  `json:"full_start"`
+	FullEnd   int64                  `json:"full_end"`
+	KnownEnd  int64                  `json:"known_end"`
+	Trial     bool                   `json:"trial"`
+	PlanID    int32                  `json:"plan_id"`
+	Version   int                    `json:"version"`
+	Prices    map[string]plans.Price `json:"prices"`
+	ClosedAt  int64                  `json:"closed_at"`
+}
+
+func periodRowOf(customer int64, p *billing.Period, closed int64) periodRow {
+	r := periodRow{customer, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd, p.Trial, p.PlanID, p.Version, p.Prices, closed}
+	if r.Prices == nil {
+		r.Prices = map[string]plans.Price{}
+	}
+	return r
+}
+
+const insertPeriods = `
+	INSERT INTO periods (customer_id, chain, n, start_at, end_at, prior_end, full_start, full_end, known_end, trial, plan_id, version, prices, closed_at)
+	SELECT customer_id, chain, n, start_at, end_at, (SELECT max(end_at) FROM periods p WHERE p.customer_id = r.customer_id),
+		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at
+	FROM jsonb_populate_recordset(NULL::periods, $1) r`
+
+// nextPeriods opens the following periods. Where none follows, the row keeps its place in the
+// chain, and nothing else.
+const nextPeriods = `
+	UPDATE open_periods o SET chain = r.chain, n = r.n, start_at = r.start_at, end_at = r.end_at, full_start = r.full_start,
+		full_end = r.full_end, known_end = r.known_end, trial = r.trial, plan_id = r.plan_id, version = r.version,
+		prices = r.prices, to_begin = false, opening_due = r.opening_due
+	FROM jsonb_populate_recordset(NULL::open_periods, $1) r WHERE o.customer_id = r.customer_id`
+
+// openRow is a row of open_periods, as far as closing writes it.
+type openRow struct {
+	Customer   int64                  `json:"customer_id"`
+	Chain      int                    `json:"chain"`
+	N          int                    `json:"n"`
+	Start      *int64                 `json:"start_at"`
+	End        *int64                 `json:"end_at"`
+	FullStart  *int64                 `json:"full_start"`
+	FullEnd    *int64                 `json:"full_end"`
+	KnownEnd   *int64                 `json:"known_end"`
+	Trial      bool                   `json:"trial"`
+	PlanID     *int32                 `json:"plan_id"`
+	Version    *int                   `json:"version"`
+	Prices     map[string]plans.Price `json:"prices"`
+	OpeningDue bool                   `json:"opening_due"`
+}
+
+// openRowOf is the row of the period that follows closed; a nil next is none.
+func openRowOf(customer int64, closed, next *billing.Period) openRow {
+	if next == nil {
+		return openRow{Customer: customer, Chain: closed.Chain, N: closed.N + 1, Prices: map[string]plans.Price{}}
+	}
+	r := openRow{
+		customer, next.Chain, next.N, &next.Start, &next.End, &next.FullStart, &next.FullEnd, &next.KnownEnd, next.Trial,
+		&next.PlanID, &next.Version, next.Prices, false,
+	}
+	// A new chain begins as the first one does. Otherwise the invoice of the period that ended
+	// holds the base in advance.
+	r.OpeningDue = next.Chain != closed.Chain && !next.Trial
+	if r.Prices == nil {
+		r.Prices = map[string]plans.Price{}
+	}
+	return r
+}
+
+// writeClosed writes what closing makes, for all customers at once.
+func (l *Ledger) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
+	var periods []periodRow
+	var open []openRow
+	var drafts []*task
+	for _, j := range due {
+		if j.err == nil && j.task != nil {
+			j.err = j.task.err
+		}
+		if j.err != nil {
+			continue
+		}
+		t := j.task
+		periods = append(periods, periodRowOf(j.c.id, &t.period, j.at))
+		open = append(open, openRowOf(j.c.id, &t.period, t.next))
+		if !t.result.Empty {
+			t.result.Invoice.MadeAt, t.result.Invoice.FinalizeAt = j.at, j.at+l.correctionOf(j.c)
+			drafts = append(drafts, t)
+		}
+	}
+	b := new(pgx.Batch)
+	if err := errors.Join(queueRows(b, insertPeriods, periods), queueRows(b, nextPeriods, open), queueDrafts(b, drafts)); err != nil {
+		return err
+	}
+	return run(ctx, tx, b)
+}
+
+// correctionOf is how long a customer's drafts stay drafts: whoever is erased waits for nothing.
+func (l *Ledger) correctionOf(c *customer) int64 {
+	if c.erased {
+		return 0
+	}
+	return l.correctionTime
+}
+
+const claimCharges = `
+	UPDATE charges c SET invoice_id = w.invoice FROM unnest($1::bigint[], $2::uuid[]) AS w (customer, invoice)
+	JOIN LATERAL (SELECT id FROM charges WHERE customer_id = w.customer AND invoice_id IS NULL OFFSET 0) u ON true
+	WHERE c.customer_id = w.customer AND c.id = u.id`
+
+// queueDrafts adds new drafts to a batch, each with an id, and lets them take the charges that
+// are on them.
+func queueDrafts(b *pgx.Batch, drafts []*task) error {
+	var invoices []invoiceRow
+	var lines []lineRow
+	var counted []countedRow
+	var customers []int64
+	var ids []string
+	for _, t := range drafts {
+		i := &t.result.Invoice
+		i.ID = newID()
+		invoices, lines = append(invoices, rowOf(i, 0)), append(lines, lineRows(i)...)
+		counted = append(counted, t.correctionRows()...)
+		if len(t.in.Charges) > 0 {
+			customers, ids = append(customers, t.c.id), append(ids, i.ID)
+		}
+	}
+	if err := errors.Join(queueRows(b, insertInvoices, invoices), queueRows(b, insertLines, lines), queueRows(b, insertCounted, counted)); err != nil {
+		return err
+	}
+	if len(customers) > 0 {
+		b.Queue(claimCharges, customers, ids)
+	}
+	return nil
+}
+
+const openingMade = `UPDATE open_periods SET opening_due = false WHERE customer_id = ANY ($1)`
+
+// makeOpenings makes the opening invoices of customers whose lock the transaction has. There is
+// none where nothing is to be paid in advance.
+func (l *Ledger) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error {
+	tasks := make([]*task, len(due))
+	for i, j := range due {
+		j.task = &task{c: j.c, kind: billing.KindOpening, period: *j.c.open, fresh: true}
+		tasks[i] = j.task
+	}
+	if err := l.assemble(ctx, tx, tasks); err != nil {
+		return err
+	}
+	var drafts []*task
+	var made []int64
+	for _, j := range due {
+		t := j.task
+		if j.err = t.err; j.err != nil {
+			continue
+		}
+		made = append(made, j.c.id)
+		// An invoice of the period itself takes charges and corrections, where no base is due.
+		if !t.result.Empty && opens(&t.in.Terms) {
+			t.result.Invoice.MadeAt, t.result.Invoice.FinalizeAt = j.at, j.at+l.correctionOf(j.c)
+			drafts = append(drafts, t)
+		}
+	}
+	b := new(pgx.Batch)
+	b.Queue(openingMade, made)
+	if err := queueDrafts(b, drafts); err != nil {
+		return err
+	}
+	return run(ctx, tx, b)
+}
+
+// opens reports whether a period has an opening invoice: one whose base is due in advance.
+func opens(t *assembly.Terms) bool { return t.AdvanceBase(t.Period.KnownEnd) != 0 }

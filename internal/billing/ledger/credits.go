@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
+)
+
+const creditColumns = ` id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits `
+
+func scanCredit(row pgx.CollectableRow) (c billing.Credit, err error) {
+	return c, row.Scan(&c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq)
+}
+
+const creditByID = `SELECT` + creditColumns + `WHERE customer_id = $1 AND id = $2`
+
+const creditPayload = `SELECT payload FROM credits WHERE customer_id = $1 AND id = $2`
+
+// Grant gives a customer a credit, once under its id, which stands for it for ever. It returns
+// the credit as it is now, and the customer's test clock. Errors: those of onCustomer,
+// model.FieldErrors for another currency, a reserved id or an expiry that is over,
+// billing.ErrOtherPayload.
+func (l *Ledger) Grant(ctx context.Context, key string, in billing.Credit, payload int64) (made billing.Credit, clock string, replayed bool, err error) {
+	err = l.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
+		clock = c.clock
+		var stored int64
+		switch err := tx.QueryRow(ctx, creditPayload, c.id, in.ID).Scan(&stored); {
+		case err == nil && stored != payload:
+			return billing.ErrOtherPayload
+		case err == nil:
+			replayed = true
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		default:
+			if err := grant(ctx, tx, c, &in, payload); err != nil {
+				return err
+			}
+			err := store.Audit(ctx, tx, plans.Audited{
+				Action: plans.AuditCreate, Target: "customers/" + key + "/credits/" + in.ID, Customer: c.id, After: auditCredit(&in),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		rows, _ := tx.Query(ctx, creditByID, c.id, in.ID)
+		made, err = pgx.CollectExactlyOneRow(rows, scanCredit)
+		return err
+	})
+	return made, clock, replayed, err
+}
+
+func grant(ctx context.Context, tx pgx.Tx, c *customer, in *billing.Credit, payload int64) error {
+	bad := model.FieldErrors{}
+	if strings.HasPrefix(in.ID, carriedPrefix) {
+		bad = append(bad, model.FieldError{Field: "id", Detail: "must not begin with " + carriedPrefix + ", as those of credits do that invoices leave"})
+	}
+	if in.ExpiresAt != nil && *in.ExpiresAt <= c.now {
+		bad = append(bad, model.FieldError{Field: "expires_at", Detail: "must be in the future, by the customer's clock"})
+	}
+	if wrong, ok := errors.AsType[model.FieldErrors](c.checkCurrency(in.Currency)); ok {
+		bad = append(bad, wrong...)
+	}
+	if len(bad) > 0 {
+		return bad
+	}
+	b := new(pgx.Batch)
+	err := errors.Join(
+		queueRows(b, insertCredits, []creditRow{{c.id, in.ID, in.Kind, in.AmountMinor, in.Currency, in.Priority, in.ExpiresAt, c.now, payload}}),
+		queueRows(b, bookEntries, []entryRow{{c.id, in.ID, billing.EntryGranted, in.AmountMinor, nil, c.now}}),
+	)
+	if err != nil {
+		return err
+	}
+	return run(ctx, tx, b)
+}

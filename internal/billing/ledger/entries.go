@@ -1,0 +1,136 @@
+package ledger
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+)
+
+// creditRow is a row of credits. seq is the database's.
+type creditRow struct {
+	Customer    int64  `json:"customer_id"`
+	ID          string `json:"id"`
+	Kind        string `json:"kind"`
+	AmountMinor int64  `json:"amount_minor"`
+	Currency    string `json:"currency"`
+	Priority    int    `json:"priority"`
+	ExpiresAt   *int64 `json:"expires_at"`
+	At          int64  `json:"at"`
+	Payload     int64  `json:"payload"`
+}
+
+const insertCredits = `
+	INSERT INTO credits (customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, payload)
+	SELECT customer_id, id, kind, amount_minor, 0, currency, priority, expires_at, at, payload
+	FROM jsonb_populate_recordset(NULL::credits, $1)`
+
+// entryRow is a row of credit_entries. n is the next one of the credit.
+type entryRow struct {
+	Customer    int64   `json:"customer_id"`
+	Credit      string  `json:"credit_id"`
+	Kind        string  `json:"kind"`
+	AmountMinor int64   `json:"amount_minor"`
+	Invoice     *string `json:"invoice_id"`
+	At          int64   `json:"at"`
+}
+
+// bookEntries books at most one entry for each credit, and what it leaves.
+const bookEntries = `
+	WITH booked AS (
+		UPDATE credits c SET left_minor = c.left_minor + r.amount_minor
+		FROM jsonb_populate_recordset(NULL::credit_entries, $1) r WHERE c.customer_id = r.customer_id AND c.id = r.credit_id
+		RETURNING c.customer_id, c.id, r.kind, r.amount_minor, r.invoice_id, r.at)
+	INSERT INTO credit_entries (customer_id, credit_id, n, kind, amount_minor, invoice_id, at)
+	SELECT b.customer_id, b.id, 1 + coalesce((
+		SELECT max(e.n) FROM credit_entries e WHERE e.customer_id = b.customer_id AND e.credit_id = b.id), 0),
+		b.kind, b.amount_minor, b.invoice_id, b.at
+	FROM booked b`
+
+// defaultPriority is that of credits that nobody gave another.
+const defaultPriority = 50
+
+// carried is the credit that an invoice leaves, such as one whose total is below 0. Its id is
+// the invoice's.
+func carried(i *billing.Invoice, amount, at int64) (creditRow, entryRow) {
+	id := carriedPrefix + i.ID
+	credit := creditRow{
+		Customer: i.Customer, ID: id, Kind: billing.CreditCarried, AmountMinor: amount, Currency: i.Currency,
+		Priority: defaultPriority, At: at,
+	}
+	return credit, entryRow{Customer: i.Customer, Credit: id, Kind: billing.EntryGranted, AmountMinor: amount, Invoice: &i.ID, At: at}
+}
+
+// carriedPrefix begins the ids of credits that nobody granted. Others may not begin so.
+const carriedPrefix = "carried:"
+
+// queueCredits books what invoices take of credits, and grants what they leave.
+func queueCredits(b *pgx.Batch, final []*job) error {
+	var entries []entryRow
+	var credits []creditRow
+	var granted []entryRow
+	for _, j := range final {
+		r := &j.task.result
+		if r.Invoice.Held != "" {
+			continue
+		}
+		for _, e := range r.Applied {
+			entries = append(entries, entryRow{j.c.id, e.Credit, e.Kind, e.AmountMinor, &r.Invoice.ID, j.at})
+		}
+		if r.CarriedMinor > 0 {
+			credit, entry := carried(&r.Invoice, r.CarriedMinor, j.at)
+			credits, granted = append(credits, credit), append(granted, entry)
+		}
+	}
+	return errors.Join(queueRows(b, bookEntries, entries), queueRows(b, insertCredits, credits), queueRows(b, bookEntries, granted))
+}
+
+const pendingInvoices = `
+	SELECT o.customer_id, coalesce(least(CASE WHEN o.opening_due THEN o.start_at END, o.end_at, (
+		SELECT min(CASE kind WHEN 'opening' THEN period_start ELSE period_end END)
+		FROM invoices WHERE customer_id = o.customer_id AND status = 'draft')), 9223372036854775807)
+	FROM open_periods o WHERE o.customer_id = ANY ($1)`
+
+// expire books the expiry of credits of customers whose lock the transaction has.
+func (l *Ledger) expire(ctx context.Context, tx pgx.Tx, due []*job) error {
+	now := make(map[int64]int64, len(due))
+	pending := make(map[int64]int64, len(due))
+	for _, j := range due {
+		now[j.c.id], pending[j.c.id] = j.at, math.MinInt64
+	}
+	ids := slices.Collect(maps.Keys(now))
+	var id, instant int64
+	err := forEach(ctx, tx, []any{&id, &instant}, func() error {
+		pending[id] = instant
+		return nil
+	}, pendingInvoices, ids)
+	if err != nil {
+		return err
+	}
+	var c billing.Credit
+	var entries []entryRow
+	err = forEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
+		for _, e := range assembly.Expired([]billing.Credit{c}, now[id], pending[id]) {
+			entries = append(entries, entryRow{id, e.Credit, e.Kind, e.AmountMinor, nil, *c.ExpiresAt})
+		}
+		return nil
+	}, creditsLeft, ids)
+	if err != nil {
+		return err
+	}
+	b := new(pgx.Batch)
+	if err := queueRows(b, bookEntries, entries); err != nil {
+		return err
+	}
+	return run(ctx, tx, b)
+}
+
+// sortedKeys are the keys of a map in their order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

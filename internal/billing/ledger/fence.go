@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+)
+
+// fenceTime bounds how long a transaction waits for its fences: somebody may hold a counter. Behind
+// it the customers are put off. Their fences stand, so they are soon done the next time.
+const fenceTime = 250 * time.Millisecond
+
+// fenceTries bounds how often a counter is fenced again that a change overtook.
+const fenceTries = 4
+
+// fenceOf is a counter that is to be fenced for a job.
+type fenceOf struct {
+	j   *job
+	key model.CounterKey
+}
+
+// toFence are the counters of jobs. Those of archived customers come apart.
+func (l *Ledger) toFence(ctx context.Context, q querier, due []*job) (all []fenceOf, gone archived, err error) {
+	for _, j := range due {
+		meters, err := l.fenced(ctx, q, j.c.open)
+		if err != nil {
+			return nil, gone, err
+		}
+		for _, meter := range meters {
+			if j.c.archived {
+				gone.add(j.c, meter)
+				continue
+			}
+			all = append(all, fenceOf{j, model.CounterKey{Customer: j.c.id, Meter: meter}})
+		}
+	}
+	return all, gone, nil
+}
+
+// fence makes sure that no more usage comes to the periods that are to be closed.
+func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
+	left, gone, err := l.toFence(ctx, tx, due)
+	if err == nil {
+		err = l.fenceArchived(ctx, &gone)
+	}
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, fenceTime)
+	defer cancel()
+	for try := 0; len(left) > 0; try++ {
+		keys := make([]model.CounterKey, len(left))
+		for i := range left {
+			keys[i] = left[i].key
+		}
+		targets, err := l.options.Catalog.Targets(ctx, keys)
+		if err != nil {
+			return err
+		}
+		var fences []ledger.Fence
+		var of, again []fenceOf
+		for i, target := range targets {
+			p := left[i]
+			if target == nil { // a change came during the read
+				again = append(again, p)
+				continue
+			}
+			fences, of = append(fences, ledger.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
+		}
+		for i, err := range l.options.Engine.Fence(within, fences) {
+			var stale *model.StaleError
+			switch err = tooLate(ctx, within, err); {
+			case errors.As(err, &stale):
+				again = append(again, of[i])
+			case err != nil && !errors.Is(err, session.ErrBusy) && !concernsOne(err):
+				return err
+			case err != nil && of[i].j.err == nil:
+				of[i].j.err = fmt.Errorf("fence meter %d: %w", of[i].key.Meter, err)
+			}
+		}
+		if left = again; try == fenceTries && len(left) > 0 {
+			for _, p := range left {
+				p.j.err = fmt.Errorf("fence meter %d: %w", p.key.Meter, errOvertaken)
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// tooLate is the error of a fence that nobody waits for any more: somebody is busy with its counter.
+func tooLate(ctx, within context.Context, err error) error {
+	if err == nil || within.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", session.ErrBusy, err)
+}
+
+var errOvertaken = errors.New("changes of the customer came faster than its counters could be fenced")
+
+// fenced are the meters whose counters are fenced at the end of a period: those with a price.
+func (l *Ledger) fenced(ctx context.Context, q querier, p *billing.Period) ([]int32, error) {
+	versions, err := l.versions.get(ctx, q, []versionKey{pricedBy(p)})
+	if err != nil {
+		return nil, err
+	}
+	terms := versions.terms(p)
+	ids, err := l.pricedMeters(ctx, q, &terms)
+	var meters []int32
+	for _, meter := range terms.Meters() {
+		meters = append(meters, ids[meter])
+	}
+	return meters, err
+}
+
+// archived are the own counters of archived customers, which have no targets.
+type archived struct {
+	shards            []int16
+	customers, change []int64
+	meters            []int32
+}
+
+func (a *archived) add(c *customer, meter int32) {
+	a.shards, a.customers = append(a.shards, model.Shard(c.id)), append(a.customers, c.id)
+	a.meters, a.change = append(a.meters, meter), append(a.change, c.change)
+}
+
+const fenceArchived = `
+	INSERT INTO counters AS c (shard, customer, meter, attribute, change)
+	SELECT shard, customer, meter, '', change
+	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) AS w (shard, customer, meter, change)
+	ORDER BY shard, customer, meter
+	ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(c.change, excluded.change)`
+
+// fenceArchived is the fence of customers that are archived. A charge that was judged before the
+// archiving and arrives now finds a row of a newer change. So it is judged again, and finds nobody.
+// Rows that were there then are marked by the archiving itself. Rows of other meters that have a
+// price by now are made here, or a late first charge could make them behind the invoice.
+//
+// It is a transaction of its own: a ledger's that waits for these rows may be the one whose
+// fence the caller waits for.
+func (l *Ledger) fenceArchived(ctx context.Context, a *archived) error {
+	if len(a.customers) == 0 {
+		return nil
+	}
+	_, err := l.pool.Exec(ctx, fenceArchived, a.shards, a.customers, a.meters, a.change)
+	return err
+}

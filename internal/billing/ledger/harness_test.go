@@ -1,0 +1,112 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/billing"
+	"quotad/internal/plans"
+	"quotad/internal/plans/catalog"
+	"quotad/internal/plans/planstest"
+	"quotad/internal/plans/store"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// world is a node on a database of the test's own, with a test clock.
+type world struct {
+	testing.TB
+	url     string
+	store   *store.Store
+	catalog *catalog.Catalog
+	engine  *quota.Engine
+	ledger  *Ledger
+	log     *pgtest.Log
+}
+
+func newWorld(t testing.TB) *world { return anotherNode(t, pgtest.NewDatabase(t)) }
+
+// anotherNode is a node on a database that others may use, too.
+func anotherNode(t testing.TB, url string) *world { return nodeBy(t, url, planstest.WallClock) }
+
+// nodeBy is a node that takes now for the database's time. change edits its engine.
+func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), change ...func(*quota.Options)) *world {
+	t.Helper()
+	w := &world{TB: t, url: url, store: planstest.NewStore(t, url), log: new(pgtest.Log)}
+	log := slog.New(slog.NewTextHandler(w.log, nil))
+	w.catalog = catalog.New(w.store, catalog.Options{Monotonic: planstest.Monotonic, Now: now, Log: log})
+	ctx, cancel := context.WithCancel(pgtest.Context(t))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = w.catalog.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	w.engine = planstest.OpenEngine(t, url, w.store.Pool(), w.catalog.Fresh, append(change, func(o *quota.Options) { o.Now = now })...)
+	w.ledger = New(Options{
+		Pool: w.store.Pool(), Store: w.store, Catalog: w.catalog, Engine: w.engine, Now: now, Log: log,
+		CloseDelay: 10 * time.Second, CorrectionTime: time.Hour,
+	})
+	w.store.SetBilling(w.ledger.Hooks())
+	return w
+}
+
+func (w *world) check(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// clock sets the test clock and does all that is due.
+func (w *world) clock(now string) {
+	w.Helper()
+	planstest.SetClock(w, w.store, "clock", now)
+	w.check(w.ledger.WorkOff(w.Context()))
+}
+
+// customer makes a customer on the test clock, billed from what it shows.
+func (w *world) customer(key, plan string) int64 {
+	w.Helper()
+	in := planstest.OnPlan(plan)
+	in.TestClock, in.BillingAnchor = planstest.Ptr("clock"), "2026-01-01T00:00:00"
+	c := planstest.PutCustomer(w, w.store, key, in)
+	return c.ID
+}
+
+// hit charges units, or fails the test.
+func (w *world) hit(customer, meter string, cost int64) {
+	w.Helper()
+	target, err := w.catalog.Resolve(w.Context(), customer, meter, 0)
+	w.check(err)
+	d, err := w.engine.Decide(w.Context(), target, cost)
+	w.check(err)
+	if !d.Allowed {
+		w.Fatalf("%s %s: refused", customer, meter)
+	}
+}
+
+// plan writes a plan of the JSON of its prices.
+func (w *world) plan(key string, base int64, prices string) *plans.Plan {
+	w.Helper()
+	in := plans.PlanInput{Name: strings.ToUpper(key), Currency: "USD", Interval: "month", IntervalCount: 1, BasePriceMinor: base}
+	w.check(json.Unmarshal([]byte(prices), &in.Prices))
+	return planstest.PutPlan(w, w.store, key, in)
+}
+
+// invoices are all of a customer, as they are stored.
+func (w *world) invoices(customer int64) []*billing.Invoice {
+	w.Helper()
+	all, err := invoicesOf(w.Context(), w.store.Pool(), `SELECT`+invoiceColumns+`WHERE i.customer_id = $1 ORDER BY i.period_end, i.made_at, i.id`, customer)
+	w.check(err)
+	return all
+}

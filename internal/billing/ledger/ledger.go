@@ -1,0 +1,116 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"quotad/internal/plans/catalog"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota"
+	"quotad/internal/quota/session"
+)
+
+// Options configure a Ledger. All parts are required.
+type Options struct {
+	Pool    *pgxpool.Pool
+	Store   *store.Store
+	Catalog *catalog.Catalog
+	Engine  *quota.Engine
+	// Now is the database's time, µs since the Unix epoch.
+	Now func(ctx context.Context) (int64, error)
+	Log *slog.Logger // nil: slog.Default
+
+	// CloseDelay is how long after a period's end its draft is made. CorrectionTime is how long
+	// a draft stays one. Both are the same on all nodes.
+	CloseDelay, CorrectionTime time.Duration
+}
+
+// Ledger keeps accounts, periods, invoices and credits in the database. It is safe for
+// concurrent use, and any number of nodes may have one on the same database.
+type Ledger struct {
+	options        Options
+	pool           *pgxpool.Pool
+	closeDelay     int64 // µs
+	correctionTime int64 // µs
+	versions       *versions
+	wake           chan struct{}
+	size           atomic.Int64 // of the worker's next batch
+	worked         worked
+	watched        watched
+}
+
+// New returns a ledger. It starts nothing: see Run.
+func New(o Options) *Ledger {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	l := &Ledger{
+		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1),
+		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
+	}
+	l.size.Store(firstBatch)
+	return l
+}
+
+// statementTimeout bounds every operation that a client waits for, the wait for locks included.
+const statementTimeout = 10 * time.Second
+
+// querier is the pool, or a transaction under way.
+type querier interface {
+	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, statement string, args ...any) pgx.Row
+}
+
+// forEach reads rows, each into the same places, and calls do after each.
+func forEach(ctx context.Context, q querier, into []any, do func() error, statement string, args ...any) error {
+	rows, _ := q.Query(ctx, statement, args...) // a failed Query is the error of ForEachRow
+	_, err := pgx.ForEachRow(rows, into, do)
+	return err
+}
+
+// snapshot runs do in a transaction that only reads, and sees the database at one instant.
+func (l *Ledger) snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return l.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
+}
+
+// write runs do in a transaction. Its statements each see what was committed before them. Each
+// node is to lock the customer's open period first, see lock.
+func (l *Ledger) write(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	return l.transact(ctx, pgx.TxOptions{}, do)
+}
+
+func (l *Ledger) transact(ctx context.Context, options pgx.TxOptions, do func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	tx, err := l.pool.BeginTx(ctx, options)
+	if err != nil {
+		return store.Classify(err)
+	}
+	// A rollback after the commit does nothing. If ctx has ended, the pool closes the
+	// connection, which rolls back, too.
+	defer func() { _ = tx.Rollback(ctx) }()
+	if err := session.ByKey(ctx, tx); err != nil {
+		return store.Classify(err)
+	}
+	if err := do(ctx, tx); err != nil {
+		return store.Classify(err)
+	}
+	return settle(tx.Commit(ctx))
+}
+
+// settle is store.Classify for the error of a COMMIT. Unless the server refused it, nobody can
+// know whether the transaction was committed.
+func settle(err error) error {
+	var answered *pgconn.PgError
+	if err == nil || errors.As(err, &answered) {
+		return store.Classify(err)
+	}
+	return errors.Join(session.ErrOutcomeUnknown, err)
+}

@@ -1,0 +1,102 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+)
+
+const notesOf = `SELECT` + invoiceColumns + `WHERE i.of = $1::uuid AND i.kind = 'credit_note' ORDER BY i.made_at, i.number`
+
+const noteByRequest = `SELECT id::text, payload FROM invoices WHERE customer_id = $1 AND request = $2`
+
+const setRequest = `UPDATE invoices SET request = $2, payload = $3 WHERE id = $1::uuid`
+
+const creditedWhole = `UPDATE invoices SET status = 'credited' WHERE id = $1::uuid`
+
+// CreditNote credits lines of an invoice. It is made once under its id, which is the customer's
+// for ever: replayed says that it was made before. Errors: billing.ErrUnknownInvoice,
+// billing.ErrOtherPayload, and those of assembly.CreditNote.
+func (l *Ledger) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice, replayed bool, err error) {
+	made, action := "", &act{word: "credit"}
+	_, err = l.onInvoice(ctx, invoice, action, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+		var stored int64
+		switch err := tx.QueryRow(ctx, noteByRequest, c.id, id).Scan(&made, &stored); {
+		case err == nil && stored != payload:
+			return billing.ErrOtherPayload
+		case err == nil:
+			replayed, action.word = true, ""
+			return nil
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+		note, err := l.makeNote(ctx, tx, c, i, request, id, payload)
+		if err == nil {
+			made = note.ID
+			action.note = &creditNote{note.ID, note.Number, note.TotalMinor, request.Reason, request.To}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	note, err = l.Invoice(ctx, made)
+	return note, replayed, err
+}
+
+// makeNote writes a credit note and what it does.
+func (l *Ledger) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *billing.Invoice, request assembly.NoteRequest, id string, payload int64) (*billing.Invoice, error) {
+	found, err := invoicesOf(ctx, tx, notesOf, of.ID)
+	if err != nil {
+		return nil, err
+	}
+	earlier := make([]billing.Invoice, len(found))
+	for i := range found {
+		earlier[i] = *found[i]
+	}
+	made, err := assembly.CreditNote(of, earlier, request)
+	if err != nil {
+		return nil, err
+	}
+	note := &made.Invoice
+	note.ID, note.MadeAt, note.FinalizeAt = newID(), c.now, c.now
+	draft := rowOf(note, 0)
+	draft.Status = billing.StatusDraft // only a draft takes lines
+	b := new(pgx.Batch)
+	if err := errors.Join(queueRows(b, insertInvoices, []invoiceRow{draft}), queueRows(b, insertLines, lineRows(note))); err != nil {
+		return nil, err
+	}
+	b.Queue(setRequest, note.ID, id, payload)
+	if made.CarriedMinor > 0 {
+		credit, entry := carried(note, made.CarriedMinor, c.now)
+		if err := errors.Join(queueRows(b, insertCredits, []creditRow{credit}), queueRows(b, bookEntries, []entryRow{entry})); err != nil {
+			return nil, err
+		}
+	}
+	if made.Whole {
+		b.Queue(creditedWhole, of.ID)
+	}
+	if err := run(ctx, tx, b); err != nil {
+		return nil, err
+	}
+	// The note says the seller as the invoice does; only the prefix is today's.
+	var number int64
+	var today billing.Seller
+	if err := tx.QueryRow(ctx, takeNumbers, note.Seller.Key, 1).Scan(&number, &today.Name, &today.Address, &today.TaxID, &today.Prefix); err != nil {
+		return nil, err
+	}
+	note.Seller.Prefix = today.Prefix
+	*note = assembly.Finalize(*note, number, c.now)
+	if note.Digested, err = assembly.Digest(note); err != nil {
+		return nil, err
+	}
+	b = new(pgx.Batch)
+	if err := queueRows(b, updateInvoices, []invoiceRow{rowOf(note, number)}); err != nil {
+		return nil, err
+	}
+	return note, run(ctx, tx, b)
+}

@@ -1,0 +1,203 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/timeline"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/model"
+)
+
+// OwnPrice is a price of a customer's own. It counts for the billing periods that start at From
+// or later, µs.
+type OwnPrice struct {
+	plans.Price
+	From int64
+}
+
+const ownPrices = `
+	SELECT meter, from_at, price FROM (
+		SELECT DISTINCT ON (meter) meter, from_at, price FROM customer_prices
+		WHERE customer_id = $1 AND ($2 = '' OR meter = $2) ORDER BY meter, change DESC) p
+	WHERE price IS NOT NULL ORDER BY meter`
+
+func scanOwnPrice(row pgx.CollectableRow) (*OwnPrice, error) {
+	p := new(OwnPrice)
+	var meter string
+	var raw []byte
+	if err := row.Scan(&meter, &p.From, &raw); err != nil {
+		return nil, err
+	}
+	err := json.Unmarshal(raw, &p.Price)
+	p.Meter = meter
+	return p, err
+}
+
+// OwnPrices returns the prices of a customer's own, by meter. They are few: one for a meter that
+// was priced by hand. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous.
+func (l *Ledger) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	id, _, err := find(ctx, l.pool, key)
+	if err != nil {
+		return nil, store.Classify(err)
+	}
+	rows, _ := l.pool.Query(ctx, ownPrices, id, "")
+	all, err := pgx.CollectRows(rows, scanOwnPrice)
+	return all, store.Classify(err)
+}
+
+// OwnPrice returns one of them, or billing.ErrUnknownPrice.
+func (l *Ledger) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice, error) {
+	id, _, err := find(ctx, l.pool, key)
+	if err != nil {
+		return nil, store.Classify(err)
+	}
+	return oneRow(ctx, l.pool, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, id, meter)
+}
+
+const insertOwnPrice = `
+	INSERT INTO customer_prices (customer_id, meter, change, from_at, at, price) VALUES ($1, $2, $3, $4, $5, $6)`
+
+const meterThere = `SELECT EXISTS (SELECT FROM meters WHERE key = $1)`
+
+// PutOwnPrice gives a customer a price of its own for a meter, or with a nil price the plan's
+// again. It counts from the next billing period on. Before the first billed hit it counts for
+// the first period, too. created says whether there was none.
+//
+// Errors: plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous,
+// billing.ErrUnknownPrice, billing.ErrTooManyTerms, model.FieldErrors.
+func (l *Ledger) PutOwnPrice(ctx context.Context, key, meter string, price *plans.Price) (p *OwnPrice, created bool, err error) {
+	if price != nil {
+		if err := price.Check(); err != nil {
+			return nil, false, err
+		}
+		price.Meter = meter
+	}
+	err = l.options.Store.ChangeBilling(ctx, key, func(ctx context.Context, w *store.Writing, of *plans.Customer) error {
+		c, line, err := l.standing(ctx, w, of.ID)
+		if err != nil {
+			return err
+		}
+		if c == nil {
+			return billing.ErrAnonymous
+		}
+		old, err := oneRow(ctx, w, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, c.id, meter)
+		created = errors.Is(err, billing.ErrUnknownPrice)
+		switch {
+		case err != nil && !created, created && price == nil:
+			return err
+		case !created && price != nil && reflect.DeepEqual(old.Price, *price):
+			p = old
+			return store.Unchanged()
+		}
+		if p, err = l.writePrice(ctx, w, c, line, meter, price); err != nil {
+			return err
+		}
+		change := plans.Audited{Action: madeOr(created), Target: "customers/" + key + "/prices/" + meter, Customer: c.id}
+		if !created {
+			change.Before = auditPrice(old)
+		}
+		if price == nil {
+			change.Action = plans.AuditDelete
+		} else {
+			change.After = auditPrice(p)
+		}
+		return w.Audit(ctx, change)
+	})
+	return p, created, err
+}
+
+func (l *Ledger) writePrice(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
+	var declared bool
+	if err := w.QueryRow(ctx, meterThere, meter).Scan(&declared); err != nil {
+		return nil, err
+	}
+	if !declared {
+		return nil, fault("meter", "no such meter: declare it first with PUT /v1/meters/"+plans.Shorten(meter))
+	}
+	from, anew, err := l.priceFrom(ctx, w, c, line, meter)
+	if err != nil {
+		return nil, err
+	}
+	var stored []byte
+	own := &OwnPrice{From: from}
+	if price != nil {
+		own.Price = *price
+		if stored, err = json.Marshal(price); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.Exec(ctx, insertOwnPrice, c.id, meter, w.Number, from, c.now, stored); err != nil {
+		return nil, err
+	}
+	if err := l.checkTerms(ctx, w, c, c.now); err != nil {
+		return nil, err
+	}
+	if anew && c.open != nil {
+		if err := l.reopen(ctx, w, c, true); err != nil {
+			return nil, err
+		}
+		return own, l.setDue(ctx, w, c.id) // its opening may have to be made again
+	}
+	return own, nil
+}
+
+// priceFrom is the start of the first period that a new price counts for. anew: that is the
+// open one.
+func (l *Ledger) priceFrom(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string) (from int64, anew bool, err error) {
+	if c.open == nil {
+		_, from = line.Periods.Period(c.now)
+		return from, false, nil
+	}
+	if c.now < c.open.Start && c.open.N == 0 {
+		return c.open.Start, true, nil
+	}
+	running, ok, err := line.At(*c.open, max(c.now, c.open.Start))
+	if err != nil {
+		return 0, false, err
+	}
+	if !ok {
+		_, from = line.Periods.Period(c.now)
+		return from, false, nil
+	}
+	if c.chain+c.n > 0 || running.Start != c.open.Start {
+		return running.End, false, nil
+	}
+	hit, err := l.wasHit(ctx, w, c, meter)
+	if hit || err != nil {
+		return running.End, false, err
+	}
+	return c.open.Start, true, nil
+}
+
+// firstHit reports whether units of one of the meters were charged since an instant.
+const firstHit = `
+	SELECT EXISTS (
+		SELECT FROM meters m, LATERAL (
+			SELECT FROM counters k WHERE k.shard = $1 AND k.customer = $2 AND k.meter = m.id AND k.attribute = '' AND k.hour >= $4 AND k.units > 0
+			UNION ALL SELECT FROM usage u WHERE u.shard = $1 AND u.customer = $2 AND u.meter = m.id AND u.hour >= $4 AND u.admitted > 0
+			UNION ALL SELECT FROM adjustments a WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.id AND a.hour >= $4
+			OFFSET 0) used
+		WHERE m.key = ANY ($3))`
+
+// wasHit reports whether the first period has a billed hit, or one on a meter that is to get a
+// price. It draws a line first, so that hits under way come after the new price.
+func (l *Ledger) wasHit(ctx context.Context, w *store.Writing, c *customer, meter string) (hit bool, err error) {
+	meters := []string{meter}
+	if w.Open != nil {
+		meters = append(meters, w.Open.Meters...)
+	}
+	if _, _, err := w.Mark(ctx, c.id, c.now, meters); err != nil {
+		return false, err
+	}
+	err = w.QueryRow(ctx, firstHit, model.Shard(c.id), c.id, meters, c.open.Start).Scan(&hit)
+	return hit, err
+}

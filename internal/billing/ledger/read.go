@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+)
+
+const readInvoice = `SELECT` + invoiceColumns + `WHERE i.id = $1::uuid`
+
+// Invoice returns an invoice. A draft is assembled anew: it holds all usage so far. The error is
+// billing.ErrUnknownInvoice where there is none.
+func (l *Ledger) Invoice(ctx context.Context, id string) (i *billing.Invoice, err error) {
+	if !validID(id) {
+		return nil, billing.ErrUnknownInvoice
+	}
+	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		found, err := l.present(ctx, tx, readInvoice, id)
+		if err == nil && len(found) == 0 {
+			err = billing.ErrUnknownInvoice
+		}
+		if err == nil {
+			i = found[0]
+		}
+		return err
+	})
+	return i, err
+}
+
+// present reads invoices as they are now, drafts assembled anew.
+func (l *Ledger) present(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]*billing.Invoice, error) {
+	all, err := invoicesOf(ctx, tx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	var drafts []*billing.Invoice
+	var ids []int64
+	for _, i := range all {
+		if i.Status == billing.StatusDraft {
+			drafts, ids = append(drafts, i), append(ids, i.Customer)
+		}
+	}
+	if len(drafts) == 0 {
+		return all, nil
+	}
+	now, err := l.options.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	customers, err := readCustomers(ctx, tx, ids, now)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := again(ctx, tx, drafts, customers)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.assemble(ctx, tx, tasks); err != nil {
+		return nil, err
+	}
+	for _, t := range tasks {
+		if t.err != nil {
+			return nil, fmt.Errorf("draft %s: %w", t.draft.ID, t.err)
+		}
+		*t.draft = t.result.Invoice
+	}
+	return all, nil
+}
+
+// Filter chooses invoices. A zero field chooses all.
+type Filter struct {
+	Customer string // key
+	Status   string
+	// From and To bound the end of the period, µs, [From, To). A nil one is no bound.
+	From, To *int64
+}
+
+const listInvoices = `SELECT` + invoiceColumns + `
+	WHERE ($1::bigint = 0 OR i.customer_id = $1) AND ($2 = '' OR i.status = $2) AND i.period_end >= $3 AND i.period_end < $4
+	  AND (i.period_end, i.id) > ($5, $6::uuid) ORDER BY i.period_end, i.id LIMIT $7`
+
+const listInvoicesOf = `SELECT` + invoiceColumns + `
+	WHERE i.customer_id = $1 AND ($2 = '' OR i.status = $2) AND i.period_end >= $3 AND i.period_end < $4
+	  AND (i.period_end, i.id) > ($5, $6::uuid) ORDER BY i.period_end, i.id LIMIT $7`
+
+const (
+	pageKind = "invoice"
+	zeroID   = "00000000-0000-0000-0000-000000000000"
+)
+
+// Invoices returns invoices in the order of the ends of their periods, drafts as they are now.
+// Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, model.FieldErrors for a wrong page.
+func (l *Ledger) Invoices(ctx context.Context, f Filter, page plans.Page) (list *plans.List[*billing.Invoice], err error) {
+	limit, after, err := store.OpenPage(page, pageKind, func(position string) bool {
+		_, _, ok := readPosition(position)
+		return ok
+	})
+	if err != nil {
+		return nil, err
+	}
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if f.From != nil {
+		from = *f.From
+	}
+	if f.To != nil {
+		to = *f.To
+	}
+	end, id := int64(math.MinInt64), zeroID
+	if after != "" {
+		end, id, _ = readPosition(after)
+	}
+	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		statement, customer := listInvoices, int64(0)
+		if f.Customer != "" {
+			statement = listInvoicesOf
+			if customer, _, err = find(ctx, tx, f.Customer); err != nil {
+				return err
+			}
+		}
+		found, err := l.present(ctx, tx, statement, customer, f.Status, from, to, end, id, limit+1)
+		list = store.Paged(found, limit, pageKind, func(i *billing.Invoice) string {
+			return strconv.FormatInt(i.PeriodEnd, 10) + "/" + i.ID
+		})
+		return err
+	})
+	return list, err
+}
+
+// readPosition reads where a page ended.
+func readPosition(s string) (end int64, id string, ok bool) {
+	before, id, ok := strings.Cut(s, "/")
+	end, err := strconv.ParseInt(before, 10, 64)
+	return end, id, ok && err == nil && validID(id)
+}

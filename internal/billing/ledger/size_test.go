@@ -1,0 +1,23 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+)
+
+// Batches become smaller while they take long, and larger while they are short. So transactions
+// stay short, whatever the plans and the machine.
+func TestBatchesFollowTheirTime(t *testing.T) {
+	for _, c := range []struct {
+		each time.Duration // what a customer takes
+		want int           // customers of a batch, in the end
+	}{{time.Millisecond, 50}, {4 * time.Millisecond, 40}, {20 * time.Millisecond, 10}, {100 * time.Millisecond, 2}, {time.Second, 1}} {
+		size := firstBatch
+		for range 20 {
+			size = nextSize(size, time.Duration(size)*c.each)
+		}
+		if size != c.want {
+			t.Errorf("batches have %d customers that take %s each, want %d", size, c.each, c.want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The kinds of steps, in the order in which those of one instant are done.
+const (
+	stepBegin    = "begin"
+	stepOpening  = "opening"
+	stepFinalize = "finalize"
+	stepClose    = "close"
+	stepExpire   = "expire"
+)
+
+// step is what is to be done next for a customer.
+type step struct {
+	kind  string // "": nothing ever, as things are
+	at    int64  // µs by the customer's clock
+	draft string // to be finalized
+}
+
+// stepsOf says what is to be done for a customer, and when. $2 is the close delay, µs, which
+// nobody waits for who is erased. $3 is PostgreSQL's time: the last period of who is erased may end
+// just behind the last hit, which is later than what a test clock shows. The expiry of a credit is booked when all invoices that it
+// could have paid are finalized.
+const stepsOf = `
+	LATERAL (
+		SELECT CASE WHEN c.erased_at IS NULL THEN $2::bigint ELSE 0 END AS delay, c.erased_at IS NOT NULL AS erased,
+			coalesce((SELECT t.now FROM test_clocks t WHERE t.id = o.clock_id), $3::bigint) AS now
+	) w,
+	LATERAL (
+		SELECT min(CASE kind WHEN 'opening' THEN period_start ELSE period_end END) AS instant
+		FROM invoices WHERE customer_id = o.customer_id AND status = 'draft'
+	) drafts,
+	LATERAL (
+		SELECT 'begin' AS kind, o.start_at AS at, 0 AS rank, NULL::uuid AS draft WHERE o.to_begin AND o.start_at IS NOT NULL
+		UNION ALL
+		SELECT 'opening', greatest(o.start_at, a.starts_set_at) + w.delay, 1, NULL WHERE o.opening_due AND o.start_at IS NOT NULL
+		UNION ALL
+		SELECT * FROM (
+			SELECT 'finalize', CASE WHEN w.erased AND i.held IS NULL THEN i.made_at ELSE i.finalize_at END AS at, 2, i.id
+			FROM invoices i WHERE i.customer_id = o.customer_id AND i.status = 'draft'
+			ORDER BY 2, CASE i.kind WHEN 'opening' THEN i.period_start ELSE i.period_end END, i.id LIMIT 1) f
+		UNION ALL
+		SELECT 'close', CASE WHEN w.erased THEN least(greatest(o.end_at, a.starts_set_at), w.now)
+			ELSE greatest(o.end_at, a.starts_set_at) + w.delay END, 3, NULL WHERE o.end_at IS NOT NULL
+		UNION ALL
+		SELECT 'expire', e.at, 4, NULL FROM (
+			SELECT min(r.expires_at) AS at FROM credits r WHERE r.customer_id = o.customer_id AND r.left_minor > 0 AND r.expires_at <= coalesce(
+				least(CASE WHEN o.opening_due THEN o.start_at END, o.end_at, drafts.instant), 9223372036854775807)) e
+		WHERE e.at IS NOT NULL
+	) s`
+
+const readSteps = `
+	SELECT DISTINCT ON (o.customer_id) o.customer_id, s.kind, s.at, coalesce(s.draft::text, '')
+	FROM open_periods o JOIN billing_accounts a ON a.customer_id = o.customer_id JOIN customers c ON c.id = o.customer_id,` + stepsOf + `
+	WHERE o.customer_id = ANY ($1::bigint[]) ORDER BY o.customer_id, s.at, s.rank`
+
+// nextSteps reads what is to be done next for customers. Those with nothing to do are left out.
+// now is PostgreSQL's time.
+func (l *Ledger) nextSteps(ctx context.Context, q querier, ids []int64, now int64) (map[int64]step, error) {
+	all := make(map[int64]step, len(ids))
+	var id int64
+	var s step
+	err := forEach(ctx, q, []any{&id, &s.kind, &s.at, &s.draft}, func() error {
+		all[id] = s
+		return nil
+	}, readSteps, ids, l.closeDelay, now)
+	return all, err
+}
+
+// updateDue sets when customers are to be looked at again. Those that were blocked are so no
+// longer.
+const updateDue = `
+	UPDATE open_periods u SET blocked = NULL, busy_since = NULL, retry_at = 0, due_at = coalesce((
+		SELECT min(s.at) FROM open_periods o JOIN billing_accounts a ON a.customer_id = o.customer_id JOIN customers c ON c.id = o.customer_id,` + stepsOf + `
+		WHERE o.customer_id = u.customer_id), 9223372036854775807)
+	WHERE u.customer_id = ANY ($1::bigint[])`
+
+// updateDue sets due_at of customers whose lock the transaction has. They were due until now, so
+// their clocks are called already.
+func (l *Ledger) updateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
+	now, err := l.options.Now(ctx)
+	if err == nil {
+		_, err = tx.Exec(ctx, updateDue, ids, l.closeDelay, now)
+	}
+	return err
+}
+
+// setDue is updateDue for customers that were not due, and calls their clocks. Whatever changes
+// what is to be done for a customer calls it last.
+func (l *Ledger) setDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
+	now, err := l.options.Now(ctx)
+	if err != nil {
+		return err
+	}
+	b := new(pgx.Batch)
+	b.Queue(updateDue, ids, l.closeDelay, now)
+	b.Queue(callClocksOf, ids)
+	return run(ctx, tx, b)
+}

@@ -1,0 +1,262 @@
+package ledger
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/plans"
+)
+
+// A task is one invoice that is to be assembled: a new one, a draft again, or an upcoming one.
+type task struct {
+	c      *customer
+	kind   string
+	period billing.Period  // that the invoice is of
+	next   *billing.Period // that follows, of this chain or of the next one; nil: none
+	draft  *billing.Invoice
+	// fresh: charges and corrections that no invoice has taken yet go onto it.
+	fresh bool
+	fixed []billing.Line // see assembly.Input.Fixed
+	// counted are the adjustments that lines count: of usage by their meter, of corrections by
+	// the corrected invoice, too.
+	counted map[countedBy]counted
+
+	in     assembly.Input
+	result assembly.Result
+	err    error // why it cannot be assembled, which concerns this customer only
+}
+
+// countedBy names a line. invoice is the corrected one, "" for a line of usage.
+type countedBy struct{ meter, invoice string }
+
+// counted are adjustments of a meter.
+type counted struct {
+	meter int32
+	adj   []adjustment
+}
+
+// assemble fills in the results of tasks. It reads what they need with a few statements for all
+// of them. Reads of one snapshot make invoices of one instant.
+func (l *Ledger) assemble(ctx context.Context, q querier, tasks []*task) error {
+	if len(tasks) == 0 {
+		return nil
+	}
+	for _, t := range tasks {
+		t.in = assembly.Input{Kind: t.kind, Account: &t.c.account, Fixed: t.fixed, Usage: make(map[string]int64)}
+		t.counted = make(map[countedBy]counted)
+	}
+	if err := l.readTerms(ctx, q, tasks); err != nil {
+		return err
+	}
+	for _, read := range []func(context.Context, querier, []*task) error{
+		l.readUsage, readAdvances, l.readCorrections, readCharges, readMeters, readSellers, readCredits,
+	} {
+		if err := read(ctx, q, tasks); err != nil {
+			return err
+		}
+	}
+	for _, t := range tasks {
+		if t.result, t.err = assembly.Assemble(t.in); t.err != nil {
+			continue
+		}
+		t.result.Invoice.CustomerKey, t.result.Invoice.TestClock, t.result.Invoice.Zone = t.c.key, t.c.clock, t.c.zone
+		if t.draft != nil {
+			keep(&t.result.Invoice, t.draft)
+		}
+	}
+	return nil
+}
+
+// keep gives an invoice that was assembled anew what its draft is known by.
+func keep(i, draft *billing.Invoice) {
+	i.ID, i.Of, i.MadeAt, i.FinalizeAt, i.CustomerKey = draft.ID, draft.Of, draft.MadeAt, draft.FinalizeAt, draft.CustomerKey
+	i.PeriodStart, i.PeriodEnd, i.PlanID, i.PriceVersion = draft.PeriodStart, draft.PeriodEnd, draft.PlanID, draft.PriceVersion
+}
+
+// readTerms finds what prices the tasks' periods.
+func (l *Ledger) readTerms(ctx context.Context, q querier, tasks []*task) error {
+	var keys []versionKey
+	for _, t := range tasks {
+		keys = append(keys, pricedBy(&t.period))
+		if t.next != nil {
+			keys = append(keys, pricedBy(t.next))
+		}
+	}
+	versions, err := l.versions.get(ctx, q, keys)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		t.in.Terms = versions.terms(&t.period)
+		if t.next != nil && t.next.Chain == t.period.Chain { // another chain has an opening
+			next := versions.terms(t.next)
+			t.in.Next = &next
+		}
+	}
+	return nil
+}
+
+// pricedBy is the plan version that prices a period.
+func pricedBy(p *billing.Period) versionKey { return versionKey{p.PlanID, p.Version} }
+
+func (vs found) terms(p *billing.Period) assembly.Terms {
+	return assembly.Terms{Period: *p, Plan: vs[pricedBy(p)].prices}
+}
+
+// readUsage sums the usage of the priced meters.
+func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error {
+	type place struct {
+		t     *task
+		meter string
+	}
+	var spans []span
+	var places []place
+	for _, t := range tasks {
+		if t.kind != billing.KindPeriod {
+			continue
+		}
+		ids, err := l.pricedMeters(ctx, q, &t.in.Terms)
+		if err != nil {
+			return err
+		}
+		for _, meter := range t.in.Terms.Meters() {
+			spans = append(spans, span{t.c.id, ids[meter], t.period.Start, t.period.End})
+			places = append(places, place{t, meter})
+		}
+	}
+	sums, err := used(ctx, q, spans)
+	if err != nil {
+		return err
+	}
+	for i, p := range places {
+		p.t.in.Usage[p.meter] = sums[i].units
+		if len(sums[i].adjustments) > 0 {
+			p.t.counted[countedBy{meter: p.meter}] = counted{spans[i].meter, sums[i].adjustments}
+		}
+	}
+	return nil
+}
+
+// pricedMeters are the ids of the meters that a period's terms name, and maybe of others.
+func (l *Ledger) pricedMeters(ctx context.Context, q querier, t *assembly.Terms) (map[string]int32, error) {
+	versions, err := l.versions.get(ctx, q, []versionKey{pricedBy(&t.Period)})
+	if err != nil {
+		return nil, err
+	}
+	ids := versions[pricedBy(&t.Period)].meters
+	var missing []string
+	for meter := range t.Period.Prices {
+		if ids[meter] == 0 {
+			missing = append(missing, meter)
+		}
+	}
+	if len(missing) == 0 {
+		return ids, nil
+	}
+	others, err := meterIDs(ctx, q, missing)
+	if err == nil {
+		maps.Copy(others, ids)
+	}
+	return others, err
+}
+
+const readMeterNames = `SELECT id, key, name, unit FROM meters WHERE key = ANY ($1)`
+
+// readMeters finds what the meters of invoices are called.
+func readMeters(ctx context.Context, q querier, tasks []*task) error {
+	var keys []string
+	for _, t := range tasks {
+		keys = append(keys, t.in.Terms.Meters()...)
+		for i := range t.in.Corrections {
+			keys = append(keys, t.in.Corrections[i].Meter)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	all := make(map[string]plans.Meter)
+	var m plans.Meter
+	err := forEach(ctx, q, []any{&m.ID, &m.Key, &m.Name, &m.Unit}, func() error {
+		all[m.Key] = m
+		return nil
+	}, readMeterNames, slices.Compact(keys))
+	for _, t := range tasks {
+		t.in.Meters = all
+	}
+	return err
+}
+
+const readSellerRows = `SELECT key, name, address, tax_id, prefix FROM sellers WHERE key = ANY ($1)`
+
+// readSellers finds the sellers as they are now.
+func readSellers(ctx context.Context, q querier, tasks []*task) error {
+	keys := make([]string, len(tasks))
+	for i, t := range tasks {
+		keys[i] = t.c.account.Seller
+	}
+	slices.Sort(keys)
+	all := make(map[string]billing.Seller)
+	var s billing.Seller
+	err := forEach(ctx, q, []any{&s.Key, &s.Name, &s.Address, &s.TaxID, &s.Prefix}, func() error {
+		all[s.Key] = s
+		s.Address = nil
+		return nil
+	}, readSellerRows, slices.Compact(keys))
+	for _, t := range tasks {
+		t.in.Seller = all[t.c.account.Seller]
+	}
+	return err
+}
+
+const readUnclaimed = `
+	SELECT customer_id, id, description, amount_minor, currency, at FROM charges
+	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, id`
+
+// readCharges finds the charges that no invoice has taken yet.
+func readCharges(ctx context.Context, q querier, tasks []*task) error {
+	of := freshTasks(tasks)
+	if len(of) == 0 {
+		return nil
+	}
+	var id int64
+	var c billing.Charge
+	return forEach(ctx, q, []any{&id, &c.ID, &c.Description, &c.AmountMinor, &c.Currency, &c.At}, func() error {
+		of[id].in.Charges = append(of[id].in.Charges, c)
+		return nil
+	}, readUnclaimed, slices.Collect(maps.Keys(of)))
+}
+
+// freshTasks are the tasks that take charges and corrections, by customer.
+func freshTasks(tasks []*task) map[int64]*task {
+	of := make(map[int64]*task)
+	for _, t := range tasks {
+		if t.fresh {
+			of[t.c.id] = t
+		}
+	}
+	return of
+}
+
+const creditsLeft = `
+	SELECT customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits
+	WHERE customer_id = ANY ($1) AND left_minor > 0`
+
+// readCredits finds the credits that have something left.
+func readCredits(ctx context.Context, q querier, tasks []*task) error {
+	of := make(map[int64][]*task)
+	for _, t := range tasks {
+		of[t.c.id] = append(of[t.c.id], t)
+	}
+	var id int64
+	var c billing.Credit
+	return forEach(ctx, q, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
+		for _, t := range of[id] {
+			t.in.Credits = append(t.in.Credits, c)
+		}
+		return nil
+	}, creditsLeft, slices.Collect(maps.Keys(of)))
+}

@@ -1,0 +1,110 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"quotad/internal/billing/timeline"
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+)
+
+const readBoundaries = `
+	SELECT c.id, c.key, c.timezone, c.billing_anchor, c.former_periods, c.cuts, v.document->>'interval', (v.document->>'interval_count')::integer, t.history
+	FROM customers c JOIN plans p ON p.id = c.plan_id JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
+	LEFT JOIN test_clocks t ON t.id = c.test_clock_id
+	WHERE c.id = ANY ($1)`
+
+const readTermsRows = `
+	SELECT customer_id, change, from_at, at, plan_id, joined_version, coalesce(pinned_version, 0) FROM customer_terms
+	WHERE customer_id = ANY ($1) ORDER BY customer_id, change`
+
+const readOwnPrices = `
+	SELECT customer_id, change, from_at, at, meter, price FROM customer_prices
+	WHERE customer_id = ANY ($1) ORDER BY customer_id, change`
+
+const readPlanVersions = `
+	SELECT plan_id, version, apply_to = 'all', change, (extract(epoch FROM created_at) * 1000000)::bigint FROM plan_versions
+	WHERE plan_id = ANY ($1)`
+
+// timelines reads what the periods of customers follow from.
+func timelines(ctx context.Context, q querier, customers map[int64]*customer) (map[int64]*timeline.Timeline, error) {
+	ids := slices.Sorted(maps.Keys(customers))
+	all := make(map[int64]*timeline.Timeline, len(ids))
+	for id, c := range customers {
+		all[id] = &timeline.Timeline{StartsAt: c.account.StartsAt, TrialEnd: c.account.TrialEndsAt, End: c.account.EndsAt, Archived: c.archived}
+		if from, to := c.account.BreakFrom, c.account.BreakTo; from != nil && to != nil {
+			all[id].Break = &timeline.Break{From: *from, To: *to}
+		}
+		if from, end := c.account.KnownFrom, c.account.KnownEnd; from != nil && end != nil {
+			all[id].Known = &timeline.Known{Start: *from, End: *end}
+		}
+	}
+	if err := readPeriods(ctx, q, ids, all); err != nil {
+		return nil, err
+	}
+	var id int64
+	var terms timeline.Terms
+	on := make(map[int32]bool)
+	err := forEach(ctx, q, []any{&id, &terms.Change, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
+		all[id].Terms = append(all[id].Terms, terms)
+		on[terms.PlanID] = true
+		return nil
+	}, readTermsRows, ids)
+	if err != nil {
+		return nil, err
+	}
+	var own timeline.OwnPrice
+	var price []byte
+	err = forEach(ctx, q, []any{&id, &own.Change, &own.From, &own.At, &own.Meter, &price}, func() error {
+		if own.Price = nil; price != nil {
+			own.Price = new(plans.Price)
+			if err := json.Unmarshal(price, own.Price); err != nil {
+				return err
+			}
+		}
+		all[id].Prices = append(all[id].Prices, own)
+		return nil
+	}, readOwnPrices, ids)
+	if err != nil {
+		return nil, err
+	}
+	return all, readVersionsOf(ctx, q, slices.Collect(maps.Keys(on)), all)
+}
+
+// readPeriods reads the boundaries and the clocks.
+func readPeriods(ctx context.Context, q querier, ids []int64, all map[int64]*timeline.Timeline) error {
+	var id int64
+	var key, zone, anchor string
+	var former []byte
+	var cuts, clock []int64
+	var interval calendar.Interval
+	return forEach(ctx, q, []any{&id, &key, &zone, &anchor, &former, &cuts, &interval.Unit, &interval.Count, &clock}, func() error {
+		var before []plans.FormerPeriods
+		if len(former) > emptyDocument {
+			if err := json.Unmarshal(former, &before); err != nil {
+				return err
+			}
+		}
+		periods, err := plans.StoredPeriods(key, zone, anchor, before, slices.Clone(cuts))
+		periods.Interval = interval
+		all[id].Periods, all[id].Clock = periods, slices.Clone(clock)
+		return err
+	}, readBoundaries, ids)
+}
+
+// readVersionsOf gives each timeline all versions of all plans that one of them names.
+func readVersionsOf(ctx context.Context, q querier, on []int32, all map[int64]*timeline.Timeline) error {
+	var versions []timeline.Version
+	var v timeline.Version
+	err := forEach(ctx, q, []any{&v.PlanID, &v.Number, &v.All, &v.Change, &v.CreatedAt}, func() error {
+		versions = append(versions, v)
+		return nil
+	}, readPlanVersions, on)
+	for _, t := range all {
+		t.Versions = versions
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing/assembly"
+	"quotad/internal/cache"
+	"quotad/internal/plans"
+)
+
+// maxVersions bounds the plan versions in memory. One with a hundred tiered prices takes some
+// 100 KB.
+const maxVersions = 1000
+
+// versionKey names a plan version.
+type versionKey struct {
+	plan    int32
+	version int
+}
+
+// version is a plan version with its prices read. It never changes, and nor do the ids of its
+// meters.
+type version struct {
+	*plans.Plan
+	id     int32 // of the plan
+	prices *assembly.Plan
+	meters map[string]int32 // ids, by key, of the meters that the plan names
+}
+
+// versions is the memory of plan versions.
+type versions struct {
+	kept *cache.Cache[versionKey, *version]
+}
+
+func newVersions() *versions {
+	kept, err := cache.New[versionKey, *version](maxVersions)
+	if err != nil {
+		panic("ledger: " + err.Error()) // the size is a constant
+	}
+	return &versions{kept}
+}
+
+const readVersions = `
+	SELECT v.plan_id, p.key, v.version, v.created_at, v.document
+	FROM unnest($1::integer[], $2::integer[]) AS w (plan_id, version)
+	JOIN plan_versions v ON v.plan_id = w.plan_id AND v.version = w.version
+	JOIN plans p ON p.id = v.plan_id`
+
+// found are plan versions by their names.
+type found map[versionKey]*version
+
+// get returns plan versions, from memory or by one statement. Each of keys must exist.
+func (vs *versions) get(ctx context.Context, q querier, keys []versionKey) (found, error) {
+	all := make(found)
+	var ids []int32
+	var numbers []int
+	for _, k := range keys {
+		if _, there := all[k]; there {
+			continue
+		}
+		v, ok := vs.kept.Get(k, 0)
+		if all[k] = v; !ok {
+			ids, numbers = append(ids, k.plan), append(numbers, k.version)
+		}
+	}
+	if len(ids) == 0 {
+		return all, nil
+	}
+	rows, _ := q.Query(ctx, readVersions, ids, numbers) // a failed Query is the error of CollectRows
+	read, err := pgx.CollectRows(rows, scanVersion)
+	if err != nil {
+		return nil, err
+	}
+	var named []string
+	for _, v := range read {
+		named = append(named, v.MeterKeys()...)
+	}
+	meters, err := meterIDs(ctx, q, named)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range read {
+		for _, key := range v.MeterKeys() {
+			v.meters[key] = meters[key]
+		}
+		k := versionKey{v.id, v.Version}
+		all[k] = v
+		vs.kept.Add(k, v, cache.NoExpiry)
+	}
+	for k, v := range all {
+		if v == nil {
+			return nil, fmt.Errorf("version %d of plan %d: %w", k.version, k.plan, plans.ErrUnknownVersion)
+		}
+	}
+	return all, nil
+}
+
+func scanVersion(row pgx.CollectableRow) (*version, error) {
+	v := &version{Plan: new(plans.Plan), meters: make(map[string]int32)}
+	var document []byte
+	if err := row.Scan(&v.id, &v.Key, &v.Version, &v.CreatedAt, &document); err != nil {
+		return nil, err
+	}
+	v.CreatedAt = v.CreatedAt.UTC()
+	var err error
+	if v.PlanInput, err = plans.ReadDocument(document); err == nil {
+		v.prices, err = assembly.Compile(v.Key, v.Version, &v.PlanInput)
+	}
+	return v, err
+}
+
+const readMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
+
+// meterIDs are the ids of meters, by their keys.
+func meterIDs(ctx context.Context, q querier, keys []string) (map[string]int32, error) {
+	ids := make(map[string]int32, len(keys))
+	var key string
+	var id int32
+	err := forEach(ctx, q, []any{&key, &id}, func() error {
+		ids[key] = id
+		return nil
+	}, readMeterIDs, keys)
+	return ids, err
+}

@@ -1,0 +1,359 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+	"quotad/internal/quota/session"
+)
+
+const (
+	// pollEvery is how often a node looks for what is due.
+	pollEvery = time.Second
+	// workers is how many transactions of steps a node has at once. While one waits for the
+	// database or the fences, the other computes.
+	workers = 2
+	// batchSize is how many customers one transaction takes at most, firstBatch how many the first
+	// one takes, and batchTime how long it goes on with further steps of them: counters are not
+	// pruned while it is open.
+	batchSize, firstBatch = 50, 10
+	batchTime             = 100 * time.Millisecond
+	// A transaction that took less than batchShort may take more customers the next time, and
+	// after one that took more than batchLong it is to be fewer: plans have a price or a hundred.
+	batchShort, batchLong = 100 * time.Millisecond, 250 * time.Millisecond
+	// restPercent is how long a worker rests behind a full transaction, of the time that it took.
+	// Hits have the processors meanwhile.
+	restPercent = 100
+	// stepTimeout bounds one transaction.
+	stepTimeout = 10 * time.Second
+)
+
+// job is the next step of a customer that is due.
+type job struct {
+	c     *customer
+	at    int64  // the step's instant
+	draft string // that is to be finalized
+
+	task *task
+	err  error // why it cannot be done; it concerns this customer only
+}
+
+// worked counts what the worker did, for metrics.
+type worked struct{ closed, finalized, failed atomic.Int64 }
+
+// Worked says how many periods this node has closed, how many invoices it has finalized, and
+// how often a customer could not be done.
+func (l *Ledger) Worked() (closed, finalized, failed int64) {
+	return l.worked.closed.Load(), l.worked.finalized.Load(), l.worked.failed.Load()
+}
+
+// Wake makes the worker look at once, as after a test clock was set.
+func (l *Ledger) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run does what is due until ctx ends. Any number of nodes may run it on one database. Whatever
+// it is killed in is done by the next one, or again.
+func (l *Ledger) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failing := false; ; timer.Reset(pollEvery) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		case <-timer.C:
+		}
+		err := l.WorkOff(ctx)
+		if err == nil {
+			err = l.watch(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			l.options.Log.Warn("billing periods cannot be closed now; it is tried again", "error", err)
+		case err == nil && failing:
+			l.options.Log.Info("billing periods are closed again")
+		}
+		failing = err != nil
+	}
+}
+
+// WorkOff does all steps that are due now, and returns when none is left that this node could
+// do. The error is why the database could not be worked with.
+func (l *Ledger) WorkOff(ctx context.Context) error {
+	var all sync.WaitGroup
+	errs := make([]error, workers)
+	for i := range workers {
+		all.Go(func() { errs[i] = l.workOff(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (l *Ledger) workOff(ctx context.Context) error {
+	for ctx.Err() == nil {
+		began, err := l.options.Now(ctx)
+		if err != nil {
+			return err
+		}
+		size := int(l.size.Load())
+		taken, err := l.batch(ctx, size)
+		switch {
+		case err == nil && taken == 0:
+			return l.answerCalls(ctx)
+		case err == nil && taken == size: // there are many
+			err = l.rest(ctx, began, size)
+		case err != nil && concernsOne(err):
+			// One of them makes the statements fail. Each alone tells which.
+			err = l.eachAlone(ctx, taken)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// rest lets a worker rest that has worked on a batch since began, µs, and chooses the size of the
+// next one.
+func (l *Ledger) rest(ctx context.Context, began int64, size int) error {
+	now, err := l.options.Now(ctx)
+	if err != nil {
+		return err
+	}
+	took := time.Duration(now-began) * time.Microsecond
+	l.size.Store(int64(nextSize(size, took)))
+	timer := time.NewTimer(took * restPercent / 100)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return nil
+}
+
+// nextSize is how many customers a batch takes behind one of a size that took so long.
+func nextSize(size int, took time.Duration) int {
+	switch {
+	case took > batchLong:
+		return max(1, size/2)
+	case took < batchShort:
+		return min(2*size, batchSize)
+	}
+	return size
+}
+
+// eachAlone works off customers one by one, about as many as a batch that failed.
+func (l *Ledger) eachAlone(ctx context.Context, n int) error {
+	for range max(n, batchSize) {
+		if taken, err := l.batch(ctx, 1); err != nil || taken == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// concernsOne reports whether an error may be due to what one customer's rows hold.
+func concernsOne(err error) bool {
+	return !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrNoSession) && !errors.Is(err, session.ErrBusy) &&
+		!errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrStopped) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// takeDue takes the locks of customers that are due, and leaves those that somebody else has.
+// Customers of test clocks come first: somebody waits for them.
+const takeDue = `
+	SELECT customer_id FROM open_periods WHERE clock_id IS NULL AND due_at <= $1 AND retry_at <= $1
+	ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED`
+
+const takeDueByClock = `
+	SELECT o.customer_id FROM (SELECT DISTINCT clock_id FROM clock_calls) c JOIN test_clocks t ON t.id = c.clock_id, LATERAL (
+		SELECT customer_id FROM open_periods WHERE clock_id = t.id AND due_at <= t.now AND retry_at <= $1 ORDER BY due_at LIMIT $2
+		FOR UPDATE SKIP LOCKED) o
+	LIMIT $2`
+
+// batch does steps of at most n customers in one transaction. taken is how many it found. With
+// n = 1 a customer that makes statements fail is blocked.
+func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	now, err := l.options.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var ids []int64
+	var count done
+	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		if err := session.ByKey(ctx, tx); err != nil {
+			return err
+		}
+		for _, statement := range []string{takeDueByClock, takeDue} {
+			if len(ids) < n {
+				rows, _ := tx.Query(ctx, statement, now, n-len(ids))
+				more, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+				if err != nil {
+					return err
+				}
+				ids = append(ids, more...)
+			}
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		var err error
+		count, err = l.steps(ctx, tx, ids, now)
+		return err
+	})
+	if err == nil {
+		l.worked.closed.Add(count.closed)
+		l.worked.finalized.Add(count.finalized)
+		return len(ids), nil
+	}
+	err = store.Classify(err)
+	if n == 1 && len(ids) == 1 && concernsOne(err) {
+		return 1, l.blockAlone(ctx, ids[0], now, err)
+	}
+	return len(ids), err
+}
+
+// done counts steps.
+type done struct{ closed, finalized int64 }
+
+// steps does the steps of customers that are due, for each in the order of their instants. It
+// ends behind the first that took numbers, or when it has taken long; the rest is due still.
+func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (count done, err error) {
+	var failed []*job
+	var erased []int64
+	for end := now + batchTime.Microseconds(); len(ids) > 0 && now < end; {
+		jobs, left, err := l.dueSteps(ctx, tx, ids, now)
+		if err != nil {
+			return count, err
+		}
+		if ids = left; len(ids) == 0 {
+			break
+		}
+		some, bad, err := l.doSteps(ctx, tx, jobs)
+		if err != nil {
+			return count, err
+		}
+		count.closed, count.finalized = count.closed+some.closed, count.finalized+some.finalized
+		failed = append(failed, bad...)
+		erased = append(erased, erasedIn(jobs)...)
+		ids = without(ids, bad)
+		if some.finalized > 0 {
+			break
+		}
+		if now, err = l.options.Now(ctx); err != nil {
+			return count, err
+		}
+	}
+	if len(ids) > 0 {
+		if err := l.updateDue(ctx, tx, ids...); err != nil {
+			return count, err
+		}
+	}
+	if err := forget(ctx, tx, erased...); err != nil {
+		return count, err
+	}
+	for _, j := range failed {
+		if err := l.block(ctx, tx, j, now); err != nil {
+			return count, err
+		}
+	}
+	return count, nil
+}
+
+// dueSteps finds the next step of each customer. Those that have none due have their due_at put
+// right, and are not in left.
+func (l *Ledger) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
+	customers, err := readCustomers(ctx, tx, ids, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	next, err := l.nextSteps(ctx, tx, ids, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	jobs = make(map[string][]*job)
+	var idle []int64
+	for _, id := range ids {
+		c, s := customers[id], next[id]
+		if c == nil || s.kind == "" || s.at > c.now {
+			idle = append(idle, id)
+			continue
+		}
+		j := &job{c: c, at: s.at, draft: s.draft}
+		if c.clock == "" && s.kind == stepFinalize {
+			j.at = c.now // in real time a late invoice says when it was finalized
+		}
+		jobs[s.kind], left = append(jobs[s.kind], j), append(left, id)
+	}
+	if len(idle) > 0 {
+		err = l.updateDue(ctx, tx, idle...)
+	}
+	return jobs, left, err
+}
+
+// doSteps does one step of each customer.
+func (l *Ledger) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job) (count done, failed []*job, err error) {
+	for _, kind := range []struct {
+		name string
+		do   func(context.Context, pgx.Tx, []*job) error
+	}{{stepBegin, l.begin}, {stepClose, l.closePeriods}, {stepOpening, l.makeOpenings}, {stepExpire, l.expire}, {stepFinalize, l.finalize}} {
+		due := jobs[kind.name]
+		if len(due) == 0 {
+			continue
+		}
+		if err := kind.do(ctx, tx, due); err != nil {
+			return count, nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		for _, j := range due {
+			switch {
+			case j.err != nil:
+				failed = append(failed, j)
+			case kind.name == stepClose:
+				count.closed++
+			case kind.name == stepFinalize:
+				count.finalized++
+			}
+		}
+	}
+	return count, failed, nil
+}
+
+// erasedIn are the customers among jobs that are erased.
+func erasedIn(jobs map[string][]*job) (ids []int64) {
+	for _, due := range jobs {
+		for _, j := range due {
+			if j.c.erased {
+				ids = append(ids, j.c.id)
+			}
+		}
+	}
+	return ids
+}
+
+// without are the ids but those of failed jobs.
+func without(ids []int64, failed []*job) (left []int64) {
+	bad := make(map[int64]bool, len(failed))
+	for _, j := range failed {
+		bad[j.c.id] = true
+	}
+	for _, id := range ids {
+		if !bad[id] {
+			left = append(left, id)
+		}
+	}
+	return left
+}

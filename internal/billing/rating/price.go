@@ -1,0 +1,217 @@
+package rating
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cockroachdb/apd/v3"
+
+	"quotad/internal/plans"
+)
+
+// Price is a price of a plan, or a customer's own, read once: Compile it and keep it. It is not
+// changed, so any number of goroutines may use it.
+type Price struct {
+	model    string
+	unit     apd.Decimal // per_unit: of a unit; package: of a package
+	size     int64       // of a package
+	tiers    []tier
+	included int64
+	minimum  int64
+	maximum  *int64 // nil: none
+	exponent int
+}
+
+type tier struct {
+	upTo *int64 // as it is shown; nil: the last tier
+	end  int64  // the last unit of the tier
+	unit apd.Decimal
+	flat apd.Decimal
+}
+
+// The price models that need a case of their own; per_unit is a package of one unit.
+const (
+	packages  = "package"
+	graduated = "graduated"
+	volume    = "volume"
+)
+
+// Compile reads a price. exponent is how many digits the minor unit of its currency has, 0 to
+// 4 (see plans.Exponent). The error is that of plans.Price.Check, for a price that no plan may
+// have; the price's meter does not count.
+func Compile(p plans.Price, exponent int) (*Price, error) {
+	if exponent < 0 || exponent > maxExponent {
+		return nil, fmt.Errorf("a currency of %d digits", exponent)
+	}
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	read := &Price{model: p.Model, size: 1, included: p.Included, exponent: exponent}
+	if p.MinimumMinor != nil {
+		read.minimum = *p.MinimumMinor
+	}
+	if p.MaximumMinor != nil {
+		most := *p.MaximumMinor
+		read.maximum = &most
+	}
+	var err error
+	switch {
+	case p.UnitPrice != nil:
+		err = parse(&read.unit, *p.UnitPrice)
+	case p.PackagePrice != nil:
+		read.size, err = *p.PackageSize, parse(&read.unit, *p.PackagePrice)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Tiers {
+		t, err := compileTier(&p.Tiers[i])
+		if err != nil {
+			return nil, err
+		}
+		read.tiers = append(read.tiers, t)
+	}
+	return read, nil
+}
+
+func compileTier(from *plans.Tier) (t tier, err error) {
+	t.end = math.MaxInt64
+	if from.UpTo != nil {
+		t.end = *from.UpTo
+		shown := t.end
+		t.upTo = &shown
+	}
+	if err = parse(&t.unit, from.UnitPrice); err == nil && from.FlatPrice != nil {
+		err = parse(&t.flat, *from.FlatPrice)
+	}
+	return t, err
+}
+
+// Line is what a price makes of the quantity of a period.
+type Line struct {
+	Included    int64        // free units of the period, cut as the period is
+	Overage     int64        // units beyond them, 0 or more; what is charged
+	Tiers       []TierAmount // the tiers that units fall in; empty, not nil, without any
+	Exact       string       // the amount in major units, neither rounded nor held: "4.938"
+	AmountMinor int64        // rounded, and held between minimum and maximum; 0 … MaxMinor
+}
+
+// TierAmount is what one tier adds to a line. Those of a line add up to its overage and to its
+// exact amount.
+type TierAmount struct {
+	UpTo     *int64 `json:"up_to"`    // of the price, counted after the included units; nil: the last tier
+	Quantity int64  `json:"quantity"` // units in the tier
+	Amount   string `json:"amount"`   // in major units, exact, the tier's flat price in it
+}
+
+// Rate computes the line of a quantity: the units of a meter in the period s. A quantity below
+// 0 is rated as 0. Included units, minimum and maximum are cut as the period was; packages and
+// tiers are not. The maximum counts where the rounding of a cut leaves it below the minimum.
+//
+// It is ErrTooLarge where the amount would have 10¹⁵ minor units or more; the line then has all
+// but its AmountMinor. A quantity of math.MaxInt64 is rated as any other. Whoever knows that
+// its count is full has to hold the invoice.
+func (p *Price) Rate(quantity int64, s Span) (Line, error) {
+	line := Line{Included: s.Units(p.included), Tiers: []TierAmount{}}
+	line.Overage = max(0, max(0, quantity)-line.Included)
+	var exact apd.Decimal
+	if err := p.charge(&line, &exact); err != nil {
+		return Line{}, err
+	}
+	line.Exact = text(&exact)
+	amount, err := toMinor(&exact, p.exponent)
+	if err != nil {
+		return Line{}, err
+	}
+	amount = max(amount, s.Money(p.minimum))
+	if p.maximum != nil {
+		amount = min(amount, s.Money(*p.maximum))
+	}
+	if tooLarge(amount) {
+		return line, ErrTooLarge
+	}
+	line.AmountMinor = amount
+	return line, nil
+}
+
+// Correction is the amount of a line `correction`, in minor units: R(quantity + delta) −
+// R(quantity), R being Rate. s is the period that is corrected, p the price it was billed by,
+// quantity what it was billed for with earlier corrections. It is ErrTooLarge as Rate is, and
+// where quantity + delta is beyond 63 bits.
+func (p *Price) Correction(quantity, delta int64, s Span) (int64, error) {
+	corrected := quantity + delta
+	switch {
+	case delta > 0 && corrected < quantity:
+		return 0, ErrTooLarge
+	case delta < 0 && corrected > quantity:
+		corrected = 0 // below all numbers, so it is rated as 0
+	}
+	before, err := p.Rate(quantity, s)
+	if err != nil {
+		return 0, err
+	}
+	after, err := p.Rate(corrected, s)
+	if err != nil {
+		return 0, err
+	}
+	return after.AmountMinor - before.AmountMinor, nil
+}
+
+// charge computes the exact amount of the line's overage, and its tiers.
+func (p *Price) charge(line *Line, exact *apd.Decimal) error {
+	switch p.model {
+	case graduated:
+		return p.chargeGraduated(line, exact)
+	case volume:
+		return p.chargeVolume(line, exact)
+	}
+	begun := line.Overage / p.size
+	if line.Overage%p.size > 0 {
+		begun++
+	}
+	return times(exact, &p.unit, begun)
+}
+
+// chargeGraduated charges each unit at its tier's price.
+func (p *Price) chargeGraduated(line *Line, exact *apd.Decimal) error {
+	below := int64(0)
+	for i := range p.tiers {
+		t := &p.tiers[i]
+		units := min(line.Overage, t.end) - below
+		if units <= 0 {
+			return nil
+		}
+		if err := t.charge(line, exact, units); err != nil {
+			return err
+		}
+		below = t.end
+	}
+	return nil
+}
+
+// chargeVolume charges all units at the price of the tier that the last of them falls in. No
+// unit falls in none.
+func (p *Price) chargeVolume(line *Line, exact *apd.Decimal) error {
+	if line.Overage == 0 {
+		return nil
+	}
+	for i := range p.tiers {
+		if t := &p.tiers[i]; line.Overage <= t.end {
+			return t.charge(line, exact, line.Overage)
+		}
+	}
+	return nil // the last tier has no end
+}
+
+// charge adds units of the tier to the line and to exact.
+func (t *tier) charge(line *Line, exact *apd.Decimal, units int64) error {
+	var amount apd.Decimal
+	if err := times(&amount, &t.unit, units); err != nil {
+		return err
+	}
+	if err := add(&amount, &t.flat); err != nil {
+		return err
+	}
+	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: units, Amount: text(&amount)})
+	return add(exact, &amount)
+}

@@ -1,0 +1,104 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/ledger"
+)
+
+// ahead is a base line in advance, and the period that it is of.
+type ahead struct {
+	lineRef
+	of ledger.PeriodKey
+}
+
+// aheads are the base lines in advance of the page's invoices: that of an opening, and of another
+// invoice that of the period that follows. What a void one held is written off.
+func (p *page) aheads() (all []ahead) {
+	for _, r := range p.lines(billing.LineBase) {
+		of := periodOf(r.i)
+		switch {
+		case r.i.Status == billing.StatusVoid:
+			continue
+		case r.i.Kind == billing.KindOpening:
+		case r.l.From >= r.i.PeriodEnd:
+			of.N++
+		default:
+			continue // it is of its own period, see assembly.Terms.Rerate
+		}
+		all = append(all, ahead{r, of})
+	}
+	return all
+}
+
+// advance checks that a base in advance is what the terms of its period make of it. The period is
+// closed since, or open. A change at the period's start may have replaced the terms: then the
+// period's own invoice gives the base back.
+func (p *page) advance(ctx context.Context) error {
+	all := p.aheads()
+	if len(all) == 0 {
+		return nil
+	}
+	keys, customers := make([]ledger.PeriodKey, len(all)), make([]int64, len(all))
+	for n, a := range all {
+		keys[n], customers[n] = a.of, a.of.Customer
+	}
+	terms, err := p.stored.Terms(ctx, p.tx, keys)
+	if err != nil {
+		return err
+	}
+	open, err := p.stored.OpenTerms(ctx, p.tx, customers)
+	if err != nil {
+		return err
+	}
+	var other []ahead // than their terms make of them
+	for _, a := range all {
+		t, there := terms[a.of]
+		if !there {
+			t, there = open[a.of]
+		}
+		if !there || t.Period.Start != a.l.From {
+			p.tell(RatedIsBilled, a.i, Disagreement{}.on(a.l.From).says(fmt.Sprintf("Line %d: there is no billing period that begins with this base price in advance.", a.l.N)))
+			continue
+		}
+		if t.Plan.Version != a.l.PlanVersion || t.AdvanceBase(a.l.To) != a.l.AmountMinor {
+			other, terms[a.of] = append(other, a), t
+		}
+	}
+	replaced, err := p.replaced(ctx, other)
+	for n, a := range other {
+		if t := terms[a.of]; !replaced[n] {
+			p.tell(RatedIsBilled, a.i, Disagreement{}.on(a.l.From).differs(t.AdvanceBase(a.l.To), a.l.AmountMinor,
+				fmt.Sprintf("Line %d: the base price in advance of this time is another amount.", a.l.N)))
+		}
+	}
+	return err
+}
+
+// Terms that were written at the start of a period, or later, and count from there on.
+const selectReplaced = `
+	SELECT w.n FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (customer, start_at, n)
+	WHERE EXISTS (SELECT FROM customer_terms t WHERE t.customer_id = w.customer AND t.from_at = w.start_at AND t.at >= w.start_at)`
+
+// replaced tells, by their places, of which base lines the terms may have been replaced.
+func (p *page) replaced(ctx context.Context, of []ahead) (map[int]bool, error) {
+	all := make(map[int]bool, len(of))
+	if len(of) == 0 {
+		return all, nil
+	}
+	customers, starts := make([]int64, len(of)), make([]int64, len(of))
+	for n, a := range of {
+		customers[n], starts[n] = a.i.Customer, a.l.From
+	}
+	var n int
+	rows, _ := p.tx.Query(ctx, selectReplaced, customers, starts)
+	_, err := pgx.ForEachRow(rows, []any{&n}, func() error {
+		all[n-1] = true
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/ledger"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// The corrected line of a correction, and the units of it that other invoices corrected. Of some
+// nobody knows any more whether they counted when this one was made: those of invoices that became
+// void, those that were made at the same instant, and those of reissues.
+const selectCorrected = `
+	SELECT w.n, i.chain, i.n, l.quantity, o.units, o.void OR o.reissue OR o.made_at = s.made_at OR s."of" IS NOT NULL, o.made_at < s.made_at
+	FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::smallint[]) WITH ORDINALITY AS w (invoice, corrected, meter, shard, n)
+	JOIN invoices s ON s.id = w.invoice
+	JOIN invoices i ON i.id = w.corrected
+	JOIN invoice_lines l ON l.invoice_id = i.id AND l.kind = 'usage' AND l.meter = w.meter
+	JOIN meters m ON m.key = w.meter
+	LEFT JOIN LATERAL (
+		SELECT sum(a.cost)::bigint AS units, k.made_at, k.status = 'void' AS void, k."of" IS NOT NULL AS reissue
+		FROM line_adjustments c JOIN invoices k ON k.id = c.invoice_id, LATERAL (
+			SELECT cost FROM adjustments WHERE shard = w.shard AND customer = c.customer AND meter = c.meter AND hour = c.hour AND key = c.key OFFSET 0) a
+		WHERE c.customer = i.customer_id AND c.meter = m.id AND c.hour >= l.from_at AND c.hour < l.to_at
+		  AND k.id <> w.invoice AND NOT (k.kind = 'period' AND k.chain = i.chain AND k.n = i.n)
+		GROUP BY k.id) o ON true
+	ORDER BY w.n`
+
+// maxUncertain bounds the corrections that may or may not have counted. With more of them, what a
+// correction started from cannot be found out.
+const maxUncertain = 8
+
+// corrected is what a correction may have started from.
+type corrected struct {
+	period    ledger.PeriodKey
+	quantity  int64 // the line's, and all corrections before
+	uncertain []int64
+}
+
+// corrections checks that a correction is R(q+Δ) − R(q), by the prices of the corrected period, and
+// that q is what was billed before.
+func (p *page) corrections(ctx context.Context) error {
+	lines := p.lines(billing.LineCorrection)
+	if len(lines) == 0 {
+		return nil
+	}
+	of, err := p.correctedBy(ctx, lines)
+	if err != nil {
+		return err
+	}
+	keys := make([]ledger.PeriodKey, 0, len(of))
+	for _, c := range of {
+		keys = append(keys, c.period)
+	}
+	terms, err := p.stored.Terms(ctx, p.tx, keys)
+	if err != nil {
+		return err
+	}
+	for n, r := range lines {
+		e := Disagreement{Meter: r.l.Meter}.on(r.l.From)
+		c, known := of[n]
+		t, closed := terms[c.period]
+		if !known || !closed {
+			p.tell(RatedIsBilled, r.i, e.says(fmt.Sprintf("Line %d corrects a line or a billing period that is not there.", r.l.N)))
+			continue
+		}
+		again, _, err := assembly.CorrectionLine(assembly.Correction{
+			Meter: r.l.Meter, Of: t, OfInvoice: r.l.OfInvoice, Counted: r.l.Before, Now: r.l.Before + r.l.Quantity,
+		}, plans.Meter{})
+		if err != nil || again.AmountMinor != r.l.AmountMinor {
+			p.tell(RatedIsBilled, r.i, e.differs(again.AmountMinor, r.l.AmountMinor,
+				fmt.Sprintf("Line %d: %d units more or less cost another amount by the prices of the corrected period.", r.l.N, r.l.Quantity)))
+		}
+		if !c.startsAt(r.l.Before) {
+			p.tell(RatedIsBilled, r.i, e.differs(c.quantity, r.l.Before,
+				fmt.Sprintf("Line %d starts from another quantity than was billed before.", r.l.N)))
+		}
+	}
+	return nil
+}
+
+// correctedBy finds what each correction started from, by its place.
+func (p *page) correctedBy(ctx context.Context, lines []lineRef) (map[int]corrected, error) {
+	var ids, of, meters []string
+	var shards []int16
+	for _, r := range lines {
+		ids, of, meters, shards = append(ids, r.i.ID), append(of, r.l.OfInvoice), append(meters, r.l.Meter), append(shards, model.Shard(r.i.Customer))
+	}
+	all := make(map[int]corrected, len(lines))
+	var n, chain, number int
+	var quantity int64
+	var other *int64
+	var uncertain, before *bool
+	rows, _ := p.tx.Query(ctx, selectCorrected, ids, of, meters, shards)
+	_, err := pgx.ForEachRow(rows, []any{&n, &chain, &number, &quantity, &other, &uncertain, &before}, func() error {
+		c, there := all[n-1]
+		if !there {
+			c = corrected{ledger.PeriodKey{Customer: lines[n-1].i.Customer, Chain: chain, N: number}, quantity, nil}
+		}
+		switch {
+		case other == nil:
+		case *uncertain:
+			c.uncertain = append(c.uncertain, *other)
+		case *before:
+			c.quantity += *other
+		}
+		all[n-1] = c
+		return nil
+	})
+	return all, err
+}
+
+// startsAt reports whether a correction may have started from a quantity.
+func (c *corrected) startsAt(before int64) bool {
+	if len(c.uncertain) > maxUncertain {
+		return true
+	}
+	for chosen := range 1 << len(c.uncertain) {
+		start := c.quantity
+		for n, units := range c.uncertain {
+			if chosen>>n&1 == 1 {
+				start += units
+			}
+		}
+		if start == before {
+			return true
+		}
+	}
+	return false
+}

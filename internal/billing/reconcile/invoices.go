@@ -1,0 +1,223 @@
+package reconcile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/ledger"
+	"quotad/internal/quota/model"
+)
+
+// nextInvoices lists invoices that are final. Drafts are assembled anew whenever they are read. They
+// come in the order of the key: a text in its place would have all of them sorted for each page.
+const nextInvoices = `
+	SELECT i.id::text FROM invoices i WHERE i.id > $1::uuid AND i.status <> 'draft' ORDER BY i.id LIMIT $2`
+
+const noInvoice = "00000000-0000-0000-0000-000000000000"
+
+// walkInvoices checks each final invoice: its lines against usage and prices, its totals, its
+// number and its digest.
+func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
+	w := walk[string]{
+		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed},
+		next: func(ctx context.Context, tx pgx.Tx, after string, n int) ([]string, error) {
+			rows, _ := tx.Query(ctx, nextInvoices, after, n)
+			return pgx.CollectRows(rows, pgx.RowTo[string])
+		},
+		look: func(ctx context.Context, tx pgx.Tx, ids []string) ([]wrong[string], error) {
+			p := page{tx: tx, stored: r.stored, ids: ids}
+			return p.look(ctx)
+		},
+	}
+	return w.run(ctx, noInvoice, found)
+}
+
+// page is some invoices, and what is known of them, at one instant.
+type page struct {
+	tx       pgx.Tx
+	stored   *ledger.Stored
+	ids      []string
+	invoices []*billing.Invoice
+	terms    map[ledger.PeriodKey]assembly.Terms // of the invoices' own periods
+	bad      []wrong[string]
+}
+
+// look makes all checks of the page.
+func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
+	if p.invoices, err = p.stored.Invoices(ctx, p.tx, p.ids); err != nil {
+		return nil, err
+	}
+	var keys []ledger.PeriodKey
+	for _, i := range p.invoices {
+		if i.Kind == billing.KindPeriod {
+			keys = append(keys, periodOf(i))
+		}
+	}
+	if p.terms, err = p.stored.Terms(ctx, p.tx, keys); err != nil {
+		return nil, err
+	}
+	for _, check := range []func(context.Context) error{p.usage, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.unclaimed} {
+		if err := check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p.bad, nil
+}
+
+func periodOf(i *billing.Invoice) ledger.PeriodKey {
+	return ledger.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
+}
+
+// tell notes that a check does not hold for an invoice.
+func (p *page) tell(check string, i *billing.Invoice, e Disagreement) {
+	e.customer, e.Invoice, e.Number = i.Customer, i.ID, i.Number
+	p.bad = append(p.bad, wrong[string]{i.ID, check, e})
+}
+
+// lineRef is a line of an invoice of the page.
+type lineRef struct {
+	i *billing.Invoice
+	l *billing.Line
+}
+
+// lines are the lines of a kind, of all invoices but credit notes.
+func (p *page) lines(kinds ...string) (all []lineRef) {
+	for _, i := range p.invoices {
+		for n := range i.Lines {
+			for _, kind := range kinds {
+				if i.Lines[n].Kind == kind && i.Kind != billing.KindCreditNote {
+					all = append(all, lineRef{i, &i.Lines[n]})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// A line of usage is the sum of its hours and of the adjustments that it counts. A correction is
+// the sum of the adjustments that it counts. An archived customer's last hour may still be in its
+// counter. OFFSET 0 has each adjustment looked up by its whole key, whatever the statistics say.
+const selectSums = `
+	SELECT w.n, greatest(-9223372036854775807, least(9223372036854775807, coalesce((
+			SELECT sum(u.admitted) FROM usage u
+			WHERE w.counts AND u.shard = w.shard AND u.customer = w.customer AND u.meter = m.id AND u.hour >= w.start_at AND u.hour < w.end_at), 0)
+		+ coalesce((
+			SELECT c.units FROM counters c
+			WHERE w.counts AND c.shard = w.shard AND c.customer = w.customer AND c.meter = m.id AND c.attribute = ''
+			  AND c.hour >= w.start_at AND c.hour < w.end_at), 0)
+		+ coalesce((
+			SELECT sum(a.cost) FROM line_adjustments l, LATERAL (
+				SELECT cost FROM adjustments
+				WHERE shard = w.shard AND customer = l.customer AND meter = l.meter AND hour = l.hour AND key = l.key OFFSET 0) a
+			WHERE l.invoice_id = w.invoice AND l.meter = m.id AND l.hour >= w.start_at AND l.hour < w.end_at), 0)))::bigint
+	FROM unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::boolean[])
+		WITH ORDINALITY AS w (invoice, shard, customer, meter, start_at, end_at, counts, n)
+	LEFT JOIN meters m ON m.key = w.meter`
+
+// usage checks that quantities are what was used and adjusted.
+func (p *page) usage(ctx context.Context) error {
+	lines := p.lines(billing.LineUsage, billing.LineCorrection)
+	if len(lines) == 0 {
+		return nil
+	}
+	var ids, meters []string
+	var shards []int16
+	var customers, starts, ends []int64
+	var counts []bool
+	for _, r := range lines {
+		ids, meters, shards = append(ids, r.i.ID), append(meters, r.l.Meter), append(shards, model.Shard(r.i.Customer))
+		customers, starts, ends = append(customers, r.i.Customer), append(starts, r.l.From), append(ends, r.l.To)
+		counts = append(counts, r.l.Kind == billing.LineUsage)
+	}
+	rows, _ := p.tx.Query(ctx, selectSums, ids, shards, customers, meters, starts, ends, counts)
+	var n int
+	var sum int64
+	_, err := pgx.ForEachRow(rows, []any{&n, &sum}, func() error {
+		if r := lines[n-1]; sum != r.l.Quantity {
+			p.tell(UsageIsBilled, r.i, Disagreement{Meter: r.l.Meter}.on(r.l.From).differs(sum, r.l.Quantity,
+				fmt.Sprintf("Line %d, %s, has another quantity than its hours and adjustments add up to.", r.l.N, r.l.Kind)))
+		}
+		return nil
+	})
+	return err
+}
+
+// rated checks that the lines of periods are what their prices make of the quantities.
+func (p *page) rated(context.Context) error {
+	for _, i := range p.invoices {
+		if i.Kind != billing.KindPeriod {
+			continue
+		}
+		terms, closed := p.terms[periodOf(i)]
+		switch {
+		case !closed:
+			p.tell(RatedIsBilled, i, Disagreement{}.on(i.PeriodStart).says("The billing period of the invoice is not among the closed ones."))
+			continue
+		case terms.Plan.Version != i.PriceVersion || terms.Period.Start != i.PeriodStart || terms.Period.End != i.PeriodEnd:
+			p.tell(RatedIsBilled, i, Disagreement{}.on(i.PeriodStart).says("The invoice is of other times, or of another plan version, than its billing period."))
+		}
+		for _, d := range terms.Rerate(i.Lines) {
+			e := Disagreement{Meter: d.Meter}.on(i.PeriodStart)
+			detail := d.Detail
+			if d.Line > 0 {
+				detail = fmt.Sprintf("Line %d: %s", d.Line, detail)
+			}
+			if d.Expected != d.Found {
+				e = e.differs(d.Expected, d.Found, detail)
+			}
+			p.tell(RatedIsBilled, i, e.says(detail))
+		}
+	}
+	return nil
+}
+
+// The number before each one is given, too. That it is the next one after the last, see
+// walkSellers.
+const selectGaps = `
+	SELECT i.id::text, i.seller, i.number FROM invoices i
+	WHERE i.id = ANY ($1::uuid[]) AND (i.number IS NULL OR i.number > 1
+		AND NOT EXISTS (SELECT FROM invoices b WHERE b.seller = i.seller AND b.number = i.number - 1))`
+
+// numbers checks that no number before one is missing.
+func (p *page) numbers(ctx context.Context) error {
+	byID := make(map[string]*billing.Invoice, len(p.invoices))
+	for _, i := range p.invoices {
+		byID[i.ID] = i
+	}
+	var id string
+	var seller *string
+	var number *int64
+	rows, _ := p.tx.Query(ctx, selectGaps, p.ids)
+	_, err := pgx.ForEachRow(rows, []any{&id, &seller, &number}, func() error {
+		i := byID[id]
+		if i == nil {
+			return nil
+		}
+		if number == nil || seller == nil {
+			p.tell(NumbersHaveNoGap, i, Disagreement{}.says("The invoice is final and has no number."))
+			return nil
+		}
+		p.tell(NumbersHaveNoGap, i, Disagreement{Seller: *seller}.says(fmt.Sprintf("The seller's number before it, %d, is missing.", *number-1)))
+		return nil
+	})
+	return err
+}
+
+// digests checks that invoices say what they said when they became final.
+func (p *page) digests(context.Context) error {
+	for _, i := range p.invoices {
+		digest, err := assembly.Digest(i)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(digest, i.Digested) {
+			p.tell(DigestsMatch, i, Disagreement{}.says("The invoice or one of its lines says something else than when it became final."))
+		}
+	}
+	return nil
+}

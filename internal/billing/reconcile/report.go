@@ -1,0 +1,130 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The checks, in the order of the report.
+const (
+	ChargedIsBooked   = "charged_is_booked"
+	UsageIsBilled     = "usage_is_billed"
+	LinesAreTotals    = "lines_are_totals"
+	RatedIsBilled     = "rated_is_billed"
+	PeriodsAreChained = "periods_are_chained"
+	NumbersHaveNoGap  = "numbers_have_no_gap"
+	DigestsMatch      = "digests_match"
+	AllIsClaimed      = "adjustments_are_claimed"
+	CreditsAddUp      = "credits_add_up"
+	PeriodsCanClose   = "periods_can_close"
+)
+
+// checks are all of them.
+var checks = []string{
+	ChargedIsBooked, UsageIsBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch, AllIsClaimed,
+	CreditsAddUp, PeriodsCanClose,
+}
+
+// Report is what a run found.
+type Report struct {
+	OK     bool    `json:"ok" doc:"No check found a row."`
+	Checks []Check `json:"checks"`
+}
+
+// Check is one thing that must hold for all rows of a kind.
+type Check struct {
+	Name     string         `json:"name" enum:"charged_is_booked,usage_is_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,credits_add_up,periods_can_close"`
+	Checked  int64          `json:"checked" doc:"How many customers' meters, invoices, customers or sellers were looked at."`
+	Rows     int64          `json:"rows" doc:"How often the check does not hold. 0 is as it should be."`
+	Examples []Disagreement `json:"examples" maxItems:"10" doc:"The first of these."`
+}
+
+// Disagreement is a row for which a check does not hold. Fields that do not apply are zero.
+type Disagreement struct {
+	Customer string     `json:"customer,omitempty" doc:"The customer's key."`
+	Meter    string     `json:"meter,omitempty" doc:"The meter's key."`
+	Invoice  string     `json:"invoice,omitempty" doc:"The invoice's id."`
+	Number   string     `json:"number,omitempty" doc:"The invoice's number."`
+	Seller   string     `json:"seller,omitempty" doc:"The seller's key."`
+	At       *time.Time `json:"at,omitempty" doc:"The start of the billing period or hour."`
+	Detail   string     `json:"detail" doc:"What is wrong, for people."`
+	Expected *int64     `json:"expected,omitempty" doc:"The units, or the amount in minor units, that should be there."`
+	Found    *int64     `json:"found,omitempty" doc:"What is there."`
+
+	customer int64 // id
+	meter    int32 // id, where Meter is not known
+}
+
+// maxExamples bounds what is listed of a check.
+const maxExamples = 10
+
+// differs is an example of two numbers that should be equal.
+func (e Disagreement) differs(expected, found int64, detail string) Disagreement {
+	e.Expected, e.Found, e.Detail = &expected, &found, detail
+	return e
+}
+
+// says is an example of something else.
+func (e Disagreement) says(detail string) Disagreement {
+	e.Detail = detail
+	return e
+}
+
+// on is an example at an instant, µs.
+func (e Disagreement) on(at int64) Disagreement {
+	t := time.UnixMicro(at).UTC()
+	e.At = &t
+	return e
+}
+
+const (
+	selectCustomerKeys = `SELECT id, key FROM customers WHERE id = ANY ($1::bigint[])`
+	selectMeterKeys    = `SELECT id, key FROM meters WHERE id = ANY ($1::bigint[])`
+)
+
+// name puts keys in place of ids. An id that has no key stays an id.
+func (r *Report) name(ctx context.Context, tx pgx.Tx) error {
+	customers, meters := make(map[int64]string), make(map[int64]string)
+	for _, e := range r.examples() {
+		customers[e.customer], meters[int64(e.meter)] = "", ""
+	}
+	if err := errors.Join(keysOf(ctx, tx, customers, selectCustomerKeys), keysOf(ctx, tx, meters, selectMeterKeys)); err != nil {
+		return err
+	}
+	for _, e := range r.examples() {
+		if e.customer != 0 {
+			e.Customer = cmp.Or(customers[e.customer], fmt.Sprintf("id %d", e.customer))
+		}
+		if e.meter != 0 {
+			e.Meter = cmp.Or(meters[int64(e.meter)], fmt.Sprintf("id %d", e.meter))
+		}
+	}
+	return nil
+}
+
+func (r *Report) examples() (all []*Disagreement) {
+	for c := range r.Checks {
+		for e := range r.Checks[c].Examples {
+			all = append(all, &r.Checks[c].Examples[e])
+		}
+	}
+	return all
+}
+
+func keysOf(ctx context.Context, tx pgx.Tx, keys map[int64]string, statement string) error {
+	var id int64
+	var key string
+	rows, _ := tx.Query(ctx, statement, slices.Collect(maps.Keys(keys)))
+	_, err := pgx.ForEachRow(rows, []any{&id, &key}, func() error {
+		keys[id] = key
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,195 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
+	"quotad/internal/quota/session"
+)
+
+const (
+	// pageTime bounds a transaction, and pageStatement each statement in it: while a snapshot is
+	// open, counters are not pruned.
+	pageTime      = 450 * time.Millisecond
+	pageStatement = 400 * time.Millisecond
+	// A page that took less than pageShort may be larger next time, and one that took more than
+	// pageLong is to be smaller.
+	pageShort, pageLong = 40 * time.Millisecond, 120 * time.Millisecond
+	firstPage, maxPage  = 50, 2000
+	// pageTries is how often one row is looked at that took too long. Each time the pause before
+	// is longer: the database may just have been busy.
+	pageTries = 12
+	pagePause = 20 * time.Millisecond
+	// lookAgain is the pause before a row that disagrees is looked at again.
+	lookAgain = 100 * time.Millisecond
+)
+
+// wrong is a row that disagrees.
+type wrong[K comparable] struct {
+	key   K
+	check string
+	Disagreement
+}
+
+// A walk goes through all rows of a kind, in the order of their keys.
+type walk[K comparable] struct {
+	r      *Reconciler
+	rows   string   // what they are, for errors
+	checks []string // that count them
+	// next lists the keys of at most n rows behind one.
+	next func(ctx context.Context, tx pgx.Tx, after K, n int) ([]K, error)
+	// look finds what disagrees among rows. All is read in one snapshot.
+	look func(ctx context.Context, tx pgx.Tx, keys []K) ([]wrong[K], error)
+}
+
+// run walks through all rows behind one.
+func (w *walk[K]) run(ctx context.Context, after K, found *findings) error {
+	for size := firstPage; ; {
+		keys, err := w.list(ctx, after, size)
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		start := w.r.stopwatch()
+		bad, err := w.looked(ctx, keys)
+		if err != nil {
+			return err
+		}
+		switch took := w.r.stopwatch() - start; {
+		case took < pageShort:
+			size = min(2*size, maxPage)
+		case took > pageLong:
+			size = max(1, size/2)
+		}
+		if err := w.tell(ctx, bad, found); err != nil {
+			return err
+		}
+		for _, check := range w.checks {
+			found.of[check].Checked += int64(len(keys))
+		}
+		after = keys[len(keys)-1]
+	}
+}
+
+// list lists the keys of a page. A list that takes too long is tried shorter.
+func (w *walk[K]) list(ctx context.Context, after K, size int) (keys []K, err error) {
+	for try := 1; ; try++ {
+		err = w.r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			keys, err = w.next(ctx, tx, after, size)
+			return err
+		})
+		if !tooLong(ctx, err) || try == pageTries {
+			return keys, w.explain(err)
+		}
+		size = max(1, size/2)
+		if err := pause(ctx, time.Duration(try)*pagePause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// looked looks at rows in one snapshot, or, where that takes too long, in one for each half.
+func (w *walk[K]) looked(ctx context.Context, keys []K) (bad []wrong[K], err error) {
+	for try := 1; ; try++ {
+		err = w.r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			bad, err = w.look(ctx, tx, keys)
+			return err
+		})
+		if !tooLong(ctx, err) || len(keys) == 1 && try == pageTries {
+			return bad, w.explain(err)
+		}
+		if half := len(keys) / 2; half > 0 {
+			first, err := w.looked(ctx, keys[:half])
+			if err != nil {
+				return nil, err
+			}
+			rest, err := w.looked(ctx, keys[half:])
+			return append(first, rest...), err
+		}
+		if err := pause(ctx, time.Duration(try)*pagePause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tell looks again at rows that disagree, and adds those that still do.
+func (w *walk[K]) tell(ctx context.Context, bad []wrong[K], found *findings) error {
+	if len(bad) == 0 {
+		return nil
+	}
+	if err := pause(ctx, lookAgain); err != nil {
+		return err
+	}
+	var keys []K
+	seen := make(map[K]bool, len(bad))
+	for _, b := range bad {
+		if !seen[b.key] {
+			seen[b.key], keys = true, append(keys, b.key)
+		}
+	}
+	bad, err := w.looked(ctx, keys)
+	for _, b := range bad {
+		found.add(b.check, b.Disagreement)
+	}
+	return err
+}
+
+func (w *walk[K]) explain(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", w.rows, err)
+	}
+	return err
+}
+
+// tooLong reports whether an error of a snapshot says that it took too long, or that a replica
+// could not keep it. The whole run goes on.
+func tooLong(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	return errors.Is(err, context.DeadlineExceeded) || postgres.Retryable(err)
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// limitStatements bounds each statement of a transaction, in ms. Its rows are reached by key.
+var limitStatements = fmt.Sprintf("SET LOCAL statement_timeout = %d", pageStatement.Milliseconds())
+
+// snapshot runs do in a transaction that only reads, and sees the database at one instant. It ends
+// with pageTime.
+func (r *Reconciler) snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, pageTime)
+	defer cancel()
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	// If ctx has ended, the pool closes the connection, which rolls back, too.
+	defer func() { _ = tx.Rollback(ctx) }()
+	if _, err := tx.Exec(ctx, limitStatements); err != nil {
+		return err
+	}
+	if err := session.ByKey(ctx, tx); err != nil {
+		return err
+	}
+	return do(ctx, tx)
+}

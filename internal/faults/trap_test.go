@@ -1,0 +1,98 @@
+package faults
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// trap waits for a statement on its way to PostgreSQL, or for the commit that follows it on its
+// connection. It holds that back, or the answer to it, until it is let go.
+type trap struct {
+	statement string // a part of its text
+	commit    bool   // what is meant is the commit behind it
+	answer    bool   // the answer is held back, so that it was done
+
+	seen    atomic.Pointer[link] // has sent the statement whose commit is meant
+	asked   atomic.Pointer[link] // has sent what is meant
+	reached chan struct{}
+	over    chan struct{}
+}
+
+func newTrap(statement string, commit, answer bool) *trap {
+	return &trap{statement: statement, commit: commit, answer: answer, reached: make(chan struct{}), over: make(chan struct{})}
+}
+
+// asks sees what a client says.
+func (t *trap) asks(l *link, b []byte) {
+	meant := l.p.statements.in(b, t.statement)
+	if t.commit {
+		if meant {
+			t.seen.CompareAndSwap(nil, l)
+		}
+		meant = t.seen.Load() == l && bytes.Contains(b, []byte("commit\x00"))
+	}
+	if meant && t.asked.CompareAndSwap(nil, l) && !t.answer {
+		t.hold(l)
+	}
+}
+
+// answers sees that the server speaks.
+func (t *trap) answers(l *link) {
+	if t.answer && t.asked.Load() == l {
+		t.asked.Store(new(link)) // once
+		t.hold(l)
+	}
+}
+
+func (t *trap) hold(l *link) {
+	close(t.reached)
+	select {
+	case <-t.over:
+	case <-l.p.closing:
+	}
+}
+
+// statements knows what the server was told to prepare, by the names that statements have after
+// their texts.
+type statements struct {
+	mu    sync.Mutex
+	named map[string]string
+}
+
+const preparedName = "stmtcache_"
+
+// learn finds statements that are prepared.
+func (s *statements) learn(b []byte) {
+	for rest := b; ; {
+		at := bytes.Index(rest, []byte(preparedName))
+		if at < 0 {
+			return
+		}
+		message := at >= 5 && rest[at-5] == 'P'
+		rest = rest[at:]
+		name, behind, whole := bytes.Cut(rest, []byte{0})
+		if text, _, ended := bytes.Cut(behind, []byte{0}); message && whole && ended {
+			s.mu.Lock()
+			if s.named == nil {
+				s.named = make(map[string]string)
+			}
+			s.named[string(name)] = string(text)
+			s.mu.Unlock()
+		}
+		rest = rest[len(preparedName):]
+	}
+}
+
+// in reports whether a statement of a text is executed by what a client says.
+func (s *statements) in(b []byte, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, statement := range s.named {
+		if strings.Contains(statement, text) && bytes.Contains(b, []byte("\x00"+name+"\x00")) {
+			return true
+		}
+	}
+	return false
+}

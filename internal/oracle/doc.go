@@ -1,0 +1,18 @@
+// Package oracle is the second definition of how quotad bills: CONTRACT.md's section on billing,
+// as naive loops over the raw list of what happened. It serves tests, which hold the program
+// against it. It shares no code with the rooms it judges, so it imports nothing of quotad:
+// amounts are fractions of math/big, civil time is counted by hand on time.LoadLocation.
+//
+// It is meant to be read beside the contract, not to be fast. A Life is one customer. Tell it
+// everything that the customer does, in order, and every instant that the test clock shows;
+// Life.Invoices then says what must be on paper.
+//
+//   - civil.go: boundaries of periods
+//   - price.go, share.go, tax.go: what a quantity costs, a part of a period, taxes
+//   - world.go, life.go: what the customer was on, and what happened to it
+//   - chain.go: the periods
+//   - steps.go: what is due when the clock moves
+//   - draft.go, lines.go, corrections.go: what an invoice says
+//   - final.go, credits.go, void.go, note.go: what becomes of it
+//   - shown.go: an invoice as a text that can be compared
+package oracle

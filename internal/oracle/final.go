@@ -1,0 +1,156 @@
+package oracle
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Paper is what a finalized invoice says. It never changes again.
+type Paper struct {
+	Lines    []Line
+	Subtotal int64
+	Taxes    []Tax
+	Tax      int64
+	Total    int64
+	Credits  int64
+	Due      int64
+	Seller   string
+	DueDays  int
+
+	rates []TaxRate
+	left  int64 // of the subtotal: what credit notes have left
+}
+
+// inclusive says on which side of the subtotal taxes lie.
+func inclusive(rates []TaxRate) bool { return len(rates) > 0 && rates[0].Inclusive }
+
+// paper adds lines up.
+func paper(lines []Line, a Account) Paper {
+	rates := a.Taxes
+	p := Paper{Lines: lines, Seller: a.Seller, DueDays: a.DueDays, rates: rates}
+	for n := range lines {
+		p.Subtotal += lines[n].Minor
+		lines[n].left = max(0, lines[n].Minor)
+	}
+	p.Taxes = taxesOn(p.Subtotal, rates)
+	p.Tax = sumOf(p.Taxes)
+	p.Total = p.Subtotal
+	if !inclusive(rates) {
+		p.Total += p.Tax
+	}
+	p.Due, p.left = max(0, p.Total), max(0, p.Subtotal)
+	return p
+}
+
+// finalize puts an invoice on paper, and has credits pay it.
+func (l *Life) finalize(i *Invoice) {
+	i.Paper = paper(i.lines(), l.Account)
+	if i.Kind == "period" {
+		for _, meter := range i.period.meters() {
+			i.period.counted[meter] = l.count(i.period, meter)
+		}
+	}
+	l.apply(i)
+	i.Status = "finalized"
+	if i.Paper.Due == 0 {
+		i.Status = "paid"
+	}
+	if i.Paper.Total < 0 {
+		l.carry(-i.Paper.Total)
+	}
+}
+
+// Finalize finalizes a draft before it is due.
+func (l *Life) Finalize(i *Invoice) {
+	l.finalize(i)
+	l.expire()
+}
+
+// Pay notes a payment.
+func (l *Life) Pay(i *Invoice) { i.Status = "paid" }
+
+// Invoices are all of the customer, as they were made.
+func (l *Life) Invoices() []*Invoice { return l.invoices }
+
+// Void takes a finalized invoice back, and may make a draft in its place.
+func (l *Life) Void(i *Invoice, reissue bool) {
+	i.Status = "void"
+	for _, a := range i.applied {
+		a.credit.Left += a.minor
+	}
+	for _, c := range i.corrections {
+		c.release()
+	}
+	l.charges = append(slices.Clone(i.charges), l.charges...)
+	slices.SortFunc(l.charges, func(a, b *Charge) int { return cmp.Compare(a.order, b.order) }) // the oldest first
+	switch {
+	case reissue:
+		again := &Invoice{Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, of: i, due: l.Clock.Now + CorrectionTime}
+		if i.Kind == "period" {
+			i.period.invoice = again
+		}
+		l.draft(again)
+	case i.Kind == "period":
+		i.period.writtenOff = true
+	}
+	l.expire()
+}
+
+// Referred reports whether a correction or a credit note refers to an invoice.
+func (l *Life) Referred(i *Invoice) bool {
+	for _, other := range l.invoices {
+		if other.Status == "void" {
+			continue
+		}
+		lines := other.Paper.Lines
+		if other.Status == "draft" {
+			lines = other.lines()
+		}
+		for _, line := range lines {
+			if line.Of == i {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A NoteLine credits a part of a line; N from 1.
+type NoteLine struct {
+	N     int
+	Minor int64
+}
+
+// Left is what may be credited of a line, when a note credits some minor units beside it.
+func (i *Invoice) Left(n int, beside int64) int64 {
+	return min(i.Paper.Lines[n-1].left, i.Paper.left-beside)
+}
+
+// Note credits lines of an invoice.
+func (l *Life) Note(i *Invoice, asked []NoteLine, toCredits bool) {
+	lines, before := []Line{}, i.Paper.Subtotal-i.Paper.left
+	for _, a := range asked {
+		of := &i.Paper.Lines[a.N-1]
+		of.left -= a.Minor
+		i.Paper.left -= a.Minor
+		lines = append(lines, Line{Kind: of.Kind, Meter: of.Meter, From: of.From, To: of.To, Version: of.Version, Minor: -a.Minor, Of: i})
+	}
+	note := &Invoice{Kind: "credit_note", Status: "paid", Start: i.Start, End: i.End, life: l, period: i.period, of: i}
+	note.Paper = paper(lines, Account{Taxes: i.Paper.rates, Seller: i.Paper.Seller})
+	then, now := taxesOn(before, i.Paper.rates), taxesOn(before-note.Paper.Subtotal, i.Paper.rates)
+	for n := range then {
+		note.Paper.Taxes[n].TaxMinor = then[n].TaxMinor - now[n].TaxMinor
+		note.Paper.Taxes[n].BaseMinor = then[n].BaseMinor - now[n].BaseMinor
+	}
+	note.Paper.Tax = sumOf(note.Paper.Taxes)
+	if note.Paper.Total = note.Paper.Subtotal; !inclusive(i.Paper.rates) {
+		note.Paper.Total += note.Paper.Tax
+	}
+	l.invoices = append(l.invoices, note)
+	if i.Paper.left == 0 {
+		i.Status = "credited"
+	}
+	if toCredits {
+		l.carry(-note.Paper.Total)
+	}
+}

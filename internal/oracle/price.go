@@ -1,0 +1,88 @@
+package oracle
+
+import "math/big"
+
+// Price is a price as the contract has it in JSON.
+type Price struct {
+	Meter        string  `json:"meter,omitempty"`
+	Model        string  `json:"model"`
+	UnitPrice    *string `json:"unit_price,omitempty"`
+	PackageSize  *int64  `json:"package_size,omitempty"`
+	PackagePrice *string `json:"package_price,omitempty"`
+	Tiers        []Tier  `json:"tiers,omitempty"`
+	Included     int64   `json:"included,omitempty"`
+	MinimumMinor *int64  `json:"minimum_minor,omitempty"`
+	MaximumMinor *int64  `json:"maximum_minor,omitempty"`
+}
+
+// Tier is one step of a graduated or volume price; UpTo nil is the last one.
+type Tier struct {
+	UpTo      *int64  `json:"up_to"`
+	UnitPrice string  `json:"unit_price"`
+	FlatPrice *string `json:"flat_price,omitempty"`
+}
+
+// TierShare is what one tier adds to a line, in major units.
+type TierShare struct {
+	UpTo     *int64
+	Quantity int64
+	Amount   *big.Rat
+}
+
+// Rate is what a quantity costs in a share of a period: the included units, the amount in minor
+// units, and what the tiers add.
+func (p *Price) Rate(quantity int64, share Share, exponent int) (included, minor int64, tiers []TierShare) {
+	included = share.Units(p.Included)
+	major, tiers := p.exact(max(0, quantity-included))
+	minor = round(new(big.Rat).Mul(major, tenTo(exponent)))
+	if p.MinimumMinor != nil {
+		minor = max(minor, share.Money(*p.MinimumMinor))
+	}
+	if p.MaximumMinor != nil {
+		minor = min(minor, share.Money(*p.MaximumMinor))
+	}
+	return included, minor, tiers
+}
+
+func tenTo(exponent int) *big.Rat {
+	r := whole(1)
+	for range exponent {
+		r.Mul(r, whole(10))
+	}
+	return r
+}
+
+// exact is the amount in major units of n units that are not free.
+func (p *Price) exact(n int64) (*big.Rat, []TierShare) {
+	switch p.Model {
+	case "per_unit":
+		return new(big.Rat).Mul(whole(n), decimal(*p.UnitPrice)), nil
+	case "package":
+		begun := (n + *p.PackageSize - 1) / *p.PackageSize
+		return new(big.Rat).Mul(whole(begun), decimal(*p.PackagePrice)), nil
+	}
+	sum, tiers, below := new(big.Rat), []TierShare{}, int64(0)
+	for _, t := range p.Tiers {
+		units := int64(0)
+		switch inside := t.UpTo == nil || n <= *t.UpTo; {
+		case p.Model == "graduated" && inside:
+			units = max(0, n-below)
+		case p.Model == "graduated":
+			units = *t.UpTo - below
+		case inside && n > below: // volume
+			units = n
+		}
+		if units > 0 {
+			amount := new(big.Rat).Mul(whole(units), decimal(t.UnitPrice))
+			if t.FlatPrice != nil {
+				amount.Add(amount, decimal(*t.FlatPrice))
+			}
+			sum.Add(sum, amount)
+			tiers = append(tiers, TierShare{t.UpTo, units, amount})
+		}
+		if t.UpTo != nil {
+			below = *t.UpTo
+		}
+	}
+	return sum, tiers
+}

@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"quotad/internal/plans"
+)
+
+// errUnaudited fails a Write that an actor began and that told nothing of what it changed. So no
+// change can be without its entry.
+var errUnaudited = errors.New("a change that is not audited")
+
+// execer is the pool, or a transaction under way.
+type execer interface {
+	Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error)
+}
+
+const insertAudit = `
+	INSERT INTO audit (actor, request, action, subject, target, customer, scrubbed, before, after)
+	VALUES ($1, $2, $3, $4, $5, nullif($6::bigint, 0), $7, $8, $9)`
+
+// Audit records a change in the transaction that makes it. It writes nothing where quotad itself
+// acts.
+func Audit(ctx context.Context, tx execer, a plans.Audited) error {
+	actor, acts := plans.ActorOf(ctx)
+	if !acts {
+		return nil
+	}
+	before, after, err := a.Documents()
+	if err != nil {
+		return fmt.Errorf("audit %s: %w", a.Target, err)
+	}
+	_, err = tx.Exec(ctx, insertAudit, actor.By, actor.Request, a.Action, plans.Subject(a.Target), a.Target, a.Customer, a.Scrubbed, before, after)
+	return err
+}
+
+// Audit records what a Write changes. Each Write of an actor does so.
+func (w *Writing) Audit(ctx context.Context, a plans.Audited) error {
+	w.audited = true
+	return Audit(ctx, w.Tx, a)
+}
+
+// Record records what happened outside of this package's transactions, such as an import.
+func (s *Store) Record(ctx context.Context, a plans.Audited) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	return Classify(Audit(ctx, s.pool, a))
+}
+
+// madeOr is the action of a write that may make what it writes.
+func madeOr(created bool) string {
+	if created {
+		return plans.AuditCreate
+	}
+	return plans.AuditChange
+}
+
+// auditKinds are the first parts of targets that have a key.
+var auditKinds = []string{"customers", "invoices", "keys", "meters", "plans", "sellers", "settings", "test-clocks"}
+
+const (
+	auditColumns = `
+	SELECT a.id, a.at, a.actor, coalesce(k.name, ''), a.action, a.target, a.before, a.after, a.request
+	FROM audit a LEFT JOIN keys k ON k.id = a.actor WHERE true`
+	auditOrder = ` ORDER BY a.at DESC, a.id DESC LIMIT `
+)
+
+// auditQuery is the statement of a filter, with those conditions only that it has: so each
+// finds its index.
+func auditQuery(f plans.AuditFilter, after auditAt, rows int) (statement string, args []any) {
+	var where strings.Builder
+	arg := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	if f.Actor != "" {
+		where.WriteString(` AND a.actor = ` + arg(f.Actor))
+	}
+	if f.Target != "" {
+		subjects := []string{plans.Subject(f.Target)}
+		if !strings.Contains(f.Target, "/") {
+			for _, kind := range auditKinds {
+				subjects = append(subjects, kind+"/"+f.Target)
+			}
+		}
+		if len(subjects) == 1 {
+			where.WriteString(` AND a.subject = ` + arg(subjects[0]))
+		} else {
+			where.WriteString(` AND a.subject = ANY (` + arg(subjects) + `)`)
+		}
+		if strings.Count(f.Target, "/") > 1 {
+			below := arg(f.Target)
+			where.WriteString(` AND (a.target = ` + below + ` OR starts_with(a.target, ` + below + ` || '/'))`)
+		}
+	}
+	if f.From != nil {
+		where.WriteString(` AND a.at >= ` + arg(time.UnixMicro(*f.From)))
+	}
+	if f.To != nil {
+		where.WriteString(` AND a.at < ` + arg(time.UnixMicro(*f.To)))
+	}
+	if after.id > 0 {
+		where.WriteString(` AND (a.at, a.id) < (` + arg(time.UnixMicro(after.at)) + `, ` + arg(after.id) + `)`)
+	}
+	return auditColumns + where.String() + auditOrder + arg(rows), args
+}
+
+// auditAt is a position in the list: the instant of an entry, µs, and its id.
+type auditAt struct{ at, id int64 }
+
+func (p auditAt) String() string {
+	return strconv.FormatInt(p.at, 10) + "." + strconv.FormatInt(p.id, 10)
+}
+
+func readAuditAt(text string) (p auditAt, ok bool) {
+	at, id, _ := strings.Cut(text, ".")
+	var badAt, badID error
+	p.at, badAt = strconv.ParseInt(at, 10, 64)
+	p.id, badID = strconv.ParseInt(id, 10, 64)
+	return p, badAt == nil && badID == nil && p.id > 0 && p.String() == text
+}
+
+const kindAudit = "audit"
+
+// auditBytes bounds what the documents of one page have, in bytes. Each entry has at most two of
+// 8 KiB, so that a page has some entries in any case.
+const auditBytes = 1 << 20
+
+// AuditEntries returns changes that actors made, the newest first. A page ends before its limit
+// where its documents have more than auditBytes. Errors: model.FieldErrors for a wrong page.
+func (s *Store) AuditEntries(ctx context.Context, f plans.AuditFilter, page plans.Page) (*plans.List[plans.AuditEntry], error) {
+	limit, position, err := OpenPage(page, kindAudit, func(text string) bool {
+		_, ok := readAuditAt(text)
+		return ok
+	})
+	if err != nil {
+		return nil, err
+	}
+	after, _ := readAuditAt(position)
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	statement, args := auditQuery(f, after, limit+1)
+	rows, _ := s.pool.Query(ctx, statement, args...) // an error is told by rows.Err
+	defer rows.Close()
+	var found []plans.AuditEntry
+	for size := 0; size <= auditBytes && rows.Next(); {
+		e, err := scanAudit(rows)
+		if err != nil {
+			return nil, Classify(err)
+		}
+		found = append(found, e)
+		if size += len(e.Before) + len(e.After); size > auditBytes {
+			limit = min(limit, len(found)-1) // this one begins the next page
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, Classify(err)
+	}
+	return Paged(found, limit, kindAudit, func(e plans.AuditEntry) string { return auditAt{e.At.UnixMicro(), e.ID}.String() }), nil
+}
+
+func scanAudit(row pgx.CollectableRow) (e plans.AuditEntry, err error) {
+	err = row.Scan(&e.ID, &e.At, &e.Actor, &e.ActorName, &e.Action, &e.Target, &e.Before, &e.After, &e.Request)
+	e.At = e.At.UTC()
+	return e, err
+}
+
+// ScrubRows bounds how many entries one transaction scrubs.
+const ScrubRows = 1000
+
+// scrubAudit leaves the fact of a change, and takes out what it says of an erased customer. The
+// third part of a target's path says what kind of thing it was, and what follows names the thing.
+const scrubAudit = `
+	UPDATE audit a SET before = NULL, after = NULL, scrubbed = true,
+		subject = CASE WHEN a.subject LIKE 'customers/%' THEN 'customers/' || $2::text ELSE a.subject END,
+		target = CASE WHEN a.subject LIKE 'customers/%'
+			THEN rtrim('customers/' || $2::text || '/' || split_part(a.target, '/', 3), '/') ELSE a.target END
+	WHERE a.id IN (SELECT id FROM audit WHERE customer = $1 AND NOT scrubbed ORDER BY id LIMIT $3)`
+
+// ScrubAudit takes what the audit trail says of an erased customer out of at most ScrubRows
+// entries. more reports that others may be left.
+func ScrubAudit(ctx context.Context, tx execer, customer int64) (more bool, err error) {
+	done, err := tx.Exec(ctx, scrubAudit, customer, erasedKey(customer), ScrubRows)
+	return done.RowsAffected() == ScrubRows, err
+}
+
+// erasedKey is the key of an erased customer.
+func erasedKey(id int64) string { return plans.ErasedPrefix + strconv.FormatInt(id, 10) }

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// What the audit trail keeps of each thing, as the API shows it.
+
+type customerAudit struct {
+	Name          string            `json:"name"`
+	Plan          string            `json:"plan"`
+	PlanVersion   *int              `json:"plan_version"`
+	Timezone      string            `json:"timezone"`
+	BillingAnchor string            `json:"billing_anchor"`
+	Metadata      map[string]string `json:"metadata"`
+	Features      map[string]any    `json:"features"`
+	TestClock     *string           `json:"test_clock"`
+	Anonymous     bool              `json:"anonymous"`
+	ArchivedAt    *time.Time        `json:"archived_at"`
+	ErasedAt      *time.Time        `json:"erased_at"`
+}
+
+func auditCustomer(c *plans.Customer) any {
+	return customerAudit{
+		c.Name, c.Plan, c.PlanVersion, c.Timezone, c.BillingAnchor, c.Metadata, c.Features, c.TestClock, c.Anonymous, c.ArchivedAt, c.ErasedAt,
+	}
+}
+
+type meterAudit struct {
+	Unit string `json:"unit"`
+	Name string `json:"name"`
+}
+
+func auditMeter(m plans.Meter) any { return meterAudit{m.Unit, m.Name} }
+
+type keyAudit struct {
+	Name      string      `json:"name"`
+	Scope     plans.Scope `json:"scope"`
+	ExpiresAt *time.Time  `json:"expires_at"`
+}
+
+func auditKey(k plans.Key) any { return keyAudit{k.Name, k.Scope, k.ExpiresAt} }
+
+type clockAudit struct {
+	Now time.Time `json:"now"`
+}
+
+func auditClock(c model.TestClock) any { return clockAudit{time.UnixMicro(c.Now).UTC()} }
+
+type overrideAudit struct {
+	Limit     int64      `json:"limit"`
+	Burst     *int64     `json:"burst,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	Reason    string     `json:"reason,omitempty"`
+}
+
+// An overrideRow is all of an override; hits need no reason.
+type overrideRow struct {
+	plans.StoredOverride
+
+	Reason string
+}
+
+func auditOverride(o overrideRow) any {
+	shown := overrideAudit{Limit: o.Limit, Burst: o.Burst, Reason: o.Reason}
+	if o.ExpiresAt != nil {
+		at := time.UnixMicro(*o.ExpiresAt).UTC()
+		shown.ExpiresAt = &at
+	}
+	return shown
+}
+
+const getOverride = `SELECT "limit", burst, expires_at, reason FROM overrides WHERE customer_id = $1 AND limit_name = $2`
+
+// auditedOverride is the override that a customer has of a limit, or nil.
+func (w *Writing) auditedOverride(ctx context.Context, customer int64, limit string) (any, error) {
+	o, err := one(ctx, w, plans.ErrUnknownOverride, pgx.RowToStructByPos[overrideRow], getOverride, customer, limit)
+	if errors.Is(err, plans.ErrUnknownOverride) {
+		return nil, nil
+	}
+	return auditOverride(o), err
+}
+
+type settingAudit struct {
+	Value string `json:"value"`
+}
+
+// auditPlan is nil for no version.
+func auditPlan(p *plans.Plan) any {
+	if p.Version == 0 {
+		return nil
+	}
+	return struct {
+		Version int `json:"version"`
+		plans.PlanInput
+	}{p.Version, p.PlanInput}
+}
+
+// unless is nil if there was nothing before.
+func unless(created bool, document any) any {
+	if created {
+		return nil
+	}
+	return document
+}

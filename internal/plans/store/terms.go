@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
+)
+
+const insertTerms = `
+	INSERT INTO customer_terms (customer_id, change, from_at, at, plan_id, joined_version, pinned_version, timezone, billing_anchor)
+	SELECT id, $2, $3, $4, plan_id, joined_version, pinned_version, timezone, billing_anchor FROM customers WHERE id = $1`
+
+// recordTerms keeps what a customer is on now, for the billing periods that start at from or
+// later.
+func (w *Writing) recordTerms(ctx context.Context, customer, from, at int64) error {
+	_, err := w.Exec(ctx, insertTerms, customer, w.Number, from, at)
+	return err
+}
+
+// advancePrices lets prices of the customer's own, which were to count from a later period on,
+// count from the cut on: that is where the next period begins now.
+const advancePrices = `
+	INSERT INTO customer_prices (customer_id, meter, change, from_at, at, price)
+	SELECT customer_id, meter, $2, $3, $4, price FROM (
+		SELECT DISTINCT ON (meter) * FROM customer_prices WHERE customer_id = $1 ORDER BY meter, change DESC) p
+	WHERE from_at > $3`
+
+// BeginAnew lets all that was to count from a later billing period on count from an instant on:
+// the billing of a customer begins again there.
+func (w *Writing) BeginAnew(ctx context.Context, c *plans.Customer, at int64) error {
+	if err := w.recordTerms(ctx, c.ID, at, at); err != nil {
+		return err
+	}
+	if _, err := w.Exec(ctx, advancePrices, c.ID, w.Number, at, at); err != nil {
+		return err
+	}
+	if last := len(c.Former) - 1; last < 0 || c.Former[last].Until <= at {
+		return nil
+	}
+	return w.MoveFormer(ctx, c, at)
+}
+
+// MoveFormer lets a customer's newest former periods end at an instant.
+func (w *Writing) MoveFormer(ctx context.Context, c *plans.Customer, until int64) error {
+	c.Former[len(c.Former)-1].Until = until
+	stored, err := json.Marshal(c.Former)
+	if err != nil {
+		return err
+	}
+	_, err = w.Exec(ctx, setFormer, c.ID, stored)
+	return err
+}
+
+// sameTerms reports whether two states of a customer are on the same terms.
+func sameTerms(a, b *plans.Customer) bool {
+	pin := func(c *plans.Customer) int {
+		if c.PlanVersion == nil {
+			return 0
+		}
+		return *c.PlanVersion
+	}
+	return a.Plan == b.Plan && pin(a) == pin(b) && a.Timezone == b.Timezone && a.BillingAnchor == b.BillingAnchor
+}
+
+// markCounters draws a line through a customer's usage. A hit that was judged before the change
+// under way, and is charged after it, is found to be stale and judged anew. Rows that are
+// missing are made for the meters that have a price ($4), so that none is inserted as it was
+// judged before. Rows are taken in the order of their key.
+//
+// It returns the last charge after now ($5), and the last one in an hour that starts now or later.
+const markCounters = `
+	WITH marked AS (
+		INSERT INTO counters AS c (shard, customer, meter, attribute, change)
+		SELECT $1, $2, m.id, '', $3 FROM meters m
+		WHERE m.key = ANY ($4) OR EXISTS (
+			SELECT FROM counters o WHERE o.shard = $1 AND o.customer = $2 AND o.meter = m.id AND o.attribute = '' OFFSET 0)
+		ORDER BY m.id
+		ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(c.change, excluded.change)
+		RETURNING c.at, c.hour, c.units)
+	SELECT coalesce(max(at) FILTER (WHERE at > $5), 0), coalesce(max(at) FILTER (WHERE at > $5 OR hour >= $5 AND units > 0), 0) FROM marked`
+
+// Mark ends what runs of a customer's usage, and returns the instant from which on all is
+// charged anew: now, µs, or just after the last charge where that is later. Hits that are under
+// way are judged again, with the customer as it is after the change. So none of them counts
+// before that instant. meters are those whose usage is billed.
+//
+// A test clock stands still, and may show the start of an hour. What was charged in that hour is
+// at the instant itself. A period that begins there has these units. Where none begins, or where
+// they were free, the boundary is behind all of them.
+func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string) (from, behind int64, err error) {
+	if err := session.ByKey(ctx, w); err != nil {
+		return 0, 0, err
+	}
+	var later, last int64
+	if err := w.QueryRow(ctx, markCounters, model.Shard(customer), customer, w.Number, meters, now).Scan(&later, &last); err != nil {
+		return 0, 0, fmt.Errorf("mark the counters: %w", err)
+	}
+	return max(now, later+1), max(now, last+1), nil
+}

@@ -1,0 +1,166 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+)
+
+// What the overview reads of many customers at once.
+
+const (
+	// latestShards is how many shards one statement reads.
+	latestShards = 32
+	// latestOfShard bounds the counters of a shard that are looked at, values of attributes
+	// included: a million in all.
+	latestOfShard = 1000
+)
+
+// Each shard's rows are found by the beginning of the key. $1 shards, $2 counters of each, $3 the
+// instant after which a counter is one of a test clock's, $4 how many.
+const latestSQL = `
+WITH page AS MATERIALIZED (
+	SELECT i.shard, c.customer, c.meter, c.attribute, c.at
+	FROM unnest($1::smallint[]) AS i(shard),
+	LATERAL (SELECT customer, meter, attribute, at FROM counters
+		WHERE shard = i.shard AND (customer, meter, attribute) > (0, 0, '')
+		ORDER BY customer, meter, attribute LIMIT $2::bigint) c
+), shards AS (
+	SELECT count(*) AS n, count(*) FILTER (WHERE attribute = '') AS own FROM page GROUP BY shard
+), own AS (
+	SELECT customer, meter, at FROM page WHERE attribute = '' AND at <= $3::bigint ORDER BY at DESC, customer, meter LIMIT $4::bigint
+)
+SELECT s.own, s.cut, coalesce(o.customer, 0), coalesce(o.meter, 0), coalesce(o.at, 0)
+FROM (SELECT coalesce(sum(own), 0)::bigint AS own, coalesce(bool_or(n >= $2), false) AS cut FROM shards) s LEFT JOIN own o ON true`
+
+// Latest are customers' own counters, the one that was charged last first.
+type Latest struct {
+	Keys   []model.CounterKey
+	Passed int64 // own counters that were looked at
+	All    bool  // these were all that there are
+}
+
+// latestAhead is how far a counter may be ahead of the clock, µs.
+const latestAhead = int64(60e6)
+
+// Latest returns the counters that were charged last, at most so many. It looks at a million
+// counters at most, and at those that it comes to before ctx ends. It begins anywhere.
+func (e *Engine) Latest(ctx context.Context, most int) (l Latest, err error) {
+	now, err := e.now(ctx)
+	if err != nil {
+		return l, err
+	}
+	type row struct {
+		Own      int64
+		Cut      bool
+		Customer int64
+		Meter    int32
+		At       int64
+	}
+	var found []row
+	l.All = true
+	first := rand.N(int16(model.Shards)) //nolint:gosec // not a secret
+	for done := int16(0); done < model.Shards; done += latestShards {
+		shards := make([]int16, latestShards)
+		for i := range shards {
+			shards[i] = (first + done + int16(i)) % model.Shards
+		}
+		part, err := collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[row], latestSQL, shards, latestOfShard, now+latestAhead, most)
+		if err != nil && ctx.Err() != nil && done > 0 {
+			l.All = false
+			break // what was read so far is told
+		}
+		if err != nil {
+			return l, err
+		}
+		l.Passed, l.All = l.Passed+part[0].Own, l.All && !part[0].Cut
+		found = append(found, slices.DeleteFunc(part, func(r row) bool { return r.Customer == 0 })...)
+	}
+	slices.SortFunc(found, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Customer, b.Customer), cmp.Compare(a.Meter, b.Meter))
+	})
+	for _, r := range found[:min(len(found), most)] {
+		l.Keys = append(l.Keys, model.CounterKey{Customer: r.Customer, Meter: r.Meter})
+	}
+	return l, nil
+}
+
+// Full is how much of a limit a customer has used.
+type Full struct {
+	Customer int64
+	Meter    int32
+	Limit    *model.Limit
+	Used, Of int64 // units; Of is above 0
+}
+
+// Compare orders by the part that is used.
+func (f *Full) Compare(other *Full) int {
+	high, low := bits.Mul64(uint64(f.Used), uint64(other.Of))
+	otherHigh, otherLow := bits.Mul64(uint64(other.Used), uint64(f.Of))
+	return cmp.Or(cmp.Compare(high, otherHigh), cmp.Compare(low, otherLow))
+}
+
+// Percent is the part that is used in hundredths, rounded down, up to 2⁶³−1.
+func (f *Full) Percent() int64 {
+	whole, rest := f.Used/f.Of, f.Used%f.Of
+	if whole >= math.MaxInt64/100 {
+		return math.MaxInt64
+	}
+	return whole*100 + rest*100/f.Of
+}
+
+// Fullness returns the fullest limit of each target that has used any, by one statement. Shadows
+// are left out, which refuse nothing, and limits per attribute, of which each value has its own.
+// Left out are also targets that a newer change concerns, and those of test clocks.
+func (e *Engine) Fullness(ctx context.Context, targets []*model.Target) ([]Full, error) {
+	var hits []model.Hit
+	for _, t := range targets {
+		if t != nil && t.Clock == nil {
+			hits = append(hits, model.Hit{Target: t.For(nil).ForReservations()})
+		}
+	}
+	results := make([]queue.Result, len(hits))
+	e.lookAll(ctx, hits, results)
+	var all []Full
+	for i := range results {
+		if _, stale := errors.AsType[*model.StaleError](results[i].Err); stale {
+			continue
+		}
+		if results[i].Err != nil {
+			return nil, results[i].Err
+		}
+		if f := fullest(&results[i].Decision); f.Limit != nil {
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+// fullest is the limit of a look that is used up most. Its Limit is nil where none is used.
+func fullest(d *model.Decision) (most Full) {
+	own := d.Target.Counters[0].Key
+	for i := range d.NumViews() {
+		v := d.View(i)
+		of := v.Limit.Limit
+		if v.Limit.Algorithm == model.TokenBucket {
+			of = v.Limit.Burst
+		}
+		if v.Limit.Mode == model.Shadow || v.Limit.Per != "" || of <= 0 || v.Used <= 0 {
+			continue
+		}
+		f := Full{own.Customer, own.Meter, v.Limit, v.Used, of}
+		if most.Limit == nil || f.Compare(&most) > 0 {
+			most = f
+		}
+	}
+	return most
+}

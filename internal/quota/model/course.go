@@ -1,0 +1,237 @@
+package model
+
+import (
+	"slices"
+	"sort"
+)
+
+// How a limit goes on where holds may expire meanwhile.
+
+// held is the units of a limit that holds have in one of its windows, as running sums. They were
+// charged from an instant on, and are given back alike.
+type held struct {
+	from int64
+	sums []int64
+}
+
+// units are those of the first n holds.
+func (h held) units(n int) int64 {
+	if h.sums == nil { // the last window of what has none
+		return 0
+	}
+	return h.sums[n]
+}
+
+// held are the units that holds at a moment have of what counts in a bucket; in the last window,
+// only of a sliding window.
+func (l *Limit) held(b bucket, m moment) (now, last held) {
+	id, from := l.BucketID(m), l.rules.countsFrom(l, b, m)
+	if l.Algorithm == SlidingWindow {
+		start := windowStart(m.at, l.Window)
+		last = held{from, m.holds.sumsOf(id, from, start)}
+		from = start
+	}
+	return held{from, m.holds.sumsOf(id, from, forever)}, last
+}
+
+// reserved is the units of a limit that open reservations hold and that count.
+func (d *Decision) reserved(i int) int64 {
+	l, b, m := d.Target.LimitAt(i), d.stands()[i], d.moment(i)
+	now, last := l.held(b, m)
+	n := m.holds.Len()
+	return min(AddUpTo(now.units(n), last.units(n)), softCap, l.rules.used(l, b, m))
+}
+
+// Unreserved is what counts against the i-th limit over all counters and that no open
+// reservation holds.
+func (d *Decision) Unreserved(i int) int64 {
+	l := d.Target.LimitAt(i)
+	return l.rules.used(l, d.stands()[i], d.moment(i)) - d.reserved(i)
+}
+
+// course is how one limit goes on from a decision if nothing else happens but that time
+// passes and holds expire.
+type course struct {
+	limit     *Limit
+	bucket    bucket
+	m         moment // of the decision, with the log and the holds
+	now, last held
+}
+
+// course is that of the i-th limit over all counters, from the decision's instant on.
+func (d *Decision) course(i int) course {
+	c := course{limit: d.Target.LimitAt(i), bucket: d.stands()[i], m: d.moment(i)}
+	c.now, c.last = c.limit.held(c.bucket, c.m)
+	return c
+}
+
+// behind is the bucket after the first n holds have expired, and the moment of the last of them.
+func (c *course) behind(n int) (bucket, moment) {
+	l, b, m := c.limit, c.bucket, c.m
+	if n > 0 {
+		m.at = max(m.at, m.holds.list[n-1].Expires)
+		b = l.rules.giveBack(l, b, c.now.from, c.now.units(n), c.m)
+		b = l.rules.giveBack(l, b, c.last.from, c.last.units(n), c.m)
+	}
+	return l.rules.stand(l, b, c.m.at, m), m
+}
+
+// until is the first instant at which something comes true on the course, say that a cost fits.
+// For a bucket, at returns when that comes true if no more holds expire; NoReset: never. until
+// looks for the fewest expired holds after which it comes true before the next hold expires.
+//
+// The search by halves is right because limits only recover: what comes in time after some holds
+// comes in time after more of them.
+func (c *course) until(at func(b bucket, m moment) int64) int64 {
+	all := c.m.holds.list
+	n := sort.Search(len(all), func(n int) bool {
+		b, m := c.behind(n)
+		return at(b, m) <= max(m.at, all[n].Expires)
+	})
+	return at(c.behind(n))
+}
+
+// heldUntil is until for a concurrency limit, of which only holds say anything: the first
+// instant at which no more than so many units are in flight.
+func (c *course) heldUntil(most int64) int64 {
+	all := c.m.holds.list
+	switch n := sort.Search(len(all)+1, func(n int) bool { return c.bucket.level-c.now.units(n) <= most }); {
+	case n == 0:
+		return c.m.at
+	case n > len(all):
+		return NoReset
+	default:
+		return all[n-1].Expires
+	}
+}
+
+// logUntil is until for a sliding log: the first instant at which no more than so many units, 0 or
+// more, count. It goes through holds and blocks in the order in which their units go. That is one
+// look at each: what is left of a block's units depends on the log, which each charge changes.
+func (c *course) logUntil(most int64) int64 {
+	l, at, level := c.limit, c.m.at, int64(0)
+	blocks, held := l.logBlocks(c.m.log, c.m.at), c.m.holds.blocksOf(l)
+	left, of := make([]int64, len(held.blocks)), make([]int, len(blocks)) // of: a block's place in held, or −1
+	for i, b := range blocks {
+		level += b.units
+		if of[i] = held.place(b.block); of[i] >= 0 {
+			left[of[i]] = b.units
+		}
+	}
+	for n := 0; level > most; n++ {
+		next := NoReset
+		if n < len(held.of) {
+			next = max(c.m.at, c.m.holds.list[n].Expires)
+		}
+		for ; level > most && len(blocks) > 0 && l.countsUntil(blocks[0].block) <= next; blocks, of = blocks[1:], of[1:] {
+			gone := blocks[0].units
+			if of[0] >= 0 {
+				gone, left[of[0]] = left[of[0]], 0
+			}
+			at, level = l.countsUntil(blocks[0].block), level-gone
+		}
+		if level <= most {
+			break
+		}
+		if place := held.of[n]; place >= 0 {
+			gone := min(left[place], c.m.holds.list[n].Cost)
+			at, level, left[place] = next, level-gone, left[place]-gone
+		}
+	}
+	return at
+}
+
+// heldBlocks are the blocks of a log that holds were charged in, in order, with the units of all
+// holds in each. of has for each hold the place of its block, or −1: it was not charged to the log.
+type heldBlocks struct {
+	blocks []int64
+	units  []int64
+	of     []int32
+}
+
+// place is the place of a block, or −1.
+func (h *heldBlocks) place(block int64) int {
+	if i := sort.Search(len(h.blocks), func(i int) bool { return h.blocks[i] >= block }); i < len(h.blocks) && h.blocks[i] == block {
+		return i
+	}
+	return -1
+}
+
+// held is the units that holds have in a block.
+func (h *heldBlocks) held(block int64) int64 {
+	if i := h.place(block); i >= 0 {
+		return h.units[i]
+	}
+	return 0
+}
+
+// blocksOf are the blocks of a sliding log that the holds were charged in.
+func (h *Holds) blocksOf(l *Limit) *heldBlocks {
+	if h == nil {
+		return &heldBlocks{}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b := h.logs[l.ID]; b != nil {
+		return b
+	}
+	b, charged := &heldBlocks{of: make([]int32, len(h.list))}, chargedTo{id: l.ID}
+	for i := range h.list {
+		if charged.by(&h.list[i]) {
+			b.blocks = append(b.blocks, h.list[i].At/l.Precision)
+		}
+	}
+	slices.Sort(b.blocks)
+	b.blocks = slices.Compact(b.blocks)
+	b.units = make([]int64, len(b.blocks))
+	for i := range h.list {
+		if b.of[i] = -1; charged.by(&h.list[i]) {
+			place := b.place(h.list[i].At / l.Precision)
+			b.of[i], b.units[place] = int32(place), AddUpTo(b.units[place], h.list[i].Cost)
+		}
+	}
+	if h.logs == nil {
+		h.logs = make(map[int64]*heldBlocks)
+	}
+	h.logs[l.ID] = b
+	return b
+}
+
+// waitHeld is wait where holds may expire meanwhile.
+func (d *Decision) waitHeld(i int) int64 {
+	c := d.course(i)
+	l, instant := c.limit, NoReset
+	switch {
+	case l.Algorithm == Concurrency && d.Cost > l.Limit:
+	case l.Algorithm == Concurrency:
+		instant = c.heldUntil(l.Limit - d.Cost)
+	case l.Algorithm == SlidingLog && d.Cost <= max(0, l.rules.room(l, c.bucket, c.m)):
+		instant = c.m.at
+	case l.Algorithm == SlidingLog && d.Cost > l.Limit:
+	case l.Algorithm == SlidingLog:
+		instant = c.logUntil(l.Limit - d.Cost)
+	default:
+		instant = c.until(func(b bucket, m moment) int64 {
+			if w := l.wait(b, d.Cost, m); w != Never {
+				return m.at + min(w, NoReset-m.at)
+			}
+			return NoReset
+		})
+	}
+	if instant == NoReset {
+		return Never
+	}
+	return instant - d.At
+}
+
+// resetHeld is resetAt where holds may expire meanwhile.
+func (d *Decision) resetHeld(i int) int64 {
+	switch c := d.course(i); c.limit.Algorithm {
+	case Concurrency:
+		return c.heldUntil(0)
+	case SlidingLog:
+		return c.logUntil(0)
+	default:
+		return c.until(func(b bucket, m moment) int64 { return c.limit.rules.resetAt(c.limit, b, m) })
+	}
+}

@@ -1,0 +1,67 @@
+package quota
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/model"
+)
+
+// What comparisons of plans read of many customers at once.
+
+const fullestSQL = `
+SELECT i.customer
+FROM unnest($1::smallint[], $2::bigint[]) AS i(shard, customer)
+CROSS JOIN LATERAL (
+	SELECT sum(c.total) AS total
+	FROM unnest($3::integer[]) AS m(meter)
+	CROSS JOIN LATERAL (
+		SELECT total FROM counters
+		WHERE shard = i.shard AND customer = i.customer AND meter = m.meter AND attribute = ''
+		OFFSET 0) c) t
+WHERE t.total > 0
+ORDER BY t.total DESC, i.customer LIMIT $4`
+
+// Fullest returns those of the customers that were charged the most units on the meters, ever, the
+// most first. Those without any are left out. It looks one row up for each customer and meter.
+func (e *Engine) Fullest(ctx context.Context, customers []int64, meters []int32, most int) ([]int64, error) {
+	return collect(ctx, e.options.Pool, e.readTries, pgx.RowTo[int64], fullestSQL, shardsOf(customers), customers, meters, most)
+}
+
+func shardsOf(customers []int64) []int16 {
+	shards := make([]int16, len(customers))
+	for i, customer := range customers {
+		shards[i] = model.Shard(customer)
+	}
+	return shards
+}
+
+// An hour that is being moved to the table of usage counts once: it is one statement.
+const pastSQL = `
+SELECT i.n, u.hour, least(sum(u.admitted), 9223372036854775807)::bigint, least(sum(u.denied), 9223372036854775807)::bigint
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) WITH ORDINALITY AS i(shard, customer, meter, n)
+CROSS JOIN LATERAL (
+	SELECT hour, admitted, denied FROM usage
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= $4 AND hour < $5
+	UNION ALL
+	SELECT hour, units, 0 FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = ''
+	  AND units > 0 AND hour >= $4 AND hour < $5) u
+GROUP BY i.n, u.hour ORDER BY i.n, u.hour LIMIT $6`
+
+// Past returns the hours of customers and meters that start in [from, to) µs, ascending: the i-th
+// list is of customers[i] and meters[i]. Adjustments are no part of them, since no hit asked for
+// those. full reports that there are more than most hours, and that the lists are cut.
+func (e *Engine) Past(ctx context.Context, customers []int64, meters []int32, from, to int64, most int) (hours [][]UsageHour, full bool, err error) {
+	type row struct{ N, Start, Admitted, Denied int64 }
+	rows, err := collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[row], pastSQL, shardsOf(customers), customers, meters, from, to, most+1)
+	if err != nil {
+		return nil, false, err
+	}
+	hours = make([][]UsageHour, len(customers))
+	for _, r := range rows[:min(len(rows), most)] {
+		hours[r.N-1] = append(hours[r.N-1], UsageHour{r.Start, r.Admitted, r.Denied})
+	}
+	return hours, len(rows) > most, nil
+}

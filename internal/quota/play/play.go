@@ -1,0 +1,199 @@
+package play
+
+import (
+	"context"
+	"time"
+
+	"quotad/internal/calendar"
+	"quotad/internal/quota/model"
+)
+
+// Samples is how many instants of a play Limit.Level tells of. They are evenly spread, the first
+// one at the start.
+const Samples = 240
+
+// Outcome is what became of a hit.
+type Outcome struct {
+	Hit
+	Admitted bool
+	Wait     int64 // of a refusal: µs until the hit would be admitted, or model.Never
+}
+
+// Sum counts hits and their units.
+type Sum struct{ Hits, Units int64 }
+
+func (s *Sum) add(cost int64) { s.Hits, s.Units = s.Hits+1, model.AddUpTo(s.Units, cost) }
+
+// Result is what became of all hits of a play.
+type Result struct {
+	Hits              []Outcome
+	Admitted, Refused Sum
+	LongestWait       int64 // µs, of the refusals that waiting lifts
+	Hopeless          int64 // refusals that no wait lifts
+	Length            int64 // µs
+	Limits            []Limit
+	// Refusal is the refusal with the longest wait, one without any hope first; nil: none.
+	Refusal *model.Decision
+}
+
+// Limit is how one limit of a play fared.
+type Limit struct {
+	*model.Limit
+	Refused int64   // hits that it did not admit; they passed if it is soft or a shadow
+	Level   []int64 // units that counted against it, at each sample
+	Fullest Window  // the window of its length with the most admitted units
+}
+
+// Window is a stretch of a play. Its units were admitted in [From, From + the limit's window).
+type Window struct {
+	From  int64 // µs since the start
+	Units int64
+}
+
+// Epoch is midnight of 2026-01-01 in UTC, µs: where plays with a calendar's window start. A week
+// since the Unix epoch starts there, too.
+const Epoch = int64(1_767_225_600e6)
+
+// startOf is the instant of the clock, µs, at which a play of the limits starts: an edge of the
+// longest window, so that windows show as people think of them.
+func startOf(limits []*model.Limit) int64 {
+	longest := int64(1)
+	for _, l := range limits {
+		if l.Calendar {
+			return Epoch
+		}
+		longest = max(longest, l.Window)
+	}
+	return (Epoch + longest - 1) / longest * longest
+}
+
+// Periods are the hours and billing periods of a play's customer: UTC, and an anchor at Epoch.
+func Periods(interval calendar.Interval) calendar.Periods {
+	anchor, err := calendar.AnchorAt(Epoch, time.UTC)
+	if err != nil {
+		panic("play: " + err.Error()) // the instant is a constant
+	}
+	return calendar.Periods{Zone: time.UTC, Anchor: anchor, Interval: interval}
+}
+
+// Play plays hits through limits that nobody has used yet. hits are in order, and limits those of
+// one meter. Limits of concurrency judge reservations only, and are left out. The error is that
+// of ctx.
+func Play(ctx context.Context, limits []*model.Limit, periods calendar.Periods, hits []Hit, length int64) (*Result, error) {
+	p := newPlayer(limits, periods, startOf(limits), length)
+	for i, h := range hits {
+		if i%64 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p.sampleUntil(h.At)
+		p.hit(h)
+	}
+	p.sampleUntil(length)
+	for i := range p.result.Limits {
+		l := &p.result.Limits[i]
+		l.Fullest = fullest(p.result.Hits, l.Window)
+	}
+	return p.result, ctx.Err()
+}
+
+// player is a play under way.
+type player struct {
+	target *model.Target
+	rows   []model.Row // one a counter, as after the last hit
+	start  int64       // µs since the Unix epoch
+	series model.Series
+	result *Result
+}
+
+func newPlayer(limits []*model.Limit, periods calendar.Periods, start, length int64) *player {
+	target := model.NewTarget(1, 1, 1, limits, periods, nil).For(nil)
+	p := &player{
+		target: target, start: start, rows: make([]model.Row, len(target.Counters)),
+		result: &Result{Length: length, Limits: make([]Limit, target.NumLimits())},
+	}
+	for i := range p.result.Limits {
+		p.result.Limits[i] = Limit{Limit: target.Limit(i), Level: make([]int64, 0, Samples)}
+	}
+	return p
+}
+
+// hit decides one hit as a node does, and notes what became of it.
+func (p *player) hit(h Hit) {
+	r := p.result
+	p.series.Costs = append(p.series.Costs[:0], h.Cost)
+	instant := p.start + h.At
+	for i := range p.rows {
+		instant = max(instant, p.rows[i].At) // a counter's time never runs backwards
+	}
+	p.series.Decide(p.target, p.rows, instant, nil, func(_ int, d model.Decision) {
+		wait := d.RetryAfter()
+		r.Hits = append(r.Hits, Outcome{h, d.Allowed, wait})
+		for i := range r.Limits {
+			if v := d.View(i); v.RetryAfter != 0 || v.Exceeded {
+				r.Limits[i].Refused++
+			}
+		}
+		if d.Allowed {
+			r.Admitted.add(h.Cost)
+			return
+		}
+		r.Refused.add(h.Cost)
+		switch first := r.Refusal == nil; {
+		case wait == model.Never:
+			if r.Hopeless++; r.Hopeless == 1 {
+				r.Refusal = &d
+			}
+		case first || wait > r.LongestWait:
+			if r.LongestWait = max(r.LongestWait, wait); r.Hopeless == 0 {
+				r.Refusal = &d
+			}
+		}
+	})
+}
+
+// sampleUntil notes what the limits stand at, at each sample before an instant.
+func (p *player) sampleUntil(at int64) {
+	for {
+		n := int64(len(p.result.Limits))
+		if n == 0 {
+			return
+		}
+		sample := int64(len(p.result.Limits[0].Level))
+		next := p.result.Length/Samples*sample + p.result.Length%Samples*sample/Samples
+		if sample == Samples || next >= at {
+			return
+		}
+		d := model.Judge(p.target, p.rows, p.start+next, 0)
+		for i := range p.result.Limits {
+			l := &p.result.Limits[i]
+			l.Level = append(l.Level, d.View(i).Used)
+		}
+	}
+}
+
+// fullest is the window of a length, µs, in which the most units were admitted. It ends with a
+// hit, or at the end of the play.
+func fullest(hits []Outcome, length int64) (most Window) {
+	if length == 0 {
+		return most
+	}
+	first, units := 0, int64(0)
+	for i := range hits {
+		if !hits[i].Admitted {
+			continue
+		}
+		units = model.AddUpTo(units, hits[i].Cost)
+		for ; hits[first].At <= hits[i].At-length; first++ {
+			if hits[first].Admitted {
+				units -= hits[first].Cost
+			}
+		}
+		if units > most.Units {
+			for !hits[first].Admitted {
+				first++
+			}
+			most = Window{From: hits[first].At, Units: units}
+		}
+	}
+	return most
+}

@@ -1,0 +1,227 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/quota/model"
+)
+
+// maxSpells bounds the rows of refusals gathered between two writes.
+const maxSpells = 10_000
+
+const minute = int64(60e6)
+
+// minuteKey names a minute, by its start, of an hour of a customer's meter. An hour may begin
+// within a minute.
+type minuteKey struct {
+	model.HourKey
+	minute int64
+}
+
+// refusedMinute is what was refused in a minute.
+type refusedMinute struct {
+	units  int64
+	spells []refusedSpell
+
+	// Of the last hit: what it was judged by, and which of the spells it counted in. A later hit
+	// of the same cost on the same row is refused by the same limits, before until.
+	target        *model.Target
+	cost, version int64
+	until         int64
+	refusing      uint64
+}
+
+// refusedSpell is what one limit refused.
+type refusedSpell struct {
+	limit       string
+	first, last int64 // instants of hits, µs
+	units       int64
+	admits      int64 // when the last hit would have been admitted, µs; model.Never
+}
+
+// count adds a refused hit to what each of the limits that refused it has refused. free is how
+// many spells may be added. It returns how many were, and whether some did not fit.
+func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool) {
+	if d.Target == m.target && d.Cost == m.cost && d.OneVersion() == m.version && d.At < m.until {
+		for i := range m.spells {
+			if m.refusing&(1<<i) != 0 {
+				m.spells[i].add(d)
+			}
+		}
+		return 0, false
+	}
+	m.target, m.cost, m.version, m.until, m.refusing = d.Target, d.Cost, d.OneVersion(), math.MaxInt64, 0
+	for i := range d.Target.NumLimits() {
+		if !d.RefusedBy(i) {
+			continue
+		}
+		n := m.of(d.Target.LimitAt(i).Name)
+		if n == len(m.spells) {
+			if added == free || n == maxOfMinute {
+				over = true
+				continue
+			}
+			added++
+			m.spells = append(m.spells, refusedSpell{limit: d.Target.LimitAt(i).Name, first: d.At})
+		}
+		spell := &m.spells[n]
+		spell.add(d)
+		spell.admits = model.Never
+		if wait := d.Wait(i); wait != model.Never && wait < math.MaxInt64-d.At {
+			spell.admits = d.At + wait
+			m.until = min(m.until, spell.admits)
+		}
+		m.refusing |= 1 << n
+	}
+	if over || m.version < 0 {
+		m.target = nil // each is looked at anew
+	}
+	return added, over
+}
+
+// maxOfMinute is how many limits may refuse in a minute: a plan has 20 on a meter, and may be
+// changed meanwhile.
+const maxOfMinute = 64
+
+// of is the place of a limit's spell, or the place behind all when there is none.
+func (m *refusedMinute) of(limit string) int {
+	for n := range m.spells {
+		if m.spells[n].limit == limit {
+			return n
+		}
+	}
+	return len(m.spells)
+}
+
+func (r *refusedSpell) add(d *model.Decision) {
+	r.first, r.last = min(r.first, d.At), max(r.last, d.At)
+	r.units += min(d.Cost, math.MaxInt64-r.units)
+}
+
+// floorMod is a modulo b, from 0 on.
+func floorMod(a, b int64) int64 { return (a%b + b) % b }
+
+// The rows come in the order of their key, so that two nodes never deadlock. Each is in one statement once.
+const refuseSQL = `
+INSERT INTO refusals AS r (shard, customer, meter, minute, limit_name, first_at, last_at, units, admits_at, written_at)
+SELECT shard, customer, meter, minute, limit_name, first_at, last_at, units, nullif(admits_at, -1), $10::bigint
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[])
+     AS i(shard, customer, meter, minute, limit_name, first_at, last_at, units, admits_at)
+ON CONFLICT (shard, customer, meter, minute, limit_name) DO UPDATE SET
+	first_at = least(r.first_at, excluded.first_at), last_at = greatest(r.last_at, excluded.last_at),
+	units = least(r.units::numeric + excluded.units, 9223372036854775807),
+	admits_at = CASE WHEN excluded.last_at >= r.last_at THEN excluded.admits_at ELSE r.admits_at END,
+	written_at = greatest(r.written_at, excluded.written_at)`
+
+// spellRow is a row of refusals.
+type spellRow struct {
+	minuteKey
+	*refusedSpell
+}
+
+func (d *denials) writeSpells(ctx context.Context, rows []spellRow) error {
+	shard, meter, limit := make([]int16, len(rows)), make([]int32, len(rows)), make([]string, len(rows))
+	var columns [6][]int64
+	var sum int64
+	for i, r := range rows {
+		shard[i], meter[i], limit[i] = model.Shard(r.Customer), r.Meter, r.limit
+		for n, v := range [...]int64{r.Customer, r.minute, r.first, r.last, r.units, r.admits} {
+			columns[n] = append(columns[n], v)
+		}
+		sum += min(r.units, math.MaxInt64-sum)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	now, err := d.now(ctx)
+	if err == nil {
+		_, err = d.pool.Exec(ctx, refuseSQL, shard, columns[0], meter, columns[1], limit, columns[2], columns[3], columns[4], columns[5], now)
+	}
+	if err != nil {
+		d.lostSpells.Add(sum)
+	}
+	return err
+}
+
+// sortedSpells are the rows in the order of their key. The minutes of two hours may be one.
+func sortedSpells(m map[minuteKey]*refusedMinute) []spellRow {
+	var rows []spellRow
+	for key, of := range m {
+		for i := range of.spells {
+			rows = append(rows, spellRow{key, &of.spells[i]})
+		}
+	}
+	slices.SortFunc(rows, func(a, b spellRow) int { return compareSpells(&a, &b) })
+	joined := rows[:0]
+	for _, r := range rows {
+		if last := len(joined) - 1; last >= 0 && compareSpells(&joined[last], &r) == 0 {
+			joined[last].join(r.refusedSpell)
+			continue
+		}
+		joined = append(joined, r)
+	}
+	return joined
+}
+
+func compareSpells(a, b *spellRow) int {
+	return cmp.Or(model.CompareHours(
+		model.HourKey{Customer: a.Customer, Meter: a.Meter, Hour: a.minute}, model.HourKey{Customer: b.Customer, Meter: b.Meter, Hour: b.minute},
+	), cmp.Compare(a.limit, b.limit))
+}
+
+// join adds another spell of the same limit and minute.
+func (r *refusedSpell) join(other *refusedSpell) {
+	if other.last >= r.last {
+		r.admits = other.admits
+	}
+	r.first, r.last = min(r.first, other.first), max(r.last, other.last)
+	r.units += min(other.units, math.MaxInt64-r.units)
+}
+
+// Spell is a time in which a limit refused hits in every minute.
+type Spell struct {
+	Limit    string
+	Meter    int32
+	From, To int64 // the first and the last hit that it refused, µs
+	Units    int64 // that were refused, up to 2⁶³−1
+	// Admits is when the last of them would have been admitted, µs, if nothing else had happened;
+	// nil: never.
+	Admits *int64
+}
+
+// SpellFilter chooses a customer's spells.
+type SpellFilter struct {
+	Customer int64
+	Meter    int32  // 0: of all meters
+	From, To int64  // hits in [From, To), µs
+	Behind   *Spell // those after it in the list; nil: from the start
+	Most     int
+}
+
+// A minute that follows another of the same limit has the same difference between its start and
+// its place in the list. $1–$2 shard and customer, $3 meter, $4–$5 the hits, $6–$8 where to go on,
+// $9 how many.
+const spellsSQL = `
+SELECT limit_name, meter, min(first_at) AS from_at, max(last_at), least(sum(units), 9223372036854775807)::bigint,
+	(array_agg(admits_at ORDER BY minute DESC))[1]
+FROM (
+	SELECT *, minute - 60000000 * row_number() OVER (PARTITION BY meter, limit_name ORDER BY minute) AS spell
+	FROM refusals WHERE shard = $1 AND customer = $2 AND ($3 = 0 OR meter = $3) AND last_at >= $4 AND first_at < $5) m
+GROUP BY limit_name, meter, spell
+HAVING (-min(first_at), meter, limit_name) > (-$6::bigint, $7::integer, $8::text)
+ORDER BY from_at DESC, meter, limit_name LIMIT $9`
+
+// Spells returns when a customer's limits refused hits, the newest first.
+func (e *Engine) Spells(ctx context.Context, f SpellFilter) ([]Spell, error) {
+	behind := Spell{From: math.MaxInt64}
+	if f.Behind != nil {
+		behind = *f.Behind
+	}
+	return collect(ctx, e.options.Pool, e.readTries, pgx.RowToStructByPos[Spell], spellsSQL,
+		model.Shard(f.Customer), f.Customer, f.Meter, f.From, f.To, behind.From, behind.Meter, behind.Limit, f.Most)
+}

@@ -1,0 +1,94 @@
+package web
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+type auditAnswer struct {
+	ID        int64          `json:"id"`
+	At        time.Time      `json:"at"`
+	Actor     string         `json:"actor"`
+	ActorName *string        `json:"actor_name"`
+	Action    string         `json:"action"`
+	Target    string         `json:"target"`
+	Before    jsontext.Value `json:"before"`
+	After     jsontext.Value `json:"after"`
+	RequestID *string        `json:"request_id"`
+}
+
+func (v *visit) adminAudit() (*view, error) {
+	list, err := ask[listAnswer[auditAnswer]](v, "/v1/audit"+v.query("actor", "target", "from", "to"))
+	asked := v.r.URL.Query()
+	page := &staffPage{
+		Intro: "Every change by an admin, by page or API. Nothing here can be edited.",
+		Search: &search{[]field{
+			{Name: "target", Label: "What was changed", Kind: kindText, Value: asked.Get("target"), Help: "customers/acme"},
+			{Name: "actor", Label: "Key's id", Kind: kindText, Value: asked.Get("actor")},
+			{Name: "from", Label: "From", Kind: kindText, Value: asked.Get("from"), Help: "2026-01-31T00:00:00Z"},
+			{Name: "to", Label: "To", Kind: kindText, Value: asked.Get("to")},
+		}},
+	}
+	if err != nil {
+		return v.refusedSearch(page, err, "Audit", "audit")
+	}
+	t := &table{Caption: "Changes", Head: heads("When", "Who", "What", "On", "Before and after"), Empty: "Nothing was changed", Next: v.next(list.NextCursor)}
+	for i := range list.Items {
+		a := &list.Items[i]
+		who, request := a.Actor, ""
+		if a.ActorName != nil {
+			who = *a.ActorName
+		}
+		if a.RequestID != nil {
+			request = *a.RequestID
+		}
+		t.Rows = append(t.Rows, []cell{
+			{Text: a.At.In(v.zone).Format("2 Jan 2006, 15:04:05"), Sub: request},
+			{Text: who, Sub: a.Actor},
+			text(a.Action), mono(a.Target),
+			{Fold: []string{brief(a.Before), brief(a.After)}},
+		})
+	}
+	page.Sections = []section{{Table: t}}
+	return page.shownAs("Audit", "audit"), nil
+}
+
+// maxBrief bounds what a list shows of a document, in bytes.
+const maxBrief = 4000
+
+// brief is a document on several lines.
+func brief(document jsontext.Value) string {
+	if len(document) == 0 || document.Kind() == 'n' {
+		return "–"
+	}
+	text := document.Clone()
+	if err := text.Indent(jsontext.WithIndent("  ")); err != nil {
+		return "–"
+	}
+	if len(text) > maxBrief {
+		return strings.ToValidUTF8(string(text[:maxBrief]), "") + " …"
+	}
+	return string(text)
+}
+
+// refusedSearch shows a search with what was wrong with it.
+func (v *visit) refusedSearch(page *staffPage, err error, title, tab string) (*view, error) {
+	f := &form{Fields: page.Search.Fields}
+	if !f.tell(err) {
+		return nil, err
+	}
+	wrong := f.Wrong
+	for _, d := range f.Fields {
+		if d.Wrong != "" {
+			wrong = d.Label + ": " + d.Wrong
+		}
+	}
+	problem := messageOf(err)
+	page.Sections = []section{{Failed: cmp.Or(wrong, problem.text)}}
+	shown := page.shownAs(title, tab)
+	shown.status = problem.status
+	return shown, nil
+}

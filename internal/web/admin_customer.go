@@ -1,0 +1,180 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+)
+
+// A subject is the customer that a page of the admins is about.
+type subject struct {
+	customerAnswer
+	etag string
+	raw  []byte // what the API answered
+}
+
+// subject reads the customer whom the address names. From then on paths of the visit are that
+// customer's, and times are by that customer's zone.
+func (v *visit) subject() (*subject, error) {
+	v.key = v.r.PathValue("key")
+	header, raw, err := v.get(v.of(""))
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{etag: header.Get("ETag"), raw: raw}
+	if err = json.Unmarshal(raw, &s.customerAnswer); err != nil {
+		return nil, err
+	}
+	if zone, err := calendar.Location(s.Timezone); err == nil {
+		v.zone = zone
+	}
+	return s, nil
+}
+
+// here is the address of a page of the customer.
+func (s *subject) here(rest string) string { return "/admin/customers/" + segment(s.Key) + rest }
+
+// page is what all pages of a customer have.
+func (v *visit) page(s *subject, open string) *staffPage {
+	p := &staffPage{Crumbs: []link{{"Customers", "/admin/customers"}}, Done: v.doneHere(), Chips: []chip{{"", s.Key}, {"accent", s.Plan}}}
+	if c := s.chip(); c != nil {
+		p.Chips = append(p.Chips, *c)
+	}
+	for _, each := range []struct{ rest, text string }{{"", "Limits"}, {"/billing", "Billing"}, {"/usage", "Usage"}, {"/settings", "Settings"}} {
+		p.Parts = append(p.Parts, part{each.text, s.here(each.rest), each.rest == open})
+	}
+	return p
+}
+
+func (s *subject) title() string { return cmp.Or(s.Name, s.Key) }
+
+func (v *visit) adminCustomer() (*view, error) { return v.limitsPage(nil) }
+
+// limitsPage shows how a customer stands, shadows too, and the overrides.
+func (v *visit) limitsPage(back *form) (*view, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	page := v.page(s, "")
+	if s.ArchivedAt == nil {
+		state, err := v.standing()
+		if err != nil {
+			v.note("the limits", err)
+			page.Sections = append(page.Sections, section{Title: "Limits", Failed: "The limits could not be read just now."})
+		} else {
+			limits := state.limits()
+			page.Sections = append(page.Sections, section{Limits: &limits}, v.overrides(s, state, back))
+		}
+	}
+	if v.may(plans.ScopeAdmin, plans.ScopeSupport) && s.ArchivedAt == nil {
+		page.Actions = []*form{{Name: "portal", Action: s.here("/portal"), Button: "Open the portal as they see it"}}
+	}
+	return page.shownAs(s.title(), "customers"), nil
+}
+
+// openPortal makes a link for the customer's portal, and goes there. The audit has it.
+func (v *visit) openPortal() (*view, error) {
+	if _, err := v.form(); err != nil {
+		return nil, err
+	}
+	_, raw, err := v.do(http.MethodPost, "/v1/portal-sessions", encoded(map[string]any{"customer": v.r.PathValue("key")}), nil)
+	var made struct {
+		URL string `json:"url"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &made)
+	}
+	return &view{to: made.URL}, err
+}
+
+// customerUsage shows a customer's usage as the customer sees it.
+func (v *visit) customerUsage() (*view, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	page := v.page(s, "/usage")
+	if page.Usage, _, err = v.usage(&s.customerAnswer, s.here("/usage"), v.r.URL.Query()); err != nil {
+		return nil, err
+	}
+	shown := page.shownAs(s.title(), "customers")
+	if len(page.Usage.Wrong) > 0 {
+		shown.status = http.StatusUnprocessableEntity
+	}
+	return shown, nil
+}
+
+func (v *visit) customerUsageFile() (*view, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	data, points, err := v.usage(&s.customerAnswer, s.here("/usage"), v.r.URL.Query())
+	if err != nil || len(data.Wrong) > 0 {
+		return &view{to: s.here("/usage")}, err
+	}
+	return &view{file: usageCSV(data.Meter, points, v.zone)}, nil
+}
+
+func (v *visit) customerSettings() (*view, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	return v.settingsPage(s, customerForm(&s.customerAnswer))
+}
+
+func (v *visit) settingsPage(s *subject, f *form) (*view, error) {
+	page := v.page(s, "/settings")
+	facts := []fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
+	page.Sections = []section{{Title: "Customer", Facts: facts}}
+	if v.isAdmin() && s.ArchivedAt == nil {
+		archive := &form{
+			Name: "archive", Title: "Archive", Note: "Nothing can be charged any more, and the last period is billed. This cannot be undone.", Action: s.here("/archive"), Button: "Archive", Class: "danger",
+			Fields: []field{{Name: "sure", Label: "Yes, archive " + s.Key, Kind: kindCheck}},
+		}
+		page.Sections[0].Forms = []*form{f, archive}
+	}
+	return page.shownAs(s.title(), "customers"), nil
+}
+
+// saveCustomer writes what the form says over what the customer is; the rest stays.
+func (v *visit) saveCustomer() (*view, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	var now map[string]any
+	if err = json.Unmarshal(s.raw, &now); err != nil {
+		return nil, err
+	}
+	keep := map[string]any{}
+	for _, name := range []string{"billing_anchor", "metadata", "features", "test_clock"} {
+		if now[name] != nil {
+			keep[name] = now[name]
+		}
+	}
+	return v.sent(post{
+		form: customerForm(&s.customerAnswer), method: http.MethodPut, header: http.Header{"If-Match": {s.etag}}, add: keep,
+		path: at(v.of("")), to: s.here("/settings?done=saved"),
+	}, func(f *form) (*view, error) { return v.settingsPage(s, f) })
+}
+
+func (v *visit) archiveCustomer() (*view, error) {
+	typed, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	here := "/admin/customers/" + segment(v.r.PathValue("key"))
+	if typed.Get("sure") == "" {
+		return &view{to: here + "/settings"}, nil
+	}
+	v.key = v.r.PathValue("key")
+	_, _, err = v.do(http.MethodDelete, v.of(""), nil, nil)
+	return &view{to: here + "?done=archived"}, err
+}

@@ -1,0 +1,86 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+)
+
+func (v *visit) adminCustomers() (*view, error) { return v.customersPage(customerForm(nil)) }
+
+// customerForm makes a customer, or changes one.
+func customerForm(who *customerAnswer) *form {
+	f := &form{Name: "customer", Title: "New customer", Action: "/admin/customers", Button: "Make the customer", Class: "primary"}
+	fields := []field{
+		{Name: "name", Label: "Name", Kind: kindText},
+		{Name: "plan", Label: "Plan", Kind: kindText, Help: "The key of a plan."},
+		{Name: "plan_version", Label: "Pinned version", Kind: kindNumber, Optional: true, Help: "Without one, the newest version that applies."},
+		{Name: "timezone", Label: "Time zone", Kind: kindText, Optional: true, Help: "Such as Europe/Berlin. UTC without one."},
+	}
+	if who == nil {
+		f.Fields = append([]field{{Name: "key", Label: "Key", Kind: kindText, Help: "The name in requests. It stays."}}, fields...)
+		return f
+	}
+	f.Title, f.Action, f.Button = "Change the customer", "/admin/customers/"+segment(who.Key), "Save"
+	f.Fields = append(fields, field{Name: "change", Label: "The new plan begins", Kind: kindSelect, Optional: true, Options: []option{
+		{"", "with the next billing period"}, {"now", "now: the period is cut"},
+	}})
+	for i, value := range []string{who.Name, who.Plan, "", who.Timezone} {
+		f.Fields[i].Value = value
+	}
+	if who.PlanVersion != nil {
+		f.Fields[2].Value = number(int64(*who.PlanVersion))
+	}
+	return f
+}
+
+func (v *visit) customersPage(f *form) (*view, error) {
+	list, err := ask[listAnswer[customerAnswer]](v, "/v1/customers"+v.query("prefix"))
+	page := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "prefix", Label: "Key begins with", Kind: kindText, Value: v.r.URL.Query().Get("prefix")}}}}
+	if err != nil {
+		return v.refusedSearch(page, err, "Customers", "customers")
+	}
+	t := &table{Caption: "Customers", Head: heads("Customer", "Plan", "Time zone", "Since", ""), Empty: "There is no such customer", Next: v.next(list.NextCursor)}
+	for i := range list.Items {
+		c := &list.Items[i]
+		t.Rows = append(t.Rows, []cell{
+			{Text: cmp.Or(c.Name, c.Key), URL: "/admin/customers/" + segment(c.Key), Sub: c.Key},
+			linked(c.Plan, "/admin/plans/"+segment(c.Plan)),
+			text(c.Timezone), v.instant(&c.CreatedAt),
+			{Chip: c.chip()},
+		})
+	}
+	page.Sections = []section{{Table: t}}
+	if v.isAdmin() {
+		page.Sections[0].Forms = []*form{f}
+	}
+	return page.shownAs("Customers", "customers"), nil
+}
+
+// chip marks a customer that is not an ordinary one.
+func (c *customerAnswer) chip() *chip {
+	switch {
+	case c.ArchivedAt != nil:
+		return &chip{"bad", "archived"}
+	case c.TestClock != nil:
+		return &chip{"high", "test clock " + *c.TestClock}
+	case c.Anonymous:
+		return &chip{"", "anonymous"}
+	}
+	return nil
+}
+
+func (v *visit) makeCustomer() (*view, error) {
+	to := &view{}
+	shown, err := v.sent(post{
+		form: customerForm(nil), method: http.MethodPut, header: http.Header{"If-None-Match": {"*"}}, to: "/admin/customers?done=made",
+		path: func(members map[string]any) string {
+			key, _ := members["key"].(string)
+			to.to = "/admin/customers/" + segment(key)
+			return named("/v1/customers/", "key")(members)
+		},
+	}, v.customersPage)
+	if shown != nil && shown.to != "" {
+		shown.to = to.to + "?done=made"
+	}
+	return shown, err
+}

@@ -1,0 +1,255 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"quotad/internal/billing/rating"
+)
+
+// homeData is the first page of the admin pages: is the service well, and what was done last. Each
+// part can fail alone.
+type homeData struct {
+	AsOf     string
+	Said     string   // is all well
+	More     string   // what else to know first
+	Concerns []string // what somebody should look at
+	Figures  []figure
+	Fullest  fullestData
+	Nodes    section
+	Books    section
+	Changes  *section // nil: not for this scope
+}
+
+// A figure is a card with one number.
+type figure struct {
+	ID, Title, Rule string
+	Failed          string // instead of the rest
+	Value, Unit     string
+	Used, Of        int64 // a bar; Of 0: there is none
+	Facts           []fact
+}
+
+// fullestData are the customers who have used most of a limit.
+type fullestData struct {
+	Failed, Note string
+	Rows         []fullestRow
+}
+
+type fullestRow struct {
+	Customer, Key, URL string
+	Meter, Limit       string
+	Used, Of           int64
+	Chip               chip
+}
+
+// adminHome asks for the parts at the same time.
+func (v *visit) adminHome() (*view, error) {
+	data := &homeData{}
+	var all sync.WaitGroup
+	if v.isAdmin() {
+		data.Changes = &section{Title: "Last changes", Failed: "The changes could not be read just now."}
+		v.beside(&all, "the changes", func() error {
+			list, err := ask[listAnswer[auditAnswer]](v, "/v1/audit?limit=10")
+			if err == nil {
+				*data.Changes = v.lastChanges(&list)
+			}
+			return err
+		}, func() {})
+	}
+	v.beside(&all, "the names of meters", func() error {
+		_, err := v.meters()
+		return err
+	}, func() {})
+	o, err := ask[overviewAnswer](v, "/v1/overview")
+	if err != nil {
+		v.note("the overview", err)
+		o = overviewAnswer{Failed: overviewParts}
+	}
+	all.Wait()
+	v.showOverview(data, &o, err == nil)
+	return &view{sheet: "home", title: "Overview", tab: "overview", data: data}, nil
+}
+
+func (v *visit) lastChanges(list *listAnswer[auditAnswer]) section {
+	t := &table{Caption: "Last changes", Head: heads("When", "Who", "What", "On"), Empty: "Nothing was changed yet"}
+	for i := range list.Items {
+		a := &list.Items[i]
+		who := a.Actor
+		if a.ActorName != nil {
+			who = *a.ActorName
+		}
+		t.Rows = append(t.Rows, []cell{text(a.At.In(v.zone).Format("2 Jan, 15:04:05")), text(who), text(a.Action), mono(a.Target)})
+	}
+	return section{Title: "Last changes", Table: t, Links: []link{{"All changes", "/admin/audit"}}}
+}
+
+// overviewParts are the parts of an overview that the API may leave out.
+var overviewParts = []string{"decisions", "nodes", "database", "fullest"}
+
+// showOverview shows what was read. read is false where nothing was.
+func (v *visit) showOverview(data *homeData, o *overviewAnswer, read bool) {
+	if read {
+		data.AsOf = o.At.In(v.zone).Format("15:04:05")
+	}
+	for _, c := range o.Concerns {
+		data.Concerns = append(data.Concerns, c.Text)
+	}
+	switch n := len(o.Concerns); {
+	case n == 1:
+		data.Said = "One thing needs a look."
+	case n > 1:
+		data.Said = fmt.Sprintf("%d things need a look.", n)
+	case len(o.Failed) > 0:
+		data.Said = "Not all of it could be read just now."
+	default:
+		data.Said = "All is well."
+	}
+	if o.Decisions != nil && !o.failed("nodes") {
+		nodes := int64(len(o.Nodes))
+		data.More = fmt.Sprintf("%s decisions a second on %s %s.", rating.Grouped(o.Decisions.PerSecond), number(nodes), plural(nodes, "node"))
+	}
+	data.Figures = []figure{o.decisions(), o.refusals(), o.database()}
+	data.Fullest = v.fullest(o)
+	data.Nodes = v.nodes(o)
+	data.Books = v.books(o, read)
+}
+
+func (o *overviewAnswer) failed(part string) bool { return slices.Contains(o.Failed, part) }
+
+func (o *overviewAnswer) decisions() figure {
+	f := figure{ID: "decisions", Title: "Decisions"}
+	if o.Decisions == nil {
+		f.Failed = "Decisions could not be read just now. Hits are decided all the same."
+		return f
+	}
+	d := o.Decisions
+	f.Rule, f.Value, f.Unit = fmt.Sprintf("Hits and reservations on all nodes, over %d seconds", d.Seconds), rating.Grouped(d.PerSecond), "a second"
+	f.fact("Last hour", number(d.Hour.Admitted+d.Hour.Refused))
+	f.fact("Last 24 hours", number(d.Day.Admitted+d.Day.Refused))
+	return f
+}
+
+func (o *overviewAnswer) refusals() figure {
+	f := figure{ID: "refusals", Title: "Refusals"}
+	if o.Decisions == nil {
+		f.Failed = "Refusals could not be read just now. Hits are decided all the same."
+		return f
+	}
+	d := o.Decisions
+	f.Rule, f.Value, f.Unit = "Hits and reservations that a limit refused", number(d.Hour.Refused), "in the last hour"
+	f.fact("Of all in that hour", shareOf(d.Hour.Refused, d.Hour.Admitted+d.Hour.Refused))
+	f.fact("Last 24 hours", number(d.Day.Refused))
+	f.fact("Of all in 24 hours", shareOf(d.Day.Refused, d.Day.Admitted+d.Day.Refused))
+	return f
+}
+
+func (o *overviewAnswer) database() figure {
+	f := figure{ID: "database", Title: "Database"}
+	if o.Database == nil {
+		f.Failed = "The database could not be asked how it is just now."
+		return f
+	}
+	d := o.Database
+	version, _, _ := strings.Cut(d.Version, " ") // behind it some say who packed it
+	f.Rule, f.Value, f.Unit = "PostgreSQL "+version, sized(d.SizeBytes), "on disk"
+	f.Used, f.Of = d.Connections, d.MaxConnections
+	f.fact("Connections", fmt.Sprintf("%s of %s", number(d.Connections), number(d.MaxConnections)))
+	oldest := "none open"
+	if d.OldestTransactionAt != nil {
+		oldest = "open for " + lasted(o.At.Sub(*d.OldestTransactionAt))
+	}
+	f.fact("Oldest transaction", oldest)
+	replicas := number(d.Replicas)
+	if d.ReplicaLagBytes != nil {
+		replicas += ", " + sized(max(0, *d.ReplicaLagBytes)) + " behind"
+	}
+	f.fact("Replicas", replicas)
+	if d.ReadOnly {
+		f.fact("Writes", "taken by none: it is in recovery")
+	}
+	return f
+}
+
+func (f *figure) fact(term, text string) { f.Facts = append(f.Facts, fact{Term: term, Text: text}) }
+
+func (v *visit) fullest(o *overviewAnswer) (data fullestData) {
+	f := o.Fullest
+	if f == nil {
+		data.Failed = "The fullest customers could not be read just now."
+		return data
+	}
+	data.Note = "Each customer's fullest limit, as of " + f.AsOf.In(v.zone).Format("15:04:05") + "."
+	if !f.Complete {
+		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", number(f.Judged), number(f.Counters))
+	}
+	names, _ := v.meters() // without them the keys have to do
+	for _, item := range f.Items {
+		meter := names[item.Meter]
+		meter.Key = item.Meter
+		row := fullestRow{
+			Customer: item.Name, Key: item.Customer, URL: "/admin/customers/" + segment(item.Customer),
+			Meter: meter.title(), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: chip{"", number(item.Percent) + " %"},
+		}
+		switch {
+		case item.Used >= item.Of && item.Mode == "hard":
+			row.Chip.Class = "bad"
+		case item.Percent >= 80:
+			row.Chip.Class = "high"
+		}
+		if row.Customer == "" {
+			row.Customer, row.Key = item.Customer, ""
+		}
+		data.Rows = append(data.Rows, row)
+	}
+	return data
+}
+
+// nodeMarks are how states look.
+var nodeMarks = map[string]string{"ready": "good", "silent": "bad", "degraded": "high"}
+
+func (v *visit) nodes(o *overviewAnswer) section {
+	s := section{Title: "Nodes"}
+	if o.failed("nodes") {
+		s.Failed = "The nodes could not be read just now."
+		return s
+	}
+	t := &table{Caption: "Nodes", Head: []column{{Text: "Node"}, {Text: "State"}, {Text: "Decisions a second", Numeric: true}, {Text: "Version"}, {Text: "Started"}, {Text: "Heard of"}}, Empty: "No node has told of itself yet"}
+	for _, n := range o.Nodes {
+		state := marked(nodeMarks[n.State], n.State)
+		state.Sub = n.Reason
+		t.Rows = append(t.Rows, []cell{
+			text(n.Name), state, amount(rating.Grouped(n.PerSecond)), text(n.Version), text(lasted(o.At.Sub(n.StartedAt)) + " ago"), text(lasted(o.At.Sub(n.SeenAt)) + " ago"),
+		})
+	}
+	s.Table = t
+	return s
+}
+
+func (v *visit) books(o *overviewAnswer, read bool) section {
+	s := section{Title: "Books"}
+	if !read {
+		s.Failed = "The books could not be asked for just now."
+		return s
+	}
+	last := "not since the nodes started"
+	if o.Books.CheckedAt != nil {
+		last = o.Books.CheckedAt.In(v.zone).Format("2 Jan, 15:04:05")
+		if len(o.Books.Disagreeing) == 0 {
+			last += ": they agree"
+		} else {
+			last += ": " + strings.Join(o.Books.Disagreeing, ", ")
+		}
+	}
+	blocked := "of no customer"
+	if n := o.Books.BlockedCustomers; n > 0 {
+		blocked = "of " + number(n) + " " + plural(n, "customer")
+	}
+	s.Facts = []fact{{Term: "Checked", Text: last}, {Term: "Billing blocked", Text: blocked}}
+	if v.isAdmin() {
+		s.Links = []link{{"Check the books", "/admin/reconcile"}}
+	}
+	return s
+}

@@ -1,0 +1,189 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
+
+func (v *visit) adminInvoices() (*view, error) {
+	list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices"+v.query("customer", "status", "from", "to"))
+	asked := v.r.URL.Query()
+	page := &staffPage{Search: &search{[]field{
+		{Name: "customer", Label: "Customer", Kind: kindText, Value: asked.Get("customer")},
+		{Name: "status", Label: "Status", Kind: kindSelect, Value: asked.Get("status"), Options: statuses},
+		{Name: "from", Label: "From", Kind: kindText, Value: asked.Get("from")},
+		{Name: "to", Label: "To", Kind: kindText, Value: asked.Get("to")},
+	}}}
+	if err != nil {
+		return v.refusedSearch(page, err, "Invoices", "invoices")
+	}
+	page.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv" + v.query("customer", "status", "from", "to")}}}}
+	return page.shownAs("Invoices", "invoices"), nil
+}
+
+func (v *visit) invoiceTable(all []invoiceAnswer, next string) *table {
+	t := &table{Caption: "Invoices", Head: []column{{Text: "Number"}, {Text: "Customer"}, {Text: "Status"}, {Text: "Period"}, {Text: "Total", Numeric: true}, {Text: "Due", Numeric: true}}, Empty: "There is no invoice", Next: next}
+	for i := range all {
+		n := &all[i]
+		t.Rows = append(t.Rows, []cell{
+			{Text: numberOf(n), URL: "/admin/invoices/" + segment(*n.ID), Sub: kindOf(n)},
+			linked(n.Customer, "/admin/customers/"+segment(n.Customer)), statusCell(n.Status),
+			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.AmountDueMinor, n.Currency)),
+		})
+	}
+	return t
+}
+
+func numberOf(n *invoiceAnswer) string {
+	if n.Number == nil {
+		return "Draft"
+	}
+	return *n.Number
+}
+
+func kindOf(n *invoiceAnswer) string { return strings.ReplaceAll(n.Kind, "_", " ") }
+
+func statusCell(status string) cell {
+	class := map[string]string{"paid": "good", "finalized": "accent", "draft": "high"}[status]
+	return marked(class, status)
+}
+
+func (v *visit) adminInvoice() (*view, error) { return v.invoicePage(nil) }
+
+func (v *visit) invoicePath() string { return "/v1/invoices/" + segment(v.r.PathValue("id")) }
+func (v *visit) invoiceURL() string  { return "/admin/invoices/" + segment(v.r.PathValue("id")) }
+
+func (v *visit) invoicePage(back *form) (*view, error) {
+	n, err := ask[invoiceAnswer](v, v.invoicePath())
+	if err != nil {
+		return nil, err
+	}
+	page := &staffPage{
+		Crumbs: []link{{"Invoices", "/admin/invoices"}, {n.Customer, "/admin/customers/" + segment(n.Customer) + "/billing"}},
+		Chips:  []chip{*statusCell(n.Status).Chip, {"", kindOf(&n)}}, Done: v.doneHere(),
+		Intro: span(n.PeriodStart, n.PeriodEnd, v.zone),
+	}
+	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
+	for i := range n.Lines {
+		l := &n.Lines[i]
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: l.Kind}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
+	}
+	page.Sections = []section{
+		{Title: "Lines", Table: t},
+		{Title: "Sum", Facts: sums(&n), Links: papers(v.r.PathValue("id"))},
+	}
+	if v.isAdmin() {
+		if forms := with(v.invoiceForms(&n), back); len(forms) > 0 {
+			page.Sections = append(page.Sections, section{Title: "Do something with it", Forms: forms})
+		}
+	}
+	title := "Invoice " + numberOf(&n)
+	if n.Number == nil {
+		title = "Draft invoice"
+	}
+	return page.shownAs(title, "invoices"), nil
+}
+
+// papers are links to the files of an invoice.
+func papers(id string) []link {
+	file := "/admin/invoices/file/" + segment(id)
+	return []link{{"As a page to print", file + ".html"}, {"PDF", file + ".pdf"}, {"CSV", file + ".csv"}}
+}
+
+func sums(n *invoiceAnswer) []fact {
+	facts := []fact{{Term: "Subtotal", Text: money(n.SubtotalMinor, n.Currency)}}
+	for _, t := range n.Taxes {
+		facts = append(facts, fact{Term: t.Name + " " + t.Percent + " %", Text: money(t.TaxMinor, n.Currency)})
+	}
+	facts = append(facts, fact{Term: "Total", Text: money(n.TotalMinor, n.Currency)})
+	if n.CreditsMinor != 0 {
+		facts = append(facts, fact{Term: "Credits applied", Text: money(-n.CreditsMinor, n.Currency)})
+	}
+	facts = append(facts, fact{Term: "Due", Text: money(n.AmountDueMinor, n.Currency)})
+	if n.Held != nil {
+		facts = append(facts, fact{Term: "Held back", Text: *n.Held})
+	}
+	return facts
+}
+
+// invoiceForms are what can be done with an invoice of that status.
+func (v *visit) invoiceForms(n *invoiceAnswer) []*form {
+	here := v.invoiceURL()
+	var all []*form
+	if n.Status == "draft" {
+		all = append(all, &form{Name: "finalize", Action: here + "/finalize", Button: "Finalize now", Class: "primary"})
+	}
+	if n.Status == "finalized" {
+		all = append(all, payForm(here), voidForm(here))
+	}
+	if n.Kind != "credit_note" && (n.Status == "finalized" || n.Status == "paid") {
+		all = append(all, noteForm(here, n))
+	}
+	return all
+}
+
+func payForm(here string) *form {
+	return &form{Name: "pay", Title: "Mark as paid", Action: here + "/pay", Button: "Mark as paid", Class: "primary", Fields: []field{{Name: "reference", Label: "Reference of the payment", Kind: kindText, Optional: true}}}
+}
+
+func voidForm(here string) *form {
+	return &form{Name: "void", Title: "Void it", Action: here + "/void", Button: "Void", Class: "danger", Note: "The number stays used. Without a reissue the period is written off.", Fields: []field{
+		{Name: "reason", Label: "Reason", Kind: kindText}, {Name: "reissue", Label: "Make a new draft of the same period", Kind: kindCheck},
+	}}
+}
+
+func noteForm(here string, n *invoiceAnswer) *form {
+	f := &form{Name: "note", Title: "Credit note", Action: here + "/credit-notes", Button: "Make the credit note", Fields: []field{once()}}
+	for _, l := range n.Lines {
+		if l.AmountMinor > 0 {
+			f.Fields = append(f.Fields, field{Name: "line-" + strconv.Itoa(l.N), Label: l.Description, Kind: kindMoney, Currency: n.Currency, Optional: true, Help: "Of " + money(l.AmountMinor, n.Currency)})
+		}
+	}
+	to := []option{{"outside", "paid back outside, or owed less"}}
+	if n.Status == "paid" {
+		to = append(to, option{"credits", "as a credit for later invoices"})
+	}
+	f.Fields = append(f.Fields, field{Name: "reason", Label: "Reason", Kind: kindText}, field{Name: "to", Label: "Given back", Kind: kindSelect, Options: to})
+	return f
+}
+
+func (v *visit) finalizeInvoice() (*view, error) {
+	return v.press(http.MethodPost, v.invoicePath()+"/finalize", v.invoiceURL()+"?done=finalized")
+}
+
+func (v *visit) payInvoice() (*view, error) {
+	return v.sent(post{form: payForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/pay"), to: v.invoiceURL() + "?done=paid"}, v.invoicePage)
+}
+
+func (v *visit) voidInvoice() (*view, error) {
+	return v.sent(post{form: voidForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/void"), to: v.invoiceURL() + "?done=voided"}, v.invoicePage)
+}
+
+// creditInvoice gathers the lines' fields into the lines of the note.
+func (v *visit) creditInvoice() (*view, error) {
+	n, err := ask[invoiceAnswer](v, v.invoicePath())
+	if err != nil {
+		return nil, err
+	}
+	path := func(members map[string]any) string {
+		lines := []any{}
+		for _, l := range n.Lines {
+			name := "line-" + strconv.Itoa(l.N)
+			if minor, ok := members[name]; ok {
+				lines = append(lines, map[string]any{"n": l.N, "amount_minor": minor})
+				delete(members, name)
+			}
+		}
+		members["lines"] = lines
+		return v.invoicePath() + "/credit-notes"
+	}
+	return v.sent(post{form: noteForm(v.invoiceURL(), &n), method: http.MethodPost, path: path, to: v.invoiceURL() + "?done=credited"}, v.invoicePage)
+}
+
+func (v *visit) invoicesCSV() (*view, error) {
+	_, body, err := v.get("/v1/invoices.csv" + v.query("customer", "status", "from", "to"))
+	return &view{file: &file{mediaType: "text/csv; charset=utf-8", name: "invoices.csv", body: body}}, err
+}

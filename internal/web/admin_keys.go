@@ -1,0 +1,95 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+type keyAnswer struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Scope     string     `json:"scope"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	LastUsed  *string    `json:"used_on"`
+	Secret    string     `json:"secret"`
+}
+
+func (v *visit) adminKeys() (*view, error) { return v.keysPage(keyForm()) }
+
+func keyForm() *form {
+	return &form{Name: "key", Title: "New key", Action: "/admin/keys", Button: "Make the key", Class: "primary", Fields: []field{
+		{Name: "name", Label: "Name", Kind: kindText, Help: "Who or what uses it."},
+		{Name: "scope", Label: "Scope", Kind: kindSelect, Value: "backend", Options: []option{
+			{"backend", "backend: charges hits, reads quotas"},
+			{"read", "read: reads customers, plans and meters"},
+			{"support", "support: reads, overrides, portal links"},
+			{"admin", "admin: everything"},
+		}},
+		{Name: "expires_at", Label: "Valid until, UTC", Kind: kindInstant, Optional: true},
+	}}
+}
+
+func (v *visit) keysPage(f *form) (*view, error) {
+	list, err := ask[listAnswer[keyAnswer]](v, "/v1/keys"+v.query())
+	if err != nil {
+		return nil, err
+	}
+	t := &table{Caption: "Keys", Head: heads("Name", "Scope", "Made", "Last use", "Valid until", ""), Empty: "There is no key", Next: v.next(list.NextCursor)}
+	for i := range list.Items {
+		k := &list.Items[i]
+		used := "–"
+		if k.LastUsed != nil {
+			used = *k.LastUsed
+		}
+		revoke := &form{Name: "revoke", Action: "/admin/keys/" + segment(k.ID) + "/revoke", Button: "Revoke", Class: "danger"}
+		t.Rows = append(t.Rows, []cell{{Text: k.Name, Sub: k.ID}, marked("", k.Scope), v.instant(&k.CreatedAt), text(used), v.instant(k.ExpiresAt), {Form: revoke}})
+	}
+	page := &staffPage{
+		Intro: "A revoked key is refused on every node within a second, and its sessions end.", Done: v.doneHere(),
+		Sections: []section{{Table: t, Forms: []*form{f}}},
+	}
+	return page.shownAs("Keys", "keys"), nil
+}
+
+// makeKey shows the secret in its answer. It is stored nowhere, so it cannot be shown behind a
+// redirect.
+func (v *visit) makeKey() (*view, error) {
+	f := keyForm()
+	raw, status, err := v.send(post{form: f, method: http.MethodPost, path: at("/v1/keys")})
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		shown, err := v.keysPage(f)
+		if shown != nil {
+			shown.status = status
+		}
+		return shown, err
+	}
+	var made keyAnswer
+	if err = json.Unmarshal(raw, &made); err != nil {
+		return nil, err
+	}
+	shown, err := v.keysPage(keyForm())
+	if err != nil {
+		return nil, err
+	}
+	shown.data.(*staffPage).Secret = &secret{"The key " + made.Name, made.Secret} //nolint:forcetypeassert // keysPage made it
+	return shown, nil
+}
+
+// press does what a button without fields says.
+func (v *visit) press(method, path, to string) (*view, error) {
+	if _, err := v.form(); err != nil {
+		return nil, err
+	}
+	_, _, err := v.do(method, path, nil, nil)
+	return &view{to: to}, err
+}
+
+func (v *visit) revokeKey() (*view, error) {
+	return v.press(http.MethodDelete, "/v1/keys/"+segment(v.r.PathValue("id")), "/admin/keys?done=revoked")
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"quotad/internal/plans"
+)
+
+type overrideAnswer struct {
+	Name      string     `json:"name"`
+	Limit     int64      `json:"limit"`
+	Burst     *int64     `json:"burst"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	InForce   bool       `json:"in_force"`
+	Reason    string     `json:"reason"`
+}
+
+// overrideForm sets a limit of one customer.
+func overrideForm(s *subject, limits []limitState) *form {
+	choice := make([]option, len(limits))
+	for i := range limits {
+		choice[i] = option{limits[i].Name, limits[i].Name + ", now " + number(limits[i].Limit)}
+	}
+	return &form{Name: "override", Title: "Override a limit", Action: s.here("/overrides"), Button: "Override", Class: "primary", Fields: []field{
+		{Name: "name", Label: "Limit", Kind: kindSelect, Options: choice},
+		{Name: "limit", Label: "Units", Kind: kindNumber, Help: "In place of the plan's."},
+		{Name: "burst", Label: "Burst", Kind: kindNumber, Optional: true, Help: "Of token buckets."},
+		{Name: "expires_at", Label: "Until, UTC", Kind: kindInstant, Optional: true, Help: "Without one it stays."},
+		{Name: "reason", Label: "Reason", Kind: kindText, Optional: true},
+	}}
+}
+
+// overrides is the section of a customer's overrides.
+func (v *visit) overrides(s *subject, state *standing, back *form) section {
+	list, err := ask[listAnswer[overrideAnswer]](v, v.of("/overrides?limit=1000"))
+	if err != nil {
+		v.note("the overrides", err)
+		return section{Title: "Overrides", Failed: "The overrides could not be read just now."}
+	}
+	writes := v.may(plans.ScopeAdmin, plans.ScopeSupport)
+	t := &table{Caption: "Overrides", Head: []column{{Text: "Limit"}, {Text: "Units", Numeric: true}, {Text: "Until"}, {Text: "Reason"}, {}}, Empty: "The plan's limits hold"}
+	for i := range list.Items {
+		o := &list.Items[i]
+		last := cell{}
+		if writes {
+			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + segment(o.Name) + "/delete"), Button: "Delete", Class: "danger"}
+		}
+		t.Rows = append(t.Rows, []cell{text(o.Name), amount(number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
+	}
+	part := section{Title: "Overrides", Table: t}
+	if writes && len(state.quota.Limits) > 0 {
+		part.Forms = with([]*form{overrideForm(s, state.quota.Limits)}, back)
+	}
+	return part
+}
+
+func (v *visit) saveOverride() (*view, error) {
+	s, err := v.subject()
+	if err != nil {
+		return nil, err
+	}
+	state, err := v.standing()
+	if err != nil {
+		return nil, err
+	}
+	return v.sent(post{
+		form: overrideForm(s, state.quota.Limits), method: http.MethodPut, path: named(v.of("/overrides/"), "name"), to: s.here("?done=saved"),
+	}, v.limitsPage)
+}
+
+func (v *visit) deleteOverride() (*view, error) {
+	v.key = v.r.PathValue("key")
+	return v.press(http.MethodDelete, v.of("/overrides/"+segment(v.r.PathValue("limit"))), "/admin/customers/"+segment(v.key)+"?done=deleted")
+}

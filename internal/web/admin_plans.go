@@ -1,0 +1,23 @@
+package web
+
+import "strconv"
+
+// adminPlans lists the plans. The pages of one plan are in plan_*.go.
+func (v *visit) adminPlans() (*view, error) {
+	list, err := ask[listAnswer[planAnswer]](v, "/v1/plans"+v.query())
+	if err != nil {
+		return nil, err
+	}
+	t := &table{Caption: "Plans", Head: []column{{Text: "Plan"}, {Text: "Version", Numeric: true}, {Text: "Limits", Numeric: true}, {Text: "Base price", Numeric: true}, {Text: "Prices", Numeric: true}, {Text: "Published"}}, Empty: "There is no plan yet", Next: v.next(list.NextCursor)}
+	for i := range list.Items {
+		p := &list.Items[i]
+		base := money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
+		t.Rows = append(t.Rows, []cell{
+			{Text: p.Name, Sub: p.Key, URL: "/admin/plans/" + segment(p.Key)},
+			amount(strconv.Itoa(p.Version)), amount(strconv.Itoa(len(p.Limits))),
+			amount(base), amount(strconv.Itoa(len(p.Prices))), v.instant(&p.CreatedAt),
+		})
+	}
+	page := &staffPage{Intro: "A plan is never changed: publishing makes a new version of it.", Done: v.doneHere(), Sections: []section{{Table: t}}}
+	return page.shownAs("Plans", "plans"), nil
+}

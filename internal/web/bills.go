@@ -1,0 +1,203 @@
+package web
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The portal's invoices. An invoice is shown only after the API has said that it is the session's
+// customer's.
+
+// billRow is an invoice in the list.
+type billRow struct{ Number, Kind, Period, Total, Due, URL, Status, Class string }
+
+type billsData struct {
+	Rows []billRow
+	Next string
+}
+
+// billStates are the words of the portal for what an invoice is.
+var billStates = map[string]struct{ text, class string }{
+	"draft": {"Draft", ""}, "finalized": {"To be paid", "high"}, "paid": {"Paid", "good"},
+	"void": {"Void", ""}, "credited": {"Credited", ""},
+}
+
+var billKinds = map[string]string{"period": "Invoice", "opening": "First invoice", "credit_note": "Credit note"}
+
+func (v *visit) bills() (*view, error) {
+	list, err := ask[listAnswer[invoiceAnswer]](v, v.of("/invoices"+v.query()))
+	if err != nil {
+		return nil, err
+	}
+	data := billsData{Next: v.next(list.NextCursor)}
+	for i := range list.Items {
+		data.Rows = append(data.Rows, v.billRow(&list.Items[i]))
+	}
+	return &view{sheet: "bills", title: "Invoices", tab: "invoices", data: data}, nil
+}
+
+func (v *visit) billRow(i *invoiceAnswer) billRow {
+	state := billStates[i.Status]
+	row := billRow{
+		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
+		Total: money(i.TotalMinor, i.Currency), Due: money(i.AmountDueMinor, i.Currency), Status: state.text, Class: state.class,
+	}
+	if i.Number != nil {
+		row.Number = *i.Number
+	}
+	if i.ID != nil {
+		row.URL = "/portal/invoices/" + segment(*i.ID)
+	}
+	return row
+}
+
+// billData is one invoice.
+type billData struct {
+	billRow
+	Lines  []billLine
+	Totals []costLine
+	Sum    costLine
+	DueBy  string
+	Page   string // the same as a page to print, as PDF and as CSV
+	PDF    string
+	CSV    string
+}
+
+type billLine struct {
+	costLine
+	Period, Hours string // where the hours of a usage line are
+}
+
+// ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
+func (v *visit) ownInvoice(id string) (*invoiceAnswer, error) {
+	i, err := ask[invoiceAnswer](v, "/v1/invoices/"+segment(id))
+	if err != nil {
+		return nil, err
+	}
+	if i.Customer != v.customer.Key {
+		return nil, errMissing
+	}
+	return &i, nil
+}
+
+func (v *visit) bill() (*view, error) {
+	i, err := v.ownInvoice(v.r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	data := billData{billRow: v.billRow(i)}
+	at := "/portal/invoices/file/" + segment(*i.ID)
+	data.Page, data.PDF, data.CSV = at+".html", at+".pdf", at+".csv"
+	for _, l := range i.Lines {
+		line := billLine{costLine: lineOf(&l, i.Currency)}
+		if !l.From.Equal(i.PeriodStart) || !l.To.Equal(i.PeriodEnd) {
+			line.Period = span(l.From, l.To, v.zone)
+		}
+		if l.Kind == "usage" || l.Kind == "correction" {
+			line.Hours = data.URL + "/lines/" + strconv.Itoa(l.N)
+		}
+		data.Lines = append(data.Lines, line)
+	}
+	add := func(name, how string, minor int64) {
+		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: money(minor, i.Currency)})
+	}
+	if len(i.Taxes) > 0 {
+		add("Subtotal", "", i.SubtotalMinor)
+	}
+	for _, t := range i.Taxes {
+		add(t.Name, t.Percent+" %", t.TaxMinor)
+	}
+	if i.CreditsMinor != 0 {
+		add("Total", "", i.TotalMinor)
+		add("Credits", "", -i.CreditsMinor)
+	}
+	data.Sum = costLine{Name: "Due", Amount: data.Due}
+	if i.DueAt != nil && i.Status == "finalized" {
+		data.DueBy = i.DueAt.In(v.zone).Format("2 January 2006")
+	}
+	return &view{sheet: "bill", title: data.Kind + " " + data.Number, tab: "invoices", data: data}, nil
+}
+
+// billFile passes on a document that the API draws of an invoice.
+func (v *visit) billFile() (*view, error) {
+	id, _, _ := strings.Cut(v.r.PathValue("file"), ".")
+	if _, err := v.ownInvoice(id); err != nil {
+		return nil, err
+	}
+	return v.paper()
+}
+
+// paper is a document of the invoice that the address names. The page to print is shown, and the
+// others are saved.
+func (v *visit) paper() (*view, error) {
+	name := v.r.PathValue("file")
+	id, ext, _ := strings.Cut(name, ".")
+	if ext != "html" && ext != "pdf" && ext != "csv" {
+		return nil, errMissing
+	}
+	header, body, err := v.get("/v1/invoices/" + segment(id) + "." + ext)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{mediaType: header.Get("Content-Type"), name: "invoice-" + name, body: body}
+	if ext == "html" {
+		f.shown, f.policy = true, header.Get("Content-Security-Policy")
+	}
+	return &view{file: f}, nil
+}
+
+type lineUsageAnswer struct {
+	Hours []struct {
+		Start    time.Time `json:"start"`
+		Admitted int64     `json:"admitted"`
+	} `json:"hours"`
+	Adjustments []struct {
+		Hour   time.Time `json:"hour"`
+		At     time.Time `json:"at"`
+		Cost   int64     `json:"cost"`
+		Reason string    `json:"reason"`
+	} `json:"adjustments"`
+}
+
+// hoursData is what a line of an invoice adds up.
+type hoursData struct {
+	Back, Invoice, Line string
+	Hours               []hourRow
+	Adjustments         []hourRow
+	Sum                 string
+	Left                int // hours that are not shown; the CSV of the usage page has them
+}
+
+type hourRow struct{ When, Units, Why string }
+
+// maxHourRows is more than a month of hours; of a year's line the first are shown.
+const maxHourRows = 1000
+
+func (v *visit) billHours() (*view, error) {
+	i, err := v.ownInvoice(v.r.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(v.r.PathValue("n"))
+	if err != nil || n < 1 || n > len(i.Lines) {
+		return nil, errMissing
+	}
+	used, err := ask[lineUsageAnswer](v, "/v1/invoices/"+segment(*i.ID)+"/lines/"+strconv.Itoa(n)+"/usage")
+	if err != nil {
+		return nil, err
+	}
+	row := v.billRow(i)
+	data := hoursData{Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: lineOf(&i.Lines[n-1], i.Currency).Name, Sum: number(i.Lines[n-1].Quantity)}
+	for at, h := range used.Hours {
+		if at == maxHourRows {
+			data.Left = len(used.Hours) - at
+			break
+		}
+		data.Hours = append(data.Hours, hourRow{h.Start.In(v.zone).Format("Mon 2 Jan 2006, 15:04"), number(h.Admitted), ""})
+	}
+	for _, a := range used.Adjustments {
+		data.Adjustments = append(data.Adjustments, hourRow{a.Hour.In(v.zone).Format("Mon 2 Jan 2006, 15:04"), number(a.Cost), a.Reason})
+	}
+	return &view{sheet: "hours", title: data.Line, tab: "invoices", data: data}, nil
+}

@@ -1,0 +1,123 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// costData is what the running billing period costs so far, and what it is projected to cost.
+type costData struct {
+	Period    string
+	Due       string
+	Projected string // what will be due at the pace so far; empty: there is no projection
+	Lines     []costLine
+	Totals    []costLine // below the lines
+	Total     costLine
+	Free      bool // nobody is billed
+	UntilDay  string
+}
+
+// A costLine has an amount so far, and one that is projected where there is a projection.
+type costLine struct{ Name, How, Amount, Projected string }
+
+// cost asks for the invoice of the running period. Where there is none, nobody is billed.
+func (v *visit) cost() (*costData, error) {
+	i, err := ask[invoiceAnswer](v, v.of("/invoices/upcoming?projection=true"))
+	if problem, asked := errors.AsType[*problemAnswer](err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
+		return &costData{Free: true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	due := pricing{i.Currency, i.Projection != nil}
+	p := i.Projection
+	if p == nil {
+		p = &projectionAnswer{Lines: i.Lines, Taxes: i.Taxes, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor}
+	}
+	data := &costData{
+		Period: span(i.PeriodStart, i.PeriodEnd, v.zone), UntilDay: i.PeriodEnd.Add(-1).In(v.zone).Format("2 January"),
+		Lines: due.lines(i.Lines, p.Lines), Total: due.line("Due so far", "", i.AmountDueMinor, p.AmountDueMinor),
+	}
+	data.Due, data.Projected = data.Total.Amount, data.Total.Projected
+	for n, t := range i.Taxes { // the same rates, in the same order
+		data.Totals = append(data.Totals, due.line(t.Name, t.Percent+" %", t.TaxMinor, p.Taxes[n].TaxMinor))
+	}
+	if i.CreditsMinor != 0 || p.CreditsMinor != 0 {
+		data.Totals = append(data.Totals, due.line("Credits", "", -i.CreditsMinor, -p.CreditsMinor))
+	}
+	return data, nil
+}
+
+// pricing writes amounts so far, and beside them what is projected.
+type pricing struct {
+	currency  string
+	projected bool
+}
+
+func (p pricing) line(name, how string, soFar, projected int64) costLine {
+	l := costLine{Name: name, How: how, Amount: money(soFar, p.currency)}
+	if p.projected {
+		l.Projected = money(projected, p.currency)
+	}
+	return l
+}
+
+// lines are those of two invoices of one period, side by side. Both have the same order; a line of
+// 0 is in neither, but for usage.
+func (p pricing) lines(soFar, projected []invoiceLine) (all []costLine) {
+	add := func(l *invoiceLine, soFar, projected int64) {
+		name, how := wordsOf(l)
+		all = append(all, p.line(name, how, soFar, projected))
+	}
+	for i := range projected {
+		next := &projected[i]
+		at := 0
+		for at < len(soFar) && !soFar[at].isAs(next) {
+			at++
+		}
+		if at == len(soFar) {
+			add(next, 0, next.AmountMinor)
+			continue
+		}
+		for ; at > 0; at-- {
+			add(&soFar[0], soFar[0].AmountMinor, 0)
+			soFar = soFar[1:]
+		}
+		add(&soFar[0], soFar[0].AmountMinor, next.AmountMinor)
+		soFar = soFar[1:]
+	}
+	for i := range soFar {
+		add(&soFar[i], soFar[i].AmountMinor, 0)
+	}
+	return all
+}
+
+// isAs reports whether a line is of the same thing as another one, of whatever quantity.
+func (l *invoiceLine) isAs(other *invoiceLine) bool {
+	if l.Kind != other.Kind || !l.From.Equal(other.From) || !l.To.Equal(other.To) {
+		return false
+	}
+	if l.Kind == "usage" && l.Meter != nil && other.Meter != nil {
+		return *l.Meter == *other.Meter
+	}
+	return l.Description == other.Description
+}
+
+// lineOf is a line of one invoice in words.
+func lineOf(l *invoiceLine, currency string) costLine {
+	name, how := wordsOf(l)
+	return pricing{currency: currency}.line(name, how, l.AmountMinor, 0)
+}
+
+// wordsOf is a line of an invoice in words.
+func wordsOf(l *invoiceLine) (name, how string) {
+	name, how, _ = strings.Cut(l.Description, ": ")
+	if l.Kind == "usage" {
+		how = number(l.Quantity) + " used"
+		if l.Included > 0 {
+			how += ", " + short(l.Included) + " included"
+		}
+	}
+	return name, how
+}

@@ -1,0 +1,204 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// sheets are the templates of pages by their file's name.
+type sheets map[string]*template.Template
+
+// loadSheets reads each file of templates/pages together with all of templates/shared, which
+// holds the layouts and the parts.
+func loadSheets(a *assets) (sheets, error) {
+	shared, err := template.New("").Funcs(functions(a)).ParseFS(templates, "templates/shared/*.html")
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Glob(templates, "templates/pages/*.html")
+	if err != nil {
+		return nil, err
+	}
+	all := sheets{}
+	for _, file := range files {
+		own, err := shared.Clone()
+		if err == nil {
+			own, err = own.ParseFS(templates, file)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[strings.TrimSuffix(path.Base(file), ".html")] = own
+	}
+	return all, nil
+}
+
+func functions(a *assets) template.FuncMap {
+	return template.FuncMap{
+		"asset":      a.url,
+		"number":     number,
+		"bar":        bar,
+		"portalTabs": portalTabs,
+		"adminTabs":  adminTabs,
+		"pair":       newPair,
+		"input":      inputOf,
+		"next":       func(n int) int { return n + 1 },
+		"has":        slices.Contains[[]string],
+		"words":      optionText,
+		"day":        dayOf,
+	}
+}
+
+// A pair is two values that a part of a page is drawn from.
+type pair struct{ A, B any }
+
+func newPair(a, b any) pair { return pair{a, b} }
+
+// A frame is what stands around a page.
+type frame struct {
+	Title, Tab  string
+	Brand       *Brand
+	Who         string // whose pages they are, or who is signed in
+	Scope       string
+	Theme       string
+	Back        string // where the portal leads back to
+	Now         string // the server's time, for countdowns
+	AsOf        string // the same by the customer's clock
+	Zone        string // IANA name
+	ZoneText    string // for people
+	Clock       string // the test clock that the customer lives by
+	Archived    bool
+	Live        bool
+	Trouble     string // why hits are not counted now
+	Plan        string
+	PlanVersion int
+}
+
+// sheetData is what a template gets.
+type sheetData struct {
+	Frame *frame
+	Data  any
+}
+
+// layout is what stands around the pages of a visit.
+func (v *visit) layout() string {
+	switch {
+	case v.customer != nil:
+		return "portal"
+	case v.session != nil:
+		return "admin"
+	}
+	return "plain"
+}
+
+func (v *visit) frame(shown *view, now time.Time) *frame {
+	f := &frame{
+		Title: shown.title, Tab: shown.tab, Brand: &v.site.options.Brand, Live: shown.live,
+		Now: now.UTC().Format("2006-01-02T15:04:05.000Z"), AsOf: now.In(v.zone).Format("15:04:05"), Zone: v.zone.String(), ZoneText: zoneText(now, v.zone),
+		Who: v.as.KeyName, Scope: string(v.as.Scope), Trouble: v.site.options.Trouble(),
+	}
+	f.Theme, f.Back = v.look.theme, v.look.back
+	if c := v.customer; c != nil {
+		f.Who, f.Plan, f.PlanVersion, f.Archived = cmp.Or(c.Name, c.Key), c.Plan, c.EffectiveVersion, c.ArchivedAt != nil
+		if c.TestClock != nil {
+			f.Clock = *c.TestClock
+		}
+	}
+	return f
+}
+
+// draw answers with a view. A page that cannot be drawn is a message that can.
+func (s *Site) draw(w http.ResponseWriter, v *visit, shown *view) {
+	h := w.Header()
+	protect(h, v.look.embed)
+	switch {
+	case shown.to != "":
+		h.Set("Location", shown.to)
+		w.WriteHeader(http.StatusSeeOther)
+		return
+	case shown.file != nil:
+		h.Set("Content-Type", shown.file.mediaType)
+		if shown.file.policy != "" {
+			h.Set("Content-Security-Policy", shown.file.policy)
+		}
+		if !shown.file.shown {
+			h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(shown.file.name))
+		}
+		s.send(w, v.r, http.StatusOK, shown.file.body)
+		return
+	}
+	body, err := s.render(v, shown)
+	if err != nil {
+		s.options.Log.Error("page cannot be drawn", "path", v.r.URL.Path, "error", err)
+		shown = errBroken.view()
+		body, _ = s.render(v, shown)
+	}
+	if shown.status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Cookie realm="pages"`)
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	s.send(w, v.r, cmp.Or(shown.status, http.StatusOK), body)
+}
+
+func (s *Site) render(v *visit, shown *view) ([]byte, error) {
+	now, err := s.options.Now(v.ctx())
+	if err != nil {
+		now = s.options.Wall().UnixMicro() // the page of an outage has a time, too
+	}
+	sheet := s.sheets[shown.sheet]
+	if sheet == nil {
+		return nil, fmt.Errorf("there is no sheet %q", shown.sheet)
+	}
+	var all bytes.Buffer
+	err = sheet.ExecuteTemplate(&all, cmp.Or(shown.layout, v.layout()), sheetData{v.frame(shown, time.UnixMicro(now)), shown.data})
+	return all.Bytes(), err
+}
+
+// smallBody is what is not worth compressing, in bytes.
+const smallBody = 1000
+
+// send writes a body, compressed where the browser takes that. Pages hold no secret that another
+// site could guess by their length.
+func (s *Site) send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	h := w.Header()
+	h.Add("Vary", "Accept-Encoding")
+	if len(body) >= smallBody && takesGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		body = compress(body, gzip.DefaultCompression)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) //nolint:gosec // templates escaped it; an error means that the browser is gone
+}
+
+func takesGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, q, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if name == "gzip" && strings.TrimSpace(q) != "q=0" {
+			return true
+		}
+	}
+	return false
+}
+
+func compress(body []byte, level int) []byte {
+	var all bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&all, level) // the level is one of the package's
+	_, _ = w.Write(body)                     // a buffer takes all
+	_ = w.Close()
+	return all.Bytes()
+}

@@ -1,0 +1,215 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"quotad/internal/plans"
+)
+
+// A form is fields that become the JSON body of one request of the API. What the API says is
+// wrong with a member stands beside the field of its name.
+type form struct {
+	Name   string // unique on its page
+	Title  string
+	Note   string
+	Action string
+	Button string
+	Class  string // of the button
+	Open   bool   // it is shown unfolded
+	Fields []field
+	Wrong  string // what no field can say
+}
+
+// A field is one input. Kind is one of the kinds below.
+type field struct {
+	Name, Label, Kind, Value, Help, Wrong string
+	Options                               []option
+	Optional                              bool
+	Currency                              string // of money
+}
+
+type option struct{ Value, Text string }
+
+// The kinds of fields.
+const (
+	kindText     = "text"
+	kindNumber   = "number"         // a whole number
+	kindMoney    = "money"          // a decimal in major units, sent as minor units
+	kindInstant  = "datetime-local" // by UTC
+	kindSelect   = "select"
+	kindCheck    = "checkbox"
+	kindHidden   = "hidden"
+	kindLines    = "textarea" // an array of texts, one a line
+	maxFieldSize = 20_000
+)
+
+// fill puts what was typed into the fields.
+func (f *form) fill(typed url.Values) {
+	for i := range f.Fields {
+		f.Fields[i].Value = typed.Get(f.Fields[i].Name)
+	}
+	f.Open = true
+}
+
+// body makes the JSON members of what was typed. It reports whether all fields can be read.
+func (f *form) body() (members map[string]any, ok bool) {
+	members, ok = map[string]any{}, true
+	for i := range f.Fields {
+		d := &f.Fields[i]
+		value, wrong := d.read()
+		switch {
+		case wrong != "":
+			d.Wrong, ok = wrong, false
+		case value != nil:
+			members[d.Name] = value
+		}
+	}
+	return members, ok
+}
+
+// read is the member that a field stands for; nil where it is left out.
+func (d *field) read() (value any, wrong string) {
+	typed := strings.TrimSpace(d.Value)
+	switch {
+	case len(typed) > maxFieldSize:
+		return nil, "This is too long."
+	case d.Kind == kindCheck:
+		return typed != "", ""
+	case typed == "" && d.Optional:
+		return nil, ""
+	case typed == "":
+		return nil, "This is needed."
+	}
+	switch d.Kind {
+	case kindNumber:
+		n, err := strconv.ParseInt(typed, 10, 64)
+		if err != nil {
+			return nil, "Write a whole number, without commas or points."
+		}
+		return n, ""
+	case kindMoney:
+		minor, ok := minorUnits(typed, d.Currency)
+		if !ok {
+			digits, _ := plans.Exponent(d.Currency)
+			return nil, "Write an amount such as 12.50, with at most " + strconv.Itoa(digits) + " digits behind the point."
+		}
+		return minor, ""
+	case kindInstant:
+		for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
+			if at, err := time.Parse(layout, typed); err == nil {
+				return at.UTC().Format(time.RFC3339), ""
+			}
+		}
+		return nil, "Write a date and a time, such as 2027-01-31T12:00."
+	case kindLines:
+		return strings.FieldsFunc(typed, func(c rune) bool { return c == '\n' || c == '\r' }), ""
+	}
+	return typed, ""
+}
+
+// minorUnits reads a decimal in major units of a currency. It takes no more digits behind the
+// point than the currency has, and rounds nothing.
+func minorUnits(typed, currency string) (int64, bool) {
+	digits, known := plans.Exponent(currency)
+	whole, fraction, _ := strings.Cut(typed, ".")
+	if !known || len(fraction) > digits {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", digits-len(fraction)), 10, 64)
+	return n, err == nil
+}
+
+// tell puts the API's problem beside the fields that it is about. It reports false for an error
+// that is no problem of the form's.
+func (f *form) tell(err error) bool {
+	problem, ok := errors.AsType[*problemAnswer](err)
+	if !ok || problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusForbidden {
+		return false
+	}
+	var rest []string
+	for _, e := range problem.Errors {
+		at := slices.IndexFunc(f.Fields, func(d field) bool { return d.Name == e.Field })
+		if at < 0 {
+			rest = append(rest, e.Field+": "+e.Detail)
+			continue
+		}
+		f.Fields[at].Wrong = e.Detail
+	}
+	if len(problem.Errors) == 0 {
+		rest = append(rest, cmp.Or(problem.Detail, problem.Title))
+	}
+	f.Wrong = strings.Join(rest, "; ")
+	return true
+}
+
+// A post is a form that was sent: where its request goes, and where the browser goes then.
+type post struct {
+	form   *form
+	method string
+	path   func(members map[string]any) string // takes the members out that stand in the path
+	header http.Header
+	add    map[string]any // members that are no fields
+	to     string
+}
+
+// send asks the API for what a form says. A form with a fault comes back as not ok, with the
+// fault in it and the status of the page that shows it.
+func (v *visit) send(p post) (answer []byte, status int, err error) {
+	typed, err := v.form()
+	if err != nil {
+		return nil, 0, err
+	}
+	p.form.fill(typed)
+	members, ok := p.form.body()
+	if !ok {
+		return nil, http.StatusUnprocessableEntity, nil
+	}
+	path := p.path(members)
+	maps.Copy(members, p.add)
+	_, answer, err = v.do(p.method, path, encoded(members), p.header)
+	if err != nil && p.form.tell(err) {
+		problem, _ := errors.AsType[*problemAnswer](err)
+		return nil, problem.Status, nil
+	}
+	return answer, http.StatusOK, err
+}
+
+// at is a path that no field stands in.
+func at(path string) func(map[string]any) string {
+	return func(map[string]any) string { return path }
+}
+
+// named is a path that ends with a field.
+func named(path, name string) func(map[string]any) string {
+	return func(members map[string]any) string {
+		last, _ := members[name].(string)
+		delete(members, name)
+		return path + segment(last)
+	}
+}
+
+// An input is a field with the id that its label names.
+type input struct {
+	ID    string
+	Field field
+}
+
+func inputOf(form string, d field) input { return input{form + "-" + d.Name, d} }
+
+func encoded(members map[string]any) []byte {
+	body, err := json.Marshal(members, json.Deterministic(true))
+	if err != nil {
+		panic(err) // texts, numbers and lists of them only
+	}
+	return body
+}

@@ -1,0 +1,302 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/internal/quota/model"
+)
+
+// A card is a limit as a customer reads it.
+type card struct {
+	ID    string
+	Name  string // the limit's
+	Title string // the meter's
+	Chip  *chip
+	Rule  string // in words
+	Note  string // instead of numbers
+	Unit  string // of what is left
+	Left  int64
+	Used  int64
+	Of    int64
+	Shown bool // the numbers are
+	Facts []fact
+	Open  openData
+	Per   *per
+
+	meter      string
+	mode       string
+	concurrent bool      // it counts what is in flight alone
+	inFlight   int64     // units that open reservations hold, of those that count
+	at         time.Time // when it changes by itself; zero: it does not
+	slides     bool      // it changes all the time
+}
+
+type chip struct{ Class, Text string }
+
+// A fact is a line below a card's numbers. At is an instant that Text counts down to, and Every the
+// milliseconds after which the next one comes.
+type fact struct {
+	Term, Text, At string
+	Every          int64
+}
+
+// per is the attribute that each value of has a limit of its own, and the value that is shown.
+type per struct{ Attribute, Field, Value string }
+
+// cards makes the cards of all limits that a customer may see, the fullest first.
+func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []card {
+	specs := map[string]limitSpec{}
+	for _, s := range plan.Limits {
+		specs[s.Name] = s
+	}
+	var all []card
+	for i := range q.Limits {
+		l := &q.Limits[i]
+		if l.Mode == "shadow" && v.customer != nil {
+			continue // a trial of the operator's, that refuses nobody
+		}
+		spec, ok := specs[l.Name]
+		if !ok { // the plan changed between the two answers
+			spec = limitSpec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
+			if l.Window != nil {
+				spec.Window = *l.Window
+			}
+		}
+		m := meters.of(l.Meter)
+		c := card{ID: anchor(l.Name), Name: l.Name, Title: m.title(), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
+		v.fill(&c, l, &spec, q.At, beyond(plan, l.Meter))
+		if v.customer == nil { // staff know limits by their names
+			c.Rule = l.Name + ": " + c.Rule
+		}
+		all = append(all, c)
+	}
+	slices.SortStableFunc(all, func(a, b card) int { return cmp.Compare(b.share(), a.share()) })
+	return all
+}
+
+// title is what people call a meter.
+func (m meterAnswer) title() string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return cmp.Or(m.Key, "Units")
+}
+
+// anchor is a name as an id of HTML.
+func anchor(name string) string { return "limit-" + url.PathEscape(name) }
+
+// share is how full a limit is, in thousandths; what shows no numbers comes last.
+func (c *card) share() int64 {
+	if !c.Shown {
+		return -1
+	}
+	if c.Of == 0 {
+		return 1001
+	}
+	return mulDiv(max(0, c.Used), 1000, c.Of)
+}
+
+// fill says in words what a limit is and how it stands.
+func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, beyond string) {
+	c.Rule = rule(l, spec)
+	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
+	if l.Algorithm == "token_bucket" {
+		c.Of = l.Used + l.Remaining // its capacity
+	}
+	if spec.Per != "" {
+		c.Per = &per{Attribute: spec.Per, Field: "attr." + spec.Per, Value: v.r.URL.Query().Get("attr." + spec.Per)}
+		c.Rule += ", for each " + spec.Per
+		if c.Shown = c.Per.Value != ""; !c.Shown {
+			return
+		}
+	}
+	if c.Of == 0 {
+		c.Rule, c.Note, c.Chip = "", "Closed: your plan lets none through.", &chip{"bad", "Closed"}
+		c.Shown = false
+		return
+	}
+	c.Chip = chipOf(c, l)
+	c.concurrent, c.inFlight = l.Algorithm == "concurrency", l.Reserved
+	v.comesBack(c, l, spec, now)
+	if l.Mode == "soft" {
+		c.fact("Beyond it", beyond)
+	} else {
+		c.fact("Beyond it", "refused")
+	}
+	if c.concurrent || c.inFlight > 0 { // its reservations stand below
+		c.fact("In flight", number(c.inFlight))
+	}
+}
+
+func (c *card) fact(term, text string) { c.Facts = append(c.Facts, fact{Term: term, Text: text}) }
+
+func (c *card) countdown(term string, at, now time.Time, every int64) {
+	c.Facts = append(c.Facts, fact{Term: term, Text: until(at.Sub(now)), At: at.UTC().Format(time.RFC3339Nano), Every: every})
+	c.changes(at)
+}
+
+func chipOf(c *card, l *limitState) *chip {
+	switch share := c.share(); {
+	case l.Mode == "soft" && c.Used > c.Of:
+		return &chip{"high", "Exceeded"}
+	case c.Left == 0:
+		return &chip{"bad", "Used up"}
+	case share >= 800:
+		return &chip{"high", fmt.Sprintf("%d %% used", share/10)}
+	}
+	return nil
+}
+
+// comesBack says when units are there again.
+func (v *visit) comesBack(c *card, l *limitState, spec *limitSpec, now time.Time) {
+	switch {
+	case l.Algorithm == "allocation":
+		c.fact("Comes back", "when one is given up")
+		return
+	case l.Algorithm == "concurrency":
+		c.fact("Comes back", "when one ends")
+		return
+	case l.ResetAt == nil:
+		c.fact("Comes back", "not by itself")
+		return
+	case c.Used <= 0:
+		c.fact("All of it is there", "now")
+		return
+	}
+	reset := *l.ResetAt
+	switch l.Algorithm {
+	case "token_bucket":
+		v.refills(c, l, spec, now)
+	case "sliding_window", "sliding_log":
+		c.fact("Comes back", "as "+plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
+		c.fact("All back", when(reset, now, v.zone))
+		c.at, c.slides = reset, true
+	default:
+		c.countdown("Resets in", reset, now, 0)
+		c.fact("At", when(reset, now, v.zone))
+	}
+}
+
+// refills says when a token bucket has its next unit. The units that are missing come back evenly
+// until the reset.
+func (v *visit) refills(c *card, l *limitState, spec *limitSpec, now time.Time) {
+	reset := *l.ResetAt
+	window, err := model.ParseDuration(spec.Window)
+	if err == nil && l.Limit > 0 {
+		left := reset.Sub(now).Microseconds()
+		missing := mulDiv(left, l.Limit, window) // whole units that come after the next one
+		next := reset.Add(-time.Duration(mulDiv(missing, window, l.Limit)) * time.Microsecond)
+		if every := window / l.Limit; every >= time.Second.Microseconds() {
+			if !next.After(now) {
+				next = next.Add(time.Duration(every) * time.Microsecond)
+			}
+			c.countdown("One more in", next, now, every/1000)
+		} else {
+			c.fact("Comes back", fmt.Sprintf("%s a second", number(mulDiv(l.Limit, time.Second.Microseconds(), window))))
+			c.slides = true
+		}
+	}
+	c.fact("All back", when(reset, now, v.zone))
+}
+
+// rule is a limit in words.
+func rule(l *limitState, spec *limitSpec) string {
+	n := short(l.Limit)
+	switch l.Algorithm {
+	case "allocation":
+		return n + " at any time"
+	case "concurrency":
+		return n + " at the same time"
+	case "token_bucket":
+		text := fmt.Sprintf("%s %s, refilling steadily", n, every(spec.Window, "a"))
+		if burst := l.Used + l.Remaining; burst != l.Limit {
+			text += fmt.Sprintf("; up to %s at once", short(burst))
+		}
+		return text
+	case "sliding_window", "sliding_log":
+		return fmt.Sprintf("%s in any %s", n, length(spec.Window))
+	}
+	switch spec.Window {
+	case "calendar_day":
+		return n + " each day"
+	case "calendar_week":
+		return n + " each week, from Monday"
+	case "calendar_month":
+		return n + " each calendar month"
+	case "calendar_year":
+		return n + " each calendar year"
+	case "billing_period":
+		return n + " each billing period"
+	}
+	if spec.Align == "first_hit" {
+		return fmt.Sprintf("%s in %s, from the first one on", n, length(spec.Window))
+	}
+	return n + " " + every(spec.Window, "each clock")
+}
+
+var durationUnits = map[string]string{"us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
+
+// parts takes a plan's duration apart: "15m" is 15 and minute. 60 of a unit are one of the next.
+func parts(window string) (n int64, unit string) {
+	text := strings.TrimLeft(window, "0123456789")
+	_, _ = fmt.Sscan(strings.TrimSuffix(window, text), &n)
+	for _, up := range []struct {
+		from, to string
+		of       int64
+	}{{"ms", "s", 1000}, {"s", "m", 60}, {"m", "h", 60}, {"h", "d", 24}} {
+		if text == up.from && n > 0 && n%up.of == 0 {
+			n, text = n/up.of, up.to
+		}
+	}
+	return n, cmp.Or(durationUnits[text], text)
+}
+
+// every is "a day" or "every 15 minutes"; one says what stands before a single unit.
+func every(window, one string) string {
+	n, unit := parts(window)
+	switch {
+	case n == 1 && one == "a" && unit == "hour":
+		return "an hour"
+	case n == 1 && one == "each clock" && unit == "day":
+		return "each day, by UTC"
+	case n == 1:
+		return one + " " + unit
+	}
+	return fmt.Sprintf("every %d %s", n, plural(n, unit))
+}
+
+// length is "hour" or "15 minutes".
+func length(window string) string {
+	n, unit := parts(window)
+	if n == 1 {
+		return unit
+	}
+	return fmt.Sprintf("%d %s", n, plural(n, unit))
+}
+
+// aged is "an hour", "a minute" or "15 minutes".
+func aged(window string) string {
+	switch text := length(window); text {
+	case "hour":
+		return "an hour"
+	case "minute", "second", "day":
+		return "a " + text
+	default:
+		return text
+	}
+}
+
+// beyond is what becomes of units beyond a soft limit.
+func beyond(plan *planAnswer, meter string) string {
+	for _, p := range plan.Prices {
+		if p.Meter == meter && p.Model == "per_unit" && p.UnitPrice != nil {
+			return perUnit(*p.UnitPrice, plan.Currency)
+		}
+	}
+	return "goes on"
+}

@@ -1,0 +1,120 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"quotad/internal/quota/model"
+)
+
+// streamWrite bounds one write to a browser that takes nothing.
+const streamWrite = 10 * time.Second
+
+// live is the stream of the portal's first page.
+func (s *Site) live(w http.ResponseWriter, r *http.Request) {
+	v, err := s.begin(&page{who: customer}, w, r)
+	out := &events{w: w, control: http.NewResponseController(w), site: s}
+	out.begin()
+	if err != nil { // the page is loaded anew, and says why
+		out.send("over", "")
+		return
+	}
+	line := &stream{session: v.session.kind.Token(v.session.ctx), changed: make(chan struct{}, 1)}
+	if line.counters, err = v.counters(); err != nil {
+		out.send("over", "")
+		return
+	}
+	if !s.hub.join(line) {
+		out.send("full", "")
+		return
+	}
+	defer s.hub.leave(line)
+	v.follow(out, line)
+}
+
+// counters are those that the page's limits are judged by.
+func (v *visit) counters() ([]model.CounterKey, error) {
+	_, values := v.attributes()
+	attributes := map[string]string{}
+	for _, h := range values {
+		attributes[strings.TrimPrefix(h.Name, "attr.")] = h.Value
+	}
+	all, err := v.site.options.Watcher.Counters(v.ctx(), v.session.customer, attributes)
+	return all[:min(len(all), countersOfStream)], err
+}
+
+// mark tells parts apart, but for what a script counts down.
+func (d *limitsData) mark() string {
+	var all strings.Builder
+	for i := range d.Cards {
+		c := d.Cards[i]
+		fmt.Fprint(&all, c.ID, c.Chip, c.Rule, c.Note, c.Left, c.Used, c.Of, c.Shown, c.Per, "\n")
+		for _, f := range c.Facts {
+			if f.At != "" && f.Every == 0 {
+				f.Text = ""
+			} else if f.At != "" {
+				f.At, f.Text = "", ""
+			}
+			fmt.Fprint(&all, f, "\n")
+		}
+		for _, r := range c.Open.Rows {
+			fmt.Fprint(&all, r.Text, r.At, "\n")
+		}
+		fmt.Fprint(&all, c.Open.More, "\n")
+	}
+	fmt.Fprint(&all, d.Counted)
+	return all.String()
+}
+
+// events writes server-sent events.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	site    *Site
+}
+
+func (e *events) begin() {
+	h := e.w.Header()
+	protect(h, "")
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
+	_ = e.control.SetReadDeadline(time.Time{})
+	e.deadline()
+	e.w.WriteHeader(http.StatusOK)
+}
+
+// deadline bounds the next write. A stream outlasts what bounds other answers.
+func (e *events) deadline() {
+	_ = e.control.SetWriteDeadline(e.site.options.Wall().Add(streamWrite))
+}
+
+// send writes an event; ok says that the browser took it.
+func (e *events) send(name, data string) (ok bool) {
+	var all strings.Builder
+	if name != "" {
+		all.WriteString("event: " + name + "\n")
+	}
+	for line := range strings.SplitSeq(strings.ReplaceAll(data, "\r", ""), "\n") {
+		all.WriteString("data: " + line + "\n")
+	}
+	all.WriteString("\n")
+	e.deadline()
+	_, err := e.w.Write([]byte(all.String()))
+	return err == nil && e.control.Flush() == nil
+}
+
+// beat says the server's time, and whether hits are counted. While the database is out of reach it
+// says nothing, and the page says that it is old.
+func (e *events) beat(ctx context.Context) (ok bool) {
+	if e.site.options.Trouble() != "" {
+		return true
+	}
+	now, err := e.site.options.Now(ctx)
+	if err != nil {
+		return true
+	}
+	return e.send("at", fmt.Sprint(now/1000))
+}

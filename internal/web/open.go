@@ -1,0 +1,80 @@
+package web
+
+import (
+	"cmp"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	// openOnCard is how many open reservations a card shows.
+	openOnCard = 5
+	// openLists is how many lists of them a page asks for. A plan can have a hundred limits.
+	openLists = 10
+)
+
+// openData are the open reservations of a card's meter, those that end first at the front.
+type openData struct {
+	Rows []openRow
+	More string // how many there are beside the rows; empty: none
+}
+
+type openRow struct{ Text, Ends, At string }
+
+// addOpen shows open reservations on the cards of limits that have units in flight. A list that
+// cannot be read is left out: the number stays.
+func (v *visit) addOpen(s *standing) {
+	asked := map[string]*listAnswer[reservationAnswer]{}
+	for i := range s.cards {
+		c := &s.cards[i]
+		if c.inFlight == 0 || !c.Shown {
+			continue
+		}
+		query := url.Values{"meter": {c.meter}, "limit": {strconv.Itoa(openOnCard)}}
+		if c.Per != nil {
+			query.Set(c.Per.Field, c.Per.Value)
+		}
+		path := v.of("/reservations?" + query.Encode())
+		list, known := asked[path]
+		if !known && len(asked) < openLists {
+			found, err := ask[listAnswer[reservationAnswer]](v, path)
+			if err != nil {
+				v.note("the open reservations", err)
+			} else {
+				list = &found
+			}
+			asked[path] = list
+		}
+		if list != nil {
+			c.show(list, s.quota.At)
+		}
+	}
+}
+
+// show puts open reservations onto a card. A concurrency limit counts all of them, so it can be said
+// how many units there are beside those that are shown. Other limits count those of their window.
+func (c *card) show(list *listAnswer[reservationAnswer], now time.Time) {
+	unit := cmp.Or(c.Unit, "unit")
+	rest := c.inFlight
+	for _, r := range list.Items {
+		c.Open.Rows = append(c.Open.Rows, openRow{
+			number(r.Cost) + " " + plural(r.Cost, unit), until(r.ExpiresAt.Sub(now)), r.ExpiresAt.UTC().Format(time.RFC3339Nano),
+		})
+		c.changes(r.ExpiresAt)
+		rest -= r.Cost
+	}
+	switch {
+	case c.concurrent && rest > 0 && list.NextCursor != nil:
+		c.Open.More = "and " + number(rest) + " more " + plural(rest, unit)
+	case list.NextCursor != nil:
+		c.Open.More = "and more"
+	}
+}
+
+// changes notes that the card changes by itself at an instant.
+func (c *card) changes(at time.Time) {
+	if c.at.IsZero() || at.Before(c.at) {
+		c.at = at
+	}
+}

@@ -1,0 +1,217 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"quotad/internal/quota/model"
+)
+
+// An outlook says which limit runs out first, and when, at the present pace.
+type outlook struct {
+	Parts []phrase
+	By    string // what the pace was measured by
+}
+
+// A phrase is a piece of a sentence.
+type phrase struct {
+	Text   string
+	Strong bool
+}
+
+// leastPace is how much usage a pace needs.
+const leastPace = 10 * time.Minute
+
+// An ending is when a limit runs out.
+type ending struct {
+	card *card
+	at   time.Time
+	by   string
+	over bool // it has run out
+}
+
+// outlook guesses from what is used already; nil where nothing can be said.
+func (v *visit) outlook(s *standing) *outlook {
+	now := s.quota.At
+	var all []ending
+	measured := false
+	for i := range s.cards {
+		c := &s.cards[i]
+		at := slices.IndexFunc(s.quota.Limits, func(l limitState) bool { return l.Name == c.Name })
+		if !c.Shown || c.Of == 0 || at < 0 || c.Per != nil {
+			continue
+		}
+		l := &s.quota.Limits[at]
+		if c.Left == 0 && l.Mode != "soft" {
+			all = append(all, ending{card: c, at: resetOf(l), over: true})
+			continue
+		}
+		p, ok := v.pace(s, l)
+		measured = measured || ok
+		if end, runsOut := p.ends(l, now); ok && runsOut && c.Left > 0 {
+			all = append(all, ending{card: c, at: end, by: p.by})
+		}
+	}
+	if len(all) == 0 {
+		if !measured {
+			return nil
+		}
+		return &outlook{Parts: []phrase{{Text: "At your present pace, nothing will run out before it comes back."}}}
+	}
+	slices.SortStableFunc(all, func(a, b ending) int {
+		if a.over != b.over {
+			return map[bool]int{true: -1, false: 1}[a.over]
+		}
+		return a.at.Compare(b.at)
+	})
+	return v.sentence(all[:min(2, len(all))], now)
+}
+
+func resetOf(l *limitState) time.Time {
+	if l.ResetAt == nil {
+		return time.Time{}
+	}
+	return *l.ResetAt
+}
+
+// sentence puts at most two endings into words.
+func (v *visit) sentence(all []ending, now time.Time) *outlook {
+	o := &outlook{}
+	say := func(text string, strong bool) { o.Parts = append(o.Parts, phrase{text, strong}) }
+	var by []string
+	for i, e := range all {
+		name := e.card.Title
+		switch {
+		case e.over:
+			say("There are no ", false)
+			say(name, true)
+			say(" left", false)
+			if !e.at.IsZero() {
+				say(" until ", false)
+				say(when(e.at, now, v.zone), true)
+			}
+			say(". ", false)
+		default:
+			if i == 0 || all[i-1].over {
+				say("At your present pace, ", false)
+			} else {
+				say("Then ", false)
+			}
+			say(name, true)
+			verb := " will run out "
+			if e.card.mode == "soft" {
+				verb = " will pass " + short(e.card.Of) + " "
+			}
+			say(verb, false)
+			say(around(e.at, now, v.zone), true)
+			if e.card.mode == "soft" {
+				say(" and go on", false)
+			}
+			say(". ", false)
+			by = append(by, name+" by "+e.by)
+		}
+	}
+	if last := &o.Parts[len(o.Parts)-1]; true {
+		last.Text = strings.TrimSuffix(last.Text, " ")
+	}
+	if len(by) > 0 {
+		o.By = "Measured: " + strings.Join(by, ", ") + "."
+	}
+	return o
+}
+
+// A speed is units in a time.
+type speed struct {
+	units, micros int64
+	by            string
+}
+
+// pace is how fast a limit's meter is used: in this window so far, or in the last hour where
+// windows slide.
+func (v *visit) pace(s *standing, l *limitState) (speed, bool) {
+	now := s.quota.At
+	switch l.Algorithm {
+	case "fixed_window":
+		start, ok := windowStart(s, l)
+		if since := now.Sub(start); ok && since >= leastPace && l.Used > 0 {
+			return speed{l.Used, since.Microseconds(), "this window so far"}, true
+		}
+	case "token_bucket", "sliding_window", "sliding_log":
+		return v.lastHour(l.Meter, now)
+	}
+	return speed{}, false
+}
+
+// windowStart is when the running window of a fixed window began.
+func windowStart(s *standing, l *limitState) (time.Time, bool) {
+	if l.ResetAt == nil || l.Window == nil {
+		return time.Time{}, false
+	}
+	reset := *l.ResetAt
+	switch *l.Window {
+	case "calendar_day":
+		return reset.AddDate(0, 0, -1), true
+	case "calendar_week":
+		return reset.AddDate(0, 0, -7), true
+	case "calendar_month":
+		return reset.AddDate(0, -1, 0), true
+	case "calendar_year":
+		return reset.AddDate(-1, 0, 0), true
+	case "billing_period":
+		for _, m := range s.quota.Meters {
+			if m.Meter == l.Meter {
+				return m.PeriodStart, true
+			}
+		}
+	}
+	window, err := model.ParseDuration(*l.Window)
+	return reset.Add(-time.Duration(window) * time.Microsecond), err == nil
+}
+
+// lastHour is the pace of the running hour, with the one before it where that was used, too.
+func (v *visit) lastHour(meter string, now time.Time) (speed, bool) {
+	from := now.Truncate(time.Hour).Add(-time.Hour)
+	used, err := ask[usageAnswer](v, v.of("/usage?granularity=hour&meter="+segment(meter)+"&from="+from.Format(time.RFC3339)))
+	if err != nil {
+		v.note("the pace", err)
+		return speed{}, false
+	}
+	var units int64
+	start := now
+	for _, p := range used.Points {
+		if p.Admitted > 0 && start.Equal(now) {
+			start = p.Start
+		}
+		units += max(0, p.Admitted)
+	}
+	since := now.Sub(start)
+	return speed{units, since.Microseconds(), "your last hour"}, since >= leastPace && units > 0
+}
+
+// ends is when a limit runs out at a pace, if it does so before its units come back.
+func (p speed) ends(l *limitState, now time.Time) (time.Time, bool) {
+	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
+		return time.Time{}, false
+	}
+	perUnit := func(units, lost int64) time.Duration { // how long units last where lost come back meanwhile
+		return time.Duration(min(mulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))) * time.Microsecond
+	}
+	window, err := model.ParseDuration(*l.Window)
+	switch l.Algorithm {
+	case "token_bucket":
+		back := mulDiv(p.micros, l.Limit, cmp.Or(window, 1))
+		if err != nil || back >= p.units {
+			return time.Time{}, false
+		}
+		return now.Add(perUnit(l.Remaining, back)), true
+	case "sliding_window", "sliding_log":
+		if err != nil || mulDiv(window, p.units, p.micros) <= l.Limit {
+			return time.Time{}, false
+		}
+		return now.Add(perUnit(l.Remaining, 0)), true
+	}
+	at := now.Add(perUnit(l.Remaining, 0))
+	return at, l.ResetAt != nil && at.Before(*l.ResetAt)
+}

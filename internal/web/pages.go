@@ -1,0 +1,105 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"quotad/internal/plans/store"
+)
+
+// who may open a page.
+type who int
+
+const (
+	anyone   who = iota // no session
+	customer            // a session of the portal
+	staff               // a session that a key began
+)
+
+// A page is one address, and how its view is made.
+type page struct {
+	pattern string // of http.ServeMux
+	who     who
+	show    func(*visit) (*view, error)
+}
+
+// A view is what a page shows: a sheet, a place to go to, or a file.
+type view struct {
+	status int    // 0: 200
+	sheet  string // the template's file, without .html
+	layout string // what stands around it; empty: that of whoever may open the page
+	title  string
+	tab    string // the entry of the menu that is open
+	live   bool   // the page has a stream
+	data   any
+
+	to   string // instead of a sheet: 303
+	file *file  // instead of a sheet
+}
+
+// A file is a body that is no page, such as CSV.
+type file struct {
+	mediaType, name string
+	body            []byte
+	shown           bool   // and not saved
+	policy          string // of what is shown, instead of a page's
+}
+
+// pages is every page of the site.
+func pages() []page {
+	list := []page{
+		{"GET /portal/enter/{token}", anyone, (*visit).door},
+		{"POST /portal/enter/{token}", anyone, (*visit).enter},
+		{"POST /portal/leave", customer, (*visit).leave},
+		{"GET /portal/{$}", anyone, (*visit).toPortal},
+		{"GET /portal", customer, (*visit).overview},
+		{"GET /portal/usage", customer, (*visit).usagePage},
+		{"GET /portal/usage.csv", customer, (*visit).usageFile},
+		{"GET /portal/refusals", customer, (*visit).refusalsPage},
+		{"GET /portal/invoices", customer, (*visit).bills},
+		{"GET /portal/invoices/{id}", customer, (*visit).bill},
+		{"GET /portal/invoices/{id}/lines/{n}", customer, (*visit).billHours},
+		{"GET /portal/invoices/file/{file}", customer, (*visit).billFile},
+		{"GET /portal/plan", customer, (*visit).planPage},
+	}
+	list = append(list, playgroundPages()...)
+	return append(list, adminPages()...)
+}
+
+// serve makes the handler of a page.
+func (s *Site) serve(p *page) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := s.begin(p, w, r)
+		var shown *view
+		if err == nil {
+			shown, err = p.show(v)
+		}
+		if err == nil {
+			err = v.session.save(w)
+		}
+		if err != nil {
+			shown = s.explain(v, err)
+		}
+		s.draw(w, v, shown)
+	})
+}
+
+// explain is the page of an error.
+func (s *Site) explain(v *visit, err error) *view {
+	if errors.Is(err, errNoStaff) {
+		return v.toSignIn()
+	}
+	said, ok := errors.AsType[*message](err)
+	if !ok {
+		said = messageOf(store.Classify(err))
+	}
+	if said.status >= http.StatusInternalServerError {
+		s.options.Log.Error("page failed", "path", v.r.URL.Path, "error", err)
+	}
+	return said.view()
+}
+
+// missing is the page of an address that no page has.
+func (s *Site) missing() http.Handler {
+	return s.serve(&page{who: anyone, show: func(*visit) (*view, error) { return nil, errMissing }})
+}

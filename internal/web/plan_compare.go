@@ -1,0 +1,155 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	"quotad/internal/billing/rating"
+)
+
+type rangeAnswer struct {
+	Least int64 `json:"least"`
+	Most  int64 `json:"most"`
+}
+
+type compareSideAnswer struct {
+	Refused   rangeAnswer  `json:"refused"`
+	Customers rangeAnswer  `json:"customers_refused"`
+	Billed    *rangeAnswer `json:"billed_minor"`
+}
+
+type compareCellAnswer struct {
+	How     string      `json:"how"`
+	Refused rangeAnswer `json:"refused"`
+}
+
+type compareAnswer struct {
+	Customers int               `json:"customers"`
+	Asked     int64             `json:"asked"`
+	Recorded  int64             `json:"recorded_refused"`
+	Currency  string            `json:"currency"`
+	InForce   compareSideAnswer `json:"in_force"`
+	Draft     compareSideAnswer `json:"draft"`
+	Limits    []struct {
+		Meter   string             `json:"meter"`
+		Limit   string             `json:"limit"`
+		InForce *compareCellAnswer `json:"in_force"`
+		Draft   *compareCellAnswer `json:"draft"`
+	} `json:"limits"`
+	Notes []struct {
+		Text string `json:"text"`
+	} `json:"notes"`
+}
+
+// compareData is the comparison as the page shows it.
+type compareData struct {
+	Asked string
+	Of    string // whose usage it is
+	Rows  []compareRow
+	Notes []string
+}
+
+type compareRow struct {
+	Name, Mono, Sub            string
+	InForce, Draft, Difference string
+}
+
+func (v *visit) compareDraft(d *planPlayData) error {
+	body := document{}
+	if d.Customer != "" {
+		body["customer"] = d.Customer
+	}
+	a, err := askWith[compareAnswer](v, "/v1/plans/"+segment(d.Key)+"/draft/compare", body.encode())
+	if problem, told := errors.AsType[*problemAnswer](err); told && problem.Status == http.StatusUnprocessableEntity {
+		d.Bad = problem.Detail
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c := &compareData{Asked: short(a.Asked), Of: number(int64(a.Customers)) + " customers"}
+	if d.Customer != "" {
+		c.Of = d.Customer
+	} else if a.Customers == 1 {
+		c.Of = "1 customer"
+	}
+	for _, l := range a.Limits {
+		row := compareRow{Name: "Refused by", Mono: l.Limit, Sub: hows[howOf(l.InForce, l.Draft)], InForce: "–", Draft: "–", Difference: "–"}
+		if l.InForce != nil {
+			row.InForce = l.InForce.text()
+		}
+		if l.Draft != nil {
+			row.Draft = l.Draft.text()
+		}
+		if l.InForce != nil && l.Draft != nil && l.InForce.How != "unknown" && l.Draft.How != "unknown" {
+			row.Difference = difference(l.InForce.Refused, l.Draft.Refused, number)
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	amounts := func(n int64) string { return money(n, a.Currency) }
+	c.Rows = append(c.Rows,
+		compareRow{Name: "Refused in all", Sub: "of these, " + short(a.Recorded) + " in fact, retries and all", InForce: between(a.InForce.Refused, number), Draft: between(a.Draft.Refused, number), Difference: difference(a.InForce.Refused, a.Draft.Refused, number)},
+		compareRow{Name: "Customers refused at least once", InForce: between(a.InForce.Customers, number), Draft: between(a.Draft.Customers, number), Difference: difference(a.InForce.Customers, a.Draft.Customers, number)})
+	billed := compareRow{Name: "Billed", Sub: "if what is admitted had been used", InForce: "too large", Draft: "too large", Difference: "–"}
+	if a.InForce.Billed != nil {
+		billed.InForce = between(*a.InForce.Billed, amounts)
+	}
+	if a.Draft.Billed != nil {
+		billed.Draft = between(*a.Draft.Billed, amounts)
+	}
+	if a.InForce.Billed != nil && a.Draft.Billed != nil {
+		billed.Difference = difference(*a.InForce.Billed, *a.Draft.Billed, amounts)
+	}
+	c.Rows = append(c.Rows, billed)
+	for _, n := range a.Notes {
+		c.Notes = append(c.Notes, n.Text)
+	}
+	d.Compare = c
+	return nil
+}
+
+// hows say beside a limit how its numbers were found.
+var hows = map[string]string{
+	"by_hour": "played from the hours of usage", "spread": "played, with each hour’s units spread evenly",
+	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it", "admits": "refuses nothing",
+}
+
+func howOf(cells ...*compareCellAnswer) (how string) {
+	for _, c := range cells {
+		if c != nil {
+			how = c.How
+		}
+	}
+	return how
+}
+
+func (c *compareCellAnswer) text() string {
+	switch c.How {
+	case "unknown":
+		return "not known"
+	case "admits":
+		return "0"
+	}
+	return between(c.Refused, number)
+}
+
+func between(r rangeAnswer, text func(int64) string) string {
+	if r.Least == r.Most {
+		return text(r.Least)
+	}
+	return text(r.Least) + " to " + text(r.Most)
+}
+
+// difference is what changes from a to b, where both are known.
+func difference(a, b rangeAnswer, text func(int64) string) string {
+	if a.Least != a.Most || b.Least != b.Most {
+		return "–"
+	}
+	switch d := b.Least - a.Least; {
+	case d > 0:
+		return "+" + text(d)
+	case d < 0:
+		return rating.Minus + text(-d)
+	}
+	return text(0)
+}

@@ -1,0 +1,394 @@
+package web
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/internal/plans"
+)
+
+// The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
+// versions. Nothing counts for customers until it is published.
+
+func planPages() []page {
+	const one = "/admin/plans/{key}"
+	return []page{
+		{"GET " + one, staff, (*visit).planEditor},
+		{"POST " + one, staff, (*visit).savePlan},
+		{"POST " + one + "/discard", staff, (*visit).discardPlan},
+		{"GET " + one + "/play", staff, (*visit).planPlay},
+		{"GET " + one + "/publish", staff, (*visit).planReview},
+		{"POST " + one + "/publish", staff, (*visit).publishPlan},
+		{"POST " + one + "/rebase", staff, (*visit).rebasePlan},
+		{"GET " + one + "/versions", staff, (*visit).planVersions},
+	}
+}
+
+// draftAnswer is a draft as the API shows it.
+type draftAnswer struct {
+	BasedOn       int       `json:"based_on"`
+	LatestVersion int       `json:"latest_version"`
+	SavedAt       time.Time `json:"saved_at"`
+	Problems      []struct {
+		Field  string `json:"field"`
+		Detail string `json:"detail"`
+	} `json:"problems"`
+	Plan jsontext.Value `json:"plan"` // as it was sent
+
+	etag string
+}
+
+// A planPage is what all pages of one plan show.
+type planPage struct {
+	Key, Title, Tab string
+	Version         int    // in force; 0: there is none
+	Draft           bool   // there is a draft
+	Saved           string // when
+	Overtaken       bool   // somebody has published since the draft was begun
+	BasedOn         int
+	May             bool // change it
+	Done            string
+	URL             string
+	Failed          string // what the API says to a form as a whole
+
+	draft   *draftAnswer
+	force   document // the newest version; nil: there is none
+	current document // the draft, else what is in force, else an empty one
+}
+
+// meetPlan reads the plan and its draft.
+func (v *visit) meetPlan(tab string) (*planPage, error) {
+	key := v.r.PathValue("key")
+	if !plans.ValidKey(key) {
+		return nil, errMissing
+	}
+	p := &planPage{
+		Key: key, Title: key, Tab: tab, May: v.isAdmin(), URL: "/admin/plans/" + segment(key),
+		Done: planDone[v.r.URL.Query().Get("done")],
+	}
+	stored, err := v.stored("/v1/plans/" + segment(key))
+	if err != nil {
+		return nil, err
+	}
+	if stored != nil {
+		p.Version, _ = strconv.Atoi(textOf(stored["version"]))
+		p.force = stored.without("key", "version", "created_at")
+	}
+	if err := v.meetDraft(p); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Draft:
+	case p.force != nil:
+		p.current = p.force.without("apply_to")
+	case !p.May:
+		return nil, errMissing
+	default:
+		p.current = document{"limits": []any{}, "prices": []any{}}
+	}
+	if name := textOf(p.current["name"]); name != "" {
+		p.Title = name
+	}
+	return p, nil
+}
+
+// planDone are the words for what a form did.
+var planDone = map[string]string{
+	"saved": "Saved. It counts for nobody until it is published.", "discarded": "The draft is gone. What is in force stays.",
+	"rebased": "The draft is on the newest version now. Look at what changes before you publish.", "published": "Published. Limits count within a second.",
+}
+
+// stored reads a document of the API; nil: there is none.
+func (v *visit) stored(path string) (document, error) {
+	_, raw, err := v.get(path)
+	if notThere(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readDocument(raw)
+}
+
+func notThere(err error) bool {
+	problem, ok := errors.AsType[*problemAnswer](err)
+	return ok && problem.Status == http.StatusNotFound
+}
+
+func (v *visit) meetDraft(p *planPage) error {
+	header, raw, err := v.get("/v1/plans/" + segment(p.Key) + "/draft")
+	if notThere(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.draft = &draftAnswer{etag: header.Get("ETag")}
+	if err = json.Unmarshal(raw, p.draft); err != nil {
+		return err
+	}
+	if p.current, err = readDocument(p.draft.Plan); err != nil {
+		return err
+	}
+	p.Draft = true
+	p.BasedOn, p.Overtaken = p.draft.BasedOn, p.draft.BasedOn != p.draft.LatestVersion
+	p.Saved = p.draft.SavedAt.In(v.zone).Format("2 Jan 2006, 15:04")
+	return nil
+}
+
+// An editorField is a field of the form as it is drawn.
+type editorField struct {
+	planField
+	Path, ID, Value, Wrong string
+}
+
+type editorItem struct {
+	Title, Remove string
+	Fields, More  []editorField
+	Open          bool // the folded fields
+}
+
+type editorList struct {
+	Name, Item, Title string
+	Count             int
+	Items             []editorItem
+}
+
+type editorData struct {
+	*planPage
+	JSON     bool
+	Text     string // of JSON
+	TextBad  string
+	ETag     string // of the draft that is edited; empty: it is a new one
+	Fields   []editorField
+	Lists    []editorList
+	Others   []string // problems that no field has
+	Problems int
+}
+
+func (v *visit) planEditor() (*view, error) {
+	p, err := v.meetPlan("edit")
+	if err != nil {
+		return nil, err
+	}
+	wrong := map[string]string{}
+	if p.draft != nil {
+		for _, e := range p.draft.Problems {
+			wrong[e.Field] = strings.TrimSpace(wrong[e.Field] + " " + e.Detail)
+		}
+	}
+	return p.editor(p.current.fields(), wrong, v.r.URL.Query().Has("json")).view(http.StatusOK), nil
+}
+
+// editor is the page with these fields, and what is wrong with them.
+func (p *planPage) editor(typed, wrong map[string]string, asJSON bool) *editorData {
+	d := &editorData{planPage: p, JSON: asJSON, Problems: len(wrong)}
+	if p.draft != nil {
+		d.ETag = p.draft.etag
+	}
+	if asJSON {
+		d.Text = p.current.pretty()
+	}
+	seen := map[string]bool{}
+	make1 := func(f planField, path string) editorField {
+		seen[path] = true
+		value := typed[path]
+		if value == "" && len(f.Options) > 0 {
+			value = f.Options[0]
+		}
+		return editorField{f, path, "f-" + idOf(path), value, wrong[path]}
+	}
+	for _, f := range planFields {
+		d.Fields = append(d.Fields, make1(f, f.Name))
+	}
+	for _, list := range planLists {
+		shown := editorList{Name: list.name, Item: list.item, Title: strings.ToUpper(list.name[:1]) + list.name[1:]}
+		shown.Count, _ = strconv.Atoi(typed[list.name])
+		shown.Count = min(max(0, shown.Count), list.most)
+		for i := range shown.Count {
+			item := editorItem{Title: typed[pathOf(list.name, i, list.fields[0].Name)], Remove: "remove " + list.name + " " + strconv.Itoa(i)}
+			for _, f := range list.fields {
+				field := make1(f, pathOf(list.name, i, f.Name))
+				if f.More {
+					item.More = append(item.More, field)
+					item.Open = item.Open || field.Value != "" && !slices.Contains(moreDefaults, field.Value) || field.Wrong != ""
+				} else {
+					item.Fields = append(item.Fields, field)
+				}
+			}
+			shown.Items = append(shown.Items, item)
+		}
+		d.Lists = append(d.Lists, shown)
+	}
+	for _, path := range slices.Sorted(maps.Keys(wrong)) {
+		if !seen[path] {
+			d.Others = append(d.Others, strings.TrimPrefix(path+": "+wrong[path], ": "))
+		}
+	}
+	return d
+}
+
+// moreDefaults are values of folded fields that say nothing.
+var moreDefaults = []string{"hard", "allow", "clock", "1us"}
+
+// idOf is a path as an id of HTML.
+func idOf(path string) string {
+	return strings.NewReplacer("[", "-", "].", "-", "]", "").Replace(path)
+}
+
+func (d *editorData) view(status int) *view {
+	return &view{status: status, sheet: "plan-edit", title: d.Title, tab: "plans", data: d}
+}
+
+// savePlan stores the draft as the form or its JSON says, and does what the pressed button asks for.
+func (v *visit) savePlan() (*view, error) {
+	fields, err := v.form()
+	if err != nil {
+		return nil, err
+	}
+	p, err := v.meetPlan("edit")
+	if err != nil {
+		return nil, err
+	}
+	asJSON := fields.Has("json")
+	typed, wrong := map[string]string{}, map[string]string{}
+	body := []byte(fields.Get("json"))
+	if !asJSON {
+		typed = typedFields(fields)
+		leaveForeign(typed, p.current.fields())
+		typed = pressed(typed, fields.Get("do"))
+		var d document
+		if d, wrong = typedDocument(typed, p.current); len(wrong) > 0 {
+			return p.editor(typed, wrong, false).view(http.StatusUnprocessableEntity), nil
+		}
+		body = d.encode()
+	}
+	_, _, err = v.do(http.MethodPut, "/v1/plans/"+segment(p.Key)+"/draft", body, ifMatch(fields.Get("etag")))
+	problem, told := errors.AsType[*problemAnswer](err)
+	if !told || problem.Status == http.StatusForbidden || problem.Status >= http.StatusInternalServerError {
+		to := p.URL + "?done=saved"
+		if asJSON {
+			to += "&json"
+		}
+		return &view{to: to}, err
+	}
+	p.Failed = problem.Detail
+	if problem.Status == http.StatusPreconditionFailed || problem.Status == http.StatusPreconditionRequired {
+		p.Failed = "Somebody else has saved this draft meanwhile. What you typed is below and not saved: saving it again replaces theirs."
+	}
+	for _, e := range problem.Errors {
+		wrong[e.Field] = e.Detail
+	}
+	d := p.editor(typed, wrong, asJSON)
+	if asJSON {
+		d.Text, d.TextBad = fields.Get("json"), p.Failed
+	}
+	return d.view(problem.Status), nil
+}
+
+// ifMatch is the header of a write of what has this entity tag. Without one the thing must be new.
+func ifMatch(etag string) http.Header {
+	if etag == "" {
+		return http.Header{"If-None-Match": {"*"}}
+	}
+	return http.Header{"If-Match": {etag}}
+}
+
+// typedFields are the form's fields by their paths.
+func typedFields(from url.Values) map[string]string {
+	typed := map[string]string{}
+	for name := range from {
+		typed[name] = from.Get(name)
+	}
+	return typed
+}
+
+// owners are fields of limits that belong to one algorithm only.
+var owners = map[string]string{"align": "fixed_window", "burst": "token_bucket", "precision": "sliding_log", "ttl": "concurrency"}
+
+// leaveForeign takes out what a limit had by its former algorithm, and nobody has typed.
+func leaveForeign(typed, shown map[string]string) {
+	n, _ := strconv.Atoi(typed["limits"])
+	for i := range min(max(0, n), len(typed)) {
+		for name, owner := range owners {
+			path := pathOf("limits", i, name)
+			if typed[path] == shown[path] && typed[pathOf("limits", i, "algorithm")] != owner {
+				delete(typed, path)
+			}
+		}
+	}
+}
+
+// pressed changes what was typed as a button says: "add limits" or "remove limits 2".
+func pressed(typed map[string]string, button string) map[string]string {
+	words := strings.Fields(button)
+	for _, list := range planLists {
+		switch n, _ := strconv.Atoi(typed[list.name]); {
+		case len(words) == 2 && words[0] == "add" && words[1] == list.name && n < list.most:
+			typed[list.name] = strconv.Itoa(n + 1)
+			for _, f := range list.fields {
+				delete(typed, pathOf(list.name, n, f.Name))
+				if len(f.Options) > 0 {
+					typed[pathOf(list.name, n, f.Name)] = f.Options[0]
+				}
+			}
+		case len(words) == 3 && words[0] == "remove" && words[1] == list.name:
+			if i, err := strconv.Atoi(words[2]); err == nil {
+				typed = withoutItem(typed, list.name, i)
+			}
+		}
+	}
+	return typed
+}
+
+func (v *visit) discardPlan() (*view, error) {
+	key := v.r.PathValue("key")
+	_, _, err := v.do(http.MethodDelete, "/v1/plans/"+segment(key)+"/draft", nil, nil)
+	if notThere(err) {
+		err = nil
+	}
+	return &view{to: "/admin/plans/" + segment(key) + "?done=discarded"}, err
+}
+
+// optionText is a value of a select in words.
+func optionText(value string) string {
+	if text := algorithmText(value); text != "" {
+		return text
+	}
+	switch value {
+	case "":
+		return "–"
+	case "hard":
+		return "refused"
+	case "soft":
+		return "admitted, and said"
+	case "shadow":
+		return "admitted: a trial"
+	case "arrears":
+		return "after the period"
+	case "advance":
+		return "before the period"
+	}
+	return strings.ReplaceAll(value, "_", " ")
+}
+
+// dayOf is the day of an instant that the API answered.
+func dayOf(at string) string {
+	t, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		return at
+	}
+	return t.Format("2 Jan 2006")
+}
+
+// Head is what all pages of the plan begin with, for their templates.
+func (p *planPage) Head() *planPage { return p }

@@ -1,0 +1,223 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
+)
+
+// What a draft would do: played with traffic of one's choice, and compared with the past 30 days.
+
+type playAnswer struct {
+	LengthUS      int64   `json:"length_us"`
+	Admitted      hitsSum `json:"admitted"`
+	Refused       hitsSum `json:"refused"`
+	LongestWaitMS int64   `json:"longest_wait_ms"`
+	Hopeless      int64   `json:"hopeless"`
+	Refusal       *string `json:"refusal"`
+	Hits          []struct {
+		AtUS     int64 `json:"at_us"`
+		Cost     int64 `json:"cost"`
+		Admitted bool  `json:"admitted"`
+	} `json:"hits"`
+	Limits []struct {
+		Name      string  `json:"name"`
+		Algorithm string  `json:"algorithm"`
+		Mode      string  `json:"mode"`
+		Limit     int64   `json:"limit"`
+		Burst     int64   `json:"burst"`
+		Window    string  `json:"window"`
+		Refused   int64   `json:"refused"`
+		Level     []int64 `json:"level"`
+		Fullest   struct {
+			FromUS int64 `json:"from_us"`
+			Units  int64 `json:"units"`
+		} `json:"fullest"`
+	} `json:"limits"`
+}
+
+type hitsSum struct {
+	Hits  int64 `json:"hits"`
+	Units int64 `json:"units"`
+}
+
+type playsAnswer struct {
+	Draft   playAnswer  `json:"draft"`
+	InForce *playAnswer `json:"in_force"`
+}
+
+type planPlayData struct {
+	*planPage
+	Fields   map[string]string
+	Wrong    map[string]string
+	Meters   []choice
+	Patterns []choice
+	Draft    []shownPlay
+	InForce  []shownPlay
+	None     string // why nothing is played
+	Compare  *compareData
+	Customer string
+	Bad      string // what is wrong with the customer
+}
+
+// planPlay is the page "What it would do".
+func (v *visit) planPlay() (*view, error) {
+	p, err := v.meetPlan("play")
+	if err != nil {
+		return nil, err
+	}
+	asked := v.r.URL.Query()
+	if asked.Has("hit") {
+		return &view{to: p.URL + "/play?" + oneMoreHit(asked).Encode()}, nil
+	}
+	d := &planPlayData{planPage: p, Customer: asked.Get("customer")}
+	s, meter := v.planSetup(d, asked)
+	shown := &view{sheet: "plan-play", title: p.Title, tab: "plans", data: d}
+	switch {
+	case !p.Draft:
+		d.None = "There is no draft. Change something and save it: then it is played here beside what is in force."
+	case !p.May:
+		d.None = "Only keys of the scope admin play drafts."
+	case meter == "":
+		d.None = "The draft has no limit yet."
+	case len(d.Wrong) > 0:
+		shown.status, d.None = http.StatusUnprocessableEntity, "Something in the form is not right. It says what."
+	default:
+		if err := v.playDraft(d, s, meter); err != nil {
+			return nil, err
+		}
+	}
+	if p.Draft && p.May && asked.Has("compare") {
+		if err := v.compareDraft(d); err != nil {
+			return nil, err
+		}
+	}
+	return shown, nil
+}
+
+// planSetup reads the traffic that the address asks for, on one of the draft's meters. What it
+// leaves out is laid out by the meter's narrowest limit, so that something is refused.
+func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *setup, meter string) {
+	fields := d.current.fields()
+	n, _ := strconv.Atoi(fields["limits"])
+	for i := range n {
+		name := fields[pathOf("limits", i, "meter")]
+		if name != "" && !slices.ContainsFunc(d.Meters, func(c choice) bool { return c.Value == name }) {
+			d.Meters = append(d.Meters, choice{Value: name, Text: name, On: name == asked.Get("meter")})
+			if meter == "" || name == asked.Get("meter") {
+				meter = name
+			}
+		}
+	}
+	if !asked.Has("window") {
+		layOut(asked, fields, n, meter)
+	}
+	s = readSetup(asked)
+	for _, name := range []string{"limit", "capacity", "algorithm"} { // the draft's, not the form's
+		delete(s.wrong, name)
+	}
+	d.Fields, d.Wrong, d.Patterns = s.fields, s.wrong, s.data().Patterns
+	return s, meter
+}
+
+// layOut asks for traffic that reaches the hard limit of a meter with the fewest units.
+func layOut(asked url.Values, fields map[string]string, limits int, meter string) {
+	const many = 2000 // hits of a burst
+	least := int64(0)
+	for i := range limits {
+		window, units := fields[pathOf("limits", i, "window")], fields[pathOf("limits", i, "limit")]
+		n, err := strconv.ParseInt(units, 10, 64)
+		if mode := fields[pathOf("limits", i, "mode")]; mode != "" && mode != "hard" {
+			continue
+		}
+		if _, bad := model.ParseDuration(window); bad != nil || err != nil || n < 1 || least > 0 && n >= least || fields[pathOf("limits", i, "meter")] != meter {
+			continue
+		}
+		least = n
+		cost := (n + many - 1) / many
+		for name, value := range map[string]int64{"cost": cost, "steady": n / cost / 4, "burst": n / cost * 9 / 10} {
+			asked.Set(name, strconv.FormatInt(value, 10))
+		}
+		asked.Set("window", window)
+	}
+}
+
+func (v *visit) playDraft(d *planPlayData, s *setup, meter string) error {
+	t := &s.traffic
+	traffic := map[string]any{
+		"pattern": t.Pattern, "window": s.fields["window"], "windows": t.Windows, "steady": t.Steady, "burst": t.Burst, "cost": t.Cost,
+	}
+	hits := []map[string]int64{}
+	for _, h := range t.List {
+		hits = append(hits, map[string]int64{"at_us": h.At, "cost": h.Cost})
+	}
+	traffic["hits"] = hits
+	body := document{"meter": meter, "traffic": traffic}.encode()
+	answer, err := askWith[playsAnswer](v, "/v1/plans/"+segment(d.Key)+"/draft/play", body)
+	if problem, told := errors.AsType[*problemAnswer](err); told && problem.Status == http.StatusUnprocessableEntity {
+		d.None = "The draft cannot be played yet: " + problem.Detail
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d.Draft = showPlays("draft", &answer.Draft)
+	if answer.InForce != nil {
+		d.InForce = showPlays("force", answer.InForce)
+	}
+	return nil
+}
+
+// askWith asks by POST, with a body.
+func askWith[T any](v *visit, path string, body []byte) (answer T, err error) {
+	_, raw, err := v.do(http.MethodPost, path, body, nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	return answer, err
+}
+
+// showPlays shows a play that the API answered: a chart for each limit.
+func showPlays(id string, a *playAnswer) (all []shownPlay) {
+	r := &play.Result{Admitted: play.Sum(a.Admitted), Refused: play.Sum(a.Refused), LongestWait: a.LongestWaitMS * 1000, Hopeless: a.Hopeless, Length: a.LengthUS}
+	for _, h := range a.Hits {
+		r.Hits = append(r.Hits, play.Outcome{Hit: play.Hit{At: h.AtUS, Cost: h.Cost}, Admitted: h.Admitted})
+	}
+	for i := range a.Limits {
+		l := &a.Limits[i]
+		window, _ := model.ParseDuration(l.Window) // 0 for a calendar's
+		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Limit: l.Limit, Burst: l.Burst, Window: window}, Level: l.Level, Refused: l.Refused}
+		if l.Algorithm == "token_bucket" {
+			limit.Algorithm = model.TokenBucket
+		}
+		limit.Fullest.From, limit.Fullest.Units = l.Fullest.FromUS, l.Fullest.Units
+		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
+		p.Says = algorithmText(l.Algorithm) + ", " + number(l.Limit)
+		if l.Window != "" {
+			p.Says += " in " + l.Window
+		}
+		if l.Mode != "hard" {
+			p.Chip, p.Says = l.Mode, p.Says+", would refuse "+number(l.Refused)
+		}
+		if i == len(a.Limits)-1 && a.Refusal != nil {
+			p.Refusal = *a.Refusal
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func algorithmText(name string) string {
+	if words, known := algorithms[name]; known {
+		return words.name
+	}
+	return map[string]string{"allocation": "Allocation", "concurrency": "Concurrency"}[name]
+}

@@ -1,0 +1,168 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// planData is a plan as a customer reads it.
+type planData struct {
+	Name, Version, Since string
+	Price                string
+	Notes                []string
+	Meters               []planMeter
+	Versions             []planVersion
+	Following            bool // newer versions count by themselves
+}
+
+// planMeter is what a plan says of one meter.
+type planMeter struct {
+	Title  string
+	Limits []string
+	Prices []string
+}
+
+type planVersion struct {
+	Version, Since, Price string
+	Here                  bool
+}
+
+func (v *visit) planPage() (*view, error) {
+	plan, err := askOnce[planAnswer](v, versionPath(v.customer.Plan, v.customer.EffectiveVersion))
+	if err != nil {
+		return nil, err
+	}
+	names, err := v.meters()
+	if err != nil {
+		return nil, err
+	}
+	list, err := ask[listAnswer[planAnswer]](v, "/v1/plans/"+segment(plan.Key)+"/versions?limit=100")
+	if err != nil {
+		return nil, err
+	}
+	data := planData{
+		Name: cmp.Or(plan.Name, plan.Key), Version: number(int64(plan.Version)), Since: v.day(plan.CreatedAt),
+		Price: planPrice(&plan), Notes: planNotes(&plan), Following: v.customer.PlanVersion == nil,
+	}
+	for _, key := range plan.meters() {
+		data.Meters = append(data.Meters, v.planMeter(&plan, names.of(key)))
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if p.Version > plan.Version {
+			continue // not the customer's
+		}
+		data.Versions = append(data.Versions, planVersion{number(int64(p.Version)), v.day(p.CreatedAt), planPrice(p), p.Version == plan.Version})
+	}
+	return &view{sheet: "plan", title: "Plan", tab: "plan", data: data}, nil
+}
+
+func (v *visit) day(at time.Time) string { return at.In(v.zone).Format("2 January 2006") }
+
+// planPrice is the base price and its interval.
+func planPrice(p *planAnswer) string {
+	if p.BasePriceMinor == 0 {
+		return "No base price"
+	}
+	return money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
+}
+
+// perInterval is "a month" or "every 3 months".
+func perInterval(p *planAnswer) string {
+	if p.IntervalCount > 1 {
+		return "every " + strconv.Itoa(p.IntervalCount) + " " + plural(int64(p.IntervalCount), p.Interval)
+	}
+	return "a " + p.Interval
+}
+
+func planNotes(p *planAnswer) (notes []string) {
+	if p.BasePriceMinor > 0 && p.BaseIn == "advance" {
+		notes = append(notes, "The base price is due before each period.")
+	}
+	if p.MinimumMinor > 0 {
+		notes = append(notes, "A period costs at least "+money(p.MinimumMinor, p.Currency)+".")
+	}
+	return notes
+}
+
+func (v *visit) planMeter(plan *planAnswer, m meterAnswer) planMeter {
+	row := planMeter{Title: m.title()}
+	for _, l := range plan.Limits {
+		if l.Meter != m.Key || l.Mode == "shadow" {
+			continue
+		}
+		state := limitState{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Remaining: l.Limit}
+		if l.Burst != nil {
+			state.Remaining = *l.Burst
+		}
+		text := rule(&state, &l)
+		switch {
+		case l.Limit == 0:
+			text = "Closed"
+		case l.Mode == "soft":
+			text += ", and on beyond it"
+		}
+		if l.Per != "" {
+			text += ", for each " + l.Per
+		}
+		row.Limits = append(row.Limits, text)
+	}
+	if row.Limits == nil {
+		row.Limits = []string{"No limit"}
+	}
+	for i := range plan.Prices {
+		if plan.Prices[i].Meter == m.Key {
+			row.Prices = priceWords(&plan.Prices[i], plan.Currency, m.Unit)
+		}
+	}
+	if row.Prices == nil {
+		row.Prices = []string{"Free"}
+	}
+	return row
+}
+
+// priceWords says what units cost.
+func priceWords(p *priceSpec, currency, unit string) (words []string) {
+	switch {
+	case p.Model == "per_unit" && p.UnitPrice != nil:
+		words = append(words, perUnit(*p.UnitPrice, currency))
+	case p.Model == "package" && p.PackagePrice != nil && p.PackageSize != nil:
+		words = append(words, fmt.Sprintf("%s for every %s begun", price(*p.PackagePrice, currency), short(*p.PackageSize)))
+	default:
+		words = append(words, tierWords(p, currency)...)
+	}
+	if p.Included > 0 {
+		words = append([]string{short(p.Included) + " " + plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, words...)
+	}
+	if p.MinimumMinor != nil && *p.MinimumMinor > 0 {
+		words = append(words, "at least "+money(*p.MinimumMinor, currency)+" a period")
+	}
+	if p.MaximumMinor != nil {
+		words = append(words, "at most "+money(*p.MaximumMinor, currency)+" a period")
+	}
+	return words
+}
+
+// tierWords says what each tier costs.
+func tierWords(p *priceSpec, currency string) (words []string) {
+	if p.Model == "volume" {
+		words = append(words, "all at the price of the tier that they reach:")
+	}
+	var from int64
+	for _, t := range p.Tiers {
+		text := perUnit(t.UnitPrice, currency)
+		if t.FlatPrice != nil && strings.Trim(*t.FlatPrice, "0.") != "" {
+			text += " and " + price(*t.FlatPrice, currency)
+		}
+		if t.UpTo == nil {
+			words = append(words, "above "+short(from)+": "+text)
+			break
+		}
+		words = append(words, "up to "+short(*t.UpTo)+": "+text)
+		from = *t.UpTo
+	}
+	return words
+}

@@ -1,0 +1,214 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
+	"quotad/internal/throttle"
+)
+
+// The playground is open to everybody. Its address holds all that is played, and nothing is
+// stored.
+
+const (
+	// playsPerMinute is how often an address may have something played.
+	playsPerMinute = 120
+	// playsAtOnce is how many pages are played at once. Each takes a processor.
+	playsAtOnce = 2
+	// playTime bounds the wait for a place, and the play.
+	playTime = 2 * time.Second
+)
+
+// A ground is what all visitors of the playground share.
+type ground struct {
+	visitors *throttle.Throttle
+	places   chan struct{}
+}
+
+func newGround(wall func() time.Time) *ground {
+	return &ground{throttle.New(playsPerMinute, wall), make(chan struct{}, playsAtOnce)}
+}
+
+// playgroundPages are those that need no session.
+func playgroundPages() []page {
+	return []page{{"GET /playground", anyone, (*visit).playground}, {"GET /playground/{$}", anyone, (*visit).toPlayground}}
+}
+
+func (v *visit) toPlayground() (*view, error) { return &view{to: "/playground"}, nil }
+
+// A choice is one of several, with its address where it is a link.
+type choice struct {
+	Value, Text, Says, URL string
+	On                     bool
+}
+
+// playgroundData is what the page shows.
+type playgroundData struct {
+	Fields    map[string]string // what was typed
+	Wrong     map[string]string // what is wrong with it, by field
+	Presets   []choice
+	Patterns  []choice
+	Algorithm []choice
+	Verdict   template.HTML
+	Plays     []shownPlay
+	Hits      bool // the list of hits is what is played
+}
+
+func (v *visit) playground() (*view, error) {
+	asked := v.r.URL.Query()
+	if asked.Has("hit") {
+		return &view{to: "/playground?" + oneMoreHit(asked).Encode()}, nil
+	}
+	if wait := v.site.ground.visitors.Take(throttle.Address(v.r.RemoteAddr)); wait > 0 {
+		v.w.Header().Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+		return nil, errManyPlays
+	}
+	s := readSetup(asked)
+	shown := &view{sheet: "playground", layout: "open", title: "Playground"}
+	data := s.data()
+	shown.data = data
+	if len(s.wrong) > 0 {
+		shown.status = http.StatusUnprocessableEntity
+		return shown, nil
+	}
+	plays, err := v.site.ground.play(v.ctx(), s, v.site.options.Why)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, errBusyPlays
+	}
+	data.Plays, data.Verdict = plays, verdict(s, plays)
+	return shown, err
+}
+
+var (
+	errManyPlays = &message{status: http.StatusTooManyRequests, title: "That was a lot of playing", text: "An address may play 120 times a minute. Wait a moment, then reload.", again: true}
+	errBusyPlays = &message{status: http.StatusServiceUnavailable, title: "Many are playing just now", text: "Reload in a moment.", again: true}
+)
+
+// play plays the traffic through each algorithm, in a place of its own.
+func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) string) ([]shownPlay, error) {
+	ctx, cancel := context.WithTimeout(ctx, playTime)
+	defer cancel()
+	select {
+	case g.places <- struct{}{}:
+		defer func() { <-g.places }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	hits, err := s.traffic.Hits()
+	if err != nil {
+		return nil, err
+	}
+	var all []shownPlay
+	for i, l := range s.limits {
+		r, err := play.Play(ctx, []*model.Limit{l}, play.Periods(playInterval), hits, s.traffic.Length())
+		if err != nil {
+			return nil, err
+		}
+		words := algorithms[play.Algorithms[i]]
+		p := showLimit("play-"+play.Algorithms[i], words.name, r, &r.Limits[0])
+		p.Says = words.says(l)
+		if play.Algorithms[i] == s.algorithm {
+			p.Chip = "your choice"
+		}
+		if r.Refusal != nil {
+			p.Refusal = why(r.Refusal)
+		}
+		if n := len(r.Hits); n > 0 && s.traffic.Pattern == play.Own {
+			p.Last = lastHit(&r.Hits[n-1], s.traffic.Length())
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// lastHit says what became of a hit.
+func lastHit(h *play.Outcome, length int64) string {
+	at := "The hit at " + into(h.At, length)
+	switch {
+	case h.Admitted:
+		return at + " is admitted."
+	case h.Wait == model.Never:
+		return at + " is refused, and no wait helps."
+	}
+	return at + " is refused: again in " + lasting(h.Wait) + "."
+}
+
+// algorithms are the algorithms in words.
+var algorithms = map[string]struct {
+	name string
+	says func(*model.Limit) string
+}{
+	"fixed_window": {"Fixed window", func(l *model.Limit) string { return "Counts from zero at each full " + each(l.Window) + "." }},
+	"sliding_window": {"Sliding window", func(l *model.Limit) string {
+		return "The units of the last " + each(l.Window) + " fade while this one runs."
+	}},
+	"sliding_log": {"Exact log", func(l *model.Limit) string {
+		if l.Precision > 1 {
+			return "Counts the last " + each(l.Window) + ", in blocks of " + lasting(l.Precision) + "."
+		}
+		return "Counts each hit of the last " + each(l.Window) + "."
+	}},
+	"token_bucket": {"Token bucket", func(l *model.Limit) string {
+		return "Full at first with " + number(l.Burst) + ", refilled all the time."
+	}},
+}
+
+// verdict compares the algorithms in a sentence or two.
+func verdict(s *setup, plays []shownPlay) template.HTML {
+	window, limit := each(s.limits[0].Window), number(s.limits[0].Limit)
+	if window[0] > '9' {
+		window = "one " + window
+	}
+	b := func(n int64) string { return "<b>" + number(n) + "</b>" }
+	if len(plays) != len(play.Algorithms) {
+		return ""
+	}
+	fixed, sliding, log, bucket := &plays[0], &plays[1], &plays[2], &plays[3]
+	refused := fixed.Refused + sliding.Refused + log.Refused + bucket.Refused
+	var text string
+	switch {
+	case fixed.Admitted+fixed.Refused == 0:
+		text = "No hit comes. Press Hit, or choose some traffic."
+	case refused == 0:
+		text = fmt.Sprintf("All %s hits pass, whatever the algorithm: this traffic stays below the limit.", b(fixed.Admitted))
+	case fixed.Over != "":
+		text = fmt.Sprintf("With this traffic the fixed window lets %s units through within %s, where %s were meant. The sliding window holds it at %s, the exact log at %s, and the token bucket at %s.",
+			b(fixed.Fullest), template.HTMLEscapeString(window), limit, b(sliding.Fullest), b(log.Fullest), b(bucket.Fullest))
+	default:
+		text = fmt.Sprintf("Of %s hits the fixed window refuses %s, the sliding window %s, the exact log %s and the token bucket %s.",
+			number(fixed.Admitted+fixed.Refused), b(fixed.Refused), b(sliding.Refused), b(log.Refused), b(bucket.Refused))
+	}
+	return template.HTML(text) //nolint:gosec // made of numbers and fixed text
+}
+
+// oneMoreHit is the address with one hit more: of browsers without script, where the button asks
+// for it.
+func oneMoreHit(asked url.Values) url.Values {
+	asked.Del("hit")
+	s := readSetup(asked)
+	at := int64(0)
+	if n := len(s.traffic.List); n > 0 {
+		at = s.traffic.List[n-1].At + max(1, s.traffic.Window/10)
+	}
+	asked.Set("pattern", play.Own)
+	asked.Set("hits", strings.TrimSpace(asked.Get("hits")+" "+seconds(at)))
+	return asked
+}
+
+// seconds is an instant of a play as a list of hits has it.
+func seconds(us int64) string {
+	whole, rest := us/1e6, us%1e6
+	if rest == 0 {
+		return strconv.FormatInt(whole, 10)
+	}
+	return strings.TrimRight(fmt.Sprintf("%d.%06d", whole, rest), "0")
+}

@@ -1,0 +1,207 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"quotad/internal/calendar"
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
+)
+
+// setup is what the address of the playground asks for.
+type setup struct {
+	fields    map[string]string // as they were typed
+	wrong     map[string]string
+	algorithm string
+	traffic   play.Traffic
+	limits    []*model.Limit // one for each algorithm; nil where something is wrong
+}
+
+// playDefaults are what a field has that the address leaves out.
+var playDefaults = map[string]string{
+	"limit": "100", "window": "1m", "capacity": "", "algorithm": "sliding_window",
+	"pattern": play.Edge, "windows": "4", "steady": "24", "burst": "88", "cost": "1", "hits": "",
+}
+
+// maxTyped bounds what a field keeps of what was typed, in bytes.
+const maxTyped = 8 << 10
+
+// readSetup reads the address. What is wrong is noted by field.
+func readSetup(asked url.Values) *setup {
+	s := &setup{fields: map[string]string{}, wrong: map[string]string{}}
+	for name, value := range playDefaults {
+		if asked.Has(name) {
+			value = strings.TrimSpace(asked.Get(name))
+			value = strings.ToValidUTF8(value[:min(len(value), maxTyped)], "")
+		}
+		s.fields[name] = value
+	}
+	s.algorithm = s.fields["algorithm"]
+	if _, known := algorithms[s.algorithm]; !known {
+		s.wrong["algorithm"] = "Choose one of the four."
+	}
+	s.traffic = play.Traffic{
+		Pattern: s.fields["pattern"], Windows: s.number("windows", 1, play.MaxWindows), Steady: s.number("steady", 0, play.MaxHits),
+		Burst: s.number("burst", 0, play.MaxHits), Cost: s.number("cost", 1, model.MaxNumber),
+	}
+	window, err := model.ParseDuration(s.fields["window"])
+	if err != nil {
+		s.wrong["window"] = "Write a length such as 30s, 5m, 1h or 1d, up to 3660d."
+		window = 60e6
+	}
+	s.traffic.Window = window
+	s.readHits()
+	for _, e := range s.traffic.Check() {
+		name, _, _ := strings.Cut(e.Field, "[")
+		s.add(name, "The play "+e.Detail+".")
+	}
+	if len(s.wrong) == 0 {
+		if _, err := s.traffic.Hits(); errors.Is(err, play.ErrTooManyHits) {
+			s.add("steady", "This is more than 10,000 hits. Ask for fewer, or for fewer windows.")
+		}
+	}
+	s.readLimit(window)
+	return s
+}
+
+func (s *setup) add(field, text string) {
+	if s.wrong[field] == "" {
+		s.wrong[field] = text
+	}
+}
+
+// number reads a whole number.
+func (s *setup) number(field string, least, most int64) int64 {
+	n, err := strconv.ParseInt(strings.ReplaceAll(s.fields[field], ",", ""), 10, 64)
+	if err != nil || n < least || n > most {
+		s.add(field, fmt.Sprintf("Write a whole number from %s to %s.", number(least), number(most)))
+		return least
+	}
+	return n
+}
+
+// readLimit compiles the limit by each algorithm.
+func (s *setup) readLimit(window int64) {
+	limit := s.number("limit", 0, model.MaxNumber)
+	var burst *int64
+	if s.fields["capacity"] != "" {
+		n := s.number("capacity", 0, model.MaxNumber)
+		burst = &n
+	}
+	for _, spec := range play.Variants(limit, window, burst) {
+		spec.Name = "requests" // as a refusal calls it
+		l, bad := model.Compile(spec)
+		for _, e := range bad {
+			field := map[string]string{"burst": "capacity"}[e.Field]
+			if field == "" {
+				field = "limit"
+			}
+			s.add(field, "By the "+strings.ReplaceAll(spec.Algorithm, "_", " ")+": "+e.Detail+".")
+		}
+		s.limits = append(s.limits, l)
+	}
+}
+
+// readHits reads the list of hits: seconds since the start, each with a cost behind an x, if it is
+// not 1. A list that goes on after the play's end makes it longer.
+func (s *setup) readHits() {
+	if s.traffic.Pattern != play.Own {
+		return
+	}
+	last := int64(0)
+	for word := range strings.FieldsFuncSeq(s.fields["hits"], func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' || r == ';' }) {
+		when, costs, priced := strings.Cut(word, "x")
+		at, ok := readSeconds(when)
+		cost := int64(1)
+		if priced {
+			var err error
+			cost, err = strconv.ParseInt(costs, 10, 64)
+			ok = ok && err == nil && cost > 0 && cost <= model.MaxNumber
+		}
+		if !ok || len(s.traffic.List) == play.MaxHits {
+			s.add("hits", fmt.Sprintf("%.20q is no hit: write seconds since the start, such as 0 0.5 1.25, and 3x10 for ten units after three seconds.", word))
+			return
+		}
+		s.traffic.List = append(s.traffic.List, play.Hit{At: at, Cost: cost})
+		last = max(last, at)
+	}
+	if need := last/s.traffic.Window + 1; need > s.traffic.Windows {
+		if need > play.MaxWindows {
+			s.add("hits", fmt.Sprintf("The last hit comes after more than %d windows. Choose a longer window.", play.MaxWindows))
+			return
+		}
+		s.traffic.Windows = need
+		s.fields["windows"] = strconv.FormatInt(need, 10)
+	}
+}
+
+// readSeconds reads a decimal number of seconds, with at most six digits behind the point, as µs.
+func readSeconds(text string) (us int64, ok bool) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	if len(whole) > 9 || len(fraction) > 6 || whole == "" {
+		return 0, false
+	}
+	digits := whole + fraction + strings.Repeat("0", 6-len(fraction))
+	for _, r := range digits {
+		if r < '0' || r > '9' {
+			return 0, false
+		}
+	}
+	us, err := strconv.ParseInt(digits, 10, 64)
+	return us, err == nil
+}
+
+// playInterval is the billing interval of whoever plays; no limit of the playground goes by it.
+var playInterval = calendar.Interval{Unit: calendar.Months, Count: 1}
+
+// data is the page without its plays.
+func (s *setup) data() *playgroundData {
+	d := &playgroundData{Fields: s.fields, Wrong: s.wrong, Hits: s.traffic.Pattern == play.Own}
+	for _, p := range play.Presets() {
+		address := presetAddress(&p)
+		d.Presets = append(d.Presets, choice{Value: p.Key, Text: p.Name, URL: "/playground?" + address.Encode(), On: s.is(address)})
+	}
+	for _, p := range patternWords {
+		p.On = p.Value == s.traffic.Pattern
+		d.Patterns = append(d.Patterns, p)
+	}
+	for _, name := range play.Algorithms {
+		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: algorithms[name].name, On: name == s.algorithm})
+	}
+	return d
+}
+
+var patternWords = []choice{
+	{Value: play.Steady, Text: "Steady", Says: "evenly spread"},
+	{Value: play.Bursts, Text: "Bursts", Says: "all at once, again and again"},
+	{Value: play.Edge, Text: "At the window’s edge", Says: "just before and just after it starts anew"},
+	{Value: play.Own, Text: "Your own", Says: "a list of hits, or the Hit button"},
+}
+
+// presetAddress is the address of a preset.
+func presetAddress(p *play.Preset) url.Values {
+	text := func(n int64) string { return strconv.FormatInt(n, 10) }
+	v := url.Values{
+		"limit": {text(p.Spec.Limit)}, "window": {p.Spec.Window}, "capacity": {""}, "algorithm": {p.Spec.Algorithm},
+		"pattern": {p.Traffic.Pattern}, "windows": {text(p.Traffic.Windows)}, "steady": {text(p.Traffic.Steady)},
+		"burst": {text(p.Traffic.Burst)}, "cost": {text(p.Traffic.Cost)},
+	}
+	if p.Spec.Burst != nil {
+		v.Set("capacity", text(*p.Spec.Burst))
+	}
+	return v
+}
+
+// is reports whether the setup is that of an address.
+func (s *setup) is(address url.Values) bool {
+	for name := range address {
+		if s.fields[name] != address.Get(name) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,218 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/go-json-experiment/json"
+
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+)
+
+// sessions are the kinds of sessions there are. They differ in their cookies only.
+type sessions struct {
+	portal   *scs.SessionManager
+	embedded *scs.SessionManager // of a portal in another site's frame
+	admin    *scs.SessionManager
+}
+
+// The names under which a session keeps what it knows.
+const (
+	keyCustomer = "customer"
+	keyTheme    = "theme"
+	keyBack     = "back"
+	keyEmbed    = "embed"
+	keyHash     = "key" // SHA-256 of the key's secret, in hexadecimal
+)
+
+func newSessions(o *Options) sessions {
+	rows := sessionRows{o.Store, o.Now}
+	// scs.New would start a goroutine that never ends, for a store that is not used here.
+	kind := func(name string, sameSite http.SameSite, partitioned bool) *scs.SessionManager {
+		if o.Secure {
+			name = "__Host-" + name
+		}
+		return &scs.SessionManager{
+			Lifetime: plans.SessionLife, IdleTimeout: plans.SessionIdle, Store: rows, Codec: codec{},
+			Cookie: scs.SessionCookie{
+				Name: name, Path: "/", HttpOnly: true, Persist: true, Secure: o.Secure, SameSite: sameSite, Partitioned: partitioned,
+			},
+		}
+	}
+	all := sessions{
+		portal:   kind("portal", http.SameSiteLaxMode, false),
+		embedded: kind("portal-embedded", http.SameSiteNoneMode, true),
+		admin:    kind("admin", http.SameSiteLaxMode, false),
+	}
+	if !o.Secure { // then only this machine's own pages can embed, which are the same site
+		all.embedded.Cookie.SameSite, all.embedded.Cookie.Partitioned = http.SameSiteLaxMode, false
+	}
+	return all
+}
+
+// A session is what a request knows of the session that it belongs to.
+type session struct {
+	kind *scs.SessionManager
+	ctx  context.Context // holds scs's data
+
+	customer string
+	look     look
+	hash     [sha256.Size]byte
+}
+
+// find returns the session of a request, nil when there is none.
+func (s *Site) find(r *http.Request, kinds ...*scs.SessionManager) (*session, error) {
+	for _, kind := range kinds {
+		cookie, err := r.Cookie(kind.Cookie.Name)
+		if err != nil || cookie.Value == "" || len(cookie.Value) > 200 {
+			continue
+		}
+		ctx, err := kind.Load(r.Context(), cookie.Value)
+		if err != nil {
+			return nil, err
+		}
+		if kind.Token(ctx) == "" {
+			continue
+		}
+		found := &session{
+			kind: kind, ctx: ctx, customer: kind.GetString(ctx, keyCustomer),
+			look: look{kind.GetString(ctx, keyTheme), kind.GetString(ctx, keyBack), kind.GetString(ctx, keyEmbed)},
+		}
+		_, _ = hex.Decode(found.hash[:], []byte(kind.GetString(ctx, keyHash)))
+		return found, nil
+	}
+	return nil, nil //nolint:nilnil // nobody is signed in
+}
+
+// save notes that the session was used.
+func (e *session) save(w http.ResponseWriter) error {
+	if e == nil || e.kind.Status(e.ctx) != scs.Modified {
+		return nil
+	}
+	token, expires, err := e.kind.Commit(e.ctx)
+	if err == nil {
+		e.kind.WriteSessionCookie(e.ctx, w, token, expires)
+	}
+	return err
+}
+
+// open begins a session that knows these values, under a new token. One that the browser had is
+// over.
+func (s *Site) open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, values map[string]string) error {
+	old, err := s.find(r, kind)
+	if err == nil && old != nil {
+		err = kind.Destroy(old.ctx)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, err := kind.Load(context.WithValue(r.Context(), newSession{}, true), "")
+	if err != nil {
+		return err
+	}
+	for name, value := range values {
+		kind.Put(ctx, name, value)
+	}
+	token, expires, err := kind.Commit(ctx)
+	if err == nil {
+		kind.WriteSessionCookie(ctx, w, token, expires)
+	}
+	return err
+}
+
+// end deletes the session, and its cookie.
+func (e *session) end(w http.ResponseWriter) error {
+	err := e.kind.Destroy(e.ctx)
+	if err == nil {
+		e.kind.WriteSessionCookie(e.ctx, w, "", time.Time{})
+	}
+	return err
+}
+
+// newSession marks the context of a login: only there a session is made. Elsewhere it is written
+// if it is still there.
+type newSession struct{}
+
+// sessionRows keeps scs's sessions in the database. Its instants are PostgreSQL's.
+type sessionRows struct {
+	store *store.Store
+	now   func(context.Context) (int64, error)
+}
+
+// FindCtx implements scs.CtxStore.
+func (s sessionRows) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	now, err := s.now(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	data, err := s.store.FindSession(ctx, token, now)
+	return data, data != nil, err
+}
+
+// CommitCtx implements scs.CtxStore.
+func (s sessionRows) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
+	if ctx.Value(newSession{}) != nil {
+		return s.store.CreateSession(ctx, token, data, expires.UnixMicro())
+	}
+	return s.store.UpdateSession(ctx, token, data, expires.UnixMicro())
+}
+
+// DeleteCtx implements scs.CtxStore.
+func (s sessionRows) DeleteCtx(ctx context.Context, token string) error {
+	return s.store.DeleteSession(ctx, token)
+}
+
+// Find, Commit and Delete are scs.Store's; scs calls those with a context instead.
+
+// Find implements scs.Store.
+func (s sessionRows) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+// Commit implements scs.Store.
+func (s sessionRows) Commit(token string, data []byte, expires time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expires)
+}
+
+// Delete implements scs.Store.
+func (s sessionRows) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+
+// codec writes sessions as one JSON object of texts, which SQL can look into.
+type codec struct{}
+
+const keyDeadline = "until"
+
+// Encode implements scs.Codec.
+func (codec) Encode(deadline time.Time, values map[string]any) ([]byte, error) {
+	all := map[string]string{keyDeadline: deadline.UTC().Format(time.RFC3339Nano)}
+	for name, value := range values {
+		text, ok := value.(string)
+		if !ok {
+			return nil, fmt.Errorf("a session's %s is no text", name)
+		}
+		all[name] = text
+	}
+	return json.Marshal(all)
+}
+
+// Decode implements scs.Codec.
+func (codec) Decode(data []byte) (deadline time.Time, values map[string]any, err error) {
+	var all map[string]string
+	if err = json.Unmarshal(data, &all); err != nil {
+		return deadline, nil, err
+	}
+	values = map[string]any{}
+	for name, value := range all {
+		if name != keyDeadline {
+			values[name] = value
+		}
+	}
+	deadline, err = time.Parse(time.RFC3339Nano, all[keyDeadline])
+	return deadline, values, err
+}

@@ -1,0 +1,78 @@
+package web
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// A table is a list as admins read it. A sheet shows it as a part of a section.
+type table struct {
+	Caption string
+	Head    []column
+	Rows    [][]cell
+	Empty   string // instead of a table without rows
+	Next    string // where the next page is; empty: there is none
+}
+
+type column struct {
+	Text    string
+	Numeric bool
+}
+
+// A cell is text, perhaps with a link, a second line, a mark or a form.
+type cell struct {
+	Text, URL, Sub string
+	Chip           *chip
+	Numeric, Mono  bool
+	Form           *form
+	Fold           []string // documents, folded
+}
+
+func heads(texts ...string) []column {
+	all := make([]column, len(texts))
+	for i, text := range texts {
+		all[i].Text = text
+	}
+	return all
+}
+
+func text(s string) cell          { return cell{Text: s} }
+func linked(s, to string) cell    { return cell{Text: s, URL: to} }
+func amount(s string) cell        { return cell{Text: s, Numeric: true} }
+func mono(s string) cell          { return cell{Text: s, Mono: true} }
+func marked(class, s string) cell { return cell{Chip: &chip{class, s}} }
+
+// instant is a time by the clock of the page.
+func (v *visit) instant(at *time.Time) cell {
+	if at == nil {
+		return text("–")
+	}
+	return text(at.In(v.zone).Format("2 Jan 2006, 15:04"))
+}
+
+// next is the address of the page behind this one.
+func (v *visit) next(cursor *string) string {
+	if cursor == nil {
+		return ""
+	}
+	query := v.r.URL.Query()
+	query.Set("cursor", *cursor)
+	query.Del("done")
+	return v.r.URL.Path + "?" + query.Encode()
+}
+
+// pageSize is how many rows a list has on a page.
+const pageSize = 50
+
+// query is what a page asks the API's list for: the named parameters of its own address.
+func (v *visit) query(names ...string) string {
+	asked, all := v.r.URL.Query(), url.Values{}
+	all.Set("limit", strconv.Itoa(pageSize))
+	for _, name := range append(names, "cursor") {
+		if value := asked.Get(name); value != "" {
+			all.Set(name, value)
+		}
+	}
+	return "?" + all.Encode()
+}

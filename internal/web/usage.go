@@ -1,0 +1,339 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// usageData is a meter's usage over time: a chart, and the same as a table.
+type usageData struct {
+	Here   string // the page's path; its address holds all that is shown
+	Meter  string
+	Title  string
+	Unit   string
+	Meters []choice
+	Ranges []choice
+	From   string // of a range of one's own, as typed
+	To     string
+	By     string
+	Steps  []choice
+	Wrong  map[string]string // what is wrong with a field, by its name
+	Own    bool
+
+	Admitted, Refused int64
+	Points            int
+	Chart             template.HTML
+	Limit             int64
+	Rows              []usageRow
+	CSV               string
+	More              string // where a part of a page leads for all of it
+}
+
+type usageRow struct {
+	Start             string
+	Admitted, Refused int64
+}
+
+// Day is the type of a field with a day. A browser shows no day that cannot be.
+func (d *usageData) Day(field string) string {
+	if d.Wrong[field] != "" {
+		return "text"
+	}
+	return "date"
+}
+
+// A usageRange is what a page may show with one click.
+type usageRange struct {
+	name, text, step string
+	from             func(now time.Time, zone *time.Location) time.Time
+}
+
+var usageRanges = []usageRange{
+	{"48h", "48 h", "hour", func(now time.Time, zone *time.Location) time.Time { return hoursBack(now, 47) }},
+	{"7d", "7 days", "hour", func(now time.Time, zone *time.Location) time.Time { return daysBack(now, zone, 6) }},
+	{"30d", "30 days", "day", func(now time.Time, zone *time.Location) time.Time { return daysBack(now, zone, 29) }},
+	{"12mo", "12 months", "month", func(now time.Time, zone *time.Location) time.Time {
+		local := now.In(zone)
+		return time.Date(local.Year(), local.Month()-11, 1, 0, 0, 0, 0, zone)
+	}},
+}
+
+func hoursBack(now time.Time, n int) time.Time { return now.Add(-time.Duration(n) * time.Hour) }
+
+func daysBack(now time.Time, zone *time.Location, n int) time.Time {
+	local := now.In(zone)
+	return time.Date(local.Year(), local.Month(), local.Day()-n, 0, 0, 0, 0, zone)
+}
+
+// usageAsked is what an address asks for.
+type usageAsked struct {
+	meter, span, from, to, by string
+	step                      string
+	start, end                time.Time // end is zero for now
+}
+
+// usageSteps are the lengths of a bar.
+var usageSteps = []string{"hour", "day", "month"}
+
+// readUsage reads an address. wrong has what is wrong with its fields.
+func readUsage(q url.Values, meters []string, now time.Time, zone *time.Location) (a usageAsked, wrong map[string]string) {
+	wrong = map[string]string{}
+	a = usageAsked{meter: q.Get("meter"), span: q.Get("range"), from: q.Get("from"), to: q.Get("to"), by: q.Get("by")}
+	if a.meter == "" && len(meters) > 0 {
+		a.meter = meters[0]
+	}
+	if !slices.Contains(meters, a.meter) {
+		wrong["meter"] = "Your plan has no such meter."
+	}
+	if a.by != "" && !slices.Contains(usageSteps, a.by) {
+		wrong["by"] = "Must be hour, day or month."
+	}
+	if a.from != "" || a.to != "" {
+		a.span = "own"
+		a.readOwn(now, zone, wrong)
+		return a, wrong
+	}
+	a.span = cmp.Or(a.span, "48h")
+	i := slices.IndexFunc(usageRanges, func(r usageRange) bool { return r.name == a.span })
+	if i < 0 {
+		wrong["range"] = "Must be 48h, 7d, 30d or 12mo."
+		return a, wrong
+	}
+	a.start, a.step = usageRanges[i].from(now, zone), usageRanges[i].step
+	return a, wrong
+}
+
+const dayForm = "2006-01-02"
+
+// readOwn reads a range of days, both of which it holds.
+func (a *usageAsked) readOwn(now time.Time, zone *time.Location, wrong map[string]string) {
+	day := func(name, text string, otherwise time.Time) time.Time {
+		if text == "" {
+			return otherwise
+		}
+		t, err := time.ParseInLocation(dayForm, text, zone)
+		if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+			wrong[name] = "Must be a day such as 2026-01-31, from 1970 on."
+		}
+		return t
+	}
+	last := day("to", a.to, daysBack(now, zone, 0))
+	a.start = day("from", a.from, last.AddDate(0, 0, -29))
+	if a.end = last.AddDate(0, 0, 1); a.end.After(now) {
+		a.end = time.Time{}
+	}
+	if len(wrong) == 0 && a.start.After(last) {
+		wrong["from"] = "Must not be after the last day."
+	}
+	if len(wrong) == 0 && a.start.After(now) {
+		wrong["from"] = "Must not be in the future."
+	}
+	a.step = a.by
+	if a.step == "" {
+		switch days := int64(last.Sub(a.start) / (24 * time.Hour)); {
+		case days < 4:
+			a.step = "hour"
+		case days < 93:
+			a.step = "day"
+		default:
+			a.step = "month"
+		}
+	}
+}
+
+// query asks the API for it.
+func (a *usageAsked) query() string {
+	q := url.Values{"meter": {a.meter}, "granularity": {a.step}, "from": {a.start.UTC().Format(time.RFC3339)}}
+	if !a.end.IsZero() {
+		q.Set("to", a.end.UTC().Format(time.RFC3339))
+	}
+	return "/usage?" + q.Encode()
+}
+
+func (v *visit) usagePage() (*view, error) {
+	data, _, err := v.usage(v.customer, "/portal/usage", v.r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	shown := &view{sheet: "usage", title: "Usage", tab: "usage", data: data}
+	if len(data.Wrong) > 0 {
+		shown.status = http.StatusUnprocessableEntity
+	}
+	return shown, nil
+}
+
+// usage is what an address asks for of a customer's usage. here is the page's path.
+func (v *visit) usage(who *customerAnswer, here string, q url.Values) (*usageData, []usagePoint, error) {
+	names, err := v.meters()
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := askOnce[planAnswer](v, versionPath(who.Plan, who.EffectiveVersion))
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := v.now(who)
+	if err != nil {
+		return nil, nil, err
+	}
+	asked, wrong := readUsage(q, plan.meters(), now, v.zone)
+	data := &usageData{Here: here, Wrong: wrong}
+	data.choices(&asked, plan.meters(), names)
+	if len(wrong) > 0 {
+		return data, nil, nil
+	}
+	used, err := ask[usageAnswer](v, v.of(asked.query()))
+	if problem, said := errors.AsType[*problemAnswer](err); said && problem.Status == http.StatusUnprocessableEntity {
+		for _, e := range problem.Errors {
+			field := map[string]string{"granularity": "by"}[e.Field]
+			data.Wrong[cmp.Or(field, e.Field)] = "It " + e.Detail + "."
+		}
+		return data, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	data.draw(used.Points, &asked, v.limitLine(&plan, &asked), now, v.zone)
+	return data, used.Points, nil
+}
+
+// now is the customer's present: its test clock's, or the database's.
+func (v *visit) now(who *customerAnswer) (time.Time, error) {
+	if who.TestClock != nil {
+		if q, err := ask[quotaAnswer](v, v.of("/quota")); err == nil {
+			return q.At, nil
+		}
+	}
+	us, err := v.site.options.Now(v.ctx())
+	return time.UnixMicro(us), err
+}
+
+// meters are those of a plan, each once: those that limits name first.
+func (p *planAnswer) meters() (all []string) {
+	add := func(meter string) {
+		if !slices.Contains(all, meter) {
+			all = append(all, meter)
+		}
+	}
+	for _, l := range p.Limits {
+		if l.Mode != "shadow" {
+			add(l.Meter)
+		}
+	}
+	for _, pr := range p.Prices {
+		add(pr.Meter)
+	}
+	for _, m := range p.Meters {
+		add(m)
+	}
+	return all
+}
+
+// choices fills what the page's form offers.
+func (d *usageData) choices(a *usageAsked, meters []string, names meterNames) {
+	d.Meter, d.From, d.To, d.By, d.Own = a.meter, a.from, a.to, a.by, a.span == "own"
+	for _, key := range meters {
+		m := names.of(key)
+		d.Meters = append(d.Meters, choice{Value: key, Text: m.title(), On: key == a.meter})
+		if key == a.meter {
+			d.Title, d.Unit = m.title(), m.Unit
+		}
+	}
+	for _, r := range usageRanges {
+		q := url.Values{"meter": {a.meter}, "range": {r.name}}
+		d.Ranges = append(d.Ranges, choice{Text: r.text, URL: d.Here + "?" + q.Encode(), On: r.name == a.span})
+	}
+	for _, s := range usageSteps {
+		d.Steps = append(d.Steps, choice{Value: s, Text: "each " + s, On: s == a.by})
+	}
+	q := url.Values{"meter": {a.meter}}
+	for name, value := range map[string]string{"range": a.span, "from": a.from, "to": a.to, "by": a.by} {
+		if value != "" && (name != "range" || value != "own") {
+			q.Set(name, value)
+		}
+	}
+	d.CSV = d.Here + ".csv?" + q.Encode()
+}
+
+// What a page shows of many points; a file has all.
+const (
+	drawnPoints = 400
+	shownRows   = 1000
+)
+
+// draw makes the chart and the table.
+func (d *usageData) draw(points []usagePoint, a *usageAsked, limit int64, now time.Time, zone *time.Location) {
+	form := map[string]string{"hour": "Mon 2 Jan, 15:04", "day": "Mon 2 Jan 2006", "month": "January 2006"}[a.step]
+	d.Points, d.Limit = len(points), limit
+	for _, p := range points {
+		d.Admitted, d.Refused = d.Admitted+p.Admitted, d.Refused+p.Denied
+		if len(points) <= shownRows {
+			d.Rows = append(d.Rows, usageRow{p.Start.In(zone).Format(form), p.Admitted, p.Denied})
+		}
+	}
+	if len(points) <= drawnPoints {
+		c := usageChart{title: d.Title + ", each " + a.step, table: "usage-table", step: a.step, points: points, limit: limit, now: now, zone: zone}
+		d.Chart = c.html()
+	}
+}
+
+// limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
+func (v *visit) limitLine(plan *planAnswer, a *usageAsked) int64 {
+	for _, l := range plan.Limits {
+		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || l.Algorithm != "fixed_window" {
+			continue
+		}
+		_, offset := a.start.In(v.zone).Zone()
+		n, unit := parts(l.Window)
+		switch {
+		case a.step == "hour" && n == 1 && unit == "hour" && offset%3600 == 0, a.step == "day" && l.Window == "calendar_day", a.step == "month" && l.Window == "calendar_month":
+			return v.inForce(&l)
+		}
+	}
+	return 0
+}
+
+// inForce is a limit's number with the customer's override.
+func (v *visit) inForce(l *limitSpec) int64 {
+	quota, err := ask[quotaAnswer](v, v.of("/quota"))
+	if err == nil {
+		for i := range quota.Limits {
+			if quota.Limits[i].Name == l.Name {
+				return quota.Limits[i].Limit
+			}
+		}
+	}
+	return l.Limit
+}
+
+// usageFile is the page's data as CSV.
+func (v *visit) usageFile() (*view, error) {
+	data, points, err := v.usage(v.customer, "/portal/usage", v.r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	if len(data.Wrong) > 0 {
+		return &view{status: http.StatusUnprocessableEntity, sheet: "usage", title: "Usage", tab: "usage", data: data}, nil
+	}
+	return &view{file: usageCSV(data.Meter, points, v.zone)}, nil
+}
+
+// usageCSV writes points with their starts by the customer's clock.
+func usageCSV(meter string, points []usagePoint, zone *time.Location) *file {
+	var all bytes.Buffer
+	w := csv.NewWriter(&all)
+	_ = w.Write([]string{"start", "admitted", "refused"}) // a buffer takes all
+	for _, p := range points {
+		_ = w.Write([]string{p.Start.In(zone).Format(time.RFC3339), strconv.FormatInt(p.Admitted, 10), strconv.FormatInt(p.Denied, 10)})
+	}
+	w.Flush()
+	return &file{mediaType: "text/csv; charset=utf-8", name: "usage-" + meter + ".csv", body: all.Bytes()}
+}

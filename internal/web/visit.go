@@ -1,0 +1,88 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+)
+
+// A visit is one request of a page by somebody who may open it.
+type visit struct {
+	r       *http.Request
+	w       http.ResponseWriter // for cookies; views are what writes it
+	site    *Site
+	session *session // nil for anyone
+	as      Identity
+	look    look
+	key     string // the customer's whom the page is about: the session's, or for staff the address's
+	mu      sync.Mutex
+	kept    map[string]any // see askOnce
+
+	// Of a session of the portal.
+	customer *customerAnswer
+	zone     *time.Location
+}
+
+// A look is what a link into the portal says of its pages.
+type look struct{ theme, back, embed string }
+
+func (v *visit) ctx() context.Context { return v.r.Context() }
+
+// portalIdentity is whom the portal asks the API for. The paths that it asks for are built with
+// the session's customer and never with one of a request.
+var portalIdentity = Identity{Scope: plans.ScopeRead, KeyID: "portal", KeyName: "portal"}
+
+// begin finds out who asks for a page, and whether they may.
+func (s *Site) begin(p *page, w http.ResponseWriter, r *http.Request) (v *visit, err error) {
+	v = &visit{r: r, w: w, site: s, zone: time.UTC}
+	switch p.who {
+	case customer:
+		v.session, err = s.find(r, s.sessions.embedded, s.sessions.portal)
+		if err == nil && v.session == nil {
+			err = errSignedOut
+		}
+		if err == nil {
+			v.as, v.look, v.key = portalIdentity, v.session.look, v.session.customer
+			err = v.meet()
+		}
+	case staff:
+		err = s.beginStaff(v)
+	}
+	return v, err
+}
+
+// meet reads who the session's customer is.
+func (v *visit) meet() error {
+	who, err := ask[customerAnswer](v, v.of(""))
+	if err != nil {
+		return err
+	}
+	v.customer = &who
+	zone, err := calendar.Location(who.Timezone)
+	if err == nil {
+		v.zone = zone
+	}
+	return err
+}
+
+// beginStaff looks the session's key up at each request: who revokes the key ends its sessions.
+func (s *Site) beginStaff(v *visit) (err error) {
+	if v.session, err = s.find(v.r, s.sessions.admin); err != nil {
+		return err
+	}
+	if v.session == nil {
+		return errNoStaff
+	}
+	key, err := s.options.LiveKey(v.ctx(), v.session.hash)
+	if errors.Is(err, plans.ErrUnknownKey) {
+		v.session = nil
+		return errNoStaff
+	}
+	v.as = Identity{key.Scope, key.ID, key.Name}
+	return err
+}

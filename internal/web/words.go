@@ -1,0 +1,249 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
+)
+
+// Numbers, money and instants as people read them.
+
+// number groups digits by three.
+func number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
+
+// signs are the currencies that people know by a sign.
+var signs = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "CHF": "CHF ", "KRW": "₩"}
+
+// money writes minor units of a currency.
+func money(minor int64, currency string) string {
+	digits, _ := plans.Exponent(currency)
+	return moneyOf(rating.Format(minor, digits), currency)
+}
+
+// moneyOf writes a decimal in major units.
+func moneyOf(decimal, currency string) string {
+	sign, ok := signs[currency]
+	if !ok {
+		sign = currency + " "
+	}
+	text := rating.Grouped(decimal)
+	if rest, negative := strings.CutPrefix(text, rating.Minus); negative {
+		return rating.Minus + sign + rest
+	}
+	return sign + text
+}
+
+// price writes a unit price, a decimal of any length, with the currency's digits at least.
+func price(decimal, currency string) string {
+	digits, _ := plans.Exponent(currency)
+	whole, fraction, _ := strings.Cut(decimal, ".")
+	fraction = strings.TrimRight(fraction, "0")
+	if len(fraction) < digits && fraction != "" || len(fraction) < digits && whole != "0" {
+		fraction += strings.Repeat("0", digits-len(fraction))
+	}
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	return moneyOf(whole, currency)
+}
+
+// perUnit writes a price of one unit, or of a thousand or a million where one costs too little to
+// be read.
+func perUnit(decimal, currency string) string {
+	words := " each"
+	for _, w := range []string{" a thousand", " a million"} {
+		whole, fraction, _ := strings.Cut(decimal, ".")
+		if strings.Trim(whole, "0") != "" || !strings.HasPrefix(fraction, "000") {
+			break
+		}
+		fraction += "000"
+		decimal, words = cmp.Or(strings.TrimLeft(fraction[:3], "0"), "0")+"."+fraction[3:], w
+	}
+	return price(decimal, currency) + words
+}
+
+// short writes a large number as "2.5 million", where that loses nothing.
+func short(n int64) string {
+	for _, s := range []struct {
+		size int64
+		name string
+	}{{1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}} {
+		if n >= s.size && n%(s.size/10) == 0 {
+			text := strconv.FormatInt(n/s.size, 10)
+			if tenth := n % s.size / (s.size / 10); tenth > 0 {
+				text += "." + strconv.FormatInt(tenth, 10)
+			}
+			return rating.Grouped(text) + " " + s.name
+		}
+	}
+	return number(n)
+}
+
+// plural is a unit's word for so many.
+func plural(n int64, unit string) string {
+	if n == 1 || unit == "" || strings.HasSuffix(unit, "s") {
+		return unit
+	}
+	if last, _ := utf8.DecodeLastRuneInString(unit); !unicode.IsLetter(last) || last > unicode.MaxASCII {
+		return unit
+	}
+	for _, hissing := range []string{"ch", "sh", "x", "z"} {
+		if strings.HasSuffix(unit, hissing) {
+			return unit + "es"
+		}
+	}
+	if strings.HasSuffix(unit, "y") && !strings.ContainsAny(unit[max(0, len(unit)-2):len(unit)-1], "aeiou") {
+		return strings.TrimSuffix(unit, "y") + "ies"
+	}
+	return unit + "s"
+}
+
+// until writes how long it is, as the script's countdown does.
+func until(d time.Duration) string {
+	s := max(0, int64((d+time.Second-1)/time.Second))
+	switch days, hours := s/86400, s/3600; {
+	case days > 0:
+		return fmt.Sprintf("%d d %d h", days, s%86400/3600)
+	case hours > 0:
+		return fmt.Sprintf("%d h %d min", hours, s%3600/60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// when writes an instant by the customer's clock, as short as it is clear at now.
+func when(at, now time.Time, zone *time.Location) string {
+	at, now = at.In(zone), now.In(zone)
+	clock := at.Format("15:04")
+	switch days := daysBetween(now, at); {
+	case days == 0:
+		return clock
+	case days == 1:
+		return "tomorrow, " + clock
+	case days == -1:
+		return "yesterday, " + clock
+	case at.Year() == now.Year():
+		return at.Format("2 Jan, ") + clock
+	}
+	return at.Format("2 Jan 2006, ") + clock
+}
+
+// daysBetween counts midnights from a to b, both by one zone.
+func daysBetween(a, b time.Time) int {
+	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
+	return int(day(b).Sub(day(a)) / (24 * time.Hour))
+}
+
+// around is when, for what is only guessed: by the quarter of an hour today, else by the day.
+func around(at, now time.Time, zone *time.Location) string {
+	at, now = at.In(zone), now.In(zone)
+	switch days := daysBetween(now, at); {
+	case days == 0:
+		return "today around " + at.Round(5*time.Minute).Format("15:04")
+	case days == 1:
+		return "tomorrow around " + at.Round(time.Hour).Format("15:04")
+	case at.Year() == now.Year():
+		return "around " + at.Format("2 January")
+	}
+	return "around " + at.Format("2 January 2006")
+}
+
+// span writes the time [from, to) by days where both are midnight.
+func span(from, to time.Time, zone *time.Location) string {
+	from, to = from.In(zone), to.In(zone)
+	midnight := func(t time.Time) bool {
+		hour, minute, second := t.Clock()
+		return hour+minute+second == 0 && t.Nanosecond() == 0
+	}
+	if !midnight(from) || !midnight(to) {
+		return from.Format("2 Jan 2006, 15:04") + " – " + to.Format("2 Jan 2006, 15:04")
+	}
+	last := to.AddDate(0, 0, -1)
+	switch {
+	case from.Equal(last):
+		return last.Format("2 January 2006")
+	case from.Year() == last.Year() && from.Month() == last.Month():
+		return from.Format("2") + " – " + last.Format("2 January 2006")
+	case from.Year() == last.Year():
+		return from.Format("2 Jan") + " – " + last.Format("2 Jan 2006")
+	}
+	return from.Format("2 Jan 2006") + " – " + last.Format("2 Jan 2006")
+}
+
+// zoneText names a zone and its offset at an instant.
+func zoneText(at time.Time, zone *time.Location) string {
+	_, offset := at.In(zone).Zone()
+	if zone == time.UTC || zone.String() == "UTC" {
+		return "UTC"
+	}
+	sign := "+"
+	if offset < 0 {
+		sign, offset = rating.Minus, -offset
+	}
+	text := fmt.Sprintf("%s (UTC%s%d", zone, sign, offset/3600)
+	if minutes := offset % 3600 / 60; minutes > 0 {
+		text += fmt.Sprintf(":%02d", minutes)
+	}
+	return text + ")"
+}
+
+// lasted writes how long something took or takes, in its largest whole unit.
+func lasted(d time.Duration) string {
+	for _, u := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if d >= 2*u.of {
+			return fmt.Sprintf("%d %s", d/u.of, plural(2, u.name))
+		}
+	}
+	n := max(0, int64(d/time.Second))
+	return fmt.Sprintf("%d %s", n, plural(n, "second"))
+}
+
+// sized writes bytes as people read them, in units of a thousand, rounded down.
+func sized(n int64) string {
+	const units = "kMGTPE"
+	size := int64(1)
+	at := -1
+	for n/size >= 1000 && at < len(units)-1 {
+		size *= 1000
+		at++
+	}
+	if at < 0 {
+		return number(n) + " B"
+	}
+	text := strconv.FormatInt(n/size, 10)
+	if n/size < 10 {
+		text += "." + strconv.FormatInt(n%size/(size/10), 10)
+	}
+	return text + " " + units[at:at+1] + "B"
+}
+
+// shareOf is n of all in percent, with one digit behind the point, rounded down.
+func shareOf(n, all int64) string {
+	if all == 0 {
+		return "–"
+	}
+	tenths := mulDiv(n, 1000, all)
+	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
+}
+
+// mulDiv is a·b/c, rounded down, for numbers that are not below 0. It stops at 2⁶³−1.
+func mulDiv(a, b, c int64) int64 {
+	if c == 0 {
+		return 1<<63 - 1
+	}
+	q := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+	if q.Quo(q, big.NewInt(c)); !q.IsInt64() {
+		return 1<<63 - 1
+	}
+	return q.Int64()
+}
