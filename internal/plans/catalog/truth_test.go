@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
@@ -99,7 +100,15 @@ func TestResolvedTargetsWereTrueOnce(t *testing.T) {
 	answers := make([][]answer, readers)
 	for r := range readers {
 		reading.Go(func() {
-			for c := nodes[r%len(nodes)]; !done.Load(); {
+			c, since := nodes[r%len(nodes)], int64(0)
+			for n := 0; !done.Load(); n++ {
+				// Readers that never rest leave the writer and the nodes' polls no processor. What
+				// this test looks for happens at a change: from one on they do not rest.
+				if now := c.Applied(); now != since {
+					since, n = now, 0
+				} else if n > 2000 {
+					time.Sleep(50 * time.Microsecond)
+				}
 				a := answer{customer: rand.IntN(customers), seen: c.Applied()}
 				target, err := c.Resolve(t.Context(), fmt.Sprint("c", a.customer), "api", 0)
 				if errors.Is(err, errOvertaken) {
@@ -115,7 +124,7 @@ func TestResolvedTargetsWereTrueOnce(t *testing.T) {
 			}
 		})
 	}
-	writes := 600
+	writes := 1500
 	if testing.Short() {
 		writes = 100
 	}
