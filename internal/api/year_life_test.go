@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/oracle"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/plans/planstest"
 )
 
 const yearDay = 24 * int64(time.Hour/time.Microsecond)
@@ -60,7 +60,7 @@ func (g *group) step() {
 	for _, c := range g.guests {
 		c.Tick()
 	}
-	check(g.t, g.server.billing.WorkOff(pgtest.Context(g.t)))
+	planstest.WorkOff(g.t, g.store, g.server.billing.WorkOff)
 	for _, c := range g.guests {
 		if c.expected() != c.was || g.chance(20) {
 			c.compare()

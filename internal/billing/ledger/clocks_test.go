@@ -25,7 +25,7 @@ func TestOnlyClocksWithSomethingDueAreLookedAt(t *testing.T) {
 		in.TestClock, in.BillingAnchor = &key, "2026-01-01T00:00:00"
 		ids[i] = planstest.PutCustomer(t, w.store, key, in).ID
 	}
-	w.check(w.ledger.WorkOff(t.Context()))
+	w.workOff()
 	if n := w.calls(); n != 0 {
 		t.Errorf("nothing is due, and %d calls are left", n)
 	}
@@ -36,7 +36,7 @@ func TestOnlyClocksWithSomethingDueAreLookedAt(t *testing.T) {
 	if n := w.calls(); n != 2 {
 		t.Errorf("%d calls of two clocks", n)
 	}
-	w.check(w.ledger.WorkOff(t.Context()))
+	w.workOff()
 	for i, id := range ids {
 		if got := len(w.invoices(id)); got != map[bool]int{true: 1}[i == 7] {
 			t.Errorf("customer %d has %d invoices", i, got)
@@ -87,7 +87,7 @@ func TestNoCallIsLost(t *testing.T) {
 	all.Wait()
 	close(ended)
 	working.Wait()
-	w.check(w.ledger.WorkOff(t.Context()))
+	w.workOff()
 	late := planstest.Count(t, w.store, `count(*) FROM open_periods o JOIN test_clocks t ON t.id = o.clock_id WHERE o.due_at <= t.now`)
 	if late != 0 || w.calls() != 0 {
 		t.Errorf("%d customers are due still, and %d calls are left", late, w.calls())

@@ -63,7 +63,7 @@ func TestErasedBuyersGo(t *testing.T) {
 			}
 			_, err := w.store.EraseCustomer(t.Context(), "acme")
 			w.check(err)
-			w.check(w.ledger.WorkOff(t.Context()))
+			w.workOff()
 			if got := w.buyer(id); got != c.want {
 				t.Errorf("the account's buyer is %q, want %q", got, c.want)
 			}
@@ -90,10 +90,10 @@ func TestTheReissueOfAnErasedCustomersInvoice(t *testing.T) {
 	w.clock("2026-01-10T00:00:00Z")
 	_, err := w.store.EraseCustomer(t.Context(), "acme")
 	w.check(err)
-	w.check(w.ledger.WorkOff(t.Context()))
+	w.workOff()
 	_, err = w.ledger.Void(t.Context(), w.invoices(id)[0].ID, "a test", true)
 	w.check(err)
-	w.check(w.ledger.WorkOff(t.Context()))
+	w.workOff()
 	all := make(map[string]string)
 	for _, i := range w.invoices(id) {
 		all[i.Status] = i.Buyer.Name

@@ -71,7 +71,13 @@ func (w *world) check(err error) {
 func (w *world) clock(now string) {
 	w.Helper()
 	planstest.SetClock(w, w.store, "clock", now)
-	w.check(w.ledger.WorkOff(w.Context()))
+	w.workOff()
+}
+
+// workOff does all that is due.
+func (w *world) workOff() {
+	w.Helper()
+	planstest.WorkOff(w, w.store, w.ledger.WorkOff)
 }
 
 // customer makes a customer on the test clock, billed from what it shows.

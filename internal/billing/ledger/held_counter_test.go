@@ -46,7 +46,7 @@ func TestAHeldCounter(t *testing.T) {
 	}()
 	pgtest.Eventually(t, "the others are closed", closed(customers-1))
 	stop()
-	if most := <-longest; most > 1000 { // half a second, and a machine that is busy
+	if most := <-longest; most > 3000 { // fenceTime, and a busy machine; it is held for longer than stepTimeout
 		t.Errorf("a transaction was open for %.0f ms", most)
 	}
 	if n := pgtest.Query[int](t, w.url, `SELECT count(*) FROM open_periods WHERE blocked IS NOT NULL`); n != 0 {

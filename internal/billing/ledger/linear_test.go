@@ -28,19 +28,19 @@ var comesLater = []string{
 func TestWorkIsInProportion(t *testing.T) {
 	const customers, lines = 1000, 5 + 5 + 3 + 1 // of the first invoice, and of one with corrections and a charge
 	w, clock := newBilled(t, pgtest.NewDatabase(t), customers, 2)
-	w.check(w.ledger.WorkOff(w.Context()))
+	w.workOff()
 	clock.Set(clock.At.Load() + 3600e6)
-	w.check(w.ledger.WorkOff(w.Context()))
+	w.workOff()
 	at := clock.At.Load()
 	for _, statement := range comesLater {
 		_, err := w.store.Pool().Exec(w.Context(), statement, at)
 		w.check(err)
 	}
 	clock.Set(pgtest.Query[int64](t, w.url, `SELECT max(end_at) FROM open_periods`) + 3700e6)
-	w.check(w.ledger.WorkOff(w.Context())) // closes
+	w.workOff() // closes
 	clock.Set(clock.At.Load() + 3700e6)
-	w.check(w.ledger.WorkOff(w.Context())) // finalizes
-	w.store.Pool().Close()                 // its sessions hand their counts over
+	w.workOff()            // finalizes
+	w.store.Pool().Close() // its sessions hand their counts over
 	pgtest.Eventually(t, "the server has counted", func() bool {
 		return pgtest.Query[int64](t, w.url, `SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'invoice_lines'`) == customers*lines
 	})

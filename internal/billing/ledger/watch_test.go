@@ -43,7 +43,7 @@ func TestABlockedCustomerIsCounted(t *testing.T) {
 		t.Errorf("the log names %d", w.log.Count("cannot be closed"))
 	}
 	pgtest.Exec(t, w.url, "UPDATE open_periods SET prices = '{}', retry_at = 0")
-	w.check(w.ledger.WorkOff(t.Context()))
+	w.workOff()
 	standing(0)
 	if got := w.invoices(bad); len(got) != 1 || got[0].Status != billing.StatusFinalized {
 		t.Errorf("afterwards it has %+v", got)
