@@ -15,8 +15,8 @@ func sysProcAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGINT}
 }
 
-// freeSpace is how many bytes users other than root may still write on dir's disk.
-func freeSpace(dir string) (int64, error) {
+// FreeSpace is how many bytes users other than root may still write on dir's disk.
+func FreeSpace(dir string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, err

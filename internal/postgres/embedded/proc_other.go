@@ -16,8 +16,8 @@ import (
 // that outlived its own.
 func sysProcAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// freeSpace is not measured on these systems: there counts as enough.
-func freeSpace(string) (int64, error) { return math.MaxInt64, nil }
+// FreeSpace is not measured on these systems: there counts as enough.
+func FreeSpace(string) (int64, error) { return math.MaxInt64, nil }
 
 // serverProcesses returns hint, the process id in a pid file, if its command line is that of a
 // postmaster on one of dirs.

@@ -28,7 +28,7 @@ func countWALFiles(least, size, free int64) int {
 // makeWALFiles writes as many WAL files as min_wal_size keeps, and ends with a checkpoint,
 // after which they are used again.
 func makeWALFiles(ctx context.Context, conn *pgx.Conn, dir string) error {
-	free, err := freeSpace(dir)
+	free, err := FreeSpace(dir)
 	if err != nil {
 		return fmt.Errorf("ask for the space that is free in %s: %w", dir, err)
 	}

@@ -78,7 +78,7 @@ func (s *server) clone(t testing.TB) string {
 	t.Helper()
 	name := databaseName(t.Name())
 	owner := userOf(s.owner)
-	// FILE_COPY copies 8 MB of files; WAL_LOG would write them twice.
+	// In memory FILE_COPY takes half the time of WAL_LOG, on a disk five times as long.
 	err := execute(s.admin, fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s STRATEGY FILE_COPY OWNER %s",
 		quote(name), quote(s.template), quote(owner)))
 	if err != nil {
