@@ -35,7 +35,8 @@ LINT         := .tools/golangci-lint-$(LINT_VERSION)/golangci-lint
 
 GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)'
 # Many tests wait for a timer or a server, so one package more than there are processors.
-GOTEST := go test -buildvcs=false -p $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
+# `make lint` has go vet.
+GOTEST := go test -buildvcs=false -vet=off -p $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 
 .PHONY: help
 help: ## list the targets
@@ -57,11 +58,14 @@ build: ## build bin/quotad, a static binary
 # They begin first, so that no long one is left alone at the end.
 LONGEST := ./internal/quota ./internal/api ./cmd/quotad
 
+# They look at statements, at bytes or at the tests themselves, where there is no race to be found.
+NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutantsAreCaught|TestLedgerMutantsAreCaught)$$
+
 .PHONY: test
 test: ## all tests, then the small sizes under the race detector
 	@scripts/deps.sh go postgres cc npm chromium
 	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
-	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
+	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short -skip '$(NORACE)' $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits

@@ -46,7 +46,7 @@ func Server(t testing.TB, options ...Option) *Instance {
 	for _, option := range options {
 		option(&o)
 	}
-	dir, err := makeDir("")
+	dir, err := makeDir()
 	if err != nil {
 		t.Fatal(err)
 	}

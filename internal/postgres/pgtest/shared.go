@@ -75,7 +75,7 @@ func startShared() {
 		shared.err = s.prepareTemplate()
 		return
 	}
-	if shared.dir, shared.err = makeDir(memoryDir()); shared.err != nil {
+	if shared.dir, shared.err = makeDir(); shared.err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opLimit)
@@ -130,21 +130,22 @@ const (
 	memoryRoom = 4 << 30 // bytes that must be free: containers may have 64 MB there
 )
 
-// memoryDir is a directory in memory with room for databases, "" where there is none.
-func memoryDir() string {
+// parentDir is where data directories are made: in memory, where there is room. What tests kill are
+// processes, and those lose nothing that they wrote there, either.
+func parentDir() string {
 	if _, err := os.Stat(memory); err != nil {
-		return ""
+		return os.TempDir()
 	}
 	if free, err := embedded.FreeSpace(memory); err != nil || free < memoryRoom {
-		return ""
+		return os.TempDir()
 	}
 	return memory
 }
 
 // makeDir makes a data directory that the server's user can reach, and sweeps
-// away what killed runs left. It is in a directory, "" for that of temporary files.
-func makeDir(in string) (string, error) {
-	in = cmp.Or(in, os.TempDir())
+// away what killed runs left.
+func makeDir() (string, error) {
+	in := parentDir()
 	if _, done := swept.LoadOrStore(in, true); !done {
 		sweep(filepath.Join(in, dirPrefix+"*"))
 	}
@@ -216,7 +217,7 @@ func sweep(pattern string) {
 // with the test.
 func Dir(t testing.TB) string {
 	t.Helper()
-	dir, err := makeDir("")
+	dir, err := makeDir()
 	if err != nil {
 		t.Fatal(err)
 	}
