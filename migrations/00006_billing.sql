@@ -258,17 +258,30 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
--- The lock makes it wait for who is about to finalize the invoice.
+-- The locks make lines wait for who is about to finalize their invoice. New lines are looked at
+-- all together.
 CREATE FUNCTION invoice_line_stands() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-    invoice uuid := CASE WHEN TG_OP = 'INSERT' THEN NEW.invoice_id ELSE OLD.invoice_id END;
-    is_now  text;
+    is_now text;
 BEGIN
-    SELECT status INTO is_now FROM invoices i WHERE i.id = invoice FOR KEY SHARE;
+    SELECT status INTO is_now FROM invoices i WHERE i.id = OLD.invoice_id FOR KEY SHARE;
     IF TG_OP = 'UPDATE' AND NEW.invoice_id <> OLD.invoice_id OR is_now <> 'draft' THEN
-        RAISE EXCEPTION 'invoice % is finalized and its lines cannot be changed', invoice USING ERRCODE = 'restrict_violation';
+        RAISE EXCEPTION 'invoice % is finalized and its lines cannot be changed', OLD.invoice_id USING ERRCODE = 'restrict_violation';
     END IF;
     RETURN coalesce(NEW, OLD);
+END $$;
+CREATE FUNCTION invoice_lines_begin() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    concerned uuid[] := (SELECT array_agg(DISTINCT invoice_id) FROM added);
+    final     uuid;
+BEGIN
+    SELECT id INTO final FROM (
+        SELECT id, status FROM invoices WHERE id = ANY (concerned) FOR KEY SHARE) i
+    WHERE status <> 'draft' LIMIT 1;
+    IF final IS NOT NULL THEN
+        RAISE EXCEPTION 'invoice % is finalized and its lines cannot be changed', final USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NULL;
 END $$;
 CREATE FUNCTION period_stands() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -282,8 +295,12 @@ END $$;
 CREATE TRIGGER invoice_begins BEFORE INSERT ON invoices FOR EACH ROW WHEN (NEW.status <> 'draft') EXECUTE FUNCTION invoice_stands();
 CREATE TRIGGER invoice_stands BEFORE UPDATE ON invoices FOR EACH ROW EXECUTE FUNCTION invoice_stands();
 CREATE TRIGGER invoice_stays BEFORE DELETE ON invoices FOR EACH ROW WHEN (OLD.status <> 'draft') EXECUTE FUNCTION invoice_stands();
-CREATE TRIGGER invoice_line_stands BEFORE INSERT OR UPDATE OR DELETE ON invoice_lines FOR EACH ROW EXECUTE FUNCTION invoice_line_stands();
-CREATE TRIGGER line_adjustment_stands BEFORE INSERT OR UPDATE OR DELETE ON line_adjustments FOR EACH ROW EXECUTE FUNCTION invoice_line_stands();
+CREATE TRIGGER invoice_line_stands BEFORE UPDATE OR DELETE ON invoice_lines FOR EACH ROW EXECUTE FUNCTION invoice_line_stands();
+CREATE TRIGGER line_adjustment_stands BEFORE UPDATE OR DELETE ON line_adjustments FOR EACH ROW EXECUTE FUNCTION invoice_line_stands();
+CREATE TRIGGER invoice_lines_begin AFTER INSERT ON invoice_lines REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION invoice_lines_begin();
+CREATE TRIGGER line_adjustments_begin AFTER INSERT ON line_adjustments REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION invoice_lines_begin();
 CREATE TRIGGER period_stands BEFORE UPDATE OR DELETE ON periods FOR EACH ROW EXECUTE FUNCTION period_stands();
 CREATE TRIGGER invoices_stand BEFORE TRUNCATE ON invoices EXECUTE FUNCTION books_stand();
 CREATE TRIGGER invoice_lines_stand BEFORE TRUNCATE ON invoice_lines EXECUTE FUNCTION books_stand();
@@ -336,5 +353,5 @@ CREATE INDEX credit_entries_invoice ON credit_entries (invoice_id) WHERE invoice
 -- +goose Down
 DROP TABLE credit_entries, credits, charges, line_adjustments, invoice_lines, invoices, clock_calls, open_periods, periods, billing_accounts,
     sellers, customer_prices, customer_terms;
-DROP FUNCTION invoice_stands, invoice_line_stands, period_stands, books_stand;
+DROP FUNCTION invoice_stands, invoice_line_stands, invoice_lines_begin, period_stands, books_stand;
 ALTER TABLE customers DROP COLUMN cuts;

@@ -97,7 +97,7 @@ var refusals = []refusal{
 	{
 		"a line is added to a finalized invoice",
 		`INSERT INTO invoice_lines (invoice_id, n, kind, description, from_at, to_at, quantity, included, plan_version, tiers, amount_minor)
-			SELECT FINAL, 99, kind, description, from_at, to_at, quantity, included, plan_version, tiers, amount_minor FROM invoice_lines WHERE invoice_id = DRAFT`,
+			SELECT FINAL, 99 + n, kind, description, from_at, to_at, quantity, included, plan_version, tiers, amount_minor FROM invoice_lines WHERE invoice_id = DRAFT`,
 		"lines cannot be changed",
 	},
 	{"a draft's line moves to a finalized invoice", `UPDATE invoice_lines SET invoice_id = FINAL, n = n + 50 WHERE invoice_id = DRAFT`, "lines cannot be changed"},

@@ -166,7 +166,7 @@ func WorkOff(t testing.TB, s *store.Store, workOff func(context.Context) error) 
 		if err := workOff(pgtest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		late, err := s.Pool().Exec(pgtest.Context(t), `UPDATE open_periods SET retry_at = 0 WHERE busy_since IS NOT NULL`)
+		late, err := s.Pool().Exec(pgtest.Context(t), `UPDATE open_periods SET retry_at = 0 WHERE busy_since IS NOT NULL AND blocked IS NULL`)
 		if err != nil {
 			t.Fatal(err)
 		}
