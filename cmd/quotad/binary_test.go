@@ -44,23 +44,14 @@ type process struct {
 	stderr pgtest.Log
 }
 
-// dataDir is a place for data that the server's unprivileged user can reach when the
-// tests run as root: t.TempDir is closed to it.
+// dataDir is a place for data that is not there yet.
 func dataDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "quotad-data-")
-	if err == nil {
-		err = os.Chmod(dir, 0o755)
-	}
-	if err != nil {
+	dir := pgtest.Dir(t)
+	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return filepath.Join(dir, "data")
+	return dir
 }
 
 // launch starts the binary on a data directory and waits until it is ready.
@@ -349,7 +340,7 @@ func testSecondSignalEndsAtOnce(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "/readyz says that it is stopping", func() bool { return p.do("GET", "/readyz", "").status == 503 })
+	eventually(t, time.Minute, "/readyz says that it is stopping", func() bool { return p.do("GET", "/readyz", "").status == 503 })
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

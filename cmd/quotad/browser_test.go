@@ -277,7 +277,7 @@ func (w *window) view(v pageView) {
 	}
 	w.emulate(v)
 	is := fmt.Sprintf(`document.documentElement.clientWidth === %d && matchMedia("(prefers-color-scheme: %s)").matches`, v.width, v.scheme)
-	eventually(w.t, 20*time.Second, "the view of "+v.String(), func() bool { return eval[bool](w, is) })
+	eventually(w.t, time.Minute, "the view of "+v.String(), func() bool { return eval[bool](w, is) })
 }
 
 func (w *window) emulate(v pageView) {

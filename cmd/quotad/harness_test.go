@@ -260,7 +260,7 @@ func eventually(t testing.TB, limit time.Duration, what string, ok func() bool) 
 // awayFromHoursEnd waits where an hourly window would end within the next seconds.
 func awayFromHoursEnd(t testing.TB) {
 	t.Helper()
-	eventually(t, 10*time.Second, "a new hour", func() bool {
+	eventually(t, time.Minute, "a new hour", func() bool {
 		now := time.Now()
 		return now.Truncate(time.Hour).Add(time.Hour).Sub(now) > 5*time.Second
 	})

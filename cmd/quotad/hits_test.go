@@ -226,7 +226,7 @@ func TestQuotaAndUsage(t *testing.T) {
 		}
 		return all
 	}
-	eventually(t, 5*time.Second, "denied units are written", func() bool {
+	eventually(t, time.Minute, "denied units are written", func() bool {
 		a = n.as(read).do("GET", usage+"hour", "").is(200)
 		return sum("denied") == 2
 	})

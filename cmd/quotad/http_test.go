@@ -196,7 +196,7 @@ func TestGracefulStop(t *testing.T) {
 	n.hit(1).is(200)
 	n.do("GET", "/livez", "").is(200)
 	admitted := int64(1)
-	eventually(t, 10*time.Second, "nobody answers any more", func() bool {
+	eventually(t, time.Minute, "nobody answers any more", func() bool {
 		a, err := n.try("POST", "/v1/hits", hitOf("acme", "requests", ""))
 		if err == nil {
 			a.is(200)

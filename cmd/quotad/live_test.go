@@ -113,7 +113,7 @@ func hiddenHoldsNone(t *testing.T, w *window, _ *testNode) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	open := 0
-	eventually(t, 20*time.Second, "all streams of the session are free", func() bool {
+	eventually(t, time.Minute, "all streams of the session are free", func() bool {
 		first, _ := w.browser().streamUntil(ctx, "/portal/live")
 		if first != "event: full" {
 			open++

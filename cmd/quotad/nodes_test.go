@@ -83,7 +83,7 @@ func TestRefusedCustomerSendsNoStatement(t *testing.T) {
 	const transactions = `SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()`
 	const sessions = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
 	settled := func() (int64, int64) {
-		eventually(t, 10*time.Second, "the node's sessions end", func() bool { return query[int64](t, one.databaseURL, sessions) == 0 })
+		eventually(t, time.Minute, "the node's sessions end", func() bool { return query[int64](t, one.databaseURL, sessions) == 0 })
 		return query[int64](t, one.databaseURL, lookUps), query[int64](t, one.databaseURL, transactions)
 	}
 	looked, committed := settled()

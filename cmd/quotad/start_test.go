@@ -94,11 +94,11 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 		defer response.Body.Close()
 		return response.StatusCode
 	}
-	eventually(t, 10*time.Second, "/livez answers while quotad waits", func() bool { return get("/livez") == 200 })
+	eventually(t, time.Minute, "/livez answers while quotad waits", func() bool { return get("/livez") == 200 })
 	if ready, hits := get("/readyz"), get("/v1/hits"); ready != 503 || hits != 503 {
 		t.Errorf("/readyz %d, /v1/hits %d", ready, hits)
 	}
-	eventually(t, 10*time.Second, "the log says what is waited for", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	eventually(t, time.Minute, "the log says what is waited for", func() bool { return strings.Contains(log.String(), "waiting for the database") })
 	server.Start()
 	select {
 	case <-started:
@@ -127,7 +127,7 @@ func TestStopWhileStarting(t *testing.T) {
 	go func() {
 		code <- p.main(ctx, []string{"serve", "--listen=127.0.0.1:0", "--database-url=postgres://quotad@" + freePort(t) + "/quotad"})
 	}()
-	eventually(t, 10*time.Second, "it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
+	eventually(t, time.Minute, "it waits", func() bool { return strings.Contains(log.String(), "waiting for the database") })
 	cancel(errStopped)
 	if c := <-code; c != 0 {
 		t.Errorf("code %d: %s", c, log.String())

@@ -16,7 +16,7 @@ func TestUsagePageIsTheUsage(t *testing.T) {
 	n := start(t, "", "--close-delay=1h")
 	awayFromHoursEnd(t)
 	n.northwind()
-	eventually(t, 20*time.Second, "refused units are counted", func() bool {
+	eventually(t, time.Minute, "refused units are counted", func() bool {
 		return strings.Contains(n.browser().enter(n, "acme").get("/portal/usage?meter=requests").text, "Refused <b>5,000</b>")
 	})
 	b := n.browser().enter(n, "acme")
@@ -93,7 +93,7 @@ func TestRefusalsPage(t *testing.T) {
 	n.northwind()
 	n.do("GET", "/v1/customers/acme/refusals", "").is(200)
 	b := n.browser().enter(n, "acme")
-	eventually(t, 20*time.Second, "the refusal is stored", func() bool {
+	eventually(t, time.Minute, "the refusal is stored", func() bool {
 		return strings.Contains(b.get("/portal/refusals").text, `<td class="n">5,000</td>`)
 	})
 	b.get("/portal/refusals?meter=requests").is(200).says("API requests", "hourly", "would")

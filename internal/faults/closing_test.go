@@ -106,7 +106,7 @@ func TestClosingSurvives(t *testing.T) {
 	c.cluster.rest()
 	c.month++
 	c.move()
-	c.done("all is billed")
+	c.done("all is billed", startLimit)
 	c.compare()
 }
 
@@ -237,7 +237,7 @@ func (c *closers) strike(s *closingStep, death death, random *rand.Rand) {
 		c.cluster.strike(struck)
 	case stopped:
 		if s.statement != pays {
-			c.done(what + ", by the other node")
+			c.done(what+", by the other node", doneLimit)
 		}
 		c.signal(struck, syscall.SIGCONT)
 	case crashed:
@@ -251,7 +251,11 @@ func (c *closers) strike(s *closingStep, death death, random *rand.Rand) {
 	c.ways[struck].trap.Store(nil)
 	close(traps[struck].over)
 	moving.Wait()
-	c.done(what)
+	limit := doneLimit
+	if death == crashed { // no transaction outlives that
+		limit = startLimit
+	}
+	c.done(what, limit)
 	c.t.Logf("%s: node %d, %s", what, struck, time.Since(began).Round(10*time.Millisecond))
 }
 
@@ -271,9 +275,9 @@ const billingLeft = `SELECT count(*) FROM open_periods o JOIN test_clocks t ON t
 const clockShows = `SELECT (extract(epoch FROM $1::timestamptz) * 1000000)::bigint = now FROM test_clocks`
 
 // done waits until nothing is due any more.
-func (c *closers) done(what string) {
+func (c *closers) done(what string, limit time.Duration) {
 	c.t.Helper()
-	eventually(c.t, doneLimit, what+": all that is due is done", func() bool {
+	eventually(c.t, limit, what+": all that is due is done", func() bool {
 		shows, err := pgtest.TryQuery[bool](c.t.Context(), c.server.URL(), clockShows, c.now())
 		if err != nil || !shows {
 			return false

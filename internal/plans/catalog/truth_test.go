@@ -12,6 +12,7 @@ import (
 	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/session"
 )
 
 // truth is what the writer knows for certain of a customer from change number on: the
@@ -111,8 +112,8 @@ func TestResolvedTargetsWereTrueOnce(t *testing.T) {
 				}
 				a := answer{customer: rand.IntN(customers), seen: c.Applied()}
 				target, err := c.Resolve(t.Context(), fmt.Sprint("c", a.customer), "api", 0)
-				if errors.Is(err, errOvertaken) {
-					continue // the writer was faster; rare
+				if errors.Is(err, errOvertaken) || errors.Is(err, session.ErrUnavailable) {
+					continue // the writer was faster, or the machine is busy; rare
 				} else if err != nil {
 					t.Error(err)
 					return
@@ -145,6 +146,9 @@ func TestResolvedTargetsWereTrueOnce(t *testing.T) {
 			}
 			checked++
 		}
+	}
+	if checked < 10*writes {
+		t.Errorf("only %d answers during %d writes", checked, writes)
 	}
 	t.Logf("%d answers during %d writes", checked, writes)
 }
