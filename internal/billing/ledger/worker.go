@@ -24,10 +24,10 @@ const (
 	batchTime             = 100 * time.Millisecond
 	// A transaction that took less than batchShort may take more customers the next time, and
 	// after one that took more than batchLong it is to be fewer: plans have a price or a hundred.
-	batchShort, batchLong = 50 * time.Millisecond, 125 * time.Millisecond
+	batchShort, batchLong = 40 * time.Millisecond, 100 * time.Millisecond
 	// restPercent is how long the worker rests behind a full transaction, of the time that it took.
 	// Hits have the processors meanwhile.
-	restPercent = 50
+	restPercent = 85
 	// stepTimeout bounds one transaction.
 	stepTimeout = 10 * time.Second
 )
