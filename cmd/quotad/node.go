@@ -154,11 +154,17 @@ func (n *node) work(ctx context.Context, s *settings) context.Context {
 // warm reads the database's time and the newest change, before a hit needs them. It warns of a
 // default plan that does not work.
 func (n *node) warm(ctx context.Context, s *settings) error {
-	if _, err := n.clock.Now(ctx); err != nil {
-		return fmt.Errorf("read the database's clock: %w", err)
-	}
-	if err := n.catalog.CatchUp(ctx, 0); err != nil {
-		return fmt.Errorf("read the newest change: %w", err)
+	err := patiently(ctx, s.StartTimeout, func() error {
+		if _, err := n.clock.Now(ctx); err != nil {
+			return fmt.Errorf("read the database's clock: %w", err)
+		}
+		if err := n.catalog.CatchUp(ctx, 0); err != nil {
+			return fmt.Errorf("read the newest change: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	// A bad default plan is only a warning: it may be written later, and is looked up when a
 	// hit needs it.
@@ -170,6 +176,22 @@ func (n *node) warm(ctx context.Context, s *settings) error {
 			"plan", *s.DefaultPlan, "limit", limit, "window", window, "anonymous_ttl", writtenTime(*s.AnonymousTTL))
 	}
 	return nil
+}
+
+// patiently does something again while the database is too slow or out of reach, at most for patience.
+func patiently(ctx context.Context, patience time.Duration, do func() error) error {
+	giveUp := time.Now().Add(patience)
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := do()
+		soon := errors.Is(err, session.ErrUnavailable) || errors.Is(err, postgres.ErrClockUnsure)
+		if !soon || ctx.Err() != nil || time.Now().Add(pause).After(giveUp) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
 }
 
 // newStopwatch returns a monotonic clock. It shows the time since this call, and never steps.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
 	"quotad/internal/postgres/pgtest"
 )
@@ -114,6 +115,36 @@ func TestStartWaitsForTheDatabase(t *testing.T) {
 	}
 	if strings.Contains(log.String(), testAdminKey) {
 		t.Error("the admin key is in the log")
+	}
+}
+
+// A database that is slow at the start is waited for, as one out of reach is.
+func TestStartWaitsForASlowDatabase(t *testing.T) {
+	t.Parallel()
+	one := start(t, "") // writes the admin key
+	if err := one.stop(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := postgres.Connect(pgtest.Context(t), one.databaseURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), `BEGIN; LOCK TABLE changes`); err != nil {
+		t.Fatal(err)
+	}
+	const said = "cannot ask the database for changes"
+	ended := make(chan error)
+	go func() {
+		time.Sleep(4 * time.Second) // longer than one attempt
+		ended <- conn.Close(pgtest.Context(t))
+	}()
+	two := start(t, one.databaseURL)
+	two.do("GET", "/readyz", "").is(200)
+	if !strings.Contains(two.log.String(), said) {
+		t.Errorf("the log does not say %q: %s", said, two.log)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
