@@ -11,7 +11,7 @@ func TestBatchesFollowTheirTime(t *testing.T) {
 	for _, c := range []struct {
 		each time.Duration // what a customer takes
 		want int           // customers of a batch, in the end
-	}{{time.Millisecond, 40}, {4 * time.Millisecond, 10}, {20 * time.Millisecond, 5}, {100 * time.Millisecond, 1}, {time.Second, 1}} {
+	}{{time.Millisecond, 50}, {4 * time.Millisecond, 40}, {20 * time.Millisecond, 10}, {100 * time.Millisecond, 2}, {time.Second, 1}} {
 		size := firstBatch
 		for range 20 {
 			size = nextSize(size, time.Duration(size)*c.each)

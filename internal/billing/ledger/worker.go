@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 const (
 	// pollEvery is how often a node looks for what is due.
 	pollEvery = time.Second
+	// workers is how many transactions of steps a node has at once. While one waits for the
+	// database or the fences, the other computes.
+	workers = 2
 	// batchSize is how many customers one transaction takes at most, firstBatch how many the first
 	// one takes, and batchTime how long it goes on with further steps of them: counters are not
 	// pruned while it is open.
@@ -24,10 +28,10 @@ const (
 	batchTime             = 100 * time.Millisecond
 	// A transaction that took less than batchShort may take more customers the next time, and
 	// after one that took more than batchLong it is to be fewer: plans have a price or a hundred.
-	batchShort, batchLong = 40 * time.Millisecond, 100 * time.Millisecond
-	// restPercent is how long the worker rests behind a full transaction, of the time that it took.
+	batchShort, batchLong = 100 * time.Millisecond, 250 * time.Millisecond
+	// restPercent is how long a worker rests behind a full transaction, of the time that it took.
 	// Hits have the processors meanwhile.
-	restPercent = 85
+	restPercent = 100
 	// stepTimeout bounds one transaction.
 	stepTimeout = 10 * time.Second
 )
@@ -89,9 +93,17 @@ func (l *Ledger) Run(ctx context.Context) {
 
 // WorkOff does all steps that are due now, and returns when none is left that this node could
 // do. The error is why the database could not be worked with.
-//
-// It has one transaction at a time: two keep as many processors of a small machine from hits.
 func (l *Ledger) WorkOff(ctx context.Context) error {
+	var all sync.WaitGroup
+	errs := make([]error, workers)
+	for i := range workers {
+		all.Go(func() { errs[i] = l.workOff(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (l *Ledger) workOff(ctx context.Context) error {
 	for ctx.Err() == nil {
 		began, err := l.options.Now(ctx)
 		if err != nil {
@@ -115,7 +127,7 @@ func (l *Ledger) WorkOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// rest lets the worker rest that has worked on a batch since began, µs, and chooses the size of the
+// rest lets a worker rest that has worked on a batch since began, µs, and chooses the size of the
 // next one.
 func (l *Ledger) rest(ctx context.Context, began int64, size int) error {
 	now, err := l.options.Now(ctx)
