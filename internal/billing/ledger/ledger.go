@@ -55,7 +55,7 @@ func New(o Options) *Ledger {
 		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1),
 		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
 	}
-	l.size.Store(firstBatch)
+	l.size.Store(batchLeast)
 	return l
 }
 

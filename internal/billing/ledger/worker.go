@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,18 +17,15 @@ import (
 const (
 	// pollEvery is how often a node looks for what is due.
 	pollEvery = time.Second
-	// workers is how many transactions of steps a node has at once. While one waits for the
-	// database or the fences, the other computes.
-	workers = 2
-	// batchSize is how many customers one transaction takes at most, firstBatch how many the first
-	// one takes, and batchTime how long it goes on with further steps of them: counters are not
-	// pruned while it is open.
-	batchSize, firstBatch = 50, 10
+	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
+	// database that is slow to answer is so with any number of them. batchTime is how long it goes
+	// on with further steps of them: counters are not pruned while it is open.
+	batchLeast, batchMost = 5, 50
 	batchTime             = 100 * time.Millisecond
 	// A transaction that took less than batchShort may take more customers the next time, and
 	// after one that took more than batchLong it is to be fewer: plans have a price or a hundred.
 	batchShort, batchLong = 100 * time.Millisecond, 250 * time.Millisecond
-	// restPercent is how long a worker rests behind a full transaction, of the time that it took.
+	// restPercent is how long the worker rests behind a full transaction, of the time that it took.
 	// Hits have the processors meanwhile.
 	restPercent = 100
 	// stepTimeout bounds one transaction.
@@ -94,16 +90,6 @@ func (l *Ledger) Run(ctx context.Context) {
 // WorkOff does all steps that are due now, and returns when none is left that this node could
 // do. The error is why the database could not be worked with.
 func (l *Ledger) WorkOff(ctx context.Context) error {
-	var all sync.WaitGroup
-	errs := make([]error, workers)
-	for i := range workers {
-		all.Go(func() { errs[i] = l.workOff(ctx) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-func (l *Ledger) workOff(ctx context.Context) error {
 	for ctx.Err() == nil {
 		began, err := l.options.Now(ctx)
 		if err != nil {
@@ -127,7 +113,7 @@ func (l *Ledger) workOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// rest lets a worker rest that has worked on a batch since began, µs, and chooses the size of the
+// rest lets the worker rest that has worked on a batch since began, µs, and chooses the size of the
 // next one.
 func (l *Ledger) rest(ctx context.Context, began int64, size int) error {
 	now, err := l.options.Now(ctx)
@@ -149,16 +135,16 @@ func (l *Ledger) rest(ctx context.Context, began int64, size int) error {
 func nextSize(size int, took time.Duration) int {
 	switch {
 	case took > batchLong:
-		return max(1, size/2)
+		return max(batchLeast, size/2)
 	case took < batchShort:
-		return min(2*size, batchSize)
+		return min(2*size, batchMost)
 	}
 	return size
 }
 
 // eachAlone works off customers one by one, about as many as a batch that failed.
 func (l *Ledger) eachAlone(ctx context.Context, n int) error {
-	for range max(n, batchSize) {
+	for range max(n, batchMost) {
 		if taken, err := l.batch(ctx, 1); err != nil || taken == 0 {
 			return err
 		}
