@@ -28,7 +28,7 @@ func TestWritesThatWaitTooLong(t *testing.T) {
 	if _, err := blocker.Exec(t.Context(), store.LockChangeNumber); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // the reads are done long before, on slow machines too
 	defer cancel()
 	var waiting sync.WaitGroup
 	for range 20 { // more than the pool has connections, of which reads find one
