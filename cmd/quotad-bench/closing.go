@@ -195,7 +195,7 @@ func (b *bench) closeUnder(ctx context.Context, m *match, c *closing, end int64,
 }
 
 // The first that is due comes from its index. EXISTS reads the table from its start, past all that
-// are closed, and takes a quarter of a processor from what is measured.
+// are closed, and takes about a sixth of a processor from what is measured.
 const watchSQL = `
 	SELECT (SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8 * 1000 FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> ALL ($1) AND backend_type = 'client backend' AND state <> 'idle'),
