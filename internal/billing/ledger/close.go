@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,10 +36,15 @@ func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 		j.task = &task{c: j.c, kind: billing.KindPeriod, period: *j.c.open, next: follows(lines[j.c.id], j.c), fresh: true}
 		tasks = append(tasks, j.task)
 	}
-	if err := l.assemble(ctx, tx, tasks); err != nil {
+	if err := l.readInputs(ctx, tx, tasks); err != nil {
 		return err
 	}
-	return l.writeClosed(ctx, tx, due)
+	for some := range slices.Chunk(due, atOnce) {
+		if err := l.writeClosed(ctx, tx, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // follows is the period after the open one, nil where none follows. The last one of a customer
@@ -124,19 +130,20 @@ func openRowOf(customer int64, closed, next *billing.Period) openRow {
 	return r
 }
 
-// writeClosed writes what closing makes, for all customers at once.
+// writeClosed makes the invoices of closed periods, and writes what closing makes.
 func (l *Ledger) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	var periods []periodRow
 	var open []openRow
 	var drafts []*task
 	for _, j := range due {
-		if j.err == nil && j.task != nil {
-			j.err = j.task.err
-		}
 		if j.err != nil {
 			continue
 		}
 		t := j.task
+		t.compute()
+		if j.err = t.err; j.err != nil {
+			continue
+		}
 		periods = append(periods, periodRowOf(j.c.id, &t.period, j.at))
 		open = append(open, openRowOf(j.c.id, &t.period, t.next))
 		if !t.result.Empty {

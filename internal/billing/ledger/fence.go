@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,6 +48,19 @@ func (l *Ledger) toFence(ctx context.Context, q querier, due []*job) (all []fenc
 
 // fence makes sure that no more usage comes to the periods that are to be closed.
 func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
+	within, cancel := context.WithTimeout(ctx, fenceTime)
+	defer cancel()
+	for some := range slices.Chunk(due, atOnce) {
+		pacedOf(tx).wait(ctx)
+		if err := l.fenceSome(ctx, within, tx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fenceSome is fence for a few customers, in the time of within.
+func (l *Ledger) fenceSome(ctx, within context.Context, tx pgx.Tx, due []*job) error {
 	left, gone, err := l.toFence(ctx, tx, due)
 	if err == nil {
 		err = l.fenceArchived(ctx, &gone)
@@ -54,8 +68,6 @@ func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 	if err != nil {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, fenceTime)
-	defer cancel()
 	for try := 0; len(left) > 0; try++ {
 		keys := make([]model.CounterKey, len(left))
 		for i := range left {

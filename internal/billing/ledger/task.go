@@ -38,9 +38,19 @@ type counted struct {
 	adj   []adjustment
 }
 
-// assemble fills in the results of tasks. It reads what they need with a few statements for all
-// of them. Reads of one snapshot make invoices of one instant.
+// assemble fills in the results of tasks. Reads of one snapshot make invoices of one instant.
 func (l *Ledger) assemble(ctx context.Context, q querier, tasks []*task) error {
+	err := l.readInputs(ctx, q, tasks)
+	if err == nil {
+		for _, t := range tasks {
+			t.compute()
+		}
+	}
+	return err
+}
+
+// readInputs reads what tasks are computed from, with a few statements for all of them.
+func (l *Ledger) readInputs(ctx context.Context, q querier, tasks []*task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -52,22 +62,29 @@ func (l *Ledger) assemble(ctx context.Context, q querier, tasks []*task) error {
 		return err
 	}
 	for _, read := range []func(context.Context, querier, []*task) error{
-		l.readUsage, readAdvances, l.readCorrections, readCharges, readMeters, readSellers, readCredits,
+		readAdvances, l.readCorrections, readCharges, readMeters, readSellers, readCredits,
 	} {
 		if err := read(ctx, q, tasks); err != nil {
 			return err
 		}
 	}
-	for _, t := range tasks {
-		if t.result, t.err = assembly.Assemble(t.in); t.err != nil {
-			continue
-		}
-		t.result.Invoice.CustomerKey, t.result.Invoice.TestClock, t.result.Invoice.Zone = t.c.key, t.c.clock, t.c.zone
-		if t.draft != nil {
-			keep(&t.result.Invoice, t.draft)
+	for some := range slices.Chunk(tasks, atOnce) {
+		if err := l.readUsage(ctx, q, some); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// compute makes the invoice of what was read.
+func (t *task) compute() {
+	if t.result, t.err = assembly.Assemble(t.in); t.err != nil {
+		return
+	}
+	t.result.Invoice.CustomerKey, t.result.Invoice.TestClock, t.result.Invoice.Zone = t.c.key, t.c.clock, t.c.zone
+	if t.draft != nil {
+		keep(&t.result.Invoice, t.draft)
+	}
 }
 
 // keep gives an invoice that was assembled anew what its draft is known by.

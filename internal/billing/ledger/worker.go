@@ -20,14 +20,12 @@ const (
 	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
 	// database that is slow to answer is so with any number of them. batchTime is how long it goes
 	// on with further steps of them: counters are not pruned while it is open.
-	batchLeast, batchMost = 5, 50
+	batchLeast, batchMost = 5, 30
 	batchTime             = 100 * time.Millisecond
-	// A transaction that took less than batchShort may take more customers the next time, and
-	// after one that took more than batchLong it is to be fewer: plans have a price or a hundred.
-	batchShort, batchLong = 100 * time.Millisecond, 250 * time.Millisecond
-	// restPercent is how long the worker rests behind a full transaction, of the time that it took.
-	// Hits have the processors meanwhile.
-	restPercent = 100
+	// A transaction that took less than batchShort, its waits included, may take more customers the
+	// next time. After one that took more than batchLong it is to be fewer: plans have a price or a
+	// hundred.
+	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
 	// stepTimeout bounds one transaction.
 	stepTimeout = 10 * time.Second
 )
@@ -101,7 +99,7 @@ func (l *Ledger) WorkOff(ctx context.Context) error {
 		case err == nil && taken == 0:
 			return l.answerCalls(ctx)
 		case err == nil && taken == size: // there are many
-			err = l.rest(ctx, began, size)
+			err = l.resize(ctx, began, size)
 		case err != nil && concernsOne(err):
 			// One of them makes the statements fail. Each alone tells which.
 			err = l.eachAlone(ctx, taken)
@@ -113,21 +111,13 @@ func (l *Ledger) WorkOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// rest lets the worker rest that has worked on a batch since began, µs, and chooses the size of the
-// next one.
-func (l *Ledger) rest(ctx context.Context, began int64, size int) error {
+// resize chooses the size of the next batch behind one of a size that began at an instant, µs.
+func (l *Ledger) resize(ctx context.Context, began int64, size int) error {
 	now, err := l.options.Now(ctx)
 	if err != nil {
 		return err
 	}
-	took := time.Duration(now-began) * time.Microsecond
-	l.size.Store(int64(nextSize(size, took)))
-	timer := time.NewTimer(took * restPercent / 100)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	l.size.Store(int64(nextSize(size, time.Duration(now-began)*time.Microsecond)))
 	return nil
 }
 
@@ -197,6 +187,9 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
 		}
 		if len(ids) == 0 {
 			return nil
+		}
+		if len(ids) == n { // there may be many more
+			tx = &pacedTx{Tx: tx, since: time.Now()}
 		}
 		var err error
 		count, err = l.steps(ctx, tx, ids, now)

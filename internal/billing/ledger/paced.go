@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// atOnce is how many customers the large steps of a batch take between two waits.
+	atOnce = 5
+	// workPerWait is how many times as long a transaction works as it waits.
+	workPerWait = 2
+	// paceLeast is work that is too short to wait behind.
+	paceLeast = 500 * time.Microsecond
+	// paceMost bounds a wait. A statement that itself waited, as for a lock, used no processor.
+	paceMost = 20 * time.Millisecond
+)
+
+// pacedTx is a transaction that leaves the processors to hits for a third of its time. Before a
+// statement it waits, for half as long as it has worked since it waited last. Hits beside it are
+// late by its longest stretch of work, so stretches are to be short: see docs/benchmarks.
+type pacedTx struct {
+	pgx.Tx
+	since   time.Time // when it waited last
+	hurried bool
+}
+
+// pacedOf is the pace of a transaction, nil if it has none.
+func pacedOf(tx pgx.Tx) *pacedTx {
+	p, _ := tx.(*pacedTx)
+	return p
+}
+
+// hurry ends the waits of a transaction that holds what everybody needs from now on.
+func (p *pacedTx) hurry() {
+	if p != nil {
+		p.hurried = true
+	}
+}
+
+// wait waits, or returns early when ctx ends.
+func (p *pacedTx) wait(ctx context.Context) {
+	if p == nil || p.hurried {
+		return
+	}
+	worked := time.Since(p.since)
+	if worked < paceLeast {
+		return
+	}
+	timer := time.NewTimer(min(worked/workPerWait, paceMost))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	p.since = time.Now()
+}
+
+func (p *pacedTx) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {
+	p.wait(ctx)
+	return p.Tx.Exec(ctx, statement, args...)
+}
+
+func (p *pacedTx) Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error) {
+	p.wait(ctx)
+	return p.Tx.Query(ctx, statement, args...)
+}
+
+func (p *pacedTx) QueryRow(ctx context.Context, statement string, args ...any) pgx.Row {
+	p.wait(ctx)
+	return p.Tx.QueryRow(ctx, statement, args...)
+}
+
+func (p *pacedTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	p.wait(ctx)
+	return p.Tx.SendBatch(ctx, b)
+}

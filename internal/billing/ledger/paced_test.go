@@ -1,0 +1,46 @@
+package ledger
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// TestPace: a transaction waits for half as long as it worked, within bounds, and not when others wait
+// for it.
+func TestPace(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		name        string
+		ctx         context.Context
+		worked      time.Duration
+		hurried     bool
+		least, most time.Duration // of the wait
+	}{
+		{"too short", t.Context(), 0, false, 0, paceLeast},
+		{"half as long", t.Context(), 20 * time.Millisecond, false, 10 * time.Millisecond, time.Second},
+		{"bounded", t.Context(), time.Hour, false, paceMost, time.Second},
+		{"hurried", t.Context(), time.Hour, true, 0, paceMost},
+		{"out of time", over, time.Hour, false, 0, paceMost},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			least := time.Hour // a busy machine is late now and then
+			for range 20 {
+				p := &pacedTx{}
+				if c.hurried {
+					p.hurry()
+				}
+				began := time.Now()
+				p.since = began.Add(-c.worked)
+				p.wait(c.ctx)
+				least = min(least, time.Since(began))
+			}
+			if least < c.least || least >= c.most {
+				t.Errorf("it waited for %s, want %s to %s", least, c.least, c.most)
+			}
+		})
+	}
+	pacedOf(nil).wait(t.Context()) // a transaction without a pace
+	pacedOf(nil).hurry()
+}
