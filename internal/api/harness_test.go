@@ -80,7 +80,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	engine, err := quota.NewEngine(options)
 	check(t, err)
 	bills := ledger.New(ledger.Options{
-		Pool: pool, Store: store, Catalog: catalog, Engine: engine, Now: clock.Now, Log: log,
+		Pool: pool, Store: store, Catalog: catalog, Engine: engine, Now: clock.Now, Stopwatch: stopwatch, Log: log,
 		CloseDelay: 10 * time.Second, CorrectionTime: time.Hour,
 	})
 	store.SetBilling(bills.Hooks())

@@ -53,7 +53,7 @@ func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), 
 	})
 	w.engine = planstest.OpenEngine(t, url, w.store.Pool(), w.catalog.Fresh, append(change, func(o *quota.Options) { o.Now = now })...)
 	w.ledger = New(Options{
-		Pool: w.store.Pool(), Store: w.store, Catalog: w.catalog, Engine: w.engine, Now: now, Log: log,
+		Pool: w.store.Pool(), Store: w.store, Catalog: w.catalog, Engine: w.engine, Now: now, Stopwatch: planstest.Monotonic, Log: log,
 		CloseDelay: 10 * time.Second, CorrectionTime: time.Hour,
 	})
 	w.store.SetBilling(w.ledger.Hooks())

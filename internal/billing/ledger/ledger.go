@@ -25,6 +25,8 @@ type Options struct {
 	Engine  *quota.Engine
 	// Now is the database's time, µs since the Unix epoch.
 	Now func(ctx context.Context) (int64, error)
+	// Stopwatch shows the time since some moment, and never steps.
+	Stopwatch func() time.Duration
 	Log *slog.Logger // nil: slog.Default
 
 	// CloseDelay is how long after a period's end its draft is made. CorrectionTime is how long

@@ -13,9 +13,9 @@ const (
 	atOnce = 5
 	// workPerWait is how many times as long a transaction works as it waits.
 	workPerWait = 2
-	// paceLeast is work that is too short to wait behind.
-	paceLeast = 500 * time.Microsecond
-	// paceMost bounds a wait. A statement that itself waited, as for a lock, used no processor.
+	// paceLeast is the shortest wait. Shorter ones add up first.
+	paceLeast = time.Millisecond
+	// paceMost bounds what one statement adds. If it waited, as for a lock, it used no processor.
 	paceMost = 20 * time.Millisecond
 )
 
@@ -24,7 +24,9 @@ const (
 // late by its longest stretch of work, so stretches are to be short: see docs/benchmarks.
 type pacedTx struct {
 	pgx.Tx
-	since   time.Time // when it waited last
+	watch   func() time.Duration // see Options.Stopwatch
+	since   time.Duration        // what is not in owed yet
+	owed    time.Duration        // still to be waited for; below 0 when it waited for too long
 	hurried bool
 }
 
@@ -46,17 +48,19 @@ func (p *pacedTx) wait(ctx context.Context) {
 	if p == nil || p.hurried {
 		return
 	}
-	worked := time.Since(p.since)
-	if worked < paceLeast {
+	began := p.watch()
+	p.owed += min((began-p.since)/workPerWait, paceMost)
+	if p.since = began; p.owed < paceLeast {
 		return
 	}
-	timer := time.NewTimer(min(worked/workPerWait, paceMost))
+	timer := time.NewTimer(p.owed)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	p.since = time.Now()
+	p.since = p.watch()
+	p.owed = max(p.owed-(p.since-began), -paceLeast) // timers are late on a busy machine
 }
 
 func (p *pacedTx) Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error) {

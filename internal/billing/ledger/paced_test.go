@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"quotad/internal/plans/planstest"
 )
 
 // TestPace: a transaction waits for half as long as it worked, within bounds, and not when others wait
@@ -15,26 +17,28 @@ func TestPace(t *testing.T) {
 		name        string
 		ctx         context.Context
 		worked      time.Duration
+		owed        time.Duration
 		hurried     bool
 		least, most time.Duration // of the wait
 	}{
-		{"too short", t.Context(), 0, false, 0, paceLeast},
-		{"half as long", t.Context(), 20 * time.Millisecond, false, 10 * time.Millisecond, time.Second},
-		{"bounded", t.Context(), time.Hour, false, paceMost, time.Second},
-		{"hurried", t.Context(), time.Hour, true, 0, paceMost},
-		{"out of time", over, time.Hour, false, 0, paceMost},
+		{"too short", t.Context(), 0, 0, false, 0, paceLeast},
+		{"half as long", t.Context(), 20 * time.Millisecond, 0, false, 10 * time.Millisecond, time.Second},
+		{"late the last time", t.Context(), 2 * time.Millisecond, -paceLeast, false, 0, paceLeast},
+		{"bounded", t.Context(), time.Hour, 0, false, paceMost, time.Second},
+		{"hurried", t.Context(), time.Hour, 0, true, 0, paceMost},
+		{"out of time", over, time.Hour, 0, false, 0, paceMost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			least := time.Hour // a busy machine is late now and then
 			for range 20 {
-				p := &pacedTx{}
+				p := &pacedTx{owed: c.owed, watch: planstest.Monotonic}
 				if c.hurried {
 					p.hurry()
 				}
-				began := time.Now()
-				p.since = began.Add(-c.worked)
+				began := p.watch()
+				p.since = began - c.worked
 				p.wait(c.ctx)
-				least = min(least, time.Since(began))
+				least = min(least, p.watch()-began)
 			}
 			if least < c.least || least >= c.most {
 				t.Errorf("it waited for %s, want %s to %s", least, c.least, c.most)

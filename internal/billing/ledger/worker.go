@@ -20,7 +20,7 @@ const (
 	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
 	// database that is slow to answer is so with any number of them. batchTime is how long it goes
 	// on with further steps of them: counters are not pruned while it is open.
-	batchLeast, batchMost = 5, 30
+	batchLeast, batchMost = 5, 40
 	batchTime             = 100 * time.Millisecond
 	// A transaction that took less than batchShort, its waits included, may take more customers the
 	// next time. After one that took more than batchLong it is to be fewer: plans have a price or a
@@ -189,7 +189,7 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
 			return nil
 		}
 		if len(ids) == n { // there may be many more
-			tx = &pacedTx{Tx: tx, since: time.Now()}
+			tx = &pacedTx{Tx: tx, watch: l.options.Stopwatch, since: l.options.Stopwatch()}
 		}
 		var err error
 		count, err = l.steps(ctx, tx, ids, now)
