@@ -27,7 +27,7 @@ type Options struct {
 	Now func(ctx context.Context) (int64, error)
 	// Stopwatch shows the time since some moment, and never steps.
 	Stopwatch func() time.Duration
-	Log *slog.Logger // nil: slog.Default
+	Log       *slog.Logger // nil: slog.Default
 
 	// CloseDelay is how long after a period's end its draft is made. CorrectionTime is how long
 	// a draft stays one. Both are the same on all nodes.

@@ -10,18 +10,18 @@ import (
 
 const (
 	// atOnce is how many customers the large steps of a batch take between two waits.
-	atOnce = 5
-	// workPerWait is how many times as long a transaction works as it waits.
-	workPerWait = 2
+	atOnce = 10
+	// restPercent is how long a transaction waits, of the time that it works.
+	restPercent = 85
 	// paceLeast is the shortest wait. Shorter ones add up first.
 	paceLeast = time.Millisecond
 	// paceMost bounds what one statement adds. If it waited, as for a lock, it used no processor.
 	paceMost = 20 * time.Millisecond
 )
 
-// pacedTx is a transaction that leaves the processors to hits for a third of its time. Before a
-// statement it waits, for half as long as it has worked since it waited last. Hits beside it are
-// late by its longest stretch of work, so stretches are to be short: see docs/benchmarks.
+// pacedTx is a transaction that leaves the processors to hits for nearly half of its time. Before a
+// statement it waits, by how long it has worked since it waited last. Hits beside it are late by
+// its longest stretch of work, so stretches are to be short: see docs/benchmarks.
 type pacedTx struct {
 	pgx.Tx
 	watch   func() time.Duration // see Options.Stopwatch
@@ -49,7 +49,7 @@ func (p *pacedTx) wait(ctx context.Context) {
 		return
 	}
 	began := p.watch()
-	p.owed += min((began-p.since)/workPerWait, paceMost)
+	p.owed += min((began-p.since)*restPercent/100, paceMost)
 	if p.since = began; p.owed < paceLeast {
 		return
 	}

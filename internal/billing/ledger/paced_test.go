@@ -8,7 +8,7 @@ import (
 	"quotad/internal/plans/planstest"
 )
 
-// TestPace: a transaction waits for half as long as it worked, within bounds, and not when others wait
+// TestPace: a transaction waits for a share of the time that it worked, within bounds, and not when others wait
 // for it.
 func TestPace(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
@@ -22,8 +22,8 @@ func TestPace(t *testing.T) {
 		least, most time.Duration // of the wait
 	}{
 		{"too short", t.Context(), 0, 0, false, 0, paceLeast},
-		{"half as long", t.Context(), 20 * time.Millisecond, 0, false, 10 * time.Millisecond, time.Second},
-		{"late the last time", t.Context(), 2 * time.Millisecond, -paceLeast, false, 0, paceLeast},
+		{"a share", t.Context(), 20 * time.Millisecond, 0, false, 13 * time.Millisecond, time.Second},
+		{"late the last time", t.Context(), time.Millisecond, -paceLeast, false, 0, paceLeast},
 		{"bounded", t.Context(), time.Hour, 0, false, paceMost, time.Second},
 		{"hurried", t.Context(), time.Hour, 0, true, 0, paceMost},
 		{"out of time", over, time.Hour, 0, false, 0, paceMost},
