@@ -12,14 +12,14 @@ const (
 	// atOnce is how many customers the large steps of a batch take between two waits.
 	atOnce = 10
 	// restPercent is how long a transaction waits, of the time that it works.
-	restPercent = 85
+	restPercent = 110
 	// paceLeast is the shortest wait. Shorter ones add up first.
 	paceLeast = time.Millisecond
 	// paceMost bounds what one statement adds. If it waited, as for a lock, it used no processor.
 	paceMost = 20 * time.Millisecond
 )
 
-// pacedTx is a transaction that leaves the processors to hits for nearly half of its time. Before a
+// pacedTx is a transaction that leaves the processors to hits for half of its time. Before a
 // statement it waits, by how long it has worked since it waited last. Hits beside it are late by
 // its longest stretch of work, so stretches are to be short: see docs/benchmarks.
 type pacedTx struct {
