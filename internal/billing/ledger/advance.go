@@ -3,6 +3,8 @@ package ledger
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 )
@@ -36,9 +38,9 @@ func paidAhead(ctx context.Context, q querier, c *customer) (paid bool, err erro
 	return paid, err
 }
 
-// readAdvances finds the base lines of the tasks' periods that earlier invoices hold. One that
+// queueAdvances finds the base lines of the tasks' periods that earlier invoices hold. One that
 // is not of the period's own terms was replaced by a cut at the period's start.
-func readAdvances(ctx context.Context, q querier, tasks []*task) error {
+func queueAdvances(b *pgx.Batch, tasks []*task) {
 	var of []*task
 	var customers, starts []int64
 	var chains, numbers []int
@@ -50,12 +52,12 @@ func readAdvances(ctx context.Context, q querier, tasks []*task) error {
 		}
 	}
 	if len(of) == 0 {
-		return nil
+		return
 	}
 	var n int
 	var a assembly.Advance
 	var amount int64
-	return forEach(ctx, q, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor}, func() error {
+	queueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor}, func() error {
 		t := of[n-1]
 		held := a
 		if a.PlanVersion == t.period.Version && amount == t.in.Terms.AdvanceBase(a.To) {

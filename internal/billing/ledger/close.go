@@ -39,7 +39,7 @@ func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 	if err := l.readInputs(ctx, tx, tasks); err != nil {
 		return err
 	}
-	for some := range slices.Chunk(due, atOnce) {
+	for some := range slices.Chunk(due, customersAtOnce) {
 		if err := l.writeClosed(ctx, tx, some); err != nil {
 			return err
 		}

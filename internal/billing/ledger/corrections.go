@@ -3,8 +3,11 @@ package ledger
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
@@ -13,7 +16,7 @@ import (
 // the open period are looked at: adjustments of the open one are its own usage. OFFSET 0 keeps the order, from one customer to its
 // few rows.
 const correctable = `
-	SELECT w.customer, m.id, m.key, i.id::text, coalesce(i.prefix || i.number, ''),
+	SELECT w.customer, m.id, m.key, m.name, m.unit, i.id::text, coalesce(i.prefix || i.number, ''),
 		p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
 	FROM unnest($1::smallint[], $2::bigint[], $3::bigint[]) AS w (shard, customer, before)
 	JOIN LATERAL (
@@ -31,55 +34,70 @@ const correctable = `
 	JOIN LATERAL (SELECT n FROM invoice_lines WHERE invoice_id = i.id AND kind = 'usage' AND meter = m.key OFFSET 0) l ON true
 	ORDER BY w.customer, p.start_at, l.n`
 
-// readCorrections finds what has come to closed periods since their invoices were finalized: the
-// adjustments of them that no invoice has taken. What was taken is what was billed before.
-func (l *Ledger) readCorrections(ctx context.Context, q querier, tasks []*task) error {
-	of, err := takers(ctx, q, tasks)
-	if err != nil || len(of) == 0 {
-		return err
+// corrections are usage lines of closed periods to which adjustments have come.
+type corrections struct {
+	lines []corrected
+	spans []span       // the period and meter of each
+	keys  []versionKey // that price it
+}
+
+// corrected is a correction, and the tasks that take it.
+type corrected struct {
+	by []*task
+	assembly.Correction
+}
+
+// queueCorrections finds what may have come to closed periods since their invoices were finalized,
+// for addCorrections. The tasks' maps of meters get those that are named.
+func queueCorrections(b *pgx.Batch, tasks []*task) *corrections {
+	found := new(corrections)
+	of := queueTakers(b, tasks)
+	if len(of) == 0 {
+		return found
 	}
 	var shards []int16
 	var customers, before []int64
 	for id, t := range of {
 		shards, customers, before = append(shards, model.Shard(id)), append(customers, id), append(before, t.openStart)
 	}
-	type correction struct {
-		of []*task
-		assembly.Correction
-	}
-	var all []correction
-	var spans []span
-	var keys []versionKey
 	var customer int64
-	var meter int32
+	var m plans.Meter
 	var c assembly.Correction
 	var prices []byte
 	p := &c.Of.Period
-	err = forEach(ctx, q, []any{
-		&customer, &meter, &c.Meter, &c.OfInvoice, &c.OfNumber,
+	queueEach(b, []any{
+		&customer, &m.ID, &m.Key, &m.Name, &m.Unit, &c.OfInvoice, &c.OfNumber,
 		&p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
 	}, func() (err error) {
-		taking := of[customer].take(billing.Corrected{Meter: c.Meter, Invoice: c.OfInvoice})
-		if len(taking) == 0 {
+		c.Meter = m.Key
+		by := of[customer].take(billing.Corrected{Meter: c.Meter, Invoice: c.OfInvoice})
+		if len(by) == 0 {
 			return nil
 		}
+		by[0].in.Meters[m.Key] = m
 		p.Prices, err = readPrices(prices)
-		all, keys = append(all, correction{taking, c}), append(keys, pricedBy(p))
-		spans = append(spans, span{customer, meter, p.Start, p.End})
+		found.lines, found.keys = append(found.lines, corrected{by, c}), append(found.keys, pricedBy(p))
+		found.spans = append(found.spans, span{customer, m.ID, p.Start, p.End})
 		return err
 	}, correctable, shards, customers, before)
-	if err != nil || len(all) == 0 {
-		return err
+	return found
+}
+
+// addCorrections gives tasks the corrections that were found: the adjustments that no invoice has
+// taken. What was taken is what was billed before.
+func (l *Ledger) addCorrections(ctx context.Context, q querier, found *corrections) error {
+	if len(found.lines) == 0 {
+		return nil
 	}
-	versions, err := l.versions.get(ctx, q, keys)
+	versions, err := l.versions.get(ctx, q, found.keys)
 	if err != nil {
 		return err
 	}
-	sums, err := used(ctx, q, spans)
+	sums, err := used(ctx, q, found.spans)
 	if err != nil {
 		return err
 	}
-	earlier, err := claimed(ctx, q, spans)
+	earlier, err := claimed(ctx, q, found.spans)
 	if err != nil {
 		return err
 	}
@@ -88,11 +106,11 @@ func (l *Ledger) readCorrections(ctx context.Context, q querier, tasks []*task) 
 		if len(left) == 0 {
 			continue
 		}
-		c := &all[i].Correction
-		c.Now, c.Counted, c.Of.Plan = sums[i].units, sums[i].before(left), versions[keys[i]].prices
-		for _, t := range all[i].of {
+		c := &found.lines[i].Correction
+		c.Now, c.Counted, c.Of.Plan = sums[i].units, sums[i].before(left), versions[found.keys[i]].prices
+		for _, t := range found.lines[i].by {
 			t.in.Corrections = append(t.in.Corrections, *c)
-			t.counted[countedBy{c.Meter, c.OfInvoice}] = counted{spans[i].meter, left}
+			t.counted[countedBy{c.Meter, c.OfInvoice}] = counted{found.spans[i].meter, left}
 		}
 	}
 	return nil
@@ -119,8 +137,8 @@ const readWaiting = `
 	SELECT customer_id, w->>'meter', w->>'invoice' FROM invoices, jsonb_array_elements(document->'waiting') w
 	WHERE customer_id = ANY ($1) AND status = 'draft'`
 
-// takers finds the tasks that take corrections, by customer.
-func takers(ctx context.Context, q querier, tasks []*task) (map[int64]*taker, error) {
+// queueTakers finds the tasks that take corrections, by customer.
+func queueTakers(b *pgx.Batch, tasks []*task) map[int64]*taker {
 	of := make(map[int64]*taker)
 	var fresh []int64
 	for _, t := range tasks {
@@ -140,16 +158,15 @@ func takers(ctx context.Context, q querier, tasks []*task) (map[int64]*taker, er
 			mine.waiting[c] = append(mine.waiting[c], t)
 		}
 	}
-	if len(fresh) == 0 {
-		return of, nil
+	if len(fresh) > 0 {
+		var id int64
+		var c billing.Corrected
+		queueEach(b, []any{&id, &c.Meter, &c.Invoice}, func() error {
+			of[id].elsewhere[c] = true
+			return nil
+		}, readWaiting, fresh)
 	}
-	var id int64
-	var c billing.Corrected
-	err := forEach(ctx, q, []any{&id, &c.Meter, &c.Invoice}, func() error {
-		of[id].elsewhere[c] = true
-		return nil
-	}, readWaiting, fresh)
-	return of, err
+	return of
 }
 
 const claimedAdjustments = `

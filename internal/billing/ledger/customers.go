@@ -54,13 +54,22 @@ const customerRows = `
 // readCustomers reads the billing of customers, in no order. now is PostgreSQL's time. Those
 // that are not billed are left out.
 func readCustomers(ctx context.Context, q querier, ids []int64, now int64) (map[int64]*customer, error) {
-	rows, _ := q.Query(ctx, customerRows, ids, now)
-	read, err := pgx.CollectRows(rows, scanCustomer)
-	all := make(map[int64]*customer, len(read))
-	for _, c := range read {
-		all[c.id] = c
-	}
-	return all, err
+	b := new(pgx.Batch)
+	all := queueCustomers(b, ids, now)
+	return all, run(ctx, q, b)
+}
+
+// queueCustomers is readCustomers as a statement of a batch.
+func queueCustomers(b *pgx.Batch, ids []int64, now int64) map[int64]*customer {
+	all := make(map[int64]*customer, len(ids))
+	b.Queue(customerRows, ids, now).Query(func(rows pgx.Rows) error {
+		read, err := pgx.CollectRows(rows, scanCustomer)
+		for _, c := range read {
+			all[c.id] = c
+		}
+		return err
+	})
+	return all
 }
 
 func scanCustomer(row pgx.CollectableRow) (*customer, error) {

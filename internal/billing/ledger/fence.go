@@ -50,17 +50,6 @@ func (l *Ledger) toFence(ctx context.Context, q querier, due []*job) (all []fenc
 func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 	within, cancel := context.WithTimeout(ctx, fenceTime)
 	defer cancel()
-	for some := range slices.Chunk(due, atOnce) {
-		pacedOf(tx).wait(ctx)
-		if err := l.fenceSome(ctx, within, tx, some); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// fenceSome is fence for a few customers, in the time of within.
-func (l *Ledger) fenceSome(ctx, within context.Context, tx pgx.Tx, due []*job) error {
 	left, gone, err := l.toFence(ctx, tx, due)
 	if err == nil {
 		err = l.fenceArchived(ctx, &gone)
@@ -68,44 +57,54 @@ func (l *Ledger) fenceSome(ctx, within context.Context, tx pgx.Tx, due []*job) e
 	if err != nil {
 		return err
 	}
-	for try := 0; len(left) > 0; try++ {
-		keys := make([]model.CounterKey, len(left))
-		for i := range left {
-			keys[i] = left[i].key
-		}
-		targets, err := l.options.Catalog.Targets(ctx, keys)
-		if err != nil {
+	for try := 0; len(left) > 0 && try <= fenceTries; try++ {
+		if left, err = l.fenceOnce(ctx, within, tx, left); err != nil {
 			return err
 		}
-		var fences []ledger.Fence
-		var of, again []fenceOf
-		for i, target := range targets {
-			p := left[i]
-			if target == nil { // a change came during the read
-				again = append(again, p)
-				continue
-			}
-			fences, of = append(fences, ledger.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
+	}
+	for _, p := range left {
+		p.j.err = fmt.Errorf("fence meter %d: %w", p.key.Meter, errOvertaken)
+	}
+	return nil
+}
+
+// fenceOnce fences counters in the time of within. A change overtook those in again.
+func (l *Ledger) fenceOnce(ctx, within context.Context, tx pgx.Tx, all []fenceOf) (again []fenceOf, err error) {
+	keys := make([]model.CounterKey, len(all))
+	for i := range all {
+		keys[i] = all[i].key
+	}
+	pacedOf(tx).wait(ctx)
+	targets, err := l.options.Catalog.Targets(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var fences []ledger.Fence
+	var of []fenceOf
+	for i, target := range targets {
+		p := all[i]
+		if target == nil { // a change came during the read
+			again = append(again, p)
+			continue
 		}
-		for i, err := range l.options.Engine.Fence(within, fences) {
+		fences, of = append(fences, ledger.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
+	}
+	for some := range slices.Chunk(fences, countersAtOnce) {
+		pacedOf(tx).wait(ctx)
+		for i, err := range l.options.Engine.Fence(within, some) {
 			var stale *model.StaleError
 			switch err = tooLate(ctx, within, err); {
 			case errors.As(err, &stale):
 				again = append(again, of[i])
 			case err != nil && !errors.Is(err, session.ErrBusy) && !concernsOne(err):
-				return err
+				return nil, err
 			case err != nil && of[i].j.err == nil:
 				of[i].j.err = fmt.Errorf("fence meter %d: %w", of[i].key.Meter, err)
 			}
 		}
-		if left = again; try == fenceTries && len(left) > 0 {
-			for _, p := range left {
-				p.j.err = fmt.Errorf("fence meter %d: %w", p.key.Meter, errOvertaken)
-			}
-			return nil
-		}
+		of = of[len(some):]
 	}
-	return nil
+	return again, nil
 }
 
 // tooLate is the error of a fence that nobody waits for any more: somebody is busy with its counter.

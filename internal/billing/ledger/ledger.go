@@ -68,6 +68,7 @@ const statementTimeout = 10 * time.Second
 type querier interface {
 	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, statement string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 // forEach reads rows, each into the same places, and calls do after each.
@@ -75,6 +76,22 @@ func forEach(ctx context.Context, q querier, into []any, do func() error, statem
 	rows, _ := q.Query(ctx, statement, args...) // a failed Query is the error of ForEachRow
 	_, err := pgx.ForEachRow(rows, into, do)
 	return err
+}
+
+// queueEach is forEach as a statement of a batch. The statements of a batch take one round trip.
+func queueEach(b *pgx.Batch, into []any, do func() error, statement string, args ...any) {
+	b.Queue(statement, args...).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, into, do)
+		return err
+	})
+}
+
+// run sends a batch, and gives what its statements return to who queued them.
+func run(ctx context.Context, q querier, b *pgx.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	return q.SendBatch(ctx, b).Close()
 }
 
 // snapshot runs do in a transaction that only reads, and sees the database at one instant.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// atOnce is how many customers the large steps of a batch take between two waits.
-	atOnce = 10
+	// The large steps of a batch take so many counters between two waits, or write so many customers.
+	countersAtOnce, customersAtOnce = 40, 10
 	// restPercent is how long a transaction waits, of the time that it works.
 	restPercent = 110
 	// paceLeast is the shortest wait. Shorter ones add up first.

@@ -200,15 +200,6 @@ func queueRows[T any](b *pgx.Batch, statement string, rows []T) error {
 	return err
 }
 
-// run sends a batch whose statements return nothing. want is how many rows each has to concern;
-// nil: as many as it likes.
-func run(ctx context.Context, tx pgx.Tx, b *pgx.Batch) error {
-	if b.Len() == 0 {
-		return nil
-	}
-	return tx.SendBatch(ctx, b).Close()
-}
-
 const invoiceColumns = `
 	i.id::text, coalesce(i.prefix || i.number, ''), i.kind, i.status, i.customer_id, c.key, coalesce(t.key, ''), i.currency, i.chain, i.n,
 	i.period_start, i.period_end, i.plan_id, i.price_version, coalesce(i.of::text, ''),

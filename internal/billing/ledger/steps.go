@@ -59,17 +59,17 @@ const readSteps = `
 	FROM open_periods o JOIN billing_accounts a ON a.customer_id = o.customer_id JOIN customers c ON c.id = o.customer_id,` + stepsOf + `
 	WHERE o.customer_id = ANY ($1::bigint[]) ORDER BY o.customer_id, s.at, s.rank`
 
-// nextSteps reads what is to be done next for customers. Those with nothing to do are left out.
+// queueSteps reads what is to be done next for customers. Those with nothing to do are left out.
 // now is PostgreSQL's time.
-func (l *Ledger) nextSteps(ctx context.Context, q querier, ids []int64, now int64) (map[int64]step, error) {
+func (l *Ledger) queueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]step {
 	all := make(map[int64]step, len(ids))
 	var id int64
 	var s step
-	err := forEach(ctx, q, []any{&id, &s.kind, &s.at, &s.draft}, func() error {
+	queueEach(b, []any{&id, &s.kind, &s.at, &s.draft}, func() error {
 		all[id] = s
 		return nil
 	}, readSteps, ids, l.closeDelay, now)
-	return all, err
+	return all
 }
 
 // updateDue sets when customers are to be looked at again. Those that were blocked are so no

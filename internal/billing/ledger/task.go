@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
@@ -61,19 +63,19 @@ func (l *Ledger) readInputs(ctx context.Context, q querier, tasks []*task) error
 	if err := l.readTerms(ctx, q, tasks); err != nil {
 		return err
 	}
-	for _, read := range []func(context.Context, querier, []*task) error{
-		readAdvances, l.readCorrections, readCharges, readMeters, readSellers, readCredits,
-	} {
-		if err := read(ctx, q, tasks); err != nil {
-			return err
-		}
+	b := new(pgx.Batch)
+	queueMeters(b, tasks)
+	late := queueCorrections(b, tasks)
+	for _, queue := range []func(*pgx.Batch, []*task){queueAdvances, queueCharges, queueSellers, queueCreditsLeft} {
+		queue(b, tasks)
 	}
-	for some := range slices.Chunk(tasks, atOnce) {
-		if err := l.readUsage(ctx, q, some); err != nil {
-			return err
-		}
+	if err := run(ctx, q, b); err != nil {
+		return err
 	}
-	return nil
+	if err := l.addCorrections(ctx, q, late); err != nil {
+		return err
+	}
+	return l.readUsage(ctx, q, tasks)
 }
 
 // compute makes the invoice of what was read.
@@ -182,66 +184,55 @@ func (l *Ledger) pricedMeters(ctx context.Context, q querier, t *assembly.Terms)
 
 const readMeterNames = `SELECT id, key, name, unit FROM meters WHERE key = ANY ($1)`
 
-// readMeters finds what the meters of invoices are called.
-func readMeters(ctx context.Context, q querier, tasks []*task) error {
+// queueMeters finds what the meters of the tasks' terms are called.
+func queueMeters(b *pgx.Batch, tasks []*task) {
 	var keys []string
+	all := make(map[string]plans.Meter)
 	for _, t := range tasks {
-		keys = append(keys, t.in.Terms.Meters()...)
-		for i := range t.in.Corrections {
-			keys = append(keys, t.in.Corrections[i].Meter)
-		}
+		t.in.Meters, keys = all, append(keys, t.in.Terms.Meters()...)
 	}
 	if len(keys) == 0 {
-		return nil
+		return
 	}
 	slices.Sort(keys)
-	all := make(map[string]plans.Meter)
 	var m plans.Meter
-	err := forEach(ctx, q, []any{&m.ID, &m.Key, &m.Name, &m.Unit}, func() error {
+	queueEach(b, []any{&m.ID, &m.Key, &m.Name, &m.Unit}, func() error {
 		all[m.Key] = m
 		return nil
 	}, readMeterNames, slices.Compact(keys))
-	for _, t := range tasks {
-		t.in.Meters = all
-	}
-	return err
 }
 
 const readSellerRows = `SELECT key, name, address, tax_id, prefix FROM sellers WHERE key = ANY ($1)`
 
-// readSellers finds the sellers as they are now.
-func readSellers(ctx context.Context, q querier, tasks []*task) error {
-	keys := make([]string, len(tasks))
-	for i, t := range tasks {
-		keys[i] = t.c.account.Seller
+// queueSellers finds the sellers as they are now.
+func queueSellers(b *pgx.Batch, tasks []*task) {
+	of := make(map[string][]*task)
+	for _, t := range tasks {
+		of[t.c.account.Seller] = append(of[t.c.account.Seller], t)
 	}
-	slices.Sort(keys)
-	all := make(map[string]billing.Seller)
 	var s billing.Seller
-	err := forEach(ctx, q, []any{&s.Key, &s.Name, &s.Address, &s.TaxID, &s.Prefix}, func() error {
-		all[s.Key] = s
+	queueEach(b, []any{&s.Key, &s.Name, &s.Address, &s.TaxID, &s.Prefix}, func() error {
+		for _, t := range of[s.Key] {
+			t.in.Seller = s
+		}
 		s.Address = nil
 		return nil
-	}, readSellerRows, slices.Compact(keys))
-	for _, t := range tasks {
-		t.in.Seller = all[t.c.account.Seller]
-	}
-	return err
+	}, readSellerRows, slices.Collect(maps.Keys(of)))
 }
 
 const readUnclaimed = `
 	SELECT customer_id, id, description, amount_minor, currency, at FROM charges
 	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, id`
 
-// readCharges finds the charges that no invoice has taken yet.
-func readCharges(ctx context.Context, q querier, tasks []*task) error {
+// queueCharges finds the charges that no invoice has taken yet.
+func queueCharges(b *pgx.Batch, tasks []*task) {
 	of := freshTasks(tasks)
 	if len(of) == 0 {
-		return nil
+		return
 	}
 	var id int64
 	var c billing.Charge
-	return forEach(ctx, q, []any{&id, &c.ID, &c.Description, &c.AmountMinor, &c.Currency, &c.At}, func() error {
+	queueEach(b, []any{&id, &c.ID, &c.Description, &c.AmountMinor, &c.Currency, &c.At}, func() error {
 		of[id].in.Charges = append(of[id].in.Charges, c)
 		return nil
 	}, readUnclaimed, slices.Collect(maps.Keys(of)))
@@ -262,15 +253,15 @@ const creditsLeft = `
 	SELECT customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits
 	WHERE customer_id = ANY ($1) AND left_minor > 0`
 
-// readCredits finds the credits that have something left.
-func readCredits(ctx context.Context, q querier, tasks []*task) error {
+// queueCreditsLeft finds the credits that have something left.
+func queueCreditsLeft(b *pgx.Batch, tasks []*task) {
 	of := make(map[int64][]*task)
 	for _, t := range tasks {
 		of[t.c.id] = append(of[t.c.id], t)
 	}
 	var id int64
 	var c billing.Credit
-	return forEach(ctx, q, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
+	queueEach(b, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
 		for _, t := range of[id] {
 			t.in.Credits = append(t.in.Credits, c)
 		}

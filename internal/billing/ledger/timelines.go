@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/billing/timeline"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -27,7 +29,7 @@ const readOwnPrices = `
 
 const readPlanVersions = `
 	SELECT plan_id, version, apply_to = 'all', change, (extract(epoch FROM created_at) * 1000000)::bigint FROM plan_versions
-	WHERE plan_id = ANY ($1)`
+	WHERE plan_id IN (SELECT plan_id FROM customer_terms WHERE customer_id = ANY ($1))`
 
 // timelines reads what the periods of customers follow from.
 func timelines(ctx context.Context, q querier, customers map[int64]*customer) (map[int64]*timeline.Timeline, error) {
@@ -42,23 +44,30 @@ func timelines(ctx context.Context, q querier, customers map[int64]*customer) (m
 			all[id].Known = &timeline.Known{Start: *from, End: *end}
 		}
 	}
-	if err := readPeriods(ctx, q, ids, all); err != nil {
-		return nil, err
-	}
+	b := new(pgx.Batch)
+	queuePeriods(b, ids, all)
+	queueTerms(b, ids, all)
+	queueOwnPrices(b, ids, all)
+	queueVersions(b, ids, all)
+	return all, run(ctx, q, b)
+}
+
+// queueTerms reads what customers were on.
+func queueTerms(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var id int64
 	var terms timeline.Terms
-	on := make(map[int32]bool)
-	err := forEach(ctx, q, []any{&id, &terms.Change, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
+	queueEach(b, []any{&id, &terms.Change, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
 		all[id].Terms = append(all[id].Terms, terms)
-		on[terms.PlanID] = true
 		return nil
 	}, readTermsRows, ids)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// queueOwnPrices reads the prices of customers' own.
+func queueOwnPrices(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
+	var id int64
 	var own timeline.OwnPrice
 	var price []byte
-	err = forEach(ctx, q, []any{&id, &own.Change, &own.From, &own.At, &own.Meter, &price}, func() error {
+	queueEach(b, []any{&id, &own.Change, &own.From, &own.At, &own.Meter, &price}, func() error {
 		if own.Price = nil; price != nil {
 			own.Price = new(plans.Price)
 			if err := json.Unmarshal(price, own.Price); err != nil {
@@ -68,20 +77,16 @@ func timelines(ctx context.Context, q querier, customers map[int64]*customer) (m
 		all[id].Prices = append(all[id].Prices, own)
 		return nil
 	}, readOwnPrices, ids)
-	if err != nil {
-		return nil, err
-	}
-	return all, readVersionsOf(ctx, q, slices.Collect(maps.Keys(on)), all)
 }
 
-// readPeriods reads the boundaries and the clocks.
-func readPeriods(ctx context.Context, q querier, ids []int64, all map[int64]*timeline.Timeline) error {
+// queuePeriods reads the boundaries and the clocks.
+func queuePeriods(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var id int64
 	var key, zone, anchor string
 	var former []byte
 	var cuts, clock []int64
 	var interval calendar.Interval
-	return forEach(ctx, q, []any{&id, &key, &zone, &anchor, &former, &cuts, &interval.Unit, &interval.Count, &clock}, func() error {
+	queueEach(b, []any{&id, &key, &zone, &anchor, &former, &cuts, &interval.Unit, &interval.Count, &clock}, func() error {
 		var before []plans.FormerPeriods
 		if len(former) > emptyDocument {
 			if err := json.Unmarshal(former, &before); err != nil {
@@ -95,16 +100,13 @@ func readPeriods(ctx context.Context, q querier, ids []int64, all map[int64]*tim
 	}, readBoundaries, ids)
 }
 
-// readVersionsOf gives each timeline all versions of all plans that one of them names.
-func readVersionsOf(ctx context.Context, q querier, on []int32, all map[int64]*timeline.Timeline) error {
-	var versions []timeline.Version
-	var v timeline.Version
-	err := forEach(ctx, q, []any{&v.PlanID, &v.Number, &v.All, &v.Change, &v.CreatedAt}, func() error {
-		versions = append(versions, v)
-		return nil
-	}, readPlanVersions, on)
-	for _, t := range all {
-		t.Versions = versions
-	}
-	return err
+// queueVersions gives each timeline all versions of all plans that one of them names.
+func queueVersions(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
+	b.Queue(readPlanVersions, ids).Query(func(rows pgx.Rows) error {
+		versions, err := pgx.CollectRows(rows, pgx.RowToStructByPos[timeline.Version])
+		for _, t := range all {
+			t.Versions = versions
+		}
+		return err
+	})
 }

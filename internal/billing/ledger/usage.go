@@ -54,28 +54,34 @@ const usageSums = `
 		WHERE a.shard = i.shard AND a.customer = i.customer AND a.meter = i.meter AND a.hour >= i.start_at AND a.hour < i.end_at) a ON true
 	ORDER BY i.n`
 
-// used reads what spans hold: usage, adjustments, and the running hour. All are of one snapshot,
-// and in the order of spans.
+// used reads what spans hold: usage, adjustments, and the running hour, in the order of spans. What
+// is of one span is of one snapshot.
 func used(ctx context.Context, q querier, spans []span) ([]usage, error) {
-	if len(spans) == 0 {
-		return nil, nil
-	}
-	shards := make([]int16, len(spans))
-	customers, starts, ends := make([]int64, len(spans)), make([]int64, len(spans)), make([]int64, len(spans))
-	meters := make([]int32, len(spans))
-	for i, s := range spans {
-		shards[i], customers[i], meters[i], starts[i], ends[i] = model.Shard(s.customer), s.customer, s.meter, s.start, s.end
-	}
-	rows, _ := q.Query(ctx, usageSums, shards, customers, meters, starts, ends)
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (u usage, err error) {
-		var hours, costs []int64
-		var keys []pgtype.UUID
-		err = row.Scan(&u.units, &hours, &keys, &costs)
-		for i, hour := range hours {
-			u.adjustments = append(u.adjustments, adjustment{adjustmentKey{hour, keys[i].Bytes}, costs[i]})
+	all := make([]usage, 0, len(spans))
+	for some := range slices.Chunk(spans, countersAtOnce) {
+		shards := make([]int16, len(some))
+		customers, starts, ends := make([]int64, len(some)), make([]int64, len(some)), make([]int64, len(some))
+		meters := make([]int32, len(some))
+		for i, s := range some {
+			shards[i], customers[i], meters[i], starts[i], ends[i] = model.Shard(s.customer), s.customer, s.meter, s.start, s.end
 		}
-		return u, err
-	})
+		rows, _ := q.Query(ctx, usageSums, shards, customers, meters, starts, ends)
+		var err error
+		if all, err = pgx.AppendRows(all, rows, scanUsage); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func scanUsage(row pgx.CollectableRow) (u usage, err error) {
+	var hours, costs []int64
+	var keys []pgtype.UUID
+	err = row.Scan(&u.units, &hours, &keys, &costs)
+	for i, hour := range hours {
+		u.adjustments = append(u.adjustments, adjustment{adjustmentKey{hour, keys[i].Bytes}, costs[i]})
+	}
+	return u, err
 }
 
 // without are the adjustments but some others.

@@ -257,12 +257,9 @@ func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 // dueSteps finds the next step of each customer. Those that have none due have their due_at put
 // right, and are not in left.
 func (l *Ledger) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
-	customers, err := readCustomers(ctx, tx, ids, now)
-	if err != nil {
-		return nil, nil, err
-	}
-	next, err := l.nextSteps(ctx, tx, ids, now)
-	if err != nil {
+	b := new(pgx.Batch)
+	customers, next := queueCustomers(b, ids, now), l.queueSteps(b, ids, now)
+	if err := run(ctx, tx, b); err != nil {
 		return nil, nil, err
 	}
 	jobs = make(map[string][]*job)
