@@ -11,14 +11,16 @@ import (
 const (
 	// The large steps of a batch take so many counters between two waits, or write so many customers.
 	countersAtOnce, customersAtOnce = 40, 10
+	// restPercent is how long a transaction waits, of the time that it works.
+	restPercent = 130
 	// paceLeast is the shortest wait. Shorter ones add up first.
 	paceLeast = time.Millisecond
 	// paceMost bounds what one statement adds. If it waited, as for a lock, it used no processor.
 	paceMost = 20 * time.Millisecond
 )
 
-// pacedTx is a transaction that leaves the processors to hits for half of its time. Before a
-// statement it waits as long as it has worked since it waited last. Hits beside it are late by
+// pacedTx is a transaction that leaves the processors to hits for more than half of its time. Before a
+// statement it waits, by how long it has worked since it waited last. Hits beside it are late by
 // its longest stretch of work, so stretches are to be short: see docs/benchmarks.
 type pacedTx struct {
 	pgx.Tx
@@ -47,7 +49,7 @@ func (p *pacedTx) wait(ctx context.Context) {
 		return
 	}
 	began := p.watch()
-	p.owed += min(began-p.since, paceMost)
+	p.owed += min((began-p.since)*restPercent/100, paceMost)
 	if p.since = began; p.owed < paceLeast {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"quotad/internal/plans/planstest"
 )
 
-// TestPace: a transaction waits as long as it worked, within bounds, and not when others wait for it.
+// TestPace: a transaction waits by how long it worked, within bounds, and not when others wait for it.
 func TestPace(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -21,7 +21,7 @@ func TestPace(t *testing.T) {
 		least, most time.Duration // of the wait
 	}{
 		{"too short", t.Context(), 0, 0, false, 0, paceLeast},
-		{"as long", t.Context(), 10 * time.Millisecond, 0, false, 10 * time.Millisecond, time.Second},
+		{"a share", t.Context(), 10 * time.Millisecond, 0, false, 13 * time.Millisecond, time.Second},
 		{"late the last time", t.Context(), time.Millisecond, -paceLeast, false, 0, paceLeast},
 		{"bounded", t.Context(), time.Hour, 0, false, paceMost, time.Second},
 		{"hurried", t.Context(), time.Hour, 0, true, 0, paceMost},
