@@ -19,6 +19,9 @@ import (
 // it the customers are put off. Their fences stand, so they are soon done the next time.
 const fenceTime = 250 * time.Millisecond
 
+// fenceWaits bounds how often the pace waits between the fences of a batch, which is within fenceTime.
+const fenceWaits = 4
+
 // fenceTries bounds how often a counter is fenced again that a change overtook.
 const fenceTries = 4
 
@@ -89,7 +92,7 @@ func (l *Ledger) fenceOnce(ctx, within context.Context, tx pgx.Tx, all []fenceOf
 		}
 		fences, of = append(fences, ledger.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
 	}
-	for some := range slices.Chunk(fences, countersAtOnce) {
+	for some := range slices.Chunk(fences, max(countersAtOnce, (len(fences)+fenceWaits-1)/fenceWaits)) {
 		pacedOf(tx).wait(ctx)
 		for i, err := range l.options.Engine.Fence(within, some) {
 			var stale *model.StaleError
