@@ -82,9 +82,9 @@ func (n *node) upload(size, some int) *upload {
 	return u
 }
 
-// Bodies that do not end, on the streams of one HTTP/2 connection.
+// Bodies that do not end, on the streams of one HTTP/2 connection. It is not parallel, as the heap
+// is the whole process's.
 func TestUnfinishedStreamsAreBounded(t *testing.T) {
-	t.Parallel()
 	const streams, most = 200, 4 << 20
 	n := newNode(t)
 	n.server.memory = respond.NewBudget(most)
