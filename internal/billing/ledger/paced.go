@@ -10,18 +10,18 @@ import (
 
 const (
 	// The large steps of a batch take so many counters between two waits, or write so many customers.
-	countersAtOnce, customersAtOnce = 40, 10
+	countersAtOnce, customersAtOnce = 80, 20
 	// restPercent is how long a transaction waits, of the time that it works.
-	restPercent = 130
+	restPercent = 170
 	// paceLeast is the shortest wait. Shorter ones add up first.
 	paceLeast = time.Millisecond
 	// paceMost bounds what one statement adds. If it waited, as for a lock, it used no processor.
 	paceMost = 20 * time.Millisecond
 )
 
-// pacedTx is a transaction that leaves the processors to hits for more than half of its time. Before a
-// statement it waits, by how long it has worked since it waited last. Hits beside it are late by
-// its longest stretch of work, so stretches are to be short: see docs/benchmarks.
+// pacedTx is a transaction that leaves the processors to hits for some two thirds of its time. Before a
+// statement it waits, by how long it has worked since it waited last. Long stretches of work make hits
+// late. Short ones find the processors' caches cold, and so take more work: see docs/benchmarks.
 type pacedTx struct {
 	pgx.Tx
 	watch   func() time.Duration // see Options.Stopwatch

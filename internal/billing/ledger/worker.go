@@ -20,7 +20,7 @@ const (
 	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
 	// database that is slow to answer is so with any number of them. batchTime is how long it goes
 	// on with further steps of them: counters are not pruned while it is open.
-	batchLeast, batchMost = 5, 40
+	batchLeast, batchMost = 5, 60
 	batchTime             = 100 * time.Millisecond
 	// A transaction that took less than batchShort, its waits included, may take more customers the
 	// next time. After one that took more than batchLong it is to be fewer: plans have a price or a
