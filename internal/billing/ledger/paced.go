@@ -12,7 +12,7 @@ const (
 	// The large steps of a batch take so many counters between two waits, or write so many customers.
 	countersAtOnce, customersAtOnce = 80, 20
 	// restPercent is how long a transaction waits, of the time that it works.
-	restPercent = 170
+	restPercent = 200
 	// paceLeast is the shortest wait. Shorter ones add up first.
 	paceLeast = time.Millisecond
 	// paceMost bounds what one statement adds. If it waited, as for a lock, it used no processor.

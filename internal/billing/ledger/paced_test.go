@@ -21,8 +21,8 @@ func TestPace(t *testing.T) {
 		least, most time.Duration // of the wait
 	}{
 		{"too short", t.Context(), 0, 0, false, 0, paceLeast},
-		{"a share", t.Context(), 10 * time.Millisecond, 0, false, 17 * time.Millisecond, time.Second},
-		{"late the last time", t.Context(), time.Millisecond, -paceLeast, false, 0, paceLeast},
+		{"a share", t.Context(), 9 * time.Millisecond, 0, false, 18 * time.Millisecond, time.Second},
+		{"late the last time", t.Context(), time.Millisecond / 2, -paceLeast, false, 0, paceLeast},
 		{"bounded", t.Context(), time.Hour, 0, false, paceMost, time.Second},
 		{"hurried", t.Context(), time.Hour, 0, true, 0, paceMost},
 		{"out of time", over, time.Hour, 0, false, 0, paceMost},
