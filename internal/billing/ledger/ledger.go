@@ -44,6 +44,7 @@ type Ledger struct {
 	versions       *versions
 	wake           chan struct{}
 	size           atomic.Int64 // of the worker's next batch
+	rest           atomic.Int64 // how long that batch waits, in percent of the time that it works
 	worked         worked
 	watched        watched
 }
@@ -58,6 +59,7 @@ func New(o Options) *Ledger {
 		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
 	}
 	l.size.Store(batchLeast)
+	l.rest.Store(restMost)
 	return l
 }
 

@@ -11,23 +11,35 @@ import (
 const (
 	// The large steps of a batch take so many counters between two waits, or write so many customers.
 	countersAtOnce, customersAtOnce = 80, 20
-	// restPercent is how long a transaction waits, of the time that it works.
-	restPercent = 200
+	// eachTakes is how long a batch is to take for each of its customers, if restLeast and restMost
+	// let it. They bound its waits, in percent of the time that it works.
+	eachTakes           = 2600 * time.Microsecond
+	restLeast, restMost = 50, 300
 	// paceLeast is the shortest wait. Shorter ones add up first.
 	paceLeast = time.Millisecond
-	// paceMost bounds what one statement adds. If it waited, as for a lock, it used no processor.
-	paceMost = 20 * time.Millisecond
+	// stretchMost bounds what one statement counts as work. If it waited, as for a lock, it used no
+	// processor.
+	stretchMost = 10 * time.Millisecond
 )
 
-// pacedTx is a transaction that leaves the processors to hits for some two thirds of its time. Before a
+// pacedTx is a transaction that leaves the processors to hits for a share of its time. Before a
 // statement it waits, by how long it has worked since it waited last. Long stretches of work make hits
 // late. Short ones find the processors' caches cold, and so take more work: see docs/benchmarks.
 type pacedTx struct {
 	pgx.Tx
 	watch   func() time.Duration // see Options.Stopwatch
+	rest    int64                // how long it waits, in percent of the time that it works
 	since   time.Duration        // what is not in owed yet
 	owed    time.Duration        // still to be waited for; below 0 when it waited for too long
+	waited  time.Duration        // in all
 	hurried bool
+}
+
+// nextRest is how long the next batch waits, in percent of the time that it works, behind one of a
+// size that worked for so long.
+func nextRest(size int, worked time.Duration) int64 {
+	spare := time.Duration(size)*eachTakes - worked
+	return min(max(int64(100*spare/max(worked, 1)), restLeast), restMost)
 }
 
 // pacedOf is the pace of a transaction, nil if it has none.
@@ -49,7 +61,7 @@ func (p *pacedTx) wait(ctx context.Context) {
 		return
 	}
 	began := p.watch()
-	p.owed += min((began-p.since)*restPercent/100, paceMost)
+	p.owed += min(began-p.since, stretchMost) * time.Duration(p.rest) / 100
 	if p.since = began; p.owed < paceLeast {
 		return
 	}
@@ -60,6 +72,7 @@ func (p *pacedTx) wait(ctx context.Context) {
 	case <-timer.C:
 	}
 	p.since = p.watch()
+	p.waited += p.since - began
 	p.owed = max(p.owed-(p.since-began), -paceLeast) // timers are late on a busy machine
 }
 

@@ -89,17 +89,13 @@ func (l *Ledger) Run(ctx context.Context) {
 // do. The error is why the database could not be worked with.
 func (l *Ledger) WorkOff(ctx context.Context) error {
 	for ctx.Err() == nil {
-		began, err := l.options.Now(ctx)
-		if err != nil {
-			return err
-		}
-		size := int(l.size.Load())
-		taken, err := l.batch(ctx, size)
+		began, size := l.options.Stopwatch(), int(l.size.Load())
+		taken, waited, err := l.batch(ctx, size)
 		switch {
 		case err == nil && taken == 0:
 			return l.answerCalls(ctx)
 		case err == nil && taken == size: // there are many
-			err = l.resize(ctx, began, size)
+			l.resize(size, l.options.Stopwatch()-began, waited)
 		case err != nil && concernsOne(err):
 			// One of them makes the statements fail. Each alone tells which.
 			err = l.eachAlone(ctx, taken)
@@ -111,14 +107,11 @@ func (l *Ledger) WorkOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// resize chooses the size of the next batch behind one of a size that began at an instant, µs.
-func (l *Ledger) resize(ctx context.Context, began int64, size int) error {
-	now, err := l.options.Now(ctx)
-	if err != nil {
-		return err
-	}
-	l.size.Store(int64(nextSize(size, time.Duration(now-began)*time.Microsecond)))
-	return nil
+// resize chooses the size and the waits of the next batch behind one of a size that took so long,
+// and waited for so much of it.
+func (l *Ledger) resize(size int, took, waited time.Duration) {
+	l.size.Store(int64(nextSize(size, took)))
+	l.rest.Store(nextRest(size, took-waited))
 }
 
 // nextSize is how many customers a batch takes behind one of a size that took so long.
@@ -135,7 +128,7 @@ func nextSize(size int, took time.Duration) int {
 // eachAlone works off customers one by one, about as many as a batch that failed.
 func (l *Ledger) eachAlone(ctx context.Context, n int) error {
 	for range max(n, batchMost) {
-		if taken, err := l.batch(ctx, 1); err != nil || taken == 0 {
+		if taken, _, err := l.batch(ctx, 1); err != nil || taken == 0 {
 			return err
 		}
 	}
@@ -160,14 +153,15 @@ const takeDueByClock = `
 		FOR UPDATE SKIP LOCKED) o
 	LIMIT $2`
 
-// batch does steps of at most n customers in one transaction. taken is how many it found. With
-// n = 1 a customer that makes statements fail is blocked.
-func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
+// batch does steps of at most n customers in one transaction. taken is how many it found, and
+// waited how long it left the processors to hits. With n = 1 a customer that makes statements fail
+// is blocked.
+func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	now, err := l.options.Now(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var ids []int64
 	var count done
@@ -189,7 +183,9 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
 			return nil
 		}
 		if len(ids) == n { // there may be many more
-			tx = &pacedTx{Tx: tx, watch: l.options.Stopwatch, since: l.options.Stopwatch()}
+			paced := &pacedTx{Tx: tx, watch: l.options.Stopwatch, since: l.options.Stopwatch(), rest: l.rest.Load()}
+			defer func() { waited = paced.waited }()
+			tx = paced
 		}
 		var err error
 		count, err = l.steps(ctx, tx, ids, now)
@@ -198,13 +194,13 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
 	if err == nil {
 		l.worked.closed.Add(count.closed)
 		l.worked.finalized.Add(count.finalized)
-		return len(ids), nil
+		return len(ids), waited, nil
 	}
 	err = store.Classify(err)
 	if n == 1 && len(ids) == 1 && concernsOne(err) {
-		return 1, l.blockAlone(ctx, ids[0], now, err)
+		return 1, waited, l.blockAlone(ctx, ids[0], now, err)
 	}
-	return len(ids), err
+	return len(ids), waited, err
 }
 
 // done counts steps.
