@@ -14,7 +14,7 @@ const (
 	// eachTakes is how long a batch is to take for each of its customers, if restLeast and restMost
 	// let it. They bound its waits, in percent of the time that it works.
 	eachTakes           = 2600 * time.Microsecond
-	restLeast, restMost = 50, 300
+	restLeast, restMost = 35, 300
 	// paceLeast is the shortest wait. Shorter ones add up first.
 	paceLeast = time.Millisecond
 	// stretchMost bounds what one statement counts as work. If it waited, as for a lock, it used no
