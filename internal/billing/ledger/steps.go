@@ -80,6 +80,11 @@ const updateDue = `
 		WHERE o.customer_id = u.customer_id), 9223372036854775807)
 	WHERE u.customer_id = ANY ($1::bigint[])`
 
+// putDue is updateDue where the next steps are known.
+const putDue = `
+	UPDATE open_periods o SET blocked = NULL, busy_since = NULL, retry_at = 0, due_at = w.due_at
+	FROM unnest($1::bigint[], $2::bigint[]) AS w (id, due_at) WHERE o.customer_id = w.id`
+
 // updateDue sets due_at of customers whose lock the transaction has. They were due until now, so
 // their clocks are called already.
 func (l *Ledger) updateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -17,11 +18,13 @@ const (
 	// pollEvery is how often a node looks for what is due.
 	pollEvery = time.Second
 	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
-	// database that is slow to answer is so with any number of them.
+	// database that is slow to answer is so with any number of them. batchTime is how long it goes
+	// on with further steps of them: counters are not pruned while it is open.
 	batchLeast, batchMost = 5, 60
-	// Counters are not pruned while a transaction is open. Behind one that took less than batchShort,
-	// its waits included, the next may take more customers. Behind one that took more than batchLong it
-	// is to take fewer: plans have a price or a hundred.
+	batchTime             = 100 * time.Millisecond
+	// A transaction that took less than batchShort, its waits included, may take more customers the
+	// next time. After one that took more than batchLong it is to be fewer: plans have a price or a
+	// hundred.
 	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
 	// stepTimeout bounds one transaction.
 	stepTimeout = 10 * time.Second
@@ -203,21 +206,40 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Durat
 // done counts steps.
 type done struct{ closed, finalized int64 }
 
-// steps does the next step of each customer that is due. What is due behind it has another
-// transaction.
+// steps does the steps of customers that are due, for each in the order of their instants. It
+// ends behind the first that took numbers, or when it has taken long; the rest is due still.
 func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (count done, err error) {
-	jobs, err := l.dueSteps(ctx, tx, ids, now)
-	if err != nil {
-		return count, err
+	var failed []*job
+	var erased []int64
+	for end := now + batchTime.Microseconds(); len(ids) > 0 && now < end; {
+		jobs, left, err := l.dueSteps(ctx, tx, ids, now)
+		if err != nil {
+			return count, err
+		}
+		if ids = left; len(ids) == 0 {
+			break
+		}
+		some, bad, err := l.doSteps(ctx, tx, jobs)
+		if err != nil {
+			return count, err
+		}
+		count.closed, count.finalized = count.closed+some.closed, count.finalized+some.finalized
+		failed = append(failed, bad...)
+		erased = append(erased, erasedIn(jobs)...)
+		ids = without(ids, bad)
+		if some.finalized > 0 {
+			break
+		}
+		if now, err = l.options.Now(ctx); err != nil {
+			return count, err
+		}
 	}
-	count, failed, err := l.doSteps(ctx, tx, jobs)
-	if err != nil {
-		return count, err
+	if len(ids) > 0 {
+		if err := l.updateDue(ctx, tx, ids...); err != nil {
+			return count, err
+		}
 	}
-	if err := l.updateDue(ctx, tx, without(ids, failed)...); err != nil {
-		return count, err
-	}
-	if err := forget(ctx, tx, erasedIn(jobs)...); err != nil {
+	if err := forget(ctx, tx, erased...); err != nil {
 		return count, err
 	}
 	for _, j := range failed {
@@ -228,26 +250,35 @@ func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 	return count, nil
 }
 
-// dueSteps finds the next step of each customer, by its kind. Some may have none that is due.
-func (l *Ledger) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (map[string][]*job, error) {
+// dueSteps finds the next step of each customer. Those that have none due have their due_at put
+// right, and are not in left.
+func (l *Ledger) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
 	b := new(pgx.Batch)
 	customers, next := queueCustomers(b, ids, now), l.queueSteps(b, ids, now)
 	if err := run(ctx, tx, b); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	jobs := make(map[string][]*job)
+	jobs = make(map[string][]*job)
+	var idle, dueAt []int64
 	for _, id := range ids {
 		c, s := customers[id], next[id]
+		if s.kind == "" {
+			s.at = math.MaxInt64
+		}
 		if c == nil || s.kind == "" || s.at > c.now {
+			idle, dueAt = append(idle, id), append(dueAt, s.at)
 			continue
 		}
 		j := &job{c: c, at: s.at, draft: s.draft}
 		if c.clock == "" && s.kind == stepFinalize {
 			j.at = c.now // in real time a late invoice says when it was finalized
 		}
-		jobs[s.kind] = append(jobs[s.kind], j)
+		jobs[s.kind], left = append(jobs[s.kind], j), append(left, id)
 	}
-	return jobs, nil
+	if len(idle) > 0 {
+		_, err = tx.Exec(ctx, putDue, idle, dueAt)
+	}
+	return jobs, left, err
 }
 
 // doSteps does one step of each customer.
