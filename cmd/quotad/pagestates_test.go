@@ -211,7 +211,7 @@ func worksWithoutScript(t *testing.T, w *window) {
 	defer call(w, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
 	says := func(what string) {
 		t.Helper()
-		w.settles(what, fmt.Sprintf(`(location.pathname + location.search + " " + document.body.innerText).includes(%q)`, what), 20*time.Second)
+		w.settles(what, fmt.Sprintf(`(location.pathname + location.search + " " + document.body.innerText).includes(%q)`, what), time.Minute)
 	}
 	press := func(button string) { t.Helper(); eval[int](w, `document.querySelector("`+button+`").click();0`) }
 	w.as("")

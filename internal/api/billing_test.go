@@ -53,7 +53,7 @@ func (n *node) runs(key string) string {
 func (n *node) until(key, want string) {
 	n.t.Helper()
 	var got any
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if got = n.want(200, "GET", "/v1/customers/"+key+"/billing", "").json["billed_until"]; got == want {
 			return
 		}
