@@ -68,10 +68,29 @@ func TestSettingsThatAllNodesShare(t *testing.T) {
 	if err := two.stop(); err != nil {
 		t.Fatal(err)
 	}
+	sessionsEnd(t, database)
 	run(0, "id-retention is 48h from now on", "settings", "set", "id-retention", "2880m")
 	run(0, "default-plan is none from now on", "settings", "set", "default-plan", "")
 	run(0, "SETTING VALUE anonymous-ttl 720h audit-retention 17520h close-delay 10s correction-time 1h default-plan none id-retention 48h", "settings", "list")
 	start(t, database, "--id-retention=48h").do("POST", "/v1/hits", hitOf("x", "requests", "")).is(404)
+}
+
+// holders are the sessions that say that a quotad serves, and what they do.
+const holders = `
+	SELECT coalesce(string_agg(concat_ws(' ', a.pid, a.state, a.wait_event, a.query), E'\n'), '')
+	FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND a.datname = current_database()`
+
+// sessionsEnd waits until PostgreSQL has ended the sessions of nodes that have stopped. A busy machine
+// may take longer for that than settings set has patience.
+func sessionsEnd(t *testing.T, database string) {
+	t.Helper()
+	eventually(t, 30*time.Second, "the sessions of nodes that have stopped end", func() bool {
+		left := pgtest.Query[string](t, database, holders)
+		if left != "" {
+			t.Log(left)
+		}
+		return left == ""
+	})
 }
 
 // Of two nodes that start at once on a new database, told different values, one serves.
