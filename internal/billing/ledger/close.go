@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -87,13 +88,17 @@ const insertPeriods = `
 		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at
 	FROM jsonb_populate_recordset(NULL::periods, $1) r`
 
-// nextPeriods opens the following periods. Where none follows, the row keeps its place in the
-// chain, and nothing else.
+// nextPeriods opens the following periods, and sets due_at as updateDue does, behind the drafts of
+// the periods that are closed. Where none follows, the row keeps its place in the chain, and nothing
+// else.
 const nextPeriods = `
-	UPDATE open_periods o SET chain = r.chain, n = r.n, start_at = r.start_at, end_at = r.end_at, full_start = r.full_start,
-		full_end = r.full_end, known_end = r.known_end, trial = r.trial, plan_id = r.plan_id, version = r.version,
-		prices = r.prices, to_begin = false, opening_due = r.opening_due
-	FROM jsonb_populate_recordset(NULL::open_periods, $1) r WHERE o.customer_id = r.customer_id`
+	UPDATE open_periods u SET chain = o.chain, n = o.n, start_at = o.start_at, end_at = o.end_at, full_start = o.full_start,
+		full_end = o.full_end, known_end = o.known_end, trial = o.trial, plan_id = o.plan_id, version = o.version,
+		prices = o.prices, to_begin = false, opening_due = o.opening_due, blocked = NULL, busy_since = NULL, retry_at = 0,
+		due_at = coalesce((
+			SELECT min(s.at) FROM billing_accounts a JOIN customers c ON c.id = a.customer_id,` + stepsOf + `
+			WHERE a.customer_id = o.customer_id), 9223372036854775807)
+	FROM jsonb_populate_recordset(NULL::open_periods, $1) o WHERE u.customer_id = o.customer_id RETURNING u.customer_id, u.due_at`
 
 // openRow is a row of open_periods, as far as closing writes it.
 type openRow struct {
@@ -152,10 +157,32 @@ func (l *Ledger) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 		}
 	}
 	b := new(pgx.Batch)
-	if err := errors.Join(queueRows(b, insertPeriods, periods), queueRows(b, nextPeriods, open), queueDrafts(b, drafts)); err != nil {
+	if err := errors.Join(queueRows(b, insertPeriods, periods), queueDrafts(b, drafts), l.queueNext(ctx, b, open, due)); err != nil {
 		return err
 	}
 	return run(ctx, tx, b)
+}
+
+// queueNext opens the following periods. Jobs are over of which nothing else is due.
+func (l *Ledger) queueNext(ctx context.Context, b *pgx.Batch, open []openRow, due []*job) error {
+	if len(open) == 0 {
+		return nil
+	}
+	now, unread := l.options.Now(ctx)
+	rows, bad := json.Marshal(open)
+	if err := errors.Join(unread, bad); err != nil {
+		return err
+	}
+	jobs := make(map[int64]*job, len(due))
+	for _, j := range due {
+		jobs[j.c.id] = j
+	}
+	var id, at int64
+	queueEach(b, []any{&id, &at}, func() error {
+		jobs[id].over = at > jobs[id].c.now
+		return nil
+	}, nextPeriods, string(rows), l.closeDelay, now)
+	return nil
 }
 
 // correctionOf is how long a customer's drafts stay drafts: whoever is erased waits for nothing.
@@ -181,7 +208,7 @@ func queueDrafts(b *pgx.Batch, drafts []*task) error {
 	var ids []string
 	for _, t := range drafts {
 		i := &t.result.Invoice
-		i.ID = newID()
+		i.ID = newID(t.c.now)
 		invoices, lines = append(invoices, rowOf(i, 0)), append(lines, lineRows(i)...)
 		counted = append(counted, t.correctionRows()...)
 		if len(t.in.Charges) > 0 {

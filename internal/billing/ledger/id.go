@@ -2,14 +2,17 @@ package ledger
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 )
 
-// newID is a random UUID, version 4.
-func newID() string {
+// newID is a UUID of version 7 (RFC 9562): the milliseconds of now, µs, and 74 random bits. Ids of one
+// time are neighbours in indexes.
+func newID(now int64) string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	binary.BigEndian.PutUint64(b[:], uint64(now/1000)<<16)
+	_, _ = rand.Read(b[6:]) // it never fails
+	b[6], b[8] = b[6]&0x0f|0x70, b[8]&0x3f|0x80
 	return uuid(b)
 }
 

@@ -63,7 +63,7 @@ func (l *Ledger) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *billi
 		return nil, err
 	}
 	note := &made.Invoice
-	note.ID, note.MadeAt, note.FinalizeAt = newID(), c.now, c.now
+	note.ID, note.MadeAt, note.FinalizeAt = newID(c.now), c.now, c.now
 	draft := rowOf(note, 0)
 	draft.Status = billing.StatusDraft // only a draft takes lines
 	b := new(pgx.Batch)

@@ -29,7 +29,7 @@ type step struct {
 const stepsOf = `
 	LATERAL (
 		SELECT CASE WHEN c.erased_at IS NULL THEN $2::bigint ELSE 0 END AS delay, c.erased_at IS NOT NULL AS erased,
-			coalesce((SELECT t.now FROM test_clocks t WHERE t.id = o.clock_id), $3::bigint) AS now
+			coalesce((SELECT t.now FROM test_clocks t WHERE t.id = c.test_clock_id), $3::bigint) AS now
 	) w,
 	LATERAL (
 		SELECT min(CASE kind WHEN 'opening' THEN period_start ELSE period_end END) AS instant

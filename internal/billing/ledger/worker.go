@@ -37,6 +37,7 @@ type job struct {
 	draft string // that is to be finalized
 
 	task *task
+	over bool  // it is done, nothing else of the customer is due, and due_at says so
 	err  error // why it cannot be done; it concerns this customer only
 }
 
@@ -226,7 +227,7 @@ func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 		count.closed, count.finalized = count.closed+some.closed, count.finalized+some.finalized
 		failed = append(failed, bad...)
 		erased = append(erased, erasedIn(jobs)...)
-		ids = without(ids, bad)
+		ids = stillDue(ids, jobs)
 		if some.finalized > 0 {
 			break
 		}
@@ -320,14 +321,16 @@ func erasedIn(jobs map[string][]*job) (ids []int64) {
 	return ids
 }
 
-// without are the ids but those of failed jobs.
-func without(ids []int64, failed []*job) (left []int64) {
-	bad := make(map[int64]bool, len(failed))
-	for _, j := range failed {
-		bad[j.c.id] = true
+// stillDue are the ids but those of failed jobs, and of jobs that are over.
+func stillDue(ids []int64, jobs map[string][]*job) (left []int64) {
+	off := make(map[int64]bool, len(ids))
+	for _, due := range jobs {
+		for _, j := range due {
+			off[j.c.id] = j.over || j.err != nil
+		}
 	}
 	for _, id := range ids {
-		if !bad[id] {
+		if !off[id] {
 			left = append(left, id)
 		}
 	}
