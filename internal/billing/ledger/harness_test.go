@@ -74,11 +74,22 @@ func (w *world) clock(now string) {
 	w.workOff()
 }
 
-// workOff does all that is due.
+// workOff does all that is due. Whichever statement wrote due_at, it is when the next step is due.
 func (w *world) workOff() {
 	w.Helper()
 	planstest.WorkOff(w, w.store, w.ledger.WorkOff)
+	now, err := w.ledger.options.Now(w.Context())
+	w.check(err)
+	if n := pgtest.Query[int](w, w.url, countWrongDue, 0, w.ledger.closeDelay, now); n != 0 {
+		w.Errorf("due_at of %d customers is not when their next step is due", n)
+	}
 }
+
+// countWrongDue counts customers from id $1 on. Who is erased is due at once.
+const countWrongDue = `
+	SELECT count(*) FROM open_periods o JOIN billing_accounts a ON a.customer_id = o.customer_id JOIN customers c ON c.id = o.customer_id
+	WHERE o.customer_id >= $1::bigint AND c.erased_at IS NULL
+	  AND o.due_at <> coalesce((SELECT min(s.at) FROM` + stepsOf + `), 9223372036854775807)`
 
 // customer makes a customer on the test clock, billed from what it shows.
 func (w *world) customer(key, plan string) int64 {

@@ -13,7 +13,7 @@ const (
 	countersAtOnce, customersAtOnce = 80, 20
 	// eachTakes is how long a batch is to take for each of its customers. So 100,000 are closed within
 	// five minutes, and hits have all time that this leaves.
-	eachTakes = 2600 * time.Microsecond
+	eachTakes = 2850 * time.Microsecond
 	// A batch waits for restLeast to restMost percent of the time that it works, whatever it leaves.
 	restLeast, restMost = 50, 300
 	// paceLeast is the shortest wait. Shorter ones add up first.
