@@ -1,8 +1,8 @@
 -- Billing: what customers were on, their periods, invoices and credits. These tables may use
 -- all of PostgreSQL. All instants are µs since the Unix epoch, by the customer's clock.
 --
--- Lock order of every transaction: open_periods, change_number, counters by key, charges,
--- credits, invoices, sellers.
+-- Lock order of every transaction: open_periods, change_number, counters by key, sellers. The
+-- charges, credits and invoices of a customer are under the lock of its row of open_periods.
 
 -- +goose Up
 

@@ -50,14 +50,12 @@ func CreditsAt(inv *billing.Invoice) int64 {
 	return inv.PeriodEnd
 }
 
-// Expired are the credits whose expiry is to be booked now, with all that is left of them.
-// pending is the least instant of what is not finalized yet: CreditsAt of each draft, the end of
-// the open period, and its start while its opening is still to be made; math.MaxInt64 if there
-// is nothing. A credit that could still pay one of them waits. now is in µs, too.
-func Expired(credits []billing.Credit, now, pending int64) []Entry {
+// Expired are the credits that have expired at an instant, µs, with all that is left of them. The
+// caller sees to it that none of them could still pay an invoice.
+func Expired(credits []billing.Credit, at int64) []Entry {
 	var entries []Entry
 	for _, c := range credits {
-		if c.LeftMinor > 0 && c.ExpiresAt != nil && *c.ExpiresAt <= min(now, pending) {
+		if c.LeftMinor > 0 && c.ExpiresAt != nil && *c.ExpiresAt <= at {
 			entries = append(entries, Entry{Credit: c.ID, Kind: billing.EntryExpired, AmountMinor: -c.LeftMinor})
 		}
 	}

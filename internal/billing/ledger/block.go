@@ -42,6 +42,8 @@ func (l *Ledger) block(ctx context.Context, tx pgx.Tx, j *job, now int64) error 
 
 // blockAlone puts a customer off whose transaction failed.
 func (l *Ledger) blockAlone(ctx context.Context, id, now int64, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.stepTimeout)
+	defer cancel()
 	return store.Classify(l.blockWith(ctx, l.pool, id, now, why))
 }
 

@@ -34,7 +34,7 @@ func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 		if j.err != nil {
 			continue
 		}
-		j.task = &task{c: j.c, kind: billing.KindPeriod, period: *j.c.open, next: follows(lines[j.c.id], j.c), fresh: true}
+		j.task = &task{c: j.c, kind: billing.KindPeriod, period: *j.c.open, next: follows(lines[j.c.id], j.c.open), fresh: true}
 		tasks = append(tasks, j.task)
 	}
 	if err := l.readInputs(ctx, tx, tasks); err != nil {
@@ -48,10 +48,9 @@ func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 	return nil
 }
 
-// follows is the period after the open one, nil where none follows. The last one of a customer
-// that is archived may follow still: archiving ends billing at its instant.
-func follows(t *timeline.Timeline, c *customer) *billing.Period {
-	if next, ok := t.Next(c.open); ok {
+// follows is the period after p, nil where none follows.
+func follows(t *timeline.Timeline, p *billing.Period) *billing.Period {
+	if next, ok := t.Next(p); ok {
 		return &next
 	}
 	return nil
@@ -88,16 +87,13 @@ const insertPeriods = `
 		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at
 	FROM jsonb_populate_recordset(NULL::periods, $1) r`
 
-// nextPeriods opens the following periods, and sets due_at as updateDue does, behind the drafts of
-// the periods that are closed. Where none follows, the row keeps its place in the chain, and nothing
-// else.
+// nextPeriods opens the following periods, and sets due_at. It comes behind the drafts of the closed
+// periods, whose finalizing is due, too. Where no period follows, the row keeps its place in the
+// chain, and nothing else.
 const nextPeriods = `
 	UPDATE open_periods u SET chain = o.chain, n = o.n, start_at = o.start_at, end_at = o.end_at, full_start = o.full_start,
 		full_end = o.full_end, known_end = o.known_end, trial = o.trial, plan_id = o.plan_id, version = o.version,
-		prices = o.prices, to_begin = false, opening_due = o.opening_due, blocked = NULL, busy_since = NULL, retry_at = 0,
-		due_at = coalesce((
-			SELECT min(s.at) FROM billing_accounts a JOIN customers c ON c.id = a.customer_id,` + stepsOf + `
-			WHERE a.customer_id = o.customer_id), 9223372036854775807)
+		prices = o.prices, to_begin = false, opening_due = o.opening_due, ` + unblocked + `, due_at = ` + dueOf + `
 	FROM jsonb_populate_recordset(NULL::open_periods, $1) o WHERE u.customer_id = o.customer_id RETURNING u.customer_id, u.due_at`
 
 // openRow is a row of open_periods, as far as closing writes it.
@@ -127,7 +123,7 @@ func openRowOf(customer int64, closed, next *billing.Period) openRow {
 		&next.PlanID, &next.Version, next.Prices, false,
 	}
 	// A new chain begins as the first one does. Otherwise the invoice of the period that ended
-	// holds the base in advance.
+	// holds the base in advance. Where no base is due in advance, makeOpenings makes nothing.
 	r.OpeningDue = next.Chain != closed.Chain && !next.Trial
 	if r.Prices == nil {
 		r.Prices = map[string]plans.Price{}

@@ -11,17 +11,19 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// correctable finds, of customers that have adjustments, the usage lines whose closed periods
-// these concern. A period counts while its invoice is finalized and not void. Only hours before
-// the open period are looked at: adjustments of the open one are its own usage. OFFSET 0 keeps the order, from one customer to its
-// few rows.
+// correctable finds, of customers that have adjustments that no invoice has taken, the usage lines
+// whose closed periods these concern. A period counts while its invoice is finalized and not void.
+// Only hours before the open period are looked at: adjustments of the open one are its own usage.
+// OFFSET 0 keeps the order, from one customer to its few rows.
 const correctable = `
 	SELECT w.customer, m.id, m.key, m.name, m.unit, i.id::text, coalesce(i.prefix || i.number, ''),
 		p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
 	FROM unnest($1::smallint[], $2::bigint[], $3::bigint[]) AS w (shard, customer, before)
 	JOIN LATERAL (
 		SELECT DISTINCT d.chain, d.n, a.meter FROM (
-			SELECT DISTINCT meter, hour FROM adjustments WHERE shard = w.shard AND customer = w.customer AND hour < w.before) a
+			SELECT DISTINCT meter, hour FROM adjustments u WHERE shard = w.shard AND customer = w.customer AND hour < w.before AND NOT EXISTS (
+				SELECT FROM line_adjustments t JOIN invoices k ON k.id = t.invoice_id AND k.status <> 'void'
+				WHERE t.customer = u.customer AND t.meter = u.meter AND t.hour = u.hour AND t.key = u.key)) a
 		JOIN LATERAL (
 			SELECT chain, n, end_at FROM periods WHERE customer_id = w.customer AND start_at <= a.hour ORDER BY start_at DESC LIMIT 1
 		) d ON a.hour < d.end_at OFFSET 0) touched ON true

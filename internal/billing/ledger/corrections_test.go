@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"quotad/internal/billing"
@@ -108,4 +109,40 @@ func TestACorrectionOfNothingTakesItsAdjustments(t *testing.T) {
 			t.Errorf("%+v: %v", page, err)
 		}
 	}
+}
+
+// What invoices have taken is not summed up again at each close: a customer's age must not count.
+func TestTakenAdjustmentsAreNotLookedAt(t *testing.T) {
+	w := newWorld(t)
+	planstest.Declare(t, w.store, "api")
+	w.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"0.02"}]`)
+	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
+	id := w.customer("acme", "pro")
+	found := func(when string, want int64) {
+		t.Helper()
+		rows, err := w.store.Pool().Query(t.Context(), correctable, []int16{model.Shard(id)}, []int64{id}, []int64{math.MaxInt64})
+		w.check(err)
+		for rows.Next() {
+			want--
+		}
+		if w.check(rows.Err()); want != 0 {
+			t.Errorf("%s: %d closed lines fewer than wanted may be corrected", when, want)
+		}
+	}
+	w.adjust("acme", "api", "2026-01-01T00:00:00Z", 3, "in time")
+	w.clock("2026-02-01T01:00:10Z")
+	found("january is final, with its adjustment", 0)
+	w.adjust("acme", "api", "2026-01-11T00:00:00Z", 5, "late")
+	found("an adjustment came", 1)
+	w.clock("2026-03-01T00:00:10Z")
+	found("the next draft has it", 0)
+	w.adjust("acme", "api", "2026-01-11T00:00:00Z", 5, "later")
+	found("another came", 1)
+	w.clock("2026-04-01T01:00:10Z")
+	found("at last", 0)
+	w.says(
+		id, "period 01-01..02-01 finalized 2006 due 2006: base 0 2000, usage 3 6",
+		"period 02-01..03-01 finalized 2010 due 2010: base 0 2000, usage 0 0, correction 5 10",
+		"period 03-01..04-01 finalized 2010 due 2010: base 0 2000, usage 0 0, correction 5 10",
+	)
 }

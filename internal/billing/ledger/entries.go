@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -92,36 +91,22 @@ func queueCredits(b *pgx.Batch, final []*job) error {
 	return errors.Join(queueRows(b, bookEntries, entries), queueRows(b, insertCredits, credits), queueRows(b, bookEntries, granted))
 }
 
-const pendingInvoices = `
-	SELECT o.customer_id, coalesce(least(CASE WHEN o.opening_due THEN o.start_at END, o.end_at, (
-		SELECT min(CASE kind WHEN 'opening' THEN period_start ELSE period_end END)
-		FROM invoices WHERE customer_id = o.customer_id AND status = 'draft')), 9223372036854775807)
-	FROM open_periods o WHERE o.customer_id = ANY ($1)`
-
-// expire books the expiry of credits of customers whose lock the transaction has.
+// expire books the expiry of credits of customers whose lock the transaction has. Those of the step's
+// instant cannot pay an invoice any more: see stepsOf.
 func (l *Ledger) expire(ctx context.Context, tx pgx.Tx, due []*job) error {
-	now := make(map[int64]int64, len(due))
-	pending := make(map[int64]int64, len(due))
+	at := make(map[int64]int64, len(due))
 	for _, j := range due {
-		now[j.c.id], pending[j.c.id] = j.at, math.MinInt64
+		at[j.c.id] = j.at
 	}
-	ids := slices.Collect(maps.Keys(now))
-	var id, instant int64
-	err := forEach(ctx, tx, []any{&id, &instant}, func() error {
-		pending[id] = instant
-		return nil
-	}, pendingInvoices, ids)
-	if err != nil {
-		return err
-	}
+	var id int64
 	var c billing.Credit
 	var entries []entryRow
-	err = forEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
-		for _, e := range assembly.Expired([]billing.Credit{c}, now[id], pending[id]) {
+	err := forEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
+		for _, e := range assembly.Expired([]billing.Credit{c}, at[id]) {
 			entries = append(entries, entryRow{id, e.Credit, e.Kind, e.AmountMinor, nil, *c.ExpiresAt})
 		}
 		return nil
-	}, creditsLeft, ids)
+	}, creditsLeft, slices.Collect(maps.Keys(at)))
 	if err != nil {
 		return err
 	}

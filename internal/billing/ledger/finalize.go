@@ -203,7 +203,9 @@ func (l *Ledger) number(ctx context.Context, tx pgx.Tx, final []*job) error {
 		i.FinalizeAt = max(j.c.now, j.at) + heldRetry
 		rows = append(rows, rowOf(i, 0))
 	}
-	pacedOf(tx).hurry()
+	if len(bySeller) > 0 {
+		pacedOf(tx).hurry()
+	}
 	for _, key := range sortedKeys(bySeller) {
 		of := bySeller[key]
 		seller, next := billing.Seller{Key: key}, int64(0)

@@ -201,7 +201,7 @@ func (l *Ledger) first(ctx context.Context, w *store.Writing, c *customer, line 
 	if err := dropOpening(ctx, w, c); err != nil {
 		return err
 	}
-	return writeOpen(ctx, w, c, &p, ok, ok && !p.Trial)
+	return writeOpen(ctx, w, c, &p, ok, true)
 }
 
 // noOpening: a chain's first period has no opening invoice yet.
@@ -230,7 +230,7 @@ func (l *Ledger) reopen(ctx context.Context, w *store.Writing, c *customer, anew
 			return err
 		}
 	}
-	return writeOpen(ctx, w, c, &p, ok, due && ok && !p.Trial)
+	return writeOpen(ctx, w, c, &p, ok, due)
 }
 
 const setCuts = `UPDATE customers SET cuts = $2 WHERE id = $1 AND cuts <> $2`
@@ -257,13 +257,15 @@ const updateOpen = `
 			SELECT FROM plan_versions v WHERE v.plan_id = $10 AND v.version = $11 AND v.document->>'base_in' = 'advance')
 	WHERE customer_id = $1`
 
-// writeOpen writes the open period; without one billing is over.
+// writeOpen writes the open period; without one billing is over. openingDue: its opening is still to
+// be made, if its base is due in advance. A trial has none.
 func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok, openingDue bool) error {
 	if !ok {
 		_, err := w.Exec(ctx, updateOpen, c.id, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false)
 		c.open = nil
 		return err
 	}
+	openingDue = openingDue && !p.Trial
 	prices := p.Prices
 	if prices == nil {
 		prices = map[string]plans.Price{}

@@ -43,8 +43,9 @@ type Ledger struct {
 	correctionTime int64 // µs
 	versions       *versions
 	wake           chan struct{}
-	size           atomic.Int64 // of the worker's next batch
-	rest           atomic.Int64 // how long that batch waits, in percent of the time that it works
+	stepTimeout    time.Duration // the constant; tests shorten it
+	size           atomic.Int64  // of the worker's next batch
+	rest           atomic.Int64  // how long that batch waits, in percent of the time that it works
 	worked         worked
 	watched        watched
 }
@@ -55,7 +56,7 @@ func New(o Options) *Ledger {
 		o.Log = slog.Default()
 	}
 	l := &Ledger{
-		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1),
+		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1), stepTimeout: stepTimeout,
 		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
 	}
 	l.size.Store(batchLeast)
@@ -101,8 +102,8 @@ func (l *Ledger) snapshot(ctx context.Context, do func(ctx context.Context, tx p
 	return l.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
 }
 
-// write runs do in a transaction. Its statements each see what was committed before them. Each
-// node is to lock the customer's open period first, see lock.
+// write runs do in a transaction. Its statements each see what was committed before them. do locks
+// the customer's open period first, see lock.
 func (l *Ledger) write(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	return l.transact(ctx, pgx.TxOptions{}, do)
 }

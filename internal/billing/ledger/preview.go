@@ -132,11 +132,7 @@ func (p *previewing) running(ctx context.Context) (billing.Line, error) {
 	if !ok {
 		return billing.Line{}, billing.ErrNoLine
 	}
-	task := &task{c: p.c, kind: billing.KindPeriod, period: period, fresh: true}
-	if next, ok := t.Next(&period); ok {
-		task.next = &next
-	}
-	return p.usage(ctx, task)
+	return p.usage(ctx, &task{c: p.c, kind: billing.KindPeriod, period: period, next: follows(t, &period), fresh: true})
 }
 
 // usage is the line of the meter on an invoice, with the units of the adjustment.

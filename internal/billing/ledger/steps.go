@@ -23,9 +23,9 @@ type step struct {
 }
 
 // stepsOf says what is to be done for a customer, and when. $2 is the close delay, µs, which
-// nobody waits for who is erased. $3 is PostgreSQL's time: the last period of who is erased may end
-// just behind the last hit, which is later than what a test clock shows. The expiry of a credit is booked when all invoices that it
-// could have paid are finalized.
+// nobody waits for who is erased. $3 is PostgreSQL's time. The last period of who is erased is closed
+// by now at the latest: it may end just behind the last hit, which is later than what a test clock
+// shows. The expiry of a credit is booked when all invoices that it could have paid are finalized.
 const stepsOf = `
 	LATERAL (
 		SELECT CASE WHEN c.erased_at IS NULL THEN $2::bigint ELSE 0 END AS delay, c.erased_at IS NOT NULL AS erased,
@@ -72,17 +72,23 @@ func (l *Ledger) queueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]step
 	return all
 }
 
-// updateDue sets when customers are to be looked at again. Those that were blocked are so no
-// longer.
+// dueOf is when the next step is due of the row o of open_periods: 2⁶³−1 where there is none.
+const dueOf = `
+	coalesce((
+		SELECT min(s.at) FROM billing_accounts a JOIN customers c ON c.id = a.customer_id,` + stepsOf + `
+		WHERE a.customer_id = o.customer_id), 9223372036854775807)`
+
+// unblocked is what becomes of customers that were put off, when their due_at is set.
+const unblocked = `blocked = NULL, busy_since = NULL, retry_at = 0`
+
+// updateDue sets when customers are to be looked at again.
 const updateDue = `
-	UPDATE open_periods u SET blocked = NULL, busy_since = NULL, retry_at = 0, due_at = coalesce((
-		SELECT min(s.at) FROM open_periods o JOIN billing_accounts a ON a.customer_id = o.customer_id JOIN customers c ON c.id = o.customer_id,` + stepsOf + `
-		WHERE o.customer_id = u.customer_id), 9223372036854775807)
-	WHERE u.customer_id = ANY ($1::bigint[])`
+	UPDATE open_periods o SET ` + unblocked + `, due_at = ` + dueOf + `
+	WHERE o.customer_id = ANY ($1::bigint[])`
 
 // putDue is updateDue where the next steps are known.
 const putDue = `
-	UPDATE open_periods o SET blocked = NULL, busy_since = NULL, retry_at = 0, due_at = w.due_at
+	UPDATE open_periods o SET ` + unblocked + `, due_at = w.due_at
 	FROM unnest($1::bigint[], $2::bigint[]) AS w (id, due_at) WHERE o.customer_id = w.id`
 
 // updateDue sets due_at of customers whose lock the transaction has. They were due until now, so

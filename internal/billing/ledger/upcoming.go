@@ -56,10 +56,7 @@ func (l *Ledger) upcoming(ctx context.Context, key string) (t *task, err error) 
 		if err != nil {
 			return err
 		}
-		t = &task{c: c, kind: billing.KindPeriod, period: *p, fresh: true}
-		if next, ok := line.Next(p); ok && !c.archived {
-			t.next = &next
-		}
+		t = &task{c: c, kind: billing.KindPeriod, period: *p, next: follows(line, p), fresh: true}
 		if err := l.assemble(ctx, tx, []*task{t}); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ type job struct {
 	draft string // that is to be finalized
 
 	task *task
-	over bool  // it is done, nothing else of the customer is due, and due_at says so
+	over bool  // it is done, its due_at is written, and nothing else was due when its clock was read
 	err  error // why it cannot be done; it concerns this customer only
 }
 
@@ -98,8 +98,8 @@ func (l *Ledger) WorkOff(ctx context.Context) error {
 		case err == nil && taken == size: // there are many
 			l.resize(size, l.options.Stopwatch()-began, waited)
 		case err != nil && concernsOne(err):
-			// One of them makes the statements fail. Each alone tells which.
-			err = l.eachAlone(ctx, taken)
+			// One of them makes the statements fail, or takes too long. Each alone tells which.
+			err = l.eachAlone(ctx)
 		}
 		if err != nil {
 			return err
@@ -126,9 +126,9 @@ func nextSize(size int, took time.Duration) int {
 	return size
 }
 
-// eachAlone works off customers one by one, about as many as a batch that failed.
-func (l *Ledger) eachAlone(ctx context.Context, n int) error {
-	for range max(n, batchMost) {
+// eachAlone works off customers one by one, at least as many as a batch that failed.
+func (l *Ledger) eachAlone(ctx context.Context) error {
+	for range batchMost {
 		if taken, _, err := l.batch(ctx, 1); err != nil || taken == 0 {
 			return err
 		}
@@ -138,9 +138,12 @@ func (l *Ledger) eachAlone(ctx context.Context, n int) error {
 
 // concernsOne reports whether an error may be due to what one customer's rows hold.
 func concernsOne(err error) bool {
-	return !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrNoSession) && !errors.Is(err, session.ErrBusy) &&
+	return errors.Is(err, errTooLong) || !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrNoSession) && !errors.Is(err, session.ErrBusy) &&
 		!errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrStopped) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
+
+// errTooLong: a transaction was given up, and the database may well be there.
+var errTooLong = errors.New("it takes too long")
 
 // takeDue takes the locks of customers that are due, and leaves those that somebody else has.
 // Customers of test clocks come first: somebody waits for them.
@@ -158,21 +161,21 @@ const takeDueByClock = `
 // waited how long it left the processors to hits. With n = 1 a customer that makes statements fail
 // is blocked.
 func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	within, cancel := context.WithTimeout(ctx, l.stepTimeout)
 	defer cancel()
-	now, err := l.options.Now(ctx)
+	now, err := l.options.Now(within)
 	if err != nil {
 		return 0, 0, err
 	}
 	var ids []int64
 	var count done
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		if err := session.ByKey(ctx, tx); err != nil {
+	err = pgx.BeginFunc(within, l.pool, func(tx pgx.Tx) error {
+		if err := session.ByKey(within, tx); err != nil {
 			return err
 		}
 		for _, statement := range []string{takeDueByClock, takeDue} {
 			if len(ids) < n {
-				rows, _ := tx.Query(ctx, statement, now, n-len(ids))
+				rows, _ := tx.Query(within, statement, now, n-len(ids))
 				more, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 				if err != nil {
 					return err
@@ -189,7 +192,7 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Durat
 			tx = paced
 		}
 		var err error
-		count, err = l.steps(ctx, tx, ids, now)
+		count, err = l.steps(within, tx, ids, now)
 		return err
 	})
 	if err == nil {
@@ -197,7 +200,11 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Durat
 		l.worked.finalized.Add(count.finalized)
 		return len(ids), waited, nil
 	}
-	err = store.Classify(err)
+	if within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w, more than %s: %w", errTooLong, l.stepTimeout, err)
+	} else {
+		err = store.Classify(err)
+	}
 	if n == 1 && len(ids) == 1 && concernsOne(err) {
 		return 1, waited, l.blockAlone(ctx, ids[0], now, err)
 	}
@@ -301,7 +308,7 @@ func (l *Ledger) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 				failed = append(failed, j)
 			case kind.name == stepClose:
 				count.closed++
-			case kind.name == stepFinalize:
+			case kind.name == stepFinalize && j.task.result.Invoice.Held == "":
 				count.finalized++
 			}
 		}
