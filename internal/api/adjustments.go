@@ -54,8 +54,10 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 		refuse("reason", wrong)
 	}
 	if in.At != "" {
-		if at, err = calendar.ParseInstant(in.At); err != nil || at == 0 {
+		if at, err = calendar.ParseInstant(in.At); err != nil {
 			refuse("at", "must be an RFC 3339 time such as 2026-01-31T12:00:00Z")
+		} else if at == 0 {
+			refuse("at", "must be after 1970-01-01T00:00:00Z")
 		}
 	}
 	own := ""

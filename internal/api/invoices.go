@@ -30,7 +30,8 @@ type invoiceBody struct {
 	TaxMinor       int64         `json:"tax_minor"`
 	TotalMinor     int64         `json:"total_minor"`
 	CreditsMinor   int64         `json:"credits_minor" doc:"What credits pay of the total."`
-	AmountDueMinor int64         `json:"amount_due_minor"`
+	AmountDueMinor int64         `json:"amount_due_minor" doc:"The total less credits, as it was at finalization."`
+	CreditedMinor  int64         `json:"credited_minor" doc:"What credit notes have credited since, taxes included. An invoice that is not paid owes so much less."`
 	Seller         sellerOnPaper `json:"seller"`
 	Buyer          billing.Buyer `json:"buyer"`
 	DueAt          *time.Time    `json:"due_at" doc:"Null for a draft and for a credit note."`
@@ -102,7 +103,7 @@ func showInvoice(i *billing.Invoice) invoiceBody {
 		ID: orNull(i.ID), Number: orNull(i.Number), Kind: i.Kind, Customer: i.CustomerKey, TestClock: i.TestClock, Status: i.Status, Currency: i.Currency,
 		PeriodStart: timeOf(i.PeriodStart), PeriodEnd: timeOf(i.PeriodEnd), PriceVersion: i.PriceVersion,
 		Lines: make([]lineBody, len(i.Lines)), Taxes: make([]taxBody, len(i.Taxes)),
-		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor,
+		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, CreditedMinor: i.CreditedMinor,
 		Seller: sellerOnPaper{i.Seller.Key, i.Seller.Name, listed(i.Seller.Address), i.Seller.TaxID}, Buyer: i.Buyer,
 		DueAt: instantOrNull(i.DueAt), Held: orNull(i.Held), Of: orNull(i.Of), FinalizedAt: instantOrNull(i.FinalizedAt),
 		Reference: orNull(i.Reference), VoidReason: orNull(i.VoidReason), Reason: orNull(i.Reason),

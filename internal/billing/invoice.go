@@ -44,6 +44,7 @@ type Invoice struct {
 	PlanID       int32
 	PriceVersion int
 	Of           string // the invoice that a credit note or reissue is about
+	OfNumber     string // its number
 
 	Lines  []Line
 	Taxes  []Tax
@@ -51,6 +52,7 @@ type Invoice struct {
 
 	CreditsMinor   int64 // applied
 	AmountDueMinor int64 // Total − Credits, at least 0
+	CreditedMinor  int64 // Σ of its credit notes so far, taxes included, at least 0
 
 	Seller      Seller
 	Buyer       Buyer
@@ -66,6 +68,9 @@ type Invoice struct {
 	Reason      string // why a credit note was made
 	Digested    []byte // as stored, see Digest; nil of a draft
 }
+
+// OwedMinor is what is still to be paid of a finalized invoice: credit notes take off what is due.
+func (i *Invoice) OwedMinor() int64 { return max(0, i.AmountDueMinor-i.CreditedMinor) }
 
 // Corrected names a line of usage that is corrected, by its meter and its invoice's id.
 type Corrected struct {

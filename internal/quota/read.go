@@ -249,7 +249,7 @@ type UsageHour struct{ Start, Admitted, Denied int64 }
 
 // One statement, one snapshot: an hour that is being moved counts once.
 const usageSQL = `
-SELECT hour, least(sum(admitted), 9223372036854775807)::bigint, least(sum(denied), 9223372036854775807)::bigint
+SELECT hour, greatest(-9223372036854775807, least(9223372036854775807, sum(admitted)))::bigint, least(sum(denied), 9223372036854775807)::bigint
 FROM (
 	SELECT hour, admitted, denied FROM usage
 	WHERE shard = $1 AND customer = $2 AND meter = $3 AND hour >= $4 AND hour < $5

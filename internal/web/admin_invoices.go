@@ -31,7 +31,7 @@ func (v *visit) invoiceTable(all []invoiceAnswer, next string) *table {
 		t.Rows = append(t.Rows, []cell{
 			{Text: numberOf(n), URL: "/admin/invoices/" + segment(*n.ID), Sub: kindOf(n)},
 			linked(n.Customer, "/admin/customers/"+segment(n.Customer)), statusCell(n.Status),
-			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.AmountDueMinor, n.Currency)),
+			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.owed(), n.Currency)),
 		})
 	}
 	return t
@@ -102,7 +102,10 @@ func sums(n *invoiceAnswer) []fact {
 	if n.CreditsMinor != 0 {
 		facts = append(facts, fact{Term: "Credits applied", Text: money(-n.CreditsMinor, n.Currency)})
 	}
-	facts = append(facts, fact{Term: "Due", Text: money(n.AmountDueMinor, n.Currency)})
+	if n.CreditedMinor != 0 {
+		facts = append(facts, fact{Term: "Credit notes", Text: money(-n.CreditedMinor, n.Currency)})
+	}
+	facts = append(facts, fact{Term: "Due", Text: money(n.owed(), n.Currency)})
 	if n.Held != nil {
 		facts = append(facts, fact{Term: "Held back", Text: *n.Held})
 	}

@@ -150,11 +150,20 @@ type invoiceAnswer struct {
 	TotalMinor     int64         `json:"total_minor"`
 	CreditsMinor   int64         `json:"credits_minor"`
 	AmountDueMinor int64         `json:"amount_due_minor"`
+	CreditedMinor  int64         `json:"credited_minor"`
 	DueAt          *time.Time    `json:"due_at"`
 	FinalizedAt    *time.Time    `json:"finalized_at"`
 	Held           *string       `json:"held"`
 
 	Projection *projectionAnswer `json:"projection"`
+}
+
+// owed is what is due, less what credit notes took off an invoice that is not paid.
+func (i *invoiceAnswer) owed() int64 {
+	if i.Status == "paid" {
+		return i.AmountDueMinor
+	}
+	return max(0, i.AmountDueMinor-i.CreditedMinor)
 }
 
 // projectionAnswer is what an upcoming invoice is projected to come to.

@@ -41,7 +41,7 @@ func (v *visit) billRow(i *invoiceAnswer) billRow {
 	state := billStates[i.Status]
 	row := billRow{
 		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
-		Total: money(i.TotalMinor, i.Currency), Due: money(i.AmountDueMinor, i.Currency), Status: state.text, Class: state.class,
+		Total: money(i.TotalMinor, i.Currency), Due: money(i.owed(), i.Currency), Status: state.text, Class: state.class,
 	}
 	if i.Number != nil {
 		row.Number = *i.Number

@@ -10,8 +10,9 @@ import (
 
 // Digest is the SHA-256 of what a finalized invoice says and never changes, to notice if it
 // does. Left out are what may change (status, payment's reference, why it is void, the
-// customer's key, which erasing takes), what only drafts need (when to finalize, days to
-// pay, held, waiting), and the seller's prefix, which the number begins with.
+// customer's key, which erasing takes, what credit notes took off), what only drafts need (when to
+// finalize, days to pay, held, waiting), the seller's prefix, which the number begins with, and the
+// number of the invoice that it is about, whose id it has.
 //
 // What is hashed is the JSON of digestForm: its fields in their order, without spaces, instants
 // in µs, an empty list as []. The form is written out here, so that a field that invoices get

@@ -73,7 +73,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 // tooMany is rating.ErrTooLarge for a count that is full: nobody knows how many units it stands
 // for.
 func tooMany(quantity int64) error {
-	if quantity == math.MaxInt64 || quantity == math.MinInt64 {
+	if quantity == math.MaxInt64 || quantity <= -math.MaxInt64 {
 		return rating.ErrTooLarge
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 func TestNamesAreEscaped(t *testing.T) {
 	const evil = `</title></style><script>alert(1)</script><img src=x onerror='alert(1)'> & "x"`
 	inv := sample()
-	inv.Number, inv.CustomerKey, inv.Reference, inv.VoidReason, inv.Held, inv.Of = evil, evil, evil, evil, evil, evil
+	inv.Number, inv.CustomerKey, inv.Reference, inv.VoidReason, inv.Held, inv.Of, inv.OfNumber = evil, evil, evil, evil, evil, evil, evil
 	inv.Buyer = billing.Buyer{Name: evil, Address: []string{evil}, Country: evil, TaxID: evil}
 	inv.Seller.Name, inv.Seller.Address, inv.Seller.TaxID = evil, []string{evil}, evil
 	inv.Taxes[0].Name = evil
@@ -77,10 +77,12 @@ func TestKindsAndStatusesSayWhatTheyAre(t *testing.T) {
 		"paid":          {[]string{"Invoice Q-17 Paid", "EUR 2,414.79 paid", "Payment SEPA 2026-04-09 / 4711", "Amount paid EUR 2,414.79"}, []string{"Amount due"}},
 		"void":          {[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"}, []string{"Amount due"}},
 		"credited":      {[]string{"Invoice Q-17 Credited", "Credit notes cover all of this invoice."}, []string{"Amount due"}},
-		"reissue":       {[]string{"This invoice replaces the one with the id 0b1f4a0e"}, nil},
+		"reissue":       {[]string{"This invoice replaces invoice Q-9."}, nil},
+		"less":          {[]string{"EUR 1,700.79 due by 15 Apr 2026", "Total 2,514.79", "Credits −100.00", "Credit notes −714.00", "Amount due EUR 1,700.79"}, nil},
+		"given-back":    {[]string{"EUR 2,414.79 paid", "Credit notes −714.00", "Amount paid EUR 2,414.79"}, []string{"Amount due"}},
 		"inclusive":     {[]string{"Total 2,113.27 Includes State tax 6.25% on 1,950.00 121.88 Includes City tax 2.125% on 1,950.00 41.39 Amount due EUR 2,113.27"}, []string{"Subtotal"}},
 		"opening":       {[]string{"Total 49.00 Amount due EUR 49.00"}, []string{"Subtotal", "Credits"}},
-		"credit-note":   {[]string{"Credit note Q-18", "EUR 714.00 credited", "This note credits the invoice with the id 5f0f2b5e", "VAT 19% on −600.00 −114.00", "Total credited −714.00"}, []string{"Amount due", "Paid"}},
+		"credit-note":   {[]string{"Credit note Q-18", "EUR 714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −600.00 −114.00", "Total credited −714.00"}, []string{"Amount due", "Paid"}},
 		"negative":      {[]string{"Total −2.50", "Kept as credit 2.50", "Amount paid EUR 0.00"}, nil},
 		"without-lines": {[]string{"No lines", "To acme", "Amount due EUR 0.00"}, nil},
 	} {

@@ -73,15 +73,17 @@ func samples() map[string]billing.Invoice {
 		"void": of(func(i *billing.Invoice) {
 			i.Status, i.VoidReason = billing.StatusVoid, "Sent to the wrong company"
 		}),
-		"credited":  of(func(i *billing.Invoice) { i.Status = billing.StatusCredited }),
-		"reissue":   of(func(i *billing.Invoice) { i.Of = "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10" }),
-		"inclusive": of(inclusive),
+		"credited":   of(func(i *billing.Invoice) { i.Status = billing.StatusCredited }),
+		"reissue":    of(func(i *billing.Invoice) { i.Of, i.OfNumber = "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10", "Q-9" }),
+		"less":       of(func(i *billing.Invoice) { i.CreditedMinor = 71400 }),
+		"given-back": of(func(i *billing.Invoice) { i.Status, i.CreditedMinor = billing.StatusPaid, 71400 }),
+		"inclusive":  of(inclusive),
 		"opening": of(func(i *billing.Invoice) {
 			i.Kind, i.Lines = billing.KindOpening, i.Lines[:1]
 			i.Taxes, i.Totals, i.CreditsMinor, i.AmountDueMinor = nil, billing.Totals{SubtotalMinor: 4900, TotalMinor: 4900}, 0, 4900
 		}),
 		"credit-note": of(func(i *billing.Invoice) {
-			i.Kind, i.Status, i.Number, i.Of, i.DueAt = billing.KindCreditNote, billing.StatusPaid, "Q-18", i.ID, nil
+			i.Kind, i.Status, i.Of, i.OfNumber, i.Number, i.DueAt = billing.KindCreditNote, billing.StatusPaid, i.ID, i.Number, "Q-18", nil
 			i.Lines = []billing.Line{{N: 1, Kind: billing.LineCharge, Description: "Credit for line 8, Onboarding of the new office in Thessaloniki, two days (only one day was needed)", From: march + 9*day, To: march + 9*day, AmountMinor: -60000, OfInvoice: i.Of, OfLine: 8}}
 			i.Taxes = []billing.Tax{{Name: "VAT", Percent: "19", BaseMinor: -60000, TaxMinor: -11400}}
 			i.Totals, i.CreditsMinor, i.AmountDueMinor = billing.Totals{SubtotalMinor: -60000, TaxMinor: -11400, TotalMinor: -71400}, 0, 0

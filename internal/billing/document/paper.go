@@ -150,9 +150,9 @@ func (p *paper) headline(inv *billing.Invoice) string {
 	case inv.Status == billing.StatusVoid, inv.Status == billing.StatusCredited:
 		return "Nothing to pay"
 	case inv.DueAt != nil:
-		return p.money(inv.AmountDueMinor) + " due by " + p.dates.day(*inv.DueAt)
+		return p.money(inv.OwedMinor()) + " due by " + p.dates.day(*inv.DueAt)
 	}
-	return p.money(inv.AmountDueMinor) + " due"
+	return p.money(inv.OwedMinor()) + " due"
 }
 
 func notices(inv *billing.Invoice) []notice {
@@ -179,13 +179,13 @@ func notices(inv *billing.Invoice) []notice {
 	switch {
 	case inv.Of == "":
 	case inv.Kind == billing.KindCreditNote:
-		text := "This note credits the invoice with the id " + inv.Of + "."
+		text := "This note credits invoice " + inv.OfNumber + "."
 		if inv.Reason != "" {
 			text += " Reason: " + inv.Reason
 		}
 		out = append(out, notice{Text: text})
 	default:
-		out = append(out, notice{Text: "This invoice replaces the one with the id " + inv.Of + "."})
+		out = append(out, notice{Text: "This invoice replaces invoice " + inv.OfNumber + "."})
 	}
 	return out
 }

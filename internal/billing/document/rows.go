@@ -59,12 +59,15 @@ func (p *paper) totals(inv *billing.Invoice) []total {
 	if inv.TotalMinor < 0 {
 		out = append(out, total{Name: "Kept as credit", Amount: amount(-inv.TotalMinor, p.exponent)})
 	}
-	due := total{Name: "Amount due", Amount: p.money(inv.AmountDueMinor), Last: true}
+	if inv.CreditedMinor != 0 {
+		out = append(out, total{Name: "Credit notes", Amount: amount(-inv.CreditedMinor, p.exponent)})
+	}
+	due := total{Name: "Amount due", Amount: p.money(inv.OwedMinor()), Last: true}
 	switch inv.Status {
 	case billing.StatusDraft:
 		due.Name = "Amount so far"
 	case billing.StatusPaid:
-		due.Name = "Amount paid"
+		due.Name, due.Amount = "Amount paid", p.money(inv.AmountDueMinor)
 	case billing.StatusVoid, billing.StatusCredited:
 		return out
 	}

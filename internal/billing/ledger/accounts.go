@@ -193,7 +193,7 @@ func (l *Ledger) rebound(ctx context.Context, w *store.Writing, p *plans.Custome
 	}
 	c.chain, c.n = c.chain+1, 0
 	first, ok := e.line.Resume(c.chain)
-	return writeOpen(ctx, w, c, &first, ok, true)
+	return writeOpen(ctx, w, c, &first, ok, true, true)
 }
 
 // redate lets another anchor, timezone or interval that waits for the end of the running period

@@ -23,7 +23,7 @@ func (l *Ledger) begin(ctx context.Context, tx pgx.Tx, due []*job) error {
 		if err := tx.QueryRow(ctx, noOpening, id, c.chain).Scan(&opening); err != nil {
 			return err
 		}
-		if err := writeOpen(ctx, tx, c, &p, ok, opening && p.N == 0); err != nil {
+		if err := writeOpen(ctx, tx, c, &p, ok, true, opening && p.N == 0); err != nil {
 			return err
 		}
 	}

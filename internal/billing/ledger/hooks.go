@@ -201,7 +201,7 @@ func (l *Ledger) first(ctx context.Context, w *store.Writing, c *customer, line 
 	if err := dropOpening(ctx, w, c); err != nil {
 		return err
 	}
-	return writeOpen(ctx, w, c, &p, ok, true)
+	return writeOpen(ctx, w, c, &p, ok, true, true)
 }
 
 // noOpening: a chain's first period has no opening invoice yet.
@@ -230,7 +230,7 @@ func (l *Ledger) reopen(ctx context.Context, w *store.Writing, c *customer, anew
 			return err
 		}
 	}
-	return writeOpen(ctx, w, c, &p, ok, due)
+	return writeOpen(ctx, w, c, &p, ok, anew, due)
 }
 
 const setCuts = `UPDATE customers SET cuts = $2 WHERE id = $1 AND cuts <> $2`
@@ -253,15 +253,16 @@ func writeCuts(ctx context.Context, w *store.Writing, c *customer, line *timelin
 
 const updateOpen = `
 	UPDATE open_periods SET chain = $2, n = $3, start_at = $4, end_at = $5, full_start = $6, full_end = $7, known_end = $8,
-		trial = $9, plan_id = $10, version = $11, prices = $12, to_begin = $14, opening_due = $13 AND EXISTS (
+		trial = $9, plan_id = $10, version = $11, prices = $12, to_begin = CASE WHEN $15 THEN $14 ELSE to_begin END, opening_due = $13 AND EXISTS (
 			SELECT FROM plan_versions v WHERE v.plan_id = $10 AND v.version = $11 AND v.document->>'base_in' = 'advance')
 	WHERE customer_id = $1`
 
-// writeOpen writes the open period; without one billing is over. openingDue: its opening is still to
-// be made, if its base is due in advance. A trial has none.
-func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok, openingDue bool) error {
+// writeOpen writes the open period; without one billing is over. anew: its terms count from its start.
+// Else it has begun or not as before, whatever the clock shows: a test clock may have been set back.
+// openingDue: its opening is still to be made, if its base is due in advance. A trial has none.
+func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok, anew, openingDue bool) error {
 	if !ok {
-		_, err := w.Exec(ctx, updateOpen, c.id, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false)
+		_, err := w.Exec(ctx, updateOpen, c.id, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true)
 		c.open = nil
 		return err
 	}
@@ -275,7 +276,7 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok
 		return err
 	}
 	_, err = w.Exec(ctx, updateOpen, c.id, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd,
-		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.now)
+		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.now, anew)
 	c.open, c.openingDue = p, openingDue
 	return err
 }

@@ -318,3 +318,36 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	w.clock("2026-03-01T01:00:10Z")
 	w.says(id, append(want, "period 02-01..03-01 finalized 2010 due 2010: base 0 2000, usage 10 10")...)
 }
+
+// What prices a period that has begun stays, also while a test clock that was set back does not show
+// it: other terms count from the next period, which is not open yet.
+func TestTermsWhileTheClockIsBack(t *testing.T) {
+	for name, cut := range map[string]bool{"whole": false, "cut": true} {
+		t.Run(name, func(t *testing.T) {
+			w, id := begun(t)
+			w.plan("ahead", 1000, `[{"meter":"api","model":"per_unit","unit_price":"0.05"}]`)
+			w.plan("dear", 9000, `[{"meter":"api","model":"per_unit","unit_price":"7"}]`)
+			write := func(plan string, now bool) {
+				t.Helper()
+				in := planstest.OnPlan(plan)
+				in.TestClock, in.BillingAnchor = planstest.Ptr("clock"), "2026-01-01T00:00:00"
+				in.EndPeriod = now
+				planstest.PutCustomer(t, w.store, "acme", in)
+			}
+			w.clock("2026-02-02T00:00:00Z")
+			w.hit("acme", "api", 100)
+			want := []string{"period 01-01..02-01 finalized 2000 due 2000: base 0 2000, usage 0 0"}
+			if cut {
+				w.clock("2026-02-15T00:00:00Z")
+				write("ahead", true)
+				want = append(want, "period 02-01..02-15 finalized 1100 due 1100: base 0 1000, usage 100 100", "period 02-15..03-01 finalized 4500 due 4500: base 0 4500, usage 0 0")
+			} else {
+				want = append(want, "period 02-01..03-01 finalized 2100 due 2100: base 0 2000, usage 100 100")
+			}
+			w.clock("2026-01-20T00:00:00Z")
+			write("dear", false)
+			w.clock("2026-04-01T03:00:00Z")
+			w.says(id, append(want, "period 03-01..04-01 finalized 9000 due 9000: base 0 9000, usage 0 0")...)
+		})
+	}
+}

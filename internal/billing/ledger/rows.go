@@ -203,6 +203,8 @@ func queueRows[T any](b *pgx.Batch, statement string, rows []T) error {
 const invoiceColumns = `
 	i.id::text, coalesce(i.prefix || i.number, ''), i.kind, i.status, i.customer_id, c.key, coalesce(t.key, ''), i.currency, i.chain, i.n,
 	i.period_start, i.period_end, i.plan_id, i.price_version, coalesce(i.of::text, ''),
+	coalesce((SELECT o.prefix || o.number FROM invoices o WHERE o.id = i.of), ''),
+	coalesce((SELECT -sum(o.total_minor) FROM invoices o WHERE o.of = i.id AND o.kind = 'credit_note'), 0)::bigint,
 	i.subtotal_minor, i.tax_minor, i.total_minor, i.credits_minor, i.amount_due_minor, i.document,
 	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.reference, ''), coalesce(i.void_reason, ''), i.digest
 	FROM invoices i JOIN customers c ON c.id = i.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id `
@@ -211,7 +213,7 @@ func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
 	i := new(billing.Invoice)
 	var raw []byte
 	err := row.Scan(&i.ID, &i.Number, &i.Kind, &i.Status, &i.Customer, &i.CustomerKey, &i.TestClock, &i.Currency, &i.Chain, &i.N,
-		&i.PeriodStart, &i.PeriodEnd, &i.PlanID, &i.PriceVersion, &i.Of,
+		&i.PeriodStart, &i.PeriodEnd, &i.PlanID, &i.PriceVersion, &i.Of, &i.OfNumber, &i.CreditedMinor,
 		&i.SubtotalMinor, &i.TaxMinor, &i.TotalMinor, &i.CreditsMinor, &i.AmountDueMinor, &raw,
 		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.Reference, &i.VoidReason, &i.Digested)
 	if err != nil {

@@ -91,7 +91,7 @@ func (t *task) compute() {
 
 // keep gives an invoice that was assembled anew what its draft is known by.
 func keep(i, draft *billing.Invoice) {
-	i.ID, i.Of, i.MadeAt, i.FinalizeAt, i.CustomerKey = draft.ID, draft.Of, draft.MadeAt, draft.FinalizeAt, draft.CustomerKey
+	i.ID, i.Of, i.OfNumber, i.MadeAt, i.FinalizeAt, i.CustomerKey = draft.ID, draft.Of, draft.OfNumber, draft.MadeAt, draft.FinalizeAt, draft.CustomerKey
 	i.PeriodStart, i.PeriodEnd, i.PlanID, i.PriceVersion = draft.PeriodStart, draft.PeriodEnd, draft.PlanID, draft.PriceVersion
 }
 
