@@ -22,7 +22,7 @@ var timedPages = []struct {
 	{"portal: plan, 100 limits", "wide", "/portal/plan", aimOfLarge},
 	{"admin: overview", "", "/admin", aimOfPage},
 	{"admin: customers, of 20,000", "", "/admin/customers", aimOfLarge},
-	{"admin: customers by prefix, of 20,000", "", "/admin/customers?prefix=two-100099", aimOfLarge},
+	{"admin: customers by prefix, of 20,000", "", "/admin/customers?search=two-100099", aimOfLarge},
 	{"admin: customer", "", "/admin/customers/paged", aimOfPage},
 	{"admin: customer's usage", "", "/admin/customers/paged/usage", aimOfPage},
 	{"admin: customer's billing", "", "/admin/customers/paged/billing", aimOfPage},

@@ -51,11 +51,14 @@ func pageRows() []pageRow {
 		{name: "no invoices", path: "/portal/invoices", as: "empty", says: "There is no invoice yet"},
 		{name: "plan", path: "/portal/plan", as: "acme", says: "Versions"},
 		{name: "plan of tiers", path: "/portal/plan", as: "tiered", says: "above"},
-		{name: "another's invoice", path: "/portal/invoices/{invoice}", as: "acme", says: "no such page", loud: true},
+		{name: "another's invoice", path: "/portal/invoices/{invoice}", as: "acme", says: "no such page|Acme GmbH|Refusals|Invoices", loud: true},
 		{name: "door", path: "{link}", says: "Usage and limits"},
-		{name: "link over", path: "/portal/enter/x", says: "used or is over", loud: true},
-		{name: "signed out", path: "/portal", says: "signed out", loud: true},
-		{name: "no such page", path: "/portal/nothing", as: "acme", says: "no such page", loud: true},
+		{name: "link over", path: "/portal/enter/x", says: "used or is over|Back to Northwind", loud: true},
+		{name: "link over, signed in", path: "/portal/enter/x", as: "acme", says: "used or is over|Acme GmbH|Refusals", loud: true},
+		{name: "no such admin page", path: "/admin/nothing", as: "admin", says: "no such page|Sign out|Audit", loud: true},
+		{name: "no such customer", path: "/admin/customers/nobody", as: "admin", says: "no such page|Sign out|Customers", loud: true},
+		{name: "signed out", path: "/portal", says: "signed out|Back to Northwind", loud: true},
+		{name: "no such page", path: "/portal/nothing", as: "acme", says: "no such page|Acme GmbH|Refusals", loud: true},
 		{name: "archived", path: "/portal", as: "closed", says: "This account is closed"},
 		{name: "empty", path: "/portal", as: "empty", says: "Your plan has no limits"},
 		{name: "many limits", path: "/portal", as: "many", says: "Find a limit"},
@@ -64,6 +67,7 @@ func pageRows() []pageRow {
 		{name: "playground", path: "/playground", says: "What gets through"},
 		{name: "admin", path: "/admin", as: "admin", says: "Fullest customers"},
 		{name: "customers", path: "/admin/customers", as: "admin", says: "Acme GmbH"},
+		{name: "customers found", path: "/admin/customers?search=gmbh+ACME", as: "admin", says: "Acme GmbH|Name or key", lacks: "Tiered"},
 		{name: "customer", path: "/admin/customers/acme", as: "admin", says: "Override a limit"},
 		{name: "customer of scripts", path: "/admin/customers/empty", as: "admin", says: "<script>"},
 		{name: "customer's billing", path: "/admin/customers/acme/billing", as: "admin", says: "Grant a credit"},
@@ -96,6 +100,7 @@ func pagesWorld(t testing.TB, closeDelay string) *testNode {
 	}
 	n.do("PUT", "/v1/plans/many", planOf(limits...)).is(201)
 	n.do("PUT", "/v1/customers/many", `{"name":"Many","plan":"many"}`).is(201)
+	n.do("PUT", "/v1/customers/many/overrides/l1", `{"limit":900,"reason":"a trial"}`).is(201)
 	n.do("PUT", "/v1/test-clocks/spring", `{"now":"2026-03-29T00:59:30Z"}`).is(201)
 	n.do("PUT", "/v1/customers/clocked", `{"name":"Clocked","plan":"pro","timezone":"Europe/Berlin","test_clock":"spring"}`).is(201)
 	n.do("POST", "/v1/hits", `{"customer":"clocked","meter":"requests","cost":5000}`).is(200)

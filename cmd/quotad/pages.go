@@ -81,6 +81,10 @@ func (n *node) openPages(s *settings) error {
 	if err != nil {
 		return err
 	}
+	home := ""
+	if len(s.PortalReturnOrigins) == 1 {
+		home = s.PortalReturnOrigins[0]
+	}
 	n.pages, err = web.New(web.Options{
 		Ask: func(ctx context.Context, as web.Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
 			return n.api.Ask(ctx, api.Identity(as), method, path, body, header)
@@ -89,7 +93,7 @@ func (n *node) openPages(s *settings) error {
 		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, Trouble: n.trouble,
 		Now: n.clock.Now, Wall: time.Now, Log: n.log,
 		Watcher: web.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied},
-		Brand:   brand, Secure: s.secure(), URL: n.pagesURL(s),
+		Brand:   brand, Secure: s.secure(), URL: n.pagesURL(s), Home: home,
 	})
 	return err
 }

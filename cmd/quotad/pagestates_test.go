@@ -29,12 +29,17 @@ func stateRows() []pageRow {
 		{name: "limits failed", path: "/portal", as: "acme", before: without("holds"), says: "Your limits could not be read|the last 48 hours|the period ends with|Recent refusals", lacks: "Live"},
 		{name: "degraded", path: "/portal", as: "acme", before: degrade, says: "impaired|As of |Recent refusals" + stands, lacks: "Live"},
 		{name: "degraded, admin", path: "/admin", as: "admin", before: degradeAll, says: "impaired|One thing needs a look|is degraded"},
-		{name: "out of reach", path: "/portal", as: "acme", before: without("sessions"), says: "This cannot be shown just now|Try again", loud: true},
+		{name: "out of reach", path: "/portal", as: "acme", before: without("sessions"), says: "This cannot be shown just now|Try again|Refusals|Invoices|Plan", loud: true},
+		{name: "out of reach, admin", path: "/admin/customers", as: "admin", before: without("sessions"), says: "This cannot be shown just now|Try again|Audit|Invoices|The database did not answer", loud: true},
 		{name: "used up", path: "/portal", as: "spent", says: "There are no |Used up|Exceeded"},
 		{name: "names of scripts", path: "/portal/usage?meter=odd&range=48h", as: "spent", says: "</title><script>alert(2)</script>"},
 		{name: "by http from elsewhere", path: "{elsewhere}/portal", says: "Pages need https", loud: true},
 		{name: "from another site", path: "about:blank", as: "acme", then: crossOrigins, says: "This came from another site", loud: true},
-		{name: "not of this scope", path: "/admin/audit", as: "read", says: "This is not for you", loud: true},
+		{name: "not of this scope", path: "/admin/audit", as: "read", says: "This is not for you|scope read, which does not allow this page|Customers|Sign out|Sign in with another key", loud: true},
+		{name: "key asked", path: "/admin/keys", as: "admin", then: askAll, says: "you are signed in with it|revoking it signs you out|Yes, revoke it|Cancel"},
+		{name: "override asked", path: "/admin/customers/many", as: "admin", then: askAll, says: "own limit “l1” counts again|Yes, delete it"},
+		{name: "archive asked", path: "/admin/customers/many/settings", as: "admin", then: askAll, says: "This cannot be undone|Yes, archive it"},
+		{name: "draft asked", path: "/admin/plans/pro", as: "admin", then: askAll, says: "What this draft changes is lost|Yes, discard it|Yes, remove"},
 	}
 }
 

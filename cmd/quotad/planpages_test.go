@@ -84,7 +84,7 @@ func TestPlanEditorPublishes(t *testing.T) {
 	f.Set("limits[0].algorithm", "sliding_window")
 	b.post(path, f).is(303)
 	b.get(path).is(200).says(`id="f-limits-0-window-wrong"`, "1 thing keeps this draft from being published")
-	b.get(path+"/publish").is(200).says("cannot be published yet", "limits[0].window")
+	b.get(path+"/publish").is(200).says("cannot be published yet", `<a href="/admin/plans/pro#f-limits-0-window">Limit hourly, window</a>`)
 	b.get(path + "/play?meter=requests").is(200).says("The draft cannot be played yet")
 
 	f = b.get(path).fields()

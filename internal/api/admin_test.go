@@ -29,6 +29,35 @@ func TestMeters(t *testing.T) {
 	n.want(404, "GET", "/v1/meters/m", "")
 }
 
+// TestCustomersAreSearched: by words of the name in any case, and by the beginning of the key.
+func TestCustomersAreSearched(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.setUp("")
+	for key, name := range map[string]string{"c1": "Söhne Müller", "c2": "MÜLLER & Co", "muller": "Else"} {
+		n.want(201, "PUT", "/v1/customers/"+key, fmt.Sprintf(`{"name":%q,"plan":"pro"}`, name))
+	}
+	for search, want := range map[string]string{"müller": "c1 c2", "co müll": "c2", "muller": "c1 c2 muller", "acm": "acme", "nobody": "", "&": ""} {
+		var keys []string
+		for path := "/v1/customers?limit=1&search=" + url.QueryEscape(search); path != ""; {
+			got := n.want(200, "GET", path, "")
+			for _, item := range got.json["items"].([]any) {
+				keys = append(keys, fmt.Sprint(item.(map[string]any)["key"]))
+			}
+			path = ""
+			if next, more := got.json["next_cursor"].(string); more {
+				path = "/v1/customers?limit=1&search=" + url.QueryEscape(search) + "&cursor=" + url.QueryEscape(next)
+			}
+		}
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%s finds %q, want %q", search, got, want)
+		}
+	}
+	for _, query := range []string{"search=a&prefix=b", "search=%00", "search=%FF", "search=" + strings.Repeat("x", 201)} {
+		n.want(422, "GET", "/v1/customers?"+query, "")
+	}
+}
+
 func TestListsArePaged(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

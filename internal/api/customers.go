@@ -1,8 +1,10 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
@@ -100,12 +102,25 @@ func (s *Server) getCustomer(c *call) (answer, error) {
 	return customerAnswer(http.StatusOK, customer), nil
 }
 
+// maxSearch is the length of the longest search, in characters: that of a name.
+const maxSearch = 200
+
 func (s *Server) listCustomers(c *call) (answer, error) {
 	prefix := c.query["prefix"]
 	if prefix != "" && !plans.ValidCustomerKey(prefix) {
 		return answer{}, problem.Invalid("prefix", "must be the beginning of a key: at most 200 bytes of printable ASCII without \"/\"")
 	}
-	list, err := s.store.ListCustomers(c.ctx(), prefix, c.query.page())
+	search := c.query["search"]
+	switch {
+	case search == "":
+		list, err := s.store.ListCustomers(c.ctx(), prefix, c.query.page())
+		return listAnswer(list, err, showCustomer)
+	case prefix != "":
+		return answer{}, problem.Invalid("search", "finds keys by their beginning, too: leave prefix out")
+	case !plans.PlainText(search) || utf8.RuneCountInString(search) > maxSearch:
+		return answer{}, problem.Invalid("search", fmt.Sprintf("must be valid UTF-8 of at most %d characters, without control characters", maxSearch))
+	}
+	list, err := s.store.FindCustomers(c.ctx(), search, c.query.page())
 	return listAnswer(list, err, showCustomer)
 }
 

@@ -216,7 +216,10 @@ func customerRoutes() []route {
 		}, handle: (*Server).getCustomer},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers", Access: apidoc.Readers, Tag: "Customers", ID: "listCustomers", Summary: "List the customers",
-			Params: append([]apidoc.Param{{Name: "prefix", Type: "string", Doc: "What the keys begin with."}}, paging...), Response: reflect.TypeFor[listBody[customerBody]](), Status: ok200,
+			Params: append([]apidoc.Param{
+				{Name: "prefix", Type: "string", Doc: "What the keys begin with."},
+				{Name: "search", Type: "string", Doc: "What the key begins with, or words of the name, in any case."},
+			}, paging...), Response: reflect.TypeFor[listBody[customerBody]](), Status: ok200,
 		}, handle: (*Server).listCustomers},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "archiveCustomer", Summary: "Archive a customer",

@@ -55,7 +55,7 @@ func (v *visit) billingPage(back *form) (*view, error) {
 	}
 	page.Sections = v.together(v.costSection, func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
 	if v.isAdmin() && s.ArchivedAt == nil {
-		page.Sections = append(page.Sections, section{Title: "Book something", Forms: with(v.bookings(s, account.Currency), back)})
+		page.Sections = append(page.Sections, section{Title: "Credit, charge or correct", Forms: with(v.bookings(s, account.Currency), back)})
 	}
 	return page.shownAs(s.title(), "customers"), nil
 }

@@ -135,8 +135,9 @@ func (v *visit) settingsPage(s *subject, f *form) (*view, error) {
 	page.Sections = []section{{Title: "Customer", Facts: facts}}
 	if v.isAdmin() && s.ArchivedAt == nil {
 		archive := &form{
-			Name: "archive", Title: "Archive", Note: "Nothing can be charged any more, and the last period is billed. This cannot be undone.", Action: s.here("/archive"), Button: "Archive", Class: "danger",
-			Fields: []field{{Name: "sure", Label: "Yes, archive " + s.Key, Kind: kindCheck}},
+			Name: "archive", Action: s.here("/archive"), Button: "Archive", Class: "danger",
+			Ask: "Nothing can be charged to “" + s.Key + "” any more, and the last period is billed. This cannot be undone.", Sure: "Yes, archive it",
+			Fields: []field{{Name: "sure", Kind: kindHidden, Value: "yes"}},
 		}
 		page.Sections[0].Forms = []*form{f, archive}
 	}

@@ -34,8 +34,8 @@ func customerForm(who *customerAnswer) *form {
 }
 
 func (v *visit) customersPage(f *form) (*view, error) {
-	list, err := ask[listAnswer[customerAnswer]](v, "/v1/customers"+v.query("prefix"))
-	page := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "prefix", Label: "Key begins with", Kind: kindText, Value: v.r.URL.Query().Get("prefix")}}}}
+	list, err := ask[listAnswer[customerAnswer]](v, "/v1/customers"+v.query("search"))
+	page := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.r.URL.Query().Get("search")}}}}
 	if err != nil {
 		return v.refusedSearch(page, err, "Customers", "customers")
 	}

@@ -95,6 +95,9 @@ func (v *visit) showOverview(data *homeData, o *overviewAnswer, read bool) {
 		data.AsOf = o.At.In(v.zone).Format("15:04:05")
 	}
 	for _, c := range o.Concerns {
+		if c.Name == "books_disagree" {
+			c.Text = "The books did not agree at the last check: " + checkList(o.Books.Disagreeing) + "."
+		}
 		data.Concerns = append(data.Concerns, c.Text)
 	}
 	switch n := len(o.Concerns); {
@@ -240,7 +243,7 @@ func (v *visit) books(o *overviewAnswer, read bool) section {
 		if len(o.Books.Disagreeing) == 0 {
 			last += ": they agree"
 		} else {
-			last += ": " + strings.Join(o.Books.Disagreeing, ", ")
+			last += ": " + checkList(o.Books.Disagreeing)
 		}
 	}
 	blocked := "of no customer"

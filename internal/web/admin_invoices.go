@@ -46,6 +46,9 @@ func numberOf(n *invoiceAnswer) string {
 
 func kindOf(n *invoiceAnswer) string { return strings.ReplaceAll(n.Kind, "_", " ") }
 
+// lineKind is the kind of a line in words.
+func lineKind(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
+
 func statusCell(status string) cell {
 	class := map[string]string{"paid": "good", "finalized": "accent", "draft": "high"}[status]
 	return marked(class, status)
@@ -69,7 +72,7 @@ func (v *visit) invoicePage(back *form) (*view, error) {
 	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
 	for i := range n.Lines {
 		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: l.Kind}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: lineKind(l.Kind)}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
 	}
 	page.Sections = []section{
 		{Title: "Lines", Table: t},
@@ -77,7 +80,7 @@ func (v *visit) invoicePage(back *form) (*view, error) {
 	}
 	if v.isAdmin() {
 		if forms := with(v.invoiceForms(&n), back); len(forms) > 0 {
-			page.Sections = append(page.Sections, section{Title: "Do something with it", Forms: forms})
+			page.Sections = append(page.Sections, section{Title: "What comes next", Forms: forms})
 		}
 	}
 	title := "Invoice " + numberOf(&n)
@@ -117,7 +120,7 @@ func (v *visit) invoiceForms(n *invoiceAnswer) []*form {
 	here := v.invoiceURL()
 	var all []*form
 	if n.Status == "draft" {
-		all = append(all, &form{Name: "finalize", Action: here + "/finalize", Button: "Finalize now", Class: "primary"})
+		all = append(all, &form{Name: "finalize", Action: here + "/finalize", Button: "Finalize now", Class: "primary", Ask: "It gets its number, and stands: afterwards it is corrected by credit notes, or voided.", Sure: "Yes, finalize it"})
 	}
 	if n.Status == "finalized" {
 		all = append(all, payForm(here), voidForm(here))
@@ -133,7 +136,7 @@ func payForm(here string) *form {
 }
 
 func voidForm(here string) *form {
-	return &form{Name: "void", Title: "Void it", Action: here + "/void", Button: "Void", Class: "danger", Note: "The number stays used. Without a reissue the period is written off.", Fields: []field{
+	return &form{Name: "void", Title: "Void it", Action: here + "/void", Button: "Yes, void it", Class: "danger", Note: "This cannot be undone. The number stays used. Without a reissue the period is written off.", Fields: []field{
 		{Name: "reason", Label: "Reason", Kind: kindText}, {Name: "reissue", Label: "Make a new draft of the same period", Kind: kindCheck},
 	}}
 }

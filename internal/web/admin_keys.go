@@ -44,8 +44,16 @@ func (v *visit) keysPage(f *form) (*view, error) {
 		if k.LastUsed != nil {
 			used = *k.LastUsed
 		}
-		revoke := &form{Name: "revoke", Action: "/admin/keys/" + segment(k.ID) + "/revoke", Button: "Revoke", Class: "danger"}
-		t.Rows = append(t.Rows, []cell{{Text: k.Name, Sub: k.ID}, marked("", k.Scope), v.instant(&k.CreatedAt), text(used), v.instant(k.ExpiresAt), {Form: revoke}})
+		revoke := &form{
+			Name: "revoke", Action: "/admin/keys/" + segment(k.ID) + "/revoke", Button: "Revoke", Class: "danger",
+			Ask: "No node takes the key “" + k.Name + "” any more, and what was signed in with it ends. This cannot be undone.", Sure: "Yes, revoke it",
+		}
+		name := cell{Text: k.Name, Sub: k.ID}
+		if k.ID == v.as.KeyID {
+			name.Chip = &chip{"accent", "you are signed in with it"}
+			revoke.Ask = "You are signed in with this key: revoking it signs you out. " + revoke.Ask
+		}
+		t.Rows = append(t.Rows, []cell{name, marked("", k.Scope), v.instant(&k.CreatedAt), text(used), v.instant(k.ExpiresAt), {Form: revoke}})
 	}
 	page := &staffPage{
 		Intro: "A revoked key is refused on every node within a second, and its sessions end.", Done: v.doneHere(),

@@ -44,7 +44,7 @@ func (v *visit) overrides(s *subject, state *standing, back *form) section {
 		o := &list.Items[i]
 		last := cell{}
 		if writes {
-			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + segment(o.Name) + "/delete"), Button: "Delete", Class: "danger"}
+			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + segment(o.Name) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it"}
 		}
 		t.Rows = append(t.Rows, []cell{text(o.Name), amount(number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
 	}

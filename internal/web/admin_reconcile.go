@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -9,10 +10,37 @@ import (
 type reconcileAnswer struct {
 	OK     bool `json:"ok"`
 	Checks []struct {
-		Name     string   `json:"name"`
-		Rows     int64    `json:"rows"`
-		Examples []string `json:"examples"`
+		Name     string        `json:"name"`
+		Rows     int64         `json:"rows"`
+		Examples []disagreeing `json:"examples"`
 	} `json:"checks"`
+}
+
+// A disagreeing row of the books.
+type disagreeing struct {
+	Customer string `json:"customer"`
+	Meter    string `json:"meter"`
+	Invoice  string `json:"invoice"`
+	Number   string `json:"number"`
+	Seller   string `json:"seller"`
+	Detail   string `json:"detail"`
+	Expected *int64 `json:"expected"`
+	Found    *int64 `json:"found"`
+}
+
+// text says of whom a row is, and what is wrong with it.
+func (d *disagreeing) text() string {
+	var of []string
+	for _, each := range []struct{ what, name string }{{"customer", d.Customer}, {"meter", d.Meter}, {"invoice", cmp.Or(d.Number, d.Invoice)}, {"seller", d.Seller}} {
+		if each.name != "" {
+			of = append(of, each.what+" "+each.name)
+		}
+	}
+	said := strings.TrimPrefix(strings.Join(of, ", ")+": "+d.Detail, ": ")
+	if d.Expected != nil && d.Found != nil {
+		said = strings.TrimSuffix(said, ".") + ": " + number(*d.Found) + " in place of " + number(*d.Expected)
+	}
+	return said
 }
 
 // adminReconcile runs when it is asked to: the check reads all books.
@@ -36,7 +64,11 @@ func (v *visit) adminReconcile() (*view, error) {
 		if c.Rows > 0 {
 			mark = marked("bad", "disagrees")
 		}
-		t.Rows = append(t.Rows, []cell{text(c.Name), amount(number(c.Rows)), mark, text(strings.Join(c.Examples, "; "))})
+		var examples []string
+		for i := range c.Examples {
+			examples = append(examples, c.Examples[i].text())
+		}
+		t.Rows = append(t.Rows, []cell{text(checkName(c.Name)), amount(number(c.Rows)), mark, text(strings.Join(examples, "; "))})
 	}
 	title := "The books agree."
 	if !report.OK {

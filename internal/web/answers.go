@@ -196,6 +196,7 @@ type invoiceTax struct {
 type overviewAnswer struct {
 	At       time.Time `json:"at"`
 	Concerns []struct {
+		Name string `json:"name"`
 		Text string `json:"text"`
 	} `json:"concerns"`
 	Failed    []string `json:"failed"`

@@ -64,6 +64,10 @@ func (v *visit) do(method, path string, body []byte, header http.Header) (http.H
 	if err := json.Unmarshal(raw, problem); err != nil {
 		return nil, nil, fmt.Errorf("%s %s answered %d: %w", method, path, status, err)
 	}
+	problem.Detail = plainly(problem.Detail)
+	for i := range problem.Errors {
+		problem.Errors[i].Detail = plainly(problem.Errors[i].Detail)
+	}
 	return nil, nil, problem
 }
 

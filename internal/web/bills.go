@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	invoices "quotad/internal/billing/document"
 )
 
 // The portal's invoices. An invoice is shown only after the API has said that it is the session's
@@ -41,7 +43,7 @@ func (v *visit) billRow(i *invoiceAnswer) billRow {
 	state := billStates[i.Status]
 	row := billRow{
 		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
-		Total: money(i.TotalMinor, i.Currency), Due: money(i.owed(), i.Currency), Status: state.text, Class: state.class,
+		Total: invoices.Money(i.TotalMinor, i.Currency), Due: invoices.Money(i.owed(), i.Currency), Status: state.text, Class: state.class,
 	}
 	if i.Number != nil {
 		row.Number = *i.Number
@@ -59,6 +61,7 @@ type billData struct {
 	Totals []costLine
 	Sum    costLine
 	DueBy  string
+	In     string // the currency
 	Page   string // the same as a page to print, as PDF and as CSV
 	PDF    string
 	CSV    string
@@ -86,11 +89,12 @@ func (v *visit) bill() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := billData{billRow: v.billRow(i)}
+	data := billData{billRow: v.billRow(i), In: i.Currency}
 	at := "/portal/invoices/file/" + segment(*i.ID)
 	data.Page, data.PDF, data.CSV = at+".html", at+".pdf", at+".csv"
 	for _, l := range i.Lines {
 		line := billLine{costLine: lineOf(&l, i.Currency)}
+		line.Amount = invoices.Amount(l.AmountMinor, i.Currency)
 		if !l.From.Equal(i.PeriodStart) || !l.To.Equal(i.PeriodEnd) {
 			line.Period = span(l.From, l.To, v.zone)
 		}
@@ -100,7 +104,7 @@ func (v *visit) bill() (*view, error) {
 		data.Lines = append(data.Lines, line)
 	}
 	add := func(name, how string, minor int64) {
-		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: money(minor, i.Currency)})
+		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: invoices.Amount(minor, i.Currency)})
 	}
 	if len(i.Taxes) > 0 {
 		add("Subtotal", "", i.SubtotalMinor)

@@ -26,6 +26,8 @@ type form struct {
 	Button string
 	Class  string // of the button
 	Open   bool   // it is shown unfolded
+	Ask    string // what is asked before it is done; empty: nothing is
+	Sure   string // the button that says yes to that
 	Fields []field
 	Wrong  string // what no field can say
 }
@@ -101,7 +103,7 @@ func (d *field) read() (value any, wrong string) {
 		minor, ok := minorUnits(typed, d.Currency)
 		if !ok {
 			digits, _ := plans.Exponent(d.Currency)
-			return nil, "Write an amount such as 12.50, with at most " + strconv.Itoa(digits) + " digits behind the point."
+			return nil, "Write an amount such as 12.50, with at most " + strconv.Itoa(digits) + " digits after the point."
 		}
 		return minor, ""
 	case kindInstant:
@@ -140,7 +142,7 @@ func (f *form) tell(err error) bool {
 	for _, e := range problem.Errors {
 		at := slices.IndexFunc(f.Fields, func(d field) bool { return d.Name == e.Field })
 		if at < 0 {
-			rest = append(rest, e.Field+": "+e.Detail)
+			rest = append(rest, strings.TrimPrefix(pathWords(e.Field)+": "+e.Detail, ": "))
 			continue
 		}
 		f.Fields[at].Wrong = e.Detail

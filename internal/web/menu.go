@@ -21,10 +21,10 @@ type group struct {
 	Tabs  []tab
 }
 
-// adminTabs are those that a key of the scope may open.
+// adminTabs are those that a key of the scope may open. An empty scope is not known: then all are.
 func adminTabs(scope string) []group {
 	service := []tab{{"overview", "Overview", "/admin"}}
-	if plans.Scope(scope) == plans.ScopeAdmin {
+	if scope == "" || plans.Scope(scope) == plans.ScopeAdmin {
 		service = append(service, tab{"keys", "Keys", "/admin/keys"}, tab{"audit", "Audit", "/admin/audit"}, tab{"reconcile", "Check the books", "/admin/reconcile"})
 	}
 	return []group{

@@ -22,12 +22,19 @@ type link struct{ Text, URL string }
 
 func (m *message) Error() string { return m.title }
 
+// A messageData is what the sheet of a message shows.
+type messageData struct {
+	Text  string
+	Links []link // ways on, the nearest first
+	Again bool
+}
+
 func (m *message) view() *view {
-	return &view{status: m.status, sheet: "message", layout: "plain", title: m.title, data: struct {
-		Text  string
-		Link  *link
-		Again bool
-	}{m.text, m.link, m.again}}
+	data := messageData{Text: m.text, Again: m.again}
+	if m.link != nil {
+		data.Links = []link{*m.link}
+	}
+	return &view{status: m.status, sheet: "message", layout: "plain", title: m.title, data: data}
 }
 
 // errNoStaff leads to the page where one signs in.
@@ -54,7 +61,7 @@ func messageOf(err error) *message {
 		errors.Is(err, quotasession.ErrNoSession), errors.Is(err, quotasession.ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return errBusy
 	case asked && problem.Status < http.StatusInternalServerError:
-		return &message{status: problem.Status, title: problem.Title, text: problem.Detail, again: true}
+		return &message{status: problem.Status, title: problem.Title, text: problem.said(pathWords), again: true}
 	case errors.Is(err, plans.ErrLinkOver):
 		return errLinkOver
 	}

@@ -96,7 +96,7 @@ func (s *Site) explain(v *visit, err error) *view {
 	if said.status >= http.StatusInternalServerError {
 		s.options.Log.Error("page failed", "path", v.r.URL.Path, "error", err)
 	}
-	return said.view()
+	return s.framed(v, said)
 }
 
 // missing is the page of an address that no page has.

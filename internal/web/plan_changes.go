@@ -134,6 +134,8 @@ func (f *planField) inWords(typed string) string {
 	switch {
 	case f.Kind == asSelect && typed != "":
 		return optionText(typed)
+	case f.Name == "window":
+		return windowText(typed)
 	case f.Kind == asNumber:
 		if n, err := strconv.ParseInt(typed, 10, 64); err == nil {
 			return number(n)

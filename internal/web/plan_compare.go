@@ -61,7 +61,7 @@ func (v *visit) compareDraft(d *planPlayData) error {
 	}
 	a, err := askWith[compareAnswer](v, "/v1/plans/"+segment(d.Key)+"/draft/compare", body.encode())
 	if problem, told := errors.AsType[*problemAnswer](err); told && problem.Status == http.StatusUnprocessableEntity {
-		d.Bad = problem.Detail
+		d.Bad = d.said(problem)
 		return nil
 	}
 	if err != nil {

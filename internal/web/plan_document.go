@@ -84,7 +84,7 @@ var limitFields = []planField{
 	{Name: "name", Label: "Name", Kind: asText},
 	{Name: "meter", Label: "Meter", Kind: asText},
 	{Name: "algorithm", Label: "Algorithm", Kind: asSelect, Options: []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket", "allocation", "concurrency"}},
-	{Name: "limit", Label: "Units", Kind: asNumber, Help: "0 is closed."},
+	{Name: "limit", Label: "Units", Kind: asNumber, Help: "0 lets nothing through."},
 	{Name: "window", Label: "Window", Kind: asText, Help: "5m, 1h, 1d, calendar_month, billing_period."},
 	{Name: "burst", Label: "Bucket holds", Kind: asNumber, More: true},
 	{Name: "per", Label: "For each value of", Kind: asText, Help: "An attribute, such as ip.", More: true},
@@ -239,7 +239,7 @@ func (f *planField) read(typed, currency string) (value any, wrong string) {
 		if minor, ok := minorUnits(strings.ReplaceAll(typed, ",", ""), currency); ok {
 			return minor, ""
 		}
-		return nil, fmt.Sprintf("Write an amount with at most %d digits behind the point.", digits)
+		return nil, fmt.Sprintf("Write an amount with at most %d digits after the point.", digits)
 	case asList:
 		items := []any{}
 		for line := range strings.FieldsSeq(typed) {

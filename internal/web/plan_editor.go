@@ -171,8 +171,7 @@ type editorData struct {
 	ETag     string // of the draft that is edited; empty: it is a new one
 	Fields   []editorField
 	Lists    []editorList
-	Others   []string // problems that no field has
-	Problems int
+	Problems []draftProblem
 }
 
 func (v *visit) planEditor() (*view, error) {
@@ -180,32 +179,28 @@ func (v *visit) planEditor() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong := map[string]string{}
-	if p.draft != nil {
-		for _, e := range p.draft.Problems {
-			wrong[e.Field] = strings.TrimSpace(wrong[e.Field] + " " + e.Detail)
-		}
-	}
-	return p.editor(p.current.fields(), wrong, v.r.URL.Query().Has("json")).view(http.StatusOK), nil
+	return p.editor(p.current.fields(), p.problems(), v.r.URL.Query().Has("json")).view(http.StatusOK), nil
 }
 
 // editor is the page with these fields, and what is wrong with them.
-func (p *planPage) editor(typed, wrong map[string]string, asJSON bool) *editorData {
-	d := &editorData{planPage: p, JSON: asJSON, Problems: len(wrong)}
+func (p *planPage) editor(typed map[string]string, problems []draftProblem, asJSON bool) *editorData {
+	d := &editorData{planPage: p, JSON: asJSON, Problems: problems}
+	wrong := map[string]string{}
+	for _, e := range problems {
+		wrong[e.field] = strings.TrimSpace(wrong[e.field] + " " + e.Detail)
+	}
 	if p.draft != nil {
 		d.ETag = p.draft.etag
 	}
 	if asJSON {
 		d.Text = p.current.pretty()
 	}
-	seen := map[string]bool{}
 	make1 := func(f planField, path string) editorField {
-		seen[path] = true
 		value := typed[path]
 		if value == "" && len(f.Options) > 0 {
 			value = f.Options[0]
 		}
-		return editorField{f, path, "f-" + idOf(path), value, wrong[path]}
+		return editorField{f, path, fieldID(path), value, wrong[path]}
 	}
 	for _, f := range planFields {
 		d.Fields = append(d.Fields, make1(f, f.Name))
@@ -228,11 +223,6 @@ func (p *planPage) editor(typed, wrong map[string]string, asJSON bool) *editorDa
 			shown.Items = append(shown.Items, item)
 		}
 		d.Lists = append(d.Lists, shown)
-	}
-	for _, path := range slices.Sorted(maps.Keys(wrong)) {
-		if !seen[path] {
-			d.Others = append(d.Others, strings.TrimPrefix(path+": "+wrong[path], ": "))
-		}
 	}
 	return d
 }
@@ -260,15 +250,19 @@ func (v *visit) savePlan() (*view, error) {
 		return nil, err
 	}
 	asJSON := fields.Has("json")
-	typed, wrong := map[string]string{}, map[string]string{}
+	typed := map[string]string{}
+	var problems []draftProblem
 	body := []byte(fields.Get("json"))
 	if !asJSON {
 		typed = typedFields(fields)
 		leaveForeign(typed, p.current.fields())
 		typed = pressed(typed, fields.Get("do"))
-		var d document
-		if d, wrong = typedDocument(typed, p.current); len(wrong) > 0 {
-			return p.editor(typed, wrong, false).view(http.StatusUnprocessableEntity), nil
+		d, wrong := typedDocument(typed, p.current)
+		for _, path := range slices.Sorted(maps.Keys(wrong)) {
+			problems = append(problems, p.placeOf(path, wrong[path], typed))
+		}
+		if len(problems) > 0 {
+			return p.editor(typed, problems, false).view(http.StatusUnprocessableEntity), nil
 		}
 		body = d.encode()
 	}
@@ -281,14 +275,14 @@ func (v *visit) savePlan() (*view, error) {
 		}
 		return &view{to: to}, err
 	}
-	p.Failed = problem.Detail
+	p.Failed = p.said(problem)
 	if problem.Status == http.StatusPreconditionFailed || problem.Status == http.StatusPreconditionRequired {
 		p.Failed = "Somebody else has saved this draft meanwhile. What you typed is below and not saved: saving it again replaces theirs."
 	}
 	for _, e := range problem.Errors {
-		wrong[e.Field] = e.Detail
+		problems = append(problems, p.placeOf(e.Field, e.Detail, typed))
 	}
-	d := p.editor(typed, wrong, asJSON)
+	d := p.editor(typed, problems, asJSON)
 	if asJSON {
 		d.Text, d.TextBad = fields.Get("json"), p.Failed
 	}
@@ -381,6 +375,9 @@ func optionText(value string) string {
 	return strings.ReplaceAll(value, "_", " ")
 }
 
+// windowText is a window in words: a calendar's has no underscores.
+func windowText(window string) string { return strings.ReplaceAll(window, "_", " ") }
+
 // dayOf is the day of an instant that the API answered.
 func dayOf(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
@@ -388,6 +385,11 @@ func dayOf(at string) string {
 		return at
 	}
 	return t.Format("2 Jan 2006")
+}
+
+// Discard is the form that takes the draft away.
+func (p *planPage) Discard() *form {
+	return &form{Name: "discard", Action: p.URL + "/discard", Button: "Discard", Class: "danger", Ask: "What this draft changes is lost. What is in force stays.", Sure: "Yes, discard it"}
 }
 
 // Head is what all pages of the plan begin with, for their templates.

@@ -163,7 +163,7 @@ func (v *visit) playDraft(d *planPlayData, s *setup, meter string) error {
 	body := document{"meter": meter, "traffic": traffic}.encode()
 	answer, err := askWith[playsAnswer](v, "/v1/plans/"+segment(d.Key)+"/draft/play", body)
 	if problem, told := errors.AsType[*problemAnswer](err); told && problem.Status == http.StatusUnprocessableEntity {
-		d.None = "The draft cannot be played yet: " + problem.Detail
+		d.None = "The draft cannot be played yet: " + d.said(problem)
 		return nil
 	}
 	if err != nil {
@@ -202,7 +202,7 @@ func showPlays(id string, a *playAnswer) (all []shownPlay) {
 		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
 		p.Says = algorithmText(l.Algorithm) + ", " + number(l.Limit)
 		if l.Window != "" {
-			p.Says += " in " + l.Window
+			p.Says += " in " + windowText(l.Window)
 		}
 		if l.Mode != "hard" {
 			p.Chip, p.Says = l.Mode, p.Says+", would refuse "+number(l.Refused)

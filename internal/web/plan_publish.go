@@ -10,7 +10,7 @@ type reviewData struct {
 	*planPage
 	Changes  []change // from what the draft was begun on
 	Theirs   []change // what somebody else has published since
-	Problems []string
+	Problems []draftProblem
 	ApplyTo  string
 	ETagOf   string // of the draft that is reviewed
 }
@@ -36,9 +36,7 @@ func (v *visit) review(p *planPage, status int) (*view, error) {
 			d.Theirs = changes(base, p.force)
 		}
 		d.Changes, d.ETagOf = changes(base, p.current), p.draft.etag
-		for _, e := range p.draft.Problems {
-			d.Problems = append(d.Problems, e.Field+": "+e.Detail)
-		}
+		d.Problems = p.problems()
 		if textOf(p.current["apply_to"]) == "new" {
 			d.ApplyTo = "new"
 		}
@@ -86,7 +84,7 @@ func (v *visit) publishPlan() (*view, error) {
 		if p, err = v.meetPlan("publish"); err != nil {
 			return nil, err
 		}
-		p.Failed = problem.Detail
+		p.Failed = p.said(problem)
 		if problem.Status == http.StatusPreconditionFailed {
 			p.Failed = "Somebody else has published meanwhile. Nothing was published by you: below is what they changed, and what you change."
 		}

@@ -101,7 +101,7 @@ func (v *visit) planMeter(plan *planAnswer, m meterAnswer) planMeter {
 		text := rule(&state, &l)
 		switch {
 		case l.Limit == 0:
-			text = "Closed"
+			text = "Nothing is let through"
 		case l.Mode == "soft":
 			text += ", and on beyond it"
 		}

@@ -38,7 +38,7 @@ func (v *visit) refusalsPage() (*view, error) {
 	data, err := v.refusals(v.customer, q)
 	if problem, said := errors.AsType[*problemAnswer](err); said && len(asked) > 0 && (problem.Status == http.StatusUnprocessableEntity || problem.Status == http.StatusNotFound) {
 		shown.status = http.StatusUnprocessableEntity
-		data, err = &refusalsData{Wrong: "There is nothing at this address: " + problem.Detail + "."}, nil
+		data, err = &refusalsData{Wrong: "There is nothing at this address: " + problem.said(pathWords) + "."}, nil
 	}
 	if err != nil {
 		return nil, err

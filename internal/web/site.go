@@ -50,6 +50,7 @@ type Options struct {
 	Brand  Brand
 	Secure bool   // browsers reach the pages by https
 	URL    string // of this service, as browsers see it
+	Home   string // the site that the portal leads back to; empty: there is none, or several
 }
 
 // Site answers requests for pages. It is safe for concurrent use.

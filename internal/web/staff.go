@@ -54,7 +54,7 @@ func (p *staffPage) shownAs(title, tab string) *view {
 
 // done are the words for what a form did, by the name that the address carries.
 var done = map[string]string{
-	"saved": "Saved.", "made": "Made.", "deleted": "Deleted.", "booked": "Booked.", "archived": "Archived.",
+	"saved": "Saved.", "made": "Made.", "deleted": "Deleted.", "booked": "Saved: the next invoice counts it.", "archived": "Archived.",
 	"revoked": "Revoked. No node takes this key any more.", "finalized": "Finalized: it has its number now.",
 	"paid": "Marked as paid.", "voided": "Voided.", "credited": "The credit note is made.",
 }

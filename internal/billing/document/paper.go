@@ -137,7 +137,7 @@ func label(inv *billing.Invoice) (text, tone string) {
 	return "Open", "accent"
 }
 
-func (p *paper) money(minor int64) string { return p.Currency + " " + amount(minor, p.exponent) }
+func (p *paper) money(minor int64) string { return Money(minor, p.Currency) }
 
 func (p *paper) headline(inv *billing.Invoice) string {
 	switch {

@@ -6,12 +6,22 @@ import (
 	"time"
 
 	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
 )
 
 const (
 	dayLayout  = "2 Jan 2006"
 	timeLayout = "2 Jan 2006, 15:04"
 )
+
+// Money writes minor units of a currency, with its code, as all invoices do: EUR 1,234.56.
+func Money(minor int64, currency string) string { return currency + " " + Amount(minor, currency) }
+
+// Amount is Money without the code, for where the currency is named already: 1,234.56.
+func Amount(minor int64, currency string) string {
+	exponent, _ := plans.Exponent(currency) // the ledger keeps no invoice of another currency
+	return amount(minor, exponent)
+}
 
 // amount writes minor units for people: 1,234.56.
 func amount(minor int64, exponent int) string { return rating.Grouped(rating.Format(minor, exponent)) }

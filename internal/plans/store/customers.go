@@ -300,24 +300,3 @@ func (s *Store) GetCustomer(ctx context.Context, key string) (*plans.Customer, e
 	}
 	return one(ctx, s.pool, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
 }
-
-// behindKeys sorts behind every character of a key.
-const behindKeys = "\x7f"
-
-const listCustomers = `SELECT` + customerColumns + `
-	FROM customers c JOIN plans p ON p.id = c.plan_id
-	WHERE c.key > $1 AND c.key >= $2 AND c.key < $3 ORDER BY c.key LIMIT $4`
-
-// ListCustomers returns the customers whose keys begin with prefix, archived ones too, in the
-// order of their keys.
-func (s *Store) ListCustomers(ctx context.Context, prefix string, page plans.Page) (*plans.List[*plans.Customer], error) {
-	limit, after, err := OpenPage(page, KindCustomer, plans.ValidCustomerKey)
-	if err != nil {
-		return nil, err
-	}
-	found, err := list(ctx, s, scanCustomer, listCustomers, limit, after, prefix, prefix+behindKeys)
-	if err != nil {
-		return nil, err
-	}
-	return Paged(found, limit, KindCustomer, func(c *plans.Customer) string { return c.Key }), nil
-}

@@ -8,6 +8,7 @@ const (
 	KeptChanges      = changesKept
 	LockChangeNumber = takeChangeNumber
 	AdminKeyQuery    = hasAdminKey
+	FindCustomersSQL = findCustomers
 )
 
 // BusyWriters is how many writes of a store hold a connection.
