@@ -92,7 +92,7 @@ func (v *visit) signIn() (*view, error) {
 		return signInView(http.StatusForbidden, signInData{to, "Keys of the scope backend open no pages."}), nil
 	}
 	hash := sha256.Sum256([]byte(secret))
-	err = v.site.open(v.w, v.r, v.site.sessions.admin, map[string]string{keyHash: hex.EncodeToString(hash[:])})
+	err = v.site.open(v.w, v.r, v.site.sessions.admin, newSession{key: key.ID}, map[string]string{keyHash: hex.EncodeToString(hash[:])})
 	return &view{to: to}, err
 }
 

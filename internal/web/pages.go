@@ -77,11 +77,23 @@ func (s *Site) serve(p *page) http.Handler {
 		if err == nil {
 			err = v.session.save(w)
 		}
+		if errors.Is(err, store.ErrSessionOver) { // nothing of what was read is shown
+			err = v.over(p.who)
+		}
 		if err != nil {
 			shown = s.explain(v, err)
 		}
 		s.draw(w, v, shown)
 	})
+}
+
+// over is what is said of a session that ended while its page was made.
+func (v *visit) over(of who) error {
+	v.session, v.customer = nil, nil
+	if of == staff {
+		return errNoStaff
+	}
+	return errSignedOut
 }
 
 // explain is the page of an error.
