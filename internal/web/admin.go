@@ -72,6 +72,11 @@ func (v *visit) form() (url.Values, error) {
 	if err := v.r.ParseForm(); err != nil {
 		return nil, &message{status: http.StatusBadRequest, title: "This form could not be read", text: "It may be too long. Go back and try again."}
 	}
+	for name, values := range v.r.PostForm {
+		if !isText(name) || !isText(values...) {
+			return nil, errNoText
+		}
+	}
 	return v.r.PostForm, nil
 }
 

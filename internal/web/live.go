@@ -85,6 +85,7 @@ func (e *events) begin() {
 	_ = e.control.SetReadDeadline(time.Time{})
 	e.deadline()
 	e.w.WriteHeader(http.StatusOK)
+	_ = e.control.Flush() // an error means that the browser is gone, as the next write says
 }
 
 // deadline bounds the next write. A stream outlasts what bounds other answers.

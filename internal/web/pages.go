@@ -105,8 +105,11 @@ func (s *Site) explain(v *visit, err error) *view {
 	if !ok {
 		said = messageOf(store.Classify(err))
 	}
-	if said.status >= http.StatusInternalServerError {
+	switch {
+	case said.status == http.StatusInternalServerError:
 		s.options.Log.Error("page failed", "path", v.r.URL.Path, "error", err)
+	case said.status > http.StatusInternalServerError: // an outage, which is logged once, or too many at once
+		s.options.Log.Debug("page not served", "path", v.r.URL.Path, "error", err)
 	}
 	return said.view()
 }

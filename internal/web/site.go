@@ -3,8 +3,10 @@ package web
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -104,7 +106,27 @@ func Serves(path string) bool {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guarded.ServeHTTP(w, r) }
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(w, r, p)
+		}
+	}()
+	s.guarded.ServeHTTP(w, r)
+}
+
+// panicked answers with the page of a defect, and logs the panic. A page or stream that has begun is
+// cut off, by net/http's own way to do so.
+func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	s.options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	if _, begun := w.Header()["Content-Type"]; begun {
+		panic(http.ErrAbortHandler)
+	}
+	s.draw(w, s.visitOf(w, r), errBroken.view())
+}
 
 // Run tells open pages what has changed, and ends them with their sessions, until ctx ends.
 func (s *Site) Run(ctx context.Context) {
