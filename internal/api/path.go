@@ -14,15 +14,13 @@ import (
 // RawPath (as for %2F) chi matches on it and returns parts that are still encoded. Without one
 // net/url has decoded the parts: to decode them again would turn the key "a%41" into "aA".
 func pathValue(r *http.Request, name string) (string, error) {
-	value := chi.URLParam(r, name)
-	if r.URL.RawPath != "" {
-		var err error
-		if value, err = url.PathUnescape(value); err != nil {
-			return "", problem.Invalid(name, "is not well percent-encoded")
-		}
+	part := chi.URLParam(r, name)
+	if r.URL.RawPath == "" {
+		return part, nil
 	}
-	if !storable(value) {
-		return "", problem.Invalid(name, wantStorable)
+	value, err := url.PathUnescape(part)
+	if err != nil {
+		return "", problem.Invalid(name, "is not well percent-encoded")
 	}
 	return value, nil
 }

@@ -167,7 +167,7 @@ func newPair(t testing.TB) *pair {
 		if s == &p.fast {
 			listener = Listener(listener)
 		} else {
-			server = &Server{Server: testServer(s.echo)}
+			server, listener = &Server{Server: testServer(s.echo)}, strictListener{listener}
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- server.Serve(listener) }()
@@ -177,6 +177,29 @@ func newPair(t testing.TB) *pair {
 		})
 	}
 	return p
+}
+
+// A strictListener gives net/http its connections without the fast path. What makes a request faulty
+// is refused on both sides alike.
+type strictListener struct{ net.Listener }
+
+func (l strictListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	return &strictConn{Conn: nc}, err
+}
+
+type strictConn struct {
+	net.Conn
+	framing framing
+}
+
+func (c *strictConn) Read(p []byte) (int, error) { return c.framing.read(c.Conn, p) }
+
+func (c *strictConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // run plays a script and returns what was answered and how.
