@@ -126,7 +126,7 @@ func listen(ctx context.Context, flag, address string, config *tls.Config) (net.
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	if config != nil {
-		return tls.NewListener(listener, config), nil
+		return fastpath.TLSListener(listener, config), nil
 	}
 	return fastpath.Listener(listener), nil
 }

@@ -58,8 +58,8 @@ func New(server *http.Server, o Options) *Server {
 	s := &Server{Server: server, handler: server.Handler, options: o, ending: make(map[*conn]struct{})}
 	server.Handler = http.HandlerFunc(s.serveHTTP)
 	server.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		c, ok := nc.(*conn)
-		if !ok {
+		c := connOf(nc)
+		if c == nil {
 			return ctx
 		}
 		c.server = s
@@ -68,7 +68,7 @@ func New(server *http.Server, o Options) *Server {
 		return ctx
 	}
 	server.ConnState = func(nc net.Conn, state http.ConnState) {
-		if c, ok := nc.(*conn); ok && state != http.StateClosed {
+		if c := connOf(nc); c != nil && state != http.StateClosed {
 			c.enter(state)
 		}
 	}
