@@ -7,8 +7,11 @@
 // of headers that Options names. Such a request goes straight to the handler. All other
 // requests stay net/http's, at any time.
 //
-// The package must never parse HTTP, look into what net/http has begun to read, or know of
-// quotas.
+// It also refuses requests whose end two readers may see in two places, before net/http has them.
+// For that it follows where requests begin and end, see framing. It reads nothing else of HTTP.
+//
+// The package must never judge what a request asks for, look into what net/http has begun to read,
+// or know of quotas.
 //
 // It saves what net/http does for each request. These are new maps for the head, contexts, a
 // copy of the headers, and a goroutine and two deadlines to notice that the client goes away.
