@@ -17,8 +17,10 @@ func TestRequestsThatEndInTwoPlaces(t *testing.T) {
 	plain := start(t, "", "--metrics-listen=127.0.0.1:0")
 	secure := start(t, plain.databaseURL, "--tls-cert="+cert, "--tls-key="+key)
 	dials := map[string]func() (net.Conn, error){
-		"plain":   func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(plain.url, "http://")) },
-		"metrics": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(plain.node.front.urls[1], "http://")) },
+		"plain": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(plain.url, "http://")) },
+		"metrics": func() (net.Conn, error) {
+			return net.Dial("tcp", strings.TrimPrefix(plain.node.front.urls[1], "http://"))
+		},
 		"TLS": func() (net.Conn, error) {
 			return tls.Dial("tcp", strings.TrimPrefix(secure.url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 		},

@@ -139,7 +139,7 @@ func (f *framing) takeField(text []byte) {
 	case bytes.EqualFold(name, []byte(contentLength)):
 		if f.lengths++; f.lengths == 1 { // net/http refuses another that differs
 			n, err := strconv.ParseUint(string(value), 10, 63)
-			if f.length = int64(n); err != nil { //nolint:gosec // 63 bits
+			if f.length = int64(n); err != nil { // of 63 bits
 				f.length = -1
 			}
 		}
@@ -176,7 +176,7 @@ func (f *framing) takeChunkSize(text []byte, strict bool) bool {
 	case n == 0:
 		f.state = inTrailer
 	default:
-		f.state, f.left = inChunk, int64(n)+2 //nolint:gosec // 62 bits; a chunk ends in CR LF
+		f.state, f.left = inChunk, int64(n)+2 // of 62 bits; a chunk ends in CR LF
 	}
 	return true
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // faultyRequests are requests whose end two readers may see in two places. Each would be a request
@@ -149,4 +151,26 @@ func TestFaultyFramingOverTCP(t *testing.T) {
 	if !strings.Contains(string(got), "HTTP/1.1 400 Bad Request\r\n") {
 		t.Errorf("%q", got)
 	}
+}
+
+// Beside net/http alone, following the framing only refuses: what it lets through is answered the
+// same, and what it does not is one of the requests that it is for.
+func TestFramingOnlyRefuses(t *testing.T) {
+	p := newPairWith(t, func(l net.Listener) net.Listener { return l })
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		for range rapid.IntRange(1, 5).Draw(t, "requests") {
+			b.WriteString(drawRequest(t, oddities(t, "odd")))
+		}
+		segments := drawCuts(t, b.String())
+		want, _ := p.plain.run(t, segments)
+		got, _ := p.fast.run(t, segments)
+		if got == want {
+			return
+		}
+		alone := strings.Count(b.String(), "\n") > strings.Count(b.String(), "\r\n")
+		if !badLine(got, want) || !alone && !strings.Contains(b.String(), "\r\n ") && !strings.Contains(b.String(), "Transfer-Encoding") && !p.fast.echo.others {
+			t.Fatalf("sent %+q:\ngot  %q\nwant %q", segments, got, want)
+		}
+	})
 }

@@ -159,6 +159,11 @@ type side struct {
 }
 
 func newPair(t testing.TB) *pair {
+	return newPairWith(t, func(l net.Listener) net.Listener { return strictListener{l} })
+}
+
+// newPairWith is newPair with another listener of the side without the fast path.
+func newPairWith(t testing.TB, under func(net.Listener) net.Listener) *pair {
 	p := &pair{}
 	for _, s := range []*side{&p.fast, &p.plain} {
 		s.echo, s.conns = &echo{}, newScripts()
@@ -167,7 +172,7 @@ func newPair(t testing.TB) *pair {
 		if s == &p.fast {
 			listener = Listener(listener)
 		} else {
-			server, listener = &Server{Server: testServer(s.echo)}, strictListener{listener}
+			server, listener = &Server{Server: testServer(s.echo)}, under(listener)
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- server.Serve(listener) }()

@@ -9,7 +9,7 @@ import (
 
 // Sessions of the pages are rows, so that every node knows them.
 
-// ErrSessionOver: a session that a request came with has ended since.
+// ErrSessionOver is what a request gets whose session has ended since.
 var ErrSessionOver = errors.New("the session is over")
 
 // lives is whether a session s, or a link s into the portal, has not ended at $2, µs. It ends with
