@@ -45,9 +45,15 @@ const maxLine = 24 << 10
 // read error within a head that is not the connection's own it answers 400, and closes.
 var errFraming = errors.New("fastpath: where the request ends is not plain")
 
-// read reads for net/http.
+// read reads for net/http. By one byte it notices, while it answers, that the client goes away. What
+// is faulty comes after the request that is being answered, and must not end that.
 func (f *framing) read(from io.Reader, p []byte) (int, error) {
 	if f.faulty {
+		for len(p) == 1 {
+			if _, err := from.Read(p); err != nil {
+				return 0, err
+			}
+		}
 		return 0, errFraming
 	}
 	n, err := from.Read(p)

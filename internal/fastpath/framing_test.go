@@ -120,6 +120,35 @@ func TestPlainFraming(t *testing.T) {
 	}
 }
 
+// A request that is being answered goes on when a faulty one comes after it.
+func TestFaultyRequestEndsNoOther(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(t, err)
+	server := New(testServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+			w.WriteHeader(http.StatusTeapot)
+		case <-time.After(200 * time.Millisecond): // net/http looks at once
+		}
+	})), testOptions())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(Listener(listener)) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		serverEnded(t, ended)
+	})
+	nc, err := net.Dial("tcp", listener.Addr().String())
+	check(t, err)
+	defer func() { _ = nc.Close() }()
+	check(t, nc.SetDeadline(time.Now().Add(patient)))
+	_, err = io.WriteString(nc, "GET /v1/other HTTP/1.1\r\nHost: quota\r\n\r\n"+faultyRequests()["a length and chunks"])
+	check(t, err)
+	got, _ := io.ReadAll(nc)
+	if !strings.HasPrefix(string(got), "HTTP/1.1 200 OK\r\n") || !strings.Contains(string(got), "HTTP/1.1 400 Bad Request\r\n") {
+		t.Errorf("%q", got)
+	}
+}
+
 // A trailer that ends in two places ends the connection, too.
 func TestFaultyTrailer(t *testing.T) {
 	p := newPair(t)
