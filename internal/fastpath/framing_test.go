@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,8 +189,11 @@ func TestFramingOnlyRefuses(t *testing.T) {
 	p := newPairWith(t, func(l net.Listener) net.Listener { return l })
 	rapid.Check(t, func(t *rapid.T) {
 		var b strings.Builder
+		known := false // the one difference of the fast path: an empty line before a request
 		for range rapid.IntRange(1, 5).Draw(t, "requests") {
-			b.WriteString(drawRequest(t, oddities(t, "odd")))
+			odd := oddities(t, "odd")
+			known = known || slices.Contains(odd, "crlf")
+			b.WriteString(drawRequest(t, odd))
 		}
 		segments := drawCuts(t, b.String())
 		want, _ := p.plain.run(t, segments)
@@ -198,7 +202,7 @@ func TestFramingOnlyRefuses(t *testing.T) {
 			return
 		}
 		alone := strings.Count(b.String(), "\n") > strings.Count(b.String(), "\r\n")
-		if !badLine(got, want) || !alone && !strings.Contains(b.String(), "\r\n ") && !strings.Contains(b.String(), "Transfer-Encoding") && !p.fast.echo.others {
+		if !badLine(got, want) || !alone && !strings.Contains(b.String(), "\r\n ") && !strings.Contains(b.String(), "Transfer-Encoding") && !known {
 			t.Fatalf("sent %+q:\ngot  %q\nwant %q", segments, got, want)
 		}
 	})
