@@ -41,6 +41,9 @@ const (
 // maxLine is the longest line that is followed, in bytes. net/http takes no head as long as that.
 const maxLine = 24 << 10
 
+// shortest is how long the first line of a request is at least.
+const shortest = len("X / HTTP/1.1\n")
+
 // errFraming is what net/http gets in place of the end of a line that makes a request faulty. To a
 // read error within a head that is not the connection's own it answers 400, and closes.
 var errFraming = errors.New("fastpath: where the request ends is not plain")
@@ -118,6 +121,9 @@ func (f *framing) take(line []byte) bool {
 		return f.takeChunkSize(text, strict)
 	case !f.begun && f.state == inHead && len(bytes.TrimSpace(line)) == 0:
 		return true // an empty line before a request, which net/http takes or refuses
+	case !f.begun && f.state == inHead && len(line) < shortest:
+		f.state = astray // net/http says so: of less than four bytes of a request it says nothing
+		return true
 	case !strict:
 		return false
 	case f.state == inTrailer:
