@@ -62,9 +62,9 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 // pointer holds at that moment.
 func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handler], secure bool) {
 	f.urls = append(f.urls, localURL(listener.Addr(), secure))
-	server := api.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := api.NewHTTPServer(api.Recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		(*handler.Load()).ServeHTTP(w, r)
-	}), time.Now)
+	}), f.log), time.Now)
 	// net/http logs single connections that their clients broke. That is worth no more than
 	// debug.
 	server.ErrorLog = slog.NewLogLogger(f.log.Handler(), slog.LevelDebug)
@@ -126,7 +126,7 @@ func listen(ctx context.Context, flag, address string, config *tls.Config) (net.
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	if config != nil {
-		return tls.NewListener(listener, config), nil
+		return fastpath.TLSListener(listener, config), nil
 	}
 	return fastpath.Listener(listener), nil
 }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"runtime/debug"
+
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -105,6 +108,13 @@ func (g *gauges) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {
+	// It runs in a goroutine of Prometheus' client, where a panic would end the process.
+	defer func() {
+		if p := recover(); p != nil {
+			g.node.log.Error("panic while collecting metrics", "panic", p, "stack", string(debug.Stack()))
+			to <- prometheus.NewInvalidMetric(g.build, fmt.Errorf("panic: %v", p))
+		}
+	}()
 	gauge := func(d *prometheus.Desc, v float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v)
 	}

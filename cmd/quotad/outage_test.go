@@ -126,14 +126,14 @@ func TestDatabaseThatRefuses(t *testing.T) {
 	n.hit(1).is(200).has("limits.0.used", 4)
 }
 
-func execute(t testing.TB, databaseURL, sql string) {
+func execute(t testing.TB, databaseURL, sql string, args ...any) {
 	t.Helper()
 	conn, err := postgres.Connect(pgtest.Context(t), databaseURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(pgtest.Context(t)) }()
-	if _, err := conn.Exec(pgtest.Context(t), sql); err != nil {
+	if _, err := conn.Exec(pgtest.Context(t), sql, args...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -90,7 +90,7 @@ func (n *node) openPages(s *settings) error {
 			return n.api.Ask(ctx, api.Identity(as), method, path, body, header)
 		},
 		Why:   func(d *model.Decision) string { return respond.Why(&respond.Subject{Cost: d.Cost}, d) },
-		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, Trouble: n.trouble,
+		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, CatchUp: n.catalog.CatchUp, Trouble: n.trouble,
 		Now: n.clock.Now, Wall: time.Now, Log: n.log,
 		Watcher: web.Watcher{Counters: n.countersOf, Versions: n.engine.Versions, Change: n.catalog.Applied},
 		Brand:   brand, Secure: s.secure(), URL: n.pagesURL(s), Home: home,

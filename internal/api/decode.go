@@ -31,10 +31,10 @@ func decodeBy(options json.Options, body []byte, into any) error {
 	if err := decodeLoosely(options, body, into); err != nil {
 		return err
 	}
-	return refuseNull(body)
+	return refuseValues(body)
 }
 
-// decodeLoosely is decodeBy for a caller that refuses nulls itself.
+// decodeLoosely is decodeBy for a caller that refuses single values itself.
 func decodeLoosely(options json.Options, body []byte, into any) error {
 	err := json.Unmarshal(body, into, options)
 	if err == nil {
@@ -92,10 +92,11 @@ func nullable(at jsontext.Pointer) bool {
 	return len(steps) == 5 && steps[0] == "prices" && steps[2] == "tiers" && steps[4] == "up_to"
 }
 
-// refuseNull refuses a null where no field takes one. Go's decoder reads null as if the member
-// were left out: a hit with a cost of null would cost the default of 1.
-func refuseNull(body []byte) error {
-	if !bytes.Contains(body, []byte("null")) {
+// refuseValues refuses a null where no field takes one, and a text with U+0000. Go's decoder reads
+// null as if the member were left out: a hit with a cost of null would cost the default of 1.
+// PostgreSQL stores no U+0000, neither in a text nor in jsonb.
+func refuseValues(body []byte) error {
+	if !bytes.Contains(body, []byte("null")) && !bytes.Contains(body, []byte(`\u0000`)) {
 		return nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(body))
@@ -104,10 +105,14 @@ func refuseNull(body []byte) error {
 		if err != nil {
 			return nil // the end: the body has been decoded before
 		}
-		if at := d.StackPointer(); token.Kind() == 'n' && !nullable(at) {
-			if at == "" {
-				return errWantObject
-			}
+		at := d.StackPointer()
+		switch {
+		case token.Kind() == '"' && strings.ContainsRune(token.String(), 0):
+			return problem.Invalid(fieldPath(at), "must not have the character U+0000")
+		case token.Kind() != 'n' || nullable(at):
+		case at == "":
+			return errWantObject
+		default:
 			return problem.Invalid(fieldPath(at), "must not be null: give it a value, or leave it out where it may be")
 		}
 	}

@@ -89,7 +89,7 @@ func (s *Server) createPortalSession(c *call) (answer, error) {
 	expires := now + plans.LinkLife.Microseconds()
 	token, err := s.store.CreatePortalLink(c.ctx(), plans.PortalLink{
 		Customer: in.Customer, Path: in.Path, ReturnURL: in.ReturnURL, EmbedOrigin: in.EmbedOrigin, Theme: in.Theme,
-	}, expires)
+	}, expires, string(c.from))
 	if err != nil {
 		return answer{}, err
 	}

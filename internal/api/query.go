@@ -37,6 +37,9 @@ func parseQuery(r *http.Request, rt *route) (query, error) {
 		if len(given) > 1 {
 			return nil, problem.Invalid(name, "is there more than once")
 		}
+		if !storable(name) || !storable(given[0]) {
+			return nil, problem.Invalid(name, wantStorable)
+		}
 		q[name] = given[0]
 	}
 	return q, nil

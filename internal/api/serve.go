@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -51,27 +50,18 @@ func (s *Server) serve(rt *route) http.Handler {
 		start := s.options.Wall()
 		status := http.StatusInternalServerError
 		defer func() {
-			if p := recover(); p != nil {
-				s.panicked(w, r, p)
-			}
+			p := recover()
 			took := s.options.Wall().Sub(start)
 			m.observe(status, took)
 			if s.log.Enabled(r.Context(), slog.LevelDebug) {
 				s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took)
 			}
+			if p != nil {
+				panicked(w, r, s.log, p)
+			}
 		}()
 		status = s.answer(w, r, rt)
 	})
-}
-
-// panicked turns a panic into a 500, as far as nothing was written yet, and logs it.
-// ErrAbortHandler is net/http's own way to drop a connection.
-func (s *Server) panicked(w http.ResponseWriter, r *http.Request, p any) {
-	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-		panic(p)
-	}
-	s.log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-	problem.Write(w, problem.Broken)
 }
 
 // answer checks what all routes have in common and lets the route answer.

@@ -2,6 +2,8 @@ package api
 
 import (
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
@@ -18,6 +20,11 @@ func checkText(text string, required bool) string {
 	}
 	return ""
 }
+
+const wantStorable = "must be UTF-8 without the character U+0000"
+
+// storable reports whether PostgreSQL can store a text, and compare with it.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // wrongText is the problem of a field with such a text, or nil.
 func wrongText(field, text string, required bool) error {

@@ -24,6 +24,7 @@ type conn struct {
 	vain     int       // heads that were learned and did not come again, less those that did
 	renewed  time.Time // when the deadlines were set
 	overdue  time.Time // when a request that net/http gets now was to be here; zero: it has its time
+	framing  framing   // of what net/http is given
 
 	mu     sync.Mutex
 	busy   bool // the fast path serves a request
@@ -77,9 +78,10 @@ func (c *conn) CloseWrite() error {
 // Read reads for net/http. While net/http waits for a request, requests that repeat the last
 // head are answered here. The first request that does not repeat it is handed to net/http.
 func (c *conn) Read(p []byte) (int, error) {
-	if !c.waiting || len(p) != bufferSize {
-		return c.Conn.Read(p)
+	if !c.waiting || len(p) != bufferSize || c.framing.faulty {
+		return c.framing.read(c.Conn, p)
 	}
+	c.framing.begin()
 	for {
 		n, err := c.Conn.Read(p)
 		for err == nil && n > 0 {
@@ -90,12 +92,12 @@ func (c *conn) Read(p []byte) (int, error) {
 			if used == 0 {
 				c.waiting = false
 				c.remember(p[:n])
-				return n, nil
+				return c.framing.pass(p, n, nil)
 			}
 			n = copy(p, p[used:n])
 		}
 		if err != nil {
-			return n, err
+			return c.framing.pass(p, n, err)
 		}
 	}
 }

@@ -7,8 +7,11 @@
 // of headers that Options names. Such a request goes straight to the handler. All other
 // requests stay net/http's, at any time.
 //
-// The package must never parse HTTP, look into what net/http has begun to read, or know of
-// quotas.
+// It also refuses requests whose end two readers may see in two places, before net/http has them.
+// For that it follows where requests begin and end, see framing. It reads nothing else of HTTP.
+//
+// The package must never judge what a request asks for, look into what net/http has begun to read,
+// or know of quotas.
 //
 // It saves what net/http does for each request. These are new maps for the head, contexts, a
 // copy of the headers, and a goroutine and two deadlines to notice that the client goes away.
@@ -58,8 +61,8 @@ func New(server *http.Server, o Options) *Server {
 	s := &Server{Server: server, handler: server.Handler, options: o, ending: make(map[*conn]struct{})}
 	server.Handler = http.HandlerFunc(s.serveHTTP)
 	server.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
-		c, ok := nc.(*conn)
-		if !ok {
+		c := connOf(nc)
+		if c == nil {
 			return ctx
 		}
 		c.server = s
@@ -68,7 +71,7 @@ func New(server *http.Server, o Options) *Server {
 		return ctx
 	}
 	server.ConnState = func(nc net.Conn, state http.ConnState) {
-		if c, ok := nc.(*conn); ok && state != http.StateClosed {
+		if c := connOf(nc); c != nil && state != http.StateClosed {
 			c.enter(state)
 		}
 	}

@@ -159,6 +159,11 @@ type side struct {
 }
 
 func newPair(t testing.TB) *pair {
+	return newPairWith(t, func(l net.Listener) net.Listener { return strictListener{l} })
+}
+
+// newPairWith is newPair with another listener of the side without the fast path.
+func newPairWith(t testing.TB, under func(net.Listener) net.Listener) *pair {
 	p := &pair{}
 	for _, s := range []*side{&p.fast, &p.plain} {
 		s.echo, s.conns = &echo{}, newScripts()
@@ -167,7 +172,7 @@ func newPair(t testing.TB) *pair {
 		if s == &p.fast {
 			listener = Listener(listener)
 		} else {
-			server = &Server{Server: testServer(s.echo)}
+			server, listener = &Server{Server: testServer(s.echo)}, under(listener)
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- server.Serve(listener) }()
@@ -177,6 +182,29 @@ func newPair(t testing.TB) *pair {
 		})
 	}
 	return p
+}
+
+// A strictListener gives net/http its connections without the fast path. What makes a request faulty
+// is refused on both sides alike.
+type strictListener struct{ net.Listener }
+
+func (l strictListener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	return &strictConn{Conn: nc}, err
+}
+
+type strictConn struct {
+	net.Conn
+	framing framing
+}
+
+func (c *strictConn) Read(p []byte) (int, error) { return c.framing.read(c.Conn, p) }
+
+func (c *strictConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // run plays a script and returns what was answered and how.

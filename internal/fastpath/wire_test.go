@@ -54,6 +54,8 @@ func TestWire(t *testing.T) {
 		server, used := &Server{Server: testServer(&echo{})}, net.Listener(sides[i])
 		if i == 1 {
 			server, used = New(server.Server, testOptions()), Listener(used)
+		} else {
+			used = strictListener{used}
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- server.Serve(used) }()

@@ -72,6 +72,11 @@ func (v *visit) form() (url.Values, error) {
 	if err := v.r.ParseForm(); err != nil {
 		return nil, &message{status: http.StatusBadRequest, title: "This form could not be read", text: "It may be too long. Go back and try again."}
 	}
+	for name, values := range v.r.PostForm {
+		if !isText(name) || !isText(values...) {
+			return nil, errNoText
+		}
+	}
 	return v.r.PostForm, nil
 }
 
@@ -92,7 +97,7 @@ func (v *visit) signIn() (*view, error) {
 		return signInView(http.StatusForbidden, signInData{to, "Keys of the scope backend open no pages."}), nil
 	}
 	hash := sha256.Sum256([]byte(secret))
-	err = v.site.open(v.w, v.r, v.site.sessions.admin, map[string]string{keyHash: hex.EncodeToString(hash[:])})
+	err = v.site.open(v.w, v.r, v.site.sessions.admin, newSession{key: key.ID}, map[string]string{keyHash: hex.EncodeToString(hash[:])})
 	return &view{to: to}, err
 }
 

@@ -24,7 +24,8 @@ func (v *visit) enter() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	link, err := v.site.options.Store.SpendPortalLink(v.ctx(), v.r.PathValue("token"), now)
+	token := v.r.PathValue("token")
+	link, err := v.site.options.Store.PortalLink(v.ctx(), token, now)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (v *visit) enter() (*view, error) {
 	if link.EmbedOrigin != "" {
 		kind = v.site.sessions.embedded
 	}
-	err = v.site.open(v.w, v.r, kind, map[string]string{
+	err = v.site.open(v.w, v.r, kind, newSession{link: token}, map[string]string{
 		keyCustomer: link.Customer, keyTheme: link.Theme, keyBack: link.ReturnURL, keyEmbed: link.EmbedOrigin,
 	})
 	return &view{to: link.Path}, err

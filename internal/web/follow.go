@@ -23,8 +23,6 @@ const (
 	// without a pause. A part takes a millisecond or two of a processor, and hits come first: with more
 	// pages than that changing all the time, each is made anew less often.
 	drawsOfNode, drawsAtOnce = 50, 100
-	// checkEvery is how often a stream looks whether its session still is.
-	checkEvery = 5 * time.Second
 )
 
 // A follower sends an open page what has changed, part by part.
@@ -59,9 +57,8 @@ func (t *turn) wait() time.Duration {
 // follow sends what changes until the browser, the session or the node goes.
 func (v *visit) follow(out *events, line *stream) {
 	f := &follower{visit: v, out: out, costOld: true} // the page may have changed since it was drawn
-	beat, check := time.NewTicker(beatEvery), time.NewTicker(checkEvery)
+	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
-	defer check.Stop()
 	draw, rest := time.NewTimer(0), time.NewTimer(drawEvery)
 	defer draw.Stop()
 	defer rest.Stop()
@@ -103,19 +100,27 @@ func (v *visit) follow(out *events, line *stream) {
 			}
 		case <-beat.C:
 			ok = out.beat(v.ctx())
-		case <-check.C:
-			if v.gone() {
-				out.send("over", "")
-				return
-			}
+		case <-line.over:
+			out.send("over", "")
+			return
 		}
 	}
 }
 
-// gone reports whether the session has ended. In an outage it is taken to last.
-func (v *visit) gone() bool {
-	found, err := v.site.find(v.r, v.session.kind)
-	return err == nil && found == nil
+// sendPart sends parts that were just read, if the session has not ended meanwhile: then the
+// customer's key may be another's. Where that cannot be told nothing is sent; ok says that the
+// stream goes on.
+func (f *follower) sendPart(data string) (sent, ok bool) {
+	found, err := f.site.find(f.r, f.session.kind)
+	switch {
+	case err != nil:
+		return false, true
+	case found == nil:
+		f.out.send("over", "")
+		return false, false
+	}
+	ok = f.out.send("", data)
+	return ok, ok
 }
 
 func (f *follower) hasOld() bool { return f.state != nil && (f.outlookOld || f.costOld) }
@@ -141,8 +146,12 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	if !ok {
 		return next, false
 	}
-	f.limits, f.outlookOld = mark, true
-	return next, f.out.send("", part) && f.out.beat(f.ctx())
+	sent, ok := f.sendPart(part)
+	if sent {
+		f.limits, f.outlookOld = mark, true
+		ok = f.out.beat(f.ctx())
+	}
+	return next, ok
 }
 
 // periods tells billing periods apart.
@@ -194,7 +203,14 @@ func (f *follower) sendRest() (ok bool) {
 			replaces(&all, "cost", part, &f.cost)
 		}
 	}
-	return all.Len() == 0 || f.out.send("", all.String())
+	if all.Len() == 0 {
+		return true
+	}
+	sent, ok := f.sendPart(all.String())
+	if !sent {
+		f.outlook, f.cost, f.outlookOld, f.costOld = "", "", true, true
+	}
+	return ok
 }
 
 // replaces adds to an event what the element of an id becomes, unless it is that already.

@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +20,9 @@ const (
 	// watchEvery is how often the versions of all watched counters are read, with one statement.
 	watchEvery   = 500 * time.Millisecond
 	watchTimeout = 5 * time.Second
+	// checkEvery is how often it is asked which sessions of streams have ended, with one statement. A
+	// stream ends within 2 s of its session.
+	checkEvery = 750 * time.Millisecond
 )
 
 // Watcher is what tells pages that something has changed.
@@ -44,6 +49,11 @@ type stream struct {
 	session  string
 	counters []model.CounterKey
 	changed  chan struct{} // has an element when something changed
+	over     chan struct{} // has an element when the session has ended
+}
+
+func newStream(session string, counters []model.CounterKey) *stream {
+	return &stream{session: session, counters: counters, changed: make(chan struct{}, 1), over: make(chan struct{}, 1)}
 }
 
 func newHub(w Watcher) *hub {
@@ -117,16 +127,58 @@ func (h *hub) look(ctx context.Context, known map[model.CounterKey]int64, all bo
 		}
 	}
 	for s := range told {
-		s.tell()
+		tell(s.changed)
 	}
 	return fresh
 }
 
-func (s *stream) tell() {
+func tell(to chan struct{}) {
 	select {
-	case s.changed <- struct{}{}:
+	case to <- struct{}{}:
 	default: // it has been told and has not looked yet
 	}
+}
+
+// checkSessions tells streams that their session has ended, until ctx ends. followed returns the
+// sessions that have not. In an outage all are taken to last.
+func (h *hub) checkSessions(ctx context.Context, followed func(context.Context, []string) (map[string]bool, error)) {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		streams := h.open()
+		if len(streams) == 0 {
+			continue
+		}
+		within, cancel := context.WithTimeout(ctx, watchTimeout)
+		last, err := followed(within, slices.Collect(maps.Keys(streams)))
+		cancel()
+		if err != nil {
+			continue
+		}
+		for session, of := range streams {
+			if !last[session] {
+				for _, s := range of {
+					tell(s.over)
+				}
+			}
+		}
+	}
+}
+
+// open are all streams by their sessions.
+func (h *hub) open() map[string][]*stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[string][]*stream{}
+	for s := range h.streams {
+		all[s.session] = append(all[s.session], s)
+	}
+	return all
 }
 
 // watched are the counters of all streams, and who watches each.

@@ -22,11 +22,12 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 		out.send("over", "")
 		return
 	}
-	line := &stream{session: v.session.kind.Token(v.session.ctx), changed: make(chan struct{}, 1)}
-	if line.counters, err = v.counters(); err != nil {
+	counters, err := v.counters()
+	if err != nil {
 		out.send("over", "")
 		return
 	}
+	line := newStream(v.session.kind.Token(v.session.ctx), counters)
 	if !s.hub.join(line) {
 		out.send("full", "")
 		return
@@ -84,6 +85,7 @@ func (e *events) begin() {
 	_ = e.control.SetReadDeadline(time.Time{})
 	e.deadline()
 	e.w.WriteHeader(http.StatusOK)
+	_ = e.control.Flush() // an error means that the browser is gone, as the next write says
 }
 
 // deadline bounds the next write. A stream outlasts what bounds other answers.

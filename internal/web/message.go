@@ -45,6 +45,7 @@ var (
 	errMissing   = &message{status: http.StatusNotFound, title: "There is no such page", text: "The address may be mistyped, or the page has moved."}
 	errLinkOver  = &message{status: http.StatusGone, title: "This link has been used or is over", text: "Links live 10 minutes and open once. Go back to where you found it and open your usage again."}
 	errForbidden = &message{status: http.StatusForbidden, title: "This is not for you", text: "Your key does not allow this page."}
+	errNoText    = &message{status: http.StatusUnprocessableEntity, title: "This could not be read", text: "What was sent is not text in UTF-8. Go back and try again."}
 	errBusy      = &message{status: http.StatusServiceUnavailable, title: "This cannot be shown just now", text: "What you have left still counts. Reload in a moment.", again: true}
 	errBroken    = &message{status: http.StatusInternalServerError, title: "Something went wrong", text: "It has been noted. Reload in a moment; if it stays, tell support when it happened.", again: true}
 )

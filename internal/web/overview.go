@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -94,13 +93,16 @@ func (v *visit) beside(all *sync.WaitGroup, part string, do func() error, withou
 	all.Go(func() {
 		var err error
 		defer func() {
-			if p := recover(); p != nil {
-				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			}
-			if err != nil {
+			p := recover()
+			switch {
+			case p != nil:
+				v.site.options.Log.Error("panic while making a part of a page", "part", part, "path", v.r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			case err != nil:
 				v.note(part, err)
-				without()
+			default:
+				return
 			}
+			without()
 		}()
 		err = do()
 	})

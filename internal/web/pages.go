@@ -77,11 +77,23 @@ func (s *Site) serve(p *page) http.Handler {
 		if err == nil {
 			err = v.session.save(w)
 		}
+		if errors.Is(err, store.ErrSessionOver) { // nothing of what was read is shown
+			err = v.over(p.who)
+		}
 		if err != nil {
 			shown = s.explain(v, err)
 		}
 		s.draw(w, v, shown)
 	})
+}
+
+// over is what is said of a session that ended while its page was made.
+func (v *visit) over(of who) error {
+	v.session, v.customer = nil, nil
+	if of == staff {
+		return errNoStaff
+	}
+	return errSignedOut
 }
 
 // explain is the page of an error.
@@ -93,8 +105,11 @@ func (s *Site) explain(v *visit, err error) *view {
 	if !ok {
 		said = messageOf(store.Classify(err))
 	}
-	if said.status >= http.StatusInternalServerError {
+	switch {
+	case said.status == http.StatusInternalServerError:
 		s.options.Log.Error("page failed", "path", v.r.URL.Path, "error", err)
+	case said.status > http.StatusInternalServerError: // an outage, which is logged once, or too many at once
+		s.options.Log.Debug("page not served", "path", v.r.URL.Path, "error", err)
 	}
 	return s.framed(v, said)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -212,5 +213,21 @@ func TestLasting(t *testing.T) {
 		if back, ok := readSeconds(want); !ok || back != us {
 			t.Errorf("%s is read as %d", want, back)
 		}
+	}
+}
+
+// A playground that has no place refuses. That is no defect, and no ERROR.
+func TestBusyPlaygroundIsNoError(t *testing.T) {
+	var log bytes.Buffer
+	s := aPlayground(t)
+	s.options.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for range playsAtOnce {
+		s.ground.places <- struct{}{}
+	}
+	if w := s.opened(t, "/playground"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Many are playing") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", &log)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/store"
 )
 
 // sessions are the kinds of sessions there are. They differ in their cookies only.
@@ -32,7 +31,7 @@ const (
 )
 
 func newSessions(o *Options) sessions {
-	rows := sessionRows{o.Store, o.Now}
+	rows := sessionRows{o}
 	// scs.New would start a goroutine that never ends, for a store that is not used here.
 	kind := func(name string, sameSite http.SameSite, partitioned bool) *scs.SessionManager {
 		if o.Secure {
@@ -103,16 +102,13 @@ func (e *session) save(w http.ResponseWriter) error {
 }
 
 // open begins a session that knows these values, under a new token. One that the browser had is
-// over.
-func (s *Site) open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, values map[string]string) error {
+// over then.
+func (s *Site) open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, by newSession, values map[string]string) error {
 	old, err := s.find(r, kind)
-	if err == nil && old != nil {
-		err = kind.Destroy(old.ctx)
-	}
 	if err != nil {
 		return err
 	}
-	ctx, err := kind.Load(context.WithValue(r.Context(), newSession{}, true), "")
+	ctx, err := kind.Load(context.WithValue(r.Context(), newSessionKey{}, by), "")
 	if err != nil {
 		return err
 	}
@@ -120,10 +116,14 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request, kind *scs.SessionMan
 		kind.Put(ctx, name, value)
 	}
 	token, expires, err := kind.Commit(ctx)
-	if err == nil {
-		kind.WriteSessionCookie(ctx, w, token, expires)
+	if err != nil {
+		return err
 	}
-	return err
+	kind.WriteSessionCookie(ctx, w, token, expires)
+	if old != nil {
+		return kind.Destroy(old.ctx)
+	}
+	return nil
 }
 
 // end deletes the session, and its cookie.
@@ -135,37 +135,49 @@ func (e *session) end(w http.ResponseWriter) error {
 	return err
 }
 
-// newSession marks the context of a login: only there a session is made. Elsewhere it is written
-// if it is still there.
-type newSession struct{}
+// A newSession says what a session begins with: a link into the portal, which it spends, or the id of
+// a key. Only where the context has one a session is made. Elsewhere it is written if it is still
+// there.
+type newSession struct{ link, key string }
+
+type newSessionKey struct{}
 
 // sessionRows keeps scs's sessions in the database. Its instants are PostgreSQL's.
-type sessionRows struct {
-	store *store.Store
-	now   func(context.Context) (int64, error)
-}
+type sessionRows struct{ of *Options }
 
-// FindCtx implements scs.CtxStore.
+// FindCtx implements scs.CtxStore. What this node remembers of the customer's key is at least as new
+// as the customer.
 func (s sessionRows) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	now, err := s.now(ctx)
+	now, err := s.of.Now(ctx)
 	if err != nil {
 		return nil, false, err
 	}
-	data, err := s.store.FindSession(ctx, token, now)
+	data, change, err := s.of.Store.FindSession(ctx, token, now)
+	if err == nil && change > 0 {
+		err = s.of.CatchUp(ctx, change)
+	}
 	return data, data != nil, err
 }
 
 // CommitCtx implements scs.CtxStore.
 func (s sessionRows) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
-	if ctx.Value(newSession{}) != nil {
-		return s.store.CreateSession(ctx, token, data, expires.UnixMicro())
+	now, err := s.of.Now(ctx)
+	if err != nil {
+		return err
 	}
-	return s.store.UpdateSession(ctx, token, data, expires.UnixMicro())
+	by, begins := ctx.Value(newSessionKey{}).(newSession)
+	switch {
+	case !begins:
+		return s.of.Store.UpdateSession(ctx, token, data, expires.UnixMicro(), now)
+	case by.link != "":
+		return s.of.Store.EnterPortal(ctx, by.link, now, token, data, expires.UnixMicro())
+	}
+	return s.of.Store.CreateSession(ctx, token, data, expires.UnixMicro(), by.key)
 }
 
 // DeleteCtx implements scs.CtxStore.
 func (s sessionRows) DeleteCtx(ctx context.Context, token string) error {
-	return s.store.DeleteSession(ctx, token)
+	return s.of.Store.DeleteSession(ctx, token)
 }
 
 // Find, Commit and Delete are scs.Store's; scs calls those with a context instead.

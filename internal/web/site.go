@@ -3,8 +3,11 @@ package web
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -35,6 +38,8 @@ type Options struct {
 	SignIn func(r *http.Request, secret string) (key plans.Key, status int, detail string)
 	// LiveKey returns the live key of a secret's SHA-256. plans.ErrUnknownKey: it was revoked.
 	LiveKey func(ctx context.Context, hash [sha256.Size]byte) (plans.Key, error)
+	// CatchUp returns when a change counts on this node, and all before it.
+	CatchUp func(ctx context.Context, change int64) error
 	// Why is the sentence for people that a refusal says.
 	Why func(*model.Decision) string
 	// Trouble says why hits are not counted now; empty: they are.
@@ -102,10 +107,44 @@ func Serves(path string) bool {
 }
 
 // ServeHTTP implements http.Handler.
-func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.guarded.ServeHTTP(w, r) }
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(w, r, p)
+		}
+	}()
+	s.guarded.ServeHTTP(w, r)
+}
 
-// Run tells open pages what has changed, until ctx ends.
-func (s *Site) Run(ctx context.Context) { s.hub.run(ctx) }
+// panicked answers with the page of a defect, and logs the panic. A page or stream that has begun is
+// cut off, by net/http's own way to do so.
+func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	s.options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	if _, begun := w.Header()["Content-Type"]; begun {
+		panic(http.ErrAbortHandler)
+	}
+	s.draw(w, s.visitOf(w, r), errBroken.view())
+}
+
+// Run tells open pages what has changed, and ends them with their sessions, until ctx ends.
+func (s *Site) Run(ctx context.Context) {
+	var both sync.WaitGroup
+	both.Go(func() { s.hub.run(ctx) })
+	both.Go(func() { s.hub.checkSessions(ctx, s.followed) })
+	both.Wait()
+}
+
+// followed are the sessions that have not ended, of those with these tokens.
+func (s *Site) followed(ctx context.Context, tokens []string) (map[string]bool, error) {
+	now, err := s.options.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.options.Store.FollowedSessions(ctx, tokens, now)
+}
 
 // Stop ends the streams of open pages. It is called once.
 func (s *Site) Stop() { close(s.stopping) }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -37,9 +40,21 @@ func (v *visit) ctx() context.Context { return v.r.Context() }
 // the session's customer and never with one of a request.
 var portalIdentity = Identity{Scope: plans.ScopeRead, KeyID: "portal", KeyName: "portal"}
 
+func (s *Site) visitOf(w http.ResponseWriter, r *http.Request) *visit {
+	return &visit{r: r, w: w, site: s, zone: time.UTC}
+}
+
 // begin finds out who asks for a page, and whether they may.
 func (s *Site) begin(p *page, w http.ResponseWriter, r *http.Request) (v *visit, err error) {
-	v = &visit{r: r, w: w, site: s, zone: time.UTC}
+	v = s.visitOf(w, r)
+	if !isText(r.URL.Path) || !isText(r.URL.RawQuery) {
+		return v, errNoText
+	}
+	for name, values := range r.URL.Query() {
+		if !isText(name) || !isText(values...) {
+			return v, errNoText
+		}
+	}
 	switch p.who {
 	case customer:
 		v.session, err = s.find(r, s.sessions.embedded, s.sessions.portal)
@@ -54,6 +69,11 @@ func (s *Site) begin(p *page, w http.ResponseWriter, r *http.Request) (v *visit,
 		err = s.beginStaff(v)
 	}
 	return v, err
+}
+
+// isText reports whether all of it is UTF-8, without the character U+0000, as the API takes it.
+func isText(all ...string) bool {
+	return !slices.ContainsFunc(all, func(s string) bool { return !utf8.ValidString(s) || strings.ContainsRune(s, 0) })
 }
 
 // meet reads who the session's customer is.

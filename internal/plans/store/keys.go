@@ -102,8 +102,9 @@ const revokeKey = `UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at 
 
 const keyExists = `SELECT EXISTS (SELECT FROM keys WHERE id = $1)`
 
-// RevokeKey ends a key on every node within a second. Revoking a revoked one does
-// nothing; plans.ErrUnknownKey when there never was one.
+// RevokeKey ends a key on every node within a second, and what it made for the pages: its sessions,
+// its links into the portal, and the sessions that they opened. Revoking a revoked one does nothing;
+// plans.ErrUnknownKey when there never was one.
 func (s *Store) RevokeKey(ctx context.Context, id string) error {
 	if !plans.ValidKey(id) {
 		return plans.ErrUnknownKey
@@ -111,6 +112,9 @@ func (s *Store) RevokeKey(ctx context.Context, id string) error {
 	return s.Write(ctx, KindKey, id, func(ctx context.Context, w *Writing) error {
 		revoked, err := one(ctx, w, plans.ErrUnknownKey, scanKey, revokeKey, id, w.Now)
 		if err == nil {
+			if _, err := w.Exec(ctx, endSessionsOfKey, id); err != nil {
+				return err
+			}
 			return w.Audit(ctx, plans.Audited{Action: "revoke", Target: "keys/" + id, Before: auditKey(revoked)})
 		}
 		if !errors.Is(err, plans.ErrUnknownKey) {

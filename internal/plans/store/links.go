@@ -14,15 +14,18 @@ import (
 // tokenBytes is how long the secret of a link is: 256 random bits.
 const tokenBytes = 32
 
-const linkedCustomer = `SELECT id FROM customers WHERE key = $1 AND archived_at IS NULL`
+// linkedCustomer keeps the customer from being erased or forgotten until the link is stored. What
+// ends the customer ends the link with it.
+const linkedCustomer = `SELECT id FROM customers WHERE key = $1 AND archived_at IS NULL FOR KEY SHARE`
 
 const insertLink = `
-	INSERT INTO portal_links (token, customer, path, return_url, embed_origin, theme, expires_at)
-	VALUES ($1, $2, $3, $4, $5, $6, $7)`
+	INSERT INTO portal_links (token, customer, path, return_url, embed_origin, theme, expires_at, customer_id, key_id)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 // CreatePortalLink makes a link and returns its token, which is kept nowhere. The link can be
-// used until expires, µs. plans.ErrUnknownCustomer also for an archived customer.
-func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expires int64) (token string, err error) {
+// used until expires, µs, as long as its customer is there and the key with the id keyID lives.
+// plans.ErrUnknownCustomer also for an archived customer.
+func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expires int64, keyID string) (token string, err error) {
 	if !plans.ValidCustomerKey(l.Customer) {
 		return "", plans.ErrUnknownCustomer
 	}
@@ -36,7 +39,7 @@ func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expire
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, insertLink, hashOf(token), l.Customer, l.Path, l.ReturnURL, l.EmbedOrigin, l.Theme, expires); err != nil {
+		if _, err := tx.Exec(ctx, insertLink, hashOf(token), l.Customer, l.Path, l.ReturnURL, l.EmbedOrigin, l.Theme, expires, id, keyID); err != nil {
 			return err
 		}
 		return Audit(ctx, tx, plans.Audited{
@@ -46,25 +49,56 @@ func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expire
 	return token, Classify(err)
 }
 
-const linkColumns = ` customer, path, return_url, embed_origin, theme `
+// linkOpens leaves out links that a node of the version before made: they belong to a key.
+const linkOpens = lives + `AND s.spent_at IS NULL AND s.customer_id IS NOT NULL `
 
-const lookAtLink = `SELECT` + linkColumns + `FROM portal_links WHERE token = $1 AND spent_at IS NULL AND expires_at > $2`
+const lookAtLink = `SELECT customer, path, return_url, embed_origin, theme FROM portal_links s WHERE s.token = $1 AND` + linkOpens
 
 // PortalLink is what a link would open at now, µs. It spends nothing. plans.ErrLinkOver when the
-// link was used, is too old, or never was.
+// link was used, has ended, or never was.
 func (s *Store) PortalLink(ctx context.Context, token string, now int64) (plans.PortalLink, error) {
 	return one(ctx, s.pool, plans.ErrLinkOver, pgx.RowToStructByPos[plans.PortalLink], lookAtLink, hashOf(token), now)
 }
 
-const spendLink = `
-	UPDATE portal_links SET spent_at = $2 WHERE token = $1 AND spent_at IS NULL AND expires_at > $2
-	RETURNING` + linkColumns
-
-// SpendPortalLink uses a link at now, µs. Of several callers at once one gets it, the others
-// plans.ErrLinkOver.
-func (s *Store) SpendPortalLink(ctx context.Context, token string, now int64) (plans.PortalLink, error) {
-	return one(ctx, s.pool, plans.ErrLinkOver, pgx.RowToStructByPos[plans.PortalLink], spendLink, hashOf(token), now)
+// linkSpent is whose link was used, and which key made it.
+type linkSpent struct {
+	Customer int64
+	Key      *string
 }
+
+// enteringCustomer takes the customer before the link, as erasing and forgetting do.
+const enteringCustomer = `
+	SELECT c.id FROM customers c WHERE c.id = (SELECT customer_id FROM portal_links WHERE token = $1) FOR KEY SHARE`
+
+const spendLink = `UPDATE portal_links s SET spent_at = $2 WHERE s.token = $1 AND` + linkOpens + `RETURNING customer_id, key_id`
+
+// EnterPortal uses a link at now, µs, and makes the session that it opens, both or neither. The
+// session ends at expires, µs. Of several callers at once one gets it, the others
+// plans.ErrLinkOver.
+func (s *Store) EnterPortal(ctx context.Context, link string, now int64, token string, data []byte, expires int64) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	return Classify(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := one(ctx, tx, plans.ErrLinkOver, pgx.RowTo[int64], enteringCustomer, hashOf(link)); err != nil {
+			return err
+		}
+		spent, err := one(ctx, tx, plans.ErrLinkOver, pgx.RowToStructByPos[linkSpent], spendLink, hashOf(link), now)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, insertSession, hashOf(token), data, expires, spent.Customer, spent.Key)
+		return err
+	}))
+}
+
+// endSessionsOf also ends what a node of the version before made for the customer's key.
+const endSessionsOf = `
+	WITH links AS (DELETE FROM portal_links WHERE customer_id = $1 OR customer_id IS NULL AND customer = $2)
+	DELETE FROM sessions WHERE customer_id = $1 OR customer_id IS NULL AND data ->> 'customer' = $2 AND data ? 'customer'`
+
+const endSessionsOfKey = `
+	WITH links AS (DELETE FROM portal_links WHERE key_id = $1)
+	DELETE FROM sessions WHERE key_id = $1`
 
 func hashOf(token string) []byte {
 	hash := sha256.Sum256([]byte(token))
