@@ -102,7 +102,7 @@ func (v *visit) follow(out *events, line *stream) {
 				rest.Reset(restEvery)
 			}
 		case <-beat.C:
-			ok = out.beat(v.ctx())
+			ok = f.beat()
 		case <-check.C:
 			if v.gone() {
 				out.send("over", "")
@@ -142,7 +142,7 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 		return next, false
 	}
 	f.limits, f.outlookOld = mark, true
-	return next, f.out.send("", part) && f.out.beat(f.ctx())
+	return next, f.out.send("", part) && f.beat()
 }
 
 // periods tells billing periods apart.

@@ -75,6 +75,9 @@ func (v *visit) compareDraft(d *planPlayData) error {
 	}
 	for _, l := range a.Limits {
 		row := compareRow{Name: "Refused by", Mono: l.Limit, Sub: hows[howOf(l.InForce, l.Draft)], InForce: "–", Draft: "–", Difference: "–"}
+		if l.InForce.admits() && l.Draft.admits() {
+			row.Name = "Admitted past"
+		}
 		if l.InForce != nil {
 			row.InForce = l.InForce.text()
 		}
@@ -111,7 +114,7 @@ func (v *visit) compareDraft(d *planPlayData) error {
 // hows say beside a limit how its numbers were found.
 var hows = map[string]string{
 	"by_hour": "played from the hours of usage", "spread": "played, with each hour’s units spread evenly",
-	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it", "admits": "refuses nothing",
+	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it", "admits": "soft, or a shadow: lets all pass",
 }
 
 func howOf(cells ...*compareCellAnswer) (how string) {
@@ -122,6 +125,9 @@ func howOf(cells ...*compareCellAnswer) (how string) {
 	}
 	return how
 }
+
+// admits reports whether no hit can be refused by a limit, or there is none.
+func (c *compareCellAnswer) admits() bool { return c == nil || c.How == "admits" }
 
 func (c *compareCellAnswer) text() string {
 	switch c.How {

@@ -372,7 +372,7 @@ func optionText(value string) string {
 	case "soft":
 		return "admitted, and said"
 	case "shadow":
-		return "admitted: a trial"
+		return "admitted, only watched: a shadow"
 	case "arrears":
 		return "after the period"
 	case "advance":

@@ -145,7 +145,7 @@ func TestPlaygroundHits(t *testing.T) {
 			t.Fatalf("hit %d leads to %s", n, to)
 		}
 		page := s.opened(t, to).Body.String()
-		if says := map[bool]string{true: "is admitted.", false: "is refused: again in 8 s."}[n < 3]; !strings.Contains(page, says) {
+		if says := map[bool]string{true: " s is admitted.", false: "The hit at 2.000 s is refused, and would pass at 10.000 s."}[n < 3]; !strings.Contains(page, says) {
 			t.Errorf("hit %d: the page does not say %q", n, says)
 		}
 		to += "&hit=1"

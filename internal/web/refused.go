@@ -68,7 +68,7 @@ func (v *visit) refusals(who *customerAnswer, q url.Values) (*refusalsData, erro
 	if err != nil {
 		return nil, err
 	}
-	now, err := v.now(who)
+	now, err := v.now()
 	if err != nil {
 		return nil, err
 	}
