@@ -138,9 +138,8 @@ func TestPagesNameTheirZone(t *testing.T) {
 func TestCardsKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	n := start(t, "")
-	n.setUp(fixed("first", 100), fixed("second", 1000))
 	n.do("PUT", "/v1/meters/others", `{"unit":"other"}`).is(201)
-	n.do("PUT", "/v1/plans/basic", planOf(fixed("first", 100), fixed("second", 1000), strings.Replace(fixed("third", 10), "requests", "others", 1))).is(201)
+	n.setUp(fixed("first", 100), fixed("second", 1000), strings.Replace(fixed("third", 10), "requests", "others", 1))
 	w := openWindow(t, n)
 	n.hit(1).is(200)
 	w.as("acme")
