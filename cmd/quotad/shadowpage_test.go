@@ -31,7 +31,10 @@ func TestShadowsRefuseNothing(t *testing.T) {
 	w := openWindow(t, n)
 	w.as("admin")
 	w.look(1280, "light", "/admin/customers/acme")
-	text := func(selector string) string { t.Helper(); return eval[string](w, `document.querySelector("`+selector+`").innerText`) }
+	text := func(selector string) string {
+		t.Helper()
+		return eval[string](w, `document.querySelector("`+selector+`").innerText`)
+	}
 	for card, chip := range map[string]string{"watched": "Shadow, used up", "nothing": "Shadow", "each": "Shadow"} {
 		if got := text("#limit-" + card + " .chip"); got != chip {
 			t.Errorf("the card of the shadow %s is marked %q", card, got)

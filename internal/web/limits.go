@@ -71,7 +71,7 @@ func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []car
 		c := card{ID: anchor(l.Name), Name: l.Name, Title: m.title(), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
 		v.fill(&c, l, &spec, q.At, beyond(plan, l.Meter))
 		if v.customer == nil { // staff know limits by their names
-			c.Rule = l.Name + ": " + c.Rule
+			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
 		all = append(all, c)
 	}

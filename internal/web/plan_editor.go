@@ -372,7 +372,7 @@ func optionText(value string) string {
 	case "soft":
 		return "admitted, and said"
 	case "shadow":
-		return "admitted, only watched: a shadow"
+		return "a shadow: admitted"
 	case "arrears":
 		return "after the period"
 	case "advance":
