@@ -275,11 +275,14 @@ func lasting(us int64) string {
 // exactly is an instant of a play to the millisecond, rounded up.
 func exactly(us int64) string {
 	ms := (us + 999) / 1000
-	text := fmt.Sprintf("%d.%03d s", ms/1000%60, ms%1000)
-	if ms >= 60_000 {
-		text = fmt.Sprintf("%d:%02d:%02d.%03d h", ms/3_600_000, ms/60_000%60, ms/1000%60, ms%1000)
+	switch minutes, seconds := ms/60_000, ms/1000%60; {
+	case minutes == 0:
+		return fmt.Sprintf("%d.%03d s", seconds, ms%1000)
+	case minutes < 60:
+		return fmt.Sprintf("%d:%02d.%03d min", minutes, seconds, ms%1000)
+	default:
+		return fmt.Sprintf("%d:%02d:%02d.%03d h", minutes/60, minutes%60, seconds, ms%1000)
 	}
-	return text
 }
 
 // into is an instant of a play, as its axis says it.

@@ -214,3 +214,14 @@ func TestLasting(t *testing.T) {
 		}
 	}
 }
+
+// An instant is said to the millisecond, so that what is said of it twice agrees.
+func TestInstantsOfPlaysAreExact(t *testing.T) {
+	for us, says := range map[int64]string{
+		0: "0.000 s", 2_500_000: "2.500 s", 3_217_001: "3.218 s", 59_999_999: "1:00.000 min", 75_000_000: "1:15.000 min", 90_061_500_000: "25:01:01.500 h",
+	} {
+		if got := exactly(us); got != says {
+			t.Errorf("%d µs are %q, not %q", us, got, says)
+		}
+	}
+}

@@ -129,6 +129,7 @@
       }, 30000);
     };
     stream.addEventListener("at", e => {
+      if (still && sign.dataset.state === "paused") return;
       told = Number(e.detail.data) || told;
       since = performance.now();
     });
