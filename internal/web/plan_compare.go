@@ -74,10 +74,7 @@ func (v *visit) compareDraft(d *planPlayData) error {
 		c.Of = "1 customer"
 	}
 	for _, l := range a.Limits {
-		row := compareRow{Name: "Refused by", Mono: l.Limit, Sub: hows[howOf(l.InForce, l.Draft)], InForce: "–", Draft: "–", Difference: "–"}
-		if l.InForce.admits() && l.Draft.admits() {
-			row.Name = "Admitted past"
-		}
+		row := compareRow{Name: whatDid(l.InForce, l.Draft), Mono: l.Limit, Sub: hows[howOf(l.InForce, l.Draft)], InForce: "–", Draft: "–", Difference: "–"}
 		if l.InForce != nil {
 			row.InForce = l.InForce.text()
 		}
@@ -126,8 +123,15 @@ func howOf(cells ...*compareCellAnswer) (how string) {
 	return how
 }
 
-// admits reports whether no hit can be refused by a limit, or there is none.
-func (c *compareCellAnswer) admits() bool { return c == nil || c.How == "admits" }
+// whatDid is what a limit did, on one side or both. A soft one and a shadow refuse nothing.
+func whatDid(cells ...*compareCellAnswer) string {
+	for _, c := range cells {
+		if c != nil && c.How != "admits" {
+			return "Refused by"
+		}
+	}
+	return "Admitted past"
+}
 
 func (c *compareCellAnswer) text() string {
 	switch c.How {
