@@ -30,14 +30,14 @@ func (v *visit) subject() (*subject, error) {
 	if err = json.Unmarshal(raw, &s.customerAnswer); err != nil {
 		return nil, err
 	}
-	err = v.goesBy(&s.customerAnswer)
+	err = v.setClock(&s.customerAnswer)
 	s.zone = v.zone
 	return s, err
 }
 
-// goBy makes the clock of a customer the page's, who is only named by what the page is about. Of a
+// setClockOf makes a customer's clock the page's, by the key that the page knows the customer by. Of a
 // customer who was erased papers stay; their times are by UTC.
-func (v *visit) goBy(key string) error {
+func (v *visit) setClockOf(key string) error {
 	v.key = key
 	who, err := ask[customerAnswer](v, v.of(""))
 	if notThere(err) {
@@ -46,7 +46,7 @@ func (v *visit) goBy(key string) error {
 	if err != nil {
 		return err
 	}
-	return v.goesBy(&who)
+	return v.setClock(&who)
 }
 
 // here is the address of a page of the customer.

@@ -12,7 +12,7 @@ func (v *visit) adminInvoices() (*view, error) {
 	list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices"+v.query("customer", "status", "from", "to"))
 	asked := v.r.URL.Query()
 	if who := asked.Get("customer"); err == nil && who != "" {
-		err = v.goBy(who)
+		err = v.setClockOf(who)
 	}
 	page := &staffPage{Search: &search{[]field{
 		{Name: "customer", Label: "Customer", Kind: kindText, Value: asked.Get("customer")},
@@ -62,7 +62,7 @@ func (v *visit) invoiceURL() string  { return "/admin/invoices/" + segment(v.r.P
 func (v *visit) invoicePage(back *form) (*view, error) {
 	n, err := ask[invoiceAnswer](v, v.invoicePath())
 	if err == nil {
-		err = v.goBy(n.Customer)
+		err = v.setClockOf(n.Customer)
 	}
 	if err != nil {
 		return nil, err

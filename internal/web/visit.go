@@ -63,11 +63,11 @@ func (v *visit) meet() error {
 		return err
 	}
 	v.customer = &who
-	return v.goesBy(&who)
+	return v.setClock(&who)
 }
 
-// goesBy makes a customer's clock the page's: the time zone, and the test clock where there is one.
-func (v *visit) goesBy(who *customerAnswer) error {
+// setClock makes a customer's clock the page's: the time zone, and the test clock where there is one.
+func (v *visit) setClock(who *customerAnswer) error {
 	zone, err := calendar.Location(who.Timezone)
 	if err == nil {
 		v.about, v.zone = who, zone
