@@ -40,6 +40,7 @@ func pageRows() []pageRow {
 		{name: "projected", path: "/portal", as: "billed", says: "Projected"},
 		{name: "usage", path: "/portal/usage?meter=requests&range=48h", as: "acme", says: "API requests"},
 		{name: "usage of a month", path: "/portal/usage?meter=requests&range=30d", as: "acme", says: "Admitted"},
+		{name: "usage as a table", path: "/portal/usage?meter=requests&range=7d", as: "acme", then: unfold, says: "Show as a table|Admitted"},
 		{name: "usage of a year", path: "/portal/usage?meter=tokens&range=12mo", as: "acme", says: "Tokens"},
 		{name: "usage, nothing", path: "/portal/usage?meter=logins&range=7d", as: "acme", says: "Nothing was used"},
 		{name: "usage, wrong", path: "/portal/usage?meter=requests&from=2026-13-01&to=yesterday&by=hour", as: "acme", says: "Must be a day", loud: true},
@@ -78,6 +79,7 @@ func pageRows() []pageRow {
 		{name: "keys", path: "/admin/keys", as: "admin", says: "New key"},
 		{name: "invoices", path: "/admin/invoices", as: "admin", says: "As CSV"},
 		{name: "audit", path: "/admin/audit", as: "admin", says: "Nothing here can be edited"},
+		{name: "audit unfolded", path: "/admin/audit", as: "admin", then: unfold, says: "Nothing here can be edited|\"path\":"},
 		{name: "search refused", path: "/admin/audit?from=yesterday", as: "admin", says: "From", loud: true},
 		{name: "books", path: "/admin/reconcile", as: "admin", says: "Check now"},
 	})

@@ -23,6 +23,8 @@ const pageFaults = `(width => {
     const r = e.getBoundingClientRect();
     if (r.width === 0 || e.closest("svg,.visually-hidden,.tip")) continue;
     if (r.right > width + 1 && !e.closest(".table,.tabs")) says("too wide", e, Math.round(r.right));
+    if (e.matches(".field,.pair,.panel") && e.scrollWidth > e.clientWidth + 1) says("over its edge", e, e.scrollWidth - e.clientWidth);
+    if (width <= 640 && e.matches(".table") && e.checkVisibility() && e.scrollWidth > e.clientWidth + 1) says("a table to be moved aside", e, e.scrollWidth - e.clientWidth);
     if (e.matches("select")) { // its arrow takes some 20 pixels
       const s = getComputedStyle(e);
       pen.font = s.font;

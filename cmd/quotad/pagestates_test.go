@@ -105,6 +105,12 @@ func loading(w *window) {
 	w.until("the page to ask", `document.getElementById("plays").getAttribute("aria-busy") === "true"`, 20*time.Second)
 }
 
+// unfold shows what the page has folded.
+func unfold(w *window) {
+	w.t.Helper()
+	eval[int](w, `for (const e of document.querySelectorAll("details")) e.open = true;0`)
+}
+
 // without takes the right to read a table from the node, until the test ends.
 func without(table string) func(*window) {
 	return func(w *window) {

@@ -43,7 +43,7 @@ func TestPlaygroundInABrowser(t *testing.T) {
 	for range 3 {
 		eval[bool](w, `document.querySelector("[data-hit]").click() || true`)
 	}
-	w.until("the third hit to be refused", `document.querySelector(".said")?.textContent.includes("is refused: again in") && document.querySelector("#hits").value.split(" ").length === 3`, limit)
+	w.until("the third hit to be refused", `document.querySelector(".said")?.textContent.includes("is refused, and would pass at") && document.querySelector("#hits").value.split(" ").length === 3`, limit)
 	if address := eval[string](w, `location.search`); !strings.Contains(address, "pattern=own") || !strings.Contains(address, "hits=0.000+") {
 		t.Errorf("the address is %s", address)
 	}
@@ -60,6 +60,7 @@ func planRows() []pageRow {
 		{name: "playground, GitHub", path: "/playground?limit=5000&window=1h&algorithm=fixed_window&pattern=edge&windows=3&steady=300&burst=3400", says: "7,100 units through"},
 		{name: "playground, own hits", path: "/playground?limit=3&window=10s&pattern=own&hits=0+1+2+2.5+9+11x3", says: "is refused"},
 		{name: "playground, wrong", path: "/playground?limit=-5&window=soon&steady=999999&pattern=own&hits=never", says: "Write a whole number", loud: true},
+		{name: "playground, all wrong", path: "/playground?limit=x&window=y&capacity=z&cost=0&steady=w&burst=v&windows=99&pattern=own&hits=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa&algorithm=none", says: "of at most 15 digits", loud: true},
 		{name: "plan editor", path: "/admin/plans/pro", as: "admin", says: "draft of version 2"},
 		{name: "plan editor, problems", path: "/admin/plans/tiered", as: "admin", says: "keep this draft from being published"},
 		{name: "plan editor, JSON", path: "/admin/plans/pro?json", as: "admin", says: "The plan as JSON"},

@@ -52,6 +52,10 @@ func newAnchor(t time.Time) (Anchor, error) {
 // Seconds gave, or ErrAnchor.
 func AnchorOf(seconds int64) (Anchor, error) { return newAnchor(time.Unix(seconds, 0).UTC()) }
 
+// Instant returns when a clock of the zone shows the wall clock, µs since the Unix epoch. Where that
+// clock jumps (a gap or an overlap), the offset before the jump counts.
+func (a Anchor) Instant(loc *time.Location) int64 { return a.wall.instant(loc) }
+
 // Seconds are the wall clock's since 1970-01-01T00:00:00, never below 0.
 func (a Anchor) Seconds() int64 { return int64(a.wall) / second }
 

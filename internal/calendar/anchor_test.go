@@ -60,3 +60,24 @@ func TestAnchorAtHoldsItsInstant(t *testing.T) {
 		}
 	})
 }
+
+// Where a clock jumps, the offset before the jump counts, as for the boundaries of periods.
+func TestAnchorInstant(t *testing.T) {
+	berlin, err := Location("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, utc := range map[string]string{
+		"2026-01-31T12:00:00": "2026-01-31T11:00:00Z",
+		"2026-03-29T02:30:00": "2026-03-29T01:30:00Z", // skipped
+		"2026-10-25T02:30:00": "2026-10-25T00:30:00Z", // shown twice
+	} {
+		a, err := ParseAnchor(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := a.Instant(berlin); got != us(t, utc) {
+			t.Errorf("%s is %s, not %s", text, rfc(got), utc)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func creditForm(s *subject, currency string) *form {
 		{Name: "amount_minor", Label: "Amount, " + currency, Kind: kindMoney, Currency: currency},
 		{Name: "kind", Label: "Kind", Kind: kindSelect, Value: "promotional", Options: []option{{"promotional", "promotional"}, {"paid", "paid"}}},
 		{Name: "priority", Label: "Priority, 0 first", Kind: kindNumber, Optional: true, Help: "0 to 100; 50 without one."},
-		{Name: "expires_at", Label: "Expires, UTC", Kind: kindInstant, Optional: true},
+		instantField("expires_at", "Expires", s.zone),
 	}}
 }
 
@@ -144,11 +144,13 @@ func chargeForm(s *subject, currency string) *form {
 }
 
 func adjustmentForm(s *subject) *form {
+	at := instantField("at", "Instant that it concerns", s.zone)
+	at.Help = "Now without one."
 	return &form{Name: "adjustment", Title: "Adjust usage", Action: s.here("/adjustments"), Button: "Adjust", Class: "primary", Note: "It changes what is billed and moves no limit.", Fields: []field{
 		once(),
 		{Name: "meter", Label: "Meter", Kind: kindText, Help: "Its key."},
 		{Name: "cost", Label: "Units", Kind: kindNumber, Help: "Below 0 takes units off."},
-		{Name: "at", Label: "Instant that it concerns, UTC", Kind: kindInstant, Optional: true, Help: "Now without one."},
+		at,
 		{Name: "reason", Label: "Reason", Kind: kindText},
 	}}
 }

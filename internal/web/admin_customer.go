@@ -3,10 +3,10 @@ package web
 import (
 	"cmp"
 	"net/http"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
-	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
 
@@ -14,7 +14,8 @@ import (
 type subject struct {
 	customerAnswer
 	etag string
-	raw  []byte // what the API answered
+	raw  []byte         // what the API answered
+	zone *time.Location // the customer's
 }
 
 // subject reads the customer whom the address names. From then on paths of the visit are that
@@ -29,10 +30,23 @@ func (v *visit) subject() (*subject, error) {
 	if err = json.Unmarshal(raw, &s.customerAnswer); err != nil {
 		return nil, err
 	}
-	if zone, err := calendar.Location(s.Timezone); err == nil {
-		v.zone = zone
+	err = v.setClock(&s.customerAnswer)
+	s.zone = v.zone
+	return s, err
+}
+
+// setClockOf makes a customer's clock the page's, by the key that the page knows the customer by. Of a
+// customer who was erased papers stay; their times are by UTC.
+func (v *visit) setClockOf(key string) error {
+	v.key = key
+	who, err := ask[customerAnswer](v, v.of(""))
+	if notThere(err) {
+		return nil
 	}
-	return s, nil
+	if err != nil {
+		return err
+	}
+	return v.setClock(&who)
 }
 
 // here is the address of a page of the customer.

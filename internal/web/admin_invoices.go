@@ -11,6 +11,9 @@ var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalize
 func (v *visit) adminInvoices() (*view, error) {
 	list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices"+v.query("customer", "status", "from", "to"))
 	asked := v.r.URL.Query()
+	if who := asked.Get("customer"); err == nil && who != "" {
+		err = v.setClockOf(who)
+	}
 	page := &staffPage{Search: &search{[]field{
 		{Name: "customer", Label: "Customer", Kind: kindText, Value: asked.Get("customer")},
 		{Name: "status", Label: "Status", Kind: kindSelect, Value: asked.Get("status"), Options: statuses},
@@ -61,6 +64,9 @@ func (v *visit) invoiceURL() string  { return "/admin/invoices/" + segment(v.r.P
 
 func (v *visit) invoicePage(back *form) (*view, error) {
 	n, err := ask[invoiceAnswer](v, v.invoicePath())
+	if err == nil {
+		err = v.setClockOf(n.Customer)
+	}
 	if err != nil {
 		return nil, err
 	}

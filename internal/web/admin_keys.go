@@ -28,7 +28,7 @@ func keyForm() *form {
 			{"support", "support: reads, overrides, portal links"},
 			{"admin", "admin: everything"},
 		}},
-		{Name: "expires_at", Label: "Valid until, UTC", Kind: kindInstant, Optional: true},
+		instantField("expires_at", "Valid until", time.UTC),
 	}}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"quotad/internal/plans"
@@ -21,12 +22,17 @@ func overrideForm(s *subject, limits []limitState) *form {
 	choice := make([]option, len(limits))
 	for i := range limits {
 		choice[i] = option{limits[i].Name, limits[i].Name + ", now " + number(limits[i].Limit)}
+		if limits[i].Mode == "shadow" {
+			choice[i].Text += ", a shadow"
+		}
 	}
+	until := instantField("expires_at", "Until", s.zone)
+	until.Help = "Without one it stays."
 	return &form{Name: "override", Title: "Override a limit", Action: s.here("/overrides"), Button: "Override", Class: "primary", Fields: []field{
 		{Name: "name", Label: "Limit", Kind: kindSelect, Options: choice},
 		{Name: "limit", Label: "Units", Kind: kindNumber, Help: "In place of the plan's."},
 		{Name: "burst", Label: "Burst", Kind: kindNumber, Optional: true, Help: "Of token buckets."},
-		{Name: "expires_at", Label: "Until, UTC", Kind: kindInstant, Optional: true, Help: "Without one it stays."},
+		until,
 		{Name: "reason", Label: "Reason", Kind: kindText, Optional: true},
 	}}
 }
@@ -46,7 +52,11 @@ func (v *visit) overrides(s *subject, state *standing, back *form) section {
 		if writes {
 			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + segment(o.Name) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it"}
 		}
-		t.Rows = append(t.Rows, []cell{text(o.Name), amount(number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
+		name := text(o.Name)
+		if slices.ContainsFunc(state.quota.Limits, func(l limitState) bool { return l.Name == o.Name && l.Mode == "shadow" }) {
+			name.Chip = &chip{"accent", "Shadow"}
+		}
+		t.Rows = append(t.Rows, []cell{name, amount(number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
 	}
 	part := section{Title: "Overrides", Table: t}
 	if writes && len(state.quota.Limits) > 0 {

@@ -76,11 +76,11 @@ type frame struct {
 	Scope       string
 	Theme       string
 	Back        string // where the portal leads back to
-	Now         string // the server's time, for countdowns
-	AsOf        string // the same by the customer's clock
-	Zone        string // IANA name
+	Now         string // what the page's clock shows, for countdowns
+	AsOf        string // the same for people
+	Zone        string // of all times of the page: its IANA name
 	ZoneText    string // for people
-	Clock       string // the test clock that the customer lives by
+	Clock       string // the test clock that the customer lives by whom the page is about: it stands
 	Archived    bool
 	Live        bool
 	Trouble     string // why hits are not counted now
@@ -114,9 +114,9 @@ func (v *visit) frame(shown *view, now time.Time) *frame {
 	f.Theme, f.Back = v.look.theme, v.look.back
 	if c := v.customer; c != nil {
 		f.Who, f.Plan, f.PlanVersion, f.Archived = cmp.Or(c.Name, c.Key), c.Plan, c.EffectiveVersion, c.ArchivedAt != nil
-		if c.TestClock != nil {
-			f.Clock = *c.TestClock
-		}
+	}
+	if v.onTestClock() {
+		f.Clock = *v.about.TestClock
 	}
 	return f
 }
@@ -155,16 +155,16 @@ func (s *Site) draw(w http.ResponseWriter, v *visit, shown *view) {
 }
 
 func (s *Site) render(v *visit, shown *view) ([]byte, error) {
-	now, err := s.options.Now(v.ctx())
+	now, err := v.now()
 	if err != nil {
-		now = s.options.Wall().UnixMicro() // the page of an outage has a time, too
+		now = s.options.Wall() // the page of an outage has a time, too
 	}
 	sheet := s.sheets[shown.sheet]
 	if sheet == nil {
 		return nil, fmt.Errorf("there is no sheet %q", shown.sheet)
 	}
 	var all bytes.Buffer
-	err = sheet.ExecuteTemplate(&all, cmp.Or(shown.layout, v.layout()), sheetData{v.frame(shown, time.UnixMicro(now)), shown.data})
+	err = sheet.ExecuteTemplate(&all, cmp.Or(shown.layout, v.layout()), sheetData{v.frame(shown, now), shown.data})
 	return all.Bytes(), err
 }
 

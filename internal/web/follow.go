@@ -99,7 +99,7 @@ func (v *visit) follow(out *events, line *stream) {
 				rest.Reset(restEvery)
 			}
 		case <-beat.C:
-			ok = out.beat(v.ctx())
+			ok = f.beat()
 		case <-line.over:
 			out.send("over", "")
 			return
@@ -149,7 +149,7 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	sent, ok := f.sendPart(part)
 	if sent {
 		f.limits, f.outlookOld = mark, true
-		ok = f.out.beat(f.ctx())
+		ok = f.beat()
 	}
 	return next, ok
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
 
@@ -37,7 +38,8 @@ type field struct {
 	Name, Label, Kind, Value, Help, Wrong string
 	Options                               []option
 	Optional                              bool
-	Currency                              string // of money
+	Currency                              string         // of money
+	Zone                                  *time.Location // of an instant that is typed
 }
 
 type option struct{ Value, Text string }
@@ -47,7 +49,7 @@ const (
 	kindText     = "text"
 	kindNumber   = "number"         // a whole number
 	kindMoney    = "money"          // a decimal in major units, sent as minor units
-	kindInstant  = "datetime-local" // by UTC
+	kindInstant  = "datetime-local" // by the field's zone
 	kindSelect   = "select"
 	kindCheck    = "checkbox"
 	kindHidden   = "hidden"
@@ -107,16 +109,36 @@ func (d *field) read() (value any, wrong string) {
 		}
 		return minor, ""
 	case kindInstant:
-		for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339} {
-			if at, err := time.Parse(layout, typed); err == nil {
-				return at.UTC().Format(time.RFC3339), ""
-			}
+		at, ok := readInstant(typed, d.Zone)
+		if !ok {
+			return nil, "Write a date and a time, such as 2027-01-31T12:00."
 		}
-		return nil, "Write a date and a time, such as 2027-01-31T12:00."
+		return at, ""
 	case kindLines:
 		return strings.FieldsFunc(typed, func(c rune) bool { return c == '\n' || c == '\r' }), ""
 	}
 	return typed, ""
+}
+
+// instantField is a field with a date and a time by a zone, which its label names.
+func instantField(name, label string, zone *time.Location) field {
+	return field{Name: name, Label: label + ", " + zone.String(), Kind: kindInstant, Zone: zone, Optional: true}
+}
+
+// readInstant reads a date and a time as RFC 3339. Without an offset it is what a clock of the zone
+// shows.
+func readInstant(typed string, zone *time.Location) (rfc3339 string, ok bool) {
+	if at, err := time.Parse(time.RFC3339, typed); err == nil {
+		return at.UTC().Format(time.RFC3339), true
+	}
+	if len(typed) == len("2006-01-02T15:04") {
+		typed += ":00"
+	}
+	wall, err := calendar.ParseAnchor(typed)
+	if err != nil {
+		return "", false
+	}
+	return time.UnixMicro(wall.Instant(zone)).UTC().Format(time.RFC3339), true
 }
 
 // minorUnits reads a decimal in major units of a currency. It takes no more digits behind the

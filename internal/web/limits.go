@@ -71,7 +71,7 @@ func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []car
 		c := card{ID: anchor(l.Name), Name: l.Name, Title: m.title(), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
 		v.fill(&c, l, &spec, q.At, beyond(plan, l.Meter))
 		if v.customer == nil { // staff know limits by their names
-			c.Rule = l.Name + ": " + c.Rule
+			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
 		all = append(all, c)
 	}
@@ -108,6 +108,9 @@ func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, bey
 	if l.Algorithm == "token_bucket" {
 		c.Of = l.Used + l.Remaining // its capacity
 	}
+	if l.Mode == "shadow" { // marked always: it refuses nothing
+		c.Chip = &chip{"accent", "Shadow"}
+	}
 	if spec.Per != "" {
 		c.Per = &per{Attribute: spec.Per, Field: "attr." + spec.Per, Value: v.r.URL.Query().Get("attr." + spec.Per)}
 		c.Rule += ", for each " + spec.Per
@@ -116,20 +119,36 @@ func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, bey
 		}
 	}
 	if c.Of == 0 {
-		c.Rule, c.Note, c.Chip = "", "Closed: your plan lets none through.", &chip{"bad", "Closed"}
 		c.Shown = false
+		c.closed(l, beyond)
 		return
 	}
 	c.Chip = chipOf(c, l)
 	c.concurrent, c.inFlight = l.Algorithm == "concurrency", l.Reserved
 	v.comesBack(c, l, spec, now)
-	if l.Mode == "soft" {
+	switch l.Mode {
+	case "soft":
 		c.fact("Beyond it", beyond)
-	} else {
+	case "shadow":
+		c.fact("Beyond it", "admitted, only watched")
+	default:
 		c.fact("Beyond it", "refused")
 	}
 	if c.concurrent || c.inFlight > 0 { // its reservations stand below
 		c.fact("In flight", number(c.inFlight))
+	}
+}
+
+// closed says what a limit of 0 does.
+func (c *card) closed(l *limitState, beyond string) {
+	switch l.Mode {
+	case "soft":
+		c.Note = "All of it is beyond the limit."
+		c.fact("Beyond it", beyond)
+	case "shadow":
+		c.Note = "It would let none through, and admits all."
+	default:
+		c.Rule, c.Note, c.Chip = "", "Closed: your plan lets none through.", &chip{"bad", "Closed"}
 	}
 }
 
@@ -142,6 +161,12 @@ func (c *card) countdown(term string, at, now time.Time, every int64) {
 
 func chipOf(c *card, l *limitState) *chip {
 	switch share := c.share(); {
+	case l.Mode == "shadow" && c.Left == 0:
+		return &chip{"accent", "Shadow, used up"}
+	case l.Mode == "shadow" && share >= 800:
+		return &chip{"accent", fmt.Sprintf("Shadow, %d %% used", share/10)}
+	case l.Mode == "shadow":
+		return c.Chip
 	case l.Mode == "soft" && c.Used > c.Of:
 		return &chip{"high", "Exceeded"}
 	case c.Left == 0:

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -108,15 +107,21 @@ func (e *events) send(name, data string) (ok bool) {
 	return err == nil && e.control.Flush() == nil
 }
 
-// beat says the server's time, and whether hits are counted. While the database is out of reach it
-// says nothing, and the page says that it is old.
-func (e *events) beat(ctx context.Context) (ok bool) {
-	if e.site.options.Trouble() != "" {
+// beat says what the page's clock shows, in milliseconds, and that hits are counted. While the
+// database is out of reach it says nothing, and the page says that it is old.
+func (f *follower) beat() (ok bool) {
+	if f.site.options.Trouble() != "" {
 		return true
 	}
-	now, err := e.site.options.Now(ctx)
+	us, err := f.site.options.Now(f.ctx())
 	if err != nil {
 		return true
 	}
-	return e.send("at", fmt.Sprint(now/1000))
+	if f.onTestClock() { // it shows what it showed when the limits were read: a change of it has them read again
+		if f.state == nil {
+			return true
+		}
+		us = f.state.quota.At.UnixMicro()
+	}
+	return f.out.send("at", fmt.Sprint(us/1000))
 }

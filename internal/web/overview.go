@@ -80,7 +80,7 @@ func (v *visit) overviewParts(data *overviewData) (state *standing, err error) {
 		return err
 	}, func() { data.Cost, data.CostOut = nil, true })
 	v.beside(&all, "the refusals", func() (err error) {
-		data.Refused, err = v.refusals(v.customer, url.Values{"limit": {"5"}})
+		data.Refused, err = v.refusals(url.Values{"limit": {"5"}})
 		return err
 	}, func() { data.Refused = nil })
 	state, err = v.standing()

@@ -74,7 +74,7 @@ func (v *visit) compareDraft(d *planPlayData) error {
 		c.Of = "1 customer"
 	}
 	for _, l := range a.Limits {
-		row := compareRow{Name: "Refused by", Mono: l.Limit, Sub: hows[howOf(l.InForce, l.Draft)], InForce: "–", Draft: "–", Difference: "–"}
+		row := compareRow{Name: whatDid(l.InForce, l.Draft), Mono: l.Limit, Sub: hows[howOf(l.InForce, l.Draft)], InForce: "–", Draft: "–", Difference: "–"}
 		if l.InForce != nil {
 			row.InForce = l.InForce.text()
 		}
@@ -111,7 +111,7 @@ func (v *visit) compareDraft(d *planPlayData) error {
 // hows say beside a limit how its numbers were found.
 var hows = map[string]string{
 	"by_hour": "played from the hours of usage", "spread": "played, with each hour’s units spread evenly",
-	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it", "admits": "refuses nothing",
+	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it", "admits": "soft, or a shadow: lets all pass",
 }
 
 func howOf(cells ...*compareCellAnswer) (how string) {
@@ -121,6 +121,16 @@ func howOf(cells ...*compareCellAnswer) (how string) {
 		}
 	}
 	return how
+}
+
+// whatDid is what a limit did, on one side or both. A soft one and a shadow refuse nothing.
+func whatDid(cells ...*compareCellAnswer) string {
+	for _, c := range cells {
+		if c != nil && c.How != "admits" {
+			return "Refused by"
+		}
+	}
+	return "Admitted past"
 }
 
 func (c *compareCellAnswer) text() string {

@@ -366,7 +366,7 @@ func optionText(value string) string {
 	case "soft":
 		return "admitted, and said"
 	case "shadow":
-		return "admitted: a trial"
+		return "a shadow: admitted"
 	case "arrears":
 		return "after the period"
 	case "advance":

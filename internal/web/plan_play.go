@@ -185,16 +185,19 @@ func askWith[T any](v *visit, path string, body []byte) (answer T, err error) {
 	return answer, err
 }
 
+var playModes = map[string]model.Mode{"hard": model.Hard, "soft": model.Soft, "shadow": model.Shadow}
+
 // showPlays shows a play that the API answered: a chart for each limit.
 func showPlays(id string, a *playAnswer) (all []shownPlay) {
 	r := &play.Result{Admitted: play.Sum(a.Admitted), Refused: play.Sum(a.Refused), LongestWait: a.LongestWaitMS * 1000, Hopeless: a.Hopeless, Length: a.LengthUS}
 	for _, h := range a.Hits {
 		r.Hits = append(r.Hits, play.Outcome{Hit: play.Hit{At: h.AtUS, Cost: h.Cost}, Admitted: h.Admitted})
 	}
+	refuses := -1 // the last limit that refuses anything
 	for i := range a.Limits {
 		l := &a.Limits[i]
 		window, _ := model.ParseDuration(l.Window) // 0 for a calendar's
-		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Limit: l.Limit, Burst: l.Burst, Window: window}, Level: l.Level, Refused: l.Refused}
+		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Limit: l.Limit, Burst: l.Burst, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
 		if l.Algorithm == "token_bucket" {
 			limit.Algorithm = model.TokenBucket
 		}
@@ -204,13 +207,15 @@ func showPlays(id string, a *playAnswer) (all []shownPlay) {
 		if l.Window != "" {
 			p.Says += " in " + windowText(l.Window)
 		}
-		if l.Mode != "hard" {
-			p.Chip, p.Says = l.Mode, p.Says+", would refuse "+number(l.Refused)
-		}
-		if i == len(a.Limits)-1 && a.Refusal != nil {
-			p.Refusal = *a.Refusal
+		if limit.Mode == model.Hard {
+			refuses = i
+		} else {
+			p.Chip = l.Mode
 		}
 		all = append(all, p)
+	}
+	if a.Refusal != nil && refuses >= 0 {
+		all[refuses].Refusal = *a.Refusal
 	}
 	return all
 }

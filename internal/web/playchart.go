@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"strconv"
@@ -18,7 +19,8 @@ type shownPlay struct {
 	Chip           string // what marks it
 	Admitted       int64  // hits
 	Refused        int64
-	Fullest        int64 // units
+	Beyond         string // of a limit that refuses nothing: what it did instead
+	Fullest        int64  // units
 	FullestOf      string
 	Over           string // high or bad: how far the fullest window is beyond the limit
 	Wait           string // the longest
@@ -51,6 +53,12 @@ func showLimit(id, name string, r *play.Result, l *play.Limit) shownPlay {
 		p.Wait = "never again"
 	}
 	admitted, refused := binned(r)
+	if l.Mode != model.Hard { // what others refuse stands with them
+		p.Beyond, p.Wait, refused = number(l.Refused)+" beyond it, and admitted", "", [bins]int64{}
+	}
+	if l.Mode == model.Shadow {
+		p.Beyond = "would refuse " + number(l.Refused)
+	}
 	var all strings.Builder
 	for i := range admitted {
 		fmt.Fprintf(&all, "%d.%d,", admitted[i], refused[i])
@@ -113,7 +121,7 @@ func chartOf(p *shownPlay, r *play.Result, l *play.Limit, admitted, refused [bin
 
 // title says the chart in words.
 func (p *shownPlay) title() string {
-	said := fmt.Sprintf("%s: %s hits admitted, %s refused", p.Name, number(p.Admitted), number(p.Refused))
+	said := fmt.Sprintf("%s: %s hits admitted, %s", p.Name, number(p.Admitted), cmp.Or(p.Beyond, number(p.Refused)+" refused"))
 	if p.FullestOf != "" {
 		said += fmt.Sprintf(", %s units admitted in the fullest %s", number(p.Fullest), p.FullestOf)
 	}
@@ -262,6 +270,19 @@ func lasting(us int64) string {
 		return text
 	}
 	return "0 s"
+}
+
+// exactly is an instant of a play to the millisecond, rounded up.
+func exactly(us int64) string {
+	ms := (us + 999) / 1000
+	switch minutes, seconds := ms/60_000, ms/1000%60; {
+	case minutes == 0:
+		return fmt.Sprintf("%d.%03d s", seconds, ms%1000)
+	case minutes < 60:
+		return fmt.Sprintf("%d:%02d.%03d min", minutes, seconds, ms%1000)
+	default:
+		return fmt.Sprintf("%d:%02d:%02d.%03d h", minutes/60, minutes%60, seconds, ms%1000)
+	}
 }
 
 // into is an instant of a play, as its axis says it.

@@ -123,23 +123,24 @@ func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) s
 			p.Refusal = why(r.Refusal)
 		}
 		if n := len(r.Hits); n > 0 && s.traffic.Pattern == play.Own {
-			p.Last = lastHit(&r.Hits[n-1], s.traffic.Length())
+			p.Last = lastHit(&r.Hits[n-1])
 		}
 		all = append(all, p)
 	}
 	return all, nil
 }
 
-// lastHit says what became of a hit.
-func lastHit(h *play.Outcome, length int64) string {
-	at := "The hit at " + into(h.At, length)
+// lastHit says what became of a hit. Both instants are as exact as can be read: of a rounded one and a
+// rounded wait the sum is another instant.
+func lastHit(h *play.Outcome) string {
+	at := "The hit at " + exactly(h.At)
 	switch {
 	case h.Admitted:
 		return at + " is admitted."
 	case h.Wait == model.Never:
 		return at + " is refused, and no wait helps."
 	}
-	return at + " is refused: again in " + lasting(h.Wait) + "."
+	return at + " is refused, and would pass at " + exactly(model.AddUpTo(h.At, h.Wait)) + "."
 }
 
 // algorithms are the algorithms in words.

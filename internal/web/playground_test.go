@@ -146,7 +146,7 @@ func TestPlaygroundHits(t *testing.T) {
 			t.Fatalf("hit %d leads to %s", n, to)
 		}
 		page := s.opened(t, to).Body.String()
-		if says := map[bool]string{true: "is admitted.", false: "is refused: again in 8 s."}[n < 3]; !strings.Contains(page, says) {
+		if says := map[bool]string{true: " s is admitted.", false: "The hit at 2.000 s is refused, and would pass at 10.000 s."}[n < 3]; !strings.Contains(page, says) {
 			t.Errorf("hit %d: the page does not say %q", n, says)
 		}
 		to += "&hit=1"
@@ -229,5 +229,16 @@ func TestBusyPlaygroundIsNoError(t *testing.T) {
 	}
 	if log.Len() > 0 {
 		t.Errorf("logged %s", &log)
+	}
+}
+
+// An instant is said to the millisecond, so that what is said of it twice agrees.
+func TestInstantsOfPlaysAreExact(t *testing.T) {
+	for us, says := range map[int64]string{
+		0: "0.000 s", 2_500_000: "2.500 s", 3_217_001: "3.218 s", 59_999_999: "1:00.000 min", 75_000_000: "1:15.000 min", 90_061_500_000: "25:01:01.500 h",
+	} {
+		if got := exactly(us); got != says {
+			t.Errorf("%d µs are %q, not %q", us, got, says)
+		}
 	}
 }

@@ -78,7 +78,11 @@ func (s *setup) add(field, text string) {
 func (s *setup) number(field string, least, most int64) int64 {
 	n, err := strconv.ParseInt(strings.ReplaceAll(s.fields[field], ",", ""), 10, 64)
 	if err != nil || n < least || n > most {
-		s.add(field, fmt.Sprintf("Write a whole number from %s to %s.", number(least), number(most)))
+		text := fmt.Sprintf("Write a whole number from %s to %s.", number(least), number(most))
+		if most == model.MaxNumber {
+			text = fmt.Sprintf("Write a whole number from %d on, of at most %d digits.", least, len(strconv.FormatInt(most, 10)))
+		}
+		s.add(field, text)
 		return least
 	}
 	return n

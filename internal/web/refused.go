@@ -35,7 +35,7 @@ func (v *visit) refusalsPage() (*view, error) {
 		}
 	}
 	shown := &view{sheet: "refusals", title: "Refusals", tab: "refusals"}
-	data, err := v.refusals(v.customer, q)
+	data, err := v.refusals(q)
 	if problem, said := errors.AsType[*problemAnswer](err); said && len(asked) > 0 && (problem.Status == http.StatusUnprocessableEntity || problem.Status == http.StatusNotFound) {
 		shown.status = http.StatusUnprocessableEntity
 		data, err = &refusalsData{Wrong: "There is nothing at this address: " + problem.said(pathWords) + "."}, nil
@@ -59,7 +59,7 @@ func (v *visit) refusalsPage() (*view, error) {
 }
 
 // refusals asks for spells, the newest first.
-func (v *visit) refusals(who *customerAnswer, q url.Values) (*refusalsData, error) {
+func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	list, err := ask[listAnswer[refusalAnswer]](v, v.of("/refusals?"+q.Encode()))
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (v *visit) refusals(who *customerAnswer, q url.Values) (*refusalsData, erro
 	if err != nil {
 		return nil, err
 	}
-	now, err := v.now(who)
+	now, err := v.now()
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func (v *visit) usage(who *customerAnswer, here string, q url.Values) (*usageDat
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := v.now(who)
+	now, err := v.now()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,17 +203,6 @@ func (v *visit) usage(who *customerAnswer, here string, q url.Values) (*usageDat
 	}
 	data.draw(used.Points, &asked, v.limitLine(&plan, &asked), now, v.zone)
 	return data, used.Points, nil
-}
-
-// now is the customer's present: its test clock's, or the database's.
-func (v *visit) now(who *customerAnswer) (time.Time, error) {
-	if who.TestClock != nil {
-		if q, err := ask[quotaAnswer](v, v.of("/quota")); err == nil {
-			return q.At, nil
-		}
-	}
-	us, err := v.site.options.Now(v.ctx())
-	return time.UnixMicro(us), err
 }
 
 // meters are those of a plan, each once: those that limits name first.

@@ -23,12 +23,12 @@ type visit struct {
 	as      Identity
 	look    look
 	key     string // the customer's whom the page is about: the session's, or for staff the address's
+	about   *customerAnswer
+	zone    *time.Location // of all times of the page: that customer's, or UTC
 	mu      sync.Mutex
 	kept    map[string]any // see askOnce
 
-	// Of a session of the portal.
-	customer *customerAnswer
-	zone     *time.Location
+	customer *customerAnswer // of a session of the portal
 }
 
 // A look is what a link into the portal says of its pages.
@@ -83,11 +83,30 @@ func (v *visit) meet() error {
 		return err
 	}
 	v.customer = &who
+	return v.setClock(&who)
+}
+
+// setClock makes a customer's clock the page's: the time zone, and the test clock where there is one.
+func (v *visit) setClock(who *customerAnswer) error {
 	zone, err := calendar.Location(who.Timezone)
 	if err == nil {
-		v.zone = zone
+		v.about, v.zone = who, zone
 	}
 	return err
+}
+
+func (v *visit) onTestClock() bool { return v.about != nil && v.about.TestClock != nil }
+
+// now is the page's present: what the test clock of the customer shows whom the page is about, or
+// the database's time. The API tells no clock of an archived customer.
+func (v *visit) now() (time.Time, error) {
+	if v.onTestClock() {
+		if q, err := ask[quotaAnswer](v, v.of("/quota")); err == nil {
+			return q.At, nil
+		}
+	}
+	us, err := v.site.options.Now(v.ctx())
+	return time.UnixMicro(us), err
 }
 
 // beginStaff looks the session's key up at each request: who revokes the key ends its sessions.

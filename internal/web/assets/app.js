@@ -3,8 +3,8 @@
   "use strict";
   const body = document.body;
 
-  // The server's time, carried on by the browser's monotonic clock: a wrong clock here changes
-  // nothing. On a test clock it stands.
+  // What the page's clock shows, carried on by the browser's monotonic clock: a wrong clock here changes
+  // nothing. A test clock stands until it is set, and then the stream tells.
   const still = "still" in body.dataset;
   let told = Date.parse(body.dataset.now), since = performance.now();
   const now = () => still ? told : told + performance.now() - since;
@@ -40,6 +40,29 @@
     }
   };
   filter?.addEventListener("input", sift);
+
+  // Cards keep their places while a page is open, also when it loads itself again. The server puts those
+  // first that are fullest now; one that is new comes after the others.
+  const cards = () => [...document.querySelectorAll("#limits > [id]")].map(e => e.id);
+  const arrange = (box, order) => {
+    const place = e => e.id === "" ? order.length + 1 : order.includes(e.id) ? order.indexOf(e.id) : order.length;
+    box.append(...[...box.children].sort((a, b) => place(a) - place(b)));
+  };
+  const arranged = html => {
+    const part = new DOMParser().parseFromString(html, "text/html"), box = part.getElementById("limits");
+    if (!box) return html;
+    arrange(box, cards());
+    return part.body.innerHTML;
+  };
+  const reload = () => {
+    history.replaceState({cards: cards()}, "");
+    location.reload();
+  };
+  if (history.state?.cards) {
+    const box = document.getElementById("limits");
+    if (box) arrange(box, history.state.cards);
+    history.replaceState(null, "");
+  }
 
   // The chart's cursor. The table below the chart is its data.
   for (const plot of document.querySelectorAll("svg[data-chart]")) {
@@ -98,7 +121,7 @@
     };
     // A page is loaded anew only while somebody answers: old numbers are worth more than an error of the
     // browser's. The session may be over; then the new page says so.
-    const again = () => fetch(location.href, {method: "HEAD"}).then(answer => answer.status < 500 && location.reload(), () => {});
+    const again = () => fetch(location.href, {method: "HEAD"}).then(answer => answer.status < 500 && reload(), () => {});
     const later = () => {
       waiting ??= setTimeout(() => {
         waiting = null;
@@ -106,12 +129,15 @@
       }, 30000);
     };
     stream.addEventListener("at", e => {
+      if (still && sign.dataset.state === "paused") return;
       told = Number(e.detail.data) || told;
-      if (still) told = Date.parse(body.dataset.now);
       since = performance.now();
     });
     stream.addEventListener("htmx:sse:before:message", e => {
-      if (sign.dataset.state === "paused" && !e.detail.message.event) e.preventDefault();
+      const message = e.detail.message;
+      if (message.event) return;
+      if (sign.dataset.state === "paused") e.preventDefault();
+      else message.data = arranged(message.data);
     });
     stream.addEventListener("htmx:sse:after:message", e => {
       sift();
@@ -134,7 +160,7 @@
     document.addEventListener("visibilitychange", listen);
     stream.addEventListener("over", again);
     stream.addEventListener("full", () => { say("still", asOf()); button.hidden = true; later(); });
-    button.addEventListener("click", () => sign.dataset.state === "paused" ? location.reload() : say("paused", asOf()));
+    button.addEventListener("click", () => sign.dataset.state === "paused" ? reload() : say("paused", asOf()));
     setInterval(() => {
       const silent = performance.now() - heard > 6000;
       if (silent && sign.dataset.state === "live") say("stale", asOf() + ", reconnecting");

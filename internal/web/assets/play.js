@@ -76,7 +76,7 @@
         one.veil.setAttribute("x", `${100 * share}%`);
         one.veil.setAttribute("width", `${100 - 100 * share}%`);
         one.admitted.textContent = grouped(admitted);
-        one.refused.textContent = grouped(refused);
+        if (one.refused) one.refused.textContent = grouped(refused);
       }
       if (share < 1) moving = requestAnimationFrame(frame);
     };
