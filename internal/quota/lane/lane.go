@@ -357,7 +357,7 @@ func (l *Lane) lost(err error, wrote bool) {
 	switch {
 	case session.NotSent(err):
 		written = unwritten
-	case !session.RolledBack(err):
+	case !postgres.NotCommitted(err):
 		l.Session.Drop()
 	case session.Hopeless(err):
 		unwritten = l.Session.Refuse(err)

@@ -206,7 +206,7 @@ func (l *Ledger) Next(ctx context.Context) {
 	b.write(f, &l.params)
 	if err = f.Commit(); err != nil {
 		f.Abandon()
-		l.lost(batch, err, !idled(err))
+		l.lost(batch, err, true)
 		return
 	}
 	l.remember(b, batch)
