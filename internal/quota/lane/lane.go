@@ -221,7 +221,8 @@ func (l *Lane) readRows(r *pgconn.ResultReader) error {
 		g := l.reading[n]
 		version, at := g.known.Version, g.known.At
 		there[n] = true
-		spoiled := readKnown(&g.known, cols) != nil // the fault of its own group, of which the ledger says so
+		// A row that cannot be read is the fault of its own group: the ledger says so.
+		spoiled := readKnown(&g.known, cols) != nil || g.Target.Check("", &g.known.Row) != nil
 		if g.knows {
 			of++
 			if g.known.Version == version && g.known.At == at {

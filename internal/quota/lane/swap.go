@@ -91,7 +91,9 @@ func readKnown(r *model.Known, cols [][]byte) (err error) {
 		return err
 	}
 	r.Counted, r.Missing = units > 0, false
-	r.State, err = session.AppendInts(r.State[:0], cols[5])
+	if r.State, err = session.AppendInts(r.State[:0], cols[5]); err == nil && (units < 0 || r.Hour < 0) {
+		err = model.ErrMalformed
+	}
 	return err
 }
 
@@ -108,13 +110,7 @@ const (
 )
 
 // plan decides the group's hits on the row as it is known, and says what is to be done for it.
-func (g *Group) plan() (w way) {
-	// A row that was spoiled by hand may be more than the model can read: the ledger says so.
-	defer func() {
-		if recover() != nil {
-			w = byLedger
-		}
-	}()
+func (g *Group) plan() way {
 	old, t := &g.known, g.Target
 	switch {
 	case !g.knows:

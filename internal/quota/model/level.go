@@ -60,6 +60,9 @@ type rules interface {
 	// countsFrom is the first instant whose charges may still count in a bucket that stands
 	// at m.at.
 	countsFrom(l *Limit, b bucket, m moment) int64
+	// sound reports whether the algorithm may have stored the bucket, and behind it the log.
+	// These methods stand in check.go.
+	sound(l *Limit, b bucket, log []int64) bool
 }
 
 // BucketLen is the number of integers a bucket takes in a counter's state: the limit's
