@@ -213,11 +213,7 @@ func rule(l *limitState, spec *limitSpec) string {
 	case "concurrency":
 		return n + " at the same time"
 	case "token_bucket":
-		text := fmt.Sprintf("%s %s, refilling steadily", n, every(spec.Window, "a"))
-		if burst := l.Used + l.Remaining; burst != l.Limit {
-			text += fmt.Sprintf("; up to %s at once", short(burst))
-		}
-		return text
+		return fmt.Sprintf("%s at once, refilled at %s %s", short(l.Used+l.Remaining), n, every(spec.Window, "a"))
 	case "sliding_window", "sliding_log":
 		return fmt.Sprintf("%s in any %s", n, length(spec.Window))
 	}
