@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -39,6 +40,15 @@ var algorithmNames = map[Algorithm]string{
 }
 
 func (a Algorithm) String() string { return algorithmNames[a] }
+
+// AlgorithmNames are the names of all algorithms, in the order of their numbers. Tests of other
+// rooms go through them, to see that none is forgotten there.
+func AlgorithmNames() (names []string) {
+	for _, a := range slices.Sorted(maps.Keys(algorithmNames)) {
+		names = append(names, a.String())
+	}
+	return names
+}
 
 // Mode is what a limit does with a hit that does not fit it.
 type Mode int8
