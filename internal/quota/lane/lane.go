@@ -360,6 +360,9 @@ func (l *Lane) lost(err error, wrote bool) {
 		written = unwritten
 	case !postgres.NotCommitted(err):
 		l.Session.Drop()
+	case !session.RolledBack(err): // nothing was charged, and the session is over
+		l.Session.Drop()
+		written = unwritten
 	case session.Hopeless(err):
 		unwritten = l.Session.Refuse(err)
 		written = unwritten
