@@ -38,7 +38,7 @@ func NotCommitted(err error) bool {
 // pgconn.ErrConnClosed is no proof, whatever SafeToRetry says. pgx answers it also where the
 // connection ended while the answer was awaited.
 func unsent(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only as it is
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 	}
