@@ -122,7 +122,7 @@ func TestNotCommittedByAServer(t *testing.T) {
 		first                 string                         // in the transaction
 		before                func(t *testing.T, pid uint32) // the COMMIT
 		during                func(t *testing.T, pid uint32) // the COMMIT
-		within                context.Context                //nolint:containedctx // of the COMMIT
+		within                context.Context                // of the COMMIT
 		fails, proved, stored bool
 	}{
 		"done":            {stored: true},
