@@ -7,7 +7,7 @@
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
 #   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
 #   FUZZTIME=1m how long each fuzz target runs
-#   ARGS=       further flags for `quotad serve` in `make run`, for example '--listen=:9000'
+#   ARGS=       further flags for `quotad serve` in `make run`, for example '--listen=127.0.0.1:9000'
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c

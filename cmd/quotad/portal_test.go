@@ -309,7 +309,7 @@ func TestOverviewIsTheQuota(t *testing.T) {
 	}
 	due := n.do("GET", "/v1/customers/acme/invoices/upcoming", "").is(200).num("amount_due_minor")
 	page.says(fmt.Sprintf(`<p class="money">$%s.%02d</p>`, grouped(int(due/100)), due%100))
-	page.says("5,000 each clock hour", "200 a day, refilling steadily", "16 million each calendar month", "25 at any time",
+	page.says("5,000 each clock hour", "200 at once, refilled at 200 a day", "16 million each calendar month", "25 at any time",
 		"5 at the same time", "20 in any 15 minutes, for each ip", "60 in any minute", "Closed: your plan lets none through", "310</strong> <span>e-mails this period")
 }
 

@@ -65,6 +65,11 @@ func TestDocumentIsValid(t *testing.T) {
 			if op.Summary == "" || op.OperationID == "" {
 				t.Errorf("%s %s is not described", method, path)
 			}
+			for _, p := range op.Parameters {
+				if p.Value.Description == "" {
+					t.Errorf("%s %s: the parameter %s in the %s has no words", method, path, p.Value.Name, p.Value.In)
+				}
+			}
 			for status, r := range op.Responses.Map() {
 				_, isProblem := r.Value.Content["application/problem+json"]
 				if isProblem != (status >= "400") && (op.OperationID != "hit" && op.OperationID != "reserve" || status != "200") {

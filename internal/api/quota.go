@@ -176,11 +176,17 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 			return err
 		}
 		st := &l.standings[i]
-		for _, v := range respond.AppendViews(nil, &st.Decision) {
+		for i, v := range respond.AppendViews(nil, &st.Decision) {
 			if len(b) > 1 {
 				b = append(b, ',')
 			}
 			b = respond.AppendView(b, &v)
+			b = append(b, `,"window_start":`...)
+			if start, runs := st.WindowStart(i); runs {
+				b = respond.AppendTime(b, start)
+			} else {
+				b = append(b, "null"...)
+			}
 			b = append(b, `,"meter":`...)
 			b = respond.AppendString(b, st.Meter.Key)
 			b = append(b, `,"reserved":`...)
@@ -207,6 +213,7 @@ type quotaLimit struct {
 	RetryAfterMS *int64     `json:"retry_after_ms"`
 	ResetAt      *time.Time `json:"reset_at"`
 	Window       *string    `json:"window"`
+	WindowStart  *time.Time `json:"window_start" doc:"When the running window began.\n- Null: windows of the limit have no start, as of a token bucket.\n- Null, too, where a window begins with a first hit, and none runs."`
 	Meter        string     `json:"meter"`
 	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
 }

@@ -1,4 +1,4 @@
-// Package oracle is the second definition of how quotad bills: CONTRACT.md's section on billing,
+// Package oracle is the second definition of how quotad bills: the contract's section on billing,
 // as naive loops over the raw list of what happened. It serves tests, which hold the program
 // against it. It shares no code with the rooms it judges, so it imports nothing of quotad:
 // amounts are fractions of math/big, civil time is counted by hand on time.LoadLocation.
@@ -12,7 +12,9 @@
 //   - world.go, life.go: what the customer was on, and what happened to it
 //   - chain.go: the periods
 //   - steps.go: what is due when the clock moves
-//   - draft.go, lines.go, corrections.go: what an invoice says
-//   - final.go, credits.go, void.go, note.go: what becomes of it
+//   - refund.go: what refunds take off
+//   - lines.go, corrections.go: what an invoice says
+//   - final.go, credits.go: what becomes of it
+//   - standing.go: what is said of the running period, and of an invoice before it is made
 //   - shown.go: an invoice as a text that can be compared
 package oracle

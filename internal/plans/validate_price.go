@@ -2,6 +2,7 @@ package plans
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,6 +23,10 @@ var modelFields = map[string]struct{ unit, pack, tiers bool }{
 	"graduated": {tiers: true},
 	"volume":    {tiers: true},
 }
+
+// PriceModels are the names of all price models, sorted. Tests of other rooms go through them, to
+// see that none is forgotten there.
+func PriceModels() []string { return slices.Sorted(maps.Keys(modelFields)) }
 
 func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price {
 	if len(in.Prices) > maxPrices {

@@ -120,7 +120,8 @@ func (f *Full) Percent() int64 {
 
 // Fullness returns the fullest limit of each target that has used any, by one statement. Shadows
 // are left out, which refuse nothing, and limits per attribute, of which each value has its own.
-// Left out are also targets that a newer change concerns, and those of test clocks.
+// Left out are also targets that a newer change concerns, those of test clocks, and those whose
+// rows cannot be read.
 func (e *Engine) Fullness(ctx context.Context, targets []*model.Target) ([]Full, error) {
 	var hits []model.Hit
 	for _, t := range targets {
@@ -132,7 +133,7 @@ func (e *Engine) Fullness(ctx context.Context, targets []*model.Target) ([]Full,
 	e.lookAll(ctx, hits, results)
 	var all []Full
 	for i := range results {
-		if _, stale := errors.AsType[*model.StaleError](results[i].Err); stale {
+		if _, stale := errors.AsType[*model.StaleError](results[i].Err); stale || errors.Is(results[i].Err, model.ErrMalformed) {
 			continue
 		}
 		if results[i].Err != nil {

@@ -24,11 +24,19 @@ type breaker struct {
 	broke atomic.Int64
 }
 
-// breakAt is where: at what is sent with this text in it, or once the server has answered that.
+// breakAt is where: at what is sent with this text in it.
 type breakAt struct {
-	text     string
-	answered bool
+	text string
+	when breakWhen
 }
+
+type breakWhen int
+
+const (
+	beforeIt breakWhen = iota // before a byte of it is sent
+	withinIt                  // when half of it is sent
+	behindIt                  // once the server has answered
+)
 
 func (b *breaker) wrap(conn net.Conn) net.Conn { return &breakable{Conn: conn, breaker: b} }
 
@@ -41,11 +49,17 @@ type breakable struct {
 func (c *breakable) Write(p []byte) (int, error) {
 	if at := c.at.Load(); at != nil && bytes.Contains(p, []byte(at.text)) && c.at.CompareAndSwap(at, nil) {
 		c.broke.Add(1)
-		if !at.answered {
+		switch at.when {
+		case beforeIt:
 			_ = c.Close()
 			return 0, net.ErrClosed
+		case withinIt:
+			n, _ := c.Conn.Write(p[:len(p)/2])
+			_ = c.Close()
+			return n, net.ErrClosed
+		case behindIt:
+			c.lose.Store(true)
 		}
-		c.lose.Store(true)
 	}
 	return c.Conn.Write(p)
 }
@@ -115,10 +129,11 @@ func TestLostWithPlainHits(t *testing.T) {
 		unknown bool  // what the plain hits are told
 		charged int64 // of the plain hits, in each customer's units
 	}{
-		"before it was sent":                   {breakAt{"BEGIN", false}, false, 3},
-		"behind its locks":                     {breakAt{"BEGIN", true}, false, 3},
-		"while its commit was being sent":      {breakAt{"COMMIT", false}, true, 0},
-		"behind its commit, before the answer": {breakAt{"COMMIT", true}, true, 3},
+		"before it was sent":                   {breakAt{"BEGIN", beforeIt}, false, 3},
+		"behind its locks":                     {breakAt{"BEGIN", behindIt}, false, 3},
+		"before its commit was sent":           {breakAt{"COMMIT", beforeIt}, false, 3},
+		"while its commit was being sent":      {breakAt{"COMMIT", withinIt}, true, 0},
+		"behind its commit, before the answer": {breakAt{"COMMIT", behindIt}, true, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, ctx, b := newTestDB(t), pgtest.Context(t), new(breaker)
@@ -145,7 +160,7 @@ func TestLostWithPlainHits(t *testing.T) {
 			}
 			for i := range ids {
 				r := ids[i].Wait(ctx)
-				if r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed != (c.at == breakAt{"COMMIT", true}) {
+				if r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed != (c.at == breakAt{"COMMIT", behindIt}) {
 					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}
 			}

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,6 +146,7 @@ ORDER BY n`
 type stored struct {
 	rows []model.Row
 	used int64 // in the period asked for
+	bad  error // a row cannot be read
 }
 
 // judge is the decision of the Go model on what is stored. What has expired of holds counts
@@ -154,6 +156,9 @@ func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error)
 	at := now
 	for i := range s.rows {
 		newest, at = max(newest, s.rows[i].Change), max(at, s.rows[i].At)
+	}
+	if s.bad != nil {
+		return model.Decision{}, s.bad
 	}
 	if newest > t.Change {
 		return model.Decision{}, &model.StaleError{Change: newest}
@@ -219,28 +224,46 @@ func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, per
 	type counter struct {
 		model.Row
 		used int64
+		bad  error
 	}
 	counters, err := collect(ctx, from, tries, func(r pgx.CollectableRow) (c counter, err error) {
 		var holds []byte
-		if err = r.Scan(&c.State, &c.At, &c.Version, &c.Change, &c.used, &holds); err != nil {
+		if err = r.Scan(nil, &c.At, &c.Version, &c.Change, &c.used, &holds); err != nil {
 			return c, err
 		}
-		c.State, _ = model.Unmarked(c.State)
-		c.Holds, err = readHolds(holds)
-		return c, err
+		if state := r.RawValues()[0]; state != nil {
+			c.State, err = session.ReadInts(state)
+			c.State, _ = model.Unmarked(c.State)
+		}
+		if err == nil {
+			c.Holds, err = readHolds(holds)
+		}
+		if err != nil { // the fault of this counter only
+			c.bad = fmt.Errorf("%w: %w", model.ErrMalformed, err)
+		}
+		return c, nil
 	}, readSQL, keys.Shard, keys.Customer, keys.Meter, keys.Attribute, starts, ends)
 	if err != nil {
 		return nil, 0, err
 	}
 	all := make([]stored, len(targets))
 	for i, t := range targets {
-		for range t.Counters {
+		for c := range t.Counters {
 			all[i].rows = append(all[i].rows, counters[0].Row)
 			all[i].used += counters[0].used
+			if err := cmp.Or(counters[0].bad, t.Check(t.Counters[c].Key.Attribute, &counters[0].Row)); err != nil {
+				all[i].bad = e.malformed(t.Counters[c].Key, err)
+			}
 			counters = counters[1:]
 		}
 	}
 	return all, now, nil
+}
+
+// malformed is what is told of a counter whose row cannot be read. The log names the counter.
+func (e *Engine) malformed(key model.CounterKey, err error) error {
+	e.options.Log.Error("a counter cannot be read", "customer_id", key.Customer, "meter_id", key.Meter, "attribute", key.Attribute, "error", err)
+	return fmt.Errorf("%w: %w", session.ErrInternal, err)
 }
 
 // UsageHour is one hour, finished or running, of a customer's meter. Admitted is exact,

@@ -10,14 +10,15 @@ import (
 	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
 )
 
-// TestPanicOfTheModelIsTold: of what is in one transaction, the model cannot do one customer's
-// operation, for its row was spoiled by hand. That one is told, and logged with its customer;
-// whatever else is in the transaction is done once.
-func TestPanicOfTheModelIsTold(t *testing.T) {
+// TestMalformedRowIsTold: of what is in one transaction, one customer's operation cannot be done,
+// for its row was spoiled by hand. That one is told, and logged with its customer; whatever else
+// is in the transaction is done once.
+func TestMalformedRowIsTold(t *testing.T) {
 	const spoiled = 1
 	for name, submit := range map[string]func(context.Context, *Engine, *model.Target, *model.Target) func() error{
 		"a plain hit": func(_ context.Context, e *Engine, bad, _ *model.Target) func() error {
@@ -36,7 +37,7 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 			db, ctx := newTestDB(t), pgtest.Context(t)
 			var log pgtest.Log
 			e, targets := db.oneLedger(ctx, t, &log, 6)
-			db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = $1", spoiled) // a division by zero
+			db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = $1", spoiled) // a bucket of no limit
 			bad, good := targets[spoiled-1], targets[4]
 			if model.CompareKeys(good.Counters[0].Key, bad.Counters[0].Key) > 0 {
 				t.Fatal("the other of the batch must be locked first")
@@ -75,10 +76,96 @@ func TestPanicOfTheModelIsTold(t *testing.T) {
 					e.used(ctx, t, targets[i], units)
 				}
 			}
-			if n := e.Stats().Batches - before; n != 2 {
-				t.Errorf("%d transactions, want the one that is given up and another", n)
+			if n := e.Stats().Batches - before; n != 1 {
+				t.Errorf("%d transactions, want the one", n)
 			}
 			reconciled(t, db)
+		})
+	}
+}
+
+// TestMalformedRows: each row that the model would not write is an internal error of its own
+// customer's, whoever reads the row, and the log names it. Nothing is charged, and others go on.
+func TestMalformedRows(t *testing.T) {
+	limits := map[string]model.Spec{
+		"fixed":   {Algorithm: "fixed_window", Limit: 100, Window: "1h"},
+		"first":   {Algorithm: "fixed_window", Align: "first_hit", Limit: 100, Window: "1h"},
+		"sliding": {Algorithm: "sliding_window", Limit: 100, Window: "1h"},
+		"bucket":  {Algorithm: "token_bucket", Limit: 100, Window: "1h"},
+		"log":     {Algorithm: "sliding_log", Limit: 100, Window: "1h"},
+		"seats":   {Algorithm: "allocation", Limit: 100},
+	}
+	for name, c := range map[string]struct{ limit, set string }{
+		"a level below 0":           {"fixed", "state[2] = -1"},
+		"a level past its end":      {"fixed", "state[2] = 9223372036854775807"},
+		"half a bucket":             {"fixed", "state = state || 5::bigint"},
+		"a null":                    {"fixed", "state[2] = NULL"},
+		"two dimensions":            {"fixed", "state = ARRAY[ARRAY[1, 2, 3], ARRAY[4, 5, 6]]"},
+		"an instant below 0":        {"fixed", "at = -1"},
+		"an instant in no year":     {"fixed", "at = 9223372036854775807"},
+		"a version below 0":         {"fixed", "version = -5"},
+		"a window that never began": {"first", "state[3] = -1"},
+		"the window before":         {"sliding", "state[3] = -1"},
+		"a bucket of no limit":      {"bucket", "state[3] = 0"},
+		"a bucket of no such limit": {"bucket", "state[3] = -9223372036854775808"},
+		"more than full":            {"bucket", "state[2] = -1"},
+		"a log that ends early":     {"log", "state[3] = 100"},
+		"a log of less than none":   {"log", "state[3] = -6"}, // an endless loop, without a check
+		"a log without blocks":      {"log", "state = ARRAY[state[1], 1, 1, state[4]]"},
+		"a block below 0":           {"log", "state[5] = -1"},
+		"a block in no window":      {"log", "state[5] = 9223372036854775807"},
+		"seats below 0":             {"seats", "state[2] = -1"},
+		"units below 0":             {"fixed", "units = -1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, ctx := newTestDB(t), pgtest.Context(t)
+			var log pgtest.Log
+			e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+			spec := limits[c.limit]
+			spec.Name = c.limit
+			limit := quotatest.Compile(t, spec)
+			bad, good := quotatest.Target(1, 1, 1, limit), quotatest.Target(2, 1, 1, limit)
+			hits := []model.Hit{{Target: bad, Cost: 1}, {Target: good, Cost: 1}}
+			e.sendBatch(ctx, hits)
+			db.Exec(ctx, t, "UPDATE counters SET "+c.set+" WHERE customer = 1")
+			total := func() (total int64) {
+				_ = db.Pool.QueryRow(ctx, "SELECT total FROM counters WHERE customer = 1").Scan(&total)
+				return total
+			}
+			before := total()
+			check := func(by string, of error, other error) {
+				t.Helper()
+				if !errors.Is(of, session.ErrInternal) {
+					t.Errorf("%s: %v", by, of)
+				}
+				if other != nil {
+					t.Errorf("%s, of another: %v", by, other)
+				}
+			}
+			bad.Forget()
+			results, _ := e.sendBatch(ctx, hits) // the lane reads the row, and hands over
+			check("a hit", results[0].Err, results[1].Err)
+			hits[0].ID, hits[1].ID = model.NewID("hit", "one"), model.NewID("hit", "two")
+			results, _ = e.sendBatch(ctx, hits)
+			check("a hit with an id", results[0].Err, results[1].Err)
+			if log.Count("customer_id=1 meter_id=1") != 2 || log.Count("level=ERROR") != 2 {
+				t.Errorf("the log:\n%s", log.String())
+			}
+			if c.set == "units = -1" {
+				return // who only looks does not ask for the units of the hour
+			}
+			looks := make([]queue.Result, 2)
+			e.lookAll(ctx, []model.Hit{{Target: bad}, {Target: good}}, looks)
+			check("a look", looks[0].Err, looks[1].Err)
+			if _, err := e.Standings(ctx, []*model.Target{bad}); !errors.Is(err, session.ErrInternal) {
+				t.Errorf("a standing: %v", err)
+			}
+			if full, err := e.Fullness(ctx, []*model.Target{bad, good}); err != nil || len(full) != 1 || full[0].Customer != 2 {
+				t.Errorf("the fullest: %+v %v", full, err)
+			}
+			if after := total(); after != before {
+				t.Errorf("%d were charged", after-before)
+			}
 		})
 	}
 }

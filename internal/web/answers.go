@@ -38,6 +38,8 @@ type limitState struct {
 	Window    *string    `json:"window"`
 	Meter     string     `json:"meter"`
 	Reserved  int64      `json:"reserved"`
+
+	WindowStart *time.Time `json:"window_start"`
 }
 
 type reservationAnswer struct {

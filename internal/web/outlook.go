@@ -134,40 +134,16 @@ func (v *visit) pace(s *standing, l *limitState) (speed, bool) {
 	now := s.quota.At
 	switch l.Algorithm {
 	case "fixed_window":
-		start, ok := windowStart(s, l)
-		if since := now.Sub(start); ok && since >= leastPace && l.Used > 0 {
+		if l.WindowStart == nil {
+			break
+		}
+		if since := now.Sub(*l.WindowStart); since >= leastPace && l.Used > 0 {
 			return speed{l.Used, since.Microseconds(), "this window so far"}, true
 		}
 	case "token_bucket", "sliding_window", "sliding_log":
 		return v.lastHour(l.Meter, now)
 	}
 	return speed{}, false
-}
-
-// windowStart is when the running window of a fixed window began.
-func windowStart(s *standing, l *limitState) (time.Time, bool) {
-	if l.ResetAt == nil || l.Window == nil {
-		return time.Time{}, false
-	}
-	reset := *l.ResetAt
-	switch *l.Window {
-	case "calendar_day":
-		return reset.AddDate(0, 0, -1), true
-	case "calendar_week":
-		return reset.AddDate(0, 0, -7), true
-	case "calendar_month":
-		return reset.AddDate(0, -1, 0), true
-	case "calendar_year":
-		return reset.AddDate(-1, 0, 0), true
-	case "billing_period":
-		for _, m := range s.quota.Meters {
-			if m.Meter == l.Meter {
-				return m.PeriodStart, true
-			}
-		}
-	}
-	window, err := model.ParseDuration(*l.Window)
-	return reset.Add(-time.Duration(window) * time.Microsecond), err == nil
 }
 
 // lastHour is the pace of the running hour, with the one before it where that was used, too.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -224,5 +225,5 @@ func algorithmText(name string) string {
 	if words, known := algorithms[name]; known {
 		return words.name
 	}
-	return map[string]string{"allocation": "Allocation", "concurrency": "Concurrency"}[name]
+	return cmp.Or(map[string]string{"allocation": "Allocation", "concurrency": "Concurrency"}[name], name)
 }

@@ -131,8 +131,10 @@ func priceWords(p *priceSpec, currency, unit string) (words []string) {
 		words = append(words, perUnit(*p.UnitPrice, currency))
 	case p.Model == "package" && p.PackagePrice != nil && p.PackageSize != nil:
 		words = append(words, fmt.Sprintf("%s for every %s begun", price(*p.PackagePrice, currency), short(*p.PackageSize)))
-	default:
+	case p.Model == "graduated", p.Model == "volume":
 		words = append(words, tierWords(p, currency)...)
+	default: // a test asks for words of each
+		words = append(words, p.Model)
 	}
 	if p.Included > 0 {
 		words = append([]string{short(p.Included) + " " + plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, words...)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"quotad/internal/calendar"
 )
 
 // usageData is a meter's usage over time: a chart, and the same as a table.
@@ -58,19 +60,26 @@ type usageRange struct {
 
 var usageRanges = []usageRange{
 	{"48h", "48 h", "hour", func(now time.Time, zone *time.Location) time.Time { return hoursBack(now, 47) }},
-	{"7d", "7 days", "hour", func(now time.Time, zone *time.Location) time.Time { return daysBack(now, zone, 6) }},
-	{"30d", "30 days", "day", func(now time.Time, zone *time.Location) time.Time { return daysBack(now, zone, 29) }},
-	{"12mo", "12 months", "month", func(now time.Time, zone *time.Location) time.Time {
-		local := now.In(zone)
-		return time.Date(local.Year(), local.Month()-11, 1, 0, 0, 0, 0, zone)
-	}},
+	{"7d", "7 days", "hour", func(now time.Time, zone *time.Location) time.Time { return back(calendar.Day, now, zone, 6) }},
+	{"30d", "30 days", "day", func(now time.Time, zone *time.Location) time.Time { return back(calendar.Day, now, zone, 29) }},
+	{"12mo", "12 months", "month", func(now time.Time, zone *time.Location) time.Time { return back(calendar.Month, now, zone, 11) }},
 }
 
 func hoursBack(now time.Time, n int) time.Time { return now.Add(-time.Duration(n) * time.Hour) }
 
-func daysBack(now time.Time, zone *time.Location, n int) time.Time {
-	local := now.In(zone)
-	return time.Date(local.Year(), local.Month(), local.Day()-n, 0, 0, 0, 0, zone)
+// back is the start of the window that is n before the one that holds an instant.
+func back(window func(int64, *time.Location) (start, end int64), at time.Time, zone *time.Location, n int) time.Time {
+	start, _ := window(at.UnixMicro(), zone)
+	for range n {
+		start, _ = window(start-1, zone)
+	}
+	return time.UnixMicro(start).In(zone)
+}
+
+// after is the end of the window that holds an instant.
+func after(window func(int64, *time.Location) (start, end int64), at time.Time, zone *time.Location) time.Time {
+	_, end := window(at.UnixMicro(), zone)
+	return time.UnixMicro(end).In(zone)
 }
 
 // usageAsked is what an address asks for.
@@ -119,15 +128,15 @@ func (a *usageAsked) readOwn(now time.Time, zone *time.Location, wrong map[strin
 		if text == "" {
 			return otherwise
 		}
-		t, err := time.ParseInLocation(dayForm, text, zone)
+		t, err := time.ParseInLocation(dayForm+" 15", text+" 12", zone) // midnight may be left out by a clock
 		if err != nil || t.Year() < 1970 || t.Year() > 9999 {
 			wrong[name] = "Must be a day such as 2026-01-31, from 1970 on."
 		}
-		return t
+		return back(calendar.Day, t, zone, 0)
 	}
-	last := day("to", a.to, daysBack(now, zone, 0))
-	a.start = day("from", a.from, last.AddDate(0, 0, -29))
-	if a.end = last.AddDate(0, 0, 1); a.end.After(now) {
+	last := day("to", a.to, back(calendar.Day, now, zone, 0))
+	a.start = day("from", a.from, back(calendar.Day, last, zone, 29))
+	if a.end = after(calendar.Day, last, zone); a.end.After(now) {
 		a.end = time.Time{}
 	}
 	if len(wrong) == 0 && a.start.After(last) {

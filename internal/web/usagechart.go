@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"quotad/internal/calendar"
 )
 
 // usageChart is bars over time: what was admitted, and on top of it what was refused.
@@ -117,9 +119,9 @@ func (c *usageChart) ends(start time.Time) time.Time {
 	case "hour":
 		return start.Add(time.Hour)
 	case "day":
-		return start.In(c.zone).AddDate(0, 0, 1)
+		return after(calendar.Day, start, c.zone)
 	}
-	return start.In(c.zone).AddDate(0, 1, 0)
+	return after(calendar.Month, start, c.zone)
 }
 
 // A tick is a text below a bar's start.

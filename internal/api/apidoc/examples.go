@@ -103,7 +103,8 @@ var Examples = map[string]Example{
   "limits": [
     {"name": "hourly", "algorithm": "fixed_window", "mode": "hard", "limit": 5000,
      "used": 3, "remaining": 4997, "exceeded": false, "retry_after_ms": 0,
-     "reset_at": "2026-11-20T07:00:00Z", "window": "1h", "meter": "requests", "reserved": 0}
+     "reset_at": "2026-11-20T07:00:00Z", "window": "1h", "window_start": "2026-11-20T06:00:00Z",
+     "meter": "requests", "reserved": 0}
   ],
   "meters": [
     {"meter": "requests", "unit": "request", "period_start": "2026-11-20T05:00:00Z",

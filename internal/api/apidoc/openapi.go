@@ -165,14 +165,14 @@ func parameters(of *Operation) []*huma.Param {
 	return params
 }
 
-// pathDoc says what a parameter of the path is.
+// pathDoc says what a parameter of the path is. A test fails for one that has no words here.
 func pathDoc(of *Operation, name string) string {
 	switch {
 	case strings.HasPrefix(of.Pattern, "/v1/invoices/") && name == "n":
 		return "The line's number."
 	case strings.HasPrefix(of.Pattern, "/v1/invoices/"):
 		return "The invoice's id."
-	case name == "n":
+	case strings.HasPrefix(of.Pattern, "/v1/plans/") && name == "n":
 		return "The version's number."
 	case name == "limit":
 		return "The limit's name, as in the plan."
@@ -182,9 +182,9 @@ func pathDoc(of *Operation, name string) string {
 		return "The seller's key. There always is one of the key `default`."
 	case strings.HasPrefix(of.Pattern, "/v1/reservations/"):
 		return "The reservation's id, from the answer that made the reservation."
-	case name == "id":
+	case strings.HasPrefix(of.Pattern, "/v1/keys/"):
 		return "The key's id, as GET /v1/keys shows it."
-	case name == "name":
+	case strings.HasPrefix(of.Pattern, "/problems/"):
 		return "The last part of the problem's `type`."
 	case strings.HasPrefix(of.Pattern, "/v1/customers/"):
 		return "The customer's key, percent-encoded."
@@ -192,8 +192,10 @@ func pathDoc(of *Operation, name string) string {
 		return "The meter's key."
 	case strings.HasPrefix(of.Pattern, "/v1/test-clocks/"):
 		return "The test clock's key."
+	case strings.HasPrefix(of.Pattern, "/v1/plans/"):
+		return "The plan's key."
 	}
-	return "The plan's key."
+	return ""
 }
 
 // exampleOf is an example as JSON; nil when there is none.

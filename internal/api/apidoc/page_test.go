@@ -29,3 +29,14 @@ func TestTypesInWords(t *testing.T) {
 		}
 	}
 }
+
+// A parameter of a path that nobody has written words for has none, and no other's.
+func TestUnknownPathsHaveNoWords(t *testing.T) {
+	for _, pattern := range []string{"/v1/nothing/{key}", "/v1/nothing/{id}", "/v1/nothing/{n}", "/v1/nothing/{name}"} {
+		for _, p := range parameters(&Operation{Pattern: pattern}) {
+			if p.Description != "" {
+				t.Errorf("%s is said to be %q", pattern, p.Description)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"math"
+	"slices"
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -22,6 +23,10 @@ const (
 
 const hour = int64(3600e6)
 
+// spread are the algorithms of which it is known how charges in other hours count, see countsFor
+// and mostIn.
+var spread = []model.Algorithm{model.FixedWindow, model.SlidingWindow, model.SlidingLog, model.TokenBucket}
+
 // how says how a limit is played for a customer. aligned: the customer's hours start where the
 // clock's do.
 func how(l *model.Limit, aligned bool) How {
@@ -34,6 +39,8 @@ func how(l *model.Limit, aligned bool) How {
 		return Bounds
 	case l.Calendar:
 		return ByHour
+	case !slices.Contains(spread, l.Algorithm):
+		return Unknown
 	case l.Window%hour != 0 || !aligned:
 		return Bounds
 	case l.Algorithm == model.FixedWindow && !l.FirstHit:

@@ -2,13 +2,11 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/plans/catalog"
@@ -124,15 +122,9 @@ func (l *Ledger) transact(ctx context.Context, options pgx.TxOptions, do func(ct
 	if err := do(ctx, tx); err != nil {
 		return store.Classify(err)
 	}
-	return settle(tx.Commit(ctx))
-}
-
-// settle is store.Classify for the error of a COMMIT. Unless the server refused it, nobody can
-// know whether the transaction was committed.
-func settle(err error) error {
-	var answered *pgconn.PgError
-	if err == nil || errors.As(err, &answered) {
+	err = tx.Commit(ctx)
+	if options.AccessMode == pgx.ReadOnly { // there was nothing to commit
 		return store.Classify(err)
 	}
-	return errors.Join(session.ErrOutcomeUnknown, err)
+	return store.Settle(err)
 }

@@ -29,8 +29,9 @@ type tier struct {
 	flat apd.Decimal
 }
 
-// The price models that need a case of their own; per_unit is a package of one unit.
+// The price models. per_unit is a package of one unit.
 const (
+	perUnit   = "per_unit"
 	packages  = "package"
 	graduated = "graduated"
 	volume    = "volume"
@@ -164,12 +165,14 @@ func (p *Price) charge(line *Line, exact *apd.Decimal) error {
 		return p.chargeGraduated(line, exact)
 	case volume:
 		return p.chargeVolume(line, exact)
+	case perUnit, packages:
+		begun := line.Overage / p.size
+		if line.Overage%p.size > 0 {
+			begun++
+		}
+		return times(exact, &p.unit, begun)
 	}
-	begun := line.Overage / p.size
-	if line.Overage%p.size > 0 {
-		begun++
-	}
-	return times(exact, &p.unit, begun)
+	return fmt.Errorf("a price of the model %s", p.model)
 }
 
 // chargeGraduated charges each unit at its tier's price.

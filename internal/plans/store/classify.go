@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"quotad/internal/postgres"
 	"quotad/internal/quota/session"
 )
@@ -26,11 +24,10 @@ func Classify(err error) error {
 	return err
 }
 
-// settle is Classify for the error of a COMMIT. Unless the server refused the COMMIT, nobody
-// can know whether the transaction was committed.
-func settle(err error) error {
-	var answered *pgconn.PgError
-	if err == nil || errors.As(err, &answered) && !postgres.Outage(err) && !postgres.Refused(err) {
+// Settle is Classify for the error of a COMMIT: session.ErrOutcomeUnknown unless the error proves
+// that nothing was stored.
+func Settle(err error) error {
+	if err == nil || postgres.NotCommitted(err) {
 		return Classify(err)
 	}
 	return fmt.Errorf("saving: %w: %w", session.ErrOutcomeUnknown, err)

@@ -110,7 +110,7 @@ func (s *Store) changeDraft(ctx context.Context, plan string, do func(ctx contex
 		return Classify(err)
 	}
 	if err = tx.Commit(ctx); err != nil {
-		return settle(err)
+		return Settle(err)
 	}
 	return nil
 }

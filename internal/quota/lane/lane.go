@@ -221,7 +221,8 @@ func (l *Lane) readRows(r *pgconn.ResultReader) error {
 		g := l.reading[n]
 		version, at := g.known.Version, g.known.At
 		there[n] = true
-		spoiled := readKnown(&g.known, cols) != nil // the fault of its own group, of which the ledger says so
+		// A row that cannot be read is the fault of its own group: the ledger says so.
+		spoiled := readKnown(&g.known, cols) != nil || g.Target.Check("", &g.known.Row) != nil
 		if g.knows {
 			of++
 			if g.known.Version == version && g.known.At == at {
@@ -357,8 +358,11 @@ func (l *Lane) lost(err error, wrote bool) {
 	switch {
 	case session.NotSent(err):
 		written = unwritten
-	case !session.RolledBack(err):
+	case !postgres.NotCommitted(err):
 		l.Session.Drop()
+	case !session.RolledBack(err): // nothing was charged, and the session is over
+		l.Session.Drop()
+		written = unwritten
 	case session.Hopeless(err):
 		unwritten = l.Session.Refuse(err)
 		written = unwritten

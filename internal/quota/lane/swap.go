@@ -45,9 +45,11 @@ LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS
 //
 // If somebody holds a row, the UPDATE waits for the row, in the lock order, and then compares
 // anew.
+//
+// A plain slice in a SET crashes a server with Citus, a slice within coalesce does not.
 const swapSQL = `
 UPDATE counters c
-SET state = ($1::bigint[])[i.state_from:i.state_to], at = i.at, change = i.change, version = c.version + i.run, hour = i.hour,
+SET state = coalesce(($1::bigint[])[i.state_from:i.state_to], '{}'), at = i.at, change = i.change, version = c.version + i.run, hour = i.hour,
     units = CASE WHEN c.units > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.units + i.cost END,
     total = CASE WHEN c.total > 9223372036854775807 - i.cost THEN 9223372036854775807 ELSE c.total + i.cost END` + rowValues + `
 WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute
@@ -59,7 +61,7 @@ RETURNING c.customer, c.meter`
 const makeSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
 SELECT i.shard, i.customer, i.meter, i.attribute, i.at, i.hour, i.cost, i.cost, i.run, i.change,
-       ($1::bigint[])[i.state_from:i.state_to]` + rowValues + `
+       coalesce(($1::bigint[])[i.state_from:i.state_to], '{}')` + rowValues + `
 ON CONFLICT DO NOTHING
 RETURNING customer, meter`
 
@@ -89,7 +91,9 @@ func readKnown(r *model.Known, cols [][]byte) (err error) {
 		return err
 	}
 	r.Counted, r.Missing = units > 0, false
-	r.State, err = session.AppendInts(r.State[:0], cols[5])
+	if r.State, err = session.AppendInts(r.State[:0], cols[5]); err == nil && (units < 0 || r.Hour < 0) {
+		err = model.ErrMalformed
+	}
 	return err
 }
 
@@ -106,13 +110,7 @@ const (
 )
 
 // plan decides the group's hits on the row as it is known, and says what is to be done for it.
-func (g *Group) plan() (w way) {
-	// A row that was spoiled by hand may be more than the model can read: the ledger says so.
-	defer func() {
-		if recover() != nil {
-			w = byLedger
-		}
-	}()
+func (g *Group) plan() way {
 	old, t := &g.known, g.Target
 	switch {
 	case !g.knows:

@@ -2,12 +2,10 @@ package ledger
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 )
 
 // applyLimit bounds how long rows are held while operations are done on them; those that
@@ -28,10 +26,7 @@ func (l *Ledger) late(o *Operation) bool {
 //
 // The operations of a customer whose time ran out keep their order. So one that is put off puts
 // off all later ones of its customers.
-//
-// spoiled is an operation that the model could not do; its caller has been told. It may have
-// left the books half done, so the books must not be written.
-func (l *Ledger) apply(b *books, batch []*Operation) (again []*Operation, spoiled *Operation) {
+func (l *Ledger) apply(b *books, batch []*Operation) (again []*Operation) {
 	began := l.node.Stopwatch()
 	clear(l.spent)
 	for i, o := range batch {
@@ -40,7 +35,7 @@ func (l *Ledger) apply(b *books, batch []*Operation) (again []*Operation, spoile
 			for _, late := range batch[i:] {
 				late.again = true
 			}
-			return append(again, batch[i:]...), nil
+			return append(again, batch[i:]...)
 		}
 		if o.again = l.late(o); o.again {
 			for _, k := range o.keys {
@@ -50,10 +45,7 @@ func (l *Ledger) apply(b *books, batch []*Operation) (again []*Operation, spoile
 			continue
 		}
 		b.wanted = b.wanted[:0]
-		if o.settled = l.do(b, o); errors.Is(o.settled, errSpoiled) {
-			l.finish(o, fmt.Errorf("%w: %w", session.ErrInternal, o.settled))
-			return nil, o
-		}
+		o.settled = o.do(b)
 		if customer, single := o.customer(); single {
 			l.spent[customer] += l.node.Stopwatch() - start
 		}
@@ -74,25 +66,7 @@ func (l *Ledger) apply(b *books, batch []*Operation) (again []*Operation, spoile
 		o.again = true
 		again = append(again, o)
 	}
-	return again, nil
-}
-
-// errSpoiled: a row holds what the model cannot read. Somebody has written it by hand.
-var errSpoiled = errors.New("a counter's row cannot be read")
-
-// do does one operation. The fault of one row must not end the process, nor fail others.
-func (l *Ledger) do(b *books, o *Operation) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("%w: %v", errSpoiled, fault)
-			key := o.keys[0]
-			if n := len(b.wanted); n > 0 { // the last that was opened, of whichever customer
-				key = b.wanted[n-1]
-			}
-			l.logFault("an operation cannot be done on what its counters hold", key, err)
-		}
-	}()
-	return o.do(b)
+	return again
 }
 
 func (l *Ledger) logFault(what string, key model.CounterKey, err error) {

@@ -15,6 +15,7 @@ type account struct {
 	model.Row
 	there bool  // the row is in the table, and locked here
 	held  bool  // the row is in the table, and somebody else has locked it
+	bad   error // why the row cannot be read
 	hour  int64 // start of the row's running hour, µs
 	units int64 // admitted in that hour
 	total int64 // charged in all
@@ -78,7 +79,8 @@ var (
 // judged. Holds that have expired by then are given back. A missing row of an attribute's value
 // counts as untouched; a charge makes the row.
 //
-// Errors: errMissingLock, errMissingRow, errHeldRow, *model.StaleError.
+// Errors: errMissingLock, errMissingRow, errHeldRow, *model.StaleError; session.ErrInternal for a
+// row that cannot be read.
 func (b *books) open(t *model.Target) (accounts []*account, instant int64, err error) {
 	instant = t.Instant(b.now)
 	for i := range t.Counters {
@@ -96,6 +98,9 @@ func (b *books) open(t *model.Target) (accounts []*account, instant int64, err e
 		case a.Change > t.Change:
 			return nil, 0, &model.StaleError{Change: a.Change}
 		}
+		if err := b.check(t, a); err != nil {
+			return nil, 0, err
+		}
 		accounts, instant = append(accounts, a), max(instant, a.At)
 	}
 	accounts[0].target = t.Base()
@@ -106,6 +111,24 @@ func (b *books) open(t *model.Target) (accounts []*account, instant int64, err e
 		}
 	}
 	return accounts, instant, nil
+}
+
+// check makes sure of a row that was read, for an operation on a target. A row that cannot be read
+// is the fault of its own operations only, and the log names it. Errors: session.ErrInternal.
+func (b *books) check(t *model.Target, a *account) error {
+	err := a.bad
+	if err == nil && (a.hour < 0 || a.units < 0) {
+		err = fmt.Errorf("%w: %d units in the hour %d", model.ErrMalformed, a.units, a.hour)
+	}
+	if err == nil {
+		err = t.Check(a.key.Attribute, &a.Row)
+	}
+	if err == nil {
+		return nil
+	}
+	b.node.Log.Error("an operation cannot be done on what its counters hold",
+		"customer_id", a.key.Customer, "meter_id", a.key.Meter, "attribute", a.key.Attribute, "error", err)
+	return fmt.Errorf("%w: %w", session.ErrInternal, err)
 }
 
 // expire takes the holds that have expired at an instant off the account of a target's i-th

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"quotad/internal/quota/model"
@@ -82,15 +81,8 @@ func (b *books) fenceAll(fences []Fence) ([]error, error) {
 	return errs, nil
 }
 
-// fence fences one counter. The fault of a spoiled row must not fail the others.
-func (b *books) fence(f *Fence, own *account) (err error) {
-	before, closed := *own, len(b.closed)
-	defer func() {
-		if fault := recover(); fault != nil {
-			*own, b.closed = before, b.closed[:closed]
-			err = fmt.Errorf("%w: %w: %v", session.ErrInternal, errSpoiled, fault)
-		}
-	}()
+// fence fences one counter.
+func (b *books) fence(f *Fence, own *account) error {
 	t := f.Target.Base()
 	accounts, _, err := b.open(t)
 	if err != nil {

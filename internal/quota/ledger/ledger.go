@@ -197,16 +197,11 @@ func (l *Ledger) Next(ctx context.Context) {
 		l.lost(batch, err, false)
 		return
 	}
-	again, spoiled := l.apply(b, batch)
-	if spoiled != nil {
-		f.Abandon()
-		l.handBack(slices.DeleteFunc(slices.Clone(batch), func(o *Operation) bool { return o == spoiled }))
-		return
-	}
+	again := l.apply(b, batch)
 	b.write(f, &l.params)
 	if err = f.Commit(); err != nil {
 		f.Abandon()
-		l.lost(batch, err, !idled(err))
+		l.lost(batch, err, true)
 		return
 	}
 	l.remember(b, batch)

@@ -11,11 +11,12 @@ import (
 )
 
 // lost ends a transaction that failed. A transaction was rolled back if it did not come to its
-// commit, or if the server says so. Operations with ids may be sent again in any case: if they
-// were done, they find their receipts.
+// commit, or if postgres.NotCommitted says so. Operations with ids may be sent again in any case:
+// if they were done, they find their receipts.
 func (l *Ledger) lost(batch []*Operation, err error, committing bool) {
 	n := l.node
-	rolled := session.RolledBack(err)
+	unknown := committing && !postgres.NotCommitted(err)
+	rolled := !unknown && session.RolledBack(err)
 	if !rolled {
 		l.Session.Drop()
 	}
@@ -43,7 +44,7 @@ func (l *Ledger) lost(batch []*Operation, err error, committing bool) {
 		}
 		l.handBack(batch)
 	default:
-		l.cutOff(batch, err, committing)
+		l.cutOff(batch, err, unknown)
 	}
 }
 
@@ -53,26 +54,20 @@ func duplicate(err error) bool {
 	return errors.As(err, &pgErr) && pgErr.Code == "23505"
 }
 
-// idled reports whether the server ended a transaction because the next statement came too late.
-// Then nothing of the transaction was done.
-func idled(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == "25P03"
-}
-
-// cutOff ends or repeats what was in a transaction whose connection broke.
-func (l *Ledger) cutOff(batch []*Operation, err error, committing bool) {
+// cutOff ends or repeats what was in a transaction whose connection broke. unknown: it may have
+// been committed.
+func (l *Ledger) cutOff(batch []*Operation, err error, unknown bool) {
 	var again []*Operation
 	for _, o := range batch {
-		if committing {
+		if unknown {
 			o.unknown.Store(true)
 			l.node.Totals.Unknown.Add(int64(o.Hits()))
 		}
 		switch {
-		case o.cuts < maxCuts && (!committing || o.repeatable):
+		case o.cuts < maxCuts && (!unknown || o.repeatable):
 			o.cuts++
 			again = append(again, o)
-		case committing:
+		case unknown:
 			l.finish(o, fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err))
 		default:
 			l.finish(o, fmt.Errorf("%w: %w", session.ErrUnavailable, err))

@@ -143,12 +143,15 @@ func (b *books) readAccounts(r *pgconn.ResultReader, keys []model.CounterKey, du
 			return err
 		}
 		a.read.version, a.read.at = a.Version, a.At
-		stored, err := session.ReadInts(cols[6])
+		stored, bad := session.ReadInts(cols[6])
+		if bad != nil {
+			a.bad = fmt.Errorf("%w: state: %w", model.ErrMalformed, bad)
+		}
 		first := int64(0)
 		if a.State, first = model.Unmarked(stored); first != 0 {
 			due[a.key] = true
 		}
-		return err
+		return nil
 	})
 }
 
@@ -192,7 +195,8 @@ func (b *books) readHolds(r *pgconn.ResultReader, held []model.CounterKey) error
 			err = fmt.Errorf("holds of %d keys have %d expiries, %d instants and %d costs", len(keys), len(expires), len(at), len(cost))
 		}
 		if err != nil {
-			return err
+			b.accounts[held[n]].bad = fmt.Errorf("%w: %w", model.ErrMalformed, err)
+			return nil
 		}
 		lists[n] = slices.Grow(lists[n], len(keys))
 		for i := range keys {

@@ -111,6 +111,9 @@ func (b *books) targetOf(t *model.Target, r *receipt) (*model.Target, error) {
 		if b.held(key) {
 			return nil, errHeldRow
 		}
+		if err := b.check(t, b.accounts[key]); err != nil {
+			return nil, err
+		}
 	}
 	return t, nil
 }

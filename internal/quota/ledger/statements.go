@@ -127,7 +127,7 @@ LATERAL (
 const ledgerSaveSQL = `
 UPDATE counters c
 SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change,
-    state = ($13::bigint[])[i.state_from:i.state_to]
+    state = coalesce(($13::bigint[])[i.state_from:i.state_to], '{}')
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
             $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
      AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)
@@ -138,7 +138,7 @@ WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i
 // transaction fails.
 const ledgerMakeSQL = `
 INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
-SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, ($13::bigint[])[state_from:state_to]
+SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, coalesce(($13::bigint[])[state_from:state_to], '{}')
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
             $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
      AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)`
@@ -166,7 +166,7 @@ WHERE r.shard = ANY (ARRAY[i.shard]) AND r.customer = i.customer AND r.key = i.k
 // $1–$4 key of the counter, $5–$8 expiry, instant, cost and key, $9–$10 the slices of $11.
 const ledgerOpenSQL = `
 INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
-SELECT shard, customer, meter, attribute, expires_at, at, cost, key, ($11::bigint[])[limits_from:limits_to]
+SELECT shard, customer, meter, attribute, expires_at, at, cost, key, coalesce(($11::bigint[])[limits_from:limits_to], '{}')
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[],
             $9::integer[], $10::integer[])
      AS i(shard, customer, meter, attribute, expires_at, at, cost, key, limits_from, limits_to)`

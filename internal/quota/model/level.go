@@ -60,6 +60,12 @@ type rules interface {
 	// countsFrom is the first instant whose charges may still count in a bucket that stands
 	// at m.at.
 	countsFrom(l *Limit, b bucket, m moment) int64
+	// began is when the running window began; false where none runs, or windows have no start.
+	// These methods stand in running.go.
+	began(l *Limit, b bucket, m moment) (start int64, runs bool)
+	// sound reports whether the algorithm may have stored the bucket, and behind it the log.
+	// These methods stand in check.go.
+	sound(l *Limit, b bucket, log []int64) bool
 }
 
 // BucketLen is the number of integers a bucket takes in a counter's state: the limit's

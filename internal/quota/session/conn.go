@@ -141,8 +141,8 @@ func NotSent(err error) bool { return errors.Is(err, errNotSent) }
 // Run sends the steps in one round trip and one transaction. No COMMIT is sent: the server
 // commits at the pipeline's Sync. When Run returns nil, the transaction is committed.
 //
-// An error is one of three. NotSent: nothing reached the server. RolledBack: the server rolled
-// the transaction back. Any other: nobody can know.
+// An error is one of three. NotSent: nothing reached the server. postgres.NotCommitted: nothing
+// was charged. Any other: nobody can know.
 func (s *Conn) Run(ctx context.Context, steps []Step) error {
 	if s.conn.IsClosed() {
 		return errNotSent
@@ -177,8 +177,9 @@ func (s *Conn) Run(ctx context.Context, steps []Step) error {
 	return errors.Join(err, pipeline.Close())
 }
 
-// RolledBack reports whether the server said that the transaction failed as a whole, so
-// that nothing of it was charged.
+// RolledBack reports whether the server refused a statement with an ERROR. The transaction is
+// over then, and the session can be used again. What became of a commit postgres.NotCommitted
+// says.
 func RolledBack(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR"

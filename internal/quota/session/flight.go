@@ -11,10 +11,9 @@ import (
 // Sync. So the server waits inside of the transaction between two round trips. If no next one
 // comes, the server ends the transaction (idle_in_transaction_session_timeout).
 type Flight struct {
-	conn       *Conn
-	pipeline   *pgconn.Pipeline
-	pending    []func(*pgconn.ResultReader) error
-	committing bool // its commit may have reached the server
+	conn     *Conn
+	pipeline *pgconn.Pipeline
+	pending  []func(*pgconn.ResultReader) error
 }
 
 // Begin begins a transaction. It must end with commit, or abandon.
@@ -83,7 +82,6 @@ func (f *Flight) Answers() error {
 // Commit sends what is still to be sent and commits. When it returns nil all of it is
 // durable.
 func (f *Flight) Commit() error {
-	f.committing = true
 	f.command("COMMIT")
 	if err := f.Answers(); err != nil {
 		return err

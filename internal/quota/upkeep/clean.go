@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -179,6 +180,10 @@ func (c *Cleaner) judge(t *model.Target, v *value, now int64) bool {
 		return false // a test clock may be set back to where it counts
 	}
 	limits := t.ValueLimits(v.key.Attribute)
+	if err := cmp.Or(v.bad, t.Alone(v.key.Attribute).Check(v.key.Attribute, &v.Row)); err != nil {
+		c.options.Log.Error("a counter cannot be read", "customer_id", v.key.Customer, "meter_id", v.key.Meter, "attribute", v.key.Attribute, "error", err)
+		return false
+	}
 	if len(limits) == 0 {
 		return v.At <= now-unlimitedFor
 	}

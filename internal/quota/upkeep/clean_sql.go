@@ -59,6 +59,7 @@ type value struct {
 	model.Row
 	key model.CounterKey
 	n   int64
+	bad error // why it cannot be read
 }
 
 // ValuesSQL reads counters. $1–$4 key.
@@ -76,8 +77,9 @@ func (c *Cleaner) read(ctx context.Context, keys []model.CounterKey) (found []va
 	columns := session.ColumnsOf(keys)
 	rows, _ := c.options.Pool.Query(ctx, ValuesSQL, columns.Shard, columns.Customer, columns.Meter, columns.Attribute)
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (v value, err error) {
-		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, &v.State); err == nil {
+		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, nil); err == nil {
 			v.key = keys[v.n-1]
+			v.State, v.bad = session.ReadInts(r.RawValues()[4])
 		}
 		return v, err
 	})

@@ -1,0 +1,33 @@
+package rating
+
+import (
+	"testing"
+
+	"quotad/internal/plans"
+)
+
+// TestEachModelIsRated: no price that a plan may have is left without a formula.
+func TestEachModelIsRated(t *testing.T) {
+	amount, size := "0.05", int64(10)
+	for _, model := range plans.PriceModels() {
+		rated := false
+		for _, p := range []plans.Price{{UnitPrice: &amount}, {PackagePrice: &amount, PackageSize: &size}, {Tiers: []plans.Tier{{UnitPrice: amount}}}} {
+			p.Model = model
+			if p.Check() != nil { // another model's fields
+				continue
+			}
+			price, err := Compile(p, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := price.Rate(40, Span{Start: 0, End: 10, From: 0, To: 10})
+			if err != nil || line.AmountMinor <= 0 {
+				t.Errorf("40 units by %s cost %d, %v", model, line.AmountMinor, err)
+			}
+			rated = true
+		}
+		if !rated {
+			t.Errorf("%s: give it its fields here", model)
+		}
+	}
+}

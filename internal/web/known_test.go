@@ -1,0 +1,62 @@
+package web
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+func optionsOf(fields []planField, name string) []string {
+	at := slices.IndexFunc(fields, func(f planField) bool { return f.Name == name })
+	return slices.Sorted(slices.Values(fields[at].Options))
+}
+
+// TestPagesKnowEachAlgorithm: each algorithm can be chosen in the editor, and has words of its own
+// on cards and in plays.
+func TestPagesKnowEachAlgorithm(t *testing.T) {
+	names := model.AlgorithmNames()
+	if got := optionsOf(limitFields, "algorithm"); !slices.Equal(got, slices.Sorted(slices.Values(names))) {
+		t.Errorf("the editor offers %q", got)
+	}
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	reset, window := now.Add(time.Hour), "1h"
+	v := &visit{zone: time.UTC}
+	for _, name := range names {
+		l := &limitState{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
+		spec := &limitSpec{Name: "x", Algorithm: name, Limit: 10, Window: window}
+		if words := rule(l, spec); strings.Contains(words, name) {
+			t.Errorf("the rule of %s has no words: %s", name, words)
+		}
+		if algorithmText(name) == name {
+			t.Errorf("%s has no name", name)
+		}
+		var c, other card
+		c.Used, other.Used = 4, 4
+		v.comesBack(&c, l, spec, now)
+		l.Algorithm = "no such algorithm"
+		v.comesBack(&other, l, spec, now)
+		if reflect.DeepEqual(c, other) {
+			t.Errorf("what comes back of %s has no words: %+v", name, c)
+		}
+	}
+}
+
+// TestPagesKnowEachPriceModel: each can be chosen in the editor, and has words of its own.
+func TestPagesKnowEachPriceModel(t *testing.T) {
+	models := plans.PriceModels()
+	if got := optionsOf(priceFields, "model"); !slices.Equal(got, models) {
+		t.Errorf("the editor offers %q", got)
+	}
+	amount, size := "0.05", int64(100)
+	for _, name := range models {
+		p := priceSpec{Model: name, UnitPrice: &amount, PackageSize: &size, PackagePrice: &amount, Tiers: []tierSpec{{UnitPrice: amount}}}
+		if words := priceWords(&p, "EUR", "request"); slices.Contains(words, name) {
+			t.Errorf("%s has no words: %q", name, words)
+		}
+	}
+}
