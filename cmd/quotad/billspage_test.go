@@ -51,6 +51,36 @@ func TestPortalInvoices(t *testing.T) {
 	b.get("/portal/invoices?cursor=x").is(422)
 }
 
+// The portal lists credit notes, and leads from one to its invoice and back. The admin pages leave
+// out the invoices of customers on test clocks, unless somebody asks for them.
+func TestPortalCreditNotes(t *testing.T) {
+	t.Parallel()
+	n := start(t, "")
+	n.northwind()
+	n.billed()
+	invoice := n.do("GET", "/v1/customers/billed/invoices", "").has("items.0.id", n.invoice).str("items.0.number")
+	note := n.do("POST", "/v1/invoices/"+n.invoice+"/credit-notes", `{"lines":[{"n":1,"amount_minor":1234}],"reason":"an outage","to":"outside","id":"note"}`).is(201)
+	number, id := note.str("number"), note.str("id")
+	b := n.browser().enter(n, "billed")
+	b.get("/portal/invoices").is(200).says("/portal/invoices/"+id, number, "Credit note", "Given back")
+	page := b.get("/portal/invoices/"+id).is(200).says("Credit note "+number, "/portal/invoices/"+n.invoice, "Credits invoice", invoice, "an outage", "given back")
+	if amount := note.num("total_minor"); !strings.Contains(page.text, fmt.Sprintf(`<p class="money">$%d.%02d</p>`, -amount/100, -amount%100)) {
+		t.Errorf("%d is given back: %s", amount, page.text)
+	}
+	b.get("/portal/invoices/"+n.invoice).is(200).says("/portal/invoices/"+id, "Credit note "+number)
+	b.get("/portal/invoices/file/" + id + ".pdf").is(200)
+	n.browser().enter(n, "acme").get("/portal/invoices/" + id).is(404)
+
+	staff := n.browser()
+	staff.post("/admin/sign-in", map[string][]string{"key": {testAdminKey}}).is(303)
+	if page := staff.get("/admin/invoices").is(200); strings.Contains(page.text, n.invoice) {
+		t.Errorf("an invoice of a test clock is listed: %s", page.text)
+	}
+	for _, query := range []string{"?test_clock=months", "?test_clock=any&customer=billed"} {
+		staff.get("/admin/invoices"+query).is(200).says(n.invoice, "/admin/invoices.csv?")
+	}
+}
+
 // No page of the portal takes a customer from the request, and none is there without a session or
 // with a session that a key began.
 func TestPortalIsOneCustomers(t *testing.T) {

@@ -217,6 +217,8 @@ func testDemo(t *testing.T) {
 		t.Error("the admin key is in the log")
 	}
 	admin := p.as(secret)
+	seller := admin.do("GET", "/v1/sellers/default", "").is(200).has("name", demoSeller)
+	admin.do("PUT", "/v1/sellers/default", `{"name":"Us"}`, "If-Match: "+seller.header.Get("ETag")).is(200)
 	body := strings.Replace(planOf(daily), "200", "77", 1)
 	admin.do("PUT", "/v1/plans/demo", body, "If-Match: *").is(201)
 	admin.do("PUT", "/v1/customers/acme", `{"name":"Mine","plan":"demo","timezone":"Asia/Tokyo"}`, "If-Match: *").is(200)
@@ -227,6 +229,7 @@ func testDemo(t *testing.T) {
 	admin = p.as(secret)
 	admin.do("GET", "/v1/customers/acme", "").is(200).has("name", "Mine").has("timezone", "Asia/Tokyo")
 	admin.do("GET", "/v1/plans/demo", "").is(200).has("version", 2)
+	admin.do("GET", "/v1/sellers/default", "").is(200).has("name", "Us")
 	// Its key was revoked: the next start makes another one.
 	admin.do("DELETE", "/v1/keys/"+admin.do("GET", "/v1/keys", "").is(200).str("items.0.id"), "").is(204)
 	p.stopWith(syscall.SIGINT, 0)

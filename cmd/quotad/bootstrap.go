@@ -116,14 +116,18 @@ const (
 	demoMeter    = "requests"
 	demoPlan     = "demo"
 	demoCustomer = "acme"
+	demoSeller   = "Demo Inc."
 )
 
-// makeDemo writes the demo's meter, plan and customer where they are missing. It leaves those
-// that exist as they are, for a user may have changed them.
+// makeDemo writes the demo's meter, plan and customer where they are missing, and names the seller
+// where nobody has. It leaves what is there as it is, for a user may have changed it.
 func (n *node) makeDemo(ctx context.Context) error {
 	_, err := n.store.GetMeter(ctx, demoMeter)
 	if errors.Is(err, plans.ErrUnknownMeter) {
 		_, _, err = n.store.PutMeter(ctx, demoMeter, plans.PutMeterInput{Unit: "request", Name: "API requests"})
+	}
+	if err == nil {
+		err = n.nameSeller(ctx)
 	}
 	if err != nil {
 		return err
@@ -143,6 +147,20 @@ func (n *node) makeDemo(ctx context.Context) error {
 	}, plans.Precondition{})
 	if errors.Is(err, plans.ErrPreconditionRequired) || errors.Is(err, plans.ErrArchived) {
 		return nil
+	}
+	return err
+}
+
+// nameSeller names the seller of all accounts that name no other. Invoices are held without.
+func (n *node) nameSeller(ctx context.Context) error {
+	s, err := n.billing.Seller(ctx, "default")
+	if err != nil || s.Name != "" {
+		return err
+	}
+	s.Name = demoSeller
+	_, _, err = n.billing.PutSeller(ctx, s.Seller, plans.Precondition{Given: true, ETags: []string{s.ETag()}})
+	if errors.Is(err, plans.ErrPrecondition) { // somebody has named it just now
+		err = nil
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func TestPreviewOfAnAdjustment(t *testing.T) {
 	made("a final invoice again", upcoming, "correction", 500, "2026-01-11T10:00:00Z")
 	n.setTo("2026-04-01T00:00:10Z")
 	n.until("acme", "2026-04-01T00:00:00Z")
-	draft := n.want(200, "GET", "/v1/invoices?customer=acme&status=draft", "").json["items"].([]any)[0].(map[string]any)
+	draft := n.want(200, "GET", "/v1/invoices?customer=acme&test_clock=any&status=draft", "").json["items"].([]any)[0].(map[string]any)
 	made("a draft", "/v1/invoices/"+draft["id"].(string), "usage", -34, "2026-03-02T10:00:00Z")
 	if line := n.previewed("acme", "requests", 5, "2026-01-31T00:00:00Z"); line["kind"] != "correction" || line["amount_minor"] != 5. {
 		t.Errorf("a claimed correction before: %v", line)

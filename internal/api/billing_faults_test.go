@@ -148,6 +148,7 @@ func TestWrongMoney(t *testing.T) {
 	}
 	all = append(all,
 		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"` + strings.Repeat("x", 21) + `"}`, "422 prefix"},
+		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"TEST-x"}`, "422 prefix"},
 		wrong{"PUT", "/v1/sellers/us", `{"name":"x","prefix":"a\u0001"}`, "422 prefix"},
 		wrong{"PUT", "/v1/sellers/us", `{"name":"x","next_number":7}`, "422 next_number"},
 		wrong{"GET", "/v1/sellers/nobody", "", "404"},
@@ -230,6 +231,7 @@ func TestWrongStates(t *testing.T) {
 		{"GET", "/v1/invoices?status=open", "", "422 status"},
 		{"GET", "/v1/invoices?from=monday", "", "422 from"},
 		{"GET", "/v1/invoices?customer=nobody", "", "404"},
+		{"GET", "/v1/invoices?test_clock=nobody", "", "404"},
 		{"GET", "/v1/invoices?limit=1001", "", "422 limit"},
 		{"GET", "/v1/invoices?cursor=x", "", "422 cursor"},
 		{"GET", "/v1/invoices.csv?cursor=x", "", "422 cursor"},

@@ -10,6 +10,7 @@ import (
 
 var invoiceParams = append([]apidoc.Param{
 	{Name: "customer", Type: "string", Doc: "The customer's key. All customers when left out."},
+	{Name: "test_clock", Type: "string", Doc: "Invoices of customers on this test clock. With `any` those of all customers. When left out, those of customers on no test clock."},
 	{Name: "status", Type: "string", Doc: "Invoices of this status only.", Enum: []string{"draft", "finalized", "paid", "void", "credited"}},
 	{Name: "from", Type: "date-time", Doc: "Periods that end then or later."},
 	{Name: "to", Type: "date-time", Doc: "Periods that end before."},

@@ -30,7 +30,7 @@ func TestBooksAgreeWhileACorrectionWaits(t *testing.T) {
 	n.settled("2026-04-01T03:00:00Z")
 	n.agreed("at last")
 	sum := 0.0
-	for _, i := range n.want(200, "GET", "/v1/invoices?customer=acme&status=finalized", "").json["items"].([]any) {
+	for _, i := range n.want(200, "GET", "/v1/invoices?customer=acme&test_clock=any&status=finalized", "").json["items"].([]any) {
 		sum += i.(map[string]any)["total_minor"].(float64)
 	}
 	if sum != 3*2000+3 {

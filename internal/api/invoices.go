@@ -165,7 +165,7 @@ func (q query) filter() (f ledger.Filter, err error) {
 			return f, problem.Invalid("status", "must be draft, finalized, paid, void or credited")
 		}
 	}
-	f.Customer = q["customer"]
+	f.Customer, f.TestClock = q["customer"], q["test_clock"]
 	f.From, f.To, err = q.between()
 	return f, err
 }
@@ -184,7 +184,7 @@ func (s *Server) customerInvoices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.billing.Invoices(c.ctx(), ledger.Filter{Customer: key}, c.query.page())
+	list, err := s.billing.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.page())
 	return listAnswer(list, err, showInvoice)
 }
 

@@ -25,12 +25,13 @@ const (
 	partNodes     = "nodes"
 	partDatabase  = "database"
 	partFullest   = "fullest"
+	partHeld      = "held"
 )
 
 type overviewBody struct {
 	At        time.Time      `json:"at" doc:"When this was read. A node reads it at most every 2 seconds."`
 	Concerns  []concernBody  `json:"concerns" doc:"What somebody should look at."`
-	Failed    []string       `json:"failed" enum:"decisions,nodes,database,fullest" doc:"Parts that could not be read just now. They are left out."`
+	Failed    []string       `json:"failed" enum:"decisions,nodes,database,fullest,held" doc:"Parts that could not be read just now. They are left out."`
 	Decisions *decisionsBody `json:"decisions,omitempty"`
 	Nodes     []nodeBody     `json:"nodes,omitzero" doc:"The nodes that serve on this database. One that is killed stays for an hour, as silent."`
 	Fullest   *fullestBody   `json:"fullest,omitempty"`
@@ -39,7 +40,7 @@ type overviewBody struct {
 }
 
 type concernBody struct {
-	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked" doc:"Never changes, so clients may branch on it."`
+	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked,seller_without_name" doc:"Never changes, so clients may branch on it."`
 	Text string `json:"text" doc:"What it is, for people."`
 }
 

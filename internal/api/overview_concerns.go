@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"quotad/internal/billing/ledger"
 )
 
 // What is a concern, and from when on.
@@ -49,6 +51,21 @@ func concerns(body *overviewBody, now int64) []concernBody {
 	}
 	if n := body.Books.BlockedCustomers; n > 0 {
 		add("billing_blocked", "Billing is blocked for %d of the customers. A check of the books names them.", n)
+	}
+	return all
+}
+
+// heldConcerns are sellers whose invoices are held.
+func heldConcerns(nameless []ledger.Nameless) (all []concernBody) {
+	for _, n := range nameless {
+		invoices := fmt.Sprintf("%d invoices are", n.Drafts)
+		switch n.Drafts {
+		case 1:
+			invoices = "An invoice is"
+		case ledger.MaxNameless:
+			invoices = fmt.Sprintf("%d invoices or more are", n.Drafts)
+		}
+		all = append(all, concernBody{"seller_without_name", fmt.Sprintf("%s held until the seller %s has a name: PUT /v1/sellers/%[2]s.", invoices, n.Seller)})
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"quotad/internal/billing/ledger"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
@@ -67,8 +68,13 @@ func (s *Server) readOverview(ctx context.Context) (body overviewBody, err error
 		body.Fullest, err = s.keptFullest(ctx, now)
 		return err
 	})
+	var nameless []ledger.Nameless
+	part(partHeld, tenth, func(ctx context.Context) (err error) {
+		nameless, err = s.billing.Nameless(ctx)
+		return err
+	})
 	body.Books = s.books(nodes)
-	body.Concerns = concerns(&body, now)
+	body.Concerns = append(concerns(&body, now), heldConcerns(nameless)...)
 	return body, nil
 }
 

@@ -334,6 +334,14 @@ func TestReconcileFinds(t *testing.T) {
 			"numbers_have_no_gap", "seller:default",
 		},
 		{
+			"a seller skips a number of test clocks", `UPDATE sellers SET next_test_number = next_test_number + 1`,
+			"numbers_have_no_gap", "series test",
+		},
+		{
+			"the first number of a series is another's", `UPDATE invoices SET series = 'live' WHERE number = (SELECT max(number) FROM invoices)`,
+			"numbers_have_no_gap", "in the series live",
+		},
+		{
 			"what an invoice says", `UPDATE invoice_lines SET description = 'Nothing' WHERE invoice_id =` + first + `AND n =` + line,
 			"digests_match", "says something else",
 		},

@@ -15,6 +15,8 @@ var (
 	ErrState = errors.New("the invoice's status does not allow that")
 	// ErrHeld: an invoice cannot be finalized, see Invoice.Held.
 	ErrHeld = errors.New("the invoice is held and cannot be finalized")
+	// ErrNameless: a credit note's seller has no name, see NamelessSeller.
+	ErrNameless = errors.New("a credit note needs a seller with a name, and nothing was done")
 	// ErrReferred: an invoice that another one corrects or credits cannot become void.
 	ErrReferred = errors.New("a correction or a credit note refers to the invoice, so it cannot be void")
 	// ErrTooMuch: more was to be credited than is left.
@@ -55,6 +57,11 @@ const (
 	// MaxMinor is the largest amount, in minor units, above zero or below.
 	MaxMinor = int64(1e15 - 1)
 )
+
+// NamelessSeller says what keeps the papers of a seller without a name back, and what to do.
+func NamelessSeller(key string) string {
+	return "Its seller, " + key + ", has no name. Write one with PUT /v1/sellers/" + key + "."
+}
 
 // StateError is an ErrState that says what the status is, and what may be done in it.
 type StateError struct {

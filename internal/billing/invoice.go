@@ -16,6 +16,16 @@ const (
 	StatusCredited  = "credited"
 )
 
+// The series of numbers that a seller has. Customers on test clocks are numbered in one of their
+// own, so that what is tried out uses up no number of the others.
+const (
+	SeriesLive = "live"
+	SeriesTest = "test"
+)
+
+// TestPrefix begins the numbers of the series test, before the seller's own prefix.
+const TestPrefix = "TEST-"
+
 // The kinds of lines, in the order in which an invoice lists them. The base of the period that
 // begins comes behind unused.
 const (
@@ -67,6 +77,14 @@ type Invoice struct {
 	VoidReason  string
 	Reason      string // why a credit note was made
 	Digested    []byte // as stored, see Digest; nil of a draft
+}
+
+// Series is the series that the invoice gets its number from.
+func (i *Invoice) Series() string {
+	if i.TestClock == "" {
+		return SeriesLive
+	}
+	return SeriesTest
 }
 
 // OwedMinor is what is still to be paid of a finalized invoice: credit notes take off what is due.

@@ -9,13 +9,15 @@ import (
 var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
 
 func (v *visit) adminInvoices() (*view, error) {
-	list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices"+v.query("customer", "status", "from", "to"))
+	query := v.query("customer", "test_clock", "status", "from", "to")
+	list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices"+query)
 	asked := v.r.URL.Query()
 	if who := asked.Get("customer"); err == nil && who != "" {
 		err = v.setClockOf(who)
 	}
-	page := &staffPage{Search: &search{[]field{
+	page := &staffPage{Intro: "Invoices of customers on test clocks are left out, unless you name a clock. With the word any all are there.", Search: &search{[]field{
 		{Name: "customer", Label: "Customer", Kind: kindText, Value: asked.Get("customer")},
+		{Name: "test_clock", Label: "Test clock", Kind: kindText, Value: asked.Get("test_clock")},
 		{Name: "status", Label: "Status", Kind: kindSelect, Value: asked.Get("status"), Options: statuses},
 		{Name: "from", Label: "From", Kind: kindText, Value: asked.Get("from")},
 		{Name: "to", Label: "To", Kind: kindText, Value: asked.Get("to")},
@@ -23,7 +25,7 @@ func (v *visit) adminInvoices() (*view, error) {
 	if err != nil {
 		return v.refusedSearch(page, err, "Invoices", "invoices")
 	}
-	page.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv" + v.query("customer", "status", "from", "to")}}}}
+	page.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv" + query}}}}
 	return page.shownAs("Invoices", "invoices"), nil
 }
 
@@ -196,6 +198,6 @@ func (v *visit) creditInvoice() (*view, error) {
 }
 
 func (v *visit) invoicesCSV() (*view, error) {
-	_, body, err := v.get("/v1/invoices.csv" + v.query("customer", "status", "from", "to"))
+	_, body, err := v.get("/v1/invoices.csv" + v.query("customer", "test_clock", "status", "from", "to"))
 	return &view{file: &file{mediaType: "text/csv; charset=utf-8", name: "invoices.csv", body: body}}, err
 }

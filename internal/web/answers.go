@@ -156,9 +156,13 @@ type invoiceAnswer struct {
 	DueAt          *time.Time    `json:"due_at"`
 	FinalizedAt    *time.Time    `json:"finalized_at"`
 	Held           *string       `json:"held"`
+	Of             *string       `json:"of"`
+	Reason         *string       `json:"reason"`
 
 	Projection *projectionAnswer `json:"projection"`
 }
+
+func (i *invoiceAnswer) isNote() bool { return i.Kind == "credit_note" }
 
 // owed is what is due, less what credit notes took off an invoice that is not paid.
 func (i *invoiceAnswer) owed() int64 {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +46,9 @@ func (v *visit) billRow(i *invoiceAnswer) billRow {
 		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
 		Total: invoices.Money(i.TotalMinor, i.Currency), Due: invoices.Money(i.owed(), i.Currency), Status: state.text, Class: state.class,
 	}
+	if i.isNote() {
+		row.Due, row.Status, row.Class = money(-i.TotalMinor, i.Currency), "Given back", ""
+	}
 	if i.Number != nil {
 		row.Number = *i.Number
 	}
@@ -62,6 +66,9 @@ type billData struct {
 	Sum    costLine
 	DueBy  string
 	In     string // the currency
+	Of     *link  // of a credit note: the invoice that it credits
+	Reason string // and why
+	Notes  []link // credit notes of the invoice
 	Page   string // the same as a page to print, as PDF and as CSV
 	PDF    string
 	CSV    string
@@ -117,10 +124,48 @@ func (v *visit) bill() (*view, error) {
 		add("Credits", "", -i.CreditsMinor)
 	}
 	data.Sum = costLine{Name: "Due", Amount: data.Due}
+	if i.isNote() {
+		data.Sum.Name = "Given back"
+	}
 	if i.DueAt != nil && i.Status == "finalized" {
 		data.DueBy = i.DueAt.In(v.zone).Format("2 January 2006")
 	}
+	if err := v.notes(i, &data); err != nil {
+		return nil, err
+	}
 	return &view{sheet: "bill", title: data.Kind + " " + data.Number, tab: "invoices", data: data}, nil
+}
+
+// notes leads from a credit note to its invoice, and from an invoice to its notes. These are of the
+// same period.
+func (v *visit) notes(i *invoiceAnswer, data *billData) error {
+	switch {
+	case i.isNote() && i.Of != nil:
+		of, err := v.ownInvoice(*i.Of)
+		if err != nil {
+			return err
+		}
+		row := v.billRow(of)
+		data.Of = &link{row.Number, row.URL}
+		if i.Reason != nil {
+			data.Reason = *i.Reason
+		}
+	case i.CreditedMinor != 0:
+		query := url.Values{"customer": {i.Customer}, "test_clock": {"any"}, "limit": {"1000"}}
+		query.Set("from", i.PeriodEnd.Format(time.RFC3339Nano))
+		query.Set("to", i.PeriodEnd.Add(time.Microsecond).Format(time.RFC3339Nano))
+		list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices?"+query.Encode())
+		if err != nil {
+			return err
+		}
+		for n := range list.Items {
+			if note := &list.Items[n]; note.isNote() && note.Of != nil && *note.Of == *i.ID {
+				row := v.billRow(note)
+				data.Notes = append(data.Notes, link{row.Kind + " " + row.Number + ": " + row.Due, row.URL})
+			}
+		}
+	}
+	return nil
 }
 
 // billFile passes on a document that the API draws of an invoice.

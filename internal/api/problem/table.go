@@ -92,6 +92,7 @@ var errorTable = []errorEntry{
 	{err: billing.ErrNoPeriod, kind: KindNotFound},
 	{err: billing.ErrState, kind: KindConflict},
 	{err: billing.ErrHeld, kind: KindConflict},
+	{err: billing.ErrNameless, kind: KindConflict},
 	{err: billing.ErrReferred, kind: KindConflict},
 	{err: billing.ErrTooMuch, kind: KindConflict},
 	{err: billing.ErrAnonymous, kind: KindConflict},

@@ -150,6 +150,11 @@ func (l *Ledger) apply(ctx context.Context, w *store.Writing, p *plans.Customer,
 	if reflect.DeepEqual(e.account, c.account) {
 		return nil
 	}
+	if e.account.Seller != c.account.Seller {
+		if err := l.makeDue(ctx, w, c.id); err != nil {
+			return err
+		}
+	}
 	if !e.moved && !e.ended {
 		c.account = e.account
 		return errors.Join(writeAccount(ctx, w, c), l.setDue(ctx, w, c.id))

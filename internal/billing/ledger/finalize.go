@@ -13,7 +13,7 @@ import (
 )
 
 // heldRetry is when a draft that is held is tried again, µs: what was adjusted meanwhile may
-// have made it small enough.
+// have made it small enough. One that waits for its seller's name is not tried before: see naming.go.
 const heldRetry = int64(3600e6)
 
 // finalize finalizes drafts of customers whose lock the transaction has, one of each, at the
@@ -184,43 +184,82 @@ func sameLines(a, b []billing.Line) bool {
 	})
 }
 
-// takeNumbers also returns the seller as its number is taken.
+// takeNumbers takes $2 numbers of the series live and $3 of the series test. It also returns the
+// seller as its numbers are taken.
 const takeNumbers = `
-	UPDATE sellers SET next_number = next_number + $2 WHERE key = $1
-	RETURNING next_number - $2, name, address, tax_id, prefix`
+	UPDATE sellers SET next_number = next_number + $2, next_test_number = next_test_number + $3 WHERE key = $1
+	RETURNING next_number - $2, next_test_number - $3, name, address, tax_id, prefix`
+
+// numbers are what a seller gives to invoices: the next number of each series.
+type numbers struct {
+	seller billing.Seller
+	next   map[string]int64
+}
+
+// numbersOf takes as many numbers of a seller as invoices need. Its series are locked from here to
+// the commit.
+func numbersOf(ctx context.Context, tx pgx.Tx, seller string, of ...*billing.Invoice) (numbers, error) {
+	n := numbers{billing.Seller{Key: seller}, make(map[string]int64)}
+	for _, i := range of {
+		n.next[i.Series()]++
+	}
+	var live, test int64
+	s := &n.seller
+	err := tx.QueryRow(ctx, takeNumbers, seller, n.next[billing.SeriesLive], n.next[billing.SeriesTest]).
+		Scan(&live, &test, &s.Name, &s.Address, &s.TaxID, &s.Prefix)
+	n.next[billing.SeriesLive], n.next[billing.SeriesTest] = live, test
+	return n, err
+}
+
+// give finalizes an invoice of the seller at an instant, with the next number of its series. It
+// returns the invoice's row.
+func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error) {
+	series := i.Series()
+	if i.Seller.Prefix = n.seller.Prefix; series == billing.SeriesTest {
+		i.Seller.Prefix = billing.TestPrefix + i.Seller.Prefix
+	}
+	number := n.next[series]
+	n.next[series]++
+	*i = assembly.Finalize(*i, number, at)
+	i.Digested, err = assembly.Digest(i)
+	return rowOf(i, number), err
+}
 
 // number numbers invoices and writes what finalizing them makes. The seller's series is locked
 // from here to the commit.
 func (l *Ledger) number(ctx context.Context, tx pgx.Tx, final []*job) error {
 	bySeller := make(map[string][]*job)
-	var rows []invoiceRow
+	var held []*job
 	for _, j := range final {
-		i := &j.task.result.Invoice
-		if i.Held == "" {
+		if i := &j.task.result.Invoice; i.Held == "" {
 			bySeller[i.Seller.Key] = append(bySeller[i.Seller.Key], j)
-			continue
+		} else {
+			held = append(held, j)
 		}
-		i.FinalizeAt = max(j.c.now, j.at) + heldRetry
-		rows = append(rows, rowOf(i, 0))
+	}
+	rows, err := heldRows(ctx, tx, held)
+	if err != nil {
+		return err
 	}
 	if len(bySeller) > 0 {
 		pacedOf(tx).hurry()
 	}
 	for _, key := range sortedKeys(bySeller) {
-		of := bySeller[key]
-		seller, next := billing.Seller{Key: key}, int64(0)
-		err := tx.QueryRow(ctx, takeNumbers, key, len(of)).Scan(&next, &seller.Name, &seller.Address, &seller.TaxID, &seller.Prefix)
+		of := make([]*billing.Invoice, len(bySeller[key]))
+		for n, j := range bySeller[key] {
+			of[n] = &j.task.result.Invoice
+		}
+		n, err := numbersOf(ctx, tx, key, of...)
 		if err != nil {
 			return err
 		}
-		for n, j := range of {
-			i := &j.task.result.Invoice
-			i.Seller = seller
-			*i = assembly.Finalize(*i, next+int64(n), j.at)
-			if i.Digested, err = assembly.Digest(i); err != nil {
+		for k, j := range bySeller[key] {
+			of[k].Seller = n.seller
+			row, err := n.give(of[k], j.at)
+			if err != nil {
 				return err
 			}
-			rows = append(rows, rowOf(i, next+int64(n)))
+			rows = append(rows, row)
 		}
 	}
 	b := new(pgx.Batch)

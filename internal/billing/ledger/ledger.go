@@ -42,6 +42,7 @@ type Ledger struct {
 	versions       *versions
 	wake           chan struct{}
 	stepTimeout    time.Duration // the constant; tests shorten it
+	wakeAtOnce     int           // the constant; tests lower it
 	size           atomic.Int64  // of the worker's next batch
 	rest           atomic.Int64  // how long that batch waits, in percent of the time that it works
 	worked         worked
@@ -54,7 +55,7 @@ func New(o Options) *Ledger {
 		o.Log = slog.Default()
 	}
 	l := &Ledger{
-		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1), stepTimeout: stepTimeout,
+		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
 		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
 	}
 	l.size.Store(batchLeast)

@@ -26,11 +26,11 @@ func TestAPeriodIsClosedAndFinalized(t *testing.T) {
 	}
 	w.clock("2026-02-01T01:00:10Z")
 	got = w.invoices(id)
-	if len(got) != 1 || got[0].Status != billing.StatusFinalized || got[0].Number != "1" || got[0].TotalMinor != 2100 {
+	if len(got) != 1 || got[0].Status != billing.StatusFinalized || got[0].Number != "TEST-1" || got[0].TotalMinor != 2100 {
 		t.Fatalf("%+v", got)
 	}
 	w.clock("2027-01-01T03:00:00Z")
-	if got = w.invoices(id); len(got) != 12 || got[11].Number != "12" {
+	if got = w.invoices(id); len(got) != 12 || got[11].Number != "TEST-12" {
 		t.Fatalf("%d invoices: %+v", len(got), got[len(got)-1])
 	}
 }

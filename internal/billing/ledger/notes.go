@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -83,19 +84,24 @@ func (l *Ledger) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *billi
 	if err := run(ctx, tx, b); err != nil {
 		return nil, err
 	}
-	// The note says the seller as the invoice does; only the prefix is today's.
-	var number int64
-	var today billing.Seller
-	if err := tx.QueryRow(ctx, takeNumbers, note.Seller.Key, 1).Scan(&number, &today.Name, &today.Address, &today.TaxID, &today.Prefix); err != nil {
+	// The note says the seller as the invoice does; only the prefix is today's. An invoice of a
+	// seller that had no name says nobody, so its note says today's seller.
+	n, err := numbersOf(ctx, tx, note.Seller.Key, note)
+	if err != nil {
 		return nil, err
 	}
-	note.Seller.Prefix = today.Prefix
-	*note = assembly.Finalize(*note, number, c.now)
-	if note.Digested, err = assembly.Digest(note); err != nil {
+	if note.Seller.Name == "" {
+		note.Seller = n.seller
+	}
+	if note.Seller.Name == "" {
+		return nil, fmt.Errorf("%w: %s", billing.ErrNameless, billing.NamelessSeller(note.Seller.Key))
+	}
+	row, err := n.give(note, c.now)
+	if err != nil {
 		return nil, err
 	}
 	b = new(pgx.Batch)
-	if err := queueRows(b, updateInvoices, []invoiceRow{rowOf(note, number)}); err != nil {
+	if err := queueRows(b, updateInvoices, []invoiceRow{row}); err != nil {
 		return nil, err
 	}
 	return note, run(ctx, tx, b)

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -78,18 +79,54 @@ func (l *Ledger) present(ctx context.Context, tx pgx.Tx, statement string, args 
 // Filter chooses invoices. A zero field chooses all.
 type Filter struct {
 	Customer string // key
-	Status   string
+	// TestClock is the key of the test clock that the customers live by, or AnyClock: whatever they
+	// live by. "" is PostgreSQL's time.
+	TestClock string
+	Status    string
 	// From and To bound the end of the period, µs, [From, To). A nil one is no bound.
 	From, To *int64
 }
 
-const listInvoices = `SELECT` + invoiceColumns + `
-	WHERE ($1::bigint = 0 OR i.customer_id = $1) AND ($2 = '' OR i.status = $2) AND i.period_end >= $3 AND i.period_end < $4
-	  AND (i.period_end, i.id) > ($5, $6::uuid) ORDER BY i.period_end, i.id LIMIT $7`
+// AnyClock chooses the invoices of all customers.
+const AnyClock = "any"
 
-const listInvoicesOf = `SELECT` + invoiceColumns + `
-	WHERE i.customer_id = $1 AND ($2 = '' OR i.status = $2) AND i.period_end >= $3 AND i.period_end < $4
-	  AND (i.period_end, i.id) > ($5, $6::uuid) ORDER BY i.period_end, i.id LIMIT $7`
+// listInvoices goes on with which invoices, and then in order. Each choice has an index in this order.
+const (
+	listInvoices = `SELECT` + invoiceColumns + `
+	WHERE ($1 = '' OR i.status = $1) AND i.period_end >= $2 AND i.period_end < $3 AND (i.period_end, i.id) > ($4, $5::uuid)`
+	inOrder = ` ORDER BY i.period_end, i.id LIMIT $6`
+)
+
+const clockByKey = `SELECT id FROM test_clocks WHERE key = $1`
+
+// chosen is what listInvoices goes on with, and its parameters from $7 on.
+func (f *Filter) chosen(ctx context.Context, q querier) (where string, args []any, err error) {
+	and := func(column string, value any) {
+		args = append(args, value)
+		where += " AND i." + column + " = $" + strconv.Itoa(6+len(args))
+	}
+	if f.Customer != "" {
+		id, _, err := find(ctx, q, f.Customer)
+		if err != nil {
+			return "", nil, err
+		}
+		and("customer_id", id)
+	}
+	switch f.TestClock {
+	case AnyClock:
+	case "":
+		where += " AND i.clock_id IS NULL"
+	default:
+		var id int32
+		if err := q.QueryRow(ctx, clockByKey, f.TestClock).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
+			return "", nil, plans.ErrUnknownClock
+		} else if err != nil {
+			return "", nil, err
+		}
+		and("clock_id", id)
+	}
+	return where, args, nil
+}
 
 const (
 	pageKind = "invoice"
@@ -97,7 +134,8 @@ const (
 )
 
 // Invoices returns invoices in the order of the ends of their periods, drafts as they are now.
-// Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, model.FieldErrors for a wrong page.
+// Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, plans.ErrUnknownClock, model.FieldErrors
+// for a wrong page.
 func (l *Ledger) Invoices(ctx context.Context, f Filter, page plans.Page) (list *plans.List[*billing.Invoice], err error) {
 	limit, after, err := store.OpenPage(page, pageKind, func(position string) bool {
 		_, _, ok := readPosition(position)
@@ -118,14 +156,11 @@ func (l *Ledger) Invoices(ctx context.Context, f Filter, page plans.Page) (list 
 		end, id, _ = readPosition(after)
 	}
 	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		statement, customer := listInvoices, int64(0)
-		if f.Customer != "" {
-			statement = listInvoicesOf
-			if customer, _, err = find(ctx, tx, f.Customer); err != nil {
-				return err
-			}
+		where, args, err := f.chosen(ctx, tx)
+		if err != nil {
+			return err
 		}
-		found, err := l.present(ctx, tx, statement, customer, f.Status, from, to, end, id, limit+1)
+		found, err := l.present(ctx, tx, listInvoices+where+inOrder, append([]any{f.Status, from, to, end, id, limit + 1}, args...)...)
 		list = store.Paged(found, limit, pageKind, func(i *billing.Invoice) string {
 			return strconv.FormatInt(i.PeriodEnd, 10) + "/" + i.ID
 		})

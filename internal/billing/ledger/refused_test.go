@@ -29,7 +29,7 @@ const day = "86400000000"
 
 // aNumber is a row of invoices with a number of the series.
 func aNumber(seller, number string) string {
-	return `UPDATE invoices SET status = 'finalized', seller = ` + seller + `, number = ` + number +
+	return `UPDATE invoices SET status = 'finalized', series = 'test', seller = ` + seller + `, number = ` + number +
 		`, prefix = '', finalized_at = 0, digest = '\x00' WHERE id = DRAFT`
 }
 
@@ -74,9 +74,15 @@ var refusals = []refusal{
 	{"a number 0", aNumber("'default'", "0"), "invoices_number_without_gap"},
 	{"a number of no seller", aNumber("NULL", "7"), "invoices_numbered_whole"},
 	{"another seller's series begins with 2", aNumber("'other'", "2"), "invoices_number_without_gap"},
+	{"another series begins with 2", strings.Replace(aNumber("'default'", "2"), "'test'", "'live'", 1), "invoices_number_without_gap"},
+	{"another series begins with 1", strings.Replace(aNumber("'default'", "1"), "'test'", "'live'", 1), ok},
+	{"an unknown series", strings.Replace(aNumber("'default'", "1"), "'test'", "'notes'", 1), "invoices_series_known"},
+	{"a finalized invoice changes its series", `UPDATE invoices SET series = 'live' WHERE id = FINAL`, "cannot be changed"},
+	{"a finalized invoice changes its clock", `UPDATE invoices SET clock_id = NULL WHERE id = FINAL`, "cannot be changed"},
 	{"a number of a draft", `UPDATE invoices SET number = 7 WHERE id = DRAFT`, "invoices_draft_without_number"},
 	{"a finalized invoice without a number", `UPDATE invoices SET status = 'finalized' WHERE id = DRAFT`, "invoices_draft_without_number"},
 	{"the series is set back", `UPDATE sellers SET next_number = 0 WHERE key = 'default'`, "sellers_next_number_check"},
+	{"the series of test clocks is set back", `UPDATE sellers SET next_test_number = 0 WHERE key = 'default'`, "sellers_next_test_number_check"},
 	{"the seller is deleted", `DELETE FROM sellers WHERE key = 'default'`, "_seller_fkey"},
 
 	{"a finalized invoice's total", `UPDATE invoices SET total_minor = 1 WHERE id = FINAL`, "cannot be changed"},

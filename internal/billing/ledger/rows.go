@@ -32,6 +32,7 @@ type invoiceRow struct {
 	FinalizedAt    *int64   `json:"finalized_at"`
 	DueAt          *int64   `json:"due_at"`
 	Seller         *string  `json:"seller"`
+	Series         string   `json:"series"`
 	Number         *int64   `json:"number"`
 	Prefix         *string  `json:"prefix"`
 	SubtotalMinor  int64    `json:"subtotal_minor"`
@@ -64,11 +65,12 @@ func rowOf(i *billing.Invoice, number int64) invoiceRow {
 		MadeAt: i.MadeAt, FinalizeAt: i.FinalizeAt, FinalizedAt: i.FinalizedAt, DueAt: i.DueAt,
 		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor,
 		CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, Held: text(i.Held),
+		Series:   billing.SeriesLive,
 		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.Waiting},
 	}
 	if number > 0 {
 		digest := `\x` + hex.EncodeToString(i.Digested)
-		r.Number, r.Seller, r.Prefix, r.Digest = &number, &i.Seller.Key, &i.Seller.Prefix, &digest
+		r.Series, r.Number, r.Seller, r.Prefix, r.Digest = i.Series(), &number, &i.Seller.Key, &i.Seller.Prefix, &digest
 	}
 	return r
 }
@@ -92,7 +94,7 @@ const insertInvoices = `
 
 // updateInvoices writes all that finalizing changes, or that keeps a draft from it.
 const updateInvoices = `
-	UPDATE invoices i SET status = r.status, finalized_at = r.finalized_at, due_at = r.due_at, seller = r.seller, number = r.number,
+	UPDATE invoices i SET status = r.status, finalized_at = r.finalized_at, due_at = r.due_at, seller = r.seller, series = r.series, number = r.number,
 		prefix = r.prefix, subtotal_minor = r.subtotal_minor, tax_minor = r.tax_minor, total_minor = r.total_minor,
 		credits_minor = r.credits_minor, amount_due_minor = r.amount_due_minor, document = r.document, digest = r.digest, held = r.held,
 		finalize_at = r.finalize_at

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -78,8 +79,28 @@ const putSeller = `
 	ON CONFLICT (key) DO UPDATE SET name = excluded.name, address = excluded.address, tax_id = excluded.tax_id,
 		prefix = excluded.prefix, change = excluded.change`
 
+// gaveLive asks whether a seller has given live numbers of a prefix.
+// There is an index of such numbers only.
+const gaveLive = `
+	SELECT EXISTS (SELECT FROM invoices WHERE seller = $1 AND series = 'live' AND starts_with(prefix, 'TEST-') AND prefix = $2)`
+
+// apart refuses a prefix with which numbers of test clocks would be the same as live numbers. A live
+// number may begin with TEST- where it was given before that was refused.
+func (l *Ledger) apart(ctx context.Context, c *checked, in *billing.Seller) error {
+	if strings.HasPrefix(in.Prefix, billing.TestPrefix) {
+		c.add("prefix", "must not begin with %s, as the numbers of customers on test clocks do", billing.TestPrefix)
+		return nil
+	}
+	given, err := oneRow(ctx, l.pool, nil, pgx.RowTo[bool], gaveLive, in.Key, billing.TestPrefix+in.Prefix)
+	if given {
+		c.add("prefix", "must be another one: customers on test clocks would be given numbers that begin with %s%s, and other customers have such numbers", billing.TestPrefix, in.Prefix)
+	}
+	return err
+}
+
 // PutSeller writes a seller. created says whether it is new. A precondition is checked where
-// there is one. Invoices that are finalized keep what the seller was. Its next number stays.
+// there is one. Invoices that are finalized keep what the seller was. Its next numbers stay. Drafts
+// that waited for its name are finalized soon.
 //
 // Errors: model.FieldErrors, plans.ErrPrecondition, plans.ErrExists.
 func (l *Ledger) PutSeller(ctx context.Context, in billing.Seller, pre plans.Precondition) (s *Seller, created bool, err error) {
@@ -94,8 +115,14 @@ func (l *Ledger) PutSeller(ctx context.Context, in billing.Seller, pre plans.Pre
 	if len(in.Prefix) > maxPrefix {
 		c.add("prefix", "must be at most %d bytes", maxPrefix)
 	}
+	if len(c.bad) == 0 {
+		err = l.apart(ctx, &c, &in)
+	}
 	if len(c.bad) > 0 {
 		return nil, false, c.bad
+	}
+	if err != nil {
+		return nil, false, err
 	}
 	if in.Address == nil {
 		in.Address = []string{}
@@ -127,5 +154,6 @@ func (l *Ledger) PutSeller(ctx context.Context, in billing.Seller, pre plans.Pre
 		}
 		return w.Audit(ctx, change)
 	})
+	l.Wake()
 	return s, created, err
 }

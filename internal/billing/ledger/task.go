@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -86,6 +87,15 @@ func (t *task) compute() {
 	t.result.Invoice.CustomerKey, t.result.Invoice.TestClock, t.result.Invoice.Zone = t.c.key, t.c.clock, t.c.zone
 	if t.draft != nil {
 		keep(&t.result.Invoice, t.draft)
+		holdNameless(&t.result.Invoice)
+	}
+}
+
+// holdNameless holds a draft whose seller has no name. It is finalized by itself once it has one,
+// see naming.go.
+func holdNameless(i *billing.Invoice) {
+	if i.Seller.Name == "" {
+		i.Held = strings.TrimLeft(i.Held+" "+billing.NamelessSeller(i.Seller.Key), " ")
 	}
 }
 

@@ -90,6 +90,9 @@ func (l *Ledger) Run(ctx context.Context) {
 // do. The error is why the database could not be worked with.
 func (l *Ledger) WorkOff(ctx context.Context) error {
 	for ctx.Err() == nil {
+		if err := l.wakeNamed(ctx); err != nil {
+			return err
+		}
 		began, size := l.options.Stopwatch(), int(l.size.Load())
 		taken, waited, err := l.batch(ctx, size)
 		switch {

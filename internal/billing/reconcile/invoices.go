@@ -179,9 +179,9 @@ func (p *page) rated(context.Context) error {
 // The number before each one is given, too. That it is the next one after the last, see
 // walkSellers.
 const selectGaps = `
-	SELECT i.id::text, i.seller, i.number FROM invoices i
+	SELECT i.id::text, i.seller, i.series, i.number FROM invoices i
 	WHERE i.id = ANY ($1::uuid[]) AND (i.number IS NULL OR i.number > 1
-		AND NOT EXISTS (SELECT FROM invoices b WHERE b.seller = i.seller AND b.number = i.number - 1))`
+		AND NOT EXISTS (SELECT FROM invoices b WHERE b.seller = i.seller AND b.series = i.series AND b.number = i.number - 1))`
 
 // numbers checks that no number before one is missing.
 func (p *page) numbers(ctx context.Context) error {
@@ -189,11 +189,11 @@ func (p *page) numbers(ctx context.Context) error {
 	for _, i := range p.invoices {
 		byID[i.ID] = i
 	}
-	var id string
+	var id, series string
 	var seller *string
 	var number *int64
 	rows, _ := p.tx.Query(ctx, selectGaps, p.ids)
-	_, err := pgx.ForEachRow(rows, []any{&id, &seller, &number}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &seller, &series, &number}, func() error {
 		i := byID[id]
 		if i == nil {
 			return nil
@@ -202,7 +202,7 @@ func (p *page) numbers(ctx context.Context) error {
 			p.tell(NumbersHaveNoGap, i, Disagreement{}.says("The invoice is final and has no number."))
 			return nil
 		}
-		p.tell(NumbersHaveNoGap, i, Disagreement{Seller: *seller}.says(fmt.Sprintf("The seller's number before it, %d, is missing.", *number-1)))
+		p.tell(NumbersHaveNoGap, i, Disagreement{Seller: *seller}.says(fmt.Sprintf("The seller's number before it in the series %s, %d, is missing.", series, *number-1)))
 		return nil
 	})
 	return err

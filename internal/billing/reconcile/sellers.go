@@ -8,12 +8,13 @@ import (
 
 const nextSellers = `SELECT key FROM sellers WHERE key > $1 ORDER BY key LIMIT $2`
 
-// The next number of a seller follows the last that it gave.
+// The next number of a series follows the last that was given.
 const selectSellers = `
-	SELECT s.key, s.next_number, coalesce((SELECT max(i.number) FROM invoices i WHERE i.seller = s.key), 0) + 1
-	FROM sellers s WHERE s.key = ANY ($1)`
+	SELECT s.key, w.series, w.next, coalesce((SELECT max(i.number) FROM invoices i WHERE i.seller = s.key AND i.series = w.series), 0) + 1
+	FROM sellers s, LATERAL (VALUES ('live', s.next_number), ('test', s.next_test_number)) AS w (series, next)
+	WHERE s.key = ANY ($1)`
 
-// walkSellers checks that each seller's next number follows the last one.
+// walkSellers checks that the next number of each series of each seller follows the last one.
 func (r *Reconciler) walkSellers(ctx context.Context, found *findings) error {
 	w := walk[string]{
 		r: r, rows: "sellers",
@@ -22,13 +23,13 @@ func (r *Reconciler) walkSellers(ctx context.Context, found *findings) error {
 			return pgx.CollectRows(rows, pgx.RowTo[string])
 		},
 		look: func(ctx context.Context, tx pgx.Tx, keys []string) (bad []wrong[string], err error) {
-			var key string
+			var key, series string
 			var next, expected int64
 			rows, _ := tx.Query(ctx, selectSellers, keys)
-			_, err = pgx.ForEachRow(rows, []any{&key, &next, &expected}, func() error {
+			_, err = pgx.ForEachRow(rows, []any{&key, &series, &next, &expected}, func() error {
 				if next != expected {
 					bad = append(bad, wrong[string]{key, NumbersHaveNoGap, Disagreement{Seller: key}.differs(expected, next,
-						"The seller's next number does not follow the last number of its invoices.")})
+						"The seller's next number of the series "+series+" does not follow the last number of its invoices.")})
 				}
 				return nil
 			})

@@ -60,6 +60,9 @@ func Server(t testing.TB, options ...Option) *Instance {
 		if _, err := postgres.Migrate(Context(t), s.URL(), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
 			t.Fatal(err)
 		}
+		if err := nameSeller(Context(t), s.URL()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
 }

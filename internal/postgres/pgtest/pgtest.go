@@ -136,9 +136,26 @@ func (s *server) prepareTemplate() error {
 	if _, err := postgres.Migrate(ctx, withDatabase(s.owner, building), migrations.FS, postgres.MigrateOptions{Logger: quiet}); err != nil {
 		return err
 	}
+	if err := nameSeller(ctx, withDatabase(s.owner, building)); err != nil {
+		return err
+	}
 	_, err = conn.Exec(ctx, "ALTER DATABASE "+quote(building)+" RENAME TO "+quote(s.template))
 	return err
 }
+
+// nameSeller gives the default seller a name: the invoices of a nameless one are held.
+func nameSeller(ctx context.Context, databaseURL string) error {
+	conn, err := postgres.Connect(ctx, databaseURL, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, `UPDATE sellers SET name = '`+SellerName+`'; DELETE FROM seller_calls`)
+	return err
+}
+
+// SellerName is what the default seller is called in a test's database.
+const SellerName = "The Seller"
 
 // hashOf names a set of migrations.
 func hashOf(fsys fs.FS) (string, error) {

@@ -1,0 +1,362 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/plans"
+	"quotad/internal/plans/planstest"
+	"quotad/internal/postgres/pgtest"
+	"quotad/internal/quota/quotatest"
+)
+
+// nameless takes the default seller's name, which no API can.
+func (w *world) nameless() {
+	w.Helper()
+	pgtest.Exec(w, w.url, `UPDATE sellers SET name = '' WHERE key = 'default'`)
+}
+
+// named writes a seller.
+func (w *world) named(key, name string) {
+	w.Helper()
+	_, _, err := w.ledger.PutSeller(w.Context(), billing.Seller{Key: key, Name: name}, plans.Precondition{})
+	w.check(err)
+}
+
+// numbered are the numbers of a customer's invoices, "draft" where there is none.
+func (w *world) numbered(customer int64) (all []string) {
+	w.Helper()
+	for _, i := range w.invoices(customer) {
+		if i.Number == "" {
+			i.Number = i.Status
+		}
+		all = append(all, i.Number)
+	}
+	return all
+}
+
+// waitingDrafts counts drafts that wait for a name.
+func (w *world) waitingDrafts() int {
+	w.Helper()
+	return pgtest.Query[int](w, w.url, `SELECT count(*) FROM invoices i WHERE `+waiting)
+}
+
+// An invoice whose seller has no name is held and says what to do. It does not come to be due by
+// itself, later periods go on, and it is finalized when the seller has a name.
+func TestInvoicesWaitForTheSellersName(t *testing.T) {
+	w, id := begun(t)
+	w.nameless()
+	w.clock("2026-02-01T00:00:10Z")
+	draft, err := w.ledger.Invoice(t.Context(), w.invoices(id)[0].ID)
+	w.check(err)
+	if !strings.Contains(draft.Held, "default") || !strings.Contains(draft.Held, "PUT /v1/sellers/default") || draft.AmountDueMinor != 2000 {
+		t.Errorf("a new draft: held %q, due %d", draft.Held, draft.AmountDueMinor)
+	}
+	w.clock("2026-03-01T01:00:10Z")
+	if got := w.numbered(id); !slices.Equal(got, []string{"draft", "draft"}) || w.waitingDrafts() != 2 {
+		t.Errorf("%q, and %d wait", got, w.waitingDrafts())
+	}
+	if due := pgtest.Query[int64](t, w.url, `SELECT due_at FROM open_periods`); due != planstest.Instant("2026-04-01T00:00:10Z") {
+		t.Errorf("it is due at %d", due)
+	}
+	_, err = w.ledger.Finalize(t.Context(), draft.ID)
+	if !errors.Is(err, billing.ErrHeld) || !strings.Contains(err.Error(), "PUT /v1/sellers/default") {
+		t.Errorf("finalize: %v", err)
+	}
+	upcoming, err := w.ledger.Upcoming(t.Context(), "acme")
+	if err != nil || upcoming.Held != "" {
+		t.Errorf("the upcoming invoice: held %q, %v", upcoming.Held, err)
+	}
+	w.named("default", "Us")
+	w.workOff()
+	all := w.invoices(id)
+	for n, i := range all {
+		if i.Number != fmt.Sprintf("TEST-%d", n+1) || i.Held != "" || i.Seller.Name != "Us" || *i.FinalizedAt != planstest.Instant("2026-03-01T01:00:10Z") {
+			t.Errorf("%+v", i)
+		}
+	}
+	if n := planstest.Count(t, w.store, `count(*) FROM seller_calls`); len(all) != 2 || n != 0 {
+		t.Errorf("%d invoices, and %d calls are left", len(all), n)
+	}
+}
+
+// A draft that waits is finalized when its customer gets a seller that has a name, too.
+func TestAnotherSellerHasAName(t *testing.T) {
+	w, id := begun(t)
+	w.nameless()
+	w.named("us", "Us")
+	w.clock("2026-02-01T01:00:10Z")
+	in := &AccountInput{Seller: "us", DueDays: 14}
+	_, err := w.ledger.PutAccount(t.Context(), "acme", in, planstest.AnyVersion)
+	w.check(err)
+	w.workOff()
+	if got := w.invoices(id); len(got) != 1 || got[0].Seller.Key != "us" || got[0].Number != "TEST-1" {
+		t.Errorf("%+v", got[0])
+	}
+}
+
+// Erasing a customer goes on while its seller has no name. The draft stays, with the buyer, and
+// both are done when there is one.
+func TestErasedBesideANamelessSeller(t *testing.T) {
+	w, id := begun(t)
+	w.nameless()
+	w.bought("acme")
+	w.clock("2026-01-10T00:00:00Z")
+	_, err := w.store.EraseCustomer(t.Context(), "acme")
+	w.check(err)
+	w.workOff()
+	if got := w.numbered(id); !slices.Equal(got, []string{"draft"}) || w.buyer(id) == "" {
+		t.Errorf("%q, bought by %q", got, w.buyer(id))
+	}
+	w.named("default", "Us")
+	w.workOff()
+	if got := w.invoices(id); len(got) != 1 || got[0].Number != "TEST-1" || got[0].Buyer.Name != "Ada Lovelace" || w.buyer(id) != "" {
+		t.Errorf("%+v, account's buyer %q", got[0], w.buyer(id))
+	}
+}
+
+// Many drafts wait. None is looked at before the name is there, and then all are made due, some at
+// a time. Those of a customer that somebody else works on are not forgotten.
+func TestManyWaitForAName(t *testing.T) {
+	const customers = 23
+	w, clock := newBilled(t, pgtest.NewDatabase(t), customers, 1)
+	w.ledger.wakeAtOnce = 5
+	w.nameless()
+	work := func(seconds int64) {
+		clock.Set(clock.At.Load() + seconds*1e6)
+		w.check(w.ledger.WorkOff(w.Context()))
+	}
+	pgtest.Eventually(t, "all wait", func() bool {
+		work(3600)
+		return w.waitingDrafts() == customers
+	})
+	if n := pgtest.Query[int](t, w.url, `SELECT count(*) FROM open_periods WHERE due_at <= $1`, clock.At.Load()+24*3600e6); n != 0 {
+		t.Errorf("%d are due within a day", n)
+	}
+	holder, err := w.store.Pool().Begin(w.Context())
+	w.check(err)
+	defer func() { _ = holder.Rollback(context.WithoutCancel(w.Context())) }()
+	_, err = holder.Exec(w.Context(), `SELECT FROM open_periods WHERE customer_id = (SELECT min(id) FROM customers) FOR UPDATE`)
+	w.check(err)
+	w.named("default", "Us")
+	pgtest.Eventually(t, "the others are finalized", func() bool {
+		work(1)
+		return pgtest.Query[int](t, w.url, `SELECT count(*) FROM invoices WHERE status <> 'draft'`) == customers-1
+	})
+	if n := w.waitingDrafts(); n != 1 {
+		t.Errorf("%d wait while one is held", n)
+	}
+	w.check(holder.Rollback(w.Context()))
+	pgtest.Eventually(t, "all are finalized", func() bool {
+		work(1)
+		return pgtest.Query[int](t, w.url, `SELECT max(number) FROM invoices WHERE series = 'live'`) == customers
+	})
+	if n := planstest.Count(t, w.store, `count(*) FROM seller_calls`); n != 0 {
+		t.Errorf("%d calls are left", n)
+	}
+}
+
+// The name comes while a draft is being held: it waits for that, and the draft is finalized all the
+// same.
+func TestANameBesideAHeldDraft(t *testing.T) {
+	w, id := begun(t)
+	w.nameless()
+	w.clock("2026-02-01T00:00:10Z")
+	draft := w.invoices(id)[0].ID
+	tx, err := w.store.Pool().Begin(t.Context())
+	w.check(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	c, err := w.ledger.lock(t.Context(), tx, id)
+	w.check(err)
+	w.check(w.ledger.finalize(t.Context(), tx, []*job{{c: c, at: c.now, draft: draft}}))
+	w.check(w.ledger.setDue(t.Context(), tx, id))
+	written := make(chan error, 1)
+	go func() {
+		_, _, err := w.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us"}, planstest.AnyVersion)
+		written <- err
+	}()
+	pgtest.Eventually(t, "the name waits", func() bool {
+		return pgtest.Query[bool](t, w.url, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)`)
+	})
+	w.check(w.ledger.WorkOff(t.Context()))
+	w.check(tx.Commit(t.Context()))
+	w.check(<-written)
+	w.workOff()
+	if got := w.numbered(id); !slices.Equal(got, []string{"TEST-1"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// What is waiting is found by its index, however many drafts and invoices there are.
+func TestWhoWaitsIsFoundByTheIndex(t *testing.T) {
+	w := newWorld(t)
+	rows, _ := w.store.Pool().Query(t.Context(), "EXPLAIN (COSTS OFF) "+takeWaiting, "default", 500)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	w.check(err)
+	if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "invoices_nameless") {
+		t.Error(plan)
+	}
+}
+
+// A credit note of an invoice that a nameless seller had sent, before that was refused, names
+// today's seller, and there is none without a name.
+func TestNotesOfANamelessSeller(t *testing.T) {
+	w, id := begun(t)
+	w.clock("2026-02-01T01:00:10Z")
+	invoice := w.invoices(id)[0].ID
+	for _, sql := range []string{
+		`ALTER TABLE invoices DISABLE TRIGGER invoice_stands`,
+		`UPDATE invoices SET document = jsonb_set(document, '{seller,name}', '""')`,
+		`ALTER TABLE invoices ENABLE TRIGGER invoice_stands`,
+	} {
+		pgtest.Exec(t, w.url, sql)
+	}
+	w.nameless()
+	note := func() (*billing.Invoice, error) {
+		n, _, err := w.ledger.CreditNote(t.Context(), invoice, assembly.NoteRequest{
+			Lines: []assembly.NoteLine{{N: 1, AmountMinor: 10}}, Reason: "an outage", To: assembly.Outside,
+		}, "note", 1)
+		return n, err
+	}
+	if _, err := note(); !errors.Is(err, billing.ErrNameless) || !strings.Contains(err.Error(), "PUT /v1/sellers/default") {
+		t.Errorf("without a name: %v", err)
+	}
+	w.named("default", "Us")
+	if n, err := note(); err != nil || n.Seller.Name != "Us" || n.Number != "TEST-2" {
+		t.Errorf("with a name: %+v, %v", n, err)
+	}
+}
+
+// Customers on test clocks are numbered in a series of their own. Nodes finalize in both at once,
+// and neither has a gap.
+func TestSeriesOfTestClocks(t *testing.T) {
+	const each = 12
+	url := pgtest.NewDatabase(t)
+	clock := quotatest.NewClock(time.Now().UnixMicro())
+	one, two := nodeBy(t, url, clock.Now), nodeBy(t, url, clock.Now)
+	planstest.Declare(t, one.store, "api")
+	one.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"0.01"}]`)
+	planstest.SetClock(t, one.store, "clock", "2026-01-01T00:00:00Z")
+	_, _, err := one.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: "P-"}, planstest.AnyVersion)
+	one.check(err)
+	var test, live []int64
+	for n := range each {
+		test = append(test, one.customer(fmt.Sprintf("test-%d", n), "pro"))
+		live = append(live, planstest.PutCustomer(t, one.store, fmt.Sprintf("live-%d", n), planstest.OnPlan("pro")).ID)
+	}
+	clock.Set(pgtest.Query[int64](t, url, `SELECT max(end_at) FROM open_periods WHERE clock_id IS NULL`) + 10e6)
+	planstest.SetClock(t, one.store, "clock", "2026-02-01T00:00:10Z")
+	pgtest.Eventually(t, "all are drafted", func() bool {
+		one.check(one.ledger.WorkOff(t.Context()))
+		return planstest.Count(t, one.store, `count(*) FROM invoices WHERE status = 'draft'`) == 2*each
+	})
+	ended := make(chan error, 2*each)
+	for n := range each {
+		for m, id := range []int64{test[n], live[n]} {
+			on := []*world{one, two}[(n+m)%2]
+			draft := one.invoices(id)[0].ID
+			go func() {
+				_, err := on.ledger.Finalize(t.Context(), draft)
+				ended <- err
+			}()
+		}
+	}
+	for range 2 * each {
+		one.check(<-ended)
+	}
+	for prefix, ids := range map[string][]int64{"TEST-P-": test, "P-": live} {
+		var got, want []string
+		for n, id := range ids {
+			got, want = append(got, one.numbered(id)...), append(want, fmt.Sprintf("%s%d", prefix, n+1))
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	// A note has its customer's series.
+	invoice := one.invoices(test[0])[0].ID
+	note, _, err := two.ledger.CreditNote(t.Context(), invoice, assembly.NoteRequest{
+		Lines: []assembly.NoteLine{{N: 1, AmountMinor: 10}}, Reason: "an outage", To: assembly.Outside,
+	}, "note", 1)
+	if err != nil || note.Number != fmt.Sprintf("TEST-P-%d", each+1) {
+		t.Errorf("the note: %+v, %v", note, err)
+	}
+	for _, f := range []struct {
+		Filter
+		want int
+	}{
+		{Filter{}, each},
+		{Filter{TestClock: "clock"}, each + 1},
+		{Filter{TestClock: AnyClock}, 2*each + 1},
+		{Filter{Customer: "test-0"}, 0},
+		{Filter{Customer: "test-0", TestClock: AnyClock}, 2},
+		{Filter{Customer: "live-0", TestClock: "clock"}, 0},
+	} {
+		list, err := one.ledger.Invoices(t.Context(), f.Filter, plans.Page{})
+		if err != nil || len(list.Items) != f.want {
+			t.Errorf("%+v: %v, %v", f, list, err)
+		}
+	}
+	if _, err := one.ledger.Invoices(t.Context(), Filter{TestClock: "nothing"}, plans.Page{}); !errors.Is(err, plans.ErrUnknownClock) {
+		t.Errorf("an unknown clock: %v", err)
+	}
+}
+
+// Lists come in the order of an index, whichever customers are chosen.
+func TestListsHaveAnIndex(t *testing.T) {
+	w := newWorld(t)
+	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
+	for index, f := range map[string]Filter{
+		"invoices_live_period_end": {}, "invoices_clock_period_end": {TestClock: "clock"}, "invoices_period_end": {TestClock: AnyClock},
+	} {
+		tx, err := w.store.Pool().Begin(t.Context())
+		w.check(err)
+		_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off`)
+		w.check(err)
+		where, args, err := f.chosen(t.Context(), tx)
+		w.check(err)
+		rows, _ := tx.Query(t.Context(), "EXPLAIN (COSTS OFF) "+listInvoices+where+inOrder, append([]any{"", int64(0), int64(9e18), int64(0), zeroID, 101}, args...)...)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		w.check(err)
+		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "Index Scan using "+index+" on invoices i") || strings.Contains(plan, "Sort") {
+			t.Errorf("%s: %s", index, plan)
+		}
+		w.check(tx.Rollback(t.Context()))
+	}
+}
+
+// A prefix that begins as the numbers of test clocks do could give one of these again.
+func TestPrefixesOfTestClocksAreRefused(t *testing.T) {
+	w := newWorld(t)
+	for prefix, want := range map[string]bool{"TEST-": false, "TEST-A": false, "TEST": true, "test-": true, "A-TEST-": true} {
+		_, _, err := w.ledger.PutSeller(t.Context(), billing.Seller{Key: "us", Name: "Us", Prefix: prefix}, plans.Precondition{})
+		if (err == nil) != want {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+	// Such a prefix was given live numbers once. Without its beginning it is that of the tests.
+	live, clock := newBilled(t, pgtest.NewDatabase(t), 1, 1)
+	pgtest.Exec(t, live.url, `UPDATE sellers SET prefix = 'TEST-A'`)
+	pgtest.Eventually(t, "a number is given", func() bool {
+		clock.Set(clock.At.Load() + 3600e6)
+		live.check(live.ledger.WorkOff(t.Context()))
+		return planstest.Count(t, live.store, `count(*) FROM invoices WHERE number IS NOT NULL`) == 1
+	})
+	for prefix, want := range map[string]bool{"A": false, "B": true} {
+		_, _, err := live.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: prefix}, plans.Precondition{})
+		if (err == nil) != want {
+			t.Errorf("%q: %v", prefix, err)
+		}
+	}
+}

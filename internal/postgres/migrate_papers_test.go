@@ -1,0 +1,125 @@
+package postgres_test
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"quotad/internal/postgres"
+	"quotad/internal/postgres/pgtest"
+	"quotad/migrations"
+)
+
+// schemaTo is the schema up to a migration.
+func schemaTo(t *testing.T, last string) fstest.MapFS {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	names, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if name <= last {
+			data, err := fs.ReadFile(migrations.FS, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fsys[name] = &fstest.MapFile{Data: data}
+		}
+	}
+	return fsys
+}
+
+const papers = "00014_papers.sql"
+
+// numberedBefore are two customers, of which one lives by a test clock, each with an invoice that was
+// numbered in the one series there was.
+var numberedBefore = []string{
+	`INSERT INTO test_clocks (key, now, change) VALUES ('clock', 0, 1)`,
+	`INSERT INTO plans (key, latest_version) VALUES ('pro', 1)`,
+	`INSERT INTO customers (key, name, plan_id, joined_version, timezone, billing_anchor, test_clock_id, change)
+		SELECT k, k, (SELECT id FROM plans), 1, 'UTC', '', CASE k WHEN 'test' THEN (SELECT id FROM test_clocks) END, 1 FROM unnest(ARRAY['live', 'test']) k`,
+	anInvoice("live"), anInvoice("test"),
+	takeANumber("live", "1"), takeANumber("test", "2"),
+}
+
+// anInvoice and takeANumber are what the version before writes.
+func anInvoice(customer string) string {
+	return `INSERT INTO invoices (id, customer_id, kind, status, currency, chain, n, period_start, period_end, plan_id, price_version, made_at, finalize_at)
+		SELECT gen_random_uuid(), id, 'period', 'draft', 'USD', 0, (SELECT count(*) FROM invoices), 0, 1, 1, 1, 0, 0 FROM customers WHERE key = '` + customer + `'`
+}
+
+func takeANumber(customer, number string) string {
+	return `UPDATE invoices SET status = 'finalized', seller = 'default', number = ` + number + `, prefix = '', finalized_at = 0, digest = '\x00'
+		WHERE status = 'draft' AND customer_id = (SELECT id FROM customers WHERE key = '` + customer + `')`
+}
+
+const shownNumbers = `SELECT coalesce(string_agg(c.key || ' ' || i.series || ' ' || i.number || ' ' || coalesce(t.key, '-'), ', ' ORDER BY i.series, i.number), '')
+	FROM invoices i JOIN customers c ON c.id = i.customer_id LEFT JOIN test_clocks t ON t.id = i.clock_id WHERE i.number IS NOT NULL`
+
+// Numbers that were given stay, and the version before goes on with them beside the new one. A run
+// that ended half way is gone on with. Down keeps the numbers of each series, and so does up again.
+func TestPapersKeepNumbers(t *testing.T) {
+	ctx, databaseURL := pgtest.Context(t), emptyDatabase(t)
+	up := func() {
+		t.Helper()
+		if _, err := postgres.Migrate(ctx, databaseURL, schemaTo(t, papers), quietly); err != nil {
+			t.Fatal(err)
+		}
+	}
+	down := func() {
+		t.Helper()
+		if _, err := postgres.MigrateDown(ctx, databaseURL, schemaTo(t, papers), quietly); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shows := func(want string) {
+		t.Helper()
+		if got := pgtest.Query[string](t, databaseURL, shownNumbers); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	refused := func(by, statement string) {
+		t.Helper()
+		if _, err := pgtest.TryQuery[int](ctx, databaseURL, `WITH x AS (`+statement+` RETURNING 1) SELECT count(*)::int FROM x`); err == nil || !strings.Contains(err.Error(), by) {
+			t.Errorf("%v, want a refusal by %s", err, by)
+		}
+	}
+	if _, err := postgres.Migrate(ctx, databaseURL, schemaTo(t, "00012_z"), quietly); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, databaseURL, numberedBefore...)
+	up()
+	before := "live live 1 -, test live 2 clock"
+	shows(before)
+	down()
+	// The one series is as strict as it was.
+	pgtest.Exec(t, databaseURL, anInvoice("test"))
+	refused("invoices_number_once", takeANumber("test", "2"))
+	refused("invoices_number_without_gap", takeANumber("test", "4"))
+	up()
+	shows(before)
+	// What the version before writes: a number of the series live.
+	pgtest.Exec(t, databaseURL, takeANumber("test", "3"))
+	before += ", test live 3 clock"
+	shows(before)
+	// A draft of it knows its clock.
+	pgtest.Exec(t, databaseURL, anInvoice("test"))
+	refused("invoices_number_once", takeANumber("test", "3"))
+	refused("invoices_number_without_gap", strings.Replace(takeANumber("test", "2"), "seller =", "series = 'test', seller =", 1))
+	pgtest.Exec(t, databaseURL, strings.Replace(takeANumber("test", "1"), "seller =", "series = 'test', seller =", 1))
+	both := before + ", test test 1 clock"
+	shows(both)
+	down()
+	if got := pgtest.Query[string](t, databaseURL, `SELECT string_agg(series || ' ' || number, ', ' ORDER BY series, number) FROM invoices`); got != "live 1, live 2, live 3, test 1" {
+		t.Errorf("down leaves %s", got)
+	}
+	pgtest.Exec(t, databaseURL, anInvoice("live"), takeANumber("live", "4"))
+	up()
+	shows("live live 1 -, test live 2 clock, test live 3 clock, live live 4 -, test test 1 clock")
+	// All of it may be run again, as after a run that ended half way.
+	pgtest.Exec(t, databaseURL, `DELETE FROM migrations WHERE version_id = 14`, `ALTER TABLE invoices DROP CONSTRAINT invoices_series_known`, `DROP INDEX invoices_nameless`)
+	up()
+	shows("live live 1 -, test live 2 clock, test live 3 clock, live live 4 -, test test 1 clock")
+}
