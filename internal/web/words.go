@@ -19,26 +19,10 @@ import (
 // number groups digits by three.
 func number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
 
-// signs are the currencies that people know by a sign.
-var signs = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "CHF": "CHF ", "KRW": "₩"}
-
 // money writes minor units of a currency.
 func money(minor int64, currency string) string {
 	digits, _ := plans.Exponent(currency)
-	return moneyOf(rating.Format(minor, digits), currency)
-}
-
-// moneyOf writes a decimal in major units.
-func moneyOf(decimal, currency string) string {
-	sign, ok := signs[currency]
-	if !ok {
-		sign = currency + " "
-	}
-	text := rating.Grouped(decimal)
-	if rest, negative := strings.CutPrefix(text, rating.Minus); negative {
-		return rating.Minus + sign + rest
-	}
-	return sign + text
+	return rating.Money(rating.Format(minor, digits), currency)
 }
 
 // price writes a unit price, a decimal of any length, with the currency's digits at least.
@@ -52,7 +36,7 @@ func price(decimal, currency string) string {
 	if fraction != "" {
 		whole += "." + fraction
 	}
-	return moneyOf(whole, currency)
+	return rating.Money(whole, currency)
 }
 
 // perUnit writes a price of one unit, or of a thousand or a million where one costs too little to

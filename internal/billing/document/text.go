@@ -13,19 +13,24 @@ const (
 	timeLayout = "2 Jan 2006, 15:04"
 )
 
-// amount writes minor units for people: 1,234.56.
-func amount(minor int64, exponent int) string { return rating.Grouped(rating.Format(minor, exponent)) }
+// money writes minor units of the paper's currency for people: €1,234.56.
+func (p *paper) money(minor int64) string {
+	return rating.Money(rating.Format(minor, p.exponent), p.Currency)
+}
 
-// exact writes a decimal in major units for people, with the currency's digits at least and no
-// more zeros behind them than that.
-func exact(decimal string, exponent int) string {
+// exact writes a decimal in major units as money is written, with the currency's digits at least and
+// no more zeros after them than that, and none before.
+func (p *paper) exact(decimal string) string {
 	whole, fraction, _ := strings.Cut(decimal, ".")
-	fraction = strings.TrimRight(fraction, "0")
-	fraction += strings.Repeat("0", max(0, exponent-len(fraction)))
-	if fraction == "" {
-		return rating.Grouped(whole)
+	for len(whole) > 1 && whole[0] == '0' {
+		whole = whole[1:]
 	}
-	return rating.Grouped(whole + "." + fraction)
+	fraction = strings.TrimRight(fraction, "0")
+	fraction += strings.Repeat("0", max(0, p.exponent-len(fraction)))
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	return rating.Money(whole, p.Currency)
 }
 
 func count(units int64) string { return rating.Grouped(strconv.FormatInt(units, 10)) }
