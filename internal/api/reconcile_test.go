@@ -338,6 +338,30 @@ func TestReconcileFinds(t *testing.T) {
 			"digests_match", "says something else",
 		},
 		{
+			"a line's price", `UPDATE invoice_lines SET unit_price = '0.02' WHERE invoice_id =` + first + `AND n =` + line,
+			"digests_match rated_is_billed", "number:",
+		},
+		{
+			"a tier's price", `UPDATE invoice_lines SET tiers = jsonb_set(tiers, '{0,unit_price}', '"0.003"') WHERE invoice_id =` + first + `AND meter = 'tokens'`,
+			"digests_match rated_is_billed", "number:",
+		},
+		{
+			"a minimum that was applied", `UPDATE invoice_lines SET applied = NULL WHERE invoice_id =` + first + `AND meter = 'mails'`,
+			"digests_match rated_is_billed", "number:",
+		},
+		{
+			"a line says no price any more", `UPDATE invoice_lines SET unit_price = NULL WHERE invoice_id =` + first + `AND n =` + line,
+			"digests_match", "says something else",
+		},
+		{
+			"the form of a digest", `UPDATE invoices SET digest_form = 1 WHERE id =` + first,
+			"digests_match", "says something else",
+		},
+		{
+			"a form that only a newer version knows", `UPDATE invoices SET digest_form = 9 WHERE id =` + first,
+			"digests_match", "form 9",
+		},
+		{
 			"who an invoice is of", `UPDATE invoices SET document = jsonb_set(document, '{buyer,name}', '"Nobody"') WHERE id =` + first,
 			"digests_match", "says something else",
 		},

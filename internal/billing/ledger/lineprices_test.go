@@ -124,6 +124,12 @@ func TestFormsOfDigestsSideBySide(t *testing.T) {
 		w.clock("2026-02-01T02:00:00Z")
 		w.same("the invoice", w.pricesOf(w.invoices(acme)[0]), saidPrices+"form 2")
 	})
+	t.Run("their tiers are not", func(t *testing.T) {
+		w, acme := priceWorld(t)
+		w.exec(`UPDATE invoice_lines SET unit_price = NULL WHERE meter = 'api'`)
+		w.clock("2026-02-01T02:00:00Z")
+		w.same("the invoice", w.pricesOf(w.invoices(acme)[0]), saidPrices+"form 2")
+	})
 	t.Run("a node of before finalizes", func(t *testing.T) {
 		w, acme := priceWorld(t)
 		w.finalizeAsBefore(w.invoices(acme)[0])
