@@ -16,7 +16,7 @@ func TestPortalInvoices(t *testing.T) {
 	invoice := n.do("GET", "/v1/customers/billed/invoices", "").is(200).has("items.0.id", n.invoice)
 	due := invoice.num("items.0.amount_due_minor")
 	b.get("/portal/invoices").is(200).says("/portal/invoices/"+n.invoice, "To be paid")
-	page := b.get("/portal/invoices/"+n.invoice).is(200).says(fmt.Sprintf(`<p class="money">$%s.%02d</p>`, grouped(int(due/100)), due%100), "Base price", "12,000,000 used, 10 million included")
+	page := b.get("/portal/invoices/"+n.invoice).is(200).says(fmt.Sprintf(`<p class="money">$%s.%02d</p>`, grouped(int(due/100)), due%100), "Base price", "12,000,000 used, 10 million included", "2,000,000 × $0.000004")
 	for i, l := range invoice.at("items.0.lines").([]any) {
 		line := l.(map[string]any)
 		if line["kind"] != "usage" {

@@ -1,6 +1,10 @@
 package web
 
-import "time"
+import (
+	"time"
+
+	"quotad/internal/billing"
+)
 
 // What the API answers, as far as pages show it. The names are the API's.
 
@@ -184,6 +188,12 @@ type invoiceLine struct {
 	Quantity    int64     `json:"quantity"`
 	Included    int64     `json:"included"`
 	AmountMinor int64     `json:"amount_minor"`
+
+	Tiers        []billing.TierLine `json:"tiers"`
+	UnitPrice    *string            `json:"unit_price"`
+	PackageSize  *int64             `json:"package_size"`
+	PackagePrice *string            `json:"package_price"`
+	Applied      *string            `json:"applied"`
 }
 
 type invoiceTax struct {

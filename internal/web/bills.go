@@ -4,6 +4,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quotad/internal/billing"
+	invoices "quotad/internal/billing/document"
 )
 
 // The portal's invoices. An invoice is shown only after the API has said that it is the session's
@@ -66,7 +69,8 @@ type billData struct {
 
 type billLine struct {
 	costLine
-	Period, Hours string // where the hours of a usage line are
+	Prices        []string // how the amount of a usage line comes about
+	Period, Hours string   // where the hours of a usage line are
 }
 
 // ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
@@ -97,6 +101,9 @@ func (v *visit) bill() (*view, error) {
 		if l.Kind == "usage" || l.Kind == "correction" {
 			line.Hours = data.URL + "/lines/" + strconv.Itoa(l.N)
 		}
+		if l.Kind == "usage" {
+			line.Prices = pricesOf(&l, i.Currency)
+		}
 		data.Lines = append(data.Lines, line)
 	}
 	add := func(name, how string, minor int64) {
@@ -117,6 +124,21 @@ func (v *visit) bill() (*view, error) {
 		data.DueBy = i.DueAt.In(v.zone).Format("2 January 2006")
 	}
 	return &view{sheet: "bill", title: data.Kind + " " + data.Number, tab: "invoices", data: data}, nil
+}
+
+// pricesOf says how the amount of a usage line comes about, in the words of the document.
+func pricesOf(l *invoiceLine, currency string) []string {
+	line := billing.Line{Kind: l.Kind, Quantity: l.Quantity, Included: l.Included, Tiers: l.Tiers, AmountMinor: l.AmountMinor}
+	if l.UnitPrice != nil {
+		line.UnitPrice = *l.UnitPrice
+	}
+	if l.PackageSize != nil && l.PackagePrice != nil {
+		line.PackageSize, line.PackagePrice = *l.PackageSize, *l.PackagePrice
+	}
+	if l.Applied != nil {
+		line.Applied = *l.Applied
+	}
+	return invoices.How(&line, currency)
 }
 
 // billFile passes on a document that the API draws of an invoice.

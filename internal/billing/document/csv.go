@@ -31,15 +31,15 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 		rows = append(rows, []string{
 			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From), instant(&l.To),
 			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent), cell(l.OfInvoice),
-			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tiers(l.Tiers), l.Applied,
+			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied,
 		})
 	}
 	return written(rows)
 }
 
-// tiers are those of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …". A tier of a line
+// tierCell is the tiers of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …". A tier of a line
 // that does not say its prices is "up to 100: 30 = 8".
-func tiers(of []billing.TierLine) string {
+func tierCell(of []billing.TierLine) string {
 	var b strings.Builder
 	last := "all" // the tier's name, if it has no bound
 	for i, t := range of {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans"
 )
 
 // paper is what an invoice says to people, in the order in which it is drawn.
@@ -22,8 +21,8 @@ type paper struct {
 	Totals   []total
 	Foot     string
 
-	exponent int
-	dates    dates
+	amounts
+	dates dates
 }
 
 type notice struct {
@@ -62,9 +61,7 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 	if zone == nil {
 		zone = time.UTC
 	}
-	// The ledger keeps no invoice of another currency.
-	exponent, _ := plans.Exponent(inv.Currency)
-	p := &paper{Currency: inv.Currency, exponent: exponent, dates: dates{zone}, Foot: "Dates are those of the time zone " + zone.String() + "."}
+	p := &paper{Currency: inv.Currency, amounts: amountsIn(inv.Currency), dates: dates{zone}, Foot: "Dates are those of the time zone " + zone.String() + "."}
 	p.Title = title(inv)
 	p.Label, p.Tone = label(inv)
 	if inv.TestClock != "" {

@@ -9,37 +9,35 @@ func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 	}
 	if l.Meter != "" {
 		r.Quantity = count(l.Quantity)
-	}
-	if l.Kind == billing.LineCorrection && l.OfLine == 0 {
-		r.Details = append(r.Details, p.corrected(l)...)
-	} else {
-		r.Details = append(r.Details, p.computed(l)...)
-	}
-	last := "" // the bound of the tier before
-	for _, t := range l.Tiers {
-		shown := tierRow{Range: "All units", Units: p.tierUnits(&t), Amount: p.exact(t.Amount)}
-		switch {
-		case t.UpTo != nil:
-			last = count(*t.UpTo)
-			shown.Range = "Up to " + last
-		case last != "":
-			shown.Range = "Above " + last
+		if l.Included != 0 {
+			r.Details = append(r.Details, count(l.Included)+" included")
 		}
-		r.Tiers = append(r.Tiers, shown)
 	}
+	r.Details = append(r.Details, p.how(l)...)
+	r.Tiers = p.tiers(l)
 	return r
 }
 
-// computed says how the amount of a line comes about: what is included, what the other units cost,
-// and the minimum or maximum that the amount is.
-func (p *paper) computed(l *billing.Line) (details []string) {
-	if l.Included != 0 {
-		details = append(details, count(l.Included)+" included")
+// How says how the amount of a line comes about, as papers say it: what the units beyond the included
+// ones cost, and a minimum or maximum that was applied. It is empty of lines that no price made.
+func How(l *billing.Line, currency string) []string {
+	a := amountsIn(currency)
+	words := a.how(l)
+	for _, t := range a.tiers(l) {
+		words = append(words, t.Range+": "+t.Units)
+	}
+	return words
+}
+
+// how is How without tiers.
+func (a amounts) how(l *billing.Line) (words []string) {
+	if l.Kind == billing.LineCorrection && l.OfLine == 0 {
+		return a.corrected(l)
 	}
 	units := max(0, max(0, l.Quantity)-l.Included)
 	switch {
 	case l.UnitPrice != "":
-		details = append(details, count(units)+" × "+p.exact(l.UnitPrice))
+		words = append(words, count(units)+" × "+a.exact(l.UnitPrice))
 	case l.PackageSize > 0:
 		begun, packages := units/l.PackageSize, " packages of "
 		if units%l.PackageSize > 0 {
@@ -48,40 +46,50 @@ func (p *paper) computed(l *billing.Line) (details []string) {
 		if begun == 1 {
 			packages = " package of "
 		}
-		details = append(details, count(begun)+packages+count(l.PackageSize)+" × "+p.exact(l.PackagePrice))
+		words = append(words, count(begun)+packages+count(l.PackageSize)+" × "+a.exact(l.PackagePrice))
 	}
 	switch l.Applied {
 	case billing.AppliedMinimum:
-		details = append(details, "Minimum of "+p.money(l.AmountMinor)+" applied")
+		words = append(words, "Minimum of "+a.money(l.AmountMinor)+" applied")
 	case billing.AppliedMaximum:
-		details = append(details, "Maximum of "+p.money(l.AmountMinor)+" applied")
+		words = append(words, "Maximum of "+a.money(l.AmountMinor)+" applied")
 	}
-	return details
+	return words
 }
 
 // corrected says what a correction is the difference to, and the price. Its quantity times the price
 // need not be its amount: units may be included before it, or a maximum may hold what comes after.
-func (p *paper) corrected(l *billing.Line) []string {
-	details := []string{count(l.Before) + " billed before"}
+func (a amounts) corrected(l *billing.Line) []string {
+	words := []string{count(l.Before) + " billed before"}
 	switch {
 	case l.UnitPrice != "":
-		return append(details, "At "+p.exact(l.UnitPrice)+" each")
+		return append(words, "At "+a.exact(l.UnitPrice)+" each")
 	case l.PackageSize > 0:
-		return append(details, "At "+p.exact(l.PackagePrice)+" for every "+count(l.PackageSize)+" begun")
+		return append(words, "At "+a.exact(l.PackagePrice)+" for every "+count(l.PackageSize)+" begun")
 	}
-	return details
+	return words
 }
 
-// tierUnits is the units of a tier, and what they cost where the line says it.
-func (p *paper) tierUnits(t *billing.TierLine) string {
-	units := count(t.Quantity)
-	if t.UnitPrice != nil {
-		units += " × " + p.exact(*t.UnitPrice)
+func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
+	last := "" // the bound of the tier before
+	for _, t := range l.Tiers {
+		row := tierRow{Range: "All units", Units: count(t.Quantity), Amount: a.exact(t.Amount)}
+		switch {
+		case t.UpTo != nil:
+			last = count(*t.UpTo)
+			row.Range = "Up to " + last
+		case last != "":
+			row.Range = "Above " + last
+		}
+		if t.UnitPrice != nil {
+			row.Units += " × " + a.exact(*t.UnitPrice)
+		}
+		if t.FlatPrice != nil {
+			row.Units += " and " + a.exact(*t.FlatPrice) + " flat"
+		}
+		rows = append(rows, row)
 	}
-	if t.FlatPrice != nil {
-		units += " and " + p.exact(*t.FlatPrice) + " flat"
-	}
-	return units
+	return rows
 }
 
 // totals are the sums below the lines. Taxes that lie within the total come behind it.

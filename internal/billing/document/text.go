@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
 )
 
 const (
@@ -13,24 +14,35 @@ const (
 	timeLayout = "2 Jan 2006, 15:04"
 )
 
-// money writes minor units of the paper's currency for people: €1,234.56.
-func (p *paper) money(minor int64) string {
-	return rating.Money(rating.Format(minor, p.exponent), p.Currency)
+// amounts writes those of a currency for people.
+type amounts struct {
+	currency string
+	exponent int // how many digits its minor unit has
+}
+
+func amountsIn(currency string) amounts {
+	exponent, _ := plans.Exponent(currency) // the ledger keeps no invoice of another currency
+	return amounts{currency, exponent}
+}
+
+// money writes minor units: €1,234.56.
+func (a amounts) money(minor int64) string {
+	return rating.Money(rating.Format(minor, a.exponent), a.currency)
 }
 
 // exact writes a decimal in major units as money is written, with the currency's digits at least and
 // no more zeros after them than that, and none before.
-func (p *paper) exact(decimal string) string {
+func (a amounts) exact(decimal string) string {
 	whole, fraction, _ := strings.Cut(decimal, ".")
 	for len(whole) > 1 && whole[0] == '0' {
 		whole = whole[1:]
 	}
 	fraction = strings.TrimRight(fraction, "0")
-	fraction += strings.Repeat("0", max(0, p.exponent-len(fraction)))
+	fraction += strings.Repeat("0", max(0, a.exponent-len(fraction)))
 	if fraction != "" {
 		whole += "." + fraction
 	}
-	return rating.Money(whole, p.Currency)
+	return rating.Money(whole, a.currency)
 }
 
 func count(units int64) string { return rating.Grouped(strconv.FormatInt(units, 10)) }

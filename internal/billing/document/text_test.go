@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"quotad/internal/calendar"
-	"quotad/internal/plans"
 )
 
 func TestAmountsForPeople(t *testing.T) {
@@ -31,22 +30,16 @@ func TestAmountsForPeople(t *testing.T) {
 		{1e15 - 1, "EUR", "€9,999,999,999,999.99"},
 		{math.MinInt64, "EUR", "−€92,233,720,368,547,758.08"},
 	} {
-		if got := of(c.currency).money(c.minor); got != c.want {
+		if got := amountsIn(c.currency).money(c.minor); got != c.want {
 			t.Errorf("%d %s: %q, want %q", c.minor, c.currency, got, c.want)
 		}
 	}
 }
 
-// of is a paper in a currency.
-func of(currency string) *paper {
-	exponent, _ := plans.Exponent(currency)
-	return &paper{Currency: currency, exponent: exponent}
-}
-
 // A PDF has all letters that amounts are written with.
 func TestAmountsArePrintable(t *testing.T) {
 	for _, currency := range []string{"USD", "EUR", "GBP", "JPY", "INR", "KRW", "CHF", "ILS", "NGN"} {
-		if got := of(currency).money(-1); printable(got) != got {
+		if got := amountsIn(currency).money(-1); printable(got) != got {
 			t.Errorf("%q is printed as %q", got, printable(got))
 		}
 	}
@@ -69,7 +62,7 @@ func TestExactAmountsForPeople(t *testing.T) {
 		{"0.5", "JPY", "¥0.5"},
 		{"100", "JPY", "¥100"},
 	} {
-		if got := of(c.currency).exact(c.decimal); got != c.want {
+		if got := amountsIn(c.currency).exact(c.decimal); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.decimal, c.currency, got, c.want)
 		}
 	}
