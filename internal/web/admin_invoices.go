@@ -69,7 +69,7 @@ func (v *visit) invoicePage(back *form) (*view, error) {
 	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
 	for i := range n.Lines {
 		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: l.Kind}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, pricesOf(l, n.Currency)...), " · ")}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
 	}
 	page.Sections = []section{
 		{Title: "Lines", Table: t},

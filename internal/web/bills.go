@@ -94,15 +94,12 @@ func (v *visit) bill() (*view, error) {
 	at := "/portal/invoices/file/" + segment(*i.ID)
 	data.Page, data.PDF, data.CSV = at+".html", at+".pdf", at+".csv"
 	for _, l := range i.Lines {
-		line := billLine{costLine: lineOf(&l, i.Currency)}
+		line := billLine{costLine: lineOf(&l, i.Currency), Prices: pricesOf(&l, i.Currency)}
 		if !l.From.Equal(i.PeriodStart) || !l.To.Equal(i.PeriodEnd) {
 			line.Period = span(l.From, l.To, v.zone)
 		}
 		if l.Kind == "usage" || l.Kind == "correction" {
 			line.Hours = data.URL + "/lines/" + strconv.Itoa(l.N)
-		}
-		if l.Kind == "usage" {
-			line.Prices = pricesOf(&l, i.Currency)
 		}
 		data.Lines = append(data.Lines, line)
 	}
@@ -126,8 +123,12 @@ func (v *visit) bill() (*view, error) {
 	return &view{sheet: "bill", title: data.Kind + " " + data.Number, tab: "invoices", data: data}, nil
 }
 
-// pricesOf says how the amount of a usage line comes about, in the words of the document.
+// pricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
+// have none.
 func pricesOf(l *invoiceLine, currency string) []string {
+	if l.Kind != "usage" {
+		return nil
+	}
 	line := billing.Line{Kind: l.Kind, Quantity: l.Quantity, Included: l.Included, Tiers: l.Tiers, AmountMinor: l.AmountMinor}
 	if l.UnitPrice != nil {
 		line.UnitPrice = *l.UnitPrice
