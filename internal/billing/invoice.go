@@ -69,7 +69,7 @@ type Invoice struct {
 	VoidReason  string
 	Reason      string // why a credit note was made
 	Digested    []byte // as stored, see Digest; nil of a draft
-	DigestForm  int    // of Digested, see assembly.Digest; 0 of a draft
+	DigestForm  int    // of Digested, see assembly.Digest
 }
 
 // OwedMinor is what is still to be paid of a finalized invoice: credit notes take off what is due.

@@ -16,7 +16,6 @@ type paper struct {
 	Notices  []notice
 	From, To party
 	Facts    []fact
-	Currency string
 	Rows     []row
 	Totals   []total
 	Foot     string
@@ -61,7 +60,7 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 	if zone == nil {
 		zone = time.UTC
 	}
-	p := &paper{Currency: inv.Currency, amounts: amountsIn(inv.Currency), dates: dates{zone}, Foot: "Dates are those of the time zone " + zone.String() + "."}
+	p := &paper{amounts: amountsIn(inv.Currency), dates: dates{zone}, Foot: "Dates are those of the time zone " + zone.String() + "."}
 	p.Title = title(inv)
 	p.Label, p.Tone = label(inv)
 	if inv.TestClock != "" {

@@ -16,7 +16,7 @@ const (
 
 // amounts writes those of a currency for people.
 type amounts struct {
-	currency string
+	Currency string
 	exponent int // how many digits its minor unit has
 }
 
@@ -27,7 +27,7 @@ func amountsIn(currency string) amounts {
 
 // money writes minor units: €1,234.56.
 func (a amounts) money(minor int64) string {
-	return rating.Money(rating.Format(minor, a.exponent), a.currency)
+	return rating.Money(rating.Format(minor, a.exponent), a.Currency)
 }
 
 // exact writes a decimal in major units as money is written, with the currency's digits at least and
@@ -42,7 +42,7 @@ func (a amounts) exact(decimal string) string {
 	if fraction != "" {
 		whole += "." + fraction
 	}
-	return rating.Money(whole, a.currency)
+	return rating.Money(whole, a.Currency)
 }
 
 func count(units int64) string { return rating.Grouped(strconv.FormatInt(units, 10)) }
