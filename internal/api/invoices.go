@@ -82,11 +82,11 @@ type lineBody struct {
 	AmountMinor int64              `json:"amount_minor"`
 	OfInvoice   *string            `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
 
-	UnitPrice    *string           `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
-	PackageSize  *int64            `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
-	PackagePrice *string           `json:"package_price"`
-	Level        map[string]string `json:"level" nullable:"true" doc:"Always null: no meter is of levels."`
-	Applied      *string           `json:"applied" doc:"Of usage: minimum or maximum, if the amount is that of the price. Else null."`
+	UnitPrice    *string            `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
+	PackageSize  *int64             `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
+	PackagePrice *string            `json:"package_price"`
+	Level        *map[string]string `json:"level" nullable:"true" doc:"Always null: no meter is of levels."`
+	Applied      *string            `json:"applied" doc:"Of usage: minimum or maximum, if the amount is that of the price. Else null."`
 
 	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
 }
