@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	invoices "quotad/internal/billing/document"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 )
@@ -19,11 +20,8 @@ import (
 // number groups digits by three.
 func number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
 
-// money writes minor units of a currency.
-func money(minor int64, currency string) string {
-	digits, _ := plans.Exponent(currency)
-	return rating.Money(rating.Format(minor, digits), currency)
-}
+// money writes minor units of a currency, as on invoices.
+func money(minor int64, currency string) string { return invoices.Money(minor, currency) }
 
 // price writes a unit price, a decimal of any length, with the currency's digits at least.
 func price(decimal, currency string) string {

@@ -25,6 +25,9 @@ func amountsIn(currency string) amounts {
 	return amounts{currency, exponent}
 }
 
+// Money writes minor units of a currency, as all papers do: €1,234.56.
+func Money(minor int64, currency string) string { return amountsIn(currency).money(minor) }
+
 // money writes minor units: €1,234.56.
 func (a amounts) money(minor int64) string {
 	return rating.Money(rating.Format(minor, a.exponent), a.Currency)
