@@ -16,7 +16,7 @@ func TestPortalInvoices(t *testing.T) {
 	invoice := n.do("GET", "/v1/customers/billed/invoices", "").is(200).has("items.0.id", n.invoice)
 	due := invoice.num("items.0.amount_due_minor")
 	b.get("/portal/invoices").is(200).says("/portal/invoices/"+n.invoice, "To be paid")
-	page := b.get("/portal/invoices/"+n.invoice).is(200).says(fmt.Sprintf(`<p class="money">USD %s.%02d</p>`, grouped(int(due/100)), due%100), "Base price", "12,000,000 used, 10 million included")
+	page := b.get("/portal/invoices/"+n.invoice).is(200).says(fmt.Sprintf(`<p class="money">$%s.%02d</p>`, grouped(int(due/100)), due%100), "Base price", "12,000,000 used, 10 million included", "2,000,000 × $0.000004")
 	for i, l := range invoice.at("items.0.lines").([]any) {
 		line := l.(map[string]any)
 		if line["kind"] != "usage" {
@@ -63,12 +63,17 @@ func TestPortalCreditNotes(t *testing.T) {
 	number, id := note.str("number"), note.str("id")
 	b := n.browser().enter(n, "billed")
 	b.get("/portal/invoices").is(200).says("/portal/invoices/"+id, number, "Credit note", "Given back")
-	page := b.get("/portal/invoices/"+id).is(200).says("Credit note "+number, "/portal/invoices/"+n.invoice, "Credits invoice", invoice, "an outage", "given back")
+	page := b.get("/portal/invoices/"+id).is(200).says("Credit note "+number, "/portal/invoices/"+n.invoice, "Credits invoice", invoice, "an outage")
 	if amount := note.num("total_minor"); !strings.Contains(page.text, fmt.Sprintf(`<p class="money">$%d.%02d</p>`, -amount/100, -amount%100)) {
 		t.Errorf("%d is given back: %s", amount, page.text)
 	}
 	b.get("/portal/invoices/"+n.invoice).is(200).says("/portal/invoices/"+id, "Credit note "+number)
 	b.get("/portal/invoices/file/" + id + ".pdf").is(200)
+	n.do("POST", "/v1/invoices/"+n.invoice+"/pay", `{}`).is(200)
+	paid := b.get("/portal/invoices/"+n.invoice).is(200).says("Paid on ", "Credit notes", ">Open<", "$0.00")
+	if strings.Contains(paid.text, ">Due") {
+		t.Errorf("an invoice that was paid is due: %s", paid.text)
+	}
 	n.browser().enter(n, "acme").get("/portal/invoices/" + id).is(404)
 
 	staff := n.browser()

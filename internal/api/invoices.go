@@ -38,6 +38,7 @@ type invoiceBody struct {
 	Held           *string       `json:"held" doc:"Why the invoice stays a draft, or null."`
 	Of             *string       `json:"of" doc:"The id of the invoice that this one credits or replaces, or null."`
 	FinalizedAt    *time.Time    `json:"finalized_at"`
+	PaidAt         *time.Time    `json:"paid_at" doc:"When it was paid, or null. Also null of a credit note, and of what was paid before this was noted."`
 	Reference      *string       `json:"reference" doc:"Of the payment, or null."`
 	VoidReason     *string       `json:"void_reason"`
 	Reason         *string       `json:"reason" doc:"Why the credit note was made, or null."`
@@ -77,10 +78,17 @@ type lineBody struct {
 	Quantity    int64              `json:"quantity"`
 	Included    int64              `json:"included"`
 	PlanVersion int                `json:"plan_version"`
-	Tiers       []billing.TierLine `json:"tiers" doc:"What each tier adds. The amounts are exact, in major units."`
+	Tiers       []billing.TierLine `json:"tiers" doc:"What each tier adds. Amounts are exact, in major units, the flat price in them. Prices are null in invoices that were finalized before lines said their price."`
 	AmountMinor int64              `json:"amount_minor"`
 	OfInvoice   *string            `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
-	TestClock   string             `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
+
+	UnitPrice    *string            `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
+	PackageSize  *int64             `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
+	PackagePrice *string            `json:"package_price"`
+	Level        *map[string]string `json:"level" nullable:"true" doc:"Always null: no meter is of levels."`
+	Applied      *string            `json:"applied" doc:"Of usage: minimum or maximum, if the amount is that of the price. Else null."`
+
+	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
 }
 
 type taxBody struct {
@@ -106,7 +114,7 @@ func showInvoice(i *billing.Invoice) invoiceBody {
 		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, CreditedMinor: i.CreditedMinor,
 		Seller: sellerOnPaper{i.Seller.Key, i.Seller.Name, listed(i.Seller.Address), i.Seller.TaxID}, Buyer: i.Buyer,
 		DueAt: instantOrNull(i.DueAt), Held: orNull(i.Held), Of: orNull(i.Of), FinalizedAt: instantOrNull(i.FinalizedAt),
-		Reference: orNull(i.Reference), VoidReason: orNull(i.VoidReason), Reason: orNull(i.Reason),
+		PaidAt: instantOrNull(i.PaidAt), Reference: orNull(i.Reference), VoidReason: orNull(i.VoidReason), Reason: orNull(i.Reason),
 	}
 	body.Buyer.Address = listed(body.Buyer.Address)
 	for n := range i.Lines {
@@ -122,7 +130,16 @@ func showLine(l *billing.Line) lineBody {
 	return lineBody{
 		N: l.N, Kind: l.Kind, Meter: orNull(l.Meter), Description: l.Description, From: timeOf(l.From), To: timeOf(l.To),
 		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: orNull(l.OfInvoice),
+		UnitPrice: orNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: orNull(l.PackagePrice), Applied: orNull(l.Applied),
 	}
+}
+
+// aboveZero is null for 0.
+func aboveZero(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // orNull is null for an empty text.

@@ -224,11 +224,7 @@ func TestReconcileFinds(t *testing.T) {
 		// February the first, and a day in January, in µs.
 		february, january = `1769904000000000`, `1767744000000000`
 	)
-	for _, c := range []struct {
-		name, plant string
-		finds       string // the checks, in alphabetical order
-		example     string // what the first one's example says
-	}{
+	for _, c := range append(plantedPrices(first, line), []planted{
 		{
 			"a unit was charged and not booked", `UPDATE counters SET total = total + 1 WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
 			"charged_is_booked", "meter:requests",
@@ -383,7 +379,7 @@ func TestReconcileFinds(t *testing.T) {
 			"a period that cannot be closed", `UPDATE open_periods SET blocked = 'the plan is unreadable' WHERE customer_id =` + acme,
 			"periods_can_close", "unreadable",
 		},
-	} {
+	}...) {
 		t.Run(c.name, func(t *testing.T) {
 			n := *n
 			n.t = t

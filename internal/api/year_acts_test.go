@@ -151,11 +151,14 @@ func (c *guest) adjust() {
 
 func (c *guest) charge() {
 	y := c.group.year
-	minor := y.between(1, 9000) * one[int64](y, 1, 1, -1)
-	y.call(201, "POST", c.path+"/charges", map[string]any{"description": "Setup", "amount_minor": minor, "currency": c.Currency, "id": y.id()})
-	c.Charge(minor)
-	c.did("charge %d", minor)
-	y.done("charge")
+	for range y.between(1, 3) { // of one instant: they keep their order, whatever their ids are
+		minor := y.between(1, 9000) * one[int64](y, 1, 1, -1)
+		id := one(y, "a", "b", "c") + y.id()
+		y.call(201, "POST", c.path+"/charges", map[string]any{"description": "Setup", "amount_minor": minor, "currency": c.Currency, "id": id})
+		c.Charge(minor)
+		c.did("charge %d", minor)
+		y.done("charge")
+	}
 }
 
 func (c *guest) grant() {

@@ -74,9 +74,12 @@ type Invoice struct {
 	Held        string      // why it stays a draft
 	Waiting     []Corrected // corrections that are too large for it: it waits for them to be smaller
 	Reference   string      // of its payment
+	PaidAt      *int64      // when it was paid; nil: it is not, or a version that kept no instant noted it
+	PaidMinor   *int64      // what was paid then; nil with PaidAt
 	VoidReason  string
 	Reason      string // why a credit note was made
 	Digested    []byte // as stored, see Digest; nil of a draft
+	DigestForm  int    // of Digested, see assembly.Digest
 }
 
 // Series is the series that the invoice gets its number from.
@@ -114,24 +117,51 @@ type Line struct {
 	Included    int64
 	PlanVersion int
 	Tiers       []TierLine
+	Priced             // of a line of usage and of a correction
+	Applied     string // AppliedMinimum or AppliedMaximum of the price, if the amount is that one
 	AmountMinor int64
 	OfInvoice   string // the invoice that is corrected
 	Before      int64  // of a correction: the quantity that was billed before it
 	OfLine      int    // of a credit note: the line that is credited
 }
 
+// What holds the amount of a line of usage.
+const (
+	AppliedMinimum = "minimum"
+	AppliedMaximum = "maximum"
+)
+
+// Priced is what the units of a line cost beyond the included ones, in major units, as the price
+// says it. It is empty where tiers price the line, and in lines that were finalized before lines
+// said their price.
+type Priced struct {
+	UnitPrice    string // of model per_unit
+	PackageSize  int64  // of model package
+	PackagePrice string
+}
+
 // TierLine is what one tier adds to a line. Amount is an exact decimal in major units, with the
 // tier's flat price in it.
 type TierLine struct {
-	UpTo     *int64 `json:"up_to"`
-	Quantity int64  `json:"quantity"`
-	Amount   string `json:"amount"`
+	UpTo      *int64  `json:"up_to"`
+	Quantity  int64   `json:"quantity"`
+	Amount    string  `json:"amount"`
+	UnitPrice *string `json:"unit_price"` // nil: the line was finalized before tiers said it
+	FlatPrice *string `json:"flat_price"` // nil: none, or as UnitPrice
 }
 
-// SameAs reports whether two tiers are of the same bound, units and amount.
+// SameAs reports whether two tiers are equal.
 func (t TierLine) SameAs(other TierLine) bool {
 	return t.Quantity == other.Quantity && t.Amount == other.Amount &&
-		(t.UpTo == nil) == (other.UpTo == nil) && (t.UpTo == nil || *t.UpTo == *other.UpTo)
+		alike(t.UpTo, other.UpTo) && alike(t.UnitPrice, other.UnitPrice) && alike(t.FlatPrice, other.FlatPrice)
+}
+
+func alike[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// SaysPrice reports whether the line says what it was priced by. One that was finalized before
+// lines said it does not, nor one that no unit and no tier adds to.
+func (l *Line) SaysPrice() bool {
+	return l.Priced != Priced{} || l.Applied != "" || len(l.Tiers) > 0 && l.Tiers[0].UnitPrice != nil
 }
 
 // Tax is one tax of an invoice.

@@ -31,9 +31,10 @@ func (l *Life) pending() (all []*Correction) {
 }
 
 func (c *Correction) line() Line {
+	now := c.period.usage(c.meter, c.to)
 	return Line{
 		Kind: "correction", Meter: c.meter, From: c.period.Start, To: c.period.End, Version: c.period.Version.N, Quantity: c.to - c.from,
-		Minor: c.period.usage(c.meter, c.to).Minor - c.period.usage(c.meter, c.from).Minor, Of: c.of,
+		Priced: now.Priced, Minor: now.Minor - c.period.usage(c.meter, c.from).Minor, Of: c.of,
 	}
 }
 

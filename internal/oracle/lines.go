@@ -28,11 +28,32 @@ type Line struct {
 	Quantity int64
 	Included int64
 	Tiers    []TierShare
+	Priced   Priced
+	Applied  string // the minimum or maximum of its price, if that is the amount
 	Minor    int64
 	Of       *Invoice
 
 	left    int64   // of an invoice on paper: what credit notes have left
 	advance *Period // whose base in advance it is
+}
+
+// Priced is what a line says of a price without tiers.
+type Priced struct {
+	UnitPrice    string `json:"unit_price"`
+	PackageSize  int64  `json:"package_size"`
+	PackagePrice string `json:"package_price"`
+}
+
+// priced is what lines of a meter say in the period.
+func (p *Period) priced(meter string) (says Priced) {
+	price := p.priceOf(meter)
+	if price.UnitPrice != nil {
+		says.UnitPrice = *price.UnitPrice
+	}
+	if price.PackageSize != nil && price.PackagePrice != nil {
+		says.PackageSize, says.PackagePrice = *price.PackageSize, *price.PackagePrice
+	}
+	return says
 }
 
 // Charge is a one-off charge.
@@ -154,9 +175,11 @@ func (p *Period) priceOf(meter string) *Price {
 // usage is the usage line of a quantity.
 func (p *Period) usage(meter string, quantity int64) Line {
 	line := Line{Kind: "usage", Meter: meter, From: p.Start, To: p.End, Version: p.Version.N, Quantity: quantity}
-	line.Included, line.Minor, line.Tiers = p.priceOf(meter).Rate(quantity, p.share, p.life.Exponent)
+	rated := p.priceOf(meter).Rate(quantity, p.share, p.life.Exponent)
+	line.Included = rated.Included
 	if p.trial() {
-		line.Minor, line.Tiers = 0, nil
+		return line
 	}
+	line.Minor, line.Tiers, line.Applied, line.Priced = rated.Minor, rated.Tiers, rated.Applied, p.priced(meter)
 	return line
 }

@@ -22,26 +22,34 @@ type Tier struct {
 	FlatPrice *string `json:"flat_price,omitempty"`
 }
 
-// TierShare is what one tier adds to a line, in major units.
+// TierShare is what one tier adds to a line, in major units, and its prices.
 type TierShare struct {
-	UpTo     *int64
-	Quantity int64
-	Amount   *big.Rat
+	UpTo      *int64
+	Quantity  int64
+	Amount    *big.Rat
+	UnitPrice string
+	FlatPrice string // "" if it has none
 }
 
-// Rate is what a quantity costs in a share of a period: the included units, the amount in minor
-// units, and what the tiers add.
-func (p *Price) Rate(quantity int64, share Share, exponent int) (included, minor int64, tiers []TierShare) {
-	included = share.Units(p.Included)
-	major, tiers := p.exact(max(0, quantity-included))
-	minor = round(new(big.Rat).Mul(major, tenTo(exponent)))
-	if p.MinimumMinor != nil {
-		minor = max(minor, share.Money(*p.MinimumMinor))
+// Rated is what a quantity costs in a share of a period.
+type Rated struct {
+	Included, Minor int64
+	Tiers           []TierShare
+	Applied         string // "minimum" or "maximum", if the amount is that one
+}
+
+// Rate is what a quantity costs in a share of a period.
+func (p *Price) Rate(quantity int64, share Share, exponent int) (r Rated) {
+	r.Included = share.Units(p.Included)
+	major, tiers := p.exact(max(0, quantity-r.Included))
+	r.Tiers, r.Minor = tiers, round(new(big.Rat).Mul(major, tenTo(exponent)))
+	if p.MinimumMinor != nil && share.Money(*p.MinimumMinor) > r.Minor {
+		r.Minor, r.Applied = share.Money(*p.MinimumMinor), "minimum"
 	}
-	if p.MaximumMinor != nil {
-		minor = min(minor, share.Money(*p.MaximumMinor))
+	if p.MaximumMinor != nil && share.Money(*p.MaximumMinor) < r.Minor {
+		r.Minor, r.Applied = share.Money(*p.MaximumMinor), "maximum"
 	}
-	return included, minor, tiers
+	return r
 }
 
 func tenTo(exponent int) *big.Rat {
@@ -74,11 +82,13 @@ func (p *Price) exact(n int64) (*big.Rat, []TierShare) {
 		}
 		if units > 0 {
 			amount := new(big.Rat).Mul(whole(units), decimal(t.UnitPrice))
+			flat := ""
 			if t.FlatPrice != nil {
-				amount.Add(amount, decimal(*t.FlatPrice))
+				flat = *t.FlatPrice
+				amount.Add(amount, decimal(flat))
 			}
 			sum.Add(sum, amount)
-			tiers = append(tiers, TierShare{t.UpTo, units, amount})
+			tiers = append(tiers, TierShare{t.UpTo, units, amount, t.UnitPrice, flat})
 		}
 		if t.UpTo != nil {
 			below = *t.UpTo

@@ -45,13 +45,17 @@ type ShownLine struct {
 	Tiers       []ShownTier `json:"tiers"`
 	AmountMinor int64       `json:"amount_minor"`
 	Of          string      `json:"-"`
+	Priced
+	Applied string `json:"applied"`
 }
 
 // ShownTier is what a tier adds, exactly, in major units.
 type ShownTier struct {
-	UpTo     *int64 `json:"up_to"`
-	Quantity int64  `json:"quantity"`
-	Amount   string `json:"amount"`
+	UpTo      *int64 `json:"up_to"`
+	Quantity  int64  `json:"quantity"`
+	Amount    string `json:"amount"`
+	UnitPrice string `json:"unit_price"`
+	FlatPrice string `json:"flat_price"`
 }
 
 // Show is the invoice as it stands.
@@ -72,9 +76,9 @@ func (i *Invoice) Show() Shown {
 }
 
 func show(l Line) ShownLine {
-	line := ShownLine{l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name()}
+	line := ShownLine{l.Kind, l.Meter, utc(l.From), utc(l.To), l.Quantity, l.Included, l.Version, nil, l.Minor, l.Of.Name(), l.Priced, l.Applied}
 	for _, t := range l.Tiers {
-		line.Tiers = append(line.Tiers, ShownTier{t.UpTo, t.Quantity, t.Amount.RatString()})
+		line.Tiers = append(line.Tiers, ShownTier{t.UpTo, t.Quantity, t.Amount.RatString(), t.UnitPrice, t.FlatPrice})
 	}
 	return line
 }
@@ -130,6 +134,7 @@ func (l ShownLine) String() string {
 	}
 	b := new(strings.Builder)
 	fmt.Fprintf(b, "%s %s %s/%s quantity %d included %d v%d amount %d of[%s]", l.Kind, l.Meter, short(l.From), short(l.To), l.Quantity, l.Included, l.PlanVersion, l.AmountMinor, l.Of)
+	fmt.Fprintf(b, " at %s, %d for %s, %s", l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied)
 	for _, t := range l.Tiers {
 		if t.Quantity == 0 {
 			continue
@@ -139,7 +144,7 @@ func (l ShownLine) String() string {
 			upTo = fmt.Sprint(*t.UpTo)
 		}
 		amount, _ := new(big.Rat).SetString(t.Amount)
-		fmt.Fprintf(b, " (to %s: %d for %s)", upTo, t.Quantity, amount.RatString())
+		fmt.Fprintf(b, " (to %s: %d for %s at %s and %s)", upTo, t.Quantity, amount.RatString(), t.UnitPrice, t.FlatPrice)
 	}
 	return b.String()
 }

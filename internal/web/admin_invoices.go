@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
@@ -30,13 +31,13 @@ func (v *visit) adminInvoices() (*view, error) {
 }
 
 func (v *visit) invoiceTable(all []invoiceAnswer, next string) *table {
-	t := &table{Caption: "Invoices", Head: []column{{Text: "Number"}, {Text: "Customer"}, {Text: "Status"}, {Text: "Period"}, {Text: "Total", Numeric: true}, {Text: "Due", Numeric: true}}, Empty: "There is no invoice", Next: next}
+	t := &table{Caption: "Invoices", Head: []column{{Text: "Number"}, {Text: "Customer"}, {Text: "Status"}, {Text: "Period"}, {Text: "Total", Numeric: true}, {Text: "Open", Numeric: true}}, Empty: "There is no invoice", Next: next}
 	for i := range all {
 		n := &all[i]
 		t.Rows = append(t.Rows, []cell{
 			{Text: numberOf(n), URL: "/admin/invoices/" + segment(*n.ID), Sub: kindOf(n)},
 			linked(n.Customer, "/admin/customers/"+segment(n.Customer)), statusCell(n.Status),
-			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.owed(), n.Currency)),
+			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.open(), n.Currency)),
 		})
 	}
 	return t
@@ -80,11 +81,11 @@ func (v *visit) invoicePage(back *form) (*view, error) {
 	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
 	for i := range n.Lines {
 		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: lineKind(l.Kind)}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{lineKind(l.Kind)}, pricesOf(l, n.Currency)...), " · ")}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
 	}
 	page.Sections = []section{
 		{Title: "Lines", Table: t},
-		{Title: "Sum", Facts: sums(&n), Links: papers(v.r.PathValue("id"))},
+		{Title: "Sum", Facts: sums(&n, v.zone), Links: papers(v.r.PathValue("id"))},
 	}
 	if v.isAdmin() {
 		if forms := with(v.invoiceForms(&n), back); len(forms) > 0 {
@@ -104,7 +105,7 @@ func papers(id string) []link {
 	return []link{{"As a page to print", file + ".html"}, {"PDF", file + ".pdf"}, {"CSV", file + ".csv"}}
 }
 
-func sums(n *invoiceAnswer) []fact {
+func sums(n *invoiceAnswer, zone *time.Location) []fact {
 	facts := []fact{{Term: "Subtotal", Text: money(n.SubtotalMinor, n.Currency)}}
 	for _, t := range n.Taxes {
 		facts = append(facts, fact{Term: t.Name + " " + t.Percent + " %", Text: money(t.TaxMinor, n.Currency)})
@@ -116,7 +117,12 @@ func sums(n *invoiceAnswer) []fact {
 	if n.CreditedMinor != 0 {
 		facts = append(facts, fact{Term: "Credit notes", Text: money(-n.CreditedMinor, n.Currency)})
 	}
-	facts = append(facts, fact{Term: "Due", Text: money(n.owed(), n.Currency)})
+	if n.Status == "paid" && !n.isNote() {
+		facts = append(facts, fact{Term: "Payment", Text: n.paidOn(zone)})
+	}
+	if !n.isNote() {
+		facts = append(facts, fact{Term: n.openTerm(), Text: money(n.open(), n.Currency)})
+	}
 	if n.Held != nil {
 		facts = append(facts, fact{Term: "Held back", Text: *n.Held})
 	}

@@ -1,6 +1,10 @@
 package web
 
-import "time"
+import (
+	"time"
+
+	"quotad/internal/billing"
+)
 
 // What the API answers, as far as pages show it. The names are the API's.
 
@@ -155,6 +159,7 @@ type invoiceAnswer struct {
 	CreditedMinor  int64         `json:"credited_minor"`
 	DueAt          *time.Time    `json:"due_at"`
 	FinalizedAt    *time.Time    `json:"finalized_at"`
+	PaidAt         *time.Time    `json:"paid_at"`
 	Held           *string       `json:"held"`
 	Of             *string       `json:"of"`
 	Reason         *string       `json:"reason"`
@@ -164,12 +169,30 @@ type invoiceAnswer struct {
 
 func (i *invoiceAnswer) isNote() bool { return i.Kind == "credit_note" }
 
-// owed is what is due, less what credit notes took off an invoice that is not paid.
-func (i *invoiceAnswer) owed() int64 {
-	if i.Status == "paid" {
-		return i.AmountDueMinor
+// open is what is still to be paid: what is due, less what credit notes took off. Of a draft it is
+// what would be.
+func (i *invoiceAnswer) open() int64 {
+	switch i.Status {
+	case "draft", "finalized":
+		return max(0, i.AmountDueMinor-i.CreditedMinor)
 	}
-	return max(0, i.AmountDueMinor-i.CreditedMinor)
+	return 0
+}
+
+// openTerm is the name of what is open: nothing is due of an invoice on which nothing is open.
+func (i *invoiceAnswer) openTerm() string {
+	if i.open() > 0 {
+		return "Due"
+	}
+	return "Open"
+}
+
+// paidOn says that an invoice was paid, and the day if that was kept.
+func (i *invoiceAnswer) paidOn(zone *time.Location) string {
+	if i.PaidAt == nil {
+		return "Paid"
+	}
+	return "Paid on " + i.PaidAt.In(zone).Format("2 January 2006")
 }
 
 // projectionAnswer is what an upcoming invoice is projected to come to.
@@ -190,6 +213,12 @@ type invoiceLine struct {
 	Quantity    int64     `json:"quantity"`
 	Included    int64     `json:"included"`
 	AmountMinor int64     `json:"amount_minor"`
+
+	Tiers        []billing.TierLine `json:"tiers"`
+	UnitPrice    *string            `json:"unit_price"`
+	PackageSize  *int64             `json:"package_size"`
+	PackagePrice *string            `json:"package_price"`
+	Applied      *string            `json:"applied"`
 }
 
 type invoiceTax struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/internal/billing"
 	invoices "quotad/internal/billing/document"
 )
 
@@ -13,7 +14,7 @@ import (
 // customer's.
 
 // billRow is an invoice in the list.
-type billRow struct{ Number, Kind, Period, Total, Due, URL, Status, Class string }
+type billRow struct{ Number, Kind, Period, Total, Amount, URL, Status, Class string }
 
 type billsData struct {
 	Rows []billRow
@@ -44,10 +45,10 @@ func (v *visit) billRow(i *invoiceAnswer) billRow {
 	state := billStates[i.Status]
 	row := billRow{
 		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
-		Total: invoices.Money(i.TotalMinor, i.Currency), Due: invoices.Money(i.owed(), i.Currency), Status: state.text, Class: state.class,
+		Total: money(i.TotalMinor, i.Currency), Amount: money(i.open(), i.Currency), Status: state.text, Class: state.class,
 	}
 	if i.isNote() {
-		row.Due, row.Status, row.Class = money(-i.TotalMinor, i.Currency), "Given back", ""
+		row.Amount, row.Status, row.Class = money(-i.TotalMinor, i.Currency), "Given back", ""
 	}
 	if i.Number != nil {
 		row.Number = *i.Number
@@ -64,8 +65,7 @@ type billData struct {
 	Lines  []billLine
 	Totals []costLine
 	Sum    costLine
-	DueBy  string
-	In     string // the currency
+	Says   string // what the amount is: what is due, was given back or was paid
 	Of     *link  // of a credit note: the invoice that it credits
 	Reason string // and why
 	Notes  []link // credit notes of the invoice
@@ -76,7 +76,8 @@ type billData struct {
 
 type billLine struct {
 	costLine
-	Period, Hours string // where the hours of a usage line are
+	Prices        []string // how the amount of a usage line comes about
+	Period, Hours string   // where the hours of a usage line are
 }
 
 // ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
@@ -96,12 +97,11 @@ func (v *visit) bill() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := billData{billRow: v.billRow(i), In: i.Currency}
+	data := billData{billRow: v.billRow(i)}
 	at := "/portal/invoices/file/" + segment(*i.ID)
 	data.Page, data.PDF, data.CSV = at+".html", at+".pdf", at+".csv"
 	for _, l := range i.Lines {
-		line := billLine{costLine: lineOf(&l, i.Currency)}
-		line.Amount = invoices.Amount(l.AmountMinor, i.Currency)
+		line := billLine{costLine: lineOf(&l, i.Currency), Prices: pricesOf(&l, i.Currency)}
 		if !l.From.Equal(i.PeriodStart) || !l.To.Equal(i.PeriodEnd) {
 			line.Period = span(l.From, l.To, v.zone)
 		}
@@ -111,7 +111,7 @@ func (v *visit) bill() (*view, error) {
 		data.Lines = append(data.Lines, line)
 	}
 	add := func(name, how string, minor int64) {
-		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: invoices.Amount(minor, i.Currency)})
+		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: money(minor, i.Currency)})
 	}
 	if len(i.Taxes) > 0 {
 		add("Subtotal", "", i.SubtotalMinor)
@@ -123,12 +123,17 @@ func (v *visit) bill() (*view, error) {
 		add("Total", "", i.TotalMinor)
 		add("Credits", "", -i.CreditsMinor)
 	}
-	data.Sum = costLine{Name: "Due", Amount: data.Due}
-	if i.isNote() {
-		data.Sum.Name = "Given back"
+	if i.CreditedMinor != 0 {
+		add("Credit notes", "", -i.CreditedMinor)
 	}
-	if i.DueAt != nil && i.Status == "finalized" {
-		data.DueBy = i.DueAt.In(v.zone).Format("2 January 2006")
+	data.Sum, data.Says = costLine{Name: i.openTerm(), Amount: data.Amount}, i.openTerm()
+	switch {
+	case i.isNote():
+		data.Sum.Name, data.Says = "Given back", "Given back"
+	case i.Status == "paid":
+		data.Amount, data.Says = money(i.AmountDueMinor, i.Currency), i.paidOn(v.zone)
+	case i.DueAt != nil && i.open() > 0 && i.Status == "finalized":
+		data.Says = "Due by " + i.DueAt.In(v.zone).Format("2 January 2006")
 	}
 	if err := v.notes(i, &data); err != nil {
 		return nil, err
@@ -161,11 +166,30 @@ func (v *visit) notes(i *invoiceAnswer, data *billData) error {
 		for n := range list.Items {
 			if note := &list.Items[n]; note.isNote() && note.Of != nil && *note.Of == *i.ID {
 				row := v.billRow(note)
-				data.Notes = append(data.Notes, link{row.Kind + " " + row.Number + ": " + row.Due, row.URL})
+				data.Notes = append(data.Notes, link{row.Kind + " " + row.Number + ": " + row.Amount, row.URL})
 			}
 		}
 	}
 	return nil
+}
+
+// pricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
+// have none.
+func pricesOf(l *invoiceLine, currency string) []string {
+	if l.Kind != "usage" {
+		return nil
+	}
+	line := billing.Line{Kind: l.Kind, Quantity: l.Quantity, Included: l.Included, Tiers: l.Tiers, AmountMinor: l.AmountMinor}
+	if l.UnitPrice != nil {
+		line.UnitPrice = *l.UnitPrice
+	}
+	if l.PackageSize != nil && l.PackagePrice != nil {
+		line.PackageSize, line.PackagePrice = *l.PackageSize, *l.PackagePrice
+	}
+	if l.Applied != nil {
+		line.Applied = *l.Applied
+	}
+	return invoices.How(&line, currency)
 }
 
 // billFile passes on a document that the API draws of an invoice.

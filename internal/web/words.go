@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	invoices "quotad/internal/billing/document"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 )
@@ -19,27 +20,8 @@ import (
 // number groups digits by three.
 func number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
 
-// signs are the currencies that people know by a sign.
-var signs = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "CHF": "CHF ", "KRW": "₩"}
-
-// money writes minor units of a currency.
-func money(minor int64, currency string) string {
-	digits, _ := plans.Exponent(currency)
-	return moneyOf(rating.Format(minor, digits), currency)
-}
-
-// moneyOf writes a decimal in major units.
-func moneyOf(decimal, currency string) string {
-	sign, ok := signs[currency]
-	if !ok {
-		sign = currency + " "
-	}
-	text := rating.Grouped(decimal)
-	if rest, negative := strings.CutPrefix(text, rating.Minus); negative {
-		return rating.Minus + sign + rest
-	}
-	return sign + text
-}
+// money writes minor units of a currency, as on invoices.
+func money(minor int64, currency string) string { return invoices.Money(minor, currency) }
 
 // price writes a unit price, a decimal of any length, with the currency's digits at least.
 func price(decimal, currency string) string {
@@ -52,7 +34,7 @@ func price(decimal, currency string) string {
 	if fraction != "" {
 		whole += "." + fraction
 	}
-	return moneyOf(whole, currency)
+	return rating.Money(whole, currency)
 }
 
 // perUnit writes a price of one unit, or of a thousand or a million where one costs too little to

@@ -10,10 +10,12 @@ const invoiceExample = `{
   "lines": [
     {"n": 1, "kind": "base", "meter": null, "description": "Base price, Pro",
      "from": "2026-10-01T00:00:00Z", "to": "2026-11-01T00:00:00Z", "quantity": 0, "included": 0,
-     "plan_version": 1, "tiers": [], "amount_minor": 2000, "of_invoice": null},
+     "plan_version": 1, "tiers": [], "amount_minor": 2000, "of_invoice": null,
+     "unit_price": null, "package_size": null, "package_price": null, "level": null, "applied": null},
     {"n": 2, "kind": "usage", "meter": "requests", "description": "requests: 103 × request",
      "from": "2026-10-01T00:00:00Z", "to": "2026-11-01T00:00:00Z", "quantity": 103, "included": 3,
-     "plan_version": 1, "tiers": [], "amount_minor": 100, "of_invoice": null}
+     "plan_version": 1, "tiers": [], "amount_minor": 100, "of_invoice": null,
+     "unit_price": "0.01", "package_size": null, "package_price": null, "level": null, "applied": null}
   ],
   "subtotal_minor": 2100,
   "taxes": [{"name": "VAT", "percent": "19", "base_minor": 2100, "tax_minor": 399}],
@@ -21,7 +23,7 @@ const invoiceExample = `{
   "seller": {"key": "default", "name": "Quota Ltd", "address": ["1 High Street"]},
   "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE"},
   "due_at": "2026-11-15T01:00:10Z", "held": null, "of": null, "finalized_at": "2026-11-01T01:00:10Z",
-  "reference": null, "void_reason": null, "reason": null
+  "paid_at": null, "reference": null, "void_reason": null, "reason": null
 }`
 
 const invoiceID = "0f8fad5b-d9cb-469f-a165-70867728950e"

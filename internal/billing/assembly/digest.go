@@ -8,18 +8,36 @@ import (
 	"quotad/internal/billing"
 )
 
+// The forms of digests. Each invoice keeps the number of its own.
+const (
+	firstForm  = 1 // of what lines said before they said their price
+	newestForm = 2 // of their prices, too
+)
+
+// FormError says that a digest has a form which only a newer version knows.
+type FormError struct{ Form int }
+
+func (e *FormError) Error() string {
+	return fmt.Sprintf("the digest is of form %d, which this version does not know: ask a newer one", e.Form)
+}
+
 // Digest is the SHA-256 of what a finalized invoice says and never changes, to notice if it
-// does. Left out are what may change (status, payment's reference, why it is void, the
-// customer's key, which erasing takes, what credit notes took off), what only drafts need (when to
-// finalize, days to pay, held, waiting), the seller's prefix, which the number begins with, and the
-// number of the invoice that it is about, whose id it has.
+// does. It is of the form DigestForm, see Finalize. Left out are what may change (status, the
+// payment's instant, amount and reference, why it is void, the customer's key, which erasing takes,
+// what credit notes took off), what only drafts need (when to finalize, days to pay, held, waiting),
+// the seller's prefix, which the number begins with, and the number of the invoice that it is about,
+// whose id it has.
 //
 // What is hashed is the JSON of digestForm: its fields in their order, without spaces, instants
 // in µs, an empty list as []. The form is written out here, so that a field that invoices get
-// later changes no digest. Another form needs another number in Form.
+// later changes no digest. Another form needs another number. The error is a FormError, or that of
+// an invoice that cannot be written.
 func Digest(inv *billing.Invoice) ([]byte, error) {
+	if inv.DigestForm < firstForm || inv.DigestForm > newestForm {
+		return nil, &FormError{inv.DigestForm}
+	}
 	form := digestForm{
-		Form: 1, ID: inv.ID, Number: inv.Number, Kind: inv.Kind, Customer: inv.Customer, Currency: inv.Currency,
+		Form: inv.DigestForm, ID: inv.ID, Number: inv.Number, Kind: inv.Kind, Customer: inv.Customer, Currency: inv.Currency,
 		Chain: inv.Chain, N: inv.N, PeriodStart: inv.PeriodStart, PeriodEnd: inv.PeriodEnd,
 		PlanID: inv.PlanID, PriceVersion: inv.PriceVersion, Of: inv.Of,
 		Lines: make([]digestLine, len(inv.Lines)), Taxes: make([]digestTax, len(inv.Taxes)),
@@ -30,15 +48,8 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 		MadeAt:      inv.MadeAt,
 		FinalizedAt: inv.FinalizedAt, DueAt: inv.DueAt, Zone: inv.Zone, Reason: inv.Reason,
 	}
-	for i, l := range inv.Lines {
-		tiers := make([]digestTier, len(l.Tiers))
-		for j, t := range l.Tiers {
-			tiers[j] = digestTier{t.UpTo, t.Quantity, t.Amount}
-		}
-		form.Lines[i] = digestLine{
-			l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
-			l.PlanVersion, tiers, l.AmountMinor, l.OfInvoice, l.OfLine, l.Before,
-		}
+	for i := range inv.Lines {
+		form.Lines[i] = digestOf(&inv.Lines[i], inv.DigestForm)
 	}
 	for i, t := range inv.Taxes {
 		form.Taxes[i] = digestTax{t.Name, t.Percent, t.Inclusive, t.BaseMinor, t.TaxMinor}
@@ -49,6 +60,25 @@ func Digest(inv *billing.Invoice) ([]byte, error) {
 	}
 	sum := sha256.Sum256(raw)
 	return sum[:], nil
+}
+
+// digestOf is a line in a form.
+func digestOf(l *billing.Line, form int) digestLine {
+	line := digestLine{
+		l.N, l.Kind, l.Meter, l.Description, l.From, l.To, l.Quantity, l.Included,
+		l.PlanVersion, make([]digestTier, len(l.Tiers)), l.AmountMinor, l.OfInvoice, l.OfLine, l.Before, nil,
+	}
+	for i, t := range l.Tiers {
+		line.Tiers[i] = digestTier{t.UpTo, t.Quantity, t.Amount}
+	}
+	if form == firstForm {
+		return line
+	}
+	line.Price = &digestPrice{l.UnitPrice, l.PackageSize, l.PackagePrice, l.Applied, make([]digestTierPrice, len(l.Tiers))}
+	for i, t := range l.Tiers {
+		line.Price.Tiers[i] = digestTierPrice{t.UnitPrice, t.FlatPrice}
+	}
+	return line
 }
 
 func list(of []string) []string {
@@ -91,6 +121,7 @@ type digestLine struct {
 	OfInvoice          string
 	OfLine             int
 	Before             int64
+	Price              *digestPrice `json:",omitempty"` // from the second form on
 }
 
 type digestTier struct {
@@ -98,6 +129,16 @@ type digestTier struct {
 	Quantity int64
 	Amount   string
 }
+
+type digestPrice struct {
+	UnitPrice    string
+	PackageSize  int64
+	PackagePrice string
+	Applied      string
+	Tiers        []digestTierPrice // in the order of the line's
+}
+
+type digestTierPrice struct{ UnitPrice, FlatPrice *string }
 
 type digestTax struct {
 	Name, Percent string

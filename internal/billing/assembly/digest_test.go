@@ -3,6 +3,7 @@ package assembly_test
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,15 +15,31 @@ import (
 // A digest changes with whatever an invoice says, and with nothing else. Each field is tried,
 // so that a new one has to be put on one of the two sides.
 func TestDigest(t *testing.T) {
+	digests(t, 2)
+	digests(t, 1, "UnitPrice", "PackageSize", "PackagePrice", "Applied", "Tiers[0].UnitPrice", "Tiers[0].FlatPrice")
+}
+
+// digests tries the digests of a form. unsaid are fields of lines that it does not have.
+func digests(t *testing.T, form int, unsaid ...string) {
+	t.Helper()
 	inv := invoice(t, vat("19", false), 100)
+	same(t, "form", inv.DigestForm, 2)
+	inv.DigestForm = form
 	inv.Lines[0].Tiers = []billing.TierLine{{Quantity: 1, Amount: "1"}}
 	inv.Seller.Address, inv.Buyer.Address = []string{"Here 1"}, []string{"There 2"}
 	first := digest(t, inv)
 	loose := map[string]bool{
 		"Status": true, "CustomerKey": true, "DueDays": true, "FinalizeAt": true, "Held": true, "Reference": true, "VoidReason": true,
 		"Digested": true, "Seller.Prefix": true, "TestClock": true, "Waiting": true, "OfNumber": true, "CreditedMinor": true,
+		"PaidAt": true, "PaidMinor": true,
+	}
+	for _, name := range unsaid {
+		loose["Lines[0]."+name] = true
 	}
 	changeEach(reflect.ValueOf(&inv).Elem(), "", func(path string) {
+		if path == "DigestForm" {
+			return // see TestDigestForm
+		}
 		if changed := !bytes.Equal(digest(t, inv), first); changed == loose[path] {
 			t.Errorf("%s: changes the digest: %v", path, changed)
 		}
@@ -41,8 +58,20 @@ func TestDigest(t *testing.T) {
 
 // The form of digests must never change: stored ones could not be compared any more.
 func TestDigestForm(t *testing.T) {
-	got := digest(t, billing.Invoice{ID: "i", Number: "Q-1", Lines: []billing.Line{{N: 1}}, Taxes: []billing.Tax{{Name: "VAT"}}})
-	same(t, "digest", hex.EncodeToString(got), "50afd4dfa52197918726aeda92d5fdd6f63a766b090fbdd29b31e417e90a0402")
+	inv := billing.Invoice{ID: "i", Number: "Q-1", Lines: []billing.Line{{N: 1}}, Taxes: []billing.Tax{{Name: "VAT"}}}
+	for form, want := range map[int]string{
+		1: "50afd4dfa52197918726aeda92d5fdd6f63a766b090fbdd29b31e417e90a0402",
+		2: "860c82d3d6a05139ed77a5495c721ce5062c1c8949205d96990e30ff01d397e2",
+	} {
+		inv.DigestForm = form
+		same(t, "digest", hex.EncodeToString(digest(t, inv)), want)
+	}
+	for _, form := range []int{-1, 0, 3} {
+		inv.DigestForm = form
+		if sum, err := assembly.Digest(&inv); !errors.As(err, new(*assembly.FormError)) || sum != nil {
+			t.Errorf("form %d: %x, %v", form, sum, err)
+		}
+	}
 }
 
 func digest(t *testing.T, inv billing.Invoice) []byte {

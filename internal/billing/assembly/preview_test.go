@@ -32,10 +32,14 @@ func TestTheUsageLineAloneIsThatOfTheInvoice(t *testing.T) {
 		t.Errorf("%+v\nwant\n%+v", got, line)
 	}
 	same(t, "included", line.Included, int64(10))
-	if want := []billing.TierLine{{UpTo: ptr(int64(10)), Quantity: 10, Amount: "10"}, {Quantity: 12_325, Amount: "63.625"}}; !reflect.DeepEqual(line.Tiers, want) {
+	if want := []billing.TierLine{
+		{UpTo: ptr(int64(10)), Quantity: 10, Amount: "10", UnitPrice: ptr("1")},
+		{Quantity: 12_325, Amount: "63.625", UnitPrice: ptr("0.005"), FlatPrice: ptr("2")},
+	}; !reflect.DeepEqual(line.Tiers, want) {
 		t.Errorf("tiers %+v", line.Tiers)
 	}
 	same(t, "amount", line.AmountMinor, int64(7363))
+	same(t, "the price of all units", line.Priced, billing.Priced{})
 	if _, ok, err := of.UsageLine(plans.Meter{Key: "unpriced"}, 1); ok || err != nil {
 		t.Errorf("a meter without a price: %v, %v", ok, err)
 	}
@@ -44,7 +48,7 @@ func TestTheUsageLineAloneIsThatOfTheInvoice(t *testing.T) {
 	}
 	of = trial(of)
 	line, _, _ = of.UsageLine(requests, 12_345)
-	if line.AmountMinor != 0 || line.Quantity != 12_345 || line.Included != 10 || len(line.Tiers) != 0 || line.Tiers == nil {
+	if line.AmountMinor != 0 || line.Quantity != 12_345 || line.Included != 10 || len(line.Tiers) != 0 || line.Tiers == nil || line.SaysPrice() {
 		t.Errorf("a trial: %+v", line)
 	}
 }
@@ -63,6 +67,7 @@ func TestTheCorrectionAloneIsThatOfTheInvoice(t *testing.T) {
 		t.Errorf("%+v\nwant\n%+v", got, line)
 	}
 	same(t, "amount", line.AmountMinor, int64(-50))
+	same(t, "price", line.Priced, billing.Priced{UnitPrice: "0.10"})
 	c.Meter = "unpriced"
 	if _, ok, err := assembly.CorrectionLine(c, requests); ok || err != nil {
 		t.Errorf("a meter without a price: %v, %v", ok, err)

@@ -55,6 +55,9 @@ func (r *rerating) usage(lines []billing.Line) {
 		}
 		meters = slices.Delete(meters, at, at+1)
 		again, _, err := r.t.UsageLine(plans.Meter{Key: l.Meter}, l.Quantity)
+		if !l.SaysPrice() {
+			again = withoutPrice(again)
+		}
 		switch {
 		case err != nil:
 			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The quantity cannot be rated: " + err.Error(), Found: l.AmountMinor})
@@ -64,11 +67,22 @@ func (r *rerating) usage(lines []billing.Line) {
 			r.tell(Difference{l.N, l.Meter, "Another number of units is included by the prices of the period.", again.Included, l.Included})
 		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion || !slices.EqualFunc(again.Tiers, l.Tiers, billing.TierLine.SameAs):
 			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
+		case again.Priced != l.Priced || again.Applied != l.Applied:
+			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The line says another price than the period has."})
 		}
 	}
 	for _, meter := range meters {
 		r.tell(Difference{Meter: meter, Detail: "The period has a price of the meter, but the invoice has no usage line."})
 	}
+}
+
+// withoutPrice is a line as one that was finalized before lines said their price.
+func withoutPrice(l billing.Line) billing.Line {
+	l.Priced, l.Applied, l.Tiers = billing.Priced{}, "", slices.Clone(l.Tiers)
+	for i := range l.Tiers {
+		l.Tiers[i].UnitPrice, l.Tiers[i].FlatPrice = nil, nil
+	}
+	return l
 }
 
 // base expects the whole base in arrears. In advance, only the rest may be there, which earlier

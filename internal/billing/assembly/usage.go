@@ -29,6 +29,7 @@ func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line,
 		line.Description += ", trial"
 		return line, true, tooMany(quantity)
 	}
+	line.Priced, line.Applied = billing.Priced(price.Priced()), rated.Applied
 	if err != nil {
 		return line, true, err
 	}
@@ -40,8 +41,9 @@ func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line,
 }
 
 // CorrectionLine is the line of a correction, as an invoice has it, but without N. It may have
-// an amount of 0; an invoice then leaves it out, and yet takes its units. ok is false where the
-// meter had no price in the corrected period. The error is rating.ErrTooLarge where an invoice
+// an amount of 0; an invoice then leaves it out, and yet takes its units. It says the price of a
+// unit or package, and neither tiers nor what was applied: it is the difference of two amounts. ok
+// is false where the meter had no price in the corrected period. The error is rating.ErrTooLarge where an invoice
 // would be held.
 func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool, err error) {
 	price, err := c.Of.price(c.Meter)
@@ -63,6 +65,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	if c.Of.Period.Trial {
 		return line, true, nil
 	}
+	line.Priced = billing.Priced(price.Priced())
 	line.AmountMinor, err = price.Correction(c.Counted, delta, c.Of.own())
 	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
 		return billing.Line{}, false, err

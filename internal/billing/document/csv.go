@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"quotad/internal/billing"
@@ -15,6 +16,7 @@ import (
 var lineHeader = []string{
 	"invoice", "number", "status", "customer", "n", "kind", "meter", "description", "from", "to",
 	"quantity", "included", "plan_version", "currency", "amount_minor", "amount", "of_invoice",
+	"unit_price", "package_size", "package_price", "tiers", "applied",
 }
 
 // CSV is the lines of an invoice, a row each below a header, as RFC 4180 has it. amount_minor is
@@ -29,9 +31,37 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 		rows = append(rows, []string{
 			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From), instant(&l.To),
 			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent), cell(l.OfInvoice),
+			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied,
 		})
 	}
 	return written(rows)
+}
+
+// tierCell is the tiers of a line in one cell: "up to 100: 30 × 0.1 + 5 = 8; above 100: …". A tier of a line
+// that does not say its prices is "up to 100: 30 = 8".
+func tierCell(of []billing.TierLine) string {
+	var b strings.Builder
+	last := "all" // the tier's name, if it has no bound
+	for i, t := range of {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if t.UpTo != nil {
+			b.WriteString("up to " + number(*t.UpTo))
+			last = "above " + number(*t.UpTo)
+		} else {
+			b.WriteString(last)
+		}
+		b.WriteString(": " + number(t.Quantity))
+		if t.UnitPrice != nil {
+			b.WriteString(" × " + *t.UnitPrice)
+		}
+		if t.FlatPrice != nil {
+			b.WriteString(" + " + *t.FlatPrice)
+		}
+		b.WriteString(" = " + t.Amount)
+	}
+	return b.String()
 }
 
 var invoiceHeader = []string{
@@ -39,11 +69,12 @@ var invoiceHeader = []string{
 	"subtotal_minor", "tax_minor", "total_minor", "credits_minor", "amount_due_minor",
 	"subtotal", "tax", "total", "credits", "amount_due",
 	"finalized_at", "due_at", "seller", "seller_name", "buyer_name", "buyer_country", "buyer_tax_id", "held", "of", "reference", "void_reason",
-	"reason", "test_clock",
+	"reason", "test_clock", "paid_at", "credited_minor", "credited", "open_minor", "open",
 }
 
 // InvoicesCSV is a list of invoices, a row each below a header. Columns that end in _minor are in
-// minor units; those of the same name without it are in major ones.
+// minor units; those of the same name without it are in major ones. credited is what credit notes took
+// off, and open what is still to be paid.
 func InvoicesCSV(list []billing.Invoice) ([]byte, error) {
 	rows := make([][]string, 0, 1+len(list))
 	rows = append(rows, invoiceHeader)
@@ -63,7 +94,8 @@ func InvoicesCSV(list []billing.Invoice) ([]byte, error) {
 		rows = append(rows, append(row,
 			instant(inv.FinalizedAt), instant(inv.DueAt), cell(inv.Seller.Key), cell(inv.Seller.Name), cell(inv.Buyer.Name), cell(inv.Buyer.Country), cell(inv.Buyer.TaxID),
 			cell(inv.Held), cell(inv.Of), cell(inv.Reference), cell(inv.VoidReason),
-			cell(inv.Reason), cell(inv.TestClock),
+			cell(inv.Reason), cell(inv.TestClock), instant(inv.PaidAt),
+			number(inv.CreditedMinor), rating.Format(inv.CreditedMinor, exponent), number(open(inv)), rating.Format(open(inv), exponent),
 		))
 	}
 	return written(rows)
@@ -79,10 +111,16 @@ func written(rows [][]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// formula is where a spreadsheet would begin to compute: a sign at the beginning of a cell, also
-// behind spaces and quotes, and in its full width. Where the list separator is a semicolon or a
-// tab, as in much of Europe, a cell also begins behind one of those.
-var formula = regexp.MustCompile(`(^|[;\t\r\n])([\s\p{Z}"]*)([=+\-@＝＋－＠])`)
+// formula is where a spreadsheet would begin to compute: a sign at the beginning of a cell, also in
+// its full width or a small form, and after quotes, spaces and whatever shows nothing. Where the list
+// separator is a semicolon or a tab, as in much of Europe, a cell also begins after one of those.
+//
+// What shows nothing are controls, marks of format such as the byte order mark, the zero-width space
+// and joiners, and what Unicode calls ignorable beside those: joiners and fillers of scripts, and
+// variation selectors. An empty braille cell is a space to the eye, too.
+var formula = regexp.MustCompile(`(^|[;\t\r\n])` +
+	`([\s\p{Z}\p{C}"\x{034F}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{2800}\x{3164}\x{FE00}-\x{FE0F}\x{FFA0}\x{E0000}-\x{E0FFF}]*)` +
+	`([=+\-@＝＋－＠﹢﹣﹦﹫])`)
 
 // cell is a text that people wrote. An apostrophe before what looks like a formula makes a
 // spreadsheet take it as text. Numbers are no such cells: -5 stays one.
@@ -94,6 +132,14 @@ func cell(text string) string {
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+// aboveZero is "" for 0.
+func aboveZero(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return number(n)
+}
 
 // instant is one in µs, or "".
 func instant(at *int64) string {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"quotad/internal/billing"
@@ -58,6 +59,20 @@ func TestNoCellIsAFormula(t *testing.T) {
 		"＋1":                      "'＋1",
 		"－1":                      "'－1",
 		"＠x":                      "'＠x",
+		"﹦1":                      "'﹦1",
+		"\ufeff=1":                "'\ufeff=1",
+		"\u200b+1":                "'\u200b+1",
+		"\u200c\u200d\u2060-1":    "'\u200c\u200d\u2060-1",
+		"\u00ad@x":                "'\u00ad@x",
+		"\u200e\u202a\u2066=1":    "'\u200e\u202a\u2066=1",
+		"\u180e\u034f\u3164=1":    "'\u180e\u034f\u3164=1",
+		"\ufe0f\U000e0100=1":      "'\ufe0f\U000e0100=1",
+		"\x00\x1f\x7f\u0085=1":    "'\x00\x1f\x7f\u0085=1",
+		"\u2800\u2028=1":          "'\u2800\u2028=1",
+		"a;\ufeff=1":              "a;'\ufeff=1",
+		"\ufeff \"\u200b＝1":       "'\ufeff \"\u200b＝1",
+		"\ufeffplain":             "\ufeffplain",
+		"a\u200b=1":               "a\u200b=1",
 		"a;=cmd|' /C calc'!A0":    "a;'=cmd|' /C calc'!A0",
 		"a;\"=1":                  "a;'\"=1",
 		"a; -1":                   "a;' -1",
@@ -105,6 +120,14 @@ func TestLinesAreRows(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, rows[6][name], want)
 		}
 	}
+	for name, want := range map[string]string{
+		"unit_price": "", "package_size": "", "package_price": "", "applied": "",
+		"tiers": "up to 500000: 500000 × 0.001 = 500; up to 1000000: 500000 × 0.0005 = 250; above 1000000: 134567 × 0.0003 + 3.0866 = 43.45670",
+	} {
+		if rows[1][name] != want {
+			t.Errorf("%s is %q, want %q", name, rows[1][name], want)
+		}
+	}
 	for _, n := range []int{0, 1, 2, 200} {
 		if rows := ofLines(t, long(n)); len(rows) != n {
 			t.Errorf("%d rows of %d lines", len(rows), n)
@@ -133,9 +156,45 @@ func TestInvoicesAreRows(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, row[name], want)
 		}
 	}
+	for of, want := range map[string][4]string{ // paid_at, credited, open_minor, open
+		"open": {"", "0.00", "241479", "2414.79"}, "less": {"", "714.00", "170079", "1700.79"}, "paid": {"2026-04-09T00:00:00Z", "0.00", "0", "0.00"},
+		"paid-before": {"", "0.00", "0", "0.00"}, "given-back": {"2026-04-09T00:00:00Z", "714.00", "0", "0.00"}, "draft": {"", "0.00", "0", "0.00"},
+		"nothing-open": {"", "2414.79", "0", "0.00"}, "void": {"", "0.00", "0", "0.00"}, "credited": {"", "2514.79", "0", "0.00"},
+	} {
+		row := rows[slices.Index(names, of)]
+		if got := [4]string{row["paid_at"], row["credited"], row["open_minor"], row["open"]}; got != want {
+			t.Errorf("%s: %q, want %q", of, got, want)
+		}
+	}
 	empty, err := document.InvoicesCSV(nil)
 	if err != nil || bytes.Count(empty, []byte("\r\n")) != 1 {
 		t.Errorf("no invoices are %q, %v: want the header alone", empty, err)
+	}
+}
+
+// CSV is data: it has the lines that papers leave out, and prices as they were written.
+func TestLinesSayTheirPriceInCSV(t *testing.T) {
+	rows := ofLines(t, priced())
+	for n, want := range []string{
+		"calls|1040|1000|0.05|||||200", "idle|0|0|0.05|||||0", "mails|2001|0||1000|2|||600", "texts|3|2||1000|2|||200", "space|30|0||||up to 100: 30 × 0.1 + 5 = 8.0000||800",
+		"least|0|0|0.05||||minimum|500", "most|1000000|0|0.05||||maximum|350", "inside|7|1000|0.000001|||||0", "given|-7|0|1|||||0", "before|12|0||||||24", "mails|5000|0||1000|2|||800",
+	} {
+		var got []string
+		for _, name := range []string{"meter", "quantity", "included", "unit_price", "package_size", "package_price", "tiers", "applied", "amount_minor"} {
+			got = append(got, rows[n][name])
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("line %d: %q, want %q", n+1, strings.Join(got, "|"), want)
+		}
+	}
+	inv := priced()
+	inv.Lines[4].Tiers = []billing.TierLine{{UpTo: new(int64(5)), Quantity: 5, Amount: "1"}, {Quantity: 2, Amount: "2"}} // of before
+	if got, want := ofLines(t, inv)[4]["tiers"], "up to 5: 5 = 1; above 5: 2 = 2"; got != want {
+		t.Errorf("tiers of before are %q, want %q", got, want)
+	}
+	inv.Lines[4].Tiers = inv.Lines[4].Tiers[1:]
+	if got, want := ofLines(t, inv)[4]["tiers"], "all: 2 = 2"; got != want {
+		t.Errorf("a volume price without bounds is %q, want %q", got, want)
 	}
 }
 

@@ -65,26 +65,39 @@ func TestKindsAndStatusesSayWhatTheyAre(t *testing.T) {
 	for name, want := range map[string]struct{ has, lacks []string }{
 		"open": {
 			[]string{
-				"Invoice Q-17 Open", "EUR 2,414.79 due by 15 Apr 2026", "Subtotal 2,113.27", "VAT 19% on 2,113.27 401.52", "Total 2,514.79", "Credits −100.00", "Amount due EUR 2,414.79",
-				"100,000 included", "Up to 500,000 500,000 500.00", "Above 1,000,000 134,567 43.4567", "21 Mar – 31 Mar 2026 −3.23", "1 Apr – 30 Apr 2026", "−5,000 −2.50", "10 Mar 2026 1,200.00",
+				"Invoice Q-17 Open", "€2,414.79 due by 15 Apr 2026", "Due 15 Apr 2026", "Subtotal €2,113.27", "VAT 19% on €2,113.27 €401.52", "Total €2,514.79", "Credits −€100.00", "Amount due €2,414.79",
+				"100,000 included", "Up to 500,000 500,000 × €0.001 €500.00", "Above 1,000,000 134,567 × €0.0003 and €3.0866 flat €43.4567", "250 × €0.10 250 €25.00",
+				"21 Mar – 31 Mar 2026 −€3.23", "1 Apr – 30 Apr 2026", "20,000 billed before At €0.0005 each −5,000 −€2.50", "10 Mar 2026 €1,200.00",
 				"Ακμή Εμπορική Α.Ε.", "Tax ID EL999999999", "Period 1 Mar – 31 Mar 2026", "Dates are those of the time zone UTC.",
 			},
-			[]string{"draft", "void", "replaces"},
+			[]string{"draft", "void", "replaces", "Paid"},
 		},
-		"draft":         {[]string{"Draft invoice Draft", "EUR 2,414.79 so far", "This is a draft.", "Amount so far EUR 2,414.79"}, []string{"Q-17", "Due", "Amount due"}},
-		"upcoming":      {[]string{"Upcoming invoice"}, []string{"Q-17"}},
-		"held":          {[]string{"Draft invoice Held", "This invoice is held and cannot be sent yet: an amount of 10¹⁵"}, nil},
-		"paid":          {[]string{"Invoice Q-17 Paid", "EUR 2,414.79 paid", "Payment SEPA 2026-04-09 / 4711", "Amount paid EUR 2,414.79"}, []string{"Amount due"}},
-		"void":          {[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"}, []string{"Amount due"}},
-		"credited":      {[]string{"Invoice Q-17 Credited", "Credit notes cover all of this invoice."}, []string{"Amount due"}},
-		"reissue":       {[]string{"This invoice replaces invoice Q-9."}, nil},
-		"less":          {[]string{"EUR 1,700.79 due by 15 Apr 2026", "Total 2,514.79", "Credits −100.00", "Credit notes −714.00", "Amount due EUR 1,700.79"}, nil},
-		"given-back":    {[]string{"EUR 2,414.79 paid", "Credit notes −714.00", "Amount paid EUR 2,414.79"}, []string{"Amount due"}},
-		"inclusive":     {[]string{"Total 2,113.27 Includes State tax 6.25% on 1,950.00 121.88 Includes City tax 2.125% on 1,950.00 41.39 Amount due EUR 2,113.27"}, []string{"Subtotal"}},
-		"opening":       {[]string{"Total 49.00 Amount due EUR 49.00"}, []string{"Subtotal", "Credits"}},
-		"credit-note":   {[]string{"Credit note Q-18", "EUR 714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −600.00 −114.00", "Total credited −714.00"}, []string{"Amount due", "Paid"}},
-		"negative":      {[]string{"Total −2.50", "Kept as credit 2.50", "Amount paid EUR 0.00"}, nil},
-		"without-lines": {[]string{"No lines", "To acme", "Amount due EUR 0.00"}, nil},
+		"priced": {
+			[]string{
+				"1 Meter calls Quantity 1,040 1,000 included 40 × €0.05 1,040 €2.00", "3 packages of 1,000 × €2.00", "2 included 1 package of 1,000 × €2.00", "Up to 100 30 × €0.10 and €5.00 flat €8.00",
+				"6 Meter least Quantity 0 0 × €0.05 Minimum of €5.00 applied 0 €5.00", "1,000,000 × €0.05 Maximum of €3.50 applied", "1,000 included 0 × €0.000001 7 €0.00", "9 Meter given Quantity −7 0 × €1.00 −7 €0.00",
+				"10 Meter before Quantity 12 12 €0.24", "2,001 billed before At €2.00 for every 1,000 begun 5,000 €8.00",
+			},
+			[]string{"idle", "2 Meter"},
+		},
+		"draft":             {[]string{"Draft invoice Draft", "€2,414.79 so far", "This is a draft.", "Amount so far €2,414.79"}, []string{"Q-17", "Due", "Amount due", "Open"}},
+		"upcoming":          {[]string{"Upcoming invoice"}, []string{"Q-17"}},
+		"held":              {[]string{"Draft invoice Held", "This invoice is held and cannot be sent yet: an amount of 10¹⁵"}, nil},
+		"paid":              {[]string{"Invoice Q-17 Paid Paid on 9 Apr 2026", "Paid 9 Apr 2026", "Payment SEPA 2026-04-09 / 4711", "Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
+		"paid-before":       {[]string{"Invoice Q-17 Paid Paid From", "Credits −€100.00 Paid −€2,414.79 Open €0.00"}, []string{"due", "Due", "Paid on"}},
+		"void":              {[]string{"Invoice Q-17 Void", "Nothing to pay", "This invoice is void.", "Reason: Sent to the wrong company"}, []string{"due", "Due", "Open"}},
+		"credited":          {[]string{"Invoice Q-17 Credited Nothing to pay", "Credit notes cover all of this invoice.", "Credit notes −€2,514.79 Open €0.00"}, []string{"due", "Due"}},
+		"reissue":           {[]string{"This invoice replaces invoice Q-9."}, nil},
+		"less":              {[]string{"€1,700.79 due by 15 Apr 2026", "Total €2,514.79", "Credits −€100.00", "Credit notes −€714.00", "Amount due €1,700.79"}, nil},
+		"less-paid":         {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€1,700.79 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back"}},
+		"given-back":        {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Credit notes −€714.00 Given back €714.00 Open €0.00"}, []string{"due", "Due"}},
+		"given-back-before": {[]string{"Credits −€100.00 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back", "Paid on"}},
+		"nothing-open":      {[]string{"Invoice Q-17 Settled Nothing to pay", "Credit notes −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
+		"inclusive":         {[]string{"Total €2,113.27 Includes State tax 6.25% on €1,950.00 €121.88 Includes City tax 2.125% on €1,950.00 €41.39 Amount due €2,113.27"}, []string{"Subtotal"}},
+		"opening":           {[]string{"Total €49.00 Amount due €49.00"}, []string{"Subtotal", "Credits"}},
+		"credit-note":       {[]string{"Credit note Q-18", "€714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −€600.00 −€114.00", "Total credited −€714.00"}, []string{"Amount due", "Paid", "Open"}},
+		"negative":          {[]string{"Total −€2.50 Kept as credit €2.50 Open €0.00"}, []string{"due", "Due"}},
+		"without-lines":     {[]string{"No lines", "To acme", "Open €0.00"}, []string{"due", "Due"}},
 	} {
 		got := words(html(t, list[name]))
 		for _, text := range want.has {
@@ -116,7 +129,7 @@ func TestEachLineIsARow(t *testing.T) {
 
 func TestPagesHaveTheDigitsOfTheCurrency(t *testing.T) {
 	for currency, want := range map[string]string{
-		"JPY": "JPY 241,479", "EUR": "EUR 2,414.79", "KWD": "KWD 241.479", "CLF": "CLF 24.1479",
+		"JPY": "¥241,479", "EUR": "€2,414.79", "KWD": "KWD 241.479", "CLF": "CLF 24.1479",
 	} {
 		inv := sample()
 		inv.Currency = currency

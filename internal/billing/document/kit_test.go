@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"testing"
@@ -25,15 +26,15 @@ func sample() billing.Invoice {
 		Lines: []billing.Line{
 			{Kind: billing.LineBase, Description: "Base price, Pro", From: march, To: end, AmountMinor: 4900},
 			{Kind: billing.LineUsage, Meter: "requests", Description: "API calls: 1,234,567 × request", From: march, To: end, Quantity: 1234567, Included: 100000, AmountMinor: 79346, Tiers: []billing.TierLine{
-				{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500"},
-				{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250"},
-				{Quantity: 134567, Amount: "43.45670"},
+				{UpTo: new(int64(500000)), Quantity: 500000, Amount: "500", UnitPrice: new("0.001")},
+				{UpTo: new(int64(1000000)), Quantity: 500000, Amount: "250", UnitPrice: new("0.0005")},
+				{Quantity: 134567, Amount: "43.45670", UnitPrice: new("0.0003"), FlatPrice: new("3.0866")},
 			}},
-			{Kind: billing.LineUsage, Meter: "storage", Description: "Storage: 250 × GB", From: march, To: end, Quantity: 250, AmountMinor: 2500},
+			{Kind: billing.LineUsage, Meter: "storage", Description: "Storage: 250 × GB", From: march, To: end, Quantity: 250, AmountMinor: 2500, Priced: billing.Priced{UnitPrice: "0.10"}},
 			{Kind: billing.LineMinimum, Description: "Difference to the minimum price, Pro", From: march, To: end, AmountMinor: 254},
 			{Kind: billing.LineUnused, Description: "Unused base price, Starter", From: march + 20*day, To: end, AmountMinor: -323},
 			{Kind: billing.LineBase, Description: "Base price in advance, Pro", From: end, To: next, AmountMinor: 4900},
-			{Kind: billing.LineCorrection, Meter: "requests", Description: "Correction of invoice Q-12, API calls: -5,000 × request", From: march - 28*day, To: march, Quantity: -5000, AmountMinor: -250, OfInvoice: "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10"},
+			{Kind: billing.LineCorrection, Meter: "requests", Description: "Correction of invoice Q-12, API calls: -5,000 × request", From: march - 28*day, To: march, Quantity: -5000, Before: 20000, Priced: billing.Priced{UnitPrice: "0.0005"}, AmountMinor: -250, OfInvoice: "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10"},
 			{Kind: billing.LineCharge, Description: "Onboarding of the new office in Thessaloniki, two days", From: march + 9*day, To: march + 9*day, AmountMinor: 120000},
 		},
 		Taxes:  []billing.Tax{{Name: "VAT", Percent: "19", BaseMinor: 211327, TaxMinor: 40152}},
@@ -69,15 +70,26 @@ func samples() map[string]billing.Invoice {
 			draft(i)
 			i.Held = "an amount of 10¹⁵ minor units or more"
 		}),
-		"paid": of(func(i *billing.Invoice) { i.Status, i.Reference = billing.StatusPaid, "SEPA 2026-04-09 / 4711" }),
+		"paid": of(func(i *billing.Invoice) {
+			i.Status, i.Reference, i.PaidAt, i.PaidMinor = billing.StatusPaid, "SEPA 2026-04-09 / 4711", new(march+39*day), new(int64(241479))
+		}),
+		"paid-before": of(func(i *billing.Invoice) { i.Status, i.Reference = billing.StatusPaid, "SEPA 2026-04-09 / 4711" }),
 		"void": of(func(i *billing.Invoice) {
 			i.Status, i.VoidReason = billing.StatusVoid, "Sent to the wrong company"
 		}),
-		"credited":   of(func(i *billing.Invoice) { i.Status = billing.StatusCredited }),
-		"reissue":    of(func(i *billing.Invoice) { i.Of, i.OfNumber = "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10", "Q-9" }),
-		"less":       of(func(i *billing.Invoice) { i.CreditedMinor = 71400 }),
-		"given-back": of(func(i *billing.Invoice) { i.Status, i.CreditedMinor = billing.StatusPaid, 71400 }),
-		"inclusive":  of(inclusive),
+		"credited": of(func(i *billing.Invoice) { i.Status, i.CreditedMinor = billing.StatusCredited, 251479 }),
+		"reissue":  of(func(i *billing.Invoice) { i.Of, i.OfNumber = "0b1f4a0e-7a6f-4f3b-8f0d-8c9d1f2b7a10", "Q-9" }),
+		"less":     of(func(i *billing.Invoice) { i.CreditedMinor = 71400 }),
+		"less-paid": of(func(i *billing.Invoice) {
+			i.Status, i.CreditedMinor, i.PaidAt, i.PaidMinor = billing.StatusPaid, 71400, new(march+39*day), new(int64(170079))
+		}),
+		"given-back": of(func(i *billing.Invoice) {
+			i.Status, i.CreditedMinor, i.PaidAt, i.PaidMinor = billing.StatusPaid, 71400, new(march+39*day), new(int64(241479))
+		}),
+		"given-back-before": of(func(i *billing.Invoice) { i.Status, i.CreditedMinor = billing.StatusPaid, 71400 }),
+		"nothing-open":      of(func(i *billing.Invoice) { i.CreditedMinor = 241479 }),
+		"priced":            of(func(i *billing.Invoice) { *i = priced() }),
+		"inclusive":         of(inclusive),
 		"opening": of(func(i *billing.Invoice) {
 			i.Kind, i.Lines = billing.KindOpening, i.Lines[:1]
 			i.Taxes, i.Totals, i.CreditsMinor, i.AmountDueMinor = nil, billing.Totals{SubtotalMinor: 4900, TotalMinor: 4900}, 0, 4900
@@ -112,6 +124,35 @@ func inclusive(i *billing.Invoice) {
 		{Name: "City tax", Percent: "2.125", Inclusive: true, BaseMinor: 195000, TaxMinor: 4139},
 	}
 	i.Totals, i.CreditsMinor, i.AmountDueMinor = billing.Totals{SubtotalMinor: 211327, TaxMinor: 16327, TotalMinor: 211327}, 0, 211327
+}
+
+// priced is an invoice with a line for each way in which a price makes an amount, and lines of nothing.
+func priced() billing.Invoice {
+	inv := sample()
+	unit := func(price string) billing.Priced { return billing.Priced{UnitPrice: price} }
+	pack := billing.Priced{PackageSize: 1000, PackagePrice: "2"}
+	tier := billing.TierLine{UpTo: new(int64(100)), Quantity: 30, Amount: "8.0000", UnitPrice: new("0.1"), FlatPrice: new("5")}
+	inv.Lines = []billing.Line{
+		{Meter: "calls", Quantity: 1040, Included: 1000, Priced: unit("0.05"), AmountMinor: 200},
+		{Meter: "idle", Priced: unit("0.05")},
+		{Meter: "mails", Quantity: 2001, Priced: pack, AmountMinor: 600},
+		{Meter: "texts", Quantity: 3, Included: 2, Priced: pack, AmountMinor: 200},
+		{Meter: "space", Quantity: 30, Tiers: []billing.TierLine{tier}, AmountMinor: 800},
+		{Meter: "least", Priced: unit("0.05"), Applied: billing.AppliedMinimum, AmountMinor: 500},
+		{Meter: "most", Quantity: 1000000, Priced: unit("0.05"), Applied: billing.AppliedMaximum, AmountMinor: 350},
+		{Meter: "inside", Quantity: 7, Included: 1000, Priced: unit("0.000001")},
+		{Meter: "given", Quantity: -7, Priced: unit("1")},
+		{Meter: "before", Quantity: 12, AmountMinor: 24},
+		{Meter: "mails", Kind: billing.LineCorrection, Quantity: 5000, Before: 2001, Priced: pack, AmountMinor: 800},
+	}
+	inv.SubtotalMinor = 0
+	for n := range inv.Lines {
+		l := &inv.Lines[n]
+		l.N, l.From, l.To, l.Description, l.Kind = n+1, inv.PeriodStart, inv.PeriodEnd, "Meter "+l.Meter, cmp.Or(l.Kind, billing.LineUsage)
+		inv.SubtotalMinor += l.AmountMinor
+	}
+	inv.Taxes, inv.TotalMinor, inv.TaxMinor, inv.CreditsMinor, inv.AmountDueMinor = nil, inv.SubtotalMinor, 0, 0, inv.SubtotalMinor
+	return inv
 }
 
 // long is an invoice of n charges; the texts of some are long.

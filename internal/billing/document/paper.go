@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans"
 )
 
 // paper is what an invoice says to people, in the order in which it is drawn.
@@ -17,13 +16,12 @@ type paper struct {
 	Notices  []notice
 	From, To party
 	Facts    []fact
-	Currency string
 	Rows     []row
 	Totals   []total
 	Foot     string
 
-	exponent int
-	dates    dates
+	amounts
+	dates dates
 }
 
 type notice struct {
@@ -48,7 +46,8 @@ type row struct {
 	Tiers       []tierRow
 }
 
-type tierRow struct{ Range, Quantity, Amount string }
+// tierRow is what one tier adds. Units says how many, and what each costs: "500 × €0.02 and €5.00 flat".
+type tierRow struct{ Range, Units, Amount string }
 
 type total struct {
 	Name, Amount string
@@ -61,9 +60,7 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 	if zone == nil {
 		zone = time.UTC
 	}
-	// The ledger keeps no invoice of another currency.
-	exponent, _ := plans.Exponent(inv.Currency)
-	p := &paper{Currency: inv.Currency, exponent: exponent, dates: dates{zone}, Foot: "Dates are those of the time zone " + zone.String() + "."}
+	p := &paper{amounts: amountsIn(inv.Currency), dates: dates{zone}, Foot: "Dates are those of the time zone " + zone.String() + "."}
 	p.Title = title(inv)
 	p.Label, p.Tone = label(inv)
 	if inv.TestClock != "" {
@@ -77,8 +74,12 @@ func newPaper(inv *billing.Invoice, zone *time.Location) *paper {
 		p.To.Name = inv.CustomerKey
 	}
 	p.Facts = p.facts(inv)
+	// A line of nothing used that costs nothing is left out. The others keep their numbers, since credit
+	// notes name them.
 	for i := range inv.Lines {
-		p.Rows = append(p.Rows, p.row(inv, &inv.Lines[i]))
+		if l := &inv.Lines[i]; l.Kind != billing.LineUsage || l.Quantity != 0 || l.AmountMinor != 0 {
+			p.Rows = append(p.Rows, p.row(inv, l))
+		}
 	}
 	p.Totals = p.totals(inv)
 	return p
@@ -134,10 +135,32 @@ func label(inv *billing.Invoice) (text, tone string) {
 	case billing.StatusCredited:
 		return "Credited", ""
 	}
+	if open(inv) == 0 {
+		return "Settled", "good"
+	}
 	return "Open", "accent"
 }
 
-func (p *paper) money(minor int64) string { return Money(minor, p.Currency) }
+// open is what is still to be paid.
+func open(inv *billing.Invoice) int64 {
+	if inv.Status != billing.StatusFinalized {
+		return 0
+	}
+	return inv.OwedMinor()
+}
+
+// paid is what was paid of an invoice that is paid, or was before it was credited. ok is false where
+// nobody knows: a version that kept no amount noted the payment, and credit notes took something off
+// before or after it.
+func paid(inv *billing.Invoice) (minor int64, ok bool) {
+	switch {
+	case inv.PaidMinor != nil:
+		return *inv.PaidMinor, true
+	case inv.Status == billing.StatusPaid && inv.CreditedMinor == 0:
+		return inv.AmountDueMinor, true
+	}
+	return 0, false
+}
 
 func (p *paper) headline(inv *billing.Invoice) string {
 	switch {
@@ -146,13 +169,21 @@ func (p *paper) headline(inv *billing.Invoice) string {
 	case inv.Status == billing.StatusDraft:
 		return p.money(inv.AmountDueMinor) + " so far"
 	case inv.Status == billing.StatusPaid:
-		return p.money(inv.AmountDueMinor) + " paid"
-	case inv.Status == billing.StatusVoid, inv.Status == billing.StatusCredited:
+		return p.paidOn(inv)
+	case open(inv) == 0:
 		return "Nothing to pay"
 	case inv.DueAt != nil:
-		return p.money(inv.OwedMinor()) + " due by " + p.dates.day(*inv.DueAt)
+		return p.money(open(inv)) + " due by " + p.dates.day(*inv.DueAt)
 	}
-	return p.money(inv.OwedMinor()) + " due"
+	return p.money(open(inv)) + " due"
+}
+
+// paidOn says that an invoice was paid, and when if that was kept.
+func (p *paper) paidOn(inv *billing.Invoice) string {
+	if inv.PaidAt == nil {
+		return "Paid"
+	}
+	return "Paid on " + p.dates.day(*inv.PaidAt)
 }
 
 func notices(inv *billing.Invoice) []notice {
@@ -201,8 +232,11 @@ func (p *paper) facts(inv *billing.Invoice) []fact {
 	if inv.FinalizedAt != nil {
 		add("Date", p.dates.day(*inv.FinalizedAt))
 	}
-	if inv.DueAt != nil {
+	if inv.DueAt != nil && open(inv) > 0 {
 		add("Due", p.dates.day(*inv.DueAt))
+	}
+	if inv.PaidAt != nil {
+		add("Paid", p.dates.day(*inv.PaidAt))
 	}
 	add("Period", p.dates.span(inv.PeriodStart, inv.PeriodEnd))
 	add("Customer", inv.CustomerKey)

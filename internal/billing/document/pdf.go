@@ -22,8 +22,7 @@ const (
 	quantity = 32.0
 	amountW  = 34.0
 	describe = width - numberW - quantity - amountW
-	tierUnit = 66.0 // where a tier's quantity ends, from describeAt on
-	tierSum  = 90.0 // and its amount
+	tierSum  = 90.0 // where a tier's amount ends, from describeAt on
 	leading  = 4.8  // of text of size text
 	small    = 4.2
 	gap      = 1.6 // above and below what a row says

@@ -25,6 +25,11 @@ func (s *sheet) lines() {
 	for i := range s.paper.Rows {
 		s.row(&s.paper.Rows[i])
 	}
+	if len(s.paper.Rows) == 0 {
+		s.pen("", text, muted)
+		s.put(describeAt, s.GetY()+gap, describe, leading, "L", "No lines")
+		s.SetY(s.GetY() + leading + gap)
+	}
 	s.table = false
 }
 
@@ -37,7 +42,10 @@ func (s *sheet) row(r *row) {
 		details = append(details, s.wrapped(d, describe-4)...)
 	}
 	// A row's tiers follow it onto the next page where they must, its first one stays with it.
-	height := 2*gap + float64(len(words))*leading + float64(len(details)+min(len(r.Tiers), 1))*small
+	height := 2*gap + float64(len(words))*leading + float64(len(details))*small
+	if len(r.Tiers) > 0 {
+		height += float64(len(s.tierWords(r.Tiers[0]))) * small
+	}
 	s.room(height)
 	y := s.GetY() + gap
 	s.pen("", text, muted)
@@ -71,15 +79,23 @@ func (s *sheet) figure(x, y, w float64, words string) {
 	s.SetFontSize(text)
 }
 
+// tierWords are what a tier says, beside its amount. The pen must be the fine one.
+func (s *sheet) tierWords(t tierRow) []string {
+	return s.wrapped(t.Range+": "+t.Units, tierSum-s.GetStringWidth(t.Amount)-4)
+}
+
 // tier draws what one tier adds, below its line.
 func (s *sheet) tier(t tierRow) {
-	s.room(small + gap)
-	y := s.GetY()
 	s.pen("", fine, muted)
-	s.put(describeAt, y, tierUnit, small, "L", t.Range)
-	s.put(describeAt, y, tierUnit, small, "R", t.Quantity)
+	words := s.tierWords(t)
+	s.room(float64(len(words))*small + gap)
+	s.pen("", fine, muted) // a new page has used another
+	y := s.GetY()
 	s.put(describeAt, y, tierSum, small, "R", t.Amount)
-	s.SetY(y + small)
+	for i, l := range words {
+		s.put(describeAt, y+float64(i)*small, tierSum, small, "L", l)
+	}
+	s.SetY(y + float64(len(words))*small)
 }
 
 // totals draws the sums below the lines, all on one page as far as they fit on one.

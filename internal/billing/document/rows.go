@@ -3,7 +3,7 @@ package document
 import "quotad/internal/billing"
 
 func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
-	r := row{N: l.N, Description: l.Description, Amount: amount(l.AmountMinor, p.exponent)}
+	r := row{N: l.N, Description: l.Description, Amount: p.money(l.AmountMinor)}
 	if l.From != inv.PeriodStart || l.To != inv.PeriodEnd {
 		r.Details = append(r.Details, p.dates.span(l.From, l.To))
 	}
@@ -13,27 +13,91 @@ func (p *paper) row(inv *billing.Invoice, l *billing.Line) row {
 			r.Details = append(r.Details, count(l.Included)+" included")
 		}
 	}
+	r.Details = append(r.Details, p.how(l)...)
+	r.Tiers = p.tiers(l)
+	return r
+}
+
+// How says how the amount of a line comes about, as papers say it: what the units beyond the included
+// ones cost, and a minimum or maximum that was applied. It is empty of lines that no price made.
+func How(l *billing.Line, currency string) []string {
+	a := amountsIn(currency)
+	words := a.how(l)
+	for _, t := range a.tiers(l) {
+		words = append(words, t.Range+": "+t.Units)
+	}
+	return words
+}
+
+// how is How without tiers.
+func (a amounts) how(l *billing.Line) (words []string) {
+	if l.Kind == billing.LineCorrection && l.OfLine == 0 {
+		return a.corrected(l)
+	}
+	units := max(0, max(0, l.Quantity)-l.Included)
+	switch {
+	case l.UnitPrice != "":
+		words = append(words, count(units)+" × "+a.exact(l.UnitPrice))
+	case l.PackageSize > 0:
+		begun, packages := units/l.PackageSize, " packages of "
+		if units%l.PackageSize > 0 {
+			begun++
+		}
+		if begun == 1 {
+			packages = " package of "
+		}
+		words = append(words, count(begun)+packages+count(l.PackageSize)+" × "+a.exact(l.PackagePrice))
+	}
+	switch l.Applied {
+	case billing.AppliedMinimum:
+		words = append(words, "Minimum of "+a.money(l.AmountMinor)+" applied")
+	case billing.AppliedMaximum:
+		words = append(words, "Maximum of "+a.money(l.AmountMinor)+" applied")
+	}
+	return words
+}
+
+// corrected says what a correction is the difference to, and the price. Its quantity times the price
+// need not be its amount: units may be included before it, or a maximum may hold what comes after.
+func (a amounts) corrected(l *billing.Line) []string {
+	words := []string{count(l.Before) + " billed before"}
+	switch {
+	case l.UnitPrice != "":
+		return append(words, "At "+a.exact(l.UnitPrice)+" each")
+	case l.PackageSize > 0:
+		return append(words, "At "+a.exact(l.PackagePrice)+" for every "+count(l.PackageSize)+" begun")
+	}
+	return words
+}
+
+func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
 	last := "" // the bound of the tier before
 	for _, t := range l.Tiers {
-		shown := tierRow{Range: "All units", Quantity: count(t.Quantity), Amount: exact(t.Amount, p.exponent)}
+		row := tierRow{Range: "All units", Units: count(t.Quantity), Amount: a.exact(t.Amount)}
 		switch {
 		case t.UpTo != nil:
 			last = count(*t.UpTo)
-			shown.Range = "Up to " + last
+			row.Range = "Up to " + last
 		case last != "":
-			shown.Range = "Above " + last
+			row.Range = "Above " + last
 		}
-		r.Tiers = append(r.Tiers, shown)
+		if t.UnitPrice != nil {
+			row.Units += " × " + a.exact(*t.UnitPrice)
+		}
+		if t.FlatPrice != nil {
+			row.Units += " and " + a.exact(*t.FlatPrice) + " flat"
+		}
+		rows = append(rows, row)
 	}
-	return r
+	return rows
 }
 
 // totals are the sums below the lines. Taxes that lie within the total come behind it.
 func (p *paper) totals(inv *billing.Invoice) []total {
-	out := []total{{Name: "Subtotal", Amount: amount(inv.SubtotalMinor, p.exponent)}}
+	out := []total{{Name: "Subtotal", Amount: p.money(inv.SubtotalMinor)}}
 	var within []total
 	for _, t := range inv.Taxes {
-		shown := total{Name: t.Name + " " + t.Percent + "% on " + amount(t.BaseMinor, p.exponent), Amount: amount(t.TaxMinor, p.exponent)}
+		shown := total{Name: t.Name + " " + t.Percent + "% on " + p.money(t.BaseMinor), Amount: p.money(t.TaxMinor)}
 		if t.Inclusive {
 			shown.Name = "Includes " + shown.Name
 			within = append(within, shown)
@@ -48,28 +112,38 @@ func (p *paper) totals(inv *billing.Invoice) []total {
 	if inv.Kind == billing.KindCreditNote {
 		name = "Total credited"
 	}
-	out = append(out, total{Name: name, Amount: amount(inv.TotalMinor, p.exponent), Strong: true})
+	out = append(out, total{Name: name, Amount: p.money(inv.TotalMinor), Strong: true})
 	out = append(out, within...)
 	if inv.Kind == billing.KindCreditNote {
 		return out
 	}
-	if inv.CreditsMinor != 0 {
-		out = append(out, total{Name: "Credits", Amount: amount(-inv.CreditsMinor, p.exponent)})
+	return append(out, p.settled(inv)...)
+}
+
+// settled is what became of an invoice's total: what credits, the payment and credit notes took off,
+// and what is open.
+func (p *paper) settled(inv *billing.Invoice) (out []total) {
+	add := func(name string, minor int64) {
+		if minor != 0 {
+			out = append(out, total{Name: name, Amount: p.money(minor)})
+		}
 	}
-	if inv.TotalMinor < 0 {
-		out = append(out, total{Name: "Kept as credit", Amount: amount(-inv.TotalMinor, p.exponent)})
+	add("Credits", -inv.CreditsMinor)
+	add("Kept as credit", max(0, -inv.TotalMinor))
+	came, known := paid(inv)
+	add(p.paidOn(inv), -came)
+	add("Credit notes", -inv.CreditedMinor)
+	if known {
+		add("Given back", max(0, came+inv.CreditedMinor-inv.AmountDueMinor))
 	}
-	if inv.CreditedMinor != 0 {
-		out = append(out, total{Name: "Credit notes", Amount: amount(-inv.CreditedMinor, p.exponent)})
-	}
-	due := total{Name: "Amount due", Amount: p.money(inv.OwedMinor()), Last: true}
-	switch inv.Status {
-	case billing.StatusDraft:
-		due.Name = "Amount so far"
-	case billing.StatusPaid:
-		due.Name, due.Amount = "Amount paid", p.money(inv.AmountDueMinor)
-	case billing.StatusVoid, billing.StatusCredited:
+	last := total{Name: "Open", Amount: p.money(open(inv)), Last: true}
+	switch {
+	case inv.Status == billing.StatusVoid:
 		return out
+	case inv.Status == billing.StatusDraft:
+		last.Name, last.Amount = "Amount so far", p.money(inv.AmountDueMinor)
+	case open(inv) > 0:
+		last.Name = "Amount due"
 	}
-	return append(out, due)
+	return append(out, last)
 }

@@ -14,28 +14,38 @@ const (
 	timeLayout = "2 Jan 2006, 15:04"
 )
 
-// Money writes minor units of a currency, with its code, as all invoices do: EUR 1,234.56.
-func Money(minor int64, currency string) string { return currency + " " + Amount(minor, currency) }
-
-// Amount is Money without the code, for where the currency is named already: 1,234.56.
-func Amount(minor int64, currency string) string {
-	exponent, _ := plans.Exponent(currency) // the ledger keeps no invoice of another currency
-	return amount(minor, exponent)
+// amounts writes those of a currency for people.
+type amounts struct {
+	Currency string
+	exponent int // how many digits its minor unit has
 }
 
-// amount writes minor units for people: 1,234.56.
-func amount(minor int64, exponent int) string { return rating.Grouped(rating.Format(minor, exponent)) }
+func amountsIn(currency string) amounts {
+	exponent, _ := plans.Exponent(currency) // the ledger keeps no invoice of another currency
+	return amounts{currency, exponent}
+}
 
-// exact writes a decimal in major units for people, with the currency's digits at least and no
-// more zeros behind them than that.
-func exact(decimal string, exponent int) string {
+// Money writes minor units of a currency, as all papers do: €1,234.56.
+func Money(minor int64, currency string) string { return amountsIn(currency).money(minor) }
+
+// money writes minor units: €1,234.56.
+func (a amounts) money(minor int64) string {
+	return rating.Money(rating.Format(minor, a.exponent), a.Currency)
+}
+
+// exact writes a decimal in major units as money is written, with the currency's digits at least and
+// no more zeros after them than that, and none before.
+func (a amounts) exact(decimal string) string {
 	whole, fraction, _ := strings.Cut(decimal, ".")
-	fraction = strings.TrimRight(fraction, "0")
-	fraction += strings.Repeat("0", max(0, exponent-len(fraction)))
-	if fraction == "" {
-		return rating.Grouped(whole)
+	for len(whole) > 1 && whole[0] == '0' {
+		whole = whole[1:]
 	}
-	return rating.Grouped(whole + "." + fraction)
+	fraction = strings.TrimRight(fraction, "0")
+	fraction += strings.Repeat("0", max(0, a.exponent-len(fraction)))
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	return rating.Money(whole, a.Currency)
 }
 
 func count(units int64) string { return rating.Grouped(strconv.FormatInt(units, 10)) }

@@ -11,27 +11,36 @@ import (
 func TestAmountsForPeople(t *testing.T) {
 	for _, c := range []struct {
 		minor    int64
-		exponent int
+		currency string
 		want     string
 	}{
-		{0, 2, "0.00"},
-		{5, 2, "0.05"},
-		{-5, 2, "−0.05"},
-		{99999, 2, "999.99"},
-		{100000, 2, "1,000.00"},
-		{-123456789, 2, "−1,234,567.89"},
-		{0, 0, "0"},
-		{999, 0, "999"},
-		{1000, 0, "1,000"},
-		{-1000000, 0, "−1,000,000"},
-		{1234, 3, "1.234"},
-		{1234567, 3, "1,234.567"},
-		{12345678, 4, "1,234.5678"},
-		{1e15 - 1, 2, "9,999,999,999,999.99"},
-		{math.MinInt64, 2, "−92,233,720,368,547,758.08"},
+		{0, "EUR", "€0.00"},
+		{5, "EUR", "€0.05"},
+		{-5, "EUR", "−€0.05"},
+		{99999, "USD", "$999.99"},
+		{100000, "GBP", "£1,000.00"},
+		{-123456789, "EUR", "−€1,234,567.89"},
+		{0, "JPY", "¥0"},
+		{999, "JPY", "¥999"},
+		{1000, "ISK", "ISK 1,000"},
+		{-1000000, "ISK", "−ISK 1,000,000"},
+		{1234, "KWD", "KWD 1.234"},
+		{1234567, "KWD", "KWD 1,234.567"},
+		{12345678, "CLF", "CLF 1,234.5678"},
+		{1e15 - 1, "EUR", "€9,999,999,999,999.99"},
+		{math.MinInt64, "EUR", "−€92,233,720,368,547,758.08"},
 	} {
-		if got := amount(c.minor, c.exponent); got != c.want {
-			t.Errorf("%d with %d digits: %q, want %q", c.minor, c.exponent, got, c.want)
+		if got := amountsIn(c.currency).money(c.minor); got != c.want {
+			t.Errorf("%d %s: %q, want %q", c.minor, c.currency, got, c.want)
+		}
+	}
+}
+
+// A PDF has all letters that amounts are written with.
+func TestAmountsArePrintable(t *testing.T) {
+	for _, currency := range []string{"USD", "EUR", "GBP", "JPY", "INR", "KRW", "CHF", "ILS", "NGN"} {
+		if got := amountsIn(currency).money(-1); printable(got) != got {
+			t.Errorf("%q is printed as %q", got, printable(got))
 		}
 	}
 }
@@ -39,20 +48,22 @@ func TestAmountsForPeople(t *testing.T) {
 func TestExactAmountsForPeople(t *testing.T) {
 	for _, c := range []struct {
 		decimal  string
-		exponent int
+		currency string
 		want     string
 	}{
-		{"500", 2, "500.00"},
-		{"43.45670", 2, "43.4567"},
-		{"1234567.5", 2, "1,234,567.50"},
-		{"0.000001", 2, "0.000001"},
-		{"-1234", 0, "−1,234"},
-		{"7.0", 0, "7"},
-		{"0.5", 0, "0.5"},
-		{"100", 0, "100"},
+		{"500", "EUR", "€500.00"},
+		{"43.45670", "EUR", "€43.4567"},
+		{"1234567.5", "EUR", "€1,234,567.50"},
+		{"0.000001", "EUR", "€0.000001"},
+		{"00012.50", "EUR", "€12.50"},
+		{"000", "EUR", "€0.00"},
+		{"1234", "JPY", "¥1,234"},
+		{"7.0", "JPY", "¥7"},
+		{"0.5", "JPY", "¥0.5"},
+		{"100", "JPY", "¥100"},
 	} {
-		if got := exact(c.decimal, c.exponent); got != c.want {
-			t.Errorf("%s with %d digits: %q, want %q", c.decimal, c.exponent, got, c.want)
+		if got := amountsIn(c.currency).exact(c.decimal); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.decimal, c.currency, got, c.want)
 		}
 	}
 }

@@ -94,16 +94,16 @@ func (l *Ledger) Finalize(ctx context.Context, id string) (*billing.Invoice, err
 	})
 }
 
-const payInvoice = `UPDATE invoices SET status = 'paid', reference = $2 WHERE id = $1::uuid`
+const payInvoice = `UPDATE invoices SET status = 'paid', reference = $2, paid_at = $3, paid_minor = $4 WHERE id = $1::uuid`
 
-// Pay says that a finalized invoice was paid. reference names the payment, for people. Errors:
+// Pay says that a finalized invoice was paid now: all that is open. reference names the payment, for people. Errors:
 // billing.ErrUnknownInvoice, billing.StateError.
 func (l *Ledger) Pay(ctx context.Context, id, reference string) (*billing.Invoice, error) {
-	return l.onInvoice(ctx, id, &act{word: "pay"}, func(ctx context.Context, tx pgx.Tx, _ *customer, i *billing.Invoice) error {
+	return l.onInvoice(ctx, id, &act{word: "pay"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusFinalized {
 			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid yet can be paid"}
 		}
-		_, err := tx.Exec(ctx, payInvoice, id, text(reference))
+		_, err := tx.Exec(ctx, payInvoice, id, text(reference), c.now, i.OwedMinor())
 		return err
 	})
 }

@@ -42,6 +42,9 @@ type invoiceRow struct {
 	AmountDueMinor int64    `json:"amount_due_minor"`
 	Document       document `json:"document"`
 	Digest         *string  `json:"digest"`
+	DigestForm     int      `json:"digest_form"`
+	PaidAt         *int64   `json:"paid_at"`
+	PaidMinor      *int64   `json:"paid_minor"`
 	Held           *string  `json:"held"`
 }
 
@@ -57,6 +60,10 @@ type document struct {
 	Waiting []billing.Corrected `json:"waiting,omitempty"`
 }
 
+// draftForm is the column digest_form of a draft, and of what nodes of the version before finalize,
+// which do not write it.
+const draftForm = 1
+
 // rowOf is the row of an invoice. number is 0 for a draft.
 func rowOf(i *billing.Invoice, number int64) invoiceRow {
 	r := invoiceRow{
@@ -66,11 +73,12 @@ func rowOf(i *billing.Invoice, number int64) invoiceRow {
 		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor,
 		CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, Held: text(i.Held),
 		Series:   billing.SeriesLive,
-		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.Waiting},
+		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.Waiting}, DigestForm: draftForm,
 	}
 	if number > 0 {
 		digest := `\x` + hex.EncodeToString(i.Digested)
 		r.Series, r.Number, r.Seller, r.Prefix, r.Digest = i.Series(), &number, &i.Seller.Key, &i.Seller.Prefix, &digest
+		r.DigestForm, r.PaidAt, r.PaidMinor = i.DigestForm, i.PaidAt, i.PaidMinor
 	}
 	return r
 }
@@ -97,7 +105,7 @@ const updateInvoices = `
 	UPDATE invoices i SET status = r.status, finalized_at = r.finalized_at, due_at = r.due_at, seller = r.seller, series = r.series, number = r.number,
 		prefix = r.prefix, subtotal_minor = r.subtotal_minor, tax_minor = r.tax_minor, total_minor = r.total_minor,
 		credits_minor = r.credits_minor, amount_due_minor = r.amount_due_minor, document = r.document, digest = r.digest, held = r.held,
-		finalize_at = r.finalize_at
+		finalize_at = r.finalize_at, digest_form = r.digest_form, paid_at = r.paid_at, paid_minor = r.paid_minor
 	FROM jsonb_populate_recordset(NULL::invoices, $1) r WHERE i.id = r.id`
 
 // lineRow is a row of invoice_lines.
@@ -117,13 +125,18 @@ type lineRow struct {
 	OfInvoice   *string            `json:"of_invoice"`
 	OfLine      *int               `json:"of_line"`
 	Before      *int64             `json:"billed_before"`
+
+	UnitPrice    *string `json:"unit_price"`
+	PackageSize  *int64  `json:"package_size"`
+	PackagePrice *string `json:"package_price"`
+	Applied      *string `json:"applied"`
 }
 
 const insertLines = `
 	INSERT INTO invoice_lines (invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, of_invoice, of_line, billed_before)
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied)
 	SELECT invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, of_invoice, of_line, billed_before
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied
 	FROM jsonb_populate_recordset(NULL::invoice_lines, $1)`
 
 const deleteLines = `DELETE FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[])`
@@ -136,7 +149,10 @@ func lineRows(i *billing.Invoice) []lineRow {
 		rows[n] = lineRow{
 			Invoice: i.ID, N: l.N, Kind: l.Kind, Meter: text(l.Meter), Description: l.Description, From: l.From, To: l.To,
 			Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: l.Tiers, AmountMinor: l.AmountMinor,
-			OfInvoice: text(l.OfInvoice),
+			OfInvoice: text(l.OfInvoice), UnitPrice: text(l.UnitPrice), PackagePrice: text(l.PackagePrice), Applied: text(l.Applied),
+		}
+		if l.PackageSize > 0 {
+			rows[n].PackageSize = &l.PackageSize
 		}
 		if rows[n].Tiers == nil {
 			rows[n].Tiers = []billing.TierLine{}
@@ -208,7 +224,8 @@ const invoiceColumns = `
 	coalesce((SELECT o.prefix || o.number FROM invoices o WHERE o.id = i.of), ''),
 	coalesce((SELECT -sum(o.total_minor) FROM invoices o WHERE o.of = i.id AND o.kind = 'credit_note'), 0)::bigint,
 	i.subtotal_minor, i.tax_minor, i.total_minor, i.credits_minor, i.amount_due_minor, i.document,
-	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.reference, ''), coalesce(i.void_reason, ''), i.digest
+	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.reference, ''), coalesce(i.void_reason, ''), i.digest,
+	i.digest_form, i.paid_at, i.paid_minor
 	FROM invoices i JOIN customers c ON c.id = i.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id `
 
 func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
@@ -217,7 +234,8 @@ func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
 	err := row.Scan(&i.ID, &i.Number, &i.Kind, &i.Status, &i.Customer, &i.CustomerKey, &i.TestClock, &i.Currency, &i.Chain, &i.N,
 		&i.PeriodStart, &i.PeriodEnd, &i.PlanID, &i.PriceVersion, &i.Of, &i.OfNumber, &i.CreditedMinor,
 		&i.SubtotalMinor, &i.TaxMinor, &i.TotalMinor, &i.CreditsMinor, &i.AmountDueMinor, &raw,
-		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.Reference, &i.VoidReason, &i.Digested)
+		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.Reference, &i.VoidReason, &i.Digested,
+		&i.DigestForm, &i.PaidAt, &i.PaidMinor)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +247,8 @@ func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
 
 const readLines = `
 	SELECT invoice_id::text, n, kind, coalesce(meter, ''), description, from_at, to_at, quantity, included, plan_version, tiers,
-		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), coalesce(billed_before, 0)
+		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), coalesce(billed_before, 0),
+		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, '')
 	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
 
 // invoicesOf reads invoices with their lines. statement begins with SELECT and invoiceColumns.
@@ -249,6 +268,7 @@ func invoicesOf(ctx context.Context, q querier, statement string, args ...any) (
 	err = forEach(ctx, q, []any{
 		&id, &l.N, &l.Kind, &l.Meter, &l.Description, &l.From, &l.To, &l.Quantity, &l.Included, &l.PlanVersion, &tiers,
 		&l.AmountMinor, &l.OfInvoice, &l.OfLine, &l.Before,
+		&l.UnitPrice, &l.PackageSize, &l.PackagePrice, &l.Applied,
 	}, func() error {
 		l.Tiers = nil
 		if len(tiers) > emptyDocument {

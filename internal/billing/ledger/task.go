@@ -230,9 +230,11 @@ func queueSellers(b *pgx.Batch, tasks []*task) {
 	}, readSellerRows, slices.Collect(maps.Keys(of)))
 }
 
+// Charges of one instant come in the order of seq. Those that were made before there was one have
+// none, and keep the order of their ids.
 const readUnclaimed = `
 	SELECT customer_id, id, description, amount_minor, currency, at FROM charges
-	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, id`
+	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, seq NULLS FIRST, id`
 
 // queueCharges finds the charges that no invoice has taken yet.
 func queueCharges(b *pgx.Batch, tasks []*task) {

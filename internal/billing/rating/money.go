@@ -69,6 +69,24 @@ func Grouped(decimal string) string {
 	return b.String()
 }
 
+// signs are how currencies are written. The letters of documents have these; another currency is
+// written by its code.
+var signs = map[string]string{"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥"}
+
+// Money writes a decimal number of major units for people, with its currency: "−€1,234.56",
+// "CHF 0.05".
+func Money(decimal, currency string) string {
+	sign, ok := signs[currency]
+	if !ok {
+		sign = currency + " "
+	}
+	text := Grouped(decimal)
+	if rest, negative := strings.CutPrefix(text, Minus); negative {
+		return Minus + sign + rest
+	}
+	return sign + text
+}
+
 // Sum adds amounts, such as those of lines to a subtotal. It is ErrTooLarge where the sum, or
 // one of the amounts, is beyond MaxMinor.
 func Sum(minor ...int64) (int64, error) {

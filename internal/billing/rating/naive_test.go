@@ -52,6 +52,7 @@ type naiveLine struct {
 	exact   *big.Rat
 	tiers   map[int]*naiveTier
 	minor   int64
+	applied string
 }
 
 // part is what of amount·(t−S)/(E−S) lies between a and b.
@@ -93,10 +94,14 @@ func naiveRate(p *plans.Price, quantity int64, s rating.Span, exponent int) naiv
 	}
 	line.minor = nearest(new(big.Rat).Mul(line.exact, scale))
 	if p.MinimumMinor != nil {
-		line.minor = max(line.minor, part(*p.MinimumMinor, s, nearest))
+		if least := part(*p.MinimumMinor, s, nearest); line.minor < least {
+			line.minor, line.applied = least, "minimum"
+		}
 	}
 	if p.MaximumMinor != nil {
-		line.minor = min(line.minor, part(*p.MaximumMinor, s, nearest))
+		if most := part(*p.MaximumMinor, s, nearest); line.minor > most {
+			line.minor, line.applied = most, "maximum"
+		}
 	}
 	return line
 }

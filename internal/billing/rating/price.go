@@ -13,6 +13,7 @@ import (
 // changed, so any number of goroutines may use it.
 type Price struct {
 	model    string
+	priced   Priced
 	unit     apd.Decimal // per_unit: of a unit; package: of a package
 	size     int64       // of a package
 	tiers    []tier
@@ -27,6 +28,9 @@ type tier struct {
 	end  int64  // the last unit of the tier
 	unit apd.Decimal
 	flat apd.Decimal
+
+	unitPrice string  // as the price says it
+	flatPrice *string // nil: none
 }
 
 // The price models. per_unit is a package of one unit.
@@ -58,8 +62,9 @@ func Compile(p plans.Price, exponent int) (*Price, error) {
 	var err error
 	switch {
 	case p.UnitPrice != nil:
-		err = parse(&read.unit, *p.UnitPrice)
+		read.priced.UnitPrice, err = *p.UnitPrice, parse(&read.unit, *p.UnitPrice)
 	case p.PackagePrice != nil:
+		read.priced.PackageSize, read.priced.PackagePrice = *p.PackageSize, *p.PackagePrice
 		read.size, err = *p.PackageSize, parse(&read.unit, *p.PackagePrice)
 	}
 	if err != nil {
@@ -82,6 +87,11 @@ func compileTier(from *plans.Tier) (t tier, err error) {
 		shown := t.end
 		t.upTo = &shown
 	}
+	t.unitPrice = from.UnitPrice
+	if from.FlatPrice != nil {
+		flat := *from.FlatPrice
+		t.flatPrice = &flat
+	}
 	if err = parse(&t.unit, from.UnitPrice); err == nil && from.FlatPrice != nil {
 		err = parse(&t.flat, *from.FlatPrice)
 	}
@@ -94,15 +104,35 @@ type Line struct {
 	Overage     int64        // units beyond them, 0 or more; what is charged
 	Tiers       []TierAmount // the tiers that units fall in; empty, not nil, without any
 	Exact       string       // the amount in major units, neither rounded nor held: "4.938"
+	Applied     string       // Minimum or Maximum, if the amount is that one and not the rounded one
 	AmountMinor int64        // rounded, and held between minimum and maximum; 0 … MaxMinor
 }
+
+// What holds the amount of a line.
+const (
+	Minimum = "minimum"
+	Maximum = "maximum"
+)
+
+// Priced is what the units of a line cost beyond the included ones, in major units, as the price
+// says it. It is empty where tiers price the line.
+type Priced struct {
+	UnitPrice    string // of model per_unit
+	PackageSize  int64  // of model package
+	PackagePrice string
+}
+
+// Priced is what units cost. It is the same for any quantity.
+func (p *Price) Priced() Priced { return p.priced }
 
 // TierAmount is what one tier adds to a line. Those of a line add up to its overage and to its
 // exact amount.
 type TierAmount struct {
-	UpTo     *int64 `json:"up_to"`    // of the price, counted after the included units; nil: the last tier
-	Quantity int64  `json:"quantity"` // units in the tier
-	Amount   string `json:"amount"`   // in major units, exact, the tier's flat price in it
+	UpTo      *int64  `json:"up_to"`      // of the price, counted after the included units; nil: the last tier
+	Quantity  int64   `json:"quantity"`   // units in the tier
+	Amount    string  `json:"amount"`     // in major units, exact, the tier's flat price in it
+	UnitPrice *string `json:"unit_price"` // of the tier, in major units
+	FlatPrice *string `json:"flat_price"` // nil: none
 }
 
 // Rate computes the line of a quantity: the units of a meter in the period s. A quantity below
@@ -124,15 +154,25 @@ func (p *Price) Rate(quantity int64, s Span) (Line, error) {
 	if err != nil {
 		return Line{}, err
 	}
-	amount = max(amount, s.Money(p.minimum))
-	if p.maximum != nil {
-		amount = min(amount, s.Money(*p.maximum))
-	}
+	amount, line.Applied = p.hold(amount, s)
 	if tooLarge(amount) {
 		return line, ErrTooLarge
 	}
 	line.AmountMinor = amount
 	return line, nil
+}
+
+// hold holds an amount between minimum and maximum, and says which of them it is then.
+func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
+	if least := s.Money(p.minimum); amount < least {
+		amount, applied = least, Minimum
+	}
+	if p.maximum != nil {
+		if most := s.Money(*p.maximum); amount > most {
+			amount, applied = most, Maximum
+		}
+	}
+	return amount, applied
 }
 
 // Correction is the amount of a line `correction`, in minor units: R(quantity + delta) −
@@ -215,6 +255,6 @@ func (t *tier) charge(line *Line, exact *apd.Decimal, units int64) error {
 	if err := add(&amount, &t.flat); err != nil {
 		return err
 	}
-	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: units, Amount: text(&amount)})
+	line.Tiers = append(line.Tiers, TierAmount{UpTo: t.upTo, Quantity: units, Amount: text(&amount), UnitPrice: &t.unitPrice, FlatPrice: t.flatPrice})
 	return add(exact, &amount)
 }

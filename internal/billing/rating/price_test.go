@@ -74,24 +74,24 @@ func TestLinesOfEachModel(t *testing.T) {
 			plans.Price{Model: "graduated", Tiers: tiers, Included: 4},
 			26,
 			rating.Line{Included: 4, Overage: 22, Exact: "15.21", AmountMinor: 1521, Tiers: []rating.TierAmount{
-				{ptr(int64(10)), 10, "9"}, {ptr(int64(20)), 10, "5"}, {nil, 2, "1.21"},
+				{ptr(int64(10)), 10, "9", ptr("0"), ptr("9")}, {ptr(int64(20)), 10, "5", ptr("0.50"), nil}, {nil, 2, "1.21", ptr("0.105"), ptr("1.000")},
 			}},
 		},
 		"graduated to the end of a tier": {
 			plans.Price{Model: "graduated", Tiers: tiers},
 			10,
-			rating.Line{Overage: 10, Exact: "9", AmountMinor: 900, Tiers: []rating.TierAmount{{ptr(int64(10)), 10, "9"}}},
+			rating.Line{Overage: 10, Exact: "9", AmountMinor: 900, Tiers: []rating.TierAmount{{ptr(int64(10)), 10, "9", ptr("0"), ptr("9")}}},
 		},
 		"graduated, no unit": {plans.Price{Model: "graduated", Tiers: tiers, Included: 4}, 4, rating.Line{Included: 4, Exact: "0"}},
 		"volume": {
 			plans.Price{Model: "volume", Tiers: tiers, Included: 4},
 			26,
-			rating.Line{Included: 4, Overage: 22, Exact: "3.31", AmountMinor: 331, Tiers: []rating.TierAmount{{nil, 22, "3.31"}}},
+			rating.Line{Included: 4, Overage: 22, Exact: "3.31", AmountMinor: 331, Tiers: []rating.TierAmount{{nil, 22, "3.31", ptr("0.105"), ptr("1.000")}}},
 		},
 		"volume to the end of a tier": {
 			plans.Price{Model: "volume", Tiers: tiers},
 			20,
-			rating.Line{Overage: 20, Exact: "10", AmountMinor: 1000, Tiers: []rating.TierAmount{{ptr(int64(20)), 20, "10"}}},
+			rating.Line{Overage: 20, Exact: "10", AmountMinor: 1000, Tiers: []rating.TierAmount{{ptr(int64(20)), 20, "10", ptr("0.50"), nil}}},
 		},
 		"volume, no unit": {plans.Price{Model: "volume", Tiers: tiers}, 0, rating.Line{Exact: "0"}},
 	} {
@@ -147,34 +147,54 @@ func TestLinesAreHeld(t *testing.T) {
 		quantity int64
 		span     rating.Span
 		want     int64
+		applied  string
 	}{
-		{0, month, 500},
-		{15, month, 500},
-		{16, month, 600},
-		{30, month, 2000},
-		{31, month, 2000},
-		{-9, month, 500},
-		{math.MaxInt64, month, 2000}, // the maximum holds what would be too large
-		{0, third, 166},              // P(20) − P(10) = 333 − 167
-		{4, third, 166},
-		{5, third, 200},
-		{9, third, 600}, // 3 included: 6 − 3
-		{10, third, 666},
-		{99, third, 666},
+		{0, month, 500, "minimum"},
+		{14, month, 500, "minimum"},
+		{15, month, 500, ""}, // what it costs anyway
+		{16, month, 600, ""},
+		{30, month, 2000, ""},
+		{31, month, 2000, "maximum"},
+		{-9, month, 500, "minimum"},
+		{math.MaxInt64, month, 2000, "maximum"}, // it holds what would be too large
+		{0, third, 166, "minimum"},              // P(20) − P(10) = 333 − 167
+		{4, third, 166, "minimum"},
+		{5, third, 200, ""},
+		{9, third, 600, ""}, // 3 included: 6 − 3
+		{10, third, 666, "maximum"},
+		{99, third, 666, "maximum"},
 	} {
-		if got := rate(t, held, 2, c.quantity, c.span).AmountMinor; got != c.want {
-			t.Errorf("%d in %v: %d, want %d", c.quantity, c.span, got, c.want)
+		if got := rate(t, held, 2, c.quantity, c.span); got.AmountMinor != c.want || got.Applied != c.applied {
+			t.Errorf("%d in %v: %d %s, want %d %s", c.quantity, c.span, got.AmountMinor, got.Applied, c.want, c.applied)
 		}
 	}
 	// Rounding may leave the cut maximum below the cut minimum. P(t) of 1 is 1 from the half
 	// on, and that of 2 from the first quarter on.
 	narrow := plans.Price{Model: "per_unit", UnitPrice: ptr("1"), MinimumMinor: ptr(int64(1)), MaximumMinor: ptr(int64(2))}
 	quarter := rating.Span{Start: 0, End: 4, From: 1, To: 2}
-	if got := rate(t, narrow, 2, 5, quarter).AmountMinor; got != 0 {
-		t.Errorf("the maximum does not count: %d", got)
+	if got := rate(t, narrow, 2, 5, quarter); got.AmountMinor != 0 || got.Applied != rating.Maximum {
+		t.Errorf("the maximum does not count: %+v", got)
 	}
 	if got := rate(t, plans.Price{Model: "per_unit", UnitPrice: ptr("1"), MaximumMinor: ptr(int64(0))}, 2, 5, month).AmountMinor; got != 0 {
 		t.Errorf("a maximum of 0 does not count: %d", got)
+	}
+}
+
+// A price says what it was written with, to the last digit.
+func TestPricesSayWhatTheyAre(t *testing.T) {
+	tiers := []plans.Tier{{UnitPrice: "1"}}
+	for _, c := range []struct {
+		price plans.Price
+		want  rating.Priced
+	}{
+		{perUnit("0.0500"), rating.Priced{UnitPrice: "0.0500"}},
+		{plans.Price{Model: "package", PackageSize: ptr(int64(1000)), PackagePrice: ptr("2")}, rating.Priced{PackageSize: 1000, PackagePrice: "2"}},
+		{plans.Price{Model: "graduated", Tiers: tiers}, rating.Priced{}},
+		{plans.Price{Model: "volume", Tiers: tiers}, rating.Priced{}},
+	} {
+		if got := compile(t, c.price, 2).Priced(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.price.Model, got, c.want)
+		}
 	}
 }
 
@@ -275,10 +295,10 @@ func TestCompileRefuses(t *testing.T) {
 
 // What a caller does with a price that was compiled changes nothing.
 func TestCompiledPricesAreTheirOwn(t *testing.T) {
-	from := plans.Price{Model: "graduated", MaximumMinor: ptr(int64(700)), Tiers: []plans.Tier{{UpTo: ptr(int64(5)), UnitPrice: "1"}, {UnitPrice: "2"}}}
+	from := plans.Price{Model: "graduated", MaximumMinor: ptr(int64(700)), Tiers: []plans.Tier{{UpTo: ptr(int64(5)), UnitPrice: "1", FlatPrice: ptr("0")}, {UnitPrice: "2"}}}
 	price := compile(t, from, 2)
-	*from.MaximumMinor, *from.Tiers[0].UpTo, from.Tiers[1].UnitPrice = 1, 1, "9"
-	if got, err := price.Rate(6, month); err != nil || got.AmountMinor != 700 || *got.Tiers[0].UpTo != 5 {
+	*from.MaximumMinor, *from.Tiers[0].UpTo, *from.Tiers[0].FlatPrice, from.Tiers[1].UnitPrice = 1, 1, "9", "9"
+	if got, err := price.Rate(6, month); err != nil || got.AmountMinor != 700 || *got.Tiers[0].UpTo != 5 || *got.Tiers[0].FlatPrice != "0" || *got.Tiers[1].UnitPrice != "2" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
