@@ -63,7 +63,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	if c.Of.Period.Trial {
 		return line, true, nil
 	}
-	line.AmountMinor, err = price.Correction(c.Counted, delta, c.Of.own())
+	line.AmountMinor, err = price.Correction(c.Now, c.BilledMinor, c.NotedMinor, c.Of.own())
 	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
 		return billing.Line{}, false, err
 	}
