@@ -47,7 +47,7 @@ func (c *guest) void(i *oracle.Invoice, path string) {
 	y := c.group.year
 	reissue := y.chance(2)
 	body := map[string]any{"reason": "r", "reissue": reissue}
-	if c.Referred(i) {
+	if c.Referred(i, reissue) {
 		y.call(409, "POST", path+"/void", body)
 		y.done("void refused")
 		return
@@ -64,7 +64,7 @@ func (c *guest) note(i *oracle.Invoice, path string) {
 	asked, body, sum := []oracle.NoteLine{}, []map[string]any{}, int64(0)
 	whole := y.chance(3)
 	for n := 1; n <= len(i.Paper.Lines); n++ {
-		most := i.Left(n, sum)
+		most := c.Left(i, n, sum)
 		if most <= 0 || !whole && y.chance(2) {
 			continue
 		}
