@@ -136,6 +136,35 @@ func TestADraftsUnusedGoesWithTheVoidInvoice(t *testing.T) {
 	}
 }
 
+// What was given back twice before there was a check is found by it: an opening that became void
+// although a later invoice had given a part of its base back. A charge of that puts the money right;
+// the invoices stay as they are, and the check goes on to name them.
+func TestReconcileFindsWhatWasGivenBackTwice(t *testing.T) {
+	t.Parallel()
+	n, _ := aprilNode(t)
+	n.moved("ahead", "2026-04-01") // changes nothing
+	n.settled("2026-04-16T00:00:00Z")
+	n.moved("arrears", "2026-04-01")
+	n.settled("2026-04-16T01:00:10Z")
+	n.agreed("at first")
+	n.exec(`UPDATE invoices SET status = 'void', void_reason = 'x' WHERE kind = 'opening'`)
+	twice := func() {
+		t.Helper()
+		bad := n.reconciled()
+		const want = "detail:Line 1, base: later invoices and credit notes gave back more than the line and its corrections came to."
+		if found := bad["lines_are_given_back_once"]; len(bad) != 1 || !strings.Contains(found, want) || !strings.Contains(found, "expected:0") || !strings.Contains(found, "found:1500") {
+			t.Errorf("%v", bad)
+		}
+	}
+	twice()
+	n.want(201, "POST", "/v1/customers/acme/charges", `{"description":"Given back twice by invoice 2","amount_minor":1500,"currency":"USD","id":"twice"}`)
+	n.settled("2026-05-01T01:00:10Z")
+	twice()
+	if got := n.credited(); got != "carried 0" { // the second half of April, and the charge, have used it up
+		t.Errorf("credits: %s", got)
+	}
+}
+
 // drafts are those of acme.
 func (n *node) drafts() (all []map[string]any) {
 	n.t.Helper()

@@ -102,24 +102,39 @@ func (l *Life) Void(i *Invoice, reissue bool) {
 	l.expire()
 }
 
-// Referred reports whether an invoice cannot be void: a correction or a credit note refers to it,
-// a final invoice gave back a part of its base in advance, or, without a reissue, notes took what
+// Referred says why an invoice cannot be void, "" if it can: a correction or a credit note refers to
+// it, a final invoice gave back a part of its base in advance, or, without a reissue, notes took what
 // only its corrections made of a line.
-func (l *Life) Referred(i *Invoice, reissue bool) bool {
+func (l *Life) Referred(i *Invoice, reissue bool) string {
 	for _, other := range l.invoices {
 		if other.Status != "void" && slices.ContainsFunc(other.said(), func(line Line) bool { return line.Of == i }) {
-			return true
+			return "corrected or noted"
 		}
 	}
 	for _, line := range i.Paper.Lines {
 		if line.advance != nil && l.givenBack(line.advance) > 0 {
-			return true
+			return "unused"
 		}
 		if line.Kind == "correction" && line.Minor > 0 && !reissue && l.leftOf(line.Of, line.Of.usageLine(line.Meter)) < line.Minor {
-			return true
+			return "notes of corrections"
 		}
 	}
-	return false
+	return ""
+}
+
+// Entangled are the invoices of which others correct or give back something, or that do so.
+func (l *Life) Entangled() (all []*Invoice) {
+	for _, i := range l.invoices {
+		for _, line := range i.said() {
+			if i.Kind != "credit_note" && (line.Of != nil || line.back != nil || line.advance != nil && l.givenBack(line.advance) > 0) {
+				if all = append(all, i); line.Of != nil {
+					all = append(all, line.Of)
+				}
+				break
+			}
+		}
+	}
+	return all
 }
 
 // givenBack is what final invoices gave back of a period's base in advance.
