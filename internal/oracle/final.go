@@ -84,7 +84,7 @@ func (l *Life) Void(i *Invoice, reissue bool) {
 	l.charges = append(slices.Clone(i.charges), l.charges...)
 	slices.SortFunc(l.charges, func(a, b *Charge) int { return cmp.Compare(a.order, b.order) }) // the oldest first
 	for _, line := range i.Paper.Lines {
-		if line.back != nil && !(reissue && line.back == i.period) { // the reissue has that of its own period anyway
+		if line.back != nil && (!reissue || line.back != i.period) { // the reissue has that of its own period anyway
 			l.unused = append(l.unused, line.back)
 		}
 	}

@@ -15,12 +15,13 @@ import (
 // and none of the period takes its place, the next invoice of the customer gives it back. Of a new
 // invoice ($1) these are the periods of which no other invoice that is not void has taken that. Of a
 // draft, they are those that its lines name ($2). A period may have more void invoices than one, and
-// any of them stands for it.
+// any of them stands for it. OFFSET 0 has each customer's void invoices looked up by their index.
 const readGoneOn = `
 	SELECT o.customer_id, o.id::text, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
 	FROM (
 		SELECT DISTINCT ON (v.customer_id, v.chain, v.n) v.customer_id, v.chain, v.n, v.id
-		FROM unnest($1::bigint[]) AS w (customer) JOIN invoices v ON v.customer_id = w.customer AND v.status = 'void' AND v.kind = 'period'
+		FROM unnest($1::bigint[]) AS w (customer) CROSS JOIN LATERAL (
+			SELECT * FROM invoices WHERE customer_id = w.customer AND status = 'void' AND kind = 'period' OFFSET 0) v
 		WHERE EXISTS (SELECT FROM invoice_lines u WHERE u.invoice_id = v.id AND u.kind = 'unused' AND u.of_invoice IS NULL)
 			AND NOT EXISTS (SELECT FROM invoices k
 				WHERE k.customer_id = v.customer_id AND k.chain = v.chain AND k.n = v.n AND k.kind = 'period' AND k.status <> 'void')
