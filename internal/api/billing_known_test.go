@@ -15,7 +15,7 @@ func aheadNode(t *testing.T) *node {
 }
 
 // bases are the base and unused lines of the newest invoice of a period: from, to and amount.
-func (n *node) bases(key string) (all []string) {
+func (n *node) bases(key string) []string {
 	n.t.Helper()
 	var newest map[string]any
 	for _, i := range n.want(200, "GET", "/v1/customers/"+key+"/invoices", "").json["items"].([]any) {
@@ -23,7 +23,12 @@ func (n *node) bases(key string) (all []string) {
 			newest = i
 		}
 	}
-	for _, l := range newest["lines"].([]any) {
+	return basesIn(newest)
+}
+
+// basesIn are the base and unused lines of an invoice.
+func basesIn(invoice map[string]any) (all []string) {
+	for _, l := range invoice["lines"].([]any) {
 		if l := l.(map[string]any); l["kind"] == "base" || l["kind"] == "unused" {
 			all = append(all, fmt.Sprintf("%s %.10s/%.10s %v", l["kind"], l["from"], l["to"], l["amount_minor"]))
 		}
@@ -165,5 +170,60 @@ func TestBaseOfANewChainIsChargedOnce(t *testing.T) {
 	}
 	if sum != 2800 { // of January, half and half
 		t.Errorf("January costs %v", sum)
+	}
+}
+
+// An end that moves later than it was known is charged from the known end on, on the period's own
+// invoice; one that moves earlier gives back from there on. What an invoice held that became void is
+// neither charged again nor given back.
+func TestAnEndThatMoves(t *testing.T) {
+	t.Parallel()
+	ends := func(days ...string) func(n *node) {
+		return func(n *node) {
+			for _, day := range days {
+				n.bill(200, "acme", `{"ends_at":"2026-02-`+day+`T00:00:00Z"}`)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		do   func(n *node)
+		want string // base and unused of February's own invoice
+	}{
+		"later":                    {ends("20"), "[base 2026-02-15/2026-02-20 500]"},
+		"later and later":          {ends("20", "25"), "[base 2026-02-15/2026-02-25 1000]"},
+		"later, and back a little": {ends("25", "20"), "[base 2026-02-15/2026-02-20 500]"},
+		"later, and then earlier":  {ends("25", "12"), "[unused 2026-02-12/2026-02-15 -300]"},
+		"lifted":                   {func(n *node) { n.bill(200, "acme", `{}`) }, "[base 2026-02-15/2026-03-01 1400 base 2026-03-01/2026-04-01 2800]"},
+		"lifted, and a cut": {func(n *node) {
+			n.bill(200, "acme", `{}`)
+			n.setTo("2026-02-20T00:00:00Z")
+			n.onto(200, "max", `,"change":"now"`)
+		}, "[base 2026-02-15/2026-02-20 500]"},
+		"later than what is void": {func(n *node) {
+			all := n.invoicesOf("acme")
+			n.want(200, "POST", "/v1/invoices/"+all[len(all)-1]+"/void", `{"reason":"x"}`)
+			ends("20")(n)
+		}, "[base 2026-02-15/2026-02-20 500]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := aheadNode(t)
+			n.bill(200, "acme", `{"ends_at":"2026-02-15T00:00:00Z"}`)
+			n.settled("2026-02-10T00:00:00Z")
+			if got := fmt.Sprint(n.bases("acme")); got != "[base 2026-02-01/2026-02-15 1400]" {
+				t.Fatal(got)
+			}
+			c.do(n)
+			n.settled("2026-03-02T00:00:00Z")
+			found := ""
+			for _, i := range n.want(200, "GET", "/v1/customers/acme/invoices", "").json["items"].([]any) {
+				if i := i.(map[string]any); i["kind"] == "period" && i["period_start"] == "2026-02-01T00:00:00Z" {
+					found = fmt.Sprint(basesIn(i))
+				}
+			}
+			if found != c.want {
+				t.Errorf("%s, want %s", found, c.want)
+			}
+			n.agreed(name)
+		})
 	}
 }

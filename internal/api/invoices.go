@@ -129,7 +129,7 @@ func showInvoice(i *billing.Invoice) invoiceBody {
 func showLine(l *billing.Line) lineBody {
 	return lineBody{
 		N: l.N, Kind: l.Kind, Meter: orNull(l.Meter), Description: l.Description, From: timeOf(l.From), To: timeOf(l.To),
-		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: orNull(l.OfInvoice),
+		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: orNull(l.Corrects()),
 		UnitPrice: orNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: orNull(l.PackagePrice), Applied: orNull(l.Applied),
 	}
 }

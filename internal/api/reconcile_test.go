@@ -266,6 +266,10 @@ func TestReconcileFinds(t *testing.T) {
 			"digests_match lines_are_totals", "number:",
 		},
 		{
+			"a credit note took more than a line", `UPDATE invoice_lines SET amount_minor = -2001 WHERE invoice_id = (SELECT id FROM invoices WHERE kind = 'credit_note')`,
+			"digests_match lines_are_given_back_once lines_are_totals", "number:",
+		},
+		{
 			"an invoice is credited that is not", `UPDATE invoices SET status = 'credited' WHERE id =` + next,
 			"lines_are_totals", "status is credited",
 		},
@@ -284,6 +288,10 @@ func TestReconcileFinds(t *testing.T) {
 		{
 			"a correction's amount", `UPDATE invoice_lines SET amount_minor = amount_minor - 1 WHERE invoice_id =` + next + `AND kind = 'correction' AND meter = 'requests'`,
 			"digests_match lines_are_totals rated_is_billed", "number:",
+		},
+		{
+			"a correction of more than its line", `UPDATE invoice_lines SET amount_minor = -100000 WHERE invoice_id =` + next + `AND kind = 'correction' AND meter = 'requests'`,
+			"digests_match lines_are_given_back_once lines_are_totals rated_is_billed", "number:",
 		},
 		{
 			"the price of a period", `UPDATE periods SET prices = '{"requests":{"model":"per_unit","unit_price":"0.02","included":100}}' WHERE n = 0 AND customer_id =` + acme,

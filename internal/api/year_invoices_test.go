@@ -14,6 +14,9 @@ func (c *guest) onInvoice() {
 	}
 	y := c.group.year
 	i := one(y, all[max(0, len(all)-4):]...)
+	if entangled := c.Entangled(); len(entangled) > 0 && y.chance(2) {
+		i = one(y, entangled[max(0, len(entangled)-4):]...)
+	}
 	path := "/v1/invoices/" + c.ids[i]
 	if c.ids[i] == "" {
 		y.t.Fatalf("%s: %s is not known", c.Key, i.Name())
@@ -47,10 +50,15 @@ func (c *guest) void(i *oracle.Invoice, path string) {
 	y := c.group.year
 	reissue := y.chance(2)
 	body := map[string]any{"reason": "r", "reissue": reissue}
-	if c.Referred(i) {
+	if why := c.Referred(i, reissue); why != "" {
 		y.call(409, "POST", path+"/void", body)
-		y.done("void refused")
+		y.done("void refused, " + why)
 		return
+	}
+	for _, line := range i.Paper.Lines {
+		if line.Kind == "unused" {
+			y.done(fmt.Sprintf("void of unused reissue=%t", reissue))
+		}
 	}
 	y.call(200, "POST", path+"/void", body)
 	c.Void(i, reissue)
@@ -64,7 +72,14 @@ func (c *guest) note(i *oracle.Invoice, path string) {
 	asked, body, sum := []oracle.NoteLine{}, []map[string]any{}, int64(0)
 	whole := y.chance(3)
 	for n := 1; n <= len(i.Paper.Lines); n++ {
-		most := i.Left(n, sum)
+		most := c.Left(i, n, sum)
+		if line := &i.Paper.Lines[n-1]; y.chance(4) && sum == 0 {
+			body := []map[string]any{{"n": n, "amount_minor": max(0, most) + 1}}
+			y.call(409, "POST", path+"/credit-notes", map[string]any{"lines": body, "reason": "r", "to": "outside", "id": y.id()})
+			if most < min(line.Minor, i.Paper.Total) {
+				y.done("note refused of " + line.Kind)
+			}
+		}
 		if most <= 0 || !whole && y.chance(2) {
 			continue
 		}

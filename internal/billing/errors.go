@@ -17,8 +17,8 @@ var (
 	ErrHeld = errors.New("the invoice is held and cannot be finalized")
 	// ErrNameless: a credit note's seller has no name, see NamelessSeller.
 	ErrNameless = errors.New("a credit note needs a seller with a name, and nothing was done")
-	// ErrReferred: an invoice that another one corrects or credits cannot become void.
-	ErrReferred = errors.New("a correction or a credit note refers to the invoice, so it cannot be void")
+	// ErrReferred: an invoice that another one corrects, credits or gives back in part cannot become void.
+	ErrReferred = errors.New("a correction or a credit note refers to the invoice, or a later invoice gave back a part of its base price as unused, so it cannot be void: use a credit note")
 	// ErrTooMuch: more was to be credited than is left.
 	ErrTooMuch = errors.New("more is to be credited than is left of the invoice")
 	// ErrAnonymous: customers that nobody has named are not billed.

@@ -120,7 +120,7 @@ type Line struct {
 	Priced             // of a line of usage and of a correction
 	Applied     string // AppliedMinimum or AppliedMaximum of the price, if the amount is that one
 	AmountMinor int64
-	OfInvoice   string // the invoice that is corrected
+	OfInvoice   string // the invoice that is corrected; of unused that goes on, the void one that had it
 	Before      int64  // of a correction: the quantity that was billed before it
 	OfLine      int    // of a credit note: the line that is credited
 }
@@ -138,6 +138,14 @@ type Priced struct {
 	UnitPrice    string // of model per_unit
 	PackageSize  int64  // of model package
 	PackagePrice string
+}
+
+// Corrects is the id of the invoice that the line corrects or credits, "" for none.
+func (l *Line) Corrects() string {
+	if l.Kind == LineUnused {
+		return ""
+	}
+	return l.OfInvoice
 }
 
 // TierLine is what one tier adds to a line. Amount is an exact decimal in major units, with the

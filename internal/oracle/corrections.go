@@ -11,6 +11,7 @@ type Correction struct {
 	of       *Invoice
 	meter    string
 	from, to int64 // what was counted before, and with it
+	minor    int64
 }
 
 // pending are the corrections that no invoice holds yet.
@@ -20,8 +21,7 @@ func (l *Life) pending() (all []*Correction) {
 			continue
 		}
 		for _, meter := range p.meters() {
-			c := &Correction{p, p.invoice, meter, p.counted[meter], l.count(p, meter)}
-			if c.to != c.from {
+			if c := l.correction(p, meter, l.count(p, meter)); c.to != c.from || c.minor != 0 {
 				all = append(all, c)
 			}
 		}
@@ -30,11 +30,43 @@ func (l *Life) pending() (all []*Correction) {
 	return all
 }
 
+// correction makes of a period's line what its units come to, but no less than notes took of it.
+func (l *Life) correction(p *Period, meter string, to int64) *Correction {
+	line := p.invoice.usageLine(meter)
+	corrected, noted := l.corrected(p.invoice, meter)
+	return &Correction{p, p.invoice, meter, p.counted[meter], to, max(p.usage(meter, to).Minor, line.noted+noted) - line.Minor - corrected}
+}
+
+func (i *Invoice) usageLine(meter string) *Line {
+	for n := range i.Paper.Lines {
+		if line := &i.Paper.Lines[n]; line.Kind == "usage" && line.Meter == meter {
+			return line
+		}
+	}
+	panic("a price without a line")
+}
+
+// corrected is what the corrections so far of an invoice's meter come to, and what notes took of them.
+func (l *Life) corrected(of *Invoice, meter string) (minor, noted int64) {
+	for _, i := range l.invoices {
+		if i.Status == "void" || i.Kind == "credit_note" {
+			continue
+		}
+		for _, line := range i.said() {
+			if line.Kind == "correction" && line.Of == of && line.Meter == meter {
+				minor += line.Minor
+				noted += line.noted
+			}
+		}
+	}
+	return minor, noted
+}
+
 func (c *Correction) line() Line {
 	now := c.period.usage(c.meter, c.to)
 	return Line{
 		Kind: "correction", Meter: c.meter, From: c.period.Start, To: c.period.End, Version: c.period.Version.N, Quantity: c.to - c.from,
-		Priced: now.Priced, Minor: now.Minor - c.period.usage(c.meter, c.from).Minor, Of: c.of,
+		Priced: now.Priced, Minor: c.minor, Of: c.of,
 	}
 }
 

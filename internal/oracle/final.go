@@ -30,7 +30,6 @@ func paper(lines []Line, a Account) Paper {
 	p := Paper{Lines: lines, Seller: a.Seller, DueDays: a.DueDays, rates: rates}
 	for n := range lines {
 		p.Subtotal += lines[n].Minor
-		lines[n].left = max(0, lines[n].Minor)
 	}
 	p.Taxes = taxesOn(p.Subtotal, rates)
 	p.Tax = sumOf(p.Taxes)
@@ -72,7 +71,8 @@ func (l *Life) Pay(i *Invoice) { i.Status = "paid" }
 // Invoices are all of the customer, as they were made.
 func (l *Life) Invoices() []*Invoice { return l.invoices }
 
-// Void takes a finalized invoice back, and may make a draft in its place.
+// Void takes a finalized invoice back, and may make a draft in its place. What it gave back as unused
+// goes on to that, or to the next invoice.
 func (l *Life) Void(i *Invoice, reissue bool) {
 	i.Status = "void"
 	for _, a := range i.applied {
@@ -83,6 +83,12 @@ func (l *Life) Void(i *Invoice, reissue bool) {
 	}
 	l.charges = append(slices.Clone(i.charges), l.charges...)
 	slices.SortFunc(l.charges, func(a, b *Charge) int { return cmp.Compare(a.order, b.order) }) // the oldest first
+	for _, line := range i.Paper.Lines {
+		if line.back != nil && (!reissue || line.back != i.period) { // the reissue has that of its own period anyway
+			l.unused = append(l.unused, line.back)
+		}
+	}
+	slices.SortFunc(l.unused, func(a, b *Period) int { return cmp.Compare(a.Start, b.Start) })
 	switch {
 	case reissue:
 		again := &Invoice{Kind: i.Kind, Start: i.Start, End: i.End, period: i.period, holds: i.holds, of: i, due: l.Clock.Now + CorrectionTime}
@@ -96,23 +102,69 @@ func (l *Life) Void(i *Invoice, reissue bool) {
 	l.expire()
 }
 
-// Referred reports whether a correction or a credit note refers to an invoice.
-func (l *Life) Referred(i *Invoice) bool {
+// Referred says why an invoice cannot be void, "" if it can: a correction or a credit note refers to
+// it, a final invoice gave back a part of its base in advance, or, without a reissue, notes took what
+// only its corrections made of a line.
+func (l *Life) Referred(i *Invoice, reissue bool) string {
 	for _, other := range l.invoices {
-		if other.Status == "void" {
-			continue
+		if other.Status != "void" && slices.ContainsFunc(other.said(), func(line Line) bool { return line.Of == i }) {
+			return "corrected or noted"
 		}
-		lines := other.Paper.Lines
-		if other.Status == "draft" {
-			lines = other.lines()
+	}
+	for _, line := range i.Paper.Lines {
+		if line.advance != nil && l.givenBack(line.advance) > 0 {
+			return "unused"
 		}
-		for _, line := range lines {
-			if line.Of == i {
-				return true
+		if line.Kind == "correction" && line.Minor > 0 && !reissue && l.leftOf(line.Of, line.Of.usageLine(line.Meter)) < line.Minor {
+			return "notes of corrections"
+		}
+	}
+	return ""
+}
+
+// Entangled are the invoices of which others correct or give back something, or that do so.
+func (l *Life) Entangled() (all []*Invoice) {
+	for _, i := range l.invoices {
+		for _, line := range i.said() {
+			if i.Kind != "credit_note" && (line.Of != nil || line.back != nil || line.advance != nil && l.givenBack(line.advance) > 0) {
+				if all = append(all, i); line.Of != nil {
+					all = append(all, line.Of)
+				}
+				break
 			}
 		}
 	}
-	return false
+	return all
+}
+
+// givenBack is what final invoices gave back of a period's base in advance.
+func (l *Life) givenBack(p *Period) (minor int64) {
+	for _, i := range l.invoices {
+		if i.Status == "draft" || i.Status == "void" {
+			continue
+		}
+		for _, line := range i.Paper.Lines {
+			if line.back == p {
+				minor -= line.Minor
+			}
+		}
+	}
+	return minor
+}
+
+// leftOf is what is left of a line on paper: L + C − U − N.
+func (l *Life) leftOf(i *Invoice, line *Line) int64 {
+	left := line.Minor - line.noted
+	switch {
+	case line.Kind == "usage":
+		corrected, noted := l.corrected(i, line.Meter)
+		left += corrected - noted
+	case line.Kind == "correction":
+		left = min(left, l.leftOf(line.Of, line.Of.usageLine(line.Meter)))
+	case line.advance != nil:
+		left -= l.givenBack(line.advance)
+	}
+	return left
 }
 
 // A NoteLine credits a part of a line; N from 1.
@@ -122,8 +174,12 @@ type NoteLine struct {
 }
 
 // Left is what may be credited of a line, when a note credits some minor units beside it.
-func (i *Invoice) Left(n int, beside int64) int64 {
-	return min(i.Paper.Lines[n-1].left, i.Paper.left-beside)
+func (l *Life) Left(i *Invoice, n int, beside int64) int64 {
+	line := &i.Paper.Lines[n-1]
+	if line.Minor <= 0 {
+		return 0
+	}
+	return min(l.leftOf(i, line), i.Paper.left-beside)
 }
 
 // Note credits lines of an invoice.
@@ -131,7 +187,7 @@ func (l *Life) Note(i *Invoice, asked []NoteLine, toCredits bool) {
 	lines, before := []Line{}, i.Paper.Subtotal-i.Paper.left
 	for _, a := range asked {
 		of := &i.Paper.Lines[a.N-1]
-		of.left -= a.Minor
+		of.noted += a.Minor
 		i.Paper.left -= a.Minor
 		lines = append(lines, Line{Kind: of.Kind, Meter: of.Meter, From: of.From, To: of.To, Version: of.Version, Minor: -a.Minor, Of: i})
 	}

@@ -21,6 +21,7 @@ type Life struct {
 	entries   []*Entry
 	hits      map[string]*Hit
 	charges   []*Charge // that no invoice holds
+	unused    []*Period // whose own invoice became void, and what that gave back no other one does
 	credits   []*Credit
 	invoices  []*Invoice
 }

@@ -15,6 +15,7 @@ type Invoice struct {
 	due         int64   // when it is finalized
 	charges     []*Charge
 	corrections []*Correction
+	unused      []*Period // whose own invoice became void: what that gave back is here
 	applied     []applied
 	of          *Invoice // that it credits or replaces
 }
@@ -33,8 +34,9 @@ type Line struct {
 	Minor    int64
 	Of       *Invoice
 
-	left    int64   // of an invoice on paper: what credit notes have left
+	noted   int64   // of an invoice on paper: what credit notes took
 	advance *Period // whose base in advance it is
+	back    *Period // whose base in advance it gives back
 }
 
 // Priced is what a line says of a price without tiers.
@@ -72,7 +74,13 @@ func (i *Invoice) lines() []Line {
 	if i.Kind == "period" {
 		lines = i.period.lines()
 	}
-	if i.holds != nil {
+	if i.Kind == "opening" {
+		lines = append(lines, i.holds.baseLine(i.holds.Start, i.holds.Known, true))
+	}
+	for _, p := range i.unused {
+		lines = append(lines, p.unusedLine())
+	}
+	if i.holds != nil && i.Kind == "period" {
 		lines = append(lines, i.holds.baseLine(i.holds.Start, i.holds.Known, true))
 	}
 	for _, c := range i.corrections {
@@ -120,28 +128,31 @@ func (p *Period) lines() []Line {
 		lines = append(lines, Line{Kind: "minimum", From: p.Start, To: p.End, Version: p.Version.N, Minor: least - own})
 	}
 	if p.End < charged {
-		back := min(p.base(p.End, charged), p.heldBy.leftOf(p))
-		lines = append(lines, Line{Kind: "unused", From: p.End, To: charged, Version: p.Version.N, Minor: -back})
+		lines = append(lines, p.unusedLine())
 	}
 	return lines
 }
 
-// leftOf is what the invoice still holds of a period's base in advance.
-func (i *Invoice) leftOf(p *Period) (left int64) {
-	if i == nil || i.Status == "void" {
-		return 0
-	}
-	for _, line := range i.lines() {
-		if line.advance == p {
-			left = line.Minor
+// unusedLine gives back the base in advance from the period's end on, at most what an invoice holds
+// of it that is not void, less notes.
+func (p *Period) unusedLine() Line {
+	held := int64(0)
+	if p.heldBy != nil && p.heldBy.Status != "void" {
+		for _, line := range p.heldBy.said() {
+			if line.advance == p {
+				held = line.Minor - line.noted
+			}
 		}
 	}
-	for _, line := range i.Paper.Lines {
-		if line.advance == p {
-			left = line.left
-		}
+	return Line{Kind: "unused", From: p.End, To: p.Known, Version: p.Version.N, Minor: -min(p.base(p.End, p.Known), held), back: p}
+}
+
+// said are the lines on paper, or those of a draft as things stand.
+func (i *Invoice) said() []Line {
+	if i.Status == "draft" {
+		return i.lines()
 	}
-	return left
+	return i.Paper.Lines
 }
 
 // meters are those that have a price: as in the plan, then those of own prices alone.

@@ -43,7 +43,7 @@ func (l *Life) Upcoming() *Shown {
 	if p == nil {
 		return nil
 	}
-	i := &Invoice{Kind: "period", Status: "draft", Start: p.Start, End: p.End, life: l, period: p, charges: l.charges, corrections: l.pending()}
+	i := &Invoice{Kind: "period", Status: "draft", Start: p.Start, End: p.End, life: l, period: p, charges: l.charges, corrections: l.pending(), unused: l.unused}
 	next := &Period{Start: p.End, life: l, born: l.World.order + 1}
 	if l.price(next); next.Version.BaseIn == "advance" && (l.Account.EndsAt == nil || *l.Account.EndsAt > p.End) {
 		i.holds = next
@@ -75,7 +75,7 @@ func (l *Life) Preview(meter string, cost, at int64) *ShownLine {
 			return &line
 		}
 		if p.invoice != nil {
-			line := show((&Correction{p, p.invoice, meter, p.counted[meter], count}).line())
+			line := show(l.correction(p, meter, count).line())
 			return &line
 		}
 	}

@@ -85,11 +85,11 @@ func (l *Life) late(p *Period) {
 // draft makes a draft with all charges and corrections that wait, unless nothing is on it.
 func (l *Life) draft(i *Invoice) bool {
 	i.life, i.Status = l, "draft"
-	i.charges, i.corrections = l.charges, l.pending()
+	i.charges, i.corrections, i.unused = l.charges, l.pending(), l.unused
 	if len(i.lines()) == 0 {
 		return false
 	}
-	l.charges = nil
+	l.charges, l.unused = nil, nil
 	for _, c := range i.corrections {
 		c.claim()
 	}

@@ -13,7 +13,7 @@ import (
 // Assemble makes the invoice of a period, an upcoming invoice, or an opening invoice. The lines
 // of a period come in this order, numbered from 1: base in arrears, usage in the order of
 // Terms.Meters, minimum, unused, base in advance of Next, corrections, charges. An opening has
-// the base in advance of its own period, corrections and charges. Each price has a usage line;
+// the base in advance of its own period, unused, corrections and charges. Each price has a usage line;
 // other lines of 0 are left out.
 //
 // An invoice that cannot be finalized has a reason in Held, see Result. An error is that of
@@ -22,6 +22,7 @@ func Assemble(in Input) (Result, error) {
 	a := assembling{in: &in, lines: []billing.Line{}}
 	if in.Kind == billing.KindOpening {
 		a.advanceBase(&in.Terms)
+		a.goneOn()
 	} else if err := a.period(); err != nil {
 		return Result{}, err
 	}
@@ -62,7 +63,8 @@ func (a *assembling) period() error {
 		rated += line.AmountMinor // at most 10¹⁵ each, so many prices would be too large anyway
 	}
 	a.add(t.line(billing.LineMinimum, "Difference to the minimum price, "+t.Plan.name(), p.Start, p.End), rating.Lift(rated, t.minimum()))
-	a.unused(charged)
+	a.unused(t, a.in.Advance, a.in.Replaced, "")
+	a.goneOn()
 	a.advanceBase(a.in.Next)
 	return nil
 }
@@ -80,18 +82,26 @@ func (a *assembling) charged() int64 {
 	return t.Period.Start
 }
 
-// unused gives back the base in advance that the period has not used, as far as an invoice
-// holds it.
-func (a *assembling) unused(charged int64) {
-	t := &a.in.Terms
-	if held := a.in.Advance; held != nil && t.Period.End < charged {
-		line := t.line(billing.LineUnused, "Unused base price, "+t.Plan.name(), t.Period.End, charged)
-		a.add(line, -min(t.base(t.Period.End, charged), held.LeftMinor))
+// unused gives back the base in advance that a period has not used, as far as an invoice holds it.
+// void is the invoice that did so before, "" for none.
+func (a *assembling) unused(t *Terms, held *Advance, replaced []Advance, void string) {
+	if held != nil && t.Period.End < held.To {
+		line := t.line(billing.LineUnused, "Unused base price, "+t.Plan.name(), t.Period.End, held.To)
+		line.OfInvoice = void
+		a.add(line, -min(t.base(t.Period.End, held.To), held.LeftMinor))
 	}
-	for _, held := range a.in.Replaced {
+	for _, held := range replaced {
 		line := t.line(billing.LineUnused, "Unused base price, changed at once", held.From, held.To)
-		line.PlanVersion = held.PlanVersion
+		line.PlanVersion, line.OfInvoice = held.PlanVersion, void
 		a.add(line, -held.LeftMinor)
+	}
+}
+
+// goneOn gives back what invoices gave back that became void.
+func (a *assembling) goneOn() {
+	for i := range a.in.GoneOn {
+		g := &a.in.GoneOn[i]
+		a.unused(&g.Of, g.Advance, g.Replaced, g.OfInvoice)
 	}
 }
 

@@ -32,6 +32,10 @@ type Input struct {
 	// charged by this invoice, to the period's end.
 	Anew bool
 
+	// GoneOn are periods whose own invoice became void. What it gave back of their bases in advance
+	// is given back by this invoice.
+	GoneOn []GoneOn
+
 	// Corrections and Charges are what no invoice has taken yet. A correction that is too large
 	// holds the invoice, and none takes it: see Invoice.Waiting.
 	Corrections []Correction
@@ -40,7 +44,7 @@ type Input struct {
 	// charges and the base in advance (of a period's invoice: base from the period's end on) are
 	// taken from it as they are, and Next is ignored. Its other lines are made anew. So a draft
 	// is assembled again with all its lines in Fixed, without Charges, and with no Corrections but
-	// those that it waits for.
+	// those that it waits for. GoneOn counts as ever: what is left may be less by now.
 	Fixed []billing.Line
 
 	// Account has the taxes, the buyer, the days to pay and the customer's id.
@@ -57,6 +61,14 @@ type Advance struct {
 	LeftMinor   int64 // its amount, less what credit notes took of it; 0 or more
 }
 
+// GoneOn is a closed period whose own invoice is void.
+type GoneOn struct {
+	Of        Terms     // of the period
+	OfInvoice string    // the void invoice's id
+	Advance   *Advance  // as in Input, of that period
+	Replaced  []Advance // likewise
+}
+
 // Correction is the usage of a meter in a closed period that came after its invoice was
 // finalized. It is made where Counted and Now differ.
 type Correction struct {
@@ -66,6 +78,9 @@ type Correction struct {
 	OfNumber  string // and its number, for the description
 	Counted   int64  // the quantity of its line and of all that was taken since, also without a line
 	Now       int64  // Σ usage + Σ adjustments, see Input.Usage
+
+	BilledMinor int64 // what its line and all corrections so far came to
+	NotedMinor  int64 // what credit notes took of these
 }
 
 // Result is an assembled invoice, and what finalizing it does.

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"fmt"
+	"slices"
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
@@ -40,22 +41,25 @@ type Note struct {
 	CarriedMinor int64
 }
 
-// CreditNote credits lines of an invoice. earlier are all credit notes of it so far. The tax is
-// that of all that is credited then, less that of what was credited before, at the invoice's
+// CreditNote credits lines of an invoice. earlier are all credit notes of it so far, and lines says
+// how each line stands, by n. The tax is that of all that is credited then, less that of what was credited before, at the invoice's
 // rates. So the notes of a whole invoice add up to its tax.
 //
 // Errors: model.FieldErrors for a request that no invoice could meet; billing.StateError for an
 // invoice that is neither finalized nor paid, for a credit note, and for credits of an unpaid
 // one; billing.ErrTooMuch, with details, for more than is left of a line or of the total. A
 // line that is not above 0 has nothing left.
-func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, request NoteRequest) (Note, error) {
+func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, lines map[int]Standing, request NoteRequest) (Note, error) {
 	if err := request.check(inv); err != nil {
 		return Note{}, err
 	}
 	if err := creditable(inv, request.To); err != nil {
 		return Note{}, err
 	}
-	left := leftOf(inv, earlier)
+	left := max(0, inv.SubtotalMinor) // a total has something left while its subtotal has
+	for i := range earlier {
+		left += earlier[i].SubtotalMinor
+	}
 	note := billing.Invoice{
 		Kind: billing.KindCreditNote, Status: billing.StatusPaid, Of: inv.ID,
 		Customer: inv.Customer, CustomerKey: inv.CustomerKey, Currency: inv.Currency,
@@ -65,25 +69,29 @@ func CreditNote(inv *billing.Invoice, earlier []billing.Invoice, request NoteReq
 	}
 	now := int64(0)
 	for i, asked := range request.Lines {
-		line := &inv.Lines[left.index[asked.N]]
-		if asked.AmountMinor > left.line[asked.N] {
-			return Note{}, fmt.Errorf("%w: lines[%d]: %d is left of line %d, in minor units", billing.ErrTooMuch, i, left.line[asked.N], asked.N)
+		line, standing := &inv.Lines[slices.IndexFunc(inv.Lines, func(l billing.Line) bool { return l.N == asked.N })], lines[asked.N]
+		most := max(0, standing.LeftMinor())
+		if line.AmountMinor <= 0 {
+			most = 0 // even if corrections lifted it: those can be credited themselves
+		}
+		if asked.AmountMinor > most {
+			return Note{}, fmt.Errorf("%w: lines[%d]: %d is left of line %d, in minor units: %s", billing.ErrTooMuch, i, most, asked.N, &standing)
 		}
 		note.Lines = append(note.Lines, noteLine(inv, line, i+1, asked.AmountMinor, request.Reason))
-		if now += asked.AmountMinor; now > left.subtotal { // each amount is below 10¹⁵: no overflow
-			return Note{}, fmt.Errorf("%w: %d is left of its subtotal, in minor units, since some of its lines are below 0 or credited", billing.ErrTooMuch, left.subtotal)
+		if now += asked.AmountMinor; now > left { // each amount is below 10¹⁵: no overflow
+			return Note{}, fmt.Errorf("%w: %d is left of its subtotal, in minor units, since some of its lines are below 0 or credited", billing.ErrTooMuch, left)
 		}
 	}
 	taxes, err := rating.NewTaxes(RatesIn(inv))
 	if err != nil {
 		return Note{}, fmt.Errorf("the taxes of invoice %s: %w", inv.ID, err)
 	}
-	taxed, err := taxes.CreditNote(inv.SubtotalMinor-left.subtotal, now)
+	taxed, err := taxes.CreditNote(inv.SubtotalMinor-left, now)
 	if err != nil {
 		return Note{}, fmt.Errorf("the taxes of invoice %s: %w", inv.ID, err)
 	}
 	note.Totals, note.Taxes = totals(taxed, len(inv.Taxes) > 0 && inv.Taxes[0].Inclusive)
-	made := Note{Invoice: note, Whole: now == left.subtotal}
+	made := Note{Invoice: note, Whole: now == left}
 	if request.To == ToCredits {
 		made.CarriedMinor = -note.TotalMinor
 	}
@@ -138,28 +146,6 @@ func creditable(inv *billing.Invoice, to string) error {
 		return &billing.StateError{Status: inv.Status, Want: `only what is paid can go "to":"credits". With "to":"outside" less is owed`}
 	}
 	return &billing.StateError{Status: inv.Status, Want: "only invoices that are finalized or paid can be credited"}
-}
-
-// left is what earlier notes left of an invoice.
-type left struct {
-	index    map[int]int   // of its lines, by n
-	line     map[int]int64 // by n, 0 or more
-	subtotal int64         // 0 or more; a total has something left while its subtotal has
-}
-
-func leftOf(inv *billing.Invoice, earlier []billing.Invoice) left {
-	l := left{index: make(map[int]int), line: make(map[int]int64), subtotal: max(0, inv.SubtotalMinor)}
-	for i := range inv.Lines {
-		l.index[inv.Lines[i].N] = i
-		l.line[inv.Lines[i].N] = max(0, inv.Lines[i].AmountMinor)
-	}
-	for i := range earlier {
-		for _, line := range earlier[i].Lines {
-			l.line[line.OfLine] += line.AmountMinor
-		}
-		l.subtotal += earlier[i].SubtotalMinor
-	}
-	return l
 }
 
 // noteLine is the n-th line of a note. It credits a line of the invoice.

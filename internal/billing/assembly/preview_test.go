@@ -55,7 +55,7 @@ func TestTheUsageLineAloneIsThatOfTheInvoice(t *testing.T) {
 
 // The preview of an adjustment to a closed period shows the very correction.
 func TestTheCorrectionAloneIsThatOfTheInvoice(t *testing.T) {
-	c := assembly.Correction{Meter: "a", Of: terms(version(t, nil), 0, 30), OfInvoice: "i", OfNumber: "Q-17", Counted: 150, Now: 145}
+	c := assembly.Correction{Meter: "a", Of: terms(version(t, nil), 0, 30), OfInvoice: "i", OfNumber: "Q-17", Counted: 150, Now: 145, BilledMinor: 500}
 	line, ok, err := assembly.CorrectionLine(c, requests)
 	if !ok || err != nil {
 		t.Fatal(ok, err)

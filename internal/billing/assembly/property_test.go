@@ -212,8 +212,15 @@ func TestCorrectionsAddUp(t *testing.T) {
 		}), 3, 20)
 		meter := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "meter")
 		counts := rapid.SliceOfN(rapid.Int64Range(-50, 3000), 2, 6).Draw(t, "counts")
+		usage := func(quantity int64) int64 {
+			line, _, err := of.UsageLine(plans.Meter{Key: meter}, quantity)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return line.AmountMinor
+		}
 		correct := func(before, now int64) int64 {
-			line, ok, err := assembly.CorrectionLine(assembly.Correction{Meter: meter, Of: of, Counted: before, Now: now}, plans.Meter{})
+			line, ok, err := assembly.CorrectionLine(assembly.Correction{Meter: meter, Of: of, Counted: before, Now: now, BilledMinor: usage(before)}, plans.Meter{})
 			if !ok || err != nil || line.Quantity != now-before {
 				t.Fatal(line, ok, err)
 			}
@@ -225,13 +232,6 @@ func TestCorrectionsAddUp(t *testing.T) {
 		}
 		first, last := counts[0], counts[len(counts)-1]
 		same(t, "one after another", sum, correct(first, last))
-		usage := func(quantity int64) int64 {
-			line, _, err := of.UsageLine(plans.Meter{Key: meter}, quantity)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return line.AmountMinor
-		}
 		same(t, "as the usage line", usage(first)+sum, usage(last))
 	})
 }
@@ -266,7 +266,7 @@ func TestNotesAddUpToTheInvoice(t *testing.T) {
 			if len(asked) == 0 {
 				continue
 			}
-			n, err := assembly.CreditNote(&inv, notes, ask(assembly.ToCredits, asked...))
+			n, err := assembly.CreditNote(&inv, notes, stands(&inv, notes), ask(assembly.ToCredits, asked...))
 			if !fits || sum > left {
 				if !errors.Is(err, billing.ErrTooMuch) {
 					t.Fatalf("%v of %v: %v", asked, lineLeft, err)
@@ -276,7 +276,7 @@ func TestNotesAddUpToTheInvoice(t *testing.T) {
 				} else {
 					continue
 				}
-				n, err = assembly.CreditNote(&inv, notes, ask(assembly.ToCredits, asked...))
+				n, err = assembly.CreditNote(&inv, notes, stands(&inv, notes), ask(assembly.ToCredits, asked...))
 			}
 			if err != nil {
 				t.Fatalf("%v of %v, %d: %v", asked, lineLeft, left, err)

@@ -187,14 +187,14 @@ var lineRules = map[string]struct {
 		of := terms(version(t, nil), 0, 15) // 50 units included
 		in.Corrections = []assembly.Correction{
 			{Meter: "a", Of: of, OfInvoice: "i", Counted: 40, Now: 60},
-			{Meter: "b", Of: of, OfInvoice: "i", Counted: 1001, Now: 1000},
+			{Meter: "b", Of: of, OfInvoice: "i", Counted: 1001, Now: 1000, BilledMinor: 1000},
 			{Meter: "unpriced", Of: of, OfInvoice: "i", Counted: 0, Now: 9},
 		}
 		return in
 	}, "1 correction a 0-15 20/0 100\n2 correction b 0-15 -1/0 -500"},
 	"a correction below 0 is rated as 0": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, free), 30, 60))
-		in.Corrections = []assembly.Correction{{Meter: "a", Of: terms(version(t, nil), 0, 30), OfInvoice: "i", Counted: 150, Now: -1000}}
+		in.Corrections = []assembly.Correction{{Meter: "a", Of: terms(version(t, nil), 0, 30), OfInvoice: "i", Counted: 150, Now: -1000, BilledMinor: 500}}
 		return in
 	}, "1 correction a 0-30 -1150/0 -500"},
 	"a correction of 0 is left out": {func(t rapid.TB) assembly.Input {

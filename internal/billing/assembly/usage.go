@@ -66,7 +66,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 		return line, true, nil
 	}
 	line.Priced = billing.Priced(price.Priced())
-	line.AmountMinor, err = price.Correction(c.Counted, delta, c.Of.own())
+	line.AmountMinor, err = price.Correction(c.Now, c.BilledMinor, c.NotedMinor, c.Of.own())
 	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
 		return billing.Line{}, false, err
 	}

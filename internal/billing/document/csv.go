@@ -30,7 +30,7 @@ func CSV(inv *billing.Invoice) ([]byte, error) {
 		l := &inv.Lines[i]
 		rows = append(rows, []string{
 			cell(inv.ID), cell(inv.Number), inv.Status, cell(inv.CustomerKey), strconv.Itoa(l.N), l.Kind, cell(l.Meter), cell(l.Description), instant(&l.From), instant(&l.To),
-			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent), cell(l.OfInvoice),
+			number(l.Quantity), number(l.Included), strconv.Itoa(l.PlanVersion), inv.Currency, number(l.AmountMinor), rating.Format(l.AmountMinor, exponent), cell(l.Corrects()),
 			l.UnitPrice, aboveZero(l.PackageSize), l.PackagePrice, tierCell(l.Tiers), l.Applied,
 		})
 	}

@@ -121,9 +121,9 @@ const returnCredits = `
 	SELECT customer_id, credit_id, 'returned' AS kind, -amount_minor AS amount_minor, invoice_id, $2::bigint AS at
 	FROM credit_entries WHERE invoice_id = $1::uuid AND kind = 'applied'`
 
-// Void takes a finalized invoice back that was not paid. Its credits are returned. Its charges
-// and corrections go onto the reissue, a draft of the same period and prices, or without one
-// onto the next invoice. Errors: billing.ErrUnknownInvoice, billing.StateError,
+// Void takes a finalized invoice back that was not paid. Its credits are returned. Its charges,
+// corrections and unused go onto the reissue, a draft of the same period and prices, or without one
+// onto the next invoice. What a draft gives back as unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
 // billing.ErrReferred.
 func (l *Ledger) Void(ctx context.Context, id, reason string, reissue bool) (*billing.Invoice, error) {
 	return l.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
@@ -134,7 +134,11 @@ func (l *Ledger) Void(ctx context.Context, id, reason string, reissue bool) (*bi
 		if err := tx.QueryRow(ctx, referredTo, id).Scan(&referred); err != nil {
 			return err
 		}
-		if referred {
+		stands, err := readStandings(ctx, tx, []string{id})
+		if err != nil {
+			return err
+		}
+		if referred || stands.anyUnused() {
 			return billing.ErrReferred
 		}
 		rows, _ := tx.Query(ctx, returnCredits, id, c.now)
@@ -152,11 +156,37 @@ func (l *Ledger) Void(ctx context.Context, id, reason string, reissue bool) (*bi
 		if err := queueRows(b, bookEntries, returned); err != nil {
 			return err
 		}
-		if err := run(ctx, tx, b); err != nil || !reissue {
-			return err
+		err = run(ctx, tx, b)
+		if err == nil && reissue {
+			err = l.reissue(ctx, tx, c, i)
 		}
-		return l.reissue(ctx, tx, c, i)
+		if err == nil {
+			err = leansOn(ctx, tx, i)
+		}
+		return err
 	})
+}
+
+// leansOn is billing.ErrReferred where credit notes took what a line came to only by the corrections
+// of an invoice, which is void now.
+func leansOn(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
+	var raised []billing.Corrected
+	var ids []string
+	for n := range void.Lines {
+		if l := &void.Lines[n]; l.Kind == billing.LineCorrection && l.AmountMinor > 0 {
+			raised, ids = append(raised, billing.Corrected{Meter: l.Meter, Invoice: l.OfInvoice}), append(ids, l.OfInvoice)
+		}
+	}
+	if len(raised) == 0 {
+		return nil
+	}
+	stands, err := readStandings(ctx, tx, ids)
+	for _, of := range raised {
+		if line := stands.usage[of]; err == nil && line != nil && line.LeftMinor() < 0 {
+			err = billing.ErrReferred
+		}
+	}
+	return err
 }
 
 // reissue makes the draft that takes the place of a void invoice. Base in advance stays as it

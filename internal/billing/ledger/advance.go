@@ -38,33 +38,49 @@ func paidAhead(ctx context.Context, q querier, c *customer) (paid bool, err erro
 	return paid, err
 }
 
-// queueAdvances finds the base lines of the tasks' periods that earlier invoices hold. One that
-// is not of the period's own terms was replaced by a cut at the period's start.
-func queueAdvances(b *pgx.Batch, tasks []*task) {
-	var of []*task
-	var customers, starts []int64
-	var chains, numbers []int
-	for _, t := range tasks {
-		if t.kind == billing.KindPeriod {
-			of = append(of, t)
-			customers, starts = append(customers, t.c.id), append(starts, t.period.Start)
-			chains, numbers = append(chains, t.period.Chain), append(numbers, t.period.N)
-		}
-	}
+// holder is a period whose base in advance earlier invoices may hold, and who is told of each line.
+// One that is not of the period's own terms was replaced by a cut at the period's start.
+type holder struct {
+	customer int64
+	terms    *assembly.Terms
+	tell     func(held assembly.Advance, replaced bool)
+}
+
+// queueHeld finds the base lines of periods that earlier invoices hold.
+func queueHeld(b *pgx.Batch, of []holder) {
 	if len(of) == 0 {
 		return
+	}
+	customers, starts := make([]int64, len(of)), make([]int64, len(of))
+	chains, numbers := make([]int, len(of)), make([]int, len(of))
+	for i, h := range of {
+		p := &h.terms.Period
+		customers[i], starts[i], chains[i], numbers[i] = h.customer, p.Start, p.Chain, p.N
 	}
 	var n int
 	var a assembly.Advance
 	var amount int64
 	queueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor}, func() error {
-		t := of[n-1]
-		held := a
-		if a.PlanVersion == t.period.Version && amount == t.in.Terms.AdvanceBase(a.To) {
-			t.in.Advance = &held
-		} else {
-			t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
-		}
+		h := of[n-1]
+		h.tell(a, a.PlanVersion != h.terms.Period.Version || amount != h.terms.AdvanceBase(a.To))
 		return nil
 	}, advanceLines, customers, chains, numbers, starts)
+}
+
+// queueAdvances finds the base lines of the tasks' periods that earlier invoices hold.
+func queueAdvances(b *pgx.Batch, tasks []*task) {
+	var of []holder
+	for _, t := range tasks {
+		if t.kind != billing.KindPeriod {
+			continue
+		}
+		of = append(of, holder{t.c.id, &t.in.Terms, func(held assembly.Advance, replaced bool) {
+			if replaced {
+				t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
+			} else {
+				t.in.Advance = &held
+			}
+		}})
+	}
+	queueHeld(b, of)
 }

@@ -103,12 +103,17 @@ func (l *Ledger) addCorrections(ctx context.Context, q querier, found *correctio
 	if err != nil {
 		return err
 	}
+	stands, err := found.standings(ctx, q)
+	if err != nil {
+		return err
+	}
 	for i := range sums {
 		left := sums[i].without(earlier[i])
 		if len(left) == 0 {
 			continue
 		}
 		c := &found.lines[i].Correction
+		c.BilledMinor, c.NotedMinor = stands.billed(c)
 		c.Now, c.Counted, c.Of.Plan = sums[i].units, sums[i].before(left), versions[found.keys[i]].prices
 		for _, t := range found.lines[i].by {
 			t.in.Corrections = append(t.in.Corrections, *c)
@@ -116,6 +121,15 @@ func (l *Ledger) addCorrections(ctx context.Context, q querier, found *correctio
 		}
 	}
 	return nil
+}
+
+// standings reads how the corrected lines stand.
+func (f *corrections) standings(ctx context.Context, q querier) (standings, error) {
+	ids := make([]string, len(f.lines))
+	for i := range f.lines {
+		ids[i] = f.lines[i].OfInvoice
+	}
+	return readStandings(ctx, q, ids)
 }
 
 // taker is the tasks of a customer that take corrections: a new invoice, and drafts that wait for

@@ -59,7 +59,11 @@ func (l *Ledger) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *billi
 	for i := range found {
 		earlier[i] = *found[i]
 	}
-	made, err := assembly.CreditNote(of, earlier, request)
+	lines, err := standingsOf(ctx, tx, of)
+	if err != nil {
+		return nil, err
+	}
+	made, err := assembly.CreditNote(of, earlier, lines, request)
 	if err != nil {
 		return nil, err
 	}

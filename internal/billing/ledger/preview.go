@@ -176,10 +176,16 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 	if err != nil {
 		return billing.Line{}, err
 	}
-	line, priced, err := assembly.CorrectionLine(assembly.Correction{
+	stands, err := readStandings(ctx, p.tx, []string{of.ID})
+	if err != nil {
+		return billing.Line{}, err
+	}
+	c := assembly.Correction{
 		Meter: p.Meter, Of: versions.terms(&period), OfInvoice: of.ID, OfNumber: of.Number,
 		Counted: sums[0].before(sums[0].without(earlier[0])), Now: plus(sums[0].units, p.Cost),
-	}, p.meter)
+	}
+	c.BilledMinor, c.NotedMinor = stands.billed(&c)
+	line, priced, err := assembly.CorrectionLine(c, p.meter)
 	if err != nil || !priced {
 		return billing.Line{}, unbearable(err)
 	}

@@ -21,6 +21,12 @@ func (*Stored) Invoices(ctx context.Context, tx pgx.Tx, ids []string) ([]*billin
 	return invoicesOf(ctx, tx, readDrafts, ids)
 }
 
+// Standings reads how the lines of invoices stand. Credit notes have none.
+func (*Stored) Standings(ctx context.Context, tx pgx.Tx, ids []string) (map[LineKey]*assembly.Standing, error) {
+	all, err := readStandings(ctx, tx, ids)
+	return all.lines, err
+}
+
 // PeriodKey names a closed billing period: the N-th of a customer's chain.
 type PeriodKey struct {
 	Customer int64

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -66,14 +67,14 @@ func (l *Ledger) readInputs(ctx context.Context, q querier, tasks []*task) error
 	}
 	b := new(pgx.Batch)
 	queueMeters(b, tasks)
-	late := queueCorrections(b, tasks)
+	late, goneOn := queueCorrections(b, tasks), queueGoneOn(b, tasks)
 	for _, queue := range []func(*pgx.Batch, []*task){queueAdvances, queueCharges, queueSellers, queueCreditsLeft} {
 		queue(b, tasks)
 	}
 	if err := run(ctx, q, b); err != nil {
 		return err
 	}
-	if err := l.addCorrections(ctx, q, late); err != nil {
+	if err := errors.Join(l.addCorrections(ctx, q, late), l.addGoneOn(ctx, q, *goneOn)); err != nil {
 		return err
 	}
 	return l.readUsage(ctx, q, tasks)

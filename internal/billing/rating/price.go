@@ -175,27 +175,16 @@ func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
 	return amount, applied
 }
 
-// Correction is the amount of a line `correction`, in minor units: R(quantity + delta) −
-// R(quantity), R being Rate. s is the period that is corrected, p the price it was billed by,
-// quantity what it was billed for with earlier corrections. It is ErrTooLarge as Rate is, and
-// where quantity + delta is beyond 63 bits.
-func (p *Price) Correction(quantity, delta int64, s Span) (int64, error) {
-	corrected := quantity + delta
-	switch {
-	case delta > 0 && corrected < quantity:
-		return 0, ErrTooLarge
-	case delta < 0 && corrected > quantity:
-		corrected = 0 // below all numbers, so it is rated as 0
-	}
-	before, err := p.Rate(quantity, s)
+// Correction is the amount of a line `correction`, in minor units: R(quantity) − billed, R being
+// Rate. s is the period that is corrected, p the price it was billed by, quantity what it should
+// have been billed for. billed is what its line and earlier corrections came to. noted is what credit
+// notes took of them: no more than the rest is given back. It is ErrTooLarge as Rate is.
+func (p *Price) Correction(quantity, billed, noted int64, s Span) (int64, error) {
+	corrected, err := p.Rate(quantity, s)
 	if err != nil {
 		return 0, err
 	}
-	after, err := p.Rate(corrected, s)
-	if err != nil {
-		return 0, err
-	}
-	return after.AmountMinor - before.AmountMinor, nil
+	return max(corrected.AmountMinor, noted) - billed, nil
 }
 
 // charge computes the exact amount of the line's overage, and its tiers.

@@ -246,30 +246,31 @@ func TestCorrections(t *testing.T) {
 		Model: "volume", Included: 10, MinimumMinor: ptr(int64(100)),
 		Tiers: []plans.Tier{{UpTo: ptr(int64(10)), UnitPrice: "1"}, {UnitPrice: "0.5"}},
 	}, 2)
-	for _, c := range []struct{ quantity, delta, want int64 }{
-		{12, 1, 100},
-		{12, -1, -100},
-		{12, 0, 0},
-		{20, 1, 550 - 1000}, // more units, and less to pay
-		{11, -5, 0},         // to the minimum, as it was
-		{20, -50, 100 - 1000},
-		{-50, 20, 0},
-		{-50, 65, 500 - 100}, // rated from 0 on
-		{math.MinInt64, -1, 0},
-		{20, math.MinInt64, -900},
-		{-5, math.MinInt64, 0},
+	for _, c := range []struct{ quantity, billed, noted, want int64 }{
+		{13, 200, 0, 100},
+		{11, 200, 0, -100},
+		{12, 200, 0, 0},
+		{21, 1000, 0, 550 - 1000}, // more units, and less to pay
+		{6, 100, 0, 0},            // to the minimum, as it was
+		{-30, 1000, 0, 100 - 1000},
+		{15, 100, 0, 500 - 100},
+		{math.MinInt64, 1000, 0, -900}, // rated from 0 on
+		{11, 1000, 400, -600},          // credit notes took 400
+		{11, 1000, 1000, 0},
+		{11, 400, 400, 0}, // as it was left by the one before
+		{15, 400, 400, 100},
 	} {
-		if got, err := price.Correction(c.quantity, c.delta, month); err != nil || got != c.want {
-			t.Errorf("%d%+d: %d, %v, want %d", c.quantity, c.delta, got, err, c.want)
+		if got, err := price.Correction(c.quantity, c.billed, c.noted, month); err != nil || got != c.want {
+			t.Errorf("%+v: %d, %v", c, got, err)
 		}
 	}
-	for _, c := range []struct{ quantity, delta int64 }{{math.MaxInt64, 1}, {1, math.MaxInt64}, {1, 1e15}, {1e15, 1}} {
-		if got, err := price.Correction(c.quantity, c.delta, month); !errors.Is(err, rating.ErrTooLarge) {
-			t.Errorf("%d%+d: %d, %v", c.quantity, c.delta, got, err)
+	for _, quantity := range []int64{math.MaxInt64, 1e15 + 1, 1e16} {
+		if got, err := price.Correction(quantity, 100, 0, month); !errors.Is(err, rating.ErrTooLarge) {
+			t.Errorf("%d: %d, %v", quantity, got, err)
 		}
 	}
 	// The period was cut: its included units are those of the part.
-	if got, err := price.Correction(3, 1, third); err != nil || got != 100-34 {
+	if got, err := price.Correction(4, 34, 0, third); err != nil || got != 100-34 {
 		t.Errorf("%d, %v", got, err)
 	}
 }

@@ -3,11 +3,11 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
-	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
@@ -44,7 +44,7 @@ type corrected struct {
 }
 
 // corrections checks that a correction is R(q+Δ) − R(q), by the prices of the corrected period, and
-// that q is what was billed before.
+// that q is what was billed before. It gives back less where credit notes had taken a part already.
 func (p *page) corrections(ctx context.Context) error {
 	lines := p.lines(billing.LineCorrection)
 	if len(lines) == 0 {
@@ -62,6 +62,7 @@ func (p *page) corrections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var other []recorrected // than R(q+Δ) − R(q)
 	for n, r := range lines {
 		e := Disagreement{Meter: r.l.Meter}.on(r.l.From)
 		c, known := of[n]
@@ -70,19 +71,18 @@ func (p *page) corrections(ctx context.Context) error {
 			p.tell(RatedIsBilled, r.i, e.says(fmt.Sprintf("Line %d corrects a line or a billing period that is not there.", r.l.N)))
 			continue
 		}
-		again, _, err := assembly.CorrectionLine(assembly.Correction{
-			Meter: r.l.Meter, Of: t, OfInvoice: r.l.OfInvoice, Counted: r.l.Before, Now: r.l.Before + r.l.Quantity,
-		}, plans.Meter{})
-		if err != nil || again.AmountMinor != r.l.AmountMinor {
-			p.tell(RatedIsBilled, r.i, e.differs(again.AmountMinor, r.l.AmountMinor,
-				fmt.Sprintf("Line %d: %d units more or less cost another amount by the prices of the corrected period.", r.l.N, r.l.Quantity)))
+		before, _, unrated := t.UsageLine(plans.Meter{Key: r.l.Meter}, r.l.Before)
+		again := recorrected{r, t, 0}
+		again.amount, err = again.from(before.AmountMinor, 0)
+		if unrated != nil || err != nil || again.amount != r.l.AmountMinor {
+			other = append(other, again)
 		}
 		if !c.startsAt(r.l.Before) {
 			p.tell(RatedIsBilled, r.i, e.differs(c.quantity, r.l.Before,
 				fmt.Sprintf("Line %d starts from another quantity than was billed before.", r.l.N)))
 		}
 	}
-	return nil
+	return p.noted(ctx, other)
 }
 
 // correctedBy finds what each correction started from, by its place.
@@ -118,19 +118,16 @@ func (p *page) correctedBy(ctx context.Context, lines []lineRef) (map[int]correc
 
 // startsAt reports whether a correction may have started from a quantity.
 func (c *corrected) startsAt(before int64) bool {
-	if len(c.uncertain) > maxUncertain {
-		return true
-	}
-	for chosen := range 1 << len(c.uncertain) {
-		start := c.quantity
-		for n, units := range c.uncertain {
-			if chosen>>n&1 == 1 {
-				start += units
-			}
-		}
-		if start == before {
-			return true
+	return len(c.uncertain) > maxUncertain || slices.Contains(sumsWith(c.quantity, c.uncertain), before)
+}
+
+// sumsWith are a sum, and what it comes to with any of some others.
+func sumsWith(sum int64, others []int64) []int64 {
+	all := []int64{sum}
+	for _, other := range others {
+		for _, one := range all {
+			all = append(all, one+other)
 		}
 	}
-	return false
+	return all
 }

@@ -25,7 +25,7 @@ const noInvoice = "00000000-0000-0000-0000-000000000000"
 // number and its digest.
 func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 	w := walk[string]{
-		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed},
+		r: r, rows: "invoices", checks: []string{UsageIsBilled, LinesAreTotals, RatedIsBilled, NumbersHaveNoGap, DigestsMatch, AllIsClaimed, GivenBackOnce},
 		next: func(ctx context.Context, tx pgx.Tx, after string, n int) ([]string, error) {
 			rows, _ := tx.Query(ctx, nextInvoices, after, n)
 			return pgx.CollectRows(rows, pgx.RowTo[string])
@@ -62,7 +62,7 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.terms, err = p.stored.Terms(ctx, p.tx, keys); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(context.Context) error{p.usage, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.unclaimed} {
+	for _, check := range []func(context.Context) error{p.usage, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.unclaimed, p.givenBack} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}

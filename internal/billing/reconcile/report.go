@@ -23,13 +23,14 @@ const (
 	DigestsMatch      = "digests_match"
 	AllIsClaimed      = "adjustments_are_claimed"
 	CreditsAddUp      = "credits_add_up"
+	GivenBackOnce     = "lines_are_given_back_once"
 	PeriodsCanClose   = "periods_can_close"
 )
 
 // checks are all of them.
 var checks = []string{
 	ChargedIsBooked, UsageIsBilled, LinesAreTotals, RatedIsBilled, PeriodsAreChained, NumbersHaveNoGap, DigestsMatch, AllIsClaimed,
-	CreditsAddUp, PeriodsCanClose,
+	GivenBackOnce, CreditsAddUp, PeriodsCanClose,
 }
 
 // Report is what a run found.
@@ -40,7 +41,7 @@ type Report struct {
 
 // Check is one thing that must hold for all rows of a kind.
 type Check struct {
-	Name     string         `json:"name" enum:"charged_is_booked,usage_is_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,credits_add_up,periods_can_close"`
+	Name     string         `json:"name" enum:"charged_is_booked,usage_is_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,lines_are_given_back_once,credits_add_up,periods_can_close"`
 	Checked  int64          `json:"checked" doc:"How many customers' meters, invoices, customers or sellers were looked at."`
 	Rows     int64          `json:"rows" doc:"How often the check does not hold. 0 is as it should be."`
 	Examples []Disagreement `json:"examples" maxItems:"10" doc:"The first of these."`
