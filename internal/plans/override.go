@@ -28,9 +28,9 @@ type Override struct {
 	InForce bool
 }
 
-// StoredOverride is an override as hits need it. It counts as long as its row exists: a
-// sweep.Sweeper deletes the row in time. ExpiresAt, µs, is checked only for customers on a
-// test clock.
+// StoredOverride is an override as hits need it. It counts until ExpiresAt, µs by the customer's
+// clock, or until its row is deleted. A sweep.Sweeper deletes rows that have expired, but for
+// those of customers on a test clock, which may be set back.
 type StoredOverride struct {
 	Limit     int64  `json:"limit"`
 	Burst     *int64 `json:"burst"`

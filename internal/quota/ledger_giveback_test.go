@@ -134,8 +134,8 @@ func TestGivingBackAfterAnEdit(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.Set(quotatest.Epoch + 100e6)
-		after := quotatest.Target(1, 1, 2, quotatest.Bucket(t, "b", limits[1], "1h", 5000))
-		after.Edited = quotatest.Epoch + 100e6
+		rates := model.Rates{{From: model.Always, Limit: limits[0]}, {From: quotatest.Epoch + 100e6, Limit: limits[1]}}
+		after := quotatest.Target(1, 1, 2, quotatest.Bucket(t, "b", limits[1], "1h", 5000).WithRates(rates))
 		back := 100 * limits[0] / 3600
 		if s, err := e.Release(ctx, after, r.ID); err != nil || s.View(0).Used != 2000-back {
 			t.Errorf("%v: %d used behind a release, want %d, %v", limits, s.View(0).Used, 2000-back, err)

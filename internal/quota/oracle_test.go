@@ -24,7 +24,6 @@ type oracleBucket struct {
 	charges []oracleCharge   // all there ever were
 	missing *big.Rat         // token_bucket: tokens missing
 	periods calendar.Periods // the customer's calendar at the last charge
-	limit   int64            // token_bucket: the limit then
 }
 
 type oracleCharge struct{ at, cost int64 }
@@ -35,7 +34,7 @@ type oracleLimit struct {
 	mode                             string
 	limit, window, precision         int64
 	burst                            int64
-	edited                           int64
+	rates                            model.Rates
 	judged                           int64 // the instant of the hit: no edit is later
 	periods                          calendar.Periods
 }
@@ -48,7 +47,7 @@ func oracleLimitOf(t *model.Target, l *model.Limit, at int64) oracleLimit {
 	o := oracleLimit{
 		name: l.Name, algorithm: l.Algorithm.String(), mode: l.Mode.String(),
 		limit: l.Limit, window: l.Window, precision: l.Precision, burst: l.Burst, periods: t.Periods,
-		edited: t.Edited, judged: at,
+		rates: l.Rates(), judged: at,
 	}
 	if l.FirstHit {
 		o.align = "first_hit"
@@ -169,16 +168,23 @@ func (l oracleLimit) moved(b *oracleBucket, since int64) []oracleCharge {
 	return counted
 }
 
-// tokens are those that are missing. Those of another limit came back at its rate until
-// it was edited.
+// tokens are those that are missing: what came back at each rate is off, and what is left is whole
+// steps of the present limit.
 func (l oracleLimit) tokens(b *oracleBucket, since int64, at uint64) *big.Rat {
 	missing := b.missing
-	if b.limit != l.limit {
-		until := min(max(since, l.edited), l.judged)
-		missing = l.whole(less(missing, b.limit, l.window, uint64(until-since)))
-		since = until
+	for i, r := range append(model.Rates{{From: model.Always, Limit: l.limit}}, l.rates...) {
+		from, to := max(r.From, since), l.judged
+		if i == 0 && len(l.rates) > 0 {
+			continue // it was always the same only where there are no rates
+		}
+		if i > 0 && i < len(l.rates) {
+			to = min(to, l.rates[i].From)
+		}
+		if from < to {
+			missing = less(missing, r.Limit, l.window, uint64(to-from))
+		}
 	}
-	return less(missing, l.limit, l.window, at-uint64(since))
+	return less(l.whole(missing), l.limit, l.window, at-uint64(l.judged))
 }
 
 // less takes off what comes back of limit units a window in some µs.
@@ -294,7 +300,7 @@ func (o *oracle) Charge(t *model.Target, at, cost int64, fits map[*model.Limit]b
 			}
 			b := o.buckets[key][l.identity()]
 			level := l.level(b, o.at[key], uint64(at))
-			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods, limit: l.limit}
+			next := &oracleBucket{missing: level.Add(level, big.NewRat(cost, 1)), periods: t.Periods}
 			switch {
 			case b == nil:
 			case l.calendar != "":

@@ -163,6 +163,9 @@ func (s *stored) judge(t *model.Target, now, cost int64) (model.Decision, error)
 	if newest > t.Change {
 		return model.Decision{}, &model.StaleError{Change: newest}
 	}
+	if err := t.Over(at); err != nil {
+		return model.Decision{}, err
+	}
 	for i := range s.rows {
 		t.Expire(i, &s.rows[i], at)
 	}

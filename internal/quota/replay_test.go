@@ -48,7 +48,7 @@ func histories(shots []shot) (map[model.CounterKey]*history, error) {
 			if c.at < before.At {
 				return nil, fmt.Errorf("%v: version %d at %d, before %d", key, c.version, c.at, before.At)
 			}
-			one := &model.Target{Counters: []model.Counter{{Key: key, Limits: h.limits}}, Periods: c.target.Periods, Edited: c.target.Edited}
+			one := &model.Target{Counters: []model.Counter{{Key: key, Limits: h.limits}}, Periods: c.target.Periods}
 			after := []model.Row{before}
 			one.Charge(after, c.cost, c.at, nil)
 			after[0].Version = c.version

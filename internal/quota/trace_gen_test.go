@@ -23,6 +23,7 @@ type traceGen struct {
 	targets [][]int // of each plan, by index in the trace
 	plan    tracePlan
 	change  int64
+	edited  int64 // when the limits that change do so, µs
 }
 
 // tracePlan is the limits of one change, the customer's own and those per value, and the
@@ -44,6 +45,7 @@ func drawTrace(rt *rapid.T, sql bool, most int) *trace {
 	for range g.steps {
 		if rapid.IntRange(0, 5).Draw(rt, "edit") == 0 {
 			what := rapid.SampledFrom([]string{"limits", "limits", "calendar", "both"}).Draw(rt, "edited")
+			g.edited = rapid.SampledFrom([]int64{g.now, g.now, g.now - 1e6, 0, g.now + 1e6}).Draw(rt, "edited at")
 			if what != "calendar" {
 				g.plan.own = g.limits(g.plan.own, 1)
 				g.plan.per = g.limits(g.plan.per, 0)
@@ -172,6 +174,23 @@ func (g *traceGen) burst(l *traceLimit) {
 	}
 }
 
+// relimit gives a limit another number, or the one that it had before.
+func (g *traceGen) relimit(l *traceLimit) {
+	before := l.Limit
+	if n := len(l.Rates); n > 1 && g.chance("put back", 2) {
+		l.Limit = l.Rates[n-2].Limit
+	} else {
+		l.Limit = g.number("limit")
+	}
+	if l.Algorithm != "token_bucket" {
+		return
+	}
+	if l.Rates == nil {
+		l.Rates = l.Rates.Then(model.Always, before)
+	}
+	l.Rates = l.Rates.Then(g.edited, l.Limit)
+}
+
 // limits edits a list of limits, or draws a new one of least to four.
 func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 	names := []string{"a", "b", "c", "d"}
@@ -179,7 +198,7 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 	for _, l := range old {
 		switch rapid.SampledFrom([]string{"keep", "keep", "limit", "limit", "burst", "window", "align", "algorithm", "mode", "new", "remove"}).Draw(g.rt, "change") {
 		case "limit":
-			l.Limit = g.number("limit")
+			g.relimit(&l)
 		case "burst":
 			if l.Algorithm == "token_bucket" {
 				g.burst(&l)
@@ -190,6 +209,7 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 			l.align()
 		case "algorithm":
 			g.algorithm(&l)
+			l.Rates = nil
 		case "mode":
 			l.Mode = rapid.SampledFrom([]string{"hard", "soft", "shadow"}).Draw(g.rt, "mode")
 		case "new":
@@ -221,7 +241,6 @@ func (g *traceGen) limits(old []traceLimit, least int) []traceLimit {
 // two values of an attribute, and one of them resolved twice.
 func (g *traceGen) addPlan() {
 	g.change += 10
-	edited := rapid.SampledFrom([]int64{g.now, g.now, 0, g.now + 1e6}).Draw(g.rt, "edited")
 	own := traceCounter{Limits: g.plan.own}
 	shapes := [][]traceCounter{{own}, {own}}
 	if len(g.plan.per) > 0 {
@@ -231,10 +250,10 @@ func (g *traceGen) addPlan() {
 	var these []int
 	for _, shape := range shapes {
 		these = append(these, len(g.trace.Targets))
-		g.trace.Targets = append(g.trace.Targets, traceTarget{1, g.change, edited, g.plan.calendar, shape})
+		g.trace.Targets = append(g.trace.Targets, traceTarget{1, g.change, g.plan.calendar, shape})
 	}
 	these = append(these, len(g.trace.Targets)) // another meter of the same customer
-	g.trace.Targets = append(g.trace.Targets, traceTarget{2, g.change, edited, g.plan.calendar, shapes[0]})
+	g.trace.Targets = append(g.trace.Targets, traceTarget{2, g.change, g.plan.calendar, shapes[0]})
 	g.targets = append(g.targets, these)
 }
 

@@ -27,7 +27,6 @@ type trace struct {
 type traceTarget struct {
 	Meter    int32          `json:"meter"`
 	Change   int64          `json:"change"`
-	Edited   int64          `json:"edited_us,omitempty"`
 	Calendar *traceCalendar `json:"calendar,omitempty"` // nil: testTarget's
 	Counters []traceCounter `json:"counters"`
 }
@@ -64,6 +63,8 @@ type traceLimit struct {
 	Align     string `json:"align,omitempty"`
 	Precision int64  `json:"precision_us,omitempty"`
 	Mode      string `json:"mode,omitempty"`
+	// Rates are what a token bucket's limit was, up to now.
+	Rates model.Rates `json:"rates,omitempty"`
 }
 
 // traceStep is one or more hits at one reading of the clock. How: "one" by one through
@@ -95,7 +96,7 @@ func (tr *trace) targets(customer int64) ([]*model.Target, error) {
 	targets := make([]*model.Target, len(tr.Targets))
 	for i, tt := range tr.Targets {
 		target := quotatest.Target(customer, tt.Meter, tt.Change)
-		target.Counters, target.Edited = nil, tt.Edited
+		target.Counters = nil
 		if tt.Calendar != nil {
 			target.Periods = tt.Calendar.periods()
 		}
@@ -106,7 +107,7 @@ func (tr *trace) targets(customer int64) ([]*model.Target, error) {
 				if bad != nil {
 					return nil, fmt.Errorf("target %d, limit %s: %w", i, tl.Name, bad)
 				}
-				counter.Limits = append(counter.Limits, l)
+				counter.Limits = append(counter.Limits, l.WithRates(tl.Rates))
 			}
 			target.Counters = append(target.Counters, counter)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/session"
 )
 
 const loadCustomersByID = entryOfCustomer + ` AND c.id = ANY ($1::bigint[])`
@@ -26,8 +27,13 @@ func (c *Catalog) Targets(ctx context.Context, counters []model.CounterKey) ([]*
 	if err != nil {
 		return nil, err
 	}
+	now, err := c.options.Now(ctx)
+	if err != nil {
+		return nil, session.Unreached(err)
+	}
 	all := make(map[int64]*terms, len(entries))
 	for _, e := range entries {
+		e.reached.Store(now) // nobody else has it yet
 		t, err := c.termsFor(ctx, m, e)
 		if err != nil {
 			return nil, err
@@ -75,7 +81,6 @@ func (t *terms) targetByID(meter int32) *model.Target {
 		}
 	}
 	target := model.NewTarget(t.change, t.entry.id, meter, nil, t.periods(), t.testClock())
-	target.SetEdited(t.edited)
 	target.Lost = true
 	return target
 }

@@ -3,7 +3,8 @@ package catalog
 import (
 	"context"
 	"fmt"
-	"time"
+	"slices"
+	"sort"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/singleflight"
@@ -115,17 +116,17 @@ func fly[V any](ctx context.Context, group *singleflight.Group, name string, do 
 	}
 }
 
-// entryOfCustomer reads the time of a customer's change together with the customer. The row of
-// a change may be removed, but its time never changes. 'epoch' stands for a removed row.
-// EXISTS comes first because few customers have overrides.
+// entryOfCustomer reads a customer. EXISTS comes first because few customers have overrides, or
+// rates of their own.
 const entryOfCustomer = `
-	SELECT (SELECT number FROM change_number), c.key, c.id, c.change,
-		coalesce(CASE WHEN c.change >= (SELECT min(number) FROM changes)
-			THEN (SELECT at FROM changes WHERE number = c.change) END, 'epoch'), p.key, coalesce(c.pinned_version, 0),
+	SELECT (SELECT number FROM change_number), c.key, c.id, c.change, p.key, coalesce(c.pinned_version, 0),
 		c.joined_version, c.timezone, c.billing_anchor, coalesce(t.key, ''), c.anonymous, c.features, c.former_periods, c.cuts,
 		CASE WHEN EXISTS (SELECT FROM overrides WHERE customer_id = c.id) THEN (
 			SELECT jsonb_object_agg(o.limit_name, jsonb_build_object('limit', o."limit", 'burst', o.burst, 'expires_at', o.expires_at))
-			FROM overrides o WHERE o.customer_id = c.id) ELSE '{}' END
+			FROM overrides o WHERE o.customer_id = c.id) ELSE '{}' END,
+		CASE WHEN EXISTS (SELECT FROM limit_rates WHERE customer_id = c.id) THEN (
+			SELECT jsonb_object_agg(r.limit_name, jsonb_build_object('change', r.change, 'at', r.at, 'rates', r.rates, 'until', r.until))
+			FROM limit_rates r WHERE r.customer_id = c.id) ELSE '{}' END
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.archived_at IS NULL`
 
@@ -134,21 +135,23 @@ const entryOfCustomer = `
 func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error) {
 	e = &customerEntry{known: true}
 	var asOf int64
-	var changedAt time.Time
 	var timezone, anchor string
-	var features, former, overrides []byte
+	var features, former, overrides, rates []byte
 	var cuts []int64
-	err = row.Scan(&asOf, &key, &e.id, &e.change, &changedAt, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides)
+	err = row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides, &rates)
 	if err != nil {
 		return "", nil, err
 	}
-	e.fact, e.changedAt = m.fact(store.KindCustomer, key, asOf), changedAt.UnixMicro()
+	e.fact = m.fact(store.KindCustomer, key, asOf)
 	var before []plans.FormerPeriods
 	if len(former) > emptyDocument {
 		err = plans.ReadStored(former, &before)
 	}
 	if err == nil && len(overrides) > emptyDocument {
 		err = plans.ReadStored(overrides, &e.overrides)
+	}
+	if err == nil && len(rates) > emptyDocument {
+		err = plans.ReadStored(rates, &e.rates)
 	}
 	if err == nil && len(features) > emptyDocument {
 		e.features, err = plans.ReadFeatures(features)
@@ -279,8 +282,7 @@ func (c *Catalog) meterEntry(ctx context.Context, key string) (*meterEntry, erro
 }
 
 const loadVersion = `
-	SELECT v.change, coalesce((SELECT at FROM changes WHERE number = v.change), 'epoch'),
-		p.key, v.version, v.created_at, v.document
+	SELECT v.change, p.key, v.version, v.created_at, v.document
 	FROM plan_versions v JOIN plans p ON p.id = v.plan_id WHERE v.plan_id = $1 AND v.version = $2`
 
 const loadMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
@@ -294,9 +296,9 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 		if v, ok := m.versions.Get(key, 0); ok {
 			return v, nil // the call before has made it: all must share its limits
 		}
-		p, change, changedAt, document := new(plans.Plan), int64(0), time.Time{}, []byte(nil)
+		p, change, document := new(plans.Plan), int64(0), []byte(nil)
 		err := c.store.Pool().QueryRow(ctx, loadVersion, key.plan, key.number).
-			Scan(&change, &changedAt, &p.Key, &p.Version, &p.CreatedAt, &document)
+			Scan(&change, &p.Key, &p.Version, &p.CreatedAt, &document)
 		if err != nil {
 			return nil, err
 		}
@@ -309,10 +311,33 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 		if _, err := pgx.ForEachRow(rows, []any{&meter, &id}, func() error { ids[meter] = id; return nil }); err != nil {
 			return nil, err
 		}
-		v, err := compile(p, change, changedAt.UnixMicro(), ids)
+		v, err := compile(p, change, ids)
+		if err == nil {
+			v.editions, err = c.editions(ctx, m, p)
+		}
 		if err == nil {
 			m.versions.Add(key, v, cache.NoExpiry)
 		}
 		return v, err
 	})
+}
+
+// editions are what a plan's versions up to one made of the plan's token buckets. All versions of a
+// plan share what was read.
+func (c *Catalog) editions(ctx context.Context, m *memory, p *plans.Plan) ([]plans.Edition, error) {
+	known, _ := m.editions.Get(p.Key, 0)
+	after := 0
+	if last := len(known) - 1; last >= 0 {
+		after = known[last].Version
+	}
+	if after < p.Version {
+		more, err := store.Editions(ctx, c.store.Pool(), p.Key, after, p.Version)
+		if err != nil {
+			return nil, err
+		}
+		known = append(slices.Clip(known), more...)
+		m.editions.Add(p.Key, known, cache.NoExpiry)
+	}
+	n := sort.Search(len(known), func(i int) bool { return known[i].Version > p.Version })
+	return known[:n:n], nil
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"quotad/internal/cache"
+	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 )
 
@@ -47,7 +48,8 @@ type memory struct {
 	packed    *packing                             // more customers, packed; it outlives this memory
 	unknown   *cache.Cache[string, *customerEntry] // keys that are no customer's
 	plans     *cache.Cache[string, *planEntry]
-	versions  *cache.Cache[versionKey, *version] // immutable, always valid
+	versions  *cache.Cache[versionKey, *version]    // immutable, always valid
+	editions  *cache.Cache[string, []plans.Edition] // of plans, up to the newest version that was read
 	clocks    *cache.Cache[string, *clockEntry]
 	meters    *cache.Cache[string, *meterEntry]
 	keys      atomic.Pointer[keyring]
@@ -78,6 +80,7 @@ func newMemory(generation uint64, customers int, packed *packing) *memory {
 		unknown:   newCache[string, *customerEntry](min(customers, maxUnknownKept)),
 		plans:     newCache[string, *planEntry](maxPlansKept),
 		versions:  newCache[versionKey, *version](maxVersionsKept),
+		editions:  newCache[string, []plans.Edition](maxPlansKept),
 		clocks:    newCache[string, *clockEntry](maxClocksKept),
 		meters:    newCache[string, *meterEntry](maxMetersKept),
 		lateKeys:  newCache[keyHash, *liveKey](maxKeys),

@@ -29,7 +29,7 @@ func newPacking(bytes int) *packing {
 
 // plain reports whether a customer has nothing that others on its plan do not have.
 func (e *customerEntry) plain() bool {
-	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 &&
+	return e.known && e.clock == "" && len(e.features) == 0 && len(e.overrides) == 0 && len(e.rates) == 0 &&
 		e.periods.Before == nil && len(e.periods.Cuts) <= maxPackedCuts
 }
 
@@ -52,7 +52,6 @@ func (m *memory) pack(key string, e *customerEntry) {
 	for _, n := range [...]uint64{m.generation, uint64(e.asOf), uint64(e.id), uint64(e.change), common} {
 		b = binary.AppendUvarint(b, n)
 	}
-	b = binary.AppendVarint(b, instantSince(e.changedAt, m.since))
 	b = binary.AppendVarint(b, e.periods.Anchor.Seconds()-m.since/1e6)
 	b = binary.AppendUvarint(b, uint64(len(e.periods.Cuts)))
 	for _, cut := range e.periods.Cuts {
@@ -77,7 +76,6 @@ func (m *memory) unpack(key string) *customerEntry {
 	e.id, e.change = int64(r.uvarint()), int64(r.uvarint())
 	common := m.packed.commons.get(r.uvarint())
 	e.plan, e.pinned, e.joined, e.anonymous = common.plan, common.pinned, common.joined, common.anonymous
-	e.changedAt = instantOf(r.varint(), m.since)
 	zone, bad := calendar.Location(common.zone)
 	anchor, err := calendar.AnchorOf(r.varint() + m.since/1e6)
 	if bad != nil || err != nil {
@@ -107,29 +105,4 @@ func (r *packedReader) varint() int64 {
 	n, size := binary.Varint(r.left)
 	r.left = r.left[size:]
 	return n
-}
-
-// instantSince turns an instant, µs, into a number that is small if the instant is near since.
-// An instant of 0 means none and stays 0.
-func instantSince(at, since int64) int64 {
-	switch n := at - since; {
-	case at == 0:
-		return 0
-	case n < 0:
-		return n
-	default:
-		return n + 1
-	}
-}
-
-// instantOf is the inverse of instantSince.
-func instantOf(n, since int64) int64 {
-	switch {
-	case n == 0:
-		return 0
-	case n < 0:
-		return since + n
-	default:
-		return since + n - 1
-	}
 }

@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"quotad/internal/calendar"
@@ -20,16 +22,18 @@ type customerEntry struct {
 	anonymous bool
 	id        int64
 	change    int64
-	changedAt int64 // when change was made, µs; 0: too long ago to be known
 	plan      string
 	pinned    int              // the version, 0: none
 	joined    int              // customers.joined_version
 	periods   calendar.Periods // without an interval, which is the plan's
 	clock     string           // the key of its test clock, or none
 
-	// What differs from the plan: features, and limits by their names.
+	// What differs from the plan: features, and limits by their names, now and before.
 	features  map[string]any
 	overrides map[string]plans.StoredOverride
+	rates     map[string]*plans.OwnRates
+
+	reached atomic.Int64 // the latest end of an override that anybody judged at, µs; not by a test clock
 
 	rows  []byte // what the customer's targets knew of their counters when it was packed, see appendRows
 	since int64  // the instant that those in rows are counted from, µs
@@ -51,15 +55,7 @@ type clockEntry struct {
 	fact
 	change int64
 	model.TestClock
-	history []int64 // see the store's putClock
-}
-
-// showed is what the clock showed when a change was made, µs; 0: that is not known any more.
-func (e *clockEntry) showed(change int64) (now int64) {
-	for i := 0; i+1 < len(e.history) && e.history[i] < change; i += 2 {
-		now = e.history[i+1]
-	}
-	return now
+	history plans.ClockHistory // see the store's putClock
 }
 
 type meterEntry struct {
@@ -90,7 +86,8 @@ type terms struct {
 	version *version
 	shown   *plans.Plan // the version's, with the customer's features over its own
 	change  int64
-	edited  int64 // see model.Target
+	now     int64 // overrides that had expired by then count no more, µs
+	ends    int64 // when the next one ends, µs; 0: none does, or a test clock says it
 
 	// targets are those that were asked for, as a linked list, the newest first. A plan may
 	// name a thousand meters, of which a customer uses two.
@@ -125,20 +122,22 @@ func (e *customerEntry) current() *terms {
 }
 
 func (t *terms) valid() bool {
-	return t.entry.valid() && t.plan.valid() && (t.clock == nil || t.clock.valid())
+	return t.entry.valid() && t.plan.valid() && (t.clock == nil || t.clock.valid()) && (t.ends == 0 || t.entry.reached.Load() < t.ends)
 }
 
 func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms {
 	t := &terms{entry: e, plan: p, clock: c, version: v, shown: v.plan.WithFeatures(e.features)}
 	// The number leaves out changes of the meter. A hit is judged by the meter's id, which
 	// never changes and is older than the plan version that names the meter.
-	t.change, t.edited = e.change, e.changedAt
-	if v.change > e.change {
-		t.change, t.edited = v.change, v.changedAt
-	}
+	t.change, t.now = max(e.change, v.change), e.reached.Load()
 	if c != nil {
-		t.edited = t.editedByClock(t.change)
-		t.change = max(t.change, c.change)
+		t.change, t.now = max(t.change, c.change), c.Now
+		return t
+	}
+	for _, o := range e.overrides {
+		if at := o.ExpiresAt; at != nil && *at > t.now && (t.ends == 0 || *at < t.ends) {
+			t.ends = *at
+		}
 	}
 	return t
 }
@@ -148,18 +147,6 @@ func (t *terms) periods() calendar.Periods {
 	p := t.entry.periods
 	p.Interval = t.version.plan.BillingInterval()
 	return p
-}
-
-// editedByClock is what the customer's test clock showed at a change, or at the end of an
-// override after it. Such an override ends by the clock alone, without a change.
-func (t *terms) editedByClock(change int64) int64 {
-	edited := t.clock.showed(change)
-	for _, o := range t.entry.overrides {
-		if o.Expired(t.clock.Now) {
-			edited = max(edited, *o.ExpiresAt)
-		}
-	}
-	return edited
 }
 
 // target returns the target of one meter of the plan. All callers get the same one.
@@ -172,7 +159,7 @@ func (t *terms) target(m *planMeter) *model.Target {
 		}
 		if made == nil {
 			target := model.NewTarget(t.change, t.entry.id, m.id, t.limits(m), t.periods(), t.testClock())
-			target.SetEdited(t.edited)
+			target.SetEnding(t.ends, &t.entry.reached)
 			t.entry.learnRow(m.id, target)
 			made = &meterTarget{meter: m, target: target}
 		}
@@ -190,18 +177,18 @@ func (t *terms) testClock() *model.TestClock {
 	return &t.clock.TestClock
 }
 
-// limits are the limits of a meter, with the customer's overrides. Without overrides they are
-// the plan's own slice.
+// limits are the limits of a meter, with the customer's overrides, and with what they were before.
+// Customers that have nothing of their own share them.
 func (t *terms) limits(m *planMeter) []*model.Limit {
+	e := t.entry
+	if len(e.overrides) == 0 && len(e.rates) == 0 && t.clock == nil {
+		return t.version.limits(m, e.joined, e.pinned)
+	}
 	limits := m.limits
-	for name, o := range t.entry.overrides {
-		i := slices.IndexFunc(m.limits, func(l *model.Limit) bool { return l.Name == name })
-		if i < 0 || t.clock != nil && o.Expired(t.clock.Now) {
+	for i, l := range m.limits {
+		own := t.limit(l)
+		if own == l {
 			continue
-		}
-		own, bad := o.Over(t.version.plan, name)
-		if len(bad) > 0 {
-			continue // the limit has changed so that it no longer fits: the plan's own counts
 		}
 		if &limits[0] == &m.limits[0] {
 			limits = slices.Clone(m.limits)
@@ -211,13 +198,65 @@ func (t *terms) limits(m *planMeter) []*model.Limit {
 	return limits
 }
 
+// limit is one limit of the plan as the customer has it now.
+func (t *terms) limit(l *model.Limit) *model.Limit {
+	e, ends := t.entry, int64(math.MaxInt64)
+	if o, ok := e.overrides[l.Name]; ok && !o.Expired(t.now) {
+		// Where the limit has changed so that the override no longer fits, the plan's own counts.
+		if own, bad := o.Over(t.version.plan, l.Name); len(bad) == 0 {
+			if l = own; o.ExpiresAt != nil {
+				ends = *o.ExpiresAt
+				l = l.Ending(ends)
+			}
+		}
+	}
+	if l.Algorithm != model.TokenBucket {
+		return l
+	}
+	var clock plans.ClockHistory
+	if t.clock != nil {
+		clock = t.clock.history
+	}
+	plan, own := plans.PlanRates(t.version.editions, e.joined, e.pinned, l.Name, clock), e.rates[l.Name]
+	if _, overridden := e.overrides[l.Name]; own != nil && own.Until == nil && !overridden {
+		own = nil // a node of a version that does not know these rates has deleted the override
+	}
+	return l.WithRates(own.Course(plan, clock).Before(ends))
+}
+
 // version is an immutable plan version, compiled once for all customers on it.
 type version struct {
-	plan      *plans.Plan
-	change    int64
-	changedAt int64 // as a customerEntry's
-	order     []*planMeter
-	meters    map[string]*planMeter
+	plan     *plans.Plan
+	change   int64
+	order    []*planMeter
+	meters   map[string]*planMeter
+	editions []plans.Edition // of the plan, up to this version
+	joined   sync.Map        // of joining → limits of a customer that joined then
+}
+
+// joining is a version that customers joined their plan at, and a meter of another version.
+type joining struct {
+	meter  *planMeter
+	joined int
+}
+
+// limits are the limits of a meter of customers that joined their plan at a version and have
+// nothing of their own. They know what they were since then.
+func (v *version) limits(m *planMeter, joined, pinned int) []*model.Limit {
+	if joined == v.plan.Version || pinned != 0 || !slices.ContainsFunc(m.limits, func(l *model.Limit) bool { return l.Algorithm == model.TokenBucket }) {
+		return m.limits
+	}
+	if known, ok := v.joined.Load(joining{m, joined}); ok {
+		return known.([]*model.Limit)
+	}
+	limits, own := m.limits, slices.Clone(m.limits)
+	for i, l := range own {
+		if own[i] = l.WithRates(plans.PlanRates(v.editions, joined, 0, l.Name, nil)); own[i] != l {
+			limits = own
+		}
+	}
+	known, _ := v.joined.LoadOrStore(joining{m, joined}, limits) // all share one
+	return known.([]*model.Limit)
 }
 
 type versionKey struct {
@@ -234,8 +273,8 @@ type planMeter struct {
 }
 
 // compile prepares a stored version. ids has the id of each meter that the version names.
-func compile(p *plans.Plan, change, changedAt int64, ids map[string]int32) (*version, error) {
-	v := &version{plan: p, change: change, changedAt: changedAt, meters: make(map[string]*planMeter)}
+func compile(p *plans.Plan, change int64, ids map[string]int32) (*version, error) {
+	v := &version{plan: p, change: change, meters: make(map[string]*planMeter)}
 	for _, key := range p.MeterKeys() {
 		m := &planMeter{key: key, id: ids[key]}
 		if m.id == 0 {

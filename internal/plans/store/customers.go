@@ -150,7 +150,7 @@ func (w *Writing) putCustomer(ctx context.Context, key string, in plans.Customer
 	if err != nil {
 		return old, false, err
 	}
-	if c, err = w.writeCustomer(ctx, key, in, plan, created); err != nil {
+	if c, err = w.writeCustomer(ctx, key, old, in, plan, created); err != nil {
 		return nil, false, err
 	}
 	err = w.Audit(ctx, plans.Audited{
@@ -184,8 +184,15 @@ func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.Cus
 	return runs, nil
 }
 
-// writeCustomer writes a customer's row, and reads it again.
-func (w *Writing) writeCustomer(ctx context.Context, key string, in plans.CustomerInput, plan int32, created bool) (*plans.Customer, error) {
+// writeCustomer writes a customer's row, and reads it again. Another plan or pin changes what the
+// customer's token buckets are refilled by.
+func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Customer, in plans.CustomerInput, plan int32, created bool) (c *plans.Customer, err error) {
+	var was *rated
+	if !created && (old.Plan != in.Plan || !reflect.DeepEqual(old.PlanVersion, in.PlanVersion)) {
+		if was, err = w.rated(ctx, old); err != nil {
+			return nil, err
+		}
+	}
 	statement, args := updateCustomer, []any{
 		key, in.Name, plan, in.PlanVersion, in.Timezone,
 		in.BillingAnchor, in.Metadata, w.Number, in.Features,
@@ -196,7 +203,11 @@ func (w *Writing) writeCustomer(ctx context.Context, key string, in plans.Custom
 	if _, err := w.Exec(ctx, statement, args...); err != nil {
 		return nil, err
 	}
-	return one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	c, err = one(ctx, w, plans.ErrUnknownCustomer, scanCustomer, getCustomer, key)
+	if err == nil && was != nil {
+		err = w.keepAllRates(ctx, was, c)
+	}
+	return c, err
 }
 
 // name begins the billing of a customer that is made, or was anonymous until now.

@@ -62,7 +62,9 @@ const eraseCustomer = `
 		key = $2, archived_at = coalesce(archived_at, $3), erased_at = $3
 	WHERE id = $1 RETURNING key`
 
-const removeOverrides = `DELETE FROM overrides WHERE customer_id = $1`
+const removeOverrides = `
+	WITH rates AS (DELETE FROM limit_rates WHERE customer_id = $1)
+	DELETE FROM overrides WHERE customer_id = $1`
 
 const recordErasure = `INSERT INTO erasures (change, key, at, customer) VALUES ($1, $2, $3, $4)`
 

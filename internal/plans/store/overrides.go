@@ -32,6 +32,9 @@ func (s *Store) PutOverride(ctx context.Context, customer, limit string, in plan
 		if err != nil {
 			return err
 		}
+		if err := w.keepOverridden(ctx, c, limit, &stored); err != nil {
+			return err
+		}
 		created, err = one(ctx, w, plans.ErrUnknownCustomer, pgx.RowTo[bool], putOverride,
 			c.ID, limit, stored.Limit, stored.Burst, stored.ExpiresAt, w.Number, in.Reason)
 		if err != nil {
@@ -74,6 +77,9 @@ func (s *Store) DeleteOverride(ctx context.Context, customer, limit string) erro
 		}
 		if before == nil {
 			return plans.ErrUnknownOverride
+		}
+		if err := w.keepOverridden(ctx, c, limit, nil); err != nil {
+			return err
 		}
 		if _, err := w.Exec(ctx, deleteOverride, c.ID, limit); err != nil {
 			return err

@@ -13,6 +13,7 @@ type Group struct {
 	known model.Known // the row as this node last saw it; only where knows is true
 	knows bool
 	read  bool        // the row was read in this batch
+	stale error       // why the target is not what the hits are judged by
 	after model.Known // the row as the charge leaves it
 	done  bool        // the database has written after
 	space []int64     // memory for the state of after

@@ -302,7 +302,7 @@ func (l *Lane) settleUnwritten(g *Group, w way) {
 		l.tellMemory(g, g.known.Row)
 		g.Finish(nil)
 	case asStale:
-		g.Finish(&model.StaleError{Change: g.known.Change})
+		g.Finish(g.stale)
 	default:
 		l.HandOver(g)
 	}

@@ -106,7 +106,7 @@ const (
 	byReading             // the lane has to read the row first
 	byLedger              // the ledger has to lock the row
 	asItStands            // all of the group's hits are refused; nothing is written
-	asStale               // the row has a newer change number than the group's target
+	asStale               // the group's target is not, or no longer, what its hits are judged by
 )
 
 // plan decides the group's hits on the row as it is known, and says what is to be done for it.
@@ -118,9 +118,13 @@ func (g *Group) plan() way {
 	case old.Large || old.Held():
 		return byLedger
 	case old.Change > t.Change:
+		g.stale = &model.StaleError{Change: old.Change}
 		return asStale
 	}
 	instant := max(g.now, old.At)
+	if g.stale = t.Over(instant); g.stale != nil {
+		return asStale
+	}
 	hour, _ := t.RunningHour(instant)
 	rows, space := [1]model.Row{old.Row}, g.space
 	if t.Logs() { // decisions keep what is in a log, and the group's memory is used again

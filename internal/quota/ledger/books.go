@@ -103,6 +103,9 @@ func (b *books) open(t *model.Target) (accounts []*account, instant int64, err e
 		}
 		accounts, instant = append(accounts, a), max(instant, a.At)
 	}
+	if err = t.Over(instant); err != nil {
+		return nil, 0, err
+	}
 	accounts[0].target = t.Base()
 	for i, a := range accounts {
 		b.expire(t, i, a, instant)

@@ -115,12 +115,19 @@ func (d *Decision) moment(i int) moment {
 	return m
 }
 
-// Wait is how long until the i-th limit over all counters admits the cost, see Limit.wait.
-func (d *Decision) Wait(i int) int64 {
-	if m := d.moment(i); m.holds == nil {
-		return d.Target.LimitAt(i).wait(d.stands()[i], d.Cost, m)
+// Wait is how long until the i-th limit over all counters admits the cost, see Limit.wait. It is
+// at most the time to the end of the override that the limit is: another limit counts then.
+func (d *Decision) Wait(i int) (wait int64) {
+	l, m := d.Target.LimitAt(i), d.moment(i)
+	if m.holds == nil {
+		wait = l.wait(d.stands()[i], d.Cost, m)
+	} else {
+		wait = d.waitHeld(i)
 	}
-	return d.waitHeld(i)
+	if left := l.ends - d.At; left > 0 && (wait == Never || wait > left) {
+		return left
+	}
+	return wait
 }
 
 // RefusedBy reports whether the i-th limit over all counters refuses the cost. Only hard ones do.

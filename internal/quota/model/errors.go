@@ -6,7 +6,8 @@ import (
 )
 
 // StaleError says that a counter was judged under a newer change number than the hit's
-// target was resolved under. Nothing was charged: resolve again, at Change or later.
+// target was resolved under, or that an override of the target has ended (Target.Over).
+// Nothing was charged: resolve again, at Change or later.
 type StaleError struct{ Change int64 }
 
 func (e *StaleError) Error() string {

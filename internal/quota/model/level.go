@@ -15,14 +15,13 @@ type bucket struct{ level, aux int64 }
 type moment struct {
 	at      int64 // µs
 	periods *calendar.Periods
-	edited  int64 // see Target.Edited
 	log     []int64
 	holds   *Holds // on the counter
 }
 
 // moment is an instant of the target's customer.
 func (t *Target) moment(at int64) moment {
-	return moment{at: at, periods: &t.Periods, edited: t.Edited}
+	return moment{at: at, periods: &t.Periods}
 }
 
 // softCap is where the level of a limit that went past its units stops, so that no sum of two

@@ -108,6 +108,11 @@ type Limit struct {
 	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
 	// parts and refill = Limit/g parts come back each µs. capacity = Burst·scale.
 	scale, refill, capacity int64
+	// Token bucket: what Limit was before, up to itself since edited; nil and 0: always the same.
+	rates  Rates
+	edited int64
+
+	ends int64 // when the override ends that the limit is, µs; 0: never, or it is none
 }
 
 // NoLimit is the Limit of a Spec that has none.

@@ -29,9 +29,6 @@ type Target struct {
 	Change int64
 	// Counters in key order: the customer's own first, which books the usage.
 	Counters []Counter
-	// Edited is when the present limits came into force, µs by the customer's clock; 0: long
-	// ago, or not known. Before Edited a token bucket was refilled at its earlier rate.
-	Edited int64
 	// Lost: the plan does not have the meter, or no longer. Earlier answers can be given again,
 	// and earlier charges given back. Nothing more is charged.
 	Lost bool
@@ -49,8 +46,9 @@ type Target struct {
 	// there are none.
 	reserving *Target
 
-	hour  atomic.Pointer[span]
-	known recollection
+	ending ending // of its limits
+	hour   atomic.Pointer[span]
+	known  recollection
 
 	own [1]Counter // memory of Counters, where there is only one
 }
@@ -125,7 +123,7 @@ func (t *Target) For(attributes map[string]string) *Target {
 	if len(t.per) == 0 && (t.reserving == nil || len(t.reserving.per) == 0) {
 		return t
 	}
-	own := &Target{Change: t.Change, Edited: t.Edited, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t}
+	own := &Target{Change: t.Change, Clock: t.Clock, Periods: t.Periods, order: t.order, of: t, ending: t.ending}
 	own.Counters = make([]Counter, 1, 1+len(t.per))
 	own.Counters[0] = t.Counters[0]
 	for _, c := range t.per {
@@ -138,11 +136,34 @@ func (t *Target) For(attributes map[string]string) *Target {
 	return own
 }
 
-// SetEdited sets Edited of a target that nobody else has yet.
-func (t *Target) SetEdited(at int64) {
-	t.Edited = at
+// ending is the instant from which on a target's limits count no more, since an override ends
+// there, µs; 0: there is none. reached is the latest such instant that anybody judged at.
+type ending struct {
+	at      int64
+	reached *atomic.Int64
+}
+
+// SetEnding says when the limits of a target that nobody else has yet count no more, and what is
+// to be told when that instant was reached.
+func (t *Target) SetEnding(at int64, reached *atomic.Int64) {
+	t.ending = ending{at, reached}
 	if t.reserving != nil {
-		t.reserving.Edited = at
+		t.reserving.ending = t.ending
+	}
+}
+
+// Over is a *StaleError when the target's limits count no more at an instant, else nil. What is
+// resolved again after that has the limits of that instant. No write tells nodes of an override's
+// end before the instant itself, so whoever judges asks.
+func (t *Target) Over(instant int64) error {
+	if t.ending.at == 0 || instant < t.ending.at {
+		return nil
+	}
+	for {
+		last := t.ending.reached.Load()
+		if last >= instant || t.ending.reached.CompareAndSwap(last, instant) {
+			return &StaleError{Change: t.Change}
+		}
 	}
 }
 

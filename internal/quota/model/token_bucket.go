@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"math/bits"
 )
 
@@ -17,22 +16,13 @@ type tokenBucket struct{}
 // ratedBy is the aux of a bucket that was written under a limit.
 func ratedBy(limit int64) int64 { return -1 - limit }
 
-// stand takes off what came back. A level of another limit (it was edited) was refilled at
-// that one's rate until the edit, and is then converted, rounded up so that no part is
-// given away.
+// stand takes off what came back. Where the limit was edited since, that is the sum of what came
+// back at each rate, rounded once, so that no part is given away.
 func (tokenBucket) stand(l *Limit, stored bucket, since int64, m moment) bucket {
-	missing := stored.level
-	if missing != 0 && stored.aux != ratedBy(l.Limit) {
-		if stored.aux >= 0 {
-			panic("quota: a token bucket of no limit")
-		}
-		limit := -1 - stored.aux
-		g := common(limit, l.Window)
-		until := min(max(since, m.edited), m.at)
-		missing = rescale(refilled(missing, limit/g, until-since), l.scale, l.Window/g)
-		since = until
+	if stored.level != 0 && (stored.aux != ratedBy(l.Limit) || since < l.edited) {
+		return bucket{l.convert(stored, since, m.at), ratedBy(l.Limit)}
 	}
-	return bucket{refilled(missing, l.refill, m.at-since), ratedBy(l.Limit)}
+	return bucket{refilled(stored.level, l.refill, m.at-since), ratedBy(l.Limit)}
 }
 
 // refilled is what is still missing after a time, µs.
@@ -107,16 +97,6 @@ func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 
 // countsFrom: a bucket does not know whose tokens are missing.
 func (tokenBucket) countsFrom(*Limit, bucket, moment) int64 { return 0 }
-
-// rescale is min(⌈a·to/from⌉, 2⁶³−1). It runs once per edit and bucket, so big.Int will do.
-func rescale(a, to, from int64) int64 {
-	n := new(big.Int).Mul(big.NewInt(a), big.NewInt(to))
-	n.Add(n, big.NewInt(from-1)).Div(n, big.NewInt(from))
-	if !n.IsInt64() {
-		return math.MaxInt64
-	}
-	return n.Int64()
-}
 
 // compileTokenBucket reduces the limit and refuses what 64 bits cannot hold.
 func (l *Limit) compileTokenBucket(burst *int64) *FieldError {

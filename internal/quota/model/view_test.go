@@ -135,8 +135,8 @@ func TestEditedBucketKeepsWhatWasUsed(t *testing.T) {
 			}
 			return bucketLimit(t, "a", n, "1h", 1000)
 		}
-		before, after := testTarget(1, 1, 1, limit(c.was)), testTarget(1, 1, 2, limit(c.is))
-		after.Edited = testEpoch + c.edited
+		rates := Rates{{Always, c.was}, {testEpoch + c.edited, c.is}}
+		before, after := testTarget(1, 1, 1, limit(c.was)), testTarget(1, 1, 2, limit(c.is).WithRates(rates))
 		_, rows := decideOn(before, []Row{{}}, testEpoch, 1000)
 		d := Judge(after, rows, testEpoch+c.asked, 0)
 		if got := d.View(0).Used; got != c.used {

@@ -75,7 +75,7 @@ func (m *Memory) Refuse(t *model.Target, now, cost int64) (model.Decision, bool)
 	}
 	d := model.Judge(t, rows, t.Instant(now), cost)
 	d.AsOf = t.Instant(asOf)
-	return d, !d.Allowed
+	return d, !d.Allowed && t.Over(d.At) == nil
 }
 
 // forgetAfter is how long a state is kept at least, µs. It would be right for longer.

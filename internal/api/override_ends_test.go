@@ -1,0 +1,132 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"quotad/internal/postgres/pgtest"
+)
+
+// nowOf is PostgreSQL's time.
+func (n *node) nowOf() (now time.Time) {
+	n.t.Helper()
+	check(n.t, n.store.Pool().QueryRow(pgtest.Context(n.t), `SELECT clock_timestamp()`).Scan(&now))
+	return now
+}
+
+// TestARefusalWaitsForTheOverridesEnd: no answer says never, or later than the end, and from the
+// end on no node refuses, whoever has deleted the override by then.
+func TestARefusalWaitsForTheOverridesEnd(t *testing.T) {
+	t.Parallel()
+	url := pgtest.NewDatabase(t)
+	n := newNodeOn(t, url)
+	other := newNodeOn(t, url)
+	n.setUp(hourly)
+	ends := n.nowOf().Add(3 * time.Second).UTC().Truncate(time.Microsecond)
+	n.want(201, "PUT", ofLimit, fmt.Sprintf(`{"limit":0,"expires_at":%q}`, ends.Format(time.RFC3339Nano)))
+	check(t, other.server.catalog.CatchUp(t.Context(), n.server.catalog.Applied()))
+	waits := func(what string, got map[string]any) {
+		t.Helper()
+		at, err := time.Parse(time.RFC3339Nano, got["at"].(string))
+		check(t, err)
+		left := ends.Sub(at)
+		wait, is := got["retry_after_ms"].(float64)
+		of := got["limits"].([]any)[0].(map[string]any)["retry_after_ms"]
+		if most := float64((left + time.Millisecond - 1).Milliseconds()); !is || wait != most || of != wait {
+			t.Errorf("%s: waits for %v, of the limit %v; it ends in %v", what, got["retry_after_ms"], of, left)
+		}
+	}
+	for _, node := range []*node{n, other} {
+		for i := range 2 {
+			got := node.want(429, "POST", hitsPattern, oneHit)
+			if memory := got.json["as_of"] != nil; memory != (i == 1) {
+				t.Errorf("hit %d from memory: %v", i, memory)
+			}
+			waits("a hit", got.json)
+			after, err := strconv.Atoi(got.header.Get("Retry-After"))
+			if err != nil || after > 3 || after < 1 || strings.Contains(got.text, "does not help") {
+				t.Errorf("Retry-After %d, %v: %s", after, err, got.text)
+			}
+		}
+		waits("a dry run", node.want(429, "POST", hitsPattern, `{"customer":"acme","meter":"requests","dry_run":true}`).json)
+		waits("with an id", node.want(429, "POST", hitsPattern, `{"customer":"acme","meter":"requests","id":"a"}`).json)
+		for what, body := range map[string]string{"in a batch": `{"hits":[` + oneHit + `]}`, "in an atomic one": `{"atomic":true,"hits":[` + oneHit + `]}`} {
+			got := node.want(200, "POST", "/v1/hits/batch", body)
+			waits(what, got.json["results"].([]any)[0].(map[string]any))
+		}
+	}
+	// Nobody can delete the override from now on.
+	tx, err := n.store.Pool().Begin(t.Context())
+	check(t, err)
+	defer func() { check(t, tx.Rollback(pgtest.Context(t))) }()
+	_, err = tx.Exec(t.Context(), `SELECT FROM change_number FOR UPDATE`)
+	check(t, err)
+	quota := n.want(200, "GET", "/v1/customers/acme/quota", "")
+	if got := quota.limits()["hourly"]; got["limit"] != 0.0 {
+		t.Errorf("before the end: %v", got)
+	}
+	pgtest.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
+	for _, node := range []*node{n, other} {
+		node.want(200, "POST", hitsPattern, oneHit) // first: its refusal is in the node's memory
+		if got := node.want(200, "GET", "/v1/customers/acme/quota", "").limits()["hourly"]; got["limit"] == 0.0 {
+			t.Errorf("after the end: %v", got)
+		}
+		node.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests","id":"`+node.url+`"}`)
+	}
+	var rows int
+	check(t, tx.QueryRow(t.Context(), `SELECT count(*) FROM overrides`).Scan(&rows))
+	if rows != 1 {
+		t.Errorf("%d overrides: somebody has deleted it, so the test says nothing", rows)
+	}
+}
+
+// TestTheEndIsMetOnEachWay: each kind of request that comes first after the end meets the plan.
+func TestTheEndIsMetOnEachWay(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.setUp(hourly)
+	names := []string{"hit", "once", "batch", "atomic", "reserve", "look", "quota", "refund", "overrun"}
+	for _, key := range names {
+		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"A","plan":"pro"}`)
+	}
+	n.want(201, "POST", "/v1/reservations", `{"customer":"acme","meter":"requests","cost":1,"ttl_ms":1000}`) // the first one writes the meter
+	ends := n.nowOf().Add(2 * time.Second).UTC()
+	for _, key := range names {
+		n.want(201, "PUT", "/v1/customers/"+key+"/overrides/hourly", fmt.Sprintf(`{"limit":0,"expires_at":%q}`, ends.Format(time.RFC3339Nano)))
+		n.want(429, "POST", hitsPattern, `{"customer":"`+key+`","meter":"requests"}`)
+	}
+	if got := n.want(429, "POST", "/v1/reservations", `{"customer":"reserve","meter":"requests","cost":1,"ttl_ms":1000}`); got.json["retry_after_ms"] == nil {
+		t.Errorf("a reservation: %s", got.text)
+	}
+	tx, err := n.store.Pool().Begin(t.Context())
+	check(t, err)
+	defer func() { check(t, tx.Rollback(pgtest.Context(t))) }()
+	_, err = tx.Exec(t.Context(), `SELECT FROM change_number FOR UPDATE`)
+	check(t, err)
+	pgtest.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
+	of := func(key, more string) string {
+		return `{"customer":"` + key + `","meter":"requests","cost":1` + more + `}`
+	}
+	n.want(200, "POST", hitsPattern, of("hit", ""))
+	n.want(200, "POST", hitsPattern, of("once", `,"id":"a"`))
+	for key, atomic := range map[string]string{"batch": "false", "atomic": "true"} {
+		got := n.want(200, "POST", "/v1/hits/batch", `{"atomic":`+atomic+`,"hits":[`+of(key, "")+`]}`)
+		if one := got.json["results"].([]any)[0].(map[string]any); one["allowed"] != true {
+			t.Errorf("%s: %s", key, got.text)
+		}
+	}
+	n.want(201, "POST", "/v1/reservations", of("reserve", `,"ttl_ms":1000`))
+	n.want(200, "POST", hitsPattern, of("look", `,"dry_run":true`))
+	for key, got := range map[string]reply{
+		"quota":   n.want(200, "GET", "/v1/customers/quota/quota", ""),
+		"refund":  n.want(200, "POST", "/v1/refunds", of("refund", `,"id":"r"`)),
+		"overrun": n.want(200, "POST", hitsPattern, of("overrun", `,"overrun":true`)),
+	} {
+		if limit := got.limits()["hourly"]; limit["limit"] == 0.0 || limit["exceeded"] == true {
+			t.Errorf("%s: %s", key, got.text)
+		}
+	}
+}

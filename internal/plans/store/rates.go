@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// What a customer's token buckets were refilled by until something of its own changed them.
+
+// tokenBuckets takes the token buckets out of the documents of a plan's versions.
+const tokenBuckets = `
+	SELECT v.version, v.apply_to = 'all', v.change, (extract(epoch FROM v.created_at) * 1000000)::bigint, l->>'name', (l->>'limit')::bigint
+	FROM plans p JOIN plan_versions v ON v.plan_id = p.id,
+		jsonb_path_query(v.document, '$.limits[*] ? (@.algorithm == "token_bucket")') AS l
+	WHERE p.key = $1 AND v.version > $2 AND v.version <= $3 ORDER BY v.version`
+
+// Editions are the versions of a plan after one and up to another, in order. Those without token
+// buckets are left out.
+func Editions(ctx context.Context, from querier, plan string, after, upTo int) (all []plans.Edition, err error) {
+	var e plans.Edition
+	var limit string
+	var n int64
+	rows, _ := from.Query(ctx, tokenBuckets, plan, after, upTo)
+	_, err = pgx.ForEachRow(rows, []any{&e.Version, &e.All, &e.Change, &e.At, &limit, &n}, func() error {
+		if last := len(all) - 1; last < 0 || all[last].Version != e.Version {
+			e.Limits = make(map[string]int64)
+			all = append(all, e)
+		}
+		all[len(all)-1].Limits[limit] = n
+		return nil
+	})
+	return all, err
+}
+
+// rated is what the token buckets of a customer are refilled by, and what they were before.
+type rated struct {
+	now    int64 // by the customer's clock
+	clock  plans.ClockHistory
+	own    map[string]*plans.OwnRates
+	joined int
+	pinned int
+	plan   []plans.Edition  // up to the version in force
+	limits map[string]int64 // the token buckets of that version
+}
+
+// until are the rates of a limit until now.
+func (r *rated) until(limit string) model.Rates {
+	return r.own[limit].Course(r.planRates(limit), r.clock).Before(r.now)
+}
+
+func (r *rated) planRates(limit string) model.Rates {
+	return plans.PlanRates(r.plan, r.joined, r.pinned, limit, r.clock)
+}
+
+const readRated = `
+	SELECT c.joined_version, coalesce(c.pinned_version, 0), t.history
+	FROM customers c LEFT JOIN test_clocks t ON t.id = c.test_clock_id WHERE c.id = $1`
+
+const readOwnRates = `SELECT limit_name, change, at, rates, until FROM limit_rates WHERE customer_id = $1`
+
+// rated reads what the token buckets of a customer are refilled by as it is stored now.
+func (w *Writing) rated(ctx context.Context, c *plans.Customer) (*rated, error) {
+	r := &rated{now: w.InstantOf(c), own: make(map[string]*plans.OwnRates)}
+	if err := w.QueryRow(ctx, readRated, c.ID).Scan(&r.joined, &r.pinned, &r.clock); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.plan, err = Editions(ctx, w, c.Plan, 0, c.EffectiveVersion); err != nil {
+		return nil, err
+	}
+	if last := len(r.plan) - 1; last >= 0 && r.plan[last].Version == c.EffectiveVersion {
+		r.limits = r.plan[last].Limits
+	}
+	var own plans.OwnRates
+	var limit string
+	rows, _ := w.Query(ctx, readOwnRates, c.ID)
+	_, err = pgx.ForEachRow(rows, []any{&limit, &own.Change, &own.At, &own.Rates, &own.Until}, func() error {
+		one := own
+		r.own[limit] = &one
+		return nil
+	})
+	return r, err
+}
+
+const putRates = `
+	INSERT INTO limit_rates (customer_id, limit_name, change, at, rates, until) VALUES ($1, $2, $3, $4, $5, $6)
+	ON CONFLICT (customer_id, limit_name) DO UPDATE SET
+		change = excluded.change, at = excluded.at, rates = excluded.rates, until = excluded.until`
+
+const dropRates = `DELETE FROM limit_rates WHERE customer_id = $1 AND limit_name = $2`
+
+// keepRates notes what limits of a customer were until now, since a write of the customer's own
+// changes them. It leaves out limits that are no token buckets. was is read before that write, and
+// is after it. overrides are those that count from now on, by the limits' names.
+func (w *Writing) keepRates(ctx context.Context, customer int64, was, is *rated, limits []string, overrides map[string]*plans.StoredOverride) error {
+	var batch pgx.Batch
+	for _, limit := range limits {
+		if _, there := is.limits[limit]; !there {
+			continue
+		}
+		rates, until, o := was.until(limit), &was.now, overrides[limit]
+		if o != nil {
+			rates, until = rates.Then(was.now, o.Limit), o.ExpiresAt
+		}
+		// The plan alone says the same of a limit that nothing of the customer's own has changed.
+		if o == nil && slices.Equal(rates, is.planRates(limit).Before(was.now)) {
+			batch.Queue(dropRates, customer, limit)
+		} else if len(rates) > 0 {
+			batch.Queue(putRates, customer, limit, w.Number, was.now, plans.PairsOf(rates), until)
+		}
+	}
+	return w.SendBatch(ctx, &batch).Close()
+}
+
+// keepOverridden is keepRates for a write of an override, or of none.
+func (w *Writing) keepOverridden(ctx context.Context, c *plans.Customer, limit string, o *plans.StoredOverride) error {
+	r, err := w.rated(ctx, c)
+	if err != nil {
+		return err
+	}
+	overrides := make(map[string]*plans.StoredOverride)
+	if o != nil {
+		overrides[limit] = o
+	}
+	return w.keepRates(ctx, c.ID, r, r, []string{limit}, overrides)
+}
+
+const dropOtherRates = `DELETE FROM limit_rates WHERE customer_id = $1 AND limit_name <> ALL ($2)`
+
+const ownOverrides = `
+	SELECT limit_name, "limit", burst, expires_at FROM overrides
+	WHERE customer_id = $1 AND (expires_at IS NULL OR expires_at > $2)`
+
+// keepAllRates is keepRates for a write that gives a customer another plan or pin. Its overrides
+// stay.
+func (w *Writing) keepAllRates(ctx context.Context, was *rated, c *plans.Customer) error {
+	plan, err := one(ctx, w, plans.ErrUnknownVersion, scanPlan, getPlanVersion, c.Plan, int64(c.EffectiveVersion))
+	if err != nil {
+		return err
+	}
+	overrides := make(map[string]*plans.StoredOverride)
+	var limit string
+	var o plans.StoredOverride
+	rows, _ := w.Query(ctx, ownOverrides, c.ID, was.now)
+	_, err = pgx.ForEachRow(rows, []any{&limit, &o.Limit, &o.Burst, &o.ExpiresAt}, func() error {
+		if stored := o; stored.InForce(plan, limit, was.now) {
+			overrides[limit] = &stored
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	is, err := w.rated(ctx, c)
+	if err != nil {
+		return err
+	}
+	limits := slices.AppendSeq([]string{}, maps.Keys(is.limits)) // not nil, which would be NULL
+	if _, err := w.Exec(ctx, dropOtherRates, c.ID, limits); err != nil {
+		return err
+	}
+	return w.keepRates(ctx, c.ID, was, is, limits, overrides)
+}

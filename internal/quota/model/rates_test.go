@@ -1,0 +1,126 @@
+package model
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestRates: what the contract says of edits, one after the other.
+func TestRates(t *testing.T) {
+	rates := Rates(nil).Then(100, 6)
+	if !slices.Equal(rates, Rates{{Always, 6}}) {
+		t.Errorf("the first: %v", rates)
+	}
+	rates = rates.Then(200, 60).Then(300, 60).Then(400, 6)
+	if want := (Rates{{Always, 6}, {200, 60}, {400, 6}}); !slices.Equal(rates, want) {
+		t.Errorf("%v, want %v", rates, want)
+	}
+	back := rates.Then(150, 7)
+	if want := (Rates{{Always, 6}, {150, 7}}); !slices.Equal(back, want) {
+		t.Errorf("the clock was set back: %v, want %v", back, want)
+	}
+	if len(rates) != 3 || rates.At(199) != 6 || rates.At(200) != 60 || rates.At(399) != 60 || rates.At(math.MaxInt64) != 6 {
+		t.Errorf("%v have changed, or are read wrongly", rates)
+	}
+	many := Rates(nil).Then(0, 50)
+	for i := range int64(20) {
+		many = many.Then(i+1, 100-i)
+	}
+	if len(many) != mostEdits+1 || many[0] != (Rate{Always, 50}) || many[1].From != 13 {
+		t.Errorf("the slowest of the forgotten ones counts before the last %d: %v", mostEdits, many)
+	}
+}
+
+// TestConversionIsExact: what is left of a level is that of exact fractions, rounded up once.
+func TestConversionIsExact(t *testing.T) {
+	seed := [2]uint64{rand.Uint64(), rand.Uint64()}
+	draw := rand.New(rand.NewPCG(seed[0], seed[1]))
+	numbers := []int64{0, 1, 3, 7, 60, 3600, 999_983, 1e9, 999_999_999_989, MaxNumber}
+	windows := []int64{1, 7, 1e6, 60e6, 3600e6, 999_999_999_989, MaxWindow}
+	number := func() int64 { return numbers[draw.IntN(len(numbers))] }
+	for range 20_000 {
+		window, since := windows[draw.IntN(len(windows))], draw.Int64N(1e15)
+		at, was := since+draw.Int64N(1<<(1+draw.IntN(61))), number()
+		rates := Rates(nil).Then(0, was)
+		for range draw.IntN(12) {
+			rates = rates.Then(since+draw.Int64N(at-since+1)-at/10+draw.Int64N(at/5+1), number())
+		}
+		l := (&Limit{Algorithm: TokenBucket, Window: window, Limit: rates[len(rates)-1].Limit}).WithRates(rates)
+		stored := bucket{draw.Int64N(1 << (1 + draw.IntN(62))), ratedBy(was)}
+		exact := big.NewRat(stored.level, window/common(was, window))
+		for i, r := range rates {
+			from, to := max(r.From, since), at
+			if i+1 < len(rates) {
+				to = min(to, rates[i+1].From)
+			}
+			if from < to {
+				back := new(big.Rat).Mul(big.NewRat(r.Limit, window), big.NewRat(to-from, 1))
+				exact.Sub(exact, back)
+			}
+		}
+		exact.Mul(exact, big.NewRat(window/common(l.Limit, window), 1))
+		want := new(big.Int).Add(exact.Num(), new(big.Int).Sub(exact.Denom(), big.NewInt(1)))
+		want.Div(want, exact.Denom())
+		switch {
+		case want.Sign() < 0:
+			want.SetInt64(0)
+		case !want.IsInt64():
+			want.SetInt64(math.MaxInt64)
+		}
+		if got := l.convert(stored, since, at); got != want.Int64() {
+			t.Fatalf("seed %v: %+v of %v in %d from %d to %d: %d parts, want %s", seed, stored, rates, window, since, at, got, want)
+		}
+	}
+}
+
+// TestLoweredAndPutBack: a rate that is put back counts from its own edit on, not from the charge.
+func TestLoweredAndPutBack(t *testing.T) {
+	second := int64(1e6)
+	rates := Rates{{Always, 60}, {testEpoch + second, 1}, {testEpoch + 90*second, 60}}
+	limit := bucketLimit(t, "a", 60, "1m", 100)
+	_, rows := decideOn(testTarget(1, 1, 1, limit), []Row{{}}, testEpoch, 100)
+	d := Judge(testTarget(1, 1, 2, limit.WithRates(rates)), rows, testEpoch+90*second, 0)
+	if left := d.View(0).Remaining; left != 2 {
+		t.Errorf("%d are left, want the one of the first second and one of 89 seconds at 1 a minute", left)
+	}
+}
+
+// TestWaitsEndWithTheOverride: whatever the algorithm, no wait is longer than an override.
+func TestWaitsEndWithTheOverride(t *testing.T) {
+	second := int64(1e6)
+	for name, spec := range map[string]Spec{
+		"closed":         {Algorithm: "fixed_window", Limit: 0, Window: "1h"},
+		"fixed window":   {Algorithm: "fixed_window", Limit: 5, Window: "1h"},
+		"first hit":      {Algorithm: "fixed_window", Limit: 5, Window: "1h", Align: "first_hit"},
+		"month":          {Algorithm: "fixed_window", Limit: 5, Window: "calendar_month"},
+		"sliding window": {Algorithm: "sliding_window", Limit: 5, Window: "1h"},
+		"sliding log":    {Algorithm: "sliding_log", Limit: 5, Window: "1h"},
+		"token bucket":   {Algorithm: "token_bucket", Limit: 5, Window: "1h"},
+		"allocation":     {Algorithm: "allocation", Limit: 5},
+	} {
+		spec.Name = "a"
+		limit := mustCompile(t, spec)
+		target := testTarget(1, 1, 1, limit.Ending(testEpoch+60*second))
+		rows := []Row{{}}
+		if limit.Limit > 0 {
+			_, rows = decideOn(testTarget(1, 1, 1, limit), rows, testEpoch, limit.Limit)
+		}
+		for _, cost := range []int64{1, 6} {
+			d := Judge(target, rows, testEpoch+10*second, cost)
+			if w := d.RetryAfter(); w != 50*second || d.View(0).RetryAfter != w {
+				t.Errorf("%s: a cost of %d waits for %d, %d, want 50 s", name, cost, w, d.View(0).RetryAfter)
+			}
+			if d = Judge(testTarget(1, 1, 1, limit), rows, testEpoch+10*second, cost); d.RetryAfter() == 50*second {
+				t.Errorf("%s: it waits no longer without an end", name)
+			}
+		}
+	}
+	soon := mustCompile(t, Spec{Name: "a", Algorithm: "token_bucket", Limit: 5, Window: "5s"})
+	_, rows := decideOn(testTarget(1, 1, 1, soon), []Row{{}}, testEpoch, 5)
+	if d := Judge(testTarget(1, 1, 1, soon.Ending(testEpoch+60*second)), rows, testEpoch, 1); d.RetryAfter() != second {
+		t.Errorf("a shorter wait stays: %d", d.RetryAfter())
+	}
+}
