@@ -36,3 +36,23 @@ func plantedPrices(first, line string) []planted {
 		},
 	}
 }
+
+// plantedNumbers are faults of the numbers that invoices have.
+var plantedNumbers = []planted{
+	{
+		"a number is skipped", `UPDATE invoices SET number = number + 1 WHERE number = (SELECT max(number) FROM invoices)`,
+		"digests_match numbers_have_no_gap", "number:",
+	},
+	{
+		"a seller skips a number", `UPDATE sellers SET next_number = next_number + 1`,
+		"numbers_have_no_gap", "seller:default",
+	},
+	{
+		"a seller skips a number of test clocks", `UPDATE sellers SET next_test_number = next_test_number + 1`,
+		"numbers_have_no_gap", "series test",
+	},
+	{
+		"the first number of a series is another's", `UPDATE invoices SET series = 'live' WHERE number = (SELECT max(number) FROM invoices)`,
+		"numbers_have_no_gap", "in the series live",
+	},
+}
