@@ -1,8 +1,12 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/postgres"
 	"quotad/internal/quota/session"
@@ -31,4 +35,20 @@ func Settle(err error) error {
 		return Classify(err)
 	}
 	return fmt.Errorf("saving: %w: %w", session.ErrOutcomeUnknown, err)
+}
+
+// transact runs do in a transaction, and commits it unless do has an error. Errors are those of
+// Classify, and of Settle where the commit fails.
+func transact(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return Classify(err)
+	}
+	// A rollback after the commit does nothing. If ctx has ended, the pool closes the
+	// connection, which rolls back too.
+	defer func() { _ = tx.Rollback(ctx) }()
+	if err := do(tx); err != nil {
+		return Classify(err)
+	}
+	return Settle(tx.Commit(ctx))
 }

@@ -91,26 +91,17 @@ const lockDraft = `SELECT pg_advisory_xact_lock(hashtextextended('quotad draft '
 func (s *Store) changeDraft(ctx context.Context, plan string, do func(ctx context.Context, tx pgx.Tx, old *plans.Draft) error) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	tx, err := s.pool.Begin(ctx)
-	if err != nil {
-		return Classify(err)
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err = tx.Exec(ctx, lockDraft, plan); err != nil {
-		return Classify(err)
-	}
-	old, err := one(ctx, tx, plans.ErrUnknownDraft, scanDraft, getDraft, plan)
-	if errors.Is(err, plans.ErrUnknownDraft) {
-		old, err = nil, nil
-	}
-	if err == nil {
-		err = do(ctx, tx, old)
-	}
-	if err != nil {
-		return Classify(err)
-	}
-	if err = tx.Commit(ctx); err != nil {
-		return Settle(err)
-	}
-	return nil
+	return transact(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, lockDraft, plan); err != nil {
+			return err
+		}
+		old, err := one(ctx, tx, plans.ErrUnknownDraft, scanDraft, getDraft, plan)
+		if errors.Is(err, plans.ErrUnknownDraft) {
+			old, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		return do(ctx, tx, old)
+	})
 }

@@ -34,7 +34,7 @@ func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expire
 	token = base64.RawURLEncoding.EncodeToString(raw)
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = transact(ctx, s.pool, func(tx pgx.Tx) error {
 		id, err := one(ctx, tx, plans.ErrUnknownCustomer, pgx.RowTo[int64], linkedCustomer, l.Customer)
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func (s *Store) CreatePortalLink(ctx context.Context, l plans.PortalLink, expire
 			Action: plans.AuditCreate, Target: "customers/" + l.Customer + "/portal-sessions", Customer: id, After: map[string]string{"path": l.Path},
 		})
 	})
-	return token, Classify(err)
+	return token, err
 }
 
 // linkOpens leaves out links that a node of the version before made: they belong to a key.
@@ -78,7 +78,7 @@ const spendLink = `UPDATE portal_links s SET spent_at = $2 WHERE s.token = $1 AN
 func (s *Store) EnterPortal(ctx context.Context, link string, now int64, token string, data []byte, expires int64) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	return Classify(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return transact(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := one(ctx, tx, plans.ErrLinkOver, pgx.RowTo[int64], enteringCustomer, hashOf(link)); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (s *Store) EnterPortal(ctx context.Context, link string, now int64, token s
 		}
 		_, err = tx.Exec(ctx, insertSession, hashOf(token), data, expires, spent.Customer, spent.Key)
 		return err
-	}))
+	})
 }
 
 // endSessionsOf also ends what a node of the version before made for the customer's key.

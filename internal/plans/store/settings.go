@@ -52,7 +52,7 @@ var errUnset = errors.New("no such setting")
 func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	return Classify(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return transact(ctx, s.pool, func(tx pgx.Tx) error {
 		var before any
 		switch old, err := one(ctx, tx, errUnset, pgx.RowTo[string], getSetting, set.Name); {
 		case err == nil:
@@ -66,5 +66,5 @@ func (s *Store) SetSetting(ctx context.Context, set plans.Setting) error {
 		return Audit(ctx, tx, plans.Audited{
 			Action: madeOr(before == nil), Target: "settings/" + set.Name, Before: before, After: settingAudit{set.Value},
 		})
-	}))
+	})
 }
