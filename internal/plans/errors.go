@@ -17,7 +17,9 @@ var (
 	ErrNotInPlan       = errors.New("the customer's plan does not include this meter")
 	ErrUnknownLimit    = errors.New("the customer's plan has no such limit")
 	// ErrLinkOver: a link into the portal was used, is too old, or never was (410).
-	ErrLinkOver        = errors.New("the link was used already or is over")
+	ErrLinkOver = errors.New("the link was used already or is over")
+	// ErrSessionOver: a session of the pages has ended, since it was found.
+	ErrSessionOver     = errors.New("the session is over")
 	ErrUnknownOverride = errors.New("the customer has no override of this limit")
 	ErrArchived        = errors.New("the customer is archived and cannot be written any more")
 	// ErrBeforePeriod: a test clock was set back, and nothing can end before it began.

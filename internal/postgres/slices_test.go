@@ -86,7 +86,7 @@ func TestSubscripts(t *testing.T) {
 	}
 }
 
-var isSQL = regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|DELETE|MERGE|SET|FROM|WHERE|VALUES|RETURNING|CASE)\b`)
+var isSQL = regexp.MustCompile(`\b(SELECT|INSERT|UPDATE|DELETE FROM|MERGE|SET|FROM|WHERE|VALUES|RETURNING|CASE)\b`)
 
 // stringsOf are the strings of a Go file, each with what is added to it; a name among that is a
 // space.

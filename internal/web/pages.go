@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 )
 
@@ -77,7 +78,7 @@ func (s *Site) serve(p *page) http.Handler {
 		if err == nil {
 			err = v.session.save(w)
 		}
-		if errors.Is(err, store.ErrSessionOver) { // nothing of what was read is shown
+		if errors.Is(err, plans.ErrSessionOver) { // nothing of what was read is shown
 			err = v.over(p.who)
 		}
 		if err != nil {

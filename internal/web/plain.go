@@ -56,16 +56,17 @@ func (p *problemAnswer) said(words func(path string) string) string {
 
 // checkNames are the checks of the books in words.
 var checkNames = map[string]string{
-	"charged_is_booked":       "What was charged is booked as usage",
-	"usage_is_billed":         "Usage is on the invoices",
-	"lines_are_totals":        "Lines add up to the totals",
-	"rated_is_billed":         "Lines cost what the prices say",
-	"periods_are_chained":     "Billing periods follow each other without a gap",
-	"numbers_have_no_gap":     "Invoice numbers have no gap",
-	"digests_match":           "Final invoices say what they said",
-	"adjustments_are_claimed": "Adjustments are on an invoice",
-	"credits_add_up":          "Credits add up",
-	"periods_can_close":       "Every billing period can be closed",
+	"charged_is_booked":         "What was charged is booked as usage",
+	"usage_is_billed":           "Usage is on the invoices",
+	"lines_are_given_back_once": "No line is given back twice",
+	"lines_are_totals":          "Lines add up to the totals",
+	"rated_is_billed":           "Lines cost what the prices say",
+	"periods_are_chained":       "Billing periods follow each other without a gap",
+	"numbers_have_no_gap":       "Invoice numbers have no gap",
+	"digests_match":             "Final invoices say what they said",
+	"adjustments_are_claimed":   "Adjustments are on an invoice",
+	"credits_add_up":            "Credits add up",
+	"periods_can_close":         "Every billing period can be closed",
 }
 
 // checkName is a check of the books in words.

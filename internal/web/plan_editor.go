@@ -355,9 +355,6 @@ func (v *visit) discardPlan() (*view, error) {
 
 // optionText is a value of a select in words.
 func optionText(value string) string {
-	if text := algorithmText(value); text != "" {
-		return text
-	}
 	switch value {
 	case "":
 		return "–"
@@ -372,7 +369,7 @@ func optionText(value string) string {
 	case "advance":
 		return "before the period"
 	}
-	return strings.ReplaceAll(value, "_", " ")
+	return strings.ReplaceAll(algorithmText(value), "_", " ")
 }
 
 // windowText is a window in words: a calendar's has no underscores.

@@ -54,6 +54,7 @@ var Broken = &Fault{Kind: KindInternal, Detail: "something went wrong here: quot
 var errorTable = []errorEntry{
 	// The database said no for a reason of its own: a defect here, and no outage.
 	{err: session.ErrInternal, kind: KindInternal},
+	{err: model.ErrMalformed, kind: KindInternal},
 	{err: session.ErrOutcomeUnknown, kind: KindOutcomeUnknown, text: "the database's answer was lost: the request was done once or not at all. Sent again with the same id it is settled, charged once; so is the commit or release of a reservation. Without an id GET first what it was to change; for a hit that is the customer's quota or usage"},
 	{err: session.ErrUnavailable, kind: KindUnavailable, text: session.ErrUnavailable.Error() + ". Send it again in a second (Retry-After)"},
 	{err: session.ErrNoSession, kind: KindNoSession, text: session.ErrNoSession.Error() + ". The operator is told by quotad's log and /readyz. Send it again later (Retry-After)"},
@@ -80,6 +81,7 @@ var errorTable = []errorEntry{
 	{err: plans.ErrUnknownLimit, kind: KindNotFound},
 	{err: plans.ErrUnknownOverride, kind: KindNotFound},
 	{err: plans.ErrLinkOver, kind: KindNotFound},
+	{err: plans.ErrSessionOver, kind: KindUnauthorized},
 	{err: plans.ErrNotInPlan, kind: KindNotInPlan},
 	{err: ledger.ErrLost, kind: KindNotInPlan},
 	{err: plans.ErrArchived, kind: KindConflict},

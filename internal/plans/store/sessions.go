@@ -5,12 +5,11 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans"
 )
 
 // Sessions of the pages are rows, so that every node knows them.
-
-// ErrSessionOver is what a request gets whose session has ended since.
-var ErrSessionOver = errors.New("the session is over")
 
 // lives is whether a session s, or a link s into the portal, has not ended at $2, µs. It ends with
 // its customer and with the key that made it.
@@ -73,14 +72,14 @@ func (s *Store) CreateSession(ctx context.Context, token string, data []byte, ex
 const updateSession = `UPDATE sessions s SET data = $3, expires_at = $4 WHERE s.token = $1 AND` + sessionLives
 
 // UpdateSession writes what a session knows and when it ends, µs, if it has not ended at now. Else
-// it is ErrSessionOver: a request that was under way at the logout does not bring the session
+// it is plans.ErrSessionOver: a request that was under way at the logout does not bring the session
 // back, and what it read may be another customer's.
 func (s *Store) UpdateSession(ctx context.Context, token string, data []byte, expires, now int64) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	done, err := s.pool.Exec(ctx, updateSession, hashOf(token), now, data, expires)
 	if err == nil && done.RowsAffected() == 0 {
-		return ErrSessionOver
+		return plans.ErrSessionOver
 	}
 	return Classify(err)
 }
