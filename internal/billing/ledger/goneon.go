@@ -15,24 +15,25 @@ import (
 // and none of the period takes its place, the next invoice of the customer gives it back. Of a new
 // invoice ($1) these are the periods of which no other invoice that is not void has taken that. Of a
 // draft, they are those that its lines name ($2). A period may have more void invoices than one, and
-// any of them stands for it. OFFSET 0 has each customer's void invoices looked up by their index.
+// any of them stands for it. OFFSET 0 and
+// unnest have each row looked up by its key: no table is read whole.
 const readGoneOn = `
 	SELECT o.customer_id, o.id::text, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
 	FROM (
 		SELECT DISTINCT ON (v.customer_id, v.chain, v.n) v.customer_id, v.chain, v.n, v.id
 		FROM unnest($1::bigint[]) AS w (customer) CROSS JOIN LATERAL (
 			SELECT * FROM invoices WHERE customer_id = w.customer AND status = 'void' AND kind = 'period' OFFSET 0) v
-		WHERE EXISTS (SELECT FROM invoice_lines u WHERE u.invoice_id = v.id AND u.kind = 'unused' AND u.of_invoice IS NULL)
+		WHERE EXISTS (SELECT FROM invoice_lines u WHERE u.invoice_id = v.id AND u.kind = 'unused' AND u.of_invoice IS NULL OFFSET 0)
 			AND NOT EXISTS (SELECT FROM invoices k
-				WHERE k.customer_id = v.customer_id AND k.chain = v.chain AND k.n = v.n AND k.kind = 'period' AND k.status <> 'void')
+				WHERE k.customer_id = v.customer_id AND k.chain = v.chain AND k.n = v.n AND k.kind = 'period' AND k.status <> 'void' OFFSET 0)
 			AND NOT EXISTS (SELECT FROM invoices s JOIN invoice_lines u ON u.of_invoice = s.id AND u.kind = 'unused'
 				JOIN invoices k ON k.id = u.invoice_id AND k.status <> 'void'
-				WHERE s.customer_id = v.customer_id AND s.chain = v.chain AND s.n = v.n AND s.kind = 'period' AND s.status = 'void')
+				WHERE s.customer_id = v.customer_id AND s.chain = v.chain AND s.n = v.n AND s.kind = 'period' AND s.status = 'void' OFFSET 0)
 		ORDER BY v.customer_id, v.chain, v.n, v.id
 	) o JOIN periods p ON p.customer_id = o.customer_id AND p.chain = o.chain AND p.n = o.n
 	UNION ALL
 	SELECT v.customer_id, v.id::text, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
-	FROM invoices v JOIN periods p ON p.customer_id = v.customer_id AND p.chain = v.chain AND p.n = v.n WHERE v.id = ANY ($2::uuid[])
+	FROM unnest($2::uuid[]) AS w (id) JOIN invoices v ON v.id = w.id JOIN periods p ON p.customer_id = v.customer_id AND p.chain = v.chain AND p.n = v.n
 	ORDER BY 1, 5`
 
 // goneOn is what goes on from a void invoice of a period onto the invoice of a task.

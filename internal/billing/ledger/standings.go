@@ -32,11 +32,12 @@ const givenBack = `
 
 // What an opening holds of a base in advance is of its own period, and what another invoice holds is
 // of the period that follows. Corrections count from their draft on, where their amounts are fixed;
-// unused counts when it is final. Of a void invoice it counts only if no other one holds the base.
+// unused counts when it is final. Of a void invoice it counts only if no other one holds the base. OFFSET 0
+// has that one looked up by its key.
 const readStandingRows = `
 	SELECT i.id::text, l.n, l.kind, coalesce(l.meter, ''), coalesce(l.of_invoice::text, ''), l.amount_minor, c.amount,
 		CASE WHEN l.kind = 'base' AND p.n IS NOT NULL AND NOT (i.status = 'void' AND EXISTS (SELECT FROM invoices h
-			WHERE h.customer_id = i.customer_id AND h.chain = i.chain AND h.n = i.n AND h.kind = i.kind AND h.kind <> 'credit_note' AND h.status <> 'void'))
+			WHERE h.customer_id = i.customer_id AND h.chain = i.chain AND h.n = i.n AND h.kind = i.kind AND h.kind <> 'credit_note' AND h.status <> 'void' OFFSET 0))
 			THEN (SELECT coalesce(-sum(g.amount_minor), 0) FROM (` + givenBack + `) g) ELSE 0 END::bigint,
 		(c.noted - (SELECT coalesce(sum(x.amount_minor), 0) FROM invoice_lines x WHERE x.of_invoice = i.id AND x.of_line = l.n))::bigint
 	FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) w
