@@ -70,7 +70,7 @@ func TestPortalCreditNotes(t *testing.T) {
 	b.get("/portal/invoices/"+n.invoice).is(200).says("/portal/invoices/"+id, "Credit note "+number)
 	b.get("/portal/invoices/file/" + id + ".pdf").is(200)
 	n.do("POST", "/v1/invoices/"+n.invoice+"/pay", `{}`).is(200)
-	paid := b.get("/portal/invoices/"+n.invoice).is(200).says("Paid on ", "Credit notes", ">Open<", "$0.00")
+	paid := b.get("/portal/invoices/"+n.invoice).is(200).says(`<p class="money">$44.66</p>`, "Paid on ", "−$44.66", "Credit notes", "−$12.34", ">Open<", "$0.00")
 	if strings.Contains(paid.text, ">Due") {
 		t.Errorf("an invoice that was paid is due: %s", paid.text)
 	}

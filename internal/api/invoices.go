@@ -32,6 +32,8 @@ type invoiceBody struct {
 	CreditsMinor   int64         `json:"credits_minor" doc:"What credits pay of the total."`
 	AmountDueMinor int64         `json:"amount_due_minor" doc:"The total less credits, as it was at finalization."`
 	CreditedMinor  int64         `json:"credited_minor" doc:"What credit notes have credited since, taxes included. An invoice that is not paid owes so much less."`
+	PaidMinor      *int64        `json:"paid_minor" doc:"What was paid. Null where a version that kept no amount noted the payment, and credit notes took something off."`
+	OpenMinor      int64         `json:"open_minor" doc:"What is still to be paid: of a finalized invoice what is due, less what credit notes took off. Else 0."`
 	Seller         sellerOnPaper `json:"seller"`
 	Buyer          billing.Buyer `json:"buyer"`
 	DueAt          *time.Time    `json:"due_at" doc:"Null for a draft and for a credit note."`
@@ -116,7 +118,10 @@ func showInvoice(i *billing.Invoice) invoiceBody {
 		DueAt: instantOrNull(i.DueAt), Held: orNull(i.Held), Of: orNull(i.Of), FinalizedAt: instantOrNull(i.FinalizedAt),
 		PaidAt: instantOrNull(i.PaidAt), Reference: orNull(i.Reference), VoidReason: orNull(i.VoidReason), Reason: orNull(i.Reason),
 	}
-	body.Buyer.Address = listed(body.Buyer.Address)
+	body.Buyer.Address, body.OpenMinor = listed(body.Buyer.Address), i.OpenMinor()
+	if paid, known := i.Paid(); known {
+		body.PaidMinor = &paid
+	}
 	for n := range i.Lines {
 		body.Lines[n] = showLine(&i.Lines[n])
 	}

@@ -90,8 +90,28 @@ func (i *Invoice) Series() string {
 	return SeriesTest
 }
 
-// OwedMinor is what is still to be paid of a finalized invoice: credit notes take off what is due.
-func (i *Invoice) OwedMinor() int64 { return max(0, i.AmountDueMinor-i.CreditedMinor) }
+// OpenMinor is what is still to be paid: what is due, less what credit notes took off. Only an invoice
+// that is finalized has something open.
+func (i *Invoice) OpenMinor() int64 {
+	if i.Status != StatusFinalized {
+		return 0
+	}
+	return max(0, i.AmountDueMinor-i.CreditedMinor)
+}
+
+// Paid is what was paid of the invoice. known is false where a version that kept no amount noted the
+// payment, and credit notes took something off before or after it.
+func (i *Invoice) Paid() (minor int64, known bool) {
+	switch {
+	case i.PaidMinor != nil:
+		return *i.PaidMinor, true
+	case i.Kind == KindCreditNote:
+		return 0, true
+	case i.Status == StatusPaid && i.CreditedMinor == 0:
+		return i.AmountDueMinor, true
+	}
+	return 0, i.Status != StatusPaid && i.Status != StatusCredited
+}
 
 // Corrected names a line of usage that is corrected, by its meter and its invoice's id.
 type Corrected struct {

@@ -37,7 +37,7 @@ func (v *visit) invoiceTable(all []invoiceAnswer, next string) *table {
 		t.Rows = append(t.Rows, []cell{
 			{Text: numberOf(n), URL: "/admin/invoices/" + segment(*n.ID), Sub: kindOf(n)},
 			linked(n.Customer, "/admin/customers/"+segment(n.Customer)), statusCell(n.Status),
-			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.open(), n.Currency)),
+			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.OpenMinor, n.Currency)),
 		})
 	}
 	return t
@@ -111,18 +111,7 @@ func sums(n *invoiceAnswer, zone *time.Location) []fact {
 		facts = append(facts, fact{Term: t.Name + " " + t.Percent + " %", Text: money(t.TaxMinor, n.Currency)})
 	}
 	facts = append(facts, fact{Term: "Total", Text: money(n.TotalMinor, n.Currency)})
-	if n.CreditsMinor != 0 {
-		facts = append(facts, fact{Term: "Credits applied", Text: money(-n.CreditsMinor, n.Currency)})
-	}
-	if n.CreditedMinor != 0 {
-		facts = append(facts, fact{Term: "Credit notes", Text: money(-n.CreditedMinor, n.Currency)})
-	}
-	if n.Status == "paid" && !n.isNote() {
-		facts = append(facts, fact{Term: "Payment", Text: n.paidOn(zone)})
-	}
-	if !n.isNote() {
-		facts = append(facts, fact{Term: n.openTerm(), Text: money(n.open(), n.Currency)})
-	}
+	facts = append(append(facts, n.settled(zone)...), n.rest())
 	if n.Held != nil {
 		facts = append(facts, fact{Term: "Held back", Text: *n.Held})
 	}

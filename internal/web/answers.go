@@ -157,6 +157,8 @@ type invoiceAnswer struct {
 	CreditsMinor   int64         `json:"credits_minor"`
 	AmountDueMinor int64         `json:"amount_due_minor"`
 	CreditedMinor  int64         `json:"credited_minor"`
+	PaidMinor      *int64        `json:"paid_minor"`
+	OpenMinor      int64         `json:"open_minor"`
 	DueAt          *time.Time    `json:"due_at"`
 	FinalizedAt    *time.Time    `json:"finalized_at"`
 	PaidAt         *time.Time    `json:"paid_at"`
@@ -169,30 +171,43 @@ type invoiceAnswer struct {
 
 func (i *invoiceAnswer) isNote() bool { return i.Kind == "credit_note" }
 
-// open is what is still to be paid: what is due, less what credit notes took off. Of a draft it is
-// what would be.
-func (i *invoiceAnswer) open() int64 {
-	switch i.Status {
-	case "draft", "finalized":
-		return max(0, i.AmountDueMinor-i.CreditedMinor)
-	}
-	return 0
-}
-
-// openTerm is the name of what is open: nothing is due of an invoice on which nothing is open.
-func (i *invoiceAnswer) openTerm() string {
-	if i.open() > 0 {
-		return "Due"
-	}
-	return "Open"
-}
-
 // paidOn says that an invoice was paid, and the day if that was kept.
 func (i *invoiceAnswer) paidOn(zone *time.Location) string {
 	if i.PaidAt == nil {
 		return "Paid"
 	}
 	return "Paid on " + i.PaidAt.In(zone).Format("2 January 2006")
+}
+
+// settled is what became of an invoice's total: what credits, the payment and credit notes took off.
+func (i *invoiceAnswer) settled(zone *time.Location) (all []fact) {
+	add := func(term string, minor int64) {
+		if minor != 0 {
+			all = append(all, fact{Term: term, Text: money(minor, i.Currency)})
+		}
+	}
+	add("Credits", -i.CreditsMinor)
+	if i.PaidMinor != nil {
+		add(i.paidOn(zone), -*i.PaidMinor)
+	}
+	add("Credit notes", -i.CreditedMinor)
+	if i.PaidMinor != nil {
+		add("Given back", max(0, *i.PaidMinor+i.CreditedMinor-i.AmountDueMinor))
+	}
+	return all
+}
+
+// rest is what is left of an invoice's total after that, and its name.
+func (i *invoiceAnswer) rest() fact {
+	switch {
+	case i.isNote():
+		return fact{Term: "Given back", Text: money(-i.TotalMinor, i.Currency)}
+	case i.Status == "draft":
+		return fact{Term: "So far", Text: money(i.AmountDueMinor, i.Currency)}
+	case i.OpenMinor > 0:
+		return fact{Term: "Due", Text: money(i.OpenMinor, i.Currency)}
+	}
+	return fact{Term: "Open", Text: money(0, i.Currency)}
 }
 
 // projectionAnswer is what an upcoming invoice is projected to come to.

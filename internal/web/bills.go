@@ -45,10 +45,13 @@ func (v *visit) billRow(i *invoiceAnswer) billRow {
 	state := billStates[i.Status]
 	row := billRow{
 		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
-		Total: money(i.TotalMinor, i.Currency), Amount: money(i.open(), i.Currency), Status: state.text, Class: state.class,
+		Total: money(i.TotalMinor, i.Currency), Amount: i.rest().Text, Status: state.text, Class: state.class,
 	}
-	if i.isNote() {
-		row.Amount, row.Status, row.Class = money(-i.TotalMinor, i.Currency), "Given back", ""
+	switch {
+	case i.isNote():
+		row.Status, row.Class = "Given back", ""
+	case i.Status == "finalized" && i.OpenMinor == 0:
+		row.Status, row.Class = "Settled", "good"
 	}
 	if i.Number != nil {
 		row.Number = *i.Number
@@ -119,20 +122,21 @@ func (v *visit) bill() (*view, error) {
 	for _, t := range i.Taxes {
 		add(t.Name, t.Percent+" %", t.TaxMinor)
 	}
-	if i.CreditsMinor != 0 {
+	if settled := i.settled(v.zone); len(settled) > 0 {
 		add("Total", "", i.TotalMinor)
-		add("Credits", "", -i.CreditsMinor)
+		for _, f := range settled {
+			data.Totals = append(data.Totals, costLine{Name: f.Term, Amount: f.Text})
+		}
 	}
-	if i.CreditedMinor != 0 {
-		add("Credit notes", "", -i.CreditedMinor)
-	}
-	data.Sum, data.Says = costLine{Name: i.openTerm(), Amount: data.Amount}, i.openTerm()
+	rest := i.rest()
+	data.Sum, data.Says = costLine{Name: rest.Term, Amount: rest.Text}, rest.Term
 	switch {
-	case i.isNote():
-		data.Sum.Name, data.Says = "Given back", "Given back"
-	case i.Status == "paid":
-		data.Amount, data.Says = money(i.AmountDueMinor, i.Currency), i.paidOn(v.zone)
-	case i.DueAt != nil && i.open() > 0 && i.Status == "finalized":
+	case i.Status == "paid" && !i.isNote():
+		data.Says = i.paidOn(v.zone)
+		if i.PaidMinor != nil {
+			data.Amount = money(*i.PaidMinor, i.Currency)
+		}
+	case i.OpenMinor > 0 && i.DueAt != nil:
 		data.Says = "Due by " + i.DueAt.In(v.zone).Format("2 January 2006")
 	}
 	if err := v.notes(i, &data); err != nil {

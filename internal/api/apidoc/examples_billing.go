@@ -19,7 +19,7 @@ const invoiceExample = `{
   ],
   "subtotal_minor": 2100,
   "taxes": [{"name": "VAT", "percent": "19", "base_minor": 2100, "tax_minor": 399}],
-  "tax_minor": 399, "total_minor": 2499, "credits_minor": 0, "amount_due_minor": 2499, "credited_minor": 0,
+  "tax_minor": 399, "total_minor": 2499, "credits_minor": 0, "amount_due_minor": 2499, "credited_minor": 0, "paid_minor": 0, "open_minor": 2499,
   "seller": {"key": "default", "name": "Quota Ltd", "address": ["1 High Street"]},
   "buyer": {"name": "Acme", "address": ["2 Low Street"], "country": "DE"},
   "due_at": "2026-11-15T01:00:10Z", "held": null, "of": null, "finalized_at": "2026-11-01T01:00:10Z",

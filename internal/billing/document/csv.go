@@ -95,7 +95,7 @@ func InvoicesCSV(list []billing.Invoice) ([]byte, error) {
 			instant(inv.FinalizedAt), instant(inv.DueAt), cell(inv.Seller.Key), cell(inv.Seller.Name), cell(inv.Buyer.Name), cell(inv.Buyer.Country), cell(inv.Buyer.TaxID),
 			cell(inv.Held), cell(inv.Of), cell(inv.Reference), cell(inv.VoidReason),
 			cell(inv.Reason), cell(inv.TestClock), instant(inv.PaidAt),
-			number(inv.CreditedMinor), rating.Format(inv.CreditedMinor, exponent), number(open(inv)), rating.Format(open(inv), exponent),
+			number(inv.CreditedMinor), rating.Format(inv.CreditedMinor, exponent), number(inv.OpenMinor()), rating.Format(inv.OpenMinor(), exponent),
 		))
 	}
 	return written(rows)

@@ -93,6 +93,7 @@ func TestKindsAndStatusesSayWhatTheyAre(t *testing.T) {
 		"given-back":        {[]string{"Credits −€100.00 Paid on 9 Apr 2026 −€2,414.79 Credit notes −€714.00 Given back €714.00 Open €0.00"}, []string{"due", "Due"}},
 		"given-back-before": {[]string{"Credits −€100.00 Credit notes −€714.00 Open €0.00"}, []string{"due", "Due", "Given back", "Paid on"}},
 		"nothing-open":      {[]string{"Invoice Q-17 Settled Nothing to pay", "Credit notes −€2,414.79 Open €0.00"}, []string{"due", "Due"}},
+		"beyond":            {[]string{"Settled Nothing to pay", "Credits −€100.00 Credit notes −€2,450.00 Given back €35.21 Open €0.00"}, []string{"due", "Due", "Paid"}},
 		"inclusive":         {[]string{"Total €2,113.27 Includes State tax 6.25% on €1,950.00 €121.88 Includes City tax 2.125% on €1,950.00 €41.39 Amount due €2,113.27"}, []string{"Subtotal"}},
 		"opening":           {[]string{"Total €49.00 Amount due €49.00"}, []string{"Subtotal", "Credits"}},
 		"credit-note":       {[]string{"Credit note Q-18", "€714.00 credited", "This note credits invoice Q-17.", "VAT 19% on −€600.00 −€114.00", "Total credited −€714.00"}, []string{"Amount due", "Paid", "Open"}},

@@ -88,6 +88,7 @@ func samples() map[string]billing.Invoice {
 		}),
 		"given-back-before": of(func(i *billing.Invoice) { i.Status, i.CreditedMinor = billing.StatusPaid, 71400 }),
 		"nothing-open":      of(func(i *billing.Invoice) { i.CreditedMinor = 241479 }),
+		"beyond":            of(func(i *billing.Invoice) { i.CreditedMinor = 245000 }),
 		"priced":            of(func(i *billing.Invoice) { *i = priced() }),
 		"inclusive":         of(inclusive),
 		"opening": of(func(i *billing.Invoice) {

@@ -135,31 +135,10 @@ func label(inv *billing.Invoice) (text, tone string) {
 	case billing.StatusCredited:
 		return "Credited", ""
 	}
-	if open(inv) == 0 {
+	if inv.OpenMinor() == 0 {
 		return "Settled", "good"
 	}
 	return "Open", "accent"
-}
-
-// open is what is still to be paid.
-func open(inv *billing.Invoice) int64 {
-	if inv.Status != billing.StatusFinalized {
-		return 0
-	}
-	return inv.OwedMinor()
-}
-
-// paid is what was paid of an invoice that is paid, or was before it was credited. ok is false where
-// nobody knows: a version that kept no amount noted the payment, and credit notes took something off
-// before or after it.
-func paid(inv *billing.Invoice) (minor int64, ok bool) {
-	switch {
-	case inv.PaidMinor != nil:
-		return *inv.PaidMinor, true
-	case inv.Status == billing.StatusPaid && inv.CreditedMinor == 0:
-		return inv.AmountDueMinor, true
-	}
-	return 0, false
 }
 
 func (p *paper) headline(inv *billing.Invoice) string {
@@ -170,12 +149,12 @@ func (p *paper) headline(inv *billing.Invoice) string {
 		return p.money(inv.AmountDueMinor) + " so far"
 	case inv.Status == billing.StatusPaid:
 		return p.paidOn(inv)
-	case open(inv) == 0:
+	case inv.OpenMinor() == 0:
 		return "Nothing to pay"
 	case inv.DueAt != nil:
-		return p.money(open(inv)) + " due by " + p.dates.day(*inv.DueAt)
+		return p.money(inv.OpenMinor()) + " due by " + p.dates.day(*inv.DueAt)
 	}
-	return p.money(open(inv)) + " due"
+	return p.money(inv.OpenMinor()) + " due"
 }
 
 // paidOn says that an invoice was paid, and when if that was kept.
@@ -232,7 +211,7 @@ func (p *paper) facts(inv *billing.Invoice) []fact {
 	if inv.FinalizedAt != nil {
 		add("Date", p.dates.day(*inv.FinalizedAt))
 	}
-	if inv.DueAt != nil && open(inv) > 0 {
+	if inv.DueAt != nil && inv.OpenMinor() > 0 {
 		add("Due", p.dates.day(*inv.DueAt))
 	}
 	if inv.PaidAt != nil {

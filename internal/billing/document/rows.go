@@ -130,19 +130,19 @@ func (p *paper) settled(inv *billing.Invoice) (out []total) {
 	}
 	add("Credits", -inv.CreditsMinor)
 	add("Kept as credit", max(0, -inv.TotalMinor))
-	came, known := paid(inv)
+	came, known := inv.Paid()
 	add(p.paidOn(inv), -came)
 	add("Credit notes", -inv.CreditedMinor)
 	if known {
 		add("Given back", max(0, came+inv.CreditedMinor-inv.AmountDueMinor))
 	}
-	last := total{Name: "Open", Amount: p.money(open(inv)), Last: true}
+	last := total{Name: "Open", Amount: p.money(inv.OpenMinor()), Last: true}
 	switch {
 	case inv.Status == billing.StatusVoid:
 		return out
 	case inv.Status == billing.StatusDraft:
 		last.Name, last.Amount = "Amount so far", p.money(inv.AmountDueMinor)
-	case open(inv) > 0:
+	case inv.OpenMinor() > 0:
 		last.Name = "Amount due"
 	}
 	return append(out, last)

@@ -103,7 +103,7 @@ func (l *Ledger) Pay(ctx context.Context, id, reference string) (*billing.Invoic
 		if i.Status != billing.StatusFinalized {
 			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid yet can be paid"}
 		}
-		_, err := tx.Exec(ctx, payInvoice, id, text(reference), c.now, i.OwedMinor())
+		_, err := tx.Exec(ctx, payInvoice, id, text(reference), c.now, i.OpenMinor())
 		return err
 	})
 }

@@ -25,8 +25,8 @@ func TestNotesTakeOffWhatIsOwed(t *testing.T) {
 		i, err := w.ledger.Invoice(t.Context(), first.ID)
 		w.check(err)
 		credited := []int64{500, 2000}[n]
-		if i.AmountDueMinor != 2000 || i.CreditedMinor != credited || i.OwedMinor() != 2000-credited {
-			t.Errorf("behind note %d: due %d, credited %d, owed %d", n, i.AmountDueMinor, i.CreditedMinor, i.OwedMinor())
+		if i.AmountDueMinor != 2000 || i.CreditedMinor != credited || i.OpenMinor() != 2000-credited {
+			t.Errorf("after note %d: due %d, credited %d, open %d", n, i.AmountDueMinor, i.CreditedMinor, i.OpenMinor())
 		}
 	}
 	_, err := w.ledger.Void(t.Context(), second.ID, "a mistake", true)
