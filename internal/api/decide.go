@@ -11,8 +11,8 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxResolves bounds how often an operation is judged anew because its limits changed
-// meanwhile. Each further time needs another change within milliseconds.
+// maxResolves bounds how often an operation is judged again because its limits changed
+// meanwhile, or an override ended. Each further time needs another one within milliseconds.
 const maxResolves = 4
 
 // whileStale calls do with atLeast 0, for any change that this node has seen. While do answers

@@ -112,11 +112,11 @@ const PeriodUnits = `CASE WHEN 9223372036854775807 IN (u.fullest, c.units) THEN 
 
 // A counter that is not there yet is untouched. All of it is one statement, and so one snapshot.
 // $1–$4 key, $5–$6 the period whose usage is summed; an empty one sums nothing, and so does the
-// counter of an attribute's value. The holds are of counters that have any: for each list of limits
+// counter of an attribute's value. Arrays come in binary, in whatever mode the pool sends queries. The holds are of counters that have any: for each list of limits
 // an array, in binary, of how many limits, those, and of all their holds the expiries, the instants
 // and the costs.
 const readSQL = `
-SELECT c.state, coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), ` + PeriodUnits + `,
+SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), ` + PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN
          (SELECT string_agg(array_send(h.limits || h.expires_at || h.at || h.cost), ''::bytea)
           FROM (SELECT cardinality(limits)::bigint || limits AS limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at,
@@ -230,11 +230,11 @@ func (e *Engine) read(ctx context.Context, v *View, targets []*model.Target, per
 		bad  error
 	}
 	counters, err := collect(ctx, from, tries, func(r pgx.CollectableRow) (c counter, err error) {
-		var holds []byte
-		if err = r.Scan(nil, &c.At, &c.Version, &c.Change, &c.used, &holds); err != nil {
+		var state, holds []byte
+		if err = r.Scan(&state, &c.At, &c.Version, &c.Change, &c.used, &holds); err != nil {
 			return c, err
 		}
-		if state := r.RawValues()[0]; state != nil {
+		if state != nil {
 			c.State, err = session.ReadInts(state)
 			c.State, _ = model.Unmarked(c.State)
 		}

@@ -145,10 +145,13 @@ func TestMalformedRows(t *testing.T) {
 			bad.Forget()
 			results, _ := e.sendBatch(ctx, hits) // the lane reads the row, and hands over
 			check("a hit", results[0].Err, results[1].Err)
+			bad.Forget()
+			alone, _ := e.sendBatch(ctx, hits[:1])
+			check("a hit that is read alone", alone[0].Err, nil)
 			hits[0].ID, hits[1].ID = model.NewID("hit", "one"), model.NewID("hit", "two")
 			results, _ = e.sendBatch(ctx, hits)
 			check("a hit with an id", results[0].Err, results[1].Err)
-			if log.Count("customer_id=1 meter_id=1") != 2 || log.Count("level=ERROR") != 2 {
+			if log.Count("customer_id=1 meter_id=1") != 3 || log.Count("level=ERROR") != 3 {
 				t.Errorf("the log:\n%s", log.String())
 			}
 			if c.set == "units = -1" {

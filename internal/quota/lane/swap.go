@@ -91,8 +91,8 @@ func readKnown(r *model.Known, cols [][]byte) (err error) {
 		return err
 	}
 	r.Counted, r.Missing = units > 0, false
-	if r.State, err = session.AppendInts(r.State[:0], cols[5]); err == nil && (units < 0 || r.Hour < 0) {
-		err = model.ErrMalformed
+	if r.State, err = session.AppendInts(r.State[:0], cols[5]); err == nil {
+		err = model.CheckHour(r.Hour, units)
 	}
 	return err
 }
@@ -113,6 +113,8 @@ const (
 func (g *Group) plan() way {
 	old, t := &g.known, g.Target
 	switch {
+	case !g.knows && g.read: // what was read is no row that the model may have written: the ledger says so
+		return byLedger
 	case !g.knows:
 		return byReading
 	case old.Large || old.Held():

@@ -13,14 +13,15 @@ import (
 type account struct {
 	key model.CounterKey
 	model.Row
-	there bool  // the row is in the table, and locked here
-	held  bool  // the row is in the table, and somebody else has locked it
-	bad   error // why the row cannot be read
-	hour  int64 // start of the row's running hour, µs
-	units int64 // admitted in that hour
-	total int64 // charged in all
-	dirty bool  // to be written
-	freed bool  // units came back
+	there bool          // the row is in the table, and locked here
+	held  bool          // the row is in the table, and somebody else has locked it
+	bad   error         // why the row cannot be read
+	sound *model.Target // the target for which the row was checked as it was read
+	hour  int64         // start of the row's running hour, µs
+	units int64         // admitted in that hour
+	total int64         // charged in all
+	dirty bool          // to be written
+	freed bool          // units came back
 
 	target *model.Target               // of a customer's own counter: the target that remembers the row
 	read   struct{ version, at int64 } // of the row as it was locked
@@ -82,6 +83,27 @@ var (
 // Errors: errMissingLock, errMissingRow, errHeldRow, *model.StaleError; session.ErrInternal for a
 // row that cannot be read.
 func (b *books) open(t *model.Target) (accounts []*account, instant int64, err error) {
+	if accounts, instant, err = b.take(t); err == nil {
+		err = t.Over(instant)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	b.begin(t, accounts, instant)
+	return accounts, instant, nil
+}
+
+// openAny is open for who judges no cost. The target's limits may count no more at that instant.
+func (b *books) openAny(t *model.Target) (accounts []*account, err error) {
+	accounts, instant, err := b.take(t)
+	if err == nil {
+		b.begin(t, accounts, instant)
+	}
+	return accounts, err
+}
+
+// take finds and checks the accounts of a target's counters.
+func (b *books) take(t *model.Target) (accounts []*account, instant int64, err error) {
 	instant = t.Instant(b.now)
 	for i := range t.Counters {
 		b.wanted = append(b.wanted, t.Counters[i].Key)
@@ -103,9 +125,11 @@ func (b *books) open(t *model.Target) (accounts []*account, instant int64, err e
 		}
 		accounts, instant = append(accounts, a), max(instant, a.At)
 	}
-	if err = t.Over(instant); err != nil {
-		return nil, 0, err
-	}
+	return accounts, instant, nil
+}
+
+// begin gives back what has expired of the holds, and has the rows remember the target's change.
+func (b *books) begin(t *model.Target, accounts []*account, instant int64) {
 	accounts[0].target = t.Base()
 	for i, a := range accounts {
 		b.expire(t, i, a, instant)
@@ -113,20 +137,23 @@ func (b *books) open(t *model.Target) (accounts []*account, instant int64, err e
 			a.Change, a.dirty = t.Change, a.dirty || a.there
 		}
 	}
-	return accounts, instant, nil
 }
 
 // check makes sure of a row that was read, for an operation on a target. A row that cannot be read
 // is the fault of its own operations only, and the log names it. Errors: session.ErrInternal.
 func (b *books) check(t *model.Target, a *account) error {
+	if a.sound == t.Base() {
+		return nil
+	}
 	err := a.bad
-	if err == nil && (a.hour < 0 || a.units < 0) {
-		err = fmt.Errorf("%w: %d units in the hour %d", model.ErrMalformed, a.units, a.hour)
+	if err == nil {
+		err = model.CheckHour(a.hour, a.units)
 	}
 	if err == nil {
 		err = t.Check(a.key.Attribute, &a.Row)
 	}
 	if err == nil {
+		a.sound = t.Base()
 		return nil
 	}
 	b.node.Log.Error("an operation cannot be done on what its counters hold",

@@ -84,7 +84,7 @@ func (b *books) fenceAll(fences []Fence) ([]error, error) {
 // fence fences one counter.
 func (b *books) fence(f *Fence, own *account) error {
 	t := f.Target.Base()
-	accounts, _, err := b.open(t)
+	accounts, err := b.openAny(t)
 	if err != nil {
 		return err
 	}

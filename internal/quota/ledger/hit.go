@@ -105,6 +105,9 @@ func (b *books) hits(hits []model.Hit) (results []model.Decision, together bool,
 		}
 		if err != nil {
 			b.undo(before)
+			for _, h := range hits { // so that all whose overrides have ended are resolved again at once
+				_ = h.Target.Over(h.Target.Instant(b.now))
+			}
 			return nil, false, err
 		}
 		together = together && (results[i].Allowed || h.Looks())

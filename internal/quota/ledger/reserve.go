@@ -28,7 +28,7 @@ func (l *Ledger) Reserve(ctx context.Context, from queue.SenderID, t *model.Targ
 // anyway; Expire is for counters without operations. Errors: those of Decide.
 func (l *Ledger) Expire(ctx context.Context, t *model.Target) error {
 	_, err := submit(l, l.newOperation("", t, model.ID{}), func(b *books) (struct{}, error) {
-		_, _, err := b.open(t)
+		_, err := b.openAny(t)
 		return struct{}{}, err
 	}).result(ctx)
 	return err

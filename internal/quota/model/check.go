@@ -48,6 +48,15 @@ func (t *Target) Check(attribute string, r *Row) error {
 	return nil
 }
 
+// CheckHour reports whether a row may have units in the hour that begins at hour, µs. Civil hours of
+// 1970's first one begin up to an hour before it. Errors: ErrMalformed.
+func CheckHour(hour, units int64) error {
+	if units < 0 || hour <= -3600e6 || hour >= lastInstant {
+		return fmt.Errorf("%w: %d units in the hour %d", ErrMalformed, units, hour)
+	}
+	return nil
+}
+
 // What each algorithm stores in a bucket, see rules.
 
 func counts(n int64) bool { return n >= 0 && n <= softCap }

@@ -64,7 +64,7 @@ type value struct {
 
 // ValuesSQL reads counters. $1–$4 key.
 const ValuesSQL = `
-SELECT i.n, c.at, c.version, c.change, c.state
+SELECT i.n, c.at, c.version, c.change, array_send(c.state)
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
      WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
 LATERAL (SELECT at, version, change, state FROM counters
@@ -77,9 +77,10 @@ func (c *Cleaner) read(ctx context.Context, keys []model.CounterKey) (found []va
 	columns := session.ColumnsOf(keys)
 	rows, _ := c.options.Pool.Query(ctx, ValuesSQL, columns.Shard, columns.Customer, columns.Meter, columns.Attribute)
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (v value, err error) {
-		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, nil); err == nil {
+		var state []byte
+		if err = r.Scan(&v.n, &v.At, &v.Version, &v.Change, &state); err == nil {
 			v.key = keys[v.n-1]
-			v.State, v.bad = session.ReadInts(r.RawValues()[4])
+			v.State, v.bad = session.ReadInts(state)
 		}
 		return v, err
 	})
