@@ -126,7 +126,8 @@ const entryOfCustomer = `
 			FROM overrides o WHERE o.customer_id = c.id) ELSE '{}' END,
 		CASE WHEN EXISTS (SELECT FROM limit_rates WHERE customer_id = c.id) THEN (
 			SELECT jsonb_object_agg(r.limit_name, jsonb_build_object('change', r.change, 'at', r.at, 'rates', r.rates, 'until', r.until))
-			FROM limit_rates r WHERE r.customer_id = c.id) ELSE '{}' END
+			FROM limit_rates r WHERE r.customer_id = c.id) ELSE '{}' END,
+		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 	FROM customers c JOIN plans p ON p.id = c.plan_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.archived_at IS NULL`
 
@@ -134,15 +135,16 @@ const entryOfCustomer = `
 // that customer. An error without a key is about the read.
 func (m *memory) scanEntry(row pgx.Row) (key string, e *customerEntry, err error) {
 	e = &customerEntry{known: true}
-	var asOf int64
+	var asOf, now int64
 	var timezone, anchor string
 	var features, former, overrides, rates []byte
 	var cuts []int64
-	err = row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides, &rates)
+	err = row.Scan(&asOf, &key, &e.id, &e.change, &e.plan, &e.pinned, &e.joined, &timezone, &anchor, &e.clock, &e.anonymous, &features, &former, &cuts, &overrides, &rates, &now)
 	if err != nil {
 		return "", nil, err
 	}
 	e.fact = m.fact(store.KindCustomer, key, asOf)
+	e.reached.Store(now) // what has ended by then needs no hit that finds it out
 	var before []plans.FormerPeriods
 	if len(former) > emptyDocument {
 		err = plans.ReadStored(former, &before)
@@ -331,7 +333,7 @@ func (c *Catalog) editions(ctx context.Context, m *memory, p *plans.Plan) ([]pla
 		after = known[last].Version
 	}
 	if after < p.Version {
-		more, err := store.Editions(ctx, c.store.Pool(), p.Key, after, p.Version)
+		more, err := store.Editions(ctx, c.store.Pool(), p.Key, after, p.Version, "")
 		if err != nil {
 			return nil, err
 		}

@@ -33,7 +33,7 @@ type customerEntry struct {
 	overrides map[string]plans.StoredOverride
 	rates     map[string]*plans.OwnRates
 
-	reached atomic.Int64 // the latest end of an override that anybody judged at, µs; not by a test clock
+	reached atomic.Int64 // the latest instant that the entry was read or judged at, see newTerms, µs; not by a test clock
 
 	rows  []byte // what the customer's targets knew of their counters when it was packed, see appendRows
 	since int64  // the instant that those in rows are counted from, µs
@@ -139,6 +139,11 @@ func newTerms(e *customerEntry, p *planEntry, c *clockEntry, v *version) *terms 
 			t.ends = *at
 		}
 	}
+	for _, own := range e.rates { // its rates may be believed from there on, see limit
+		if at := own.Until; at != nil && *at > own.At && *at > t.now && (t.ends == 0 || *at < t.ends) {
+			t.ends = *at
+		}
+	}
 	return t
 }
 
@@ -200,11 +205,11 @@ func (t *terms) limits(m *planMeter) []*model.Limit {
 
 // limit is one limit of the plan as the customer has it now.
 func (t *terms) limit(l *model.Limit) *model.Limit {
-	e, ends := t.entry, int64(math.MaxInt64)
+	e, ends, overridden := t.entry, int64(math.MaxInt64), false
 	if o, ok := e.overrides[l.Name]; ok && !o.Expired(t.now) {
 		// Where the limit has changed so that the override no longer fits, the plan's own counts.
 		if own, bad := o.Over(t.version.plan, l.Name); len(bad) == 0 {
-			if l = own; o.ExpiresAt != nil {
+			if l, overridden = own, true; o.ExpiresAt != nil {
 				ends = *o.ExpiresAt
 				l = l.Ending(ends)
 			}
@@ -218,8 +223,10 @@ func (t *terms) limit(l *model.Limit) *model.Limit {
 		clock = t.clock.history
 	}
 	plan, own := plans.PlanRates(t.version.editions, e.joined, e.pinned, l.Name, clock), e.rates[l.Name]
-	if _, overridden := e.overrides[l.Name]; own != nil && own.Until == nil && !overridden {
-		own = nil // a node of a version that does not know these rates has deleted the override
+	// Rates up to the end of an override that counts no more are not believed before that end: the
+	// override does not fit the plan any more, or a node that does not know these rates has deleted it.
+	if own != nil && !overridden && (own.Until == nil || *own.Until > own.At && *own.Until > t.now) {
+		own = nil
 	}
 	return l.WithRates(own.Course(plan, clock).Before(ends))
 }

@@ -189,7 +189,7 @@ func (w *Writing) changes(ctx context.Context, old *plans.Customer, in plans.Cus
 func (w *Writing) writeCustomer(ctx context.Context, key string, old *plans.Customer, in plans.CustomerInput, plan int32, created bool) (c *plans.Customer, err error) {
 	var was *rated
 	if !created && (old.Plan != in.Plan || !reflect.DeepEqual(old.PlanVersion, in.PlanVersion)) {
-		if was, err = w.rated(ctx, old); err != nil {
+		if was, err = w.rated(ctx, old, ""); err != nil {
 			return nil, err
 		}
 	}

@@ -13,20 +13,21 @@ import (
 
 // What a customer's token buckets were refilled by until something of its own changed them.
 
-// tokenBuckets takes the token buckets out of the documents of a plan's versions.
+// tokenBuckets takes the token buckets out of the documents of a plan's versions: all of them, or
+// the one of a name.
 const tokenBuckets = `
 	SELECT v.version, v.apply_to = 'all', v.change, (extract(epoch FROM v.created_at) * 1000000)::bigint, l->>'name', (l->>'limit')::bigint
 	FROM plans p JOIN plan_versions v ON v.plan_id = p.id,
 		jsonb_path_query(v.document, '$.limits[*] ? (@.algorithm == "token_bucket")') AS l
-	WHERE p.key = $1 AND v.version > $2 AND v.version <= $3 ORDER BY v.version`
+	WHERE p.key = $1 AND v.version > $2 AND v.version <= $3 AND ($4 = '' OR l->>'name' = $4) ORDER BY v.version`
 
 // Editions are the versions of a plan after one and up to another, in order. Those without token
-// buckets are left out.
-func Editions(ctx context.Context, from querier, plan string, after, upTo int) (all []plans.Edition, err error) {
+// buckets are left out. With the name of a limit only its own buckets count.
+func Editions(ctx context.Context, from querier, plan string, after, upTo int, only string) (all []plans.Edition, err error) {
 	var e plans.Edition
 	var limit string
 	var n int64
-	rows, _ := from.Query(ctx, tokenBuckets, plan, after, upTo)
+	rows, _ := from.Query(ctx, tokenBuckets, plan, after, upTo, only)
 	_, err = pgx.ForEachRow(rows, []any{&e.Version, &e.All, &e.Change, &e.At, &limit, &n}, func() error {
 		if last := len(all) - 1; last < 0 || all[last].Version != e.Version {
 			e.Limits = make(map[string]int64)
@@ -64,14 +65,15 @@ const readRated = `
 
 const readOwnRates = `SELECT limit_name, change, at, rates, until FROM limit_rates WHERE customer_id = $1`
 
-// rated reads what the token buckets of a customer are refilled by as it is stored now.
-func (w *Writing) rated(ctx context.Context, c *plans.Customer) (*rated, error) {
+// rated reads what the token buckets of a customer are refilled by as it is stored now. With the
+// name of a limit it reads the plan's rates of that one alone.
+func (w *Writing) rated(ctx context.Context, c *plans.Customer, only string) (*rated, error) {
 	r := &rated{now: w.InstantOf(c), own: make(map[string]*plans.OwnRates)}
 	if err := w.QueryRow(ctx, readRated, c.ID).Scan(&r.joined, &r.pinned, &r.clock); err != nil {
 		return nil, err
 	}
 	var err error
-	if r.plan, err = Editions(ctx, w, c.Plan, 0, c.EffectiveVersion); err != nil {
+	if r.plan, err = Editions(ctx, w, c.Plan, 0, c.EffectiveVersion, only); err != nil {
 		return nil, err
 	}
 	if last := len(r.plan) - 1; last >= 0 && r.plan[last].Version == c.EffectiveVersion {
@@ -118,9 +120,18 @@ func (w *Writing) keepRates(ctx context.Context, customer int64, was, is *rated,
 	return w.SendBatch(ctx, &batch).Close()
 }
 
-// keepOverridden is keepRates for a write of an override, or of none.
+// keepOverridden is keepRates for a write of an override, or of none. Of a limit that is no token
+// bucket it reads the version in force alone.
 func (w *Writing) keepOverridden(ctx context.Context, c *plans.Customer, limit string, o *plans.StoredOverride) error {
-	r, err := w.rated(ctx, c)
+	inForce, err := Editions(ctx, w, c.Plan, c.EffectiveVersion-1, c.EffectiveVersion, limit)
+	if err != nil {
+		return err
+	}
+	if len(inForce) == 0 { // a row of when it was a token bucket would outlive its override
+		_, err = w.Exec(ctx, dropRates, c.ID, limit)
+		return err
+	}
+	r, err := w.rated(ctx, c, limit)
 	if err != nil {
 		return err
 	}
@@ -157,7 +168,7 @@ func (w *Writing) keepAllRates(ctx context.Context, was *rated, c *plans.Custome
 	if err != nil {
 		return err
 	}
-	is, err := w.rated(ctx, c)
+	is, err := w.rated(ctx, c, "")
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ type rules interface {
 	// began is when the running window began; false where none runs, or windows have no start.
 	// These methods stand in running.go.
 	began(l *Limit, b bucket, m moment) (start int64, runs bool)
-	// sound reports whether the algorithm may have stored the bucket, and behind it the log.
+	// sound reports whether the algorithm may have stored the bucket, and after it the log.
 	// These methods stand in check.go.
 	sound(l *Limit, b bucket, log []int64) bool
 }

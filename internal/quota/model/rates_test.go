@@ -124,3 +124,19 @@ func TestWaitsEndWithTheOverride(t *testing.T) {
 		t.Errorf("a shorter wait stays: %d", d.RetryAfter())
 	}
 }
+
+// TestBackdatedAtTheRatesOfThen: an imported charge leaves what the charge itself would have left.
+func TestBackdatedAtTheRatesOfThen(t *testing.T) {
+	hour := int64(3600e6)
+	now := testEpoch + 2*hour
+	limit := bucketLimit(t, "a", 1000, "1h", 1000).WithRates(Rates{{Always, 10}, {now - 60e6, 1000}})
+	target := testTarget(1, 1, 1, limit)
+	_, charged := decideOn(testTarget(1, 1, 1, bucketLimit(t, "a", 10, "1h", 1000)), []Row{{}}, testEpoch, 1000)
+	want := Judge(target, charged, now, 0)
+	imported := Row{At: now}
+	target.Backdate(0, &imported, testEpoch, 1000)
+	got := Judge(target, []Row{imported}, now, 0)
+	if got.View(0).Used != want.View(0).Used || want.View(0).Used < 900 {
+		t.Errorf("%d are used after an import, %d after the charge", got.View(0).Used, want.View(0).Used)
+	}
+}

@@ -86,9 +86,14 @@ func mulUpTo(a, b int64) int64 {
 	return int64(low)
 }
 
-// backdate: what would have come back since is not missing.
+// backdate: what would have come back since, at the rates of that time, is not missing.
 func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket {
-	missing := refilled(mulUpTo(cost, l.scale), l.refill, m.at-at)
+	missing := mulUpTo(cost, l.scale)
+	if at < l.edited {
+		missing = l.convert(bucket{missing, ratedBy(l.Limit)}, at, m.at)
+	} else {
+		missing = refilled(missing, l.refill, m.at-at)
+	}
 	if missing > math.MaxInt64-b.level {
 		return bucket{math.MaxInt64, b.aux}
 	}

@@ -1,0 +1,69 @@
+package catalog
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"quotad/internal/plans"
+	"quotad/internal/plans/planstest"
+	"quotad/internal/quota/model"
+)
+
+// An override is gone before its end, and its rates with it.
+
+func (r *rated) putEnding(t *testing.T, o plans.OverrideInput) (ends time.Time) { //nolint:gocritic // as the store takes it
+	t.Helper()
+	planstest.PutCustomer(t, r.store, "acme", planstest.OnPlan("basic"))
+	ends = planstest.DatabaseNow(t, r.store).Add(30 * 24 * time.Hour).Truncate(time.Microsecond)
+	o.ExpiresAt = &ends
+	r.put(t, o)
+	return ends
+}
+
+func TestRatesOfAnOverrideDeletedWhileNoBucket(t *testing.T) {
+	t.Parallel()
+	r := newRated(t)
+	r.putEnding(t, plans.OverrideInput{Limit: 0})
+	planstest.PutPlan(t, r.store, "basic", planstest.Hourly(5))
+	if err := r.store.DeleteOverride(t.Context(), "acme", "hourly"); err != nil {
+		t.Fatal(err)
+	}
+	if n := planstest.Count(t, r.store, `count(*) FROM limit_rates`); n != 0 {
+		t.Errorf("%d rows of a limit that is no token bucket", n)
+	}
+	planstest.PutPlan(t, r.store, "basic", rate(6))
+	r.are(t, "a bucket again", 5, 6)
+}
+
+func TestRatesOfAnOverrideThatNoLongerFits(t *testing.T) {
+	t.Parallel()
+	r := newRated(t)
+	r.putEnding(t, plans.OverrideInput{Limit: 900_000_000_000_001, Burst: planstest.Ptr(int64(1_000_000))})
+	next := rate(6)
+	next.Limits[0].Window = "365d"
+	planstest.PutPlan(t, r.store, "basic", next)
+	r.are(t, "the plan's", 5, 6)
+}
+
+// An older node writes no rates. From the end on, which nothing else tells, they count.
+func TestRatesOfAnEndingOverrideThatAnOlderNodeDeletes(t *testing.T) {
+	t.Parallel()
+	r := newRated(t)
+	ends := r.putEnding(t, plans.OverrideInput{Limit: 0})
+	if _, err := r.store.Pool().Exec(t.Context(), `DELETE FROM overrides`); err != nil {
+		t.Fatal(err)
+	}
+	planstest.PutPlan(t, r.store, "basic", rate(6))
+	c := idleCatalog(t, r.url, testOptions())
+	if got, _ := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{5, 6}) {
+		t.Errorf("before its end: %v", got)
+	}
+	target := planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
+	if target.Over(ends.UnixMicro()) == nil {
+		t.Error("nobody is told of the end")
+	}
+	if got, _ := ratesOf(t, c, "acme"); !slices.Equal(got, []int64{5, 0, 6}) {
+		t.Errorf("after its end: %v", got)
+	}
+}
