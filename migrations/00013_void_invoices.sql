@@ -8,4 +8,4 @@ DROP INDEX CONCURRENTLY IF EXISTS invoices_void;
 CREATE INDEX CONCURRENTLY invoices_void ON invoices (customer_id, chain, n) WHERE status = 'void';
 
 -- +goose Down
-DROP INDEX CONCURRENTLY invoices_void;
+DROP INDEX CONCURRENTLY IF EXISTS invoices_void;

@@ -1,24 +1,24 @@
 -- Lines say what they were priced by, invoices when they were paid, and charges of one instant keep
 -- the order in which they came. All of it is empty in rows of before, and in those that nodes of the
--- version before write.
+-- version before write. Down may have left the columns where they are.
 
 -- +goose Up
 
 -- unit_price: of model per_unit. package_size, package_price: of model package. Both as the price
 -- says them, in major units. Tiers have theirs in tiers. applied: minimum or maximum, if that is the
 -- amount.
-ALTER TABLE invoice_lines ADD COLUMN unit_price text, ADD COLUMN package_size bigint, ADD COLUMN package_price text, ADD COLUMN applied text;
+ALTER TABLE invoice_lines ADD COLUMN IF NOT EXISTS unit_price text, ADD COLUMN IF NOT EXISTS package_size bigint, ADD COLUMN IF NOT EXISTS package_price text, ADD COLUMN IF NOT EXISTS applied text;
 
 -- digest_form: see assembly.Digest. It is 1 of drafts, so that a node of the version before, which
 -- writes digests of form 1 and not this column, may finalize any draft.
 -- paid_at, paid_minor: when it was paid, and how much was open then. Null of what is not paid, of
 -- credit notes, and where a node of the version before noted the payment.
-ALTER TABLE invoices ADD COLUMN digest_form smallint NOT NULL DEFAULT 1, ADD COLUMN paid_at bigint, ADD COLUMN paid_minor bigint;
+ALTER TABLE invoices ADD COLUMN IF NOT EXISTS digest_form smallint NOT NULL DEFAULT 1, ADD COLUMN IF NOT EXISTS paid_at bigint, ADD COLUMN IF NOT EXISTS paid_minor bigint;
 
 -- seq: of charges of one instant, the earlier has the lower. A default that is added to a column
 -- that is there fills in no rows.
-CREATE SEQUENCE charges_seq;
-ALTER TABLE charges ADD COLUMN seq bigint;
+CREATE SEQUENCE IF NOT EXISTS charges_seq;
+ALTER TABLE charges ADD COLUMN IF NOT EXISTS seq bigint;
 ALTER TABLE charges ALTER COLUMN seq SET DEFAULT nextval('charges_seq');
 ALTER SEQUENCE charges_seq OWNED BY charges.seq;
 
@@ -80,6 +80,17 @@ BEGIN
     RETURN NEW;
 END $$;
 -- +goose StatementEnd
-ALTER TABLE charges DROP COLUMN seq;
-ALTER TABLE invoices DROP COLUMN paid_minor, DROP COLUMN paid_at, DROP COLUMN digest_form;
-ALTER TABLE invoice_lines DROP COLUMN applied, DROP COLUMN package_price, DROP COLUMN package_size, DROP COLUMN unit_price;
+
+-- Digests of form 2 are of what these columns say. So where one was given, the columns stay as they
+-- are. The version before does not look at them.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM invoices WHERE digest_form > 1) THEN
+        RETURN;
+    END IF;
+    ALTER TABLE charges DROP COLUMN seq;
+    ALTER TABLE invoices DROP COLUMN paid_minor, DROP COLUMN paid_at, DROP COLUMN digest_form;
+    ALTER TABLE invoice_lines DROP COLUMN applied, DROP COLUMN package_price, DROP COLUMN package_size, DROP COLUMN unit_price;
+END $$;
+-- +goose StatementEnd

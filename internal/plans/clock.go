@@ -8,6 +8,12 @@ const minClock = int64(0)
 
 var maxClock = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
+// AnyClock stands for all clocks where invoices are listed. So no new clock has this key.
+const AnyClock = "any"
+
+// AnyClockRule is what is said of a new clock with the key AnyClock.
+const AnyClockRule = `must not be "any", which stands for all clocks where invoices are listed`
+
 // ClockRule is what is said of an instant that a test clock cannot show.
 const ClockRule = "must be from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z"
 

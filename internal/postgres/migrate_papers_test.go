@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -122,4 +123,72 @@ func TestPapersKeepNumbers(t *testing.T) {
 	pgtest.Exec(t, databaseURL, `DELETE FROM migrations WHERE version_id = 14`, `ALTER TABLE invoices DROP CONSTRAINT invoices_series_known`, `DROP INDEX invoices_nameless`)
 	up()
 	shows("live live 1 -, test live 2 clock, test live 3 clock, live live 4 -, test test 1 clock")
+}
+
+// toVersion migrates up to a version, or takes its newest migration back.
+func toVersion(t *testing.T, databaseURL, last string, down bool) {
+	t.Helper()
+	ctx := pgtest.Context(t)
+	var err error
+	if down {
+		_, err = postgres.MigrateDown(ctx, databaseURL, schemaTo(t, last), quietly)
+	} else {
+		_, err = postgres.Migrate(ctx, databaseURL, schemaTo(t, last), quietly)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run down may end after its last statement, and before it is noted. Then it is run again.
+func TestDownMayBeRunAgain(t *testing.T) {
+	for _, last := range []string{"00013_void_invoices.sql", papers, "00018_words_of_names.sql"} {
+		databaseURL := emptyDatabase(t)
+		toVersion(t, databaseURL, last, false)
+		toVersion(t, databaseURL, last, true)
+		pgtest.Exec(t, databaseURL, `INSERT INTO migrations (version_id, is_applied) VALUES (`+strings.TrimLeft(last[:5], "0")+`, true)`)
+		toVersion(t, databaseURL, last, true)
+		toVersion(t, databaseURL, last, false)
+	}
+}
+
+// Drafts that wait for a name are due at once for the version before, on whatever clock.
+func TestDownFreesDraftsThatWait(t *testing.T) {
+	databaseURL := emptyDatabase(t)
+	toVersion(t, databaseURL, papers, false)
+	pgtest.Exec(t, databaseURL, append(slices.Clone(numberedBefore),
+		anInvoice("live"), anInvoice("test"),
+		`UPDATE invoices SET finalize_at = 9223372036854775807, made_at = 7, held = 'no name' WHERE status = 'draft'`,
+		`INSERT INTO open_periods (customer_id, clock_id, due_at) SELECT id, test_clock_id, 9223372036854775807 FROM customers`)...)
+	toVersion(t, databaseURL, papers, true)
+	const freed = `SELECT string_agg(c.key || ' ' || i.finalize_at || ' ' || coalesce(i.held, '-') || ' ' || o.due_at, ', ' ORDER BY c.key)
+		FROM invoices i JOIN customers c ON c.id = i.customer_id JOIN open_periods o ON o.customer_id = c.id WHERE i.status = 'draft'`
+	if got := pgtest.Query[string](t, databaseURL, freed); got != "live 7 - 0, test 7 - 0" {
+		t.Errorf("down leaves %s", got)
+	}
+	if n := pgtest.Query[int](t, databaseURL, `SELECT count(*) FROM clock_calls JOIN test_clocks t ON t.id = clock_id`); n != 1 {
+		t.Errorf("%d clocks are called", n)
+	}
+}
+
+// Down keeps what digests of the second form are of. The version before goes on beside it, and so
+// does up again.
+func TestDownKeepsWhatDigestsAreOf(t *testing.T) {
+	databaseURL := emptyDatabase(t)
+	const prices = "00015_line_prices.sql"
+	toVersion(t, databaseURL, prices, false)
+	pgtest.Exec(t, databaseURL, append(slices.Clone(numberedBefore),
+		anInvoice("live"),
+		`INSERT INTO invoice_lines (invoice_id, n, kind, description, from_at, to_at, quantity, included, plan_version, tiers, amount_minor, unit_price)
+			SELECT id, 1, 'usage', '', 0, 1, 1, 0, 1, '[]', 1, '0.01' FROM invoices WHERE status = 'draft'`,
+		strings.Replace(takeANumber("live", "3"), "seller =", "digest_form = 2, seller =", 1))...)
+	toVersion(t, databaseURL, prices, true)
+	// What the version before writes.
+	pgtest.Exec(t, databaseURL, `UPDATE invoices SET status = 'paid', reference = 'r' WHERE number = 3`, anInvoice("live"), takeANumber("live", "4"))
+	toVersion(t, databaseURL, prices, false)
+	const kept = `SELECT string_agg(i.number || ' ' || i.digest_form || ' ' || coalesce(l.unit_price, '-'), ', ' ORDER BY i.number)
+		FROM invoices i LEFT JOIN invoice_lines l ON l.invoice_id = i.id`
+	if got := pgtest.Query[string](t, databaseURL, kept); got != "1 1 -, 2 1 -, 3 2 0.01, 4 1 -" {
+		t.Errorf("up again finds %s", got)
+	}
 }

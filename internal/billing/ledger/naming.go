@@ -61,9 +61,11 @@ func heldRows(ctx context.Context, tx pgx.Tx, held []*job) (rows []invoiceRow, e
 // invoices_nameless has these only.
 const waiting = `i.status = 'draft' AND i.held IS NOT NULL AND i.document #>> '{seller,name}' = ''`
 
-// wake makes the drafts of customers due that waited for a name, by the customers' clocks.
+// wake makes the drafts of customers due that waited for a name, by the customers' clocks. A draft
+// whose own time is still to come keeps this time.
 const wake = `
-	UPDATE invoices i SET held = NULL, finalize_at = least(i.finalize_at, coalesce(t.now, $2::bigint))
+	UPDATE invoices i SET held = NULL,
+		finalize_at = CASE WHEN i.finalize_at = 9223372036854775807 THEN coalesce(t.now, $2::bigint) ELSE i.finalize_at END
 	FROM customers c LEFT JOIN test_clocks t ON t.id = c.test_clock_id
 	WHERE c.id = i.customer_id AND i.customer_id = ANY ($1::bigint[]) AND ` + waiting
 

@@ -89,6 +89,50 @@ func TestInvoicesWaitForTheSellersName(t *testing.T) {
 	}
 }
 
+// A draft that was too large when it was made has its own time. The seller's name does not finalize
+// it before.
+func TestANameDoesNotHurryDrafts(t *testing.T) {
+	w := newWorld(t)
+	planstest.Declare(t, w.store, "api")
+	w.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"1000000"}]`)
+	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
+	id := w.customer("dear", "pro")
+	w.nameless()
+	w.clock("2026-01-10T00:00:00Z")
+	w.hit("dear", "api", 10_000_000) // 10¹⁵ minor units
+	w.clock("2026-02-01T00:00:10Z")
+	if n := w.waitingDrafts(); n != 1 {
+		t.Fatalf("%d drafts wait", n)
+	}
+	w.adjust("dear", "api", "2026-01-10T00:00:00Z", -9_999_999, "less")
+	w.named("default", "Us")
+	w.workOff()
+	if got := w.numbered(id); !slices.Equal(got, []string{"draft"}) {
+		t.Errorf("before its time: %q", got)
+	}
+	w.clock("2026-02-01T01:00:10Z")
+	if got := w.numbered(id); !slices.Equal(got, []string{"TEST-1"}) {
+		t.Errorf("at its time: %q", got)
+	}
+}
+
+// A step that holds a draft locks its seller. So the batch ends with it, and no period is closed
+// under that lock: closing takes counters.
+func TestABatchEndsWhenADraftIsHeld(t *testing.T) {
+	w, _ := begun(t)
+	w.nameless()
+	planstest.SetClock(t, w.store, "clock", "2026-03-01T01:00:10Z")
+	const held = `SELECT count(*) FROM invoices WHERE finalize_at = 9223372036854775807`
+	for pgtest.Query[int](t, w.url, held) == 0 {
+		if taken, _, err := w.ledger.batch(t.Context(), 1); err != nil || taken != 1 {
+			t.Fatalf("%d customers, %v", taken, err)
+		}
+	}
+	if n := pgtest.Query[int](t, w.url, `SELECT count(*) FROM periods`); n != 1 {
+		t.Errorf("%d periods are closed in the batch that held a draft", n)
+	}
+}
+
 // A draft that waits is finalized when its customer gets a seller that has a name, too.
 func TestAnotherSellerHasAName(t *testing.T) {
 	w, id := begun(t)

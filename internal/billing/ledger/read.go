@@ -88,7 +88,7 @@ type Filter struct {
 }
 
 // AnyClock chooses the invoices of all customers.
-const AnyClock = "any"
+const AnyClock = plans.AnyClock
 
 // listInvoices goes on with which invoices, and then in order. Each choice has an index in this order.
 const (

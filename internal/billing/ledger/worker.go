@@ -218,7 +218,8 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Durat
 type done struct{ closed, finalized int64 }
 
 // steps does the steps of customers that are due, for each in the order of their instants. It
-// ends behind the first that took numbers, or when it has taken long; the rest is due still.
+// ends after the first that finalized or held drafts, since that locks sellers, or when it has taken
+// long; the rest is due still.
 func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (count done, err error) {
 	var failed []*job
 	var erased []int64
@@ -238,7 +239,7 @@ func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 		failed = append(failed, bad...)
 		erased = append(erased, erasedIn(jobs)...)
 		ids = stillDue(ids, jobs)
-		if some.finalized > 0 {
+		if len(jobs[stepFinalize]) > 0 {
 			break
 		}
 		if now, err = l.options.Now(ctx); err != nil {

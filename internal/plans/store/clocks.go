@@ -39,6 +39,8 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 			return errUnchanged
 		case err != nil && !created:
 			return err
+		case created && key == plans.AnyClock:
+			return model.FieldErrors{{Field: "key", Detail: plans.AnyClockRule}}
 		}
 		if _, err = w.Exec(ctx, putClock, key, now, w.Number); err != nil {
 			return err

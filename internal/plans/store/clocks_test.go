@@ -34,7 +34,7 @@ func TestTestClocks(t *testing.T) {
 	for key, c := range map[string]struct {
 		now  int64
 		want []string
-	}{"c1": {-1, []string{"now"}}, "c2": {last + 1, []string{"now"}}, "a/b": {0, []string{"key"}}, "": {-1, []string{"key", "now"}}} {
+	}{"c1": {-1, []string{"now"}}, "c2": {last + 1, []string{"now"}}, "a/b": {0, []string{"key"}}, "any": {0, []string{"key"}}, "": {-1, []string{"key", "now"}}} {
 		if _, _, err := s.PutTestClock(ctx, key, c.now); !slices.Equal(planstest.Fields(err), c.want) {
 			t.Errorf("%q: %v", key, err)
 		}
@@ -46,6 +46,16 @@ func TestTestClocks(t *testing.T) {
 		if _, err := s.GetTestClock(ctx, key); !errors.Is(err, plans.ErrUnknownClock) {
 			t.Errorf("%q: %v", key, err)
 		}
+	}
+	// One that was made before "any" was refused stays, and is set as ever.
+	if _, err := s.Pool().Exec(ctx, `INSERT INTO test_clocks (key, now, change) VALUES ('any', 0, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, created, err := s.PutTestClock(ctx, "any", late); err != nil || created {
+		t.Errorf("an existing clock: created %v, %v", created, err)
+	}
+	if _, err := s.Pool().Exec(ctx, `DELETE FROM test_clocks WHERE key = 'any'`); err != nil {
+		t.Fatal(err)
 	}
 	planstest.SetClock(t, s, "c0", "2026-01-01T00:00:00Z")
 	first := planstest.Must[*plans.List[model.TestClock]](t)(s.ListTestClocks(ctx, plans.Page{Limit: 1}))
