@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,7 +15,6 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/planstest"
 	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota/quotatest"
 )
 
 // nameless takes the default seller's name, which no API can.
@@ -277,130 +275,5 @@ func TestNotesOfANamelessSeller(t *testing.T) {
 	w.named("default", "Us")
 	if n, err := note(); err != nil || n.Seller.Name != "Us" || n.Number != "TEST-2" {
 		t.Errorf("with a name: %+v, %v", n, err)
-	}
-}
-
-// Customers on test clocks are numbered in a series of their own. Nodes finalize in both at once,
-// and neither has a gap.
-func TestSeriesOfTestClocks(t *testing.T) {
-	const each = 12
-	url := pgtest.NewDatabase(t)
-	clock := quotatest.NewClock(time.Now().UnixMicro())
-	one, two := nodeBy(t, url, clock.Now), nodeBy(t, url, clock.Now)
-	planstest.Declare(t, one.store, "api")
-	one.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"0.01"}]`)
-	planstest.SetClock(t, one.store, "clock", "2026-01-01T00:00:00Z")
-	_, _, err := one.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: "P-"}, planstest.AnyVersion)
-	one.check(err)
-	var test, live []int64
-	for n := range each {
-		test = append(test, one.customer(fmt.Sprintf("test-%d", n), "pro"))
-		live = append(live, planstest.PutCustomer(t, one.store, fmt.Sprintf("live-%d", n), planstest.OnPlan("pro")).ID)
-	}
-	clock.Set(pgtest.Query[int64](t, url, `SELECT max(end_at) FROM open_periods WHERE clock_id IS NULL`) + 10e6)
-	planstest.SetClock(t, one.store, "clock", "2026-02-01T00:00:10Z")
-	pgtest.Eventually(t, "all are drafted", func() bool {
-		one.check(one.ledger.WorkOff(t.Context()))
-		return planstest.Count(t, one.store, `count(*) FROM invoices WHERE status = 'draft'`) == 2*each
-	})
-	ended := make(chan error, 2*each)
-	for n := range each {
-		for m, id := range []int64{test[n], live[n]} {
-			on := []*world{one, two}[(n+m)%2]
-			draft := one.invoices(id)[0].ID
-			go func() {
-				_, err := on.ledger.Finalize(t.Context(), draft)
-				ended <- err
-			}()
-		}
-	}
-	for range 2 * each {
-		one.check(<-ended)
-	}
-	for prefix, ids := range map[string][]int64{"TEST-P-": test, "P-": live} {
-		var got, want []string
-		for n, id := range ids {
-			got, want = append(got, one.numbered(id)...), append(want, fmt.Sprintf("%s%d", prefix, n+1))
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	// A note has its customer's series.
-	invoice := one.invoices(test[0])[0].ID
-	note, _, err := two.ledger.CreditNote(t.Context(), invoice, assembly.NoteRequest{
-		Lines: []assembly.NoteLine{{N: 1, AmountMinor: 10}}, Reason: "an outage", To: assembly.Outside,
-	}, "note", 1)
-	if err != nil || note.Number != fmt.Sprintf("TEST-P-%d", each+1) {
-		t.Errorf("the note: %+v, %v", note, err)
-	}
-	for _, f := range []struct {
-		Filter
-		want int
-	}{
-		{Filter{}, each},
-		{Filter{TestClock: "clock"}, each + 1},
-		{Filter{TestClock: AnyClock}, 2*each + 1},
-		{Filter{Customer: "test-0"}, 0},
-		{Filter{Customer: "test-0", TestClock: AnyClock}, 2},
-		{Filter{Customer: "live-0", TestClock: "clock"}, 0},
-	} {
-		list, err := one.ledger.Invoices(t.Context(), f.Filter, plans.Page{})
-		if err != nil || len(list.Items) != f.want {
-			t.Errorf("%+v: %v, %v", f, list, err)
-		}
-	}
-	if _, err := one.ledger.Invoices(t.Context(), Filter{TestClock: "nothing"}, plans.Page{}); !errors.Is(err, plans.ErrUnknownClock) {
-		t.Errorf("an unknown clock: %v", err)
-	}
-}
-
-// Lists come in the order of an index, whichever customers are chosen.
-func TestListsHaveAnIndex(t *testing.T) {
-	w := newWorld(t)
-	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
-	for index, f := range map[string]Filter{
-		"invoices_live_period_end": {}, "invoices_clock_period_end": {TestClock: "clock"}, "invoices_period_end": {TestClock: AnyClock},
-	} {
-		tx, err := w.store.Pool().Begin(t.Context())
-		w.check(err)
-		_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off`)
-		w.check(err)
-		where, args, err := f.chosen(t.Context(), tx)
-		w.check(err)
-		rows, _ := tx.Query(t.Context(), "EXPLAIN (COSTS OFF) "+listInvoices+where+inOrder, append([]any{"", int64(0), int64(9e18), int64(0), zeroID, 101}, args...)...)
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		w.check(err)
-		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "Index Scan using "+index+" on invoices i") || strings.Contains(plan, "Sort") {
-			t.Errorf("%s: %s", index, plan)
-		}
-		w.check(tx.Rollback(t.Context()))
-	}
-}
-
-// A prefix that begins as the numbers of test clocks do could give one of these again.
-func TestPrefixesOfTestClocksAreRefused(t *testing.T) {
-	w := newWorld(t)
-	for prefix, want := range map[string]bool{"TEST-": false, "TEST-A": false, "TEST": true, "test-": true, "A-TEST-": true} {
-		_, _, err := w.ledger.PutSeller(t.Context(), billing.Seller{Key: "us", Name: "Us", Prefix: prefix}, plans.Precondition{})
-		if (err == nil) != want {
-			t.Errorf("%q: %v", prefix, err)
-		}
-	}
-	// Such a prefix was given live numbers once. Without its beginning it is that of the tests.
-	live, clock := newBilled(t, pgtest.NewDatabase(t), 1, 1)
-	pgtest.Exec(t, live.url, `UPDATE sellers SET prefix = 'TEST-A'`)
-	pgtest.Eventually(t, "a number is given", func() bool {
-		clock.Set(clock.At.Load() + 3600e6)
-		live.check(live.ledger.WorkOff(t.Context()))
-		return planstest.Count(t, live.store, `count(*) FROM invoices WHERE number IS NOT NULL`) == 1
-	})
-	for prefix, want := range map[string]bool{"A": false, "B": true} {
-		_, _, err := live.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: prefix}, plans.Precondition{})
-		if (err == nil) != want {
-			t.Errorf("%q: %v", prefix, err)
-		}
 	}
 }
