@@ -129,11 +129,11 @@ func TestLostWithPlainHits(t *testing.T) {
 		unknown bool  // what the plain hits are told
 		charged int64 // of the plain hits, in each customer's units
 	}{
-		"before it was sent":                   {breakAt{"BEGIN", beforeIt}, false, 3},
-		"behind its locks":                     {breakAt{"BEGIN", behindIt}, false, 3},
-		"before its commit was sent":           {breakAt{"COMMIT", beforeIt}, false, 3},
-		"while its commit was being sent":      {breakAt{"COMMIT", withinIt}, true, 0},
-		"behind its commit, before the answer": {breakAt{"COMMIT", behindIt}, true, 3},
+		"before it was sent":                  {breakAt{"BEGIN", beforeIt}, false, 3},
+		"after its locks":                     {breakAt{"BEGIN", behindIt}, false, 3},
+		"before its commit was sent":          {breakAt{"COMMIT", beforeIt}, false, 3},
+		"while its commit was being sent":     {breakAt{"COMMIT", withinIt}, true, 0},
+		"after its commit, before the answer": {breakAt{"COMMIT", behindIt}, true, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, ctx, b := newTestDB(t), pgtest.Context(t), new(breaker)
