@@ -88,7 +88,7 @@ type lineBody struct {
 	PackageSize  *int64             `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
 	PackagePrice *string            `json:"package_price"`
 	Level        *map[string]string `json:"level" nullable:"true" doc:"Always null: no meter is of levels."`
-	Applied      *string            `json:"applied" doc:"Of usage: minimum or maximum, if the amount is that of the price. Else null."`
+	Applied      *string            `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
 
 	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
 }

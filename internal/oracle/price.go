@@ -35,19 +35,25 @@ type TierShare struct {
 type Rated struct {
 	Included, Minor int64
 	Tiers           []TierShare
-	Applied         string // "minimum" or "maximum", if the amount is that one
+	Applied         string // "minimum" or "maximum", if that one moved the rounded amount
 }
 
 // Rate is what a quantity costs in a share of a period.
 func (p *Price) Rate(quantity int64, share Share, exponent int) (r Rated) {
 	r.Included = share.Units(p.Included)
 	major, tiers := p.exact(max(0, quantity-r.Included))
-	r.Tiers, r.Minor = tiers, round(new(big.Rat).Mul(major, tenTo(exponent)))
-	if p.MinimumMinor != nil && share.Money(*p.MinimumMinor) > r.Minor {
-		r.Minor, r.Applied = share.Money(*p.MinimumMinor), "minimum"
+	rounded := round(new(big.Rat).Mul(major, tenTo(exponent)))
+	r.Tiers, r.Minor = tiers, rounded
+	if p.MinimumMinor != nil {
+		r.Minor = max(r.Minor, share.Money(*p.MinimumMinor))
 	}
-	if p.MaximumMinor != nil && share.Money(*p.MaximumMinor) < r.Minor {
-		r.Minor, r.Applied = share.Money(*p.MaximumMinor), "maximum"
+	if p.MaximumMinor != nil {
+		r.Minor = min(r.Minor, share.Money(*p.MaximumMinor))
+	}
+	if r.Minor > rounded {
+		r.Applied = "minimum"
+	} else if r.Minor < rounded {
+		r.Applied = "maximum"
 	}
 	return r
 }

@@ -104,7 +104,7 @@ type Line struct {
 	Overage     int64        // units beyond them, 0 or more; what is charged
 	Tiers       []TierAmount // the tiers that units fall in; empty, not nil, without any
 	Exact       string       // the amount in major units, neither rounded nor held: "4.938"
-	Applied     string       // Minimum or Maximum, if the amount is that one and not the rounded one
+	Applied     string       // Minimum or Maximum, if that one moved the rounded amount
 	AmountMinor int64        // rounded, and held between minimum and maximum; 0 … MaxMinor
 }
 
@@ -162,17 +162,20 @@ func (p *Price) Rate(quantity int64, s Span) (Line, error) {
 	return line, nil
 }
 
-// hold holds an amount between minimum and maximum, and says which of them it is then.
+// hold holds an amount between minimum and maximum, and says which of them moved it: the minimum
+// lifts, the maximum lowers, also where the rounding of a cut leaves the maximum below the minimum.
 func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
-	if least := s.Money(p.minimum); amount < least {
-		amount, applied = least, Minimum
-	}
+	held = max(amount, s.Money(p.minimum))
 	if p.maximum != nil {
-		if most := s.Money(*p.maximum); amount > most {
-			amount, applied = most, Maximum
-		}
+		held = min(held, s.Money(*p.maximum))
 	}
-	return amount, applied
+	switch {
+	case held > amount:
+		return held, Minimum
+	case held < amount:
+		return held, Maximum
+	}
+	return held, ""
 }
 
 // Correction is the amount of a line `correction`, in minor units: R(quantity) − billed, R being

@@ -175,6 +175,14 @@ func TestLinesAreHeld(t *testing.T) {
 	if got := rate(t, narrow, 2, 5, quarter); got.AmountMinor != 0 || got.Applied != rating.Maximum {
 		t.Errorf("the maximum does not count: %+v", got)
 	}
+	if got := rate(t, narrow, 2, 0, quarter); got.AmountMinor != 0 || got.Applied != "" {
+		t.Errorf("a maximum is said to lower nothing: %+v", got)
+	}
+	// P(7) − P(6) of 47 is 11 − 9, and of 48 it is 11 − 10. The minimum lifts nothing to the maximum.
+	crossed := plans.Price{Model: "per_unit", UnitPrice: ptr("0"), MinimumMinor: ptr(int64(47)), MaximumMinor: ptr(int64(48))}
+	if got := rate(t, crossed, 2, 0, rating.Span{Start: 0, End: 30 * day, From: 6 * day, To: 7 * day}); got.AmountMinor != 1 || got.Applied != rating.Minimum {
+		t.Errorf("what lifted the amount is not said: %+v", got)
+	}
 	if got := rate(t, plans.Price{Model: "per_unit", UnitPrice: ptr("1"), MaximumMinor: ptr(int64(0))}, 2, 5, month).AmountMinor; got != 0 {
 		t.Errorf("a maximum of 0 does not count: %d", got)
 	}
