@@ -101,7 +101,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
 	n.billing = ledger.New(ledger.Options{
 		Pool: n.pool, Store: n.store, Catalog: n.catalog, Engine: n.engine, Now: n.clock.Now, Stopwatch: stopwatch, Log: log,
-		CloseDelay: *s.CloseDelay, CorrectionTime: *s.CorrectionTime,
+		CloseDelay: *s.CloseDelay, CorrectionTime: *s.CorrectionTime, Pace: s.ClosingPace,
 	})
 	n.store.SetBilling(n.billing.Hooks())
 	registry := prometheus.NewRegistry()

@@ -30,6 +30,8 @@ type Options struct {
 	// CloseDelay is how long after a period's end its draft is made. CorrectionTime is how long
 	// a draft stays one. Both are the same on all nodes.
 	CloseDelay, CorrectionTime time.Duration
+
+	Pace int // customers that Run closes in a second at most, while many are due; 0: DefaultPace
 }
 
 // Ledger keeps accounts, periods, invoices and credits in the database. It is safe for
@@ -44,7 +46,6 @@ type Ledger struct {
 	stepTimeout    time.Duration // the constant; tests shorten it
 	wakeAtOnce     int           // the constant; tests lower it
 	size           atomic.Int64  // of the worker's next batch
-	rest           atomic.Int64  // how long that batch waits, in percent of the time that it works
 	worked         worked
 	watched        watched
 }
@@ -54,12 +55,14 @@ func New(o Options) *Ledger {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Pace <= 0 {
+		o.Pace = DefaultPace
+	}
 	l := &Ledger{
 		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
 		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
 	}
 	l.size.Store(batchLeast)
-	l.rest.Store(restMost)
 	return l
 }
 
