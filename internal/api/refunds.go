@@ -114,7 +114,7 @@ func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequ
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, in.Meter)
+			err = s.catalog.Returning(ctx, s.store, in.Meter)
 		}
 		if err == nil {
 			done, err = from.Refund(ctx, in.operation(t))

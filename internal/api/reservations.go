@@ -116,7 +116,7 @@ func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, asked.Meter)
+			err = s.catalog.Returning(ctx, s.store, asked.Meter)
 		}
 		if err == nil {
 			made, err = from.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)

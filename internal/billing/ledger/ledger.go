@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Pool    *pgxpool.Pool
 	Store   *store.Store
+	Hooks   *Hooks // those of Store
 	Catalog *catalog.Catalog
 	Engine  *quota.Engine
 	// Now is the database's time, µs since the Unix epoch.
@@ -27,9 +28,8 @@ type Options struct {
 	Stopwatch func() time.Duration
 	Log       *slog.Logger // nil: slog.Default
 
-	// CloseDelay is how long after a period's end its draft is made. CorrectionTime is how long
-	// a draft stays one. Both are the same on all nodes.
-	CloseDelay, CorrectionTime time.Duration
+	// CorrectionTime is how long a draft stays one. It is the same on all nodes.
+	CorrectionTime time.Duration
 
 	Pace int // customers that Run closes in a second at most, while many are due; 0: DefaultPace
 }
@@ -37,11 +37,10 @@ type Options struct {
 // Ledger keeps accounts, periods, invoices and credits in the database. It is safe for
 // concurrent use, and any number of nodes may have one on the same database.
 type Ledger struct {
+	*Hooks
 	options        Options
 	pool           *pgxpool.Pool
-	closeDelay     int64 // µs
 	correctionTime int64 // µs
-	versions       *versions
 	wake           chan struct{}
 	stepTimeout    time.Duration // the constant; tests shorten it
 	wakeAtOnce     int           // the constant; tests lower it
@@ -59,8 +58,8 @@ func New(o Options) *Ledger {
 		o.Pace = DefaultPace
 	}
 	l := &Ledger{
-		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
-		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
+		Hooks: o.Hooks, options: o, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
+		correctionTime: o.CorrectionTime.Microseconds(),
 	}
 	l.size.Store(batchLeast)
 	return l
