@@ -85,7 +85,7 @@ func (in *refundRequest) names() names {
 
 // refund serves POST /v1/refunds.
 func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	var in refundRequest
 	key, err := s.readKeyed(r, buf, &in)

@@ -80,7 +80,7 @@ func (h *reservation) operation() model.ID {
 
 // reserve serves POST /v1/reservations.
 func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	denied, err := p.query.denyStatus()
 	var asked reservation
