@@ -22,7 +22,8 @@ type Hooks struct {
 	versions   *versions
 }
 
-// NewHooks makes the hooks of a node. For now and closeDelay see Options.
+// NewHooks makes the hooks of a node. now is the database's time, µs since the Unix epoch.
+// closeDelay is how long after a period's end its draft is made, the same on all nodes.
 func NewHooks(now func(ctx context.Context) (int64, error), closeDelay time.Duration) *Hooks {
 	return &Hooks{now: now, closeDelay: closeDelay.Microseconds(), versions: newVersions()}
 }
