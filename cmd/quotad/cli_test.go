@@ -119,6 +119,7 @@ func TestWrongSettings(t *testing.T) {
 		{"serve --max-reservations=100001", nil, "--max-reservations"},
 		{"serve --body-memory=0", nil, "--body-memory: must be between 1 and 65536, not 0"},
 		{"serve --body-memory=65537", nil, "--body-memory: must be between 1 and 65536, not 65537"},
+		{"serve --closing-pace=0", nil, "--closing-pace: must be between 1 and 100000, not 0"},
 		{"serve --max-new-values=19", nil, "--max-new-values: must be between 20 and 1000000, not 19"},
 		{"serve --max-new-values=1000001", nil, "--max-new-values: must be between 20 and 1000000"},
 		{"serve --failed-keys-per-minute=-1", nil, "--failed-keys-per-minute: must be between 0 and 1000000, not -1"},

@@ -66,7 +66,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 // withStore is withDatabase for what needs quotad's tables.
 func (c *common) withStore(ctx context.Context, p *program, do func(context.Context, *store.Store) error) error {
 	return c.withPool(ctx, p, func(ctx context.Context, pool *pgxpool.Pool) error {
-		return do(ctx, store.New(pool))
+		return do(ctx, store.New(pool, store.Options{}))
 	})
 }
 

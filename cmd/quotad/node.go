@@ -69,17 +69,18 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		n.pool.Close()
 		return nil, err
 	}
-	n.store = store.New(n.pool)
-	if err := s.agree(ctx, n.store); err != nil {
+	if err := s.agree(ctx, store.New(n.pool, store.Options{})); err != nil {
 		n.reads.Close()
 		n.pool.Close()
 		return nil, err
 	}
 	stopwatch := newStopwatch()
 	n.clock = postgres.NewClock(databaseURL, log)
-	n.catalog = catalog.New(n.store, catalog.Options{
+	n.catalog = catalog.New(n.pool, catalog.Options{
 		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Log: log,
 	})
+	hooks := ledger.NewHooks(n.clock.Now, *s.CloseDelay)
+	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing()})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
@@ -100,10 +101,9 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	})
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
 	n.billing = ledger.New(ledger.Options{
-		Pool: n.pool, Store: n.store, Catalog: n.catalog, Engine: n.engine, Now: n.clock.Now, Stopwatch: stopwatch, Log: log,
-		CloseDelay: *s.CloseDelay, CorrectionTime: *s.CorrectionTime,
+		Pool: n.pool, Store: n.store, Hooks: hooks, Catalog: n.catalog, Engine: n.engine, Now: n.clock.Now, Stopwatch: stopwatch, Log: log,
+		CorrectionTime: *s.CorrectionTime, Pace: s.ClosingPace,
 	})
-	n.store.SetBilling(n.billing.Hooks())
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
 		Engine: n.engine, Catalog: n.catalog, Store: n.store, Billing: n.billing,
@@ -132,7 +132,7 @@ func (n *node) work(ctx context.Context, s *settings) context.Context {
 	n.cancel = cancel
 	n.background.Go(func() { n.clock.Run(background) })
 	n.background.Go(func() { _ = n.catalog.Run(background) }) // Run returns only when its context ends
-	n.background.Go(func() { n.catalog.RunUses(background) })
+	n.background.Go(func() { n.catalog.RunUses(background, n.store) })
 	sweeper := sweep.NewSweeper(n.store, n.clock.Now, n.log)
 	n.background.Go(func() { sweeper.Run(background) })
 	// The forgetter runs without a default plan, too: anonymous customers of an earlier one

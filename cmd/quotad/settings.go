@@ -69,6 +69,7 @@ type settings struct {
 	CacheSize       int           `placeholder:"N" default:"16384" help:"Customers, their counters and refusals that are kept ready in memory, each; at most 10000000."`
 	CacheMemory     int           `placeholder:"MIB" default:"56" help:"MiB of memory for a million more customers or so, packed; at most 65536."`
 	MaxNewValues    int           `placeholder:"N" default:"1000" help:"New values of attributes that limits are per, which hits and reservations may bring for each customer in a second on this node; more are answered 503. 20 to 1000000."`
+	ClosingPace     int           `placeholder:"N" default:"350" help:"Customers whose billing periods this node closes in a second, while many are due. More makes hits beside it later. 1 to 100000."`
 	FailedKeys      int           `name:"failed-keys-per-minute" placeholder:"N" default:"60" help:"Wrong keys that an address may send in a minute, and as many at once; more are answered 429 without a look at the database. Behind a proxy all clients have the proxy's address. 0: not limited. At most 1000000."`
 	BodyMemory      int           `placeholder:"MIB" default:"64" help:"MiB that the bodies and answers of requests under way may take together, beside 4 KiB each; more are answered 503. At most 65536."`
 
@@ -104,6 +105,7 @@ const (
 	minNewValues      = 20         // a hit on a plan's most limits, each per another attribute
 	maxNewValues      = 1_000_000
 	maxFailedKeys     = 1_000_000
+	maxClosingPace    = 100_000 // no machine closes as many
 	maxWait           = 24 * time.Hour
 )
 
@@ -120,6 +122,7 @@ func (s *settings) check() error {
 		{"cache-memory", s.CacheMemory, 1, maxCacheMemory},
 		{"body-memory", s.BodyMemory, 1, maxBodyMemory},
 		{"max-new-values", s.MaxNewValues, minNewValues, maxNewValues},
+		{"closing-pace", s.ClosingPace, 1, maxClosingPace},
 		{"failed-keys-per-minute", s.FailedKeys, 0, maxFailedKeys},
 	} {
 		if n.value < n.least || n.value > n.most {

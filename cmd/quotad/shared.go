@@ -178,7 +178,7 @@ func (c *setSetting) run(ctx context.Context, p *program) error {
 			return fmt.Errorf("set %s: %w", c.Name, err)
 		}
 		defer release()
-		if err := store.New(pool).SetSetting(ctx, plans.Setting{Name: c.Name, Value: value}); err != nil {
+		if err := store.New(pool, store.Options{}).SetSetting(ctx, plans.Setting{Name: c.Name, Value: value}); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.stdout, "%s is %s from now on in %s\n", c.Name, orNone(value), c.place())

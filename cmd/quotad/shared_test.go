@@ -105,7 +105,7 @@ func TestFirstNodesAtOnce(t *testing.T) {
 	failed := make(chan error, 2)
 	for _, value := range []string{"48h", "49h"} {
 		s := settingsOf(t, "--database-url="+database, "--id-retention="+value, "--anonymous-ttl=1h")
-		go func() { failed <- s.agree(ctx, store.New(pool)) }()
+		go func() { failed <- s.agree(ctx, store.New(pool, store.Options{})) }()
 	}
 	one, two := <-failed, <-failed
 	if (one == nil) == (two == nil) {

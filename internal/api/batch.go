@@ -43,7 +43,7 @@ var (
 
 // hitsBatch serves POST /v1/hits/batch.
 func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	key, err := idempotencyKey(r.Header)
 	if err == nil {

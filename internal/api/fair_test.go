@@ -55,8 +55,8 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 	for range maxOwnBatches - 1 {
 		n.server.batches.giveBack(own)
 	}
-	if s := &n.server.batches; s.taken != 0 || len(s.of) != 0 {
-		t.Errorf("%d places are taken, by %v", s.taken, s.of)
+	if taken, by := n.server.batches.Taken(); taken != 0 || by != 0 {
+		t.Errorf("%d places are taken, by %d", taken, by)
 	}
 }
 

@@ -60,8 +60,9 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	t.Cleanup(clock.Close)
 	start := time.Now()
 	stopwatch := func() time.Duration { return time.Since(start) }
-	store := store.New(pool)
-	catalog := catalog.New(store, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Log: log})
+	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Log: log})
+	hooks := ledger.NewHooks(clock.Now, 10*time.Second)
+	store := store.New(pool, store.Options{Committed: catalog.Committed, Billing: hooks.Billing()})
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- catalog.Run(background) }()
@@ -80,10 +81,9 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	engine, err := quota.NewEngine(options)
 	check(t, err)
 	bills := ledger.New(ledger.Options{
-		Pool: pool, Store: store, Catalog: catalog, Engine: engine, Now: clock.Now, Stopwatch: stopwatch, Log: log,
-		CloseDelay: 10 * time.Second, CorrectionTime: time.Hour,
+		Pool: pool, Store: store, Hooks: hooks, Catalog: catalog, Engine: engine, Now: clock.Now, Stopwatch: stopwatch, Log: log,
+		CorrectionTime: time.Hour,
 	})
-	store.SetBilling(bills.Hooks())
 	var billing sync.WaitGroup
 	billing.Go(func() { bills.Run(background) })
 	t.Cleanup(func() {

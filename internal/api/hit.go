@@ -156,7 +156,7 @@ func (q query) denyStatus() (int, error) {
 
 // hits serves POST /v1/hits. Nothing here uses reflection except decodeAnyHit.
 func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	denied, err := p.query.denyStatus()
 	var h hit

@@ -98,7 +98,7 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 			known[key] = f
 		}
 		if f.err == nil && it.Limit != nil {
-			f.err = s.catalog.Returning(ctx, it.Meter) // a balance may give units back: it replaces what counted
+			f.err = s.catalog.Returning(ctx, s.store, it.Meter) // a balance may give units back: it replaces what counted
 		}
 		if outage(f.err) {
 			for _, i := range pending[n:] {

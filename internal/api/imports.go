@@ -105,7 +105,7 @@ func (s *Server) importLines(w http.ResponseWriter, r *http.Request, p params) i
 		return s.fail(w, r, err)
 	}
 	defer s.imports.giveBack(p.from)
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	if err := buf.Hold(s.memory, importMemory); err != nil {
 		return s.fail(w, r, err)

@@ -10,9 +10,12 @@ import (
 
 // plain reads hits in the form that nearly all clients write. In it each member of a
 // hitRequest occurs once and is valid; strings are printable ASCII without escapes; costs are
-// whole. plain takes a quarter of the time of a JSON decoder. It refuses any other body and
-// does not say why: decodeAnyHit reads that. Both read the same hit from a body that plain
-// takes.
+// whole. plain refuses any other body and does not say why: decodeAnyHit reads that. Both read
+// the same hit from a body that plain takes.
+//
+// plain takes 0.10 µs and no memory, where a JSON decoder takes 0.64 µs and two allocations
+// (BenchmarkDecodeHit). The difference is a seventh of a refusal from memory, and 2 % of the
+// processor time of an admitted hit.
 type plain struct {
 	body []byte
 	at   int

@@ -85,7 +85,7 @@ func (in *refundRequest) names() names {
 
 // refund serves POST /v1/refunds.
 func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	var in refundRequest
 	key, err := s.readKeyed(r, buf, &in)
@@ -114,7 +114,7 @@ func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequ
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, in.Meter)
+			err = s.catalog.Returning(ctx, s.store, in.Meter)
 		}
 		if err == nil {
 			done, err = from.Refund(ctx, in.operation(t))

@@ -80,7 +80,7 @@ func (h *reservation) operation() model.ID {
 
 // reserve serves POST /v1/reservations.
 func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	denied, err := p.query.denyStatus()
 	var asked reservation
@@ -116,7 +116,7 @@ func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, asked.Meter)
+			err = s.catalog.Returning(ctx, s.store, asked.Meter)
 		}
 		if err == nil {
 			made, err = from.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)

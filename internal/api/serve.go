@@ -87,7 +87,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.wait, s.options.Deadline))
 	defer cancel()
 	c := &call{r: r.WithContext(ctx), query: q, from: from}
-	buf := respond.Buffer{From: string(from)} // of this request only: what a route keeps may share its bytes
+	buf := respond.Buffer{From: from} // of this request only: what a route keeps may share its bytes
 	defer buf.Release()
 	if rt.Request != nil {
 		if err = s.readBody(r, &buf, maxBody); err != nil {

@@ -20,6 +20,7 @@ import (
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota"
+	"quotad/internal/quota/queue"
 	"quotad/internal/throttle"
 )
 
@@ -117,8 +118,8 @@ func New(options Options) *Server {
 	s := &Server{
 		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store, billing: options.Billing,
 		now: options.Now, log: options.Log, router: chi.NewRouter(),
-		batches: slots{most: maxBatches, full: errManyBatches, own: errOwnBatches},
-		imports: slots{most: maxImports, full: errManyImports, own: errOwnImports}, importing: newTurns(maxGroups), importWait: importWait, importPause: importPause,
+		batches: slots{Shares: queue.NewShares(maxBatches), full: errManyBatches, own: errOwnBatches},
+		imports: slots{Shares: queue.NewShares(maxImports), full: errManyImports, own: errOwnImports}, importing: newTurns(maxGroups), importWait: importWait, importPause: importPause,
 		overviews: overviews{every: overviewEvery, rest: fullestRest},
 		waits:     newWaits(options.Deadline), processing: newTurns(runtime.GOMAXPROCS(0)), heavy: newTurns(maxHeavy), memory: respond.NewBudget(options.BodyMemory),
 	}

@@ -79,7 +79,7 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 
 // commit serves POST /v1/reservations/{id}/commit.
 func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(string(p.from))
+	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
 	st, err := s.readCommit(r, buf)
 	if err != nil {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"quotad/internal/quota/queue"
@@ -17,41 +16,23 @@ const (
 
 // slots are places for requests, half of them for one key at most. Requests do not wait for one.
 type slots struct {
-	most      int
+	*queue.Shares
 	full, own error // why there is no place: for anybody, and for one key
 
 	over atomic.Int64 // requests that were turned away, since their key had its share
-
-	mu    sync.Mutex
-	taken int
-	of    map[queue.SenderID]int // taken by each key that has any
 }
 
 // take takes a place. Errors: own, full.
 func (s *slots) take(from queue.SenderID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.of[from] >= s.most/2:
+	switch none, over := s.Take(from, 0, 1); {
+	case over:
 		s.over.Add(1)
 		return s.own
-	case s.taken >= s.most:
+	case none:
 		return s.full
 	}
-	if s.of == nil {
-		s.of = make(map[queue.SenderID]int)
-	}
-	s.taken++
-	s.of[from]++
 	return nil
 }
 
 // giveBack gives a place back that was taken.
-func (s *slots) giveBack(from queue.SenderID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.taken--
-	if s.of[from]--; s.of[from] == 0 {
-		delete(s.of, from)
-	}
-}
+func (s *slots) giveBack(from queue.SenderID) { s.Give(from, 1) }

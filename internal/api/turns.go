@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"quotad/internal/quota/queue"
@@ -12,66 +11,63 @@ import (
 // are served in turn, and the requests of each key first come, first served. So a key's request
 // waits for at most one of each other key, however many of these wait.
 type turns struct {
-	mu   sync.Mutex
-	free int
-	ring []*inTurn // the keys that wait, the next one first
+	mu      sync.Mutex
+	free    int
+	waiting queue.Lines[*inTurn]
 }
 
-// inTurn are the requests of one key that wait, the oldest first. There is at least one.
+// inTurn is a request that waits.
 type inTurn struct {
-	from    queue.SenderID
-	waiting []chan struct{} // each receives once, with a place
+	from  queue.SenderID
+	place chan struct{} // receives once
 }
+
+// Sender implements queue.Item.
+func (w *inTurn) Sender() queue.SenderID { return w.from }
+
+// Hits implements queue.Item.
+func (*inTurn) Hits() int { return 1 }
+
+// Rows implements queue.Item.
+func (*inTurn) Rows() int { return 1 }
 
 func newTurns(places int) *turns { return &turns{free: max(1, places)} }
 
 // take waits for a place. The error is ctx's.
 func (t *turns) take(ctx context.Context, from queue.SenderID) error {
-	place := t.wait(from)
-	if place == nil {
+	w := t.wait(from)
+	if w == nil {
 		return nil
 	}
 	select {
-	case <-place:
+	case <-w.place:
 		return nil
 	case <-ctx.Done():
-		t.leave(from, place)
+		t.leave(w)
 		return ctx.Err()
 	}
 }
 
-// wait takes a free place and returns nil. If there is none, it returns what receives one.
-func (t *turns) wait(from queue.SenderID) chan struct{} {
+// wait takes a free place and returns nil. If there is none, it returns who waits for one.
+func (t *turns) wait(from queue.SenderID) *inTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free > 0 {
 		t.free--
 		return nil
 	}
-	i := t.index(from)
-	if i < 0 {
-		i = len(t.ring)
-		t.ring = append(t.ring, &inTurn{from: from})
-	}
-	place := make(chan struct{}, 1)
-	t.ring[i].waiting = append(t.ring[i].waiting, place)
-	return place
+	w := &inTurn{from, make(chan struct{}, 1)}
+	t.waiting.Add(w)
+	return w
 }
 
 // leave ends a wait. A place that came meanwhile goes to the next one.
-func (t *turns) leave(from queue.SenderID, place chan struct{}) {
+func (t *turns) leave(w *inTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := t.index(from)
-	if i >= 0 {
-		if n := slices.Index(t.ring[i].waiting, place); n >= 0 {
-			if t.ring[i].waiting = slices.Delete(t.ring[i].waiting, n, n+1); len(t.ring[i].waiting) == 0 {
-				t.ring = slices.Delete(t.ring, i, i+1)
-			}
-			return
-		}
+	if !t.waiting.Remove(w) {
+		t.next()
 	}
-	t.next()
 }
 
 // giveBack gives a place back that was taken.
@@ -83,20 +79,10 @@ func (t *turns) giveBack() {
 
 // next hands a place to whoever's turn it is. The caller holds the lock.
 func (t *turns) next() {
-	if len(t.ring) == 0 {
-		t.free++
-		return
-	}
-	first := t.ring[0]
-	first.waiting[0] <- struct{}{} // it has room for one
-	first.waiting = slices.Delete(first.waiting, 0, 1)
-	t.ring = slices.Delete(t.ring, 0, 1)
-	if len(first.waiting) > 0 {
-		t.ring = append(t.ring, first)
-	}
-}
-
-// index is where a key is in the ring, or -1.
-func (t *turns) index(from queue.SenderID) int {
-	return slices.IndexFunc(t.ring, func(k *inTurn) bool { return k.from == from })
+	t.free++
+	t.waiting.Take(1, func(w *inTurn) bool {
+		w.place <- struct{}{} // it has room for one
+		t.free--
+		return true
+	})
 }

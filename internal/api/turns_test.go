@@ -21,7 +21,7 @@ func takeAll(t *turns) {
 func TestTurnsAreFair(t *testing.T) {
 	places := newTurns(1)
 	takeAll(places)
-	waiting := map[string]chan struct{}{}
+	waiting := map[string]*inTurn{}
 	for _, who := range []string{"a1", "a2", "a3", "b1", "c1", "b2", "a4"} {
 		waiting[who] = places.wait(queue.SenderID(who[:1]))
 	}
@@ -33,9 +33,9 @@ func TestTurnsAreFair(t *testing.T) {
 	var order []string
 	for range len(waiting) {
 		places.giveBack()
-		for who, place := range waiting {
+		for who, w := range waiting {
 			select {
-			case <-place:
+			case <-w.place:
 				order = append(order, who)
 			default:
 			}
@@ -45,8 +45,8 @@ func TestTurnsAreFair(t *testing.T) {
 		t.Errorf("the order is %s", got)
 	}
 	places.giveBack()
-	if places.free != 1 || len(places.ring) != 0 {
-		t.Errorf("in the end %d are free, and %d keys wait", places.free, len(places.ring))
+	if places.free != 1 || waitingIn(places) != 0 {
+		t.Errorf("in the end %d are free, and %d wait", places.free, waitingIn(places))
 	}
 }
 
@@ -56,15 +56,15 @@ func TestTurnThatComesTooLate(t *testing.T) {
 	takeAll(places)
 	late, next := places.wait("a"), places.wait("b")
 	places.giveBack()
-	places.leave("a", late)
+	places.leave(late)
 	select {
-	case <-next:
+	case <-next.place:
 	default:
 		t.Error("the place is lost")
 	}
-	places.leave("c", make(chan struct{})) // b's, given back
-	if places.free != 1 || len(places.ring) != 0 {
-		t.Errorf("%d are free, and %d keys wait", places.free, len(places.ring))
+	places.leave(new(inTurn)) // b's, given back
+	if places.free != 1 || waitingIn(places) != 0 {
+		t.Errorf("%d are free, and %d wait", places.free, waitingIn(places))
 	}
 }
 
@@ -101,11 +101,8 @@ func TestViewsLeaveRoomForWrites(t *testing.T) {
 }
 
 // waitingIn is how many requests wait for a place.
-func waitingIn(t *turns) (all int) {
+func waitingIn(t *turns) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, k := range t.ring {
-		all += len(k.waiting)
-	}
-	return all
+	return t.waiting.Hits()
 }

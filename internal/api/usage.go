@@ -1,7 +1,6 @@
 package api
 
 import (
-	"math"
 	"net/http"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
+	"quotad/internal/quota/model"
 )
 
 const (
@@ -161,19 +161,10 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []usagePoint {
 		p := &points[i]
 		p.Start = time.UnixMicro(starts[i]).UTC()
 		for len(hours) > 0 && hours[0].Start < starts[i+1] {
-			p.Admitted = addUnits(p.Admitted, hours[0].Admitted)
-			p.Denied = addUnits(p.Denied, hours[0].Denied)
+			p.Admitted = model.AddUpTo(p.Admitted, hours[0].Admitted)
+			p.Denied = model.AddUpTo(p.Denied, hours[0].Denied)
 			hours = hours[1:]
 		}
 	}
 	return points
-}
-
-// addUnits adds counts of units. A sum stops at 2⁶³−1, as it does in the database. A count is
-// below 0 where more was taken off than was used.
-func addUnits(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }

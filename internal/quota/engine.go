@@ -163,7 +163,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// laneOf is the lane of a target's customer.
+// laneOf is the lane of a target's customer, and the ledger: there are as many.
 func (e *Engine) laneOf(t *model.Target) int {
 	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
 }

@@ -13,7 +13,7 @@ import (
 
 // ledger is the one that does a target's operations.
 func (e *Engine) ledger(t *model.Target) *ledger.Ledger {
-	return e.ledgers[int(model.Shard(t.Counters[0].Key.Customer))%len(e.ledgers)]
+	return e.ledgers[e.laneOf(t)]
 }
 
 // Refund gives units back; see ledger.Refund.

@@ -52,9 +52,6 @@ func numberOf(n *invoiceAnswer) string {
 
 func kindOf(n *invoiceAnswer) string { return strings.ReplaceAll(n.Kind, "_", " ") }
 
-// lineKind is the kind of a line in words.
-func lineKind(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
-
 func statusCell(status string) cell {
 	class := map[string]string{"paid": "good", "finalized": "accent", "draft": "high"}[status]
 	return marked(class, status)
@@ -81,7 +78,7 @@ func (v *visit) invoicePage(back *form) (*view, error) {
 	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
 	for i := range n.Lines {
 		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{lineKind(l.Kind)}, pricesOf(l, n.Currency)...), " · ")}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, pricesOf(l, n.Currency)...), " · ")}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
 	}
 	page.Sections = []section{
 		{Title: "Lines", Table: t},

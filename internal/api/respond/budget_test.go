@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"quotad/internal/quota/queue"
 )
 
 // A buffer takes from the budget what it has beyond its free bytes, and gives it back once.
@@ -57,7 +59,7 @@ func TestBudgetAtOnce(t *testing.T) {
 	for i := range callers {
 		all.Go(func() {
 			for range 10_000 {
-				buf := Buffer{From: strconv.Itoa(i)}
+				buf := Buffer{From: queue.SenderID(strconv.Itoa(i))}
 				_ = buf.Hold(budget, Free+size)
 				if taken := budget.Taken(); taken > callers/2*size {
 					t.Errorf("%d are taken", taken)
@@ -98,7 +100,7 @@ func TestShareOfABudget(t *testing.T) {
 	} {
 		buf := bufs[step.who]
 		if buf == nil {
-			buf = &Buffer{From: step.who[:1]}
+			buf = &Buffer{From: queue.SenderID(step.who[:1])}
 			bufs[step.who] = buf
 		}
 		if step.size == 0 {
@@ -112,8 +114,8 @@ func TestShareOfABudget(t *testing.T) {
 	for _, buf := range bufs {
 		buf.Release()
 	}
-	if budget.Taken() != 0 || len(budget.of) != 0 {
-		t.Errorf("%d bytes are taken, by %v", budget.Taken(), budget.of)
+	if taken, by := budget.shares.Taken(); taken != 0 || by != 0 {
+		t.Errorf("%d bytes are taken, by %d", taken, by)
 	}
 	if budget.OverShare() != 3 || budget.Refused() != 5 {
 		t.Errorf("%d were over their share, of %d refused", budget.OverShare(), budget.Refused())

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
 )
 
 // A Buffer is the memory that one answer needs beside its own strings. A pool keeps it for the
@@ -14,7 +15,7 @@ type Buffer struct {
 	policy *policy // of the limits of the answer before
 	Last   Subject // of the hit before: its strings are shared with the next one
 
-	From   string // whose share of the budget is taken; set before the first Hold
+	From   queue.SenderID // whose share of the budget is taken; set before the first Hold
 	budget *Budget
 	held   int64 // bytes taken from the budget
 }
@@ -29,7 +30,7 @@ var buffers = sync.Pool{New: func() any { return &Buffer{B: make([]byte, 0, Free
 func GetBuffer() *Buffer { return buffers.Get().(*Buffer) }
 
 // BufferFor is GetBuffer for a request of a sender.
-func BufferFor(from string) *Buffer {
+func BufferFor(from queue.SenderID) *Buffer {
 	buf := GetBuffer()
 	buf.From = from
 	return buf
@@ -80,7 +81,7 @@ func (buf *Buffer) Hold(budget *Budget, size int) error {
 // Release gives back what is held.
 func (buf *Buffer) Release() {
 	if buf.held > 0 {
-		buf.budget.give(buf.From, buf.held)
+		buf.budget.shares.Give(buf.From, buf.held)
 		buf.budget, buf.held = nil, 0
 	}
 }

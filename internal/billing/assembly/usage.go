@@ -29,7 +29,7 @@ func (t *Terms) UsageLine(meter plans.Meter, quantity int64) (line billing.Line,
 		line.Description += ", trial"
 		return line, true, tooMany(quantity)
 	}
-	line.Priced, line.Applied = billing.Priced(price.Priced()), rated.Applied
+	line.Priced, line.Applied = price.Priced(), rated.Applied
 	if err != nil {
 		return line, true, err
 	}
@@ -65,7 +65,7 @@ func CorrectionLine(c Correction, meter plans.Meter) (line billing.Line, ok bool
 	if c.Of.Period.Trial {
 		return line, true, nil
 	}
-	line.Priced = billing.Priced(price.Priced())
+	line.Priced = price.Priced()
 	line.AmountMinor, err = price.Correction(c.Now, c.BilledMinor, c.NotedMinor, c.Of.own())
 	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
 		return billing.Line{}, false, err

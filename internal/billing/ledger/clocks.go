@@ -21,7 +21,7 @@ const callClock = `
 	WHERE key = $1 AND EXISTS (SELECT FROM open_periods o WHERE o.clock_id = t.id)`
 
 // clockSet is store.Billing's ClockSet.
-func (l *Ledger) clockSet(ctx context.Context, w *store.Writing, key string) error {
+func clockSet(ctx context.Context, w *store.Writing, key string) error {
 	_, err := w.Exec(ctx, callClock, key)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,9 +17,6 @@ import (
 // fenceTime bounds how long a transaction waits for its fences: somebody may hold a counter. Behind
 // it the customers are put off. Their fences stand, so they are soon done the next time.
 const fenceTime = 250 * time.Millisecond
-
-// fenceWaits bounds how often the pace waits between the fences of a batch, which is within fenceTime.
-const fenceWaits = 4
 
 // fenceTries bounds how often a counter is fenced again that a change overtook.
 const fenceTries = 4
@@ -61,7 +57,7 @@ func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 		return err
 	}
 	for try := 0; len(left) > 0 && try <= fenceTries; try++ {
-		if left, err = l.fenceOnce(ctx, within, tx, left); err != nil {
+		if left, err = l.fenceOnce(ctx, within, left); err != nil {
 			return err
 		}
 	}
@@ -72,12 +68,11 @@ func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 }
 
 // fenceOnce fences counters in the time of within. A change overtook those in again.
-func (l *Ledger) fenceOnce(ctx, within context.Context, tx pgx.Tx, all []fenceOf) (again []fenceOf, err error) {
+func (l *Ledger) fenceOnce(ctx, within context.Context, all []fenceOf) (again []fenceOf, err error) {
 	keys := make([]model.CounterKey, len(all))
 	for i := range all {
 		keys[i] = all[i].key
 	}
-	pacedOf(tx).wait(ctx)
 	targets, err := l.options.Catalog.Targets(ctx, keys)
 	if err != nil {
 		return nil, err
@@ -92,20 +87,16 @@ func (l *Ledger) fenceOnce(ctx, within context.Context, tx pgx.Tx, all []fenceOf
 		}
 		fences, of = append(fences, ledger.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
 	}
-	for some := range slices.Chunk(fences, max(countersAtOnce, (len(fences)+fenceWaits-1)/fenceWaits)) {
-		pacedOf(tx).wait(ctx)
-		for i, err := range l.options.Engine.Fence(within, some) {
-			var stale *model.StaleError
-			switch err = tooLate(ctx, within, err); {
-			case errors.As(err, &stale):
-				again = append(again, of[i])
-			case err != nil && !errors.Is(err, session.ErrBusy) && !concernsOne(err):
-				return nil, err
-			case err != nil && of[i].j.err == nil:
-				of[i].j.err = fmt.Errorf("fence meter %d: %w", of[i].key.Meter, err)
-			}
+	for i, err := range l.options.Engine.Fence(within, fences) {
+		var stale *model.StaleError
+		switch err = tooLate(ctx, within, err); {
+		case errors.As(err, &stale):
+			again = append(again, of[i])
+		case err != nil && !errors.Is(err, session.ErrBusy) && !concernsOne(err):
+			return nil, err
+		case err != nil && of[i].j.err == nil:
+			of[i].j.err = fmt.Errorf("fence meter %d: %w", of[i].key.Meter, err)
 		}
-		of = of[len(some):]
 	}
 	return again, nil
 }

@@ -242,9 +242,6 @@ func (l *Ledger) number(ctx context.Context, tx pgx.Tx, final []*job) error {
 	if err != nil {
 		return err
 	}
-	if len(bySeller) > 0 {
-		pacedOf(tx).hurry()
-	}
 	for _, key := range sortedKeys(bySeller) {
 		of := make([]*billing.Invoice, len(bySeller[key]))
 		for n, j := range bySeller[key] {

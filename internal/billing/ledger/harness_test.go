@@ -38,9 +38,11 @@ func anotherNode(t testing.TB, url string) *world { return nodeBy(t, url, planst
 // nodeBy is a node that takes now for the database's time. change edits its engine.
 func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), change ...func(*quota.Options)) *world {
 	t.Helper()
-	w := &world{TB: t, url: url, store: planstest.NewStore(t, url), log: new(pgtest.Log)}
+	w := &world{TB: t, url: url, log: new(pgtest.Log)}
 	log := slog.New(slog.NewTextHandler(w.log, nil))
-	w.catalog = catalog.New(w.store, catalog.Options{Monotonic: planstest.Monotonic, Now: now, Log: log})
+	pool, hooks := planstest.NewPool(t, url), NewHooks(now, 10*time.Second)
+	w.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: now, Log: log})
+	w.store = store.New(pool, store.Options{Committed: w.catalog.Committed, Billing: hooks.Billing()})
 	ctx, cancel := context.WithCancel(pgtest.Context(t))
 	ended := make(chan struct{})
 	go func() {
@@ -51,12 +53,11 @@ func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), 
 		cancel()
 		<-ended
 	})
-	w.engine = planstest.OpenEngine(t, url, w.store.Pool(), w.catalog.Fresh, append(change, func(o *quota.Options) { o.Now = now })...)
+	w.engine = planstest.OpenEngine(t, url, pool, w.catalog.Fresh, append(change, func(o *quota.Options) { o.Now = now })...)
 	w.ledger = New(Options{
-		Pool: w.store.Pool(), Store: w.store, Catalog: w.catalog, Engine: w.engine, Now: now, Stopwatch: planstest.Monotonic, Log: log,
-		CloseDelay: 10 * time.Second, CorrectionTime: time.Hour,
+		Pool: pool, Store: w.store, Hooks: hooks, Catalog: w.catalog, Engine: w.engine, Now: now, Stopwatch: planstest.Monotonic, Log: log,
+		CorrectionTime: time.Hour,
 	})
-	w.store.SetBilling(w.ledger.Hooks())
 	return w
 }
 

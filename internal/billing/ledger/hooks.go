@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,9 +14,23 @@ import (
 	"quotad/internal/plans/store"
 )
 
-// Hooks are what the store calls when admins write customers.
-func (l *Ledger) Hooks() store.Billing {
-	return store.Billing{Lock: l.lockByKey, Running: l.runningOf, Changed: l.changed, ClockSet: l.clockSet}
+// Hooks are what billing does in the writes of customers and test clocks. A store is made with
+// them, and a Ledger with both.
+type Hooks struct {
+	now        func(ctx context.Context) (int64, error)
+	closeDelay int64 // µs
+	versions   *versions
+}
+
+// NewHooks makes the hooks of a node. now is the database's time, µs since the Unix epoch.
+// closeDelay is how long after a period's end its draft is made, the same on all nodes.
+func NewHooks(now func(ctx context.Context) (int64, error), closeDelay time.Duration) *Hooks {
+	return &Hooks{now: now, closeDelay: closeDelay.Microseconds(), versions: newVersions()}
+}
+
+// Billing is what the store calls.
+func (h *Hooks) Billing() *store.Billing {
+	return &store.Billing{Lock: lockBilling, Running: h.runningOf, Changed: h.changed, ClockSet: clockSet}
 }
 
 const lockByKey = `
@@ -31,8 +46,8 @@ const openPeriod = `
 	LEFT JOIN plan_versions v ON v.plan_id = o.plan_id AND v.version = o.version
 	WHERE o.customer_id = $1`
 
-// lockByKey is store.Billing's Lock.
-func (l *Ledger) lockByKey(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error) {
+// lockBilling is store.Billing's Lock.
+func lockBilling(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error) {
 	var id int64
 	switch err := tx.QueryRow(ctx, lockByKey, key).Scan(&id); {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -50,7 +65,7 @@ func (l *Ledger) lockByKey(ctx context.Context, tx pgx.Tx, key string) (*store.O
 
 // standing reads a customer's billing, whose lock w has, and its timeline. The customer is nil
 // when it is not billed.
-func (l *Ledger) standing(ctx context.Context, w *store.Writing, id int64) (*customer, *timeline.Timeline, error) {
+func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*customer, *timeline.Timeline, error) {
 	read, err := readCustomers(ctx, w, []int64{id}, w.Now.UnixMicro())
 	if err != nil || read[id] == nil {
 		return nil, nil, err
@@ -61,8 +76,8 @@ func (l *Ledger) standing(ctx context.Context, w *store.Writing, id int64) (*cus
 
 // runningOf is store.Billing's Running. The period that runs may come after the open one, which
 // has ended and is not closed yet.
-func (l *Ledger) runningOf(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) (*store.Running, error) {
-	c, line, err := l.standing(ctx, w, p.ID)
+func (h *Hooks) runningOf(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) (*store.Running, error) {
+	c, line, err := h.standing(ctx, w, p.ID)
 	if err != nil || c == nil || c.open == nil {
 		return nil, err
 	}
@@ -71,7 +86,7 @@ func (l *Ledger) runningOf(ctx context.Context, w *store.Writing, p *plans.Custo
 		return nil, err
 	}
 	by := pricedBy(&running)
-	versions, err := l.versions.get(ctx, w, []versionKey{by})
+	versions, err := h.versions.get(ctx, w, []versionKey{by})
 	if err != nil {
 		return nil, err
 	}
@@ -81,16 +96,16 @@ func (l *Ledger) runningOf(ctx context.Context, w *store.Writing, p *plans.Custo
 const forgetKnown = `UPDATE billing_accounts SET known_from = NULL, known_end = NULL WHERE customer_id = $1`
 
 // changed is store.Billing's Changed.
-func (l *Ledger) changed(ctx context.Context, w *store.Writing, change *store.CustomerChange) error {
+func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.CustomerChange) error {
 	if change.What == store.CustomerNamed {
-		return l.enroll(ctx, w, change.Customer, change.Now)
+		return h.enroll(ctx, w, change.Customer, change.Now)
 	}
-	c, line, err := l.standing(ctx, w, change.Customer.ID)
+	c, line, err := h.standing(ctx, w, change.Customer.ID)
 	if err != nil || c == nil {
 		return err
 	}
 	if change.What == store.CustomerArchived {
-		return l.endArchived(ctx, w, c, line, change.Cut)
+		return h.endArchived(ctx, w, c, line, change.Cut)
 	}
 	if !change.Terms && change.Cut == nil {
 		return nil
@@ -101,21 +116,21 @@ func (l *Ledger) changed(ctx context.Context, w *store.Writing, change *store.Cu
 			return err
 		}
 	}
-	if err := l.checkTerms(ctx, w, c, change.Now); err != nil {
+	if err := h.checkTerms(ctx, w, c, change.Now); err != nil {
 		return err
 	}
 	if c.open == nil {
 		return nil
 	}
-	if err := l.reopen(ctx, w, c, change.From <= c.open.Start); err != nil {
+	if err := h.reopen(ctx, w, c, change.From <= c.open.Start); err != nil {
 		return err
 	}
-	return l.setDue(ctx, w, c.id)
+	return h.setDue(ctx, w, c.id)
 }
 
 // endArchived ends the billing of a customer that was archived or erased, at the cut if it has not
 // ended before.
-func (l *Ledger) endArchived(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, cut *int64) error {
+func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, cut *int64) error {
 	if cut != nil {
 		line.Archived = false // until now
 		c.account.KnownFrom, c.account.KnownEnd = c.known(line)
@@ -128,12 +143,12 @@ func (l *Ledger) endArchived(ctx context.Context, w *store.Writing, c *customer,
 			return err
 		}
 		if c.open != nil {
-			if err := l.reopen(ctx, w, c, false); err != nil {
+			if err := h.reopen(ctx, w, c, false); err != nil {
 				return err
 			}
 		}
 	}
-	err := l.setDue(ctx, w, c.id)
+	err := h.setDue(ctx, w, c.id)
 	if err == nil && c.erased {
 		err = forget(ctx, w, c.id)
 	}
@@ -170,7 +185,7 @@ const insertOpen = `
 const second = int64(1e6)
 
 // enroll begins the billing of a customer that was made or named, at that second.
-func (l *Ledger) enroll(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) error {
+func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) error {
 	var plan int32
 	var currency string
 	if err := w.QueryRow(ctx, planOf, p.Plan).Scan(&plan, &currency); err != nil {
@@ -182,18 +197,18 @@ func (l *Ledger) enroll(ctx context.Context, w *store.Writing, p *plans.Customer
 	if err := run(ctx, w, b); err != nil {
 		return err
 	}
-	c, line, err := l.standing(ctx, w, p.ID)
+	c, line, err := h.standing(ctx, w, p.ID)
 	if err != nil {
 		return err
 	}
-	if err := l.first(ctx, w, c, line); err != nil {
+	if err := h.first(ctx, w, c, line); err != nil {
 		return err
 	}
-	return l.setDue(ctx, w, c.id)
+	return h.setDue(ctx, w, c.id)
 }
 
 // first opens the first period, or opens it anew after starts_at or the trial was moved.
-func (l *Ledger) first(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline) error {
+func (h *Hooks) first(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline) error {
 	if err := writeCuts(ctx, w, c, line); err != nil {
 		return err
 	}
@@ -210,7 +225,7 @@ const noOpening = `
 
 // reopen writes the open period again after what it follows from has changed. anew: its terms
 // count from its very start. An opening that is a draft is then made again.
-func (l *Ledger) reopen(ctx context.Context, w *store.Writing, c *customer, anew bool) error {
+func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *customer, anew bool) error {
 	lines, err := timelines(ctx, w, map[int64]*customer{c.id: c})
 	if err != nil {
 		return err
@@ -318,7 +333,7 @@ const setCurrency = `UPDATE billing_accounts SET currency = $2 WHERE customer_id
 // checkTerms checks terms that were just written. The currency is fixed when the first period
 // begins, or with the first charge or credit. Errors: billing.ErrTooManyTerms,
 // billing.ErrCurrency.
-func (l *Ledger) checkTerms(ctx context.Context, w *store.Writing, c *customer, now int64) error {
+func (h *Hooks) checkTerms(ctx context.Context, w *store.Writing, c *customer, now int64) error {
 	since := now
 	if c.open != nil {
 		since = c.open.Start

@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Pool    *pgxpool.Pool
 	Store   *store.Store
+	Hooks   *Hooks // those of Store
 	Catalog *catalog.Catalog
 	Engine  *quota.Engine
 	// Now is the database's time, µs since the Unix epoch.
@@ -27,24 +28,23 @@ type Options struct {
 	Stopwatch func() time.Duration
 	Log       *slog.Logger // nil: slog.Default
 
-	// CloseDelay is how long after a period's end its draft is made. CorrectionTime is how long
-	// a draft stays one. Both are the same on all nodes.
-	CloseDelay, CorrectionTime time.Duration
+	// CorrectionTime is how long a draft stays one. It is the same on all nodes.
+	CorrectionTime time.Duration
+
+	Pace int // customers that Run closes in a second at most, while many are due; 0: DefaultPace
 }
 
 // Ledger keeps accounts, periods, invoices and credits in the database. It is safe for
 // concurrent use, and any number of nodes may have one on the same database.
 type Ledger struct {
+	*Hooks
 	options        Options
 	pool           *pgxpool.Pool
-	closeDelay     int64 // µs
 	correctionTime int64 // µs
-	versions       *versions
 	wake           chan struct{}
 	stepTimeout    time.Duration // the constant; tests shorten it
 	wakeAtOnce     int           // the constant; tests lower it
 	size           atomic.Int64  // of the worker's next batch
-	rest           atomic.Int64  // how long that batch waits, in percent of the time that it works
 	worked         worked
 	watched        watched
 }
@@ -54,12 +54,14 @@ func New(o Options) *Ledger {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Pace <= 0 {
+		o.Pace = DefaultPace
+	}
 	l := &Ledger{
-		options: o, pool: o.Pool, versions: newVersions(), wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
-		closeDelay: o.CloseDelay.Microseconds(), correctionTime: o.CorrectionTime.Microseconds(),
+		Hooks: o.Hooks, options: o, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
+		correctionTime: o.CorrectionTime.Microseconds(),
 	}
 	l.size.Store(batchLeast)
-	l.rest.Store(restMost)
 	return l
 }
 

@@ -122,7 +122,7 @@ func TestABatchEndsWhenADraftIsHeld(t *testing.T) {
 	planstest.SetClock(t, w.store, "clock", "2026-03-01T01:00:10Z")
 	const held = `SELECT count(*) FROM invoices WHERE finalize_at = 9223372036854775807`
 	for pgtest.Query[int](t, w.url, held) == 0 {
-		if taken, _, err := w.ledger.batch(t.Context(), 1); err != nil || taken != 1 {
+		if taken, err := w.ledger.batch(t.Context(), 1); err != nil || taken != 1 {
 			t.Fatalf("%d customers, %v", taken, err)
 		}
 	}

@@ -12,7 +12,7 @@ func TestBatchesFollowTheirTime(t *testing.T) {
 	for _, c := range []struct {
 		each time.Duration // what a customer takes
 		want int           // customers of a batch, in the end
-	}{{time.Millisecond, 60}, {8 * time.Millisecond, 20}, {15 * time.Millisecond, 10}, {100 * time.Millisecond, 5}, {time.Second, 5}} {
+	}{{time.Millisecond, batchMost}, {8 * time.Millisecond, 20}, {15 * time.Millisecond, 10}, {100 * time.Millisecond, 5}, {time.Second, 5}} {
 		size := batchLeast
 		for range 20 {
 			size = nextSize(size, time.Duration(size)*c.each)

@@ -93,23 +93,23 @@ const putDue = `
 
 // updateDue sets due_at of customers whose lock the transaction has. They were due until now, so
 // their clocks are called already.
-func (l *Ledger) updateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
-	now, err := l.options.Now(ctx)
+func (h *Hooks) updateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
+	now, err := h.now(ctx)
 	if err == nil {
-		_, err = tx.Exec(ctx, updateDue, ids, l.closeDelay, now)
+		_, err = tx.Exec(ctx, updateDue, ids, h.closeDelay, now)
 	}
 	return err
 }
 
 // setDue is updateDue for customers that were not due, and calls their clocks. Whatever changes
 // what is to be done for a customer calls it last.
-func (l *Ledger) setDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
-	now, err := l.options.Now(ctx)
+func (h *Hooks) setDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
+	now, err := h.now(ctx)
 	if err != nil {
 		return err
 	}
 	b := new(pgx.Batch)
-	b.Queue(updateDue, ids, l.closeDelay, now)
+	b.Queue(updateDue, ids, h.closeDelay, now)
 	b.Queue(callClocksOf, ids)
 	return run(ctx, tx, b)
 }

@@ -20,11 +20,10 @@ const (
 	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
 	// database that is slow to answer is so with any number of them. batchTime is how long it goes
 	// on with further steps of them: counters are not pruned while it is open.
-	batchLeast, batchMost = 5, 60
+	batchLeast, batchMost = 5, 20
 	batchTime             = 100 * time.Millisecond
-	// A transaction that took less than batchShort, its waits included, may take more customers the
-	// next time. After one that took more than batchLong it is to be fewer: plans have a price or a
-	// hundred.
+	// A transaction that took less than batchShort may take more customers the next time. After one
+	// that took more than batchLong it is to be fewer: plans have a price or a hundred.
 	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
 	// stepTimeout bounds one transaction.
 	stepTimeout = 10 * time.Second
@@ -94,12 +93,14 @@ func (l *Ledger) WorkOff(ctx context.Context) error {
 			return err
 		}
 		began, size := l.options.Stopwatch(), int(l.size.Load())
-		taken, waited, err := l.batch(ctx, size)
+		taken, err := l.batch(ctx, size)
 		switch {
 		case err == nil && taken == 0:
 			return l.answerCalls(ctx)
 		case err == nil && taken == size: // there are many
-			l.resize(size, l.options.Stopwatch()-began, waited)
+			took := l.options.Stopwatch() - began
+			l.size.Store(int64(nextSize(size, took)))
+			err = l.pause(ctx, size, took)
 		case err != nil && concernsOne(err):
 			// One of them makes the statements fail, or takes too long. Each alone tells which.
 			err = l.eachAlone(ctx)
@@ -111,14 +112,7 @@ func (l *Ledger) WorkOff(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// resize chooses the size and the waits of the next batch behind one of a size that took so long,
-// and waited for so much of it.
-func (l *Ledger) resize(size int, took, waited time.Duration) {
-	l.size.Store(int64(nextSize(size, took)))
-	l.rest.Store(nextRest(size, took-waited))
-}
-
-// nextSize is how many customers a batch takes behind one of a size that took so long.
+// nextSize is how many customers a batch takes after one of a size that took so long.
 func nextSize(size int, took time.Duration) int {
 	switch {
 	case took > batchLong:
@@ -132,7 +126,7 @@ func nextSize(size int, took time.Duration) int {
 // eachAlone works off customers one by one, at least as many as a batch that failed.
 func (l *Ledger) eachAlone(ctx context.Context) error {
 	for range batchMost {
-		if taken, _, err := l.batch(ctx, 1); err != nil || taken == 0 {
+		if taken, err := l.batch(ctx, 1); err != nil || taken == 0 {
 			return err
 		}
 	}
@@ -160,15 +154,14 @@ const takeDueByClock = `
 		FOR UPDATE SKIP LOCKED) o
 	LIMIT $2`
 
-// batch does steps of at most n customers in one transaction. taken is how many it found, and
-// waited how long it left the processors to hits. With n = 1 a customer that makes statements fail
-// is blocked.
-func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Duration, err error) {
+// batch does steps of at most n customers in one transaction. taken is how many it found. With
+// n = 1 a customer that makes statements fail is blocked.
+func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
 	within, cancel := context.WithTimeout(ctx, l.stepTimeout)
 	defer cancel()
 	now, err := l.options.Now(within)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	var ids []int64
 	var count done
@@ -189,11 +182,6 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Durat
 		if len(ids) == 0 {
 			return nil
 		}
-		if len(ids) == n { // there may be many more
-			paced := &pacedTx{Tx: tx, watch: l.options.Stopwatch, since: l.options.Stopwatch(), rest: l.rest.Load()}
-			defer func() { waited = paced.waited }()
-			tx = paced
-		}
 		var err error
 		count, err = l.steps(within, tx, ids, now)
 		return err
@@ -201,7 +189,7 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Durat
 	if err == nil {
 		l.worked.closed.Add(count.closed)
 		l.worked.finalized.Add(count.finalized)
-		return len(ids), waited, nil
+		return len(ids), nil
 	}
 	if within.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w, more than %s: %w", errTooLong, l.stepTimeout, err)
@@ -209,9 +197,9 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, waited time.Durat
 		err = store.Classify(err)
 	}
 	if n == 1 && len(ids) == 1 && concernsOne(err) {
-		return 1, waited, l.blockAlone(ctx, ids[0], now, err)
+		return 1, l.blockAlone(ctx, ids[0], now, err)
 	}
-	return len(ids), waited, err
+	return len(ids), err
 }
 
 // done counts steps.

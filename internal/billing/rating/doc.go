@@ -6,6 +6,6 @@
 // to the minor unit of its currency.
 //
 // The package is pure. It must never read a clock, reach the database or speak HTTP. Of quotad
-// it knows only the words of package plans. It does not know periods, invoices or customers:
-// who calls it says which quantity, which period and which price.
+// it knows only words: those of package plans, and those of package billing for a line. It takes
+// no period, invoice or customer: who calls it says which quantity, which time and which price.
 package rating

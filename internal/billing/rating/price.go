@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/apd/v3"
 
+	"quotad/internal/billing"
 	"quotad/internal/plans"
 )
 
@@ -13,7 +14,7 @@ import (
 // changed, so any number of goroutines may use it.
 type Price struct {
 	model    string
-	priced   Priced
+	priced   billing.Priced
 	unit     apd.Decimal // per_unit: of a unit; package: of a package
 	size     int64       // of a package
 	tiers    []tier
@@ -104,26 +105,12 @@ type Line struct {
 	Overage     int64        // units beyond them, 0 or more; what is charged
 	Tiers       []TierAmount // the tiers that units fall in; empty, not nil, without any
 	Exact       string       // the amount in major units, neither rounded nor held: "4.938"
-	Applied     string       // Minimum or Maximum, if that one moved the rounded amount
+	Applied     string       // billing.AppliedMinimum or billing.AppliedMaximum, if that one moved the rounded amount
 	AmountMinor int64        // rounded, and held between minimum and maximum; 0 … MaxMinor
 }
 
-// What holds the amount of a line.
-const (
-	Minimum = "minimum"
-	Maximum = "maximum"
-)
-
-// Priced is what the units of a line cost beyond the included ones, in major units, as the price
-// says it. It is empty where tiers price the line.
-type Priced struct {
-	UnitPrice    string // of model per_unit
-	PackageSize  int64  // of model package
-	PackagePrice string
-}
-
 // Priced is what units cost. It is the same for any quantity.
-func (p *Price) Priced() Priced { return p.priced }
+func (p *Price) Priced() billing.Priced { return p.priced }
 
 // TierAmount is what one tier adds to a line. Those of a line add up to its overage and to its
 // exact amount.
@@ -171,9 +158,9 @@ func (p *Price) hold(amount int64, s Span) (held int64, applied string) {
 	}
 	switch {
 	case held > amount:
-		return held, Minimum
+		return held, billing.AppliedMinimum
 	case held < amount:
-		return held, Maximum
+		return held, billing.AppliedMaximum
 	}
 	return held, ""
 }

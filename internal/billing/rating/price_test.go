@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
 )
@@ -172,7 +173,7 @@ func TestLinesAreHeld(t *testing.T) {
 	// on, and that of 2 from the first quarter on.
 	narrow := plans.Price{Model: "per_unit", UnitPrice: ptr("1"), MinimumMinor: ptr(int64(1)), MaximumMinor: ptr(int64(2))}
 	quarter := rating.Span{Start: 0, End: 4, From: 1, To: 2}
-	if got := rate(t, narrow, 2, 5, quarter); got.AmountMinor != 0 || got.Applied != rating.Maximum {
+	if got := rate(t, narrow, 2, 5, quarter); got.AmountMinor != 0 || got.Applied != billing.AppliedMaximum {
 		t.Errorf("the maximum does not count: %+v", got)
 	}
 	if got := rate(t, narrow, 2, 0, quarter); got.AmountMinor != 0 || got.Applied != "" {
@@ -180,7 +181,7 @@ func TestLinesAreHeld(t *testing.T) {
 	}
 	// P(7) − P(6) of 47 is 11 − 9, and of 48 it is 11 − 10. The minimum lifts nothing to the maximum.
 	crossed := plans.Price{Model: "per_unit", UnitPrice: ptr("0"), MinimumMinor: ptr(int64(47)), MaximumMinor: ptr(int64(48))}
-	if got := rate(t, crossed, 2, 0, rating.Span{Start: 0, End: 30 * day, From: 6 * day, To: 7 * day}); got.AmountMinor != 1 || got.Applied != rating.Minimum {
+	if got := rate(t, crossed, 2, 0, rating.Span{Start: 0, End: 30 * day, From: 6 * day, To: 7 * day}); got.AmountMinor != 1 || got.Applied != billing.AppliedMinimum {
 		t.Errorf("what lifted the amount is not said: %+v", got)
 	}
 	if got := rate(t, plans.Price{Model: "per_unit", UnitPrice: ptr("1"), MaximumMinor: ptr(int64(0))}, 2, 5, month).AmountMinor; got != 0 {
@@ -193,12 +194,12 @@ func TestPricesSayWhatTheyAre(t *testing.T) {
 	tiers := []plans.Tier{{UnitPrice: "1"}}
 	for _, c := range []struct {
 		price plans.Price
-		want  rating.Priced
+		want  billing.Priced
 	}{
-		{perUnit("0.0500"), rating.Priced{UnitPrice: "0.0500"}},
-		{plans.Price{Model: "package", PackageSize: ptr(int64(1000)), PackagePrice: ptr("2")}, rating.Priced{PackageSize: 1000, PackagePrice: "2"}},
-		{plans.Price{Model: "graduated", Tiers: tiers}, rating.Priced{}},
-		{plans.Price{Model: "volume", Tiers: tiers}, rating.Priced{}},
+		{perUnit("0.0500"), billing.Priced{UnitPrice: "0.0500"}},
+		{plans.Price{Model: "package", PackageSize: ptr(int64(1000)), PackagePrice: ptr("2")}, billing.Priced{PackageSize: 1000, PackagePrice: "2"}},
+		{plans.Price{Model: "graduated", Tiers: tiers}, billing.Priced{}},
+		{plans.Price{Model: "volume", Tiers: tiers}, billing.Priced{}},
 	} {
 		if got := compile(t, c.price, 2).Priced(); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.price.Model, got, c.want)

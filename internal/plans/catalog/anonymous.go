@@ -120,7 +120,7 @@ func (c *Catalog) insertAnonymous(ctx context.Context, m *memory, customer strin
 		if err != nil {
 			return done, err
 		}
-		err = c.store.Pool().QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, periods.Anchor.String()).
+		err = c.pool.QueryRow(ctx, makeCustomer, customer, v.plan.Key, v.plan.Version, periods.Anchor.String()).
 			Scan(&done.current, &done.archived)
 		if err == nil && !done.current {
 			_, err = c.poll(ctx)

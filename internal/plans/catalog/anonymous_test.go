@@ -217,7 +217,7 @@ func TestAPutMeetsAFirstHit(t *testing.T) {
 	}()
 	pgtest.Eventually(t, "the PUT to wait", func() bool {
 		var waiting int
-		err := c.store.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'").Scan(&waiting)
+		err := c.pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'").Scan(&waiting)
 		return err == nil && waiting > 0
 	})
 	if err := tx.Commit(t.Context()); err != nil {
@@ -294,11 +294,11 @@ func TestAnArchivedCustomerIsNotMadeAgain(t *testing.T) {
 	options := testOptions()
 	options.DefaultPlan = "free"
 	c := idleCatalog(t, url, options)
-	planstest.Declare(t, c.store, "api")
-	planstest.PutPlan(t, c.store, "free", planstest.Hourly(5))
+	planstest.Declare(t, storeOf(c), "api")
+	planstest.PutPlan(t, storeOf(c), "free", planstest.Hourly(5))
 	resolved(t, c, "x")
 	resolved(t, other, "x")
-	if err := c.store.ArchiveCustomer(t.Context(), "x"); err != nil {
+	if err := storeOf(c).ArchiveCustomer(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Eventually(t, "the archived one to be gone on the other node", func() bool {
@@ -314,17 +314,17 @@ func TestAnArchivedCustomerIsNotMadeAgain(t *testing.T) {
 			t.Errorf("resolved: %v", err)
 		}
 		if i == 0 {
-			before = c.store.Pool().Stat().AcquireCount()
+			before = c.pool.Stat().AcquireCount()
 		}
 	}
-	if n := c.store.Pool().Stat().AcquireCount() - before; n != 0 {
+	if n := c.pool.Stat().AcquireCount() - before; n != 0 {
 		t.Errorf("%d statements", n)
 	}
 	for range maxWelcomes {
 		<-c.welcomes
 	}
 	// Erased, the key is free for another.
-	if _, err := c.store.EraseCustomer(t.Context(), "x"); err != nil {
+	if _, err := storeOf(c).EraseCustomer(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
 	resolved(t, c, "x")

@@ -191,7 +191,7 @@ func (c *Catalog) lookUpKey(ctx context.Context, m *memory, ring *keyring, hash 
 			return nil, errManyLookups
 		}
 		var asOf int64
-		key, _, err := scanLiveKey(withFirst{c.store.Pool().QueryRow(ctx, lookUpKey, hash[:]), &asOf})
+		key, _, err := scanLiveKey(withFirst{c.pool.QueryRow(ctx, lookUpKey, hash[:]), &asOf})
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			ring.wrong.Add(hash, struct{}{}, cache.NoExpiry)

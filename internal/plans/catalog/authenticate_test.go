@@ -63,7 +63,7 @@ func TestKeysExpire(t *testing.T) {
 	}
 	c := idleCatalog(t, url, options)
 	expires := time.Now().Add(time.Hour).Truncate(time.Microsecond)
-	_, secret, err := c.store.CreateKey(t.Context(), "k", plans.ScopeRead, &expires)
+	_, secret, err := storeOf(c).CreateKey(t.Context(), "k", plans.ScopeRead, &expires)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func crowd(b *testing.B, customers int) (*Catalog, []string) {
 	for i := range keys {
 		keys[i] = fmt.Sprint("customer-", i)
 	}
-	return New(s, testOptions()), keys
+	return New(s.Pool(), testOptions()), keys
 }
 
 // heap looks at the heap after two collections: the first frees what has finalizers.
@@ -84,7 +84,7 @@ func BenchmarkResolveMiss(b *testing.B) {
 
 func BenchmarkAuthenticate(b *testing.B) {
 	c, _ := crowd(b, 1)
-	_, secret, err := c.store.CreateKey(b.Context(), "k", plans.ScopeBackend, nil)
+	_, secret, err := storeOf(c).CreateKey(b.Context(), "k", plans.ScopeBackend, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (c *Catalog) entriesByID(ctx context.Context, m *memory, counters []model.C
 		ids = append(ids, k.Customer)
 	}
 	slices.Sort(ids)
-	rows, _ := c.store.Pool().Query(ctx, loadCustomersByID, slices.Compact(ids))
+	rows, _ := c.pool.Query(ctx, loadCustomersByID, slices.Compact(ids))
 	entries, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*customerEntry, error) {
 		_, e, err := m.scanEntry(row)
 		return e, err

@@ -13,8 +13,8 @@ import (
 func TestTargetsByID(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
-	s := planstest.NewStore(t, url)
-	c := start(t, New(s, testOptions()))
+	c := start(t, New(planstest.NewPool(t, url), testOptions()))
+	s := storeOf(c)
 	planstest.Populate(t, s)
 	planstest.Declare(t, s, "other")
 	planstest.PutCustomer(t, s, "gone", planstest.OnPlan("basic"))

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
 )
 
@@ -61,7 +61,7 @@ type Options struct {
 // In an outage of the database the memory goes on answering. Fresh says whether it may be
 // behind. It is safe for concurrent use.
 type Catalog struct {
-	store     *store.Store
+	pool      *pgxpool.Pool
 	options   Options
 	polls     singleflight.Group
 	poller    poller
@@ -74,9 +74,8 @@ type Catalog struct {
 	uses      uses                  // of keys
 }
 
-// New returns an empty catalog on a store. Run keeps it current. A write through this store
-// counts here before the write returns, if the database can be asked.
-func New(store *store.Store, o Options) *Catalog {
+// New returns an empty catalog on a pool. Run keeps it current.
+func New(pool *pgxpool.Pool, o Options) *Catalog {
 	if o.Monotonic == nil || o.Now == nil {
 		panic("plans: a catalog needs its clocks")
 	}
@@ -89,17 +88,20 @@ func New(store *store.Store, o Options) *Catalog {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &Catalog{store: store, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups)}
-	c.poller.pool = store.Pool()
+	c := &Catalog{pool: pool, options: o, wake: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups)}
+	c.poller.pool = pool
 	c.welcomes = make(chan struct{}, maxWelcomes)
 	c.memory.Store(newMemory(1, o.Customers, newPacking(o.PackedBytes)))
 	c.confirmed.Store(never)
-	store.OnCommit(func(ctx context.Context, number int64) {
-		if err := c.CatchUp(ctx, number); err != nil {
-			c.signal() // the poller will do it
-		}
-	})
 	return c
+}
+
+// Committed is what the store of this node calls after each write, with its change number. So the
+// write counts here before it returns, if the database can be asked.
+func (c *Catalog) Committed(ctx context.Context, number int64) {
+	if err := c.CatchUp(ctx, number); err != nil {
+		c.signal() // the poller will do it
+	}
 }
 
 // Resolve returns the target that hits of a customer on a meter are judged by. It is as of

@@ -193,13 +193,13 @@ func TestUnknownCustomersAreRemembered(t *testing.T) {
 	if err := c.CatchUp(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	acquired := c.store.Pool().Stat().AcquireCount()
+	acquired := c.pool.Stat().AcquireCount()
 	for range 100 {
 		if _, err := c.Resolve(ctx, "nobody", "api", 0); !errors.Is(err, plans.ErrUnknownCustomer) {
 			t.Fatal(err)
 		}
 	}
-	if n := c.store.Pool().Stat().AcquireCount() - acquired; n > 2 {
+	if n := c.pool.Stat().AcquireCount() - acquired; n > 2 {
 		t.Errorf("%d statements for one customer that is not there", n)
 	}
 	for i := range 200 {

@@ -151,7 +151,7 @@ func TestEffectiveVersionsAgreeWithARecount(t *testing.T) {
 				}
 			},
 		})
-		fresh := New(empty, testOptions())
+		fresh := New(empty.Pool(), testOptions())
 		for key, model := range customers {
 			agrees(rt, fresh, key, 0, model.effective(written))
 		}

@@ -44,7 +44,7 @@ func TestConcurrentWritersLoseNoChange(t *testing.T) {
 	var writing sync.WaitGroup
 	for w := range writers {
 		writing.Go(func() {
-			s := nodes[w%len(nodes)].store
+			s := storeOf(nodes[w%len(nodes)])
 			for i := range each {
 				if _, _, err := s.PutCustomer(t.Context(), customer(w, i), planstest.OnPlan("basic"), plans.Precondition{}); err != nil {
 					t.Error(err)
@@ -288,7 +288,7 @@ func TestRunLeavesNothingBehind(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := New(store.New(pool), testOptions())
+			c := New(pool, testOptions())
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() {

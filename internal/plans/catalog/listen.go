@@ -47,7 +47,7 @@ func (c *Catalog) listen(ctx context.Context) {
 func (c *Catalog) listenOnce(ctx context.Context) (listened bool, err error) {
 	within, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
-	conn, err := connect(within, c.store.Pool(), listenerName)
+	conn, err := connect(within, c.pool, listenerName)
 	if err != nil {
 		return false, err
 	}

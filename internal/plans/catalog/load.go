@@ -232,7 +232,7 @@ func (c *Catalog) plan(ctx context.Context, m *memory, key string) (*planEntry, 
 	keep := func(e *planEntry) { remember(m.plans, key, e) }
 	return recall(ctx, c, m, store.KindPlan, key, known, keep, func(ctx context.Context) (*planEntry, error) {
 		e, asOf := new(planEntry), int64(0)
-		err := c.store.Pool().QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.latest, &e.all)
+		err := c.pool.QueryRow(ctx, loadPlan, key).Scan(&asOf, &e.id, &e.latest, &e.all)
 		e.fact = m.fact(store.KindPlan, key, asOf)
 		return e, err
 	})
@@ -245,7 +245,7 @@ func (c *Catalog) clock(ctx context.Context, m *memory, key string) (*clockEntry
 	keep := func(e *clockEntry) { remember(m.clocks, key, e) }
 	return recall(ctx, c, m, store.KindClock, key, known, keep, func(ctx context.Context) (*clockEntry, error) {
 		e, asOf := new(clockEntry), int64(0)
-		err := c.store.Pool().QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now, &e.history)
+		err := c.pool.QueryRow(ctx, loadClock, key).Scan(&asOf, &e.Key, &e.change, &e.Now, &e.history)
 		e.fact = m.fact(store.KindClock, key, asOf)
 		return e, err
 	})
@@ -273,7 +273,7 @@ func (c *Catalog) meterEntry(ctx context.Context, key string) (*meterEntry, erro
 	keep := func(e *meterEntry) { remember(m.meters, key, e) }
 	e, err := recall(ctx, c, m, store.KindMeter, key, known, keep, func(ctx context.Context) (*meterEntry, error) {
 		e, asOf := &meterEntry{meter: plans.Meter{Key: key}}, int64(0)
-		err := c.store.Pool().QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit, &e.returns)
+		err := c.pool.QueryRow(ctx, loadMeter, key).Scan(&asOf, &e.known, &e.meter.ID, &e.meter.Name, &e.meter.Unit, &e.returns)
 		e.fact = m.fact(store.KindMeter, key, asOf)
 		return e, err
 	})
@@ -299,7 +299,7 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 			return v, nil // the call before has made it: all must share its limits
 		}
 		p, change, document := new(plans.Plan), int64(0), []byte(nil)
-		err := c.store.Pool().QueryRow(ctx, loadVersion, key.plan, key.number).
+		err := c.pool.QueryRow(ctx, loadVersion, key.plan, key.number).
 			Scan(&change, &p.Key, &p.Version, &p.CreatedAt, &document)
 		if err != nil {
 			return nil, err
@@ -309,7 +309,7 @@ func (c *Catalog) version(ctx context.Context, m *memory, key versionKey) (*vers
 			return nil, err
 		}
 		ids, id, meter := make(map[string]int32), int32(0), ""
-		rows, _ := c.store.Pool().Query(ctx, loadMeterIDs, p.MeterKeys())
+		rows, _ := c.pool.Query(ctx, loadMeterIDs, p.MeterKeys())
 		if _, err := pgx.ForEachRow(rows, []any{&meter, &id}, func() error { ids[meter] = id; return nil }); err != nil {
 			return nil, err
 		}
@@ -333,7 +333,7 @@ func (c *Catalog) editions(ctx context.Context, m *memory, p *plans.Plan) ([]pla
 		after = known[last].Version
 	}
 	if after < p.Version {
-		more, err := store.Editions(ctx, c.store.Pool(), p.Key, after, p.Version, "")
+		more, err := store.Editions(ctx, c.pool, p.Key, after, p.Version, "")
 		if err != nil {
 			return nil, err
 		}

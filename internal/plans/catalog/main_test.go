@@ -28,9 +28,14 @@ func testOptions() Options {
 // asked of it.
 func idleCatalog(t testing.TB, url string, options Options) *Catalog {
 	t.Helper()
-	c := New(planstest.NewStore(t, url), options)
+	c := New(planstest.NewPool(t, url), options)
 	t.Cleanup(c.poller.close)
 	return c
+}
+
+// storeOf is a store whose writes a catalog hears of.
+func storeOf(c *Catalog) *store.Store {
+	return store.New(c.pool, store.Options{Committed: c.Committed})
 }
 
 // start runs a catalog, and what ends overrides, until the test ends, and returns after its first poll.
@@ -43,7 +48,7 @@ func start(t testing.TB, c *Catalog) *Catalog {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	running.Go(func() { sweep.NewSweeper(c.store, c.options.Now, c.options.Log).Run(ctx) })
+	running.Go(func() { sweep.NewSweeper(storeOf(c), c.options.Now, c.options.Log).Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	pgtest.Eventually(t, "the first poll", c.Fresh)
 	return c
@@ -53,7 +58,7 @@ func start(t testing.TB, c *Catalog) *Catalog {
 func newNode(t testing.TB, url string) (*store.Store, *Catalog) {
 	t.Helper()
 	c := idleCatalog(t, url, testOptions())
-	return c.store, start(t, c)
+	return storeOf(c), start(t, c)
 }
 
 // openNode is a node that makes customers on the plan free.
@@ -62,7 +67,7 @@ func openNode(t testing.TB, url string) (*store.Store, *Catalog) {
 	options := testOptions()
 	options.DefaultPlan = "free"
 	c := idleCatalog(t, url, options)
-	return c.store, start(t, c)
+	return storeOf(c), start(t, c)
 }
 
 func resolved(t testing.TB, c *Catalog, customer string) *model.Target {

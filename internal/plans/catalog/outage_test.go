@@ -74,17 +74,17 @@ func TestOutage(t *testing.T) {
 func TestACallerWhoGivesUp(t *testing.T) {
 	t.Parallel()
 	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
-	planstest.Populate(t, c.store)
+	planstest.Populate(t, storeOf(c))
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.Resolve(gone, "acme", "api", 0); !errors.Is(err, context.Canceled) || errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("cancelled: %v", err)
 	}
 	planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
-	if _, _, err := c.store.PutMeter(gone, "x", plans.PutMeterInput{Unit: "x"}); !errors.Is(err, context.Canceled) {
+	if _, _, err := storeOf(c).PutMeter(gone, "x", plans.PutMeterInput{Unit: "x"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a write: %v", err)
 	}
-	if _, err := c.store.GetMeter(t.Context(), "x"); !errors.Is(err, plans.ErrUnknownMeter) {
+	if _, err := storeOf(c).GetMeter(t.Context(), "x"); !errors.Is(err, plans.ErrUnknownMeter) {
 		t.Errorf("it left %v", err)
 	}
 }

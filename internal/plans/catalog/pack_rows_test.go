@@ -54,7 +54,7 @@ func TestPackedRowsAreNotReadAgain(t *testing.T) {
 	o := testOptions()
 	o.Customers = 2
 	c := idleCatalog(t, url, o)
-	e := planstest.OpenEngine(t, url, c.store.Pool(), c.Fresh)
+	e := planstest.OpenEngine(t, url, c.pool, c.Fresh)
 	for pass, meter := range []string{"jobs", "api", "api", "api", "jobs", "jobs"} {
 		before := e.Stats()
 		for i := range customers {
@@ -86,7 +86,7 @@ func TestPackedRowsOfTwoNodes(t *testing.T) {
 		o := testOptions()
 		o.Customers = 1 + n
 		nodes[n] = idleCatalog(t, url, o)
-		engines[n] = planstest.OpenEngine(t, url, nodes[n].store.Pool(), nodes[n].Fresh)
+		engines[n] = planstest.OpenEngine(t, url, storeOf(nodes[n]).Pool(), nodes[n].Fresh)
 	}
 	r := rand.New(rand.NewPCG(20261122, 1))
 	made := make(map[string]int64)

@@ -121,7 +121,7 @@ func TestPackedCustomersAreResolved(t *testing.T) {
 			ids[i] = resolve(i)
 		}
 	}
-	release := holdConnections(t, c.store) // who asks the database now waits for ever
+	release := holdConnections(t, storeOf(c)) // who asks the database now waits for ever
 	for i := range ids {
 		if got := resolve(i); got != ids[i] {
 			t.Errorf("c%d is customer %d, not %d", i, got, ids[i])

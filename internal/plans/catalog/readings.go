@@ -159,7 +159,7 @@ const loadCustomers = entryOfCustomer + ` AND c.key = ANY ($1::text[])`
 
 // readKnown reads those of the customers that exist.
 func (c *Catalog) readKnown(ctx context.Context, m *memory, r *reading, keys []string) error {
-	rows, _ := c.store.Pool().Query(ctx, loadCustomers, keys) // its error is that of rows
+	rows, _ := c.pool.Query(ctx, loadCustomers, keys) // its error is that of rows
 	defer rows.Close()
 	for rows.Next() {
 		key, entry, err := m.scanEntry(rows)
@@ -184,7 +184,7 @@ func (c *Catalog) readUnknown(ctx context.Context, m *memory, r *reading, keys [
 	var asOf int64
 	var key string
 	var exists, gone bool
-	rows, _ := c.store.Pool().Query(ctx, loadNoCustomers, keys)
+	rows, _ := c.pool.Query(ctx, loadNoCustomers, keys)
 	_, err := pgx.ForEachRow(rows, []any{&asOf, &key, &exists, &gone}, func() error {
 		if !exists {
 			r.found[key] = &customerEntry{fact: m.fact(store.KindCustomer, key, asOf), gone: gone}

@@ -82,7 +82,7 @@ func strangers(t *testing.T, n int) *Catalog {
 func TestManyAreReadTogether(t *testing.T) {
 	const customers = 300
 	c := strangers(t, customers)
-	release := holdConnections(t, c.store)
+	release := holdConnections(t, storeOf(c))
 	m := c.memory.Load()
 	gathered := func() (readers, keys int) {
 		m.readings.mu.Lock()

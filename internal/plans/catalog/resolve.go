@@ -96,7 +96,7 @@ func (c *Catalog) loadCustomerKey(ctx context.Context, m *memory, id int64) (str
 	return fly(ctx, &m.flights, "customer's key "+strconv.FormatInt(id, 10), func(ctx context.Context) (string, error) {
 		var asOf int64
 		var key string
-		if err := c.store.Pool().QueryRow(ctx, loadCustomerKey, id).Scan(&asOf, &key); err != nil {
+		if err := c.pool.QueryRow(ctx, loadCustomerKey, id).Scan(&asOf, &key); err != nil {
 			return "", err
 		}
 		if key == "" {
@@ -123,7 +123,7 @@ func (c *Catalog) meterKey(ctx context.Context, v *version, id int32) (string, e
 	}
 	return fly(ctx, &m.flights, "meter's key "+strconv.Itoa(int(id)), func(ctx context.Context) (string, error) {
 		var key string
-		err := c.store.Pool().QueryRow(ctx, loadMeterKey, id).Scan(&key)
+		err := c.pool.QueryRow(ctx, loadMeterKey, id).Scan(&key)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return "", plans.ErrUnknownMeter
 		}

@@ -139,7 +139,7 @@ func TestResolveByIDInAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // written, and read again
-		if err := c.Returning(ctx, "api"); err != nil {
+		if err := c.Returning(ctx, storeOf(c), "api"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestResolveByIDInAnOutage(t *testing.T) {
 	if _, customer, meter, err := c.ResolveByID(ctx, key.Customer, key.Meter, 0); err != nil || customer != "acme" || meter != "api" {
 		t.Errorf("%q %q %v", customer, meter, err)
 	}
-	if err := c.Returning(ctx, "api"); err != nil || !c.Returns(key.Meter) {
+	if err := c.Returning(ctx, storeOf(c), "api"); err != nil || !c.Returns(key.Meter) {
 		t.Errorf("what is known: %v", err)
 	}
 	if _, _, _, err := c.ResolveByID(ctx, key.Customer+1, key.Meter, 0); !errors.Is(err, session.ErrUnavailable) {

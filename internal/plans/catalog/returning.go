@@ -4,24 +4,26 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
 )
 
 // maxReturning bounds the set of meters whose units may come back. Where there are more such
 // meters, every meter counts as one.
 const maxReturning = 20_000
 
-// Returning marks a meter: its units may come back, by refunds and reservations. Every node
+// Returning marks a meter in a store: its units may come back, by refunds and reservations. Every node
 // knows the mark within a second, and from then on remembers refusals on the meter no longer
 // than that. It is called before units are given back or reserved. It writes only once for
 // each meter.
 //
 // Errors: plans.ErrUnknownMeter, and those of Store's writes.
-func (c *Catalog) Returning(ctx context.Context, meter string) error {
+func (c *Catalog) Returning(ctx context.Context, in *store.Store, meter string) error {
 	e, err := c.meterEntry(ctx, meter)
 	if err != nil || e.returns {
 		return err
 	}
-	return c.store.SetReturning(ctx, meter)
+	return in.SetReturning(ctx, meter)
 }
 
 // Returns reports whether units of the meter with this id may come back by something else than

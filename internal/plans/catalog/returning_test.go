@@ -15,8 +15,8 @@ func TestReturning(t *testing.T) {
 	t.Parallel()
 	url := pgtest.NewDatabase(t)
 	a, b := idleCatalog(t, url, testOptions()), idleCatalog(t, url, testOptions())
-	planstest.Populate(t, a.store)
-	planstest.Declare(t, a.store, "other")
+	planstest.Populate(t, storeOf(a))
+	planstest.Declare(t, storeOf(a), "other")
 	api := planstest.Must[*meterEntry](t)(a.meterEntry(t.Context(), "api")).meter.ID
 	other := planstest.Must[*meterEntry](t)(a.meterEntry(t.Context(), "other")).meter.ID
 	if !b.Returns(api) || !b.Returns(other) {
@@ -29,23 +29,23 @@ func TestReturning(t *testing.T) {
 			t.Error("a node says yes before there was any")
 		}
 	}
-	if err := a.Returning(t.Context(), "api"); err != nil || !a.Returns(api) || a.Returns(other) {
+	if err := a.Returning(t.Context(), storeOf(a), "api"); err != nil || !a.Returns(api) || a.Returns(other) {
 		t.Fatalf("on the node that was asked: %v, %v %v", err, a.Returns(api), a.Returns(other))
 	}
 	pgtest.Eventually(t, "the other node", func() bool { return b.Returns(api) })
-	change := planstest.ChangeNumber(t, a.store)
+	change := planstest.ChangeNumber(t, storeOf(a))
 	for _, c := range []*Catalog{a, b} {
-		if err := c.Returning(t.Context(), "api"); err != nil {
+		if err := c.Returning(t.Context(), storeOf(c), "api"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.store.SetReturning(t.Context(), "api"); err != nil {
+	if err := storeOf(a).SetReturning(t.Context(), "api"); err != nil {
 		t.Fatal(err)
 	}
-	if got := planstest.ChangeNumber(t, a.store); got != change {
+	if got := planstest.ChangeNumber(t, storeOf(a)); got != change {
 		t.Errorf("what is known was written again: change %d, not %d", got, change)
 	}
-	if _, _, err := a.store.PutMeter(t.Context(), "api", plans.PutMeterInput{Unit: "call"}); err != nil {
+	if _, _, err := storeOf(a).PutMeter(t.Context(), "api", plans.PutMeterInput{Unit: "call"}); err != nil {
 		t.Fatal(err)
 	}
 	late := start(t, idleCatalog(t, url, testOptions()))
@@ -55,7 +55,7 @@ func TestReturning(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"none", "a b", ""} {
-		if err := a.Returning(t.Context(), key); !errors.Is(err, plans.ErrUnknownMeter) {
+		if err := a.Returning(t.Context(), storeOf(a), key); !errors.Is(err, plans.ErrUnknownMeter) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
@@ -65,8 +65,8 @@ func TestReturning(t *testing.T) {
 func TestManyReturning(t *testing.T) {
 	t.Parallel()
 	c := idleCatalog(t, pgtest.NewDatabase(t), testOptions())
-	planstest.Declare(t, c.store, "api")
-	if _, err := c.store.Pool().Exec(t.Context(), `INSERT INTO meters (key, name, unit, change, returns)
+	planstest.Declare(t, storeOf(c), "api")
+	if _, err := c.pool.Exec(t.Context(), `INSERT INTO meters (key, name, unit, change, returns)
 		SELECT 'm' || n, '', 'x', 1, true FROM generate_series(1, $1::int) n`, maxReturning); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestManyReturning(t *testing.T) {
 	if c.Returns(api) {
 		t.Error("a meter that is not among those kept")
 	}
-	if err := c.Returning(t.Context(), "api"); err != nil {
+	if err := c.Returning(t.Context(), storeOf(c), "api"); err != nil {
 		t.Fatal(err)
 	}
 	if !c.Returns(api) || !c.Returns(api+1_000_000) {

@@ -55,7 +55,7 @@ func TestLateInsertsDoNotUndoAnInvalidation(t *testing.T) {
 // A reading that is under way when a change is applied is of no use to who asks after
 // it, even if he joins it; and not to who asked before, as it would be kept for later.
 func TestAJoinedReadingIsNotOlderThanTheQuestion(t *testing.T) {
-	c := New(store.New(nil), testOptions()) // asks no database
+	c := New(nil, testOptions()) // asks no database
 	m := c.memory.Load()
 	m.contacted = true
 	m.applied.Store(5)

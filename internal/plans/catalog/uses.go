@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"quotad/internal/plans/store"
 )
 
 const (
@@ -38,9 +40,9 @@ func (c *Catalog) use(key *liveKey) {
 	}
 }
 
-// RunUses writes the days of keys' uses until ctx ends. A node writes the day of a key once. What
+// RunUses writes the days of keys' uses to a store until ctx ends. A node writes the day of a key once. What
 // cannot be written is tried again when the key is used again.
-func (c *Catalog) RunUses(ctx context.Context) {
+func (c *Catalog) RunUses(ctx context.Context, to *store.Store) {
 	tick := time.NewTicker(useEvery)
 	defer tick.Stop()
 	for {
@@ -49,13 +51,13 @@ func (c *Catalog) RunUses(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if err := c.writeUses(ctx); err != nil && ctx.Err() == nil {
+		if err := c.writeUses(ctx, to); err != nil && ctx.Err() == nil {
 			c.options.Log.Debug("the days of keys' uses could not be written", "error", err)
 		}
 	}
 }
 
-func (c *Catalog) writeUses(ctx context.Context) error {
+func (c *Catalog) writeUses(ctx context.Context, to *store.Store) error {
 	now, err := c.options.Now(ctx)
 	if err != nil {
 		return err
@@ -78,7 +80,7 @@ func (c *Catalog) writeUses(ctx context.Context) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	if err := c.store.KeysUsed(ctx, ids, time.UnixMicro(now).UTC()); err != nil {
+	if err := to.KeysUsed(ctx, ids, time.UnixMicro(now).UTC()); err != nil {
 		return err
 	}
 	u.mu.Lock()

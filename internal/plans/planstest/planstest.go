@@ -26,11 +26,11 @@ import (
 // NewStore is a store on a pool of its own, as another node has one.
 func NewStore(t testing.TB, url string) *store.Store {
 	t.Helper()
-	return store.New(newPool(t, url))
+	return store.New(NewPool(t, url), store.Options{})
 }
 
-// newPool is a pool of a node.
-func newPool(t testing.TB, url string) *pgxpool.Pool {
+// NewPool is a pool of a node.
+func NewPool(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := postgres.Open(pgtest.Context(t), url, postgres.PoolOptions{MaxConns: 8})
 	if err != nil {

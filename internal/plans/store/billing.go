@@ -64,16 +64,13 @@ type CustomerChange struct {
 	Terms bool
 }
 
-// SetBilling gives the store its billing, before the first write. Without it nobody is billed.
-func (s *Store) SetBilling(b Billing) { s.billing = &b }
-
 // WriteCustomer is Write about a customer. It locks the customer's billing first. w.Open is
 // what is billed then.
 func (s *Store) WriteCustomer(ctx context.Context, key string, do func(ctx context.Context, w *Writing) error) error {
 	return s.write(ctx, KindCustomer, key, func(ctx context.Context, w *Writing) (err error) {
-		if s.billing != nil {
-			w.billing = s.billing
-			w.Open, err = s.billing.Lock(ctx, w.Tx, key)
+		if s.options.Billing != nil {
+			w.billing = s.options.Billing
+			w.Open, err = s.options.Billing.Lock(ctx, w.Tx, key)
 		}
 		return err
 	}, do)

@@ -45,8 +45,8 @@ func (s *Store) PutTestClock(ctx context.Context, key string, now int64) (clock 
 		if _, err = w.Exec(ctx, putClock, key, now, w.Number); err != nil {
 			return err
 		}
-		if s.billing != nil && !created {
-			if err := s.billing.ClockSet(ctx, w, key); err != nil {
+		if s.options.Billing != nil && !created {
+			if err := s.options.Billing.ClockSet(ctx, w, key); err != nil {
 				return err
 			}
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,23 +41,25 @@ const (
 type Store struct {
 	pool    *pgxpool.Pool
 	writers chan struct{} // one element for each write under way
-	// committed is told of this node's own writes, see OnCommit.
-	committed atomic.Pointer[func(ctx context.Context, number int64)]
-	billing   *Billing // nil: none
+	options Options
+}
+
+// Options say what else happens in and after a Store's writes.
+type Options struct {
+	// Committed is called with the change number of each write, before the write returns; nil:
+	// this node keeps no memory.
+	Committed func(ctx context.Context, number int64)
+	Billing   *Billing // nil: nobody is billed
 }
 
 // New returns a store on a pool whose database is migrated.
-func New(pool *pgxpool.Pool) *Store {
-	return &Store{pool: pool, writers: make(chan struct{}, maxWriters)}
+func New(pool *pgxpool.Pool, o Options) *Store {
+	return &Store{pool: pool, writers: make(chan struct{}, maxWriters), options: o}
 }
 
 // Pool is the store's connection pool. Others use it for their reads, and for writes that no
 // node has to hear of.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
-
-// OnCommit sets the function that each write of this store calls with its change number,
-// before the write returns. A later call replaces the function.
-func (s *Store) OnCommit(tell func(ctx context.Context, number int64)) { s.committed.Store(&tell) }
 
 // Writing is a transaction that holds the change number's lock.
 type Writing struct {
@@ -93,8 +94,8 @@ func (s *Store) Write(ctx context.Context, kind, key string, do func(ctx context
 // write is Write. first comes before the change number is taken; nil: nothing does.
 func (s *Store) write(ctx context.Context, kind, key string, first, do func(ctx context.Context, w *Writing) error) error {
 	number, err := s.transact(ctx, kind, key, first, do)
-	if told := s.committed.Load(); told != nil && number > 0 {
-		(*told)(ctx, number)
+	if s.options.Committed != nil && number > 0 {
+		s.options.Committed(ctx, number)
 	}
 	return err
 }

@@ -27,9 +27,11 @@ type node struct {
 // customers on the default plan, if there is one.
 func newNode(t testing.TB, url, defaultPlan string) *node {
 	t.Helper()
-	n := &node{Store: planstest.NewStore(t, url), log: new(pgtest.Log)}
+	n := &node{log: new(pgtest.Log)}
 	log := slog.New(slog.NewTextHandler(n.log, nil))
-	n.catalog = catalog.New(n.Store, catalog.Options{Monotonic: planstest.Monotonic, Now: planstest.WallClock, DefaultPlan: defaultPlan, Log: log})
+	pool := planstest.NewPool(t, url)
+	n.catalog = catalog.New(pool, catalog.Options{Monotonic: planstest.Monotonic, Now: planstest.WallClock, DefaultPlan: defaultPlan, Log: log})
+	n.Store = store.New(pool, store.Options{Committed: n.catalog.Committed})
 	n.sweeper = NewSweeper(n.Store, planstest.WallClock, log)
 	return n
 }

@@ -1,7 +1,9 @@
 // Package queue owns what lanes and ledgers share:
 //
 //   - a caller's hit, and how the caller hears of the result (hit.go);
-//   - the queue that a worker takes from, which is fair between senders (inbox.go);
+//   - lines that are served in turn, a sender each (lines.go), and the queue of them that a worker
+//     takes from (inbox.go);
+//   - shares of what a node has so many of: a sender has half (shares.go);
 //   - a group: hits on one target, which the model decides together (group.go);
 //   - the settings and totals of a node (node.go).
 //

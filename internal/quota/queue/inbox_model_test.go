@@ -33,7 +33,7 @@ func TestInboxIsLines(t *testing.T) {
 				added, _ := b.Enqueue(500, items...)
 				want[from] = append(want[from], items[:added]...)
 			default:
-				got, alone := flight(b), len(b.ring) == 0
+				got, alone := flight(b), len(b.waiting.ring) == 0
 				if len(got) == 0 && size() > 0 {
 					rt.Fatalf("nothing is taken of %d", size())
 				}
@@ -62,12 +62,12 @@ func TestInboxIsLines(t *testing.T) {
 			for from, items := range want {
 				if len(items) > 0 {
 					waiting++
-				} else if b.lines[from] != nil {
+				} else if b.waiting.bySender[from] != nil {
 					rt.Fatalf("%s waits for nothing", from)
 				}
 			}
-			if len(b.ring) != waiting || waiting > 1 && len(b.lines) != waiting || waiting <= 1 && len(b.lines) != 0 {
-				rt.Fatalf("%d in the ring and %d by name, %d wait", len(b.ring), len(b.lines), waiting)
+			if len(b.waiting.ring) != waiting || waiting > 1 && len(b.waiting.bySender) != waiting || waiting <= 1 && len(b.waiting.bySender) != 0 {
+				rt.Fatalf("%d in the ring and %d by name, %d wait", len(b.waiting.ring), len(b.waiting.bySender), waiting)
 			}
 		}
 		for b.Queued() > 0 {

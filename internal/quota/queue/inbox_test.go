@@ -244,17 +244,17 @@ func TestRingForgets(t *testing.T) {
 	for i := range 10_000 {
 		mustEnqueue(t, b, things(SenderID(fmt.Sprint(i)), 3, 1))
 	}
-	if len(b.ring) != 10_000 || len(b.lines) != 10_000 {
-		t.Fatalf("%d in the ring, %d by name", len(b.ring), len(b.lines))
+	if len(b.waiting.ring) != 10_000 || len(b.waiting.bySender) != 10_000 {
+		t.Fatalf("%d in the ring, %d by name", len(b.waiting.ring), len(b.waiting.bySender))
 	}
 	_, _ = b.Enqueue(0, things("refused", 1, 1)...)
 	for b.Queued() > 0 {
 		flight(b)
 	}
-	if len(b.ring) != 0 || len(b.lines) != 0 || len(b.spare) > mostSpare {
-		t.Errorf("%d in the ring, %d by name, %d spare", len(b.ring), len(b.lines), len(b.spare))
+	if len(b.waiting.ring) != 0 || len(b.waiting.bySender) != 0 || len(b.waiting.spare) > mostSpare {
+		t.Errorf("%d in the ring, %d by name, %d spare", len(b.waiting.ring), len(b.waiting.bySender), len(b.waiting.spare))
 	}
-	for _, l := range append(b.spare, b.ring[:cap(b.ring)]...) {
+	for _, l := range append(b.waiting.spare, b.waiting.ring[:cap(b.waiting.ring)]...) {
 		if l == nil {
 			continue
 		}
@@ -299,7 +299,7 @@ func TestOneSenderAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for %d hits", allocations, taken/101)
 	}
 	b.Take(func(*Hit) bool { t.Error("something is left"); return true })
-	if len(b.lines) > 0 {
+	if len(b.waiting.bySender) > 0 {
 		t.Error("one sender was written into the map")
 	}
 }
