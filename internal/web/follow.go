@@ -189,13 +189,13 @@ func (d *limitsData) changesIn(state *standing) time.Duration {
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {
-		if !f.replace(&all, "outlook", "outlook", f.visit.outlook(f.state)) {
+		if !f.replace(&all, "outlook", "outlook", f.outlook(f.state)) {
 			return false
 		}
 		f.outlookOld = false
 	}
 	if f.costOld {
-		if cost, err := f.visit.cost(); err == nil {
+		if cost, err := f.cost(); err == nil {
 			if !f.replace(&all, "cost", "cost-panel", overviewData{Cost: cost}) {
 				return false
 			}
