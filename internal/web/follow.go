@@ -157,7 +157,7 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	return next, ok
 }
 
-// periods tells billing periods apart.
+// periods tells billing periods apart: another one has another cost.
 func (s *standing) periods() string {
 	var all strings.Builder
 	for i := range s.quota.Meters {
@@ -221,8 +221,8 @@ func (f *follower) replace(event *strings.Builder, id, name string, data any) (o
 	return ok
 }
 
-// drawn is a part of the page, by its template. changed says that it is not what was sent last: it
-// is to be sent now.
+// drawn is a part of the page, by its template. changed says that it differs from what was sent last,
+// but for what a script counts down. Then the caller sends it.
 func (f *follower) drawn(name string, data any) (part string, changed, ok bool) {
 	var all bytes.Buffer
 	if err := f.site.sheets["overview"].ExecuteTemplate(&all, name, data); err != nil {
