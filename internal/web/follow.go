@@ -2,6 +2,8 @@ package web
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"regexp"
 	"strings"
 	"time"
 
@@ -31,10 +33,14 @@ type follower struct {
 	out   *events
 	state *standing // as the limits were drawn last; nil: not yet
 
-	limits, outlook, cost string // what was sent last
+	sent map[string][sha256.Size]byte // what is shown of each part that was sent, by the part's template
 	// What is to be made anew: the outlook goes by the limits as they are shown, the cost by what was
 	// counted.
 	outlookOld, costOld bool
+}
+
+func newFollower(v *visit, out *events) *follower {
+	return &follower{visit: v, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may have changed since it was drawn
 }
 
 // A turn is when a stream may make a part anew.
@@ -56,7 +62,7 @@ func (t *turn) wait() time.Duration {
 
 // follow sends what changes until the browser, the session or the node goes.
 func (v *visit) follow(out *events, line *stream) {
-	f := &follower{visit: v, out: out, costOld: true} // the page may have changed since it was drawn
+	f := newFollower(v, out)
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	draw, rest := time.NewTimer(0), time.NewTimer(drawEvery)
@@ -107,13 +113,14 @@ func (v *visit) follow(out *events, line *stream) {
 	}
 }
 
-// sendPart sends parts that were just read, if the session has not ended meanwhile: then the
-// customer's key may be another's. Where that cannot be told nothing is sent; ok says that the
-// stream goes on.
-func (f *follower) sendPart(data string) (sent, ok bool) {
+// send sends parts that were just read, if the session has not ended meanwhile: then the customer's
+// key may be another's. Where that cannot be told nothing is sent, and the parts count as never sent;
+// ok says that the stream goes on.
+func (f *follower) send(data string) (sent, ok bool) {
 	found, err := f.site.find(f.r, f.session.kind)
 	switch {
 	case err != nil:
+		clear(f.sent)
 		return false, true
 	case found == nil:
 		f.out.send("over", "")
@@ -138,23 +145,19 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	f.state = state
 	data := state.limits()
 	next = data.changesIn(state)
-	mark := data.mark()
-	if mark == f.limits {
-		return next, true
+	part, changed, ok := f.drawn("limits", data)
+	if !changed {
+		return next, ok
 	}
-	part, ok := f.drawn("limits", data)
-	if !ok {
-		return next, false
-	}
-	sent, ok := f.sendPart(part)
+	sent, ok := f.send(part)
 	if sent {
-		f.limits, f.outlookOld = mark, true
+		f.outlookOld = true
 		ok = f.beat()
 	}
 	return next, ok
 }
 
-// periods tells billing periods apart.
+// periods tells billing periods apart: another one has another cost.
 func (s *standing) periods() string {
 	var all strings.Builder
 	for i := range s.quota.Meters {
@@ -186,48 +189,60 @@ func (d *limitsData) changesIn(state *standing) time.Duration {
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {
-		part, ok := f.drawn("outlook", f.visit.outlook(f.state))
-		if !ok {
+		if !f.replace(&all, "outlook", "outlook", f.outlook(f.state)) {
 			return false
 		}
 		f.outlookOld = false
-		replaces(&all, "outlook", part, &f.outlook)
 	}
 	if f.costOld {
-		if cost, err := f.visit.cost(); err == nil {
-			part, ok := f.drawn("cost-panel", overviewData{Cost: cost})
-			if !ok {
+		if cost, err := f.cost(); err == nil {
+			if !f.replace(&all, "cost", "cost-panel", overviewData{Cost: cost}) {
 				return false
 			}
 			f.costOld = false
-			replaces(&all, "cost", part, &f.cost)
 		}
 	}
 	if all.Len() == 0 {
 		return true
 	}
-	sent, ok := f.sendPart(all.String())
+	sent, ok := f.send(all.String())
 	if !sent {
-		f.outlook, f.cost, f.outlookOld, f.costOld = "", "", true, true
+		f.outlookOld, f.costOld = true, true
 	}
 	return ok
 }
 
-// replaces adds to an event what the element of an id becomes, unless it is that already.
-func replaces(event *strings.Builder, id, part string, sent *string) {
-	if part == *sent {
-		return
+// replace adds to an event what the element of an id becomes, unless it is that already.
+func (f *follower) replace(event *strings.Builder, id, name string, data any) (ok bool) {
+	part, changed, ok := f.drawn(name, data)
+	if changed {
+		event.WriteString(`<hx-partial hx-target="#` + id + `" hx-swap="innerMorph">` + part + `</hx-partial>`)
 	}
-	*sent = part
-	event.WriteString(`<hx-partial hx-target="#` + id + `" hx-swap="innerMorph">` + part + `</hx-partial>`)
+	return ok
 }
 
-// drawn is a part of the page.
-func (f *follower) drawn(name string, data any) (part string, ok bool) {
+// drawn is a part of the page, by its template. changed says that it differs from what was sent last,
+// but for what a script counts down. Then the caller sends it.
+func (f *follower) drawn(name string, data any) (part string, changed, ok bool) {
 	var all bytes.Buffer
 	if err := f.site.sheets["overview"].ExecuteTemplate(&all, name, data); err != nil {
 		f.site.options.Log.Error("part of a page cannot be drawn", "part", name, "error", err)
-		return "", false
+		return "", false, false
 	}
-	return all.String(), true
+	shown := sha256.Sum256(uncounted(all.Bytes()))
+	before, there := f.sent[name]
+	f.sent[name] = shown
+	return all.String(), !there || shown != before, true
+}
+
+// counted is what a script counts down, but for its end.
+var counted = regexp.MustCompile(`<time [^>]*data-countdown[^>]*>[^<]*`)
+
+// uncounted is a part without what a script changes in it: the text of a countdown, and the instant
+// of one that begins again, since the script finds the next one.
+func uncounted(part []byte) []byte {
+	return counted.ReplaceAllFunc(part, func(element []byte) []byte {
+		tag, _, _ := bytes.Cut(element, []byte(">"))
+		return tag[max(0, bytes.Index(tag, []byte("data-every="))):]
+	})
 }

@@ -46,29 +46,6 @@ func (v *visit) counters() ([]model.CounterKey, error) {
 	return all[:min(len(all), countersOfStream)], err
 }
 
-// mark tells parts apart, but for what a script counts down.
-func (d *limitsData) mark() string {
-	var all strings.Builder
-	for i := range d.Cards {
-		c := d.Cards[i]
-		fmt.Fprint(&all, c.ID, c.Chip, c.Rule, c.Note, c.Left, c.Used, c.Of, c.Shown, c.Per, "\n")
-		for _, f := range c.Facts {
-			if f.At != "" && f.Every == 0 {
-				f.Text = ""
-			} else if f.At != "" {
-				f.At, f.Text = "", ""
-			}
-			fmt.Fprint(&all, f, "\n")
-		}
-		for _, r := range c.Open.Rows {
-			fmt.Fprint(&all, r.Text, r.At, "\n")
-		}
-		fmt.Fprint(&all, c.Open.More, "\n")
-	}
-	fmt.Fprint(&all, d.Counted)
-	return all.String()
-}
-
 // events writes server-sent events.
 type events struct {
 	w       http.ResponseWriter

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // overviewData is the portal's first page. Each part can fail alone.
@@ -36,7 +35,7 @@ type limitsData struct {
 type hidden struct{ Name, Value string }
 
 // countedData is a meter without limits.
-type countedData struct{ Title, Unit, Used, Since string }
+type countedData struct{ Title, Unit, Used string }
 
 // filterFrom is the number of cards from which a page has a filter.
 const filterFrom = 13
@@ -196,7 +195,7 @@ func (s *standing) limits() limitsData {
 	}
 	for _, m := range s.quota.Meters {
 		if !limited[m.Meter] {
-			data.Counted = append(data.Counted, countedData{s.meters.of(m.Meter).title(), plural(m.Used, m.Unit), number(m.Used), m.PeriodStart.Format(time.RFC3339)})
+			data.Counted = append(data.Counted, countedData{s.meters.of(m.Meter).title(), plural(m.Used, m.Unit), number(m.Used)})
 		}
 	}
 	return data
