@@ -13,6 +13,7 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
+	"quotad/internal/quota/usage"
 )
 
 // Standing is how a target stands.
@@ -100,23 +101,13 @@ func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Targ
 	return standings, nil
 }
 
-// PeriodUnits is the SQL of the units that a customer used of a meter in a billing period. u is
-// the sum (units) and the largest (fullest) of its finished hours, c.units the running hour if it
-// is of the period, a.cost the sum of its adjustments. Each may be null.
-//
-// A sum stops at 2⁶³−1, as counters do. An hour that is full makes its sum full, whatever was taken
-// off by adjustments: nobody knows how many units it stands for.
-const PeriodUnits = `CASE WHEN 9223372036854775807 IN (u.fullest, c.units) THEN 9223372036854775807
-		ELSE least(9223372036854775807, greatest(-9223372036854775807,
-			coalesce(u.units, 0) + coalesce(c.units, 0) + coalesce(a.cost, 0))) END::bigint`
-
 // A counter that is not there yet is untouched. All of it is one statement, and so one snapshot.
 // $1–$4 key, $5–$6 the period whose usage is summed; an empty one sums nothing, and so does the
 // counter of an attribute's value. Arrays come in binary, in whatever mode the pool sends queries. The holds are of counters that have any: for each list of limits
 // an array, in binary, of how many limits, those, and of all their holds the expiries, the instants
 // and the costs.
 const readSQL = `
-SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), ` + PeriodUnits + `,
+SELECT array_send(c.state), coalesce(c.at, 0), coalesce(c.version, 0), coalesce(c.change, 0), ` + usage.PeriodUnits + `,
        CASE WHEN c.state[1] = 0 THEN
          (SELECT string_agg(array_send(h.limits || h.expires_at || h.at || h.cost), ''::bytea)
           FROM (SELECT cardinality(limits)::bigint || limits AS limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at,

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/usage"
 )
 
 // correctable finds, of customers that have adjustments that no invoice has taken, the usage lines
@@ -39,7 +40,7 @@ const correctable = `
 // corrections are usage lines of closed periods to which adjustments have come.
 type corrections struct {
 	lines []corrected
-	spans []span       // the period and meter of each
+	spans []usage.Span // the period and meter of each
 	keys  []versionKey // that price it
 }
 
@@ -79,7 +80,7 @@ func queueCorrections(b *pgx.Batch, tasks []*task) *corrections {
 		by[0].in.Meters[m.Key] = m
 		p.Prices, err = readPrices(prices)
 		found.lines, found.keys = append(found.lines, corrected{by, c}), append(found.keys, pricedBy(p))
-		found.spans = append(found.spans, span{customer, m.ID, p.Start, p.End})
+		found.spans = append(found.spans, usage.Span{Customer: customer, Meter: m.ID, Start: p.Start, End: p.End})
 		return err
 	}, correctable, shards, customers, before)
 	return found
@@ -108,16 +109,16 @@ func (l *Ledger) addCorrections(ctx context.Context, q querier, found *correctio
 		return err
 	}
 	for i := range sums {
-		left := sums[i].without(earlier[i])
+		left := without(sums[i].Adjustments, earlier[i])
 		if len(left) == 0 {
 			continue
 		}
 		c := &found.lines[i].Correction
 		c.BilledMinor, c.NotedMinor = stands.billed(c)
-		c.Now, c.Counted, c.Of.Plan = sums[i].units, sums[i].before(left), versions[found.keys[i]].prices
+		c.Now, c.Counted, c.Of.Plan = sums[i].Units, sums[i].Before(left), versions[found.keys[i]].prices
 		for _, t := range found.lines[i].by {
 			t.in.Corrections = append(t.in.Corrections, *c)
-			t.counted[countedBy{c.Meter, c.OfInvoice}] = counted{found.spans[i].meter, left}
+			t.counted[countedBy{c.Meter, c.OfInvoice}] = counted{found.spans[i].Meter, left}
 		}
 	}
 	return nil
@@ -192,16 +193,16 @@ const claimedAdjustments = `
 	JOIN invoices i ON i.id = l.invoice_id AND i.status <> 'void'`
 
 // claimed are the adjustments of spans that lines of invoices count already.
-func claimed(ctx context.Context, q querier, spans []span) ([][]adjustmentKey, error) {
+func claimed(ctx context.Context, q querier, spans []usage.Span) ([][]usage.Key, error) {
 	customers, starts, ends := make([]int64, len(spans)), make([]int64, len(spans)), make([]int64, len(spans))
 	meters := make([]int32, len(spans))
 	for i, s := range spans {
-		customers[i], meters[i], starts[i], ends[i] = s.customer, s.meter, s.start, s.end
+		customers[i], meters[i], starts[i], ends[i] = s.Customer, s.Meter, s.Start, s.End
 	}
-	all := make([][]adjustmentKey, len(spans))
+	all := make([][]usage.Key, len(spans))
 	var n int
-	var a adjustmentKey
-	err := forEach(ctx, q, []any{&n, &a.hour, &a.key}, func() error {
+	var a usage.Key
+	err := forEach(ctx, q, []any{&n, &a.Hour, &a.ID}, func() error {
 		all[n-1] = append(all[n-1], a)
 		return nil
 	}, claimedAdjustments, customers, meters, starts, ends)

@@ -12,6 +12,7 @@ import (
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/quota/usage"
 )
 
 // fenceTime bounds how long a transaction waits for its fences: somebody may hold a counter. Behind
@@ -28,15 +29,15 @@ type fenceOf struct {
 }
 
 // toFence are the counters of jobs. Those of archived customers come apart.
-func (l *Ledger) toFence(ctx context.Context, q querier, due []*job) (all []fenceOf, gone archived, err error) {
+func (l *Ledger) toFence(ctx context.Context, q querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
 	for _, j := range due {
 		meters, err := l.fenced(ctx, q, j.c.open)
 		if err != nil {
-			return nil, gone, err
+			return nil, nil, err
 		}
 		for _, meter := range meters {
 			if j.c.archived {
-				gone.add(j.c, meter)
+				gone = append(gone, usage.Archived{Customer: j.c.id, Meter: meter, Change: j.c.change})
 				continue
 			}
 			all = append(all, fenceOf{j, model.CounterKey{Customer: j.c.id, Meter: meter}})
@@ -51,7 +52,7 @@ func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 	defer cancel()
 	left, gone, err := l.toFence(ctx, tx, due)
 	if err == nil {
-		err = l.fenceArchived(ctx, &gone)
+		err = usage.FenceArchived(ctx, l.pool, gone)
 	}
 	if err != nil {
 		return err
@@ -124,38 +125,4 @@ func (l *Ledger) fenced(ctx context.Context, q querier, p *billing.Period) ([]in
 		meters = append(meters, ids[meter])
 	}
 	return meters, err
-}
-
-// archived are the own counters of archived customers, which have no targets.
-type archived struct {
-	shards            []int16
-	customers, change []int64
-	meters            []int32
-}
-
-func (a *archived) add(c *customer, meter int32) {
-	a.shards, a.customers = append(a.shards, model.Shard(c.id)), append(a.customers, c.id)
-	a.meters, a.change = append(a.meters, meter), append(a.change, c.change)
-}
-
-const fenceArchived = `
-	INSERT INTO counters AS c (shard, customer, meter, attribute, change)
-	SELECT shard, customer, meter, '', change
-	FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) AS w (shard, customer, meter, change)
-	ORDER BY shard, customer, meter
-	ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(c.change, excluded.change)`
-
-// fenceArchived is the fence of customers that are archived. A charge that was judged before the
-// archiving and arrives now finds a row of a newer change. So it is judged again, and finds nobody.
-// Rows that were there then are marked by the archiving itself. Rows of other meters that have a
-// price by now are made here, or a late first charge could make them behind the invoice.
-//
-// It is a transaction of its own: a ledger's that waits for these rows may be the one whose
-// fence the caller waits for.
-func (l *Ledger) fenceArchived(ctx context.Context, a *archived) error {
-	if len(a.customers) == 0 {
-		return nil
-	}
-	_, err := l.pool.Exec(ctx, fenceArchived, a.shards, a.customers, a.meters, a.change)
-	return err
 }

@@ -13,24 +13,15 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/usage"
 )
 
 // LineUsage is what the quantity of a line is the sum of: hours, and then adjustments. It is a
 // page of them.
 type LineUsage struct {
-	Hours       []HourUsage
-	Adjustments []LineAdjustment
+	Hours       []usage.Hour
+	Adjustments []usage.Adjustment
 	Next        string // the cursor of the next page, "" at the end
-}
-
-// HourUsage is the units that hits were admitted in an hour, by its start, µs.
-type HourUsage struct{ Start, Admitted int64 }
-
-// LineAdjustment is an adjustment of the hour that starts at Hour. At is when it was made.
-type LineAdjustment struct {
-	Hour, At, Cost int64
-	Reason         string
-	key            [16]byte
 }
 
 // maxLineUsage is how many hours and adjustments one page has where no limit is asked for. A
@@ -109,18 +100,6 @@ func readPlace(s string) (p place, ok bool) {
 	return p, false
 }
 
-const lineHours = `
-	SELECT hour, least(9223372036854775807, sum(admitted))::bigint FROM (
-		SELECT hour, admitted FROM usage WHERE shard = $1 AND customer = $2 AND meter = $3 AND hour >= $4 AND hour < $5
-		UNION ALL
-		SELECT hour, units FROM counters WHERE shard = $1 AND customer = $2 AND meter = $3 AND attribute = '' AND hour >= $4 AND hour < $5) h
-	WHERE admitted <> 0 AND hour > $6 GROUP BY hour ORDER BY hour LIMIT $7`
-
-const periodAdjustments = `
-	SELECT a.hour, a.at, a.cost, a.reason, a.key FROM adjustments a
-	WHERE a.shard = $1 AND a.customer = $2 AND a.meter = $3 AND a.hour >= $4 AND a.hour < $5
-	  AND (a.hour, a.at, a.key) > ($6, $7, $8::uuid) ORDER BY a.hour, a.at, a.key LIMIT $9`
-
 const countedAdjustments = `
 	SELECT a.hour, a.at, a.cost, a.reason, a.key FROM line_adjustments c, LATERAL (
 		SELECT * FROM adjustments WHERE shard = $1 AND customer = c.customer AND meter = c.meter AND hour = c.hour AND key = c.key OFFSET 0) a
@@ -137,24 +116,22 @@ func lineUsage(ctx context.Context, q querier, i *billing.Invoice, line *billing
 	if err != nil {
 		return out, err
 	}
-	shard, meter := model.Shard(i.Customer), ids[line.Meter]
+	span := usage.Span{Customer: i.Customer, Meter: ids[line.Meter], Start: line.From, End: line.To}
 	if line.Kind == billing.LineUsage && !from.adjustments {
-		rows, _ := q.Query(ctx, lineHours, shard, i.Customer, meter, line.From, line.To, from.hour, limit+1)
-		if out.Hours, err = pgx.CollectRows(rows, pgx.RowToStructByPos[HourUsage]); err != nil || len(out.Hours) > limit {
+		if out.Hours, err = usage.Hours(ctx, q, span, from.hour, limit+1); err != nil || len(out.Hours) > limit {
 			return out.end(limit), err
 		}
 	}
 	if !from.adjustments {
 		from.hour, from.at, from.key = math.MinInt64, math.MinInt64, zeroID
 	}
-	statement, of := countedAdjustments, any(i.ID)
+	rest := limit - len(out.Hours) + 1
 	if line.Kind == billing.LineUsage && i.Status == billing.StatusDraft {
-		statement, of = periodAdjustments, i.Customer
+		out.Adjustments, err = usage.Adjustments(ctx, q, span, from.hour, from.at, from.key, rest)
+		return out.end(limit), err
 	}
-	rows, _ := q.Query(ctx, statement, shard, of, meter, line.From, line.To, from.hour, from.at, from.key, limit-len(out.Hours)+1)
-	out.Adjustments, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a LineAdjustment, err error) {
-		return a, row.Scan(&a.Hour, &a.At, &a.Cost, &a.Reason, &a.key)
-	})
+	rows, _ := q.Query(ctx, countedAdjustments, model.Shard(i.Customer), i.ID, span.Meter, span.Start, span.End, from.hour, from.at, from.key, rest)
+	out.Adjustments, err = pgx.CollectRows(rows, usage.ScanAdjustment)
 	return out.end(limit), err
 }
 
@@ -171,7 +148,7 @@ func (u LineUsage) end(limit int) LineUsage {
 	}
 	if n := len(u.Adjustments); n > 0 {
 		a := &u.Adjustments[n-1]
-		last = place{true, a.Hour, a.At, uuid(a.key)}
+		last = place{true, a.Hour, a.At, uuid(a.ID)}
 	} else {
 		last.hour = u.Hours[len(u.Hours)-1].Start
 	}

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
+	"quotad/internal/quota/usage"
 )
 
 // Preview is an adjustment that nobody has made.
@@ -167,7 +168,7 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 	if err != nil {
 		return billing.Line{}, err
 	}
-	spans := []span{{p.c.id, p.meter.ID, period.Start, period.End}}
+	spans := []usage.Span{{Customer: p.c.id, Meter: p.meter.ID, Start: period.Start, End: period.End}}
 	sums, err := used(ctx, p.tx, spans)
 	if err != nil {
 		return billing.Line{}, err
@@ -182,7 +183,7 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 	}
 	c := assembly.Correction{
 		Meter: p.Meter, Of: versions.terms(&period), OfInvoice: of.ID, OfNumber: of.Number,
-		Counted: sums[0].before(sums[0].without(earlier[0])), Now: plus(sums[0].units, p.Cost),
+		Counted: sums[0].Before(without(sums[0].Adjustments, earlier[0])), Now: plus(sums[0].Units, p.Cost),
 	}
 	c.BilledMinor, c.NotedMinor = stands.billed(&c)
 	line, priced, err := assembly.CorrectionLine(c, p.meter)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,7 +14,7 @@ import (
 	"quotad/internal/billing/timeline"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
-	"quotad/internal/quota/model"
+	"quotad/internal/quota/usage"
 )
 
 // OwnPrice is a price of a customer's own. It counts for the billing periods that start at From
@@ -178,16 +180,6 @@ func (l *Ledger) priceFrom(ctx context.Context, w *store.Writing, c *customer, l
 	return c.open.Start, true, nil
 }
 
-// firstHit reports whether units of one of the meters were charged since an instant.
-const firstHit = `
-	SELECT EXISTS (
-		SELECT FROM meters m, LATERAL (
-			SELECT FROM counters k WHERE k.shard = $1 AND k.customer = $2 AND k.meter = m.id AND k.attribute = '' AND k.hour >= $4 AND k.units > 0
-			UNION ALL SELECT FROM usage u WHERE u.shard = $1 AND u.customer = $2 AND u.meter = m.id AND u.hour >= $4 AND u.admitted > 0
-			UNION ALL SELECT FROM adjustments a WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.id AND a.hour >= $4
-			OFFSET 0) used
-		WHERE m.key = ANY ($3))`
-
 // wasHit reports whether the first period has a billed hit, or one on a meter that is to get a
 // price. It draws a line first, so that hits under way come after the new price.
 func (l *Ledger) wasHit(ctx context.Context, w *store.Writing, c *customer, meter string) (hit bool, err error) {
@@ -198,6 +190,9 @@ func (l *Ledger) wasHit(ctx context.Context, w *store.Writing, c *customer, mete
 	if _, _, err := w.Mark(ctx, c.id, c.now, meters); err != nil {
 		return false, err
 	}
-	err = w.QueryRow(ctx, firstHit, model.Shard(c.id), c.id, meters, c.open.Start).Scan(&hit)
-	return hit, err
+	ids, err := meterIDs(ctx, w, meters)
+	if err != nil {
+		return false, err
+	}
+	return usage.Any(ctx, w, c.id, slices.Collect(maps.Values(ids)), c.open.Start)
 }

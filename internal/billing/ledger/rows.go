@@ -201,7 +201,7 @@ func (t *task) correctionRows() (rows []countedRow) {
 func (t *task) rowsOf(key countedBy) (rows []countedRow) {
 	i, by := &t.result.Invoice, t.counted[key]
 	for _, a := range by.adj {
-		rows = append(rows, countedRow{i.ID, i.Customer, by.meter, a.hour, hex.EncodeToString(a.key[:])})
+		rows = append(rows, countedRow{i.ID, i.Customer, by.meter, a.Hour, hex.EncodeToString(a.ID[:])})
 	}
 	return rows
 }

@@ -12,6 +12,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
+	"quotad/internal/quota/usage"
 )
 
 // A task is one invoice that is to be assembled: a new one, a draft again, or an upcoming one.
@@ -39,7 +40,7 @@ type countedBy struct{ meter, invoice string }
 // counted are adjustments of a meter.
 type counted struct {
 	meter int32
-	adj   []adjustment
+	adj   []usage.Adjustment
 }
 
 // assemble fills in the results of tasks. Reads of one snapshot make invoices of one instant.
@@ -142,7 +143,7 @@ func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error 
 		t     *task
 		meter string
 	}
-	var spans []span
+	var spans []usage.Span
 	var places []place
 	for _, t := range tasks {
 		if t.kind != billing.KindPeriod {
@@ -153,7 +154,7 @@ func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error 
 			return err
 		}
 		for _, meter := range t.in.Terms.Meters() {
-			spans = append(spans, span{t.c.id, ids[meter], t.period.Start, t.period.End})
+			spans = append(spans, usage.Span{Customer: t.c.id, Meter: ids[meter], Start: t.period.Start, End: t.period.End})
 			places = append(places, place{t, meter})
 		}
 	}
@@ -162,9 +163,9 @@ func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error 
 		return err
 	}
 	for i, p := range places {
-		p.t.in.Usage[p.meter] = sums[i].units
-		if len(sums[i].adjustments) > 0 {
-			p.t.counted[countedBy{meter: p.meter}] = counted{spans[i].meter, sums[i].adjustments}
+		p.t.in.Usage[p.meter] = sums[i].Units
+		if len(sums[i].Adjustments) > 0 {
+			p.t.counted[countedBy{meter: p.meter}] = counted{spans[i].Meter, sums[i].Adjustments}
 		}
 	}
 	return nil

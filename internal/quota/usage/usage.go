@@ -1,0 +1,194 @@
+// Package usage answers for the hot tables what billing asks, by customer, meter and hours: what
+// was used, which adjustments there are, and whether anything was. Its statements name hot tables
+// only. What the answers mean for an invoice it does not know.
+package usage
+
+import (
+	"context"
+	"math"
+	"math/big"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"quotad/internal/quota/model"
+)
+
+// Querier is a pool, or a transaction.
+type Querier interface {
+	Query(ctx context.Context, statement string, args ...any) (pgx.Rows, error)
+}
+
+// Span names the usage of one meter: its hours that start in [Start, End), µs.
+type Span struct {
+	Customer   int64
+	Meter      int32
+	Start, End int64
+}
+
+// Key names an adjustment, within its customer and meter.
+type Key struct {
+	Hour int64 // that it concerns, by its start, µs
+	ID   [16]byte
+}
+
+// Adjustment is a correction of an hour's usage. At is when it was made, µs.
+type Adjustment struct {
+	Key
+	At, Cost int64
+	Reason   string
+}
+
+// ScanAdjustment reads a row of hour, at, cost, reason and id.
+func ScanAdjustment(row pgx.CollectableRow) (a Adjustment, err error) {
+	return a, row.Scan(&a.Hour, &a.At, &a.Cost, &a.Reason, &a.ID)
+}
+
+// Hour is what hits were admitted in an hour, by its start, µs.
+type Hour struct{ Start, Admitted int64 }
+
+// Sum is what a span holds: all its units, and which adjustments are among them.
+type Sum struct {
+	Units       int64
+	Adjustments []Adjustment
+}
+
+// PeriodUnits is the SQL of the units that a customer used of a meter in a billing period. u is
+// the sum (units) and the largest (fullest) of its finished hours, c.units the running hour if it
+// is of the period, a.cost the sum of its adjustments. Each may be null.
+//
+// A sum stops at 2⁶³−1, as counters do. An hour that is full makes its sum full, whatever was taken
+// off by adjustments: nobody knows how many units it stands for.
+const PeriodUnits = `CASE WHEN 9223372036854775807 IN (u.fullest, c.units) THEN 9223372036854775807
+		ELSE least(9223372036854775807, greatest(-9223372036854775807,
+			coalesce(u.units, 0) + coalesce(c.units, 0) + coalesce(a.cost, 0))) END::bigint`
+
+// One statement, one snapshot: an hour that is being moved counts once.
+const sumsSQL = `
+SELECT ` + PeriodUnits + `, a.hours, a.keys, a.costs
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
+	WITH ORDINALITY AS i (shard, customer, meter, start_at, end_at, n)
+LEFT JOIN LATERAL (
+	SELECT sum(u.admitted) AS units, max(u.admitted) AS fullest FROM usage u
+	WHERE u.shard = i.shard AND u.customer = i.customer AND u.meter = i.meter AND u.hour >= i.start_at AND u.hour < i.end_at) u ON true
+LEFT JOIN LATERAL (
+	SELECT c.units FROM counters c
+	WHERE c.shard = i.shard AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = ''
+	  AND c.hour >= i.start_at AND c.hour < i.end_at OFFSET 0) c ON true
+LEFT JOIN LATERAL (
+	SELECT sum(a.cost) AS cost, array_agg(a.hour) AS hours, array_agg(a.key) AS keys, array_agg(a.cost) AS costs FROM adjustments a
+	WHERE a.shard = i.shard AND a.customer = i.customer AND a.meter = i.meter AND a.hour >= i.start_at AND a.hour < i.end_at) a ON true
+ORDER BY i.n`
+
+// Sums reads what spans hold, in their order: usage, adjustments, and the running hour. All of it is
+// of one snapshot.
+func Sums(ctx context.Context, q Querier, spans []Span) ([]Sum, error) {
+	shards := make([]int16, len(spans))
+	customers, starts, ends := make([]int64, len(spans)), make([]int64, len(spans)), make([]int64, len(spans))
+	meters := make([]int32, len(spans))
+	for i, s := range spans {
+		shards[i], customers[i], meters[i], starts[i], ends[i] = model.Shard(s.Customer), s.Customer, s.Meter, s.Start, s.End
+	}
+	rows, _ := q.Query(ctx, sumsSQL, shards, customers, meters, starts, ends)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Sum, err error) {
+		var hours, costs []int64
+		var keys []pgtype.UUID
+		err = row.Scan(&s.Units, &hours, &keys, &costs)
+		for i, hour := range hours {
+			s.Adjustments = append(s.Adjustments, Adjustment{Key: Key{hour, keys[i].Bytes}, Cost: costs[i]})
+		}
+		return s, err
+	})
+}
+
+// Before is what there would be without some of the adjustments. It stops at 2⁶³−1, on both
+// sides of 0.
+func (s *Sum) Before(left []Adjustment) int64 {
+	units := big.NewInt(s.Units)
+	for _, a := range left {
+		units.Sub(units, big.NewInt(a.Cost))
+	}
+	switch {
+	case units.IsInt64():
+		return max(-math.MaxInt64, units.Int64())
+	case units.Sign() < 0:
+		return -math.MaxInt64
+	}
+	return math.MaxInt64
+}
+
+const hoursSQL = `
+SELECT hour, least(9223372036854775807, sum(admitted))::bigint FROM (
+	SELECT hour, admitted FROM usage WHERE shard = $1 AND customer = $2 AND meter = $3 AND hour >= $4 AND hour < $5
+	UNION ALL
+	SELECT hour, units FROM counters WHERE shard = $1 AND customer = $2 AND meter = $3 AND attribute = '' AND hour >= $4 AND hour < $5) h
+WHERE admitted <> 0 AND hour > $6 GROUP BY hour ORDER BY hour LIMIT $7`
+
+// Hours reads the hours of a span in which something was used, ascending: at most limit of those
+// after one.
+func Hours(ctx context.Context, q Querier, s Span, after int64, limit int) ([]Hour, error) {
+	rows, _ := q.Query(ctx, hoursSQL, model.Shard(s.Customer), s.Customer, s.Meter, s.Start, s.End, after, limit)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Hour])
+}
+
+const adjustmentsSQL = `
+SELECT hour, at, cost, reason, key FROM adjustments
+WHERE shard = $1 AND customer = $2 AND meter = $3 AND hour >= $4 AND hour < $5
+  AND (hour, at, key) > ($6, $7, $8::uuid) ORDER BY hour, at, key LIMIT $9`
+
+// Adjustments reads adjustments of a span, in the order of their hours, instants and ids: at most
+// limit of those after one. id is a UUID.
+func Adjustments(ctx context.Context, q Querier, s Span, hour, at int64, id string, limit int) ([]Adjustment, error) {
+	rows, _ := q.Query(ctx, adjustmentsSQL, model.Shard(s.Customer), s.Customer, s.Meter, s.Start, s.End, hour, at, id, limit)
+	return pgx.CollectRows(rows, ScanAdjustment)
+}
+
+const anySQL = `
+SELECT EXISTS (
+	SELECT FROM unnest($3::integer[]) AS m (meter), LATERAL (
+		SELECT FROM counters k WHERE k.shard = $1 AND k.customer = $2 AND k.meter = m.meter AND k.attribute = '' AND k.hour >= $4 AND k.units > 0
+		UNION ALL SELECT FROM usage u WHERE u.shard = $1 AND u.customer = $2 AND u.meter = m.meter AND u.hour >= $4 AND u.admitted > 0
+		UNION ALL SELECT FROM adjustments a WHERE a.shard = $1 AND a.customer = $2 AND a.meter = m.meter AND a.hour >= $4
+		OFFSET 0) used)`
+
+// Any reports whether a customer used one of the meters since an instant, or had it adjusted.
+func Any(ctx context.Context, q Querier, customer int64, meters []int32, since int64) (bool, error) {
+	rows, _ := q.Query(ctx, anySQL, model.Shard(customer), customer, meters, since)
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+}
+
+// Archived is the own counter of an archived customer, which has no target, and its newest change.
+type Archived struct {
+	Customer, Change int64
+	Meter            int32
+}
+
+const fenceArchivedSQL = `
+INSERT INTO counters AS c (shard, customer, meter, attribute, change)
+SELECT shard, customer, meter, '', change
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[]) AS w (shard, customer, meter, change)
+ORDER BY shard, customer, meter
+ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(c.change, excluded.change)`
+
+// FenceArchived is the fence of customers that are archived. A charge that was judged before the
+// archiving and arrives now finds a row of a newer change. So it is judged again, and finds nobody.
+// Rows that were there then are marked by the archiving itself. Rows of other meters that have a
+// price by now are made here, or a late first charge could make them after the invoice.
+//
+// pool makes it a transaction of its own: a ledger's that waits for these rows may be the one whose
+// fence the caller waits for.
+func FenceArchived(ctx context.Context, pool interface {
+	Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error)
+}, all []Archived,
+) error {
+	if len(all) == 0 {
+		return nil
+	}
+	shards, customers, meters, changes := make([]int16, len(all)), make([]int64, len(all)), make([]int32, len(all)), make([]int64, len(all))
+	for i, a := range all {
+		shards[i], customers[i], meters[i], changes[i] = model.Shard(a.Customer), a.Customer, a.Meter, a.Change
+	}
+	_, err := pool.Exec(ctx, fenceArchivedSQL, shards, customers, meters, changes)
+	return err
+}
