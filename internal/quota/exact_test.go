@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // exact fires and says what is wrong with the outcome, if anything is.

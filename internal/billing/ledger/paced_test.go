@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 // TestPace: a transaction waits by how long it worked, within bounds, and not when others wait for it.

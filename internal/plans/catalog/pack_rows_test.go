@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // packedWorld has customers c0, c1, … on a plan with the meters api and jobs.
