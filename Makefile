@@ -3,7 +3,7 @@
 # Settings, in the environment or after `make`:
 #   PGBIN=dir   PostgreSQL's programs to use (15 to 18); else the newest of the machine
 #   RACE_PGBIN=dir   another PostgreSQL for the race detector's part of `make test`
-#   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./...)
+#   PKG=./dir   the packages that test, test-short, test-long and microbench look at (./..., and bench)
 #   TESTFLAGS=  further flags for go test, for example '-run TestVectors -v'
 #   BENCHFLAGS= further flags of the bench, for example '-rows REGEXP' or '-long'; -help lists them
 #   FUZZTIME=1m how long each fuzz target runs
@@ -37,6 +37,8 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X main.ve
 # As many packages at once as there are processors. With one more, pages and servers miss their
 # deadlines on a slow machine. `make lint` has go vet.
 GOTEST := go test -buildvcs=false -vet=off -p $(shell getconf _NPROCESSORS_ONLN)
+# The bench is a module of its own: ./... is without it.
+test_bench = $(if $(filter ./...,$(PKG)),cd bench && $(GOTEST) $(1) $(TESTFLAGS) ./...)
 
 .PHONY: help
 help: ## list the targets
@@ -65,17 +67,20 @@ NORACE := ^(TestPlans|TestBytesPerCounter|TestVectorsLimitsCorrupted|TestMutants
 test: ## all tests, then the small sizes under the race detector
 	@scripts/deps.sh go postgres cc npm chromium
 	$(GOTEST) -count=1 -timeout 15m $(TESTFLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+	$(call test_bench,-count=1)
 	$(if $(RACE_PGBIN),PGBIN='$(abspath $(RACE_PGBIN))') CGO_ENABLED=1 $(GOTEST) -count=1 -timeout 15m -race -short -skip '$(NORACE)' $(TESTFLAGS) $(if $(filter ./internal/...,$(RACEPKG)),$(filter ./internal/%,$(LONGEST))) $(RACEPKG)
 
 .PHONY: test-short
 test-short: ## the small sizes only, for between two edits
 	@scripts/deps.sh go postgres npm chromium
 	$(GOTEST) -short $(TESTFLAGS) $(PKG)
+	$(call test_bench)
 
 .PHONY: test-long
 test-long: ## the long sizes: hours of load, kills and random traces
 	@scripts/deps.sh go postgres cc npm chromium
 	QUOTAD_TEST_LONG=1 $(GOTEST) -count=1 -timeout 6h $(TESTFLAGS) $(PKG)
+	$(call test_bench,-count=1)
 
 .PHONY: test-pg
 test-pg: ## the database's tests only, mostly with PGBIN=dir for another PostgreSQL
@@ -85,7 +90,7 @@ test-pg: ## the database's tests only, mostly with PGBIN=dir for another Postgre
 # An executable of its own: a signal to `go run` would not end what it runs.
 .PHONY: build-bench
 build-bench: build
-	go build -buildvcs=false -o bin/quotad-bench ./cmd/quotad-bench
+	go build -C bench -buildvcs=false -o ../bin/quotad-bench
 
 .PHONY: bench
 bench: build-bench ## measure quotad beside a handler that does nothing; writes docs/benchmarks
@@ -115,7 +120,9 @@ fuzz: ## each fuzz target for FUZZTIME
 .PHONY: lint
 lint: $(LINT) ## go vet, golangci-lint with the house's rules, plain words, shellcheck if there is one
 	go vet -buildvcs=false ./...
+	cd bench && go vet -buildvcs=false ./...
 	$(LINT) run
+	cd bench && ../$(LINT) run
 	@scripts/plain-words.sh
 	@if command -v shellcheck >/dev/null; then shellcheck -x scripts/*.sh .ci/run; else echo 'shellcheck is not installed: skipped'; fi
 
@@ -140,6 +147,7 @@ verify: ## fail when a generated file, go.mod or go.sum is out of date
 	@scripts/deps.sh go npm
 	@scripts/verify.sh
 	go mod tidy -diff
+	cd bench && go mod tidy -diff
 
 .PHONY: smoke
 smoke: ## start `make run` elsewhere and paste the curl line that it prints

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // binary is the path of quotad while TestBinary runs.

@@ -15,7 +15,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 	"quotad/migrations"
 )
 

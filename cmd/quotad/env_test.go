@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // What begins as a setting and is none is told at the start, with what was probably meant.

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // hourly and daily are the limits of the project's example.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 const testAdminKey = "test-admin-key-0123456789"

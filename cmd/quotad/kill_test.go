@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // hammer is clients that hit one customer each, through deaths of quotad, and what they

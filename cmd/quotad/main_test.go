@@ -5,7 +5,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3filter"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // A node that the server has too few sessions for does not start, and says what to set.

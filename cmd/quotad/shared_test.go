@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 func TestWrittenTime(t *testing.T) {

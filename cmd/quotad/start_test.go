@@ -12,7 +12,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // freePort is an address on which nobody listens.

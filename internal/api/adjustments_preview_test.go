@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // previewed is the line that an adjustment would make.

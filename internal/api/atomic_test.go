@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // setUpPair is setUp with a second meter and a second customer.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // written is a request of a route that changes something, which succeeds.

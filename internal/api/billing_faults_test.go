@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // stored is a digest of all that billing and configuration have stored.

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"quotad/internal/api/respond"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 // setClock sets the clock c1.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
 )
 
 const draftOfPro = `{"name":"P","currency":"USD","interval":"month","base_price_minor":2500,

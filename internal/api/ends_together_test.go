@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // An atomic batch of more customers than it is judged again for, whose overrides have all just ended.

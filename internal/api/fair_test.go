@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 	"quotad/internal/quota/queue"
+	"quotad/internal/testkit/pgtest"
 )
 
 const metricsOfShares = "quotad_batches_over_share_total"

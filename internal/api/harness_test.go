@@ -25,9 +25,9 @@ import (
 	"quotad/internal/plans/store"
 	"quotad/internal/plans/sweep"
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

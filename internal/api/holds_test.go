@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // manyHolds gives acme 20 limits on its meter and 10,000 open reservations of one unit each.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // With the database away an import stops, and says so; later it is sent again.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"quotad/internal/api/respond"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // overviewNode reads each overview anew.

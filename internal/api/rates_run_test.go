@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // ratedCustomer is the oracle of a customer with one token bucket: exact fractions of what it has,

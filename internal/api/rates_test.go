@@ -3,7 +3,7 @@ package api
 import (
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // putBucket writes a version of the plan pro with one token bucket.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"quotad/internal/api/respond"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // secure is the same node over TLS: by its client over HTTP/2, and by dial over HTTP/1.1.

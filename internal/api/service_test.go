@@ -19,8 +19,8 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/fastpath"
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 func TestHealth(t *testing.T) {

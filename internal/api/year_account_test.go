@@ -1,6 +1,6 @@
 package api
 
-import "quotad/internal/oracle"
+import "quotad/internal/testkit/oracle"
 
 // putAccount changes how the customer is billed.
 func (c *guest) putAccount() {

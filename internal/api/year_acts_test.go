@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"quotad/internal/oracle"
+	"quotad/internal/testkit/oracle"
 )
 
 // act does something that customers and admins do. The first acts of the list are the common

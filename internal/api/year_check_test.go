@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"quotad/internal/oracle"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/oracle"
+	"quotad/internal/testkit/pgtest"
 )
 
 // expected is what the oracle says of all invoices and credits.

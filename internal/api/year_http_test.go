@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // try sends a request. Headers without a value are left out.

@@ -3,7 +3,7 @@ package api
 import (
 	"fmt"
 
-	"quotad/internal/oracle"
+	"quotad/internal/testkit/oracle"
 )
 
 // onInvoice does something with one of the customer's invoices.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"quotad/internal/oracle"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/oracle"
+	"quotad/internal/testkit/planstest"
 )
 
 const yearDay = 24 * int64(time.Hour/time.Microsecond)

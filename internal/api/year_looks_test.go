@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"quotad/internal/oracle"
+	"quotad/internal/testkit/oracle"
 )
 
 // standing holds the quota endpoint against the oracle.

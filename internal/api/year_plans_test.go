@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"quotad/internal/oracle"
+	"quotad/internal/testkit/oracle"
 )
 
 var (

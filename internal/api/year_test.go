@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/oracle"
+	"quotad/internal/testkit/oracle"
 )
 
 // yearSize is how many customers live how long, and how many of them on one test clock.

@@ -142,14 +142,6 @@ func (c *Cache[K, V]) Remove(key K) bool {
 	return s.remove(key)
 }
 
-// Purge forgets all keys, a shard at a time. Once it has returned, no Get gives
-// what was there when it was called.
-func (c *Cache[K, V]) Purge() {
-	for i := range c.shards {
-		c.shards[i].purge()
-	}
-}
-
 // Len returns the number of entries, those included that have expired and that
 // nobody asked for since.
 func (c *Cache[K, V]) Len() int {
@@ -161,7 +153,7 @@ func (c *Cache[K, V]) Len() int {
 }
 
 // Evictions returns how many entries, since New, were dropped to make room.
-// Removed, purged and replaced ones do not count, nor expired ones that Get
+// Removed and replaced ones do not count, nor expired ones that Get
 // found; an expired one that made room does.
 func (c *Cache[K, V]) Evictions() uint64 {
 	var n uint64

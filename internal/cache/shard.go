@@ -137,12 +137,6 @@ func (s *shard[K, V]) retireHot() {
 	}
 }
 
-func (s *shard[K, V]) purge() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reset()
-}
-
 func (s *shard[K, V]) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/vectors"
+	"quotad/internal/testkit/vectors"
 )
 
 // periodCase is one case of a vector file.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // closingStep is a place on the way from an ended period to a paid invoice, and who dies there.

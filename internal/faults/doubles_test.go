@@ -3,7 +3,7 @@ package faults
 import (
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // TestWithoutIDsDoublesAreSeen: the same clients, nodes and comparison, but hits and

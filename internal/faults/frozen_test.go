@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // frozen is a node that stops in the middle of its transactions, and what its callers heard.

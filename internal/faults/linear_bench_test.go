@@ -10,10 +10,10 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 // bench is two engines on one database, each with a proxy of its own on its way there.

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // On the way to PostgreSQL an answer is lost behind the commit; what was cut before, or

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // run is clients that work on a cluster until so many operations are done.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // TestEveryUnit: clients do operations of all kinds on three nodes, while connections

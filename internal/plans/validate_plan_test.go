@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/planstest"
 )
 
 var declared = map[string]bool{"api": true, "seats": true}

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // neverSent is an error of which the driver says that it occurred before anything was sent.

@@ -8,7 +8,7 @@ import (
 	"testing/fstest"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 	"quotad/migrations"
 )
 

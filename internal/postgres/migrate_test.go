@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 	"quotad/migrations"
 
 	"github.com/jackc/pgx/v5/pgxpool"

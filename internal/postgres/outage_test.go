@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/puddle/v2"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 func TestOutageRefusedAndRetryable(t *testing.T) {

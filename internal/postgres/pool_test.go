@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )

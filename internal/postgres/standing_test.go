@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // What is said of a server is what the server says, a transaction that is open included.

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // benchTargets are 10,000 customers with two limits, each of whom was hit once.

@@ -3,11 +3,11 @@ package quota
 import (
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // Each hit and reservation counts once as admitted or refused, whichever way it is decided. Looks

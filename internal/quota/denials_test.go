@@ -10,9 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // denied reads what the usage table says was denied to a customer, by hour.

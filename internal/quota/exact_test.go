@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // exact fires and says what is wrong with the outcome, if anything is.
@@ -134,16 +133,11 @@ func TestMutantsAreCaught(t *testing.T) {
 				"SELECT i.n, coalesce(c.at, 0), coalesce(c.hour, 0), coalesce(c.units, 0), coalesce(c.total, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.state, '{}')",
 				"attribute, n),\n", "attribute, n) LEFT JOIN\n", "FOR UPDATE SKIP LOCKED) c", "FOR UPDATE SKIP LOCKED) c ON true")(e)
 		},
-		"a granted remainder that no hit took": replace(lane.SwapRows, "total = CASE", "total = 1 + CASE"),
-		"two groups on one counter in one statement": func(e *Engine) {
-			e.lanes[0].Apart = func(w *lane.Writing) []*lane.Group {
-				slices.SortFunc(w.Groups, func(a, b *lane.Group) int { return model.CompareKeys(a.Own(), b.Own()) })
-				return nil
-			}
-		},
-		"usage outside the transaction":   func(e *Engine) { e.ledgers[0].Session.CommitBehind = ledger.AddUsage },
-		"a swap of whatever row is there": replace(lane.SwapRows, "c.version = i.version AND c.at = i.since AND", ""),
-		"a row made over another":         replace(lane.MakeRows, "ON CONFLICT DO NOTHING", "ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET state = excluded.state, version = excluded.version"),
+		"a granted remainder that no hit took":       replace(lane.SwapRows, "total = CASE", "total = 1 + CASE"),
+		"two groups on one counter in one statement": func(e *Engine) { e.lanes[0].Session.Faults.KeepTogether = true },
+		"usage outside the transaction":              func(e *Engine) { e.ledgers[0].Session.Faults.CommitAfter = ledger.AddUsage },
+		"a swap of whatever row is there":            replace(lane.SwapRows, "c.version = i.version AND c.at = i.since AND", ""),
+		"a row made over another":                    replace(lane.MakeRows, "ON CONFLICT DO NOTHING", "ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET state = excluded.state, version = excluded.version"),
 	}
 	for name, mutate := range mutants {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +213,9 @@ func raised(t testing.TB, missed bool) error {
 
 // lateDecide decides past the memory, as a node would that never saw a refusal.
 func (e *Engine) lateDecide(ctx context.Context, t *model.Target) (model.Decision, error) {
-	e.node.Memory.Seen.Purge()
+	for _, key := range t.Keys() {
+		e.node.Memory.Forget(key)
+	}
 	return e.Decide(ctx, t, 1)
 }
 

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // queueHit puts a hit of a sender into the queue of a lane that stands still.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"quotad/internal/calendar"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // dailyTarget is billed by the day, from 17 minutes past midnight on. bound is the end of the

@@ -14,10 +14,10 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // This file lets engines fire at the same counters from many nodes and keeps every

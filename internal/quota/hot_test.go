@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // delayed is a connection on which everything takes each longer, either way.

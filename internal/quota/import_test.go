@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestImports: usage of past instants counts in its hour and where it still runs; an

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestOrderIsThePrimaryKeys: counters are locked in the order of the table's own index.

@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // tally is what the callers of a run through failures know: units that were

@@ -7,11 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestUnreadableReceipt: it fails its own operation, and nobody else's.

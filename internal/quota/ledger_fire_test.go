@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // ledgerFire is operations of all kinds on a few customers' counters from several engines

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // breaker breaks a session's connection at a statement, once for each time that it is armed.

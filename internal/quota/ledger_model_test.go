@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // naive is a customer's meter told from its definitions: a list of what was charged. Time

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestLateInAnEndedPeriod: what is given back, imported or corrected in a billing period that has

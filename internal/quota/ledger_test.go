@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // decideOnce decides a hit with an id.

@@ -3,8 +3,8 @@ package quota
 import (
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestMemorySparesTheDatabase: a refused customer's next hit sends no statement, on a

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // reference keeps counters as the database is meant to: one hit after the other, judged by

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestOverruns: what was spent already is charged and booked past hard limits, on all ways that a

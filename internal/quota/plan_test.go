@@ -9,11 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/lane"
 	"quotad/internal/quota/ledger"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/upkeep"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // insertOnly are the statements that look nothing up.

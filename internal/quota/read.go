@@ -69,13 +69,9 @@ type View struct {
 	Start, End int64
 }
 
-// Standings reads how several targets stand, counters and usage in one snapshot: the
-// units of a period are the very ones that the limits were charged with.
-func (e *Engine) Standings(ctx context.Context, targets []*model.Target) ([]Standing, error) {
-	return e.StandingsIn(ctx, nil, targets)
-}
-
-// StandingsIn is Standings in a view. Without one it reads by itself.
+// StandingsIn reads how several targets stand, counters and usage in one snapshot: the
+// units of a period are the very ones that the limits were charged with. It reads in a view, and
+// by itself without one.
 func (e *Engine) StandingsIn(ctx context.Context, v *View, targets []*model.Target) ([]Standing, error) {
 	standings := make([]Standing, len(targets))
 	stored, now, err := e.read(ctx, v, targets, func(i int, now int64) (start, end int64) {

@@ -12,12 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 func sumOf(hours []UsageHour) (admitted int64) {

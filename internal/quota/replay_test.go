@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // history is what the model makes of all charges of one counter: its row after each.

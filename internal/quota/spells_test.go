@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 func spellsOf(t *testing.T, e *Engine, f SpellFilter) []Spell {

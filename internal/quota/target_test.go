@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 func perLimit(t testing.TB, name, per string, limit int64) *model.Limit {

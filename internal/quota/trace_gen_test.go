@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // traceGen draws traces. What it draws is likely to be near an edge: costs near what is

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
 )
 
 // TestTracesSQL: after every step of random traces the statements and the model agree on

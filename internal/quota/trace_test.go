@@ -12,7 +12,7 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // trace is a run of hits as data, so that one that fails can be kept and run again.

@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // connecting reports whether a hit was refused since a session is being made.

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
-	"quotad/internal/vectors"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
+	"quotad/internal/testkit/vectors"
 )
 
 // corruptions change one field of one hit, or of the limits, to a wrong value.

@@ -8,10 +8,10 @@ import (
 	"os"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
-	"quotad/internal/vectors"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
+	"quotad/internal/testkit/vectors"
 )
 
 // vector is a file of the layout that CONTRIBUTING.md describes (A failed test): hits on one

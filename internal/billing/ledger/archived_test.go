@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // held holds back what is sent with a text in it, once, until it is opened.

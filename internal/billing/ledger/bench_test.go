@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // fillBilled makes customers on the plan pro whose period ended at $1, a month after it began.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 // calls are the clocks that the worker is to look at.

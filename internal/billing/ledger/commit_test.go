@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 // TestAnEndedCommitIsUnknown: an administrator ends a session while its COMMIT is under way. The

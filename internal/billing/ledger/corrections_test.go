@@ -7,9 +7,9 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/planstest"
 )
 
 // adjust corrects the usage of an hour.

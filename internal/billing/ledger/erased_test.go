@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 // bought writes an account with a buyer.

@@ -8,7 +8,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 // cutInApril has customer acme on a base of 3,000 in advance since April 1, and on another plan,

@@ -11,10 +11,10 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // longestOpen is for how long any transaction of the node's pool has been open, ms.

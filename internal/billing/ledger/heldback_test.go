@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 	quotaledger "quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestChargesBesideAClose: a charging statement was judged before a period's end, and reaches

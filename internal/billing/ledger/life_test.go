@@ -10,7 +10,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 // said is invoices as a text: period, status, amounts, and lines as kind, quantity and amount.

@@ -3,7 +3,7 @@ package ledger
 import (
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // rowsRead is how many rows of a table were read since the database was made.

@@ -11,8 +11,8 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // priceWorld has a customer acme with usage by each price model in January, and the draft of it.

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestAPeriodIsClosedAndFinalized(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // nameless takes the default seller's name, which no API can.

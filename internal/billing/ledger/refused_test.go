@@ -10,8 +10,8 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // aPeriod is a row of periods behind the last closed one of acme, l, whose instants are given.

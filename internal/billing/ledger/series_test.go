@@ -13,9 +13,9 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // Customers on test clocks are numbered in a series of their own. Nodes finalize in both at once,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"quotad/internal/billing"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // TestACustomerThatTakesTooLong: the step of one customer takes longer than a transaction may. It is

@@ -144,9 +144,6 @@ func (l *Ledger) price(ctx context.Context, q querier, r *Running, p *billing.Pe
 // Billed reports whether the customer is billed now.
 func (r *Running) Billed() bool { return r.terms != nil }
 
-// Period is the period that runs.
-func (r *Running) Period() billing.Period { return r.terms.Period }
-
 // Version is the number of the plan version that prices it.
 func (r *Running) Version() int { return r.terms.Plan.Version }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 // A correction of 10¹⁵ minor units or more holds the draft that would take it, and no other one.

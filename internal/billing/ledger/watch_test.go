@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // A customer whose period cannot be closed is counted and named, and holds up no other. When the

@@ -5,7 +5,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 // Base in advance that was on an invoice that became void is written off: nobody gives it back, and

@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
-	"quotad/internal/vectors"
+	"quotad/internal/testkit/vectors"
 )
 
 // ratingCase is one case of a vector file.

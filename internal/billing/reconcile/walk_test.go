@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // TestTargetsByID: the same as Resolve's, and nothing of it is remembered.

@@ -8,9 +8,9 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestResolve(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // A clock that is set counts at once on the node that was asked and soon on others; what

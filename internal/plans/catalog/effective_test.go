@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // The sequences of the contract, told one by one.

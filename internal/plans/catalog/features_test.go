@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestCustomersFeatures(t *testing.T) {

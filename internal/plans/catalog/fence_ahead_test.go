@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/planstest"
 )
 
 // A fence judges no cost, so it asks for no end of an override. A row that is ahead of the clock, past

@@ -13,11 +13,11 @@ import (
 	"go.uber.org/goleak"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // Writers on several nodes at once: every node hears of every change. Each remembers of

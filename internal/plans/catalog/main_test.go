@@ -6,11 +6,11 @@ import (
 	"sync"
 	"testing"
 
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
 	"quotad/internal/plans/sweep"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestOverrides(t *testing.T) {

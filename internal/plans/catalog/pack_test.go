@@ -10,9 +10,9 @@ import (
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // What is unpacked is what was packed, to the last field; another generation's is not there.

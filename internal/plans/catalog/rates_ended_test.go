@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/planstest"
 )
 
 // An override is gone before its end, and its rates with it.

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func customerID(t testing.TB, s *store.Store, key string) (id int64) {

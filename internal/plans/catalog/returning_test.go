@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // That a meter's units may come back is written once, stays, and is known to all nodes: to

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"quotad/internal/cache"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // A reading that a change overtook on its way is not kept, and not believed where it is

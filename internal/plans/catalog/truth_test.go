@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // truth is what the writer knows for certain of a customer from change number on: the

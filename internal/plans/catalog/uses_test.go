@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // A key shows the day of its last use. The day is written once, behind requests.

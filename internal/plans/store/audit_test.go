@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
+	"quotad/internal/testkit/planstest"
 )
 
 // No statement changes the audit trail, nor deletes what is younger than the retention. What

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestTestClocks(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/planstest"
 )
 
 // drawPlan is any plan that could be stored, defaults filled in.

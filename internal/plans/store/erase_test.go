@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestEraseOfTheArchived(t *testing.T) {

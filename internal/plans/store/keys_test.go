@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestKeysAreMadeListedAndRevoked(t *testing.T) {

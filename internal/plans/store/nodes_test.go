@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // What nodes write of themselves is read again; a write that comes twice counts once; what is old

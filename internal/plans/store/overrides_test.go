@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/planstest"
 )
 
 func TestOverridesArePaged(t *testing.T) {

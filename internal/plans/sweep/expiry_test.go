@@ -9,9 +9,9 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // setClockRow sets a test clock, as its own write does.

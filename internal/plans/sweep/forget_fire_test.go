@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"quotad/internal/plans/catalog"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // Hits on two nodes while their customers are forgotten all the time, without the wait

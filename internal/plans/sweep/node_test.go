@@ -9,10 +9,10 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // node is a node of several: its store, its memory, what ends overrides, and what both say.

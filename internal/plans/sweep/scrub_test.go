@@ -13,9 +13,9 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 const person = "jane.doe@example.org"

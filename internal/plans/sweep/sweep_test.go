@@ -9,8 +9,8 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/plans/catalog"
-	"quotad/internal/plans/planstest"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 )
 
 // An override that another node wrote counts here within a second, and so does its end,

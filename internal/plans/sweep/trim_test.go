@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/plans/planstest"
 	"quotad/internal/plans/store"
+	"quotad/internal/testkit/planstest"
 )
 
 // What is older than the retention goes, in pieces, and nothing else.

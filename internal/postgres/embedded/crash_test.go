@@ -14,7 +14,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/postgres/embedded"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 func TestKilledServerComesBack(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/embedded"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // helperEnv makes the test binary act as a small quotad on that directory, to

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/embedded"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // The server of another process is found by its directory, by way of a link too.

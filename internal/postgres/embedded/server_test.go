@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"quotad/internal/postgres/embedded"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 const systemID = "SELECT system_identifier FROM pg_control_system()"

@@ -3,7 +3,7 @@ package embedded_test
 import (
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // A new server has its files of WAL: what is written begins none.

@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/quotatest"
 )
 
 func drawKey(rt *rapid.T) model.CounterKey {

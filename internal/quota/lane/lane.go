@@ -38,15 +38,12 @@ type Lane struct {
 	keys    session.Columns
 	asked   session.Params // of those
 	row     [1]model.Row   // as the memory of refusals wants it
-
-	// A part that tests break, to see that the breakage is noticed.
-	Apart func(*Writing) []*Group
 }
 
 // New is a lane of a node, which hands over to a ledger. Run runs it.
 func New(n *queue.Node, to *ledger.Ledger) *Lane {
 	return &Lane{
-		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](&n.Totals.Over), Apart: apart,
+		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](&n.Totals.Over),
 		Session: session.Session{Options: &n.Options, Statements: Statements(), Beside: &to.Session},
 	}
 }
@@ -151,7 +148,7 @@ func (l *Lane) plan(groups []*Group) {
 // swap writes, makes and reads the rows of the batch's groups, and hands out what came of it.
 func (l *Lane) swap(ctx context.Context) {
 	for _, w := range []*Writing{&l.swaps, &l.makes} {
-		for _, g := range l.Apart(w) {
+		for _, g := range w.apart(l.Session.Faults) {
 			l.HandOver(g)
 		}
 	}

@@ -188,11 +188,11 @@ type Writing struct {
 
 // apart sorts the groups and takes those out that are on the counter of one before them: an
 // UPDATE … FROM applies one source row per target, and would charge too little.
-func apart(w *Writing) (others []*Group) {
+func (w *Writing) apart(faults session.Faults) (others []*Group) {
 	slices.SortStableFunc(w.Groups, func(a, b *Group) int { return model.CompareKeys(a.Own(), b.Own()) })
 	var last model.CounterKey
 	w.Groups = slices.DeleteFunc(w.Groups, func(g *Group) bool {
-		same := g.Own() == last
+		same := g.Own() == last && !faults.KeepTogether
 		if last = g.Own(); same {
 			others = append(others, g)
 		}

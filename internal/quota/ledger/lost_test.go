@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/refusals"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // handLedger is a ledger that stands still: the test does its transactions.

@@ -3,7 +3,7 @@ package ledger
 import (
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // pgtest.Main also fails when a goroutine outlives the tests.

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // drawLimits draws limits of all algorithms and modes, small enough to be reached.

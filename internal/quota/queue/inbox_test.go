@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"quotad/internal/quota/quotatest"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/quotatest"
 )
 
 // thing is an item of a test.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/quotatest"
 )
 
 func testMemory(t *testing.T) *Memory {

@@ -31,7 +31,7 @@ type Conn struct {
 	until      time.Time   // when Run's reads and writes end; zero: the connection has no deadline
 	unfollow   func() bool // undoes follow
 
-	commitBehind StatementName // see Session.CommitBehind
+	faults Faults
 }
 
 func open(ctx context.Context, o *Options, texts map[StatementName]string) (*Conn, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // testSession is a session with a statement "one", closed with the test.

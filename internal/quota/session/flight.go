@@ -43,7 +43,7 @@ func (f *Flight) Ask(name StatementName, params [][]byte, read func(*pgconn.Resu
 	f.conn.makeRoom(params)
 	f.pipeline.SendQueryStatement(f.conn.statements[name], params, binaryFormat, binaryFormat)
 	f.pending = append(f.pending, read)
-	if name == f.conn.commitBehind {
+	if name == f.conn.faults.CommitAfter {
 		f.command("COMMIT")
 		f.command("BEGIN")
 	}

@@ -34,10 +34,7 @@ type Session struct {
 	Statements map[StatementName]string
 	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
 	Beside     *Session              // of the ledger that a lane hands over to; nil: this is a ledger's
-
-	// CommitBehind is a statement. A transaction is committed behind it, and so cut in two.
-	// Tests set it, to see that the breakage is noticed.
-	CommitBehind StatementName
+	Faults     Faults
 
 	Conn      *Conn
 	usedAt    time.Duration // when it was last asked for, on the stopwatch
@@ -130,7 +127,7 @@ func (s *Session) await(ctx context.Context) {
 	s.making = nil
 	s.cancel()
 	s.Conn.follow(ctx)
-	s.Conn.commitBehind = s.CommitBehind
+	s.Conn.faults = s.Faults
 }
 
 // make starts a goroutine that tries to connect until it has a connection, or the session is

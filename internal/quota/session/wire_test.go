@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // TestWireRoundTrip: PostgreSQL reads every array as it was meant, and ReadInts and

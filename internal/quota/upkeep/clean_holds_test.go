@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // TestHoldsAreCleaned: what nobody looks at any more is taken off by the cleaner, and with a

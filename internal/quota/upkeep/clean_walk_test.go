@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // The walk passes all counters, customers' own among them, whatever the sizes of pages.

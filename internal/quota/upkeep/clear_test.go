@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 // clearOnce is one ClearCounters that is committed.

@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // testDB is a database of the test's own, on which engines can be started.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/postgres/pgtest"
+	"quotad/internal/testkit/pgtest"
 )
 
 // The log has one word for each time that it begins to fail, and that it works again; an

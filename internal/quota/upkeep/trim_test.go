@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/quotatest"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
 )
 
 // Rows go that are of long ago and were written long ago, in pieces; others stay, also of a

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/postgres"
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 // DB is a database of the test's own, with a pool for looking at it.

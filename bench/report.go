@@ -21,8 +21,6 @@ type report struct {
 	Rows    []result  `json:"rows"`
 	Memory  *memory   `json:"memory,omitempty"`
 	Long    *long     `json:"long,omitempty"`
-	Closing *closing  `json:"closing,omitempty"`
-	Pages   *pages    `json:"pages,omitempty"`
 	Targets []reached `json:"targets"`
 }
 

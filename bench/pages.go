@@ -18,21 +18,21 @@ import (
 
 // pages is what open pages take from hits, and how long the server needs for a page.
 type pages struct {
-	Watched int        `json:"watched"`
-	Alone   spread     `json:"hits_alone"` // a second, of the first row's load
-	Quiet   spread     `json:"quiet"`      // share of it beside open pages of customers that nobody hits
-	Busy    spread     `json:"busy"`       // the same, of customers that the load hits
-	Drawn   float64    `json:"drawn"`      // parts sent a second, in all, while the load hit them
-	Times   []pageTime `json:"times"`
+	Watched int
+	Alone   spread  // a second, of the first row's load
+	Quiet   spread  // share of it beside open pages of customers that nobody hits
+	Busy    spread  // the same, of customers that the load hits
+	Drawn   float64 // parts sent a second, in all, while the load hit them
+	Times   []pageTime
 }
 
 // pageTime is how long one page takes, by one client alone, ms.
 type pageTime struct {
-	Page  string  `json:"page"`
-	Bytes int     `json:"bytes"` // not compressed
-	P50   float64 `json:"p50"`
-	P95   float64 `json:"p95"`
-	Most  float64 `json:"aim"` // what p95 should be at most
+	Page  string
+	Bytes int // not compressed
+	P50   float64
+	P95   float64
+	Most  float64 // what p95 should be at most
 }
 
 // String is a table.
@@ -102,7 +102,6 @@ func (b *bench) watchPages(ctx context.Context) error {
 	if got.Times, err = b.timePages(ctx); err != nil {
 		return err
 	}
-	b.report.Pages = got
 	_, err = fmt.Fprint(b.out, got)
 	return err
 }

@@ -16,20 +16,20 @@ import (
 // closing is what it takes to close the periods of many customers at once, and what hits of
 // others keep meanwhile.
 type closing struct {
-	Customers int       `json:"customers"`
-	Seconds   float64   `json:"seconds"`        // until nothing was due
-	Before    underLoad `json:"hits_before"`    // of the main row's load
-	Meanwhile underLoad `json:"hits_meanwhile"` // of the same load
-	Longest   float64   `json:"longest_ms"`     // a transaction of quotad was open
-	Few       float64   `json:"peak_mb_before"` // VmHWM of quotad
-	Many      float64   `json:"peak_mb_behind"`
+	Customers int
+	Seconds   float64   // until nothing was due
+	Before    underLoad // of the main row's load
+	Meanwhile underLoad // of the same load
+	Longest   float64   // a transaction of quotad was open
+	Few       float64   // VmHWM of quotad
+	Many      float64
 }
 
 // underLoad is what a load came to over its rounds.
 type underLoad struct {
-	Hits spread `json:"hits"`    // a second, in a closed loop
-	P99  spread `json:"p99"`     // ms, in an open loop at half of the rate from before
-	Rate spread `json:"in_time"` // share of the open loop's requests
+	Hits spread // a second, in a closed loop
+	P99  spread // ms, in an open loop at half of the rate from before
+	Rate spread // share of the open loop's requests
 }
 
 // String is a sentence.
@@ -155,7 +155,6 @@ func (b *bench) closeMany(ctx context.Context) error {
 		}
 	}
 	c.Before, c.Meanwhile, c.Many = before.sums(), meanwhile.sums(), peak(b.service.nodes[0])
-	b.report.Closing = c
 	if _, err := fmt.Fprint(b.out, "    ", c); err != nil {
 		return err
 	}

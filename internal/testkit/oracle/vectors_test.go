@@ -29,7 +29,7 @@ func TestOracleMeetsTheVectorsOfRating(t *testing.T) {
 			Exact    string
 		}
 	}
-	read(t, "../billing/rating/testdata/vectors/rating/models.json", &file)
+	read(t, "../../billing/rating/testdata/vectors/rating/models.json", &file)
 	for _, c := range file.Cases {
 		minor := c.Price.Rate(c.Quantity, Share{0, 1, 0, 1}, c.Exponent).Minor
 		if exact, _ := c.Price.exact(max(0, c.Quantity-c.Price.Included)); minor != c.Minor || exact.Cmp(decimal(c.Exact)) != 0 {
@@ -49,7 +49,7 @@ func TestOracleMeetsTheVectorsOfPeriods(t *testing.T) {
 			Index          int
 		}
 	}
-	read(t, "../calendar/testdata/vectors/periods/anchors.json", &file)
+	read(t, "../../calendar/testdata/vectors/periods/anchors.json", &file)
 	for _, c := range file.Cases {
 		r := Rhythm{c.Anchor, c.Timezone, c.Unit, c.Count}
 		from, to := r.Around(c.At.UnixMicro())

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"quotad/internal/postgres/pgtest"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/testkit/pgtest"
 )
 
 // How something is charged whose statement is held back.
