@@ -112,7 +112,7 @@ func lineUsage(ctx context.Context, q querier, i *billing.Invoice, line *billing
 	if line.Kind != billing.LineUsage && line.Kind != billing.LineCorrection || i.Kind == billing.KindCreditNote {
 		return out, nil
 	}
-	ids, err := meterIDs(ctx, q, []string{line.Meter})
+	ids, err := store.MeterIDs(ctx, q, []string{line.Meter})
 	if err != nil {
 		return out, err
 	}

@@ -190,7 +190,7 @@ func (l *Ledger) wasHit(ctx context.Context, w *store.Writing, c *customer, mete
 	if _, _, err := w.Mark(ctx, c.id, c.now, meters); err != nil {
 		return false, err
 	}
-	ids, err := meterIDs(ctx, w, meters)
+	ids, err := store.MeterIDs(ctx, w, meters)
 	if err != nil {
 		return false, err
 	}

@@ -12,6 +12,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
+	"quotad/internal/plans/store"
 	"quotad/internal/quota/usage"
 )
 
@@ -187,7 +188,7 @@ func (l *Ledger) pricedMeters(ctx context.Context, q querier, t *assembly.Terms)
 	if len(missing) == 0 {
 		return ids, nil
 	}
-	others, err := meterIDs(ctx, q, missing)
+	others, err := store.MeterIDs(ctx, q, missing)
 	if err == nil {
 		maps.Copy(others, ids)
 	}

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/billing/assembly"
 	"quotad/internal/cache"
 	"quotad/internal/plans"
+	"quotad/internal/plans/store"
 )
 
 // maxVersions bounds the plan versions in memory. One with a hundred tiered prices takes some
@@ -78,7 +79,7 @@ func (vs *versions) get(ctx context.Context, q querier, keys []versionKey) (foun
 	for _, v := range read {
 		named = append(named, v.MeterKeys()...)
 	}
-	meters, err := meterIDs(ctx, q, named)
+	meters, err := store.MeterIDs(ctx, q, named)
 	if err != nil {
 		return nil, err
 	}
@@ -110,18 +111,4 @@ func scanVersion(row pgx.CollectableRow) (*version, error) {
 		v.prices, err = assembly.Compile(v.Key, v.Version, &v.PlanInput)
 	}
 	return v, err
-}
-
-const readMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
-
-// meterIDs are the ids of meters, by their keys.
-func meterIDs(ctx context.Context, q querier, keys []string) (map[string]int32, error) {
-	ids := make(map[string]int32, len(keys))
-	var key string
-	var id int32
-	err := forEach(ctx, q, []any{&key, &id}, func() error {
-		ids[key] = id
-		return nil
-	}, readMeterIDs, keys)
-	return ids, err
 }

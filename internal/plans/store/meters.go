@@ -102,17 +102,25 @@ func (s *Store) SetReturning(ctx context.Context, key string) error {
 	})
 }
 
+const readMeterIDs = `SELECT key, id FROM meters WHERE key = ANY ($1)`
+
 // MeterIDs returns the ids of those of the meters that there are, by their keys.
-func (s *Store) MeterIDs(ctx context.Context, keys []string) (map[string]int32, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
+func MeterIDs(ctx context.Context, q querier, keys []string) (map[string]int32, error) {
 	ids := make(map[string]int32, len(keys))
 	var key string
 	var id int32
-	rows, _ := s.pool.Query(ctx, `SELECT key, id FROM meters WHERE key = ANY ($1)`, keys)
+	rows, _ := q.Query(ctx, readMeterIDs, keys)
 	_, err := pgx.ForEachRow(rows, []any{&key, &id}, func() error {
 		ids[key] = id
 		return nil
 	})
+	return ids, err
+}
+
+// MeterIDs is MeterIDs on the store's pool.
+func (s *Store) MeterIDs(ctx context.Context, keys []string) (map[string]int32, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	ids, err := MeterIDs(ctx, s.pool, keys)
 	return ids, Classify(err)
 }

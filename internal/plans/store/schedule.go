@@ -8,6 +8,7 @@ import (
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/usage"
 )
 
 // maxFormer is how many former periods are kept. Beyond that the oldest are dropped, but none
@@ -90,19 +91,6 @@ func calendarOf(c *plans.Customer, p *calendar.Periods) plans.FormerPeriods {
 	return plans.FormerPeriods{Timezone: c.Timezone, Anchor: c.BillingAnchor, Interval: string(p.Interval.Unit), Count: p.Interval.Count}
 }
 
-// countUnits gives buckets of a customer's own counters ($4 meters, $5 identities) the units of
-// the hour that begins at an instant ($3). A level stops at 2⁶²−1.
-const countUnits = `
-	WITH w AS (
-		SELECT m.id AS meter, i.bucket, i.n FROM unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS i (meter, bucket, n)
-		JOIN meters m ON m.key = i.meter)
-	UPDATE counters c SET state = c.state || (
-		SELECT array_agg(b.value ORDER BY w.n, b.place)
-		FROM w, LATERAL (VALUES (1, w.bucket), (2, least(c.units, (1::bigint << 62) - 1)), (3, 1)) b (place, value)
-		WHERE w.meter = c.meter)
-	WHERE c.shard = $1 AND c.customer = $2 AND c.meter = ANY (ARRAY(SELECT meter FROM w)) AND c.attribute = ''
-	  AND c.hour = $3 AND c.units > 0`
-
 // countFromCut lets the plan's limits by billing period count what was charged at the very instant
 // of a cut, in an hour that begins there: it is usage of the new period. What the values of an
 // attribute were charged in that hour nobody knows. Their limits begin at 0. Mark has locked the
@@ -112,8 +100,8 @@ func (w *Writing) countFromCut(ctx context.Context, c *plans.Customer, plan *pla
 	if err != nil {
 		return err
 	}
-	var meters []string
-	var buckets []int64
+	var meters []string // in the order of the plan
+	buckets := make(map[string][]int64)
 	for i := range plan.Limits {
 		l := &plan.Limits[i]
 		if l.Window != "billing_period" || l.Per != "" {
@@ -124,12 +112,20 @@ func (w *Writing) countFromCut(ctx context.Context, c *plans.Customer, plan *pla
 			return bad
 		}
 		one := model.NewTarget(0, c.ID, 0, []*model.Limit{limit}, periods, nil)
-		meters, buckets = append(meters, l.Meter), append(buckets, one.Identity(0, cut))
+		if buckets[l.Meter] == nil {
+			meters = append(meters, l.Meter)
+		}
+		buckets[l.Meter] = append(buckets[l.Meter], one.Identity(0, cut))
 	}
 	if len(meters) == 0 {
 		return nil
 	}
-	_, err = w.Exec(ctx, countUnits, model.Shard(c.ID), c.ID, cut, meters, buckets)
+	ids, err := MeterIDs(ctx, w, meters)
+	for _, m := range meters {
+		if err == nil {
+			err = usage.CountHour(ctx, w, c.ID, ids[m], cut, buckets[m])
+		}
+	}
 	return err
 }
 

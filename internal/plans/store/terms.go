@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/plans"
-	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
+	"quotad/internal/quota/usage"
 )
 
 const insertTerms = `
@@ -66,22 +68,7 @@ func sameTerms(a, b *plans.Customer) bool {
 	return a.Plan == b.Plan && pin(a) == pin(b) && a.Timezone == b.Timezone && a.BillingAnchor == b.BillingAnchor
 }
 
-// markCounters draws a line through a customer's usage. A hit that was judged before the change
-// under way, and is charged after it, is found to be stale and judged anew. Rows that are
-// missing are made for the meters that have a price ($4), so that none is inserted as it was
-// judged before. Rows are taken in the order of their key.
-//
-// It returns the last charge after now ($5), and the last one in an hour that starts now or later.
-const markCounters = `
-	WITH marked AS (
-		INSERT INTO counters AS c (shard, customer, meter, attribute, change)
-		SELECT $1, $2, m.id, '', $3 FROM meters m
-		WHERE m.key = ANY ($4) OR EXISTS (
-			SELECT FROM counters o WHERE o.shard = $1 AND o.customer = $2 AND o.meter = m.id AND o.attribute = '' OFFSET 0)
-		ORDER BY m.id
-		ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(c.change, excluded.change)
-		RETURNING c.at, c.hour, c.units)
-	SELECT coalesce(max(at) FILTER (WHERE at > $5), 0), coalesce(max(at) FILTER (WHERE at > $5 OR hour >= $5 AND units > 0), 0) FROM marked`
+const metersToMark = `SELECT id, key = ANY ($1) FROM meters ORDER BY id`
 
 // Mark ends what runs of a customer's usage, and returns the instant from which on all is
 // charged anew: now, µs, or just after the last charge where that is later. Hits that are under
@@ -95,8 +82,18 @@ func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string
 	if err := session.ByKey(ctx, w); err != nil {
 		return 0, 0, err
 	}
-	var later, last int64
-	if err := w.QueryRow(ctx, markCounters, model.Shard(customer), customer, w.Number, meters, now).Scan(&later, &last); err != nil {
+	mark := usage.Mark{Customer: customer, Change: w.Number, Now: now}
+	var id int32
+	var billed bool
+	rows, _ := w.Query(ctx, metersToMark, meters)
+	if _, err := pgx.ForEachRow(rows, []any{&id, &billed}, func() error {
+		mark.Meters, mark.Make = append(mark.Meters, id), append(mark.Make, billed)
+		return nil
+	}); err != nil {
+		return 0, 0, fmt.Errorf("read the meters: %w", err)
+	}
+	later, last, err := mark.Draw(ctx, w)
+	if err != nil {
 		return 0, 0, fmt.Errorf("mark the counters: %w", err)
 	}
 	return max(now, later+1), max(now, last+1), nil

@@ -1,6 +1,7 @@
 package upkeep
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -33,27 +34,14 @@ func TestPlansOfClearing(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	statements, key := clearStatements()
 	check := func(p *quotatest.Planned, when string) {
-		for name, args := range p.Args {
-			var text []byte
-			explain := "EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE " + pgx.Identifier{name}.Sanitize() + "(" + args + ")"
-			if err := p.Conn.QueryRow(ctx, explain, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
-				t.Fatalf("%s, %s: %v", when, name, err)
-			}
-			var plans []struct{ Plan quotatest.PlanNode }
-			if err := json.Unmarshal(text, &plans); err != nil {
-				t.Fatal(err)
-			}
-			ways := plans[0].Plan.Reached()
-			for _, way := range ways {
+		for name := range p.Args {
+			for _, way := range reached(ctx, t, p, name) {
 				for _, column := range key[name] {
 					if !strings.HasPrefix(way.Type, "Index") || !strings.Contains(way.IndexCond, "counters."+column+" = ") &&
 						!strings.Contains(way.IndexCond, "c."+column+" = ") {
-						t.Errorf("%s, %s: by no %s\n%s", when, name, column, text)
+						t.Errorf("%s, %s: by no %s: %+v", when, name, column, way)
 					}
 				}
-			}
-			if len(ways) == 0 {
-				t.Errorf("%s, %s: no hot table in the plan\n%s", when, name, text)
 			}
 		}
 	}
@@ -74,4 +62,45 @@ func TestPlansOfClearing(t *testing.T) {
 			check(s, fmt.Sprintf("%+v, session %d", stage, i))
 		}
 	}
+}
+
+// TestPlansOfTheWalk: the walk over all that was charged goes by the key, whatever the table was when
+// a session planned it.
+func TestPlansOfTheWalk(t *testing.T) {
+	db, ctx := newTestDB(t), pgtest.Context(t)
+	var sessions []*quotatest.Planned
+	for _, rows := range []int{0, 3, 20_000} {
+		db.Exec(ctx, t, quotatest.FillSQL, rows)
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), map[string]string{"charged": nextCharged, "shard": nextShard}))
+		}
+		for i, s := range sessions {
+			for name, by := range map[string]string{"charged": "ROW(", "shard": "shard >= "} {
+				for _, way := range reached(ctx, t, s, name) {
+					if !strings.HasPrefix(way.Type, "Index") || !strings.Contains(way.IndexCond, by) || !strings.Contains(way.IndexCond, "shard") {
+						t.Errorf("%d rows, session %d, %s: %+v", rows, i, name, way)
+					}
+				}
+			}
+		}
+	}
+}
+
+// reached is how a session would reach the hot tables by a statement now.
+func reached(ctx context.Context, t *testing.T, p *quotatest.Planned, name string) []quotatest.PlanNode {
+	t.Helper()
+	var text []byte
+	explain := "EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE " + pgx.Identifier{name}.Sanitize() + "(" + p.Args[name] + ")"
+	if err := p.Conn.QueryRow(ctx, explain, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	var plans []struct{ Plan quotatest.PlanNode }
+	if err := json.Unmarshal(text, &plans); err != nil {
+		t.Fatal(err)
+	}
+	ways := plans[0].Plan.Reached()
+	if len(ways) == 0 {
+		t.Errorf("%s: no hot table in the plan\n%s", name, text)
+	}
+	return ways
 }

@@ -18,33 +18,53 @@ type Charged struct {
 // BeforeCharged comes before all of them.
 var BeforeCharged = Charged{Shard: -1}
 
-// nextCharged steps from key to key: a customer's meter may have years of usage, and millions of
-// values of attributes.
+// nextCharged steps from key to key within a shard: a customer's meter may have years of usage, and
+// millions of values of attributes. $1 shard, $2–$3 where to go on, $4 how many.
 const nextCharged = `
 	WITH RECURSIVE charged AS (
-		SELECT $1::smallint AS shard, $2::bigint AS customer, $3::integer AS meter, 0 AS n
+		SELECT $2::bigint AS customer, $3::integer AS meter, 0 AS n
 		UNION ALL
-		SELECT f.shard, f.customer, f.meter, a.n + 1 FROM charged a, LATERAL (
+		SELECT f.customer, f.meter, a.n + 1 FROM charged a, LATERAL (
 			SELECT * FROM (
-				(SELECT c.shard, c.customer, c.meter FROM counters c
-				 WHERE (c.shard, c.customer, c.meter) > (a.shard, a.customer, a.meter) ORDER BY c.shard, c.customer, c.meter LIMIT 1)
+				(SELECT c.customer, c.meter FROM counters c
+				 WHERE c.shard = $1 AND (c.customer, c.meter) > (a.customer, a.meter) ORDER BY c.customer, c.meter LIMIT 1)
 				UNION ALL
-				(SELECT u.shard, u.customer, u.meter FROM usage u
-				 WHERE (u.shard, u.customer, u.meter) > (a.shard, a.customer, a.meter) ORDER BY u.shard, u.customer, u.meter LIMIT 1)
-			) e ORDER BY e.shard, e.customer, e.meter LIMIT 1) f
+				(SELECT u.customer, u.meter FROM usage u
+				 WHERE u.shard = $1 AND (u.customer, u.meter) > (a.customer, a.meter) ORDER BY u.customer, u.meter LIMIT 1)
+			) e ORDER BY e.customer, e.meter LIMIT 1) f
 		WHERE a.n < $4
 	)
-	SELECT shard, customer, meter FROM charged WHERE n > 0 ORDER BY n`
+	SELECT $1::smallint, customer, meter FROM charged WHERE n > 0 ORDER BY n`
+
+// nextShard is the first shard from one on that has rows, null if there is none.
+const nextShard = `
+	SELECT least(
+		(SELECT shard FROM counters WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1),
+		(SELECT shard FROM usage WHERE shard >= $1 ORDER BY shard, customer, meter LIMIT 1))`
 
 // NextCharged lists at most limit of those that have a counter or usage and follow after one. Those
-// of forgotten customers are among them.
-func NextCharged(ctx context.Context, tx pgx.Tx, after Charged, limit int) ([]Charged, error) {
-	rows, _ := tx.Query(ctx, nextCharged, after.Shard, after.Customer, after.Meter, limit)
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Charged])
-	if err != nil {
-		return nil, fmt.Errorf("list what was charged: %w", err)
+// of forgotten customers are among them. It goes from shard to shard.
+func NextCharged(ctx context.Context, tx pgx.Tx, after Charged, limit int) (all []Charged, err error) {
+	for {
+		var shard *int16
+		if err := tx.QueryRow(ctx, nextShard, max(0, after.Shard)).Scan(&shard); err != nil {
+			return nil, fmt.Errorf("find what was charged: %w", err)
+		}
+		if shard == nil {
+			return all, nil
+		}
+		if *shard != after.Shard {
+			after = Charged{Shard: *shard}
+		}
+		rows, _ := tx.Query(ctx, nextCharged, after.Shard, after.Customer, after.Meter, limit-len(all))
+		if all, err = pgx.AppendRows(all, rows, pgx.RowToStructByPos[Charged]); err != nil {
+			return nil, fmt.Errorf("list what was charged: %w", err)
+		}
+		if len(all) == limit {
+			return all, nil
+		}
+		after = Charged{Shard: after.Shard + 1}
 	}
-	return all, nil
 }
 
 // Mismatch is a customer's meter whose numbers differ: units charged in all, and units booked as
@@ -58,19 +78,17 @@ type Mismatch struct {
 
 // What every charge adds to a customer's own counter it adds to the usage of an hour, in the
 // same row. So the two never differ, nor does either exist without the other. The sums are
-// numeric: what is wrong may be large. Of a customer that was forgotten only the usage stays,
-// and its counters go a while after it: there is nothing to hold it against.
+// numeric: what is wrong may be large.
 const chargedIsBooked = `
 	SELECT shard, customer, meter, charged, greatest(-9223372036854775807, least(9223372036854775807, finished))::bigint, running FROM (
 		SELECT w.shard, w.customer, w.meter, coalesce(c.total, 0) AS charged, coalesce(c.units, 0) AS running, coalesce((
 			SELECT sum(u.admitted) FROM usage u WHERE u.shard = w.shard AND u.customer = w.customer AND u.meter = w.meter), 0) AS finished
 		FROM unnest($1::smallint[], $2::bigint[], $3::integer[]) AS w (shard, customer, meter)
-		LEFT JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = ''
-		WHERE EXISTS (SELECT FROM customers k WHERE k.id = w.customer)) both_sides
+		LEFT JOIN counters c ON c.shard = w.shard AND c.customer = w.customer AND c.meter = w.meter AND c.attribute = '') both_sides
 	WHERE charged <> finished + running`
 
-// Mismatches finds those whose units charged are not those booked. Archived customers count,
-// forgotten ones do not. All are compared at the instant of one snapshot.
+// Mismatches finds those whose units charged are not those booked. All are compared at the instant
+// of one snapshot. Those of forgotten customers are among them: only their usage stays.
 func Mismatches(ctx context.Context, tx pgx.Tx, keys []Charged) ([]Mismatch, error) {
 	shards, customers, meters := make([]int16, len(keys)), make([]int64, len(keys)), make([]int32, len(keys))
 	for i, k := range keys {

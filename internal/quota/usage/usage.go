@@ -1,6 +1,6 @@
-// Package usage answers for the hot tables what billing asks, by customer, meter and hours: what
-// was used, which adjustments there are, and whether anything was. Its statements name hot tables
-// only. What the answers mean for an invoice it does not know.
+// Package usage is what billing and plans need of the hot tables, by customer, meter and hours: what
+// was used, which adjustments there are, and the marks on counters where a billing period ends. Its
+// statements name hot tables only. What the answers mean for an invoice it does not know.
 package usage
 
 import (
@@ -9,7 +9,6 @@ import (
 	"math/big"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"quotad/internal/quota/model"
@@ -178,10 +177,7 @@ ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(
 //
 // pool makes it a transaction of its own: a ledger's that waits for these rows may be the one whose
 // fence the caller waits for.
-func FenceArchived(ctx context.Context, pool interface {
-	Exec(ctx context.Context, statement string, args ...any) (pgconn.CommandTag, error)
-}, all []Archived,
-) error {
+func FenceArchived(ctx context.Context, pool Execer, all []Archived) error {
 	if len(all) == 0 {
 		return nil
 	}

@@ -86,7 +86,7 @@ type Planned struct {
 var oneOf = map[uint32]string{
 	pgtype.Int2ArrayOID: "'{1,2}'", pgtype.Int4ArrayOID: "'{1,2}'", pgtype.Int8ArrayOID: "'{1,2}'", pgtype.TextArrayOID: `'{"",""}'`,
 	pgtype.UUIDArrayOID: "'{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}'", pgtype.ByteaArrayOID: "'{a,b}'",
-	pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''", pgtype.UUIDOID: "'00000000-0000-0000-0000-000000000001'",
+	pgtype.BoolArrayOID: "'{t,f}'", pgtype.Int2OID: "1", pgtype.Int4OID: "1", pgtype.Int8OID: "1", pgtype.TextOID: "''", pgtype.UUIDOID: "'00000000-0000-0000-0000-000000000001'",
 }
 
 // PrepareAll prepares statements on a session.

@@ -1,0 +1,41 @@
+package usage
+
+import (
+	"fmt"
+	"testing"
+
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/quotatest"
+)
+
+// pgtest.Main also fails when a goroutine outlives the tests.
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// TestPlans: hot tables are reached by their keys, on an empty table, one that was just filled, and a
+// large one, also by plans that were made when the table was another.
+func TestPlans(t *testing.T) {
+	db, ctx := quotatest.NewDB(t), pgtest.Context(t)
+	statements := map[string]string{
+		"sums": sumsSQL, "hours": hoursSQL, "adjustments": adjustmentsSQL, "used": anySQL, "fence_archived": fenceArchivedSQL, "mark": markSQL, "count_hour": countHourSQL,
+	}
+	var sessions []*quotatest.Planned
+	for _, stage := range []struct {
+		rows    int
+		analyze bool
+	}{{0, false}, {1, true}, {3, false}, {3, true}, {2000, false}, {20_000, false}, {20_000, true}} {
+		db.Exec(ctx, t, quotatest.FillSQL, stage.rows)
+		db.Exec(ctx, t, `INSERT INTO usage (shard, customer, meter, hour, admitted)
+			SELECT i % 1024, i, 1 + i % 3, h, 1 FROM generate_series(1, $1) i, generate_series(1, 2) h ON CONFLICT DO NOTHING`, stage.rows)
+		db.Exec(ctx, t, `INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason)
+			SELECT i % 1024, i % 1000, 1 + i % 3, i, md5(i::text)::uuid, 1, 1, '' FROM generate_series(1, $1) i ON CONFLICT DO NOTHING`, stage.rows)
+		if stage.analyze {
+			db.Exec(ctx, t, "ANALYZE counters, usage, adjustments")
+		}
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			sessions = append(sessions, quotatest.PrepareAll(ctx, t, db.PoolSession(t, mode), statements))
+		}
+		for i, s := range sessions {
+			s.Check(ctx, t, fmt.Sprintf("%+v, session %d", stage, i), func(name string) bool { return name == "fence_archived" })
+		}
+	}
+}
