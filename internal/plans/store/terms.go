@@ -68,7 +68,7 @@ func sameTerms(a, b *plans.Customer) bool {
 	return a.Plan == b.Plan && pin(a) == pin(b) && a.Timezone == b.Timezone && a.BillingAnchor == b.BillingAnchor
 }
 
-const metersToMark = `SELECT id, key = ANY ($1) FROM meters ORDER BY id`
+const metersToMark = `SELECT id, coalesce(key = ANY ($1), false) FROM meters ORDER BY id`
 
 // Mark ends what runs of a customer's usage, and returns the instant from which on all is
 // charged anew: now, µs, or just after the last charge where that is later. Hits that are under
