@@ -170,15 +170,15 @@ func tablesOf(sql string) (names []string) {
 	}
 	depth, list := 0, map[int]bool{} // whether a depth of parentheses is within a FROM
 	for i, token := range tokens {
-		switch {
-		case token == "(":
+		switch token {
+		case "(":
 			depth++
 			list[depth] = false
-		case token == ")":
+		case ")":
 			depth--
-		case token == "FROM" || token == "USING":
+		case "FROM", "USING":
 			list[depth] = true
-		case token == "WHERE" || token == "GROUP" || token == "ORDER" || token == "LIMIT" || token == "SELECT" || token == "SET" || token == "UNION":
+		case "WHERE", "GROUP", "ORDER", "LIMIT", "SELECT", "SET", "UNION":
 			list[depth] = false
 		}
 		if i > 0 && (beforeTable.MatchString(tokens[i-1]) || tokens[i-1] == "," && list[depth]) && !own[token] {
