@@ -63,7 +63,7 @@ func (s *Server) compareDraft(c *call) (answer, error) {
 	// What is not compared by then is left out, so that there is an answer in time.
 	ctx, cancel := context.WithTimeout(c.ctx(), s.options.Deadline*3/5)
 	defer cancel()
-	x := &comparison{server: s, ctx: ctx, draft: &plans.Plan{Key: key, PlanInput: draft}, versions: make(map[string]planInForce)}
+	x := &comparison{server: s, ctx: ctx, draft: &plans.Plan{PlanVersion: client.PlanVersion{Key: key}, PlanInput: draft}, versions: make(map[string]planInForce)}
 	body, err := x.run(in.Customer)
 	if err != nil {
 		return answer{}, outOfTime(c.ctx(), err)

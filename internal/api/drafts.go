@@ -33,7 +33,7 @@ func draftRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "putDraft", Summary: "Store a draft of a plan",
 			Params:  []apidoc.Param{{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft anew on the plan's newest version: `based_on` becomes that."}},
-			Request: reflect.TypeFor[plans.PlanInput](), Response: draft, Status: put200or201, Problems: preconditions,
+			Request: reflect.TypeFor[client.PlanInput](), Response: draft, Status: put200or201, Problems: preconditions,
 		}, handle: (*Server).putDraft},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: draftPattern, Access: apidoc.Readers, Tag: "Plans", ID: "getDraft", Summary: "Get the draft of a plan",

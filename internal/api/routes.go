@@ -177,11 +177,11 @@ func meterRoutes() []route {
 
 func planRoutes() []route {
 	missing := []*problem.Kind{problem.KindNotFound}
-	plan, plansPage := reflect.TypeFor[plans.Plan](), reflect.TypeFor[client.List[plans.Plan]]()
+	plan, plansPage := reflect.TypeFor[client.Plan](), reflect.TypeFor[client.List[client.Plan]]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/plans/{key}", Access: apidoc.AdminOnly, Tag: "Plans", ID: "putPlan", Summary: "Write a version of a plan",
-			Request: reflect.TypeFor[plans.PlanInput](), Response: plan, Status: put200or201, Problems: preconditions,
+			Request: reflect.TypeFor[client.PlanInput](), Response: plan, Status: put200or201, Problems: preconditions,
 		}, handle: (*Server).putPlan},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/plans/{key}", Access: apidoc.Readers, Tag: "Plans", ID: "getPlan", Summary: "Get a plan",
