@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	bills "quotad/internal/billing/ledger"
@@ -18,23 +18,7 @@ import (
 )
 
 // adjustmentRequest is the body of POST /v1/customers/{key}/adjustments.
-type adjustmentRequest struct {
-	Meter  string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost the meter."`
-	Cost   int64   `json:"cost" minimum:"-999999999999999" maximum:"999999999999999" doc:"Units to add to the usage. Below 0, the units are taken off. 0 is refused. Limits are not concerned."`
-	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why the usage is corrected, for people."`
-	At     string  `json:"at,omitempty" format:"date-time" doc:"- The units are booked in the hour of this instant.\n- When left out, this is now by the customer's clock.\n- It may lie in a billing period that has ended, and not in the future."`
-	ID     *string `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, required here or as the header Idempotency-Key. The adjustment is made once, however often it is sent with this id."`
-}
-
-type adjustmentBody struct {
-	Customer  string    `json:"customer"`
-	Meter     string    `json:"meter"`
-	Cost      int64     `json:"cost"`
-	Reason    string    `json:"reason"`
-	At        time.Time `json:"at" doc:"The instant in whose hour the units are booked."`
-	TestClock string    `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool      `json:"replayed"`
-}
+type adjustmentRequest client.AdjustmentRequest
 
 // check returns the request's one id and its instant, µs. Its error lists all that is wrong
 // with the request. key is the id in the header. A preview needs no id.
@@ -108,7 +92,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 	if asked.Audit, err = auditedAdjustment(c.ctx(), customer, id, &in); err != nil {
 		return answer{}, err
 	}
-	body := adjustmentBody{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
+	body := client.Adjustment{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
 	if at != 0 {
 		if err := s.billing.CheckInstant(c.ctx(), customer, at); err != nil {
 			return answer{}, err
@@ -152,7 +136,7 @@ func adjustmentRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
 		Params:  []apidoc.Param{previewParam},
-		Request: reflect.TypeFor[adjustmentRequest](), Response: reflect.TypeFor[adjustmentBody](), Preview: reflect.TypeFor[lineBody](), Status: put200or201,
+		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: put200or201,
 		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
 	}, handle: (*Server).adjust}}
 }

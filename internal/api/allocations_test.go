@@ -18,15 +18,15 @@ const mostAllocations = 40
 // Those of the API alone for a refusal from memory, which nobody else has a part in.
 const mostOfARefusal = 9
 
-// client sends one request over and over on a connection of its own, without an allocation.
-type client struct {
+// oneClient sends one request over and over on a connection of its own, without an allocation.
+type oneClient struct {
 	conn     net.Conn
 	request  []byte
 	answer   []byte
 	lastLine []byte // an answer ends with it
 }
 
-func (c *client) hit(t *testing.T) bool {
+func (c *oneClient) hit(t *testing.T) bool {
 	if _, err := c.conn.Write(c.request); err != nil {
 		t.Error(err)
 		return false
@@ -49,7 +49,7 @@ func TestAllocationsOfAHit(t *testing.T) {
 	n.setUp(`{"name":"daily","meter":"requests","algorithm":"fixed_window","limit":999999999,"window":"1d"},
 		{"name":"burst","meter":"requests","algorithm":"token_bucket","limit":999999999,"window":"1m"}`)
 	const clients, hits = 64, 100
-	all := make([]*client, clients)
+	all := make([]*oneClient, clients)
 	for i := range all {
 		key := fmt.Sprint("customer-", i)
 		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"C","plan":"pro","timezone":"UTC"}`)
@@ -58,7 +58,7 @@ func TestAllocationsOfAHit(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close() })
 		check(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 		body := `{"customer":"` + key + `","meter":"requests"}`
-		all[i] = &client{
+		all[i] = &oneClient{
 			conn: conn, answer: make([]byte, 4<<10), lastLine: []byte(`"window":"1m"}]}`),
 			request: fmt.Appendf(nil, "POST /v1/hits HTTP/1.1\r\nHost: quotad\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 				adminSecret, len(body), body),

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
@@ -173,6 +174,6 @@ var auditParams = append([]apidoc.Param{
 func auditRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/audit", Access: apidoc.AdminOnly, Tag: "Audit", ID: "listAudit", Summary: "List who changed what",
-		Params: auditParams, Response: reflect.TypeFor[listBody[auditBody]](), Status: ok200,
+		Params: auditParams, Response: reflect.TypeFor[client.List[auditBody]](), Status: ok200,
 	}, handle: (*Server).listAudit}}
 }

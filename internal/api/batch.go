@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota/queue"
@@ -28,12 +29,6 @@ const (
 	// maxHitErrors is how many errors the problem of one hit lists.
 	maxHitErrors = 5
 )
-
-// batchBody describes the body of POST /v1/hits/batch to clients.
-type batchBody struct {
-	Hits   []hitRequest `json:"hits" maxItems:"1000" doc:"The hits. Those of the same customer, meter and attributes are decided in this order."`
-	Atomic bool         `json:"atomic,omitempty" default:"false" doc:"All hits are charged, or none.\n- If one hit is refused, no hit is charged. Every result has allowed false.\n- If one hit is wrong itself, its problem is the problem of the whole batch."`
-}
 
 var (
 	errManyHits    = problem.Invalid("hits", "must not have more than 1000 hits")
@@ -193,7 +188,7 @@ func (s *Server) abandonResults(w http.ResponseWriter, r *http.Request, hits []h
 	}
 }
 
-// A batch is a taken apart batchBody.
+// A batch is a taken apart client.Batch.
 type batch struct {
 	hits   []jsontext.Value
 	plain  []hit // instead of hits, of one that is plain; see plainBatch
@@ -238,7 +233,7 @@ func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 		case name == "atomic":
 			b.atomic, err = readAtomic(d)
 		default:
-			err = problem.Invalid(name, "is not known here"+instead(name, membersOf(reflect.TypeFor[batchBody]())))
+			err = problem.Invalid(name, "is not known here"+instead(name, membersOf(reflect.TypeFor[client.Batch]())))
 		}
 		if err != nil {
 			return b, err
@@ -319,6 +314,6 @@ type batchResult struct{}
 func (batchResult) Schema(r huma.Registry) *huma.Schema {
 	of := func(t reflect.Type) *huma.Schema { return r.Schema(t, true, "") }
 	return &huma.Schema{AnyOf: []*huma.Schema{
-		of(reflect.TypeFor[respond.Decision]()), of(reflect.TypeFor[respond.Refusal]()), of(reflect.TypeFor[problem.Problem]()),
+		of(reflect.TypeFor[client.Decision]()), of(reflect.TypeFor[client.Refusal]()), of(reflect.TypeFor[client.Problem]()),
 	}}
 }

@@ -3,11 +3,11 @@ package api
 import (
 	"net/http"
 	"reflect"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/billing"
@@ -60,24 +60,11 @@ type payerRequest struct {
 	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
 }
 
-type accountBody struct {
-	StartsAt    time.Time         `json:"starts_at"`
-	TrialEndsAt *time.Time        `json:"trial_ends_at"`
-	EndsAt      *time.Time        `json:"ends_at"`
-	Seller      string            `json:"seller"`
-	Buyer       billing.Buyer     `json:"buyer"`
-	Taxes       []billing.TaxRate `json:"taxes"`
-	DueDays     int               `json:"due_days"`
-	Currency    string            `json:"currency" doc:"The customer's. It is fixed when the first period begins."`
-	BilledUntil *time.Time        `json:"billed_until" doc:"The end of the last closed period, or null."`
-	TestClock   string            `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-}
-
 func accountAnswer(a *ledger.Account, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusOK, etag: a.ETag(), body: accountBody{
+	return answer{status: http.StatusOK, etag: a.ETag(), body: client.Account{
 		StartsAt: timeOf(a.StartsAt), TrialEndsAt: instantOrNull(a.TrialEndsAt), EndsAt: instantOrNull(a.EndsAt), Seller: a.Seller,
 		Buyer: a.Buyer, Taxes: a.Taxes, DueDays: a.DueDays, Currency: a.Currency,
 		BilledUntil: instantOrNull(a.BilledUntil), TestClock: a.Clock,
@@ -116,7 +103,7 @@ func accountRoutes() []route {
 	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
 	missing := []*problem.Kind{problem.KindNotFound}
 	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
-	shown, seller, price := reflect.TypeFor[accountBody](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[ownPriceBody]()
+	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[ownPriceBody]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
@@ -140,11 +127,11 @@ func accountRoutes() []route {
 		}, handle: (*Server).deleteOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices, Access: apidoc.Readers, Tag: "Billing", ID: "listOwnPrices", Summary: "List the prices of a customer's own",
-			Response: reflect.TypeFor[listBody[ownPriceBody]](), Status: ok200, Problems: refused,
+			Response: reflect.TypeFor[client.List[ownPriceBody]](), Status: ok200, Problems: refused,
 		}, handle: (*Server).listOwnPrices},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putSeller", Summary: "Write a seller",
-			Request: reflect.TypeFor[sellerRequest](), Response: seller, Status: put200or201, Problems: []*problem.Kind{problem.KindPrecondition},
+			Request: reflect.TypeFor[client.SellerRequest](), Response: seller, Status: put200or201, Problems: []*problem.Kind{problem.KindPrecondition},
 		}, handle: (*Server).putSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "getSeller", Summary: "Get a seller",
@@ -152,7 +139,7 @@ func accountRoutes() []route {
 		}, handle: (*Server).getSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers, Access: apidoc.AdminOnly, Tag: "Billing", ID: "listSellers", Summary: "List the sellers",
-			Params: paging, Response: reflect.TypeFor[listBody[billing.Seller]](), Status: ok200,
+			Params: paging, Response: reflect.TypeFor[client.List[billing.Seller]](), Status: ok200,
 		}, handle: (*Server).listSellers},
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"reflect"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
@@ -34,7 +35,7 @@ func billingRoutes() []route {
 	const ofCustomer, one = "/v1/customers/{key}", "/v1/invoices/{id}"
 	missing := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 	once := append([]*problem.Kind{problem.KindIDReused}, missing...)
-	invoice, page := reflect.TypeFor[invoiceBody](), reflect.TypeFor[listBody[invoiceBody]]()
+	invoice, page := reflect.TypeFor[client.Invoice](), reflect.TypeFor[client.List[client.Invoice]]()
 	get := func(pattern, id, summary string, response reflect.Type, params []apidoc.Param, handle func(*Server, *call) (answer, error)) route {
 		return route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
@@ -52,13 +53,13 @@ func billingRoutes() []route {
 		get(ofCustomer+"/invoices/upcoming", "upcomingInvoice", "What the running period will cost", invoice, []apidoc.Param{projectionParam}, (*Server).upcomingInvoice),
 		get("/v1/invoices", "listInvoices", "List invoices", page, invoiceParams, (*Server).listInvoices),
 		get(one, "getInvoice", "Get an invoice", invoice, nil, (*Server).getInvoice),
-		get(one+"/lines/{n}/usage", "lineUsage", "What a line adds up", reflect.TypeFor[lineUsageBody](), lineUsagePaging, (*Server).invoiceLineUsage),
+		get(one+"/lines/{n}/usage", "lineUsage", "What a line adds up", reflect.TypeFor[client.LineUsage](), lineUsagePaging, (*Server).invoiceLineUsage),
 		post(one+"/finalize", "finalizeInvoice", "Finalize a draft", nil, invoice, ok200, missing, (*Server).finalizeInvoice),
-		post(one+"/pay", "payInvoice", "Note that an invoice was paid", reflect.TypeFor[payRequest](), invoice, ok200, missing, (*Server).payInvoice),
-		post(one+"/void", "voidInvoice", "Take an unpaid invoice back", reflect.TypeFor[voidRequest](), invoice, ok200, missing, (*Server).voidInvoice),
-		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[noteRequest](), invoice, put200or201, once, (*Server).creditInvoice),
-		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[chargeRequest](), reflect.TypeFor[chargeBody](), put200or201, once, (*Server).charge),
-		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[creditRequest](), reflect.TypeFor[grantedBody](), put200or201, once, (*Server).grantCredit),
-		get(ofCustomer+"/credits", "listCredits", "A customer's credits", reflect.TypeFor[creditsBody](), creditsPaging, (*Server).listCredits),
+		post(one+"/pay", "payInvoice", "Note that an invoice was paid", reflect.TypeFor[client.PayRequest](), invoice, ok200, missing, (*Server).payInvoice),
+		post(one+"/void", "voidInvoice", "Take an unpaid invoice back", reflect.TypeFor[client.VoidRequest](), invoice, ok200, missing, (*Server).voidInvoice),
+		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[client.NoteRequest](), invoice, put200or201, once, (*Server).creditInvoice),
+		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[client.ChargeRequest](), reflect.TypeFor[client.Charge](), put200or201, once, (*Server).charge),
+		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[client.CreditRequest](), reflect.TypeFor[client.Granted](), put200or201, once, (*Server).grantCredit),
+		get(ofCustomer+"/credits", "listCredits", "A customer's credits", reflect.TypeFor[client.Credits](), creditsPaging, (*Server).listCredits),
 	}
 }

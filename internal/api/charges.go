@@ -4,32 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/billing"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
-
-type chargeRequest struct {
-	Description string `json:"description" minLength:"1" maxLength:"500"`
-	AmountMinor int64  `json:"amount_minor" minimum:"-999999999999999" maximum:"999999999999999" doc:"In minor units, not 0. Below 0 the customer owes less."`
-	Currency    string `json:"currency" pattern:"^[A-Z]{3}$" doc:"The customer's."`
-	ID          string `json:"id" minLength:"1" maxLength:"255" doc:"The charge is made once under it. It is the customer's for ever."`
-}
-
-type chargeBody struct {
-	Customer    string    `json:"customer"`
-	ID          string    `json:"id"`
-	Description string    `json:"description"`
-	AmountMinor int64     `json:"amount_minor"`
-	Currency    string    `json:"currency"`
-	At          time.Time `json:"at"`
-	TestClock   string    `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed    bool      `json:"replayed"`
-}
 
 // money is what is wrong with an amount that must not be 0, its currency and its id.
 func money(amount, least int64, currency, id string) (bad model.FieldErrors) {
@@ -51,7 +33,7 @@ func (s *Server) charge(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var in chargeRequest
+	var in client.ChargeRequest
 	if err = decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
@@ -68,41 +50,13 @@ func (s *Server) charge(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: putStatus(!replayed), body: chargeBody{
-		customer, made.ID, made.Description, made.AmountMinor, made.Currency, timeOf(made.At), clock, replayed,
+	return answer{status: putStatus(!replayed), body: client.Charge{
+		Customer: customer, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: timeOf(made.At), TestClock: clock, Replayed: replayed,
 	}}, nil
 }
 
-type creditRequest struct {
-	AmountMinor int64   `json:"amount_minor" minimum:"1" maximum:"999999999999999" doc:"In minor units."`
-	Currency    string  `json:"currency" pattern:"^[A-Z]{3}$" doc:"The customer's."`
-	Kind        string  `json:"kind" required:"false" enum:"promotional,paid" default:"promotional"`
-	Priority    int     `json:"priority" required:"false" minimum:"0" maximum:"100" default:"50" doc:"The low first."`
-	ExpiresAt   *string `json:"expires_at,omitempty" format:"date-time" doc:"The credit pays invoices whose periods end before. Null or left out: it does not expire."`
-	ID          string  `json:"id" minLength:"1" maxLength:"255" doc:"The credit is granted once under it. It is the customer's for ever."`
-}
-
-// CreditBody is a credit as it is shown.
-type CreditBody struct {
-	ID          string     `json:"id"`
-	Kind        string     `json:"kind" enum:"promotional,paid,carried"`
-	AmountMinor int64      `json:"amount_minor"`
-	LeftMinor   int64      `json:"left_minor"`
-	Currency    string     `json:"currency"`
-	Priority    int        `json:"priority"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	At          time.Time  `json:"at" doc:"When it was granted."`
-}
-
-type grantedBody struct {
-	Customer string `json:"customer"`
-	CreditBody
-	TestClock string `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool   `json:"replayed"`
-}
-
-func showCredit(c billing.Credit) CreditBody {
-	return CreditBody{c.ID, c.Kind, c.AmountMinor, c.LeftMinor, c.Currency, c.Priority, instantOrNull(c.ExpiresAt), timeOf(c.At)}
+func showCredit(c billing.Credit) client.Credit {
+	return client.Credit{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, LeftMinor: c.LeftMinor, Currency: c.Currency, Priority: c.Priority, ExpiresAt: instantOrNull(c.ExpiresAt), At: timeOf(c.At)}
 }
 
 func (s *Server) grantCredit(c *call) (answer, error) {
@@ -110,7 +64,7 @@ func (s *Server) grantCredit(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	in := creditRequest{Kind: billing.CreditPromotional, Priority: 50}
+	in := client.CreditRequest{Kind: billing.CreditPromotional, Priority: 50}
 	if err = decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
@@ -139,24 +93,7 @@ func (s *Server) grantCredit(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: putStatus(!replayed), body: grantedBody{customer, showCredit(made), clock, replayed}}, nil
-}
-
-type creditsBody struct {
-	Customer  string        `json:"customer"`
-	TestClock string        `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Balances  []CreditBody  `json:"balances" doc:"Credits, the newest first."`
-	Entries   []creditEntry `json:"entries" doc:"How they came and went, the newest first."`
-	// NextCursor leads to older credits and older entries.
-	NextCursor *string `json:"next_cursor" doc:"Of older credits and entries. Null at the end of both."`
-}
-
-type creditEntry struct {
-	Credit      string    `json:"credit" doc:"The id of the credit."`
-	Kind        string    `json:"kind" enum:"granted,applied,returned,expired"`
-	AmountMinor int64     `json:"amount_minor" doc:"What it adds to what is left of the credit."`
-	Invoice     *string   `json:"invoice"`
-	At          time.Time `json:"at"`
+	return answer{status: putStatus(!replayed), body: client.Granted{Customer: customer, Credit: showCredit(made), TestClock: clock, Replayed: replayed}}, nil
 }
 
 func (s *Server) listCredits(c *call) (answer, error) {
@@ -168,15 +105,15 @@ func (s *Server) listCredits(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body := creditsBody{
+	body := client.Credits{
 		Customer: customer, TestClock: found.Clock, NextCursor: orNull(found.Next),
-		Balances: make([]CreditBody, len(found.Balances)), Entries: make([]creditEntry, len(found.Entries)),
+		Balances: make([]client.Credit, len(found.Balances)), Entries: make([]client.CreditEntry, len(found.Entries)),
 	}
 	for i, credit := range found.Balances {
 		body.Balances[i] = showCredit(credit)
 	}
 	for i, e := range found.Entries {
-		body.Entries[i] = creditEntry{e.Credit, e.Kind, e.AmountMinor, orNull(e.Invoice), timeOf(e.At)}
+		body.Entries[i] = client.CreditEntry{Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: orNull(e.Invoice), At: timeOf(e.At)}
 	}
 	return answer{status: http.StatusOK, body: body}, nil
 }

@@ -3,31 +3,22 @@ package api
 import (
 	"net/http"
 	"reflect"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
 )
 
-type clockRequest struct {
-	Now string `json:"now" format:"date-time" doc:"The instant that the clock shows until it is set again.\n- RFC 3339, from 1970-01-01T00:00:00Z to 9000-01-01T00:00:00Z.\n- The clock may go back."`
-}
-
-type clockBody struct {
-	Key string    `json:"key"`
-	Now time.Time `json:"now"`
-}
-
-func showClock(c model.TestClock) clockBody { return clockBody{Key: c.Key, Now: timeOf(c.Now)} }
+func showClock(c model.TestClock) client.Clock { return client.Clock{Key: c.Key, Now: timeOf(c.Now)} }
 
 func (s *Server) putClock(c *call) (answer, error) {
 	key, err := nameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
-	var in clockRequest
+	var in client.ClockRequest
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
@@ -61,11 +52,11 @@ func (s *Server) listClocks(c *call) (answer, error) {
 }
 
 func clockRoutes() []route {
-	clock := reflect.TypeFor[clockBody]()
+	clock := reflect.TypeFor[client.Clock]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Create or set a test clock",
-			Request: reflect.TypeFor[clockRequest](), Response: clock, Status: put200or201,
+			Request: reflect.TypeFor[client.ClockRequest](), Response: clock, Status: put200or201,
 		}, handle: (*Server).putClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "Get a test clock",
@@ -73,7 +64,7 @@ func clockRoutes() []route {
 		}, handle: (*Server).getClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "List the test clocks",
-			Params: paging, Response: reflect.TypeFor[listBody[clockBody]](), Status: ok200,
+			Params: paging, Response: reflect.TypeFor[client.List[client.Clock]](), Status: ok200,
 		}, handle: (*Server).listClocks},
 	}
 }

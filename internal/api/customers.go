@@ -3,45 +3,18 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"time"
 	"unicode/utf8"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
-type customerRequest struct {
-	Name          string            `json:"name" maxLength:"200"`
-	Plan          string            `json:"plan" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The plan's key."`
-	PlanVersion   *int              `json:"plan_version,omitempty" minimum:"1" doc:"Pins the customer to this version. When left out, the customer follows the plan."`
-	Timezone      string            `json:"timezone" required:"false" default:"UTC" doc:"IANA name, such as Europe/Berlin.\n- Another timezone counts at once for calendar windows and usage.\n- Another timezone counts for billing periods from the next one on."`
-	BillingAnchor string            `json:"billing_anchor,omitempty" pattern:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}$" doc:"Billing periods are counted from here. This is wall clock in the customer's timezone.\n- When left out, a new customer has the instant of creation.\n- When left out, an existing customer keeps its anchor.\n- Another anchor or another timezone counts from the next period on."`
-	Metadata      map[string]string `json:"metadata,omitempty"`
-	Features      map[string]any    `json:"features,omitempty" doc:"Features that differ from those of the plan, or are beside them. Values are booleans, numbers and strings."`
-	TestClock     *string           `json:"test_clock,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the test clock that the customer is created with.\n- The customer lives by the clock ever after.\n- When left out, a new customer lives in real time.\n- When left out, an existing customer stays on its clock."`
-	Change        *string           `json:"change,omitempty" enum:"now" doc:"When changes of an existing customer count.\n- Another plan's limits count at once.\n- Another plan's interval and prices, another anchor and another timezone count from the next billing period on.\n- With now, this request ends the running period, if one of these changes."`
-}
+type customerRequest client.CustomerRequest
 
-type customerBody struct {
-	Key              string            `json:"key"`
-	Name             string            `json:"name"`
-	Plan             string            `json:"plan"`
-	PlanVersion      *int              `json:"plan_version" doc:"The pinned version, or null."`
-	EffectiveVersion int               `json:"effective_version" doc:"The version whose limits count now."`
-	Timezone         string            `json:"timezone"`
-	BillingAnchor    string            `json:"billing_anchor"`
-	Metadata         map[string]string `json:"metadata"`
-	TestClock        *string           `json:"test_clock" doc:"Key of the test clock that the customer lives by, or null."`
-	Anonymous        bool              `json:"anonymous" doc:"The customer was created by its first hit, on the default plan. An idle one is forgotten, unless it is written before."`
-	Features         map[string]any    `json:"features" doc:"The customer's own features. The customer's quota shows them over those of the plan."`
-	CreatedAt        time.Time         `json:"created_at"`
-	ArchivedAt       *time.Time        `json:"archived_at"`
-	ErasedAt         *time.Time        `json:"erased_at" doc:"When what identifies a person was removed."`
-}
-
-func showCustomer(c *plans.Customer) customerBody {
-	body := customerBody{
+func showCustomer(c *plans.Customer) client.Customer {
+	body := client.Customer{
 		Key: c.Key, Name: c.Name, Plan: c.Plan, PlanVersion: c.PlanVersion, EffectiveVersion: c.EffectiveVersion,
 		Timezone: c.Timezone, BillingAnchor: c.BillingAnchor, Metadata: c.Metadata, Features: c.Features, TestClock: c.TestClock, Anonymous: c.Anonymous,
 		CreatedAt: c.CreatedAt, ArchivedAt: c.ArchivedAt, ErasedAt: c.ErasedAt,

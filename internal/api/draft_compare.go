@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/billing/compare"
 	"quotad/internal/plans"
@@ -27,54 +27,6 @@ const (
 	compareHours = 200_000
 )
 
-type compareRequest struct {
-	Customer string `json:"customer,omitempty" maxLength:"200" doc:"Only this customer, whatever plan it is on. When left out, the 1,000 customers on the plan with the most units."`
-}
-
-type compareBody struct {
-	From      time.Time     `json:"from"`
-	To        time.Time     `json:"to" doc:"The start of the running hour, which is not compared."`
-	Customers int           `json:"customers" doc:"Customers that were compared."`
-	Chosen    int           `json:"chosen" doc:"Customers that were to be compared. There are more than were compared if the time did not suffice."`
-	Others    bool          `json:"others" doc:"The plan has other customers, who are left out."`
-	Asked     int64         `json:"asked" doc:"Units that hits asked for: admitted ones, and refused ones with every retry."`
-	Recorded  int64         `json:"recorded_refused" doc:"Of these, units that were refused then. A statistic."`
-	Currency  string        `json:"currency" doc:"Of the draft, and of its amounts."`
-	InForce   compareSide   `json:"in_force"`
-	Draft     compareSide   `json:"draft"`
-	Limits    []compareRow  `json:"limits"`
-	Notes     []compareNote `json:"notes" doc:"What the numbers leave open."`
-}
-
-type compareNote struct {
-	Name string `json:"name" doc:"Never changes, so clients may branch on it."`
-	Text string `json:"text"`
-}
-
-type compareRange struct {
-	Least int64 `json:"least"`
-	Most  int64 `json:"most"`
-}
-
-type compareSide struct {
-	Refused   compareRange  `json:"refused" doc:"Units."`
-	Customers compareRange  `json:"customers_refused" doc:"Customers with a refusal."`
-	Billed    *compareRange `json:"billed_minor,omitempty" doc:"What would be billed, without taxes, in minor units. Left out where an amount is too large to be billed."`
-}
-
-type compareRow struct {
-	Meter   string       `json:"meter"`
-	Limit   string       `json:"limit"`
-	InForce *compareCell `json:"in_force,omitempty" doc:"Left out where no customer's plan in force has the limit."`
-	Draft   *compareCell `json:"draft,omitempty" doc:"Left out where the draft does not have the limit."`
-}
-
-type compareCell struct {
-	How       compare.How  `json:"how" enum:"by_hour,spread,bounds,unknown,admits" doc:"How the limit was played:\n- by_hour: from the hours of usage, exact for hits of one unit.\n- spread: from the hours of usage, with the units of each spread evenly.\n- bounds: only a least and a most is known, since usage is stored by the hour.\n- unknown: it cannot be known from hours, as of an allocation.\n- admits: the limit is soft or a shadow, and refuses nothing."`
-	Refused   compareRange `json:"refused" doc:"Units."`
-	Customers compareRange `json:"customers" doc:"Customers that it refused units."`
-}
-
 var errManyVersions = problem.Invalid("", "more versions of plans are in force for these customers than one comparison may read: name a customer")
 
 // comparison is one under way.
@@ -93,7 +45,7 @@ func (s *Server) compareDraft(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var in compareRequest
+	var in client.CompareRequest
 	if err = decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
@@ -111,7 +63,7 @@ func (s *Server) compareDraft(c *call) (answer, error) {
 	// What is not compared by then is left out, so that there is an answer in time.
 	ctx, cancel := context.WithTimeout(c.ctx(), s.options.Deadline*3/5)
 	defer cancel()
-	x := &comparison{server: s, ctx: ctx, draft: &plans.Plan{Key: key, PlanInput: draft}, versions: make(map[string]planInForce)}
+	x := &comparison{server: s, ctx: ctx, draft: &plans.Plan{PlanVersion: client.PlanVersion{Key: key}, PlanInput: draft}, versions: make(map[string]planInForce)}
 	body, err := x.run(in.Customer)
 	if err != nil {
 		return answer{}, outOfTime(c.ctx(), err)
@@ -120,7 +72,7 @@ func (s *Server) compareDraft(c *call) (answer, error) {
 }
 
 // run compares one customer, or the fullest ones where it is empty.
-func (x *comparison) run(customer string) (body *compareBody, err error) {
+func (x *comparison) run(customer string) (body *client.Compare, err error) {
 	if x.compiled, err = compare.Compile(x.draft); err != nil {
 		return nil, err
 	}
@@ -282,46 +234,46 @@ func (x *comparison) read(ids []int64) ([]*compared, error) {
 }
 
 // show is the comparison as it is answered.
-func (x *comparison) show(chosen int, others bool) *compareBody {
+func (x *comparison) show(chosen int, others bool) *client.Compare {
 	s := x.sheet
-	body := &compareBody{
+	body := &client.Compare{
 		From: timeOf(s.From), To: timeOf(s.To), Customers: s.Customers, Chosen: chosen, Others: others, Asked: s.Asked, Recorded: s.Recorded,
-		Currency: x.draft.Currency, InForce: showSide(&s.InForce), Draft: showSide(&s.Draft), Limits: make([]compareRow, len(s.Limits)), Notes: x.notes(chosen, others),
+		Currency: x.draft.Currency, InForce: showSide(&s.InForce), Draft: showSide(&s.Draft), Limits: make([]client.CompareRow, len(s.Limits)), Notes: x.notes(chosen, others),
 	}
 	for i := range s.Limits {
 		row := &s.Limits[i]
-		body.Limits[i] = compareRow{row.Meter, row.Name, showCell(row.InForce), showCell(row.Draft)}
+		body.Limits[i] = client.CompareRow{Meter: row.Meter, Limit: row.Name, InForce: showCell(row.InForce), Draft: showCell(row.Draft)}
 	}
 	return body
 }
 
-func showSide(s *compare.Side) compareSide {
-	shown := compareSide{Refused: compareRange(s.Refused), Customers: compareRange(s.Customers)}
+func showSide(s *compare.Side) client.CompareSide {
+	shown := client.CompareSide{Refused: client.CompareRange(s.Refused), Customers: client.CompareRange(s.Customers)}
 	if !s.TooLarge {
-		billed := compareRange(s.Billed)
+		billed := client.CompareRange(s.Billed)
 		shown.Billed = &billed
 	}
 	return shown
 }
 
-func showCell(c *compare.Cell) *compareCell {
+func showCell(c *compare.Cell) *client.CompareCell {
 	if c == nil {
 		return nil
 	}
-	return &compareCell{c.How, compareRange(c.Refused), compareRange(c.Customers)}
+	return &client.CompareCell{How: string(c.How), Refused: client.CompareRange(c.Refused), Customers: client.CompareRange(c.Customers)}
 }
 
 // notes say what the numbers leave open.
-func (x *comparison) notes(chosen int, others bool) []compareNote {
-	notes := []compareNote{
-		{"retries", "Refused units count every retry. So what the draft would admit in addition is at most what stands here."},
-		{"billed", "Each billing period that these 30 days touch is priced as if it were cut to them, and as if what the plan admits had been used. Trials, taxes and credits are left out."},
+func (x *comparison) notes(chosen int, others bool) []client.CompareNote {
+	notes := []client.CompareNote{
+		{Name: "retries", Text: "Refused units count every retry. So what the draft would admit in addition is at most what stands here."},
+		{Name: "billed", Text: "Each billing period that these 30 days touch is priced as if it were cut to them, and as if what the plan admits had been used. Trials, taxes and credits are left out."},
 	}
 	if x.sheet.Customers < chosen {
-		notes = append(notes, compareNote{"time", fmt.Sprintf("The time sufficed for %d of %d customers.", x.sheet.Customers, chosen)})
+		notes = append(notes, client.CompareNote{Name: "time", Text: fmt.Sprintf("The time sufficed for %d of %d customers.", x.sheet.Customers, chosen)})
 	}
 	if others {
-		notes = append(notes, compareNote{"others", "Other customers are on the plan, too: those with fewer units, and beyond a bound any. They are left out."})
+		notes = append(notes, client.CompareNote{Name: "others", Text: "Other customers are on the plan, too: those with fewer units, and beyond a bound any. They are left out."})
 	}
 	for _, row := range x.sheet.Limits {
 		for _, cell := range []*compare.Cell{row.InForce, row.Draft} {
@@ -329,8 +281,8 @@ func (x *comparison) notes(chosen int, others bool) []compareNote {
 				continue
 			}
 			text := howNotes[cell.How]
-			if text != "" && !slices.ContainsFunc(notes, func(n compareNote) bool { return n.Name == string(cell.How) }) {
-				notes = append(notes, compareNote{string(cell.How), text})
+			if text != "" && !slices.ContainsFunc(notes, func(n client.CompareNote) bool { return n.Name == string(cell.How) }) {
+				notes = append(notes, client.CompareNote{Name: string(cell.How), Text: text})
 			}
 		}
 	}

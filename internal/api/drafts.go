@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
@@ -15,12 +16,12 @@ import (
 
 // draftBody is a draft as it is shown.
 type draftBody struct {
-	Key           string               `json:"key"`
-	BasedOn       int                  `json:"based_on" doc:"The version of the plan that the draft was begun on. 0: the plan did not exist."`
-	LatestVersion int                  `json:"latest_version" doc:"The newest version of the plan now. If it is not based_on, somebody has published meanwhile. 0: the plan does not exist."`
-	SavedAt       time.Time            `json:"saved_at"`
-	Plan          stdjson.RawMessage   `json:"plan" doc:"The draft as it was sent."`
-	Problems      []problem.FieldError `json:"problems" doc:"What PUT /v1/plans/{key} would refuse. Empty: the draft can be published."`
+	Key           string              `json:"key"`
+	BasedOn       int                 `json:"based_on" doc:"The version of the plan that the draft was begun on. 0: the plan did not exist."`
+	LatestVersion int                 `json:"latest_version" doc:"The newest version of the plan now. If it is not based_on, somebody has published meanwhile. 0: the plan does not exist."`
+	SavedAt       time.Time           `json:"saved_at"`
+	Plan          stdjson.RawMessage  `json:"plan" doc:"The draft as it was sent."`
+	Problems      []client.FieldError `json:"problems" doc:"What PUT /v1/plans/{key} would refuse. Empty: the draft can be published."`
 }
 
 const draftPattern = "/v1/plans/{key}/draft"
@@ -32,7 +33,7 @@ func draftRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "putDraft", Summary: "Store a draft of a plan",
 			Params:  []apidoc.Param{{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft anew on the plan's newest version: `based_on` becomes that."}},
-			Request: reflect.TypeFor[plans.PlanInput](), Response: draft, Status: put200or201, Problems: preconditions,
+			Request: reflect.TypeFor[client.PlanInput](), Response: draft, Status: put200or201, Problems: preconditions,
 		}, handle: (*Server).putDraft},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: draftPattern, Access: apidoc.Readers, Tag: "Plans", ID: "getDraft", Summary: "Get the draft of a plan",
@@ -44,11 +45,11 @@ func draftRoutes() []route {
 		}, handle: (*Server).deleteDraft},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: draftPattern + "/play", Access: apidoc.AdminOnly, Tag: "Plans", ID: "playDraft", Summary: "Play hits through a draft",
-			Request: reflect.TypeFor[playRequest](), Response: reflect.TypeFor[playsBody](), Status: ok200, Problems: missing,
+			Request: reflect.TypeFor[client.PlayRequest](), Response: reflect.TypeFor[client.Plays](), Status: ok200, Problems: missing,
 		}, handle: (*Server).playDraft, reads: true},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: draftPattern + "/compare", Access: apidoc.AdminOnly, Tag: "Plans", ID: "compareDraft", Summary: "Compare a draft with the past 30 days",
-			Request: reflect.TypeFor[compareRequest](), Response: reflect.TypeFor[compareBody](), Status: ok200, Problems: missing,
+			Request: reflect.TypeFor[client.CompareRequest](), Response: reflect.TypeFor[client.Compare](), Status: ok200, Problems: missing,
 		}, handle: (*Server).compareDraft, reads: true},
 	}
 }
@@ -107,9 +108,9 @@ func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, 
 	if err != nil {
 		return answer{}, err
 	}
-	body := draftBody{Key: d.Key, BasedOn: d.BasedOn, LatestVersion: latest, SavedAt: d.SavedAt, Plan: d.Document, Problems: []problem.FieldError{}}
+	body := draftBody{Key: d.Key, BasedOn: d.BasedOn, LatestVersion: latest, SavedAt: d.SavedAt, Plan: d.Document, Problems: []client.FieldError{}}
 	for _, e := range bad[:min(len(bad), problem.MaxErrors)] {
-		body.Problems = append(body.Problems, problem.FieldError{Field: plans.Shorten(e.Field), Detail: e.Detail})
+		body.Problems = append(body.Problems, client.FieldError{Field: plans.Shorten(e.Field), Detail: e.Detail})
 	}
 	return answer{status: status, etag: d.ETag(), body: body}, nil
 }

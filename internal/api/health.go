@@ -3,16 +3,12 @@ package api
 import (
 	"net/http"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 )
 
-type healthBody struct {
-	Status string `json:"status"`
-	Reason string `json:"reason,omitempty" doc:"Why the node is degraded."`
-}
-
 func (s *Server) livez(*call) (answer, error) {
-	return answer{status: http.StatusOK, body: healthBody{Status: "ok"}}, nil
+	return answer{status: http.StatusOK, body: client.Health{Status: "ok"}}, nil
 }
 
 // readyz says whether to send requests to this node. A degraded node answers 200, too: in an
@@ -20,7 +16,7 @@ func (s *Server) livez(*call) (answer, error) {
 func (s *Server) readyz(*call) (answer, error) {
 	switch state, reason := s.options.Ready(); state {
 	case StateReady, StateDegraded:
-		return answer{status: http.StatusOK, body: healthBody{string(state), reason}}, nil
+		return answer{status: http.StatusOK, body: client.Health{Status: string(state), Reason: reason}}, nil
 	case StateStopping:
 		return answer{}, &problem.Fault{Kind: problem.KindNotReady, Detail: "this node is stopping"}
 	default:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
@@ -15,15 +16,7 @@ import (
 )
 
 // hitRequest is the body of POST /v1/hits and one member of a batch.
-type hitRequest struct {
-	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
-	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
-	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume.\n- A cost of 0 only looks: the hit passes whatever is left, and charges nothing.\n- Whether a cost would pass is said by dry_run."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Values of attributes, by the attribute's name, for limits per attribute.\n- At most 16 attributes.\n- A name has 1 to 64 letters, digits or . _ : -\n- A value has at most 200 bytes.\n- An attribute that no limit is per has no effect."`
-	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key.\n- The hit is charged once, however often it is sent with this id.\n- The id has no effect on a hit that only looks."`
-	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit, and charge nothing."`
-	Overrun    bool              `json:"overrun,omitempty" default:"false" doc:"The cost has been spent already, such as the tokens of an answer.\n- All of it is charged and booked, past hard limits too.\n- Such a limit says exceeded, and refuses until enough has come back.\n- An overrun is never let in uncharged: in an outage it is 503.\n- It does not go with dry_run."`
-}
+type hitRequest client.HitRequest
 
 // A hit is a checked hitRequest.
 type hit struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/calendar"
@@ -13,22 +14,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// importLine is one line of the body of POST /v1/imports. With cost and at it is usage of an
-// instant. With limit and used it is an opening balance.
-type importLine struct {
-	ID         string            `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key of the line, among those of its customer. The line is done once, however often it is sent with this id."`
-	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key. An import creates no customer."`
-	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
-	Cost       *int64            `json:"cost,omitempty" minimum:"1" maximum:"999999999999999" doc:"Of usage: units that were used."`
-	At         *string           `json:"at,omitempty" format:"date-time" doc:"Of usage: when the units were used, RFC 3339.\n- From 1970 on, and not in the future by the customer's clock.\n- The units are usage of the hour of at.\n- The units count in windows that contain at and still run."`
-	Limit      *string           `json:"limit,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Of an opening balance: the name of one of the meter's limits. A concurrency limit has no opening balance."`
-	Used       *int64            `json:"used,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of an opening balance: units that count against the limit from now on. They replace what counted before. No usage is booked."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: they name the buckets of limits per attribute."`
-}
-
 // An importItem is a line on its way.
 type importItem struct {
-	importLine
+	client.ImportLine
 	number   int   // of the line, from 1
 	at       int64 // of usage, µs since the Unix epoch
 	err      error // why it was not done
@@ -40,7 +28,7 @@ var errWantObjects = problem.Invalid("", "each line must be a JSON object")
 // decodeImport reads and checks a line.
 func decodeImport(number int, line []byte) importItem {
 	it := importItem{number: number}
-	if it.err = decode(line, &it.importLine); errors.Is(it.err, errWantObject) {
+	if it.err = decode(line, &it.ImportLine); errors.Is(it.err, errWantObject) {
 		it.err = errWantObjects
 	}
 	if it.err == nil {

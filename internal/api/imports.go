@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
@@ -40,30 +41,10 @@ const (
 	importEnd = time.Second
 )
 
-// importBody is the answer of POST /v1/imports.
-type importBody struct {
-	Errors   []importError `json:"errors" doc:"All lines that were not done, in their order."`
-	Lines    int64         `json:"lines" doc:"Lines that were read, without blank ones. The sum of imported, replayed and failed."`
-	Imported int64         `json:"imported" doc:"Lines that were done."`
-	Replayed int64         `json:"replayed" doc:"Lines that had been done before, under their ids. Nothing was done now."`
-	Failed   int64         `json:"failed" doc:"Lines that were not done."`
-	Stopped  string        `json:"stopped,omitempty" doc:"Why the import ended before its body did.\n- Lines that were not read were not done.\n- Send the whole body again. No line is done twice."`
-}
-
-// importError is a problem of one line.
-type importError struct {
-	Line   int64  `json:"line" doc:"The line's number, from 1. Blank lines are counted."`
-	ID     string `json:"id,omitempty" doc:"The line's id, if it was read."`
-	Status int    `json:"status"`
-	Type   string `json:"type" doc:"The type of the problem, as of other problems."`
-	Detail string `json:"detail"`
-	Field  string `json:"field,omitempty" doc:"The member of the line that is wrong. If several are wrong, the first. The detail names more."`
-}
-
 func importRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "import", Summary: "Import what was used elsewhere",
-		Request: reflect.TypeFor[importLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[importBody](), Status: ok200,
+		Request: reflect.TypeFor[client.ImportLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[client.Import](), Status: ok200,
 	}, raw: (*Server).importLines}}
 }
 
@@ -88,7 +69,7 @@ type importing struct {
 	audited  bool   // that it began
 	listed   bool   // the answer lists an error already
 	outages  int    // groups in a row that met an outage
-	outcomes importBody
+	outcomes client.Import
 }
 
 // importLines serves POST /v1/imports.

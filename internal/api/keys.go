@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
@@ -17,24 +18,8 @@ type keyRequest struct {
 	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
 }
 
-// KeyBody is a key as answers show it. It is exported because newKeyBody embeds it: huma looks
-// into an embedded type only if it is exported.
-type KeyBody struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Scope     string     `json:"scope" enum:"admin,support,backend,read"`
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt *time.Time `json:"expires_at"`
-	UsedOn    *string    `json:"used_on" format:"date" doc:"The day of the last use, in UTC, or null. It lags by some seconds."`
-}
-
-type newKeyBody struct {
-	KeyBody
-	Secret string `json:"secret" doc:"The key to send. The secret is shown once."`
-}
-
-func showKey(k plans.Key) KeyBody {
-	body := KeyBody{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+func showKey(k plans.Key) client.Key {
+	body := client.Key{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
 	if k.UsedOn != nil {
 		on := k.UsedOn.Format(time.DateOnly)
 		body.UsedOn = &on
@@ -97,7 +82,7 @@ func (s *Server) createKey(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusCreated, body: newKeyBody{showKey(key), secret}}, nil
+	return answer{status: http.StatusCreated, body: client.NewKey{Key: showKey(key), Secret: secret}}, nil
 }
 
 func (s *Server) listKeys(c *call) (answer, error) {

@@ -3,14 +3,9 @@ package api
 import (
 	"net/http"
 
+	"quotad/client"
 	"quotad/internal/plans"
 )
-
-// listBody is one page of a list; next_cursor is null at the end.
-type listBody[T any] struct {
-	Items      []T     `json:"items"`
-	NextCursor *string `json:"next_cursor"`
-}
 
 // asItIs is the show function of items that answers show as the store returns them.
 func asItIs[T any](item T) T { return item }
@@ -21,7 +16,7 @@ func listAnswer[From, To any](page *plans.List[From], err error, show func(From)
 	if err != nil {
 		return answer{}, err
 	}
-	body := listBody[To]{Items: make([]To, len(page.Items))}
+	body := client.List[To]{Items: make([]To, len(page.Items))}
 	for i, item := range page.Items {
 		body.Items[i] = show(item)
 	}

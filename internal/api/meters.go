@@ -3,28 +3,20 @@ package api
 import (
 	"net/http"
 
+	"quotad/client"
 	"quotad/internal/plans"
 )
 
-type meterRequest struct {
-	Unit string `json:"unit" minLength:"1" maxLength:"200" doc:"What one unit is called, such as request."`
-	Name string `json:"name,omitempty" maxLength:"200" doc:"A name for people."`
+func showMeter(m plans.Meter) client.Meter {
+	return client.Meter{Key: m.Key, Unit: m.Unit, Name: m.Name}
 }
-
-type meterBody struct {
-	Key  string `json:"key"`
-	Unit string `json:"unit"`
-	Name string `json:"name"`
-}
-
-func showMeter(m plans.Meter) meterBody { return meterBody{Key: m.Key, Unit: m.Unit, Name: m.Name} }
 
 func (s *Server) putMeter(c *call) (answer, error) {
 	key, err := nameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
-	var in meterRequest
+	var in client.MeterRequest
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
@@ -16,17 +16,6 @@ import (
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
-
-// openReservationBody is an open reservation as a list shows it.
-type openReservationBody struct {
-	ID         string            `json:"id" doc:"Commit or release the reservation by it."`
-	Meter      string            `json:"meter"`
-	Cost       int64             `json:"cost" doc:"Units that it holds."`
-	Attributes map[string]string `json:"attributes" doc:"Of its attributes, those that limits were per. Others are not kept."`
-	CreatedAt  time.Time         `json:"created_at" doc:"When it was charged, by the customer's clock."`
-	ExpiresAt  time.Time         `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
-	TestClock  string            `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-}
 
 // openAt is a reservation's position in the list.
 func openAt(o quota.OpenReservation) string {
@@ -67,8 +56,8 @@ func (s *Server) openReservations(c *call) (answer, error) {
 		return answer{}, err
 	}
 	meters, err := s.metersOf(c, &f, found)
-	return listAnswer(store.Paged(found, limit, kind, openAt), err, func(o quota.OpenReservation) openReservationBody {
-		body := openReservationBody{
+	return listAnswer(store.Paged(found, limit, kind, openAt), err, func(o quota.OpenReservation) client.OpenReservation {
+		body := client.OpenReservation{
 			ID: o.ID.String(), Meter: meters[o.ID.Meter], Cost: o.Cost, Attributes: o.Attributes,
 			CreatedAt: timeOf(o.At), ExpiresAt: timeOf(o.Expires), TestClock: clock,
 		}
@@ -149,6 +138,6 @@ func openReservationsRoute() route {
 			{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
 			{Name: attributeParam.Name, Names: attributeParam.Names, Type: "string", Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given."},
 		}, paging...),
-		Response: reflect.TypeFor[listBody[openReservationBody]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
+		Response: reflect.TypeFor[client.List[client.OpenReservation]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 	}, handle: (*Server).openReservations}
 }

@@ -2,8 +2,8 @@ package api
 
 import (
 	"net/http"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -15,18 +15,8 @@ type overrideRequest struct {
 	Reason    string    `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
 }
 
-type overrideBody struct {
-	Name      string     `json:"name" doc:"The limit's name."`
-	Limit     int64      `json:"limit"`
-	Burst     *int64     `json:"burst,omitempty" minimum:"0" doc:"Left out when the burst is the limit."`
-	ExpiresAt *time.Time `json:"expires_at"`
-	Reason    string     `json:"reason,omitempty"`
-	InForce   bool       `json:"in_force" doc:"False when the override has no effect:\n- The override has expired.\n- The plan version in force does not have the limit.\n- The limit has a shape that these numbers do not fit."`
-	TestClock string     `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-}
-
-func showOverride(o *plans.Override) overrideBody {
-	return overrideBody{
+func showOverride(o *plans.Override) client.Override {
+	return client.Override{
 		Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt, Reason: o.Reason,
 		InForce: o.InForce, TestClock: o.TestClock,
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/billing/ledger"
 )
 
@@ -21,10 +22,10 @@ const (
 )
 
 // concerns are what somebody should look at, of the parts that could be read.
-func concerns(body *overviewBody, now int64) []concernBody {
-	all := []concernBody{}
+func concerns(body *client.Overview, now int64) []client.Concern {
+	all := []client.Concern{}
 	add := func(name, format string, args ...any) {
-		all = append(all, concernBody{name, fmt.Sprintf(format, args...)})
+		all = append(all, client.Concern{Name: name, Text: fmt.Sprintf(format, args...)})
 	}
 	for i := range body.Nodes {
 		switch n := &body.Nodes[i]; {
@@ -56,7 +57,7 @@ func concerns(body *overviewBody, now int64) []concernBody {
 }
 
 // heldConcerns are sellers whose invoices are held.
-func heldConcerns(nameless []ledger.Nameless) (all []concernBody) {
+func heldConcerns(nameless []ledger.Nameless) (all []client.Concern) {
 	for _, n := range nameless {
 		invoices := fmt.Sprintf("%d invoices are", n.Drafts)
 		switch n.Drafts {
@@ -65,7 +66,7 @@ func heldConcerns(nameless []ledger.Nameless) (all []concernBody) {
 		case ledger.MaxNameless:
 			invoices = fmt.Sprintf("%d invoices or more are", n.Drafts)
 		}
-		all = append(all, concernBody{"seller_without_name", fmt.Sprintf("%s held until the seller %s has a name: PUT /v1/sellers/%[2]s.", invoices, n.Seller)})
+		all = append(all, client.Concern{Name: "seller_without_name", Text: fmt.Sprintf("%s held until the seller %s has a name: PUT /v1/sellers/%[2]s.", invoices, n.Seller)})
 	}
 	return all
 }

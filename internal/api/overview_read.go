@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
@@ -27,12 +28,12 @@ const (
 
 // readOverview reads all parts. One that fails is left out. All of it takes four fifths of a
 // request's time at most. The error is that of the database's clock.
-func (s *Server) readOverview(ctx context.Context) (body overviewBody, err error) {
+func (s *Server) readOverview(ctx context.Context) (body client.Overview, err error) {
 	now, err := s.instant(ctx)
 	if err != nil {
 		return body, err
 	}
-	body = overviewBody{At: timeOf(now), Failed: []string{}}
+	body = client.Overview{At: timeOf(now), Failed: []string{}}
 	tenth := s.options.Deadline / 10
 	part := func(name string, limit time.Duration, read func(context.Context) error) (ok bool) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -102,7 +103,7 @@ func (l *lately) perSecond(d plans.Decided) string {
 	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
 }
 
-func (l *lately) decisions(decided []plans.NodeDecided) *decisionsBody {
+func (l *lately) decisions(decided []plans.NodeDecided) *client.Decisions {
 	var all plans.NodeDecided
 	add := func(to *plans.Decided, d plans.Decided) {
 		to.Admitted, to.Refused = to.Admitted+d.Admitted, to.Refused+d.Refused
@@ -112,23 +113,23 @@ func (l *lately) decisions(decided []plans.NodeDecided) *decisionsBody {
 		add(&all.Hour, decided[i].Hour)
 		add(&all.Day, decided[i].Day)
 	}
-	show := func(from int64, d plans.Decided) decidedBody {
-		return decidedBody{From: timeOf(from), Admitted: d.Admitted, Refused: d.Refused}
+	show := func(from int64, d plans.Decided) client.Decided {
+		return client.Decided{From: timeOf(from), Admitted: d.Admitted, Refused: d.Refused}
 	}
-	return &decisionsBody{
+	return &client.Decisions{
 		PerSecond: l.perSecond(all.Recent), Seconds: l.seconds,
 		Recent: show(l.recent, all.Recent), Hour: show(l.hour, all.Hour), Day: show(l.day, all.Day),
 	}
 }
 
-func (l *lately) nodes(now int64, nodes []plans.Node, decided []plans.NodeDecided) []nodeBody {
+func (l *lately) nodes(now int64, nodes []plans.Node, decided []plans.NodeDecided) []client.Node {
 	recent := make(map[string]plans.Decided, len(decided))
 	for i := range decided {
 		recent[decided[i].Node] = decided[i].Recent
 	}
-	shown := make([]nodeBody, len(nodes))
+	shown := make([]client.Node, len(nodes))
 	for i, n := range nodes {
-		shown[i] = nodeBody{
+		shown[i] = client.Node{
 			Name: n.Name, Version: n.Version, State: n.State, Reason: n.Reason,
 			StartedAt: timeOf(n.StartedAt), SeenAt: timeOf(n.SeenAt), PerSecond: l.perSecond(recent[n.ID]),
 		}
@@ -139,12 +140,12 @@ func (l *lately) nodes(now int64, nodes []plans.Node, decided []plans.NodeDecide
 	return shown
 }
 
-func (s *Server) readDatabase(ctx context.Context) (*databaseBody, error) {
+func (s *Server) readDatabase(ctx context.Context) (*client.Database, error) {
 	d, err := postgres.StandingOf(ctx, s.store.Pool())
 	if err != nil {
 		return nil, err
 	}
-	body := &databaseBody{
+	body := &client.Database{
 		Version: d.Version, SizeBytes: d.Bytes, Connections: d.Connections, MaxConnections: d.MaxConnections,
 		ReadOnly: d.InRecovery, Replicas: d.Replicas, ReplicaLagBytes: d.ReplicaLag,
 	}
@@ -156,8 +157,8 @@ func (s *Server) readDatabase(ctx context.Context) (*databaseBody, error) {
 }
 
 // books is what the newest check of the nodes found, and what this node's worker sees.
-func (s *Server) books(nodes []plans.Node) booksBody {
-	body := booksBody{Disagreeing: []string{}}
+func (s *Server) books(nodes []plans.Node) client.Books {
+	body := client.Books{Disagreeing: []string{}}
 	body.BlockedCustomers, _ = s.billing.Standing()
 	at, disagreeing := s.Checked() // of the other nodes it is in their rows
 	for i := range nodes {
@@ -170,7 +171,7 @@ func (s *Server) books(nodes []plans.Node) booksBody {
 }
 
 // keptFullest is the fullest customers as they were found last. The caller holds the lock.
-func (s *Server) keptFullest(ctx context.Context, now int64) (*fullestBody, error) {
+func (s *Server) keptFullest(ctx context.Context, now int64) (*client.Fullest, error) {
 	o := &s.overviews
 	began := s.options.Wall()
 	if !began.After(o.fullestUntil) {
@@ -187,7 +188,7 @@ func (s *Server) keptFullest(ctx context.Context, now int64) (*fullestBody, erro
 
 // readFullest finds and judges counters, for three quarters of ctx's time or so. Those that it does
 // not come to are left out. The caller holds the lock of overviews.
-func (s *Server) readFullest(ctx context.Context, now int64) (*fullestBody, error) {
+func (s *Server) readFullest(ctx context.Context, now int64) (*client.Fullest, error) {
 	fifth := s.options.Deadline / 5
 	walking, cancel := context.WithTimeout(ctx, fifth)
 	latest, err := s.engine.Latest(walking, fullestJudged)
@@ -195,7 +196,7 @@ func (s *Server) readFullest(ctx context.Context, now int64) (*fullestBody, erro
 	if err != nil {
 		return nil, err
 	}
-	body := &fullestBody{AsOf: timeOf(now), Counters: latest.Passed, Complete: latest.All && latest.Passed <= fullestJudged}
+	body := &client.Fullest{AsOf: timeOf(now), Counters: latest.Passed, Complete: latest.All && latest.Passed <= fullestJudged}
 	judging, cancel := context.WithTimeout(ctx, fifth*3/4)
 	defer cancel()
 	all := latest.Keys
@@ -239,7 +240,7 @@ func (s *Server) fullness(ctx context.Context, keys []model.CounterKey) ([]quota
 }
 
 // showFull names customers and meters. Who was deleted meanwhile is left out.
-func (s *Server) showFull(ctx context.Context, full []quota.Full) ([]fullBody, error) {
+func (s *Server) showFull(ctx context.Context, full []quota.Full) ([]client.Full, error) {
 	var ids []int64
 	var meters []int32
 	for i := range full {
@@ -253,12 +254,12 @@ func (s *Server) showFull(ctx context.Context, full []quota.Full) ([]fullBody, e
 	if err != nil {
 		return nil, err
 	}
-	items := []fullBody{}
+	items := []client.Full{}
 	for i := range full {
 		f := &full[i]
 		at := slices.IndexFunc(customers, func(c *plans.Customer) bool { return c.ID == f.Customer })
 		if at >= 0 {
-			items = append(items, fullBody{customers[at].Key, customers[at].Name, keys[f.Meter], f.Limit.Name, f.Limit.Mode.String(), f.Used, f.Of, f.Percent()})
+			items = append(items, client.Full{Customer: customers[at].Key, Name: customers[at].Name, Meter: keys[f.Meter], Limit: f.Limit.Name, Mode: f.Limit.Mode.String(), Used: f.Used, Of: f.Of, Percent: f.Percent()})
 		}
 	}
 	return items, nil

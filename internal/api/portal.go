@@ -7,8 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
@@ -25,22 +25,11 @@ type Portal struct {
 func portalRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession", Summary: "Make a link into a customer's portal",
-		Request: reflect.TypeFor[portalRequest](), Response: reflect.TypeFor[portalBody](), Status: created201, Problems: []*problem.Kind{problem.KindNotFound},
+		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: created201, Problems: []*problem.Kind{problem.KindNotFound},
 	}, handle: (*Server).createPortalSession}}
 }
 
-type portalRequest struct {
-	Customer    string `json:"customer" minLength:"1" maxLength:"200" doc:"The customer whose pages the link opens."`
-	Path        string `json:"path,omitempty" maxLength:"200" doc:"The page that the link opens, such as /portal/usage. When left out, /portal."`
-	ReturnURL   string `json:"return_url,omitempty" maxLength:"2000" doc:"Where the pages lead back to. Its origin must be one of --portal-return-origins."`
-	EmbedOrigin string `json:"embed_origin,omitempty" maxLength:"300" doc:"The site that shows the pages in a frame. It must be one of --portal-origins. When left out, no site may."`
-	Theme       string `json:"theme" required:"false" enum:"auto,light,dark" default:"auto" doc:"auto follows the browser."`
-}
-
-type portalBody struct {
-	URL       string    `json:"url" doc:"The link. It opens one session, and the browser that opens it keeps the session for 8 hours."`
-	ExpiresAt time.Time `json:"expires_at" doc:"When the link can be used no more."`
-}
+type portalRequest client.PortalRequest
 
 // portalPath is a page of the portal; none has more than this in its path.
 var portalPath = regexp.MustCompile(`^/portal(/[A-Za-z0-9-]+)*(\?[A-Za-z0-9._~%&=:+-]*)?$`)
@@ -93,5 +82,5 @@ func (s *Server) createPortalSession(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusCreated, body: portalBody{s.options.Portal.URL + "/portal/enter/" + token, timeOf(expires)}}, nil
+	return answer{status: http.StatusCreated, body: client.Portal{URL: s.options.Portal.URL + "/portal/enter/" + token, ExpiresAt: timeOf(expires)}}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/client"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans/catalog"
@@ -19,29 +20,15 @@ import (
 
 // quotaBody is the answer of GET /v1/customers/{key}/quota.
 type quotaBody struct {
-	Customer    string         `json:"customer"`
-	Plan        string         `json:"plan"`
-	PlanVersion int            `json:"plan_version"`
-	At          time.Time      `json:"at"`
-	TestClock   string         `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Anonymous   bool           `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
-	Features    map[string]any `json:"features"`
-	Limits      limitList      `json:"limits"`
-	Meters      []meterUsage   `json:"meters"`
-}
-
-// meterUsage is a meter's usage in the running billing period.
-type meterUsage struct {
-	Meter        string    `json:"meter"`
-	Unit         string    `json:"unit"`
-	PeriodStart  time.Time `json:"period_start"`
-	PeriodEnd    time.Time `json:"period_end"`
-	Used         int64     `json:"used" doc:"Units admitted in the period, less units refunded.\n- A refund of hits of a period that is over is taken off the running period.\n- So used may fall below 0."`
-	Included     int64     `json:"included" doc:"Units that the price gives free."`
-	Overage      int64     `json:"overage" doc:"Units used beyond the included ones."`
-	PriceVersion *int      `json:"price_version" doc:"The plan version that prices the period, or null where nobody is billed."`
-	AmountMinor  *int64    `json:"amount_minor" doc:"What the usage costs so far, in minor units. Null without a price."`
-	Currency     string    `json:"currency"`
+	Customer    string              `json:"customer"`
+	Plan        string              `json:"plan"`
+	PlanVersion int                 `json:"plan_version"`
+	At          time.Time           `json:"at"`
+	TestClock   string              `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Anonymous   bool                `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
+	Features    map[string]any      `json:"features"`
+	Limits      limitList           `json:"limits"`
+	Meters      []client.MeterUsage `json:"meters"`
 }
 
 // A standing is the state of one meter of a customer's plan.
@@ -103,7 +90,7 @@ func (s *Server) showQuota(ctx context.Context, key string, account *catalog.Acc
 	plan := account.Plan
 	body = quotaBody{
 		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Anonymous: account.Anonymous, Features: plan.Features,
-		Limits: limitList{standings: standings}, Meters: make([]meterUsage, len(standings)),
+		Limits: limitList{standings: standings}, Meters: make([]client.MeterUsage, len(standings)),
 	}
 	if account.Clock != nil {
 		body.TestClock = account.Clock.Key
@@ -140,8 +127,8 @@ func (s *Server) standings(ctx context.Context, v *quota.View, account *catalog.
 }
 
 // usage is the meter's usage of the running period, and what an invoice would say of it.
-func (st *standing) usage(currency string, running *ledger.Running) (meterUsage, error) {
-	u := meterUsage{
+func (st *standing) usage(currency string, running *ledger.Running) (client.MeterUsage, error) {
+	u := client.MeterUsage{
 		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
 		PeriodStart: timeOf(st.PeriodStart), PeriodEnd: timeOf(st.PeriodEnd),
 	}
@@ -198,22 +185,5 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 
 // Schema implements huma.SchemaProvider.
 func (limitList) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[quotaLimit](), true, "")}
-}
-
-// quotaLimit is respond.LimitState in the quota answer.
-type quotaLimit struct {
-	Name         string     `json:"name"`
-	Algorithm    string     `json:"algorithm"`
-	Mode         string     `json:"mode"`
-	Limit        int64      `json:"limit"`
-	Used         int64      `json:"used"`
-	Remaining    int64      `json:"remaining"`
-	Exceeded     bool       `json:"exceeded"`
-	RetryAfterMS *int64     `json:"retry_after_ms"`
-	ResetAt      *time.Time `json:"reset_at"`
-	Window       *string    `json:"window"`
-	WindowStart  *time.Time `json:"window_start" doc:"When the running window began.\n- Null: windows of the limit have no start, as of a token bucket.\n- Null, too, where a window begins with a first hit, and none runs."`
-	Meter        string     `json:"meter"`
-	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
+	return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[client.QuotaLimit](), true, "")}
 }

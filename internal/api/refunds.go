@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota"
@@ -15,26 +15,7 @@ import (
 )
 
 // refundRequest is the body of POST /v1/refunds.
-type refundRequest struct {
-	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
-	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost the meter."`
-	Cost       int64             `json:"cost" minimum:"1" maximum:"999999999999999" doc:"Units to give back. Units beyond what was charged are not given back."`
-	Hit        *string           `json:"hit,omitempty" minLength:"1" maxLength:"255" doc:"The id of the hit whose units these are.\n- The units go back to the windows that the hit was charged to, if the windows still run.\n- When left out, the units go back to the present windows."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: they name the buckets of limits per attribute."`
-	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, required here or as the header Idempotency-Key. The refund is done once, however often it is sent with this id."`
-}
-
-// refundBody is the answer of POST /v1/refunds.
-type refundBody struct {
-	Customer  string               `json:"customer"`
-	Meter     string               `json:"meter"`
-	Cost      int64                `json:"cost"`
-	Refunded  int64                `json:"refunded" doc:"Units that were given back.\n- With hit: no more than the hit had left of its charge.\n- Without hit: no more than the present windows and the billing period had."`
-	At        time.Time            `json:"at"`
-	TestClock string               `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool                 `json:"replayed"`
-	Limits    []respond.LimitState `json:"limits" doc:"The limits as they stand after the refund."`
-}
+type refundRequest client.RefundRequest
 
 // identify checks the request and sets its one id; key is the id in the header. The members
 // that a refund shares with a hit follow the hit's rules.

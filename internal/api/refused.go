@@ -5,23 +5,14 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota"
 )
-
-type spellBody struct {
-	Limit      string     `json:"limit" doc:"The limit's name."`
-	Meter      string     `json:"meter"`
-	From       time.Time  `json:"from" doc:"The first hit that was refused."`
-	To         time.Time  `json:"to" doc:"The last hit that was refused."`
-	Units      int64      `json:"units" doc:"The sum of their costs, also of hits that were sent again."`
-	AdmittedAt *time.Time `json:"admitted_at" doc:"When the last hit would have been admitted, if nothing else had happened. Null: never."`
-}
 
 // spellAt is a spell's position in the list.
 func spellAt(s quota.Spell) string {
@@ -70,8 +61,8 @@ func (s *Server) refusals(c *call) (answer, error) {
 		ids = append(ids, found[i].Meter)
 	}
 	meters, err := s.store.MeterKeys(c.ctx(), ids)
-	return listAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) spellBody {
-		return spellBody{s.Limit, meters[s.Meter], timeOf(s.From), timeOf(s.To), s.Units, instantOrNull(s.Admits)}
+	return listAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) client.Spell {
+		return client.Spell{Limit: s.Limit, Meter: meters[s.Meter], From: timeOf(s.From), To: timeOf(s.To), Units: s.Units, AdmittedAt: instantOrNull(s.Admits)}
 	})
 }
 
@@ -115,6 +106,6 @@ var refusalParams = append([]apidoc.Param{
 func refusalRoute() route {
 	return route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
-		Params: refusalParams, Response: reflect.TypeFor[listBody[spellBody]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
+		Params: refusalParams, Response: reflect.TypeFor[client.List[client.Spell]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 	}, handle: (*Server).refusals}
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota"
@@ -21,29 +21,7 @@ import (
 const maxTTL = model.MaxTTL / 1000
 
 // reservationRequest is the body of POST /v1/reservations.
-type reservationRequest struct {
-	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
-	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
-	Cost       *int64            `json:"cost,omitempty" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units to hold: the most that the request is expected to cost."`
-	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Attributes, as of a hit."`
-	TTL        int64             `json:"ttl_ms" minimum:"1" maximum:"86400000" doc:"How long the units are held, unless they are committed or released before. At most 24 h."`
-	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key. The units are reserved once, however often the request is sent with this id."`
-}
-
-// reservationBody is the answer of a reservation that was made.
-type reservationBody struct {
-	ID           string               `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
-	ExpiresAt    time.Time            `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
-	Allowed      bool                 `json:"allowed"`
-	Customer     string               `json:"customer"`
-	Meter        string               `json:"meter"`
-	Cost         int64                `json:"cost"`
-	At           time.Time            `json:"at"`
-	TestClock    string               `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed     bool                 `json:"replayed"`
-	RetryAfterMS int64                `json:"retry_after_ms"`
-	Limits       []respond.LimitState `json:"limits"`
-}
+type reservationRequest client.ReservationRequest
 
 // A reservation is a checked reservationRequest: a hit whose units are held for a time.
 type reservation struct {

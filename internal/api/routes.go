@@ -5,9 +5,9 @@ import (
 	"reflect"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 )
 
@@ -98,15 +98,15 @@ func backendRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: hitsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
 			Params:  []apidoc.Param{denyStatusParam},
-			Request: reflect.TypeFor[hitRequest](), Response: reflect.TypeFor[respond.Decision](), Refusable: true, Status: ok200, Problems: charging, IDHeader: idempotencyHeader,
+			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: ok200, Problems: charging, IDHeader: idempotencyHeader,
 		}, raw: (*Server).hits},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hitBatch", Summary: "Consume units many times",
-			Request: reflect.TypeFor[batchBody](), Response: reflect.TypeFor[batchResults](), Status: ok200, Problems: charging, IDHeader: idempotencyHeader,
+			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: ok200, Problems: charging, IDHeader: idempotencyHeader,
 		}, raw: (*Server).hitsBatch},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/refunds", Access: apidoc.Backends, Tag: "Backends", ID: "refund", Summary: "Give units back",
-			Request: reflect.TypeFor[refundRequest](), Response: reflect.TypeFor[refundBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
+			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
 		}, raw: (*Server).refund},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
@@ -116,7 +116,7 @@ func backendRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/usage", Access: apidoc.EveryScope, Tag: "Backends", ID: "usage", Summary: "What a customer used",
 			Params:   usageParams,
-			Response: reflect.TypeFor[usageBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
+			Response: reflect.TypeFor[client.Usage](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, handle: (*Server).usage},
 	}
 }
@@ -129,12 +129,12 @@ func reservationRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
 			Params:  []apidoc.Param{denyStatusParam},
-			Request: reflect.TypeFor[reservationRequest](), Response: reflect.TypeFor[reservationBody](), Refusable: true, Status: created201,
+			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: created201,
 			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: idempotencyHeader,
 		}, raw: (*Server).reserve},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "commit", Summary: "Charge what a reservation was for",
-			Request: reflect.TypeFor[commitRequest](), Response: reflect.TypeFor[commitBody](), DoesNotFit: reflect.TypeFor[noRoomBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+			Request: reflect.TypeFor[client.CommitRequest](), Response: reflect.TypeFor[client.Commit](), DoesNotFit: reflect.TypeFor[client.NoRoom](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, raw: (*Server).commit},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: one, Access: apidoc.Backends, Tag: "Backends", ID: "release", Summary: "Give a reservation back",
@@ -158,11 +158,11 @@ func adminRoutes() []route {
 
 func meterRoutes() []route {
 	missing := []*problem.Kind{problem.KindNotFound}
-	meter := reflect.TypeFor[meterBody]()
+	meter := reflect.TypeFor[client.Meter]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/meters/{key}", Access: apidoc.AdminOnly, Tag: "Meters", ID: "putMeter", Summary: "Declare a meter",
-			Request: reflect.TypeFor[meterRequest](), Response: meter, Status: put200or201,
+			Request: reflect.TypeFor[client.MeterRequest](), Response: meter, Status: put200or201,
 		}, handle: (*Server).putMeter},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/meters/{key}", Access: apidoc.Readers, Tag: "Meters", ID: "getMeter", Summary: "Get a meter",
@@ -170,18 +170,18 @@ func meterRoutes() []route {
 		}, handle: (*Server).getMeter},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/meters", Access: apidoc.Readers, Tag: "Meters", ID: "listMeters", Summary: "List the meters",
-			Params: paging, Response: reflect.TypeFor[listBody[meterBody]](), Status: ok200,
+			Params: paging, Response: reflect.TypeFor[client.List[client.Meter]](), Status: ok200,
 		}, handle: (*Server).listMeters},
 	}
 }
 
 func planRoutes() []route {
 	missing := []*problem.Kind{problem.KindNotFound}
-	plan, plansPage := reflect.TypeFor[plans.Plan](), reflect.TypeFor[listBody[plans.Plan]]()
+	plan, plansPage := reflect.TypeFor[client.Plan](), reflect.TypeFor[client.List[client.Plan]]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/plans/{key}", Access: apidoc.AdminOnly, Tag: "Plans", ID: "putPlan", Summary: "Write a version of a plan",
-			Request: reflect.TypeFor[plans.PlanInput](), Response: plan, Status: put200or201, Problems: preconditions,
+			Request: reflect.TypeFor[client.PlanInput](), Response: plan, Status: put200or201, Problems: preconditions,
 		}, handle: (*Server).putPlan},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/plans/{key}", Access: apidoc.Readers, Tag: "Plans", ID: "getPlan", Summary: "Get a plan",
@@ -204,11 +204,11 @@ func planRoutes() []route {
 
 func customerRoutes() []route {
 	missing := []*problem.Kind{problem.KindNotFound}
-	customer := reflect.TypeFor[customerBody]()
+	customer := reflect.TypeFor[client.Customer]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "putCustomer", Summary: "Write a customer",
-			Request: reflect.TypeFor[customerRequest](), Response: customer, Status: put200or201, Problems: append([]*problem.Kind{problem.KindConflict}, preconditions...),
+			Request: reflect.TypeFor[client.CustomerRequest](), Response: customer, Status: put200or201, Problems: append([]*problem.Kind{problem.KindConflict}, preconditions...),
 		}, handle: (*Server).putCustomer},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}", Access: apidoc.Readers, Tag: "Customers", ID: "getCustomer", Summary: "Get a customer",
@@ -219,7 +219,7 @@ func customerRoutes() []route {
 			Params: append([]apidoc.Param{
 				{Name: "prefix", Type: "string", Doc: "What the keys begin with."},
 				{Name: "search", Type: "string", Doc: "What the key begins with, or words of the name, in any case."},
-			}, paging...), Response: reflect.TypeFor[listBody[customerBody]](), Status: ok200,
+			}, paging...), Response: reflect.TypeFor[client.List[client.Customer]](), Status: ok200,
 		}, handle: (*Server).listCustomers},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "archiveCustomer", Summary: "Archive a customer",
@@ -231,7 +231,7 @@ func customerRoutes() []route {
 
 func overrideRoutes() []route {
 	missing := []*problem.Kind{problem.KindNotFound}
-	override := reflect.TypeFor[overrideBody]()
+	override := reflect.TypeFor[client.Override]()
 	const ofLimit = "/v1/customers/{key}/overrides/{limit}"
 	return []route{
 		{Operation: apidoc.Operation{
@@ -244,7 +244,7 @@ func overrideRoutes() []route {
 		}, handle: (*Server).deleteOverride},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/overrides", Access: apidoc.Readers, Tag: "Customers", ID: "listOverrides", Summary: "List a customer's overrides",
-			Params: paging, Response: reflect.TypeFor[listBody[overrideBody]](), Status: ok200, Problems: missing,
+			Params: paging, Response: reflect.TypeFor[client.List[client.Override]](), Status: ok200, Problems: missing,
 		}, handle: (*Server).listOverrides},
 	}
 }
@@ -253,11 +253,11 @@ func keyRoutes() []route {
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "createKey", Summary: "Create a key",
-			Request: reflect.TypeFor[keyRequest](), Response: reflect.TypeFor[newKeyBody](), Status: created201,
+			Request: reflect.TypeFor[keyRequest](), Response: reflect.TypeFor[client.NewKey](), Status: created201,
 		}, handle: (*Server).createKey},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "listKeys", Summary: "List the keys",
-			Params: paging, Response: reflect.TypeFor[listBody[KeyBody]](), Status: ok200,
+			Params: paging, Response: reflect.TypeFor[client.List[client.Key]](), Status: ok200,
 		}, handle: (*Server).listKeys},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: "/v1/keys/{id}", Access: apidoc.AdminOnly, Tag: "Keys", ID: "revokeKey", Summary: "Revoke a key",
@@ -270,11 +270,11 @@ func serviceRoutes() []route {
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/livez", Tag: "Service", ID: "livez", Summary: "Whether the process runs",
-			Response: reflect.TypeFor[healthBody](), Status: ok200,
+			Response: reflect.TypeFor[client.Health](), Status: ok200,
 		}, handle: (*Server).livez},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/readyz", Tag: "Service", ID: "readyz", Summary: "Whether to send requests here",
-			Response: reflect.TypeFor[healthBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotReady},
+			Response: reflect.TypeFor[client.Health](), Status: ok200, Problems: []*problem.Kind{problem.KindNotReady},
 		}, handle: (*Server).readyz},
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/", Tag: "Service", ID: "root", Summary: "Go to the documentation", Status: []int{http.StatusFound}}, raw: (*Server).toDocs},
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, Tag: "Service", ID: "metrics", Summary: "Metrics for Prometheus", Media: "text/plain", Status: ok200}, raw: (*Server).serveMetrics},

@@ -3,16 +3,10 @@ package api
 import (
 	"net/http"
 
+	"quotad/client"
 	"quotad/internal/billing"
 	"quotad/internal/billing/ledger"
 )
-
-type sellerRequest struct {
-	Name    string   `json:"name" minLength:"1" maxLength:"200"`
-	Address []string `json:"address" required:"false" maxItems:"20" doc:"Lines of the address."`
-	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
-	Prefix  string   `json:"prefix,omitempty" maxLength:"20" doc:"Begins the numbers of invoices. Another prefix counts for later invoices; the numbers go on."`
-}
 
 func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
 
@@ -21,7 +15,7 @@ func (s *Server) putSeller(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var in sellerRequest
+	var in client.SellerRequest
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}

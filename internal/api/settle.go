@@ -6,47 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/ledger"
 	"quotad/internal/quota/model"
 )
-
-// commitRequest is the body of POST /v1/reservations/{id}/commit.
-type commitRequest struct {
-	Cost    int64 `json:"cost" minimum:"0" maximum:"999999999999999" doc:"Units that were used. They may be fewer or more than were reserved."`
-	Overrun bool  `json:"overrun,omitempty" default:"false" doc:"The units have been spent already. All of them are charged and booked, past hard limits too. Such a limit says exceeded, and refuses until enough has come back."`
-}
-
-// commitBody is its answer.
-type commitBody struct {
-	ID        string               `json:"id"`
-	Customer  string               `json:"customer"`
-	Meter     string               `json:"meter"`
-	Cost      int64                `json:"cost" doc:"Units that are booked as usage."`
-	Reserved  int64                `json:"reserved" doc:"Units that had been reserved."`
-	Late      bool                 `json:"late" doc:"The reservation had expired. All of the cost was charged now."`
-	At        time.Time            `json:"at"`
-	TestClock string               `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Replayed  bool                 `json:"replayed"`
-	Limits    []respond.LimitState `json:"limits" doc:"The limits as they stand after the commit."`
-}
-
-// noRoomBody is the problem of a commit that does not fit.
-type noRoomBody struct {
-	Type        string               `json:"type"`
-	Title       string               `json:"title"`
-	Status      int                  `json:"status"`
-	Detail      string               `json:"detail"`
-	Committable int64                `json:"committable" doc:"The largest cost that could be committed now."`
-	Late        bool                 `json:"late" doc:"The reservation had expired."`
-	At          time.Time            `json:"at"`
-	TestClock   string               `json:"test_clock,omitempty"`
-	Limits      []respond.LimitState `json:"limits" doc:"What each limit says of the units that go beyond the reserved ones."`
-}
 
 // A settlement is the commit or the release of a reservation.
 type settlement struct {
@@ -114,7 +81,7 @@ func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement
 	if err = s.readBody(r, buf, maxBody); err != nil {
 		return st, err
 	}
-	in := commitRequest{Cost: -1}
+	in := client.CommitRequest{Cost: -1}
 	if err = decode(buf.B, &in); err != nil {
 		return st, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/client"
 	"quotad/internal/plans"
 )
 
@@ -40,7 +41,7 @@ func TestDistance(t *testing.T) {
 
 func TestMembersOf(t *testing.T) {
 	t.Parallel()
-	if got := membersOf(reflect.TypeFor[batchBody]()); !slices.Equal(got, []string{"hits", "atomic"}) {
+	if got := membersOf(reflect.TypeFor[client.Batch]()); !slices.Equal(got, []string{"hits", "atomic"}) {
 		t.Errorf("of a batch: %v", got)
 	}
 	// Those of what is a part of it are its own.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/calendar"
@@ -23,17 +24,6 @@ var usageParams = []apidoc.Param{
 	{Name: "from", Type: "date-time", Doc: "Start of the range, RFC 3339. When left out, the start of the present month by the customer's clock."},
 	{Name: "to", Type: "date-time", Doc: "End of the range, not included, RFC 3339. When left out, now by the customer's clock."},
 	{Name: "granularity", Type: "string", Doc: "How long a point is. `day` when left out.", Enum: []string{"hour", "day", "month"}},
-}
-
-type usageBody struct {
-	Points    []usagePoint `json:"points" doc:"The points, ascending. Points without usage are there as zeros."`
-	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-}
-
-type usagePoint struct {
-	Start    time.Time `json:"start" doc:"Start of the hour, day or month in the customer's timezone."`
-	Admitted int64     `json:"admitted" doc:"Units admitted, exact."`
-	Denied   int64     `json:"denied" doc:"Units of cost that were refused. This is a statistic: it lags by up to a second, and a crash may lose the last second."`
 }
 
 // A span is what a usage request asks for, [from, to) µs.
@@ -85,7 +75,7 @@ func (s *Server) usage(c *call) (answer, error) {
 	if len(hours) > maxHours {
 		return answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
 	}
-	body := usageBody{Points: bucketUsage(hours, starts)}
+	body := client.Usage{Points: bucketUsage(hours, starts)}
 	if customer.Clock != nil {
 		body.TestClock = customer.Clock.Key
 	}
@@ -155,8 +145,8 @@ func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {
 }
 
 // bucketUsage sums hours, ascending, into the buckets that they start in.
-func bucketUsage(hours []quota.UsageHour, starts []int64) []usagePoint {
-	points := make([]usagePoint, len(starts)-1)
+func bucketUsage(hours []quota.UsageHour, starts []int64) []client.UsagePoint {
+	points := make([]client.UsagePoint, len(starts)-1)
 	for i := range points {
 		p := &points[i]
 		p.Start = time.UnixMicro(starts[i]).UTC()

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/quota"
 )
@@ -37,7 +38,7 @@ func TestUsageByLocalDay(t *testing.T) {
 		{Start: at("2026-03-29T22:00:00Z"), Denied: 16},
 	}
 	points := bucketUsage(hours, starts)
-	want := []usagePoint{{Admitted: 3, Denied: 1}, {Admitted: 12}, {Denied: 16}}
+	want := []client.UsagePoint{{Admitted: 3, Denied: 1}, {Admitted: 12}, {Denied: 16}}
 	for i, p := range points {
 		if p.Admitted != want[i].Admitted || p.Denied != want[i].Denied || p.Start.UnixMicro() != starts[i] {
 			t.Errorf("point %d: %+v, want %+v", i, p, want[i])

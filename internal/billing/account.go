@@ -3,6 +3,7 @@ package billing
 import (
 	"slices"
 
+	"quotad/client"
 	"quotad/internal/plans"
 )
 
@@ -31,20 +32,11 @@ type Account struct {
 	Change  int64
 }
 
-// Buyer is who pays.
-type Buyer struct {
-	Name    string   `json:"name"`
-	Address []string `json:"address"`
-	Country string   `json:"country"`
-	TaxID   string   `json:"tax_id,omitempty"`
-}
-
-// TaxRate is one tax that an invoice bears. Percent is a decimal from 0 to 100.
-type TaxRate struct {
-	Name      string `json:"name"`
-	Percent   string `json:"percent"`
-	Inclusive bool   `json:"inclusive"`
-}
+// What an account and the API say alike.
+type (
+	Buyer   = client.Buyer
+	TaxRate = client.TaxRate
+)
 
 // Seller is who sends invoices. Its finalized invoices are numbered without a gap.
 type Seller struct {

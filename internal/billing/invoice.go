@@ -1,5 +1,7 @@
 package billing
 
+import "quotad/client"
+
 // The kinds of invoices.
 const (
 	KindPeriod     = "period"
@@ -168,18 +170,11 @@ func (l *Line) Corrects() string {
 	return l.OfInvoice
 }
 
-// TierLine is what one tier adds to a line. Amount is an exact decimal in major units, with the
-// tier's flat price in it.
-type TierLine struct {
-	UpTo      *int64  `json:"up_to"`
-	Quantity  int64   `json:"quantity"`
-	Amount    string  `json:"amount"`
-	UnitPrice *string `json:"unit_price"` // nil: the line was finalized before tiers said it
-	FlatPrice *string `json:"flat_price"` // nil: none, or as UnitPrice
-}
+// TierLine is what one tier adds to a line.
+type TierLine = client.TierLine
 
-// SameAs reports whether two tiers are equal.
-func (t TierLine) SameAs(other TierLine) bool {
+// SameTier reports whether two tiers are equal.
+func SameTier(t, other TierLine) bool {
 	return t.Quantity == other.Quantity && t.Amount == other.Amount &&
 		alike(t.UpTo, other.UpTo) && alike(t.UnitPrice, other.UnitPrice) && alike(t.FlatPrice, other.FlatPrice)
 }

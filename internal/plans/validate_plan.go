@@ -151,14 +151,14 @@ func (in *PlanInput) checkLimits(bad *faults, declared map[string]bool) []Limit 
 				bad.add(path+"name", "cannot be told from limits[%d] by its hash: choose another name", j)
 			}
 			buckets[b] = i
-			limits[i] = l.withDefaults(compiled)
+			limits[i] = withDefaults(l, compiled)
 		}
 	}
 	return limits
 }
 
 // withDefaults is the limit as it is stored and shown: with all defaults filled in.
-func (l Limit) withDefaults(compiled *model.Limit) Limit {
+func withDefaults(l Limit, compiled *model.Limit) Limit {
 	l.Mode = compiled.Mode.String()
 	if l.OnOutage == "" {
 		l.OnOutage = "allow"

@@ -33,7 +33,7 @@ func bounded(least, most *int64) plans.Price {
 var long = strings.Repeat("x", 201)
 
 func limit(l model.Spec) func(*plans.PlanInput) {
-	return func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", l}} }
+	return func(in *plans.PlanInput) { in.Limits = []plans.Limit{{Meter: "api", Spec: l}} }
 }
 
 func price(p plans.Price) func(*plans.PlanInput) {
@@ -113,29 +113,35 @@ var planFaults = map[string]struct {
 	"limit allocation":  {limit(model.Spec{Name: "l", Algorithm: "allocation", Window: "1h"}), []string{"limits[0].window"}},
 	"limit align":       {limit(model.Spec{Name: "l", Algorithm: "fixed_window", Window: "billing_period", Align: "first_hit"}), []string{"limits[0].align"}},
 	"limit meter malformed": {
-		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"", spec("l")}} },
+		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{Meter: "", Spec: spec("l")}} },
 		[]string{"limits[0].meter"},
 	},
 	"limit meter undeclared": {
-		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", spec("l")}, {"nope", spec("m")}} },
+		func(in *plans.PlanInput) {
+			in.Limits = []plans.Limit{{Meter: "api", Spec: spec("l")}, {Meter: "nope", Spec: spec("m")}}
+		},
 		[]string{"limits[1].meter"},
 	},
 	"limits of one name": {
-		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", spec("l")}, {"seats", spec("l")}} },
+		func(in *plans.PlanInput) {
+			in.Limits = []plans.Limit{{Meter: "api", Spec: spec("l")}, {Meter: "seats", Spec: spec("l")}}
+		},
 		[]string{"limits[1].name"},
 	},
 	"limits of one identity": {
-		func(in *plans.PlanInput) { in.Limits = []plans.Limit{{"api", spec("l")}, {"api", spec("l")}} },
+		func(in *plans.PlanInput) {
+			in.Limits = []plans.Limit{{Meter: "api", Spec: spec("l")}, {Meter: "api", Spec: spec("l")}}
+		},
 		[]string{"limits[1].name"},
 	},
 	"limits many": {func(in *plans.PlanInput) { in.Limits = make([]plans.Limit, 101) }, []string{"limits"}},
 	"limits many on a meter": {func(in *plans.PlanInput) {
 		in.Limits = nil
 		for i := range 23 {
-			in.Limits = append(in.Limits, plans.Limit{"api", spec(fmt.Sprint("a", i))})
+			in.Limits = append(in.Limits, plans.Limit{Meter: "api", Spec: spec(fmt.Sprint("a", i))})
 		}
 		for i := range 20 {
-			in.Limits = append(in.Limits, plans.Limit{"seats", spec(fmt.Sprint("s", i))})
+			in.Limits = append(in.Limits, plans.Limit{Meter: "seats", Spec: spec(fmt.Sprint("s", i))})
 		}
 	}, []string{"limits[20].meter"}},
 	"limit algorithm": {limit(model.Spec{Name: "l", Algorithm: "leaky", Window: "1h"}), []string{"limits[0].algorithm"}},
@@ -179,19 +185,19 @@ var planFaults = map[string]struct {
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tiers falling": {
-		price(tiered(plans.Tier{planstest.Ptr(int64(5)), "1", nil}, plans.Tier{planstest.Ptr(int64(5)), "1", nil}, plans.Tier{planstest.Ptr(int64(4)), "1", nil}, plans.Tier{nil, "1", nil})),
+		price(tiered(plans.Tier{UpTo: planstest.Ptr(int64(5)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: planstest.Ptr(int64(5)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: planstest.Ptr(int64(4)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: nil, UnitPrice: "1", FlatPrice: nil})),
 		[]string{"prices[0].tiers[1].up_to", "prices[0].tiers[2].up_to"},
 	},
 	"price tiers zero": {
-		price(tiered(plans.Tier{planstest.Ptr(int64(0)), "1", nil}, plans.Tier{nil, "1", nil})),
+		price(tiered(plans.Tier{UpTo: planstest.Ptr(int64(0)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: nil, UnitPrice: "1", FlatPrice: nil})),
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tiers huge": {
-		price(tiered(plans.Tier{planstest.Ptr(int64(1e15)), "1", nil}, plans.Tier{nil, "1", nil})),
+		price(tiered(plans.Tier{UpTo: planstest.Ptr(int64(1e15)), UnitPrice: "1", FlatPrice: nil}, plans.Tier{UpTo: nil, UnitPrice: "1", FlatPrice: nil})),
 		[]string{"prices[0].tiers[0].up_to"},
 	},
 	"price tier prices": {
-		price(tiered(plans.Tier{nil, "", planstest.Ptr("-1")})),
+		price(tiered(plans.Tier{UpTo: nil, UnitPrice: "", FlatPrice: planstest.Ptr("-1")})),
 		[]string{"prices[0].tiers[0].unit_price", "prices[0].tiers[0].flat_price"},
 	},
 	"prices of one meter": {
@@ -204,7 +210,7 @@ var planFaults = map[string]struct {
 
 	"everything at once": {func(in *plans.PlanInput) {
 		in.Name, in.Currency, in.ApplyTo = "", "€", "x"
-		in.Limits = []plans.Limit{{"api", spec("ok")}, {"nope", model.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
+		in.Limits = []plans.Limit{{Meter: "api", Spec: spec("ok")}, {Meter: "nope", Spec: model.Spec{Name: "l", Algorithm: "x", Window: "1y"}}}
 		in.Prices = []plans.Price{{Meter: "nope", Model: "x"}}
 	}, []string{
 		"name", "currency", "apply_to", "limits[1].meter", "limits[1].algorithm", "limits[1].window",
@@ -248,15 +254,15 @@ func TestFaultsAreShort(t *testing.T) {
 func TestPlanDefaults(t *testing.T) {
 	in := planstest.Hourly(model.MaxNumber)
 	in.Limits = append(
-		in.Limits, plans.Limit{"seats", model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
-		plans.Limit{"seats", model.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
-		plans.Limit{"seats", model.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
-		plans.Limit{"seats", model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
-		plans.Limit{"seats", model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
-		plans.Limit{"seats", model.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
+		in.Limits, plans.Limit{Meter: "seats", Spec: model.Spec{Name: "rate", Algorithm: "token_bucket", Limit: 10, Window: "1s"}},
+		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "held", Algorithm: "allocation", Limit: 10}},
+		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "slides", Algorithm: "sliding_window", Limit: 10, Window: "1m", OnOutage: "deny"}},
+		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "first", Algorithm: "fixed_window", Limit: 10, Window: "1m", Align: "first_hit"}},
+		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "month", Algorithm: "fixed_window", Limit: 10, Window: "calendar_month"}},
+		plans.Limit{Meter: "seats", Spec: model.Spec{Name: "period", Algorithm: "fixed_window", Limit: 10, Window: "billing_period", Align: "clock"}},
 	)
 	in.Features = map[string]any{"a": 3, "b": float64(1e15 - 1), "c": json.Number("9007199254740993"[:15]), "d": json.Number("-1.50"), "e": "x", "f": true, "g": json.Number("-0.0")}
-	in.Prices = []plans.Price{tiered(plans.Tier{planstest.Ptr(model.MaxNumber), "1", planstest.Ptr("5")}, plans.Tier{nil, "0.5", nil}), planstest.PerUnit("seats")}
+	in.Prices = []plans.Price{tiered(plans.Tier{UpTo: planstest.Ptr(model.MaxNumber), UnitPrice: "1", FlatPrice: planstest.Ptr("5")}, plans.Tier{UpTo: nil, UnitPrice: "0.5", FlatPrice: nil}), planstest.PerUnit("seats")}
 	in.BasePriceMinor, in.MinimumMinor = model.MaxNumber, model.MaxNumber
 	in.Prices[0].MinimumMinor, in.Prices[0].MaximumMinor = planstest.Ptr(model.MaxNumber), planstest.Ptr(model.MaxNumber)
 	in.Prices[1].MinimumMinor, in.Prices[1].MaximumMinor = planstest.Ptr(int64(0)), planstest.Ptr(int64(0))
@@ -287,12 +293,12 @@ func TestPlanDefaults(t *testing.T) {
 func TestPricesByThemselves(t *testing.T) {
 	good := bounded(planstest.Ptr(int64(5)), planstest.Ptr(int64(5)))
 	good.Meter = ""
-	if err := good.Check(); err != nil {
+	if err := plans.CheckPrice(&good); err != nil {
 		t.Error(err)
 	}
 	bad := bounded(planstest.Ptr(int64(6)), planstest.Ptr(int64(5)))
 	bad.Included, bad.UnitPrice = -1, planstest.Ptr("1e3")
-	if got := planstest.Fields(bad.Check()); !slices.Equal(got, []string{"included", "minimum_minor", "unit_price"}) {
+	if got := planstest.Fields(plans.CheckPrice(&bad)); !slices.Equal(got, []string{"included", "minimum_minor", "unit_price"}) {
 		t.Errorf("%q", got)
 	}
 }

@@ -43,24 +43,24 @@ func (in *PlanInput) checkPrices(bad *faults, declared map[string]bool) []Price 
 		} else {
 			meters[p.Meter] = i
 		}
-		p.check(bad, path)
+		checkPrice(bad, &p, path)
 		p.Tiers = slices.Clone(p.Tiers)
 		prices[i] = p
 	}
 	return prices
 }
 
-// Check is what is wrong with a price by itself, whatever its meter: nil, or a
+// CheckPrice is what is wrong with a price by itself, whatever its meter: nil, or a
 // model.FieldErrors that names the price's fields.
-func (p *Price) Check() error {
+func CheckPrice(p *Price) error {
 	var bad faults
-	p.check(&bad, "")
+	checkPrice(&bad, p, "")
 	return bad.err()
 }
 
-func (p *Price) check(bad *faults, path string) {
+func checkPrice(bad *faults, p *Price, path string) {
 	bad.within(path+"included", p.Included, 0, model.MaxNumber)
-	p.checkBounds(bad, path)
+	bad.bounds(p, path)
 	takes, known := modelFields[p.Model]
 	if !bad.must(path+"model", p.Model, "per_unit, package, graduated or volume", known) {
 		return
@@ -79,21 +79,21 @@ func (p *Price) check(bad *faults, path string) {
 		}
 	}
 	if takes.tiers {
-		p.checkTiers(bad, path)
+		bad.tiers(p, path)
 	}
 }
 
-// checkBounds checks the amounts between which a line of the price is held.
-func (p *Price) checkBounds(bad *faults, path string) {
+// bounds checks the amounts between which a line of the price is held.
+func (f *faults) bounds(p *Price, path string) {
 	if p.MaximumMinor != nil {
-		bad.within(path+"maximum_minor", *p.MaximumMinor, 0, model.MaxNumber)
+		f.within(path+"maximum_minor", *p.MaximumMinor, 0, model.MaxNumber)
 	}
 	if p.MinimumMinor == nil {
 		return
 	}
-	bad.within(path+"minimum_minor", *p.MinimumMinor, 0, model.MaxNumber)
+	f.within(path+"minimum_minor", *p.MinimumMinor, 0, model.MaxNumber)
 	if p.MaximumMinor != nil && *p.MinimumMinor > *p.MaximumMinor {
-		bad.add(path+"minimum_minor", "must not be above maximum_minor")
+		f.add(path+"minimum_minor", "must not be above maximum_minor")
 	}
 }
 
@@ -106,25 +106,25 @@ func (f *faults) belongs(path, model string, takes, given bool) {
 	}
 }
 
-// checkTiers checks that every quantity falls into exactly one tier. Each up_to must be above
+// tiers checks that every quantity falls into exactly one tier. Each up_to must be above
 // the one before. The last tier, and only that, has none (null).
-func (p *Price) checkTiers(bad *faults, path string) {
+func (f *faults) tiers(p *Price, path string) {
 	if len(p.Tiers) > maxTiers {
-		bad.add(path+"tiers", "must be at most %d", maxTiers)
+		f.add(path+"tiers", "must be at most %d", maxTiers)
 		return
 	}
 	below := int64(0)
 	for i := range p.Tiers {
 		t, tier := &p.Tiers[i], fmt.Sprintf("%stiers[%d].", path, i)
-		bad.decimal(tier+"unit_price", &t.UnitPrice)
-		bad.decimal(tier+"flat_price", t.FlatPrice)
+		f.decimal(tier+"unit_price", &t.UnitPrice)
+		f.decimal(tier+"flat_price", t.FlatPrice)
 		switch last := i == len(p.Tiers)-1; {
 		case last && t.UpTo != nil:
-			bad.add(tier+"up_to", "must be null in the last tier")
+			f.add(tier+"up_to", "must be null in the last tier")
 		case !last && t.UpTo == nil:
-			bad.add(tier+"up_to", "may be null in the last tier only")
+			f.add(tier+"up_to", "may be null in the last tier only")
 		case t.UpTo != nil && (*t.UpTo <= below || *t.UpTo > model.MaxNumber):
-			bad.add(tier+"up_to", "must be above %d and at most %d", below, model.MaxNumber)
+			f.add(tier+"up_to", "must be above %d and at most %d", below, model.MaxNumber)
 		}
 		if t.UpTo != nil {
 			below = max(below, *t.UpTo)

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 )
@@ -106,7 +107,7 @@ func describe(of *Operation, schemas huma.Registry) *huma.Operation {
 			op.Responses[strconv.Itoa(status)].Content["application/json"].Example = exampleOf(x)
 		}
 	}
-	other := schemas.Schema(reflect.TypeFor[problem.Problem](), true, "")
+	other := schemas.Schema(reflect.TypeFor[client.Problem](), true, "")
 	for _, k := range of.allProblems() {
 		addProblem(op.Responses, k, other)
 	}
@@ -250,8 +251,8 @@ func also(description, about string) string {
 
 // refusals documents what a refused hit or reservation answers: 429, or as deny_status says.
 func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
-	refusal := schemas.Schema(reflect.TypeFor[respond.Refusal](), true, "")
-	other := schemas.Schema(reflect.TypeFor[problem.Problem](), true, "")
+	refusal := schemas.Schema(reflect.TypeFor[client.Refusal](), true, "")
+	other := schemas.Schema(reflect.TypeFor[client.Problem](), true, "")
 	responses["429"].Content = content("application/problem+json", &huma.Schema{AnyOf: []*huma.Schema{refusal, other}})
 	responses["429"].Description = also(responses["429"].Description, "Quota exceeded ("+respond.QuotaExceeded+")")
 	responses["429"].Content["application/problem+json"].Example = exampleOf(refusalExample)
@@ -266,13 +267,13 @@ func refusals(responses map[string]*huma.Response, schemas huma.Registry) {
 }
 
 // schemaName turns a Go type's name into the document's: meterBody is Meter, and
-// listBody[…meterBody] is MeterList.
+// List[…Meter] is MeterList.
 func schemaName(t reflect.Type, hint string) string {
 	name := t.Name()
 	if t.Kind() == reflect.Pointer {
 		name = t.Elem().Name()
 	}
-	if inner, ok := strings.CutPrefix(name, "listBody["); ok {
+	if inner, ok := strings.CutPrefix(name, "List["); ok {
 		inner = strings.TrimSuffix(inner[strings.LastIndexByte(inner, '.')+1:], "]")
 		return capital(inner) + "List"
 	}

@@ -28,21 +28,6 @@ func (k *Kind) TypeURI() string {
 	return "/problems/" + k.Name
 }
 
-// Problem is a problem document, for its schema; Append writes it.
-type Problem struct {
-	Type   string       `json:"type" doc:"A path of this server. The page there documents the problem."`
-	Title  string       `json:"title"`
-	Status int          `json:"status"`
-	Detail string       `json:"detail"`
-	Errors []FieldError `json:"errors,omitempty"`
-}
-
-// FieldError is what is wrong with one field of a request.
-type FieldError struct {
-	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
-	Detail string `json:"detail"`
-}
-
 // A Fault is an error of the request itself, found here rather than below.
 type Fault struct {
 	Kind   *Kind

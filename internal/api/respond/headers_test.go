@@ -13,6 +13,7 @@ import (
 	"github.com/dunglas/httpsfv"
 	"pgregory.net/rapid"
 
+	"quotad/client"
 	"quotad/internal/quota/model"
 )
 
@@ -242,7 +243,7 @@ func TestDecisionsParseBack(t *testing.T) {
 		views := anyViews(t, d.At)
 		wait := rapid.OneOf(rapid.Just(model.Never), rapid.Int64Range(0, 1e15)).Draw(t, "wait")
 		raw := AppendDecision(nil, &h, &d, views, wait, 429)
-		var got Refusal
+		var got client.Refusal
 		if err := json.Unmarshal(raw, &got); err != nil {
 			t.Fatalf("%s: %v", raw, err)
 		}

@@ -65,7 +65,7 @@ func (r *rerating) usage(lines []billing.Line) {
 			r.tell(Difference{l.N, l.Meter, fmt.Sprintf("%d units cost another amount by the prices of the period.", l.Quantity), again.AmountMinor, l.AmountMinor})
 		case again.Included != l.Included:
 			r.tell(Difference{l.N, l.Meter, "Another number of units is included by the prices of the period.", again.Included, l.Included})
-		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion || !slices.EqualFunc(again.Tiers, l.Tiers, billing.TierLine.SameAs):
+		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion || !slices.EqualFunc(again.Tiers, l.Tiers, billing.SameTier):
 			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
 		case again.Priced != l.Priced || again.Applied != l.Applied:
 			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The line says another price than the period has."})

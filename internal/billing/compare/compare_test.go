@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
@@ -38,7 +39,7 @@ func planOf(t testing.TB, limits []model.Spec, prices ...plans.Price) *Plan {
 	}
 	in, err := in.Normalize("p", map[string]bool{"m": true})
 	check(t, err)
-	p, err := Compile(&plans.Plan{Key: "p", Version: 1, PlanInput: in})
+	p, err := Compile(&plans.Plan{PlanVersion: client.PlanVersion{Key: "p", Version: 1}, PlanInput: in})
 	check(t, err)
 	return p
 }

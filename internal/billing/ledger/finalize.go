@@ -179,7 +179,7 @@ func queueNewLines(b *pgx.Batch, final []*job) error {
 
 func sameLines(a, b []billing.Line) bool {
 	return slices.EqualFunc(a, b, func(a, b billing.Line) bool {
-		return slices.EqualFunc(a.Tiers, b.Tiers, billing.TierLine.SameAs) && a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter && a.Description == b.Description && a.From == b.From && a.To == b.To &&
+		return slices.EqualFunc(a.Tiers, b.Tiers, billing.SameTier) && a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter && a.Description == b.Description && a.From == b.From && a.To == b.To &&
 			a.Quantity == b.Quantity && a.Included == b.Included && a.PlanVersion == b.PlanVersion && a.AmountMinor == b.AmountMinor && a.OfInvoice == b.OfInvoice &&
 			a.Priced == b.Priced && a.Applied == b.Applied
 	})

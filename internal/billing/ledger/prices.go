@@ -78,7 +78,7 @@ const meterThere = `SELECT EXISTS (SELECT FROM meters WHERE key = $1)`
 // billing.ErrUnknownPrice, billing.ErrTooManyTerms, model.FieldErrors.
 func (l *Ledger) PutOwnPrice(ctx context.Context, key, meter string, price *plans.Price) (p *OwnPrice, created bool, err error) {
 	if price != nil {
-		if err := price.Check(); err != nil {
+		if err := plans.CheckPrice(price); err != nil {
 			return nil, false, err
 		}
 		price.Meter = meter

@@ -13,7 +13,7 @@ func TestEachModelIsRated(t *testing.T) {
 		rated := false
 		for _, p := range []plans.Price{{UnitPrice: &amount}, {PackagePrice: &amount, PackageSize: &size}, {Tiers: []plans.Tier{{UnitPrice: amount}}}} {
 			p.Model = model
-			if p.Check() != nil { // another model's fields
+			if plans.CheckPrice(&p) != nil { // another model's fields
 				continue
 			}
 			price, err := Compile(p, 2)

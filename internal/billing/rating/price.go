@@ -43,13 +43,13 @@ const (
 )
 
 // Compile reads a price. exponent is how many digits the minor unit of its currency has, 0 to
-// 4 (see plans.Exponent). The error is that of plans.Price.Check, for a price that no plan may
+// 4 (see plans.Exponent). The error is that of plans.CheckPrice, for a price that no plan may
 // have; the price's meter does not count.
 func Compile(p plans.Price, exponent int) (*Price, error) {
 	if exponent < 0 || exponent > maxExponent {
 		return nil, fmt.Errorf("a currency of %d digits", exponent)
 	}
-	if err := p.Check(); err != nil {
+	if err := plans.CheckPrice(&p); err != nil {
 		return nil, err
 	}
 	read := &Price{model: p.Model, size: 1, included: p.Included, exponent: exponent}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"regexp"
 	"slices"
+
+	"quotad/client"
 )
 
 // MaxNumber bounds every limit, burst and cost (the contract's 10¹⁵−1).
@@ -66,19 +68,7 @@ var modeNames = [...]string{Hard: "hard", Soft: "soft", Shadow: "shadow"}
 func (m Mode) String() string { return modeNames[m] }
 
 // Spec is a limit as a plan writes it. Empty strings and nil mean the default.
-type Spec struct {
-	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
-	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation,concurrency" doc:"When a hit of cost c is admitted:\n- fixed_window: used + c ≤ limit.\n- sliding_window: units of this window + faded units of the last window + c ≤ limit. The last window's units fade by the part of this window that has passed.\n- sliding_log: units younger than the window + c ≤ limit.\n- token_bucket: c tokens are there. There are burst tokens at first, refilled continuously at limit tokens a window. So burst and nearly limit more may be let in within one window.\n- allocation: used + c ≤ limit. No units come back by themselves.\n- concurrency: units in flight + c ≤ limit. The limit judges reservations only, and counts open ones."`
-	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window. Of an allocation, units in all; of a concurrency, units in flight. 0 is closed."`
-	Window    string `json:"window,omitempty" doc:"The length of the window:\n- A duration: a whole number and one of us ms s m h d.\n- Of a fixed_window also calendar_day, calendar_week, calendar_month or calendar_year, in the customer's timezone.\n- Of a fixed_window also billing_period.\n- An allocation and a concurrency have no window."`
-	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity. When left out, limit."`
-	Align     string `json:"align,omitempty" enum:"clock,first_hit" doc:"When windows start, for a fixed_window whose window is a duration:\n- clock (default): at multiples of the duration since the Unix epoch.\n- first_hit: with the first hit that is admitted after the last window ended."`
-	Precision string `json:"precision,omitempty" doc:"Of a sliding_log: the length of the blocks that are counted, a duration.\n- When left out: 1us, which is exact.\n- A limit above 1000 needs a precision with at most 1000 blocks in the window."`
-	Per       string `json:"per,omitempty" maxLength:"64" pattern:"^[A-Za-z0-9._:-]+$" doc:"The name of an attribute of hits.\n- Each value of the attribute has a bucket of its own.\n- A hit without the attribute uses the bucket of the empty value."`
-	TTL       string `json:"ttl,omitempty" doc:"Of a concurrency: the longest that a reservation may be open.\n- A duration from 1ms to 24h.\n- A concurrency needs a ttl.\n- A longer ttl_ms is cut to the ttl."`
-	Mode      string `json:"mode" required:"false" enum:"hard,soft,shadow" default:"hard" doc:"What the limit does with hits that do not fit:\n- hard: refuses them.\n- soft: admits them, and says exceeded.\n- shadow: never refuses. A shadow is charged only with what it would admit. It says exceeded where it would have refused."`
-	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach."`
-}
+type Spec = client.Spec
 
 // Limit is a compiled Spec: checked, with the integers that the arithmetic needs.
 // It is immutable and shared by all targets of its plan.

@@ -1,0 +1,129 @@
+package client
+
+import "time"
+
+// CompareRequest is the body of POST /v1/plans/{key}/draft/compare.
+type CompareRequest struct {
+	Customer string `json:"customer,omitempty" maxLength:"200" doc:"Only this customer, whatever plan it is on. When left out, the 1,000 customers on the plan with the most units."`
+}
+
+// Compare is what the plan in force and its draft make of past usage.
+type Compare struct {
+	From      time.Time     `json:"from"`
+	To        time.Time     `json:"to" doc:"The start of the running hour, which is not compared."`
+	Customers int           `json:"customers" doc:"Customers that were compared."`
+	Chosen    int           `json:"chosen" doc:"Customers that were to be compared. There are more than were compared if the time did not suffice."`
+	Others    bool          `json:"others" doc:"The plan has other customers, who are left out."`
+	Asked     int64         `json:"asked" doc:"Units that hits asked for: admitted ones, and refused ones with every retry."`
+	Recorded  int64         `json:"recorded_refused" doc:"Of these, units that were refused then. A statistic."`
+	Currency  string        `json:"currency" doc:"Of the draft, and of its amounts."`
+	InForce   CompareSide   `json:"in_force"`
+	Draft     CompareSide   `json:"draft"`
+	Limits    []CompareRow  `json:"limits"`
+	Notes     []CompareNote `json:"notes" doc:"What the numbers leave open."`
+}
+
+// CompareNote is what the numbers leave open.
+type CompareNote struct {
+	Name string `json:"name" doc:"Never changes, so clients may branch on it."`
+	Text string `json:"text"`
+}
+
+// CompareRange bounds a number.
+type CompareRange struct {
+	Least int64 `json:"least"`
+	Most  int64 `json:"most"`
+}
+
+// CompareSide is what one plan makes of the usage.
+type CompareSide struct {
+	Refused   CompareRange  `json:"refused" doc:"Units."`
+	Customers CompareRange  `json:"customers_refused" doc:"Customers with a refusal."`
+	Billed    *CompareRange `json:"billed_minor,omitempty" doc:"What would be billed, without taxes, in minor units. Left out where an amount is too large to be billed."`
+}
+
+// CompareRow is one limit.
+type CompareRow struct {
+	Meter   string       `json:"meter"`
+	Limit   string       `json:"limit"`
+	InForce *CompareCell `json:"in_force,omitempty" doc:"Left out where no customer's plan in force has the limit."`
+	Draft   *CompareCell `json:"draft,omitempty" doc:"Left out where the draft does not have the limit."`
+}
+
+// CompareCell is what a limit of one plan makes of the usage.
+type CompareCell struct {
+	How       string       `json:"how" enum:"by_hour,spread,bounds,unknown,admits" doc:"How the limit was played:\n- by_hour: from the hours of usage, exact for hits of one unit.\n- spread: from the hours of usage, with the units of each spread evenly.\n- bounds: only a least and a most is known, since usage is stored by the hour.\n- unknown: it cannot be known from hours, as of an allocation.\n- admits: the limit is soft or a shadow, and refuses nothing."`
+	Refused   CompareRange `json:"refused" doc:"Units."`
+	Customers CompareRange `json:"customers" doc:"Customers that it refused units."`
+}
+
+// PlayRequest is the body of POST /v1/plans/{key}/draft/play.
+type PlayRequest struct {
+	Meter   string  `json:"meter" minLength:"1" maxLength:"200"`
+	Traffic Traffic `json:"traffic"`
+}
+
+// Traffic says when hits come. The patterns are laid out by a window.
+type Traffic struct {
+	Pattern string        `json:"pattern" enum:"steady,bursts,edge,own" doc:"When hits come, beside the steady ones:\n- steady: no others.\n- bursts: bursts, each much shorter than a window.\n- edge: a burst on each side of the edge between two windows.\n- own: those of hits, and no others."`
+	Window  string        `json:"window" doc:"The length by which the pattern is laid out, a duration such as 1m. Best the window of a limit."`
+	Windows int64         `json:"windows,omitempty" default:"4" minimum:"1" maximum:"60" doc:"How many windows the play lasts."`
+	Steady  int64         `json:"steady,omitempty" default:"0" minimum:"0" maximum:"10000" doc:"Hits in each window, evenly spread."`
+	Burst   int64         `json:"burst,omitempty" default:"0" minimum:"0" maximum:"10000" doc:"Hits of each burst."`
+	Cost    int64         `json:"cost,omitempty" default:"1" minimum:"1" maximum:"999999999999999" doc:"Units of each hit."`
+	Hits    []TrafficHits `json:"hits,omitempty" maxItems:"10000" doc:"The hits of the pattern own."`
+}
+
+// TrafficHits is one hit of the pattern own.
+type TrafficHits struct {
+	AtUS int64 `json:"at_us" minimum:"0" doc:"Microseconds since the start of the play."`
+	Cost int64 `json:"cost" required:"false" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units."`
+}
+
+// Plays are the plays of a draft and of the plan in force.
+type Plays struct {
+	Draft   Play  `json:"draft"`
+	InForce *Play `json:"in_force,omitempty" doc:"The same hits through the newest version of the plan. Left out where there is none."`
+}
+
+// Play is what limits make of traffic.
+type Play struct {
+	LengthUS      int64       `json:"length_us" doc:"How long the play lasts, in microseconds."`
+	Admitted      PlaySum     `json:"admitted"`
+	Refused       PlaySum     `json:"refused"`
+	LongestWaitMS int64       `json:"longest_wait_ms" doc:"The longest retry_after_ms of a refusal, of those that waiting lifts."`
+	Hopeless      int64       `json:"hopeless" doc:"Refusals that no wait lifts."`
+	Refusal       *string     `json:"refusal" doc:"What a refusal says: that with the longest wait. Null: nothing was refused."`
+	Hits          []PlayedHit `json:"hits" doc:"What became of each hit, in order."`
+	Limits        []PlayLimit `json:"limits" doc:"The limits of the meter, without those of concurrency, which judge reservations only."`
+}
+
+// PlaySum is a number of hits and their units.
+type PlaySum struct {
+	Hits  int64 `json:"hits"`
+	Units int64 `json:"units"`
+}
+
+// PlayedHit is what became of a hit.
+type PlayedHit struct {
+	AtUS         int64  `json:"at_us"`
+	Cost         int64  `json:"cost"`
+	Admitted     bool   `json:"admitted"`
+	RetryAfterMS *int64 `json:"retry_after_ms" doc:"Of a refusal: the wait after which the hit would be admitted. Null: never."`
+}
+
+// PlayLimit is what a limit did.
+type PlayLimit struct {
+	Name      string  `json:"name"`
+	Algorithm string  `json:"algorithm"`
+	Mode      string  `json:"mode"`
+	Limit     int64   `json:"limit"`
+	Burst     *int64  `json:"burst,omitempty" doc:"Of a token bucket: its capacity."`
+	Window    string  `json:"window" doc:"As in the plan. Empty for an allocation."`
+	Refused   int64   `json:"refused" doc:"Hits that the limit did not admit. Those passed all the same if it is soft or a shadow."`
+	Level     []int64 `json:"level" doc:"Units that counted against the limit, at 240 instants evenly spread from the start on."`
+	Fullest   struct {
+		FromUS int64 `json:"from_us"`
+		Units  int64 `json:"units"`
+	} `json:"fullest" doc:"The window of the limit's length in which the most units were admitted, wherever it begins. 0 units where the limit has no length of its own."`
+}

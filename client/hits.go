@@ -1,0 +1,180 @@
+package client
+
+import "time"
+
+// HitRequest is the body of POST /v1/hits.
+type HitRequest struct {
+	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
+	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
+	Cost       *int64            `json:"cost,omitempty" minimum:"0" maximum:"999999999999999" default:"1" doc:"Units to consume.\n- A cost of 0 only looks: the hit passes whatever is left, and charges nothing.\n- Whether a cost would pass is said by dry_run."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Values of attributes, by the attribute's name, for limits per attribute.\n- At most 16 attributes.\n- A name has 1 to 64 letters, digits or . _ : -\n- A value has at most 200 bytes.\n- An attribute that no limit is per has no effect."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key.\n- The hit is charged once, however often it is sent with this id.\n- The id has no effect on a hit that only looks."`
+	DryRun     bool              `json:"dry_run,omitempty" default:"false" doc:"Judge the hit, and charge nothing."`
+	Overrun    bool              `json:"overrun,omitempty" default:"false" doc:"The cost has been spent already, such as the tokens of an answer.\n- All of it is charged and booked, past hard limits too.\n- Such a limit says exceeded, and refuses until enough has come back.\n- An overrun is never let in uncharged: in an outage it is 503.\n- It does not go with dry_run."`
+}
+
+// Batch is the body of POST /v1/hits/batch.
+type Batch struct {
+	Hits   []HitRequest `json:"hits" maxItems:"1000" doc:"The hits. Those of the same customer, meter and attributes are decided in this order."`
+	Atomic bool         `json:"atomic,omitempty" default:"false" doc:"All hits are charged, or none.\n- If one hit is refused, no hit is charged. Every result has allowed false.\n- If one hit is wrong itself, its problem is the problem of the whole batch."`
+}
+
+// RefundRequest is the body of POST /v1/refunds.
+type RefundRequest struct {
+	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
+	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key. The plan may have lost the meter."`
+	Cost       int64             `json:"cost" minimum:"1" maximum:"999999999999999" doc:"Units to give back. Units beyond what was charged are not given back."`
+	Hit        *string           `json:"hit,omitempty" minLength:"1" maxLength:"255" doc:"The id of the hit whose units these are.\n- The units go back to the windows that the hit was charged to, if the windows still run.\n- When left out, the units go back to the present windows."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: they name the buckets of limits per attribute."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, required here or as the header Idempotency-Key. The refund is done once, however often it is sent with this id."`
+}
+
+// Refund is the answer of a refund.
+type Refund struct {
+	Customer  string       `json:"customer"`
+	Meter     string       `json:"meter"`
+	Cost      int64        `json:"cost"`
+	Refunded  int64        `json:"refunded" doc:"Units that were given back.\n- With hit: no more than the hit had left of its charge.\n- Without hit: no more than the present windows and the billing period had."`
+	At        time.Time    `json:"at"`
+	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed  bool         `json:"replayed"`
+	Limits    []LimitState `json:"limits" doc:"The limits as they stand after the refund."`
+}
+
+// ReservationRequest is the body of POST /v1/reservations.
+type ReservationRequest struct {
+	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key."`
+	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
+	Cost       *int64            `json:"cost,omitempty" minimum:"1" maximum:"999999999999999" default:"1" doc:"Units to hold: the most that the request is expected to cost."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"Attributes, as of a hit."`
+	TTL        int64             `json:"ttl_ms" minimum:"1" maximum:"86400000" doc:"How long the units are held, unless they are committed or released before. At most 24 h."`
+	ID         *string           `json:"id,omitempty" minLength:"1" maxLength:"255" doc:"The idempotency key, here or as the header Idempotency-Key. The units are reserved once, however often the request is sent with this id."`
+}
+
+// Reservation is the answer of a reservation that was made.
+type Reservation struct {
+	ID           string       `json:"id" doc:"The reservation's id. Commit or release the reservation by it."`
+	ExpiresAt    time.Time    `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
+	Allowed      bool         `json:"allowed"`
+	Customer     string       `json:"customer"`
+	Meter        string       `json:"meter"`
+	Cost         int64        `json:"cost"`
+	At           time.Time    `json:"at"`
+	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed     bool         `json:"replayed"`
+	RetryAfterMS int64        `json:"retry_after_ms"`
+	Limits       []LimitState `json:"limits"`
+}
+
+// CommitRequest is the body of POST /v1/reservations/{id}/commit.
+type CommitRequest struct {
+	Cost    int64 `json:"cost" minimum:"0" maximum:"999999999999999" doc:"Units that were used. They may be fewer or more than were reserved."`
+	Overrun bool  `json:"overrun,omitempty" default:"false" doc:"The units have been spent already. All of them are charged and booked, past hard limits too. Such a limit says exceeded, and refuses until enough has come back."`
+}
+
+// Commit is the answer of a commit.
+type Commit struct {
+	ID        string       `json:"id"`
+	Customer  string       `json:"customer"`
+	Meter     string       `json:"meter"`
+	Cost      int64        `json:"cost" doc:"Units that are booked as usage."`
+	Reserved  int64        `json:"reserved" doc:"Units that had been reserved."`
+	Late      bool         `json:"late" doc:"The reservation had expired. All of the cost was charged now."`
+	At        time.Time    `json:"at"`
+	TestClock string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Replayed  bool         `json:"replayed"`
+	Limits    []LimitState `json:"limits" doc:"The limits as they stand after the commit."`
+}
+
+// NoRoom is the problem of a commit that does not fit.
+type NoRoom struct {
+	Type        string       `json:"type"`
+	Title       string       `json:"title"`
+	Status      int          `json:"status"`
+	Detail      string       `json:"detail"`
+	Committable int64        `json:"committable" doc:"The largest cost that could be committed now."`
+	Late        bool         `json:"late" doc:"The reservation had expired."`
+	At          time.Time    `json:"at"`
+	TestClock   string       `json:"test_clock,omitempty"`
+	Limits      []LimitState `json:"limits" doc:"What each limit says of the units that go beyond the reserved ones."`
+}
+
+// ImportLine is one line of an import.
+type ImportLine struct {
+	ID         string            `json:"id" minLength:"1" maxLength:"255" doc:"The idempotency key of the line, among those of its customer. The line is done once, however often it is sent with this id."`
+	Customer   string            `json:"customer" minLength:"1" maxLength:"200" pattern:"^[ -.0-~]+$" doc:"The customer's key. An import creates no customer."`
+	Meter      string            `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"The meter's key."`
+	Cost       *int64            `json:"cost,omitempty" minimum:"1" maximum:"999999999999999" doc:"Of usage: units that were used."`
+	At         *string           `json:"at,omitempty" format:"date-time" doc:"Of usage: when the units were used, RFC 3339.\n- From 1970 on, and not in the future by the customer's clock.\n- The units are usage of the hour of at.\n- The units count in windows that contain at and still run."`
+	Limit      *string           `json:"limit,omitempty" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Of an opening balance: the name of one of the meter's limits. A concurrency limit has no opening balance."`
+	Used       *int64            `json:"used,omitempty" minimum:"0" maximum:"999999999999999" doc:"Of an opening balance: units that count against the limit from now on. They replace what counted before. No usage is booked."`
+	Attributes map[string]string `json:"attributes,omitempty" maxProperties:"16" doc:"As of a hit: they name the buckets of limits per attribute."`
+}
+
+// Import is what came of an import.
+type Import struct {
+	Errors   []ImportError `json:"errors" doc:"All lines that were not done, in their order."`
+	Lines    int64         `json:"lines" doc:"Lines that were read, without blank ones. The sum of imported, replayed and failed."`
+	Imported int64         `json:"imported" doc:"Lines that were done."`
+	Replayed int64         `json:"replayed" doc:"Lines that had been done before, under their ids. Nothing was done now."`
+	Failed   int64         `json:"failed" doc:"Lines that were not done."`
+	Stopped  string        `json:"stopped,omitempty" doc:"Why the import ended before its body did.\n- Lines that were not read were not done.\n- Send the whole body again. No line is done twice."`
+}
+
+// ImportError is a line that was not imported.
+type ImportError struct {
+	Line   int64  `json:"line" doc:"The line's number, from 1. Blank lines are counted."`
+	ID     string `json:"id,omitempty" doc:"The line's id, if it was read."`
+	Status int    `json:"status"`
+	Type   string `json:"type" doc:"The type of the problem, as of other problems."`
+	Detail string `json:"detail"`
+	Field  string `json:"field,omitempty" doc:"The member of the line that is wrong. If several are wrong, the first. The detail names more."`
+}
+
+// Decision is the answer of a hit that was admitted.
+type Decision struct {
+	Allowed      bool         `json:"allowed"`
+	Customer     string       `json:"customer"`
+	Meter        string       `json:"meter"`
+	Cost         int64        `json:"cost"`
+	At           time.Time    `json:"at" doc:"The instant at which all limits judged the hit."`
+	TestClock    string       `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	AsOf         *time.Time   `json:"as_of,omitempty" doc:"Only of a refusal from a node's memory: when the node read what it remembers."`
+	Degraded     bool         `json:"degraded,omitempty" doc:"The database was out of reach. The hit was let in and not charged."`
+	Replayed     bool         `json:"replayed" doc:"The hit was charged before, under its id. This is the answer given then."`
+	RetryAfterMS *int64       `json:"retry_after_ms" doc:"The shortest wait after which the hit would be admitted, if nothing else happened. Null: never."`
+	Limits       []LimitState `json:"limits"`
+}
+
+// Refusal is a problem document and a decision in one.
+type Refusal struct {
+	Type             string       `json:"type"`
+	Title            string       `json:"title"`
+	Status           int          `json:"status"`
+	Detail           string       `json:"detail"`
+	ViolatedPolicies []string     `json:"violated-policies" doc:"The names of the limits that refuse. No names where only another hit of an atomic batch was refused."`
+	Allowed          bool         `json:"allowed"`
+	Customer         string       `json:"customer"`
+	Meter            string       `json:"meter"`
+	Cost             int64        `json:"cost"`
+	At               time.Time    `json:"at"`
+	TestClock        string       `json:"test_clock,omitempty"`
+	AsOf             *time.Time   `json:"as_of,omitempty"`
+	Replayed         bool         `json:"replayed"`
+	RetryAfterMS     *int64       `json:"retry_after_ms"`
+	Limits           []LimitState `json:"limits"`
+}
+
+// LimitState is what is said of one limit.
+type LimitState struct {
+	Name         string     `json:"name"`
+	Algorithm    string     `json:"algorithm"`
+	Mode         string     `json:"mode"`
+	Limit        int64      `json:"limit"`
+	Used         int64      `json:"used"`
+	Remaining    int64      `json:"remaining" doc:"The largest cost that the limit would admit now."`
+	Exceeded     bool       `json:"exceeded" doc:"- Of any limit: the limit is past its units. A hard limit is so after an overrun, or when its limit was lowered.\n- Of a soft limit also: the limit did not admit the hit, which passed all the same.\n- Of a shadow also: the limit would have refused the hit."`
+	RetryAfterMS *int64     `json:"retry_after_ms" doc:"Of a refusal: after which wait this limit would admit the hit.\n- 0: the limit admits the hit, as a soft limit does.\n- Null: never."`
+	ResetAt      *time.Time `json:"reset_at" doc:"When the whole quota of the limit would be there again. Null: never, as of an allocation in use."`
+	Window       *string    `json:"window" doc:"The window, as in the plan. Null for an allocation and for a concurrency."`
+}

@@ -1,0 +1,146 @@
+package client
+
+import "time"
+
+// Projection is what an invoice would come to.
+type Projection struct {
+	Lines          []Line `json:"lines"`
+	SubtotalMinor  int64  `json:"subtotal_minor"`
+	Taxes          []Tax  `json:"taxes"`
+	TaxMinor       int64  `json:"tax_minor"`
+	TotalMinor     int64  `json:"total_minor"`
+	CreditsMinor   int64  `json:"credits_minor"`
+	AmountDueMinor int64  `json:"amount_due_minor"`
+}
+
+// Tax is one tax of an invoice.
+type Tax struct {
+	Name      string `json:"name"`
+	Percent   string `json:"percent"`
+	BaseMinor int64  `json:"base_minor"`
+	TaxMinor  int64  `json:"tax_minor"`
+}
+
+// SellerOnPaper is a seller as an invoice names it.
+type SellerOnPaper struct {
+	Key     string   `json:"key"`
+	Name    string   `json:"name"`
+	Address []string `json:"address"`
+	TaxID   string   `json:"tax_id,omitempty"`
+}
+
+// Line is one line of an invoice. Amounts are in minor units of the invoice's currency.
+type Line struct {
+	N           int        `json:"n"`
+	Kind        string     `json:"kind" enum:"usage,base,unused,correction,charge,minimum"`
+	Meter       *string    `json:"meter"`
+	Description string     `json:"description"`
+	From        time.Time  `json:"from"`
+	To          time.Time  `json:"to"`
+	Quantity    int64      `json:"quantity"`
+	Included    int64      `json:"included"`
+	PlanVersion int        `json:"plan_version"`
+	Tiers       []TierLine `json:"tiers" doc:"What each tier adds. Amounts are exact, in major units, the flat price in them. Prices are null in invoices that were finalized before lines said their price."`
+	AmountMinor int64      `json:"amount_minor"`
+	OfInvoice   *string    `json:"of_invoice" doc:"The id of the invoice that the line corrects or credits, or null."`
+
+	UnitPrice    *string            `json:"unit_price" doc:"What each unit beyond the included ones costs, in major units, as the price says it. Of usage and corrections by model per_unit."`
+	PackageSize  *int64             `json:"package_size" doc:"The units of a package. Each begun one beyond the included units costs package_price. Of usage and corrections by model package."`
+	PackagePrice *string            `json:"package_price"`
+	Level        *map[string]string `json:"level" nullable:"true" doc:"Always null: no meter is of levels."`
+	Applied      *string            `json:"applied" doc:"Of usage: minimum or maximum, if the minimum of the price lifted the amount, or the maximum lowered it. Else null."`
+
+	TestClock string `json:"test_clock,omitempty" doc:"Of the preview of an adjustment: the test clock that the customer lives by."`
+}
+
+// Invoice is an invoice or a credit note.
+type Invoice struct {
+	ID             *string       `json:"id" doc:"Null for an upcoming invoice."`
+	Number         *string       `json:"number" doc:"Null for a draft. The seller's numbers have no gap."`
+	Kind           string        `json:"kind" enum:"period,opening,credit_note"`
+	Customer       string        `json:"customer"`
+	TestClock      string        `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Status         string        `json:"status" enum:"draft,finalized,paid,void,credited"`
+	Currency       string        `json:"currency"`
+	PeriodStart    time.Time     `json:"period_start"`
+	PeriodEnd      time.Time     `json:"period_end"`
+	PriceVersion   int           `json:"price_version" doc:"The plan version that prices the period."`
+	Lines          []Line        `json:"lines"`
+	SubtotalMinor  int64         `json:"subtotal_minor" doc:"The sum of the lines."`
+	Taxes          []Tax         `json:"taxes"`
+	TaxMinor       int64         `json:"tax_minor"`
+	TotalMinor     int64         `json:"total_minor"`
+	CreditsMinor   int64         `json:"credits_minor" doc:"What credits pay of the total."`
+	AmountDueMinor int64         `json:"amount_due_minor" doc:"The total less credits, as it was at finalization."`
+	CreditedMinor  int64         `json:"credited_minor" doc:"What credit notes have credited since, taxes included. An invoice that is not paid owes so much less."`
+	PaidMinor      *int64        `json:"paid_minor" doc:"What was paid. Null where a version that kept no amount noted the payment, and credit notes took something off."`
+	OpenMinor      int64         `json:"open_minor" doc:"What is still to be paid: of a finalized invoice what is due, less what credit notes took off. Else 0."`
+	Seller         SellerOnPaper `json:"seller"`
+	Buyer          Buyer         `json:"buyer"`
+	DueAt          *time.Time    `json:"due_at" doc:"Null for a draft and for a credit note."`
+	Held           *string       `json:"held" doc:"Why the invoice stays a draft, or null."`
+	Of             *string       `json:"of" doc:"The id of the invoice that this one credits or replaces, or null."`
+	FinalizedAt    *time.Time    `json:"finalized_at"`
+	PaidAt         *time.Time    `json:"paid_at" doc:"When it was paid, or null. Also null of a credit note, and of what was paid before this was noted."`
+	Reference      *string       `json:"reference" doc:"Of the payment, or null."`
+	VoidReason     *string       `json:"void_reason"`
+	Reason         *string       `json:"reason" doc:"Why the credit note was made, or null."`
+
+	Projection *Projection `json:"projection,omitempty" doc:"Of an upcoming invoice, where the request asks for it: what the invoice would come to if usage went on at the pace of the period so far. Left out while the period is too young."`
+}
+
+// PayRequest is the body of POST /v1/invoices/{id}/pay.
+type PayRequest struct {
+	Reference string `json:"reference,omitempty" maxLength:"500" doc:"What the payment is known by, for people."`
+}
+
+// VoidRequest is the body of POST /v1/invoices/{id}/void.
+type VoidRequest struct {
+	Reason  string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
+	Reissue bool   `json:"reissue" required:"false" default:"false" doc:"Makes a new draft of the same period and prices."`
+}
+
+// NoteRequest is the body of POST /v1/invoices/{id}/credit-notes.
+type NoteRequest struct {
+	Lines  []NoteLine `json:"lines" minItems:"1"`
+	Reason string     `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for people."`
+	To     string     `json:"to" enum:"credits,outside" doc:"- credits: the money becomes a credit of the customer. The invoice must be paid.\n- outside: it is paid back elsewhere, or less is owed."`
+	ID     string     `json:"id" minLength:"1" maxLength:"255" doc:"The credit note is made once under it. It is the customer's for ever."`
+}
+
+// NoteLine is what is credited of one line.
+type NoteLine struct {
+	N           int   `json:"n" minimum:"1" doc:"The line of the invoice."`
+	AmountMinor int64 `json:"amount_minor" minimum:"1" doc:"As the line's amount: without an exclusive tax."`
+}
+
+// LineUsage is the usage that a line bills.
+type LineUsage struct {
+	Hours       []LineHour       `json:"hours"`
+	Adjustments []LineAdjustment `json:"adjustments"`
+	NextCursor  *string          `json:"next_cursor" doc:"Hours come first, and then adjustments. Null when these are the last ones: then all pages together add up to the line's quantity."`
+}
+
+// LineHour is one hour of it.
+type LineHour struct {
+	Start    time.Time `json:"start"`
+	Admitted int64     `json:"admitted"`
+}
+
+// LineAdjustment is an adjustment that a line bills.
+type LineAdjustment struct {
+	Hour   time.Time `json:"hour" doc:"The start of the hour that it concerns."`
+	At     time.Time `json:"at" doc:"When it was made."`
+	Cost   int64     `json:"cost"`
+	Reason string    `json:"reason"`
+}
+
+// TierLine is what one tier adds to a line. Amount is an exact decimal in major units, with the
+// tier's flat price in it.
+type TierLine struct {
+	UpTo      *int64  `json:"up_to"`
+	Quantity  int64   `json:"quantity"`
+	Amount    string  `json:"amount"`
+	UnitPrice *string `json:"unit_price"` // nil: the line was finalized before tiers said it
+	FlatPrice *string `json:"flat_price"` // nil: none, or as UnitPrice
+}

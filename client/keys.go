@@ -1,0 +1,34 @@
+package client
+
+import "time"
+
+// Key is a key of the API, without its secret.
+type Key struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Scope     string     `json:"scope" enum:"admin,support,backend,read"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	UsedOn    *string    `json:"used_on" format:"date" doc:"The day of the last use, in UTC, or null. It lags by some seconds."`
+}
+
+// NewKey is a key that was just made, with its secret.
+type NewKey struct {
+	Key
+	Secret string `json:"secret" doc:"The key to send. The secret is shown once."`
+}
+
+// PortalRequest is the body of POST /v1/portal-sessions.
+type PortalRequest struct {
+	Customer    string `json:"customer" minLength:"1" maxLength:"200" doc:"The customer whose pages the link opens."`
+	Path        string `json:"path,omitempty" maxLength:"200" doc:"The page that the link opens, such as /portal/usage. When left out, /portal."`
+	ReturnURL   string `json:"return_url,omitempty" maxLength:"2000" doc:"Where the pages lead back to. Its origin must be one of --portal-return-origins."`
+	EmbedOrigin string `json:"embed_origin,omitempty" maxLength:"300" doc:"The site that shows the pages in a frame. It must be one of --portal-origins. When left out, no site may."`
+	Theme       string `json:"theme" required:"false" enum:"auto,light,dark" default:"auto" doc:"auto follows the browser."`
+}
+
+// Portal is a link into a customer's portal.
+type Portal struct {
+	URL       string    `json:"url" doc:"The link. It opens one session, and the browser that opens it keeps the session for 8 hours."`
+	ExpiresAt time.Time `json:"expires_at" doc:"When the link can be used no more."`
+}

@@ -1,0 +1,94 @@
+package client
+
+import "time"
+
+// Overview is how the service is. Parts that could not be read are nil, and Failed names them.
+type Overview struct {
+	At        time.Time  `json:"at" doc:"When this was read. A node reads it at most every 2 seconds."`
+	Concerns  []Concern  `json:"concerns" doc:"What somebody should look at."`
+	Failed    []string   `json:"failed" enum:"decisions,nodes,database,fullest,held" doc:"Parts that could not be read just now. They are left out."`
+	Decisions *Decisions `json:"decisions,omitempty"`
+	Nodes     []Node     `json:"nodes,omitzero" doc:"The nodes that serve on this database. One that is killed stays for an hour, as silent."`
+	Fullest   *Fullest   `json:"fullest,omitempty"`
+	Database  *Database  `json:"database,omitempty"`
+	Books     Books      `json:"books"`
+}
+
+// Concern is what somebody should look at.
+type Concern struct {
+	Name string `json:"name" enum:"node_silent,node_degraded,database_read_only,connections,old_transaction,books_disagree,billing_blocked,seller_without_name" doc:"Never changes, so clients may branch on it."`
+	Text string `json:"text" doc:"What it is, for people."`
+}
+
+// Decisions are how many hits and reservations were decided.
+type Decisions struct {
+	PerSecond string  `json:"per_second" doc:"What all nodes together decided a second, on average of recent: a decimal number."`
+	Seconds   int64   `json:"seconds" doc:"How long recent is: one to two minutes."`
+	Recent    Decided `json:"recent"`
+	Hour      Decided `json:"hour" doc:"The last hour, from the start of a minute on."`
+	Day       Decided `json:"day" doc:"The last 24 hours, from the start of a minute on."`
+}
+
+// Decided is how many were decided since an instant.
+type Decided struct {
+	From     time.Time `json:"from"`
+	Admitted int64     `json:"admitted" doc:"Hits and reservations."`
+	Refused  int64     `json:"refused" doc:"Hits and reservations."`
+}
+
+// Node is a node that serves on the database.
+type Node struct {
+	Name      string    `json:"name" doc:"The machine and the port."`
+	Version   string    `json:"version"`
+	State     string    `json:"state" enum:"starting,ready,degraded,stopping,silent" doc:"silent: it was not heard of for 15 seconds."`
+	Reason    string    `json:"reason,omitempty" doc:"Why the node is degraded."`
+	StartedAt time.Time `json:"started_at"`
+	SeenAt    time.Time `json:"seen_at" doc:"Nodes tell of themselves every 5 seconds."`
+	PerSecond string    `json:"per_second" doc:"What it decided a second: a decimal number."`
+}
+
+// Fullest are the customers whose limits are the fullest.
+type Fullest struct {
+	AsOf     time.Time `json:"as_of"`
+	Counters int64     `json:"counters" doc:"Counters that were looked at: one for each customer and meter."`
+	Judged   int       `json:"judged" doc:"Of these, how many were judged: those that were charged last, at most 5,000."`
+	Complete bool      `json:"complete" doc:"All counters were looked at, and judged."`
+	Items    []Full    `json:"items" maxItems:"10" doc:"The fullest limit of each customer, the fullest first."`
+}
+
+// Full is the fullest limit of a customer.
+type Full struct {
+	Customer string `json:"customer"`
+	Name     string `json:"name" doc:"The customer's."`
+	Meter    string `json:"meter"`
+	Limit    string `json:"limit" doc:"The limit's name."`
+	Mode     string `json:"mode" enum:"hard,soft" doc:"soft: it admits past itself."`
+	Used     int64  `json:"used"`
+	Of       int64  `json:"of" doc:"The limit, or the burst of a token bucket."`
+	Percent  int64  `json:"percent" doc:"Used in percent, rounded down. Above 100 where a soft limit is exceeded."`
+}
+
+// Database is how the database is.
+type Database struct {
+	Version             string     `json:"version" doc:"PostgreSQL's."`
+	SizeBytes           int64      `json:"size_bytes" doc:"Of the database on disk."`
+	Connections         int        `json:"connections" doc:"Of clients, to all databases of the server."`
+	MaxConnections      int        `json:"max_connections"`
+	ReadOnly            bool       `json:"read_only" doc:"The server is in recovery and takes no writes."`
+	Replicas            int        `json:"replicas"`
+	ReplicaLagBytes     *int64     `json:"replica_lag_bytes" doc:"How many bytes of WAL the slowest replica has not replayed. Null without one, or where the role may not see it."`
+	OldestTransactionAt *time.Time `json:"oldest_transaction_at" doc:"When the oldest open transaction began, as far as the role may see. Null: none is open."`
+}
+
+// Books is whether the books agree.
+type Books struct {
+	CheckedAt        *time.Time `json:"checked_at" doc:"When one of the nodes was last asked GET /v1/reconcile. Null: not since they started."`
+	Disagreeing      []string   `json:"disagreeing" doc:"The checks that found a row then."`
+	BlockedCustomers int64      `json:"blocked_customers" doc:"Customers whose billing period cannot be closed, or whose invoice cannot be finalized."`
+}
+
+// Health is whether a node serves.
+type Health struct {
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty" doc:"Why the node is degraded."`
+}

@@ -1,0 +1,88 @@
+package client
+
+import "time"
+
+// MeterRequest is the body of PUT /v1/meters/{key}.
+type MeterRequest struct {
+	Unit string `json:"unit" minLength:"1" maxLength:"200" doc:"What one unit is called, such as request."`
+	Name string `json:"name,omitempty" maxLength:"200" doc:"A name for people."`
+}
+
+// Meter is what is counted, in a unit.
+type Meter struct {
+	Key  string `json:"key"`
+	Unit string `json:"unit"`
+	Name string `json:"name"`
+}
+
+// Plan is one immutable version of a plan, with its defaults filled in.
+type Plan struct {
+	PlanVersion
+	PlanInput
+}
+
+// PlanVersion names a version of a plan.
+type PlanVersion struct {
+	Key       string    `json:"key"`
+	Version   int       `json:"version"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// PlanInput is a plan as an admin writes it (PUT /v1/plans/{key}). With its defaults filled in
+// it is also the plan as it is stored and shown. Stored plans are never rewritten. So fields
+// may be added, but never renamed or given another meaning.
+type PlanInput struct {
+	Name           string         `json:"name" minLength:"1" maxLength:"200"`
+	Currency       string         `json:"currency" pattern:"^[A-Z]{3}$" doc:"Currency code, ISO 4217. All versions of a plan have one currency."`
+	Interval       string         `json:"interval" enum:"day,week,month,year" doc:"The billing period is interval_count of these intervals."`
+	IntervalCount  int            `json:"interval_count" required:"false" minimum:"1" default:"1"`
+	BasePriceMinor int64          `json:"base_price_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Price of a billing period, in minor units of the currency."`
+	BaseIn         string         `json:"base_in" required:"false" enum:"arrears,advance" default:"arrears" doc:"When the base price is due:\n- arrears (default): after the billing period.\n- advance: before it."`
+	MinimumMinor   int64          `json:"minimum_minor" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"The least that the base and the usage of a billing period cost together, in minor units."`
+	Meters         []string       `json:"meters" required:"false" doc:"Meters that are admitted and counted, beside those that limits and prices name."`
+	Features       map[string]any `json:"features" required:"false" doc:"What the application may ask for. Values are booleans, numbers and strings. quotad does nothing with them."`
+	Limits         []Limit        `json:"limits" required:"false" maxItems:"100" doc:"At most 100 limits, and at most 20 on one meter."`
+	Prices         []Price        `json:"prices" required:"false"`
+	ApplyTo        string         `json:"apply_to" required:"false" enum:"all,new" default:"all" doc:"Which customers a new version counts for:\n- all (default): customers of the plan who are not pinned to a version.\n- new: customers who join later."`
+}
+
+// Limit is one limit of a plan: its Spec, and its meter.
+type Limit struct {
+	Meter string `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Spec
+}
+
+// Spec is a limit as a plan writes it. Empty strings and nil mean the default.
+type Spec struct {
+	Name      string `json:"name" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Algorithm string `json:"algorithm" enum:"fixed_window,sliding_window,sliding_log,token_bucket,allocation,concurrency" doc:"When a hit of cost c is admitted:\n- fixed_window: used + c ≤ limit.\n- sliding_window: units of this window + faded units of the last window + c ≤ limit. The last window's units fade by the part of this window that has passed.\n- sliding_log: units younger than the window + c ≤ limit.\n- token_bucket: c tokens are there. There are burst tokens at first, refilled continuously at limit tokens a window. So burst and nearly limit more may be let in within one window.\n- allocation: used + c ≤ limit. No units come back by themselves.\n- concurrency: units in flight + c ≤ limit. The limit judges reservations only, and counts open ones."`
+	Limit     int64  `json:"limit" minimum:"0" maximum:"999999999999999" doc:"Units in a window. Of an allocation, units in all; of a concurrency, units in flight. 0 is closed."`
+	Window    string `json:"window,omitempty" doc:"The length of the window:\n- A duration: a whole number and one of us ms s m h d.\n- Of a fixed_window also calendar_day, calendar_week, calendar_month or calendar_year, in the customer's timezone.\n- Of a fixed_window also billing_period.\n- An allocation and a concurrency have no window."`
+	Burst     *int64 `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"A token bucket's capacity. When left out, limit."`
+	Align     string `json:"align,omitempty" enum:"clock,first_hit" doc:"When windows start, for a fixed_window whose window is a duration:\n- clock (default): at multiples of the duration since the Unix epoch.\n- first_hit: with the first hit that is admitted after the last window ended."`
+	Precision string `json:"precision,omitempty" doc:"Of a sliding_log: the length of the blocks that are counted, a duration.\n- When left out: 1us, which is exact.\n- A limit above 1000 needs a precision with at most 1000 blocks in the window."`
+	Per       string `json:"per,omitempty" maxLength:"64" pattern:"^[A-Za-z0-9._:-]+$" doc:"The name of an attribute of hits.\n- Each value of the attribute has a bucket of its own.\n- A hit without the attribute uses the bucket of the empty value."`
+	TTL       string `json:"ttl,omitempty" doc:"Of a concurrency: the longest that a reservation may be open.\n- A duration from 1ms to 24h.\n- A concurrency needs a ttl.\n- A longer ttl_ms is cut to the ttl."`
+	Mode      string `json:"mode" required:"false" enum:"hard,soft,shadow" default:"hard" doc:"What the limit does with hits that do not fit:\n- hard: refuses them.\n- soft: admits them, and says exceeded.\n- shadow: never refuses. A shadow is charged only with what it would admit. It says exceeded where it would have refused."`
+	OnOutage  string `json:"on_outage" required:"false" enum:"allow,deny" default:"allow" doc:"What happens to hits while the database is out of reach."`
+}
+
+// Price is one price of a plan. Unit prices are decimal strings in major units.
+type Price struct {
+	Meter        string  `json:"meter" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$"`
+	Model        string  `json:"model" enum:"per_unit,package,graduated,volume"`
+	UnitPrice    *string `json:"unit_price,omitempty" doc:"A decimal number in major units."`
+	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1"`
+	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
+	Tiers        []Tier  `json:"tiers,omitempty"`
+	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
+	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that the meter costs in a billing period, in minor units."`
+	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that the meter costs in a billing period, in minor units."`
+}
+
+// Tier is one step of a graduated or volume price; UpTo nil is the last one.
+type Tier struct {
+	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier. Null for the last tier."`
+	UnitPrice string  `json:"unit_price" doc:"A decimal number in major units."`
+	FlatPrice *string `json:"flat_price,omitempty" doc:"A decimal number in major units."`
+}

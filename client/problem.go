@@ -1,0 +1,16 @@
+package client
+
+// Problem is a problem document: what the API answers to a request that it did not do.
+type Problem struct {
+	Type   string       `json:"type" doc:"A path of this server. The page there documents the problem."`
+	Title  string       `json:"title"`
+	Status int          `json:"status"`
+	Detail string       `json:"detail"`
+	Errors []FieldError `json:"errors,omitempty"`
+}
+
+// FieldError is what is wrong with one field of a request.
+type FieldError struct {
+	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
+	Detail string `json:"detail"`
+}
