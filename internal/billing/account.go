@@ -34,7 +34,9 @@ type Account struct {
 
 // What an account and the API say alike.
 type (
-	Buyer   = client.Buyer
+	// Buyer is who invoices are addressed to.
+	Buyer = client.Buyer
+	// TaxRate is one tax of an account.
 	TaxRate = client.TaxRate
 )
 

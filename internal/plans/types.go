@@ -33,14 +33,19 @@ const (
 
 // What a plan holds is stored, shown and written alike.
 type (
+	// Limit is one limit of a plan.
 	Limit = client.Limit
+	// Price is one price of a plan.
 	Price = client.Price
-	Tier  = client.Tier
+	// Tier is one step of a graduated or volume price.
+	Tier = client.Tier
+	// PlanVersion names a version of a plan.
+	PlanVersion = client.PlanVersion
 )
 
 // Plan is one immutable version of a plan, defaults filled in.
 type Plan struct {
-	client.PlanVersion
+	PlanVersion
 	PlanInput
 }
 

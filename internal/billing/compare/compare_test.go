@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
@@ -39,7 +38,7 @@ func planOf(t testing.TB, limits []model.Spec, prices ...plans.Price) *Plan {
 	}
 	in, err := in.Normalize("p", map[string]bool{"m": true})
 	check(t, err)
-	p, err := Compile(&plans.Plan{PlanVersion: client.PlanVersion{Key: "p", Version: 1}, PlanInput: in})
+	p, err := Compile(&plans.Plan{PlanVersion: plans.PlanVersion{Key: "p", Version: 1}, PlanInput: in})
 	check(t, err)
 	return p
 }
