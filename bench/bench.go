@@ -196,7 +196,7 @@ func tempDir(parent string) (string, error) {
 	return dir, nil
 }
 
-// errJoinStop is err, with what went wrong in ending c behind it.
+// errJoinStop is err, with what went wrong in ending c after it.
 func errJoinStop(err error, c *child) error { return errors.Join(err, c.stop()) }
 
 // pause lets what the last load left under way end, so that it is not the next one's.

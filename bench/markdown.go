@@ -13,7 +13,7 @@ const (
 	endMark   = "<!-- end -->"
 )
 
-// between puts text between the marks of a document, or behind it when it has none.
+// between puts text between the marks of a document, or after it when it has none.
 func between(document, text string) string {
 	head, rest, ok := strings.Cut(document, beginMark)
 	_, tail, closed := strings.Cut(rest, endMark)
@@ -156,7 +156,7 @@ func (r *report) writeCosts(b *strings.Builder) {
 	b.WriteString(note)
 }
 
-// decimal prints a number with one digit behind the point, and none where there is nothing
+// decimal prints a number with one digit after the point, and none where there is nothing
 // to say.
 func decimal(v float64) string {
 	if v == 0 {

@@ -55,7 +55,7 @@ const (
 	tick = 250 * time.Microsecond
 	// openGC is how much the heap may grow, in percent, before garbage is collected.
 	openGC = 2000
-	// openSlack is how long answers may take behind the end of a run.
+	// openSlack is how long answers may take after the end of a run.
 	openSlack = 10 * time.Second
 )
 
@@ -65,7 +65,7 @@ const (
 	latencyDigits             = 3
 )
 
-// inTimeShare is the share of requests that must be answered until a moment behind the end
+// inTimeShare is the share of requests that must be answered until a moment after the end
 // of a run, or the rate was not the one that was asked for.
 const (
 	inTimeShare = 0.98

@@ -129,7 +129,7 @@ func costOf(before, after snapshot, load closed, r *row) *cost {
 	return c
 }
 
-// metrics are samples of one node, or of several behind each other.
+// metrics are samples of one node, or of several one after the other.
 type metrics model.Vector
 
 // parseMetrics reads Prometheus' text format.

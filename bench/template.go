@@ -8,7 +8,7 @@ import (
 )
 
 // A template makes the requests of a row: fixed bytes with a number in them that is
-// chosen for each, and behind it one that tells the request's id.
+// chosen for each, and after it one that tells the request's id.
 type template struct {
 	head, mid, tail string
 	from, count     int  // the number is from … from+count-1
@@ -18,7 +18,7 @@ type template struct {
 	list []string // whole requests, of which one is drawn each time; then there is no more
 }
 
-// firstID is so large that numbers behind it have the same width, and small enough for
+// firstID is so large that numbers after it have the same width, and small enough for
 // Lua, whose numbers have 14 digits.
 const firstID = 1_000_000_000_000
 

@@ -42,7 +42,7 @@ func (c closed) beside(d closed) closed {
 const wrkSlack = 30 * time.Second
 
 // samplesASecond bounds how many requests a second a run with samples makes before it
-// begins with them anew.
+// begins with them again.
 const samplesASecond = 200_000
 
 // A wrkRun is one process of wrk, with one thread, to be started.

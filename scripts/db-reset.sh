@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Deletes the embedded server's data, with CONFIRM=yes: the next start makes it
-# anew. The data directory is $QUOTAD_DATA_DIR, else quotad's default.
+# again. The data directory is $QUOTAD_DATA_DIR, else quotad's default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/lib.sh

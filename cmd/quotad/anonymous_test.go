@@ -72,7 +72,7 @@ func TestDefaultPlan(t *testing.T) {
 	if a := one.do("GET", "/v1/customers/x/quota", "").is(200); a.at("anonymous") != nil {
 		t.Errorf("%s", a.raw)
 	}
-	// Archived, it is not made anew.
+	// Archived, it is not made again.
 	one.do("DELETE", "/v1/customers/b2", "").is(204)
 	one.hitOf("b2").is(404)
 	one.do("GET", "/v1/customers/b2/quota", "").is(404)

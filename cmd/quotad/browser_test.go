@@ -215,7 +215,7 @@ func (w *window) until(what, expression string, limit time.Duration) {
 	}
 }
 
-// settles is until for a page that may be loaded anew meanwhile.
+// settles is until for a page that may be loaded again meanwhile.
 func (w *window) settles(what, expression string, limit time.Duration) {
 	w.t.Helper()
 	eventually(w.t, limit, what, func() bool {

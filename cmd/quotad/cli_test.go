@@ -275,7 +275,7 @@ func TestMigrateCommands(t *testing.T) {
 	run(0, `"ok": true`, "reconcile")
 }
 
-// A database of before the migrations were made anew has goose's own table.
+// A database of before the migrations were made again has goose's own table.
 const earlierSchema = `CREATE TABLE goose_db_version (id integer PRIMARY KEY, version_id bigint NOT NULL);
 	INSERT INTO goose_db_version SELECT n, n FROM generate_series(0, 8) n`
 

@@ -140,7 +140,7 @@ func outlastsRestart(t *testing.T, w *window, _ *testNode) {
 		t.Fatal(err)
 	}
 	w.until("the sign that it is old", liveState+` === "stale" && document.querySelector("[data-text]").textContent.startsWith("As of ")`, 20*time.Second)
-	time.Sleep(3500 * time.Millisecond) // it would have been loaded anew
+	time.Sleep(3500 * time.Millisecond) // it would have been loaded again
 	if got := eval[string](w, liveState); got != "stale" {
 		t.Errorf("it is %s", got)
 	}

@@ -53,7 +53,7 @@ type node struct {
 	background      sync.WaitGroup
 }
 
-// openNode wires the parts on a migrated database and starts what runs behind requests.
+// openNode wires the parts on a migrated database and starts what runs in the background.
 func openNode(ctx context.Context, s *settings, databaseURL string, front *front, log *slog.Logger) (*node, error) {
 	n := &node{log: log, url: front.urls[0], front: front}
 	var err error
@@ -126,7 +126,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	return n, nil
 }
 
-// work starts what runs behind requests, until close.
+// work starts what runs in the background, until close.
 func (n *node) work(ctx context.Context, s *settings) context.Context {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
@@ -243,7 +243,7 @@ func reasonOf(err error) string {
 	return "the database does not serve this node: see its log"
 }
 
-// close ends all parts behind the requests, in order: it decides the hits that wait, ends the
+// close ends all parts in the background, in order: it decides the hits that wait, ends the
 // background work, and closes the connections.
 func (n *node) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -72,7 +72,7 @@ func pause(w *window) {
 }
 
 // stale waits until the page has heard nothing for six seconds: a node in trouble sends no beats. Then
-// it stops the page's timers, for the page would be loaded anew.
+// it stops the page's timers, for the page would be loaded again.
 func stale(w *window) {
 	w.t.Helper()
 	w.isLive()

@@ -313,7 +313,7 @@ func TestOverviewIsTheQuota(t *testing.T) {
 		"5 at the same time", "20 in any 15 minutes, for each ip", "60 in any minute", "Closed: your plan lets none through", "310</strong> <span>e-mails this period")
 }
 
-// between is the text behind a mark, up to the next end.
+// between is the text after a mark, up to the next end.
 func between(text, mark, end string) (string, bool) {
 	_, after, found := strings.Cut(text, mark)
 	inside, _, _ := strings.Cut(after, end)

@@ -56,7 +56,7 @@ func TestStartWithoutDatabase(t *testing.T) {
 	}
 }
 
-// A data directory that cannot be one is said to be chosen anew, and once.
+// A data directory that cannot be one is said to be chosen again, and once.
 func TestDataDirThatIsNone(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -29,7 +29,7 @@ func (n *node) use(status, cost int) {
 	n.want(status, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":`+strconv.Itoa(cost)+`}`)
 }
 
-// A clock stands still at a full hour. What was used at that very instant is behind a cut there: it
+// A clock stands still at a full hour. What was used at that very instant is after a cut there: it
 // is usage of the new period, at its price, and its limits by billing period count it.
 func TestCutAtTheInstantOfHits(t *testing.T) {
 	t.Parallel()

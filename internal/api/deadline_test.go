@@ -52,7 +52,7 @@ func TestDeadlineComesInTime(t *testing.T) {
 	}
 }
 
-// Anybody may keep a context: it stays ended, whatever requests come behind it.
+// Anybody may keep a context: it stays ended, whatever requests come after it.
 func TestKeptDeadline(t *testing.T) {
 	w := newWaits(time.Hour)
 	kept := w.until(t.Context())

@@ -6,7 +6,7 @@ import (
 )
 
 // TestEditsKeepWhatWasUsed: a changed limit, burst, mode or override keeps what was used,
-// to the unit and at the instant of the change; another window or algorithm starts anew.
+// to the unit and at the instant of the change; another window or algorithm starts again.
 func TestEditsKeepWhatWasUsed(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -195,7 +195,7 @@ func TestHitsWithIDs(t *testing.T) {
 	n.standing("acme", 3, 0)
 }
 
-// A refused id is judged anew, and one that only looks stores nothing.
+// A refused id is judged again, and one that only looks stores nothing.
 func TestRefusedIDsAreJudgedAnew(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

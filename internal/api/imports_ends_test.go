@@ -76,7 +76,7 @@ func TestQuotaAfterARestart(t *testing.T) {
 	}
 }
 
-// A node that stops ends its imports behind a group.
+// A node that stops ends its imports after a group.
 func TestImportsOfAStoppingNode(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

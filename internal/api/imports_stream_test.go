@@ -178,7 +178,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// 20,000 lines, every tenth of them wrong: the memory stays what it was behind the first
+// 20,000 lines, every tenth of them wrong: the memory stays what it was after the first
 // thousand, and every error is there.
 func TestManyLines(t *testing.T) {
 	n := newNode(t)

@@ -149,7 +149,7 @@ func TestBalancesComeBack(t *testing.T) {
 	a.booked("acme", 4)
 }
 
-// Limits that another node has judged by anew are found anew.
+// Limits that another node has judged by again are found again.
 func TestImportsByStaleLimits(t *testing.T) {
 	t.Parallel()
 	a := newNode(t)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// overviewEvery is how long an overview is shown before it is read anew.
+	// overviewEvery is how long an overview is shown before it is read again.
 	overviewEvery = 2 * time.Second
 	// fullestRest is how long the fullest customers are shown at least. It is also twenty times what
 	// it took to find them, where that is longer: so a session is busy with it for a twentieth.
@@ -42,7 +42,7 @@ type overviews struct {
 
 	mu           sync.Mutex
 	last         client.Overview
-	until        time.Time // when last is read anew, by the node's own clock
+	until        time.Time // when last is read again, by the node's own clock
 	fullest      *client.Fullest
 	fullestErr   error
 	fullestUntil time.Time

@@ -12,7 +12,7 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
-// overviewNode reads each overview anew.
+// overviewNode reads each overview again.
 func overviewNode(t *testing.T) *node {
 	n := newNode(t)
 	n.server.overviews.every, n.server.overviews.rest = -time.Hour, -time.Hour

@@ -181,7 +181,7 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	n.want(429, "POST", "/v1/hits", look)
 }
 
-// Of an error behind the end of its request nobody says that it is an outage.
+// Of an error after the end of its request nobody says that it is an outage.
 func TestOutOfTime(t *testing.T) {
 	t.Parallel()
 	over, cancel := context.WithTimeout(t.Context(), 0)

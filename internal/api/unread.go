@@ -19,7 +19,7 @@ type unread struct {
 	all []*http.ResponseController
 }
 
-// begin is called before an answer is written; end behind it, and before its handler returns.
+// begin is called before an answer is written; end after it, and before its handler returns.
 func (u *unread) begin(w http.ResponseWriter) (end func()) {
 	c := http.NewResponseController(w)
 	u.mu.Lock()

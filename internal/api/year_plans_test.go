@@ -115,7 +115,7 @@ func (y *year) tier() oracle.Tier {
 	return t
 }
 
-// decimal draws a price in major units, with up to 6 digits behind the point.
+// decimal draws a price in major units, with up to 6 digits after the point.
 func (y *year) decimal() *string {
 	digits := y.dice.IntN(7)
 	text := strconv.FormatInt(y.dice.Int64N(8), 10)

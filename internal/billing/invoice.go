@@ -29,7 +29,7 @@ const (
 const TestPrefix = "TEST-"
 
 // The kinds of lines, in the order in which an invoice lists them. The base of the period that
-// begins comes behind unused.
+// begins comes after unused.
 const (
 	LineBase       = "base"
 	LineUsage      = "usage"

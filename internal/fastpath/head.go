@@ -14,7 +14,7 @@ import (
 // vary.
 type head struct {
 	parts []part
-	tail  []byte // behind the last part, with the empty line
+	tail  []byte // after the last part, with the empty line
 	like  *http.Request
 	body  body
 }

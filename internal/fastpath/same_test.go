@@ -259,7 +259,7 @@ func (p *pair) same(t tester, segments []segment) string {
 }
 
 // badLine reports whether the answers are the same up to a last one, that the request is bad.
-// Behind a POST, but no other request, net/http takes an empty line; when that POST was served
+// After a POST, but no other request, net/http takes an empty line; when that POST was served
 // fast, it knows only of the one before.
 func badLine(got, want string) bool {
 	before, bad := strings.CutSuffix(got, "HTTP/1.1 400 Bad Request\r\n"+

@@ -39,7 +39,7 @@ const (
 	pays           = "UPDATE invoices SET status = 'paid'"
 )
 
-// closingSteps are at each statement that writes, and at the commits behind.
+// closingSteps are at each statement that writes, and at the commits after.
 var closingSteps = []closingStep{
 	{killed, "due customers are locked", "FROM open_periods WHERE clock_id = t.id", false, true},
 	{killed, "before the fences", "FROM customer_terms", false, false},

@@ -67,7 +67,7 @@ func (c *cluster) strike(i int) {
 	n.front.to(address{"tcp", n.process.at})
 }
 
-// rest ends all faults, stops the nodes in order and starts them anew, so that nothing
+// rest ends all faults, stops the nodes in order and starts them again, so that nothing
 // of what was cut is still under way in them.
 func (c *cluster) rest() {
 	c.t.Helper()

@@ -45,7 +45,7 @@ type caller struct {
 }
 
 // perform does an operation, at times on several nodes at once, and books it. A refusal
-// behind a lost answer is definitive only when nothing is under way any more: what was
+// after a lost answer is definitive only when nothing is under way any more: what was
 // lost may be admitted still. Those are settled in the end.
 func (c *caller) perform(o *op) error {
 	times := 1

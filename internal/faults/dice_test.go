@@ -10,14 +10,14 @@ import (
 type fault int
 
 // The faults. What the server did of the request is nothing for the first two, anything
-// for cutUnderWay, and all of it for the two behind.
+// for cutUnderWay, and all of it for the two after.
 const (
 	none            fault = iota
 	cutBefore             // before any byte of the request reaches the server
-	cutWithin             // behind some of its bytes
-	cutUnderWay           // behind what of it came in one go, a moment later
+	cutWithin             // after some of its bytes
+	cutUnderWay           // after what of it came in one go, a moment later
 	cutUnanswered         // once the server has answered; none of the answer is passed on
-	cutWithinAnswer       // behind some bytes of the answer
+	cutWithinAnswer       // after some bytes of the answer
 	stall                 // the request is held up for a moment, and passed on
 	numFaults
 )

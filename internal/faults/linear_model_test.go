@@ -83,14 +83,14 @@ const (
 )
 
 // outcome is what an operation answered. Where unknown there is nothing else: it was done
-// at some time behind its call, or not at all.
+// at some time after its call, or not at all.
 type outcome struct {
 	unknown bool
 	done    bool
 	settled bool  // not done: the reservation was settled otherwise before
 	late    bool  // a commit's: the reservation had expired
 	units   int64 // a refund's: given back; of a commit that did not fit: what would
-	viewed  bool  // the answer said how the counter stands behind it, or of a refusal, then:
+	viewed  bool  // the answer said how the counter stands after it, or of a refusal, then:
 	used    int64
 	flying  int64
 }

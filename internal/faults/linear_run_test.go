@@ -115,7 +115,7 @@ func (tr *trial) do(client, n int, s step, random *rand.Rand) {
 		}
 		switch {
 		case err == nil:
-			// Behind a lost answer a refusal is not definitive: what was lost may be done still.
+			// After a lost answer a refusal is not definitive: what was lost may be done still.
 			if tr.ids && doubt && !out.done && !out.settled {
 				out = outcome{unknown: true}
 			}
@@ -123,7 +123,7 @@ func (tr *trial) do(client, n int, s step, random *rand.Rand) {
 			tr.t.Errorf("%+v: %v", s, err)
 			return
 		case try < answerTries && (!lost || !s.plain):
-			pause(random, 20*time.Millisecond) // the session is made anew
+			pause(random, 20*time.Millisecond) // the session is made again
 			continue
 		case !doubt: // nothing was done: it is no part of the history
 			tr.noteExpiry(client, s, called, math.MaxInt64)

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/testkit/pgtest"
 )
 
-// On the way to PostgreSQL an answer is lost behind the commit; what was cut before, or
+// On the way to PostgreSQL an answer is lost after the commit; what was cut before, or
 // within, is not done.
 func TestPostgresProxy(t *testing.T) {
 	ctx, databaseURL := pgtest.Context(t), pgtest.NewDatabase(t)

@@ -45,7 +45,7 @@ type proxy struct {
 	links map[*link]bool
 }
 
-// protocol is what a proxy must know to lose an answer behind the deed, and not before it.
+// protocol is what a proxy must know to lose an answer after the deed, and not before it.
 type protocol struct {
 	// final says of what the client said last whether its answer tells of the deed.
 	final func(tail []byte) bool

@@ -46,7 +46,7 @@ func (r *run) postpone(o *op) {
 	r.tally.unsettled.Add(1)
 }
 
-// strike is something that is killed behind so many operations.
+// strike is something that is killed after so many operations.
 type strike struct {
 	at int
 	do func()
@@ -99,7 +99,7 @@ func (r *run) reach(ctx context.Context, operations int64) bool {
 	return true
 }
 
-// settle asks again, when nothing is under way any more, for what was refused behind a
+// settle asks again, when nothing is under way any more, for what was refused after a
 // lost answer. Now the answer is definitive.
 func (r *run) settle(t testing.TB) {
 	t.Helper()

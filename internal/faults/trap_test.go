@@ -11,7 +11,7 @@ import (
 // connection. It holds that back, or the answer to it, until it is let go.
 type trap struct {
 	statement string // a part of its text
-	commit    bool   // what is meant is the commit behind it
+	commit    bool   // what is meant is the commit after it
 	answer    bool   // the answer is held back, so that it was done
 
 	seen    atomic.Pointer[link] // has sent the statement whose commit is meant

@@ -67,7 +67,7 @@ func (f *FormerPeriods) interval() calendar.Interval {
 	return calendar.Interval{Unit: calendar.Unit(f.Interval), Count: f.Count}
 }
 
-// before chains the former periods, the oldest first, behind the present ones.
+// before chains the former periods, the oldest first, after the present ones.
 func before(p *calendar.Periods, former []FormerPeriods) error {
 	var last *calendar.Periods
 	for i := range former {

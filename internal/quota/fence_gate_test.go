@@ -15,7 +15,7 @@ import (
 const ofAValue = "value"
 
 // TestChargesBesideAFence: a charging statement was judged before the boundary, and reaches the
-// server when the counter has been fenced. Its units are booked once, behind the boundary; or not
+// server when the counter has been fenced. Its units are booked once, after the boundary; or not
 // at all, when nobody waits for the answer any more. The caller is told which.
 func TestChargesBesideAFence(t *testing.T) {
 	ways := quotatest.LateCharges()
@@ -71,7 +71,7 @@ func chargeBesideAFence(t *testing.T, late quotatest.Late) {
 		behind += cost
 		held.AdmittedFrom(bound)
 	}
-	// It comes behind the other.
+	// It comes after the other.
 	if d, err := here.Decide(ctx, target.For(nil), 1); err != nil || !d.Allowed || d.At < bound {
 		t.Errorf("the next hit: %s, %v", d.String(), err)
 	}

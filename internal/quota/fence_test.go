@@ -106,7 +106,7 @@ func TestFence(t *testing.T) {
 	for _, c := range []struct {
 		target                *model.Target
 		at, booked, units     int64
-		versions, used, inUse int64 // of the window and of the bucket, just behind the fence
+		versions, used, inUse int64 // of the window and of the bucket, just after the fence
 	}{
 		{missing, bound, 0, 0, 1, 0, 0},
 		{warm, bound, 10, 0, 1, 0, 5},

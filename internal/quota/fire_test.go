@@ -97,7 +97,7 @@ func (f *fire) prepare(t testing.TB, total int64) {
 	for i := range f.customers {
 		limits, like := plans[i%len(plans)], fireTarget(0, nil)
 		f.cold = append(f.cold, model.NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
-		if i%4 == 0 { // as a node has resolved it anew
+		if i%4 == 0 { // as a node has resolved it again
 			f.cold = append(f.cold, model.NewTarget(1, int64(i+1), 1, limits, like.Periods, nil))
 		}
 	}

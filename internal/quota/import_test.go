@@ -39,7 +39,7 @@ func TestImports(t *testing.T) {
 		{ledger.Import{Cost: 100, At: now - hour}, [7]int64{700, 0, 0, 50, 0, 700, 100}, 700, nil}, // the bucket has refilled
 		{ledger.Import{Cost: 50, At: now - 60e6}, [7]int64{750, 50, 0, 100, 50, 750, 150}, 750, nil},
 		{ledger.Import{Cost: 90, At: now - 40e6}, [7]int64{840, 140, 80, 190, 140, 840, 240}, 840, nil},
-		{ledger.Import{Cost: 10, At: now - 50e6}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, nil}, // behind a later one
+		{ledger.Import{Cost: 10, At: now - 50e6}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, nil}, // after a later one
 		{ledger.Import{Cost: 1, At: now + 1}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, ledger.ErrFuture},
 		{ledger.Import{Limit: "seats", Used: 7}, [7]int64{850, 150, 80, 200, 150, 7, 250}, 850, nil},
 		{ledger.Import{Limit: "log", Used: 3}, [7]int64{850, 150, 80, 200, 3, 7, 250}, 850, nil},

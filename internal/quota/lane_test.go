@@ -124,7 +124,7 @@ func TestHeldRowStopsNoOther(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	// What was told as unknown may be charged while its statement is under way. Behind that nothing
+	// What was told as unknown may be charged while its statement is under way. After that nothing
 	// is. A busy server begins a statement late, so one look at it is not enough.
 	const underWay = `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND pid <> %d AND state <> 'idle'`

@@ -146,7 +146,7 @@ func (p *ledgerCaller) step(ctx context.Context, n int) error {
 	base, told := p.targets[customer], &p.told[customer]
 	target := base.For(map[string]string{"ip": fmt.Sprint(p.r.IntN(3))})
 	cost, id := 1+p.r.Int64N(4), p.name+"/"+fmt.Sprint(n)
-	// The refused are judged anew, so of one request one answer may be no and another yes.
+	// The refused are judged again, so of one request one answer may be no and another yes.
 	hit := func(e *Engine) (model.Decision, error) {
 		return e.decideOnce(ctx, target, cost, model.NewID("hit", id, ""))
 	}

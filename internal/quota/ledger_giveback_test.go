@@ -11,7 +11,7 @@ import (
 )
 
 // backStep is one step of a customer's: what is done, and what must be used and reserved of
-// each limit behind it.
+// each limit after it.
 type backStep struct {
 	at   int64 // seconds from the start on
 	do   string

@@ -79,7 +79,7 @@ func (n *naive) used(l *model.Limit, at int64) (sum int64) {
 	return sum
 }
 
-// tokens tells a bucket of a token a µs' worth of 1/scale, event by event. They are below 0 behind
+// tokens tells a bucket of a token a µs' worth of 1/scale, event by event. They are below 0 after
 // an overrun.
 func (n *naive) tokens(l *model.Limit, at int64) int64 {
 	type change struct{ at, parts int64 }

@@ -19,7 +19,7 @@ func (e *Engine) decideOnce(ctx context.Context, t *model.Target, cost int64, id
 }
 
 // TestHitsOnce: an admitted hit is charged once under its id, on whatever engine it is sent
-// again; a refused one is judged anew.
+// again; a refused one is judged again.
 func TestHitsOnce(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	engines := []*Engine{db.startEngine(t, clock), db.startEngine(t, clock)}

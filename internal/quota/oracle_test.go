@@ -58,7 +58,7 @@ func oracleLimitOf(t *model.Target, l *model.Limit, at int64) oracleLimit {
 	return o
 }
 
-// identity: a bucket is kept while these stay, and starts anew when one changes.
+// identity: a bucket is kept while these stay, and starts again when one changes.
 func (l oracleLimit) identity() string {
 	return fmt.Sprint(l.name, " ", l.algorithm, " ", l.align, " ", l.window, l.calendar, " ", l.precision)
 }
@@ -274,7 +274,7 @@ func (o *oracle) judge(t *model.Target, now, cost int64) (allowed bool, at int64
 	return allowed, at, fits
 }
 
-// decide judges a hit, charges it when it is admitted, and returns the views behind it.
+// decide judges a hit, charges it when it is admitted, and returns the views after it.
 func (o *oracle) decide(t *model.Target, now, cost int64) (allowed bool, at int64, views []model.View) {
 	allowed, at, fits := o.judge(t, now, cost)
 	if allowed && cost > 0 {

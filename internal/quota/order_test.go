@@ -26,7 +26,7 @@ func (e *Engine) laneBatch(ctx context.Context, target *model.Target, costs ...i
 	return hits
 }
 
-// TestHitsFollowThoseWithTheLedger: a customer's later hits come behind those that wait in the
+// TestHitsFollowThoseWithTheLedger: a customer's later hits come after those that wait in the
 // ledger, whatever these are, and are swapped again once none is there.
 func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 	for name, first := range map[string]func(*Engine, *model.Target) *ledger.Operation{

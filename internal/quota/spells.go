@@ -80,7 +80,7 @@ func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool
 		m.refusing |= 1 << n
 	}
 	if over || m.version < 0 {
-		m.target = nil // each is looked at anew
+		m.target = nil // each is looked at again
 	}
 	return added, over
 }
@@ -89,7 +89,7 @@ func (m *refusedMinute) count(d *model.Decision, free int) (added int, over bool
 // changed meanwhile.
 const maxOfMinute = 64
 
-// of is the place of a limit's spell, or the place behind all when there is none.
+// of is the place of a limit's spell, or the place after all when there is none.
 func (m *refusedMinute) of(limit string) int {
 	for n := range m.spells {
 		if m.spells[n].limit == limit {

@@ -22,7 +22,7 @@ func TestSwapAfterOthers(t *testing.T) {
 	tests := map[string]struct {
 		kept bool // the swap is not lost
 		do   func(context.Context, *testing.T, *testDB, *Engine, *model.Target)
-		used int64 // behind one more unit
+		used int64 // after one more unit
 		late int64 // µs that pass
 	}{
 		"nothing": {used: used + 1},

@@ -156,7 +156,7 @@ func (o *overviewAnswer) database() figure {
 		return f
 	}
 	d := o.Database
-	version, _, _ := strings.Cut(d.Version, " ") // behind it some say who packed it
+	version, _, _ := strings.Cut(d.Version, " ") // after it some say who packed it
 	f.Rule, f.Value, f.Unit = "PostgreSQL "+version, sized(d.SizeBytes), "on disk"
 	f.Used, f.Of = d.Connections, d.MaxConnections
 	f.fact("Connections", fmt.Sprintf("%s of %s", number(d.Connections), number(d.MaxConnections)))

@@ -62,7 +62,7 @@ func (v *visit) keysPage(f *form) (*view, error) {
 	return page.shownAs("Keys", "keys"), nil
 }
 
-// makeKey shows the secret in its answer. It is stored nowhere, so it cannot be shown behind a
+// makeKey shows the secret in its answer. It is stored nowhere, so it cannot be shown after a
 // redirect.
 func (v *visit) makeKey() (*view, error) {
 	f := keyForm()

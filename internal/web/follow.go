@@ -13,17 +13,17 @@ import (
 const (
 	// beatEvery is how often a stream says that it lives; after 6 s without a word a page says so.
 	beatEvery = 2 * time.Second
-	// drawEvery is how often limits are made anew at most that change by themselves. The hub tells of
+	// drawEvery is how often limits are made again at most that change by themselves. The hub tells of
 	// other changes.
 	drawEvery = time.Second
-	// slideEvery is how often limits are made anew that change with time alone.
+	// slideEvery is how often limits are made again that change with time alone.
 	slideEvery = 5 * time.Second
-	// restEvery is how often the outlook and the cost are made anew at most. They take more reads
+	// restEvery is how often the outlook and the cost are made again at most. They take more reads
 	// than the limits.
 	restEvery = 8 * time.Second
-	// drawsOfNode is how many parts a second all streams of a node make anew, and drawsAtOnce how many
+	// drawsOfNode is how many parts a second all streams of a node make again, and drawsAtOnce how many
 	// without a pause. A part takes a millisecond or two of a processor, and hits come first: with more
-	// pages than that changing all the time, each is made anew less often.
+	// pages than that changing all the time, each is made again less often.
 	drawsOfNode, drawsAtOnce = 50, 100
 )
 
@@ -43,7 +43,7 @@ func newFollower(v *visit, out *events) *follower {
 	return &follower{visit: v, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may have changed since it was drawn
 }
 
-// A turn is when a stream may make a part anew.
+// A turn is when a stream may make a part again.
 type turn struct {
 	of    *rate.Limiter // of the node
 	taken bool          // and waited for

@@ -141,7 +141,7 @@ func readInstant(typed string, zone *time.Location) (rfc3339 string, ok bool) {
 	return time.UnixMicro(wall.Instant(zone)).UTC().Format(time.RFC3339), true
 }
 
-// minorUnits reads a decimal in major units of a currency. It takes no more digits behind the
+// minorUnits reads a decimal in major units of a currency. It takes no more digits after the
 // point than the currency has, and rounds nothing.
 func minorUnits(typed, currency string) (int64, bool) {
 	digits, known := plans.Exponent(currency)

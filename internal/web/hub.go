@@ -14,7 +14,7 @@ import (
 const (
 	streamsOfSession = 4
 	streamsOfNode    = 1000
-	// countersOfStream is how many counters of a page are watched. A page with more is drawn anew
+	// countersOfStream is how many counters of a page are watched. A page with more is drawn again
 	// every few seconds.
 	countersOfStream = 200
 	// watchEvery is how often the versions of all watched counters are read, with one statement.

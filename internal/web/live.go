@@ -17,7 +17,7 @@ func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	v, err := s.begin(&page{who: customer}, w, r)
 	out := &events{w: w, control: http.NewResponseController(w), site: s}
 	out.begin()
-	if err != nil { // the page is loaded anew, and says why
+	if err != nil { // the page is loaded again, and says why
 		out.send("over", "")
 		return
 	}

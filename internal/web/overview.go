@@ -15,7 +15,7 @@ import (
 type overviewData struct {
 	Outlook *outlook
 	Limits  limitsData
-	Stream  string     // where the limits come from anew
+	Stream  string     // where new limits come from
 	Failed  bool       // the limits could not be read
 	Usage   *usageData // nil: it could not be read
 	Cost    *costData
@@ -23,7 +23,7 @@ type overviewData struct {
 	Refused *refusalsData // nil: they could not be read
 }
 
-// limitsData is the part of the page that a stream sends anew.
+// limitsData is the part of the page that a stream sends again.
 type limitsData struct {
 	Cards   []card
 	Counted []countedData

@@ -61,7 +61,7 @@ func changes(was, is document) (all []change) {
 }
 
 // limitDoes says what it does to change a member of a limit. Some make it another limit, whose
-// bucket starts anew.
+// bucket starts again.
 func limitDoes(name string) string {
 	switch name {
 	case "+":

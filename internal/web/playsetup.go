@@ -110,7 +110,7 @@ func (s *setup) readLimit(window int64) {
 	}
 }
 
-// readHits reads the list of hits: seconds since the start, each with a cost behind an x, if it is
+// readHits reads the list of hits: seconds since the start, each with a cost after an x, if it is
 // not 1. A list that goes on after the play's end makes it longer.
 func (s *setup) readHits() {
 	if s.traffic.Pattern != play.Own {
@@ -143,7 +143,7 @@ func (s *setup) readHits() {
 	}
 }
 
-// readSeconds reads a decimal number of seconds, with at most six digits behind the point, as µs.
+// readSeconds reads a decimal number of seconds, with at most six digits after the point, as µs.
 func readSeconds(text string) (us int64, ok bool) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	if len(whole) > 9 || len(fraction) > 6 || whole == "" {

@@ -51,7 +51,7 @@ func (v *visit) instant(at *time.Time) cell {
 	return text(at.In(v.zone).Format("2 Jan 2006, 15:04"))
 }
 
-// next is the address of the page behind this one.
+// next is the address of the page after this one.
 func (v *visit) next(cursor *string) string {
 	if cursor == nil {
 		return ""

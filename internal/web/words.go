@@ -209,7 +209,7 @@ func sized(n int64) string {
 	return text + " " + units[at:at+1] + "B"
 }
 
-// shareOf is n of all in percent, with one digit behind the point, rounded down.
+// shareOf is n of all in percent, with one digit after the point, rounded down.
 func shareOf(n, all int64) string {
 	if all == 0 {
 		return "–"

@@ -42,7 +42,7 @@ type Input struct {
 	Charges     []billing.Charge
 	// Fixed are the lines of the stored draft, not nil where there is one. Its corrections, its
 	// charges and the base in advance (of a period's invoice: base from the period's end on) are
-	// taken from it as they are, and Next is ignored. Its other lines are made anew. So a draft
+	// taken from it as they are, and Next is ignored. Its other lines are made again. So a draft
 	// is assembled again with all its lines in Fixed, without Charges, and with no Corrections but
 	// those that it waits for. GoneOn counts as ever: what is left may be less by now.
 	Fixed []billing.Line

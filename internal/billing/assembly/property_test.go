@@ -168,7 +168,7 @@ func part(plan *assembly.Plan, from, to, knownEnd int64) assembly.Terms {
 	return assembly.Terms{Plan: plan, Period: billing.Period{Start: from, End: to, KnownEnd: knownEnd, FullEnd: month * day}}
 }
 
-// The parts of a period cost what the whole one costs, be the base before them or behind.
+// The parts of a period cost what the whole one costs, be the base before them or after.
 func TestPartsCostWhatTheWholeCosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := rapid.Int64Range(0, 1e12).Draw(t, "base")

@@ -92,7 +92,7 @@ func (a amounts) tiers(l *billing.Line) (rows []tierRow) {
 	return rows
 }
 
-// totals are the sums below the lines. Taxes that lie within the total come behind it.
+// totals are the sums below the lines. Taxes that lie within the total come after it.
 func (p *paper) totals(inv *billing.Invoice) []total {
 	out := []total{{Name: "Subtotal", Amount: p.money(inv.SubtotalMinor)}}
 	var within []total

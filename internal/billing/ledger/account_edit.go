@@ -162,7 +162,7 @@ func (e *edit) periodEnd() (*int64, error) {
 }
 
 // mark ends what runs of the customer's usage where a boundary has come to be in the past. So
-// what is charged from now on counts behind it. Billing that begins again begins there.
+// what is charged from now on counts after it. Billing that begins again begins there.
 func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 	past := e.resumed
 	stored := e.c.account.Cuts([]int64{e.c.account.StartsAt})

@@ -87,7 +87,7 @@ const insertPeriods = `
 		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at
 	FROM jsonb_populate_recordset(NULL::periods, $1) r`
 
-// nextPeriods opens the following periods, and sets due_at. It comes behind the drafts of the closed
+// nextPeriods opens the following periods, and sets due_at. It comes after the drafts of the closed
 // periods, whose finalizing is due, too. Where no period follows, the row keeps its place in the
 // chain, and nothing else.
 const nextPeriods = `

@@ -90,7 +90,7 @@ func readPeriodRows(ctx context.Context, q querier, statement string, args ...an
 	return all, err
 }
 
-// draftTasks gives each job the task to assemble its draft anew.
+// draftTasks gives each job the task to assemble its draft again.
 func (l *Ledger) draftTasks(ctx context.Context, q querier, due []*job) error {
 	ids := make([]string, len(due))
 	for i, j := range due {
@@ -120,7 +120,7 @@ func (l *Ledger) draftTasks(ctx context.Context, q querier, due []*job) error {
 	return nil
 }
 
-// again are the tasks that assemble stored drafts anew.
+// again are the tasks that assemble stored drafts again.
 func again(ctx context.Context, q querier, drafts []*billing.Invoice, customers map[int64]*customer) ([]*task, error) {
 	var keys []periodKey
 	for _, d := range drafts {

@@ -67,7 +67,7 @@ func chargeBesideAClose(t *testing.T, late quotatest.Late, final bool) {
 		next += cost
 		held.AdmittedFrom(end)
 	}
-	here.hit("acme", "api", 1) // it comes behind the other
+	here.hit("acme", "api", 1) // it comes after the other
 	there.billed(id, booked)
 	clock.Set(pgtest.Query[int64](t, url, `SELECT end_at FROM open_periods WHERE customer_id = $1`, id))
 	there.workUntil(clock, id, 2, true)

@@ -111,7 +111,7 @@ func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.Cus
 		return nil
 	}
 	if known := c.account.KnownFrom; change.Cut != nil && known != nil && *known >= *change.Cut {
-		c.account.KnownFrom, c.account.KnownEnd = nil, nil // that period begins anew, with all that is known now
+		c.account.KnownFrom, c.account.KnownEnd = nil, nil // that period begins again, with all that is known now
 		if _, err := w.Exec(ctx, forgetKnown, c.id); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer,
 	return h.setDue(ctx, w, c.id)
 }
 
-// first opens the first period, or opens it anew after starts_at or the trial was moved.
+// first opens the first period, or opens it again after starts_at or the trial was moved.
 func (h *Hooks) first(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline) error {
 	if err := writeCuts(ctx, w, c, line); err != nil {
 		return err

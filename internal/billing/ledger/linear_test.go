@@ -11,7 +11,7 @@ const rowsRead = `
 	SELECT coalesce(seq_tup_read, 0) + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relid = t.relid)::bigint
 	FROM pg_stat_user_tables t WHERE relname = $1`
 
-// comesLater is what comes to each customer behind its first invoice: an adjustment of the closed
+// comesLater is what comes to each customer after its first invoice: an adjustment of the closed
 // period, a charge and a credit. $1: the period's end.
 var comesLater = []string{
 	`INSERT INTO adjustments (shard, customer, meter, hour, cost, at, key, reason)

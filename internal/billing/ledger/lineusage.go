@@ -67,7 +67,7 @@ func (l *Ledger) LineUsage(ctx context.Context, id string, n int, page plans.Pag
 
 const pageLineUsage = "line usage"
 
-// place is where a page ended: at an hour, or at an adjustment, behind all hours.
+// place is where a page ended: at an hour, or at an adjustment, after all hours.
 type place struct {
 	adjustments bool
 	hour, at    int64

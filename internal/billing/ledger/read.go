@@ -36,7 +36,7 @@ func (l *Ledger) Invoice(ctx context.Context, id string) (i *billing.Invoice, er
 	return i, err
 }
 
-// present reads invoices as they are now, drafts assembled anew.
+// present reads invoices as they are now, drafts assembled again.
 func (l *Ledger) present(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]*billing.Invoice, error) {
 	all, err := invoicesOf(ctx, tx, statement, args...)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"quotad/internal/testkit/planstest"
 )
 
-// aPeriod is a row of periods behind the last closed one of acme, l, whose instants are given.
+// aPeriod is a row of periods after the last closed one of acme, l, whose instants are given.
 const aPeriod = `
 	INSERT INTO periods (customer_id, chain, n, start_at, end_at, prior_end, full_start, full_end, known_end, trial, plan_id, version, prices, closed_at)
 	SELECT l.customer_id, CHAIN, N, START, FINISH, PRIOR, START, FINISH, FINISH, false, plan_id, version, '{}', 0

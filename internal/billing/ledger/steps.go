@@ -24,7 +24,7 @@ type step struct {
 
 // stepsOf says what is to be done for a customer, and when. $2 is the close delay, µs, which
 // nobody waits for who is erased. $3 is PostgreSQL's time. The last period of who is erased is closed
-// by now at the latest: it may end just behind the last hit, which is later than what a test clock
+// by now at the latest: it may end just after the last hit, which is later than what a test clock
 // shows. The expiry of a credit is booked when all invoices that it could have paid are finalized.
 const stepsOf = `
 	LATERAL (

@@ -16,7 +16,7 @@ type Stored struct{ versions *versions }
 // NewStored returns a reader, which remembers plan versions.
 func NewStored() *Stored { return &Stored{newVersions()} }
 
-// Invoices reads invoices with their lines, in no order. Drafts are not assembled anew.
+// Invoices reads invoices with their lines, in no order. Drafts are not assembled again.
 func (*Stored) Invoices(ctx context.Context, tx pgx.Tx, ids []string) ([]*billing.Invoice, error) {
 	return invoicesOf(ctx, tx, readDrafts, ids)
 }

@@ -102,7 +102,7 @@ func holdNameless(i *billing.Invoice) {
 	}
 }
 
-// keep gives an invoice that was assembled anew what its draft is known by.
+// keep gives an invoice that was assembled again what its draft is known by.
 func keep(i, draft *billing.Invoice) {
 	i.ID, i.Of, i.OfNumber, i.MadeAt, i.FinalizeAt, i.CustomerKey = draft.ID, draft.Of, draft.OfNumber, draft.MadeAt, draft.FinalizeAt, draft.CustomerKey
 	i.PeriodStart, i.PeriodEnd, i.PlanID, i.PriceVersion = draft.PeriodStart, draft.PeriodEnd, draft.PlanID, draft.PriceVersion

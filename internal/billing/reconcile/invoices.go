@@ -14,7 +14,7 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// nextInvoices lists invoices that are final. Drafts are assembled anew whenever they are read. They
+// nextInvoices lists invoices that are final. Drafts are assembled again whenever they are read. They
 // come in the order of the key: a text in its place would have all of them sorted for each page.
 const nextInvoices = `
 	SELECT i.id::text FROM invoices i WHERE i.id > $1::uuid AND i.status <> 'draft' ORDER BY i.id LIMIT $2`

@@ -41,13 +41,13 @@ type walk[K comparable] struct {
 	r      *Reconciler
 	rows   string   // what they are, for errors
 	checks []string // that count them
-	// next lists the keys of at most n rows behind one.
+	// next lists the keys of at most n rows after one.
 	next func(ctx context.Context, tx pgx.Tx, after K, n int) ([]K, error)
 	// look finds what disagrees among rows. All is read in one snapshot.
 	look func(ctx context.Context, tx pgx.Tx, keys []K) ([]wrong[K], error)
 }
 
-// run walks through all rows behind one.
+// run walks through all rows after one.
 func (w *walk[K]) run(ctx context.Context, after K, found *findings) error {
 	for size := firstPage; ; {
 		keys, err := w.list(ctx, after, size)

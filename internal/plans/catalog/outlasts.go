@@ -11,8 +11,8 @@ import (
 
 // Outlasting returns a limit of the default plan that counts hits for longer than ttl, and its
 // window. Both are empty when there is none, or no default plan. An anonymous customer that
-// was idle for ttl is forgotten. So a customer that waits for ttl would have such a limit
-// anew.
+// was idle for ttl is forgotten. So a customer that waits for ttl would have all of such a
+// limit again.
 func (c *Catalog) Outlasting(ctx context.Context, ttl time.Duration) (limit, window string) {
 	if c.options.DefaultPlan == "" {
 		return "", ""

@@ -147,7 +147,7 @@ func TestAMoveWhileThePlanIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	planstest.Must[*model.Target](t)(c.Resolve(t.Context(), "acme", "api", 0))
-	planstest.PutPlan(t, admin, "basic", planstest.Hourly(6)) // so that the plan, and only it, is read anew
+	planstest.PutPlan(t, admin, "basic", planstest.Hourly(6)) // so that the plan, and only it, is read again
 	if err := c.CatchUp(t.Context(), planstest.ChangeNumber(t, admin)); err != nil {
 		t.Fatal(err)
 	}

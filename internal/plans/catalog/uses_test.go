@@ -9,7 +9,7 @@ import (
 	"quotad/internal/testkit/planstest"
 )
 
-// A key shows the day of its last use. The day is written once, behind requests.
+// A key shows the day of its last use. The day is written once, in the background.
 func TestKeysShowTheirLastUse(t *testing.T) {
 	t.Parallel()
 	_, c := newNode(t, pgtest.NewDatabase(t))

@@ -10,7 +10,7 @@ import (
 
 const (
 	// nodeKept is how long the row of a node stays that is not heard of any more, µs. One that
-	// begins anew under its name takes its place sooner.
+	// begins again under its name takes its place sooner.
 	nodeKept = int64(3600e6)
 	// nodeSilent is how long a node must not have been heard of for that, µs.
 	nodeSilent = int64(30e6)

@@ -77,7 +77,7 @@ const metersToMark = `SELECT id, coalesce(key = ANY ($1), false) FROM meters ORD
 //
 // A test clock stands still, and may show the start of an hour. What was charged in that hour is
 // at the instant itself. A period that begins there has these units. Where none begins, or where
-// they were free, the boundary is behind all of them.
+// they were free, the boundary is after all of them.
 func (w *Writing) Mark(ctx context.Context, customer, now int64, meters []string) (from, behind int64, err error) {
 	if err := session.ByKey(ctx, w); err != nil {
 		return 0, 0, err

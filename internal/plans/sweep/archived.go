@@ -42,7 +42,7 @@ type Archiver struct {
 }
 
 // archivedAt is a position in the walk over archived customers. The walk goes by the time of
-// archiving: admin writes happen one after the other, so later ones come behind.
+// archiving: admin writes happen one after the other, so later ones come after.
 type archivedAt struct {
 	At time.Time
 	ID int64

@@ -1,4 +1,4 @@
-// Package sweep owns the work that every node does behind requests, on what is no longer
+// Package sweep owns the work that every node does in the background, on what is no longer
 // needed. A Sweeper ends overrides that have expired, takes erased customers' keys out of old
 // changes and out of the audit trail, and removes sessions of the pages that are over. A Trimmer
 // deletes what is old of that trail. A Forgetter removes idle anonymous customers, and then their

@@ -44,7 +44,7 @@ LATERAL (SELECT (($1::bigint[])[n])::smallint AS shard, ($1::bigint[])[n + 1] AS
 // row's hour must be the running one, or have no units.
 //
 // If somebody holds a row, the UPDATE waits for the row, in the lock order, and then compares
-// anew.
+// again.
 //
 // A plain slice in a SET crashes a server with Citus, a slice within coalesce does not.
 const swapSQL = `

@@ -75,7 +75,7 @@ func (b *books) correct(own *account, hour int64, id model.ID, units, instant in
 }
 
 // ended reports whether the billing period of an instant is over at a later one. Its usage is not
-// written to any more: what comes later is an adjustment. An instant behind a fence is never
+// written to any more: what comes later is an adjustment. An instant after a fence is never
 // before the end that was fenced, and before a fence both ways add up to the same.
 func ended(t *model.Target, at, instant int64) bool {
 	_, end := t.Period(at)

@@ -57,7 +57,7 @@ func TestAnotherKeysIDIsInTheNextTransaction(t *testing.T) {
 }
 
 // TestTimeOfACustomer: a customer whose operations take 20 ms of a transaction has the others in
-// the next one, behind what else waits, and in their order.
+// the next one, after what else waits, and in their order.
 func TestTimeOfACustomer(t *testing.T) {
 	db, ctx := quotatest.NewDB(t), pgtest.Context(t)
 	l := handLedger(t, db, quotatest.NewClock(quotatest.Epoch))
@@ -86,8 +86,8 @@ func TestTimeOfACustomer(t *testing.T) {
 	for i := range 5 {
 		enqueue(operation(fmt.Sprint("slow ", i), 8*time.Millisecond, slow))
 	}
-	enqueue(operation("slow and both", time.Millisecond, both, slow)) // it keeps its place behind the slow ones
-	enqueue(operation("both", time.Millisecond, both))                // and so does this, behind it
+	enqueue(operation("slow and both", time.Millisecond, both, slow)) // it keeps its place after the slow ones
+	enqueue(operation("both", time.Millisecond, both))                // and so does this, after it
 	late := operation("late", time.Millisecond, third)
 	beside := operation("quick", time.Millisecond, quick)
 	do := beside.do

@@ -31,7 +31,7 @@ const fenceRows = 250
 //
 // Of each counter, Fence makes the missing row, gives back the holds that have expired, books the
 // units of an hour that began before Boundary, and moves limits and row on to Boundary. A counter
-// that stands behind Boundary already is left alone. So the same fence again does no harm.
+// that stands after Boundary already is left alone. So the same fence again does no harm.
 //
 // Counters of attributes' values need no fence. They book no usage, and whatever charges one
 // locks the customer's own counter first and is judged at its instant or later: hits on several

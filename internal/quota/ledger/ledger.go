@@ -76,7 +76,7 @@ func (l *Ledger) Cautious() bool {
 	return l.node.Stopwatch() < time.Duration(l.Careful.Load())
 }
 
-// Enqueue adds an operation behind those of its sender that wait. Errors: ErrShare, ErrBusy,
+// Enqueue adds an operation after those of its sender that wait. Errors: ErrShare, ErrBusy,
 // ErrStopped.
 func (l *Ledger) Enqueue(o *Operation) error {
 	for _, t := range o.targets {
@@ -126,7 +126,7 @@ func (l *Ledger) Run(ctx context.Context) {
 func (l *Ledger) take() []*Operation {
 	l.batch = l.batch[:0]
 	rows := 0
-	runs := make(map[runKey]*Operation) // that hits may join: behind them there are only runs
+	runs := make(map[runKey]*Operation) // that hits may join: after them there are only runs
 	l.Take(func(o *Operation) bool {
 		if len(l.batch) > 0 && (rows+o.Rows() > queue.MaxBatch || !o.goesWith(l.batch[0])) {
 			return false

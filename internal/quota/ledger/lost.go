@@ -79,7 +79,7 @@ func (l *Ledger) cutOff(batch []*Operation, err error, unknown bool) {
 // maxCuts bounds how often an operation is sent again because its connection broke.
 const maxCuts = 5
 
-// maxTries bounds how often an operation is done anew. More means a fault, or a row that is
+// maxTries bounds how often an operation is done again. More means a fault, or a row that is
 // held for very long.
 const maxTries = 50
 

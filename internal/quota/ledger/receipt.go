@@ -80,7 +80,7 @@ func (r *receipt) replay(t *model.Target) model.Decision {
 // before it stay readable for as long as ids are kept.
 const bodyVersion = 1
 
-// encode appends the body: integers as varints, strings and lists behind their length.
+// encode appends the body: integers as varints, strings and lists after their length.
 func (b *receiptBody) encode(dst []byte) []byte {
 	dst = append(dst, bodyVersion)
 	late := int64(0)

@@ -87,7 +87,7 @@ FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
 LATERAL (SELECT FROM counters
 	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
 
-// The statements below read what the locks guard, so they come behind them: each has a
+// The statements below read what the locks guard, so they come after them: each has a
 // snapshot of its own, taken when the locks were held.
 
 // ledgerFindSQL finds receipts in one of the tables. $1–$2 shard and customer, $3 key.

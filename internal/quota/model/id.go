@@ -33,7 +33,7 @@ func idKey(kind, id string) (key [16]byte) {
 	return key
 }
 
-// digestOf hashes parts, each behind its length.
+// digestOf hashes parts, each after its length.
 func digestOf(parts []string) [sha256.Size]byte {
 	var b []byte
 	for _, p := range parts {

@@ -11,7 +11,7 @@ import (
 type bucket struct{ level, aux int64 }
 
 // moment is the instant that buckets stand at, and the calendar of their customer, by
-// which some windows start; of a sliding log also what is stored behind its bucket.
+// which some windows start; of a sliding log also what is stored after its bucket.
 type moment struct {
 	at      int64 // µs
 	periods *calendar.Periods
@@ -68,7 +68,7 @@ type rules interface {
 }
 
 // BucketLen is the number of integers a bucket takes in a counter's state: the limit's
-// identity, and the bucket. Behind that of a log, whose identity is below 0, come aux more.
+// identity, and the bucket. After that of a log, whose identity is below 0, come aux more.
 const BucketLen = 3
 
 // BucketID tells the limit's bucket from others in a row. Where a customer's billing periods

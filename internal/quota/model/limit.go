@@ -88,8 +88,8 @@ type Limit struct {
 	DenyOutage bool   // on_outage: deny
 
 	// ID tells this limit's bucket from others in a counter's row. It is made of all
-	// that starts a bucket anew when it changes (name, algorithm, window), so that a
-	// changed limit or burst keeps what was used.
+	// whose change begins a new bucket (name, algorithm, window), so that a changed limit
+	// or burst keeps what was used.
 	ID int64
 
 	rules    rules // the algorithm's

@@ -239,7 +239,7 @@ func TestSuggestionsCompile(t *testing.T) {
 	}
 }
 
-// A bucket starts anew with another name, algorithm, window or align, and with nothing else.
+// A bucket starts again with another name, algorithm, window or align, and with nothing else.
 func TestLimitIdentity(t *testing.T) {
 	spec := func(algorithm, window, align string, limit int64) *Limit {
 		return mustCompile(t, Spec{Name: "a", Algorithm: algorithm, Limit: limit, Window: window, Align: align})

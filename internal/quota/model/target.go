@@ -14,7 +14,7 @@ type Counter struct {
 	Limits []*Limit
 }
 
-// TestClock is a clock that stands still at Now, µs, until it is set anew.
+// TestClock is a clock that stands still at Now, µs, until it is set again.
 type TestClock struct {
 	Key string
 	Now int64

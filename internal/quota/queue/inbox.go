@@ -37,7 +37,7 @@ func NewInbox[T Item](over *atomic.Int64) Inbox[T] {
 	return Inbox[T]{wake: make(chan struct{}, 1), over: over}
 }
 
-// Enqueue adds items of one sender behind those of its that wait; most bounds how many hits
+// Enqueue adds items of one sender after those of its that wait; most bounds how many hits
 // wait. A sender may wait while it has fewer hits in the queue than there is room left. So one
 // sender alone has half of the queue, and there is room for one that comes next.
 //

@@ -265,7 +265,7 @@ func TestRingForgets(t *testing.T) {
 	}
 }
 
-// What is late goes behind what else its sender has waiting, in its order.
+// What is late goes after what else its sender has waiting, in its order.
 func TestPutBehind(t *testing.T) {
 	b, _ := newInbox()
 	mustEnqueue(t, b, things("a", 6, 1))

@@ -17,7 +17,7 @@ type NewValues struct {
 }
 
 // maxMaking bounds the customers that are counted at once. With more the running second begins
-// anew, for all of them.
+// again, for all of them.
 const maxMaking = 10_000
 
 // NewNewValues makes a bound of so many counters a customer and second, at least 1.

@@ -23,7 +23,7 @@ func (c *Columns) Reset() {
 	c.Shard, c.Customer, c.Meter, c.Attribute = c.Shard[:0], c.Customer[:0], c.Meter[:0], c.Attribute[:0]
 }
 
-// Add adds a key behind the others.
+// Add adds a key after the others.
 func (c *Columns) Add(k model.CounterKey) {
 	c.Shard = append(c.Shard, model.Shard(k.Customer))
 	c.Customer = append(c.Customer, k.Customer)

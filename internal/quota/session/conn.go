@@ -68,7 +68,7 @@ func (s *Conn) prepare(ctx context.Context, texts map[StatementName]string) erro
 	return errors.Join(err, pipeline.Close())
 }
 
-// renewAfter is how old the deadline of a connection gets before it is set anew. A context
+// renewAfter is how old the deadline of a connection gets before it is set again. A context
 // for each batch would cost as much as writing the batch's parameters.
 //
 // renewAfter, SendLimit and patience together are less than a request waits. So a hit that

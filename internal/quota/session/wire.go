@@ -227,7 +227,7 @@ func AppendInts(values []int64, col []byte) ([]int64, error) {
 	return values, nil
 }
 
-// NextInts reads the first of several bigint[] that are one behind the other, none of them empty,
+// NextInts reads the first of several bigint[] that are one after the other, none of them empty,
 // and returns the others.
 func NextInts(raw []byte) (values []int64, others []byte, err error) {
 	const head = 20

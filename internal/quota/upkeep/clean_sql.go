@@ -17,14 +17,14 @@ const (
 	stepValues = 500
 )
 
-// cursor is where the walk has come to: behind the key of a shard.
+// cursor is where the walk has come to: after the key of a shard.
 type cursor struct {
 	shard int16
 	after model.CounterKey
 }
 
 // PageSQL finds the next values' keys of a shard, and the last key of a whole page, which
-// may be a customer's own. $1 shard, $2–$4 the key to go on behind, $5 keys, $6 values.
+// may be a customer's own. $1 shard, $2–$4 the key to go on after, $5 keys, $6 values.
 const PageSQL = `
 SELECT customer, meter, attribute, n
 FROM (SELECT customer, meter, attribute, row_number() OVER (ORDER BY customer, meter, attribute) AS n

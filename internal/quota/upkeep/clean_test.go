@@ -66,7 +66,7 @@ func versionOf(t testing.TB, db *testDB, target *model.Target) int64 {
 }
 
 // TestFullAgainCountersGo: a value's counter goes a minute after its limits are whole
-// again, not a microsecond before, and the next hit starts anew.
+// again, not a microsecond before, and the next hit starts again.
 func TestFullAgainCountersGo(t *testing.T) {
 	db := newTestDB(t)
 	const day = int64(24 * 3600e6)

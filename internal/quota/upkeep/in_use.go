@@ -16,7 +16,7 @@ SELECT i.customer, c.meter FROM unnest($1::smallint[], $2::bigint[]) AS i(shard,
 LATERAL (SELECT meter FROM counters WHERE shard = i.shard AND customer = i.customer AND attribute = '' OFFSET 0) c`
 
 // inUseSQL: a counter with an open reservation begins its state with the identity 0; the
-// level of an allocation is behind its identity. $1–$3 key without attribute, $4 identity of
+// level of an allocation is after its identity. $1–$3 key without attribute, $4 identity of
 // an allocation, or null.
 const inUseSQL = `
 SELECT DISTINCT i.customer

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRotator: an id is known through two turns of the tables, so for as long as it is to
-// be kept whenever it was written, and gone behind the third. Two nodes rotate once.
+// be kept whenever it was written, and gone after the third. Two nodes rotate once.
 func TestRotator(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(0)
 	e := db.startEngine(t, clock)

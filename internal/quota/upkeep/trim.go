@@ -64,7 +64,7 @@ func (t *Trimmer) Run(ctx context.Context) {
 }
 
 // TrimKeysSQL finds the next customers and meters of a shard. It reads a row of each and not all:
-// each is looked for behind the one before. $1 shard, $2–$3 where to go on, $4 how many.
+// each is looked for after the one before. $1 shard, $2–$3 where to go on, $4 how many.
 const TrimKeysSQL = `
 WITH RECURSIVE k AS (
 	(SELECT customer, meter, 1 AS n FROM refusals

@@ -131,7 +131,7 @@ func (l *Life) grow() {
 	}
 }
 
-// redraw draws all periods anew, as none is closed yet.
+// redraw draws all periods again, as none is closed yet.
 func (l *Life) redraw() {
 	l.periods = nil
 	l.grow()

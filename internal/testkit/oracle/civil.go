@@ -90,7 +90,7 @@ func instant(wall int64, zone string) int64 {
 }
 
 // hourOf is the start of the hour, of the zone's clocks, that holds an instant. The hour begins
-// anew where the clocks jump.
+// again where the clocks jump.
 func hourOf(at int64, zone string) int64 {
 	wall := at + offset(at, zone)
 	start := at - (wall - wall/hour*hour)

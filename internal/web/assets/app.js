@@ -29,7 +29,7 @@
   // A link into the portal opens at once; its button is for browsers without script.
   document.querySelector("form[data-at-once]")?.requestSubmit();
 
-  // The filter of many limits. It outlasts what a stream sends anew.
+  // The filter of many limits. It outlasts what a stream sends again.
   const filter = document.querySelector("[data-filter]");
   const sift = () => {
     if (!filter) return;
@@ -104,7 +104,7 @@
   for (const e of document.querySelectorAll("select[data-submit]")) e.addEventListener("change", () => e.form.requestSubmit());
 
   // Still, live, paused, stale: what one may believe of the numbers. Without a stream the page says
-  // as of when they are, and is loaded anew every half minute.
+  // as of when they are, and is loaded again every half minute.
   const sign = document.querySelector("[data-live-sign]"), stream = document.querySelector("[data-live]");
   if (sign && stream) {
     const text = sign.querySelector("[data-text]"), button = sign.querySelector("button");
@@ -119,7 +119,7 @@
       button.hidden = false;
       button.textContent = state === "paused" ? "Resume" : "Pause";
     };
-    // A page is loaded anew only while somebody answers: old numbers are worth more than an error of the
+    // A page is loaded again only while somebody answers: old numbers are worth more than an error of the
     // browser's. The session may be over; then the new page says so.
     const again = () => fetch(location.href, {method: "HEAD"}).then(answer => answer.status < 500 && reload(), () => {});
     const later = () => {
