@@ -19,6 +19,29 @@ import (
 	"quotad/internal/quota/queue"
 )
 
+// Handler serves every route.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.dispatch) }
+
+// dispatch hands single hits straight to their route.
+// Every GET route answers HEAD, too; net/http leaves out the body.
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
+	if isHit(r) {
+		s.single.ServeHTTP(w, r)
+		return
+	}
+	if r.Method == http.MethodHead {
+		ctx := chi.NewRouteContext()
+		ctx.Routes, ctx.RouteMethod = s.router, http.MethodGet
+		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, ctx))
+	}
+	s.router.ServeHTTP(w, r)
+}
+
+// isHit reports whether a request is one of a single hit, as nearly all are.
+func isHit(r *http.Request) bool {
+	return r.URL.Path == hitsPattern && r.URL.RawPath == "" && r.Method == http.MethodPost
+}
+
 // An answer is what an ordinary route gives back; see route.handle.
 type answer struct {
 	status int

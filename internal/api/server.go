@@ -154,24 +154,6 @@ func New(options Options) *Server {
 	return s
 }
 
-// Handler serves every route.
-func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.dispatch) }
-
-// dispatch hands single hits straight to their route.
-// Every GET route answers HEAD, too; net/http leaves out the body.
-func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
-	if isHit(r) {
-		s.single.ServeHTTP(w, r)
-		return
-	}
-	if r.Method == http.MethodHead {
-		ctx := chi.NewRouteContext()
-		ctx.Routes, ctx.RouteMethod = s.router, http.MethodGet
-		r = r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, ctx))
-	}
-	s.router.ServeHTTP(w, r)
-}
-
 // Bounds against slow and idle clients. The write timeout starts with the request. So it is
 // longer than the time for the body and the deadline together.
 const (
@@ -219,9 +201,4 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 		Varies: []string{idempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"},
 		Wall:   wall,
 	})
-}
-
-// isHit reports whether a request is one of a single hit, as nearly all are.
-func isHit(r *http.Request) bool {
-	return r.URL.Path == hitsPattern && r.URL.RawPath == "" && r.Method == http.MethodPost
 }
