@@ -3,7 +3,7 @@
 //
 // net/http reads, judges and answers the first request on a connection. When the same bytes
 // come again on that connection, as the head of another request, they mean the same again.
-// Only what varies in them by rule is read anew: the digits of Content-Length, and the values
+// Only what varies in them by rule is read again: the digits of Content-Length, and the values
 // of headers that Options names. Such a request goes straight to the handler. All other
 // requests stay net/http's, at any time.
 //

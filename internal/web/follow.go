@@ -34,7 +34,7 @@ type follower struct {
 	state *standing // as the limits were drawn last; nil: not yet
 
 	sent map[string][sha256.Size]byte // what is shown of each part that was sent, by the part's template
-	// What is to be made anew: the outlook goes by the limits as they are shown, the cost by what was
+	// What is to be made again: the outlook goes by the limits as they are shown, the cost by what was
 	// counted.
 	outlookOld, costOld bool
 }

@@ -223,9 +223,9 @@ func (h *Hooks) first(ctx context.Context, w *store.Writing, c *customer, line *
 const noOpening = `
 	SELECT NOT EXISTS (SELECT FROM invoices WHERE customer_id = $1 AND chain = $2 AND n = 0 AND kind = 'opening')`
 
-// reopen writes the open period again after what it follows from has changed. anew: its terms
+// reopen writes the open period again after what it follows from has changed. restart: its terms
 // count from its very start. An opening that is a draft is then made again.
-func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *customer, anew bool) error {
+func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *customer, restart bool) error {
 	lines, err := timelines(ctx, w, map[int64]*customer{c.id: c})
 	if err != nil {
 		return err
@@ -234,9 +234,9 @@ func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *customer, anew 
 	if err := writeCuts(ctx, w, c, line); err != nil {
 		return err
 	}
-	p, ok := line.Again(c.open, anew)
+	p, ok := line.Again(c.open, restart)
 	due := c.openingDue
-	if anew && c.open.N == 0 {
+	if restart && c.open.N == 0 {
 		if err := dropOpening(ctx, w, c); err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *customer, anew 
 			return err
 		}
 	}
-	return writeOpen(ctx, w, c, &p, ok, anew, due)
+	return writeOpen(ctx, w, c, &p, ok, restart, due)
 }
 
 const setCuts = `UPDATE customers SET cuts = $2 WHERE id = $1 AND cuts <> $2`
@@ -272,10 +272,10 @@ const updateOpen = `
 			SELECT FROM plan_versions v WHERE v.plan_id = $10 AND v.version = $11 AND v.document->>'base_in' = 'advance')
 	WHERE customer_id = $1`
 
-// writeOpen writes the open period; without one billing is over. anew: its terms count from its start.
+// writeOpen writes the open period; without one billing is over. restart: its terms count from its start.
 // Else it has begun or not as before, whatever the clock shows: a test clock may have been set back.
 // openingDue: its opening is still to be made, if its base is due in advance. A trial has none.
-func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok, anew, openingDue bool) error {
+func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok, restart, openingDue bool) error {
 	if !ok {
 		_, err := w.Exec(ctx, updateOpen, c.id, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true)
 		c.open = nil
@@ -291,7 +291,7 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok
 		return err
 	}
 	_, err = w.Exec(ctx, updateOpen, c.id, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd,
-		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.now, anew)
+		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.now, restart)
 	c.open, c.openingDue = p, openingDue
 	return err
 }

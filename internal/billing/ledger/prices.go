@@ -125,7 +125,7 @@ func (l *Ledger) writePrice(ctx context.Context, w *store.Writing, c *customer, 
 	if !declared {
 		return nil, fault("meter", "no such meter: declare it first with PUT /v1/meters/"+plans.Shorten(meter))
 	}
-	from, anew, err := l.priceFrom(ctx, w, c, line, meter)
+	from, restart, err := l.priceFrom(ctx, w, c, line, meter)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (l *Ledger) writePrice(ctx context.Context, w *store.Writing, c *customer, 
 	if err := l.checkTerms(ctx, w, c, c.now); err != nil {
 		return nil, err
 	}
-	if anew && c.open != nil {
+	if restart && c.open != nil {
 		if err := l.reopen(ctx, w, c, true); err != nil {
 			return nil, err
 		}
@@ -152,9 +152,9 @@ func (l *Ledger) writePrice(ctx context.Context, w *store.Writing, c *customer, 
 	return own, nil
 }
 
-// priceFrom is the start of the first period that a new price counts for. anew: that is the
+// priceFrom is the start of the first period that a new price counts for. restart: that is the
 // open one.
-func (l *Ledger) priceFrom(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string) (from int64, anew bool, err error) {
+func (l *Ledger) priceFrom(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string) (from int64, restart bool, err error) {
 	if c.open == nil {
 		_, from = line.Periods.Period(c.now)
 		return from, false, nil

@@ -17,7 +17,7 @@ import (
 
 const readInvoice = `SELECT` + invoiceColumns + `WHERE i.id = $1::uuid`
 
-// Invoice returns an invoice. A draft is assembled anew: it holds all usage so far. The error is
+// Invoice returns an invoice. A draft is assembled again: it holds all usage so far. The error is
 // billing.ErrUnknownInvoice where there is none.
 func (l *Ledger) Invoice(ctx context.Context, id string) (i *billing.Invoice, err error) {
 	if !validID(id) {

@@ -71,7 +71,7 @@ func sameTerms(a, b *plans.Customer) bool {
 const metersToMark = `SELECT id, coalesce(key = ANY ($1), false) FROM meters ORDER BY id`
 
 // Mark ends what runs of a customer's usage, and returns the instant from which on all is
-// charged anew: now, µs, or just after the last charge where that is later. Hits that are under
+// charged again: now, µs, or just after the last charge where that is later. Hits that are under
 // way are judged again, with the customer as it is after the change. So none of them counts
 // before that instant. meters are those whose usage is billed.
 //

@@ -13,7 +13,7 @@
 //	pgdata.init-*/   an initdb under way, or one that was cut off
 //	run/             the socket, 0700; under the temp directory when the path
 //	                 would be too long for a socket
-//	postgresql.conf, pg_hba.conf   written anew at every start
+//	postgresql.conf, pg_hba.conf   written again at every start
 //	custom.conf      the operator's own settings; wins over postgresql.conf
 //
 // All but pgdata and run belong to quotad's own user. So the server's user cannot plant symbolic

@@ -72,7 +72,7 @@ type rules interface {
 const BucketLen = 3
 
 // BucketID tells the limit's bucket from others in a row. Where a customer's billing periods
-// were changed, a bucket by billing period starts anew: its units are those of the hours
+// were changed, a bucket by billing period starts again: its units are those of the hours
 // in the period, however many of them were charged at that very instant.
 func (l *Limit) BucketID(m moment) int64 {
 	if !l.byPeriod {
