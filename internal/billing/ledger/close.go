@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,12 +39,7 @@ func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 	if err := l.readInputs(ctx, tx, tasks); err != nil {
 		return err
 	}
-	for some := range slices.Chunk(due, customersAtOnce) {
-		if err := l.writeClosed(ctx, tx, some); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.writeClosed(ctx, tx, due)
 }
 
 // follows is the period after p, nil where none follows.

@@ -15,7 +15,7 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// fenceTime bounds how long a transaction waits for its fences: somebody may hold a counter. Behind
+// fenceTime bounds how long a transaction waits for its fences: somebody may hold a counter. After
 // it the customers are put off. Their fences stand, so they are soon done the next time.
 const fenceTime = 250 * time.Millisecond
 

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// countersAtOnce and customersAtOnce bound what one statement reads and writes.
-const countersAtOnce, customersAtOnce = 80, 20
-
 // DefaultPace is how many customers a node closes in a second at most, while many are due. So
 // 100,000 are closed within five minutes: see docs/benchmarks.
 const DefaultPace = 350

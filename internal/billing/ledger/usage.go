@@ -7,6 +7,9 @@ import (
 	"quotad/internal/quota/usage"
 )
 
+// countersAtOnce bounds what one statement reads.
+const countersAtOnce = 80
+
 // used reads what spans hold, in their order. What is of one span is of one snapshot.
 func used(ctx context.Context, q querier, spans []usage.Span) ([]usage.Sum, error) {
 	all := make([]usage.Sum, 0, len(spans))

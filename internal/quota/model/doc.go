@@ -7,8 +7,7 @@
 //     an algorithm must do);
 //   - targets, which are what hits are judged by (target.go), and rows as a node remembers
 //     them (known.go);
-//   - what a charge leaves in a row (charge.go), and hits that are decided one after the other
-//     (series.go);
+//   - hits that are decided one after the other, and what a charge leaves in a row (charge.go);
 //   - decisions, and how they are shown (decision.go).
 //
 // Quantities are integers, and time is integer microseconds since the Unix epoch.

@@ -1,10 +1,9 @@
 // Package queue owns what lanes and ledgers share:
 //
-//   - a caller's hit, and how the caller hears of the result (hit.go);
-//   - lines that are served in turn, a sender each (lines.go), and the queue of them that a worker
-//     takes from (inbox.go);
+//   - the queue that a worker takes from; a caller's hit, and how the caller hears of the result; a
+//     group: hits on one target, which the model decides together (inbox.go);
+//   - lines that are served in turn, a sender each (lines.go);
 //   - shares of what a node has so many of: a sender has half (shares.go);
-//   - a group: hits on one target, which the model decides together (group.go);
 //   - the settings and totals of a node (node.go).
 //
 // A ticket belongs to its caller while the ticket is queued: a caller who gives up then leaves
