@@ -120,7 +120,7 @@ func costOf(before, after snapshot, load closed, r *row) *cost {
 		HOT:           100 * per(float64(after.tables.hot-before.tables.hot), float64(after.tables.updated-before.tables.updated)),
 	}
 	if r.load.ids || r.load.reserve {
-		// quotad counts the ledger's transactions: each is two round trips, or three.
+		// quotad counts the worker's transactions: each is two round trips, or three.
 		c.RoundTrips, c.AtLeast = 2*c.RoundTrips, true
 	}
 	if before.cpuKnown && after.cpuKnown {

@@ -108,7 +108,7 @@ func TestCostOf(t *testing.T) {
 	}
 	for _, l := range []load{{ids: true}, {reserve: true}} {
 		if got := costOf(before, after, closed{operations: 50}, &row{load: l}); got.RoundTrips != 0.08 || !got.AtLeast {
-			t.Errorf("the ledger's round trips of %+v: %+v", l, got)
+			t.Errorf("the worker's round trips of %+v: %+v", l, got)
 		}
 	}
 }

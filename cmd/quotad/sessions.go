@@ -8,7 +8,7 @@ import (
 	"quotad/internal/postgres"
 )
 
-// Sessions of PostgreSQL outside the connection pools. A lane has one, and its ledger another.
+// Sessions of PostgreSQL outside the connection pools. A lane has one, and its worker another.
 // One more listens for changes, one polls for them, and one reads the clock.
 const (
 	sessionsOfALane = 2

@@ -13,7 +13,7 @@ import (
 	bills "quotad/internal/billing/ledger"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -85,7 +85,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 	if preview {
 		return s.previewAdjustment(c, customer, &in, at)
 	}
-	asked := ledger.Adjustment{
+	asked := locked.Adjustment{
 		Cost: in.Cost, At: at, Reason: in.Reason,
 		ID: model.NewID(opAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
 	}
@@ -98,7 +98,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 			return answer{}, err
 		}
 	}
-	var done ledger.Adjusted
+	var done locked.Adjusted
 	err = whileStale(func(atLeast int64) (err error) {
 		if asked.Target, err = s.catalog.ResolveKnown(c.ctx(), customer, in.Meter, atLeast); err == nil {
 			done, err = s.engine.From(c.from).Adjust(c.ctx(), asked)
@@ -106,7 +106,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 		return err
 	})
 	s.metrics.countOperation(nameAdjust, &model.Decision{Replayed: done.Replayed}, err)
-	if errors.Is(err, ledger.ErrFuture) {
+	if errors.Is(err, locked.ErrFuture) {
 		err = problem.Invalid("at", "must not be in the future, by the customer's clock")
 	}
 	if err != nil {

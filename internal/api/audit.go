@@ -15,7 +15,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/queue"
 )
 
@@ -92,7 +92,7 @@ type adjustmentAudit struct {
 }
 
 // auditedAdjustment is the entry of an adjustment, which the engine writes with it.
-func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentRequest) (*ledger.Audit, error) {
+func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentRequest) (*locked.Audit, error) {
 	by, acts := plans.ActorOf(ctx)
 	if !acts {
 		return nil, nil //nolint:nilnil // quotad itself is not audited
@@ -102,7 +102,7 @@ func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentR
 		After: adjustmentAudit{in.Meter, in.Cost, in.At, in.Reason},
 	}
 	_, after, err := change.Documents()
-	return &ledger.Audit{
+	return &locked.Audit{
 		Actor: by.By, Request: by.Request, Action: change.Action, Subject: plans.Subject(change.Target), Target: change.Target, After: after,
 	}, err
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 )
 
 // names are the things that a request names, for the texts of errors. Each has been checked:
@@ -89,7 +89,7 @@ func explain(err error, n names) error {
 		text = fmt.Sprintf("there is no key %s: GET /v1/keys lists them", quoted(n.key))
 	case errors.Is(err, plans.ErrUnknownVersion) && n.plan != "":
 		text = fmt.Sprintf("the plan %s has no version %s: GET /v1/plans/%s/versions lists them", quoted(n.plan), n.version, inPath(n.plan))
-	case (errors.Is(err, plans.ErrNotInPlan) || errors.Is(err, ledger.ErrLost)) && n.meter != "":
+	case (errors.Is(err, plans.ErrNotInPlan) || errors.Is(err, locked.ErrLost)) && n.meter != "":
 		text = fmt.Sprintf("the plan of customer %s does not include the meter %s: name it in that plan's limits, prices or meters (GET /v1/customers/%s says which plan)",
 			quoted(n.customer), quoted(n.meter), inPath(n.customer))
 	case errors.Is(err, plans.ErrPrecondition):
@@ -109,16 +109,16 @@ func explain(err error, n names) error {
 // errors.
 func explainOperation(err error, n names) string {
 	switch {
-	case errors.Is(err, ledger.ErrUnknownHit) && n.hit != "":
+	case errors.Is(err, locked.ErrUnknownHit) && n.hit != "":
 		return fmt.Sprintf("the customer %s has no admitted hit with the id %s on the meter %s, or its id is no longer kept: leave hit out to give back to the present windows. Nothing was given back",
 			quoted(n.customer), quoted(n.hit), quoted(n.meter))
-	case errors.Is(err, ledger.ErrNoSuchLimit) && n.limit != "":
+	case errors.Is(err, locked.ErrNoSuchLimit) && n.limit != "":
 		return fmt.Sprintf("the plan of customer %s has no limit %s on the meter %s, or it is one of concurrency, which has no opening balance: GET /v1/customers/%s/quota lists its limits",
 			quoted(n.customer), quoted(n.limit), quoted(n.meter), inPath(n.customer))
-	case errors.Is(err, ledger.ErrUnknownReservation):
+	case errors.Is(err, locked.ErrUnknownReservation):
 		return fmt.Sprintf("there is no reservation %s, or it is no longer kept, or its customer is archived: send the id that POST /v1/reservations answered. What was used without a reservation is charged by POST /v1/hits. Nothing was done",
 			quoted(cmp.Or(n.committed, n.released)))
-	case errors.Is(err, ledger.ErrSettled) && n.committed+n.released != "":
+	case errors.Is(err, locked.ErrSettled) && n.committed+n.released != "":
 		return explainSettled(err, quoted(cmp.Or(n.committed, n.released)))
 	}
 	return ""
@@ -127,7 +127,7 @@ func explainOperation(err error, n names) string {
 // explainSettled says whether a reservation was committed or released, and how to correct the
 // difference.
 func explainSettled(err error, id string) string {
-	if before, ok := errors.AsType[*ledger.SettledError](err); ok && before.Committed {
+	if before, ok := errors.AsType[*locked.SettledError](err); ok && before.Committed {
 		return fmt.Sprintf("the reservation %s was committed with %d before: charge what is missing by POST /v1/hits, or give back what is too much by POST /v1/refunds without hit. Nothing was done", id, before.Cost)
 	}
 	return fmt.Sprintf("the reservation %s was released before, and nothing of it is booked: charge what was used by POST /v1/hits. Nothing was done", id)

@@ -10,7 +10,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -114,7 +114,7 @@ func TestPayloadsOfIDs(t *testing.T) {
 
 func TestPayloadsOfRefundsAndReservations(t *testing.T) {
 	t.Parallel()
-	refund := func(body string) ledger.Refund {
+	refund := func(body string) locked.Refund {
 		t.Helper()
 		in := refundRequest{}
 		check(t, decode([]byte(`{"customer":"acme","meter":"requests",`+body+`}`), &in))

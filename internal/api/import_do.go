@@ -9,7 +9,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -82,7 +82,7 @@ func (s *Server) importOnce(ctx context.Context, from quota.Sender, items []impo
 // importsOf returns the pending lines in the engine's form, and their indices. All lines of
 // one customer and meter share a target, so that all of them are stale or none is. After an
 // outage the rest of the lines is not tried.
-func (s *Server) importsOf(ctx context.Context, items []importItem, pending []int, atLeast int64) (imports []ledger.Import, sent []int) {
+func (s *Server) importsOf(ctx context.Context, items []importItem, pending []int, atLeast int64) (imports []locked.Import, sent []int) {
 	type found struct {
 		target *model.Target
 		err    error

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -91,8 +91,8 @@ func (it *importItem) checkBalance(refuse func(field, detail string)) {
 }
 
 // operation is a checked line as the engine takes it.
-func (it *importItem) operation(t *model.Target) ledger.Import {
-	op := ledger.Import{Target: t.For(it.Attributes)}
+func (it *importItem) operation(t *model.Target) locked.Import {
+	op := locked.Import{Target: t.For(it.Attributes)}
 	var payload []string
 	if it.Limit != nil {
 		op.Limit, op.Used = *it.Limit, *it.Used
@@ -145,11 +145,11 @@ func fieldOf(err error, f *problem.Fault) string {
 		return "customer"
 	case errors.Is(err, plans.ErrUnknownMeter), errors.Is(err, plans.ErrNotInPlan):
 		return "meter"
-	case errors.Is(err, ledger.ErrNoSuchLimit):
+	case errors.Is(err, locked.ErrNoSuchLimit):
 		return "limit"
-	case errors.Is(err, ledger.ErrFuture):
+	case errors.Is(err, locked.ErrFuture):
 		return "at"
-	case errors.Is(err, ledger.ErrOtherPayload), errors.Is(err, ledger.ErrUnderWay):
+	case errors.Is(err, locked.ErrOtherPayload), errors.Is(err, locked.ErrUnderWay):
 		return "id"
 	}
 	return ""

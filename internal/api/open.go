@@ -13,7 +13,7 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -25,7 +25,7 @@ func openAt(o quota.OpenReservation) string {
 func readOpenAt(text string) (o quota.OpenReservation, ok bool) {
 	expires, id, _ := strings.Cut(text, "/")
 	o.Expires, _ = strconv.ParseInt(expires, 10, 64)
-	o.ID, ok = ledger.ParseReservationID(id)
+	o.ID, ok = locked.ParseReservationID(id)
 	return o, ok && openAt(o) == text
 }
 

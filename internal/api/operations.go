@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/respond"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -48,7 +48,7 @@ func (m *metrics) countOperations(registry *prometheus.Registry) {
 // countOperation counts one operation, d being its decision when err is nil.
 func (m *metrics) countOperation(name string, d *model.Decision, err error) {
 	counters := m.operations[name]
-	_, noRoom := errors.AsType[*ledger.NoRoomError](err)
+	_, noRoom := errors.AsType[*locked.NoRoomError](err)
 	switch {
 	case noRoom:
 		counters.refused.Inc()

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -45,8 +45,8 @@ func (in *refundRequest) identify(key string) error {
 }
 
 // operation is the refund in the engine's form.
-func (in *refundRequest) operation(t *model.Target) ledger.Refund {
-	r := ledger.Refund{Target: t.For(in.Attributes), Cost: in.Cost}
+func (in *refundRequest) operation(t *model.Target) locked.Refund {
+	r := locked.Refund{Target: t.For(in.Attributes), Cost: in.Cost}
 	of := ""
 	if in.Hit != nil {
 		of = *in.Hit
@@ -91,7 +91,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
 
 // giveBack has the engine do the refund. A refund makes no customer, and the plan may have
 // lost the meter.
-func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done ledger.Refunded, err error) {
+func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
@@ -105,7 +105,7 @@ func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequ
 	return done, err
 }
 
-func (in *refundRequest) appendAnswer(b []byte, done *ledger.Refunded, views []model.View) []byte {
+func (in *refundRequest) appendAnswer(b []byte, done *locked.Refunded, views []model.View) []byte {
 	b = append(b, `{"customer":`...)
 	b = respond.AppendString(b, in.Customer)
 	b = append(b, `,"meter":`...)

@@ -12,7 +12,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 )
@@ -89,7 +89,7 @@ func (s *Server) readReservation(r *http.Request, buf *respond.Buffer) (asked re
 
 // hold has the engine make the reservation. Each try, after limits have changed, uses the same
 // id.
-func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation) (made ledger.Reservation, err error) {
+func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation) (made locked.Reservation, err error) {
 	id := asked.operation()
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
@@ -101,14 +101,14 @@ func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation
 		}
 		return err
 	})
-	if asked.id == "" && errors.Is(err, ledger.ErrUnderWay) {
+	if asked.id == "" && errors.Is(err, locked.ErrUnderWay) {
 		err = session.ErrBusy // nobody else can have its random id
 	}
 	return made, err
 }
 
 // answerReservation writes 201 and the reservation, or a refusal in the form of a refused hit.
-func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *ledger.Reservation, denied int, buf *respond.Buffer) int {
+func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *locked.Reservation, denied int, buf *respond.Buffer) int {
 	d := &made.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
 	wait := int64(0)

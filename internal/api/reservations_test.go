@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/api/respond"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 )
 
 // held reserves units for acme and returns the reservation's path.
@@ -24,7 +24,7 @@ func TestReservations(t *testing.T) {
 	const body = `{"customer":"acme","meter":"requests","cost":3,"ttl_ms":60000,"id":"a"}`
 	first := n.want(201, "POST", "/v1/reservations", body)
 	id := first.json["id"].(string)
-	if _, ok := ledger.ParseReservationID(id); !ok || first.header.Get("Location") != "/v1/reservations/"+id {
+	if _, ok := locked.ParseReservationID(id); !ok || first.header.Get("Location") != "/v1/reservations/"+id {
 		t.Errorf("id %q, Location %q", id, first.header.Get("Location"))
 	}
 	at, err := time.Parse(time.RFC3339Nano, first.json["at"].(string))
@@ -221,13 +221,13 @@ func TestBadCommitsAndReleases(t *testing.T) {
 		}
 	}
 	good := strings.TrimPrefix(held, "/v1/reservations/")
-	mine, ok := ledger.ParseReservationID(good)
+	mine, ok := locked.ParseReservationID(good)
 	if !ok {
 		t.Fatal(good)
 	}
-	for _, r := range []func(*ledger.ReservationID){
-		func(r *ledger.ReservationID) { r.Customer += 1000 }, func(r *ledger.ReservationID) { r.Meter += 1000 },
-		func(r *ledger.ReservationID) { r.Customer = -1 }, func(r *ledger.ReservationID) { r.Meter = -1 },
+	for _, r := range []func(*locked.ReservationID){
+		func(r *locked.ReservationID) { r.Customer += 1000 }, func(r *locked.ReservationID) { r.Meter += 1000 },
+		func(r *locked.ReservationID) { r.Customer = -1 }, func(r *locked.ReservationID) { r.Meter = -1 },
 	} {
 		other := mine
 		r(&other)

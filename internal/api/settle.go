@@ -11,7 +11,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
@@ -21,21 +21,21 @@ type settlement struct {
 	customer, meter string
 	cost            int64
 	overrun         bool
-	done            ledger.Settled
+	done            locked.Settled
 }
 
 // settle finds the reservation with the id in the path and lets do settle it.
-func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Target, ledger.ReservationID) (ledger.Settled, error)) error {
-	r, ok := ledger.ParseReservationID(st.id)
+func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Target, locked.ReservationID) (locked.Settled, error)) error {
+	r, ok := locked.ParseReservationID(st.id)
 	if !ok {
-		return ledger.ErrUnknownReservation
+		return locked.ErrUnknownReservation
 	}
 	return whileStale(func(atLeast int64) (err error) {
 		var t *model.Target
 		t, st.customer, st.meter, err = s.catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
 		switch {
 		case errors.Is(err, plans.ErrUnknownCustomer), errors.Is(err, plans.ErrUnknownMeter):
-			return ledger.ErrUnknownReservation
+			return locked.ErrUnknownReservation
 		case err != nil:
 			return err
 		}
@@ -54,14 +54,14 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
 	}
 	ctx, cancel := s.within(r)
 	defer cancel()
-	err = s.settle(ctx, &st, func(t *model.Target, id ledger.ReservationID) (ledger.Settled, error) {
+	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		if st.overrun {
 			return s.engine.From(p.from).CommitOverrun(ctx, t, id, st.cost)
 		}
 		return s.engine.From(p.from).Commit(ctx, t, id, st.cost)
 	})
 	s.metrics.countOperation(nameCommit, &st.done.Decision, err)
-	if room, ok := errors.AsType[*ledger.NoRoomError](err); ok {
+	if room, ok := errors.AsType[*locked.NoRoomError](err); ok {
 		return s.answerNoRoom(w, room, buf)
 	}
 	if err != nil {
@@ -113,7 +113,7 @@ func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 
 // answerNoRoom writes the problem of a commit that does not fit: the largest cost that would
 // fit, and the limits.
-func (s *Server) answerNoRoom(w http.ResponseWriter, room *ledger.NoRoomError, buf *respond.Buffer) int {
+func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
 	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, 0)
@@ -134,7 +134,7 @@ func (s *Server) release(c *call) (answer, error) {
 	if st.id, err = pathValue(c.r, "id"); err != nil {
 		return answer{}, err
 	}
-	err = s.settle(c.ctx(), &st, func(t *model.Target, id ledger.ReservationID) (ledger.Settled, error) {
+	err = s.settle(c.ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		return s.engine.From(c.from).Release(c.ctx(), t, id)
 	})
 	s.metrics.countOperation(nameRelease, &st.done.Decision, err)

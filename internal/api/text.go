@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 )
 
 // checkText says what is wrong with what people write, such as a reason, or nothing.
@@ -15,8 +15,8 @@ func checkText(text string, required bool) string {
 	switch {
 	case required && text == "":
 		return "is required"
-	case len(text) > ledger.MaxReason || !plans.PlainText(text):
-		return "must be UTF-8 without control characters, at most " + strconv.Itoa(ledger.MaxReason) + " bytes"
+	case len(text) > locked.MaxReason || !plans.PlainText(text):
+		return "must be UTF-8 without control characters, at most " + strconv.Itoa(locked.MaxReason) + " bytes"
 	}
 	return ""
 }

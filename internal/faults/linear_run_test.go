@@ -13,7 +13,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"quotad/internal/quota"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 )
@@ -34,14 +34,14 @@ type trial struct {
 	reserved int                          // reservations asked for
 	drawn    int                          // operations
 	turn     int                          // from which operation on it is much later
-	known    map[int]ledger.ReservationID // those whose id was answered
+	known    map[int]locked.ReservationID // those whose id was answered
 }
 
 // try has three clients do a few operations at once on one counter, and then looks at it.
 func (b *bench) try(customer int64) []porcupine.Operation {
 	random := rand.New(rand.NewPCG(b.seed, uint64(customer)))
 	operations := 5 + random.IntN(8)
-	tr := &trial{bench: b, known: make(map[int]ledger.ReservationID), turn: 3 + random.IntN(operations)}
+	tr := &trial{bench: b, known: make(map[int]locked.ReservationID), turn: 3 + random.IntN(operations)}
 	tr.targets = map[int64]*model.Target{0: b.target(customer, 0), muchLater: b.target(customer, muchLater)}
 	var clients sync.WaitGroup
 	each := [3]int{}
@@ -119,7 +119,7 @@ func (tr *trial) do(client, n int, s step, random *rand.Rand) {
 			if tr.ids && doubt && !out.done && !out.settled {
 				out = outcome{unknown: true}
 			}
-		case !lost && !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrBusy) && !errors.Is(err, ledger.ErrUnderWay):
+		case !lost && !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrBusy) && !errors.Is(err, locked.ErrUnderWay):
 			tr.t.Errorf("%+v: %v", s, err)
 			return
 		case try < answerTries && (!lost || !s.plain):
@@ -172,7 +172,7 @@ func (tr *trial) send(e *quota.Engine, s step, id string) (out outcome, err erro
 		out = viewed(&r.Decision, r.Err, r.Decision.Allowed)
 		return out, r.Err
 	case stepRefund:
-		r, err := e.Refund(ctx, ledger.Refund{Target: t, Cost: s.cost, ID: model.NewID("refund", id)})
+		r, err := e.Refund(ctx, locked.Refund{Target: t, Cost: s.cost, ID: model.NewID("refund", id)})
 		out = viewed(&r.Decision, err, true)
 		out.units = r.Units
 		return out, err
@@ -195,16 +195,16 @@ func (tr *trial) settle(ctx context.Context, e *quota.Engine, s step) (out outco
 	tr.mu.Lock()
 	r := tr.known[s.reservation]
 	tr.mu.Unlock()
-	var done ledger.Settled
+	var done locked.Settled
 	if s.kind == stepCommit {
 		done, err = e.Commit(ctx, tr.targets[s.now], r, s.cost)
 	} else {
 		done, err = e.Release(ctx, tr.targets[s.now], r)
 	}
-	if errors.Is(err, ledger.ErrSettled) {
+	if errors.Is(err, locked.ErrSettled) {
 		return outcome{settled: true}, nil
 	}
-	if full, ok := errors.AsType[*ledger.NoRoomError](err); ok {
+	if full, ok := errors.AsType[*locked.NoRoomError](err); ok {
 		out = viewed(&full.Decision, nil, false)
 		out.units, out.late = full.Most, full.Late
 		return out, nil

@@ -67,7 +67,7 @@ func TestHotTablesHaveOneOwner(t *testing.T) {
 			t.Errorf("%s joins no hot table with a cold one any more: take it off the list", name)
 		}
 	}
-	for _, dir := range []string{"", "lane", "ledger", "upkeep", "usage"} {
+	for _, dir := range []string{"", "lane", "locked", "upkeep", "usage"} {
 		if found[filepath.Join(hotOwner, dir)] == 0 {
 			t.Errorf("no statement on a hot table in %s: are statements written otherwise now? Found: %v", dir, slices.Sorted(maps.Keys(found)))
 		}

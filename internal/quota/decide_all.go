@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 )
@@ -40,9 +40,9 @@ func (s Sender) DecideAll(ctx context.Context, hits []model.Hit) []queue.Result 
 }
 
 func (s Sender) decideManyOnce(ctx context.Context, hits []model.Hit, results []queue.Result) {
-	waiting := make([]ledger.Once, len(hits))
+	waiting := make([]locked.Once, len(hits))
 	for i := range hits {
-		waiting[i] = s.engine.ledger(hits[i].Target).Submit(s.id, &hits[i])
+		waiting[i] = s.engine.worker(hits[i].Target).Submit(s.id, &hits[i])
 	}
 	for i := range waiting {
 		results[i] = waiting[i].Wait(ctx)

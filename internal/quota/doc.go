@@ -1,10 +1,10 @@
 // Package quota is the engine: it decides hits, and answers what customers have left.
 //
 // The package owns the way in and out: Engine decides hits (sender.go, decide_all.go), has the
-// ledger do what has an id (operations.go), and reads how customers stand (read.go). It counts
+// worker do what has an id (operations.go), and reads how customers stand (read.go). It counts
 // what it does (stats.go) and writes what was refused every second (denials.go).
 //
-// The work is done in the rooms below. Lanes charge most hits by compare-and-swap. Ledgers do
+// The work is done in the rooms below. Lanes charge most hits by compare-and-swap. Workers do
 // all else under locks. The Go model says what limits say.
 //
 // Time is integer microseconds since the Unix epoch, and comes in as an argument. Quantities

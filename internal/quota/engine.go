@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/quota/lane"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/refusals"
@@ -43,8 +43,8 @@ type Options struct {
 	MemoryUsable func() bool
 	Log          *slog.Logger
 
-	Lanes      int // sessions that charge hits, and as many ledgers, each with one of its own; default 1
-	MaxQueue   int // hits waiting in a lane, and as many in a ledger, half of them one sender's; default 10,000
+	Lanes      int // sessions that charge hits, and as many workers, each with one of its own; default 1
+	MaxQueue   int // hits waiting in a lane, and as many in a worker, half of them one sender's; default 10,000
 	MemorySize int // counters whose refusals are remembered; default 100,000
 	// MaxNewValues is how many counters of attributes' values hits and reservations make for each
 	// customer in a second; default 1,000.
@@ -80,14 +80,14 @@ type Engine struct {
 	Sender  // quotad itself, which has no name
 	options Options
 	lanes   []*lane.Lane
-	ledgers []*ledger.Ledger
+	workers []*locked.Worker
 	node    *queue.Node
 	denials *denials
 	// readTries: each connection of the pool may have died with the server's last restart.
 	readTries int
 	cancel    context.CancelFunc
 	running   sync.WaitGroup // the lanes
-	keeping   sync.WaitGroup // the ledgers
+	keeping   sync.WaitGroup // the workers
 	writing   sync.WaitGroup // the writer of denials
 }
 
@@ -116,9 +116,9 @@ func newEngine(o Options) (*Engine, error) {
 	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool, o.Now)}
 	e.Sender = e.From("")
 	for range o.Lanes {
-		l := ledger.New(n)
-		e.ledgers = append(e.ledgers, l)
-		e.lanes = append(e.lanes, lane.New(n, l))
+		w := locked.New(n)
+		e.workers = append(e.workers, w)
+		e.lanes = append(e.lanes, lane.New(n, w))
 	}
 	return e, nil
 }
@@ -129,8 +129,8 @@ func (e *Engine) start() {
 	for _, l := range e.lanes {
 		e.running.Go(func() { l.Run(ctx) })
 	}
-	for _, l := range e.ledgers {
-		e.keeping.Go(func() { l.Run(ctx) })
+	for _, w := range e.workers {
+		e.keeping.Go(func() { w.Run(ctx) })
 	}
 	e.writing.Go(func() { e.denials.run(ctx, e.options.Log) })
 }
@@ -144,8 +144,8 @@ func (e *Engine) Close(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		e.running.Wait()
-		for _, l := range e.ledgers { // to which a lane hands over
-			l.Stop()
+		for _, w := range e.workers { // to which a lane hands over
+			w.Stop()
 		}
 		e.keeping.Wait()
 		e.denials.stop() // what the lanes refused last is written too
@@ -163,7 +163,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// laneOf is the lane of a target's customer, and the ledger: there are as many.
+// laneOf is the lane of a target's customer, and the worker: there are as many.
 func (e *Engine) laneOf(t *model.Target) int {
 	return int(model.Shard(t.Counters[0].Key.Customer)) % len(e.lanes)
 }

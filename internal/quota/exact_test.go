@@ -10,7 +10,7 @@ import (
 
 	"quotad/internal/postgres"
 	"quotad/internal/quota/lane"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/testkit/pgtest"
@@ -109,10 +109,10 @@ func (f *fire) fillUp(t testing.TB, shots []shot) {
 // Each mutant is an engine or a statement broken in one way. The run that passes for the
 // whole one must fail for every one of them, or it proves nothing.
 func TestMutantsAreCaught(t *testing.T) {
-	// replace breaks a statement, of a lane or of a ledger.
+	// replace breaks a statement, of a lane or of a worker.
 	replace := func(name session.StatementName, pairs ...string) func(*Engine) {
 		return func(e *Engine) {
-			for _, texts := range []map[session.StatementName]string{e.lanes[0].Session.Statements, e.ledgers[0].Session.Statements} {
+			for _, texts := range []map[session.StatementName]string{e.lanes[0].Session.Statements, e.workers[0].Session.Statements} {
 				text, ok := texts[name]
 				if !ok {
 					continue
@@ -124,18 +124,18 @@ func TestMutantsAreCaught(t *testing.T) {
 		}
 	}
 	mutants := map[string]func(*Engine){
-		"a ledger without its locks": replace(ledger.LockRows, "FOR UPDATE", "OFFSET 0"),
-		"no lock order": replace(ledger.LockRows, "FROM unnest(", "FROM (SELECT * FROM unnest(",
+		"a worker without its locks": replace(locked.LockRows, "FOR UPDATE", "OFFSET 0"),
+		"no lock order": replace(locked.LockRows, "FROM unnest(", "FROM (SELECT * FROM unnest(",
 			"attribute, n),\n", "attribute, n) ORDER BY random()) i,\n", "AS i(", "AS u("),
 		"a held row is taken for missing, and so for untouched": func(e *Engine) {
-			e.ledgers[0].Careful.Store(math.MaxInt64)
-			replace(ledger.LockFree, "SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state",
+			e.workers[0].Careful.Store(math.MaxInt64)
+			replace(locked.LockFree, "SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state",
 				"SELECT i.n, coalesce(c.at, 0), coalesce(c.hour, 0), coalesce(c.units, 0), coalesce(c.total, 0), coalesce(c.version, 0), coalesce(c.change, 0), coalesce(c.state, '{}')",
 				"attribute, n),\n", "attribute, n) LEFT JOIN\n", "FOR UPDATE SKIP LOCKED) c", "FOR UPDATE SKIP LOCKED) c ON true")(e)
 		},
 		"a granted remainder that no hit took":       replace(lane.SwapRows, "total = CASE", "total = 1 + CASE"),
 		"two groups on one counter in one statement": func(e *Engine) { e.lanes[0].Session.Faults.KeepTogether = true },
-		"usage outside the transaction":              func(e *Engine) { e.ledgers[0].Session.Faults.CommitAfter = ledger.AddUsage },
+		"usage outside the transaction":              func(e *Engine) { e.workers[0].Session.Faults.CommitAfter = locked.AddUsage },
 		"a swap of whatever row is there":            replace(lane.SwapRows, "c.version = i.version AND c.at = i.since AND", ""),
 		"a row made over another":                    replace(lane.MakeRows, "ON CONFLICT DO NOTHING", "ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET state = excluded.state, version = excluded.version"),
 	}

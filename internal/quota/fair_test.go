@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
@@ -41,11 +41,11 @@ func admitted(t *testing.T, h *queue.Hit) bool {
 
 // TestAnotherKeysHitIsInTheNextBatch: one key has 20 batches of 1,000 hits waiting. A hit of
 // another key is in the lane's next batch, whether the rows are new to the lane or not. It is in
-// the ledger's next transaction, where a lane cannot charge it.
+// the worker's next transaction, where a lane cannot charge it.
 func TestAnotherKeysHitIsInTheNextBatch(t *testing.T) {
 	for name, of := range map[string]func(customer int64) *model.Target{
 		"by the lane": func(customer int64) *model.Target { return quotatest.Target(customer, 1, 1) },
-		"by the ledger": func(customer int64) *model.Target {
+		"by the worker": func(customer int64) *model.Target {
 			return quotatest.WithCounter(quotatest.Target(customer, 1, 1), "ip=1", quotatest.Window(t, "a", 1_000_000, "1d"))
 		},
 	} {
@@ -71,8 +71,8 @@ func TestAnotherKeysHitIsInTheNextBatch(t *testing.T) {
 				before := decided()
 				other := e.queueHit(t, "other", of(int64(2000+round)))
 				e.lanes[0].Next(ctx)
-				for tries := 0; e.ledgers[0].Queued() > 0 && len(other.Done) == 0 && tries < 2; tries++ { // the first makes the rows
-					e.ledgers[0].Next(ctx)
+				for tries := 0; e.workers[0].Queued() > 0 && len(other.Done) == 0 && tries < 2; tries++ { // the first makes the rows
+					e.workers[0].Next(ctx)
 				}
 				if !admitted(t, other) {
 					t.Fatalf("round %d: another key's hit still waits", round)
@@ -127,14 +127,14 @@ func TestNoKeyFillsAQueue(t *testing.T) {
 	}
 }
 
-// TestOperationsWaitInTheirKeysLine: whatever goes to the ledger waits in the line of the key
+// TestOperationsWaitInTheirKeysLine: whatever goes to the worker waits in the line of the key
 // that sent it.
 func TestOperationsWaitInTheirKeysLine(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	e := db.handEngine(t, quotatest.NewClock(quotatest.Epoch))
 	limit := quotatest.Window(t, "a", 1_000_000, "1d")
 	target := quotatest.Target(1, 1, 1, limit)
-	held := ledger.ReservationID{Customer: 1, Meter: 1}
+	held := locked.ReservationID{Customer: 1, Meter: 1}
 	for name, do := range map[string]func(context.Context, Sender){
 		"a hit with an id": func(ctx context.Context, s Sender) {
 			s.DecideAll(ctx, []model.Hit{{Target: target, Cost: 1, ID: model.NewID("hit", "x")}})
@@ -143,7 +143,7 @@ func TestOperationsWaitInTheirKeysLine(t *testing.T) {
 			_, _, _ = s.DecideTogether(ctx, []model.Hit{{Target: target, Cost: 1}})
 		},
 		"a refund": func(ctx context.Context, s Sender) {
-			_, _ = s.Refund(ctx, ledger.Refund{Target: target, Cost: 1, ID: model.NewID("refund", "x")})
+			_, _ = s.Refund(ctx, locked.Refund{Target: target, Cost: 1, ID: model.NewID("refund", "x")})
 		},
 		"a reservation": func(ctx context.Context, s Sender) {
 			_, _ = s.Reserve(ctx, target, 1, 1000, model.NewID("reserve", "x"))
@@ -151,21 +151,21 @@ func TestOperationsWaitInTheirKeysLine(t *testing.T) {
 		"a commit":  func(ctx context.Context, s Sender) { _, _ = s.Commit(ctx, target, held, 1) },
 		"a release": func(ctx context.Context, s Sender) { _, _ = s.Release(ctx, target, held) },
 		"an adjustment": func(ctx context.Context, s Sender) {
-			_, _ = s.Adjust(ctx, ledger.Adjustment{Target: target, Cost: 1, ID: model.NewID("adjust", "x")})
+			_, _ = s.Adjust(ctx, locked.Adjustment{Target: target, Cost: 1, ID: model.NewID("adjust", "x")})
 		},
 		"an import": func(ctx context.Context, s Sender) {
-			s.ImportAll(ctx, []ledger.Import{{Target: target, ID: model.NewID("import", "x")}})
+			s.ImportAll(ctx, []locked.Import{{Target: target, ID: model.NewID("import", "x")}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, from := e.ledgers[0], queue.SenderID(name)
+			w, from := e.workers[0], queue.SenderID(name)
 			calling, leave := context.WithCancel(ctx)
 			ended := make(chan struct{})
 			go func() { do(calling, e.From(from)); close(ended) }()
-			pgtest.Eventually(t, "it waits", func() bool { return l.Queued() == 1 })
+			pgtest.Eventually(t, "it waits", func() bool { return w.Queued() == 1 })
 			leave()
 			<-ended
-			l.Take(func(o *ledger.Operation) bool {
+			w.Take(func(o *locked.Operation) bool {
 				if o.Sender() != from {
 					t.Errorf("it waits in the line of %q", o.Sender())
 				}
@@ -178,7 +178,7 @@ func TestOperationsWaitInTheirKeysLine(t *testing.T) {
 	hits := []*queue.Hit{e.queueHit(t, "a", two), e.queueHit(t, "b", two), e.queueHit(t, "a", two)}
 	e.lanes[0].Next(ctx)
 	runs := make(map[queue.SenderID]int)
-	e.ledgers[0].Take(func(o *ledger.Operation) bool { runs[o.Sender()] += o.Hits(); return true })
+	e.workers[0].Take(func(o *locked.Operation) bool { runs[o.Sender()] += o.Hits(); return true })
 	if fmt.Sprint(runs) != "map[a:2 b:1]" || len(hits[0].Done) > 0 {
 		t.Errorf("runs of %v", runs)
 	}

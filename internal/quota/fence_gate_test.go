@@ -19,8 +19,8 @@ const ofAValue = "value"
 // at all, when nobody waits for the answer any more. The caller is told which.
 func TestChargesBesideAFence(t *testing.T) {
 	ways := quotatest.LateCharges()
-	ways["a hit on a value"] = quotatest.Late{How: ofAValue, Text: "quotad_ledger_lock", Warm: true}
-	ways["a first hit on a value"] = quotatest.Late{How: ofAValue, Text: "quotad_ledger_lock"}
+	ways["a hit on a value"] = quotatest.Late{How: ofAValue, Text: "quotad_locked_lock", Warm: true}
+	ways["a first hit on a value"] = quotatest.Late{How: ofAValue, Text: "quotad_locked_lock"}
 	for name, late := range ways {
 		t.Run(name, func(t *testing.T) { chargeBesideAFence(t, late) })
 	}
@@ -32,7 +32,7 @@ func chargeBesideAFence(t *testing.T, late quotatest.Late) {
 	gate := quotatest.NewGate()
 	here, there := db.startEngine(t, clock, func(o *Options) { o.Connect = db.ConnectBy(gate.Wrap) }), db.startEngine(t, clock)
 	limits := []*model.Limit{quotatest.Window(t, "a", 1000, "1d"), perLimit(t, "b", "ip", 1000)}
-	if late.Text != "quotad_ledger_lock" {
+	if late.Text != "quotad_locked_lock" {
 		limits = limits[:1] // hits on several counters are never swapped
 	}
 	daily, bound := dailyTarget(1)
@@ -82,7 +82,7 @@ func chargeBesideAFence(t *testing.T, late quotatest.Late) {
 	reconciled(t, db)
 }
 
-// openSessions has a node open the sessions of its lane and its ledger.
+// openSessions has a node open the sessions of its lane and its worker.
 func openSessions(t *testing.T, node *Engine, target *model.Target) {
 	t.Helper()
 	ctx := pgtest.Context(t)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/calendar"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/testkit/pgtest"
@@ -54,14 +54,14 @@ func (db *testDB) usageBefore(t *testing.T, customer, before int64) (finished, r
 	return finished, running
 }
 
-func fencesOf(bound int64, targets ...*model.Target) (fences []ledger.Fence) {
+func fencesOf(bound int64, targets ...*model.Target) (fences []locked.Fence) {
 	for _, target := range targets {
-		fences = append(fences, ledger.Fence{Target: target, Boundary: bound})
+		fences = append(fences, locked.Fence{Target: target, Boundary: bound})
 	}
 	return fences
 }
 
-func (e *Engine) fence(ctx context.Context, t *testing.T, fences []ledger.Fence) {
+func (e *Engine) fence(ctx context.Context, t *testing.T, fences []locked.Fence) {
 	t.Helper()
 	for i, err := range e.Fence(ctx, fences) {
 		if err != nil {
@@ -188,7 +188,7 @@ func TestFenceFailsOneByOne(t *testing.T) {
 	reconciled(t, db)
 }
 
-// TestFencesOfManyLanes: each is answered in its place, whichever ledger did it.
+// TestFencesOfManyLanes: each is answered in its place, whichever worker did it.
 func TestFencesOfManyLanes(t *testing.T) {
 	db, ctx := newTestDB(t), pgtest.Context(t)
 	limit := quotatest.Window(t, "a", 100, "1h")
@@ -221,7 +221,7 @@ func BenchmarkFence(b *testing.B) {
 		SELECT shard, customer, meter, '', $3, $3, 60, 60, 60, 1, ARRAY[$4::bigint, 60, 1, $5::bigint, 60, -61]
 		FROM unnest($1::smallint[], $2::bigint[]) AS c(shard, customer), generate_series(1, 4) meter`
 	customers := b.N/meters + 1
-	var fences []ledger.Fence
+	var fences []locked.Fence
 	for first := 1; first <= customers; first += 10_000 {
 		var shards []int16
 		var ids []int64
@@ -230,7 +230,7 @@ func BenchmarkFence(b *testing.B) {
 			for meter := range int32(meters) {
 				target, _ := dailyTarget(customer, limits...)
 				target.Counters[0].Key.Meter = meter + 1
-				fences = append(fences, ledger.Fence{Target: target, Boundary: bound})
+				fences = append(fences, locked.Fence{Target: target, Boundary: bound})
 			}
 		}
 		if _, err := db.Pool.Exec(ctx, fill, shards, ids, bound-17*60e6, limits[0].ID, limits[1].ID); err != nil {

@@ -46,7 +46,7 @@ func (db *testDB) startEngine(t testing.TB, c *quotatest.Clock, change ...func(*
 // withoutMemory has every hit decided by a statement.
 func withoutMemory(o *Options) { o.MemoryUsable = func() bool { return false } }
 
-// handEngine is an engine whose one lane and one ledger stand still, with sessions: the test sends
+// handEngine is an engine whose one lane and one worker stand still, with sessions: the test sends
 // their batches.
 func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock, change ...func(*Options)) *Engine {
 	t.Helper()
@@ -59,13 +59,13 @@ func (db *testDB) handEngine(t testing.TB, c *quotatest.Clock, change ...func(*O
 		t.Fatal(err)
 	}
 	t.Cleanup(e.lanes[0].Session.Close)
-	t.Cleanup(e.ledgers[0].Session.Close)
+	t.Cleanup(e.workers[0].Session.Close)
 	e.awaitSession(pgtest.Context(t), t)
 	return e
 }
 
 // sendBatch decides hits as one batch of a lane that stands still, and sends what is handed
-// back, or over to the ledger, until nothing is left. It returns the results and the number of
+// back, or over to the worker, until nothing is left. It returns the results and the number of
 // batches.
 func (e *Engine) sendBatch(ctx context.Context, hits []model.Hit) ([]queue.Result, int) {
 	l := e.lanes[0]
@@ -77,8 +77,8 @@ func (e *Engine) sendBatch(ctx context.Context, hits []model.Hit) ([]queue.Resul
 	for l.PutBack(batch...); ; batches++ {
 		if l.Queued() > 0 {
 			l.Next(ctx)
-		} else if l.Ledger.Queued() > 0 {
-			l.Ledger.Next(ctx)
+		} else if l.Worker.Queued() > 0 {
+			l.Worker.Next(ctx)
 		} else {
 			break
 		}

@@ -140,13 +140,13 @@ func TestHotCustomerOfCautiousNodes(t *testing.T) {
 			still := func(o *Options) { o.Stopwatch = func() time.Duration { return time.Hour } }
 			nodes := []*Engine{db.startEngine(t, clock, still), db.startEngine(t, clock, still)}
 			for _, e := range nodes {
-				e.ledgers[0].BeCautious() // for as long as the stopwatch stands
+				e.workers[0].BeCautious() // for as long as the stopwatch stands
 			}
 			h := &hot{limit: int64(quotatest.Sized(1000, 3000, 30_000)), callers: 64, values: values}
 			h.useUp(t, nodes...)
 			reconciled(t, db)
 			for i, e := range nodes {
-				if s := e.Stats(); s.Swapped > 0 || !e.ledgers[0].Cautious() || s.Queued > 0 {
+				if s := e.Stats(); s.Swapped > 0 || !e.workers[0].Cautious() || s.Queued > 0 {
 					t.Errorf("node %d was not cautious, or left hits: %+v", i, s)
 				}
 			}
@@ -167,7 +167,7 @@ func TestCautiousNodeBesideAHeldRow(t *testing.T) {
 		}
 	}
 	tx := db.HoldRow(ctx, t, 1, true)
-	e.ledgers[0].BeCautious()
+	e.workers[0].BeCautious()
 	late := make(chan error, 1)
 	go func() {
 		d, err := e.Decide(ctx, held, 1)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
@@ -30,33 +30,33 @@ func TestImports(t *testing.T) {
 	target := quotatest.Target(1, 1, 1, limits...)
 	slots := model.NewTarget(1, 2, 1, []*model.Limit{limits[0], quotatest.Compile(t, model.Spec{Name: "slots", Algorithm: "concurrency", Limit: 3, TTL: "1m"})}, target.Periods, nil)
 	for i, c := range []struct {
-		in       ledger.Import
+		in       locked.Import
 		used     [7]int64
 		period   int64
 		problems error
 	}{
-		{ledger.Import{Cost: 600, At: now - 5*24*hour}, [7]int64{600, 0, 0, 0, 0, 600, 0}, 600, nil},
-		{ledger.Import{Cost: 100, At: now - hour}, [7]int64{700, 0, 0, 50, 0, 700, 100}, 700, nil}, // the bucket has refilled
-		{ledger.Import{Cost: 50, At: now - 60e6}, [7]int64{750, 50, 0, 100, 50, 750, 150}, 750, nil},
-		{ledger.Import{Cost: 90, At: now - 40e6}, [7]int64{840, 140, 80, 190, 140, 840, 240}, 840, nil},
-		{ledger.Import{Cost: 10, At: now - 50e6}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, nil}, // after a later one
-		{ledger.Import{Cost: 1, At: now + 1}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, ledger.ErrFuture},
-		{ledger.Import{Limit: "seats", Used: 7}, [7]int64{850, 150, 80, 200, 150, 7, 250}, 850, nil},
-		{ledger.Import{Limit: "log", Used: 3}, [7]int64{850, 150, 80, 200, 3, 7, 250}, 850, nil},
-		{ledger.Import{Limit: "bucket", Used: 500}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, nil},
-		{ledger.Import{Limit: "bucket", Used: 501}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, &ledger.TooMuchError{Most: 500}},
-		{ledger.Import{Limit: "hour", Used: 0}, [7]int64{850, 0, 500, 200, 3, 7, 250}, 850, nil},
-		{ledger.Import{Limit: "slide", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 250}, 850, nil},
-		{ledger.Import{Limit: "first", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 20}, 850, nil},
-		{ledger.Import{Limit: "month", Used: 1000}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, nil},
-		{ledger.Import{Limit: "nothing", Used: 1}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, ledger.ErrNoSuchLimit},
+		{locked.Import{Cost: 600, At: now - 5*24*hour}, [7]int64{600, 0, 0, 0, 0, 600, 0}, 600, nil},
+		{locked.Import{Cost: 100, At: now - hour}, [7]int64{700, 0, 0, 50, 0, 700, 100}, 700, nil}, // the bucket has refilled
+		{locked.Import{Cost: 50, At: now - 60e6}, [7]int64{750, 50, 0, 100, 50, 750, 150}, 750, nil},
+		{locked.Import{Cost: 90, At: now - 40e6}, [7]int64{840, 140, 80, 190, 140, 840, 240}, 840, nil},
+		{locked.Import{Cost: 10, At: now - 50e6}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, nil}, // after a later one
+		{locked.Import{Cost: 1, At: now + 1}, [7]int64{850, 150, 80, 200, 150, 850, 250}, 850, locked.ErrFuture},
+		{locked.Import{Limit: "seats", Used: 7}, [7]int64{850, 150, 80, 200, 150, 7, 250}, 850, nil},
+		{locked.Import{Limit: "log", Used: 3}, [7]int64{850, 150, 80, 200, 3, 7, 250}, 850, nil},
+		{locked.Import{Limit: "bucket", Used: 500}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, nil},
+		{locked.Import{Limit: "bucket", Used: 501}, [7]int64{850, 150, 500, 200, 3, 7, 250}, 850, &locked.TooMuchError{Most: 500}},
+		{locked.Import{Limit: "hour", Used: 0}, [7]int64{850, 0, 500, 200, 3, 7, 250}, 850, nil},
+		{locked.Import{Limit: "slide", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 250}, 850, nil},
+		{locked.Import{Limit: "first", Used: 20}, [7]int64{850, 0, 500, 20, 3, 7, 20}, 850, nil},
+		{locked.Import{Limit: "month", Used: 1000}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, nil},
+		{locked.Import{Limit: "nothing", Used: 1}, [7]int64{1000, 0, 500, 20, 3, 7, 20}, 850, locked.ErrNoSuchLimit},
 	} {
 		c.in.Target, c.in.ID = target, model.NewID("import", fmt.Sprint(i), "")
 		for again := range 2 {
-			got := e.ImportAll(ctx, []ledger.Import{c.in})[0]
-			var most *ledger.TooMuchError
+			got := e.ImportAll(ctx, []locked.Import{c.in})[0]
+			var most *locked.TooMuchError
 			if errors.As(c.problems, &most) {
-				var got2 *ledger.TooMuchError
+				var got2 *locked.TooMuchError
 				if !errors.As(got.Err, &got2) || got2.Most != most.Most {
 					t.Errorf("%d: %v", i, got.Err)
 				}
@@ -80,7 +80,7 @@ func TestImports(t *testing.T) {
 	if d, err := e.Decide(ctx, target, 1); err != nil || d.Allowed {
 		t.Error("the month is full", d.String(), err)
 	}
-	if got := e.ImportAll(ctx, []ledger.Import{{Target: slots, Limit: "slots", Used: 1, ID: model.NewID("import", "s", "")}})[0]; !errors.Is(got.Err, ledger.ErrNoSuchLimit) {
+	if got := e.ImportAll(ctx, []locked.Import{{Target: slots, Limit: "slots", Used: 1, ID: model.NewID("import", "s", "")}})[0]; !errors.Is(got.Err, locked.ErrNoSuchLimit) {
 		t.Error(got)
 	}
 	all, err := e.Usage(ctx, 1, 1, 0, now+hour, 100)

@@ -5,13 +5,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
 
 // OpenReservation is a reservation that is neither settled nor over.
 type OpenReservation struct {
-	ID          ledger.ReservationID
+	ID          locked.ReservationID
 	Cost        int64             // units that it holds
 	At, Expires int64             // by the customer's clock, µs
 	Attributes  map[string]string // of its attributes those that limits were per
@@ -71,7 +71,7 @@ func (e *Engine) Open(ctx context.Context, f OpenFilter) ([]OpenReservation, err
 		var key [16]byte
 		var body []byte
 		err = row.Scan(&meter, &key, &o.Cost, &o.At, &o.Expires, &body)
-		o.ID, o.Attributes = ledger.NewReservationID(f.Customer, meter, key), ledger.AttributesOf(body)
+		o.ID, o.Attributes = locked.NewReservationID(f.Customer, meter, key), locked.AttributesOf(body)
 		return o, err
 	}, openSQL, model.Shard(f.Customer), f.Customer, f.Meter, f.Attribute, f.Now, expires, key, f.Most)
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/testkit/pgtest"
@@ -26,19 +26,19 @@ func (e *Engine) laneBatch(ctx context.Context, target *model.Target, costs ...i
 	return hits
 }
 
-// TestHitsFollowThoseWithTheLedger: a customer's later hits come after those that wait in the
-// ledger, whatever these are, and are swapped again once none is there.
-func TestHitsFollowThoseWithTheLedger(t *testing.T) {
-	for name, first := range map[string]func(*Engine, *model.Target) *ledger.Operation{
-		"a plain hit": func(e *Engine, target *model.Target) *ledger.Operation {
+// TestHitsFollowThoseWithTheWorker: a customer's later hits come after those that wait in the
+// worker, whatever these are, and are swapped again once none is there.
+func TestHitsFollowThoseWithTheWorker(t *testing.T) {
+	for name, first := range map[string]func(*Engine, *model.Target) *locked.Operation{
+		"a plain hit": func(e *Engine, target *model.Target) *locked.Operation {
 			e.handOver(target, 100)
 			return nil
 		},
-		"a hit with an id": func(e *Engine, target *model.Target) *ledger.Operation {
-			return e.ledger(target).Submit("", &model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
+		"a hit with an id": func(e *Engine, target *model.Target) *locked.Operation {
+			return e.worker(target).Submit("", &model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
 		},
-		"a hit with an id whose caller left": func(e *Engine, target *model.Target) *ledger.Operation {
-			o := e.ledger(target).Submit("", &model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
+		"a hit with an id whose caller left": func(e *Engine, target *model.Target) *locked.Operation {
+			o := e.worker(target).Submit("", &model.Hit{Target: target, Cost: 100, ID: model.NewID("hit", "x")}).Operation
 			gone, leave := context.WithCancel(context.Background())
 			leave()
 			if err := o.Wait(gone, 0); err == nil {
@@ -61,8 +61,8 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			before := e.Stats()
 			late := append(e.laneBatch(ctx, one, 2), e.laneBatch(ctx, one, 3)...)
 			other := e.laneBatch(ctx, two, 5)
-			if n := e.ledgers[0].Queued(); n != 3 {
-				t.Fatalf("%d wait in the ledger, want 3", n)
+			if n := e.workers[0].Queued(); n != 3 {
+				t.Fatalf("%d wait in the worker, want 3", n)
 			}
 			<-other[0].Done // it is another customer's
 			e.drain(ctx, t)
@@ -74,8 +74,8 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 			}
 			for _, cost := range []int64{1, 1} {
 				h := e.laneBatch(ctx, one, cost)[0]
-				if n := e.ledgers[0].Queued(); n != 0 {
-					t.Fatalf("%d are handed over when none is with the ledger", n)
+				if n := e.workers[0].Queued(); n != 0 {
+					t.Fatalf("%d are handed over when none is with the worker", n)
 				}
 				if <-h.Done; h.Result.Err != nil || !h.Result.Decision.Allowed {
 					t.Error(h.Result.Decision.String(), h.Result.Err)
@@ -90,10 +90,10 @@ func TestHitsFollowThoseWithTheLedger(t *testing.T) {
 	}
 }
 
-// contentionTime is how long the ledger keeps a counter.
+// contentionTime is how long the worker keeps a counter.
 const contentionTime = 100 * time.Millisecond
 
-// TestSwapsResume: a counter whose swap was lost stays with the ledger until no other node has
+// TestSwapsResume: a counter whose swap was lost stays with the worker until no other node has
 // written it for contention, and is swapped again then.
 func TestSwapsResume(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
@@ -111,7 +111,7 @@ func TestSwapsResume(t *testing.T) {
 		{at: 0}, // its row is made
 		{at: 0, swapped: 1},
 		{at: time.Millisecond, other: true, lost: 1},
-		{at: 2 * time.Millisecond},                  // the ledger keeps it
+		{at: 2 * time.Millisecond},                  // the worker keeps it
 		{at: time.Millisecond + contentionTime - 1}, // to the end
 		{at: time.Millisecond + contentionTime, swapped: 1},
 		{at: time.Second / 2, other: true, lost: 1},

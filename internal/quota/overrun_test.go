@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"testing"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
 
 // TestOverruns: what was spent already is charged and booked past hard limits, on all ways that a
-// hit can take; then the limits refuse until it has come back. TestLedgerIsTheModel has the views.
+// hit can take; then the limits refuse until it has come back. TestLockedIsTheModel has the views.
 func TestOverruns(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)
 	e := db.startEngine(t, clock)
@@ -91,7 +91,7 @@ func TestOverrunsEndAt64Bits(t *testing.T) {
 			t.Errorf("%s: %s, %v", s.Algorithm, d.String(), err)
 		}
 		for n := range hits {
-			in := ledger.Refund{Target: target, Cost: model.MaxNumber, Hit: model.NewID("hit", fmt.Sprint(n)), ID: model.NewID("refund", fmt.Sprint(n))}
+			in := locked.Refund{Target: target, Cost: model.MaxNumber, Hit: model.NewID("hit", fmt.Sprint(n)), ID: model.NewID("refund", fmt.Sprint(n))}
 			if _, err := e.Refund(ctx, in); err != nil {
 				t.Fatal(err)
 			}
@@ -112,16 +112,16 @@ func TestRefundedHits(t *testing.T) {
 	hit := model.NewID("hit", "one")
 	for i, back := range []int64{0, 3, 1} {
 		if back > 0 {
-			if _, err := e.Refund(ctx, ledger.Refund{Target: target, Cost: back, Hit: hit, ID: model.NewID("refund", fmt.Sprint(i))}); err != nil {
+			if _, err := e.Refund(ctx, locked.Refund{Target: target, Cost: back, Hit: hit, ID: model.NewID("refund", fmt.Sprint(i))}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		d, err := e.decideOnce(ctx, target, 4, hit)
-		if refunded := i == 2; errors.Is(err, ledger.ErrRefunded) != refunded || !refunded && (err != nil || !d.Allowed || d.Replayed != (i > 0)) {
+		if refunded := i == 2; errors.Is(err, locked.ErrRefunded) != refunded || !refunded && (err != nil || !d.Allowed || d.Replayed != (i > 0)) {
 			t.Errorf("after %d: %s, %v", back, d.String(), err)
 		}
 	}
-	if _, _, err := e.DecideTogether(ctx, []model.Hit{{Target: target, Cost: 1}, {Target: target, Cost: 4, ID: hit}}); !errors.Is(err, ledger.ErrRefunded) {
+	if _, _, err := e.DecideTogether(ctx, []model.Hit{{Target: target, Cost: 1}, {Target: target, Cost: 4, ID: hit}}); !errors.Is(err, locked.ErrRefunded) {
 		t.Error("in an atomic batch:", err)
 	}
 	e.usedInPeriod(t, target, 0)

@@ -10,25 +10,25 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/quota/lane"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/upkeep"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/quotatest"
 )
 
 // insertOnly are the statements that look nothing up.
-var insertOnly = regexp.MustCompile("^(" + string(ledger.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(ledger.MakeValues) + "|deny|refuse|" + string(ledger.IssueReceipts) + ".|" +
-	string(ledger.OpenHolds) + "|" + string(ledger.AddUsage) + "|" + string(ledger.AddAdjustments) + "|" + string(ledger.AddAudit) + ")$")
+var insertOnly = regexp.MustCompile("^(" + string(locked.InsertRows) + "|" + string(lane.MakeRows) + "|" + string(locked.MakeValues) + "|deny|refuse|" + string(locked.IssueReceipts) + ".|" +
+	string(locked.OpenHolds) + "|" + string(locked.AddUsage) + "|" + string(locked.AddAdjustments) + "|" + string(locked.AddAudit) + ")$")
 
-// sessionStatements are those of a lane's session and of a ledger's, poolStatements those of the
+// sessionStatements are those of a lane's session and of a worker's, poolStatements those of the
 // pool's.
 func sessionStatements() map[string]string {
 	all := make(map[string]string)
 	for name, text := range lane.Statements() {
 		all[string(name)] = text
 	}
-	for name, text := range ledger.Statements() {
-		if name != ledger.ReadTurn { // a table of one row
+	for name, text := range locked.Statements() {
+		if name != locked.ReadTurn { // a table of one row
 			all[string(name)] = text
 		}
 	}

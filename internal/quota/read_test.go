@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
@@ -221,13 +221,13 @@ func TestHourIsBookedOnce(t *testing.T) {
 	lane := here.lanes[0]
 	h := &queue.Hit{Ticket: queue.NewTicket(&lane.Session), Target: target, Cost: 1}
 	lane.PutBack(h)
-	if lane.Next(ctx); lane.Ledger.Queued() != 1 {
+	if lane.Next(ctx); lane.Worker.Queued() != 1 {
 		t.Fatal("the hour is not over")
 	}
 	if d, err := there.Decide(ctx, theirs, 100); err != nil || !d.Allowed {
 		t.Fatal(d.String(), err)
 	}
-	lane.Ledger.Next(ctx)
+	lane.Worker.Next(ctx)
 	if <-h.Done; h.Result.Err != nil || !h.Result.Decision.Allowed {
 		t.Fatal(h.Result.Decision.String(), h.Result.Err)
 	}
@@ -257,7 +257,7 @@ func TestHourIsBookedTwice(t *testing.T) {
 	}
 	hit(0, 10, true)
 	clock.Set(quotatest.Epoch + 3600e6)
-	if r, err := e.Refund(ctx, ledger.Refund{Target: target, Cost: 1, ID: model.NewID("refund", "ahead")}); err != nil || r.Units != 1 {
+	if r, err := e.Refund(ctx, locked.Refund{Target: target, Cost: 1, ID: model.NewID("refund", "ahead")}); err != nil || r.Units != 1 {
 		t.Fatal(r, err)
 	}
 	hit(5, 5, true)

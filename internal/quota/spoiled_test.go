@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
@@ -26,7 +26,7 @@ func TestMalformedRowIsTold(t *testing.T) {
 			return func() error { <-h.Done; return h.Result.Err }
 		},
 		"a hit with an id": func(ctx context.Context, e *Engine, bad, _ *model.Target) func() error {
-			o := e.ledger(bad).Submit("", &model.Hit{Target: bad, Cost: 1, ID: model.NewID("hit", "bad")})
+			o := e.worker(bad).Submit("", &model.Hit{Target: bad, Cost: 1, ID: model.NewID("hit", "bad")})
 			return func() error { return o.Wait(ctx).Err }
 		},
 		"one of an atomic batch": func(ctx context.Context, e *Engine, bad, good *model.Target) func() error {
@@ -36,19 +36,19 @@ func TestMalformedRowIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, ctx := newTestDB(t), pgtest.Context(t)
 			var log pgtest.Log
-			e, targets := db.oneLedger(ctx, t, &log, 6)
+			e, targets := db.oneWorker(ctx, t, &log, 6)
 			db.Exec(ctx, t, "UPDATE counters SET state[3] = 0, version = version + 1 WHERE customer = $1", spoiled) // a bucket of no limit
 			bad, good := targets[spoiled-1], targets[4]
 			if model.CompareKeys(good.Counters[0].Key, bad.Counters[0].Key) > 0 {
 				t.Fatal("the other of the batch must be locked first")
 			}
 			plain := append(e.handOver(good, 2, 3), e.handOver(targets[5], 2, 3)...)
-			id := e.ledger(targets[1]).Submit("", &model.Hit{Target: targets[1], Cost: 5, ID: model.NewID("hit", "good")})
+			id := e.worker(targets[1]).Submit("", &model.Hit{Target: targets[1], Cost: 5, ID: model.NewID("hit", "good")})
 			both := e.together(ctx, []model.Hit{{Target: targets[2], Cost: 5}, {Target: targets[3], Cost: 5, ID: model.NewID("hit", "both")}})
 			badly := submit(ctx, e, bad, good)
-			behind := e.ledger(good).Submit("", &model.Hit{Target: good, Cost: 4, ID: model.NewID("hit", "behind")})
-			if e.ledgers[0].Queued() != 2+2+1+1+1+1 {
-				t.Fatalf("%d wait", e.ledgers[0].Queued())
+			behind := e.worker(good).Submit("", &model.Hit{Target: good, Cost: 4, ID: model.NewID("hit", "behind")})
+			if e.workers[0].Queued() != 2+2+1+1+1+1 {
+				t.Fatalf("%d wait", e.workers[0].Queued())
 			}
 			before := e.Stats().Batches
 			e.drain(ctx, t)
@@ -63,7 +63,7 @@ func TestMalformedRowIsTold(t *testing.T) {
 					t.Errorf("plain hit %d: %s, %v", i, h.Result.Decision.String(), h.Result.Err)
 				}
 			}
-			for i, o := range []ledger.Once{id, behind} {
+			for i, o := range []locked.Once{id, behind} {
 				if r := o.Wait(ctx); r.Err != nil || !r.Decision.Allowed || r.Decision.Replayed {
 					t.Errorf("hit %d with an id: %s, %v", i, r.Decision.String(), r.Err)
 				}
@@ -173,9 +173,9 @@ func TestMalformedRows(t *testing.T) {
 	}
 }
 
-// oneLedger is an engine whose ledger stands still, and n customers' targets that were each charged
+// oneWorker is an engine whose worker stands still, and n customers' targets that were each charged
 // one unit.
-func (db *testDB) oneLedger(ctx context.Context, t *testing.T, log *pgtest.Log, n int64) (e *Engine, targets []*model.Target) {
+func (db *testDB) oneWorker(ctx context.Context, t *testing.T, log *pgtest.Log, n int64) (e *Engine, targets []*model.Target) {
 	t.Helper()
 	e = db.handEngine(t, quotatest.NewClock(quotatest.Epoch), func(o *Options) { o.Log = slog.New(slog.NewTextHandler(log, nil)) })
 	limit := quotatest.Limit(t, "b", "token_bucket", "1h", 1000)
@@ -189,10 +189,10 @@ func (db *testDB) oneLedger(ctx context.Context, t *testing.T, log *pgtest.Log, 
 	return e, targets
 }
 
-// together submits hits to a ledger that stands still, all or none, and returns how to wait for
+// together submits hits to a worker that stands still, all or none, and returns how to wait for
 // them: with an error unless all were charged.
 func (e *Engine) together(ctx context.Context, hits []model.Hit) (wait func() error) {
-	queued, ended := e.ledgers[0].Queued(), make(chan error, 1)
+	queued, ended := e.workers[0].Queued(), make(chan error, 1)
 	go func() {
 		_, together, err := e.DecideTogether(ctx, hits)
 		if err == nil && !together {
@@ -200,7 +200,7 @@ func (e *Engine) together(ctx context.Context, hits []model.Hit) (wait func() er
 		}
 		ended <- err
 	}()
-	for until := time.Now().Add(time.Minute); e.ledgers[0].Queued() == queued && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); e.workers[0].Queued() == queued && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	return func() error { return <-ended }

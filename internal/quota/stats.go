@@ -28,7 +28,7 @@ func (e *Engine) Stats() Stats {
 		Over: e.node.Totals.Over.Load(), Admitted: e.node.Totals.Admitted.Load(), Refused: e.node.Totals.Refused.Load(),
 	}
 	for i, l := range e.lanes {
-		s.Queued += int64(l.Queued() + e.ledgers[i].Queued())
+		s.Queued += int64(l.Queued() + e.workers[i].Queued())
 	}
 	return s
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/upkeep"
@@ -32,7 +32,7 @@ func TestSwapAfterOthers(t *testing.T) {
 			}
 		}},
 		"a refund": {used: used - 2 + 1, do: func(ctx context.Context, t *testing.T, _ *testDB, there *Engine, target *model.Target) {
-			if _, err := there.Refund(ctx, ledger.Refund{Target: target, Cost: 2, ID: model.NewID("refund", "back")}); err != nil {
+			if _, err := there.Refund(ctx, locked.Refund{Target: target, Cost: 2, ID: model.NewID("refund", "back")}); err != nil {
 				t.Fatal(err)
 			}
 		}},

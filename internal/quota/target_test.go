@@ -119,14 +119,14 @@ func TestManyValuesAtOnce(t *testing.T) {
 			admitted++
 		}
 	}
-	// One of the lane for the other customer, whose row it makes; one of the ledger, which finds
+	// One of the lane for the other customer, whose row it makes; one of the worker, which finds
 	// the own row missing, and one that charges.
 	if admitted != n || batches > 4 {
 		t.Errorf("%d of %d admitted in %d batches", admitted, n+1, batches)
 	}
 }
 
-// TestTooManyValuesAtOnce: hits that wait for the ledger are bounded, and what is beyond it is
+// TestTooManyValuesAtOnce: hits that wait for the worker are bounded, and what is beyond it is
 // told so.
 func TestTooManyValuesAtOnce(t *testing.T) {
 	db, ctx, clock := newTestDB(t), pgtest.Context(t), quotatest.NewClock(quotatest.Epoch)

@@ -37,7 +37,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 		"login":  {url: func(u string) string { return strings.Replace(u, "://quotad@", "://nobody@", 1) }},
 		"table":  {damage: "ALTER TABLE counters RENAME TO lost", mend: "ALTER TABLE lost RENAME TO counters"},
 		"right":  {damage: "REVOKE UPDATE ON counters FROM CURRENT_USER", mend: "GRANT UPDATE ON counters TO CURRENT_USER"},
-		"ledger": {damage: "REVOKE INSERT ON receipts_0, receipts_1, receipts_2 FROM CURRENT_USER", mend: "GRANT INSERT ON receipts_0, receipts_1, receipts_2 TO CURRENT_USER"},
+		"worker": {damage: "REVOKE INSERT ON receipts_0, receipts_1, receipts_2 FROM CURRENT_USER", mend: "GRANT INSERT ON receipts_0, receipts_1, receipts_2 TO CURRENT_USER"},
 		"room":   {damage: "ALTER DATABASE %d CONNECTION LIMIT 1", mend: "ALTER DATABASE %d CONNECTION LIMIT -1"},
 		"clock":  {unsure: true},
 	} {
@@ -47,7 +47,7 @@ func TestADatabaseThatRefusesIsNoOutage(t *testing.T) {
 			e, log, repair := c.refused(t, db)
 			target := quotatest.Target(1, 1, 1, quotatest.Window(t, "a", 1000, "1d"))
 			hit := func() error {
-				if name != "ledger" {
+				if name != "worker" {
 					_, err := e.Decide(ctx, target, 1)
 					return err
 				}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
@@ -154,13 +154,13 @@ func TestValueThatIsThereMeanwhile(t *testing.T) {
 	do.Store(&byHand)
 	before := e.Stats().Retried
 	plain := e.handOver(fresh, 1, 2)
-	ids := []ledger.Once{
-		e.ledger(fresh).Submit("", &model.Hit{Target: fresh, Cost: 10, ID: model.NewID("hit", "one")}),
-		e.ledger(other).Submit("", &model.Hit{Target: quotatest.IP(other, "y"), Cost: 20, ID: model.NewID("hit", "two")}),
+	ids := []locked.Once{
+		e.worker(fresh).Submit("", &model.Hit{Target: fresh, Cost: 10, ID: model.NewID("hit", "one")}),
+		e.worker(other).Submit("", &model.Hit{Target: quotatest.IP(other, "y"), Cost: 20, ID: model.NewID("hit", "two")}),
 	}
 	e.drain(ctx, t)
-	if do.Load() != nil || e.Stats().Retried == before || e.ledgers[0].Cautious() {
-		t.Errorf("no transaction failed, or the ledger is cautious for it: %+v", e.Stats())
+	if do.Load() != nil || e.Stats().Retried == before || e.workers[0].Cautious() {
+		t.Errorf("no transaction failed, or the worker is cautious for it: %+v", e.Stats())
 	}
 	for i, used := range []int64{8, 10} {
 		h := plain[i]
@@ -198,7 +198,7 @@ func TestNewValuesAreBounded(t *testing.T) {
 		t.Helper()
 		n := 0
 		for _, r := range results {
-			switch many, over := errors.AsType[*ledger.ManyValuesError](r.Err); {
+			switch many, over := errors.AsType[*locked.ManyValuesError](r.Err); {
 			case r.Err == nil && r.Decision.Allowed:
 				n++
 			case r.Err != nil && (!over || many.Most != most || !errors.Is(r.Err, session.ErrBusy)):

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 )
@@ -112,17 +112,17 @@ func TestProblemOf(t *testing.T) {
 		{model.FieldErrors{{Field: "limits[0].window", Detail: "no"}}, 422, "invalid", "limits[0].window: no"},
 		{model.FieldErrors{{Detail: "must be a JSON object"}}, 422, "invalid", "must be a JSON object"},
 		{plans.ErrExists, 412, "precondition-failed", ""},
-		{fmt.Errorf("%w: %w", ledger.ErrUnderWay, context.DeadlineExceeded), 409, "under-way", ""},
-		{fmt.Errorf("%w: %w", ledger.ErrOtherPayload, secret), 422, "id-reused", ""},
-		{fmt.Errorf("%w: %w", ledger.ErrRefunded, secret), 409, "refunded", ""},
-		{ledger.ErrUnknownHit, 404, "not-found", ""},
-		{ledger.ErrUnknownReservation, 404, "not-found", ""},
-		{ledger.ErrSettled, 409, "conflict", ""},
-		{&ledger.ManyReservationsError{Most: 7}, 409, "conflict", "the customer has 7 reservations open on the meter, which is the most (--max-reservations): commit or release some, or wait until they expire. Nothing was charged"},
-		{&ledger.NoRoomError{Most: 7}, 409, "does-not-fit", "the cost does not fit: at most 7 can be committed now; nothing was charged"},
-		{ledger.ErrNoSuchLimit, 404, "not-found", ""},
-		{ledger.ErrFuture, 422, "invalid", ledger.ErrFuture.Error()},
-		{&ledger.TooMuchError{Most: 7}, 422, "invalid", "used: the limit can have at most 7 used; nothing was done"},
+		{fmt.Errorf("%w: %w", locked.ErrUnderWay, context.DeadlineExceeded), 409, "under-way", ""},
+		{fmt.Errorf("%w: %w", locked.ErrOtherPayload, secret), 422, "id-reused", ""},
+		{fmt.Errorf("%w: %w", locked.ErrRefunded, secret), 409, "refunded", ""},
+		{locked.ErrUnknownHit, 404, "not-found", ""},
+		{locked.ErrUnknownReservation, 404, "not-found", ""},
+		{locked.ErrSettled, 409, "conflict", ""},
+		{&locked.ManyReservationsError{Most: 7}, 409, "conflict", "the customer has 7 reservations open on the meter, which is the most (--max-reservations): commit or release some, or wait until they expire. Nothing was charged"},
+		{&locked.NoRoomError{Most: 7}, 409, "does-not-fit", "the cost does not fit: at most 7 can be committed now; nothing was charged"},
+		{locked.ErrNoSuchLimit, 404, "not-found", ""},
+		{locked.ErrFuture, 422, "invalid", locked.ErrFuture.Error()},
+		{&locked.TooMuchError{Most: 7}, 422, "invalid", "used: the limit can have at most 7 used; nothing was done"},
 		{secret, 500, "internal", Broken.Detail},
 	} {
 		f := Of(c.err)

@@ -8,7 +8,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
 	"quotad/internal/quota/session"
@@ -27,13 +27,13 @@ func Of(err error) *Fault {
 	if _, ok := errors.AsType[*model.StaleError](err); ok {
 		return &Fault{Kind: KindBusy, Detail: "the plan changes faster than this hit could be judged; nothing was charged"}
 	}
-	if room, ok := errors.AsType[*ledger.NoRoomError](err); ok {
+	if room, ok := errors.AsType[*locked.NoRoomError](err); ok {
 		return &Fault{Kind: KindDoesNotFit, Detail: room.Error()}
 	}
-	if many, ok := errors.AsType[*ledger.ManyValuesError](err); ok {
+	if many, ok := errors.AsType[*locked.ManyValuesError](err); ok {
 		return &Fault{Kind: KindBusy, Detail: many.Error()}
 	}
-	if much, ok := errors.AsType[*ledger.TooMuchError](err); ok {
+	if much, ok := errors.AsType[*locked.TooMuchError](err); ok {
 		return Invalid("used", much.Error())
 	}
 	for i := range errorTable {
@@ -61,15 +61,15 @@ var errorTable = []errorEntry{
 	{err: session.ErrShare, kind: KindBusy, text: "too many requests of this API key are waiting: it has its share of the queue, and other keys have theirs. Nothing was charged. Send fewer at once"},
 	{err: session.ErrBusy, kind: KindBusy},
 	{err: session.ErrStopped, kind: KindStopping},
-	{err: ledger.ErrOtherPayload, kind: KindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
-	{err: ledger.ErrRefunded, kind: KindRefunded, text: "the hit of this id was admitted, and all of it was given back since: to consume units anew, send a hit with a new id. Nothing was charged"},
-	{err: ledger.ErrUnderWay, kind: KindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
-	{err: ledger.ErrUnknownHit, kind: KindNotFound},
-	{err: ledger.ErrUnknownReservation, kind: KindNotFound},
-	{err: ledger.ErrSettled, kind: KindConflict},
-	{err: ledger.ErrManyReservations, kind: KindConflict},
-	{err: ledger.ErrNoSuchLimit, kind: KindNotFound},
-	{err: ledger.ErrFuture, kind: KindInvalid},
+	{err: locked.ErrOtherPayload, kind: KindIDReused, text: "the id was used for another request of this customer: send what was sent under it then, or this under a new id. Nothing was done"},
+	{err: locked.ErrRefunded, kind: KindRefunded, text: "the hit of this id was admitted, and all of it was given back since: to consume units anew, send a hit with a new id. Nothing was charged"},
+	{err: locked.ErrUnderWay, kind: KindUnderWay, text: "a request with this id is still under way: send it again after Retry-After, with the same id. Nothing was done by this one"},
+	{err: locked.ErrUnknownHit, kind: KindNotFound},
+	{err: locked.ErrUnknownReservation, kind: KindNotFound},
+	{err: locked.ErrSettled, kind: KindConflict},
+	{err: locked.ErrManyReservations, kind: KindConflict},
+	{err: locked.ErrNoSuchLimit, kind: KindNotFound},
+	{err: locked.ErrFuture, kind: KindInvalid},
 	{err: play.ErrTooManyHits, kind: KindInvalid},
 	{err: plans.ErrUnknownCustomer, kind: KindNotFound},
 	{err: plans.ErrUnknownMeter, kind: KindNotFound},
@@ -83,7 +83,7 @@ var errorTable = []errorEntry{
 	{err: plans.ErrLinkOver, kind: KindNotFound},
 	{err: plans.ErrSessionOver, kind: KindUnauthorized},
 	{err: plans.ErrNotInPlan, kind: KindNotInPlan},
-	{err: ledger.ErrLost, kind: KindNotInPlan},
+	{err: locked.ErrLost, kind: KindNotInPlan},
 	{err: plans.ErrArchived, kind: KindConflict},
 	{err: plans.ErrBeforePeriod, kind: KindConflict},
 	{err: plans.ErrPrecondition, kind: KindPrecondition},

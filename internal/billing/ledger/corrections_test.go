@@ -7,7 +7,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/planstest"
 )
@@ -17,7 +17,7 @@ func (w *world) adjust(customer, meter, at string, cost int64, id string) {
 	w.Helper()
 	target, err := w.catalog.ResolveKnown(w.Context(), customer, meter, 0)
 	w.check(err)
-	_, err = w.engine.Adjust(w.Context(), ledger.Adjustment{
+	_, err = w.engine.Adjust(w.Context(), locked.Adjustment{
 		Target: target, ID: model.NewID("adjustment", id), Cost: cost, At: planstest.Instant(at), Reason: "a test",
 	})
 	w.check(err)

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/quota/usage"
@@ -78,7 +78,7 @@ func (l *Ledger) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 	if err != nil {
 		return nil, err
 	}
-	var fences []ledger.Fence
+	var fences []locked.Fence
 	var of []fenceOf
 	for i, target := range targets {
 		p := all[i]
@@ -86,7 +86,7 @@ func (l *Ledger) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 			again = append(again, p)
 			continue
 		}
-		fences, of = append(fences, ledger.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
+		fences, of = append(fences, locked.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
 	}
 	for i, err := range l.options.Engine.Fence(within, fences) {
 		var stale *model.StaleError

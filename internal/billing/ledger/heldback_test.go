@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/quota"
-	quotaledger "quotad/internal/quota/ledger"
+	quotaledger "quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"quotad/internal/plans"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/planstest"
 )
@@ -33,7 +33,7 @@ func TestAFenceOfARowAheadOfTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	targets := planstest.Must[[]*model.Target](t)(c.Targets(ctx, []model.CounterKey{target.Counters[0].Key}))
-	if errs := e.Fence(ctx, []ledger.Fence{{Target: targets[0], Boundary: now.UnixMicro()}}); len(errs) != 1 || errs[0] != nil {
+	if errs := e.Fence(ctx, []locked.Fence{{Target: targets[0], Boundary: now.UnixMicro()}}); len(errs) != 1 || errs[0] != nil {
 		t.Errorf("%v", errs)
 	}
 }

@@ -5,7 +5,7 @@
 // charged rows by compare-and-swap (swap.go): one UPDATE for the batch. The UPDATE leaves a row
 // alone that somebody else has written meanwhile.
 //
-// A compare-and-swap cannot do all hits. The lane hands the others over to its ledger: hits on
+// A compare-and-swap cannot do all hits. The lane hands the others over to its worker: hits on
 // several counters, on rows that another node writes, on rows with holds.
 //
 // The package must never charge a row other than the one that was decided on. It must never

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"quotad/internal/postgres"
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/queue"
 	"quotad/internal/quota/session"
@@ -18,10 +18,10 @@ import (
 
 // Lane decides the hits of its share of the customers by swaps. It has one session and one
 // batch in flight; meanwhile the next batch gathers. Hits that no swap can charge go to the
-// lane's ledger.
+// lane's worker.
 type Lane struct {
 	node    *queue.Node
-	Ledger  *ledger.Ledger
+	Worker  *locked.Worker
 	Session session.Session
 	queue.Inbox[*queue.Hit]
 
@@ -40,10 +40,10 @@ type Lane struct {
 	row     [1]model.Row   // as the memory of refusals wants it
 }
 
-// New is a lane of a node, which hands over to a ledger. Run runs it.
-func New(n *queue.Node, to *ledger.Ledger) *Lane {
+// New is a lane of a node, which hands over to a worker. Run runs it.
+func New(n *queue.Node, to *locked.Worker) *Lane {
 	return &Lane{
-		node: n, Ledger: to, Inbox: queue.NewInbox[*queue.Hit](&n.Totals.Over),
+		node: n, Worker: to, Inbox: queue.NewInbox[*queue.Hit](&n.Totals.Over),
 		Session: session.Session{Options: &n.Options, Statements: Statements(), Beside: &to.Session},
 	}
 }
@@ -101,10 +101,10 @@ func (l *Lane) Next(ctx context.Context) {
 }
 
 // recall looks up the remembered rows of the groups, and returns the groups that the lane
-// decides. It hands the others over to the ledger. These are hits on several counters, which a
-// swap could charge in part, and hits on a counter that the ledger has.
+// decides. It hands the others over to the worker. These are hits on several counters, which a
+// swap could charge in part, and hits on a counter that the worker has.
 func (l *Lane) recall(groups []*Group) []*Group {
-	watch, cautious := l.node.Stopwatch(), l.Ledger.Cautious()
+	watch, cautious := l.node.Stopwatch(), l.Worker.Cautious()
 	l.these = l.these[:0]
 	for _, g := range groups {
 		swap := false
@@ -218,7 +218,7 @@ func (l *Lane) readRows(r *pgconn.ResultReader) error {
 		g := l.reading[n]
 		version, at := g.known.Version, g.known.At
 		there[n] = true
-		// A row that cannot be read is the fault of its own group: the ledger says so.
+		// A row that cannot be read is the fault of its own group: the worker says so.
 		spoiled := readKnown(&g.known, cols) != nil || g.Target.Check("", &g.known.Row) != nil
 		if g.knows {
 			of++
@@ -322,7 +322,7 @@ func appendRequeued(to, hits []*queue.Hit) []*queue.Hit {
 	return to
 }
 
-// HandOver gives a group's hits to the ledger, as a run for each sender.
+// HandOver gives a group's hits to the worker, as a run for each sender.
 func (l *Lane) HandOver(g *Group) {
 	hits := appendRequeued(make([]*queue.Hit, 0, len(g.Hits)), g.Hits)
 	slices.SortStableFunc(hits, func(a, b *queue.Hit) int { return cmp.Compare(a.From, b.From) })
@@ -331,8 +331,8 @@ func (l *Lane) HandOver(g *Group) {
 		for n < len(hits) && hits[n].From == hits[0].From {
 			n++
 		}
-		o := ledger.NewRun(g.Target, hits[:n:n])
-		if err := l.Ledger.Enqueue(o); err != nil && o.Take() {
+		o := locked.NewRun(g.Target, hits[:n:n])
+		if err := l.Worker.Enqueue(o); err != nil && o.Take() {
 			o.Finish(err)
 		}
 		hits = hits[n:]
@@ -341,7 +341,7 @@ func (l *Lane) HandOver(g *Group) {
 
 // lost ends a batch whose round trip failed. wrote says that the round trip was to charge hits.
 //
-// A batch that the server rolled back goes to the ledger. The ledger waits for no row that
+// A batch that the server rolled back goes to the worker. The worker waits for no row that
 // somebody holds for long. It also keeps a statement that the server refuses from failing other
 // customers' hits.
 //
@@ -366,7 +366,7 @@ func (l *Lane) lost(err error, wrote bool) {
 	default:
 		again = true
 		if postgres.Retryable(err) {
-			l.Ledger.BeCautious()
+			l.Worker.BeCautious()
 		}
 	}
 	end := func(groups []*Group, err error) {

@@ -14,7 +14,7 @@ import (
 // A swap charges most hits. The Go model charges a group's hits to the counter's row as the node
 // remembers the row. One UPDATE writes the charged rows, each only where the stored row still is
 // the remembered one. The UPDATE returns the keys of the rows that it wrote: these are charged.
-// Another row is left alone, and the ledger decides its hits. So only the newest row is ever
+// Another row is left alone, and the worker decides its hits. So only the newest row is ever
 // charged, and no row is locked before it is written.
 
 // All arrays are in the lock order: ascending by shard, customer, meter, attribute. Each array
@@ -105,7 +105,7 @@ const (
 	bySwap     way = iota // the lane writes the row
 	byMaking              // the lane makes the row
 	byReading             // the lane has to read the row first
-	byLedger              // the ledger has to lock the row
+	byWorker              // the worker has to lock the row
 	asItStands            // all of the group's hits are refused; nothing is written
 	asStale               // the group's target is not, or no longer, what its hits are judged by
 )
@@ -114,12 +114,12 @@ const (
 func (g *Group) plan() way {
 	old, t := &g.known, g.Target
 	switch {
-	case !g.knows && g.read: // what was read is no row that the model may have written: the ledger says so
-		return byLedger
+	case !g.knows && g.read: // what was read is no row that the model may have written: the worker says so
+		return byWorker
 	case !g.knows:
 		return byReading
 	case old.Large || old.Held():
-		return byLedger
+		return byWorker
 	case old.Change > t.Change:
 		g.stale = &model.StaleError{Change: old.Change}
 		return asStale
@@ -143,7 +143,7 @@ func (g *Group) plan() way {
 	case g.Admitted == 0 && old.Change == t.Change && !old.Missing:
 		return asItStands
 	case g.Admitted == 0, old.Counted && old.Hour != hour: // the change is to be remembered, the hour booked
-		return byLedger
+		return byWorker
 	}
 	g.after = model.Known{Row: rows[0], Hour: hour, Counted: true}
 	if g.after.Change = t.Change; old.Missing {

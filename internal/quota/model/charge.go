@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// How a charge changes a row. A lane charges remembered rows by it, and a ledger locked ones.
+// How a charge changes a row. A lane charges remembered rows by it, and a worker locked ones.
 
 // chargeState charges a cost to the limits of one counter. state is the counter's state of the
 // instant since, and the charge is at m.at. The cost fits all hard limits, or is an overrun.

@@ -23,7 +23,7 @@ func (h *Hold) charges(id int64) bool { return slices.Contains(h.Limits, id) }
 
 // The state of a counter with holds begins with the bucket of the identity heldMark, whose
 // level is the instant at which the first of them expires. No statement of a lane charges
-// such a counter (see Known.Held); the ledger does, which knows the holds.
+// such a counter (see Known.Held); the worker does, which knows the holds.
 const heldMark = int64(0)
 
 // Unmarked is a stored state without its mark, and the instant of the mark; 0: none.

@@ -46,18 +46,18 @@ type recollection struct {
 	there bool
 	row   Known
 
-	withLedger int           // operations on the counter that are with the ledger
-	contended  time.Duration // on the stopwatch; before that the ledger has the counter
+	withWorker int           // operations on the counter that are with the worker
+	contended  time.Duration // on the stopwatch; before that the worker has the counter
 
 	space [2 * BucketLen]int64 // memory of the row's state, with room for two limits
 }
 
-// contention is how long the ledger keeps a counter after another node has written the row.
+// contention is how long the worker keeps a counter after another node has written the row.
 // Meanwhile most swaps of the row would be lost.
 const contention = 100 * time.Millisecond
 
 // Recall copies the remembered row of the target's own counter into r; knows says whether there
-// is one. swap is false while the ledger has the counter: later hits follow earlier ones there.
+// is one. swap is false while the worker has the counter: later hits follow earlier ones there.
 // swap is false of a Large row, too. now is on the stopwatch.
 func (t *Target) Recall(r *Known, now time.Duration) (knows, swap bool) {
 	k := &t.Base().known
@@ -66,12 +66,12 @@ func (t *Target) Recall(r *Known, now time.Duration) (knows, swap bool) {
 	if k.there {
 		r.copy(&k.row)
 	}
-	return k.there, k.withLedger == 0 && now >= k.contended && (!k.there || !r.Large)
+	return k.there, k.withWorker == 0 && now >= k.contended && (!k.there || !r.Large)
 }
 
 // Keep remembers a copy of a row, unless a later row is remembered. Of a row with long logs it
 // remembers only Large: few such rows would take all of the memory. A row with holds is for the
-// ledger alone: Keep forgets it.
+// worker alone: Keep forgets it.
 func (t *Target) Keep(r *Known) {
 	switch k := &t.Base().known; {
 	case r.Held():
@@ -105,7 +105,7 @@ func (t *Target) Forget() {
 }
 
 // Contended notes that a swap was lost. It forgets the row, which somebody else writes, and gives
-// the counter to the ledger for the time of contention.
+// the counter to the worker for the time of contention.
 func (t *Target) Contended(now time.Duration) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -113,8 +113,8 @@ func (t *Target) Contended(now time.Duration) {
 	k.there, k.contended = false, now+contention
 }
 
-// Locked notes which version and instant the row had when the ledger locked it. If these are not
-// the remembered ones, another node writes the row, and the ledger keeps the counter.
+// Locked notes which version and instant the row had when the worker locked it. If these are not
+// the remembered ones, another node writes the row, and the worker keeps the counter.
 func (t *Target) Locked(version, at int64, now time.Duration) {
 	k := &t.Base().known
 	k.mu.Lock()
@@ -124,10 +124,10 @@ func (t *Target) Locked(version, at int64, now time.Duration) {
 	}
 }
 
-// HandOver counts operations on the target's counters that are with the ledger; −1: no more.
+// HandOver counts operations on the target's counters that are with the worker; −1: no more.
 func (t *Target) HandOver(n int) {
 	k := &t.Base().known
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.withLedger += n
+	k.withWorker += n
 }

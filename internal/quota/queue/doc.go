@@ -1,4 +1,4 @@
-// Package queue owns what lanes and ledgers share:
+// Package queue owns what lanes and workers share:
 //
 //   - the queue that a worker takes from; a caller's hit, and how the caller hears of the result; a
 //     group: hits on one target, which the model decides together (inbox.go);

@@ -12,19 +12,19 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// SharedRows is how many rows a flight has at most while several senders wait, or one item that
-// needs more by itself. A sender that comes next then waits for a short flight only.
+// SharedRows is how many rows a batch has at most while several senders wait, or one item that
+// needs more by itself. A sender that comes next then waits for a short batch only.
 const SharedRows = 250
 
-// sharedFor is how many flights stay as short after several senders waited. A caller that waits
-// for its answer before it sends again comes within these, and would else wait for a long flight
+// sharedFor is how many batches stay as short after several senders waited. A caller that waits
+// for its answer before it sends again comes within these, and would else wait for a long batch
 // each time.
 const sharedFor = 16
 
-// Inbox is the queue of a lane or a ledger: callers add to it, and one goroutine takes flights
-// from it. A flight is a lane's batch, or a ledger's transaction.
+// Inbox is the queue of a lane or a worker: callers add to it, and one goroutine takes batches
+// from it. Each batch is one transaction.
 //
-// A flight takes one row of each sender's line in turn, see Lines.
+// A batch takes one row of each sender's line in turn, see Lines.
 type Inbox[T Item] struct {
 	wake chan struct{} // holds one token when there is something to do
 	over *atomic.Int64 // hits that were turned away, since their sender had its share
@@ -32,7 +32,7 @@ type Inbox[T Item] struct {
 	Mu      sync.Mutex
 	Stopped bool
 	waiting Lines[T]
-	short   int // how many flights stay short, see sharedFor
+	short   int // how many batches stay short, see sharedFor
 }
 
 // NewInbox is an empty one, which adds the hits to over that it turns away since their sender
@@ -82,11 +82,11 @@ func (b *Inbox[T]) turnAway(l *line[T], items []T) error {
 	return session.ErrShare
 }
 
-// Take makes a flight: it hands items to load until there are no more, or the flight is full.
-// load returns false for an item that does not fit into the flight; it takes at least the first
+// Take makes a batch: it hands items to load until there are no more, or the batch is full.
+// load returns false for an item that does not fit into the batch; it takes at least the first
 // one. The item then stays, and the rest of its line.
 //
-// While one sender waits alone, and has for some flights, load alone says when the flight is full.
+// While one sender waits alone, and has for some batches, load alone says when the batch is full.
 func (b *Inbox[T]) Take(load func(T) bool) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
@@ -101,7 +101,7 @@ func (b *Inbox[T]) Take(load func(T) bool) {
 	b.waiting.Take(room, load)
 }
 
-// PutBack puts items of a flight back, each in front of its sender's line, in their order. They
+// PutBack puts items of a batch back, each in front of its sender's line, in their order. They
 // have waited: no bound holds for them.
 func (b *Inbox[T]) PutBack(items ...T) {
 	b.Mu.Lock()
@@ -159,7 +159,7 @@ func (b *Inbox[T]) Run(next func()) {
 // Ticket says who has an operation now, its caller or a worker. By the ticket the caller hears
 // that the operation has ended.
 type Ticket struct {
-	Session *session.Session // of the lane or ledger that is to do the operation
+	Session *session.Session // of the lane or worker that is to do the operation
 	Done    chan struct{}    // receives once, when the result is set
 	state   atomic.Int32     // ticketQueued and so on
 	// Together is for a caller who waits for many tickets at once. It counts the tickets
@@ -168,7 +168,7 @@ type Ticket struct {
 	Together *atomic.Int32
 }
 
-// NewTicket is a ticket of an operation that the lane or ledger of a session is to do.
+// NewTicket is a ticket of an operation that the lane or worker of a session is to do.
 func NewTicket(s *session.Session) Ticket { return Ticket{Session: s, Done: make(chan struct{}, 1)} }
 
 // Ring tells the caller that the result is set.
@@ -305,7 +305,7 @@ type Group struct {
 func (g *Group) Own() model.CounterKey { return g.Target.Counters[0].Key }
 
 // Decide decides the group's hits at an instant, on rows as Series.Decide takes them. It sets the
-// hits' results, and tells no caller: the lane or ledger calls Finish when the charge is durable.
+// hits' results, and tells no caller: the lane or worker calls Finish when the charge is durable.
 func (g *Group) Decide(rows []model.Row, instant int64, buf []int64) {
 	g.Costs = g.Costs[:0]
 	for _, h := range g.Hits {

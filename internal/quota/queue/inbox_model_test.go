@@ -33,7 +33,7 @@ func TestInboxIsLines(t *testing.T) {
 				added, _ := b.Enqueue(500, items...)
 				want[from] = append(want[from], items[:added]...)
 			default:
-				got, alone := flight(b), len(b.waiting.ring) == 0
+				got, alone := batch(b), len(b.waiting.ring) == 0
 				if len(got) == 0 && size() > 0 {
 					rt.Fatalf("nothing is taken of %d", size())
 				}
@@ -46,7 +46,7 @@ func TestInboxIsLines(t *testing.T) {
 					taken[th.from] = append(taken[th.from], th)
 				}
 				if len(taken) > 1 && !alone && len(got) > SharedRows {
-					rt.Fatalf("a flight of %d", len(got))
+					rt.Fatalf("a batch of %d", len(got))
 				}
 				if back {
 					b.PutBack(got...)
@@ -71,7 +71,7 @@ func TestInboxIsLines(t *testing.T) {
 			}
 		}
 		for b.Queued() > 0 {
-			if len(flight(b)) == 0 {
+			if len(batch(b)) == 0 {
 				rt.Fatal("nothing is taken")
 			}
 		}

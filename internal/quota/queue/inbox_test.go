@@ -45,8 +45,8 @@ func mustEnqueue(t *testing.T, b *Inbox[*thing], items []*thing) {
 	}
 }
 
-// flight takes a flight into which MaxBatch rows fit, and as many items.
-func flight(b *Inbox[*thing]) (all []*thing) {
+// batch takes a batch into which MaxBatch rows fit, and as many items.
+func batch(b *Inbox[*thing]) (all []*thing) {
 	rows := 0
 	b.Take(func(th *thing) bool {
 		if len(all) > 0 && rows+th.Rows() > MaxBatch {
@@ -58,43 +58,43 @@ func flight(b *Inbox[*thing]) (all []*thing) {
 	return all
 }
 
-// rowsOf is how many rows each sender has in a flight.
-func rowsOf(flight []*thing) map[SenderID]int {
+// rowsOf is how many rows each sender has in a batch.
+func rowsOf(batch []*thing) map[SenderID]int {
 	rows := make(map[SenderID]int)
-	for _, th := range flight {
+	for _, th := range batch {
 		rows[th.from] += th.Rows()
 	}
 	return rows
 }
 
-// However much waits of one sender, another one's item is in the next flight.
+// However much waits of one sender, another one's item is in the next batch.
 func TestAnotherSendersItemIsInTheNextFlight(t *testing.T) {
 	b, _ := newInbox()
 	for range 20 {
 		mustEnqueue(t, b, things("busy", MaxBatch, 1))
 	}
-	if got := rowsOf(flight(b)); got["busy"] != MaxBatch {
+	if got := rowsOf(batch(b)); got["busy"] != MaxBatch {
 		t.Fatalf("alone it has %v", got)
 	}
 	for _, from := range []SenderID{"other", "third"} {
 		mustEnqueue(t, b, things(from, 1, 1))
-		got := flight(b)
+		got := batch(b)
 		if rows := rowsOf(got); got[0].from != from && got[1].from != from || rows["busy"] != SharedRows-1 || rows[from] != 1 {
-			t.Errorf("a flight of %v", rows)
+			t.Errorf("a batch of %v", rows)
 		}
 	}
 	for range sharedFor { // another may come again
-		if got := rowsOf(flight(b)); got["busy"] != SharedRows {
+		if got := rowsOf(batch(b)); got["busy"] != SharedRows {
 			t.Errorf("alone for now it has %v", got)
 		}
 	}
 	const left = 19*MaxBatch - 2*(SharedRows-1) - sharedFor*SharedRows
-	if got := rowsOf(flight(b)); got["busy"] != MaxBatch || b.Queued() != left-MaxBatch {
+	if got := rowsOf(batch(b)); got["busy"] != MaxBatch || b.Queued() != left-MaxBatch {
 		t.Errorf("alone again it has %v, and %d wait", got, b.Queued())
 	}
 }
 
-// All get as many rows of a flight, in turn, whatever their items need.
+// All get as many rows of a batch, in turn, whatever their items need.
 func TestSendersGetEqualRows(t *testing.T) {
 	b, _ := newInbox()
 	need := map[SenderID]int{"one": 1, "two": 2, "five": 5, "seventeen": 17}
@@ -103,24 +103,24 @@ func TestSendersGetEqualRows(t *testing.T) {
 	}
 	sum := make(map[SenderID]int)
 	for range 100 {
-		rows, all := rowsOf(flight(b)), 0
+		rows, all := rowsOf(batch(b)), 0
 		for from, n := range rows {
 			sum[from] += n
 			all += n
 		}
 		if all > SharedRows || all <= SharedRows-17 {
-			t.Fatalf("a flight of %v", rows)
+			t.Fatalf("a batch of %v", rows)
 		}
 	}
 	for from, rows := range sum {
 		if rows < sum["one"]-17 || rows > sum["one"]+17 {
-			t.Errorf("%s has %d rows of 100 flights; all have %v", from, rows, sum)
+			t.Errorf("%s has %d rows of 100 batches; all have %v", from, rows, sum)
 		}
 	}
 }
 
-// An item that needs more rows than a flight has goes by itself, once its sender's turns pay for
-// it. It keeps nobody out of the flights before it.
+// An item that needs more rows than a batch has goes by itself, once its sender's turns pay for
+// it. It keeps nobody out of the batches before it.
 func TestLargeItemGoesAlone(t *testing.T) {
 	b, _ := newInbox()
 	mustEnqueue(t, b, things("large", 2, MaxBatch+7))
@@ -128,10 +128,10 @@ func TestLargeItemGoesAlone(t *testing.T) {
 	for range 2 {
 		small := 0
 		for {
-			rows := rowsOf(flight(b))
+			rows := rowsOf(batch(b))
 			if rows["large"] > 0 {
 				if rows["large"] != MaxBatch+7 || rows["small"] != 0 {
-					t.Errorf("a flight of %v", rows)
+					t.Errorf("a batch of %v", rows)
 				}
 				break
 			}
@@ -144,16 +144,16 @@ func TestLargeItemGoesAlone(t *testing.T) {
 		}
 	}
 	for range sharedFor {
-		if rows := rowsOf(flight(b)); rows["small"] != SharedRows {
-			t.Errorf("behind it, a flight of %v", rows)
+		if rows := rowsOf(batch(b)); rows["small"] != SharedRows {
+			t.Errorf("behind it, a batch of %v", rows)
 		}
 	}
-	if rows := rowsOf(flight(b)); rows["small"] != MaxBatch {
-		t.Errorf("behind these, a flight of %v", rows)
+	if rows := rowsOf(batch(b)); rows["small"] != MaxBatch {
+		t.Errorf("behind these, a batch of %v", rows)
 	}
 }
 
-// An item that does not go with the others of a flight begins the next one.
+// An item that does not go with the others of a batch begins the next one.
 func TestItemWithoutAPlaceIsFirstNext(t *testing.T) {
 	b, _ := newInbox()
 	for _, from := range []SenderID{"a", "lonely", "c"} {
@@ -173,7 +173,7 @@ func TestItemWithoutAPlaceIsFirstNext(t *testing.T) {
 		}
 	}
 	if begins != 5 {
-		t.Errorf("it begins %d of 10 flights", begins)
+		t.Errorf("it begins %d of 10 batches", begins)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestRingForgets(t *testing.T) {
 	}
 	_, _ = b.Enqueue(0, things("refused", 1, 1)...)
 	for b.Queued() > 0 {
-		flight(b)
+		batch(b)
 	}
 	if len(b.waiting.ring) != 0 || len(b.waiting.bySender) != 0 || len(b.waiting.spare) > mostSpare {
 		t.Errorf("%d in the ring, %d by name, %d spare", len(b.waiting.ring), len(b.waiting.bySender), len(b.waiting.spare))
@@ -272,7 +272,7 @@ func TestPutBehind(t *testing.T) {
 	mustEnqueue(t, b, things("b", 4, 1))
 	b.PutBehind(func(th *thing) bool { return th.n < 3 })
 	order := make(map[SenderID][]int)
-	for _, th := range flight(b) {
+	for _, th := range batch(b) {
 		order[th.from] = append(order[th.from], th.n)
 	}
 	if !slices.Equal(order["a"], []int{3, 4, 5, 0, 1, 2}) || !slices.Equal(order["b"], []int{3, 0, 1, 2}) {

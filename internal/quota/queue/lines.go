@@ -7,12 +7,12 @@ import "slices"
 // the API key. The empty name is that of quotad itself.
 type SenderID string
 
-// Item is what waits in an Inbox: a hit, or an operation of a ledger.
+// Item is what waits in an Inbox: a hit, or an operation of a worker.
 type Item interface {
 	comparable
 	Sender() SenderID
 	Hits() int // how many hits it is, at least 1
-	Rows() int // how many rows a flight needs for it, at least 1
+	Rows() int // how many rows a batch needs for it, at least 1
 }
 
 // Lines are what waits, by senders. Each sender has a line, first come, first served. The lines that
@@ -31,10 +31,10 @@ type Lines[T Item] struct {
 type line[T Item] struct {
 	sender SenderID
 	items  []T
-	taken  int  // items in front that the flight has; 0 between flights
+	taken  int  // items in front that the batch has; 0 between batches
 	hits   int  // that wait
 	credit int  // rows that it may take at its turn
-	passed bool // the flight has no place for its first item
+	passed bool // the batch has no place for its first item
 	back   []T  // to be put in front
 }
 
@@ -208,7 +208,7 @@ func (q *Lines[T]) pop(l *line[T], load func(T) bool) bool {
 	return true
 }
 
-// close ends a flight: what it has taken is no longer in the line.
+// close ends a batch: what it has taken is no longer in the line.
 func (l *line[T]) close() {
 	if l.taken > 0 {
 		rest := copy(l.items, l.items[l.taken:])

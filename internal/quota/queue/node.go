@@ -9,10 +9,10 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// Node is what the lanes and ledgers of an engine share.
+// Node is what the lanes and workers of an engine share.
 type Node struct {
 	session.Options
-	MaxQueue        int              // hits waiting in a lane, and as many in a ledger
+	MaxQueue        int              // hits waiting in a lane, and as many in a worker
 	MaxReservations int              // that a customer may have open on a meter
 	Memory          *refusals.Memory // of refusals
 	Values          *NewValues
@@ -20,7 +20,7 @@ type Node struct {
 }
 
 // MaxBatch is the number of hits in one batch of a lane, and of rows in one transaction of a
-// ledger. The running sums of a batch's costs stay far inside 64 bits.
+// worker. The running sums of a batch's costs stay far inside 64 bits.
 const MaxBatch = 1000
 
 // totals are counted since the engine started; what each is, Stats says.

@@ -126,7 +126,7 @@ func (s *Conn) close() {
 // binaryFormat asks for binary in every column and parameter.
 var binaryFormat = []int16{1}
 
-// SendLimit bounds a transaction of a ledger, from the first byte to the commit. It also bounds a
+// SendLimit bounds a transaction of a worker, from the first byte to the commit. It also bounds a
 // round trip of a lane, which may take up to renewAfter longer.
 //
 // SendLimit is longer than the session's statement_timeout. So the server rolls a slow statement

@@ -50,8 +50,8 @@ func TestOldDeadline(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *Conn) error{
 		"a batch": batch,
 		"a transaction of several round trips": func(ctx context.Context, c *Conn) error {
-			f := c.Begin(ctx)
-			return errors.Join(f.Answers(), f.Commit())
+			pipe := c.Begin(ctx)
+			return errors.Join(pipe.Answers(), pipe.Commit())
 		},
 		"a ping": func(ctx context.Context, c *Conn) error {
 			if !c.alive(ctx) {

@@ -1,8 +1,8 @@
-// Package session owns the connection of a lane or a ledger. It makes the connection in the
+// Package session owns the connection of a lane or a worker. It makes the connection in the
 // background (session.go), and says what a failure means for hits (errors.go, trouble.go).
 //
-// A lane's batch is a transaction of one round trip (conn.go). A ledger's transaction has
-// several (flight.go). Both speak PostgreSQL's binary formats (wire.go).
+// A lane's batch is a transaction of one round trip (conn.go). A worker's transaction has
+// several (pipeline.go). Both speak PostgreSQL's binary formats (wire.go).
 //
 // A failure is one of three: nothing was sent; the server rolled back; nobody can know. The
 // package must never mix up the three. Hits may be sent again after the first two, and not

@@ -1,6 +1,6 @@
 package session
 
-// Faults are what tests build into a lane or a ledger, to see that it is noticed. Nothing else
+// Faults are what tests build into a lane or a worker, to see that it is noticed. Nothing else
 // sets them.
 type Faults struct {
 	CommitAfter  StatementName // a transaction is committed after it too, and so cut in two

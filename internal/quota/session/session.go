@@ -26,14 +26,14 @@ type Options struct {
 	Troubles *Troubles // of all of them
 }
 
-// Session keeps the connection of a lane or a ledger. It makes the connection in the background,
+// Session keeps the connection of a lane or a worker. It makes the connection in the background,
 // so that a database that does not even answer keeps no caller waiting. Only the goroutine of
-// the lane or ledger uses a Session, but for trouble, which all may read.
+// the lane or worker uses a Session, but for trouble, which all may read.
 type Session struct {
 	Options    *Options
 	Statements map[StatementName]string
 	trouble    atomic.Pointer[error] // why hits cannot be charged now, as Unreached says it; nil: they can
-	Beside     *Session              // of the ledger that a lane hands over to; nil: this is a ledger's
+	Beside     *Session              // of the worker that a lane hands over to; nil: this is a worker's
 	Faults     Faults
 
 	Conn      *Conn

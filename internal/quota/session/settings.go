@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SessionSettings are the settings of a lane's or ledger's session. With them each plan reaches
+// SessionSettings are the settings of a lane's or worker's session. With them each plan reaches
 // rows only by their key, in one nested loop over the parameters. No statistics can change that.
 var SessionSettings = map[string]string{
 	"plan_cache_mode":                     "force_generic_plan",
@@ -27,7 +27,7 @@ var SessionSettings = map[string]string{
 // PoolSettings are the settings of the engine's pool, for the same reason. Otherwise a plan that
 // was made while a hot table was tiny would still scan the table when it is large. They are only
 // for a pool that does nothing else: lists and sums want hash joins. Such transactions hold rows
-// that others need, and so no longer than those of a ledger when their node says no more.
+// that others need, and so no longer than those of a worker when their node says no more.
 var PoolSettings = map[string]string{
 	"enable_seqscan":    "off",
 	"enable_bitmapscan": "off",

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 )
@@ -159,7 +159,7 @@ func ClearCounters(ctx context.Context, tx pgx.Tx, customers []int64, keepOwn bo
 		}
 	}
 	receipts := 0
-	for _, slot := range ledger.ReceiptTables {
+	for _, slot := range locked.ReceiptTables {
 		if err == nil {
 			tag, failed := tx.Exec(ctx, strings.ReplaceAll(dropReceiptsSQL, "SLOT", slot), shards, customers, most)
 			dropped := int(tag.RowsAffected())

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"quotad/internal/quota/ledger"
+	"quotad/internal/quota/locked"
 )
 
 // Bounds of how long ids are kept.
@@ -27,7 +27,7 @@ const (
 // So a receipt stays for two turns after the turn in which it was written. Every id is found for
 // the whole time that ids are kept, and for half as long again at most.
 //
-// A ledger reads in its own transaction whose turn it is, and may still write to a table whose
+// A worker reads in its own transaction whose turn it is, and may still write to a table whose
 // turn has just ended. The additional minute is far longer than such a transaction.
 //
 // All nodes may run one, on the same database.
@@ -101,7 +101,7 @@ func (r *Rotator) rotate(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return err
 		}
-		next := (slot + 1) % len(ledger.ReceiptTables)
+		next := (slot + 1) % len(locked.ReceiptTables)
 		if _, err = tx.Exec(ctx, `TRUNCATE receipts_`+strconv.Itoa(next)); err == nil {
 			_, err = tx.Exec(ctx, nextTurnSQL, next, now)
 		}

@@ -175,7 +175,7 @@ ON CONFLICT (shard, customer, meter, attribute) DO UPDATE SET change = greatest(
 // Rows that were there then are marked by the archiving itself. Rows of other meters that have a
 // price by now are made here, or a late first charge could make them after the invoice.
 //
-// pool makes it a transaction of its own: a ledger's that waits for these rows may be the one whose
+// pool makes it a transaction of its own: a worker's that waits for these rows may be the one whose
 // fence the caller waits for.
 func FenceArchived(ctx context.Context, pool Execer, all []Archived) error {
 	if len(all) == 0 {

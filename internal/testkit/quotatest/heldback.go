@@ -32,9 +32,9 @@ func LateCharges() map[string]Late {
 		"a swap that nobody waits for":      {How: Plain, Text: "quotad_swap", Warm: true, Gone: true},
 		"a first hit":                       {How: Plain, Text: "quotad_make"},
 		"a first hit that nobody waits for": {How: Plain, Text: "quotad_make", Gone: true},
-		"a hit with an id":                  {How: Once, Text: "quotad_ledger_lock", Warm: true},
-		"a first hit with an id":            {How: Once, Text: "quotad_ledger_lock"},
-		"a commit":                          {How: Commit, Text: "quotad_ledger_lock", Warm: true},
+		"a hit with an id":                  {How: Once, Text: "quotad_locked_lock", Warm: true},
+		"a first hit with an id":            {How: Once, Text: "quotad_locked_lock"},
+		"a commit":                          {How: Commit, Text: "quotad_locked_lock", Warm: true},
 		// These have the row's lock. The server takes it from a node that says no more.
 		"a hit with an id that holds the row": {How: Once, Text: "COMMIT", Warm: true},
 		"a commit that holds the row":         {How: Commit, Text: "COMMIT", Warm: true},

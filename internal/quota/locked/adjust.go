@@ -1,0 +1,83 @@
+package locked
+
+import (
+	"context"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+)
+
+// Adjustment is a correction of usage, which says nothing of limits.
+type Adjustment struct {
+	Target *model.Target // of the customer's meter
+	ID     model.ID      // required
+	Cost   int64         // units, −MaxNumber … MaxNumber but not 0; below 0 they are taken off
+	At     int64         // in whose hour they are booked, µs since the Unix epoch; 0: now
+	Reason string        // why, for people; at most MaxReason bytes
+	Audit  *Audit        // nil: it is not audited
+}
+
+// Audit is an entry of the audit trail that is written with an operation, see store.Audit.
+type Audit struct {
+	Actor, Request          string
+	Action, Subject, Target string
+	After                   []byte // JSON
+}
+
+// MaxReason bounds an adjustment's reason, in bytes.
+const MaxReason = 500
+
+// Adjusted is what an adjustment did.
+type Adjusted struct {
+	At       int64 // the instant in whose hour it was booked, µs
+	Replayed bool
+}
+
+// Adjust corrects the usage of an hour, of the running billing period or of one that has ended.
+//
+// Errors: ErrFuture, ErrOtherPayload, ErrUnderWay, and those of Decide.
+func (w *Worker) Adjust(ctx context.Context, from queue.SenderID, a Adjustment) (Adjusted, error) {
+	o := w.newOperation(from, a.Target, a.ID)
+	return submit(w, o, func(tx *transaction) (Adjusted, error) { return tx.adjust(&a) }).result(ctx)
+}
+
+func (tx *transaction) adjust(a *Adjustment) (out Adjusted, err error) {
+	t := a.Target
+	done, err := tx.find(t.Counters[0].Key.Customer, a.ID)
+	if err != nil {
+		return out, err
+	}
+	if done != nil {
+		return Adjusted{done.at, true}, nil
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return out, err
+	}
+	if out.At = a.At; a.At == 0 {
+		out.At = instant
+	}
+	if out.At > instant {
+		return out, ErrFuture
+	}
+	hour, _ := t.RunningHour(out.At)
+	tx.correct(counters[0], hour, a.ID, a.Cost, instant, a.Reason)
+	if a.Audit != nil {
+		tx.audits = append(tx.audits, audited{a.Audit, t.Counters[0].Key.Customer})
+	}
+	tx.issue(t, a.ID, receipt{at: out.At, cost: a.Cost})
+	return out, nil
+}
+
+// correct makes an adjustment of an hour of an own counter.
+func (tx *transaction) correct(own *counter, hour int64, id model.ID, units, instant int64, reason string) {
+	tx.adjusted = append(tx.adjusted, adjustment{own.hourKey(hour), id.Key, units, instant, reason})
+}
+
+// ended reports whether the billing period of an instant is over at a later one. Its usage is not
+// written to any more: what comes later is an adjustment. An instant after a fence is never
+// before the end that was fenced, and before a fence both ways add up to the same.
+func ended(t *model.Target, at, instant int64) bool {
+	_, end := t.Period(at)
+	return end <= instant
+}

@@ -1,0 +1,175 @@
+package locked
+
+import (
+	"context"
+	"maps"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+)
+
+// DecideTogether decides hits of any customers and meters as if they came one after the other. It
+// charges all of them or none; together says which. If none is charged, Allowed is false for all
+// hits, also for a hit that would have fitted.
+//
+// An error of one hit is the error of all.
+func (w *Worker) DecideTogether(ctx context.Context, from queue.SenderID, hits []model.Hit) (results []model.Decision, together bool, err error) {
+	o := w.newOperation(from, hits[0].Target, model.ID{})
+	o.target, o.targets, o.repeatable = nil, nil, true
+	for i := range hits {
+		o.targets = append(o.targets, hits[i].Target.Base())
+		o.lock(hits[i].Target.Keys()...)
+		if !hits[i].Looks() {
+			o.identify(hits[i].Target.Counters[0].Key.Customer, hits[i].ID)
+		}
+	}
+	type outcome struct {
+		results  []model.Decision
+		together bool
+	}
+	done, err := submit(w, o, func(tx *transaction) (out outcome, err error) {
+		out.results, out.together, err = tx.hits(hits)
+		return out, err
+	}).result(ctx)
+	return done.results, done.together, err
+}
+
+// Once is a hit that waits in a worker.
+type Once struct{ *pending[model.Decision] }
+
+// Wait waits for the decision.
+func (o Once) Wait(ctx context.Context) queue.Result {
+	d, err := o.result(ctx)
+	return queue.Result{Decision: d, Err: err}
+}
+
+// Submit hands a sender's hit to its worker and returns it to wait for.
+func (w *Worker) Submit(from queue.SenderID, h *model.Hit) Once {
+	o := w.newOperation(from, h.Target, h.ID)
+	return Once{submit(w, o, func(tx *transaction) (d model.Decision, err error) {
+		d, err = tx.hit(h)
+		o.refused = err == nil && !d.Allowed
+		return d, err
+	})}
+}
+
+// hit decides one hit on locked counters.
+func (tx *transaction) hit(h *model.Hit) (model.Decision, error) {
+	t, cost, id := h.Target, h.Cost, h.ID
+	own := t.Counters[0].Key
+	r, err := tx.find(own.Customer, id)
+	if err != nil {
+		return model.Decision{}, err
+	}
+	if r != nil && r.returned >= r.cost {
+		return model.Decision{}, ErrRefunded
+	}
+	if r != nil {
+		return r.replay(t), nil
+	}
+	if t.Lost {
+		return model.Decision{}, ErrLost
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return model.Decision{}, err
+	}
+	d := model.Judge(t, rowsOf(counters), instant, cost)
+	if h.Overrun {
+		d = d.Overrun()
+	}
+	if !d.Allowed || cost == 0 {
+		return d, nil
+	}
+	if err = tx.makeValues(counters); err != nil {
+		return model.Decision{}, err
+	}
+	d = tx.Charge(counters, d)
+	hour := tx.book(t, counters, cost, d.At)
+	if id.Given() {
+		tx.issue(t, id, receipt{at: d.At, cost: cost, receiptBody: receiptBody{hour: hour, charged: d.ChargedBy(), views: d.Views()}})
+	}
+	return d, nil
+}
+
+// hits decides hits as if they came one after the other, and charges all or none; together
+// says which.
+func (tx *transaction) hits(hits []model.Hit) (results []model.Decision, together bool, err error) {
+	before := tx.before(hits)
+	results, together = make([]model.Decision, len(hits)), true
+	for i, h := range hits {
+		if h.Looks() {
+			results[i], err = tx.look(h.Target, h.Cost)
+		} else {
+			results[i], err = tx.hit(&h)
+		}
+		if err != nil {
+			tx.undo(before)
+			for _, h := range hits { // so that all whose overrides have ended are resolved again at once
+				_ = h.Target.Over(h.Target.Instant(tx.now))
+			}
+			return nil, false, err
+		}
+		together = together && (results[i].Allowed || h.Looks())
+	}
+	if together {
+		return results, true, nil
+	}
+	tx.undo(before)
+	for i := range results {
+		if results[i].Allowed {
+			// It would have fitted; what it was charged is undone.
+			if results[i], err = tx.look(hits[i].Target, hits[i].Cost); err != nil {
+				return nil, false, err
+			}
+			results[i].Allowed = false
+		}
+	}
+	return results, false, nil
+}
+
+// look judges a hit and charges nothing.
+func (tx *transaction) look(t *model.Target, cost int64) (model.Decision, error) {
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return model.Decision{}, err
+	}
+	return model.Judge(t, rowsOf(counters), instant, cost), nil
+}
+
+// undo is what hits may change.
+type undo struct {
+	counters map[model.CounterKey]counter
+	usage    map[model.HourKey]int64
+	closed   int
+	made     map[int64]int
+	receipts []receiptKey // that were not there
+}
+
+// before copies the state to go back to when hits are not charged after all. The copy shares
+// slices with the transaction, which never change such a slice in place.
+func (tx *transaction) before(hits []model.Hit) undo {
+	u := undo{counters: make(map[model.CounterKey]counter), usage: maps.Clone(tx.usage), closed: len(tx.closed), made: maps.Clone(tx.made)}
+	for _, h := range hits {
+		for i := range h.Target.Counters {
+			if c := tx.counters[h.Target.Counters[i].Key]; c != nil {
+				u.counters[c.key] = *c
+			}
+		}
+		key := receiptKey{h.Target.Counters[0].Key.Customer, h.ID.Key}
+		if h.ID.Given() && tx.receipts[key] == nil {
+			u.receipts = append(u.receipts, key)
+		}
+	}
+	return u
+}
+
+func (tx *transaction) undo(u undo) {
+	for key, a := range u.counters {
+		*tx.counters[key] = a
+	}
+	tx.usage, tx.closed, tx.made = u.usage, tx.closed[:u.closed], u.made
+	for _, key := range u.receipts {
+		delete(tx.receipts, key)
+	}
+}

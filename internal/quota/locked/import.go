@@ -1,0 +1,128 @@
+package locked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+)
+
+// What is wrong with an Import. Nothing was done.
+var (
+	// ErrNoSuchLimit: the plan has no limit of that name on the meter that can have an
+	// opening balance; a concurrency limit cannot.
+	ErrNoSuchLimit = errors.New("the plan has no such limit on the meter, or it is one of concurrency; nothing was done")
+	// ErrFuture: usage cannot have been before it was.
+	ErrFuture = errors.New("the instant is in the future; nothing was done")
+)
+
+// TooMuchError says that a limit cannot hold an opening balance.
+type TooMuchError struct{ Most int64 }
+
+func (e *TooMuchError) Error() string {
+	return fmt.Sprintf("the limit can have at most %d used; nothing was done", e.Most)
+}
+
+// Import is use from before the customer came to quotad. It is either usage at an instant, or the
+// units that count against one limit now.
+type Import struct {
+	Target *model.Target // of the customer's meter, for the attributes
+	ID     model.ID      // required
+
+	// Cost units (1 … MaxNumber) were used at At, µs since the Unix epoch and not in the future.
+	// They are usage of At's hour, and an adjustment of it when At's billing period has ended. They also count in each window that At lies in and that still
+	// runs, even past the window's limit.
+	Cost, At int64
+
+	// Limit is the name of a limit; empty for an Import of usage. From now on Used units
+	// (0 … MaxNumber) count against this limit, instead of those that counted. No usage is
+	// booked. Cost and At are 0 then.
+	Limit string
+	Used  int64
+}
+
+// Imported is the outcome of an Import.
+type Imported struct {
+	Replayed bool // it had been done before
+	Err      error
+}
+
+// Import queues an import, and returns a function that waits for the outcome. Imports of one
+// customer and meter are done in their order.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrNoSuchLimit, ErrFuture, *TooMuchError, and those of
+// Decide.
+func (w *Worker) Import(from queue.SenderID, in *Import) func(context.Context) Imported {
+	p := submit(w, w.newOperation(from, in.Target, in.ID), func(tx *transaction) (bool, error) { return tx.takeOver(in) })
+	return func(ctx context.Context) (out Imported) {
+		out.Replayed, out.Err = p.result(ctx)
+		return out
+	}
+}
+
+// takeOver does one import.
+func (tx *transaction) takeOver(in *Import) (replayed bool, err error) {
+	t := in.Target
+	done, err := tx.find(t.Counters[0].Key.Customer, in.ID)
+	if err != nil || done != nil {
+		return done != nil, err
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return false, err
+	}
+	if in.Limit != "" {
+		err = tx.setUsed(t, counters, instant, in)
+	} else if in.At > instant {
+		err = ErrFuture
+	} else {
+		tx.usedAt(t, counters, instant, in)
+	}
+	if err == nil {
+		tx.issue(t, in.ID, receipt{at: instant, cost: in.Cost})
+	}
+	return false, err
+}
+
+// usedAt books units of a past instant, and charges them where it still counts. In a billing
+// period that has ended they are an adjustment.
+func (tx *transaction) usedAt(t *model.Target, counters []*counter, instant int64, in *Import) {
+	for i, c := range counters {
+		t.Backdate(i, &c.Row, in.At, in.Cost)
+		c.touch()
+	}
+	own := counters[0]
+	hour, _ := t.RunningHour(in.At)
+	if ended(t, in.At, instant) {
+		tx.correct(own, hour, in.ID, in.Cost, instant, "import")
+		return
+	}
+	if now, _ := t.RunningHour(own.At); hour == now {
+		tx.turn(own, hour)
+		own.units = model.AddUpTo(own.units, in.Cost)
+	} else {
+		tx.addUsage(own.hourKey(hour), in.Cost)
+	}
+	own.total = model.AddUpTo(own.total, in.Cost)
+}
+
+// setUsed makes a number what counts against a limit.
+func (tx *transaction) setUsed(t *model.Target, counters []*counter, instant int64, in *Import) error {
+	for i, c := range counters {
+		limits := t.Counters[i].Limits
+		at := slices.IndexFunc(limits, func(l *model.Limit) bool { return l.Name == in.Limit })
+		if at < 0 {
+			continue
+		}
+		if l := limits[at]; l.Algorithm == model.TokenBucket && in.Used > l.Burst {
+			return &TooMuchError{l.Burst}
+		}
+		t.SetUsed(i, at, &c.Row, in.Used, instant)
+		c.touch()
+		return nil
+	}
+	return ErrNoSuchLimit
+}

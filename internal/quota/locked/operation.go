@@ -1,0 +1,226 @@
+package locked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
+)
+
+// Operation is one entry of a worker's queue. It is either one caller's operation or a run. A run
+// is plain hits that a lane has handed over, each with a caller of its own.
+type Operation struct {
+	*queue.Ticket // of the one caller; nil for a run
+	from          queue.SenderID
+	hits          []*queue.Hit       // of a run; nil for one caller's operation
+	targets       []*model.Target    // later hits on these targets follow the operation
+	keys          []model.CounterKey // counters to be locked
+	own           []receiptKey       // ids of the operation itself
+	others        []receiptKey       // other ids whose receipts it needs
+	// repeatable: all of the operation has ids. So it may be sent again when its outcome is
+	// unknown.
+	repeatable bool
+	// do does the operation on the locked rows and sets its result. With an error, do has changed
+	// nothing, and may be called again.
+	do     func(*transaction) error
+	failed func(error) // sets an error as the result; nil for a run
+	// target and refused are what the memory of refusals learns from the operation.
+	target  *model.Target
+	refused bool
+
+	// What earlier transactions have left for the next one.
+	tries   int    // how often it was done in vain
+	cuts    int    // how often its connection broke
+	insert  bool   // the own rows of its customers have to be inserted
+	hours   *hours // finished hours to be read
+	alone   bool   // it needs a transaction without other customers
+	settled error  // why it was not done, or nil
+	again   bool   // it goes into the next transaction
+
+	waited  atomic.Bool // somebody held its counters for long
+	unknown atomic.Bool // an earlier transaction's outcome was lost: it may have been done
+}
+
+// hours are the finished hours of a customer's own counter in [from, to). Once they were read,
+// they have the hours' units and the sums of the hours' adjustments.
+type hours struct {
+	counter  model.CounterKey
+	from, to int64
+	units    map[int64]int64
+	adjusted map[int64]int64
+}
+
+// lock adds counters to be locked.
+func (o *Operation) lock(keys ...model.CounterKey) {
+	o.keys = append(o.keys, keys...)
+	slices.SortFunc(o.keys, model.CompareKeys)
+	o.keys = slices.Compact(o.keys)
+}
+
+// identify adds an ID of the operation; without one it is not repeatable.
+func (o *Operation) identify(customer int64, id model.ID) {
+	if !id.Given() {
+		o.repeatable = false
+		return
+	}
+	o.own = append(o.own, receiptKey{customer, id.Key})
+}
+
+// newOperation is a sender's operation on a target's counters, which may have an ID.
+func (w *Worker) newOperation(from queue.SenderID, t *model.Target, id model.ID) *Operation {
+	ticket := queue.NewTicket(&w.Session)
+	o := &Operation{Ticket: &ticket, from: from, targets: []*model.Target{t.Base()}, target: t, repeatable: true}
+	o.lock(t.Keys()...)
+	o.identify(t.Counters[0].Key.Customer, id)
+	return o
+}
+
+// NewRun is a run of plain hits of one sender on a target's counters.
+func NewRun(t *model.Target, hits []*queue.Hit) *Operation {
+	o := &Operation{hits: hits, from: hits[0].From, targets: []*model.Target{t.Base()}, target: t}
+	o.keys = t.Keys()
+	o.do = o.decide
+	return o
+}
+
+// decide decides a run on locked counters.
+func (o *Operation) decide(tx *transaction) error {
+	t := o.target
+	if t.Lost {
+		return ErrLost
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return err
+	}
+	g, rows := queue.Group{Target: t, Hits: o.hits}, rowsOf(counters)
+	g.Decide(rows, instant, nil)
+	if o.refused = g.Refused; g.Admitted > 0 {
+		if err = tx.makeValues(counters); err != nil {
+			return err
+		}
+		for i, c := range counters {
+			c.Row, c.dirty = rows[i], true
+		}
+		tx.book(t, counters, g.Cost, instant)
+	}
+	return nil
+}
+
+// join adds the hits of a later run on the same counters.
+func (o *Operation) join(later *Operation) bool {
+	if later.tries > 0 || o.tries > 0 || later.alone || o.alone || len(o.hits)+len(later.hits) > queue.MaxBatch {
+		return false
+	}
+	o.hits = append(o.hits, later.hits...)
+	return true
+}
+
+// goesWith reports whether two operations may be in one transaction. An operation that must go
+// alone goes only with such operations of the same customer, if both have one customer each.
+func (o *Operation) goesWith(other *Operation) bool {
+	if o.alone != other.alone {
+		return false
+	}
+	customer, single := o.customer()
+	theirs, alike := other.customer()
+	return !o.alone || single && alike && customer == theirs
+}
+
+// customer is the first one whose counters it is on; single says that there is no other.
+func (o *Operation) customer() (customer int64, single bool) {
+	first, last := o.keys[0].Customer, o.keys[len(o.keys)-1].Customer
+	return first, first == last
+}
+
+// Take moves what is queued into a transaction; requeue moves it back, unless its callers
+// left.
+func (o *Operation) Take() bool    { return o.each((*queue.Ticket).Take) }
+func (o *Operation) requeue() bool { return o.each((*queue.Ticket).Requeue) }
+
+func (o *Operation) each(move func(*queue.Ticket) bool) bool {
+	if o.hits == nil {
+		return move(o.Ticket)
+	}
+	o.hits = slices.DeleteFunc(o.hits, func(h *queue.Hit) bool { return !move(&h.Ticket) })
+	return len(o.hits) > 0
+}
+
+// Sender implements queue.Item.
+func (o *Operation) Sender() queue.SenderID { return o.from }
+
+// Hits implements queue.Item.
+func (o *Operation) Hits() int { return max(1, len(o.hits)) }
+
+// Rows implements queue.Item: those that it locks or reads by their keys, about.
+func (o *Operation) Rows() int { return max(len(o.keys), len(o.own)) }
+
+// outcome is the error that the caller is told. If an earlier outcome was lost, an error that
+// says that nothing was done becomes ErrOutcomeUnknown.
+func (o *Operation) outcome(err error) error {
+	if !o.unknown.Load() {
+		return err
+	}
+	for _, unsure := range []error{session.ErrBusy, session.ErrUnavailable, session.ErrNoSession, ErrUnderWay, session.ErrInternal} {
+		if errors.Is(err, unsure) {
+			return fmt.Errorf("%w: %v", session.ErrOutcomeUnknown, err) //nolint:errorlint // it is no longer what it says
+		}
+	}
+	return err
+}
+
+// Finish hands the result out.
+func (o *Operation) Finish(err error) {
+	err = o.outcome(err)
+	for _, h := range o.hits {
+		if err != nil {
+			h.Result = queue.Result{Err: err}
+		}
+		h.Ring()
+	}
+	if o.hits != nil {
+		return
+	}
+	if err != nil {
+		o.failed(err)
+	}
+	o.Ring()
+}
+
+// pending is an operation whose caller waits for its result.
+type pending[T any] struct {
+	*Operation
+	worker *Worker
+	out    T
+	err    error
+}
+
+// submit hands an operation to its worker.
+func submit[T any](w *Worker, o *Operation, do func(*transaction) (T, error)) *pending[T] {
+	p := &pending[T]{Operation: o, worker: w}
+	o.do = func(tx *transaction) (err error) {
+		p.out, err = do(tx)
+		return err
+	}
+	o.failed = func(err error) { p.err = err }
+	if err := w.Enqueue(o); err != nil {
+		o.Finish(err)
+	}
+	return p
+}
+
+// result waits for it. Errors: those of Decide, ErrUnderWay and the operation's own.
+func (p *pending[T]) result(ctx context.Context) (none T, err error) {
+	if err = p.worker.Wait(ctx, p.Operation); err != nil {
+		return none, err // the operation may still be writing to out
+	}
+	if p.err != nil {
+		return none, p.err
+	}
+	return p.out, nil
+}

@@ -1,0 +1,197 @@
+package locked
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"quotad/internal/quota/model"
+)
+
+// receipt is what is kept of an operation that was done under an id.
+type receipt struct {
+	receiptKey
+	payload  int64
+	at       int64 // instant of the charge, by the customer's clock, µs
+	cost     int64 // units charged
+	returned int64 // of these, units given back
+	meter    int32
+	state    int16
+	receiptBody
+
+	bad     error // why the body cannot be read: of a newer version, or damaged
+	slot    int16 // the table that the receipt is in
+	fresh   bool  // it is in no table yet
+	changed bool  // it is to be written again
+}
+
+type receiptKey struct {
+	customer int64
+	key      [16]byte
+}
+
+// The states of a receipt; the last three are a reservation's.
+const (
+	receiptDone      = 0
+	receiptOpen      = 1
+	receiptCommitted = 2
+	receiptReleased  = 3
+)
+
+// receiptBody is what is kept as bytes.
+type receiptBody struct {
+	hour     int64           // start of the hour that the units were booked in, µs
+	expires  int64           // of a reservation, µs
+	reserved int64           // of a reservation: units
+	late     bool            // a reservation was committed when it had expired
+	charged  []model.Charged // the limits that were charged, one element a counter; nil: nothing was
+	views    []model.View    // what the answer said of each limit
+	settled  []model.View    // of a settled reservation: what the answer to that said of each limit
+	doneAt   int64           // of a settled reservation: that answer's At
+}
+
+// attributes are the attributes and values of the counters that were charged.
+func (b *receiptBody) attributes() map[string]string {
+	attributes := make(map[string]string)
+	for _, c := range b.charged {
+		if name, value, ok := strings.Cut(c.Attribute, "="); ok {
+			attributes[name] = value
+		}
+	}
+	return attributes
+}
+
+// AttributesOf are the attributes and values of the counters that a stored receipt was charged to.
+// They are nil where this version cannot read the receipt.
+func AttributesOf(body []byte) map[string]string {
+	b, err := decodeBody(body)
+	if err != nil {
+		return nil
+	}
+	return b.attributes()
+}
+
+// replay is the decision that a receipt was given for.
+func (r *receipt) replay(t *model.Target) model.Decision {
+	return model.Replayed(t, r.at, r.cost, r.views)
+}
+
+// bodyVersion begins a body. A change of what follows is another version, and the ones
+// before it stay readable for as long as ids are kept.
+const bodyVersion = 1
+
+// encode appends the body: integers as varints, strings and lists after their length.
+func (b *receiptBody) encode(dst []byte) []byte {
+	dst = append(dst, bodyVersion)
+	late := int64(0)
+	if b.late {
+		late = 1
+	}
+	for _, v := range []int64{b.hour, b.expires, b.reserved, late, b.doneAt, int64(len(b.charged))} {
+		dst = binary.AppendVarint(dst, v)
+	}
+	for _, c := range b.charged {
+		dst = appendText(dst, c.Attribute)
+		dst = binary.AppendVarint(dst, int64(len(c.Limits)))
+		for _, id := range c.Limits {
+			dst = binary.AppendVarint(dst, id)
+		}
+	}
+	return appendViews(appendViews(dst, b.views), b.settled)
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendVarint(dst, int64(len(s))), s...)
+}
+
+// appendViews appends what an answer said, with what it takes to say it again when the
+// plan is another.
+func appendViews(dst []byte, views []model.View) []byte {
+	dst = binary.AppendVarint(dst, int64(len(views)))
+	for _, v := range views {
+		l := v.Limit
+		dst = appendText(appendText(dst, l.Name), l.WindowText)
+		flags := int64(l.Mode)
+		if l.Calendar {
+			flags |= 1 << 8
+		}
+		if v.Exceeded {
+			flags |= 1 << 9
+		}
+		for _, n := range []int64{int64(l.Algorithm), flags, l.Limit, l.Burst, l.Window, v.Used, v.Remaining, v.RetryAfter, v.ResetAt, v.Reserved} {
+			dst = binary.AppendVarint(dst, n)
+		}
+	}
+	return dst
+}
+
+var errBadBody = errors.New("a receipt's body cannot be read")
+
+// decodeBody reads what encode wrote.
+func decodeBody(b []byte) (body receiptBody, err error) {
+	if len(b) == 0 || b[0] != bodyVersion {
+		return body, errBadBody
+	}
+	r := bodyReader{rest: b[1:]}
+	body.hour, body.expires, body.reserved = r.int(), r.int(), r.int()
+	body.late, body.doneAt = r.int() != 0, r.int()
+	for range r.len() {
+		c := model.Charged{Attribute: r.text()}
+		for range r.len() {
+			c.Limits = append(c.Limits, r.int())
+		}
+		body.charged = append(body.charged, c)
+	}
+	body.views, body.settled = r.views(), r.views()
+	if r.bad || len(r.rest) > 0 {
+		return body, errBadBody
+	}
+	return body, nil
+}
+
+// bodyReader reads a body; bad says that it was none.
+type bodyReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *bodyReader) int() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.bad, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+// len is a length: of no more elements than there are bytes.
+func (r *bodyReader) len() int {
+	n := r.int()
+	if n < 0 || n > int64(len(r.rest)) {
+		r.bad, r.rest = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (r *bodyReader) text() string {
+	n := r.len()
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *bodyReader) views() (views []model.View) {
+	for range r.len() {
+		l := &model.Limit{Name: r.text(), WindowText: r.text()}
+		l.Algorithm = model.Algorithm(r.int())
+		flags := r.int()
+		l.Mode, l.Calendar = model.Mode(flags&0xff), flags&(1<<8) != 0
+		l.Limit, l.Burst, l.Window = r.int(), r.int(), r.int()
+		v := model.View{Limit: l, Exceeded: flags&(1<<9) != 0}
+		v.Used, v.Remaining, v.RetryAfter, v.ResetAt, v.Reserved = r.int(), r.int(), r.int(), r.int(), r.int()
+		views = append(views, v)
+	}
+	return views
+}

@@ -1,0 +1,210 @@
+package locked
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+	"quotad/internal/quota/session"
+)
+
+// Refund is units to be given back.
+type Refund struct {
+	Target *model.Target // of the customer's meter, for the attributes of the refund
+	Cost   int64         // 1 … MaxNumber
+	// Hit is the id, with its kind, of the hit that was charged the units. They go back to the
+	// windows that this hit was charged to. Zero: they go back to the present windows.
+	Hit model.ID
+	ID  model.ID // required
+}
+
+// Refunded is what a refund did.
+type Refunded struct {
+	// Decision is that of a look after the refund: At, and what each limit says.
+	model.Decision
+	// Units is how many units were given back. It is at most what the hit had left of its
+	// charge. Without a hit it is at most what the present windows and the billing period had.
+	Units int64
+}
+
+// Refund gives units back. Usage falls by as much as was booked.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrUnknownHit, and those of Decide.
+func (w *Worker) Refund(ctx context.Context, from queue.SenderID, r Refund) (Refunded, error) {
+	own := r.Target.Counters[0].Key
+	o := w.newOperation(from, r.Target, r.ID)
+	if r.Hit.Given() {
+		o.others = append(o.others, receiptKey{own.Customer, r.Hit.Key})
+	}
+	if !r.Hit.Given() { // it needs the hours of the period
+		now, err := w.node.Now(ctx)
+		if err != nil {
+			return Refunded{}, session.Unreached(err)
+		}
+		from, to := r.Target.Period(r.Target.Instant(now))
+		o.hours = &hours{counter: own, from: from, to: to}
+	}
+	return submit(w, o, func(tx *transaction) (Refunded, error) { return tx.refund(&r) }).result(ctx)
+}
+
+// refund gives units back.
+func (tx *transaction) refund(r *Refund) (out Refunded, err error) {
+	t := r.Target
+	customer := t.Counters[0].Key.Customer
+	done, err := tx.find(customer, r.ID)
+	if err != nil {
+		return out, err
+	}
+	if done != nil {
+		return Refunded{done.replay(t), done.cost}, nil
+	}
+	if tx.held(t.Counters[0].Key) {
+		return out, errHeldRow
+	}
+	var hit *receipt
+	if r.Hit.Given() {
+		// Whatever was asked for under the hit's id.
+		if hit, err = tx.receipt(customer, r.Hit.Key); err != nil {
+			return out, err
+		}
+		if hit == nil || hit.meter != t.Counters[0].Key.Meter {
+			return out, ErrUnknownHit
+		}
+		if t, err = tx.targetOf(t, hit); err != nil {
+			return out, err
+		}
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return out, err
+	}
+	if hit != nil {
+		out.Units, err = tx.refundHit(t, hit, r, instant)
+	} else {
+		out.Units, err = tx.refundPresent(t, counters, r, instant)
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Decision = model.Judge(t, rowsOf(counters), instant, 0)
+	tx.issue(t, r.ID, receipt{at: instant, cost: out.Units, receiptBody: receiptBody{views: out.Views()}})
+	return out, nil
+}
+
+// targetOf is a target with the counters that a receipt's charge was made to. All of them
+// must be locked.
+func (tx *transaction) targetOf(t *model.Target, r *receipt) (*model.Target, error) {
+	t = t.Base().For(r.attributes())
+	missing := false
+	for _, c := range r.charged {
+		key := t.Sibling(c.Attribute)
+		missing = missing || tx.counters[key] == nil
+		tx.wanted = append(tx.wanted, key)
+	}
+	if missing {
+		return nil, errMissingLock
+	}
+	for _, key := range tx.wanted {
+		if tx.held(key) {
+			return nil, errHeldRow
+		}
+		if err := tx.check(t, tx.counters[key]); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// refundHit gives back units that a hit was charged. It gives back no more than the hit has left.
+// While the hit's period runs, it gives back no more than the hit's hour has, either: refunds
+// without a hit may have taken some of that hour. Later the refund is an adjustment of that hour.
+func (tx *transaction) refundHit(t *model.Target, hit *receipt, r *Refund, instant int64) (units int64, err error) {
+	own := tx.counters[t.Counters[0].Key]
+	hour, _ := t.RunningHour(instant)
+	tx.turn(own, hour)
+	left, over := hit.cost-hit.returned, ended(t, hit.hour, instant)
+	has := own.units
+	if over {
+		has = left
+	} else if hit.hour != own.hour || has < r.Cost {
+		booked, err := tx.finished(own, hit.hour, hit.hour+1)
+		if err != nil {
+			return 0, err
+		}
+		has = booked[hit.hour]
+	}
+	units = min(r.Cost, left, has)
+	if units <= 0 {
+		return 0, nil
+	}
+	hit.returned, hit.changed = hit.returned+units, true
+	tx.giveBackCharged(t, hit, units)
+	if over {
+		tx.correct(own, hit.hour, r.ID, -units, instant, "refund")
+		return units, nil
+	}
+	tx.takeOff(own, hit.hour, units)
+	return units, nil
+}
+
+// giveBackCharged gives units back to all limits that a receipt's charge was made to. A
+// counter that is gone by now is untouched.
+func (tx *transaction) giveBackCharged(t *model.Target, r *receipt, units int64) {
+	for _, charged := range r.charged {
+		c := tx.counters[t.Sibling(charged.Attribute)]
+		if c.there {
+			tx.giveBack(t, c, charged.Limits, r.at, units)
+		}
+	}
+}
+
+// takeOff takes units off the usage of an hour, and off what was charged in all.
+func (tx *transaction) takeOff(own *counter, hour, units int64) {
+	own.total -= units
+	if own.hour == hour {
+		less := min(units, own.units)
+		own.units, units = own.units-less, units-less
+	}
+	if units > 0 {
+		tx.usage[own.hourKey(hour)] -= units
+	}
+	own.touch()
+}
+
+// refundPresent gives units back to the windows that run now, and takes as many off the usage of
+// the running billing period, the newest hours first. Each gives up no more than it has; units is
+// the most that one of them gave up.
+func (tx *transaction) refundPresent(t *model.Target, counters []*counter, r *Refund, instant int64) (units int64, err error) {
+	own := counters[0]
+	hour, _ := t.RunningHour(instant)
+	tx.turn(own, hour)
+	start, end := t.Period(instant)
+	booked, err := tx.finished(own, start, end)
+	if err != nil {
+		return 0, err
+	}
+	before := model.Judge(t, rowsOf(counters), instant, 0)
+	for i := range t.NumLimits() {
+		// What is reserved was not used.
+		c, free := counters[t.CounterOf(i)], min(r.Cost, before.Unreserved(i))
+		tx.giveBack(t, c, []int64{t.Identity(i, c.At)}, model.Present, free)
+		units = max(units, free)
+	}
+	// Adjustments are usage, too.
+	taken, most := int64(0), tx.adjustedIn(own, start, end)
+	for _, units := range booked {
+		most += units
+	}
+	most = min(r.Cost, most)
+	newestFirst := func(a, b int64) int { return cmp.Compare(b, a) }
+	for _, hour := range slices.SortedFunc(maps.Keys(booked), newestFirst) {
+		if less := min(most-taken, booked[hour]); less > 0 {
+			tx.takeOff(own, hour, less)
+			taken += less
+		}
+	}
+	return max(units, taken), nil
+}

@@ -1,0 +1,223 @@
+package locked
+
+import (
+	"context"
+
+	"quotad/internal/quota/model"
+	"quotad/internal/quota/queue"
+)
+
+// Reserve charges cost (1 … MaxNumber) to all limits, concurrency limits too. The charge stays
+// until the reservation is committed or released, or until ttl µs have passed. A concurrency
+// limit's own ttl bounds ttl. Reserve books no usage.
+//
+// Errors: ErrOtherPayload, ErrUnderWay, ErrManyReservations, and those of Decide.
+func (w *Worker) Reserve(ctx context.Context, from queue.SenderID, t *model.Target, cost, ttl int64, id model.ID) (Reservation, error) {
+	plain := t.Base()
+	t = t.ForReservations()
+	o := w.newOperation(from, t, id)
+	o.targets[0] = plain
+	return submit(w, o, func(tx *transaction) (out Reservation, err error) {
+		out, err = tx.reserve(t, cost, ttl, id, w.node.MaxReservations)
+		o.refused = err == nil && !out.Allowed
+		return out, err
+	}).result(ctx)
+}
+
+// Expire takes expired holds off a target's counters. Every operation on a counter does that
+// anyway; Expire is for counters without operations. Errors: those of Decide.
+func (w *Worker) Expire(ctx context.Context, t *model.Target) error {
+	_, err := submit(w, w.newOperation("", t, model.ID{}), func(tx *transaction) (struct{}, error) {
+		_, err := tx.openAny(t)
+		return struct{}{}, err
+	}).result(ctx)
+	return err
+}
+
+// Commit books cost (0 … MaxNumber) units of a reservation as usage. If the reservation had more
+// units, the rest is given back. If it had fewer, the missing units are charged now. If it has
+// expired, all of cost is charged now. *NoRoomError says that the charge does not fit.
+//
+// The same commit again is replayed. t is the target of the reservation's customer and meter.
+//
+// Errors: ErrUnknownReservation, ErrSettled, *NoRoomError, and those of Decide.
+func (w *Worker) Commit(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, cost int64) (Settled, error) {
+	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.commit(t, r, cost, false) })
+}
+
+// CommitOverrun is Commit of a cost that has been spent already. It is charged past hard limits,
+// too: there is no *NoRoomError.
+func (w *Worker) CommitOverrun(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, cost int64) (Settled, error) {
+	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.commit(t, r, cost, true) })
+}
+
+// Release gives a reservation back, one that has expired too. The same again is replayed.
+//
+// Errors: ErrUnknownReservation, ErrSettled when it was committed, and those of Decide.
+func (w *Worker) Release(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID) (Settled, error) {
+	return w.settle(ctx, from, t, r, func(tx *transaction) (Settled, error) { return tx.release(t, r) })
+}
+
+func (w *Worker) settle(ctx context.Context, from queue.SenderID, t *model.Target, r ReservationID, how func(*transaction) (Settled, error)) (Settled, error) {
+	if own := t.Counters[0].Key; own.Customer != r.Customer || own.Meter != r.Meter {
+		return Settled{}, ErrUnknownReservation
+	}
+	return submit(w, w.newOperation(from, t, model.ID{Key: r.key}), how).result(ctx)
+}
+
+// reserve charges units and holds them; books no usage. The customer may have so many reservations
+// at most open on the meter. Its own counter has a hold of each, and is locked.
+func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, most int) (out Reservation, err error) {
+	own := t.Counters[0].Key
+	out.ID = ReservationID{own.Customer, own.Meter, id.Key}
+	r, err := tx.find(own.Customer, id)
+	if err != nil {
+		return out, err
+	}
+	if r != nil {
+		out.Decision, out.ExpiresAt = r.replay(t), r.expires
+		out.Cost = r.reserved
+		return out, nil
+	}
+	if t.Lost {
+		return out, ErrLost
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return out, err
+	}
+	d := model.Judge(t, rowsOf(counters), instant, cost)
+	if out.Decision = d; !d.Allowed {
+		return out, nil
+	}
+	if counters[0].Holds.Len() >= most {
+		return out, &ManyReservationsError{most}
+	}
+	if err = tx.makeValues(counters); err != nil {
+		return out, err
+	}
+	d = tx.Charge(counters, d)
+	for i := range t.NumLimits() {
+		if l := t.LimitAt(i); l.Algorithm == model.Concurrency {
+			ttl = min(ttl, l.TTL)
+		}
+	}
+	out.ExpiresAt = d.At + ttl
+	charged := d.ChargedBy()
+	tx.hold(counters, charged, model.Hold{Key: id.Key, Expires: out.ExpiresAt, At: d.At, Cost: cost})
+	out.Decision = d.Behind(rowsOf(counters))
+	tx.issue(t, id, receipt{at: d.At, cost: cost, state: receiptOpen, receiptBody: receiptBody{
+		expires: out.ExpiresAt, reserved: cost, charged: charged, views: out.Views(),
+	}})
+	return out, nil
+}
+
+// reservation finds a reservation's receipt, and its target with the counters it was charged to.
+func (tx *transaction) reservation(t *model.Target, id ReservationID) (*receipt, *model.Target, error) {
+	if tx.held(t.Counters[0].Key) {
+		return nil, nil, errHeldRow
+	}
+	r, err := tx.receipt(id.Customer, id.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r == nil || r.state == receiptDone || r.meter != id.Meter {
+		return nil, nil, ErrUnknownReservation
+	}
+	t, err = tx.targetOf(t, r)
+	return r, t, err
+}
+
+// commit books units of a reservation.
+func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, overrun bool) (out Settled, err error) {
+	r, t, err := tx.reservation(t, id)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case r.state == receiptCommitted && r.cost == cost:
+		return r.settledAgain(t), nil
+	case r.state != receiptOpen:
+		return out, r.settledBefore()
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return out, err
+	}
+	out.Reserved, out.Late = r.reserved, !counters[0].Holds.Has(id.key)
+	more := cost - r.reserved
+	if out.Late {
+		// Another charged counter may still have the hold: open looked at t's counters only.
+		tx.settle(t, r, r.reserved)
+		more = cost
+	}
+	d := model.Judge(t, rowsOf(counters), instant, max(0, more))
+	if overrun {
+		d = d.Overrun()
+	}
+	if !d.Allowed {
+		most := d.Room()
+		if !out.Late {
+			most += r.reserved
+		}
+		return out, &NoRoomError{Most: min(most, model.MaxNumber), Decision: d, Late: out.Late}
+	}
+	tx.settle(t, r, max(0, -more))
+	if more > 0 {
+		d = tx.Charge(counters, d)
+	}
+	r.hour = tx.book(t, counters, cost, d.At)
+	counters[0].touch()
+	out.Decision = model.Judge(t, rowsOf(counters), d.At, 0).Committed(cost)
+	r.close(receiptCommitted, cost, &out)
+	return out, nil
+}
+
+// release gives all of a reservation back.
+func (tx *transaction) release(t *model.Target, id ReservationID) (out Settled, err error) {
+	r, t, err := tx.reservation(t, id)
+	if err != nil {
+		return out, err
+	}
+	switch r.state {
+	case receiptReleased:
+		return r.settledAgain(t), nil
+	case receiptCommitted:
+		return out, r.settledBefore()
+	}
+	counters, instant, err := tx.open(t)
+	if err != nil {
+		return out, err
+	}
+	out.Reserved, out.Late = r.reserved, !counters[0].Holds.Has(id.key)
+	tx.settle(t, r, r.reserved)
+	out.Decision = model.Judge(t, rowsOf(counters), instant, 0)
+	r.close(receiptReleased, 0, &out)
+	return out, nil
+}
+
+// settle takes a reservation's holds off, where it has not expired, and gives so many of
+// its units back.
+func (tx *transaction) settle(t *model.Target, r *receipt, units int64) {
+	for _, c := range r.charged {
+		c := tx.counters[t.Sibling(c.Attribute)]
+		if h, ok := tx.unhold(c, r.key); ok {
+			tx.giveBack(t, c, h.Limits, h.At, units)
+		}
+	}
+}
+
+// close notes what became of a reservation.
+func (r *receipt) close(state int16, cost int64, out *Settled) {
+	r.state, r.cost, r.changed = state, cost, true
+	r.late, r.doneAt, r.settled = out.Late, out.At, out.Views()
+}
+
+func (r *receipt) settledBefore() error {
+	return &SettledError{Committed: r.state == receiptCommitted, Cost: r.cost}
+}
+
+// settledAgain is the answer that a reservation was settled with.
+func (r *receipt) settledAgain(t *model.Target) Settled {
+	return Settled{Decision: model.Replayed(t, r.doneAt, r.cost, r.settled), Reserved: r.reserved, Late: r.late}
+}

@@ -1,0 +1,190 @@
+package locked
+
+import (
+	"strings"
+
+	"quotad/internal/quota/session"
+)
+
+// The statements of a worker's transaction, in this order. All arrays are in the lock order
+// of counters, and receipts in that of their keys.
+const (
+	InsertRows     session.StatementName = "quotad_locked_insert"
+	LockRows       session.StatementName = "quotad_locked_lock"
+	LockFree       session.StatementName = "quotad_locked_lock_free" // waits for no row
+	askThere       session.StatementName = "quotad_locked_there"
+	ReadTurn       session.StatementName = "quotad_locked_turn"
+	FindReceipts   session.StatementName = "quotad_locked_find"
+	askHolds       session.StatementName = "quotad_locked_holds"
+	askHours       session.StatementName = "quotad_locked_hours"
+	saveRows       session.StatementName = "quotad_locked_save"
+	MakeValues     session.StatementName = "quotad_locked_make"
+	AddUsage       session.StatementName = "quotad_locked_usage"
+	IssueReceipts  session.StatementName = "quotad_locked_issue_" // and the slot
+	changeReceipts session.StatementName = "quotad_locked_change_"
+	OpenHolds      session.StatementName = "quotad_locked_open"
+	CloseHolds     session.StatementName = "quotad_locked_close"
+	AddAdjustments session.StatementName = "quotad_locked_adjust"
+	AddAudit       session.StatementName = "quotad_locked_audit"
+)
+
+// ReceiptTables are the tables of receipts.
+var ReceiptTables = [...]string{"0", "1", "2"}
+
+// Statements is the text of each statement of a session.
+func Statements() map[session.StatementName]string {
+	all := map[session.StatementName]string{
+		InsertRows:     insertSQL,
+		LockRows:       lockSQL,
+		LockFree:       strings.Replace(lockSQL, "FOR UPDATE", "FOR UPDATE SKIP LOCKED", 1),
+		askThere:       thereSQL,
+		ReadTurn:       `SELECT slot FROM receipt_turn WHERE one`,
+		askHolds:       holdsSQL,
+		askHours:       hoursSQL,
+		saveRows:       saveSQL,
+		MakeValues:     makeSQL,
+		AddUsage:       usageSQL,
+		OpenHolds:      openSQL,
+		CloseHolds:     closeSQL,
+		AddAdjustments: adjustSQL,
+		AddAudit:       auditSQL,
+	}
+	var find []string
+	for _, slot := range ReceiptTables {
+		find = append(find, strings.ReplaceAll(findSQL, "SLOT", slot))
+		all[IssueReceipts+session.StatementName(slot)] = strings.ReplaceAll(issueSQL, "SLOT", slot)
+		all[changeReceipts+session.StatementName(slot)] = strings.ReplaceAll(changeSQL, "SLOT", slot)
+	}
+	all[FindReceipts] = strings.Join(find, "\nUNION ALL")
+	return all
+}
+
+// insertSQL adds the customers' own rows that are not there yet, before any lock. A plain
+// insert of the key that writes nothing when the row exists. $1–$4 key.
+const insertSQL = `
+INSERT INTO counters (shard, customer, meter, attribute)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+ON CONFLICT DO NOTHING`
+
+// lockSQL locks rows and reads them. It returns the rows as they were locked, however long
+// it waited. It runs for the customers' own rows first, and again for the rows of values. Only a
+// holder of the own row writes values' rows. So the second snapshot sees all that there are.
+// $1–$4 key.
+const lockSQL = `
+SELECT i.n, c.at, c.hour, c.units, c.total, c.version, c.change, c.state
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT at, hour, units, total, version, change, state FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	FOR UPDATE) c`
+
+// thereSQL says which rows are there. Somebody else holds a row that is there and was not
+// locked. $1–$4 key.
+const thereSQL = `
+SELECT i.n
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT FROM counters
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute OFFSET 0) c`
+
+// The statements below read what the locks guard, so they come after them: each has a
+// snapshot of its own, taken when the locks were held.
+
+// findSQL finds receipts in one of the tables. $1–$2 shard and customer, $3 key.
+const findSQL = `
+SELECT i.n, SLOT, r.payload, r.at, r.cost, r.returned, r.meter, r.state, r.body
+FROM unnest($1::smallint[], $2::bigint[], $3::uuid[]) WITH ORDINALITY AS i(shard, customer, key, n),
+LATERAL (SELECT payload, at, cost, returned, meter, state, body FROM receipts_SLOT
+	WHERE shard = i.shard AND customer = i.customer AND key = i.key OFFSET 0) r`
+
+// holdsSQL reads the holds of counters. It returns a row for each list of limits: nearly all
+// holds of a counter were charged to the same limits. To send that list with each of 10,000 holds
+// would take most of the transaction's time. $1–$4 key.
+const holdsSQL = `
+SELECT i.n, h.limits, h.expires_at, h.at, h.cost, h.key
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, n),
+LATERAL (SELECT limits, array_agg(expires_at) AS expires_at, array_agg(at) AS at, array_agg(cost) AS cost, array_agg(key) AS key
+	FROM holds
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND attribute = i.attribute
+	GROUP BY limits OFFSET 0) h`
+
+// $1–$4 key of customers' own counters, $5–$6 the hours.
+const hoursSQL = `
+SELECT i.n, u.hour, u.admitted, u.adjusted
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[])
+     WITH ORDINALITY AS i(shard, customer, meter, attribute, hour_from, hour_to, n),
+LATERAL (
+	SELECT hour, admitted, 0::bigint AS adjusted FROM usage
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
+	  AND admitted > 0
+	UNION ALL
+	SELECT hour, 0, cost FROM adjustments
+	WHERE shard = i.shard AND customer = i.customer AND meter = i.meter AND hour >= i.hour_from AND hour < i.hour_to
+	OFFSET 0) u`
+
+// $1–$4 key, $5–$10 the columns, $11–$12 the slices of $13, the states.
+const saveSQL = `
+UPDATE counters c
+SET at = i.at, hour = i.hour, units = i.units, total = i.total, version = i.version, change = i.change,
+    state = coalesce(($13::bigint[])[i.state_from:i.state_to], '{}')
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)
+WHERE c.shard = ANY (ARRAY[i.shard]) AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = i.attribute`
+
+// makeSQL makes rows of values as they were charged first; its parameters are those of
+// saveSQL. Who holds the customer's own row makes them, so none is there: else the
+// transaction fails.
+const makeSQL = `
+INSERT INTO counters (shard, customer, meter, attribute, at, hour, units, total, version, change, state)
+SELECT shard, customer, meter, attribute, at, hour, units, total, version, change, coalesce(($13::bigint[])[state_from:state_to], '{}')
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+            $9::bigint[], $10::bigint[], $11::integer[], $12::integer[])
+     AS i(shard, customer, meter, attribute, at, hour, units, total, version, change, state_from, state_to)`
+
+// $1–$4 shard, customer, meter and hour, $5 units, below 0 to take them off.
+const usageSQL = `
+INSERT INTO usage (shard, customer, meter, hour, admitted)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
+ON CONFLICT (shard, customer, meter, hour) DO UPDATE SET
+	admitted = least(usage.admitted::numeric + excluded.admitted, 9223372036854775807)`
+
+// If a key is there already, the transaction fails and is done again. That happens only when the
+// same id comes on two meters at once.
+const issueSQL = `
+INSERT INTO receipts_SLOT (shard, customer, key, payload, at, cost, returned, meter, state, body)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
+                     $8::integer[], $9::smallint[], $10::bytea[])`
+
+const changeSQL = `
+UPDATE receipts_SLOT r SET cost = i.cost, returned = i.returned, state = i.state, body = i.body
+FROM unnest($1::smallint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bytea[])
+     AS i(shard, customer, key, cost, returned, state, body)
+WHERE r.shard = ANY (ARRAY[i.shard]) AND r.customer = i.customer AND r.key = i.key`
+
+// $1–$4 key of the counter, $5–$8 expiry, instant, cost and key, $9–$10 the slices of $11.
+const openSQL = `
+INSERT INTO holds (shard, customer, meter, attribute, expires_at, at, cost, key, limits)
+SELECT shard, customer, meter, attribute, expires_at, at, cost, key, coalesce(($11::bigint[])[limits_from:limits_to], '{}')
+FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::uuid[],
+            $9::integer[], $10::integer[])
+     AS i(shard, customer, meter, attribute, expires_at, at, cost, key, limits_from, limits_to)`
+
+// $1–$4 key of the counter, $5–$6 expiry and key.
+const closeSQL = `
+DELETE FROM holds h
+USING unnest($1::smallint[], $2::bigint[], $3::integer[], $4::text[], $5::bigint[], $6::uuid[])
+     AS i(shard, customer, meter, attribute, expires_at, key)
+WHERE h.shard = ANY (ARRAY[i.shard]) AND h.customer = i.customer AND h.meter = i.meter AND h.attribute = i.attribute
+  AND h.expires_at = i.expires_at AND h.key = i.key`
+
+const adjustSQL = `
+INSERT INTO adjustments (shard, customer, meter, hour, key, cost, at, reason)
+SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::uuid[], $6::bigint[], $7::bigint[], $8::text[])`
+
+const auditSQL = `
+INSERT INTO audit (actor, request, action, subject, target, after, customer)
+SELECT actor, request, action, subject, target, after::jsonb, customer
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])
+     AS i(actor, request, action, subject, target, after, customer)`
