@@ -132,11 +132,11 @@ func (s *Server) previewAdjustment(c *call, customer string, in *adjustmentReque
 
 var previewParam = apidoc.Param{Name: "preview", Type: "string", Doc: "With `true` nothing is written. The answer is the line that the adjustment would make.", Enum: []string{"true", "false"}}
 
-func adjustmentRoutes() []route {
+func (s *Server) adjustmentRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
 		Params:  []apidoc.Param{previewParam},
 		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: put200or201,
 		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
-	}, handle: (*Server).adjust}}
+	}, handle: s.adjust}}
 }

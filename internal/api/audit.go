@@ -171,9 +171,9 @@ var auditParams = append([]apidoc.Param{
 	{Name: "to", Type: "date-time", Doc: "Changes before."},
 }, paging...)
 
-func auditRoutes() []route {
+func (s *Server) auditRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/audit", Access: apidoc.AdminOnly, Tag: "Audit", ID: "listAudit", Summary: "List who changed what",
 		Params: auditParams, Response: reflect.TypeFor[client.List[auditBody]](), Status: ok200,
-	}, handle: (*Server).listAudit}}
+	}, handle: s.listAudit}}
 }

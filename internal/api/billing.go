@@ -99,7 +99,7 @@ func (s *Server) putBilling(c *call) (answer, error) {
 }
 
 // accountRoutes are those of accounts, sellers and prices of a customer's own.
-func accountRoutes() []route {
+func (s *Server) accountRoutes() []route {
 	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
 	missing := []*problem.Kind{problem.KindNotFound}
 	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
@@ -108,38 +108,38 @@ func accountRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
 			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: ok200, Problems: append(refused, preconditions...),
-		}, handle: (*Server).putBilling},
+		}, handle: s.putBilling},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: account, Access: apidoc.Readers, Tag: "Billing", ID: "getBilling", Summary: "How a customer is billed",
 			Response: shown, Status: ok200, Problems: refused,
-		}, handle: (*Server).getBilling},
+		}, handle: s.getBilling},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putOwnPrice", Summary: "Give a customer a price of its own",
 			Request: reflect.TypeFor[ownPriceRequest](), Response: price, Status: put200or201, Problems: refused,
-		}, handle: (*Server).putOwnPrice},
+		}, handle: s.putOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices + "/{meter}", Access: apidoc.Readers, Tag: "Billing", ID: "getOwnPrice", Summary: "Get a price of a customer's own",
 			Response: price, Status: ok200, Problems: refused,
-		}, handle: (*Server).getOwnPrice},
+		}, handle: s.getOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "deleteOwnPrice", Summary: "Go back to the plan's price",
 			Status: done204, Problems: refused,
-		}, handle: (*Server).deleteOwnPrice},
+		}, handle: s.deleteOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices, Access: apidoc.Readers, Tag: "Billing", ID: "listOwnPrices", Summary: "List the prices of a customer's own",
 			Response: reflect.TypeFor[client.List[ownPriceBody]](), Status: ok200, Problems: refused,
-		}, handle: (*Server).listOwnPrices},
+		}, handle: s.listOwnPrices},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putSeller", Summary: "Write a seller",
 			Request: reflect.TypeFor[client.SellerRequest](), Response: seller, Status: put200or201, Problems: []*problem.Kind{problem.KindPrecondition},
-		}, handle: (*Server).putSeller},
+		}, handle: s.putSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "getSeller", Summary: "Get a seller",
 			Response: seller, Status: ok200, Problems: missing,
-		}, handle: (*Server).getSeller},
+		}, handle: s.getSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers, Access: apidoc.AdminOnly, Tag: "Billing", ID: "listSellers", Summary: "List the sellers",
 			Params: paging, Response: reflect.TypeFor[client.List[billing.Seller]](), Status: ok200,
-		}, handle: (*Server).listSellers},
+		}, handle: s.listSellers},
 	}
 }

@@ -31,35 +31,35 @@ var (
 )
 
 // billingRoutes are those of invoices, charges and credits.
-func billingRoutes() []route {
+func (s *Server) billingRoutes() []route {
 	const ofCustomer, one = "/v1/customers/{key}", "/v1/invoices/{id}"
 	missing := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 	once := append([]*problem.Kind{problem.KindIDReused}, missing...)
 	invoice, page := reflect.TypeFor[client.Invoice](), reflect.TypeFor[client.List[client.Invoice]]()
-	get := func(pattern, id, summary string, response reflect.Type, params []apidoc.Param, handle func(*Server, *call) (answer, error)) route {
+	get := func(pattern, id, summary string, response reflect.Type, params []apidoc.Param, handle func(*call) (answer, error)) route {
 		return route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
 			Params: params, Response: response, Status: ok200, Problems: missing,
 		}, handle: handle}
 	}
-	post := func(pattern, id, summary string, request, response reflect.Type, status []int, problems []*problem.Kind, handle func(*Server, *call) (answer, error)) route {
+	post := func(pattern, id, summary string, request, response reflect.Type, status []int, problems []*problem.Kind, handle func(*call) (answer, error)) route {
 		return route{Operation: apidoc.Operation{
 			Method: "POST", Pattern: pattern, Access: apidoc.AdminOnly, Tag: "Billing", ID: id, Summary: summary,
 			Request: request, Response: response, Status: status, Problems: problems,
 		}, handle: handle}
 	}
 	return []route{
-		get(ofCustomer+"/invoices", "customerInvoices", "List a customer's invoices", page, paging, (*Server).customerInvoices),
-		get(ofCustomer+"/invoices/upcoming", "upcomingInvoice", "What the running period will cost", invoice, []apidoc.Param{projectionParam}, (*Server).upcomingInvoice),
-		get("/v1/invoices", "listInvoices", "List invoices", page, invoiceParams, (*Server).listInvoices),
-		get(one, "getInvoice", "Get an invoice", invoice, nil, (*Server).getInvoice),
-		get(one+"/lines/{n}/usage", "lineUsage", "What a line adds up", reflect.TypeFor[client.LineUsage](), lineUsagePaging, (*Server).invoiceLineUsage),
-		post(one+"/finalize", "finalizeInvoice", "Finalize a draft", nil, invoice, ok200, missing, (*Server).finalizeInvoice),
-		post(one+"/pay", "payInvoice", "Note that an invoice was paid", reflect.TypeFor[client.PayRequest](), invoice, ok200, missing, (*Server).payInvoice),
-		post(one+"/void", "voidInvoice", "Take an unpaid invoice back", reflect.TypeFor[client.VoidRequest](), invoice, ok200, missing, (*Server).voidInvoice),
-		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[client.NoteRequest](), invoice, put200or201, once, (*Server).creditInvoice),
-		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[client.ChargeRequest](), reflect.TypeFor[client.Charge](), put200or201, once, (*Server).charge),
-		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[client.CreditRequest](), reflect.TypeFor[client.Granted](), put200or201, once, (*Server).grantCredit),
-		get(ofCustomer+"/credits", "listCredits", "A customer's credits", reflect.TypeFor[client.Credits](), creditsPaging, (*Server).listCredits),
+		get(ofCustomer+"/invoices", "customerInvoices", "List a customer's invoices", page, paging, s.customerInvoices),
+		get(ofCustomer+"/invoices/upcoming", "upcomingInvoice", "What the running period will cost", invoice, []apidoc.Param{projectionParam}, s.upcomingInvoice),
+		get("/v1/invoices", "listInvoices", "List invoices", page, invoiceParams, s.listInvoices),
+		get(one, "getInvoice", "Get an invoice", invoice, nil, s.getInvoice),
+		get(one+"/lines/{n}/usage", "lineUsage", "What a line adds up", reflect.TypeFor[client.LineUsage](), lineUsagePaging, s.invoiceLineUsage),
+		post(one+"/finalize", "finalizeInvoice", "Finalize a draft", nil, invoice, ok200, missing, s.finalizeInvoice),
+		post(one+"/pay", "payInvoice", "Note that an invoice was paid", reflect.TypeFor[client.PayRequest](), invoice, ok200, missing, s.payInvoice),
+		post(one+"/void", "voidInvoice", "Take an unpaid invoice back", reflect.TypeFor[client.VoidRequest](), invoice, ok200, missing, s.voidInvoice),
+		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[client.NoteRequest](), invoice, put200or201, once, s.creditInvoice),
+		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[client.ChargeRequest](), reflect.TypeFor[client.Charge](), put200or201, once, s.charge),
+		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[client.CreditRequest](), reflect.TypeFor[client.Granted](), put200or201, once, s.grantCredit),
+		get(ofCustomer+"/credits", "listCredits", "A customer's credits", reflect.TypeFor[client.Credits](), creditsPaging, s.listCredits),
 	}
 }

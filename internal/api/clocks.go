@@ -51,20 +51,20 @@ func (s *Server) listClocks(c *call) (answer, error) {
 	return listAnswer(clocks, err, showClock)
 }
 
-func clockRoutes() []route {
+func (s *Server) clockRoutes() []route {
 	clock := reflect.TypeFor[client.Clock]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Create or set a test clock",
 			Request: reflect.TypeFor[client.ClockRequest](), Response: clock, Status: put200or201,
-		}, handle: (*Server).putClock},
+		}, handle: s.putClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "Get a test clock",
 			Response: clock, Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
-		}, handle: (*Server).getClock},
+		}, handle: s.getClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "List the test clocks",
 			Params: paging, Response: reflect.TypeFor[client.List[client.Clock]](), Status: ok200,
-		}, handle: (*Server).listClocks},
+		}, handle: s.listClocks},
 	}
 }

@@ -12,7 +12,7 @@ var htmlType = []string{"text/html; charset=utf-8"}
 
 // OpenAPI is the document that /openapi.json serves, for `make generate`.
 func OpenAPI(version string) []byte {
-	return apidoc.New(operations(routes(false)), version, "").OpenAPI()
+	return apidoc.New(operations(new(Server).routes()), version, "").OpenAPI()
 }
 
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ params) int {

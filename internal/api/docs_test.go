@@ -33,14 +33,14 @@ func TestExamplesWork(t *testing.T) {
 			}
 		}
 	}
-	send(adminRoutes())
-	send(accountRoutes())
-	send(portalRoutes())
-	send(backendRoutes())
-	send(reservationRoutes())
-	send(importRoutes())
-	send(serviceRoutes())
-	for _, rt := range append(billingRoutes(), paperRoutes()...) { // they need invoices, and have tests of their own
+	send(n.server.adminRoutes())
+	send(n.server.accountRoutes())
+	send(n.server.portalRoutes())
+	send(n.server.backendRoutes())
+	send(n.server.reservationRoutes())
+	send(n.server.importRoutes())
+	send(n.server.serviceRoutes())
+	for _, rt := range append(n.server.billingRoutes(), n.server.paperRoutes()...) { // they need invoices, and have tests of their own
 		x := apidoc.Examples[rt.ID]
 		if (rt.Request != nil) != (x.Request != "") || (rt.Response != nil) != (x.Response != "") || strings.Contains(rt.Pattern, "{") != (x.Path != "") {
 			t.Errorf("%s: its example does not fit it", rt.ID)
@@ -58,7 +58,7 @@ func TestExamplesWork(t *testing.T) {
 func TestDocsDescribeEachOperation(t *testing.T) {
 	t.Parallel()
 	described := map[string]bool{"info": true, "key": true, "idHeader": true}
-	for _, rt := range routes(false) {
+	for _, rt := range new(Server).routes() {
 		described[rt.ID] = true
 		if apidoc.Texts[rt.ID] == "" {
 			t.Errorf("operations.md has no section %s", rt.ID)
@@ -74,7 +74,7 @@ func TestDocsDescribeEachOperation(t *testing.T) {
 // Every link of the page leads somewhere, and no row of answers lacks its body.
 func TestDocsLinks(t *testing.T) {
 	t.Parallel()
-	page := string(apidoc.New(operations(routes(false)), "", "https://quota.example.com/").Page(""))
+	page := string(apidoc.New(operations(new(Server).routes()), "", "https://quota.example.com/").Page(""))
 	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if strings.Count(page, ` id="`+m[1]+`"`) != 1 {
 			t.Errorf("#%s leads nowhere", m[1])

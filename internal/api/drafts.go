@@ -26,7 +26,7 @@ type draftBody struct {
 
 const draftPattern = "/v1/plans/{key}/draft"
 
-func draftRoutes() []route {
+func (s *Server) draftRoutes() []route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	draft := reflect.TypeFor[draftBody]()
 	return []route{
@@ -34,23 +34,23 @@ func draftRoutes() []route {
 			Method: "PUT", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "putDraft", Summary: "Store a draft of a plan",
 			Params:  []apidoc.Param{{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft anew on the plan's newest version: `based_on` becomes that."}},
 			Request: reflect.TypeFor[client.PlanInput](), Response: draft, Status: put200or201, Problems: preconditions,
-		}, handle: (*Server).putDraft},
+		}, handle: s.putDraft},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: draftPattern, Access: apidoc.Readers, Tag: "Plans", ID: "getDraft", Summary: "Get the draft of a plan",
 			Response: draft, Status: ok200, Problems: missing,
-		}, handle: (*Server).getDraft},
+		}, handle: s.getDraft},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "deleteDraft", Summary: "Delete the draft of a plan",
 			Status: done204, Problems: missing,
-		}, handle: (*Server).deleteDraft},
+		}, handle: s.deleteDraft},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: draftPattern + "/play", Access: apidoc.AdminOnly, Tag: "Plans", ID: "playDraft", Summary: "Play hits through a draft",
 			Request: reflect.TypeFor[client.PlayRequest](), Response: reflect.TypeFor[client.Plays](), Status: ok200, Problems: missing,
-		}, handle: (*Server).playDraft, reads: true},
+		}, handle: s.playDraft, reads: true},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: draftPattern + "/compare", Access: apidoc.AdminOnly, Tag: "Plans", ID: "compareDraft", Summary: "Compare a draft with the past 30 days",
 			Request: reflect.TypeFor[client.CompareRequest](), Response: reflect.TypeFor[client.Compare](), Status: ok200, Problems: missing,
-		}, handle: (*Server).compareDraft, reads: true},
+		}, handle: s.compareDraft, reads: true},
 	}
 }
 

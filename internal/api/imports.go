@@ -41,11 +41,11 @@ const (
 	importEnd = time.Second
 )
 
-func importRoutes() []route {
+func (s *Server) importRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "import", Summary: "Import what was used elsewhere",
 		Request: reflect.TypeFor[client.ImportLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[client.Import](), Status: ok200,
-	}, raw: (*Server).importLines}}
+	}, raw: s.importLines}}
 }
 
 var (

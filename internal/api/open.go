@@ -131,7 +131,7 @@ func (q query) oneAttribute() (string, error) {
 	return "", problem.Invalid("attr."+names[1], "is a second attribute: ask for one at a time")
 }
 
-func openReservationsRoute() route {
+func (s *Server) openReservationsRoute() route {
 	return route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/customers/{key}/reservations", Access: apidoc.EveryScope, Tag: "Backends", ID: "listReservations", Summary: "List a customer's open reservations",
 		Params: append([]apidoc.Param{
@@ -139,5 +139,5 @@ func openReservationsRoute() route {
 			{Name: attributeParam.Name, Names: attributeParam.Names, Type: "string", Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given."},
 		}, paging...),
 		Response: reflect.TypeFor[client.List[client.OpenReservation]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
-	}, handle: (*Server).openReservations}
+	}, handle: s.openReservations}
 }

@@ -29,11 +29,11 @@ const (
 	partHeld      = "held"
 )
 
-func overviewRoute() route {
+func (s *Server) overviewRoute() route {
 	return route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/overview", Access: apidoc.Readers, Tag: "Service", ID: "overview", Summary: "How the service is",
 		Response: reflect.TypeFor[client.Overview](), Status: ok200,
-	}, handle: (*Server).overview}
+	}, handle: s.overview}
 }
 
 // overviews keeps the overview that was read last. Who asks while it is read waits for it.

@@ -24,19 +24,19 @@ var (
 	pdfType = []string{"application/pdf"}
 )
 
-func paperRoutes() []route {
-	get := func(pattern, id, summary, media string, params []apidoc.Param, raw func(*Server, http.ResponseWriter, *http.Request, params) int) route {
+func (s *Server) paperRoutes() []route {
+	get := func(pattern, id, summary, media string, params []apidoc.Param, raw func(http.ResponseWriter, *http.Request, params) int) route {
 		return route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
 			Params: params, Media: media, Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, raw: raw}
 	}
 	return []route{
-		get("/v1/invoices.csv", "listInvoicesCSV", "List invoices, as CSV", "text/csv", invoiceParams, (*Server).invoicesCSV),
-		get("/v1/invoices/{id}.html", "getInvoiceHTML", "Get an invoice, as a page", "text/html", nil, invoiceAs(htmlType,
+		get("/v1/invoices.csv", "listInvoicesCSV", "List invoices, as CSV", "text/csv", invoiceParams, s.invoicesCSV),
+		get("/v1/invoices/{id}.html", "getInvoiceHTML", "Get an invoice, as a page", "text/html", nil, s.invoiceAs(htmlType,
 			func(i *billing.Invoice) ([]byte, error) { return document.HTML(i, zoneOf(i)) })),
-		get("/v1/invoices/{id}.csv", "getInvoiceCSV", "Get an invoice's lines, as CSV", "text/csv", nil, invoiceAs(csvType, document.CSV)),
-		get("/v1/invoices/{id}.pdf", "getInvoicePDF", "Get an invoice, as PDF", "application/pdf", nil, invoiceAs(pdfType,
+		get("/v1/invoices/{id}.csv", "getInvoiceCSV", "Get an invoice's lines, as CSV", "text/csv", nil, s.invoiceAs(csvType, document.CSV)),
+		get("/v1/invoices/{id}.pdf", "getInvoicePDF", "Get an invoice, as PDF", "application/pdf", nil, s.invoiceAs(pdfType,
 			func(i *billing.Invoice) ([]byte, error) { return document.PDF(i, zoneOf(i)) })),
 	}
 }
@@ -51,8 +51,8 @@ func zoneOf(i *billing.Invoice) *time.Location {
 }
 
 // invoiceAs serves an invoice in one form.
-func invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(*Server, http.ResponseWriter, *http.Request, params) int {
-	return func(s *Server, w http.ResponseWriter, r *http.Request, p params) int {
+func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, params) int {
+	return func(w http.ResponseWriter, r *http.Request, p params) int {
 		return s.servePaper(w, r, p.from, media, func(ctx context.Context) ([]byte, error) {
 			id, err := pathValue(r, "id")
 			if err != nil {

@@ -22,11 +22,11 @@ type Portal struct {
 	ReturnOrigins []string // of sites that the portal may lead back to
 }
 
-func portalRoutes() []route {
+func (s *Server) portalRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession", Summary: "Make a link into a customer's portal",
 		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: created201, Problems: []*problem.Kind{problem.KindNotFound},
-	}, handle: (*Server).createPortalSession}}
+	}, handle: s.createPortalSession}}
 }
 
 type portalRequest client.PortalRequest

@@ -14,11 +14,11 @@ import (
 // reconcile` has that time.
 const reconcileWait = 2 * time.Minute
 
-func reconcileRoutes() []route {
+func (s *Server) reconcileRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/reconcile", Access: apidoc.AdminOnly, Tag: "Billing", ID: "reconcile", Summary: "Check that the books agree",
 		Response: reflect.TypeFor[reconcile.Report](), Status: ok200,
-	}, handle: (*Server).reconcile, wait: reconcileWait}}
+	}, handle: s.reconcile, wait: reconcileWait}}
 }
 
 // reconcile serves GET /v1/reconcile.

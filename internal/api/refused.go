@@ -103,9 +103,9 @@ var refusalParams = append([]apidoc.Param{
 	{Name: "to", Type: "date-time", Doc: "Hits that were refused before."},
 }, paging...)
 
-func refusalRoute() route {
+func (s *Server) refusalRoute() route {
 	return route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
 		Params: refusalParams, Response: reflect.TypeFor[client.List[client.Spell]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
-	}, handle: (*Server).refusals}
+	}, handle: s.refusals}
 }

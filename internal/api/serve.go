@@ -101,7 +101,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 		r = r.WithContext(plans.As(r.Context(), actor(w, r, from)))
 	}
 	if rt.raw != nil {
-		return rt.raw(s, w, r, params{q, from})
+		return rt.raw(w, r, params{q, from})
 	}
 	if rt.wait > 0 {
 		// An error means that the connection is gone, which the next write says.
@@ -135,7 +135,7 @@ func (s *Server) handle(rt *route, c *call) (a answer, body []byte, err error) {
 		}
 		defer s.reading.giveBack()
 	}
-	if a, err = rt.handle(s, c); err != nil || a.body == nil {
+	if a, err = rt.handle(c); err != nil || a.body == nil {
 		return a, nil, err
 	}
 	ctx := c.ctx()

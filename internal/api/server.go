@@ -128,7 +128,7 @@ func New(options Options) *Server {
 		// admins, and the customers of hits.
 		s.reading = newTurns(int(options.Store.Pool().Config().MaxConns) / 2)
 	}
-	list := routes(options.SeparateMetrics)
+	list := s.routes()
 	s.metrics = newMetrics(options.Registry)
 	s.countMemory(options.Registry)
 	s.countFailures(options.Registry)
