@@ -42,7 +42,7 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p params) int
 	defer respond.PutBuffer(buf)
 	key, err := idempotencyKey(r.Header)
 	if err == nil {
-		err = s.readBody(r, buf, maxBatchBody)
+		err = readBody(r, buf, s.memory, maxBatchBody)
 	}
 	if err != nil {
 		return s.fail(w, r, err)

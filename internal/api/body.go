@@ -20,12 +20,6 @@ const (
 	maxBatchBody = 1 << 20
 )
 
-// defaultMemory is what bodies and answers may take together, in bytes.
-const defaultMemory = 64 << 20
-
-// skipTime is how long a client may go on sending a body that was refused for want of memory.
-const skipTime = time.Second
-
 var (
 	errMediaType  = &problem.Fault{Kind: problem.KindMediaType, Detail: "the body must be declared as Content-Type: application/json, in UTF-8"}
 	errEncoding   = &problem.Fault{Kind: problem.KindMediaType, Detail: "a Content-Encoding is not supported: send the body as it is"}
@@ -38,7 +32,7 @@ var (
 // readBody reads the request's body into buf.B, up to limit bytes, after checking that it
 // claims to be JSON. The buffer grows by what has come, and not by what was promised: a
 // client that promises much and sends little takes little.
-func (s *Server) readBody(r *http.Request, buf *respond.Buffer, limit int) error {
+func readBody(r *http.Request, buf *respond.Buffer, memory *respond.Budget, limit int) error {
 	buf.B = buf.B[:0]
 	if err := checkMediaType(r.Header); err != nil {
 		return err
@@ -53,7 +47,7 @@ func (s *Server) readBody(r *http.Request, buf *respond.Buffer, limit int) error
 	for {
 		have := len(buf.B)
 		if have == buf.Room() {
-			if err := buf.Grow(s.memory, nextSize(have, int(r.ContentLength), limit)); err != nil {
+			if err := buf.Grow(memory, nextSize(have, int(r.ContentLength), limit)); err != nil {
 				return err
 			}
 		}
@@ -86,10 +80,10 @@ func nextSize(have, promised, limit int) int {
 
 // skipBody reads the rest of a body that was refused for want of memory, and keeps none of
 // it: a client that is still sending would not see the answer. It reports whether the body
-// has ended in time.
-func (s *Server) skipBody(w http.ResponseWriter, r *http.Request) bool {
+// has ended by then, by the node's own clock.
+func skipBody(w http.ResponseWriter, r *http.Request, until time.Time) bool {
 	// An error says that there is no connection behind it, and so nothing to wait for.
-	_ = http.NewResponseController(w).SetReadDeadline(s.options.Wall().Add(skipTime))
+	_ = http.NewResponseController(w).SetReadDeadline(until)
 	scratch := make([]byte, respond.Free/4) // io.Discard has 8 KiB for each
 	for skipped := 0; skipped <= maxBatchBody; {
 		n, err := r.Body.Read(scratch)

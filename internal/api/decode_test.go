@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 )
@@ -71,9 +72,9 @@ func TestDecodeRefusesNullsInMaps(t *testing.T) {
 	}{
 		{`{"metadata":{"expires_at":null}}`, "metadata.expires_at", new(customerRequest)},
 		{`{"metadata":{"up_to":null}}`, "metadata.up_to", new(customerRequest)},
-		{`{"attributes":{"up_to":null}}`, "attributes.up_to", new(hitRequest)},
-		{`{"attributes":{"/expires_at":null}}`, "attributes./expires_at", new(hitRequest)},
-		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(hitRequest)},
+		{`{"attributes":{"up_to":null}}`, "attributes.up_to", new(client.HitRequest)},
+		{`{"attributes":{"/expires_at":null}}`, "attributes./expires_at", new(client.HitRequest)},
+		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(client.HitRequest)},
 		{`{"name":null}`, "name", new(keyRequest)},
 	} {
 		f := problem.Of(decode([]byte(c.body), c.into))

@@ -1,24 +1,16 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
-	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
-// hitRequest is the body of POST /v1/hits and one member of a batch.
-type hitRequest client.HitRequest
-
-// A hit is a checked hitRequest.
+// A hit is a checked client.HitRequest.
 type hit struct {
 	respond.Subject
 	attributes map[string]string
@@ -55,18 +47,18 @@ func decodeHit(body []byte, like *respond.Subject) (hit, error) {
 
 // decodeAnyHit is decodeHit without the short cut for plain bodies: it takes any JSON.
 func decodeAnyHit(body []byte) (hit, error) {
-	var in hitRequest
+	var in client.HitRequest
 	if err := decode(body, &in); err != nil {
 		return hit{}, err
 	}
-	if bad := in.check(0); len(bad) > 0 {
+	if bad := checkHit(&in, 0); len(bad) > 0 {
 		return hit{}, problem.InvalidFields(bad)
 	}
-	return in.hit(opHit), nil
+	return askedOf(&in, opHit), nil
 }
 
-// hit is what a checked request asks for.
-func (in *hitRequest) hit(kind string) hit {
+// askedOf is what a checked request asks for.
+func askedOf(in *client.HitRequest, kind string) hit {
 	h := hit{Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, overrun: in.Overrun, kind: kind}
 	if in.Cost != nil {
 		h.Cost = *in.Cost
@@ -77,61 +69,8 @@ func (in *hitRequest) hit(kind string) hit {
 	return h
 }
 
-// check lists all that is wrong with a hit that was decoded. least is the smallest cost that
-// is allowed.
-func (in *hitRequest) check(least int64) (bad model.FieldErrors) {
-	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
-	switch {
-	case in.Customer == "":
-		refuse("customer", "is required")
-	case !plans.ValidCustomerKey(in.Customer):
-		refuse("customer", plans.CustomerKeyRule)
-	}
-	switch {
-	case in.Meter == "":
-		refuse("meter", "is required")
-	case !plans.ValidKey(in.Meter):
-		refuse("meter", plans.KeyRule)
-	}
-	if in.Cost != nil && (*in.Cost < least || *in.Cost > model.MaxNumber) {
-		refuse("cost", fmt.Sprintf("must be between %d and %d", least, model.MaxNumber))
-	}
-	if in.ID != nil {
-		if wrong := checkID(*in.ID); wrong != "" {
-			refuse("id", wrong)
-		}
-	}
-	if in.Overrun && in.DryRun {
-		refuse("overrun", "does not go with dry_run: what was spent already is charged, or left out")
-	}
-	return append(bad, checkAttributes(in.Attributes, "attributes")...)
-}
-
-// checkAttributes lists what is wrong with attributes, in the order of their names; parent
-// is where they stand. A value becomes part of a counter's key.
-func checkAttributes(attributes map[string]string, parent string) (bad model.FieldErrors) {
-	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
-	if len(attributes) > model.MaxAttributes {
-		refuse(parent, fmt.Sprintf("must not have more than %d names", model.MaxAttributes))
-		return bad
-	}
-	for name, value := range attributes {
-		if len(name) > model.MaxAttributeName || !plans.ValidKey(name) {
-			refuse(parent+"."+name, "the name must be 1 to 64 letters, digits or . _ : -")
-		}
-		switch {
-		case len(value) > model.MaxAttributeValue:
-			refuse(parent+"."+name, "the value must not have more than 200 bytes")
-		case strings.ContainsRune(value, 0) || !utf8.ValidString(value):
-			refuse(parent+"."+name, "the value must be UTF-8 without NUL characters")
-		}
-	}
-	slices.SortStableFunc(bad, func(a, b model.FieldError) int { return strings.Compare(a.Field, b.Field) })
-	return bad
-}
-
-// denyStatus reads deny_status: the status of a refusal.
-func (q query) denyStatus() (int, error) {
+// denyStatusOf reads deny_status: the status of a refusal.
+func denyStatusOf(q query) (int, error) {
 	switch q["deny_status"] {
 	case "":
 		if _, given := q["deny_status"]; !given {
@@ -151,7 +90,7 @@ func (q query) denyStatus() (int, error) {
 func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
 	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
-	denied, err := p.query.denyStatus()
+	denied, err := denyStatusOf(p.query)
 	var h hit
 	if err == nil {
 		h, err = s.readHit(r, buf)
@@ -174,7 +113,7 @@ func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error
 	if err != nil {
 		return h, err
 	}
-	if err = s.readBody(r, buf, maxBody); err != nil {
+	if err = readBody(r, buf, s.memory, maxBody); err != nil {
 		return h, err
 	}
 	if h, err = decodeHit(buf.B, &buf.Last); err == nil {

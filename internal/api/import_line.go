@@ -40,8 +40,8 @@ func decodeImport(number int, line []byte) importItem {
 // check reports all that is wrong with a line, and reads its instant. The members that a line
 // shares with a hit follow the hit's rules.
 func (it *importItem) check() error {
-	as := hitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
-	bad := as.check(1)
+	as := client.HitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
+	bad := checkHit(&as, 1)
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	usage, balance := it.Cost != nil || it.At != nil, it.Limit != nil || it.Used != nil
 	switch {

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"quotad/client"
 	"quotad/internal/api/problem"
@@ -63,30 +62,6 @@ func aboveZero(n int64) *int64 {
 	return &n
 }
 
-// orNull is null for an empty text.
-func orNull(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-// listed is an empty list for none, which JSON would show as null.
-func listed[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
-func instantOrNull(at *int64) *time.Time {
-	if at == nil {
-		return nil
-	}
-	t := timeOf(*at)
-	return &t
-}
-
 func invoiceAnswer(i *billing.Invoice, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
@@ -94,8 +69,8 @@ func invoiceAnswer(i *billing.Invoice, err error) (answer, error) {
 	return answer{status: http.StatusOK, body: showInvoice(i)}, nil
 }
 
-// filter reads which invoices are asked for.
-func (q query) filter() (f ledger.Filter, err error) {
+// filterOf reads which invoices are asked for.
+func filterOf(q query) (f ledger.Filter, err error) {
 	if f.Status = q["status"]; f.Status != "" {
 		switch f.Status {
 		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited:
@@ -109,7 +84,7 @@ func (q query) filter() (f ledger.Filter, err error) {
 }
 
 func (s *Server) listInvoices(c *call) (answer, error) {
-	f, err := c.query.filter()
+	f, err := filterOf(c.query)
 	if err != nil {
 		return answer{}, err
 	}

@@ -83,7 +83,7 @@ func (s *Server) metersOf(c *call, f *quota.OpenFilter, found []quota.OpenReserv
 // openFilter is what a request asks for. The customer and its clock are read from the database: a
 // node that has not heard of a test clock's new time must not show what is over by it.
 func (s *Server) openFilter(c *call, key string) (f quota.OpenFilter, clock string, err error) {
-	if f.Attribute, err = c.query.oneAttribute(); err != nil {
+	if f.Attribute, err = oneAttribute(c.query); err != nil {
 		return f, "", err
 	}
 	customer, err := s.store.GetCustomer(c.ctx(), key)
@@ -101,7 +101,7 @@ func (s *Server) openFilter(c *call, key string) (f quota.OpenFilter, clock stri
 		return f, "", err
 	}
 	if _, given := c.query["meter"]; given {
-		name, err := c.query.meter()
+		name, err := meterOf(c.query)
 		if err != nil {
 			return f, "", err
 		}
@@ -116,7 +116,7 @@ func (s *Server) openFilter(c *call, key string) (f quota.OpenFilter, clock stri
 
 // oneAttribute is the stored counter of the one value of an attribute that a request names; empty:
 // it names none.
-func (q query) oneAttribute() (string, error) {
+func oneAttribute(q query) (string, error) {
 	given, err := q.attributes()
 	if err != nil {
 		return "", err

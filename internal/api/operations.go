@@ -68,7 +68,7 @@ func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key st
 	if key, err = idempotencyKey(r.Header); err != nil {
 		return "", err
 	}
-	if err = s.readBody(r, buf, maxBody); err != nil {
+	if err = readBody(r, buf, s.memory, maxBody); err != nil {
 		return "", err
 	}
 	return key, decode(buf.B, in)

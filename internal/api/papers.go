@@ -70,7 +70,7 @@ func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, 
 // invoicesCSV serves a page of invoices. The header Link leads to the next page.
 func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p params) int {
 	return s.servePaper(w, r, p.from, csvType, func(ctx context.Context) ([]byte, error) {
-		filter, err := p.query.filter()
+		filter, err := filterOf(p.query)
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // plain reads hits in the form that nearly all clients write. In it each member of a
-// hitRequest occurs once and is valid; strings are printable ASCII without escapes; costs are
+// client.HitRequest occurs once and is valid; strings are printable ASCII without escapes; costs are
 // whole. plain refuses any other body and does not say why: decodeAnyHit reads that. Both read
 // the same hit from a body that plain takes.
 //
@@ -75,7 +75,7 @@ func (p *plain) hits() ([]hit, bool) {
 	return all, len(all) > 0 && p.next(']')
 }
 
-// hit reads one hit and checks it as hitRequest.check does.
+// hit reads one hit and checks it as request.CheckHit does.
 func (p *plain) hit(h *hit, like *respond.Subject) bool {
 	*h = hit{Subject: respond.Subject{Cost: 1}, kind: opHit}
 	seen := 0

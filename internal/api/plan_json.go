@@ -57,8 +57,3 @@ func readFeature(d *jsontext.Decoder, feature *any) error {
 	}
 	return mismatch("must be true, false, a number or a string")
 }
-
-// exactNumbers writes a json.Number as a number. jsonv2 would write it as a string.
-var exactNumbers = json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, n stdjson.Number) error {
-	return e.WriteValue(jsontext.Value(n))
-}))

@@ -18,7 +18,7 @@ type query map[string]string
 
 // parseQuery reads the parameters of a request. It refuses parameters that the route does not
 // take, so that a misspelled one is noticed.
-func parseQuery(r *http.Request, rt *route) (query, error) {
+func parseQuery(r *http.Request, rt *apidoc.Operation) (query, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func parseQuery(r *http.Request, rt *route) (query, error) {
 	q := make(query, len(values))
 	for name, given := range values {
 		if !slices.ContainsFunc(rt.Params, func(p apidoc.Param) bool { return p.Takes(name) }) {
-			return nil, problem.Invalid(name, "is not a parameter of this route"+rt.insteadOfParam(name))
+			return nil, problem.Invalid(name, "is not a parameter of this route"+insteadOfParam(rt, name))
 		}
 		if len(given) > 1 {
 			return nil, problem.Invalid(name, "is there more than once")
@@ -47,7 +47,7 @@ func parseQuery(r *http.Request, rt *route) (query, error) {
 
 // insteadOfParam is the end of the error about an unknown parameter: where it belongs, or
 // which parameter was probably meant.
-func (rt *route) insteadOfParam(name string) string {
+func insteadOfParam(rt *apidoc.Operation, name string) string {
 	if slices.Contains(membersOf(rt.Request), name) {
 		return ": it belongs in the body"
 	}
@@ -124,4 +124,14 @@ func (q query) between() (from, to *int64, err error) {
 		}
 	}
 	return from, to, nil
+}
+
+var attributeParam = apidoc.Param{
+	Name: "attr.NAME", Names: "attr.", Type: "string",
+	Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`.\n\n- Limits per that attribute are shown by the buckets of this value.\n- When left out, they are shown by the buckets of the empty value.\n- A request may have at most 16.",
+}
+
+var paging = []apidoc.Param{
+	{Name: "limit", Type: "integer", Doc: "How many items a page has at most. 100 when left out.", Most: plans.MaxPage},
+	{Name: "cursor", Type: "string", Doc: "The `next_cursor` of the page before."},
 }

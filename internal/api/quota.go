@@ -146,8 +146,6 @@ func (st *standing) usage(currency string, running *ledger.Running) (client.Mete
 	return u, err
 }
 
-func timeOf(at int64) time.Time { return time.UnixMicro(at).UTC() }
-
 // limitList is the member limits of the quota answer: each limit as a decision shows it, and
 // its meter.
 type limitList struct {

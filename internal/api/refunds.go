@@ -20,11 +20,11 @@ type refundRequest client.RefundRequest
 // identify checks the request and sets its one id; key is the id in the header. The members
 // that a refund shares with a hit follow the hit's rules.
 func (in *refundRequest) identify(key string) error {
-	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
+	as := client.HitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
 	if in.Cost == 0 {
 		as.Cost = nil
 	}
-	bad := as.check(1)
+	bad := checkHit(&as, 1)
 	if in.Cost == 0 {
 		bad = append(bad, model.FieldError{Field: "cost", Detail: fmt.Sprintf("is required: how many units to give back, from 1 to %d", model.MaxNumber)})
 	}
@@ -39,7 +39,7 @@ func (in *refundRequest) identify(key string) error {
 	if len(bad) > 0 {
 		return problem.InvalidFields(bad)
 	}
-	id, err := oneID(as.hit(opRefund).id, key)
+	id, err := oneID(askedOf(&as, opRefund).id, key)
 	in.ID = &id
 	return err
 }

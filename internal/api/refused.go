@@ -84,7 +84,7 @@ func (s *Server) spellFilter(c *call, key string) (f quota.SpellFilter, err erro
 	}
 	f.Customer = customer.ID
 	if _, given := c.query["meter"]; given {
-		name, err := c.query.meter()
+		name, err := meterOf(c.query)
 		if err != nil {
 			return f, err
 		}

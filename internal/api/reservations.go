@@ -32,15 +32,15 @@ type reservation struct {
 // identify checks the request and gives it its one id; key is the id in the header. The
 // members that a reservation shares with a hit follow the hit's rules.
 func (in *reservationRequest) identify(key string) (asked reservation, err error) {
-	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
-	bad := as.check(1)
+	as := client.HitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
+	bad := checkHit(&as, 1)
 	if in.TTL < 1 || in.TTL > maxTTL {
 		bad = append(bad, model.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, and must be between 1 and %d (24 h)", maxTTL)})
 	}
 	if len(bad) > 0 {
 		return asked, problem.InvalidFields(bad)
 	}
-	asked = reservation{hit: as.hit(opReservation), ttl: in.TTL}
+	asked = reservation{hit: askedOf(&as, opReservation), ttl: in.TTL}
 	asked.Reservation = true
 	asked.id, err = oneID(asked.id, key)
 	return asked, err
@@ -60,7 +60,7 @@ func (h *reservation) operation() model.ID {
 func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p params) int {
 	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
-	denied, err := p.query.denyStatus()
+	denied, err := denyStatusOf(p.query)
 	var asked reservation
 	if err == nil {
 		asked, err = s.readReservation(r, buf)

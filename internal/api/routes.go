@@ -55,16 +55,6 @@ func operations(list []route) []apidoc.Operation {
 	return described
 }
 
-var attributeParam = apidoc.Param{
-	Name: "attr.NAME", Names: "attr.", Type: "string",
-	Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`.\n\n- Limits per that attribute are shown by the buckets of this value.\n- When left out, they are shown by the buckets of the empty value.\n- A request may have at most 16.",
-}
-
-var paging = []apidoc.Param{
-	{Name: "limit", Type: "integer", Doc: "How many items a page has at most. 100 when left out.", Most: plans.MaxPage},
-	{Name: "cursor", Type: "string", Doc: "The `next_cursor` of the page before."},
-}
-
 var (
 	ok200       = []int{http.StatusOK}
 	created201  = []int{http.StatusCreated}

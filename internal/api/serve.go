@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	stdjson "encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
@@ -93,7 +96,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	q, err := parseQuery(r, rt)
+	q, err := parseQuery(r, &rt.Operation)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
@@ -113,7 +116,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	buf := respond.Buffer{From: from} // of this request only: what a route keeps may share its bytes
 	defer buf.Release()
 	if rt.Request != nil {
-		if err = s.readBody(r, &buf, maxBody); err != nil {
+		if err = readBody(r, &buf, s.memory, maxBody); err != nil {
 			return s.fail(w, r, err)
 		}
 		c.body = buf.B
@@ -187,7 +190,7 @@ func (s *Server) encode(ctx context.Context, from queue.SenderID, body any) ([]b
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
 	f := problem.Of(err)
 	s.logInternal(r, f, err)
-	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !s.skipBody(w, r)
+	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !skipBody(w, r, s.options.Wall().Add(skipTime))
 	if cut && r.ProtoMajor == 1 {
 		// Else net/http would first wait for the rest of the body, which may never come.
 		w.Header().Set("Connection", "close")
@@ -292,3 +295,11 @@ func (s *Server) authorizeWithin(as Identity, rt *route) (queue.SenderID, error)
 	}
 	return queue.SenderID(as.KeyID), nil
 }
+
+// exactNumbers writes a json.Number as a number. jsonv2 would write it as a string.
+var exactNumbers = json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, n stdjson.Number) error {
+	return e.WriteValue(jsontext.Value(n))
+}))
+
+// skipTime is how long a client may go on sending a body that was refused for want of memory.
+const skipTime = time.Second

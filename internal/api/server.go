@@ -202,3 +202,6 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 		Wall:   wall,
 	})
 }
+
+// defaultMemory is what bodies and answers may take together, in bytes.
+const defaultMemory = 64 << 20

@@ -78,7 +78,7 @@ func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement
 	if st.id, err = pathValue(r, "id"); err != nil {
 		return st, err
 	}
-	if err = s.readBody(r, buf, maxBody); err != nil {
+	if err = readBody(r, buf, s.memory, maxBody); err != nil {
 		return st, err
 	}
 	in := client.CommitRequest{Cost: -1}

@@ -37,7 +37,7 @@ func (s *Server) usage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	name, err := c.query.meter()
+	name, err := meterOf(c.query)
 	if err != nil {
 		return answer{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Server) usage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	asked, err := c.query.span(now, p.Zone)
+	asked, err := spanOf(c.query, now, p.Zone)
 	if err != nil {
 		return answer{}, err
 	}
@@ -82,7 +82,7 @@ func (s *Server) usage(c *call) (answer, error) {
 	return answer{status: http.StatusOK, body: body}, nil
 }
 
-func (q query) meter() (string, error) {
+func meterOf(q query) (string, error) {
 	meter, given := q["meter"]
 	switch {
 	case !given:
@@ -93,8 +93,8 @@ func (q query) meter() (string, error) {
 	return meter, nil
 }
 
-// span reads from, to and granularity.
-func (q query) span(now int64, zone *time.Location) (asked span, err error) {
+// spanOf reads from, to and granularity.
+func spanOf(q query, now int64, zone *time.Location) (asked span, err error) {
 	monthStart, _ := calendar.Month(now, zone)
 	if asked.from, err = q.instant("from", monthStart); err != nil {
 		return asked, err
