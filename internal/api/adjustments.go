@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	bills "quotad/internal/billing/ledger"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -115,7 +116,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 	if asked.Target.Clock != nil {
 		body.TestClock = asked.Target.Clock.Key
 	}
-	body.At, body.Replayed = timeOf(done.At), done.Replayed
+	body.At, body.Replayed = respond.Time(done.At), done.Replayed
 	return answer{status: putStatus(!done.Replayed), body: body}, nil
 }
 

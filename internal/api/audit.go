@@ -14,6 +14,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/queue"
@@ -143,7 +144,7 @@ type auditBody struct {
 }
 
 func showAudit(e plans.AuditEntry) auditBody {
-	return auditBody{e.ID, e.At, e.Actor, orNull(e.ActorName), e.Action, e.Target, e.Before, e.After, orNull(e.Request)}
+	return auditBody{e.ID, e.At, e.Actor, respond.OrNull(e.ActorName), e.Action, e.Target, e.Before, e.After, respond.OrNull(e.Request)}
 }
 
 // maxFilter is the length of the longest actor or target that a list is asked for, bytes.

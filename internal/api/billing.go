@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/billing/ledger"
 )
@@ -65,9 +66,9 @@ func accountAnswer(a *ledger.Account, err error) (answer, error) {
 		return answer{}, err
 	}
 	return answer{status: http.StatusOK, etag: a.ETag(), body: client.Account{
-		StartsAt: timeOf(a.StartsAt), TrialEndsAt: instantOrNull(a.TrialEndsAt), EndsAt: instantOrNull(a.EndsAt), Seller: a.Seller,
+		StartsAt: respond.Time(a.StartsAt), TrialEndsAt: respond.InstantOrNull(a.TrialEndsAt), EndsAt: respond.InstantOrNull(a.EndsAt), Seller: a.Seller,
 		Buyer: a.Buyer, Taxes: a.Taxes, DueDays: a.DueDays, Currency: a.Currency,
-		BilledUntil: instantOrNull(a.BilledUntil), TestClock: a.Clock,
+		BilledUntil: respond.InstantOrNull(a.BilledUntil), TestClock: a.Clock,
 	}}, nil
 }
 

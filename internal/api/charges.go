@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -51,12 +52,12 @@ func (s *Server) charge(c *call) (answer, error) {
 		return answer{}, err
 	}
 	return answer{status: putStatus(!replayed), body: client.Charge{
-		Customer: customer, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: timeOf(made.At), TestClock: clock, Replayed: replayed,
+		Customer: customer, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: respond.Time(made.At), TestClock: clock, Replayed: replayed,
 	}}, nil
 }
 
 func showCredit(c billing.Credit) client.Credit {
-	return client.Credit{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, LeftMinor: c.LeftMinor, Currency: c.Currency, Priority: c.Priority, ExpiresAt: instantOrNull(c.ExpiresAt), At: timeOf(c.At)}
+	return client.Credit{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, LeftMinor: c.LeftMinor, Currency: c.Currency, Priority: c.Priority, ExpiresAt: respond.InstantOrNull(c.ExpiresAt), At: respond.Time(c.At)}
 }
 
 func (s *Server) grantCredit(c *call) (answer, error) {
@@ -106,14 +107,14 @@ func (s *Server) listCredits(c *call) (answer, error) {
 		return answer{}, err
 	}
 	body := client.Credits{
-		Customer: customer, TestClock: found.Clock, NextCursor: orNull(found.Next),
+		Customer: customer, TestClock: found.Clock, NextCursor: respond.OrNull(found.Next),
 		Balances: make([]client.Credit, len(found.Balances)), Entries: make([]client.CreditEntry, len(found.Entries)),
 	}
 	for i, credit := range found.Balances {
 		body.Balances[i] = showCredit(credit)
 	}
 	for i, e := range found.Entries {
-		body.Entries[i] = client.CreditEntry{Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: orNull(e.Invoice), At: timeOf(e.At)}
+		body.Entries[i] = client.CreditEntry{Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: respond.OrNull(e.Invoice), At: respond.Time(e.At)}
 	}
 	return answer{status: http.StatusOK, body: body}, nil
 }

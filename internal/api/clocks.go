@@ -7,11 +7,14 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
 )
 
-func showClock(c model.TestClock) client.Clock { return client.Clock{Key: c.Key, Now: timeOf(c.Now)} }
+func showClock(c model.TestClock) client.Clock {
+	return client.Clock{Key: c.Key, Now: respond.Time(c.Now)}
+}
 
 func (s *Server) putClock(c *call) (answer, error) {
 	key, err := nameInPath(c.r, "key")

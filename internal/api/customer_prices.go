@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans"
 )
@@ -26,7 +27,7 @@ type ownPriceBody struct {
 }
 
 func showOwnPrice(p *ledger.OwnPrice) ownPriceBody {
-	return ownPriceBody{p.Price, timeOf(max(p.From, 0))}
+	return ownPriceBody{p.Price, respond.Time(max(p.From, 0))}
 }
 
 func (s *Server) putOwnPrice(c *call) (answer, error) {

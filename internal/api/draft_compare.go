@@ -9,6 +9,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/billing/compare"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -237,7 +238,7 @@ func (x *comparison) read(ids []int64) ([]*compared, error) {
 func (x *comparison) show(chosen int, others bool) *client.Compare {
 	s := x.sheet
 	body := &client.Compare{
-		From: timeOf(s.From), To: timeOf(s.To), Customers: s.Customers, Chosen: chosen, Others: others, Asked: s.Asked, Recorded: s.Recorded,
+		From: respond.Time(s.From), To: respond.Time(s.To), Customers: s.Customers, Chosen: chosen, Others: others, Asked: s.Asked, Recorded: s.Recorded,
 		Currency: x.draft.Currency, InForce: showSide(&s.InForce), Draft: showSide(&s.Draft), Limits: make([]client.CompareRow, len(s.Limits)), Notes: x.notes(chosen, others),
 	}
 	for i := range s.Limits {

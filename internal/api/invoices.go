@@ -6,6 +6,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/ledger"
@@ -25,15 +26,15 @@ func showProjection(i *billing.Invoice) *client.Projection {
 
 func showInvoice(i *billing.Invoice) client.Invoice {
 	body := client.Invoice{
-		ID: orNull(i.ID), Number: orNull(i.Number), Kind: i.Kind, Customer: i.CustomerKey, TestClock: i.TestClock, Status: i.Status, Currency: i.Currency,
-		PeriodStart: timeOf(i.PeriodStart), PeriodEnd: timeOf(i.PeriodEnd), PriceVersion: i.PriceVersion,
+		ID: respond.OrNull(i.ID), Number: respond.OrNull(i.Number), Kind: i.Kind, Customer: i.CustomerKey, TestClock: i.TestClock, Status: i.Status, Currency: i.Currency,
+		PeriodStart: respond.Time(i.PeriodStart), PeriodEnd: respond.Time(i.PeriodEnd), PriceVersion: i.PriceVersion,
 		Lines: make([]client.Line, len(i.Lines)), Taxes: make([]client.Tax, len(i.Taxes)),
 		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, CreditedMinor: i.CreditedMinor,
-		Seller: client.SellerOnPaper{Key: i.Seller.Key, Name: i.Seller.Name, Address: listed(i.Seller.Address), TaxID: i.Seller.TaxID}, Buyer: i.Buyer,
-		DueAt: instantOrNull(i.DueAt), Held: orNull(i.Held), Of: orNull(i.Of), FinalizedAt: instantOrNull(i.FinalizedAt),
-		PaidAt: instantOrNull(i.PaidAt), Reference: orNull(i.Reference), VoidReason: orNull(i.VoidReason), Reason: orNull(i.Reason),
+		Seller: client.SellerOnPaper{Key: i.Seller.Key, Name: i.Seller.Name, Address: respond.Listed(i.Seller.Address), TaxID: i.Seller.TaxID}, Buyer: i.Buyer,
+		DueAt: respond.InstantOrNull(i.DueAt), Held: respond.OrNull(i.Held), Of: respond.OrNull(i.Of), FinalizedAt: respond.InstantOrNull(i.FinalizedAt),
+		PaidAt: respond.InstantOrNull(i.PaidAt), Reference: respond.OrNull(i.Reference), VoidReason: respond.OrNull(i.VoidReason), Reason: respond.OrNull(i.Reason),
 	}
-	body.Buyer.Address, body.OpenMinor = listed(body.Buyer.Address), i.OpenMinor()
+	body.Buyer.Address, body.OpenMinor = respond.Listed(body.Buyer.Address), i.OpenMinor()
 	if paid, known := i.Paid(); known {
 		body.PaidMinor = &paid
 	}
@@ -48,9 +49,9 @@ func showInvoice(i *billing.Invoice) client.Invoice {
 
 func showLine(l *billing.Line) client.Line {
 	return client.Line{
-		N: l.N, Kind: l.Kind, Meter: orNull(l.Meter), Description: l.Description, From: timeOf(l.From), To: timeOf(l.To),
-		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: orNull(l.Corrects()),
-		UnitPrice: orNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: orNull(l.PackagePrice), Applied: orNull(l.Applied),
+		N: l.N, Kind: l.Kind, Meter: respond.OrNull(l.Meter), Description: l.Description, From: respond.Time(l.From), To: respond.Time(l.To),
+		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: respond.Listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: respond.OrNull(l.Corrects()),
+		UnitPrice: respond.OrNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: respond.OrNull(l.PackagePrice), Applied: respond.OrNull(l.Applied),
 	}
 }
 
@@ -215,13 +216,13 @@ func (s *Server) invoiceLineUsage(c *call) (answer, error) {
 		return answer{}, err
 	}
 	body := client.LineUsage{
-		Hours: make([]client.LineHour, len(found.Hours)), Adjustments: make([]client.LineAdjustment, len(found.Adjustments)), NextCursor: orNull(found.Next),
+		Hours: make([]client.LineHour, len(found.Hours)), Adjustments: make([]client.LineAdjustment, len(found.Adjustments)), NextCursor: respond.OrNull(found.Next),
 	}
 	for i, h := range found.Hours {
-		body.Hours[i] = client.LineHour{Start: timeOf(h.Start), Admitted: h.Admitted}
+		body.Hours[i] = client.LineHour{Start: respond.Time(h.Start), Admitted: h.Admitted}
 	}
 	for i, a := range found.Adjustments {
-		body.Adjustments[i] = client.LineAdjustment{Hour: timeOf(a.Hour), At: timeOf(a.At), Cost: a.Cost, Reason: a.Reason}
+		body.Adjustments[i] = client.LineAdjustment{Hour: respond.Time(a.Hour), At: respond.Time(a.At), Cost: a.Cost, Reason: a.Reason}
 	}
 	return answer{status: http.StatusOK, body: body}, nil
 }

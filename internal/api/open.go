@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota"
@@ -59,7 +60,7 @@ func (s *Server) openReservations(c *call) (answer, error) {
 	return listAnswer(store.Paged(found, limit, kind, openAt), err, func(o quota.OpenReservation) client.OpenReservation {
 		body := client.OpenReservation{
 			ID: o.ID.String(), Meter: meters[o.ID.Meter], Cost: o.Cost, Attributes: o.Attributes,
-			CreatedAt: timeOf(o.At), ExpiresAt: timeOf(o.Expires), TestClock: clock,
+			CreatedAt: respond.Time(o.At), ExpiresAt: respond.Time(o.Expires), TestClock: clock,
 		}
 		if body.Attributes == nil {
 			body.Attributes = map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/api/respond"
 	"quotad/internal/billing/ledger"
 )
 
@@ -43,7 +44,7 @@ func concerns(body *client.Overview, now int64) []client.Concern {
 		if d.Connections*10 >= d.MaxConnections*9 {
 			add("connections", "%d of %d connections of the database are taken.", d.Connections, d.MaxConnections)
 		}
-		if at := d.OldestTransactionAt; at != nil && timeOf(now).Sub(*at) > oldTransaction {
+		if at := d.OldestTransactionAt; at != nil && respond.Time(now).Sub(*at) > oldTransaction {
 			add("old_transaction", "A transaction has been open for %s. Until it ends, dead rows stay and tables grow.", ago(now, *at))
 		}
 	}
@@ -73,7 +74,7 @@ func heldConcerns(nameless []ledger.Nameless) (all []client.Concern) {
 
 // ago is how long ago an instant was, in whole units.
 func ago(now int64, at time.Time) string {
-	d := timeOf(now).Sub(at)
+	d := respond.Time(now).Sub(at)
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%d seconds", int64(d/time.Second))

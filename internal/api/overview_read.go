@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/api/respond"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
@@ -33,7 +34,7 @@ func (s *Server) readOverview(ctx context.Context) (body client.Overview, err er
 	if err != nil {
 		return body, err
 	}
-	body = client.Overview{At: timeOf(now), Failed: []string{}}
+	body = client.Overview{At: respond.Time(now), Failed: []string{}}
 	tenth := s.options.Deadline / 10
 	part := func(name string, limit time.Duration, read func(context.Context) error) (ok bool) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
@@ -114,7 +115,7 @@ func (l *lately) decisions(decided []plans.NodeDecided) *client.Decisions {
 		add(&all.Day, decided[i].Day)
 	}
 	show := func(from int64, d plans.Decided) client.Decided {
-		return client.Decided{From: timeOf(from), Admitted: d.Admitted, Refused: d.Refused}
+		return client.Decided{From: respond.Time(from), Admitted: d.Admitted, Refused: d.Refused}
 	}
 	return &client.Decisions{
 		PerSecond: l.perSecond(all.Recent), Seconds: l.seconds,
@@ -131,7 +132,7 @@ func (l *lately) nodes(now int64, nodes []plans.Node, decided []plans.NodeDecide
 	for i, n := range nodes {
 		shown[i] = client.Node{
 			Name: n.Name, Version: n.Version, State: n.State, Reason: n.Reason,
-			StartedAt: timeOf(n.StartedAt), SeenAt: timeOf(n.SeenAt), PerSecond: l.perSecond(recent[n.ID]),
+			StartedAt: respond.Time(n.StartedAt), SeenAt: respond.Time(n.SeenAt), PerSecond: l.perSecond(recent[n.ID]),
 		}
 		if n.SeenAt < now-silentAfter {
 			shown[i].State, shown[i].Reason = stateSilent, ""
@@ -166,7 +167,7 @@ func (s *Server) books(nodes []plans.Node) client.Books {
 			at, disagreeing = n.CheckedAt, n.Disagreeing
 		}
 	}
-	body.CheckedAt, body.Disagreeing = instantOrNull(at), append(body.Disagreeing, disagreeing...)
+	body.CheckedAt, body.Disagreeing = respond.InstantOrNull(at), append(body.Disagreeing, disagreeing...)
 	return body
 }
 
@@ -196,7 +197,7 @@ func (s *Server) readFullest(ctx context.Context, now int64) (*client.Fullest, e
 	if err != nil {
 		return nil, err
 	}
-	body := &client.Fullest{AsOf: timeOf(now), Counters: latest.Passed, Complete: latest.All && latest.Passed <= fullestJudged}
+	body := &client.Fullest{AsOf: respond.Time(now), Counters: latest.Passed, Complete: latest.All && latest.Passed <= fullestJudged}
 	judging, cancel := context.WithTimeout(ctx, fifth*3/4)
 	defer cancel()
 	all := latest.Keys

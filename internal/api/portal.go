@@ -11,6 +11,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -82,5 +83,5 @@ func (s *Server) createPortalSession(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusCreated, body: client.Portal{URL: s.options.Portal.URL + "/portal/enter/" + token, ExpiresAt: timeOf(expires)}}, nil
+	return answer{status: http.StatusCreated, body: client.Portal{URL: s.options.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}}, nil
 }

@@ -89,7 +89,7 @@ func (s *Server) showQuota(ctx context.Context, key string, account *catalog.Acc
 	}
 	plan := account.Plan
 	body = quotaBody{
-		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: timeOf(now), Anonymous: account.Anonymous, Features: plan.Features,
+		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: respond.Time(now), Anonymous: account.Anonymous, Features: plan.Features,
 		Limits: limitList{standings: standings}, Meters: make([]client.MeterUsage, len(standings)),
 	}
 	if account.Clock != nil {
@@ -130,7 +130,7 @@ func (s *Server) standings(ctx context.Context, v *quota.View, account *catalog.
 func (st *standing) usage(currency string, running *ledger.Running) (client.MeterUsage, error) {
 	u := client.MeterUsage{
 		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
-		PeriodStart: timeOf(st.PeriodStart), PeriodEnd: timeOf(st.PeriodEnd),
+		PeriodStart: respond.Time(st.PeriodStart), PeriodEnd: respond.Time(st.PeriodEnd),
 	}
 	if st.Price != nil {
 		u.Included = st.Price.Included

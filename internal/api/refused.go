@@ -9,6 +9,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota"
@@ -62,7 +63,7 @@ func (s *Server) refusals(c *call) (answer, error) {
 	}
 	meters, err := s.store.MeterKeys(c.ctx(), ids)
 	return listAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) client.Spell {
-		return client.Spell{Limit: s.Limit, Meter: meters[s.Meter], From: timeOf(s.From), To: timeOf(s.To), Units: s.Units, AdmittedAt: instantOrNull(s.Admits)}
+		return client.Spell{Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units, AdmittedAt: respond.InstantOrNull(s.Admits)}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"quotad/internal/api/respond"
 	"quotad/internal/calendar"
 )
 
@@ -43,7 +44,7 @@ func (t *timestamp) read(value jsontext.Value) error {
 	if err != nil {
 		return errWantTime
 	}
-	at := timeOf(us)
+	at := respond.Time(us)
 	t.at = &at
 	return nil
 }
