@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	bills "quotad/internal/billing/ledger"
 	"quotad/internal/calendar"
@@ -35,7 +36,7 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 	if in.Cost == 0 || in.Cost < -model.MaxNumber || in.Cost > model.MaxNumber {
 		refuse("cost", fmt.Sprintf("is required, from -%d to %d, and not 0", model.MaxNumber, model.MaxNumber))
 	}
-	if wrong := checkText(in.Reason, true); wrong != "" {
+	if wrong := request.CheckText(in.Reason, true); wrong != "" {
 		refuse("reason", wrong)
 	}
 	if in.At != "" {
@@ -48,7 +49,7 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 	own := ""
 	if in.ID != nil {
 		own = *in.ID
-		if wrong := checkID(own); wrong != "" {
+		if wrong := request.CheckID(own); wrong != "" {
 			refuse("id", wrong)
 		}
 	} else if key == "" && !preview {
@@ -57,25 +58,25 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 	if len(bad) > 0 {
 		return "", 0, problem.InvalidFields(bad)
 	}
-	id, err = oneID(own, key)
+	id, err = request.OneID(own, key)
 	return id, at, err
 }
 
 // adjust serves POST /v1/customers/{key}/adjustments.
 func (s *Server) adjust(c *call) (answer, error) {
-	customer, err := customerInPath(c.r)
+	customer, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
-	key, err := idempotencyKey(c.r.Header)
+	key, err := request.IdempotencyKey(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
 	var in adjustmentRequest
-	if err = decode(c.body, &in); err != nil {
+	if err = request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	preview, err := c.query.flag("preview")
+	preview, err := c.query.Flag("preview")
 	if err != nil {
 		return answer{}, err
 	}
@@ -88,7 +89,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 	}
 	asked := locked.Adjustment{
 		Cost: in.Cost, At: at, Reason: in.Reason,
-		ID: model.NewID(opAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
+		ID: model.NewID(request.OpAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
 	}
 	if asked.Audit, err = auditedAdjustment(c.ctx(), customer, id, &in); err != nil {
 		return answer{}, err
@@ -138,6 +139,6 @@ func (s *Server) adjustmentRoutes() []route {
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
 		Params:  []apidoc.Param{previewParam},
 		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: put200or201,
-		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
+		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: request.IdempotencyHeader,
 	}, handle: s.adjust}}
 }

@@ -14,6 +14,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
@@ -158,10 +159,10 @@ func (s *Server) listAudit(c *call) (answer, error) {
 		}
 	}
 	var err error
-	if f.From, f.To, err = c.query.between(); err != nil {
+	if f.From, f.To, err = c.query.Between(); err != nil {
 		return answer{}, err
 	}
-	list, err := s.store.AuditEntries(c.ctx(), f, c.query.page())
+	list, err := s.store.AuditEntries(c.ctx(), f, c.query.Page())
 	return listAnswer(list, err, showAudit)
 }
 
@@ -170,7 +171,7 @@ var auditParams = append([]apidoc.Param{
 	{Name: "target", Type: "string", Doc: "Changes of this and of all below it only, such as `customers/acme` or `customers/acme/overrides`. A key alone, such as `acme`, is of whatever has that key."},
 	{Name: "from", Type: "date-time", Doc: "Changes then or later."},
 	{Name: "to", Type: "date-time", Doc: "Changes before."},
-}, paging...)
+}, request.Paging...)
 
 func (s *Server) auditRoutes() []route {
 	return []route{{Operation: apidoc.Operation{

@@ -16,6 +16,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota/queue"
 )
@@ -40,9 +41,9 @@ var (
 func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p params) int {
 	buf := respond.BufferFor(p.from)
 	defer respond.PutBuffer(buf)
-	key, err := idempotencyKey(r.Header)
+	key, err := request.IdempotencyKey(r.Header)
 	if err == nil {
-		err = readBody(r, buf, s.memory, maxBatchBody)
+		err = request.ReadBody(r, buf, s.memory, request.MaxBatchBody)
 	}
 	if err != nil {
 		return s.fail(w, r, err)
@@ -112,7 +113,7 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 	shape := fmt.Sprint(len(hits), b.atomic) // another one is another batch
 	for i := range hits {
 		if h := &hits[i]; h.id == "" {
-			h.kind, h.id, h.batch = opBatch, key+"#"+strconv.Itoa(i), shape
+			h.kind, h.id, h.batch = request.OpBatch, key+"#"+strconv.Itoa(i), shape
 		}
 	}
 	return hits, results
@@ -204,7 +205,7 @@ func decodeBatch(body []byte) (batch, error) {
 	if err == nil || errors.Is(err, errManyHits) {
 		return b, err
 	}
-	if detail := notJSON(body); detail != "" {
+	if detail := request.NotJSON(body); detail != "" {
 		return batch{}, &problem.Fault{Kind: problem.KindNotJSON, Detail: detail}
 	}
 	return batch{}, err
@@ -213,7 +214,7 @@ func decodeBatch(body []byte) (batch, error) {
 // readBatch is decodeBatch without what is said of a body that is not JSON.
 func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 	if d.PeekKind() != '{' {
-		return b, errWantObject
+		return b, request.ErrWantObject
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return b, err
@@ -233,7 +234,7 @@ func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 		case name == "atomic":
 			b.atomic, err = readAtomic(d)
 		default:
-			err = problem.Invalid(name, "is not known here"+instead(name, membersOf(reflect.TypeFor[client.Batch]())))
+			err = problem.Invalid(name, "is not known here"+request.Instead(name, request.MembersOf(reflect.TypeFor[client.Batch]())))
 		}
 		if err != nil {
 			return b, err

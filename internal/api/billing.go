@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/billing/ledger"
@@ -17,7 +18,7 @@ import (
 
 // instantOrPeriodEnd is an instant, or "period_end".
 type instantOrPeriodEnd struct {
-	timestamp
+	request.Timestamp
 	periodEnd bool
 }
 
@@ -33,8 +34,8 @@ func (t *instantOrPeriodEnd) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		t.periodEnd = true
 		return nil
 	}
-	if err := t.read(value); err != nil {
-		return mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z", or "period_end"`)
+	if err := t.Read(value); err != nil {
+		return request.Mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z", or "period_end"`)
 	}
 	return nil
 }
@@ -45,8 +46,8 @@ func (instantOrPeriodEnd) Schema(huma.Registry) *huma.Schema {
 }
 
 type billingRequest struct {
-	StartsAt    timestamp          `json:"starts_at,omitzero" doc:"Billing begins here. What was used before is never billed.\n- When left out, it stays as it is: at first, the second in which the customer was created.\n- It may be at most 1,000 billing periods ago.\n- It cannot be moved once a period is closed."`
-	TrialEndsAt timestamp          `json:"trial_ends_at,omitzero" doc:"A billing period ends here. All that end by then cost nothing. Null or left out: no trial."`
+	StartsAt    request.Timestamp  `json:"starts_at,omitzero" doc:"Billing begins here. What was used before is never billed.\n- When left out, it stays as it is: at first, the second in which the customer was created.\n- It may be at most 1,000 billing periods ago.\n- It cannot be moved once a period is closed."`
+	TrialEndsAt request.Timestamp  `json:"trial_ends_at,omitzero" doc:"A billing period ends here. All that end by then cost nothing. Null or left out: no trial."`
 	EndsAt      instantOrPeriodEnd `json:"ends_at,omitzero" doc:"Billing ends here. What is used later is free.\n- An instant, or period_end for the end of the running period.\n- Null or left out: it does not end. Where it had ended, it begins again now."`
 	Seller      string             `json:"seller" required:"false" default:"default" minLength:"1" maxLength:"200" pattern:"^[A-Za-z0-9._:-]+$" doc:"Key of the seller who sends the invoices."`
 	Buyer       payerRequest       `json:"buyer" required:"false" doc:"Who pays."`
@@ -73,7 +74,7 @@ func accountAnswer(a *ledger.Account, err error) (answer, error) {
 }
 
 func (s *Server) getBilling(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -81,20 +82,20 @@ func (s *Server) getBilling(c *call) (answer, error) {
 }
 
 func (s *Server) putBilling(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
 	in := billingRequest{Seller: "default", DueDays: 14}
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	pre, err := precondition(c.r.Header)
+	pre, err := request.Precondition(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
 	return accountAnswer(s.billing.PutAccount(c.ctx(), key, &ledger.AccountInput{
-		StartsAt: in.StartsAt.micros(), TrialEndsAt: in.TrialEndsAt.micros(), EndsAt: in.EndsAt.micros(), PeriodEnd: in.EndsAt.periodEnd,
+		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
 	}, pre))
 }
@@ -140,7 +141,7 @@ func (s *Server) accountRoutes() []route {
 		}, handle: s.getSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers, Access: apidoc.AdminOnly, Tag: "Billing", ID: "listSellers", Summary: "List the sellers",
-			Params: paging, Response: reflect.TypeFor[client.List[billing.Seller]](), Status: ok200,
+			Params: request.Paging, Response: reflect.TypeFor[client.List[billing.Seller]](), Status: ok200,
 		}, handle: s.listSellers},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 )
 
@@ -15,18 +16,18 @@ var invoiceParams = append([]apidoc.Param{
 	{Name: "status", Type: "string", Doc: "Invoices of this status only.", Enum: []string{"draft", "finalized", "paid", "void", "credited"}},
 	{Name: "from", Type: "date-time", Doc: "Periods that end then or later."},
 	{Name: "to", Type: "date-time", Doc: "Periods that end before."},
-}, paging...)
+}, request.Paging...)
 
 var projectionParam = apidoc.Param{Name: "projection", Type: "string", Doc: "With `true` the answer also has `projection`: what the invoice would come to at the present pace.", Enum: []string{"true", "false"}}
 
 var (
 	lineUsagePaging = []apidoc.Param{
 		{Name: "limit", Type: "integer", Doc: "How many hours and adjustments a page has at most. 100,000 when left out.", Most: plans.MaxPage},
-		paging[1],
+		request.Paging[1],
 	}
 	creditsPaging = []apidoc.Param{
 		{Name: "limit", Type: "integer", Doc: "How many credits, and how many entries, a page has at most. 1,000 when left out.", Most: plans.MaxPage},
-		paging[1],
+		request.Paging[1],
 	}
 )
 
@@ -49,7 +50,7 @@ func (s *Server) billingRoutes() []route {
 		}, handle: handle}
 	}
 	return []route{
-		get(ofCustomer+"/invoices", "customerInvoices", "List a customer's invoices", page, paging, s.customerInvoices),
+		get(ofCustomer+"/invoices", "customerInvoices", "List a customer's invoices", page, request.Paging, s.customerInvoices),
 		get(ofCustomer+"/invoices/upcoming", "upcomingInvoice", "What the running period will cost", invoice, []apidoc.Param{projectionParam}, s.upcomingInvoice),
 		get("/v1/invoices", "listInvoices", "List invoices", page, invoiceParams, s.listInvoices),
 		get(one, "getInvoice", "Get an invoice", invoice, nil, s.getInvoice),

@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/calendar"
@@ -23,23 +24,23 @@ func money(amount, least int64, currency, id string) (bad model.FieldErrors) {
 	if _, known := plans.Exponent(currency); !known {
 		refuse("currency", "is required: an ISO 4217 code in capitals, such as USD")
 	}
-	if wrong := checkID(id); wrong != "" {
+	if wrong := request.CheckID(id); wrong != "" {
 		refuse("id", wrong)
 	}
 	return bad
 }
 
 func (s *Server) charge(c *call) (answer, error) {
-	customer, err := customerInPath(c.r)
+	customer, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.ChargeRequest
-	if err = decode(c.body, &in); err != nil {
+	if err = request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	bad := money(in.AmountMinor, -billing.MaxMinor, in.Currency, in.ID)
-	if wrong := checkText(in.Description, true); wrong != "" {
+	if wrong := request.CheckText(in.Description, true); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "description", Detail: wrong})
 	}
 	if len(bad) > 0 {
@@ -61,12 +62,12 @@ func showCredit(c billing.Credit) client.Credit {
 }
 
 func (s *Server) grantCredit(c *call) (answer, error) {
-	customer, err := customerInPath(c.r)
+	customer, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
 	in := client.CreditRequest{Kind: billing.CreditPromotional, Priority: 50}
-	if err = decode(c.body, &in); err != nil {
+	if err = request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	bad := money(in.AmountMinor, 1, in.Currency, in.ID)
@@ -82,7 +83,7 @@ func (s *Server) grantCredit(c *call) (answer, error) {
 		expires = *in.ExpiresAt
 		at, err := calendar.ParseInstant(expires)
 		if err != nil {
-			bad = append(bad, model.FieldError{Field: "expires_at", Detail: string(errWantTime)})
+			bad = append(bad, model.FieldError{Field: "expires_at", Detail: string(request.ErrWantTime)})
 		}
 		asked.ExpiresAt = &at
 	}
@@ -98,11 +99,11 @@ func (s *Server) grantCredit(c *call) (answer, error) {
 }
 
 func (s *Server) listCredits(c *call) (answer, error) {
-	customer, err := customerInPath(c.r)
+	customer, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.billing.Credits(c.ctx(), customer, c.query.page())
+	found, err := s.billing.Credits(c.ctx(), customer, c.query.Page())
 	if err != nil {
 		return answer{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
@@ -17,12 +18,12 @@ func showClock(c model.TestClock) client.Clock {
 }
 
 func (s *Server) putClock(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.ClockRequest
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	now, err := calendar.ParseInstant(in.Now)
@@ -30,7 +31,7 @@ func (s *Server) putClock(c *call) (answer, error) {
 	case in.Now == "":
 		return answer{}, problem.Invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
 	case err != nil:
-		return answer{}, problem.Invalid("now", string(errWantTime))
+		return answer{}, problem.Invalid("now", string(request.ErrWantTime))
 	}
 	clock, isNew, err := s.store.PutTestClock(c.ctx(), key, now)
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *Server) putClock(c *call) (answer, error) {
 }
 
 func (s *Server) getClock(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
@@ -50,7 +51,7 @@ func (s *Server) getClock(c *call) (answer, error) {
 }
 
 func (s *Server) listClocks(c *call) (answer, error) {
-	clocks, err := s.store.ListTestClocks(c.ctx(), c.query.page())
+	clocks, err := s.store.ListTestClocks(c.ctx(), c.query.Page())
 	return listAnswer(clocks, err, showClock)
 }
 
@@ -67,7 +68,7 @@ func (s *Server) clockRoutes() []route {
 		}, handle: s.getClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "List the test clocks",
-			Params: paging, Response: reflect.TypeFor[client.List[client.Clock]](), Status: ok200,
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Clock]](), Status: ok200,
 		}, handle: s.listClocks},
 	}
 }

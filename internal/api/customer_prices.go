@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans"
@@ -36,7 +37,7 @@ func (s *Server) putOwnPrice(c *call) (answer, error) {
 		return answer{}, err
 	}
 	var in ownPriceRequest
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	price, isNew, err := s.billing.PutOwnPrice(c.ctx(), customer, meter, &plans.Price{
@@ -50,8 +51,8 @@ func (s *Server) putOwnPrice(c *call) (answer, error) {
 }
 
 func meterOfCustomer(r *http.Request) (customer, meter string, err error) {
-	if customer, err = customerInPath(r); err == nil {
-		meter, err = nameInPath(r, "meter")
+	if customer, err = request.CustomerInPath(r); err == nil {
+		meter, err = request.NameInPath(r, "meter")
 	}
 	return customer, meter, err
 }
@@ -78,7 +79,7 @@ func (s *Server) deleteOwnPrice(c *call) (answer, error) {
 }
 
 func (s *Server) listOwnPrices(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -33,18 +34,18 @@ func (in *customerRequest) check() (bad model.FieldErrors) {
 }
 
 func (s *Server) putCustomer(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
 	in := customerRequest{Timezone: "UTC"}
-	if err := decodeBy(customerMembers, c.body, &in); err != nil {
+	if err := request.DecodeBy(request.CustomerMembers, c.body, &in); err != nil {
 		return answer{}, err
 	}
 	if bad := in.check(); len(bad) > 0 {
 		return answer{}, problem.InvalidFields(bad)
 	}
-	pre, err := precondition(c.r.Header)
+	pre, err := request.Precondition(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
@@ -64,7 +65,7 @@ func customerAnswer(status int, c *plans.Customer) answer {
 }
 
 func (s *Server) getCustomer(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -86,23 +87,23 @@ func (s *Server) listCustomers(c *call) (answer, error) {
 	search := c.query["search"]
 	switch {
 	case search == "":
-		list, err := s.store.ListCustomers(c.ctx(), prefix, c.query.page())
+		list, err := s.store.ListCustomers(c.ctx(), prefix, c.query.Page())
 		return listAnswer(list, err, showCustomer)
 	case prefix != "":
 		return answer{}, problem.Invalid("search", "finds keys by their beginning, too: leave prefix out")
 	case !plans.PlainText(search) || utf8.RuneCountInString(search) > maxSearch:
 		return answer{}, problem.Invalid("search", fmt.Sprintf("must be valid UTF-8 of at most %d characters, without control characters", maxSearch))
 	}
-	list, err := s.store.FindCustomers(c.ctx(), search, c.query.page())
+	list, err := s.store.FindCustomers(c.ctx(), search, c.query.Page())
 	return listAnswer(list, err, showCustomer)
 }
 
 func (s *Server) archiveCustomer(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
-	erase, err := c.query.flag("erase")
+	erase, err := c.query.Flag("erase")
 	if err != nil {
 		return answer{}, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 )
 
@@ -47,7 +48,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{`{"name":1,`, 400, "", ""},
 		{`{"name":1} 2`, 400, "", ""},
 	} {
-		_, err := decodePlan([]byte(c.body))
+		_, err := request.DecodePlan([]byte(c.body))
 		if err == nil {
 			t.Errorf("%s is taken", c.body)
 			continue
@@ -59,7 +60,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 			t.Errorf("%s: %v, want %s: %s", c.body, f.Fields, c.field, c.detail)
 		}
 	}
-	_, err := decodePlan([]byte(`{"name":"the word null in a string"}`))
+	_, err := request.DecodePlan([]byte(`{"name":"the word null in a string"}`))
 	check(t, err)
 }
 
@@ -77,7 +78,7 @@ func TestDecodeRefusesNullsInMaps(t *testing.T) {
 		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(client.HitRequest)},
 		{`{"name":null}`, "name", new(keyRequest)},
 	} {
-		f := problem.Of(decode([]byte(c.body), c.into))
+		f := problem.Of(request.Decode([]byte(c.body), c.into))
 		if f.Kind != problem.KindInvalid || f.Fields[0].Field != c.field {
 			t.Errorf("%s: %+v", c.body, f)
 		}
@@ -110,7 +111,7 @@ func TestDecodeWordsWholeBodies(t *testing.T) {
 // What is left out is what it stands for, and numbers are those that were written.
 func TestDecodePlan(t *testing.T) {
 	t.Parallel()
-	in, err := decodePlan([]byte(`{"limits":[{"limit":0},{"limit":999999999999999},{}],
+	in, err := request.DecodePlan([]byte(`{"limits":[{"limit":0},{"limit":999999999999999},{}],
 		"prices":[{"tiers":[{"up_to":null,"unit_price":"1"}]}],
 		"features":{"a":1.50,"b":true,"c":"x","d":999999999999999}}`))
 	check(t, err)
@@ -121,7 +122,7 @@ func TestDecodePlan(t *testing.T) {
 	if !maps.Equal(in.Features, want) {
 		t.Errorf("features %#v", in.Features)
 	}
-	if in, err := decodePlan([]byte(`{"interval_count":0}`)); err != nil || in.IntervalCount != 0 {
+	if in, err := request.DecodePlan([]byte(`{"interval_count":0}`)); err != nil || in.IntervalCount != 0 {
 		t.Errorf("an interval count of 0 became %d, %v", in.IntervalCount, err)
 	}
 }
@@ -135,7 +136,7 @@ func TestDecodeTimestamp(t *testing.T) {
 		`{"expires_at":"2026-01-31"}`: false, `{"expires_at":1}`: false, `{"expires_at":""}`: false, `{"expires_at":{}}`: false,
 	} {
 		var in keyRequest
-		err := decode([]byte(body), &in)
+		err := request.Decode([]byte(body), &in)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}

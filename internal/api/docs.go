@@ -5,6 +5,7 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 )
 
@@ -34,7 +35,7 @@ func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ params) int
 
 // serveProblem serves the page of one problem type. The type's URI leads there.
 func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ params) int {
-	name, err := pathValue(r, "name")
+	name, err := request.PathValue(r, "name")
 	if err != nil {
 		return s.fail(w, r, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing/compare"
 	"quotad/internal/plans"
@@ -42,12 +43,12 @@ type comparison struct {
 }
 
 func (s *Server) compareDraft(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.CompareRequest
-	if err = decode(c.body, &in); err != nil {
+	if err = request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	if err = s.takeHeavy(c); err != nil {

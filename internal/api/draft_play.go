@@ -9,6 +9,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
@@ -16,12 +17,12 @@ import (
 )
 
 func (s *Server) playDraft(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
 	in := client.PlayRequest{Traffic: client.Traffic{Windows: 4, Cost: 1}}
-	if err = decode(c.body, &in); err != nil {
+	if err = request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	traffic, err := readTraffic(&in.Traffic)

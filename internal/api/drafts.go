@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -55,19 +56,19 @@ func (s *Server) draftRoutes() []route {
 }
 
 func (s *Server) putDraft(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
-	in, err := decodePlan(c.body)
+	in, err := request.DecodePlan(c.body)
 	if err != nil {
 		return answer{}, err
 	}
-	rebase, err := c.query.flag("rebase")
+	rebase, err := c.query.Flag("rebase")
 	if err != nil {
 		return answer{}, err
 	}
-	pre, err := precondition(c.r.Header)
+	pre, err := request.Precondition(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
@@ -80,7 +81,7 @@ func (s *Server) putDraft(c *call) (answer, error) {
 }
 
 func (s *Server) getDraft(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
@@ -94,7 +95,7 @@ func (s *Server) draft(c *call, key string) (d *plans.Draft, in plans.PlanInput,
 	if d, err = s.store.GetDraft(c.ctx(), key); err != nil {
 		return nil, in, nil, 0, err
 	}
-	if in, err = decodePlan(d.Document); err != nil {
+	if in, err = request.DecodePlan(d.Document); err != nil {
 		return nil, in, nil, 0, err
 	}
 	whole, bad, latest, err := s.store.CheckPlan(c.ctx(), key, in)
@@ -116,7 +117,7 @@ func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, 
 }
 
 func (s *Server) deleteDraft(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err == nil {
 		err = s.store.DeleteDraft(c.ctx(), key)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
 )
@@ -25,20 +26,20 @@ func (h *hit) names() names { return names{customer: h.Customer, meter: h.Meter}
 
 // namesOf are the names in the path and the query of an ordinary route.
 func namesOf(c *call, rt *route) (n names) {
-	key, _ := pathValue(c.r, "key") // the handler has refused a bad key
+	key, _ := request.PathValue(c.r, "key") // the handler has refused a bad key
 	switch {
 	case strings.HasPrefix(rt.Pattern, "/v1/customers/{key}"):
 		n.customer, n.meter = key, c.query["meter"]
-		n.limit, _ = pathValue(c.r, "limit")
+		n.limit, _ = request.PathValue(c.r, "limit")
 	case strings.HasPrefix(rt.Pattern, "/v1/meters/{key}"):
 		n.meter = key
 	case strings.HasPrefix(rt.Pattern, "/v1/plans/{key}"):
 		n.plan = key
-		n.version, _ = pathValue(c.r, "n")
+		n.version, _ = request.PathValue(c.r, "n")
 	case strings.HasPrefix(rt.Pattern, "/v1/test-clocks/{key}"):
 		n.clock = key
 	case rt.Pattern == "/v1/keys/{id}":
-		n.key, _ = pathValue(c.r, "id")
+		n.key, _ = request.PathValue(c.r, "id")
 	}
 	return n
 }
@@ -62,7 +63,7 @@ func explain(err error, n names) error {
 		return &explained{err, fmt.Sprintf("there is no customer %s, and it cannot be made at this hit: %s", quoted(n.customer), why)}
 	}
 	if present, ok := errors.AsType[*plans.IfMatchError](err); ok {
-		return &explained{err, "it exists already: GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + quoteETag(present.ETag)}
+		return &explained{err, "it exists already: GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + request.QuoteETag(present.ETag)}
 	}
 	for _, x := range []struct {
 		err    error

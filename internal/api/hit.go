@@ -6,6 +6,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota/model"
 )
@@ -34,7 +35,7 @@ func (h *hit) operation() model.ID {
 	if h.overrun {
 		parts = append(parts, "overrun")
 	}
-	return model.NewID(h.kind, h.id, payloadOf(h.attributes, parts...)...)
+	return model.NewID(h.kind, h.id, request.PayloadOf(h.attributes, parts...)...)
 }
 
 // decodeHit reads and checks one hit. like is the subject of an earlier hit, see plainHit.
@@ -48,13 +49,13 @@ func decodeHit(body []byte, like *respond.Subject) (hit, error) {
 // decodeAnyHit is decodeHit without the short cut for plain bodies: it takes any JSON.
 func decodeAnyHit(body []byte) (hit, error) {
 	var in client.HitRequest
-	if err := decode(body, &in); err != nil {
+	if err := request.Decode(body, &in); err != nil {
 		return hit{}, err
 	}
-	if bad := checkHit(&in, 0); len(bad) > 0 {
+	if bad := request.CheckHit(&in, 0); len(bad) > 0 {
 		return hit{}, problem.InvalidFields(bad)
 	}
-	return askedOf(&in, opHit), nil
+	return askedOf(&in, request.OpHit), nil
 }
 
 // askedOf is what a checked request asks for.
@@ -70,7 +71,7 @@ func askedOf(in *client.HitRequest, kind string) hit {
 }
 
 // denyStatusOf reads deny_status: the status of a refusal.
-func denyStatusOf(q query) (int, error) {
+func denyStatusOf(q request.Query) (int, error) {
 	switch q["deny_status"] {
 	case "":
 		if _, given := q["deny_status"]; !given {
@@ -109,16 +110,16 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
 
 // readHit reads the hit that a request asks for.
 func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
-	key, err := idempotencyKey(r.Header)
+	key, err := request.IdempotencyKey(r.Header)
 	if err != nil {
 		return h, err
 	}
-	if err = readBody(r, buf, s.memory, maxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
 		return h, err
 	}
 	if h, err = decodeHit(buf.B, &buf.Last); err == nil {
 		buf.Last = h.Subject
-		h.id, err = oneID(h.id, key)
+		h.id, err = request.OneID(h.id, key)
 	}
 	return h, err
 }

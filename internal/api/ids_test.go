@@ -9,6 +9,7 @@ import (
 	"github.com/dunglas/httpsfv"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -22,7 +23,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		long: long, `"` + long + `"`: long, `"` + strings.Repeat(`\\`, model.MaxID) + `"`: strings.Repeat(`\`, model.MaxID),
 		`?1`: "?1", `:aGk=:`: ":aGk=:",
 	} {
-		if got, err := idempotencyKey(http.Header{idempotencyHeader: {field}}); err != nil || got != want {
+		if got, err := request.IdempotencyKey(http.Header{request.IdempotencyHeader: {field}}); err != nil || got != want {
 			t.Errorf("%q: %q %v, want %q", field, got, err, want)
 		}
 	}
@@ -30,7 +31,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		``, `""`, `"`, `"a`, `"a\"`, `"a\b"`, `"a"b"`, `"a" `, `"a";b=1`, `"a", "b"`, `"é"`, "\"a\tb\"", "a\tb", "\xff", "\u0085",
 		long + "x", `"` + long + `x"`, strings.Repeat("é", 128),
 	} {
-		if got, err := idempotencyKey(http.Header{idempotencyHeader: {field}}); err == nil || problem.Of(err).Fields[0].Field != idempotencyHeader {
+		if got, err := request.IdempotencyKey(http.Header{request.IdempotencyHeader: {field}}); err == nil || problem.Of(err).Fields[0].Field != request.IdempotencyHeader {
 			t.Errorf("%q is taken as %q, %v", field, got, err)
 		}
 	}
@@ -38,14 +39,14 @@ func TestIdempotencyKeys(t *testing.T) {
 	for _, id := range []string{"a", `"`, `\`, `\"\\"`, `a "b" \c ~`, long} {
 		field, err := httpsfv.Marshal(httpsfv.NewItem(id))
 		check(t, err)
-		if got, err := idempotencyKey(http.Header{idempotencyHeader: {field}}); err != nil || got != id {
+		if got, err := request.IdempotencyKey(http.Header{request.IdempotencyHeader: {field}}); err != nil || got != id {
 			t.Errorf("%q is sent as %s and read as %q, %v", id, field, got, err)
 		}
 	}
-	if got, err := idempotencyKey(http.Header{idempotencyHeader: {"a", "a"}}); err == nil {
+	if got, err := request.IdempotencyKey(http.Header{request.IdempotencyHeader: {"a", "a"}}); err == nil {
 		t.Errorf("two headers are taken as %q", got)
 	}
-	if got, err := idempotencyKey(http.Header{}); err != nil || got != "" {
+	if got, err := request.IdempotencyKey(http.Header{}); err != nil || got != "" {
 		t.Errorf("no header: %q %v", got, err)
 	}
 }
@@ -53,11 +54,11 @@ func TestIdempotencyKeys(t *testing.T) {
 func TestOneID(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[[2]string]string{{"", ""}: "", {"a", ""}: "a", {"", "b"}: "b", {"a", "a"}: "a"} {
-		if got, err := oneID(in[0], in[1]); err != nil || got != want {
+		if got, err := request.OneID(in[0], in[1]); err != nil || got != want {
 			t.Errorf("%q: %q %v", in, got, err)
 		}
 	}
-	if got, err := oneID("a", "b"); problem.Of(err).Fields[0].Field != "id" {
+	if got, err := request.OneID("a", "b"); problem.Of(err).Fields[0].Field != "id" {
 		t.Errorf("two ids are taken as %q, %v", got, err)
 	}
 }
@@ -117,7 +118,7 @@ func TestPayloadsOfRefundsAndReservations(t *testing.T) {
 	refund := func(body string) locked.Refund {
 		t.Helper()
 		in := refundRequest{}
-		check(t, decode([]byte(`{"customer":"acme","meter":"requests",`+body+`}`), &in))
+		check(t, request.Decode([]byte(`{"customer":"acme","meter":"requests",`+body+`}`), &in))
 		check(t, in.identify(""))
 		return in.operation(&model.Target{})
 	}
@@ -136,7 +137,7 @@ func TestPayloadsOfRefundsAndReservations(t *testing.T) {
 	reservation := func(body string) model.ID {
 		t.Helper()
 		in := reservationRequest{}
-		check(t, decode([]byte(`{"customer":"acme","meter":"requests",`+body+`}`), &in))
+		check(t, request.Decode([]byte(`{"customer":"acme","meter":"requests",`+body+`}`), &in))
 		asked, err := in.identify("")
 		check(t, err)
 		return asked.operation()

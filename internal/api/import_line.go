@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -28,7 +29,7 @@ var errWantObjects = problem.Invalid("", "each line must be a JSON object")
 // decodeImport reads and checks a line.
 func decodeImport(number int, line []byte) importItem {
 	it := importItem{number: number}
-	if it.err = decode(line, &it.ImportLine); errors.Is(it.err, errWantObject) {
+	if it.err = request.Decode(line, &it.ImportLine); errors.Is(it.err, request.ErrWantObject) {
 		it.err = errWantObjects
 	}
 	if it.err == nil {
@@ -41,7 +42,7 @@ func decodeImport(number int, line []byte) importItem {
 // shares with a hit follow the hit's rules.
 func (it *importItem) check() error {
 	as := client.HitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
-	bad := checkHit(&as, 1)
+	bad := request.CheckHit(&as, 1)
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	usage, balance := it.Cost != nil || it.At != nil, it.Limit != nil || it.Used != nil
 	switch {
@@ -70,7 +71,7 @@ func (it *importItem) checkUsage(refuse func(field, detail string)) {
 	}
 	at, err := calendar.ParseInstant(*it.At)
 	if err != nil || at < 0 {
-		refuse("at", string(errWantTime)+", from 1970 on")
+		refuse("at", string(request.ErrWantTime)+", from 1970 on")
 	}
 	it.at = at
 }
@@ -101,7 +102,7 @@ func (it *importItem) operation(t *model.Target) locked.Import {
 		op.Cost, op.At = *it.Cost, it.at
 		payload = []string{it.Meter, "usage", strconv.FormatInt(op.Cost, 10), strconv.FormatInt(op.At, 10)}
 	}
-	op.ID = model.NewID(opImport, it.ID, payloadOf(it.Attributes, payload...)...)
+	op.ID = model.NewID(request.OpImport, it.ID, request.PayloadOf(it.Attributes, payload...)...)
 	return op
 }
 
@@ -117,7 +118,7 @@ func (it *importItem) names() names {
 func (it *importItem) appendError(b []byte, f *problem.Fault) []byte {
 	b = append(b, `{"line":`...)
 	b = strconv.AppendInt(b, int64(it.number), 10)
-	if checkID(it.ID) == "" {
+	if request.CheckID(it.ID) == "" {
 		b = append(b, `,"id":`...)
 		b = respond.AppendString(b, it.ID)
 	}

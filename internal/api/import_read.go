@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 )
 
 const (
@@ -30,7 +31,7 @@ func checkImport(r *http.Request) error {
 	if r.ContentLength > maxImport {
 		return errImportLarge
 	}
-	return checkMedia(r.Header, errImportType, "application/x-ndjson", "application/jsonl", "application/json")
+	return request.CheckMedia(r.Header, errImportType, "application/x-ndjson", "application/jsonl", "application/json")
 }
 
 // lineReader reads lines of a body, whatever their number.
@@ -62,7 +63,7 @@ func (l *lineReader) next() ([]byte, error) {
 	case l.size > maxImport:
 		return line, errImportLarge
 	case err != nil && !errors.Is(err, io.EOF):
-		return line, whyCut(err)
+		return line, request.WhyCut(err)
 	case long:
 		return nil, errLongLine
 	case err != nil && len(line) == 0:

@@ -6,6 +6,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
@@ -71,7 +72,7 @@ func invoiceAnswer(i *billing.Invoice, err error) (answer, error) {
 }
 
 // filterOf reads which invoices are asked for.
-func filterOf(q query) (f ledger.Filter, err error) {
+func filterOf(q request.Query) (f ledger.Filter, err error) {
 	if f.Status = q["status"]; f.Status != "" {
 		switch f.Status {
 		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited:
@@ -80,7 +81,7 @@ func filterOf(q query) (f ledger.Filter, err error) {
 		}
 	}
 	f.Customer, f.TestClock = q["customer"], q["test_clock"]
-	f.From, f.To, err = q.between()
+	f.From, f.To, err = q.Between()
 	return f, err
 }
 
@@ -89,25 +90,25 @@ func (s *Server) listInvoices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.billing.Invoices(c.ctx(), f, c.query.page())
+	list, err := s.billing.Invoices(c.ctx(), f, c.query.Page())
 	return listAnswer(list, err, showInvoice)
 }
 
 func (s *Server) customerInvoices(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.billing.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.page())
+	list, err := s.billing.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.Page())
 	return listAnswer(list, err, showInvoice)
 }
 
 func (s *Server) upcomingInvoice(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
-	project, err := c.query.flag("projection")
+	project, err := c.query.Flag("projection")
 	if err != nil {
 		return answer{}, err
 	}
@@ -124,7 +125,7 @@ func (s *Server) upcomingInvoice(c *call) (answer, error) {
 }
 
 func (s *Server) getInvoice(c *call) (answer, error) {
-	id, err := pathValue(c.r, "id")
+	id, err := request.PathValue(c.r, "id")
 	if err != nil {
 		return answer{}, err
 	}
@@ -132,7 +133,7 @@ func (s *Server) getInvoice(c *call) (answer, error) {
 }
 
 func (s *Server) finalizeInvoice(c *call) (answer, error) {
-	id, err := pathValue(c.r, "id")
+	id, err := request.PathValue(c.r, "id")
 	if err != nil {
 		return answer{}, err
 	}
@@ -140,13 +141,13 @@ func (s *Server) finalizeInvoice(c *call) (answer, error) {
 }
 
 func (s *Server) payInvoice(c *call) (answer, error) {
-	id, err := pathValue(c.r, "id")
+	id, err := request.PathValue(c.r, "id")
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.PayRequest
-	if err = decode(c.body, &in); err == nil {
-		err = wrongText("reference", in.Reference, false)
+	if err = request.Decode(c.body, &in); err == nil {
+		err = request.WrongText("reference", in.Reference, false)
 	}
 	if err != nil {
 		return answer{}, err
@@ -155,13 +156,13 @@ func (s *Server) payInvoice(c *call) (answer, error) {
 }
 
 func (s *Server) voidInvoice(c *call) (answer, error) {
-	id, err := pathValue(c.r, "id")
+	id, err := request.PathValue(c.r, "id")
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.VoidRequest
-	if err = decode(c.body, &in); err == nil {
-		err = wrongText("reason", in.Reason, true)
+	if err = request.Decode(c.body, &in); err == nil {
+		err = request.WrongText("reason", in.Reason, true)
 	}
 	if err != nil {
 		return answer{}, err
@@ -170,18 +171,18 @@ func (s *Server) voidInvoice(c *call) (answer, error) {
 }
 
 func (s *Server) creditInvoice(c *call) (answer, error) {
-	id, err := pathValue(c.r, "id")
+	id, err := request.PathValue(c.r, "id")
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.NoteRequest
-	if err = decode(c.body, &in); err == nil {
-		err = wrongText("reason", in.Reason, true)
+	if err = request.Decode(c.body, &in); err == nil {
+		err = request.WrongText("reason", in.Reason, true)
 	}
 	if err != nil {
 		return answer{}, err
 	}
-	if wrong := checkID(in.ID); wrong != "" {
+	if wrong := request.CheckID(in.ID); wrong != "" {
 		return answer{}, problem.Invalid("id", wrong)
 	}
 	asked := assembly.NoteRequest{Reason: in.Reason, To: in.To}
@@ -199,11 +200,11 @@ func (s *Server) creditInvoice(c *call) (answer, error) {
 }
 
 func (s *Server) invoiceLineUsage(c *call) (answer, error) {
-	id, err := pathValue(c.r, "id")
+	id, err := request.PathValue(c.r, "id")
 	if err != nil {
 		return answer{}, err
 	}
-	text, err := pathValue(c.r, "n")
+	text, err := request.PathValue(c.r, "n")
 	if err != nil {
 		return answer{}, err
 	}
@@ -211,7 +212,7 @@ func (s *Server) invoiceLineUsage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, billing.ErrUnknownLine
 	}
-	found, err := s.billing.LineUsage(c.ctx(), id, n, c.query.page())
+	found, err := s.billing.LineUsage(c.ctx(), id, n, c.query.Page())
 	if err != nil {
 		return answer{}, err
 	}

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 )
 
 type keyRequest struct {
-	Name      string    `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
-	Scope     string    `json:"scope" enum:"admin,support,backend,read"`
-	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
+	Name      string            `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
+	Scope     string            `json:"scope" enum:"admin,support,backend,read"`
+	ExpiresAt request.Timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
 }
 
 func showKey(k plans.Key) client.Key {
@@ -25,10 +26,10 @@ func showKey(k plans.Key) client.Key {
 
 func (s *Server) createKey(c *call) (answer, error) {
 	var in keyRequest
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	key, secret, err := s.store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.at)
+	key, secret, err := s.store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.At)
 	if err != nil {
 		return answer{}, err
 	}
@@ -36,12 +37,12 @@ func (s *Server) createKey(c *call) (answer, error) {
 }
 
 func (s *Server) listKeys(c *call) (answer, error) {
-	list, err := s.store.ListKeys(c.ctx(), c.query.page())
+	list, err := s.store.ListKeys(c.ctx(), c.query.Page())
 	return listAnswer(list, err, showKey)
 }
 
 func (s *Server) revokeKey(c *call) (answer, error) {
-	id, err := nameInPath(c.r, "id")
+	id, err := request.NameInPath(c.r, "id")
 	if err != nil {
 		return answer{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
@@ -36,8 +37,8 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 	for row, want := range map[string]string{
 		"head of a request":                  kib(maxHeaderBytes),
-		"body |":                             kib(maxBody),
-		"body of a batch":                    mib(maxBatchBody),
+		"body |":                             kib(request.MaxBody),
+		"body of a batch":                    mib(request.MaxBatchBody),
 		"body of an import, and each of its": fmt.Sprintf("%d GiB, %s", maxImport>>30, kib(maxLine)),
 		"hits of a batch":                    thousands(maxHits),
 		"time for the head":                  seconds(headerTimeout),

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 )
 
@@ -59,13 +60,13 @@ func (n *node) unfinishedBodies(t *testing.T, connection int64) {
 	before := heap()
 	conns := make([]net.Conn, clients)
 	for i := range conns {
-		conns[i] = n.unfinished(maxBatchBody, 200<<10)
+		conns[i] = n.unfinished(request.MaxBatchBody, 200<<10)
 		if taken := n.server.memory.Taken(); taken > most {
 			t.Fatalf("%d bytes are taken", taken)
 		}
 	}
 	n.want(200, "POST", "/v1/hits", oneHit)
-	wantBusy(t, "one more", n.do("POST", "/v1/hits/batch", batchOf(maxBatchBody)))
+	wantBusy(t, "one more", n.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody)))
 	// A connection takes some 30 KiB without a body.
 	if more := int64(heap()) - int64(before); more > most+clients*connection {
 		t.Errorf("%d bodies that do not end take %d MB", clients, more>>20)
@@ -81,22 +82,22 @@ func (n *node) unfinishedBodies(t *testing.T, connection int64) {
 		check(t, conn.Close())
 	}
 	eventually(t, "all is given back", func() bool { return n.server.memory.Taken() == 0 })
-	n.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody))
+	n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 
 // What a body takes follows what has come of it, whatever it promised.
 func TestBodiesTakeWhatHasCome(t *testing.T) {
 	n := newNode(t)
 	n.setUp(manyHits)
-	conn := n.unfinished(maxBatchBody, 1)
+	conn := n.unfinished(request.MaxBatchBody, 1)
 	for sent, taken := range map[int]int64{1: 0, respond.Free - 1: 0, respond.Free + 1: 3 * respond.Free} {
-		one := n.unfinished(maxBatchBody, sent)
+		one := n.unfinished(request.MaxBatchBody, sent)
 		time.Sleep(50 * time.Millisecond)
 		eventually(t, strconv.Itoa(sent)+" bytes", func() bool { return n.server.memory.Taken() == taken })
 		check(t, one.Close())
 		eventually(t, "none is taken", func() bool { return n.server.memory.Taken() == 0 })
 	}
-	_, err := io.WriteString(conn, batchOf(maxBatchBody-1)) // each read gets what is there
+	_, err := io.WriteString(conn, batchOf(request.MaxBatchBody-1)) // each read gets what is there
 	check(t, err)
 	done, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || done.StatusCode != 200 {
@@ -111,14 +112,14 @@ func TestUnfinishedBodiesOfOneKey(t *testing.T) {
 	n.setUp(manyHits)
 	other := n.key("backend")
 	for range 50 {
-		n.unfinished(maxBatchBody, 200<<10)
+		n.unfinished(request.MaxBatchBody, 200<<10)
 	}
 	eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.memory.Taken() > 3<<19 })
-	got := n.do("POST", "/v1/hits/batch", batchOf(maxBatchBody))
+	got := n.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 	if wantBusy(t, "one more of the key", got); !strings.Contains(got.text, "this API key") {
 		t.Errorf("one more of the key: %s", got.text)
 	}
-	n.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody), "Authorization", other)
+	n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody), "Authorization", other)
 	if text := n.want(200, "GET", "/metrics", "").text; !strings.Contains(text, "\nquotad_body_memory_over_share_total ") ||
 		strings.Contains(text, "\nquotad_body_memory_over_share_total 0\n") {
 		t.Error("the metric does not count them")
@@ -128,10 +129,10 @@ func TestUnfinishedBodiesOfOneKey(t *testing.T) {
 // The least that the setting allows has room for the largest batch, one at a time.
 func TestOneBatchFits(t *testing.T) {
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(maxBatchBody)
+	n.server.memory = respond.NewBudget(request.MaxBatchBody)
 	n.setUp(manyHits)
 	for range 2 {
-		n.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody))
+		n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 	}
 }
 

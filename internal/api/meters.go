@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"quotad/client"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 )
 
@@ -12,12 +13,12 @@ func showMeter(m plans.Meter) client.Meter {
 }
 
 func (s *Server) putMeter(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.MeterRequest
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	m, isNew, err := s.store.PutMeter(c.ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name})
@@ -28,7 +29,7 @@ func (s *Server) putMeter(c *call) (answer, error) {
 }
 
 func (s *Server) getMeter(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
@@ -37,7 +38,7 @@ func (s *Server) getMeter(c *call) (answer, error) {
 }
 
 func (s *Server) listMeters(c *call) (answer, error) {
-	meters, err := s.store.ListMeters(c.ctx(), c.query.page())
+	meters, err := s.store.ListMeters(c.ctx(), c.query.Page())
 	return listAnswer(meters, err, showMeter)
 }
 

@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
@@ -32,12 +33,12 @@ func readOpenAt(text string) (o quota.OpenReservation, ok bool) {
 
 // openReservations serves GET /v1/customers/{key}/reservations.
 func (s *Server) openReservations(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
 	kind := "reservations/" + key // so that no other customer's list takes its cursors
-	limit, position, err := store.OpenPage(c.query.page(), kind, func(text string) bool {
+	limit, position, err := store.OpenPage(c.query.Page(), kind, func(text string) bool {
 		_, ok := readOpenAt(text)
 		return ok
 	})
@@ -117,8 +118,8 @@ func (s *Server) openFilter(c *call, key string) (f quota.OpenFilter, clock stri
 
 // oneAttribute is the stored counter of the one value of an attribute that a request names; empty:
 // it names none.
-func oneAttribute(q query) (string, error) {
-	given, err := q.attributes()
+func oneAttribute(q request.Query) (string, error) {
+	given, err := q.Attributes()
 	if err != nil {
 		return "", err
 	}
@@ -137,8 +138,8 @@ func (s *Server) openReservationsRoute() route {
 		Method: "GET", Pattern: "/v1/customers/{key}/reservations", Access: apidoc.EveryScope, Tag: "Backends", ID: "listReservations", Summary: "List a customer's open reservations",
 		Params: append([]apidoc.Param{
 			{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
-			{Name: attributeParam.Name, Names: attributeParam.Names, Type: "string", Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given."},
-		}, paging...),
+			{Name: request.AttributeParam.Name, Names: request.AttributeParam.Names, Type: "string", Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`. Only reservations that hold units of the limits of this value are listed. At most one attribute may be given."},
+		}, request.Paging...),
 		Response: reflect.TypeFor[client.List[client.OpenReservation]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 	}, handle: s.openReservations}
 }

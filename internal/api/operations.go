@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -65,11 +66,11 @@ func (m *metrics) countOperation(name string, d *model.Decision, err error) {
 
 // readKeyed reads a request's body into in, and the id in its header.
 func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
-	if key, err = idempotencyKey(r.Header); err != nil {
+	if key, err = request.IdempotencyKey(r.Header); err != nil {
 		return "", err
 	}
-	if err = readBody(r, buf, s.memory, maxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
 		return "", err
 	}
-	return key, decode(buf.B, in)
+	return key, request.Decode(buf.B, in)
 }

@@ -4,15 +4,16 @@ import (
 	"net/http"
 
 	"quotad/client"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
 type overrideRequest struct {
-	Limit     int64     `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
-	Burst     *int64    `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
-	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
-	Reason    string    `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
+	Limit     int64             `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
+	Burst     *int64            `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
+	ExpiresAt request.Timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
+	Reason    string            `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
 }
 
 func showOverride(o *plans.Override) client.Override {
@@ -24,8 +25,8 @@ func showOverride(o *plans.Override) client.Override {
 
 // overrideInPath is the customer's key and the limit's name in the path.
 func overrideInPath(r *http.Request) (customer, limit string, err error) {
-	if customer, err = customerInPath(r); err == nil {
-		limit, err = nameInPath(r, "limit")
+	if customer, err = request.CustomerInPath(r); err == nil {
+		limit, err = request.NameInPath(r, "limit")
 	}
 	return customer, limit, err
 }
@@ -36,11 +37,11 @@ func (s *Server) putOverride(c *call) (answer, error) {
 		return answer{}, err
 	}
 	in := overrideRequest{Limit: model.NoLimit} // refused if it stays; 0 would mean a closed limit
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	override, isNew, err := s.store.PutOverride(c.ctx(), customer, limit,
-		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.at, Reason: in.Reason})
+		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.At, Reason: in.Reason})
 	if err != nil {
 		return answer{}, err
 	}
@@ -56,10 +57,10 @@ func (s *Server) deleteOverride(c *call) (answer, error) {
 }
 
 func (s *Server) listOverrides(c *call) (answer, error) {
-	customer, err := customerInPath(c.r)
+	customer, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.store.ListOverrides(c.ctx(), customer, c.query.page())
+	list, err := s.store.ListOverrides(c.ctx(), customer, c.query.Page())
 	return listAnswer(list, err, showOverride)
 }

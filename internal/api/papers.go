@@ -8,6 +8,7 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing"
 	"quotad/internal/billing/document"
@@ -54,7 +55,7 @@ func zoneOf(i *billing.Invoice) *time.Location {
 func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, params) int {
 	return func(w http.ResponseWriter, r *http.Request, p params) int {
 		return s.servePaper(w, r, p.from, media, func(ctx context.Context) ([]byte, error) {
-			id, err := pathValue(r, "id")
+			id, err := request.PathValue(r, "id")
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +75,7 @@ func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p params) i
 		if err != nil {
 			return nil, err
 		}
-		page, err := s.billing.Invoices(ctx, filter, p.query.page())
+		page, err := s.billing.Invoices(ctx, filter, p.query.Page())
 		if err != nil {
 			return nil, err
 		}

@@ -5,19 +5,20 @@ import (
 	"strconv"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 )
 
 func (s *Server) putPlan(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
-	in, err := decodePlan(c.body)
+	in, err := request.DecodePlan(c.body)
 	if err != nil {
 		return answer{}, err
 	}
-	pre, err := precondition(c.r.Header)
+	pre, err := request.Precondition(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
@@ -26,7 +27,7 @@ func (s *Server) putPlan(c *call) (answer, error) {
 }
 
 func (s *Server) getPlan(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
@@ -35,11 +36,11 @@ func (s *Server) getPlan(c *call) (answer, error) {
 }
 
 func (s *Server) getVersion(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
-	text, err := pathValue(c.r, "n")
+	text, err := request.PathValue(c.r, "n")
 	if err != nil {
 		return answer{}, err
 	}
@@ -59,15 +60,15 @@ func planAnswer(status int, p *plans.Plan, err error) (answer, error) {
 }
 
 func (s *Server) listPlans(c *call) (answer, error) {
-	list, err := s.store.ListPlans(c.ctx(), c.query.page())
+	list, err := s.store.ListPlans(c.ctx(), c.query.Page())
 	return listAnswer(list, err, asItIs[*plans.Plan])
 }
 
 func (s *Server) listVersions(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.store.ListVersions(c.ctx(), key, c.query.page())
+	list, err := s.store.ListVersions(c.ctx(), key, c.query.Page())
 	return listAnswer(list, err, asItIs[*plans.Plan])
 }

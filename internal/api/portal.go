@@ -11,6 +11,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
@@ -66,7 +67,7 @@ func originOf(text string) string {
 
 func (s *Server) createPortalSession(c *call) (answer, error) {
 	in := portalRequest{Path: "/portal", Theme: plans.ThemeAuto}
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
 	if bad := in.check(&s.options.Portal); len(bad) > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/client"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans/catalog"
@@ -38,11 +39,11 @@ type standing struct {
 }
 
 func (s *Server) quota(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
-	attributes, err := c.query.attributes()
+	attributes, err := c.query.Attributes()
 	if err != nil {
 		return answer{}, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
@@ -24,12 +25,12 @@ func (in *refundRequest) identify(key string) error {
 	if in.Cost == 0 {
 		as.Cost = nil
 	}
-	bad := checkHit(&as, 1)
+	bad := request.CheckHit(&as, 1)
 	if in.Cost == 0 {
 		bad = append(bad, model.FieldError{Field: "cost", Detail: fmt.Sprintf("is required: how many units to give back, from 1 to %d", model.MaxNumber)})
 	}
 	if in.Hit != nil {
-		if wrong := checkID(*in.Hit); wrong != "" {
+		if wrong := request.CheckID(*in.Hit); wrong != "" {
 			bad = append(bad, model.FieldError{Field: "hit", Detail: wrong})
 		}
 	}
@@ -39,7 +40,7 @@ func (in *refundRequest) identify(key string) error {
 	if len(bad) > 0 {
 		return problem.InvalidFields(bad)
 	}
-	id, err := oneID(askedOf(&as, opRefund).id, key)
+	id, err := request.OneID(askedOf(&as, request.OpRefund).id, key)
 	in.ID = &id
 	return err
 }
@@ -50,9 +51,9 @@ func (in *refundRequest) operation(t *model.Target) locked.Refund {
 	of := ""
 	if in.Hit != nil {
 		of = *in.Hit
-		r.Hit = model.NewID(opHit, of)
+		r.Hit = model.NewID(request.OpHit, of)
 	}
-	r.ID = model.NewID(opRefund, *in.ID, payloadOf(in.Attributes, in.Meter, strconv.FormatInt(in.Cost, 10), of)...)
+	r.ID = model.NewID(request.OpRefund, *in.ID, request.PayloadOf(in.Attributes, in.Meter, strconv.FormatInt(in.Cost, 10), of)...)
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
@@ -33,12 +34,12 @@ func readSpellAt(text string) (s quota.Spell, ok bool) {
 
 // refusals serves GET /v1/customers/{key}/refusals.
 func (s *Server) refusals(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
 	kind := "refusals/" + key // so that no other customer's list takes its cursors
-	limit, position, err := store.OpenPage(c.query.page(), kind, func(text string) bool {
+	limit, position, err := store.OpenPage(c.query.Page(), kind, func(text string) bool {
 		_, ok := readSpellAt(text)
 		return ok
 	})
@@ -70,10 +71,10 @@ func (s *Server) refusals(c *call) (answer, error) {
 // spellFilter is what a request asks for. As usage, refusals stay when a customer is archived or
 // its plan no longer has the meter.
 func (s *Server) spellFilter(c *call, key string) (f quota.SpellFilter, err error) {
-	if f.From, err = c.query.instant("from", math.MinInt64); err != nil {
+	if f.From, err = c.query.Instant("from", math.MinInt64); err != nil {
 		return f, err
 	}
-	if f.To, err = c.query.instant("to", math.MaxInt64); err != nil {
+	if f.To, err = c.query.Instant("to", math.MaxInt64); err != nil {
 		return f, err
 	}
 	if f.To <= f.From {
@@ -102,7 +103,7 @@ var refusalParams = append([]apidoc.Param{
 	{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
 	{Name: "from", Type: "date-time", Doc: "Hits that were refused then or later, by the customer's clock."},
 	{Name: "to", Type: "date-time", Doc: "Hits that were refused before."},
-}, paging...)
+}, request.Paging...)
 
 func (s *Server) refusalRoute() route {
 	return route{Operation: apidoc.Operation{

@@ -10,6 +10,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
@@ -33,16 +34,16 @@ type reservation struct {
 // members that a reservation shares with a hit follow the hit's rules.
 func (in *reservationRequest) identify(key string) (asked reservation, err error) {
 	as := client.HitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
-	bad := checkHit(&as, 1)
+	bad := request.CheckHit(&as, 1)
 	if in.TTL < 1 || in.TTL > maxTTL {
 		bad = append(bad, model.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, and must be between 1 and %d (24 h)", maxTTL)})
 	}
 	if len(bad) > 0 {
 		return asked, problem.InvalidFields(bad)
 	}
-	asked = reservation{hit: askedOf(&as, opReservation), ttl: in.TTL}
+	asked = reservation{hit: askedOf(&as, request.OpReservation), ttl: in.TTL}
 	asked.Reservation = true
-	asked.id, err = oneID(asked.id, key)
+	asked.id, err = request.OneID(asked.id, key)
 	return asked, err
 }
 
@@ -50,10 +51,10 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 // random one.
 func (h *reservation) operation() model.ID {
 	if h.id == "" {
-		return model.NewID(opUnnamed, rand.Text())
+		return model.NewID(request.OpUnnamed, rand.Text())
 	}
-	return model.NewID(opReservation, h.id,
-		payloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), strconv.FormatInt(h.ttl, 10))...)
+	return model.NewID(request.OpReservation, h.id,
+		request.PayloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), strconv.FormatInt(h.ttl, 10))...)
 }
 
 // reserve serves POST /v1/reservations.

@@ -8,6 +8,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/plans"
 )
 
@@ -88,19 +89,19 @@ func (s *Server) backendRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: hitsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
 			Params:  []apidoc.Param{denyStatusParam},
-			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: ok200, Problems: charging, IDHeader: idempotencyHeader,
+			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: ok200, Problems: charging, IDHeader: request.IdempotencyHeader,
 		}, raw: s.hits},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hitBatch", Summary: "Consume units many times",
-			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: ok200, Problems: charging, IDHeader: idempotencyHeader,
+			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: ok200, Problems: charging, IDHeader: request.IdempotencyHeader,
 		}, raw: s.hitsBatch},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/refunds", Access: apidoc.Backends, Tag: "Backends", ID: "refund", Summary: "Give units back",
-			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay}, IDHeader: idempotencyHeader,
+			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay}, IDHeader: request.IdempotencyHeader,
 		}, raw: s.refund},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
-			Params:   []apidoc.Param{attributeParam},
+			Params:   []apidoc.Param{request.AttributeParam},
 			Response: reflect.TypeFor[quotaBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, handle: s.quota},
 		{Operation: apidoc.Operation{
@@ -120,7 +121,7 @@ func (s *Server) reservationRoutes() []route {
 			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: created201,
-			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: idempotencyHeader,
+			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: request.IdempotencyHeader,
 		}, raw: s.reserve},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "commit", Summary: "Charge what a reservation was for",
@@ -160,7 +161,7 @@ func (s *Server) meterRoutes() []route {
 		}, handle: s.getMeter},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/meters", Access: apidoc.Readers, Tag: "Meters", ID: "listMeters", Summary: "List the meters",
-			Params: paging, Response: reflect.TypeFor[client.List[client.Meter]](), Status: ok200,
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Meter]](), Status: ok200,
 		}, handle: s.listMeters},
 	}
 }
@@ -179,11 +180,11 @@ func (s *Server) planRoutes() []route {
 		}, handle: s.getPlan},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/plans", Access: apidoc.Readers, Tag: "Plans", ID: "listPlans", Summary: "List the plans",
-			Params: paging, Response: plansPage, Status: ok200,
+			Params: request.Paging, Response: plansPage, Status: ok200,
 		}, handle: s.listPlans},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/plans/{key}/versions", Access: apidoc.Readers, Tag: "Plans", ID: "listVersions", Summary: "List the versions of a plan",
-			Params: paging, Response: plansPage, Status: ok200, Problems: missing,
+			Params: request.Paging, Response: plansPage, Status: ok200, Problems: missing,
 		}, handle: s.listVersions},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/plans/{key}/versions/{n}", Access: apidoc.Readers, Tag: "Plans", ID: "getVersion", Summary: "Get a version of a plan",
@@ -209,7 +210,7 @@ func (s *Server) customerRoutes() []route {
 			Params: append([]apidoc.Param{
 				{Name: "prefix", Type: "string", Doc: "What the keys begin with."},
 				{Name: "search", Type: "string", Doc: "What the key begins with, or words of the name, in any case."},
-			}, paging...), Response: reflect.TypeFor[client.List[client.Customer]](), Status: ok200,
+			}, request.Paging...), Response: reflect.TypeFor[client.List[client.Customer]](), Status: ok200,
 		}, handle: s.listCustomers},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "archiveCustomer", Summary: "Archive a customer",
@@ -234,7 +235,7 @@ func (s *Server) overrideRoutes() []route {
 		}, handle: s.deleteOverride},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/overrides", Access: apidoc.Readers, Tag: "Customers", ID: "listOverrides", Summary: "List a customer's overrides",
-			Params: paging, Response: reflect.TypeFor[client.List[client.Override]](), Status: ok200, Problems: missing,
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Override]](), Status: ok200, Problems: missing,
 		}, handle: s.listOverrides},
 	}
 }
@@ -247,7 +248,7 @@ func (s *Server) keyRoutes() []route {
 		}, handle: s.createKey},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "listKeys", Summary: "List the keys",
-			Params: paging, Response: reflect.TypeFor[client.List[client.Key]](), Status: ok200,
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Key]](), Status: ok200,
 		}, handle: s.listKeys},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: "/v1/keys/{id}", Access: apidoc.AdminOnly, Tag: "Keys", ID: "revokeKey", Summary: "Revoke a key",

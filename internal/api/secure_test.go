@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/testkit/pgtest"
 )
@@ -94,14 +95,14 @@ func TestUnfinishedStreamsAreBounded(t *testing.T) {
 	before := heap()
 	uploads := make([]*upload, streams)
 	for i := range uploads {
-		uploads[i] = s.upload(maxBatchBody, 200<<10)
+		uploads[i] = s.upload(request.MaxBatchBody, 200<<10)
 		if taken := n.server.memory.Taken(); taken > most {
 			t.Fatalf("%d bytes are taken", taken)
 		}
 	}
 	n.want(200, "POST", "/v1/hits", oneHit)
 	s.want(200, "POST", "/v1/hits", oneHit)
-	wantBusy(t, "one more", s.do("POST", "/v1/hits/batch", batchOf(maxBatchBody)))
+	wantBusy(t, "one more", s.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody)))
 	// The client's part of a stream is more than the server's: net/http's client has a buffer of
 	// a frame for each.
 	if more := int64(heap()) - int64(before); more > most+streams*64<<10 {
@@ -115,7 +116,7 @@ func TestUnfinishedStreamsAreBounded(t *testing.T) {
 		u.cancel()
 	}
 	eventually(t, "all is given back", func() bool { return n.server.memory.Taken() == 0 })
-	s.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody))
+	s.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 
 // A body that stalls ends after one read timeout, of its stream or its connection.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"quotad/client"
+	"quotad/internal/api/request"
 	"quotad/internal/billing"
 	"quotad/internal/billing/ledger"
 )
@@ -11,15 +12,15 @@ import (
 func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
 
 func (s *Server) putSeller(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
 	var in client.SellerRequest
-	if err := decode(c.body, &in); err != nil {
+	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	pre, err := precondition(c.r.Header)
+	pre, err := request.Precondition(c.r.Header)
 	if err != nil {
 		return answer{}, err
 	}
@@ -31,7 +32,7 @@ func (s *Server) putSeller(c *call) (answer, error) {
 }
 
 func (s *Server) getSeller(c *call) (answer, error) {
-	key, err := nameInPath(c.r, "key")
+	key, err := request.NameInPath(c.r, "key")
 	if err != nil {
 		return answer{}, err
 	}
@@ -43,6 +44,6 @@ func (s *Server) getSeller(c *call) (answer, error) {
 }
 
 func (s *Server) listSellers(c *call) (answer, error) {
-	list, err := s.billing.Sellers(c.ctx(), c.query.page())
+	list, err := s.billing.Sellers(c.ctx(), c.query.Page())
 	return listAnswer(list, err, showSeller)
 }

@@ -17,6 +17,7 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/queue"
@@ -54,14 +55,14 @@ type answer struct {
 
 // params are what is known of a request before its body is read.
 type params struct {
-	query query
+	query request.Query
 	from  queue.SenderID // the id of its key
 }
 
 // A call is one request to an ordinary route: allowed, its query checked, its body read.
 type call struct {
 	r     *http.Request
-	query query
+	query request.Query
 	from  queue.SenderID
 	body  []byte
 }
@@ -96,7 +97,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	if err != nil {
 		return s.fail(w, r, err)
 	}
-	q, err := parseQuery(r, &rt.Operation)
+	q, err := request.ParseQuery(r, &rt.Operation)
 	if err != nil {
 		return s.fail(w, r, err)
 	}
@@ -116,7 +117,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
 	buf := respond.Buffer{From: from} // of this request only: what a route keeps may share its bytes
 	defer buf.Release()
 	if rt.Request != nil {
-		if err = readBody(r, &buf, s.memory, maxBody); err != nil {
+		if err = request.ReadBody(r, &buf, s.memory, request.MaxBody); err != nil {
 			return s.fail(w, r, err)
 		}
 		c.body = buf.B
@@ -155,7 +156,7 @@ func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method
 // write sends a typed answer, which counts among what buf holds until the client has it.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a answer, body []byte) int {
 	if a.etag != "" {
-		w.Header()["ETag"] = []string{quoteETag(a.etag)}
+		w.Header()["ETag"] = []string{request.QuoteETag(a.etag)}
 	}
 	if a.body == nil {
 		w.Header()["Cache-Control"] = respond.NoStore
@@ -190,7 +191,7 @@ func (s *Server) encode(ctx context.Context, from queue.SenderID, body any) ([]b
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) int {
 	f := problem.Of(err)
 	s.logInternal(r, f, err)
-	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !skipBody(w, r, s.options.Wall().Add(skipTime))
+	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !request.SkipBody(w, r, s.options.Wall().Add(skipTime))
 	if cut && r.ProtoMajor == 1 {
 		// Else net/http would first wait for the rest of the body, which may never come.
 		w.Header().Set("Connection", "close")

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/apidoc"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/billing/reconcile"
@@ -198,7 +199,7 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 		},
 	}, fastpath.Options{
 		Serves: isHit,
-		Varies: []string{idempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"},
+		Varies: []string{request.IdempotencyHeader, "Traceparent", "Tracestate", "X-Request-Id"},
 		Wall:   wall,
 	})
 }

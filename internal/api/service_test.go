@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/fastpath"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/session"
@@ -143,7 +144,7 @@ func TestEndlessBody(t *testing.T) {
 		defer conn.Close()
 		check(t, conn.SetDeadline(time.Now().Add(readTimeout/2)))
 		_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
-			"\r\nContent-Type: application/json\r\n"+head+strings.Repeat(" ", maxBody+1))
+			"\r\nContent-Type: application/json\r\n"+head+strings.Repeat(" ", request.MaxBody+1))
 		check(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || response.StatusCode != 413 || !response.Close {

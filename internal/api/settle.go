@@ -9,6 +9,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
@@ -75,14 +76,14 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
 
 // readCommit reads what is to be committed.
 func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
-	if st.id, err = pathValue(r, "id"); err != nil {
+	if st.id, err = request.PathValue(r, "id"); err != nil {
 		return st, err
 	}
-	if err = readBody(r, buf, s.memory, maxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
 		return st, err
 	}
 	in := client.CommitRequest{Cost: -1}
-	if err = decode(buf.B, &in); err != nil {
+	if err = request.Decode(buf.B, &in); err != nil {
 		return st, err
 	}
 	if in.Cost < 0 || in.Cost > model.MaxNumber {
@@ -131,7 +132,7 @@ func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, b
 func (s *Server) release(c *call) (answer, error) {
 	var st settlement
 	var err error
-	if st.id, err = pathValue(c.r, "id"); err != nil {
+	if st.id, err = request.PathValue(c.r, "id"); err != nil {
 		return answer{}, err
 	}
 	err = s.settle(c.ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {

@@ -7,6 +7,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -33,7 +34,7 @@ type span struct {
 }
 
 func (s *Server) usage(c *call) (answer, error) {
-	key, err := customerInPath(c.r)
+	key, err := request.CustomerInPath(c.r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -82,7 +83,7 @@ func (s *Server) usage(c *call) (answer, error) {
 	return answer{status: http.StatusOK, body: body}, nil
 }
 
-func meterOf(q query) (string, error) {
+func meterOf(q request.Query) (string, error) {
 	meter, given := q["meter"]
 	switch {
 	case !given:
@@ -94,13 +95,13 @@ func meterOf(q query) (string, error) {
 }
 
 // spanOf reads from, to and granularity.
-func spanOf(q query, now int64, zone *time.Location) (asked span, err error) {
+func spanOf(q request.Query, now int64, zone *time.Location) (asked span, err error) {
 	monthStart, _ := calendar.Month(now, zone)
-	if asked.from, err = q.instant("from", monthStart); err != nil {
+	if asked.from, err = q.Instant("from", monthStart); err != nil {
 		return asked, err
 	}
 	// The running hour starts at or before now: one µs more takes it in.
-	if asked.to, err = q.instant("to", now+1); err != nil {
+	if asked.to, err = q.Instant("to", now+1); err != nil {
 		return asked, err
 	}
 	if asked.from >= asked.to {

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"net/http"
@@ -10,10 +10,10 @@ import (
 	"quotad/internal/plans"
 )
 
-// pathValue is a part of the path, whose percent-encoding is undone exactly once. With a
+// PathValue is a part of the path, whose percent-encoding is undone exactly once. With a
 // RawPath (as for %2F) chi matches on it and returns parts that are still encoded. Without one
 // net/url has decoded the parts: to decode them again would turn the key "a%41" into "aA".
-func pathValue(r *http.Request, name string) (string, error) {
+func PathValue(r *http.Request, name string) (string, error) {
 	part := chi.URLParam(r, name)
 	if r.URL.RawPath == "" {
 		return part, nil
@@ -25,18 +25,18 @@ func pathValue(r *http.Request, name string) (string, error) {
 	return value, nil
 }
 
-// customerInPath is the customer's key in the path.
-func customerInPath(r *http.Request) (string, error) {
-	key, err := pathValue(r, "key")
+// CustomerInPath is the customer's key in the path.
+func CustomerInPath(r *http.Request) (string, error) {
+	key, err := PathValue(r, "key")
 	if err == nil && !plans.ValidCustomerKey(key) {
 		err = problem.Invalid("key", plans.CustomerKeyRule)
 	}
 	return key, err
 }
 
-// nameInPath is the key of a meter or plan, or the id of a key, in the path.
-func nameInPath(r *http.Request, param string) (string, error) {
-	key, err := pathValue(r, param)
+// NameInPath is the key of a meter or plan, or the id of a key, in the path.
+func NameInPath(r *http.Request, param string) (string, error) {
+	key, err := PathValue(r, param)
 	if err == nil && !plans.ValidKey(key) {
 		err = problem.Invalid(param, plans.KeyRule)
 	}

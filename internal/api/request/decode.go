@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"bytes"
@@ -19,32 +19,33 @@ import (
 
 var strict = json.RejectUnknownMembers(true)
 
-var errWantObject = problem.Invalid("", "the body must be a JSON object")
+// ErrWantObject is the error of a body that is JSON, but no object.
+var ErrWantObject = problem.Invalid("", "the body must be a JSON object")
 
-// decode reads one JSON object into a struct. A body that is not JSON is 400. JSON with an
+// Decode reads one JSON object into a struct. A body that is not JSON is 400. JSON with an
 // unknown or repeated member, a wrong type, or a null where no field takes one, is 422 with
 // the field's path. Members that are left out keep the struct's value.
-func decode(body []byte, into any) error { return decodeBy(strict, body, into) }
+func Decode(body []byte, into any) error { return DecodeBy(strict, body, into) }
 
-// decodeBy is decode with other options of the JSON package.
-func decodeBy(options json.Options, body []byte, into any) error {
+// DecodeBy is decode with other options of the JSON package.
+func DecodeBy(options json.Options, body []byte, into any) error {
 	if err := decodeLoosely(options, body, into); err != nil {
 		return err
 	}
 	return refuseValues(body)
 }
 
-// decodeLoosely is decodeBy for a caller that refuses single values itself.
+// decodeLoosely is DecodeBy for a caller that refuses single values itself.
 func decodeLoosely(options json.Options, body []byte, into any) error {
 	err := json.Unmarshal(body, into, options)
 	if err == nil {
 		return nil
 	}
-	if detail := notJSON(body); detail != "" {
+	if detail := NotJSON(body); detail != "" {
 		return &problem.Fault{Kind: problem.KindNotJSON, Detail: detail}
 	}
 	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		// notJSON allows a name that comes twice. Such a name is the only error left.
+		// NotJSON allows a name that comes twice. Such a name is the only error left.
 		return problem.Invalid(fieldPath(syntax.JSONPointer), "is there more than once")
 	}
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
@@ -53,9 +54,9 @@ func decodeLoosely(options json.Options, body []byte, into any) error {
 	return fmt.Errorf("decoding a %T: %w", into, err)
 }
 
-// notJSON says why a body is not JSON, or "" when it is. A body in which a name comes twice is
+// NotJSON says why a body is not JSON, or "" when it is. A body in which a name comes twice is
 // JSON: RFC 8259 says only that names should be unique.
-func notJSON(body []byte) string {
+func NotJSON(body []byte) string {
 	const space = " \t\r\n"
 	if len(bytes.TrimLeft(body, space)) == 0 {
 		return "the body is empty: send a JSON object"
@@ -111,7 +112,7 @@ func refuseValues(body []byte) error {
 			return problem.Invalid(fieldPath(at), "must not have the character U+0000")
 		case token.Kind() != 'n' || nullable(at):
 		case at == "":
-			return errWantObject
+			return ErrWantObject
 		default:
 			return problem.Invalid(fieldPath(at), "must not be null: give it a value, or leave it out where it may be")
 		}
@@ -123,11 +124,11 @@ func wrongField(e *json.SemanticError) error {
 	field := fieldPath(e.JSONPointer)
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		return problem.Invalid(field, "is not known here"+instead(e.JSONPointer.LastToken(), membersOf(e.GoType)))
+		return problem.Invalid(field, "is not known here"+Instead(e.JSONPointer.LastToken(), MembersOf(e.GoType)))
 	case field == "":
-		return errWantObject
+		return ErrWantObject
 	}
-	if own, ok := errors.AsType[mismatch](e.Err); ok {
+	if own, ok := errors.AsType[Mismatch](e.Err); ok {
 		return problem.Invalid(field, string(own))
 	}
 	want := wanted(e.GoType)
@@ -149,11 +150,11 @@ var textExamples = map[string]string{
 // wholeNumber describes the JSON of an integer. A field's own rules may allow less.
 var wholeNumber = fmt.Sprintf("a whole number of at most %d, without fraction or exponent", model.MaxNumber)
 
-// A mismatch is the error of a type that reads its own JSON, for JSON that the type does not
+// A Mismatch is the error of a type that reads its own JSON, for JSON that the type does not
 // take.
-type mismatch string
+type Mismatch string
 
-func (m mismatch) Error() string { return string(m) }
+func (m Mismatch) Error() string { return string(m) }
 
 // wanted names the JSON that a Go type is read from.
 func wanted(t reflect.Type) string {

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"net/http"
@@ -16,11 +16,11 @@ var (
 	errIfNoneMatch = problem.Invalid("If-None-Match", `must be *, which writes only what is not there yet; use If-Match with the ETag to replace something`)
 )
 
-// quoteETag is an entity tag as the header ETag has it.
-func quoteETag(tag string) string { return `"` + tag + `"` }
+// QuoteETag is an entity tag as the header ETag has it.
+func QuoteETag(tag string) string { return `"` + tag + `"` }
 
-// precondition reads If-Match and If-None-Match (RFC 9110, 13.1). Weak tags never match.
-func precondition(h http.Header) (p plans.Precondition, err error) {
+// Precondition reads If-Match and If-None-Match (RFC 9110, 13.1). Weak tags never match.
+func Precondition(h http.Header) (p plans.Precondition, err error) {
 	if lines := h.Values("If-Match"); len(lines) > 0 {
 		p.Given = true
 		if p.ETags, p.Any, err = parseIfMatch(strings.Join(lines, ",")); err != nil {

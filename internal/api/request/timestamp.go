@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"time"
@@ -10,48 +10,50 @@ import (
 	"quotad/internal/calendar"
 )
 
-// A timestamp is an RFC 3339 time in a request, or null. It is converted to UTC and cut to
+// A Timestamp is an RFC 3339 time in a request, or null. It is converted to UTC and cut to
 // microseconds, as it is stored.
-type timestamp struct{ at *time.Time }
+type Timestamp struct{ At *time.Time }
 
 // UnmarshalJSONFrom implements jsonv2's UnmarshalerFrom.
-func (t *timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+func (t *Timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	value, err := d.ReadValue()
 	if err != nil {
 		return err
 	}
-	return t.read(value)
+	return t.Read(value)
 }
 
-// micros is the instant, µs, or nil.
-func (t timestamp) micros() *int64 {
-	if t.at == nil {
+// Micros is the instant, µs, or nil.
+func (t Timestamp) Micros() *int64 {
+	if t.At == nil {
 		return nil
 	}
-	at := t.at.UnixMicro()
+	at := t.At.UnixMicro()
 	return &at
 }
 
-func (t *timestamp) read(value jsontext.Value) error {
+// Read reads a JSON value.
+func (t *Timestamp) Read(value jsontext.Value) error {
 	if value.Kind() == 'n' {
 		return nil
 	}
 	text, err := jsontext.AppendUnquote(nil, value)
 	if err != nil {
-		return errWantTime
+		return ErrWantTime
 	}
 	us, err := calendar.ParseInstant(string(text))
 	if err != nil {
-		return errWantTime
+		return ErrWantTime
 	}
 	at := respond.Time(us)
-	t.at = &at
+	t.At = &at
 	return nil
 }
 
-const errWantTime = mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z"`)
+// ErrWantTime is the error of a text that is no RFC 3339 time.
+const ErrWantTime = Mismatch(`must be an RFC 3339 time such as "2026-01-31T12:00:00Z"`)
 
 // Schema implements huma.SchemaProvider.
-func (timestamp) Schema(huma.Registry) *huma.Schema {
+func (Timestamp) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Format: "date-time", Nullable: true}
 }

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"reflect"
@@ -22,7 +22,7 @@ func TestNearestName(t *testing.T) {
 			t.Errorf("%.20q: %q, not %q", name, got, want)
 		}
 	}
-	if got := instead("x", nil); got != "" {
+	if got := Instead("x", nil); got != "" {
 		t.Errorf("where none is known: %q", got)
 	}
 }
@@ -41,15 +41,15 @@ func TestDistance(t *testing.T) {
 
 func TestMembersOf(t *testing.T) {
 	t.Parallel()
-	if got := membersOf(reflect.TypeFor[client.Batch]()); !slices.Equal(got, []string{"hits", "atomic"}) {
+	if got := MembersOf(reflect.TypeFor[client.Batch]()); !slices.Equal(got, []string{"hits", "atomic"}) {
 		t.Errorf("of a batch: %v", got)
 	}
 	// Those of what is a part of it are its own.
-	if got := membersOf(reflect.TypeFor[plans.Limit]()); !slices.Contains(got, "meter") || !slices.Contains(got, "window") || slices.Contains(got, "") {
+	if got := MembersOf(reflect.TypeFor[plans.Limit]()); !slices.Contains(got, "meter") || !slices.Contains(got, "window") || slices.Contains(got, "") {
 		t.Errorf("of a limit: %v", got)
 	}
 	for _, none := range []reflect.Type{nil, reflect.TypeFor[[]string]()} {
-		if got := membersOf(none); got != nil {
+		if got := MembersOf(none); got != nil {
 			t.Errorf("%v: %v", none, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"maps"
@@ -15,47 +15,48 @@ import (
 // It is the member "id" of the body, or the header Idempotency-Key. Equal ids of two
 // customers, or of two kinds of operations, are different ids.
 
-// The kinds of operations. They are parts of stored keys and never change. opBatch is the kind
-// of the ids that a batch's header gives to its hits. opUnnamed is that of a reservation
+// The kinds of operations. They are parts of stored keys and never change. OpBatch is the kind
+// of the ids that a batch's header gives to its hits. OpUnnamed is that of a reservation
 // without an id.
 const (
-	opHit         = "hit"
-	opBatch       = "batch"
-	opRefund      = "refund"
-	opReservation = "reservation"
-	opImport      = "import"
-	opAdjustment  = "adjustment"
-	opUnnamed     = "unnamed reservation"
+	OpHit         = "hit"
+	OpBatch       = "batch"
+	OpRefund      = "refund"
+	OpReservation = "reservation"
+	OpImport      = "import"
+	OpAdjustment  = "adjustment"
+	OpUnnamed     = "unnamed reservation"
 )
 
-const idempotencyHeader = "Idempotency-Key"
+// IdempotencyHeader is the header that may hold a request's id.
+const IdempotencyHeader = "Idempotency-Key"
 
 var errOtherID = problem.Invalid("id", "is another than that of the header Idempotency-Key: send one of them")
 
-// checkID says what is wrong with an id, or nothing.
-func checkID(id string) string {
+// CheckID says what is wrong with an id, or nothing.
+func CheckID(id string) string {
 	if id == "" || len(id) > model.MaxID || !plans.PlainText(id) {
 		return "must be 1 to 255 bytes of UTF-8 without control characters"
 	}
 	return ""
 }
 
-// idempotencyKey is the id in the header: a quoted string of RFC 9651, or the text without
+// IdempotencyKey is the id in the header: a quoted string of RFC 9651, or the text without
 // quotes. It is empty when there is no such header.
-func idempotencyKey(h http.Header) (string, error) {
-	given := h[idempotencyHeader]
+func IdempotencyKey(h http.Header) (string, error) {
+	given := h[IdempotencyHeader]
 	if len(given) == 0 {
 		return "", nil
 	}
 	if len(given) > 1 {
-		return "", problem.Invalid(idempotencyHeader, "is there more than once")
+		return "", problem.Invalid(IdempotencyHeader, "is there more than once")
 	}
 	id, ok := unquoteField(given[0])
 	if !ok {
-		return "", problem.Invalid(idempotencyHeader, `must be one string in double quotes, in which only \" and \\ are escaped, or one that does not begin with a quote`)
+		return "", problem.Invalid(IdempotencyHeader, `must be one string in double quotes, in which only \" and \\ are escaped, or one that does not begin with a quote`)
 	}
-	if bad := checkID(id); bad != "" {
-		return "", problem.Invalid(idempotencyHeader, bad)
+	if bad := CheckID(id); bad != "" {
+		return "", problem.Invalid(IdempotencyHeader, bad)
 	}
 	return id, nil
 }
@@ -86,9 +87,9 @@ func unquoteField(field string) (string, bool) {
 	return "", false
 }
 
-// oneID is the id of a request: own is that of the body, key that of the header. Both may be
+// OneID is the id of a request: own is that of the body, key that of the header. Both may be
 // given if they are equal.
-func oneID(own, key string) (string, error) {
+func OneID(own, key string) (string, error) {
 	switch {
 	case own == "":
 		return key, nil
@@ -98,9 +99,9 @@ func oneID(own, key string) (string, error) {
 	return own, nil
 }
 
-// payloadOf lists what is asked for under an id: parts, and then the attributes in the order
+// PayloadOf lists what is asked for under an id: parts, and then the attributes in the order
 // of their names. The engine refuses an id that comes again with another payload.
-func payloadOf(attributes map[string]string, parts ...string) []string {
+func PayloadOf(attributes map[string]string, parts ...string) []string {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		parts = append(parts, name, attributes[name])
 	}

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"strconv"
@@ -10,8 +10,8 @@ import (
 	"quotad/internal/quota/locked"
 )
 
-// checkText says what is wrong with what people write, such as a reason, or nothing.
-func checkText(text string, required bool) string {
+// CheckText says what is wrong with what people write, such as a reason, or nothing.
+func CheckText(text string, required bool) string {
 	switch {
 	case required && text == "":
 		return "is required"
@@ -26,9 +26,9 @@ const wantStorable = "must be UTF-8 without the character U+0000"
 // storable reports whether PostgreSQL can store a text, and compare with it.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
-// wrongText is the problem of a field with such a text, or nil.
-func wrongText(field, text string, required bool) error {
-	if wrong := checkText(text, required); wrong != "" {
+// WrongText is the problem of a field with such a text, or nil.
+func WrongText(field, text string, required bool) error {
+	if wrong := CheckText(text, required); wrong != "" {
 		return problem.Invalid(field, wrong)
 	}
 	return nil

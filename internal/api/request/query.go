@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"net/http"
@@ -13,12 +13,12 @@ import (
 	"quotad/internal/plans"
 )
 
-// A query is the parameters of a request: each known, and given at most once.
-type query map[string]string
+// A Query is the parameters of a request: each known, and given at most once.
+type Query map[string]string
 
-// parseQuery reads the parameters of a request. It refuses parameters that the route does not
+// ParseQuery reads the parameters of a request. It refuses parameters that the route does not
 // take, so that a misspelled one is noticed.
-func parseQuery(r *http.Request, rt *apidoc.Operation) (query, error) {
+func ParseQuery(r *http.Request, rt *apidoc.Operation) (Query, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
 	}
@@ -29,7 +29,7 @@ func parseQuery(r *http.Request, rt *apidoc.Operation) (query, error) {
 	if err != nil {
 		return nil, problem.Invalid("", "the query is not well-formed")
 	}
-	q := make(query, len(values))
+	q := make(Query, len(values))
 	for name, given := range values {
 		if !slices.ContainsFunc(rt.Params, func(p apidoc.Param) bool { return p.Takes(name) }) {
 			return nil, problem.Invalid(name, "is not a parameter of this route"+insteadOfParam(rt, name))
@@ -48,32 +48,32 @@ func parseQuery(r *http.Request, rt *apidoc.Operation) (query, error) {
 // insteadOfParam is the end of the error about an unknown parameter: where it belongs, or
 // which parameter was probably meant.
 func insteadOfParam(rt *apidoc.Operation, name string) string {
-	if slices.Contains(membersOf(rt.Request), name) {
+	if slices.Contains(MembersOf(rt.Request), name) {
 		return ": it belongs in the body"
 	}
 	var known []string
 	for _, p := range rt.Params {
 		known = append(known, p.Name)
 	}
-	return instead(name, known)
+	return Instead(name, known)
 }
 
-// attributes reads the values of attributes, attr.<name>=<value>.
-func (q query) attributes() (map[string]string, error) {
+// Attributes reads the values of attributes, attr.<name>=<value>.
+func (q Query) Attributes() (map[string]string, error) {
 	attributes := make(map[string]string)
 	for name, value := range q {
-		if attribute, ok := strings.CutPrefix(name, attributeParam.Names); ok {
+		if attribute, ok := strings.CutPrefix(name, AttributeParam.Names); ok {
 			attributes[attribute] = value
 		}
 	}
-	if bad := checkAttributes(attributes, strings.TrimSuffix(attributeParam.Names, ".")); len(bad) > 0 {
+	if bad := CheckAttributes(attributes, strings.TrimSuffix(AttributeParam.Names, ".")); len(bad) > 0 {
 		return nil, problem.InvalidFields(bad)
 	}
 	return attributes, nil
 }
 
-// page reads limit and cursor. The list checks them.
-func (q query) page() plans.Page {
+// Page reads limit and cursor. The list checks them.
+func (q Query) Page() plans.Page {
 	p := plans.Page{Cursor: q["cursor"]}
 	if text, ok := q["limit"]; ok {
 		var err error
@@ -84,8 +84,8 @@ func (q query) page() plans.Page {
 	return p
 }
 
-// flag reads a parameter that is true or false, and false where it is left out.
-func (q query) flag(name string) (bool, error) {
+// Flag reads a parameter that is true or false, and false where it is left out.
+func (q Query) Flag(name string) (bool, error) {
 	switch value, given := q[name]; {
 	case value == "true":
 		return true, nil
@@ -95,9 +95,9 @@ func (q query) flag(name string) (bool, error) {
 	return false, problem.Invalid(name, "must be true or false")
 }
 
-// instant reads a parameter that is an RFC 3339 time, µs. In a query a + that was not
+// Instant reads a parameter that is an RFC 3339 time, µs. In a query a + that was not
 // percent-encoded is a space, so "…T00:00:00 02:00" is told what to do about it.
-func (q query) instant(name string, otherwise int64) (int64, error) {
+func (q Query) Instant(name string, otherwise int64) (int64, error) {
 	text, given := q[name]
 	if !given {
 		return otherwise, nil
@@ -109,14 +109,14 @@ func (q query) instant(name string, otherwise int64) (int64, error) {
 	return at, nil
 }
 
-// between reads from and to, µs; nil: left out.
-func (q query) between() (from, to *int64, err error) {
+// Between reads from and to, µs; nil: left out.
+func (q Query) Between() (from, to *int64, err error) {
 	for _, bound := range []struct {
 		name string
 		at   **int64
 	}{{"from", &from}, {"to", &to}} {
 		if _, given := q[bound.name]; given {
-			at, err := q.instant(bound.name, 0)
+			at, err := q.Instant(bound.name, 0)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -126,12 +126,14 @@ func (q query) between() (from, to *int64, err error) {
 	return from, to, nil
 }
 
-var attributeParam = apidoc.Param{
+// AttributeParam describes the parameters that Attributes reads.
+var AttributeParam = apidoc.Param{
 	Name: "attr.NAME", Names: "attr.", Type: "string",
 	Doc: "The value of the attribute NAME, such as `attr.ip=192.0.2.1`.\n\n- Limits per that attribute are shown by the buckets of this value.\n- When left out, they are shown by the buckets of the empty value.\n- A request may have at most 16.",
 }
 
-var paging = []apidoc.Param{
+// Paging describes the parameters that Page reads.
+var Paging = []apidoc.Param{
 	{Name: "limit", Type: "integer", Doc: "How many items a page has at most. 100 when left out.", Most: plans.MaxPage},
 	{Name: "cursor", Type: "string", Doc: "The `next_cursor` of the page before."},
 }

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// checkHit lists all that is wrong with a hit that was decoded. least is the smallest cost that
+// CheckHit lists all that is wrong with a hit that was decoded. least is the smallest cost that
 // is allowed. Refunds, reservations and imports share members with a hit.
-func checkHit(in *client.HitRequest, least int64) (bad model.FieldErrors) {
+func CheckHit(in *client.HitRequest, least int64) (bad model.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	switch {
 	case in.Customer == "":
@@ -31,19 +31,19 @@ func checkHit(in *client.HitRequest, least int64) (bad model.FieldErrors) {
 		refuse("cost", fmt.Sprintf("must be between %d and %d", least, model.MaxNumber))
 	}
 	if in.ID != nil {
-		if wrong := checkID(*in.ID); wrong != "" {
+		if wrong := CheckID(*in.ID); wrong != "" {
 			refuse("id", wrong)
 		}
 	}
 	if in.Overrun && in.DryRun {
 		refuse("overrun", "does not go with dry_run: what was spent already is charged, or left out")
 	}
-	return append(bad, checkAttributes(in.Attributes, "attributes")...)
+	return append(bad, CheckAttributes(in.Attributes, "attributes")...)
 }
 
-// checkAttributes lists what is wrong with attributes, in the order of their names; parent
+// CheckAttributes lists what is wrong with attributes, in the order of their names; parent
 // is where they stand. A value becomes part of a counter's key.
-func checkAttributes(attributes map[string]string, parent string) (bad model.FieldErrors) {
+func CheckAttributes(attributes map[string]string, parent string) (bad model.FieldErrors) {
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
 	if len(attributes) > model.MaxAttributes {
 		refuse(parent, fmt.Sprintf("must not have more than %d names", model.MaxAttributes))

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	stdjson "encoding/json"
@@ -14,16 +14,17 @@ import (
 // JSON and Go leave open: what a member means that is left out, and how numbers stay as they
 // were written.
 
-// decodePlan reads a plan as an admin writes it.
-func decodePlan(body []byte) (plans.PlanInput, error) {
+// DecodePlan reads a plan as an admin writes it.
+func DecodePlan(body []byte) (plans.PlanInput, error) {
 	in := plans.PlanInput{IntervalCount: 1}
-	return in, decodeBy(planMembers, body, &in)
+	return in, DecodeBy(planMembers, body, &in)
 }
 
 var planMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.JoinUnmarshalers(
 	json.UnmarshalFromFunc(readLimit), json.UnmarshalFromFunc(readFeature))))
 
-var customerMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readFeature)))
+// CustomerMembers are the options to decode a customer with; see DecodeBy.
+var CustomerMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(readFeature)))
 
 // readLimit reads a limit. Where its number is left out, the number is NoLimit, which is
 // refused: 0 would mean a closed limit.
@@ -55,5 +56,5 @@ func readFeature(d *jsontext.Decoder, feature *any) error {
 	if err := d.SkipValue(); err != nil {
 		return err
 	}
-	return mismatch("must be true, false, a number or a string")
+	return Mismatch("must be true, false, a number or a string")
 }

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"reflect"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// instead is the end of an error about an unknown name: the known name that was probably
+// Instead is the end of an error about an unknown name: the known name that was probably
 // meant, and all known names. It is empty where no name is known.
-func instead(name string, known []string) string {
+func Instead(name string, known []string) string {
 	if len(known) == 0 {
 		return ""
 	}
@@ -19,8 +19,8 @@ func instead(name string, known []string) string {
 	return ". " + all
 }
 
-// membersOf are the names of the JSON members that a struct is read from.
-func membersOf(t reflect.Type) (names []string) {
+// MembersOf are the names of the JSON members that a struct is read from.
+func MembersOf(t reflect.Type) (names []string) {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 
 // The largest bodies, in bytes.
 const (
-	maxBody      = 64 << 10
-	maxBatchBody = 1 << 20
+	MaxBody      = 64 << 10
+	MaxBatchBody = 1 << 20
 )
 
 var (
@@ -29,16 +29,16 @@ var (
 	errCutShort   = &problem.Fault{Kind: problem.KindNotJSON, Detail: "the body ended before it was complete"}
 )
 
-// readBody reads the request's body into buf.B, up to limit bytes, after checking that it
+// ReadBody reads the request's body into buf.B, up to limit bytes, after checking that it
 // claims to be JSON. The buffer grows by what has come, and not by what was promised: a
 // client that promises much and sends little takes little.
-func readBody(r *http.Request, buf *respond.Buffer, memory *respond.Budget, limit int) error {
+func ReadBody(r *http.Request, buf *respond.Buffer, memory *respond.Budget, limit int) error {
 	buf.B = buf.B[:0]
 	if err := checkMediaType(r.Header); err != nil {
 		return err
 	}
 	tooLarge := errTooLarge
-	if limit > maxBody {
+	if limit > MaxBody {
 		tooLarge = errBatchLarge
 	}
 	if r.ContentLength > int64(limit) {
@@ -61,7 +61,7 @@ func readBody(r *http.Request, buf *respond.Buffer, memory *respond.Budget, limi
 			_ = r.Body.Close() // or net/http would look for more of it before it answers
 			return nil
 		case err != nil:
-			return whyCut(err)
+			return WhyCut(err)
 		}
 	}
 }
@@ -78,14 +78,14 @@ func nextSize(have, promised, limit int) int {
 	return max(size, have+1)
 }
 
-// skipBody reads the rest of a body that was refused for want of memory, and keeps none of
+// SkipBody reads the rest of a body that was refused for want of memory, and keeps none of
 // it: a client that is still sending would not see the answer. It reports whether the body
 // has ended by then, by the node's own clock.
-func skipBody(w http.ResponseWriter, r *http.Request, until time.Time) bool {
+func SkipBody(w http.ResponseWriter, r *http.Request, until time.Time) bool {
 	// An error says that there is no connection behind it, and so nothing to wait for.
 	_ = http.NewResponseController(w).SetReadDeadline(until)
 	scratch := make([]byte, respond.Free/4) // io.Discard has 8 KiB for each
-	for skipped := 0; skipped <= maxBatchBody; {
+	for skipped := 0; skipped <= MaxBatchBody; {
 		n, err := r.Body.Read(scratch)
 		if err != nil {
 			return errors.Is(err, io.EOF)
@@ -95,8 +95,8 @@ func skipBody(w http.ResponseWriter, r *http.Request, until time.Time) bool {
 	return false
 }
 
-// whyCut is what a body that could not be read is to its client.
-func whyCut(err error) *problem.Fault {
+// WhyCut is what a body that could not be read is to its client.
+func WhyCut(err error) *problem.Fault {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return errTooSlow
 	}
@@ -104,11 +104,11 @@ func whyCut(err error) *problem.Fault {
 }
 
 // checkMediaType wants application/json.
-func checkMediaType(h http.Header) error { return checkMedia(h, errMediaType, "application/json") }
+func checkMediaType(h http.Header) error { return CheckMedia(h, errMediaType, "application/json") }
 
-// checkMedia wants one of these media types, else it is wrong, in UTF-8 where a charset is
+// CheckMedia wants one of these media types, else it is wrong, in UTF-8 where a charset is
 // named and in no encoding.
-func checkMedia(h http.Header, wrong *problem.Fault, names ...string) error {
+func CheckMedia(h http.Header, wrong *problem.Fault, names ...string) error {
 	if len(h["Content-Encoding"]) > 0 && h.Get("Content-Encoding") != "identity" {
 		return errEncoding
 	}

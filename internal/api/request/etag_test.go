@@ -1,4 +1,4 @@
-package api
+package request
 
 import (
 	"errors"
@@ -67,12 +67,12 @@ func TestPreconditionOfAList(t *testing.T) {
 		if h["If-None-Match"] = c.none; c.none == nil {
 			delete(h, "If-None-Match")
 		}
-		if got, err := precondition(h); err != nil || !reflect.DeepEqual(got, c.want) {
+		if got, err := Precondition(h); err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q %q: %+v %v, want %+v", c.match, c.none, got, err, c.want)
 		}
 	}
 	for _, bad := range []string{`"1"`, `*, "1"`, ``, `"*"`} {
-		if p, err := precondition(http.Header{"If-None-Match": []string{bad}}); !errors.Is(err, errIfNoneMatch) {
+		if p, err := Precondition(http.Header{"If-None-Match": []string{bad}}); !errors.Is(err, errIfNoneMatch) {
 			t.Errorf("If-None-Match: %s is %+v, %v", bad, p, err)
 		}
 	}
