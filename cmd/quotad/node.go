@@ -106,12 +106,14 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	})
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
-		Engine: n.engine, Catalog: n.catalog, Store: n.store, Billing: n.billing,
+		Parts: api.Parts{
+			Engine: n.engine, Catalog: n.catalog, Store: n.store, Billing: n.billing,
+			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
+			Registry: registry, Log: log,
+			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
+		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
-		Ready:      n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
-		Registry: registry, Log: log,
-		ResetStyle: s.resetStyle(), PublicURL: s.PublicURL, LocalURL: n.url, Deadline: s.RequestTimeout,
-		BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys, SeparateMetrics: s.MetricsListen != "", Version: version,
+		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version,
 		Portal: api.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
 	registry.MustRegister(newGauges(n))

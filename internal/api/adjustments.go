@@ -96,14 +96,14 @@ func (s *Server) adjust(c *call) (answer, error) {
 	}
 	body := client.Adjustment{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
 	if at != 0 {
-		if err := s.billing.CheckInstant(c.ctx(), customer, at); err != nil {
+		if err := s.Billing.CheckInstant(c.ctx(), customer, at); err != nil {
 			return answer{}, err
 		}
 	}
 	var done locked.Adjusted
 	err = whileStale(func(atLeast int64) (err error) {
-		if asked.Target, err = s.catalog.ResolveKnown(c.ctx(), customer, in.Meter, atLeast); err == nil {
-			done, err = s.engine.From(c.from).Adjust(c.ctx(), asked)
+		if asked.Target, err = s.Catalog.ResolveKnown(c.ctx(), customer, in.Meter, atLeast); err == nil {
+			done, err = s.Engine.From(c.from).Adjust(c.ctx(), asked)
 		}
 		return err
 	})
@@ -123,7 +123,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 
 // previewAdjustment answers the line that an adjustment would make.
 func (s *Server) previewAdjustment(c *call, customer string, in *adjustmentRequest, at int64) (answer, error) {
-	line, clock, err := s.billing.Preview(c.ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
+	line, clock, err := s.Billing.Preview(c.ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
 	if err != nil {
 		return answer{}, explain(err, names{customer: customer, meter: in.Meter})
 	}

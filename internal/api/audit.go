@@ -2,9 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"net/http"
 	"reflect"
 	"time"
 
@@ -18,41 +15,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
-	"quotad/internal/quota/queue"
 )
-
-// requestIDHeader names a request, for logs and the audit trail.
-const requestIDHeader = "X-Request-Id"
-
-// maxRequestID is the length of the longest id of a request that is taken over, bytes.
-const maxRequestID = 200
-
-// audited reports whether what the route does is audited: all that admins and support write.
-func (rt *route) audited() bool {
-	return rt.Method != http.MethodGet && !rt.reads && (rt.Access == apidoc.AdminOnly || rt.Access == apidoc.Supporters)
-}
-
-// actor is who sends a request that changes something. The answer says the request's id: the
-// client's own, or one that is made here.
-func actor(w http.ResponseWriter, r *http.Request, from queue.SenderID) plans.Actor {
-	id := r.Header.Get(requestIDHeader)
-	if !validRequestID(id) {
-		var raw [12]byte
-		_, _ = rand.Read(raw[:]) // never fails; the program would have been ended
-		id = "req_" + base64.RawURLEncoding.EncodeToString(raw[:])
-	}
-	w.Header().Set(requestIDHeader, id)
-	return plans.Actor{By: string(from), Request: id}
-}
-
-func validRequestID(id string) bool {
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return id != "" && len(id) <= maxRequestID
-}
 
 // auditImports is the target of imports in the audit trail.
 const auditImports = "imports"
@@ -62,7 +25,7 @@ func (im *importing) auditBegin(ctx context.Context) error {
 	if im.audited {
 		return nil
 	}
-	err := im.server.store.Record(ctx, plans.Audited{Action: "begin", Target: auditImports})
+	err := im.server.Store.Record(ctx, plans.Audited{Action: "begin", Target: auditImports})
 	im.audited = err == nil
 	return err
 }
@@ -81,8 +44,8 @@ func (im *importing) auditEnd() {
 	}
 	sum := &im.outcomes
 	ended := plans.Audited{Action: "end", Target: auditImports, After: importAudit{sum.Lines, sum.Imported, sum.Replayed, sum.Failed}}
-	if err := im.server.store.Record(context.WithoutCancel(im.r.Context()), ended); err != nil {
-		im.server.log.Warn("the end of an import could not be audited", "error", err)
+	if err := im.server.Store.Record(context.WithoutCancel(im.r.Context()), ended); err != nil {
+		im.server.Log.Warn("the end of an import could not be audited", "error", err)
 	}
 }
 
@@ -162,7 +125,7 @@ func (s *Server) listAudit(c *call) (answer, error) {
 	if f.From, f.To, err = c.query.Between(); err != nil {
 		return answer{}, err
 	}
-	list, err := s.store.AuditEntries(c.ctx(), f, c.query.Page())
+	list, err := s.Store.AuditEntries(c.ctx(), f, c.query.Page())
 	return listAnswer(list, err, showAudit)
 }
 

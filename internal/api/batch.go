@@ -53,7 +53,7 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p params) int
 	}
 	hits, results, err := s.decideBatch(r.Context(), p.from, buf.B, key)
 	if err != nil {
-		s.metrics.failed(err, len(hits))
+		s.hitMetrics.failed(err, len(hits))
 		return s.fail(w, r, err)
 	}
 	defer s.unread.begin(w)()
@@ -71,9 +71,9 @@ func (s *Server) decideBatch(request context.Context, from queue.SenderID, body 
 		return nil, nil, err
 	}
 	if atomic {
-		err = outOfTime(ctx, s.decideTogether(ctx, s.engine.From(from), hits, results))
+		err = outOfTime(ctx, s.decideTogether(ctx, s.Engine.From(from), hits, results))
 	} else {
-		s.decideAll(ctx, s.engine.From(from), hits, results)
+		s.decideAll(ctx, s.Engine.From(from), hits, results)
 	}
 	return hits, results, err
 }
@@ -179,9 +179,9 @@ func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.
 func (s *Server) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit, results []queue.Result) {
 	for i := range hits {
 		if err := results[i].Err; err != nil {
-			s.metrics.failed(err, 1)
+			s.hitMetrics.failed(err, 1)
 		} else {
-			s.metrics.count(&hits[i], &results[i].Decision)
+			s.hitMetrics.count(&hits[i], &results[i].Decision)
 		}
 	}
 	if r.Context().Err() != nil {
@@ -286,16 +286,16 @@ func readAtomic(d *jsontext.Decoder) (bool, error) {
 // appendResult appends one result: a decision, or a problem with its status.
 func (s *Server) appendResult(r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
 	if err := result.Err; err != nil {
-		s.metrics.failed(err, 1)
+		s.hitMetrics.failed(err, 1)
 		f := problem.Of(explain(err, h.names()))
 		s.logInternal(r, f, err)
 		buf.B = problem.Append(buf.B, f, maxHitErrors)
 		return
 	}
 	d := &result.Decision
-	s.metrics.count(h, d)
+	s.hitMetrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	s.metrics.countExceeded(h, d, buf.Views)
+	s.hitMetrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
 	if !d.Allowed {
 		wait = d.RetryAfter()
@@ -318,3 +318,11 @@ func (batchResult) Schema(r huma.Registry) *huma.Schema {
 		of(reflect.TypeFor[client.Decision]()), of(reflect.TypeFor[client.Refusal]()), of(reflect.TypeFor[client.Problem]()),
 	}}
 }
+
+const (
+	// maxBatches is how many batches a node works on at once, from when their bodies are
+	// there until they are decided: what each takes in memory is a multiple of its body.
+	maxBatches = 64
+	// maxOwnBatches is how many of these are one key's, so that others find a place.
+	maxOwnBatches = maxBatches / 2
+)

@@ -78,7 +78,7 @@ func (s *Server) getBilling(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return accountAnswer(s.billing.Account(c.ctx(), key))
+	return accountAnswer(s.Billing.Account(c.ctx(), key))
 }
 
 func (s *Server) putBilling(c *call) (answer, error) {
@@ -94,7 +94,7 @@ func (s *Server) putBilling(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return accountAnswer(s.billing.PutAccount(c.ctx(), key, &ledger.AccountInput{
+	return accountAnswer(s.Billing.PutAccount(c.ctx(), key, &ledger.AccountInput{
 		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
 	}, pre))

@@ -33,11 +33,11 @@ func (s *Server) putClock(c *call) (answer, error) {
 	case err != nil:
 		return answer{}, problem.Invalid("now", string(request.ErrWantTime))
 	}
-	clock, isNew, err := s.store.PutTestClock(c.ctx(), key, now)
+	clock, isNew, err := s.Store.PutTestClock(c.ctx(), key, now)
 	if err != nil {
 		return answer{}, err
 	}
-	s.billing.Wake()
+	s.Billing.Wake()
 	return answer{status: putStatus(isNew), body: showClock(clock)}, nil
 }
 
@@ -46,12 +46,12 @@ func (s *Server) getClock(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	clock, err := s.store.GetTestClock(c.ctx(), key)
+	clock, err := s.Store.GetTestClock(c.ctx(), key)
 	return answer{status: http.StatusOK, body: showClock(clock)}, err
 }
 
 func (s *Server) listClocks(c *call) (answer, error) {
-	clocks, err := s.store.ListTestClocks(c.ctx(), c.query.Page())
+	clocks, err := s.Store.ListTestClocks(c.ctx(), c.query.Page())
 	return listAnswer(clocks, err, showClock)
 }
 

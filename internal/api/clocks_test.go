@@ -214,14 +214,14 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 		for other.do("POST", "/v1/hits", `{"customer":"timed","meter":"requests","cost":0}`).status != 200 {
 			time.Sleep(time.Millisecond) // until it knows the customer
 		}
-		held, err := n.server.catalog.Resolve(t.Context(), "timed", "requests", 0)
+		held, err := n.server.Catalog.Resolve(t.Context(), "timed", "requests", 0)
 		check(t, err)
 		n.setClock(now)
 		n.hitAt(200, 4, now)
-		check(t, other.server.catalog.CatchUp(t.Context(), n.server.catalog.Applied())) // it has a second for it
+		check(t, other.server.Catalog.CatchUp(t.Context(), n.server.Catalog.Applied())) // it has a second for it
 		other.hitAt(200, 1, now)
 		other.hitAt(429, 1, now)
-		for what, judge := range map[string]func(context.Context, *model.Target, int64) (model.Decision, error){"charge": n.server.engine.Decide, "look": n.server.engine.Look} {
+		for what, judge := range map[string]func(context.Context, *model.Target, int64) (model.Decision, error){"charge": n.server.Engine.Decide, "look": n.server.Engine.Look} {
 			d, err := judge(t.Context(), held, 1)
 			if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 				t.Errorf("%d: %s by the older setting: %+v %v", i, what, d, err)
@@ -234,7 +234,7 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 func TestDegradedByTheTestClock(t *testing.T) {
 	t.Parallel()
 	estimated := func() (int64, bool) { return at("2030-01-01T00:00:00Z"), true }
-	s := &Server{options: Options{Estimate: estimated}}
+	s := &Server{shared: &shared{Parts: Parts{Estimate: estimated}}}
 	for want, clock := range map[string]*model.TestClock{
 		"2030-01-01T00:00:00Z": nil, "2026-01-31T12:00:00Z": {Key: "c1", Now: at("2026-01-31T12:00:00Z")},
 	} {

@@ -40,7 +40,7 @@ func (s *Server) putOwnPrice(c *call) (answer, error) {
 	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	price, isNew, err := s.billing.PutOwnPrice(c.ctx(), customer, meter, &plans.Price{
+	price, isNew, err := s.Billing.PutOwnPrice(c.ctx(), customer, meter, &plans.Price{
 		Model: in.Model, UnitPrice: in.UnitPrice, PackageSize: in.PackageSize, PackagePrice: in.PackagePrice,
 		Tiers: in.Tiers, Included: in.Included, MinimumMinor: in.MinimumMinor, MaximumMinor: in.MaximumMinor,
 	})
@@ -62,7 +62,7 @@ func (s *Server) getOwnPrice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	price, err := s.billing.OwnPrice(c.ctx(), customer, meter)
+	price, err := s.Billing.OwnPrice(c.ctx(), customer, meter)
 	if err != nil {
 		return answer{}, err
 	}
@@ -74,7 +74,7 @@ func (s *Server) deleteOwnPrice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	_, _, err = s.billing.PutOwnPrice(c.ctx(), customer, meter, nil)
+	_, _, err = s.Billing.PutOwnPrice(c.ctx(), customer, meter, nil)
 	return answer{status: http.StatusNoContent}, err
 }
 
@@ -83,7 +83,7 @@ func (s *Server) listOwnPrices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	all, err := s.billing.OwnPrices(c.ctx(), key)
+	all, err := s.Billing.OwnPrices(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}

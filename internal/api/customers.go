@@ -49,7 +49,7 @@ func (s *Server) putCustomer(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	customer, isNew, err := s.store.PutCustomer(c.ctx(), key, plans.CustomerInput{
+	customer, isNew, err := s.Store.PutCustomer(c.ctx(), key, plans.CustomerInput{
 		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
 		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata, Features: in.Features, TestClock: in.TestClock,
 		EndPeriod: in.Change != nil,
@@ -69,7 +69,7 @@ func (s *Server) getCustomer(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	customer, err := s.store.GetCustomer(c.ctx(), key)
+	customer, err := s.Store.GetCustomer(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}
@@ -87,14 +87,14 @@ func (s *Server) listCustomers(c *call) (answer, error) {
 	search := c.query["search"]
 	switch {
 	case search == "":
-		list, err := s.store.ListCustomers(c.ctx(), prefix, c.query.Page())
+		list, err := s.Store.ListCustomers(c.ctx(), prefix, c.query.Page())
 		return listAnswer(list, err, showCustomer)
 	case prefix != "":
 		return answer{}, problem.Invalid("search", "finds keys by their beginning, too: leave prefix out")
 	case !plans.PlainText(search) || utf8.RuneCountInString(search) > maxSearch:
 		return answer{}, problem.Invalid("search", fmt.Sprintf("must be valid UTF-8 of at most %d characters, without control characters", maxSearch))
 	}
-	list, err := s.store.FindCustomers(c.ctx(), search, c.query.Page())
+	list, err := s.Store.FindCustomers(c.ctx(), search, c.query.Page())
 	return listAnswer(list, err, showCustomer)
 }
 
@@ -108,9 +108,9 @@ func (s *Server) archiveCustomer(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if !erase {
-		return answer{status: http.StatusNoContent}, s.store.ArchiveCustomer(c.ctx(), key)
+		return answer{status: http.StatusNoContent}, s.Store.ArchiveCustomer(c.ctx(), key)
 	}
-	customer, err := s.store.EraseCustomer(c.ctx(), key)
+	customer, err := s.Store.EraseCustomer(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}

@@ -12,7 +12,7 @@ import (
 // Only an outage lets a hit in; whatever else the database says does not.
 func TestOnlyAnOutageLetsIn(t *testing.T) {
 	t.Parallel()
-	s := &Server{options: Options{Estimate: func() (int64, bool) { return 7, true }}}
+	s := &Server{shared: &shared{Parts: Parts{Estimate: func() (int64, bool) { return 7, true }}}}
 	target := &model.Target{Counters: []model.Counter{{}}}
 	for err, lets := range map[error]bool{
 		session.ErrUnavailable: true, session.ErrNoSession: false, session.ErrInternal: false, session.ErrBusy: false, session.ErrStopped: false,
@@ -27,22 +27,5 @@ func TestOnlyAnOutageLetsIn(t *testing.T) {
 	target.Counters[0].Limits = []*model.Limit{{}, {DenyOutage: true}}
 	if d, err := s.withoutDatabase(target, 3, session.ErrUnavailable); d.Allowed || !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("a limit that denies: %+v, %v", d, err)
-	}
-}
-
-func TestWhileStale(t *testing.T) {
-	t.Parallel()
-	for ends := 1; ends <= maxResolves+1; ends++ {
-		asked := []int64{}
-		err := whileStale(func(atLeast int64) error {
-			asked = append(asked, atLeast)
-			if len(asked) == ends {
-				return nil
-			}
-			return fmt.Errorf("x: %w", &model.StaleError{Change: 10 * int64(len(asked))})
-		})
-		if tries := min(ends, maxResolves); len(asked) != tries || (err == nil) != (ends <= maxResolves) || asked[tries-1] != 10*int64(tries-1) {
-			t.Errorf("ends at %d: asked %v, %v", ends, asked, err)
-		}
 	}
 }

@@ -63,7 +63,7 @@ func (s *Server) compareDraft(c *call) (answer, error) {
 		return answer{}, err
 	}
 	// What is not compared by then is left out, so that there is an answer in time.
-	ctx, cancel := context.WithTimeout(c.ctx(), s.options.Deadline*3/5)
+	ctx, cancel := context.WithTimeout(c.ctx(), s.Deadline*3/5)
 	defer cancel()
 	x := &comparison{server: s, ctx: ctx, draft: &plans.Plan{PlanVersion: client.PlanVersion{Key: key}, PlanInput: draft}, versions: make(map[string]planInForce)}
 	body, err := x.run(in.Customer)
@@ -111,7 +111,7 @@ func (x *comparison) only(key string) ([]int64, error) {
 	if !plans.ValidCustomerKey(key) {
 		return nil, problem.Invalid("customer", plans.CustomerKeyRule)
 	}
-	c, err := x.server.store.GetCustomer(x.ctx, key)
+	c, err := x.server.Store.GetCustomer(x.ctx, key)
 	if errors.Is(err, plans.ErrUnknownCustomer) {
 		return nil, problem.Invalid("customer", "there is no such customer")
 	}
@@ -133,7 +133,7 @@ func (x *comparison) only(key string) ([]int64, error) {
 
 // fullest are the customers of the plan with the most units on the draft's meters.
 func (x *comparison) fullest() (ids []int64, others bool, err error) {
-	meters, err := x.server.store.MeterIDs(x.ctx, x.draft.MeterKeys())
+	meters, err := x.server.Store.MeterIDs(x.ctx, x.draft.MeterKeys())
 	if err != nil {
 		return nil, false, err
 	}
@@ -142,10 +142,10 @@ func (x *comparison) fullest() (ids []int64, others bool, err error) {
 		numbers = append(numbers, id)
 	}
 	most := compareFrom / max(1, len(numbers))
-	if ids, others, err = x.server.store.CustomersOn(x.ctx, x.draft.Key, most); err != nil {
+	if ids, others, err = x.server.Store.CustomersOn(x.ctx, x.draft.Key, most); err != nil {
 		return nil, false, err
 	}
-	fullest, err := x.server.engine.Fullest(x.ctx, ids, numbers, compareMost)
+	fullest, err := x.server.Engine.Fullest(x.ctx, ids, numbers, compareMost)
 	return fullest, others || len(fullest) < len(ids), err
 }
 
@@ -167,7 +167,7 @@ func (x *comparison) add(ids []int64) error {
 		}
 	}
 	from := x.sheet.From - compare.Warmup(x.plansOf(customers)...)
-	hours, full, err := x.server.engine.Past(x.ctx, who, what, from, x.sheet.To, compareHours)
+	hours, full, err := x.server.Engine.Past(x.ctx, who, what, from, x.sheet.To, compareHours)
 	if err == nil && full {
 		err = problem.Invalid("", "there is more usage than one comparison may read: name a customer, or fewer meters in the draft")
 	}
@@ -204,7 +204,7 @@ type compared struct {
 
 // read reads customers and what they have of their own.
 func (x *comparison) read(ids []int64) ([]*compared, error) {
-	store := x.server.store
+	store := x.server.Store
 	list, err := store.CustomersByID(x.ctx, ids)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func (x *comparison) inForce(key string, version int) (*plans.Plan, *compare.Pla
 	if len(x.versions) >= maxCompared {
 		return nil, nil, errManyVersions
 	}
-	plan, err := x.server.store.GetPlanVersion(x.ctx, key, version)
+	plan, err := x.server.Store.GetPlanVersion(x.ctx, key, version)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +73,7 @@ func (x *comparison) metersOf(customers []*compared) (meters []comparedMeter, er
 		}
 	}
 	keys := slices.Sorted(maps.Keys(named))
-	ids, err := x.server.store.MeterIDs(x.ctx, keys)
+	ids, err := x.server.Store.MeterIDs(x.ctx, keys)
 	for _, key := range keys {
 		if id, there := ids[key]; there {
 			meters = append(meters, comparedMeter{key, id})

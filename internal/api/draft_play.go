@@ -100,7 +100,7 @@ func (s *Server) plays(ctx context.Context, key string, draft *plans.PlanInput, 
 		return answer{}, err
 	}
 	body.Draft = *ours
-	latest, err := s.store.GetPlan(ctx, key)
+	latest, err := s.Store.GetPlan(ctx, key)
 	if err == nil {
 		body.InForce, err = playPlan(ctx, &latest.PlanInput, meter, hits, length)
 	}

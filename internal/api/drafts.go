@@ -72,11 +72,11 @@ func (s *Server) putDraft(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	d, created, err := s.store.PutDraft(c.ctx(), key, c.body, rebase, pre)
+	d, created, err := s.Store.PutDraft(c.ctx(), key, c.body, rebase, pre)
 	if err != nil {
 		return answer{}, err
 	}
-	_, bad, latest, err := s.store.CheckPlan(c.ctx(), key, in)
+	_, bad, latest, err := s.Store.CheckPlan(c.ctx(), key, in)
 	return draftAnswer(putStatus(created), d, latest, bad, err)
 }
 
@@ -92,13 +92,13 @@ func (s *Server) getDraft(c *call) (answer, error) {
 // draft reads a plan's draft, with its defaults filled in if nothing is wrong with it, and what is
 // wrong with it.
 func (s *Server) draft(c *call, key string) (d *plans.Draft, in plans.PlanInput, bad model.FieldErrors, latest int, err error) {
-	if d, err = s.store.GetDraft(c.ctx(), key); err != nil {
+	if d, err = s.Store.GetDraft(c.ctx(), key); err != nil {
 		return nil, in, nil, 0, err
 	}
 	if in, err = request.DecodePlan(d.Document); err != nil {
 		return nil, in, nil, 0, err
 	}
-	whole, bad, latest, err := s.store.CheckPlan(c.ctx(), key, in)
+	whole, bad, latest, err := s.Store.CheckPlan(c.ctx(), key, in)
 	if len(bad) == 0 {
 		in = whole
 	}
@@ -119,7 +119,7 @@ func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, 
 func (s *Server) deleteDraft(c *call) (answer, error) {
 	key, err := request.NameInPath(c.r, "key")
 	if err == nil {
-		err = s.store.DeleteDraft(c.ctx(), key)
+		err = s.Store.DeleteDraft(c.ctx(), key)
 	}
 	return answer{status: http.StatusNoContent}, err
 }
@@ -132,7 +132,7 @@ var errManyHeavy = &problem.Fault{Kind: problem.KindBusy, Detail: "this node pla
 // takeHeavy waits for one of the places of plays and comparisons, which s.heavy.giveBack gives
 // back. It waits for a fifth of the time that a request has: a comparison needs the rest.
 func (s *Server) takeHeavy(c *call) error {
-	ctx, cancel := context.WithTimeout(c.ctx(), s.options.Deadline/5)
+	ctx, cancel := context.WithTimeout(c.ctx(), s.Deadline/5)
 	defer cancel()
 	if s.heavy.take(ctx, c.from) != nil {
 		return errManyHeavy

@@ -12,7 +12,7 @@ func TestViewsWaitForAProcessor(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(benchLimits)
-	n.server.options.Deadline = 300 * time.Millisecond
+	n.server.Deadline = 300 * time.Millisecond
 	takeAll(n.server.processing)
 	n.want(503, "GET", "/v1/customers/acme/quota", "")
 	n.want(503, "POST", "/v1/hits/batch", `{"hits":[`+benchHit+`]}`)

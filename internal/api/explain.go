@@ -22,8 +22,6 @@ type names struct {
 	committed, released string // ids of reservations
 }
 
-func (h *hit) names() names { return names{customer: h.Customer, meter: h.Meter} }
-
 // namesOf are the names in the path and the query of an ordinary route.
 func namesOf(c *call, rt *route) (n names) {
 	key, _ := request.PathValue(c.r, "key") // the handler has refused a bad key

@@ -84,9 +84,9 @@ func TestHitsOverTheShareAreTooBusy(t *testing.T) {
 			}
 		})
 	}
-	batches, queued := n.server.engine.Stats().Batches, func() int64 { return n.server.engine.Stats().Queued }
+	batches, queued := n.server.Engine.Stats().Batches, func() int64 { return n.server.Engine.Stats().Queued }
 	hit()
-	pgtest.Eventually(t, "the lane waits for the row", func() bool { return n.server.engine.Stats().Batches > batches && queued() == 0 })
+	pgtest.Eventually(t, "the lane waits for the row", func() bool { return n.server.Engine.Stats().Batches > batches && queued() == 0 })
 	for i := range int64(2) {
 		hit()
 		pgtest.Eventually(t, "a hit waits for the lane", func() bool { return queued() == i+1 })
@@ -99,7 +99,7 @@ func TestHitsOverTheShareAreTooBusy(t *testing.T) {
 	pgtest.Eventually(t, "another key's hit waits", func() bool { return queued() == 3 })
 	check(t, tx.Rollback(ctx))
 	hits.Wait()
-	if over := n.server.engine.Stats().Over; over != 1 {
+	if over := n.server.Engine.Stats().Over; over != 1 {
 		t.Errorf("%d hits are counted as over their share", over)
 	}
 }
@@ -129,7 +129,7 @@ func TestBatchesOfOneKeyFailNoOther(t *testing.T) {
 			}
 		})
 	}
-	pgtest.Eventually(t, "the busy key is over its share", func() bool { return n.server.engine.Stats().Over > 0 })
+	pgtest.Eventually(t, "the busy key is over its share", func() bool { return n.server.Engine.Stats().Over > 0 })
 	var others sync.WaitGroup
 	for range 4 {
 		others.Go(func() {

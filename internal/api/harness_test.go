@@ -97,10 +97,10 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
 	n := &node{t: t, store: store, state: StateReady, database: databaseURL}
-	n.server = New(Options{
-		Engine: engine, Catalog: catalog, Store: store, Billing: bills, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Ready: func() (State, string) { return n.state, n.reason },
+	n.server = New(Options{Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Parts: Parts{
+		Engine: engine, Catalog: catalog, Store: store, Billing: bills, Ready: func() (State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
-	})
+	}})
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
 	web.Listener = fastpath.Listener(web.Listener)

@@ -101,7 +101,7 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
 	}
 	ctx := s.waits.until(r.Context())
 	defer ctx.end()
-	d, err := s.decide(ctx, s.engine.From(p.from), &h)
+	d, err := s.decide(ctx, s.Engine.From(p.from), &h)
 	if err != nil {
 		return s.hitFailed(w, r, explain(err, h.names()))
 	}
@@ -126,15 +126,23 @@ func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error
 
 // answerHit writes the decision of a single hit: 200, or the status of a refusal.
 func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denied int, buf *respond.Buffer) int {
-	s.metrics.count(h, d)
+	s.hitMetrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	s.metrics.countExceeded(h, d, buf.Views)
+	s.hitMetrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
 	status, contentType := http.StatusOK, respond.PlainJSON
 	if !d.Allowed {
 		status, contentType, wait = denied, respond.ProblemJSON, d.RetryAfter()
 	}
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, wait)
 	buf.B = respond.AppendDecision(buf.B[:0], &h.Subject, d, buf.Views, wait, status)
 	return respond.Write(w, status, contentType, buf.B)
 }
+
+// hitFailed is fail for a hit.
+func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
+	s.hitMetrics.failed(err, 1)
+	return s.fail(w, r, err)
+}
+
+func (h *hit) names() names { return names{customer: h.Customer, meter: h.Meter} }

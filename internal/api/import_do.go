@@ -98,7 +98,7 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 			known[key] = f
 		}
 		if f.err == nil && it.Limit != nil {
-			f.err = s.catalog.Returning(ctx, s.store, it.Meter) // a balance may give units back: it replaces what counted
+			f.err = s.Catalog.Returning(ctx, s.Store, it.Meter) // a balance may give units back: it replaces what counted
 		}
 		if outage(f.err) {
 			for _, i := range pending[n:] {
@@ -116,7 +116,7 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 // importTarget is what a line is judged by, as of change atLeast or later. An import makes no
 // customer, and the customer's plan must have the meter.
 func (s *Server) importTarget(ctx context.Context, it *importItem, atLeast int64) (*model.Target, error) {
-	t, err := s.catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
+	t, err := s.Catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
 	if err == nil && t.Lost {
 		err = plans.ErrNotInPlan
 	}

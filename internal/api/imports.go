@@ -91,7 +91,7 @@ func (s *Server) importLines(w http.ResponseWriter, r *http.Request, p params) i
 	if err := buf.Hold(s.memory, importMemory); err != nil {
 		return s.fail(w, r, err)
 	}
-	im := importing{server: s, key: p.from, from: s.engine.From(p.from), w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
+	im := importing{server: s, key: p.from, from: s.Engine.From(p.from), w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
 	im.run()
 	buf.B = im.answer
 	im.auditEnd()
@@ -124,14 +124,14 @@ func (im *importing) run() {
 	}
 	im.finish(end)
 	if im.send() {
-		_ = im.control.SetReadDeadline(im.server.options.Wall().Add(importEnd))
+		_ = im.control.SetReadDeadline(im.server.Wall().Add(importEnd))
 	}
 }
 
 // allow sets the deadlines for reading the body and writing the answer to d from now. If the
 // connection is gone, the next read or write says so.
 func (im *importing) allow(d time.Duration) {
-	at := im.server.options.Wall().Add(d)
+	at := im.server.Wall().Add(d)
 	_ = im.control.SetReadDeadline(at)
 	_ = im.control.SetWriteDeadline(at)
 }
@@ -139,7 +139,7 @@ func (im *importing) allow(d time.Duration) {
 // mayGoOn returns why the import has to stop, or nil. After an outage it pauses before it
 // returns nil.
 func (im *importing) mayGoOn() error {
-	if state, _ := im.server.options.Ready(); state == StateStopping {
+	if state, _ := im.server.Ready(); state == StateStopping {
 		return errNodeStops
 	}
 	if im.outages >= maxOutages {

@@ -33,8 +33,8 @@ func TestManyImports(t *testing.T) {
 			n.imported(usageLine("0", 1, "2026-01-31T12:00:00Z"), 1, 0, 0)
 		}
 	}
-	if n.server.importing.free != maxGroups {
-		t.Errorf("%d of %d places are free", n.server.importing.free, maxGroups)
+	if free := freeOf(n.server.importing); free != maxGroups {
+		t.Errorf("%d of %d places are free", free, maxGroups)
 	}
 	tooMany := func(what, detail string, got reply) {
 		t.Helper()

@@ -90,7 +90,7 @@ func (s *Server) listInvoices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.billing.Invoices(c.ctx(), f, c.query.Page())
+	list, err := s.Billing.Invoices(c.ctx(), f, c.query.Page())
 	return listAnswer(list, err, showInvoice)
 }
 
@@ -99,7 +99,7 @@ func (s *Server) customerInvoices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.billing.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.Page())
+	list, err := s.Billing.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.Page())
 	return listAnswer(list, err, showInvoice)
 }
 
@@ -113,9 +113,9 @@ func (s *Server) upcomingInvoice(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if !project {
-		return invoiceAnswer(s.billing.Upcoming(c.ctx(), key))
+		return invoiceAnswer(s.Billing.Upcoming(c.ctx(), key))
 	}
-	soFar, projected, err := s.billing.Projection(c.ctx(), key)
+	soFar, projected, err := s.Billing.Projection(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}
@@ -129,7 +129,7 @@ func (s *Server) getInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Invoice(c.ctx(), id))
+	return invoiceAnswer(s.Billing.Invoice(c.ctx(), id))
 }
 
 func (s *Server) finalizeInvoice(c *call) (answer, error) {
@@ -137,7 +137,7 @@ func (s *Server) finalizeInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Finalize(c.ctx(), id))
+	return invoiceAnswer(s.Billing.Finalize(c.ctx(), id))
 }
 
 func (s *Server) payInvoice(c *call) (answer, error) {
@@ -152,7 +152,7 @@ func (s *Server) payInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Pay(c.ctx(), id, in.Reference))
+	return invoiceAnswer(s.Billing.Pay(c.ctx(), id, in.Reference))
 }
 
 func (s *Server) voidInvoice(c *call) (answer, error) {
@@ -167,7 +167,7 @@ func (s *Server) voidInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Void(c.ctx(), id, in.Reason, in.Reissue))
+	return invoiceAnswer(s.Billing.Void(c.ctx(), id, in.Reason, in.Reissue))
 }
 
 func (s *Server) creditInvoice(c *call) (answer, error) {
@@ -191,7 +191,7 @@ func (s *Server) creditInvoice(c *call) (answer, error) {
 		asked.Lines = append(asked.Lines, assembly.NoteLine{N: l.N, AmountMinor: l.AmountMinor})
 		payload = append(payload, strconv.Itoa(l.N), strconv.FormatInt(l.AmountMinor, 10))
 	}
-	note, replayed, err := s.billing.CreditNote(c.ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
+	note, replayed, err := s.Billing.CreditNote(c.ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
 	a, err := invoiceAnswer(note, err)
 	if err == nil {
 		a.status = putStatus(!replayed)
@@ -212,7 +212,7 @@ func (s *Server) invoiceLineUsage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, billing.ErrUnknownLine
 	}
-	found, err := s.billing.LineUsage(c.ctx(), id, n, c.query.Page())
+	found, err := s.Billing.LineUsage(c.ctx(), id, n, c.query.Page())
 	if err != nil {
 		return answer{}, err
 	}

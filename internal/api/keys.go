@@ -29,7 +29,7 @@ func (s *Server) createKey(c *call) (answer, error) {
 	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	key, secret, err := s.store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.At)
+	key, secret, err := s.Store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.At)
 	if err != nil {
 		return answer{}, err
 	}
@@ -37,7 +37,7 @@ func (s *Server) createKey(c *call) (answer, error) {
 }
 
 func (s *Server) listKeys(c *call) (answer, error) {
-	list, err := s.store.ListKeys(c.ctx(), c.query.Page())
+	list, err := s.Store.ListKeys(c.ctx(), c.query.Page())
 	return listAnswer(list, err, showKey)
 }
 
@@ -46,5 +46,5 @@ func (s *Server) revokeKey(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.store.RevokeKey(c.ctx(), id)
+	return answer{status: http.StatusNoContent}, s.Store.RevokeKey(c.ctx(), id)
 }

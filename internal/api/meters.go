@@ -21,7 +21,7 @@ func (s *Server) putMeter(c *call) (answer, error) {
 	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	m, isNew, err := s.store.PutMeter(c.ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name})
+	m, isNew, err := s.Store.PutMeter(c.ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name})
 	if err != nil {
 		return answer{}, err
 	}
@@ -33,18 +33,11 @@ func (s *Server) getMeter(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	m, err := s.store.GetMeter(c.ctx(), key)
+	m, err := s.Store.GetMeter(c.ctx(), key)
 	return answer{status: http.StatusOK, body: showMeter(m)}, err
 }
 
 func (s *Server) listMeters(c *call) (answer, error) {
-	meters, err := s.store.ListMeters(c.ctx(), c.query.Page())
+	meters, err := s.Store.ListMeters(c.ctx(), c.query.Page())
 	return listAnswer(meters, err, showMeter)
-}
-
-func putStatus(isNew bool) int {
-	if isNew {
-		return http.StatusCreated
-	}
-	return http.StatusOK
 }

@@ -53,7 +53,7 @@ func (s *Server) openReservations(c *call) (answer, error) {
 		behind, _ := readOpenAt(position)
 		f.Behind = &behind
 	}
-	found, err := s.engine.Open(c.ctx(), f)
+	found, err := s.Engine.Open(c.ctx(), f)
 	if err != nil {
 		return answer{}, err
 	}
@@ -79,7 +79,7 @@ func (s *Server) metersOf(c *call, f *quota.OpenFilter, found []quota.OpenReserv
 	for i := range found {
 		ids[found[i].ID.Meter] = true
 	}
-	return s.store.MeterKeys(c.ctx(), slices.Collect(maps.Keys(ids)))
+	return s.Store.MeterKeys(c.ctx(), slices.Collect(maps.Keys(ids)))
 }
 
 // openFilter is what a request asks for. The customer and its clock are read from the database: a
@@ -88,7 +88,7 @@ func (s *Server) openFilter(c *call, key string) (f quota.OpenFilter, clock stri
 	if f.Attribute, err = oneAttribute(c.query); err != nil {
 		return f, "", err
 	}
-	customer, err := s.store.GetCustomer(c.ctx(), key)
+	customer, err := s.Store.GetCustomer(c.ctx(), key)
 	if err != nil {
 		return f, "", err
 	}
@@ -107,7 +107,7 @@ func (s *Server) openFilter(c *call, key string) (f quota.OpenFilter, clock stri
 		if err != nil {
 			return f, "", err
 		}
-		meter, err := s.store.GetMeter(c.ctx(), name)
+		meter, err := s.Store.GetMeter(c.ctx(), name)
 		if err != nil {
 			return f, "", err
 		}

@@ -16,7 +16,7 @@ import (
 func TestDocumentHasExactlyTheRoutersRoutes(t *testing.T) {
 	t.Parallel()
 	for _, separate := range []bool{false, true} {
-		s := New(Options{Registry: prometheus.NewRegistry(), Wall: time.Now, SeparateMetrics: separate})
+		s := New(Options{SeparateMetrics: separate, Parts: Parts{Registry: prometheus.NewRegistry(), Wall: time.Now}})
 		var served, documented []string
 		check(t, chi.Walk(s.router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			served = append(served, method+" "+pattern)

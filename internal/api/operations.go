@@ -7,8 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quotad/internal/api/request"
-	"quotad/internal/api/respond"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 )
@@ -26,8 +24,8 @@ const (
 )
 
 // within bounds how long a request may wait.
-func (s *Server) within(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), s.options.Deadline)
+func (s *shared) within(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), s.Deadline)
 }
 
 // operationCounters count the outcomes of one kind of operation.
@@ -62,15 +60,4 @@ func (m *metrics) countOperation(name string, d *model.Decision, err error) {
 	default:
 		counters.done.Inc()
 	}
-}
-
-// readKeyed reads a request's body into in, and the id in its header.
-func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
-	if key, err = request.IdempotencyKey(r.Header); err != nil {
-		return "", err
-	}
-	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
-		return "", err
-	}
-	return key, request.Decode(buf.B, in)
 }

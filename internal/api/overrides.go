@@ -40,7 +40,7 @@ func (s *Server) putOverride(c *call) (answer, error) {
 	if err := request.Decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	override, isNew, err := s.store.PutOverride(c.ctx(), customer, limit,
+	override, isNew, err := s.Store.PutOverride(c.ctx(), customer, limit,
 		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.At, Reason: in.Reason})
 	if err != nil {
 		return answer{}, err
@@ -53,7 +53,7 @@ func (s *Server) deleteOverride(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.store.DeleteOverride(c.ctx(), customer, limit)
+	return answer{status: http.StatusNoContent}, s.Store.DeleteOverride(c.ctx(), customer, limit)
 }
 
 func (s *Server) listOverrides(c *call) (answer, error) {
@@ -61,6 +61,6 @@ func (s *Server) listOverrides(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.store.ListOverrides(c.ctx(), customer, c.query.Page())
+	list, err := s.Store.ListOverrides(c.ctx(), customer, c.query.Page())
 	return listAnswer(list, err, showOverride)
 }

@@ -55,12 +55,12 @@ func (s *Server) overview(c *call) (answer, error) {
 	o := &s.overviews
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if s.options.Wall().After(o.until) {
+	if s.Wall().After(o.until) {
 		last, err := s.readOverview(context.WithoutCancel(c.ctx()))
 		if err != nil {
 			return answer{}, err
 		}
-		o.last, o.until = last, s.options.Wall().Add(o.every)
+		o.last, o.until = last, s.Wall().Add(o.every)
 	}
 	return answer{status: http.StatusOK, body: o.last}, nil
 }

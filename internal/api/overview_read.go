@@ -35,26 +35,26 @@ func (s *Server) readOverview(ctx context.Context) (body client.Overview, err er
 		return body, err
 	}
 	body = client.Overview{At: respond.Time(now), Failed: []string{}}
-	tenth := s.options.Deadline / 10
+	tenth := s.Deadline / 10
 	part := func(name string, limit time.Duration, read func(context.Context) error) (ok bool) {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		err := read(ctx)
 		if err != nil {
-			s.log.Warn("part of the overview cannot be read", "part", name, "error", err)
+			s.Log.Warn("part of the overview cannot be read", "part", name, "error", err)
 			body.Failed = append(body.Failed, name)
 		}
 		return err == nil
 	}
 	var nodes []plans.Node
 	nodesRead := part(partNodes, tenth, func(ctx context.Context) (err error) {
-		nodes, err = s.store.Nodes(ctx)
+		nodes, err = s.Store.Nodes(ctx)
 		return err
 	})
 	lately := latelyAt(now, nodes)
 	var decided []plans.NodeDecided
 	if part(partDecisions, tenth, func(ctx context.Context) (err error) {
-		decided, err = s.store.DecidedSince(ctx, lately.recent, lately.hour, lately.day)
+		decided, err = s.Store.DecidedSince(ctx, lately.recent, lately.hour, lately.day)
 		return err
 	}) {
 		body.Decisions = lately.decisions(decided)
@@ -72,7 +72,7 @@ func (s *Server) readOverview(ctx context.Context) (body client.Overview, err er
 	})
 	var nameless []ledger.Nameless
 	part(partHeld, tenth, func(ctx context.Context) (err error) {
-		nameless, err = s.billing.Nameless(ctx)
+		nameless, err = s.Billing.Nameless(ctx)
 		return err
 	})
 	body.Books = s.books(nodes)
@@ -142,7 +142,7 @@ func (l *lately) nodes(now int64, nodes []plans.Node, decided []plans.NodeDecide
 }
 
 func (s *Server) readDatabase(ctx context.Context) (*client.Database, error) {
-	d, err := postgres.StandingOf(ctx, s.store.Pool())
+	d, err := postgres.StandingOf(ctx, s.Store.Pool())
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *Server) readDatabase(ctx context.Context) (*client.Database, error) {
 // books is what the newest check of the nodes found, and what this node's worker sees.
 func (s *Server) books(nodes []plans.Node) client.Books {
 	body := client.Books{Disagreeing: []string{}}
-	body.BlockedCustomers, _ = s.billing.Standing()
+	body.BlockedCustomers, _ = s.Billing.Standing()
 	at, disagreeing := s.Checked() // of the other nodes it is in their rows
 	for i := range nodes {
 		if n := &nodes[i]; n.CheckedAt != nil && (at == nil || *n.CheckedAt > *at) {
@@ -174,12 +174,12 @@ func (s *Server) books(nodes []plans.Node) client.Books {
 // keptFullest is the fullest customers as they were found last. The caller holds the lock.
 func (s *Server) keptFullest(ctx context.Context, now int64) (*client.Fullest, error) {
 	o := &s.overviews
-	began := s.options.Wall()
+	began := s.Wall()
 	if !began.After(o.fullestUntil) {
 		return o.fullest, o.fullestErr
 	}
 	o.fullest, o.fullestErr = s.readFullest(ctx, now)
-	ended, rest := s.options.Wall(), o.rest
+	ended, rest := s.Wall(), o.rest
 	if o.fullestErr == nil {
 		rest = max(rest, 20*ended.Sub(began))
 	}
@@ -190,9 +190,9 @@ func (s *Server) keptFullest(ctx context.Context, now int64) (*client.Fullest, e
 // readFullest finds and judges counters, for three quarters of ctx's time or so. Those that it does
 // not come to are left out. The caller holds the lock of overviews.
 func (s *Server) readFullest(ctx context.Context, now int64) (*client.Fullest, error) {
-	fifth := s.options.Deadline / 5
+	fifth := s.Deadline / 5
 	walking, cancel := context.WithTimeout(ctx, fifth)
-	latest, err := s.engine.Latest(walking, fullestJudged)
+	latest, err := s.Engine.Latest(walking, fullestJudged)
 	cancel()
 	if err != nil {
 		return nil, err
@@ -233,11 +233,11 @@ func (s *Server) readFullest(ctx context.Context, now int64) (*client.Fullest, e
 }
 
 func (s *Server) fullness(ctx context.Context, keys []model.CounterKey) ([]quota.Full, error) {
-	targets, err := s.catalog.Targets(ctx, keys)
+	targets, err := s.Catalog.Targets(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	return s.engine.Fullness(ctx, targets)
+	return s.Engine.Fullness(ctx, targets)
 }
 
 // showFull names customers and meters. Who was deleted meanwhile is left out.
@@ -247,11 +247,11 @@ func (s *Server) showFull(ctx context.Context, full []quota.Full) ([]client.Full
 	for i := range full {
 		ids, meters = append(ids, full[i].Customer), append(meters, full[i].Meter)
 	}
-	customers, err := s.store.CustomersByID(ctx, ids)
+	customers, err := s.Store.CustomersByID(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := s.store.MeterKeys(ctx, meters)
+	keys, err := s.Store.MeterKeys(ctx, meters)
 	if err != nil {
 		return nil, err
 	}

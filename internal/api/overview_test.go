@@ -22,7 +22,7 @@ func overviewNode(t *testing.T) *node {
 // beat tells of a node as quotad does, and of what this one has decided.
 func (n *node) beat(of plans.Node, minute int64) {
 	n.t.Helper()
-	s := n.server.engine.Stats()
+	s := n.server.Engine.Stats()
 	check(n.t, n.store.Beat(pgtest.Context(n.t), &of, minute, plans.Decided{Admitted: s.Admitted, Refused: s.Refused}))
 }
 
@@ -74,7 +74,7 @@ func TestOverview(t *testing.T) {
 	hit(200, "gone", "requests", 5)
 	n.want(204, "DELETE", "/v1/customers/gone", "")
 
-	now, err := n.server.now(pgtest.Context(t))
+	now, err := n.server.Now(pgtest.Context(t))
 	check(t, err)
 	minute := now - now%60e6
 	n.beat(plans.Node{ID: "1", Name: "web-1:80", Version: "v1", State: "ready", StartedAt: now, SeenAt: now}, minute)
@@ -151,7 +151,7 @@ func TestOverviewOfMany(t *testing.T) {
 func TestOverviewOfNodes(t *testing.T) {
 	t.Parallel()
 	n := overviewNode(t)
-	now, err := n.server.now(pgtest.Context(t))
+	now, err := n.server.Now(pgtest.Context(t))
 	check(t, err)
 	const minute, hour = int64(60e6), int64(3600e6)
 	this := now - now%minute

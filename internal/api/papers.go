@@ -59,7 +59,7 @@ func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, 
 			if err != nil {
 				return nil, err
 			}
-			invoice, err := s.billing.Invoice(ctx, id)
+			invoice, err := s.Billing.Invoice(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -75,7 +75,7 @@ func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p params) i
 		if err != nil {
 			return nil, err
 		}
-		page, err := s.billing.Invoices(ctx, filter, p.query.Page())
+		page, err := s.Billing.Invoices(ctx, filter, p.query.Page())
 		if err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ func (s *Server) putPlan(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p, wrote, err := s.store.PutPlan(c.ctx(), key, in, pre)
+	p, wrote, err := s.Store.PutPlan(c.ctx(), key, in, pre)
 	return planAnswer(putStatus(wrote), p, err)
 }
 
@@ -31,7 +31,7 @@ func (s *Server) getPlan(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p, err := s.store.GetPlan(c.ctx(), key)
+	p, err := s.Store.GetPlan(c.ctx(), key)
 	return planAnswer(http.StatusOK, p, err)
 }
 
@@ -48,7 +48,7 @@ func (s *Server) getVersion(c *call) (answer, error) {
 	if err != nil || n < 1 || strconv.FormatInt(n, 10) != text {
 		return answer{}, problem.Invalid("n", "must be the number of a version, 1 or more, in digits")
 	}
-	p, err := s.store.GetPlanVersion(c.ctx(), key, int(n))
+	p, err := s.Store.GetPlanVersion(c.ctx(), key, int(n))
 	return planAnswer(http.StatusOK, p, err)
 }
 
@@ -60,7 +60,7 @@ func planAnswer(status int, p *plans.Plan, err error) (answer, error) {
 }
 
 func (s *Server) listPlans(c *call) (answer, error) {
-	list, err := s.store.ListPlans(c.ctx(), c.query.Page())
+	list, err := s.Store.ListPlans(c.ctx(), c.query.Page())
 	return listAnswer(list, err, asItIs[*plans.Plan])
 }
 
@@ -69,6 +69,9 @@ func (s *Server) listVersions(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.store.ListVersions(c.ctx(), key, c.query.Page())
+	list, err := s.Store.ListVersions(c.ctx(), key, c.query.Page())
 	return listAnswer(list, err, asItIs[*plans.Plan])
 }
+
+// asItIs is the show function of items that answers show as the store returns them.
+func asItIs[T any](item T) T { return item }

@@ -78,7 +78,7 @@ func (s *Server) createPortalSession(c *call) (answer, error) {
 		return answer{}, err
 	}
 	expires := now + plans.LinkLife.Microseconds()
-	token, err := s.store.CreatePortalLink(c.ctx(), plans.PortalLink{
+	token, err := s.Store.CreatePortalLink(c.ctx(), plans.PortalLink{
 		Customer: in.Customer, Path: in.Path, ReturnURL: in.ReturnURL, EmbedOrigin: in.EmbedOrigin, Theme: in.Theme,
 	}, expires, string(c.from))
 	if err != nil {

@@ -49,7 +49,7 @@ func (s *Server) quota(c *call) (answer, error) {
 	}
 	var body quotaBody
 	err = whileStale(func(atLeast int64) (err error) {
-		if err = s.catalog.CatchUp(c.ctx(), atLeast); err == nil {
+		if err = s.Catalog.CatchUp(c.ctx(), atLeast); err == nil {
 			body, err = s.readQuota(c.ctx(), key, attributes)
 		}
 		return err
@@ -60,7 +60,7 @@ func (s *Server) quota(c *call) (answer, error) {
 // readQuota reads the states of all meters of the customer's plan at one instant. attributes
 // choose the buckets of limits per attribute.
 func (s *Server) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
-	account, err := s.catalog.Meters(ctx, key)
+	account, err := s.Catalog.Meters(ctx, key)
 	if err != nil {
 		return body, err
 	}
@@ -69,7 +69,7 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 		m.Target = m.Target.For(attributes).ForReservations()
 	}
 	// The states, the units and what prices them are of one instant, as an invoice's are.
-	err = s.billing.Reading(ctx, key, func(ctx context.Context, running *ledger.Running) error {
+	err = s.Billing.Reading(ctx, key, func(ctx context.Context, running *ledger.Running) error {
 		body, err = s.showQuota(ctx, key, account, running)
 		return err
 	})
@@ -116,7 +116,7 @@ func (s *Server) standings(ctx context.Context, v *quota.View, account *catalog.
 	for i := range targets {
 		targets[i] = account.Meters[i].Target
 	}
-	read, err := s.engine.StandingsIn(ctx, v, targets)
+	read, err := s.Engine.StandingsIn(ctx, v, targets)
 	if err != nil {
 		return nil, 0, err
 	}

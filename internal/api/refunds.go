@@ -79,13 +79,13 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
 	}
 	ctx, cancel := s.within(r)
 	defer cancel()
-	done, err := s.giveBack(ctx, s.engine.From(p.from), &in)
+	done, err := s.giveBack(ctx, s.Engine.From(p.from), &in)
 	s.metrics.countOperation(nameRefund, &done.Decision, err)
 	if err != nil {
 		return s.fail(w, r, explain(outOfTime(ctx, err), in.names()))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &done.Decision)
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, done.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, done.At, 0)
 	buf.B = in.appendAnswer(buf.B[:0], &done, buf.Views)
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
@@ -94,9 +94,9 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
 // lost the meter.
 func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
 	err = whileStale(func(atLeast int64) error {
-		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
+		t, err := s.Catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, s.store, in.Meter)
+			err = s.Catalog.Returning(ctx, s.Store, in.Meter)
 		}
 		if err == nil {
 			done, err = from.Refund(ctx, in.operation(t))
@@ -118,4 +118,15 @@ func (in *refundRequest) appendAnswer(b []byte, done *locked.Refunded, views []m
 	b = respond.AppendInstant(b, &done.Decision)
 	b = respond.AppendReplayed(b, &done.Decision)
 	return append(respond.AppendLimits(b, views), '}')
+}
+
+// readKeyed reads a request's body into in, and the id in its header.
+func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
+	if key, err = request.IdempotencyKey(r.Header); err != nil {
+		return "", err
+	}
+	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
+		return "", err
+	}
+	return key, request.Decode(buf.B, in)
 }

@@ -54,7 +54,7 @@ func (s *Server) refusals(c *call) (answer, error) {
 		behind, _ := readSpellAt(position)
 		f.Behind = &behind
 	}
-	found, err := s.engine.Spells(c.ctx(), f)
+	found, err := s.Engine.Spells(c.ctx(), f)
 	if err != nil {
 		return answer{}, err
 	}
@@ -62,7 +62,7 @@ func (s *Server) refusals(c *call) (answer, error) {
 	for i := range found {
 		ids = append(ids, found[i].Meter)
 	}
-	meters, err := s.store.MeterKeys(c.ctx(), ids)
+	meters, err := s.Store.MeterKeys(c.ctx(), ids)
 	return listAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) client.Spell {
 		return client.Spell{Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units, AdmittedAt: respond.InstantOrNull(s.Admits)}
 	})
@@ -80,7 +80,7 @@ func (s *Server) spellFilter(c *call, key string) (f quota.SpellFilter, err erro
 	if f.To <= f.From {
 		return f, problem.Invalid("to", "must be after from")
 	}
-	customer, err := s.store.GetCustomer(c.ctx(), key)
+	customer, err := s.Store.GetCustomer(c.ctx(), key)
 	if err != nil {
 		return f, err
 	}
@@ -90,7 +90,7 @@ func (s *Server) spellFilter(c *call, key string) (f quota.SpellFilter, err erro
 		if err != nil {
 			return f, err
 		}
-		meter, err := s.store.GetMeter(c.ctx(), name)
+		meter, err := s.Store.GetMeter(c.ctx(), name)
 		if err != nil {
 			return f, err
 		}

@@ -71,7 +71,7 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p params) int {
 	}
 	ctx, cancel := s.within(r)
 	defer cancel()
-	made, err := s.hold(ctx, s.engine.From(p.from), &asked)
+	made, err := s.hold(ctx, s.Engine.From(p.from), &asked)
 	s.metrics.countOperation(nameReserve, &made.Decision, err)
 	if err != nil {
 		return s.fail(w, r, explain(outOfTime(ctx, err), asked.names()))
@@ -95,7 +95,7 @@ func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation
 	err = whileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, s.store, asked.Meter)
+			err = s.Catalog.Returning(ctx, s.Store, asked.Meter)
 		}
 		if err == nil {
 			made, err = from.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)
@@ -116,7 +116,7 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *locked.R
 	if !d.Allowed {
 		wait = d.RetryAfter()
 	}
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, wait)
 	if !d.Allowed {
 		buf.B = respond.AppendDecision(buf.B[:0], &h.Subject, d, buf.Views, wait, denied)
 		return respond.Write(w, denied, respond.ProblemJSON, buf.B)

@@ -24,7 +24,7 @@ func (s *Server) putSeller(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	seller, isNew, err := s.billing.PutSeller(c.ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
+	seller, isNew, err := s.Billing.PutSeller(c.ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
 	if err != nil {
 		return answer{}, err
 	}
@@ -36,7 +36,7 @@ func (s *Server) getSeller(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	seller, err := s.billing.Seller(c.ctx(), key)
+	seller, err := s.Billing.Seller(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}
@@ -44,6 +44,6 @@ func (s *Server) getSeller(c *call) (answer, error) {
 }
 
 func (s *Server) listSellers(c *call) (answer, error) {
-	list, err := s.billing.Sellers(c.ctx(), c.query.Page())
+	list, err := s.Billing.Sellers(c.ctx(), c.query.Page())
 	return listAnswer(list, err, showSeller)
 }

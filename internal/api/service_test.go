@@ -95,10 +95,10 @@ func TestMethods(t *testing.T) {
 func TestPanicsAreProblems(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	s := New(Options{
+	s := New(Options{Parts: Parts{
 		Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Ready: func() (State, string) { panic("boom") },
-	})
+	}})
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 	if w.Code != 500 || !strings.Contains(w.Body.String(), `"/problems/internal"`) || strings.Contains(w.Body.String(), "boom") || !strings.Contains(log.String(), "boom") {
@@ -160,7 +160,7 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
 	n.server.waits = newWaits(300 * time.Millisecond)
-	n.server.options.Deadline = 300 * time.Millisecond
+	n.server.Deadline = 300 * time.Millisecond
 	conn, err := postgres.Connect(pgtest.Context(t), n.database, nil)
 	check(t, err)
 	defer func() { check(t, conn.Close(pgtest.Context(t))) }()

@@ -33,7 +33,7 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 	}
 	return whileStale(func(atLeast int64) (err error) {
 		var t *model.Target
-		t, st.customer, st.meter, err = s.catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
+		t, st.customer, st.meter, err = s.Catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
 		switch {
 		case errors.Is(err, plans.ErrUnknownCustomer), errors.Is(err, plans.ErrUnknownMeter):
 			return locked.ErrUnknownReservation
@@ -57,9 +57,9 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
 	defer cancel()
 	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		if st.overrun {
-			return s.engine.From(p.from).CommitOverrun(ctx, t, id, st.cost)
+			return s.Engine.From(p.from).CommitOverrun(ctx, t, id, st.cost)
 		}
-		return s.engine.From(p.from).Commit(ctx, t, id, st.cost)
+		return s.Engine.From(p.from).Commit(ctx, t, id, st.cost)
 	})
 	s.metrics.countOperation(nameCommit, &st.done.Decision, err)
 	if room, ok := errors.AsType[*locked.NoRoomError](err); ok {
@@ -69,7 +69,7 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
 		return s.fail(w, r, explain(outOfTime(ctx, err), names{committed: st.id}))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &st.done.Decision)
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, st.done.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, st.done.At, 0)
 	buf.B = st.appendAnswer(buf.B[:0], buf.Views)
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
@@ -117,7 +117,7 @@ func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, 0)
 	b := problem.Append(buf.B[:0], problem.Of(room), problem.MaxErrors)
 	b = append(b[:len(b)-1], `,"committable":`...)
 	b = strconv.AppendInt(b, room.Most, 10)
@@ -136,7 +136,7 @@ func (s *Server) release(c *call) (answer, error) {
 		return answer{}, err
 	}
 	err = s.settle(c.ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
-		return s.engine.From(c.from).Release(c.ctx(), t, id)
+		return s.Engine.From(c.from).Release(c.ctx(), t, id)
 	})
 	s.metrics.countOperation(nameRelease, &st.done.Decision, err)
 	return answer{status: http.StatusNoContent}, explain(err, names{released: st.id})

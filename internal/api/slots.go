@@ -6,20 +6,18 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-const (
-	// maxBatches is how many batches a node works on at once, from when their bodies are
-	// there until they are decided: what each takes in memory is a multiple of its body.
-	maxBatches = 64
-	// maxOwnBatches is how many of these are one key's, so that others find a place.
-	maxOwnBatches = maxBatches / 2
-)
-
 // slots are places for requests, half of them for one key at most. Requests do not wait for one.
 type slots struct {
 	*queue.Shares
 	full, own error // why there is no place: for anybody, and for one key
 
 	over atomic.Int64 // requests that were turned away, since their key had its share
+}
+
+// newSlots makes places. full says that there is none for anybody, and own that one key has its
+// share.
+func newSlots(places int64, full, own error) *slots {
+	return &slots{Shares: queue.NewShares(places), full: full, own: own}
 }
 
 // take takes a place. Errors: own, full.

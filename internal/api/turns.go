@@ -70,6 +70,13 @@ func (t *turns) leave(w *inTurn) {
 	}
 }
 
+// Waiting is how many requests wait for a place.
+func (t *turns) Waiting() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting.Hits()
+}
+
 // giveBack gives a place back that was taken.
 func (t *turns) giveBack() {
 	t.mu.Lock()

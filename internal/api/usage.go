@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -44,11 +45,11 @@ func (s *Server) usage(c *call) (answer, error) {
 	}
 	// From the store and not from the catalog: usage stays when a customer is archived or
 	// its plan no longer has the meter.
-	customer, err := s.store.GetCustomer(c.ctx(), key)
+	customer, err := s.Store.GetCustomer(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}
-	meter, err := s.store.GetMeter(c.ctx(), name)
+	meter, err := s.Store.GetMeter(c.ctx(), name)
 	if err != nil {
 		return answer{}, err
 	}
@@ -69,7 +70,7 @@ func (s *Server) usage(c *call) (answer, error) {
 		return answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
 	}
 	first, _ := p.Hour(asked.from)
-	hours, err := s.engine.Usage(c.ctx(), customer.ID, meter.ID, first, asked.to, maxHours+1)
+	hours, err := s.Engine.Usage(c.ctx(), customer.ID, meter.ID, first, asked.to, maxHours+1)
 	if err != nil {
 		return answer{}, err
 	}
@@ -158,4 +159,13 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []client.UsagePoint {
 		}
 	}
 	return points
+}
+
+// periods is where a customer's hours and billing periods start.
+func (s *Server) periods(ctx context.Context, c *plans.Customer) (calendar.Periods, error) {
+	plan, err := s.Store.GetPlanVersion(ctx, c.Plan, c.EffectiveVersion)
+	if err != nil {
+		return calendar.Periods{}, err
+	}
+	return c.Periods(plan)
 }
