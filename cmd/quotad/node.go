@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/plans/catalog"
@@ -106,7 +107,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	})
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
-		Parts: api.Parts{
+		Options: serve.Options{
 			Engine: n.engine, Catalog: n.catalog, Store: n.store, Billing: n.billing,
 			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
 			Registry: registry, Log: log,
@@ -216,20 +217,20 @@ func (n *node) serve() {
 const degradedAfter = 3 * time.Second
 
 // state is what /readyz answers. reason says why a node is degraded.
-func (n *node) state() (state api.State, reason string) {
+func (n *node) state() (state serve.State, reason string) {
 	switch {
 	case n.stopping.Load():
-		return api.StateStopping, ""
+		return serve.StateStopping, ""
 	case !n.ready.Load():
-		return api.StateStarting, ""
+		return serve.StateStarting, ""
 	}
 	if err := cmp.Or(n.engine.Trouble(), n.catalog.Trouble()); err != nil {
-		return api.StateDegraded, reasonOf(err)
+		return serve.StateDegraded, reasonOf(err)
 	}
 	if !n.catalog.FreshWithin(degradedAfter) {
-		return api.StateDegraded, "the database is too slow: changes are seen late"
+		return serve.StateDegraded, "the database is too slow: changes are seen late"
 	}
-	return api.StateReady, ""
+	return serve.StateReady, ""
 }
 
 // reasonOf describes an error to strangers, without hosts and roles. The log has the whole

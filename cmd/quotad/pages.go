@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"quotad/internal/api"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/web"
 )
@@ -87,7 +87,7 @@ func (n *node) openPages(s *settings) error {
 	}
 	n.pages, err = web.New(web.Options{
 		Ask: func(ctx context.Context, as web.Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
-			return n.api.Ask(ctx, api.Identity(as), method, path, body, header)
+			return n.api.Ask(ctx, serve.Identity(as), method, path, body, header)
 		},
 		Why:   func(d *model.Decision) string { return respond.Why(&respond.Subject{Cost: d.Cost}, d) },
 		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, CatchUp: n.catalog.CatchUp, Trouble: n.trouble,
@@ -113,7 +113,7 @@ func (n *node) countersOf(ctx context.Context, customer string, attributes map[s
 
 // trouble says why hits are not counted now; empty: they are.
 func (n *node) trouble() string {
-	if state, reason := n.state(); state == api.StateDegraded {
+	if state, reason := n.state(); state == serve.StateDegraded {
 		return reason
 	}
 	return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"quotad/internal/api"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/web"
@@ -100,7 +100,7 @@ func TestPanicsOfPages(t *testing.T) {
 			if method == "GET" && strings.HasPrefix(path, "/v1/invoices") {
 				panic("a defect")
 			}
-			return n.node.api.Ask(ctx, api.Identity(as), method, path, body, header)
+			return n.node.api.Ask(ctx, serve.Identity(as), method, path, body, header)
 		},
 		Why: func(*model.Decision) string { panic("a defect") }, Store: n.node.store, SignIn: n.node.api.SignIn,
 		LiveKey: n.node.catalog.Live, CatchUp: n.node.catalog.CatchUp, Trouble: n.node.trouble, Now: n.node.clock.Now, Wall: time.Now,

@@ -12,6 +12,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	bills "quotad/internal/billing/ledger"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -63,26 +64,26 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 }
 
 // adjust serves POST /v1/customers/{key}/adjustments.
-func (s *Server) adjust(c *call) (answer, error) {
-	customer, err := request.CustomerInPath(c.r)
+func (s *Server) adjust(c *serve.Call) (serve.Answer, error) {
+	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	key, err := request.IdempotencyKey(c.r.Header)
+	key, err := request.IdempotencyKey(c.R.Header)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in adjustmentRequest
-	if err = request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err = request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
-	preview, err := c.query.Flag("preview")
+	preview, err := c.Query.Flag("preview")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	id, at, err := in.check(key, preview)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if preview {
 		return s.previewAdjustment(c, customer, &in, at)
@@ -91,54 +92,54 @@ func (s *Server) adjust(c *call) (answer, error) {
 		Cost: in.Cost, At: at, Reason: in.Reason,
 		ID: model.NewID(request.OpAdjustment, id, in.Meter, strconv.FormatInt(in.Cost, 10), in.At, in.Reason),
 	}
-	if asked.Audit, err = auditedAdjustment(c.ctx(), customer, id, &in); err != nil {
-		return answer{}, err
+	if asked.Audit, err = auditedAdjustment(c.Ctx(), customer, id, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	body := client.Adjustment{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
 	if at != 0 {
-		if err := s.Billing.CheckInstant(c.ctx(), customer, at); err != nil {
-			return answer{}, err
+		if err := s.Billing.CheckInstant(c.Ctx(), customer, at); err != nil {
+			return serve.Answer{}, err
 		}
 	}
 	var done locked.Adjusted
-	err = whileStale(func(atLeast int64) (err error) {
-		if asked.Target, err = s.Catalog.ResolveKnown(c.ctx(), customer, in.Meter, atLeast); err == nil {
-			done, err = s.Engine.From(c.from).Adjust(c.ctx(), asked)
+	err = serve.WhileStale(func(atLeast int64) (err error) {
+		if asked.Target, err = s.Catalog.ResolveKnown(c.Ctx(), customer, in.Meter, atLeast); err == nil {
+			done, err = s.Engine.From(c.From).Adjust(c.Ctx(), asked)
 		}
 		return err
 	})
-	s.metrics.countOperation(nameAdjust, &model.Decision{Replayed: done.Replayed}, err)
+	s.Metrics.CountOperation(serve.NameAdjust, &model.Decision{Replayed: done.Replayed}, err)
 	if errors.Is(err, locked.ErrFuture) {
 		err = problem.Invalid("at", "must not be in the future, by the customer's clock")
 	}
 	if err != nil {
-		return answer{}, explain(err, names{customer: customer, meter: in.Meter})
+		return serve.Answer{}, serve.Explain(err, serve.Names{Customer: customer, Meter: in.Meter})
 	}
 	if asked.Target.Clock != nil {
 		body.TestClock = asked.Target.Clock.Key
 	}
 	body.At, body.Replayed = respond.Time(done.At), done.Replayed
-	return answer{status: putStatus(!done.Replayed), body: body}, nil
+	return serve.Answer{Status: serve.PutStatus(!done.Replayed), Body: body}, nil
 }
 
 // previewAdjustment answers the line that an adjustment would make.
-func (s *Server) previewAdjustment(c *call, customer string, in *adjustmentRequest, at int64) (answer, error) {
-	line, clock, err := s.Billing.Preview(c.ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
+func (s *Server) previewAdjustment(c *serve.Call, customer string, in *adjustmentRequest, at int64) (serve.Answer, error) {
+	line, clock, err := s.Billing.Preview(c.Ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
 	if err != nil {
-		return answer{}, explain(err, names{customer: customer, meter: in.Meter})
+		return serve.Answer{}, serve.Explain(err, serve.Names{Customer: customer, Meter: in.Meter})
 	}
 	body := showLine(&line)
 	body.TestClock = clock
-	return answer{status: http.StatusOK, body: body}, nil
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
 var previewParam = apidoc.Param{Name: "preview", Type: "string", Doc: "With `true` nothing is written. The answer is the line that the adjustment would make.", Enum: []string{"true", "false"}}
 
-func (s *Server) adjustmentRoutes() []route {
-	return []route{{Operation: apidoc.Operation{
+func (s *Server) adjustmentRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
 		Params:  []apidoc.Param{previewParam},
-		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: put200or201,
+		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: serve.Put200or201,
 		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: request.IdempotencyHeader,
-	}, handle: s.adjust}}
+	}, Handle: s.adjust}}
 }

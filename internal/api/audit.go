@@ -13,6 +13,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
 )
@@ -114,19 +115,19 @@ func showAudit(e plans.AuditEntry) auditBody {
 // maxFilter is the length of the longest actor or target that a list is asked for, bytes.
 const maxFilter = 1000
 
-func (s *Server) listAudit(c *call) (answer, error) {
-	f := plans.AuditFilter{Actor: c.query["actor"], Target: c.query["target"]}
+func (s *Server) listAudit(c *serve.Call) (serve.Answer, error) {
+	f := plans.AuditFilter{Actor: c.Query["actor"], Target: c.Query["target"]}
 	for _, name := range []string{"actor", "target"} {
-		if text, given := c.query[name]; given && (text == "" || len(text) > maxFilter || !plans.PlainText(text)) {
-			return answer{}, problem.Invalid(name, "must be UTF-8 without control characters, 1 to 1000 bytes")
+		if text, given := c.Query[name]; given && (text == "" || len(text) > maxFilter || !plans.PlainText(text)) {
+			return serve.Answer{}, problem.Invalid(name, "must be UTF-8 without control characters, 1 to 1000 bytes")
 		}
 	}
 	var err error
-	if f.From, f.To, err = c.query.Between(); err != nil {
-		return answer{}, err
+	if f.From, f.To, err = c.Query.Between(); err != nil {
+		return serve.Answer{}, err
 	}
-	list, err := s.Store.AuditEntries(c.ctx(), f, c.query.Page())
-	return listAnswer(list, err, showAudit)
+	list, err := s.Store.AuditEntries(c.Ctx(), f, c.Query.Page())
+	return serve.ListAnswer(list, err, showAudit)
 }
 
 var auditParams = append([]apidoc.Param{
@@ -136,9 +137,9 @@ var auditParams = append([]apidoc.Param{
 	{Name: "to", Type: "date-time", Doc: "Changes before."},
 }, request.Paging...)
 
-func (s *Server) auditRoutes() []route {
-	return []route{{Operation: apidoc.Operation{
+func (s *Server) auditRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/audit", Access: apidoc.AdminOnly, Tag: "Audit", ID: "listAudit", Summary: "List who changed what",
-		Params: auditParams, Response: reflect.TypeFor[client.List[auditBody]](), Status: ok200,
-	}, handle: s.listAudit}}
+		Params: auditParams, Response: reflect.TypeFor[client.List[auditBody]](), Status: serve.OK200,
+	}, Handle: s.listAudit}}
 }

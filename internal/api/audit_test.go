@@ -106,7 +106,7 @@ func TestEveryWriteIsAudited(t *testing.T) {
 		}
 	}
 	for i, rt := 0, new(Server).routes(); i < len(rt); i++ {
-		if rt[i].audited() && !tried[rt[i].ID] {
+		if rt[i].Audited() && !tried[rt[i].ID] {
 			t.Errorf("%s changes something, and this test does not try it", rt[i].ID)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/queue"
 )
 
@@ -38,32 +39,32 @@ var (
 )
 
 // hitsBatch serves POST /v1/hits/batch.
-func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	key, err := request.IdempotencyKey(r.Header)
 	if err == nil {
-		err = request.ReadBody(r, buf, s.memory, request.MaxBatchBody)
+		err = request.ReadBody(r, buf, s.Memory, request.MaxBatchBody)
 	}
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	if err = s.batches.take(p.from); err != nil {
+	if err = s.batches.Take(p.From); err != nil {
 		return s.hitFailed(w, r, err)
 	}
-	hits, results, err := s.decideBatch(r.Context(), p.from, buf.B, key)
+	hits, results, err := s.decideBatch(r.Context(), p.From, buf.B, key)
 	if err != nil {
 		s.hitMetrics.failed(err, len(hits))
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
 	defer s.unread.begin(w)()
-	return s.writeResults(w, r, p.from, buf, hits, results)
+	return s.writeResults(w, r, p.From, buf, hits, results)
 }
 
 // decideBatch takes a batch apart and decides it, and gives its place back: whoever is slow to
 // read the answer holds none. An error is that of the whole batch, with its hits, if it had any.
 func (s *Server) decideBatch(request context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, err error) {
-	defer s.batches.giveBack(from)
+	defer s.batches.GiveBack(from)
 	ctx := s.waits.until(request)
 	defer ctx.end()
 	hits, results, atomic, err := s.takeApart(ctx, from, body, key)
@@ -71,7 +72,7 @@ func (s *Server) decideBatch(request context.Context, from queue.SenderID, body 
 		return nil, nil, err
 	}
 	if atomic {
-		err = outOfTime(ctx, s.decideTogether(ctx, s.Engine.From(from), hits, results))
+		err = serve.OutOfTime(ctx, s.decideTogether(ctx, s.Engine.From(from), hits, results))
 	} else {
 		s.decideAll(ctx, s.Engine.From(from), hits, results)
 	}
@@ -80,10 +81,10 @@ func (s *Server) decideBatch(request context.Context, from queue.SenderID, body 
 
 // takeApart reads the body of a batch, in one of the places for what takes a processor for long.
 func (s *Server) takeApart(ctx context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, atomic bool, err error) {
-	if err := s.processing.take(ctx, from); err != nil {
+	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, nil, false, err
 	}
-	defer s.processing.giveBack()
+	defer s.Processing.GiveBack()
 	in, plain := plainBatch(body)
 	if !plain {
 		if in, err = decodeBatch(body); err != nil {
@@ -157,10 +158,10 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue
 // appendPiece appends results until they are a piece, in one of the places for what takes a
 // processor for long. It returns how many it appended: none when the request has ended.
 func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
-	if s.processing.take(r.Context(), from) != nil {
+	if s.Processing.Take(r.Context(), from) != nil {
 		return 0
 	}
-	defer s.processing.giveBack()
+	defer s.Processing.GiveBack()
 	for i := range hits {
 		if i > 0 {
 			buf.B = append(buf.B, ',')
@@ -287,8 +288,8 @@ func readAtomic(d *jsontext.Decoder) (bool, error) {
 func (s *Server) appendResult(r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
 	if err := result.Err; err != nil {
 		s.hitMetrics.failed(err, 1)
-		f := problem.Of(explain(err, h.names()))
-		s.logInternal(r, f, err)
+		f := problem.Of(serve.Explain(err, h.names()))
+		s.LogInternal(r, f, err)
 		buf.B = problem.Append(buf.B, f, maxHitErrors)
 		return
 	}

@@ -126,14 +126,14 @@ func TestBatchesAtOnceAreBounded(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	for i := range maxBatches {
-		check(t, n.server.batches.take(queue.SenderID(strconv.Itoa(i))))
+		check(t, n.server.batches.Take(queue.SenderID(strconv.Itoa(i))))
 	}
 	got := n.want(503, "POST", "/v1/hits/batch", `{"hits":[]}`)
 	if got.header.Get("Retry-After") != "1" || got.json["type"] != "/problems/too-busy" {
 		t.Errorf("%v %s", got.header, got.text)
 	}
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	n.server.batches.giveBack("0")
+	n.server.batches.GiveBack("0")
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", `{"hits":[]}`)
 		n.want(422, "POST", "/v1/hits/batch", `{"hits":7}`)

@@ -12,6 +12,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing"
 	"quotad/internal/billing/ledger"
 )
@@ -62,86 +63,86 @@ type payerRequest struct {
 	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
 }
 
-func accountAnswer(a *ledger.Account, err error) (answer, error) {
+func accountAnswer(a *ledger.Account, err error) (serve.Answer, error) {
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusOK, etag: a.ETag(), body: client.Account{
+	return serve.Answer{Status: http.StatusOK, ETag: a.ETag(), Body: client.Account{
 		StartsAt: respond.Time(a.StartsAt), TrialEndsAt: respond.InstantOrNull(a.TrialEndsAt), EndsAt: respond.InstantOrNull(a.EndsAt), Seller: a.Seller,
 		Buyer: a.Buyer, Taxes: a.Taxes, DueDays: a.DueDays, Currency: a.Currency,
 		BilledUntil: respond.InstantOrNull(a.BilledUntil), TestClock: a.Clock,
 	}}, nil
 }
 
-func (s *Server) getBilling(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) getBilling(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return accountAnswer(s.Billing.Account(c.ctx(), key))
+	return accountAnswer(s.Billing.Account(c.Ctx(), key))
 }
 
-func (s *Server) putBilling(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) putBilling(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	in := billingRequest{Seller: "default", DueDays: 14}
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
-	pre, err := request.Precondition(c.r.Header)
+	pre, err := request.Precondition(c.R.Header)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return accountAnswer(s.Billing.PutAccount(c.ctx(), key, &ledger.AccountInput{
+	return accountAnswer(s.Billing.PutAccount(c.Ctx(), key, &ledger.AccountInput{
 		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
 	}, pre))
 }
 
 // accountRoutes are those of accounts, sellers and prices of a customer's own.
-func (s *Server) accountRoutes() []route {
+func (s *Server) accountRoutes() []serve.Route {
 	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
 	missing := []*problem.Kind{problem.KindNotFound}
 	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[ownPriceBody]()
-	return []route{
+	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
-			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: ok200, Problems: append(refused, preconditions...),
-		}, handle: s.putBilling},
+			Request: reflect.TypeFor[billingRequest](), Response: shown, Status: serve.OK200, Problems: append(refused, serve.Preconditions...),
+		}, Handle: s.putBilling},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: account, Access: apidoc.Readers, Tag: "Billing", ID: "getBilling", Summary: "How a customer is billed",
-			Response: shown, Status: ok200, Problems: refused,
-		}, handle: s.getBilling},
+			Response: shown, Status: serve.OK200, Problems: refused,
+		}, Handle: s.getBilling},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putOwnPrice", Summary: "Give a customer a price of its own",
-			Request: reflect.TypeFor[ownPriceRequest](), Response: price, Status: put200or201, Problems: refused,
-		}, handle: s.putOwnPrice},
+			Request: reflect.TypeFor[ownPriceRequest](), Response: price, Status: serve.Put200or201, Problems: refused,
+		}, Handle: s.putOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices + "/{meter}", Access: apidoc.Readers, Tag: "Billing", ID: "getOwnPrice", Summary: "Get a price of a customer's own",
-			Response: price, Status: ok200, Problems: refused,
-		}, handle: s.getOwnPrice},
+			Response: price, Status: serve.OK200, Problems: refused,
+		}, Handle: s.getOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "deleteOwnPrice", Summary: "Go back to the plan's price",
-			Status: done204, Problems: refused,
-		}, handle: s.deleteOwnPrice},
+			Status: serve.Done204, Problems: refused,
+		}, Handle: s.deleteOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices, Access: apidoc.Readers, Tag: "Billing", ID: "listOwnPrices", Summary: "List the prices of a customer's own",
-			Response: reflect.TypeFor[client.List[ownPriceBody]](), Status: ok200, Problems: refused,
-		}, handle: s.listOwnPrices},
+			Response: reflect.TypeFor[client.List[ownPriceBody]](), Status: serve.OK200, Problems: refused,
+		}, Handle: s.listOwnPrices},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putSeller", Summary: "Write a seller",
-			Request: reflect.TypeFor[client.SellerRequest](), Response: seller, Status: put200or201, Problems: []*problem.Kind{problem.KindPrecondition},
-		}, handle: s.putSeller},
+			Request: reflect.TypeFor[client.SellerRequest](), Response: seller, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindPrecondition},
+		}, Handle: s.putSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "getSeller", Summary: "Get a seller",
-			Response: seller, Status: ok200, Problems: missing,
-		}, handle: s.getSeller},
+			Response: seller, Status: serve.OK200, Problems: missing,
+		}, Handle: s.getSeller},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: sellers, Access: apidoc.AdminOnly, Tag: "Billing", ID: "listSellers", Summary: "List the sellers",
-			Params: request.Paging, Response: reflect.TypeFor[client.List[billing.Seller]](), Status: ok200,
-		}, handle: s.listSellers},
+			Params: request.Paging, Response: reflect.TypeFor[client.List[billing.Seller]](), Status: serve.OK200,
+		}, Handle: s.listSellers},
 	}
 }

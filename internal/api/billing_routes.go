@@ -7,6 +7,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 )
 
@@ -32,35 +33,35 @@ var (
 )
 
 // billingRoutes are those of invoices, charges and credits.
-func (s *Server) billingRoutes() []route {
+func (s *Server) billingRoutes() []serve.Route {
 	const ofCustomer, one = "/v1/customers/{key}", "/v1/invoices/{id}"
 	missing := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 	once := append([]*problem.Kind{problem.KindIDReused}, missing...)
 	invoice, page := reflect.TypeFor[client.Invoice](), reflect.TypeFor[client.List[client.Invoice]]()
-	get := func(pattern, id, summary string, response reflect.Type, params []apidoc.Param, handle func(*call) (answer, error)) route {
-		return route{Operation: apidoc.Operation{
+	get := func(pattern, id, summary string, response reflect.Type, params []apidoc.Param, handle func(*serve.Call) (serve.Answer, error)) serve.Route {
+		return serve.Route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
-			Params: params, Response: response, Status: ok200, Problems: missing,
-		}, handle: handle}
+			Params: params, Response: response, Status: serve.OK200, Problems: missing,
+		}, Handle: handle}
 	}
-	post := func(pattern, id, summary string, request, response reflect.Type, status []int, problems []*problem.Kind, handle func(*call) (answer, error)) route {
-		return route{Operation: apidoc.Operation{
+	post := func(pattern, id, summary string, request, response reflect.Type, status []int, problems []*problem.Kind, handle func(*serve.Call) (serve.Answer, error)) serve.Route {
+		return serve.Route{Operation: apidoc.Operation{
 			Method: "POST", Pattern: pattern, Access: apidoc.AdminOnly, Tag: "Billing", ID: id, Summary: summary,
 			Request: request, Response: response, Status: status, Problems: problems,
-		}, handle: handle}
+		}, Handle: handle}
 	}
-	return []route{
+	return []serve.Route{
 		get(ofCustomer+"/invoices", "customerInvoices", "List a customer's invoices", page, request.Paging, s.customerInvoices),
 		get(ofCustomer+"/invoices/upcoming", "upcomingInvoice", "What the running period will cost", invoice, []apidoc.Param{projectionParam}, s.upcomingInvoice),
 		get("/v1/invoices", "listInvoices", "List invoices", page, invoiceParams, s.listInvoices),
 		get(one, "getInvoice", "Get an invoice", invoice, nil, s.getInvoice),
 		get(one+"/lines/{n}/usage", "lineUsage", "What a line adds up", reflect.TypeFor[client.LineUsage](), lineUsagePaging, s.invoiceLineUsage),
-		post(one+"/finalize", "finalizeInvoice", "Finalize a draft", nil, invoice, ok200, missing, s.finalizeInvoice),
-		post(one+"/pay", "payInvoice", "Note that an invoice was paid", reflect.TypeFor[client.PayRequest](), invoice, ok200, missing, s.payInvoice),
-		post(one+"/void", "voidInvoice", "Take an unpaid invoice back", reflect.TypeFor[client.VoidRequest](), invoice, ok200, missing, s.voidInvoice),
-		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[client.NoteRequest](), invoice, put200or201, once, s.creditInvoice),
-		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[client.ChargeRequest](), reflect.TypeFor[client.Charge](), put200or201, once, s.charge),
-		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[client.CreditRequest](), reflect.TypeFor[client.Granted](), put200or201, once, s.grantCredit),
+		post(one+"/finalize", "finalizeInvoice", "Finalize a draft", nil, invoice, serve.OK200, missing, s.finalizeInvoice),
+		post(one+"/pay", "payInvoice", "Note that an invoice was paid", reflect.TypeFor[client.PayRequest](), invoice, serve.OK200, missing, s.payInvoice),
+		post(one+"/void", "voidInvoice", "Take an unpaid invoice back", reflect.TypeFor[client.VoidRequest](), invoice, serve.OK200, missing, s.voidInvoice),
+		post(one+"/credit-notes", "creditInvoice", "Credit lines of an invoice", reflect.TypeFor[client.NoteRequest](), invoice, serve.Put200or201, once, s.creditInvoice),
+		post(ofCustomer+"/charges", "charge", "Charge a customer once", reflect.TypeFor[client.ChargeRequest](), reflect.TypeFor[client.Charge](), serve.Put200or201, once, s.charge),
+		post(ofCustomer+"/credits", "grantCredit", "Grant a credit", reflect.TypeFor[client.CreditRequest](), reflect.TypeFor[client.Granted](), serve.Put200or201, once, s.grantCredit),
 		get(ofCustomer+"/credits", "listCredits", "A customer's credits", reflect.TypeFor[client.Credits](), creditsPaging, s.listCredits),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -30,29 +31,29 @@ func money(amount, least int64, currency, id string) (bad model.FieldErrors) {
 	return bad
 }
 
-func (s *Server) charge(c *call) (answer, error) {
-	customer, err := request.CustomerInPath(c.r)
+func (s *Server) charge(c *serve.Call) (serve.Answer, error) {
+	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.ChargeRequest
-	if err = request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err = request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	bad := money(in.AmountMinor, -billing.MaxMinor, in.Currency, in.ID)
 	if wrong := request.CheckText(in.Description, true); wrong != "" {
 		bad = append(bad, model.FieldError{Field: "description", Detail: wrong})
 	}
 	if len(bad) > 0 {
-		return answer{}, problem.InvalidFields(bad)
+		return serve.Answer{}, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.Billing.Charge(c.ctx(), customer,
+	made, clock, replayed, err := s.Billing.Charge(c.Ctx(), customer,
 		billing.Charge{ID: in.ID, Description: in.Description, Currency: in.Currency, AmountMinor: in.AmountMinor},
 		model.NewID("charge", in.ID, in.Description, strconv.FormatInt(in.AmountMinor, 10), in.Currency).Payload)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: putStatus(!replayed), body: client.Charge{
+	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Charge{
 		Customer: customer, ID: made.ID, Description: made.Description, AmountMinor: made.AmountMinor, Currency: made.Currency, At: respond.Time(made.At), TestClock: clock, Replayed: replayed,
 	}}, nil
 }
@@ -61,14 +62,14 @@ func showCredit(c billing.Credit) client.Credit {
 	return client.Credit{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, LeftMinor: c.LeftMinor, Currency: c.Currency, Priority: c.Priority, ExpiresAt: respond.InstantOrNull(c.ExpiresAt), At: respond.Time(c.At)}
 }
 
-func (s *Server) grantCredit(c *call) (answer, error) {
-	customer, err := request.CustomerInPath(c.r)
+func (s *Server) grantCredit(c *serve.Call) (serve.Answer, error) {
+	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	in := client.CreditRequest{Kind: billing.CreditPromotional, Priority: 50}
-	if err = request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err = request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	bad := money(in.AmountMinor, 1, in.Currency, in.ID)
 	if in.Kind != billing.CreditPromotional && in.Kind != billing.CreditPaid {
@@ -88,24 +89,24 @@ func (s *Server) grantCredit(c *call) (answer, error) {
 		asked.ExpiresAt = &at
 	}
 	if len(bad) > 0 {
-		return answer{}, problem.InvalidFields(bad)
+		return serve.Answer{}, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.Billing.Grant(c.ctx(), customer, asked, model.NewID("credit", in.ID,
+	made, clock, replayed, err := s.Billing.Grant(c.Ctx(), customer, asked, model.NewID("credit", in.ID,
 		strconv.FormatInt(in.AmountMinor, 10), in.Currency, in.Kind, strconv.Itoa(in.Priority), expires).Payload)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: putStatus(!replayed), body: client.Granted{Customer: customer, Credit: showCredit(made), TestClock: clock, Replayed: replayed}}, nil
+	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Granted{Customer: customer, Credit: showCredit(made), TestClock: clock, Replayed: replayed}}, nil
 }
 
-func (s *Server) listCredits(c *call) (answer, error) {
-	customer, err := request.CustomerInPath(c.r)
+func (s *Server) listCredits(c *serve.Call) (serve.Answer, error) {
+	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	found, err := s.Billing.Credits(c.ctx(), customer, c.query.Page())
+	found, err := s.Billing.Credits(c.Ctx(), customer, c.Query.Page())
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	body := client.Credits{
 		Customer: customer, TestClock: found.Clock, NextCursor: respond.OrNull(found.Next),
@@ -117,5 +118,5 @@ func (s *Server) listCredits(c *call) (answer, error) {
 	for i, e := range found.Entries {
 		body.Entries[i] = client.CreditEntry{Credit: e.Credit, Kind: e.Kind, AmountMinor: e.AmountMinor, Invoice: respond.OrNull(e.Invoice), At: respond.Time(e.At)}
 	}
-	return answer{status: http.StatusOK, body: body}, nil
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
 )
@@ -17,58 +18,58 @@ func showClock(c model.TestClock) client.Clock {
 	return client.Clock{Key: c.Key, Now: respond.Time(c.Now)}
 }
 
-func (s *Server) putClock(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) putClock(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.ClockRequest
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	now, err := calendar.ParseInstant(in.Now)
 	switch {
 	case in.Now == "":
-		return answer{}, problem.Invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
+		return serve.Answer{}, problem.Invalid("now", "is required: an RFC 3339 time such as 2026-01-31T12:00:00Z")
 	case err != nil:
-		return answer{}, problem.Invalid("now", string(request.ErrWantTime))
+		return serve.Answer{}, problem.Invalid("now", string(request.ErrWantTime))
 	}
-	clock, isNew, err := s.Store.PutTestClock(c.ctx(), key, now)
+	clock, isNew, err := s.Store.PutTestClock(c.Ctx(), key, now)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	s.Billing.Wake()
-	return answer{status: putStatus(isNew), body: showClock(clock)}, nil
+	return serve.Answer{Status: serve.PutStatus(isNew), Body: showClock(clock)}, nil
 }
 
-func (s *Server) getClock(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) getClock(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	clock, err := s.Store.GetTestClock(c.ctx(), key)
-	return answer{status: http.StatusOK, body: showClock(clock)}, err
+	clock, err := s.Store.GetTestClock(c.Ctx(), key)
+	return serve.Answer{Status: http.StatusOK, Body: showClock(clock)}, err
 }
 
-func (s *Server) listClocks(c *call) (answer, error) {
-	clocks, err := s.Store.ListTestClocks(c.ctx(), c.query.Page())
-	return listAnswer(clocks, err, showClock)
+func (s *Server) listClocks(c *serve.Call) (serve.Answer, error) {
+	clocks, err := s.Store.ListTestClocks(c.Ctx(), c.Query.Page())
+	return serve.ListAnswer(clocks, err, showClock)
 }
 
-func (s *Server) clockRoutes() []route {
+func (s *Server) clockRoutes() []serve.Route {
 	clock := reflect.TypeFor[client.Clock]()
-	return []route{
+	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "putClock", Summary: "Create or set a test clock",
-			Request: reflect.TypeFor[client.ClockRequest](), Response: clock, Status: put200or201,
-		}, handle: s.putClock},
+			Request: reflect.TypeFor[client.ClockRequest](), Response: clock, Status: serve.Put200or201,
+		}, Handle: s.putClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks/{key}", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "getClock", Summary: "Get a test clock",
-			Response: clock, Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
-		}, handle: s.getClock},
+			Response: clock, Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Handle: s.getClock},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/test-clocks", Access: apidoc.AdminOnly, Tag: "Test clocks", ID: "listClocks", Summary: "List the test clocks",
-			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Clock]](), Status: ok200,
-		}, handle: s.listClocks},
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Clock]](), Status: serve.OK200,
+		}, Handle: s.listClocks},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 	"quotad/internal/testkit/pgtest"
@@ -234,7 +235,7 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 func TestDegradedByTheTestClock(t *testing.T) {
 	t.Parallel()
 	estimated := func() (int64, bool) { return at("2030-01-01T00:00:00Z"), true }
-	s := &Server{shared: &shared{Parts: Parts{Estimate: estimated}}}
+	s := &Server{Server: &serve.Server{Options: serve.Options{Estimate: estimated}}}
 	for want, clock := range map[string]*model.TestClock{
 		"2030-01-01T00:00:00Z": nil, "2026-01-31T12:00:00Z": {Key: "c1", Now: at("2026-01-31T12:00:00Z")},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans"
 )
@@ -31,23 +32,23 @@ func showOwnPrice(p *ledger.OwnPrice) ownPriceBody {
 	return ownPriceBody{p.Price, respond.Time(max(p.From, 0))}
 }
 
-func (s *Server) putOwnPrice(c *call) (answer, error) {
-	customer, meter, err := meterOfCustomer(c.r)
+func (s *Server) putOwnPrice(c *serve.Call) (serve.Answer, error) {
+	customer, meter, err := meterOfCustomer(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in ownPriceRequest
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
-	price, isNew, err := s.Billing.PutOwnPrice(c.ctx(), customer, meter, &plans.Price{
+	price, isNew, err := s.Billing.PutOwnPrice(c.Ctx(), customer, meter, &plans.Price{
 		Model: in.Model, UnitPrice: in.UnitPrice, PackageSize: in.PackageSize, PackagePrice: in.PackagePrice,
 		Tiers: in.Tiers, Included: in.Included, MinimumMinor: in.MinimumMinor, MaximumMinor: in.MaximumMinor,
 	})
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: putStatus(isNew), body: showOwnPrice(price)}, nil
+	return serve.Answer{Status: serve.PutStatus(isNew), Body: showOwnPrice(price)}, nil
 }
 
 func meterOfCustomer(r *http.Request) (customer, meter string, err error) {
@@ -57,35 +58,35 @@ func meterOfCustomer(r *http.Request) (customer, meter string, err error) {
 	return customer, meter, err
 }
 
-func (s *Server) getOwnPrice(c *call) (answer, error) {
-	customer, meter, err := meterOfCustomer(c.r)
+func (s *Server) getOwnPrice(c *serve.Call) (serve.Answer, error) {
+	customer, meter, err := meterOfCustomer(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	price, err := s.Billing.OwnPrice(c.ctx(), customer, meter)
+	price, err := s.Billing.OwnPrice(c.Ctx(), customer, meter)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusOK, body: showOwnPrice(price)}, nil
+	return serve.Answer{Status: http.StatusOK, Body: showOwnPrice(price)}, nil
 }
 
-func (s *Server) deleteOwnPrice(c *call) (answer, error) {
-	customer, meter, err := meterOfCustomer(c.r)
+func (s *Server) deleteOwnPrice(c *serve.Call) (serve.Answer, error) {
+	customer, meter, err := meterOfCustomer(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	_, _, err = s.Billing.PutOwnPrice(c.ctx(), customer, meter, nil)
-	return answer{status: http.StatusNoContent}, err
+	_, _, err = s.Billing.PutOwnPrice(c.Ctx(), customer, meter, nil)
+	return serve.Answer{Status: http.StatusNoContent}, err
 }
 
-func (s *Server) listOwnPrices(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) listOwnPrices(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	all, err := s.Billing.OwnPrices(c.ctx(), key)
+	all, err := s.Billing.OwnPrices(c.Ctx(), key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return listAnswer(&plans.List[*ledger.OwnPrice]{Items: all}, nil, showOwnPrice)
+	return serve.ListAnswer(&plans.List[*ledger.OwnPrice]{Items: all}, nil, showOwnPrice)
 }

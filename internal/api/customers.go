@@ -8,6 +8,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -33,45 +34,45 @@ func (in *customerRequest) check() (bad model.FieldErrors) {
 	return bad
 }
 
-func (s *Server) putCustomer(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) putCustomer(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	in := customerRequest{Timezone: "UTC"}
-	if err := request.DecodeBy(request.CustomerMembers, c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.DecodeBy(request.CustomerMembers, c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	if bad := in.check(); len(bad) > 0 {
-		return answer{}, problem.InvalidFields(bad)
+		return serve.Answer{}, problem.InvalidFields(bad)
 	}
-	pre, err := request.Precondition(c.r.Header)
+	pre, err := request.Precondition(c.R.Header)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	customer, isNew, err := s.Store.PutCustomer(c.ctx(), key, plans.CustomerInput{
+	customer, isNew, err := s.Store.PutCustomer(c.Ctx(), key, plans.CustomerInput{
 		Name: in.Name, Plan: in.Plan, PlanVersion: in.PlanVersion, Timezone: in.Timezone,
 		BillingAnchor: in.BillingAnchor, Metadata: in.Metadata, Features: in.Features, TestClock: in.TestClock,
 		EndPeriod: in.Change != nil,
 	}, pre)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return customerAnswer(putStatus(isNew), customer), nil
+	return customerAnswer(serve.PutStatus(isNew), customer), nil
 }
 
-func customerAnswer(status int, c *plans.Customer) answer {
-	return answer{status: status, etag: c.ETag(), body: showCustomer(c)}
+func customerAnswer(status int, c *plans.Customer) serve.Answer {
+	return serve.Answer{Status: status, ETag: c.ETag(), Body: showCustomer(c)}
 }
 
-func (s *Server) getCustomer(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) getCustomer(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	customer, err := s.Store.GetCustomer(c.ctx(), key)
+	customer, err := s.Store.GetCustomer(c.Ctx(), key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	return customerAnswer(http.StatusOK, customer), nil
 }
@@ -79,40 +80,40 @@ func (s *Server) getCustomer(c *call) (answer, error) {
 // maxSearch is the length of the longest search, in characters: that of a name.
 const maxSearch = 200
 
-func (s *Server) listCustomers(c *call) (answer, error) {
-	prefix := c.query["prefix"]
+func (s *Server) listCustomers(c *serve.Call) (serve.Answer, error) {
+	prefix := c.Query["prefix"]
 	if prefix != "" && !plans.ValidCustomerKey(prefix) {
-		return answer{}, problem.Invalid("prefix", "must be the beginning of a key: at most 200 bytes of printable ASCII without \"/\"")
+		return serve.Answer{}, problem.Invalid("prefix", "must be the beginning of a key: at most 200 bytes of printable ASCII without \"/\"")
 	}
-	search := c.query["search"]
+	search := c.Query["search"]
 	switch {
 	case search == "":
-		list, err := s.Store.ListCustomers(c.ctx(), prefix, c.query.Page())
-		return listAnswer(list, err, showCustomer)
+		list, err := s.Store.ListCustomers(c.Ctx(), prefix, c.Query.Page())
+		return serve.ListAnswer(list, err, showCustomer)
 	case prefix != "":
-		return answer{}, problem.Invalid("search", "finds keys by their beginning, too: leave prefix out")
+		return serve.Answer{}, problem.Invalid("search", "finds keys by their beginning, too: leave prefix out")
 	case !plans.PlainText(search) || utf8.RuneCountInString(search) > maxSearch:
-		return answer{}, problem.Invalid("search", fmt.Sprintf("must be valid UTF-8 of at most %d characters, without control characters", maxSearch))
+		return serve.Answer{}, problem.Invalid("search", fmt.Sprintf("must be valid UTF-8 of at most %d characters, without control characters", maxSearch))
 	}
-	list, err := s.Store.FindCustomers(c.ctx(), search, c.query.Page())
-	return listAnswer(list, err, showCustomer)
+	list, err := s.Store.FindCustomers(c.Ctx(), search, c.Query.Page())
+	return serve.ListAnswer(list, err, showCustomer)
 }
 
-func (s *Server) archiveCustomer(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) archiveCustomer(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	erase, err := c.query.Flag("erase")
+	erase, err := c.Query.Flag("erase")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if !erase {
-		return answer{status: http.StatusNoContent}, s.Store.ArchiveCustomer(c.ctx(), key)
+		return serve.Answer{Status: http.StatusNoContent}, s.Store.ArchiveCustomer(c.Ctx(), key)
 	}
-	customer, err := s.Store.EraseCustomer(c.ctx(), key)
+	customer, err := s.Store.EraseCustomer(c.Ctx(), key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	return customerAnswer(http.StatusOK, customer), nil
 }

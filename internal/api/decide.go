@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -19,13 +20,13 @@ import (
 // outage. Its errors are those of the problem table.
 func (s *Server) decide(ctx context.Context, from quota.Sender, h *hit) (d model.Decision, err error) {
 	var t *model.Target
-	err = whileStale(func(atLeast int64) (err error) {
+	err = serve.WhileStale(func(atLeast int64) (err error) {
 		if t, err = s.target(ctx, h, atLeast); err == nil {
 			d, err = s.judge(ctx, from, t, h)
 		}
 		return err
 	})
-	if err = outOfTime(ctx, err); err != nil && t != nil && !h.overrun {
+	if err = serve.OutOfTime(ctx, err); err != nil && t != nil && !h.overrun {
 		return s.withoutDatabase(t, h.Cost, err)
 	}
 	return d, err
@@ -88,7 +89,7 @@ func (s *Server) decideAll(ctx context.Context, from quota.Sender, hits []hit, r
 		}
 	}
 	// This error needs no look: a hit that stays stale has it in its result.
-	_ = whileStale(func(atLeast int64) error {
+	_ = serve.WhileStale(func(atLeast int64) error {
 		var stale error
 		pending, stale = s.decideOnce(ctx, from, hits, pending, atLeast, results)
 		return stale
@@ -102,7 +103,7 @@ func (s *Server) decideOnce(ctx context.Context, from quota.Sender, hits []hit, 
 	for _, i := range pending {
 		t, err := s.target(ctx, &hits[i], atLeast)
 		if err != nil {
-			results[i].Err = outOfTime(ctx, err)
+			results[i].Err = serve.OutOfTime(ctx, err)
 			continue
 		}
 		batch, sent = append(batch, hits[i].of(t)), append(sent, i)
@@ -118,9 +119,9 @@ func (s *Server) decideOnce(ctx context.Context, from quota.Sender, hits []hit, 
 				newest, stale = late.Change, late
 			}
 		} else if result.Err != nil && hits[i].overrun {
-			results[i].Err = outOfTime(ctx, result.Err)
+			results[i].Err = serve.OutOfTime(ctx, result.Err)
 		} else if result.Err != nil {
-			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, outOfTime(ctx, result.Err))
+			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, serve.OutOfTime(ctx, result.Err))
 		}
 	}
 	return again, stale

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 )
@@ -12,7 +13,7 @@ import (
 // Only an outage lets a hit in; whatever else the database says does not.
 func TestOnlyAnOutageLetsIn(t *testing.T) {
 	t.Parallel()
-	s := &Server{shared: &shared{Parts: Parts{Estimate: func() (int64, bool) { return 7, true }}}}
+	s := &Server{Server: &serve.Server{Options: serve.Options{Estimate: func() (int64, bool) { return 7, true }}}}
 	target := &model.Target{Counters: []model.Counter{{}}}
 	for err, lets := range map[error]bool{
 		session.ErrUnavailable: true, session.ErrNoSession: false, session.ErrInternal: false, session.ErrBusy: false, session.ErrStopped: false,

@@ -7,21 +7,22 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 )
 
 var htmlType = []string{"text/html; charset=utf-8"}
 
 // OpenAPI is the document that /openapi.json serves, for `make generate`.
 func OpenAPI(version string) []byte {
-	return apidoc.New(operations(new(Server).routes()), version, "").OpenAPI()
+	return apidoc.New(serve.Operations(new(Server).routes()), version, "").OpenAPI()
 }
 
-func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ params) int {
+func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.openAPI())
 }
 
 // toDocs redirects / to /docs, for people who open the service's URL in a browser.
-func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ params) int {
+func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
 	h := w.Header()
 	h.Set("Location", "/docs")
 	h["Cache-Control"] = respond.NoStore
@@ -29,15 +30,15 @@ func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ params) int {
 	return http.StatusFound
 }
 
-func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ params) int {
+func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
 	return writePage(w, s.docsPage())
 }
 
 // serveProblem serves the page of one problem type. The type's URI leads there.
-func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ params) int {
+func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ serve.Params) int {
 	name, err := request.PathValue(r, "name")
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
 	if page := apidoc.ProblemPage(name); page != nil {
 		return writePage(w, page)

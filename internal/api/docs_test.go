@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"quotad/internal/api/apidoc"
+	"quotad/internal/api/serve"
 )
 
 // What the documentation shows can be sent as it is, and is answered as it says.
@@ -14,7 +15,7 @@ func TestExamplesWork(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	reservation := "" // in place of the one in the examples
-	send := func(list []route) {
+	send := func(list []serve.Route) {
 		for i := range list {
 			rt, x := &list[i], apidoc.Examples[list[i].ID]
 			if (rt.Request != nil) != (x.Request != "") || (rt.Response != nil) != (x.Response != "") || strings.Contains(rt.Pattern, "{") != (x.Path != "") {
@@ -74,7 +75,7 @@ func TestDocsDescribeEachOperation(t *testing.T) {
 // Every link of the page leads somewhere, and no row of answers lacks its body.
 func TestDocsLinks(t *testing.T) {
 	t.Parallel()
-	page := string(apidoc.New(operations(new(Server).routes()), "", "https://quota.example.com/").Page(""))
+	page := string(apidoc.New(serve.Operations(new(Server).routes()), "", "https://quota.example.com/").Page(""))
 	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page, -1) {
 		if strings.Count(page, ` id="`+m[1]+`"`) != 1 {
 			t.Errorf("#%s leads nowhere", m[1])

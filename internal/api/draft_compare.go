@@ -11,6 +11,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/compare"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -42,35 +43,35 @@ type comparison struct {
 	now      int64
 }
 
-func (s *Server) compareDraft(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) compareDraft(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.CompareRequest
-	if err = request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err = request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	if err = s.takeHeavy(c); err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	defer s.heavy.giveBack()
+	defer s.heavy.GiveBack()
 	_, draft, bad, _, err := s.draft(c, key)
 	if err == nil && len(bad) > 0 {
 		err = problem.InvalidFields(bad)
 	}
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	// What is not compared by then is left out, so that there is an answer in time.
-	ctx, cancel := context.WithTimeout(c.ctx(), s.Deadline*3/5)
+	ctx, cancel := context.WithTimeout(c.Ctx(), s.Deadline*3/5)
 	defer cancel()
 	x := &comparison{server: s, ctx: ctx, draft: &plans.Plan{PlanVersion: client.PlanVersion{Key: key}, PlanInput: draft}, versions: make(map[string]planInForce)}
 	body, err := x.run(in.Customer)
 	if err != nil {
-		return answer{}, outOfTime(c.ctx(), err)
+		return serve.Answer{}, serve.OutOfTime(c.Ctx(), err)
 	}
-	return answer{status: http.StatusOK, body: body}, nil
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
 // run compares one customer, or the fullest ones where it is empty.
@@ -78,7 +79,7 @@ func (x *comparison) run(customer string) (body *client.Compare, err error) {
 	if x.compiled, err = compare.Compile(x.draft); err != nil {
 		return nil, err
 	}
-	if x.now, err = x.server.instant(x.ctx); err != nil {
+	if x.now, err = x.server.Instant(x.ctx); err != nil {
 		return nil, err
 	}
 	var ids []int64

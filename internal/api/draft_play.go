@@ -11,43 +11,44 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
 )
 
-func (s *Server) playDraft(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) playDraft(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	in := client.PlayRequest{Traffic: client.Traffic{Windows: 4, Cost: 1}}
-	if err = request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err = request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	traffic, err := readTraffic(&in.Traffic)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	hits, err := traffic.Hits()
 	if errors.Is(err, play.ErrTooManyHits) {
-		return answer{}, problem.Invalid("traffic", fmt.Sprintf("has more than %d hits: ask for fewer windows, or fewer hits in them", play.MaxHits))
+		return serve.Answer{}, problem.Invalid("traffic", fmt.Sprintf("has more than %d hits: ask for fewer windows, or fewer hits in them", play.MaxHits))
 	}
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if err = s.takeHeavy(c); err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	defer s.heavy.giveBack()
+	defer s.heavy.GiveBack()
 	_, draft, bad, _, err := s.draft(c, key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if bad = concerning(bad, &draft, in.Meter); len(bad) > 0 {
-		return answer{}, problem.InvalidFields(bad)
+		return serve.Answer{}, problem.InvalidFields(bad)
 	}
-	return s.plays(c.ctx(), key, &draft, in.Meter, hits, traffic.Length())
+	return s.plays(c.Ctx(), key, &draft, in.Meter, hits, traffic.Length())
 }
 
 // read is the traffic that is asked for, checked.
@@ -93,11 +94,11 @@ func concerning(all model.FieldErrors, draft *plans.PlanInput, meter string) (ba
 }
 
 // plays plays hits through the draft and through the newest version.
-func (s *Server) plays(ctx context.Context, key string, draft *plans.PlanInput, meter string, hits []play.Hit, length int64) (answer, error) {
+func (s *Server) plays(ctx context.Context, key string, draft *plans.PlanInput, meter string, hits []play.Hit, length int64) (serve.Answer, error) {
 	body := client.Plays{}
 	ours, err := playPlan(ctx, draft, meter, hits, length)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	body.Draft = *ours
 	latest, err := s.Store.GetPlan(ctx, key)
@@ -105,9 +106,9 @@ func (s *Server) plays(ctx context.Context, key string, draft *plans.PlanInput, 
 		body.InForce, err = playPlan(ctx, &latest.PlanInput, meter, hits, length)
 	}
 	if err != nil && !errors.Is(err, plans.ErrUnknownPlan) {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusOK, body: body}, nil
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
 func playPlan(ctx context.Context, p *plans.PlanInput, meter string, hits []play.Hit, length int64) (*client.Play, error) {

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -27,63 +28,63 @@ type draftBody struct {
 
 const draftPattern = "/v1/plans/{key}/draft"
 
-func (s *Server) draftRoutes() []route {
+func (s *Server) draftRoutes() []serve.Route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	draft := reflect.TypeFor[draftBody]()
-	return []route{
+	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "putDraft", Summary: "Store a draft of a plan",
 			Params:  []apidoc.Param{{Name: "rebase", Type: "boolean", Doc: "`true` begins the draft anew on the plan's newest version: `based_on` becomes that."}},
-			Request: reflect.TypeFor[client.PlanInput](), Response: draft, Status: put200or201, Problems: preconditions,
-		}, handle: s.putDraft},
+			Request: reflect.TypeFor[client.PlanInput](), Response: draft, Status: serve.Put200or201, Problems: serve.Preconditions,
+		}, Handle: s.putDraft},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: draftPattern, Access: apidoc.Readers, Tag: "Plans", ID: "getDraft", Summary: "Get the draft of a plan",
-			Response: draft, Status: ok200, Problems: missing,
-		}, handle: s.getDraft},
+			Response: draft, Status: serve.OK200, Problems: missing,
+		}, Handle: s.getDraft},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "deleteDraft", Summary: "Delete the draft of a plan",
-			Status: done204, Problems: missing,
-		}, handle: s.deleteDraft},
+			Status: serve.Done204, Problems: missing,
+		}, Handle: s.deleteDraft},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: draftPattern + "/play", Access: apidoc.AdminOnly, Tag: "Plans", ID: "playDraft", Summary: "Play hits through a draft",
-			Request: reflect.TypeFor[client.PlayRequest](), Response: reflect.TypeFor[client.Plays](), Status: ok200, Problems: missing,
-		}, handle: s.playDraft, reads: true},
+			Request: reflect.TypeFor[client.PlayRequest](), Response: reflect.TypeFor[client.Plays](), Status: serve.OK200, Problems: missing,
+		}, Handle: s.playDraft, Reads: true},
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: draftPattern + "/compare", Access: apidoc.AdminOnly, Tag: "Plans", ID: "compareDraft", Summary: "Compare a draft with the past 30 days",
-			Request: reflect.TypeFor[client.CompareRequest](), Response: reflect.TypeFor[client.Compare](), Status: ok200, Problems: missing,
-		}, handle: s.compareDraft, reads: true},
+			Request: reflect.TypeFor[client.CompareRequest](), Response: reflect.TypeFor[client.Compare](), Status: serve.OK200, Problems: missing,
+		}, Handle: s.compareDraft, Reads: true},
 	}
 }
 
-func (s *Server) putDraft(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) putDraft(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	in, err := request.DecodePlan(c.body)
+	in, err := request.DecodePlan(c.Body)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	rebase, err := c.query.Flag("rebase")
+	rebase, err := c.Query.Flag("rebase")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	pre, err := request.Precondition(c.r.Header)
+	pre, err := request.Precondition(c.R.Header)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	d, created, err := s.Store.PutDraft(c.ctx(), key, c.body, rebase, pre)
+	d, created, err := s.Store.PutDraft(c.Ctx(), key, c.Body, rebase, pre)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	_, bad, latest, err := s.Store.CheckPlan(c.ctx(), key, in)
-	return draftAnswer(putStatus(created), d, latest, bad, err)
+	_, bad, latest, err := s.Store.CheckPlan(c.Ctx(), key, in)
+	return draftAnswer(serve.PutStatus(created), d, latest, bad, err)
 }
 
-func (s *Server) getDraft(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) getDraft(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	d, _, bad, latest, err := s.draft(c, key)
 	return draftAnswer(http.StatusOK, d, latest, bad, err)
@@ -91,37 +92,37 @@ func (s *Server) getDraft(c *call) (answer, error) {
 
 // draft reads a plan's draft, with its defaults filled in if nothing is wrong with it, and what is
 // wrong with it.
-func (s *Server) draft(c *call, key string) (d *plans.Draft, in plans.PlanInput, bad model.FieldErrors, latest int, err error) {
-	if d, err = s.Store.GetDraft(c.ctx(), key); err != nil {
+func (s *Server) draft(c *serve.Call, key string) (d *plans.Draft, in plans.PlanInput, bad model.FieldErrors, latest int, err error) {
+	if d, err = s.Store.GetDraft(c.Ctx(), key); err != nil {
 		return nil, in, nil, 0, err
 	}
 	if in, err = request.DecodePlan(d.Document); err != nil {
 		return nil, in, nil, 0, err
 	}
-	whole, bad, latest, err := s.Store.CheckPlan(c.ctx(), key, in)
+	whole, bad, latest, err := s.Store.CheckPlan(c.Ctx(), key, in)
 	if len(bad) == 0 {
 		in = whole
 	}
 	return d, in, bad, latest, err
 }
 
-func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, err error) (answer, error) {
+func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, err error) (serve.Answer, error) {
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	body := draftBody{Key: d.Key, BasedOn: d.BasedOn, LatestVersion: latest, SavedAt: d.SavedAt, Plan: d.Document, Problems: []client.FieldError{}}
 	for _, e := range bad[:min(len(bad), problem.MaxErrors)] {
 		body.Problems = append(body.Problems, client.FieldError{Field: plans.Shorten(e.Field), Detail: e.Detail})
 	}
-	return answer{status: status, etag: d.ETag(), body: body}, nil
+	return serve.Answer{Status: status, ETag: d.ETag(), Body: body}, nil
 }
 
-func (s *Server) deleteDraft(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) deleteDraft(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err == nil {
-		err = s.Store.DeleteDraft(c.ctx(), key)
+		err = s.Store.DeleteDraft(c.Ctx(), key)
 	}
-	return answer{status: http.StatusNoContent}, err
+	return serve.Answer{Status: http.StatusNoContent}, err
 }
 
 // maxHeavy is how many plays and comparisons a node works on at once. Each takes a processor.
@@ -129,12 +130,12 @@ const maxHeavy = 2
 
 var errManyHeavy = &problem.Fault{Kind: problem.KindBusy, Detail: "this node plays or compares 2 drafts already: send it again in a moment"}
 
-// takeHeavy waits for one of the places of plays and comparisons, which s.heavy.giveBack gives
+// takeHeavy waits for one of the places of plays and comparisons, which s.heavy.GiveBack gives
 // back. It waits for a fifth of the time that a request has: a comparison needs the rest.
-func (s *Server) takeHeavy(c *call) error {
-	ctx, cancel := context.WithTimeout(c.ctx(), s.Deadline/5)
+func (s *Server) takeHeavy(c *serve.Call) error {
+	ctx, cancel := context.WithTimeout(c.Ctx(), s.Deadline/5)
 	defer cancel()
-	if s.heavy.take(ctx, c.from) != nil {
+	if s.heavy.Take(ctx, c.From) != nil {
 		return errManyHeavy
 	}
 	return nil

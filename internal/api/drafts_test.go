@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 )
@@ -269,11 +270,11 @@ func TestPlaysTakePlaces(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	n.want(503, "POST", "/v1/plans/pro/draft/compare", `{}`)
-	n.server.Deadline = defaultDeadline
+	n.server.Deadline = serve.DefaultDeadline
 	answered := make(chan int)
 	go func() { answered <- n.do("POST", "/v1/plans/pro/draft/play", play).status }()
 	eventually(t, "the play waits", func() bool { return n.server.heavy.Waiting() == 1 })
-	n.server.heavy.giveBack()
+	n.server.heavy.GiveBack()
 	if got := <-answered; got != 200 {
 		t.Errorf("the play that waited: %d", got)
 	}

@@ -36,7 +36,7 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 	other := n.key("backend")
 	own := n.own()
 	for range maxOwnBatches {
-		check(t, n.server.batches.take(own))
+		check(t, n.server.batches.Take(own))
 	}
 	const body = `{"hits":[{"customer":"acme","meter":"requests","cost":0}]}`
 	got := n.want(503, "POST", "/v1/hits/batch", body)
@@ -45,7 +45,7 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 	}
 	n.want(200, "POST", "/v1/hits/batch", body, "Authorization", other)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	n.server.batches.giveBack(own)
+	n.server.batches.GiveBack(own)
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", body)
 	}
@@ -53,7 +53,7 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 		t.Errorf("the metric does not count it: %s", text)
 	}
 	for range maxOwnBatches - 1 {
-		n.server.batches.giveBack(own)
+		n.server.batches.GiveBack(own)
 	}
 	if taken, by := n.server.batches.Taken(); taken != 0 || by != 0 {
 		t.Errorf("%d places are taken, by %d", taken, by)

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
@@ -43,7 +44,7 @@ type node struct {
 	client   *http.Client
 	database string // its URL
 	doc      *openapi3.T
-	state    State
+	state    serve.State
 	reason   string
 }
 
@@ -96,9 +97,9 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 		check(t, <-ended)
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
-	n := &node{t: t, store: store, state: StateReady, database: databaseURL}
-	n.server = New(Options{Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Parts: Parts{
-		Engine: engine, Catalog: catalog, Store: store, Billing: bills, Ready: func() (State, string) { return n.state, n.reason },
+	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL}
+	n.server = New(Options{Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Options: serve.Options{
+		Engine: engine, Catalog: catalog, Store: store, Billing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 	}})
 	web := httptest.NewUnstartedServer(nil)

@@ -8,6 +8,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 )
 
@@ -88,10 +89,10 @@ func denyStatusOf(q request.Query) (int, error) {
 }
 
 // hits serves POST /v1/hits. Nothing here uses reflection except decodeAnyHit.
-func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) hits(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
-	denied, err := denyStatusOf(p.query)
+	denied, err := denyStatusOf(p.Query)
 	var h hit
 	if err == nil {
 		h, err = s.readHit(r, buf)
@@ -101,9 +102,9 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
 	}
 	ctx := s.waits.until(r.Context())
 	defer ctx.end()
-	d, err := s.decide(ctx, s.Engine.From(p.from), &h)
+	d, err := s.decide(ctx, s.Engine.From(p.From), &h)
 	if err != nil {
-		return s.hitFailed(w, r, explain(err, h.names()))
+		return s.hitFailed(w, r, serve.Explain(err, h.names()))
 	}
 	return s.answerHit(w, &h, &d, denied, buf)
 }
@@ -114,7 +115,7 @@ func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error
 	if err != nil {
 		return h, err
 	}
-	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.Memory, request.MaxBody); err != nil {
 		return h, err
 	}
 	if h, err = decodeHit(buf.B, &buf.Last); err == nil {
@@ -142,7 +143,7 @@ func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, den
 // hitFailed is fail for a hit.
 func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
 	s.hitMetrics.failed(err, 1)
-	return s.fail(w, r, err)
+	return s.Fail(w, r, err)
 }
 
-func (h *hit) names() names { return names{customer: h.Customer, meter: h.Meter} }
+func (h *hit) names() serve.Names { return serve.Names{Customer: h.Customer, Meter: h.Meter} }

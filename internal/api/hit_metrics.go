@@ -47,7 +47,7 @@ func newHitMetrics(registry *prometheus.Registry) *hitMetrics {
 func (s *Server) countBatches() {
 	s.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "quotad_batches_over_share_total", Help: "Batches answered 503 too-busy, since this node worked on 32 of their API key.",
-	}, func() float64 { return float64(s.batches.over.Load()) }))
+	}, func() float64 { return float64(s.batches.Over.Load()) }))
 }
 
 // count counts a decided hit.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
@@ -27,14 +28,14 @@ func (im *importing) do(items []importItem) {
 	}
 	ctx, cancel := context.WithTimeout(im.r.Context(), im.server.importWait)
 	defer cancel()
-	if err := im.server.importing.take(ctx, im.key); err != nil {
+	if err := im.server.importing.Take(ctx, im.key); err != nil {
 		for _, i := range right {
 			items[i].err = err
 		}
 		im.outages++
 		return
 	}
-	defer im.server.importing.giveBack()
+	defer im.server.importing.GiveBack()
 	pending := slices.Clone(right)
 	if err := im.auditBegin(ctx); err != nil {
 		for _, i := range right {
@@ -42,7 +43,7 @@ func (im *importing) do(items []importItem) {
 		}
 	} else {
 		// This error needs no look: a line that stays stale has it as its own.
-		_ = whileStale(func(atLeast int64) error {
+		_ = serve.WhileStale(func(atLeast int64) error {
 			var stale error
 			pending, stale = im.server.importOnce(ctx, im.from, items, pending, atLeast)
 			return stale
@@ -87,11 +88,11 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 		target *model.Target
 		err    error
 	}
-	known := map[names]found{}
+	known := map[serve.Names]found{}
 	sent = pending[:0]
 	for n, i := range pending {
 		it := &items[i]
-		key := names{customer: it.Customer, meter: it.Meter}
+		key := serve.Names{Customer: it.Customer, Meter: it.Meter}
 		f, there := known[key]
 		if !there {
 			f.target, f.err = s.importTarget(ctx, it, atLeast)

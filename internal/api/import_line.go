@@ -9,6 +9,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
@@ -106,10 +107,10 @@ func (it *importItem) operation(t *model.Target) locked.Import {
 	return op
 }
 
-func (it *importItem) names() names {
-	n := names{customer: it.Customer, meter: it.Meter}
+func (it *importItem) names() serve.Names {
+	n := serve.Names{Customer: it.Customer, Meter: it.Meter}
 	if it.Limit != nil {
-		n.limit = *it.Limit
+		n.Limit = *it.Limit
 	}
 	return n
 }

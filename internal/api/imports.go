@@ -12,6 +12,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota"
 	"quotad/internal/quota/queue"
 )
@@ -41,11 +42,11 @@ const (
 	importEnd = time.Second
 )
 
-func (s *Server) importRoutes() []route {
-	return []route{{Operation: apidoc.Operation{
+func (s *Server) importRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "import", Summary: "Import what was used elsewhere",
-		Request: reflect.TypeFor[client.ImportLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[client.Import](), Status: ok200,
-	}, raw: s.importLines}}
+		Request: reflect.TypeFor[client.ImportLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[client.Import](), Status: serve.OK200,
+	}, Raw: s.importLines}}
 }
 
 var (
@@ -73,25 +74,25 @@ type importing struct {
 }
 
 // importLines serves POST /v1/imports.
-func (s *Server) importLines(w http.ResponseWriter, r *http.Request, p params) int {
+func (s *Server) importLines(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	if r.ProtoMajor == 1 {
 		// The import may end within the body. The rest of the body must not be read as the
 		// connection's next request.
 		w.Header().Set("Connection", "close")
 	}
 	if err := checkImport(r); err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	if err := s.imports.take(p.from); err != nil {
-		return s.fail(w, r, err)
+	if err := s.imports.Take(p.From); err != nil {
+		return s.Fail(w, r, err)
 	}
-	defer s.imports.giveBack(p.from)
-	buf := respond.BufferFor(p.from)
+	defer s.imports.GiveBack(p.From)
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
-	if err := buf.Hold(s.memory, importMemory); err != nil {
-		return s.fail(w, r, err)
+	if err := buf.Hold(s.Memory, importMemory); err != nil {
+		return s.Fail(w, r, err)
 	}
-	im := importing{server: s, key: p.from, from: s.Engine.From(p.from), w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
+	im := importing{server: s, key: p.From, from: s.Engine.From(p.From), w: w, r: r, control: http.NewResponseController(w), body: newLineReader(r.Body), answer: buf.B}
 	im.run()
 	buf.B = im.answer
 	im.auditEnd()
@@ -139,7 +140,7 @@ func (im *importing) allow(d time.Duration) {
 // mayGoOn returns why the import has to stop, or nil. After an outage it pauses before it
 // returns nil.
 func (im *importing) mayGoOn() error {
-	if state, _ := im.server.Ready(); state == StateStopping {
+	if state, _ := im.server.Ready(); state == serve.StateStopping {
 		return errNodeStops
 	}
 	if im.outages >= maxOutages {
@@ -156,28 +157,28 @@ func (im *importing) mayGoOn() error {
 
 // report counts the outcomes of the lines, and adds their errors to the answer.
 func (im *importing) report(items []importItem) {
-	sum, counters := &im.outcomes, im.server.metrics.operations[nameImport]
+	sum, counters := &im.outcomes, im.server.Metrics.Operations[serve.NameImport]
 	for i := range items {
 		it := &items[i]
 		sum.Lines++
 		switch {
 		case it.err != nil:
 			sum.Failed++
-			counters.failed.Inc()
+			counters.Failed.Inc()
 			im.addError(it)
 		case it.replayed:
 			sum.Replayed++
-			counters.replayed.Inc()
+			counters.Replayed.Inc()
 		default:
 			sum.Imported++
-			counters.done.Inc()
+			counters.Done.Inc()
 		}
 	}
 }
 
 func (im *importing) addError(it *importItem) {
-	f := problem.Of(explain(it.err, it.names()))
-	im.server.logInternal(im.r, f, it.err)
+	f := problem.Of(serve.Explain(it.err, it.names()))
+	im.server.LogInternal(im.r, f, it.err)
 	if im.listed {
 		im.answer = append(im.answer, ',')
 	}

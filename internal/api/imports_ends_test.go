@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/postgres"
 	"quotad/internal/testkit/pgtest"
 )
@@ -81,7 +82,7 @@ func TestImportsOfAStoppingNode(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
-	n.state = StateStopping
+	n.state = serve.StateStopping
 	body := strings.Repeat(usageLine("1", 1, "2026-01-31T12:00:00Z")+"\n", 3*maxGroup)
 	got := n.want(200, "POST", "/v1/imports", body, "Content-Type", "application/x-ndjson")
 	lines := int(got.json["lines"].(float64))

@@ -49,7 +49,7 @@ func TestManyImports(t *testing.T) {
 	tooMany("one more of the key", "32 imports of this API key", send(503, "Bearer "+adminSecret))
 	send(200, other)
 	for i := range maxImports - maxOwnImports {
-		check(t, n.server.imports.take(queue.SenderID(fmt.Sprint(i))))
+		check(t, n.server.imports.Take(queue.SenderID(fmt.Sprint(i))))
 	}
 	tooMany("one more of another key", "64 imports", send(503, other))
 }
@@ -68,7 +68,7 @@ func TestImportsWaitForAPlace(t *testing.T) {
 	if e := got.json["errors"].([]any)[0].(map[string]any); e["status"] != 503.0 || e["type"] != "/problems/too-busy" {
 		t.Errorf("without a place: %v", e)
 	}
-	n.server.importing.giveBack()
+	n.server.importing.GiveBack()
 	n.server.importWait = importWait
 	n.imported(line, 1, 0, 0)
 	n.standing("acme", 1, 0)

@@ -8,6 +8,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/ledger"
@@ -64,11 +65,11 @@ func aboveZero(n int64) *int64 {
 	return &n
 }
 
-func invoiceAnswer(i *billing.Invoice, err error) (answer, error) {
+func invoiceAnswer(i *billing.Invoice, err error) (serve.Answer, error) {
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusOK, body: showInvoice(i)}, nil
+	return serve.Answer{Status: http.StatusOK, Body: showInvoice(i)}, nil
 }
 
 // filterOf reads which invoices are asked for.
@@ -85,105 +86,105 @@ func filterOf(q request.Query) (f ledger.Filter, err error) {
 	return f, err
 }
 
-func (s *Server) listInvoices(c *call) (answer, error) {
-	f, err := filterOf(c.query)
+func (s *Server) listInvoices(c *serve.Call) (serve.Answer, error) {
+	f, err := filterOf(c.Query)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	list, err := s.Billing.Invoices(c.ctx(), f, c.query.Page())
-	return listAnswer(list, err, showInvoice)
+	list, err := s.Billing.Invoices(c.Ctx(), f, c.Query.Page())
+	return serve.ListAnswer(list, err, showInvoice)
 }
 
-func (s *Server) customerInvoices(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) customerInvoices(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	list, err := s.Billing.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.Page())
-	return listAnswer(list, err, showInvoice)
+	list, err := s.Billing.Invoices(c.Ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.Query.Page())
+	return serve.ListAnswer(list, err, showInvoice)
 }
 
-func (s *Server) upcomingInvoice(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	project, err := c.query.Flag("projection")
+	project, err := c.Query.Flag("projection")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if !project {
-		return invoiceAnswer(s.Billing.Upcoming(c.ctx(), key))
+		return invoiceAnswer(s.Billing.Upcoming(c.Ctx(), key))
 	}
-	soFar, projected, err := s.Billing.Projection(c.ctx(), key)
+	soFar, projected, err := s.Billing.Projection(c.Ctx(), key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	body := showInvoice(soFar)
 	body.Projection = showProjection(projected)
-	return answer{status: http.StatusOK, body: body}, nil
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
-func (s *Server) getInvoice(c *call) (answer, error) {
-	id, err := request.PathValue(c.r, "id")
+func (s *Server) getInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Invoice(c.ctx(), id))
+	return invoiceAnswer(s.Billing.Invoice(c.Ctx(), id))
 }
 
-func (s *Server) finalizeInvoice(c *call) (answer, error) {
-	id, err := request.PathValue(c.r, "id")
+func (s *Server) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Finalize(c.ctx(), id))
+	return invoiceAnswer(s.Billing.Finalize(c.Ctx(), id))
 }
 
-func (s *Server) payInvoice(c *call) (answer, error) {
-	id, err := request.PathValue(c.r, "id")
+func (s *Server) payInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.PayRequest
-	if err = request.Decode(c.body, &in); err == nil {
+	if err = request.Decode(c.Body, &in); err == nil {
 		err = request.WrongText("reference", in.Reference, false)
 	}
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Pay(c.ctx(), id, in.Reference))
+	return invoiceAnswer(s.Billing.Pay(c.Ctx(), id, in.Reference))
 }
 
-func (s *Server) voidInvoice(c *call) (answer, error) {
-	id, err := request.PathValue(c.r, "id")
+func (s *Server) voidInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.VoidRequest
-	if err = request.Decode(c.body, &in); err == nil {
+	if err = request.Decode(c.Body, &in); err == nil {
 		err = request.WrongText("reason", in.Reason, true)
 	}
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Void(c.ctx(), id, in.Reason, in.Reissue))
+	return invoiceAnswer(s.Billing.Void(c.Ctx(), id, in.Reason, in.Reissue))
 }
 
-func (s *Server) creditInvoice(c *call) (answer, error) {
-	id, err := request.PathValue(c.r, "id")
+func (s *Server) creditInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.NoteRequest
-	if err = request.Decode(c.body, &in); err == nil {
+	if err = request.Decode(c.Body, &in); err == nil {
 		err = request.WrongText("reason", in.Reason, true)
 	}
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if wrong := request.CheckID(in.ID); wrong != "" {
-		return answer{}, problem.Invalid("id", wrong)
+		return serve.Answer{}, problem.Invalid("id", wrong)
 	}
 	asked := assembly.NoteRequest{Reason: in.Reason, To: in.To}
 	payload := []string{id, in.Reason, in.To}
@@ -191,30 +192,30 @@ func (s *Server) creditInvoice(c *call) (answer, error) {
 		asked.Lines = append(asked.Lines, assembly.NoteLine{N: l.N, AmountMinor: l.AmountMinor})
 		payload = append(payload, strconv.Itoa(l.N), strconv.FormatInt(l.AmountMinor, 10))
 	}
-	note, replayed, err := s.Billing.CreditNote(c.ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
+	note, replayed, err := s.Billing.CreditNote(c.Ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
 	a, err := invoiceAnswer(note, err)
 	if err == nil {
-		a.status = putStatus(!replayed)
+		a.Status = serve.PutStatus(!replayed)
 	}
 	return a, err
 }
 
-func (s *Server) invoiceLineUsage(c *call) (answer, error) {
-	id, err := request.PathValue(c.r, "id")
+func (s *Server) invoiceLineUsage(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	text, err := request.PathValue(c.r, "n")
+	text, err := request.PathValue(c.R, "n")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return answer{}, billing.ErrUnknownLine
+		return serve.Answer{}, billing.ErrUnknownLine
 	}
-	found, err := s.Billing.LineUsage(c.ctx(), id, n, c.query.Page())
+	found, err := s.Billing.LineUsage(c.Ctx(), id, n, c.Query.Page())
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	body := client.LineUsage{
 		Hours: make([]client.LineHour, len(found.Hours)), Adjustments: make([]client.LineAdjustment, len(found.Adjustments)), NextCursor: respond.OrNull(found.Next),
@@ -225,5 +226,5 @@ func (s *Server) invoiceLineUsage(c *call) (answer, error) {
 	for i, a := range found.Adjustments {
 		body.Adjustments[i] = client.LineAdjustment{Hour: respond.Time(a.Hour), At: respond.Time(a.At), Cost: a.Cost, Reason: a.Reason}
 	}
-	return answer{status: http.StatusOK, body: body}, nil
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 )
 
@@ -24,27 +25,27 @@ func showKey(k plans.Key) client.Key {
 	return body
 }
 
-func (s *Server) createKey(c *call) (answer, error) {
+func (s *Server) createKey(c *serve.Call) (serve.Answer, error) {
 	var in keyRequest
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
-	key, secret, err := s.Store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.At)
+	key, secret, err := s.Store.CreateKey(c.Ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.At)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusCreated, body: client.NewKey{Key: showKey(key), Secret: secret}}, nil
+	return serve.Answer{Status: http.StatusCreated, Body: client.NewKey{Key: showKey(key), Secret: secret}}, nil
 }
 
-func (s *Server) listKeys(c *call) (answer, error) {
-	list, err := s.Store.ListKeys(c.ctx(), c.query.Page())
-	return listAnswer(list, err, showKey)
+func (s *Server) listKeys(c *serve.Call) (serve.Answer, error) {
+	list, err := s.Store.ListKeys(c.Ctx(), c.Query.Page())
+	return serve.ListAnswer(list, err, showKey)
 }
 
-func (s *Server) revokeKey(c *call) (answer, error) {
-	id, err := request.NameInPath(c.r, "id")
+func (s *Server) revokeKey(c *serve.Call) (serve.Answer, error) {
+	id, err := request.NameInPath(c.R, "id")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.Store.RevokeKey(c.ctx(), id)
+	return serve.Answer{Status: http.StatusNoContent}, s.Store.RevokeKey(c.Ctx(), id)
 }

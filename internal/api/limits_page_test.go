@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
@@ -43,8 +44,8 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"hits of a batch":                    thousands(maxHits),
 		"time for the head":                  seconds(headerTimeout),
 		"time for the body":                  seconds(readTimeout),
-		"time that a request waits":          "`--request-timeout`, " + seconds(defaultDeadline),
-		"time from the request":              seconds(writeTimeout),
+		"time that a request waits":          "`--request-timeout`, " + seconds(serve.DefaultDeadline),
+		"time from the request":              seconds(serve.WriteTimeout),
 		"time that a connection is idle":     seconds(idleTimeout),
 		"attributes of a hit": fmt.Sprintf("%d, names of %d bytes, values of %d bytes",
 			model.MaxAttributes, model.MaxAttributeName, model.MaxAttributeValue),
@@ -62,12 +63,12 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"plays and comparisons":             fmt.Sprint(maxHeavy),
 		"hits of a play":                    thousands(play.MaxHits),
 		"customers of a comparison":         thousands(compareMost) + ", chosen from " + thousands(compareFrom) + ",",
-		"bytes of bodies":                   mib(defaultMemory) + ",",
+		"bytes of bodies":                   mib(serve.DefaultMemory) + ",",
 		"addresses that are remembered":     thousands(throttle.MaxAddresses),
 		"requests at once on a connection":  fmt.Sprint(maxStreams),
 		"frame of HTTP/2":                   kib(maxFrame),
 		"bytes of HTTP/2":                   kib(streamBuffer),
-		"time in which a connection of HTT": seconds(writeTimeout),
+		"time in which a connection of HTT": seconds(serve.WriteTimeout),
 	} {
 		_, rest, found := strings.Cut(string(page), "\n| "+row)
 		line, _, _ := strings.Cut("| "+row+rest, "\n")

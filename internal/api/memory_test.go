@@ -56,12 +56,12 @@ func (n *node) unfinishedBodies(t *testing.T, connection int64) {
 	const clients, most = 300, 4 << 20
 	in := *n
 	in.t, n = t, &in
-	n.server.memory = respond.NewBudget(most)
+	n.server.Memory = respond.NewBudget(most)
 	before := heap()
 	conns := make([]net.Conn, clients)
 	for i := range conns {
 		conns[i] = n.unfinished(request.MaxBatchBody, 200<<10)
-		if taken := n.server.memory.Taken(); taken > most {
+		if taken := n.server.Memory.Taken(); taken > most {
 			t.Fatalf("%d bytes are taken", taken)
 		}
 	}
@@ -81,7 +81,7 @@ func (n *node) unfinishedBodies(t *testing.T, connection int64) {
 	for _, conn := range conns {
 		check(t, conn.Close())
 	}
-	eventually(t, "all is given back", func() bool { return n.server.memory.Taken() == 0 })
+	eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
 	n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 
@@ -93,9 +93,9 @@ func TestBodiesTakeWhatHasCome(t *testing.T) {
 	for sent, taken := range map[int]int64{1: 0, respond.Free - 1: 0, respond.Free + 1: 3 * respond.Free} {
 		one := n.unfinished(request.MaxBatchBody, sent)
 		time.Sleep(50 * time.Millisecond)
-		eventually(t, strconv.Itoa(sent)+" bytes", func() bool { return n.server.memory.Taken() == taken })
+		eventually(t, strconv.Itoa(sent)+" bytes", func() bool { return n.server.Memory.Taken() == taken })
 		check(t, one.Close())
-		eventually(t, "none is taken", func() bool { return n.server.memory.Taken() == 0 })
+		eventually(t, "none is taken", func() bool { return n.server.Memory.Taken() == 0 })
 	}
 	_, err := io.WriteString(conn, batchOf(request.MaxBatchBody-1)) // each read gets what is there
 	check(t, err)
@@ -108,13 +108,13 @@ func TestBodiesTakeWhatHasCome(t *testing.T) {
 // Bodies of one key that do not end leave room for those of another, of whatever size.
 func TestUnfinishedBodiesOfOneKey(t *testing.T) {
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(4 << 20)
+	n.server.Memory = respond.NewBudget(4 << 20)
 	n.setUp(manyHits)
 	other := n.key("backend")
 	for range 50 {
 		n.unfinished(request.MaxBatchBody, 200<<10)
 	}
-	eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.memory.Taken() > 3<<19 })
+	eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.Memory.Taken() > 3<<19 })
 	got := n.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 	if wantBusy(t, "one more of the key", got); !strings.Contains(got.text, "this API key") {
 		t.Errorf("one more of the key: %s", got.text)
@@ -129,7 +129,7 @@ func TestUnfinishedBodiesOfOneKey(t *testing.T) {
 // The least that the setting allows has room for the largest batch, one at a time.
 func TestOneBatchFits(t *testing.T) {
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(request.MaxBatchBody)
+	n.server.Memory = respond.NewBudget(request.MaxBatchBody)
 	n.setUp(manyHits)
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
@@ -148,7 +148,7 @@ func TestNoMemoryForBodies(t *testing.T) {
 	metadata := `{"name":"Acme","plan":"pro","timezone":"UTC","metadata":{` + notes[1:] + `}}`
 	etag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
 	etag = n.want(200, "PUT", "/v1/customers/acme", metadata, "If-Match", etag).header.Get("ETag")
-	n.server.memory = respond.NewBudget(1)
+	n.server.Memory = respond.NewBudget(1)
 	wantBusy(t, "an answer", n.do("GET", "/v1/customers/acme", ""))
 	wantBusy(t, "a body", n.do("PUT", "/v1/customers/acme", metadata, "If-Match", etag))
 	large := strings.Repeat(" ", respond.Free) + `{"customer":"acme","meter":"requests","cost":1,"id":"a"}`
@@ -162,7 +162,7 @@ func TestNoMemoryForBodies(t *testing.T) {
 	n.want(200, "POST", "/v1/hits", oneHit)
 	n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","timezone":"UTC"}`, "If-Match", etag)
 	n.want(200, "GET", "/v1/customers/acme", "")
-	if taken := n.server.memory.Taken(); taken != 0 {
+	if taken := n.server.Memory.Taken(); taken != 0 {
 		t.Errorf("%d bytes are taken by nobody", taken)
 	}
 }

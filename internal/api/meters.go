@@ -5,6 +5,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 )
 
@@ -12,32 +13,32 @@ func showMeter(m plans.Meter) client.Meter {
 	return client.Meter{Key: m.Key, Unit: m.Unit, Name: m.Name}
 }
 
-func (s *Server) putMeter(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) putMeter(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.MeterRequest
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
-	m, isNew, err := s.Store.PutMeter(c.ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name})
+	m, isNew, err := s.Store.PutMeter(c.Ctx(), key, plans.PutMeterInput{Unit: in.Unit, Name: in.Name})
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: putStatus(isNew), body: showMeter(m)}, nil
+	return serve.Answer{Status: serve.PutStatus(isNew), Body: showMeter(m)}, nil
 }
 
-func (s *Server) getMeter(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) getMeter(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	m, err := s.Store.GetMeter(c.ctx(), key)
-	return answer{status: http.StatusOK, body: showMeter(m)}, err
+	m, err := s.Store.GetMeter(c.Ctx(), key)
+	return serve.Answer{Status: http.StatusOK, Body: showMeter(m)}, err
 }
 
-func (s *Server) listMeters(c *call) (answer, error) {
-	meters, err := s.Store.ListMeters(c.ctx(), c.query.Page())
-	return listAnswer(meters, err, showMeter)
+func (s *Server) listMeters(c *serve.Call) (serve.Answer, error) {
+	meters, err := s.Store.ListMeters(c.Ctx(), c.Query.Page())
+	return serve.ListAnswer(meters, err, showMeter)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/serve"
+
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,7 +18,7 @@ import (
 func TestDocumentHasExactlyTheRoutersRoutes(t *testing.T) {
 	t.Parallel()
 	for _, separate := range []bool{false, true} {
-		s := New(Options{SeparateMetrics: separate, Parts: Parts{Registry: prometheus.NewRegistry(), Wall: time.Now}})
+		s := New(Options{SeparateMetrics: separate, Options: serve.Options{Registry: prometheus.NewRegistry(), Wall: time.Now}})
 		var served, documented []string
 		check(t, chi.Walk(s.router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			served = append(served, method+" "+pattern)

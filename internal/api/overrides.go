@@ -5,6 +5,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -31,36 +32,36 @@ func overrideInPath(r *http.Request) (customer, limit string, err error) {
 	return customer, limit, err
 }
 
-func (s *Server) putOverride(c *call) (answer, error) {
-	customer, limit, err := overrideInPath(c.r)
+func (s *Server) putOverride(c *serve.Call) (serve.Answer, error) {
+	customer, limit, err := overrideInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	in := overrideRequest{Limit: model.NoLimit} // refused if it stays; 0 would mean a closed limit
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
-	override, isNew, err := s.Store.PutOverride(c.ctx(), customer, limit,
+	override, isNew, err := s.Store.PutOverride(c.Ctx(), customer, limit,
 		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.At, Reason: in.Reason})
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: putStatus(isNew), body: showOverride(override)}, nil
+	return serve.Answer{Status: serve.PutStatus(isNew), Body: showOverride(override)}, nil
 }
 
-func (s *Server) deleteOverride(c *call) (answer, error) {
-	customer, limit, err := overrideInPath(c.r)
+func (s *Server) deleteOverride(c *serve.Call) (serve.Answer, error) {
+	customer, limit, err := overrideInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, s.Store.DeleteOverride(c.ctx(), customer, limit)
+	return serve.Answer{Status: http.StatusNoContent}, s.Store.DeleteOverride(c.Ctx(), customer, limit)
 }
 
-func (s *Server) listOverrides(c *call) (answer, error) {
-	customer, err := request.CustomerInPath(c.r)
+func (s *Server) listOverrides(c *serve.Call) (serve.Answer, error) {
+	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	list, err := s.Store.ListOverrides(c.ctx(), customer, c.query.Page())
-	return listAnswer(list, err, showOverride)
+	list, err := s.Store.ListOverrides(c.Ctx(), customer, c.Query.Page())
+	return serve.ListAnswer(list, err, showOverride)
 }

@@ -9,6 +9,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 )
 
@@ -29,11 +30,11 @@ const (
 	partHeld      = "held"
 )
 
-func (s *Server) overviewRoute() route {
-	return route{Operation: apidoc.Operation{
+func (s *Server) overviewRoute() serve.Route {
+	return serve.Route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/overview", Access: apidoc.Readers, Tag: "Service", ID: "overview", Summary: "How the service is",
-		Response: reflect.TypeFor[client.Overview](), Status: ok200,
-	}, handle: s.overview}
+		Response: reflect.TypeFor[client.Overview](), Status: serve.OK200,
+	}, Handle: s.overview}
 }
 
 // overviews keeps the overview that was read last. Who asks while it is read waits for it.
@@ -51,16 +52,16 @@ type overviews struct {
 
 // overview serves GET /v1/overview. Reading is bounded below the deadline of a request, and goes on
 // when the request is given up: others wait for it.
-func (s *Server) overview(c *call) (answer, error) {
+func (s *Server) overview(c *serve.Call) (serve.Answer, error) {
 	o := &s.overviews
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.Wall().After(o.until) {
-		last, err := s.readOverview(context.WithoutCancel(c.ctx()))
+		last, err := s.readOverview(context.WithoutCancel(c.Ctx()))
 		if err != nil {
-			return answer{}, err
+			return serve.Answer{}, err
 		}
 		o.last, o.until = last, s.Wall().Add(o.every)
 	}
-	return answer{status: http.StatusOK, body: o.last}, nil
+	return serve.Answer{Status: http.StatusOK, Body: o.last}, nil
 }

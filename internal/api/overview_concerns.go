@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/ledger"
 )
 
@@ -33,7 +34,7 @@ func concerns(body *client.Overview, now int64) []client.Concern {
 		case len(all) == maxConcernedNodes:
 		case n.State == stateSilent:
 			add("node_silent", "Node %s has not been heard of for %s. It was killed, or cannot write to the database.", n.Name, ago(now, n.SeenAt))
-		case n.State == string(StateDegraded):
+		case n.State == string(serve.StateDegraded):
 			add("node_degraded", "Node %s is degraded: %s.", n.Name, n.Reason)
 		}
 	}

@@ -30,7 +30,7 @@ const (
 // readOverview reads all parts. One that fails is left out. All of it takes four fifths of a
 // request's time at most. The error is that of the database's clock.
 func (s *Server) readOverview(ctx context.Context) (body client.Overview, err error) {
-	now, err := s.instant(ctx)
+	now, err := s.Instant(ctx)
 	if err != nil {
 		return body, err
 	}

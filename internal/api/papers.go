@@ -10,6 +10,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing"
 	"quotad/internal/billing/document"
 	"quotad/internal/calendar"
@@ -25,14 +26,14 @@ var (
 	pdfType = []string{"application/pdf"}
 )
 
-func (s *Server) paperRoutes() []route {
-	get := func(pattern, id, summary, media string, params []apidoc.Param, raw func(http.ResponseWriter, *http.Request, params) int) route {
-		return route{Operation: apidoc.Operation{
+func (s *Server) paperRoutes() []serve.Route {
+	get := func(pattern, id, summary, media string, params []apidoc.Param, raw func(http.ResponseWriter, *http.Request, serve.Params) int) serve.Route {
+		return serve.Route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
-			Params: params, Media: media, Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
-		}, raw: raw}
+			Params: params, Media: media, Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Raw: raw}
 	}
-	return []route{
+	return []serve.Route{
 		get("/v1/invoices.csv", "listInvoicesCSV", "List invoices, as CSV", "text/csv", invoiceParams, s.invoicesCSV),
 		get("/v1/invoices/{id}.html", "getInvoiceHTML", "Get an invoice, as a page", "text/html", nil, s.invoiceAs(htmlType,
 			func(i *billing.Invoice) ([]byte, error) { return document.HTML(i, zoneOf(i)) })),
@@ -52,9 +53,9 @@ func zoneOf(i *billing.Invoice) *time.Location {
 }
 
 // invoiceAs serves an invoice in one form.
-func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, params) int {
-	return func(w http.ResponseWriter, r *http.Request, p params) int {
-		return s.servePaper(w, r, p.from, media, func(ctx context.Context) ([]byte, error) {
+func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, serve.Params) int {
+	return func(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+		return s.servePaper(w, r, p.From, media, func(ctx context.Context) ([]byte, error) {
 			id, err := request.PathValue(r, "id")
 			if err != nil {
 				return nil, err
@@ -63,19 +64,19 @@ func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, 
 			if err != nil {
 				return nil, err
 			}
-			return s.drawn(ctx, p.from, func() ([]byte, error) { return draw(invoice) })
+			return s.drawn(ctx, p.From, func() ([]byte, error) { return draw(invoice) })
 		})
 	}
 }
 
 // invoicesCSV serves a page of invoices. The header Link leads to the next page.
-func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p params) int {
-	return s.servePaper(w, r, p.from, csvType, func(ctx context.Context) ([]byte, error) {
-		filter, err := filterOf(p.query)
+func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	return s.servePaper(w, r, p.From, csvType, func(ctx context.Context) ([]byte, error) {
+		filter, err := filterOf(p.Query)
 		if err != nil {
 			return nil, err
 		}
-		page, err := s.Billing.Invoices(ctx, filter, p.query.Page())
+		page, err := s.Billing.Invoices(ctx, filter, p.Query.Page())
 		if err != nil {
 			return nil, err
 		}
@@ -88,35 +89,35 @@ func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p params) i
 		for i, item := range page.Items {
 			items[i] = *item
 		}
-		return s.drawn(ctx, p.from, func() ([]byte, error) { return document.InvoicesCSV(items) })
+		return s.drawn(ctx, p.From, func() ([]byte, error) { return document.InvoicesCSV(items) })
 	})
 }
 
 // drawn takes one of the places for answers that are encoded: a document takes the processor for
 // milliseconds.
 func (s *Server) drawn(ctx context.Context, from queue.SenderID, draw func() ([]byte, error)) ([]byte, error) {
-	if err := s.processing.take(ctx, from); err != nil {
+	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, err
 	}
-	defer s.processing.giveBack()
+	defer s.Processing.GiveBack()
 	return draw()
 }
 
 // paper is what draw makes, in one of the places for reading.
 func (s *Server) paper(ctx context.Context, from queue.SenderID, draw func(context.Context) ([]byte, error)) ([]byte, error) {
-	if err := s.reading.take(ctx, from); err != nil {
+	if err := s.Reading.Take(ctx, from); err != nil {
 		return nil, err
 	}
-	defer s.reading.giveBack()
+	defer s.Reading.GiveBack()
 	return draw(ctx)
 }
 
 func (s *Server) servePaper(w http.ResponseWriter, r *http.Request, from queue.SenderID, media []string, draw func(context.Context) ([]byte, error)) int {
-	ctx, cancel := s.within(r)
+	ctx, cancel := s.Within(r)
 	defer cancel()
 	paper, err := s.paper(ctx, from, draw)
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
 	h := w.Header()
 	h.Set("Content-Security-Policy", document.HTMLPolicy)

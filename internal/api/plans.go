@@ -6,71 +6,72 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 )
 
-func (s *Server) putPlan(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) putPlan(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	in, err := request.DecodePlan(c.body)
+	in, err := request.DecodePlan(c.Body)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	pre, err := request.Precondition(c.r.Header)
+	pre, err := request.Precondition(c.R.Header)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	p, wrote, err := s.Store.PutPlan(c.ctx(), key, in, pre)
-	return planAnswer(putStatus(wrote), p, err)
+	p, wrote, err := s.Store.PutPlan(c.Ctx(), key, in, pre)
+	return planAnswer(serve.PutStatus(wrote), p, err)
 }
 
-func (s *Server) getPlan(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) getPlan(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	p, err := s.Store.GetPlan(c.ctx(), key)
+	p, err := s.Store.GetPlan(c.Ctx(), key)
 	return planAnswer(http.StatusOK, p, err)
 }
 
-func (s *Server) getVersion(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) getVersion(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	text, err := request.PathValue(c.r, "n")
+	text, err := request.PathValue(c.R, "n")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 1 || strconv.FormatInt(n, 10) != text {
-		return answer{}, problem.Invalid("n", "must be the number of a version, 1 or more, in digits")
+		return serve.Answer{}, problem.Invalid("n", "must be the number of a version, 1 or more, in digits")
 	}
-	p, err := s.Store.GetPlanVersion(c.ctx(), key, int(n))
+	p, err := s.Store.GetPlanVersion(c.Ctx(), key, int(n))
 	return planAnswer(http.StatusOK, p, err)
 }
 
-func planAnswer(status int, p *plans.Plan, err error) (answer, error) {
+func planAnswer(status int, p *plans.Plan, err error) (serve.Answer, error) {
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: status, etag: p.ETag(), body: p}, nil
+	return serve.Answer{Status: status, ETag: p.ETag(), Body: p}, nil
 }
 
-func (s *Server) listPlans(c *call) (answer, error) {
-	list, err := s.Store.ListPlans(c.ctx(), c.query.Page())
-	return listAnswer(list, err, asItIs[*plans.Plan])
+func (s *Server) listPlans(c *serve.Call) (serve.Answer, error) {
+	list, err := s.Store.ListPlans(c.Ctx(), c.Query.Page())
+	return serve.ListAnswer(list, err, asItIs[*plans.Plan])
 }
 
-func (s *Server) listVersions(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) listVersions(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	list, err := s.Store.ListVersions(c.ctx(), key, c.query.Page())
-	return listAnswer(list, err, asItIs[*plans.Plan])
+	list, err := s.Store.ListVersions(c.Ctx(), key, c.Query.Page())
+	return serve.ListAnswer(list, err, asItIs[*plans.Plan])
 }
 
 // asItIs is the show function of items that answers show as the store returns them.

@@ -13,6 +13,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -24,11 +25,11 @@ type Portal struct {
 	ReturnOrigins []string // of sites that the portal may lead back to
 }
 
-func (s *Server) portalRoutes() []route {
-	return []route{{Operation: apidoc.Operation{
+func (s *Server) portalRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession", Summary: "Make a link into a customer's portal",
-		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: created201, Problems: []*problem.Kind{problem.KindNotFound},
-	}, handle: s.createPortalSession}}
+		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: serve.Created201, Problems: []*problem.Kind{problem.KindNotFound},
+	}, Handle: s.createPortalSession}}
 }
 
 type portalRequest client.PortalRequest
@@ -65,24 +66,24 @@ func originOf(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-func (s *Server) createPortalSession(c *call) (answer, error) {
+func (s *Server) createPortalSession(c *serve.Call) (serve.Answer, error) {
 	in := portalRequest{Path: "/portal", Theme: plans.ThemeAuto}
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
 	if bad := in.check(&s.options.Portal); len(bad) > 0 {
-		return answer{}, problem.InvalidFields(bad)
+		return serve.Answer{}, problem.InvalidFields(bad)
 	}
-	now, err := s.instant(c.ctx())
+	now, err := s.Instant(c.Ctx())
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	expires := now + plans.LinkLife.Microseconds()
-	token, err := s.Store.CreatePortalLink(c.ctx(), plans.PortalLink{
+	token, err := s.Store.CreatePortalLink(c.Ctx(), plans.PortalLink{
 		Customer: in.Customer, Path: in.Path, ReturnURL: in.ReturnURL, EmbedOrigin: in.EmbedOrigin, Theme: in.Theme,
-	}, expires, string(c.from))
+	}, expires, string(c.From))
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusCreated, body: client.Portal{URL: s.options.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}}, nil
+	return serve.Answer{Status: http.StatusCreated, Body: client.Portal{URL: s.options.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}}, nil
 }

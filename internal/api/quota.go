@@ -13,6 +13,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
@@ -38,23 +39,23 @@ type standing struct {
 	quota.Standing
 }
 
-func (s *Server) quota(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) quota(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	attributes, err := c.query.Attributes()
+	attributes, err := c.Query.Attributes()
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var body quotaBody
-	err = whileStale(func(atLeast int64) (err error) {
-		if err = s.Catalog.CatchUp(c.ctx(), atLeast); err == nil {
-			body, err = s.readQuota(c.ctx(), key, attributes)
+	err = serve.WhileStale(func(atLeast int64) (err error) {
+		if err = s.Catalog.CatchUp(c.Ctx(), atLeast); err == nil {
+			body, err = s.readQuota(c.Ctx(), key, attributes)
 		}
 		return err
 	})
-	return answer{status: http.StatusOK, body: body}, err
+	return serve.Answer{Status: http.StatusOK, Body: body}, err
 }
 
 // readQuota reads the states of all meters of the customer's plan at one instant. attributes

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/api/apidoc"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/reconcile"
 )
 
@@ -14,21 +15,21 @@ import (
 // reconcile` has that time.
 const reconcileWait = 2 * time.Minute
 
-func (s *Server) reconcileRoutes() []route {
-	return []route{{Operation: apidoc.Operation{
+func (s *Server) reconcileRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/reconcile", Access: apidoc.AdminOnly, Tag: "Billing", ID: "reconcile", Summary: "Check that the books agree",
-		Response: reflect.TypeFor[reconcile.Report](), Status: ok200,
-	}, handle: s.reconcile, wait: reconcileWait}}
+		Response: reflect.TypeFor[reconcile.Report](), Status: serve.OK200,
+	}, Handle: s.reconcile, Wait: reconcileWait}}
 }
 
 // reconcile serves GET /v1/reconcile.
-func (s *Server) reconcile(c *call) (answer, error) {
-	report, err := s.options.Reconciler.Run(c.ctx())
+func (s *Server) reconcile(c *serve.Call) (serve.Answer, error) {
+	report, err := s.options.Reconciler.Run(c.Ctx())
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	s.noteChecked(c.ctx(), report)
-	return answer{status: http.StatusOK, body: report}, nil
+	s.noteChecked(c.Ctx(), report)
+	return serve.Answer{Status: http.StatusOK, Body: report}, nil
 }
 
 // checked is what the last check of the books found.
@@ -39,7 +40,7 @@ type checked struct {
 
 // noteChecked keeps what a check found, for the overview.
 func (s *Server) noteChecked(ctx context.Context, report *reconcile.Report) {
-	now, err := s.instant(ctx)
+	now, err := s.Instant(ctx)
 	if err != nil {
 		return // the next check is noted
 	}

@@ -10,6 +10,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -57,17 +58,17 @@ func (in *refundRequest) operation(t *model.Target) locked.Refund {
 	return r
 }
 
-func (in *refundRequest) names() names {
-	n := names{customer: in.Customer, meter: in.Meter}
+func (in *refundRequest) names() serve.Names {
+	n := serve.Names{Customer: in.Customer, Meter: in.Meter}
 	if in.Hit != nil {
-		n.hit = *in.Hit
+		n.Hit = *in.Hit
 	}
 	return n
 }
 
 // refund serves POST /v1/refunds.
-func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) refund(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	var in refundRequest
 	key, err := s.readKeyed(r, buf, &in)
@@ -75,14 +76,14 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
 		err = in.identify(key)
 	}
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.within(r)
+	ctx, cancel := s.Within(r)
 	defer cancel()
-	done, err := s.giveBack(ctx, s.Engine.From(p.from), &in)
-	s.metrics.countOperation(nameRefund, &done.Decision, err)
+	done, err := s.giveBack(ctx, s.Engine.From(p.From), &in)
+	s.Metrics.CountOperation(serve.NameRefund, &done.Decision, err)
 	if err != nil {
-		return s.fail(w, r, explain(outOfTime(ctx, err), in.names()))
+		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), in.names()))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &done.Decision)
 	buf.QuotaHeaders(w.Header(), s.ResetStyle, done.At, 0)
@@ -93,7 +94,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
 // giveBack has the engine do the refund. A refund makes no customer, and the plan may have
 // lost the meter.
 func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
-	err = whileStale(func(atLeast int64) error {
+	err = serve.WhileStale(func(atLeast int64) error {
 		t, err := s.Catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
 			err = s.Catalog.Returning(ctx, s.Store, in.Meter)
@@ -125,7 +126,7 @@ func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key st
 	if key, err = request.IdempotencyKey(r.Header); err != nil {
 		return "", err
 	}
-	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.Memory, request.MaxBody); err != nil {
 		return "", err
 	}
 	return key, request.Decode(buf.B, in)

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota"
@@ -33,64 +34,64 @@ func readSpellAt(text string) (s quota.Spell, ok bool) {
 }
 
 // refusals serves GET /v1/customers/{key}/refusals.
-func (s *Server) refusals(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) refusals(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	kind := "refusals/" + key // so that no other customer's list takes its cursors
-	limit, position, err := store.OpenPage(c.query.Page(), kind, func(text string) bool {
+	limit, position, err := store.OpenPage(c.Query.Page(), kind, func(text string) bool {
 		_, ok := readSpellAt(text)
 		return ok
 	})
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	f, err := s.spellFilter(c, key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if f.Most = limit + 1; position != "" {
 		behind, _ := readSpellAt(position)
 		f.Behind = &behind
 	}
-	found, err := s.Engine.Spells(c.ctx(), f)
+	found, err := s.Engine.Spells(c.Ctx(), f)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var ids []int32
 	for i := range found {
 		ids = append(ids, found[i].Meter)
 	}
-	meters, err := s.Store.MeterKeys(c.ctx(), ids)
-	return listAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) client.Spell {
+	meters, err := s.Store.MeterKeys(c.Ctx(), ids)
+	return serve.ListAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) client.Spell {
 		return client.Spell{Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units, AdmittedAt: respond.InstantOrNull(s.Admits)}
 	})
 }
 
 // spellFilter is what a request asks for. As usage, refusals stay when a customer is archived or
 // its plan no longer has the meter.
-func (s *Server) spellFilter(c *call, key string) (f quota.SpellFilter, err error) {
-	if f.From, err = c.query.Instant("from", math.MinInt64); err != nil {
+func (s *Server) spellFilter(c *serve.Call, key string) (f quota.SpellFilter, err error) {
+	if f.From, err = c.Query.Instant("from", math.MinInt64); err != nil {
 		return f, err
 	}
-	if f.To, err = c.query.Instant("to", math.MaxInt64); err != nil {
+	if f.To, err = c.Query.Instant("to", math.MaxInt64); err != nil {
 		return f, err
 	}
 	if f.To <= f.From {
 		return f, problem.Invalid("to", "must be after from")
 	}
-	customer, err := s.Store.GetCustomer(c.ctx(), key)
+	customer, err := s.Store.GetCustomer(c.Ctx(), key)
 	if err != nil {
 		return f, err
 	}
 	f.Customer = customer.ID
-	if _, given := c.query["meter"]; given {
-		name, err := meterOf(c.query)
+	if _, given := c.Query["meter"]; given {
+		name, err := meterOf(c.Query)
 		if err != nil {
 			return f, err
 		}
-		meter, err := s.Store.GetMeter(c.ctx(), name)
+		meter, err := s.Store.GetMeter(c.Ctx(), name)
 		if err != nil {
 			return f, err
 		}
@@ -105,9 +106,9 @@ var refusalParams = append([]apidoc.Param{
 	{Name: "to", Type: "date-time", Doc: "Hits that were refused before."},
 }, request.Paging...)
 
-func (s *Server) refusalRoute() route {
-	return route{Operation: apidoc.Operation{
+func (s *Server) refusalRoute() serve.Route {
+	return serve.Route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
-		Params: refusalParams, Response: reflect.TypeFor[client.List[client.Spell]](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
-	}, handle: s.refusals}
+		Params: refusalParams, Response: reflect.TypeFor[client.List[client.Spell]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+	}, Handle: s.refusals}
 }

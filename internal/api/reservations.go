@@ -12,6 +12,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -58,23 +59,23 @@ func (h *reservation) operation() model.ID {
 }
 
 // reserve serves POST /v1/reservations.
-func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
-	denied, err := denyStatusOf(p.query)
+	denied, err := denyStatusOf(p.Query)
 	var asked reservation
 	if err == nil {
 		asked, err = s.readReservation(r, buf)
 	}
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.within(r)
+	ctx, cancel := s.Within(r)
 	defer cancel()
-	made, err := s.hold(ctx, s.Engine.From(p.from), &asked)
-	s.metrics.countOperation(nameReserve, &made.Decision, err)
+	made, err := s.hold(ctx, s.Engine.From(p.From), &asked)
+	s.Metrics.CountOperation(serve.NameReserve, &made.Decision, err)
 	if err != nil {
-		return s.fail(w, r, explain(outOfTime(ctx, err), asked.names()))
+		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), asked.names()))
 	}
 	return s.answerReservation(w, &asked.hit, &made, denied, buf)
 }
@@ -92,7 +93,7 @@ func (s *Server) readReservation(r *http.Request, buf *respond.Buffer) (asked re
 // id.
 func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation) (made locked.Reservation, err error) {
 	id := asked.operation()
-	err = whileStale(func(atLeast int64) error {
+	err = serve.WhileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
 		if err == nil {
 			err = s.Catalog.Returning(ctx, s.Store, asked.Meter)

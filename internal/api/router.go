@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 )
 
@@ -36,7 +37,7 @@ func isHit(r *http.Request) bool {
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/docs/" {
-		s.toDocs(w, r, params{})
+		s.toDocs(w, r, serve.Params{})
 		return
 	}
 	problem.Write(w, &problem.Fault{Kind: problem.KindNotFound, Detail: "there is no such route: see /docs"})

@@ -88,7 +88,7 @@ func (n *node) upload(size, some int) *upload {
 func TestUnfinishedStreamsAreBounded(t *testing.T) {
 	const streams, most = 200, 4 << 20
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(most)
+	n.server.Memory = respond.NewBudget(most)
 	n.setUp(manyHits)
 	s := n.secure()
 	s.want(200, "POST", "/v1/hits", oneHit)
@@ -96,7 +96,7 @@ func TestUnfinishedStreamsAreBounded(t *testing.T) {
 	uploads := make([]*upload, streams)
 	for i := range uploads {
 		uploads[i] = s.upload(request.MaxBatchBody, 200<<10)
-		if taken := n.server.memory.Taken(); taken > most {
+		if taken := n.server.Memory.Taken(); taken > most {
 			t.Fatalf("%d bytes are taken", taken)
 		}
 	}
@@ -115,7 +115,7 @@ func TestUnfinishedStreamsAreBounded(t *testing.T) {
 	for _, u := range uploads {
 		u.cancel()
 	}
-	eventually(t, "all is given back", func() bool { return n.server.memory.Taken() == 0 })
+	eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
 	s.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 

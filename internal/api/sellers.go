@@ -5,45 +5,46 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing"
 	"quotad/internal/billing/ledger"
 )
 
 func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
 
-func (s *Server) putSeller(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) putSeller(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	var in client.SellerRequest
-	if err := request.Decode(c.body, &in); err != nil {
-		return answer{}, err
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
 	}
-	pre, err := request.Precondition(c.r.Header)
+	pre, err := request.Precondition(c.R.Header)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	seller, isNew, err := s.Billing.PutSeller(c.ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
+	seller, isNew, err := s.Billing.PutSeller(c.Ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: putStatus(isNew), etag: seller.ETag(), body: showSeller(seller)}, nil
+	return serve.Answer{Status: serve.PutStatus(isNew), ETag: seller.ETag(), Body: showSeller(seller)}, nil
 }
 
-func (s *Server) getSeller(c *call) (answer, error) {
-	key, err := request.NameInPath(c.r, "key")
+func (s *Server) getSeller(c *serve.Call) (serve.Answer, error) {
+	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	seller, err := s.Billing.Seller(c.ctx(), key)
+	seller, err := s.Billing.Seller(c.Ctx(), key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	return answer{status: http.StatusOK, etag: seller.ETag(), body: showSeller(seller)}, nil
+	return serve.Answer{Status: http.StatusOK, ETag: seller.ETag(), Body: showSeller(seller)}, nil
 }
 
-func (s *Server) listSellers(c *call) (answer, error) {
-	list, err := s.Billing.Sellers(c.ctx(), c.query.Page())
-	return listAnswer(list, err, showSeller)
+func (s *Server) listSellers(c *serve.Call) (serve.Answer, error) {
+	list, err := s.Billing.Sellers(c.Ctx(), c.Query.Page())
+	return serve.ListAnswer(list, err, showSeller)
 }

@@ -10,13 +10,14 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
 )
 
 // Options are what a Server is made of: what all rooms share, and what one of them needs.
 type Options struct {
-	Parts
+	serve.Options
 	// Reconciler checks the books for GET /v1/reconcile.
 	Reconciler *reconcile.Reconciler
 
@@ -30,17 +31,17 @@ type Options struct {
 
 // Server answers quotad's HTTP API. It is safe for concurrent use.
 type Server struct {
-	*shared
+	*serve.Server
 	options           Options
 	hitMetrics        *hitMetrics
 	waits             *waits
 	router            *chi.Mux
 	single            http.Handler // of POST /v1/hits
-	batches           *slots
+	batches           *serve.Slots
 	unread            unread
-	imports           *slots                  // of those that are open
-	importing         *turns                  // places for groups of lines that are being done
-	heavy             *turns                  // places for plays and comparisons of drafts
+	imports           *serve.Slots            // of those that are open
+	importing         *serve.Turns            // places for groups of lines that are being done
+	heavy             *serve.Turns            // places for plays and comparisons of drafts
 	checked           atomic.Pointer[checked] // by GET /v1/reconcile; nil: not yet
 	overviews         overviews
 	openAPI, docsPage func() []byte // made when they are asked for first
@@ -54,23 +55,23 @@ func New(options Options) *Server {
 		options.Version = "dev"
 	}
 	s := &Server{
-		shared: newShared(options.Parts), options: options, router: chi.NewRouter(),
-		batches: newSlots(maxBatches, errManyBatches, errOwnBatches),
-		imports: newSlots(maxImports, errManyImports, errOwnImports), importing: newTurns(maxGroups), importWait: importWait, importPause: importPause,
+		Server: serve.New(options.Options), options: options, router: chi.NewRouter(),
+		batches: serve.NewSlots(maxBatches, errManyBatches, errOwnBatches),
+		imports: serve.NewSlots(maxImports, errManyImports, errOwnImports), importing: serve.NewTurns(maxGroups), importWait: importWait, importPause: importPause,
 		overviews: overviews{every: overviewEvery, rest: fullestRest},
-		heavy:     newTurns(maxHeavy),
+		heavy:     serve.NewTurns(maxHeavy),
 	}
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
 	list := s.routes()
 	s.countBatches()
 	doc := sync.OnceValue(func() *apidoc.Document {
-		return apidoc.New(operations(list), options.Version, options.PublicURL)
+		return apidoc.New(serve.Operations(list), options.Version, options.PublicURL)
 	})
 	s.openAPI = sync.OnceValue(func() []byte { return doc().OpenAPI() })
 	s.docsPage = sync.OnceValue(func() []byte { return doc().Page(options.LocalURL) })
 	for i := range list {
-		handler := s.serve(&list[i])
+		handler := s.Serve(&list[i])
 		s.router.Method(list[i].Method, list[i].Pattern, handler)
 		if list[i].Pattern == hitsPattern {
 			s.single = handler
@@ -81,7 +82,7 @@ func New(options Options) *Server {
 	return s
 }
 
-// Bounds against slow and idle clients, beside writeTimeout.
+// Bounds against slow and idle clients, beside WriteTimeout.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
@@ -109,7 +110,7 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
+		WriteTimeout:      serve.WriteTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		HTTP2: &http.HTTP2Config{
@@ -119,7 +120,7 @@ func NewHTTPServer(handler http.Handler, wall func() time.Time) *fastpath.Server
 			MaxReceiveBufferPerStream:     streamBuffer,
 			// The write timeout resets a stream, for which its connection must take a frame. Of a
 			// client that takes nothing at all the connection is closed.
-			WriteByteTimeout: writeTimeout,
+			WriteByteTimeout: serve.WriteTimeout,
 		},
 	}, fastpath.Options{
 		Serves: isHit,

@@ -18,6 +18,7 @@ import (
 
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/fastpath"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/session"
@@ -27,14 +28,14 @@ import (
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	for state, status := range map[State]int{StateStarting: 503, StateReady: 200, StateDegraded: 200, StateStopping: 503} {
+	for state, status := range map[serve.State]int{serve.StateStarting: 503, serve.StateReady: 200, serve.StateDegraded: 200, serve.StateStopping: 503} {
 		n.state = state
 		got := n.want(status, "GET", "/readyz", "", "Authorization", "-")
 		if status == 200 && got.json["status"] != string(state) {
 			t.Errorf("%s: %s", state, got.text)
 		}
 	}
-	n.state, n.reason = StateDegraded, "the disk is full"
+	n.state, n.reason = serve.StateDegraded, "the disk is full"
 	if got := n.want(200, "GET", "/readyz", ""); got.json["reason"] != n.reason {
 		t.Errorf("no reason: %s", got.text)
 	}
@@ -95,9 +96,9 @@ func TestMethods(t *testing.T) {
 func TestPanicsAreProblems(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	s := New(Options{Parts: Parts{
+	s := New(Options{Options: serve.Options{
 		Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Ready: func() (State, string) { panic("boom") },
+		Ready: func() (serve.State, string) { panic("boom") },
 	}})
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
@@ -188,14 +189,14 @@ func TestOutOfTime(t *testing.T) {
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	away := fmt.Errorf("x: %w", session.ErrUnavailable)
-	if err := outOfTime(t.Context(), away); !errors.Is(err, session.ErrUnavailable) {
+	if err := serve.OutOfTime(t.Context(), away); !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("in time: %v", err)
 	}
-	if err := outOfTime(over, away); errors.Is(err, session.ErrUnavailable) || problem.Of(err).Kind != problem.KindBusy {
+	if err := serve.OutOfTime(over, away); errors.Is(err, session.ErrUnavailable) || problem.Of(err).Kind != problem.KindBusy {
 		t.Errorf("late: %v", err)
 	}
 	for _, other := range []error{nil, session.ErrNoSession, fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, session.ErrUnavailable)} {
-		if err := outOfTime(over, other); !errors.Is(err, other) {
+		if err := serve.OutOfTime(over, other); !errors.Is(err, other) {
 			t.Errorf("%v became %v", other, err)
 		}
 	}

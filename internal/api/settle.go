@@ -11,6 +11,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -31,7 +32,7 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 	if !ok {
 		return locked.ErrUnknownReservation
 	}
-	return whileStale(func(atLeast int64) (err error) {
+	return serve.WhileStale(func(atLeast int64) (err error) {
 		var t *model.Target
 		t, st.customer, st.meter, err = s.Catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
 		switch {
@@ -46,27 +47,27 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 }
 
 // commit serves POST /v1/reservations/{id}/commit.
-func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) commit(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	st, err := s.readCommit(r, buf)
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.within(r)
+	ctx, cancel := s.Within(r)
 	defer cancel()
 	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		if st.overrun {
-			return s.Engine.From(p.from).CommitOverrun(ctx, t, id, st.cost)
+			return s.Engine.From(p.From).CommitOverrun(ctx, t, id, st.cost)
 		}
-		return s.Engine.From(p.from).Commit(ctx, t, id, st.cost)
+		return s.Engine.From(p.From).Commit(ctx, t, id, st.cost)
 	})
-	s.metrics.countOperation(nameCommit, &st.done.Decision, err)
+	s.Metrics.CountOperation(serve.NameCommit, &st.done.Decision, err)
 	if room, ok := errors.AsType[*locked.NoRoomError](err); ok {
 		return s.answerNoRoom(w, room, buf)
 	}
 	if err != nil {
-		return s.fail(w, r, explain(outOfTime(ctx, err), names{committed: st.id}))
+		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), serve.Names{Committed: st.id}))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &st.done.Decision)
 	buf.QuotaHeaders(w.Header(), s.ResetStyle, st.done.At, 0)
@@ -79,7 +80,7 @@ func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement
 	if st.id, err = request.PathValue(r, "id"); err != nil {
 		return st, err
 	}
-	if err = request.ReadBody(r, buf, s.memory, request.MaxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.Memory, request.MaxBody); err != nil {
 		return st, err
 	}
 	in := client.CommitRequest{Cost: -1}
@@ -129,15 +130,15 @@ func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, b
 }
 
 // release serves DELETE /v1/reservations/{id}.
-func (s *Server) release(c *call) (answer, error) {
+func (s *Server) release(c *serve.Call) (serve.Answer, error) {
 	var st settlement
 	var err error
-	if st.id, err = request.PathValue(c.r, "id"); err != nil {
-		return answer{}, err
+	if st.id, err = request.PathValue(c.R, "id"); err != nil {
+		return serve.Answer{}, err
 	}
-	err = s.settle(c.ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
-		return s.Engine.From(c.from).Release(c.ctx(), t, id)
+	err = s.settle(c.Ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
+		return s.Engine.From(c.From).Release(c.Ctx(), t, id)
 	})
-	s.metrics.countOperation(nameRelease, &st.done.Decision, err)
-	return answer{status: http.StatusNoContent}, explain(err, names{released: st.id})
+	s.Metrics.CountOperation(serve.NameRelease, &st.done.Decision, err)
+	return serve.Answer{Status: http.StatusNoContent}, serve.Explain(err, serve.Names{Released: st.id})
 }

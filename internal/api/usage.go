@@ -9,6 +9,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -34,54 +35,54 @@ type span struct {
 	bucket   func(at int64, loc *time.Location) (start, end int64)
 }
 
-func (s *Server) usage(c *call) (answer, error) {
-	key, err := request.CustomerInPath(c.r)
+func (s *Server) usage(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	name, err := meterOf(c.query)
+	name, err := meterOf(c.Query)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	// From the store and not from the catalog: usage stays when a customer is archived or
 	// its plan no longer has the meter.
-	customer, err := s.Store.GetCustomer(c.ctx(), key)
+	customer, err := s.Store.GetCustomer(c.Ctx(), key)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	meter, err := s.Store.GetMeter(c.ctx(), name)
+	meter, err := s.Store.GetMeter(c.Ctx(), name)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	p, err := s.periods(c.ctx(), customer)
+	p, err := s.periods(c.Ctx(), customer)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	now, err := s.instantOf(c.ctx(), customer.Clock)
+	now, err := s.InstantOf(c.Ctx(), customer.Clock)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
-	asked, err := spanOf(c.query, now, p.Zone)
+	asked, err := spanOf(c.Query, now, p.Zone)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	starts, fits := bucketStarts(asked, p.Zone)
 	if !fits {
-		return answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
+		return serve.Answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
 	}
 	first, _ := p.Hour(asked.from)
-	hours, err := s.Engine.Usage(c.ctx(), customer.ID, meter.ID, first, asked.to, maxHours+1)
+	hours, err := s.Engine.Usage(c.Ctx(), customer.ID, meter.ID, first, asked.to, maxHours+1)
 	if err != nil {
-		return answer{}, err
+		return serve.Answer{}, err
 	}
 	if len(hours) > maxHours {
-		return answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
+		return serve.Answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
 	}
 	body := client.Usage{Points: bucketUsage(hours, starts)}
 	if customer.Clock != nil {
 		body.TestClock = customer.Clock.Key
 	}
-	return answer{status: http.StatusOK, body: body}, nil
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
 func meterOf(q request.Query) (string, error) {

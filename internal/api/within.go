@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+
+	"quotad/internal/api/serve"
 )
 
 // Ask answers a request within the process as Handler answers a client's. path holds the query,
 // too; every part of it is percent-encoded. body is JSON, or empty.
-func (s *Server) Ask(ctx context.Context, as Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
-	r, err := http.NewRequestWithContext(actAs(ctx, as), method, path, bytes.NewReader(body))
+func (s *Server) Ask(ctx context.Context, as serve.Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
+	r, err := http.NewRequestWithContext(serve.As(ctx, as), method, path, bytes.NewReader(body))
 	if err != nil {
 		panic("api: a request within the process that cannot be: " + err.Error())
 	}

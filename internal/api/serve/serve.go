@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"bytes"
@@ -21,10 +21,10 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// serve is all that happens to a request of a route: measure, recover, check the key and
+// Serve is all that happens to a request of a route: measure, recover, check the key and
 // the query, then answer. It wraps no ResponseWriter: what answers says its status.
-func (s *shared) serve(rt *route) http.Handler {
-	m := s.metrics.route(rt.Pattern, rt.Method)
+func (s *Server) Serve(rt *Route) http.Handler {
+	m := s.Metrics.route(rt.Pattern, rt.Method)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := s.Wall()
 		status := http.StatusInternalServerError
@@ -44,61 +44,61 @@ func (s *shared) serve(rt *route) http.Handler {
 }
 
 // answer checks what all routes have in common and lets the route answer.
-func (s *shared) answer(w http.ResponseWriter, r *http.Request, rt *route) int {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, rt *Route) int {
 	from, err := s.authorize(r, rt)
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
 	q, err := request.ParseQuery(r, &rt.Operation)
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	if rt.audited() {
+	if rt.Audited() {
 		r = r.WithContext(plans.As(r.Context(), actor(w, r, from)))
 	}
-	if rt.raw != nil {
-		return rt.raw(w, r, params{q, from})
+	if rt.Raw != nil {
+		return rt.Raw(w, r, Params{q, from})
 	}
-	if rt.wait > 0 {
+	if rt.Wait > 0 {
 		// An error means that the connection is gone, which the next write says.
-		_ = http.NewResponseController(w).SetWriteDeadline(s.Wall().Add(rt.wait + writeTimeout))
+		_ = http.NewResponseController(w).SetWriteDeadline(s.Wall().Add(rt.Wait + WriteTimeout))
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.wait, s.Deadline))
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(rt.Wait, s.Deadline))
 	defer cancel()
-	c := &call{r: r.WithContext(ctx), query: q, from: from}
+	c := &Call{R: r.WithContext(ctx), Query: q, From: from}
 	buf := respond.Buffer{From: from} // of this request only: what a route keeps may share its bytes
 	defer buf.Release()
 	if rt.Request != nil {
-		if err = request.ReadBody(r, &buf, s.memory, request.MaxBody); err != nil {
-			return s.fail(w, r, err)
+		if err = request.ReadBody(r, &buf, s.Memory, request.MaxBody); err != nil {
+			return s.Fail(w, r, err)
 		}
-		c.body = buf.B
+		c.Body = buf.B
 	}
 	a, body, err := s.handle(rt, c)
 	if err != nil {
-		return s.fail(w, r, explain(outOfTime(ctx, err), namesOf(c, rt)))
+		return s.Fail(w, r, Explain(OutOfTime(ctx, err), namesOf(c, rt)))
 	}
-	return s.write(w, c.r, &buf, a, body)
+	return s.write(w, c.R, &buf, a, body)
 }
 
 // handle makes a typed answer and its body. A view has one of the places for reading meanwhile,
 // unless everybody may see it.
-func (s *shared) handle(rt *route, c *call) (a answer, body []byte, err error) {
-	read := reads(c.r)
+func (s *Server) handle(rt *Route, c *Call) (a Answer, body []byte, err error) {
+	read := reads(c.R)
 	if read && rt.Access != apidoc.Anyone {
-		if err := s.reading.take(c.ctx(), c.from); err != nil {
+		if err := s.Reading.Take(c.Ctx(), c.From); err != nil {
 			return a, nil, err
 		}
-		defer s.reading.giveBack()
+		defer s.Reading.GiveBack()
 	}
-	if a, err = rt.handle(c); err != nil || a.body == nil {
+	if a, err = rt.Handle(c); err != nil || a.Body == nil {
 		return a, nil, err
 	}
-	ctx := c.ctx()
+	ctx := c.Ctx()
 	if !read { // what was done is answered in any case; the answer is about as large as its body
 		ctx = context.WithoutCancel(ctx)
 	}
-	body, err = s.encode(ctx, c.from, a.body)
+	body, err = s.encode(ctx, c.From, a.Body)
 	return a, body, err
 }
 
@@ -106,31 +106,31 @@ func (s *shared) handle(rt *route, c *call) (a answer, body []byte, err error) {
 func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // write sends a typed answer, which counts among what buf holds until the client has it.
-func (s *shared) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a answer, body []byte) int {
-	if a.etag != "" {
-		w.Header()["ETag"] = []string{request.QuoteETag(a.etag)}
+func (s *Server) write(w http.ResponseWriter, r *http.Request, buf *respond.Buffer, a Answer, body []byte) int {
+	if a.ETag != "" {
+		w.Header()["ETag"] = []string{request.QuoteETag(a.ETag)}
 	}
-	if a.body == nil {
+	if a.Body == nil {
 		w.Header()["Cache-Control"] = respond.NoStore
-		w.WriteHeader(a.status)
-		return a.status
+		w.WriteHeader(a.Status)
+		return a.Status
 	}
 	if reads(r) {
-		if err := buf.Hold(s.memory, len(body)); err != nil {
-			return s.fail(w, r, err)
+		if err := buf.Hold(s.Memory, len(body)); err != nil {
+			return s.Fail(w, r, err)
 		}
 	}
-	return respond.Write(w, a.status, respond.PlainJSON, body)
+	return respond.Write(w, a.Status, respond.PlainJSON, body)
 }
 
 // encode makes the body of an ordinary answer. No more of them are made at once than there are
 // processors: a view of thousands of reservations takes milliseconds of one. Many at once would
 // keep the scheduler from what every hit needs, such as the poll of changes. Encoding ends with ctx.
-func (s *shared) encode(ctx context.Context, from queue.SenderID, body any) ([]byte, error) {
-	if err := s.processing.take(ctx, from); err != nil {
+func (s *Server) encode(ctx context.Context, from queue.SenderID, body any) ([]byte, error) {
+	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, err
 	}
-	defer s.processing.giveBack()
+	defer s.Processing.GiveBack()
 	var all bytes.Buffer
 	err := json.MarshalWrite(respond.NewOut(ctx, &all), body, json.Deterministic(true), exactNumbers)
 	if ctx.Err() != nil {
@@ -139,10 +139,10 @@ func (s *shared) encode(ctx context.Context, from queue.SenderID, body any) ([]b
 	return all.Bytes(), err
 }
 
-// fail answers with the problem that an error is, and logs what is our own fault.
-func (s *shared) fail(w http.ResponseWriter, r *http.Request, err error) int {
+// Fail answers with the problem that an error is, and logs what is our own fault.
+func (s *Server) Fail(w http.ResponseWriter, r *http.Request, err error) int {
 	f := problem.Of(err)
-	s.logInternal(r, f, err)
+	s.LogInternal(r, f, err)
 	cut := f.Kind == problem.KindTooLarge || noMemory(err) && !request.SkipBody(w, r, s.Wall().Add(skipTime))
 	if cut && r.ProtoMajor == 1 {
 		// Else net/http would first wait for the rest of the body, which may never come.
@@ -156,7 +156,7 @@ func noMemory(err error) bool {
 	return errors.Is(err, respond.ErrMemory) || errors.Is(err, respond.ErrMemoryShare)
 }
 
-func (s *shared) logInternal(r *http.Request, f *problem.Fault, err error) {
+func (s *Server) LogInternal(r *http.Request, f *problem.Fault, err error) {
 	if f.Kind == problem.KindInternal {
 		s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	} else if f.Kind.Status >= http.StatusInternalServerError {

@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"quotad/internal/quota/queue"
 )
 
-// turns are places for work, of which there are few: requests wait for one. The keys that wait
+// Turns are places for work, of which there are few: requests wait for one. The keys that wait
 // are served in turn, and the requests of each key first come, first served. So a key's request
 // waits for at most one of each other key, however many of these wait.
-type turns struct {
+type Turns struct {
 	mu      sync.Mutex
 	free    int
 	waiting queue.Lines[*inTurn]
@@ -31,10 +31,10 @@ func (*inTurn) Hits() int { return 1 }
 // Rows implements queue.Item.
 func (*inTurn) Rows() int { return 1 }
 
-func newTurns(places int) *turns { return &turns{free: max(1, places)} }
+func NewTurns(places int) *Turns { return &Turns{free: max(1, places)} }
 
-// take waits for a place. The error is ctx's.
-func (t *turns) take(ctx context.Context, from queue.SenderID) error {
+// Take waits for a place. The error is ctx's.
+func (t *Turns) Take(ctx context.Context, from queue.SenderID) error {
 	w := t.wait(from)
 	if w == nil {
 		return nil
@@ -49,7 +49,7 @@ func (t *turns) take(ctx context.Context, from queue.SenderID) error {
 }
 
 // wait takes a free place and returns nil. If there is none, it returns who waits for one.
-func (t *turns) wait(from queue.SenderID) *inTurn {
+func (t *Turns) wait(from queue.SenderID) *inTurn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.free > 0 {
@@ -62,7 +62,7 @@ func (t *turns) wait(from queue.SenderID) *inTurn {
 }
 
 // leave ends a wait. A place that came meanwhile goes to the next one.
-func (t *turns) leave(w *inTurn) {
+func (t *Turns) leave(w *inTurn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.waiting.Remove(w) {
@@ -71,21 +71,21 @@ func (t *turns) leave(w *inTurn) {
 }
 
 // Waiting is how many requests wait for a place.
-func (t *turns) Waiting() int {
+func (t *Turns) Waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.waiting.Hits()
 }
 
-// giveBack gives a place back that was taken.
-func (t *turns) giveBack() {
+// GiveBack gives a place back that was taken.
+func (t *Turns) GiveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next()
 }
 
 // next hands a place to whoever's turn it is. The caller holds the lock.
-func (t *turns) next() {
+func (t *Turns) next() {
 	t.free++
 	t.waiting.Take(1, func(w *inTurn) bool {
 		w.place <- struct{}{} // it has room for one

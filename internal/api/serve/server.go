@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"quotad/internal/throttle"
 )
 
-// Parts are the parts and settings that all rooms of the API share. All parts are required;
+// Options are the parts and settings that all rooms of the API share. All parts are required;
 // settings are optional.
-type Parts struct {
+type Options struct {
 	Engine  *quota.Engine
 	Catalog *catalog.Catalog
 	Store   *store.Store
@@ -55,49 +55,49 @@ const (
 	StateStopping State = "stopping"
 )
 
-// shared is what serves the requests of all rooms: their keys, bodies and answers. It is safe for
+// Server is what serves the requests of all rooms: their keys, bodies and answers. It is safe for
 // concurrent use.
-type shared struct {
-	Parts
-	memory     *respond.Budget // of bodies and answers
-	processing *turns          // places for what takes a processor for long: bodies and answers of batches, views
-	reading    *turns          // places for views, while they are read and encoded
-	metrics    *metrics
-	failures   *throttle.Throttle // of keys, by address; nil: not limited
+type Server struct {
+	Options
+	Memory     *respond.Budget // of bodies and answers
+	Processing *Turns          // places for what takes a processor for long: bodies and answers of batches, views
+	Reading    *Turns          // places for views, while they are read and encoded
+	Metrics    *metrics
+	Failures   *throttle.Throttle // of keys, by address; nil: not limited
 	signIns    *throttle.Throttle // of those who sign in to the pages
 
 	keysWrong, keysLimited prometheus.Counter
 }
 
 const (
-	// defaultDeadline is below writeTimeout.
-	defaultDeadline = 5 * time.Second
-	// writeTimeout is how long a request and its answer may take. It starts with the request. So it
+	// DefaultDeadline is below WriteTimeout.
+	DefaultDeadline = 5 * time.Second
+	// WriteTimeout is how long a request and its answer may take. It starts with the request. So it
 	// is longer than the time for the body and the deadline together.
-	writeTimeout = 20 * time.Second
-	// defaultMemory is what bodies and answers may take together, in bytes.
-	defaultMemory = 64 << 20
+	WriteTimeout = 20 * time.Second
+	// DefaultMemory is what bodies and answers may take together, in bytes.
+	DefaultMemory = 64 << 20
 )
 
-// newShared makes it, and registers its metrics in Parts.Registry. It starts nothing.
-func newShared(parts Parts) *shared {
+// New makes a server and registers its metrics in Options.Registry. It starts nothing.
+func New(parts Options) *Server {
 	if parts.Deadline <= 0 {
-		parts.Deadline = defaultDeadline
+		parts.Deadline = DefaultDeadline
 	}
 	if parts.BodyMemory <= 0 {
-		parts.BodyMemory = defaultMemory
+		parts.BodyMemory = DefaultMemory
 	}
-	s := &shared{
-		Parts: parts, processing: newTurns(runtime.GOMAXPROCS(0)), memory: respond.NewBudget(parts.BodyMemory),
-		metrics: newMetrics(parts.Registry), signIns: throttle.New(signInsPerMinute, parts.Wall),
+	s := &Server{
+		Options: parts, Processing: NewTurns(runtime.GOMAXPROCS(0)), Memory: respond.NewBudget(parts.BodyMemory),
+		Metrics: newMetrics(parts.Registry), signIns: throttle.New(signInsPerMinute, parts.Wall),
 	}
 	if parts.Store != nil { // nil: the routes are only described
 		// The other half of the store's pool is for what a view must not keep waiting: writes of
 		// admins, and the customers of hits.
-		s.reading = newTurns(int(parts.Store.Pool().Config().MaxConns) / 2)
+		s.Reading = NewTurns(int(parts.Store.Pool().Config().MaxConns) / 2)
 	}
 	if parts.FailedKeys > 0 {
-		s.failures = throttle.New(parts.FailedKeys, parts.Wall)
+		s.Failures = throttle.New(parts.FailedKeys, parts.Wall)
 	}
 	s.countMemory()
 	s.countFailures()

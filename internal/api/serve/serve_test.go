@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // TestGoneClientEndsEncoding: an ordinary answer is made no further when its request is over.
 func TestGoneClientEndsEncoding(t *testing.T) {
-	s := newShared(Parts{Registry: prometheus.NewRegistry(), Wall: time.Now})
+	s := New(Options{Registry: prometheus.NewRegistry(), Wall: time.Now})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	made := 0

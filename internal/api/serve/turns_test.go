@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // Places go to the keys in turn, and to a key's requests in their order. One key's hundred
 // waiting requests keep another key's waiting for one of them.
 func TestTurnsAreFair(t *testing.T) {
-	places := newTurns(1)
+	places := NewTurns(1)
 	places.free = 0
 	waiting := map[string]*inTurn{}
 	for _, who := range []string{"a1", "a2", "a3", "b1", "c1", "b2", "a4"} {
@@ -20,12 +20,12 @@ func TestTurnsAreFair(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := places.take(gone, "a"); !errors.Is(err, context.Canceled) {
+	if err := places.Take(gone, "a"); !errors.Is(err, context.Canceled) {
 		t.Errorf("a client that has gone: %v", err)
 	}
 	var order []string
 	for range len(waiting) {
-		places.giveBack()
+		places.GiveBack()
 		for who, w := range waiting {
 			select {
 			case <-w.place:
@@ -37,7 +37,7 @@ func TestTurnsAreFair(t *testing.T) {
 	if got := strings.Join(order, " "); got != "a1 b1 c1 a2 b2 a3 a4" {
 		t.Errorf("the order is %s", got)
 	}
-	places.giveBack()
+	places.GiveBack()
 	if places.free != 1 || places.Waiting() != 0 {
 		t.Errorf("in the end %d are free, and %d wait", places.free, places.Waiting())
 	}
@@ -45,10 +45,10 @@ func TestTurnsAreFair(t *testing.T) {
 
 // A place that comes in the moment in which its request gives up goes to the next one.
 func TestTurnThatComesTooLate(t *testing.T) {
-	places := newTurns(1)
+	places := NewTurns(1)
 	places.free = 0
 	late, next := places.wait("a"), places.wait("b")
-	places.giveBack()
+	places.GiveBack()
 	places.leave(late)
 	select {
 	case <-next.place:

@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"context"
@@ -15,21 +15,21 @@ import (
 
 // The names of these operations in metrics.
 const (
-	nameRefund  = "refund"
-	nameReserve = "reserve"
-	nameCommit  = "commit"
-	nameRelease = "release"
-	nameImport  = "import"
-	nameAdjust  = "adjust"
+	NameRefund  = "refund"
+	NameReserve = "reserve"
+	NameCommit  = "commit"
+	NameRelease = "release"
+	NameImport  = "import"
+	NameAdjust  = "adjust"
 )
 
-// within bounds how long a request may wait.
-func (s *shared) within(r *http.Request) (context.Context, context.CancelFunc) {
+// Within bounds how long a request may wait.
+func (s *Server) Within(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), s.Deadline)
 }
 
 // operationCounters count the outcomes of one kind of operation.
-type operationCounters struct{ done, replayed, refused, failed prometheus.Counter }
+type operationCounters struct{ Done, Replayed, refused, Failed prometheus.Counter }
 
 // countOperations makes the counters of all kinds.
 func (m *metrics) countOperations(registry *prometheus.Registry) {
@@ -37,27 +37,27 @@ func (m *metrics) countOperations(registry *prometheus.Registry) {
 		Name: "quotad_operations_total", Help: "Refunds, reservations, their commits and releases, adjustments, and lines of imports by outcome; refused: it did not fit.",
 	}, []string{"operation", "outcome"})
 	registry.MustRegister(operations)
-	m.operations = map[string]operationCounters{}
-	for _, name := range []string{nameRefund, nameReserve, nameCommit, nameRelease, nameImport, nameAdjust} {
+	m.Operations = map[string]operationCounters{}
+	for _, name := range []string{NameRefund, NameReserve, NameCommit, NameRelease, NameImport, NameAdjust} {
 		of := func(outcome string) prometheus.Counter { return operations.WithLabelValues(name, outcome) }
-		m.operations[name] = operationCounters{of("done"), of("replayed"), of("refused"), of("failed")}
+		m.Operations[name] = operationCounters{of("done"), of("replayed"), of("refused"), of("failed")}
 	}
 }
 
-// countOperation counts one operation, d being its decision when err is nil.
-func (m *metrics) countOperation(name string, d *model.Decision, err error) {
-	counters := m.operations[name]
+// CountOperation counts one operation, d being its decision when err is nil.
+func (m *metrics) CountOperation(name string, d *model.Decision, err error) {
+	counters := m.Operations[name]
 	_, noRoom := errors.AsType[*locked.NoRoomError](err)
 	switch {
 	case noRoom:
 		counters.refused.Inc()
 	case err != nil:
-		counters.failed.Inc()
-	case name == nameReserve && !d.Allowed:
+		counters.Failed.Inc()
+	case name == NameReserve && !d.Allowed:
 		counters.refused.Inc()
 	case d.Replayed:
-		counters.replayed.Inc()
+		counters.Replayed.Inc()
 	default:
-		counters.done.Inc()
+		counters.Done.Inc()
 	}
 }

@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"context"
@@ -17,13 +17,8 @@ import (
 )
 
 // authenticate returns the live key of a secret. A key that this node does not know counts as a
-// failure of its address, unless the key turns out to be a live one.
-func (s *shared) authenticate(r *http.Request, secret string) (plans.Key, error) {
-	return s.authenticateBy(s.failures, r, secret)
-}
-
-// authenticateBy is authenticate with failures that are counted by one throttle; nil: not limited.
-func (s *shared) authenticateBy(failures *throttle.Throttle, r *http.Request, secret string) (plans.Key, error) {
+// failure of its address, unless the key turns out to be a live one. nil: failures are not limited.
+func (s *Server) authenticate(failures *throttle.Throttle, r *http.Request, secret string) (plans.Key, error) {
 	charged := false
 	key, err := s.Catalog.Authenticate(r.Context(), secret, func() error {
 		if failures == nil {
@@ -54,7 +49,7 @@ func tooManyFailures(wait time.Duration) *problem.Fault {
 }
 
 // countFailures makes the metric of failed keys.
-func (s *shared) countFailures() {
+func (s *Server) countFailures() {
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotad_failed_keys_total", Help: "Requests with a wrong key, by answer: 401 unauthorized, or 429 too-many-failures beyond --failed-keys-per-minute.",
 	}, []string{"type"})
@@ -78,7 +73,7 @@ func wrongScope(has plans.Scope, needs apidoc.Access) *problem.Fault {
 
 // authorize checks the request's key against the route's scopes; admin may do everything. The
 // key is the sender of the request.
-func (s *shared) authorize(r *http.Request, rt *route) (queue.SenderID, error) {
+func (s *Server) authorize(r *http.Request, rt *Route) (queue.SenderID, error) {
 	if rt.Access == apidoc.Anyone {
 		return "", nil
 	}
@@ -96,7 +91,7 @@ func (s *shared) authorize(r *http.Request, rt *route) (queue.SenderID, error) {
 	if secret == "" {
 		return "", faultWrongKey
 	}
-	key, err := s.authenticate(r, secret)
+	key, err := s.authenticate(s.Failures, r, secret)
 	switch {
 	case errors.Is(err, plans.ErrUnknownKey):
 		return "", faultWrongKey
@@ -109,7 +104,7 @@ func (s *shared) authorize(r *http.Request, rt *route) (queue.SenderID, error) {
 }
 
 // authorizeWithin is authorize for a request within the process.
-func (s *shared) authorizeWithin(as Identity, rt *route) (queue.SenderID, error) {
+func (s *Server) authorizeWithin(as Identity, rt *Route) (queue.SenderID, error) {
 	if !rt.allows(as.Scope) {
 		return "", wrongScope(as.Scope, rt.Access)
 	}
@@ -125,9 +120,9 @@ type Identity struct {
 
 type identityKey struct{}
 
-// actAs has a request within the process act for somebody. No request from a client does: only its
+// As has a request within the process act for somebody. No request from a client does: only its
 // context says so.
-func actAs(ctx context.Context, as Identity) context.Context {
+func As(ctx context.Context, as Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, as)
 }
 
@@ -137,8 +132,8 @@ const signInsPerMinute = 5
 // SignIn returns the live key of a secret that somebody signs in to the pages with. Wrong ones
 // are limited by address, more strictly than those of requests: a person types them. Without a
 // key, status and detail say why as an answer to a request would.
-func (s *shared) SignIn(r *http.Request, secret string) (key plans.Key, status int, detail string) {
-	key, err := s.authenticateBy(s.signIns, r, secret)
+func (s *Server) SignIn(r *http.Request, secret string) (key plans.Key, status int, detail string) {
+	key, err := s.authenticate(s.signIns, r, secret)
 	switch {
 	case errors.Is(err, plans.ErrUnknownKey):
 		return key, faultWrongKey.Kind.Status, faultWrongKey.Detail

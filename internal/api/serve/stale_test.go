@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 
 func TestWhileStale(t *testing.T) {
 	t.Parallel()
-	for ends := 1; ends <= maxResolves+1; ends++ {
+	for ends := 1; ends <= MaxResolves+1; ends++ {
 		asked := []int64{}
-		err := whileStale(func(atLeast int64) error {
+		err := WhileStale(func(atLeast int64) error {
 			asked = append(asked, atLeast)
 			if len(asked) == ends {
 				return nil
 			}
 			return fmt.Errorf("x: %w", &model.StaleError{Change: 10 * int64(len(asked))})
 		})
-		if tries := min(ends, maxResolves); len(asked) != tries || (err == nil) != (ends <= maxResolves) || asked[tries-1] != 10*int64(tries-1) {
+		if tries := min(ends, MaxResolves); len(asked) != tries || (err == nil) != (ends <= MaxResolves) || asked[tries-1] != 10*int64(tries-1) {
 			t.Errorf("ends at %d: asked %v, %v", ends, asked, err)
 		}
 	}

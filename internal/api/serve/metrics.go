@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"strconv"
@@ -14,7 +14,7 @@ import (
 type metrics struct {
 	requests   *prometheus.CounterVec
 	seconds    *prometheus.HistogramVec
-	operations map[string]operationCounters // by name
+	Operations map[string]operationCounters // by name
 }
 
 // latencyBuckets go from a refusal from memory to the deadline, in seconds.
@@ -45,17 +45,17 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 }
 
 // countMemory shows what bodies and answers take.
-func (s *shared) countMemory() {
+func (s *Server) countMemory() {
 	s.Registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "quotad_body_memory_bytes", Help: "What the bodies and answers of requests under way take of --body-memory.",
-		}, func() float64 { return float64(s.memory.Taken()) }),
+		}, func() float64 { return float64(s.Memory.Taken()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "quotad_body_memory_refused_total", Help: "Requests answered 503 too-busy, as bodies and answers took all of --body-memory, or those of their API key half.",
-		}, func() float64 { return float64(s.memory.Refused()) }),
+		}, func() float64 { return float64(s.Memory.Refused()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "quotad_body_memory_over_share_total", Help: "Of quotad_body_memory_refused_total, those whose API key had half of --body-memory.",
-		}, func() float64 { return float64(s.memory.OverShare()) }),
+		}, func() float64 { return float64(s.Memory.OverShare()) }),
 	)
 }
 

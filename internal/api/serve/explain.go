@@ -1,4 +1,4 @@
-package api
+package serve
 
 import (
 	"cmp"
@@ -13,31 +13,31 @@ import (
 	"quotad/internal/quota/locked"
 )
 
-// names are the things that a request names, for the texts of errors. Each has been checked:
+// Names are the things that a request names, for the texts of errors. Each has been checked:
 // it is printable and has at most 200 bytes. A thing that the request does not name is empty.
-type names struct {
-	customer, meter, plan, version, key, limit, clock string
+type Names struct {
+	Customer, Meter, plan, version, key, Limit, clock string
 
-	hit                 string // the id of the hit that a refund is for
-	committed, released string // ids of reservations
+	Hit                 string // the id of the hit that a refund is for
+	Committed, Released string // ids of reservations
 }
 
 // namesOf are the names in the path and the query of an ordinary route.
-func namesOf(c *call, rt *route) (n names) {
-	key, _ := request.PathValue(c.r, "key") // the handler has refused a bad key
+func namesOf(c *Call, rt *Route) (n Names) {
+	key, _ := request.PathValue(c.R, "key") // the handler has refused a bad key
 	switch {
 	case strings.HasPrefix(rt.Pattern, "/v1/customers/{key}"):
-		n.customer, n.meter = key, c.query["meter"]
-		n.limit, _ = request.PathValue(c.r, "limit")
+		n.Customer, n.Meter = key, c.Query["meter"]
+		n.Limit, _ = request.PathValue(c.R, "limit")
 	case strings.HasPrefix(rt.Pattern, "/v1/meters/{key}"):
-		n.meter = key
+		n.Meter = key
 	case strings.HasPrefix(rt.Pattern, "/v1/plans/{key}"):
 		n.plan = key
-		n.version, _ = request.PathValue(c.r, "n")
+		n.version, _ = request.PathValue(c.R, "n")
 	case strings.HasPrefix(rt.Pattern, "/v1/test-clocks/{key}"):
 		n.clock = key
 	case rt.Pattern == "/v1/keys/{id}":
-		n.key, _ = request.PathValue(c.r, "id")
+		n.key, _ = request.PathValue(c.R, "id")
 	}
 	return n
 }
@@ -51,14 +51,14 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.error }
 
-// explain adds to an error which thing is missing or in the way, and the next call to make. An
+// Explain adds to an error which thing is missing or in the way, and the next call to make. An
 // error that concerns nothing in n stays as it is.
-func explain(err error, n names) error {
+func Explain(err error, n Names) error {
 	if _, done := errors.AsType[*explained](err); done {
 		return err
 	}
-	if why, ok := errors.AsType[*plans.NoDefaultPlanError](err); ok && n.customer != "" {
-		return &explained{err, fmt.Sprintf("there is no customer %s, and it cannot be made at this hit: %s", quoted(n.customer), why)}
+	if why, ok := errors.AsType[*plans.NoDefaultPlanError](err); ok && n.Customer != "" {
+		return &explained{err, fmt.Sprintf("there is no customer %s, and it cannot be made at this hit: %s", quoted(n.Customer), why)}
 	}
 	if present, ok := errors.AsType[*plans.IfMatchError](err); ok {
 		return &explained{err, "it exists already: GET it, look at what would be overwritten, and send the ETag of that answer in the header If-Match. Now it is If-Match: " + request.QuoteETag(present.ETag)}
@@ -68,9 +68,9 @@ func explain(err error, n names) error {
 		name   string // what it is about
 		format string // of its quoted name and its path
 	}{
-		{plans.ErrUnknownCustomer, n.customer, "there is no customer %s, or it is archived for good: a new one is made with PUT /v1/customers/%s"},
-		{plans.ErrArchived, n.customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
-		{plans.ErrUnknownMeter, n.meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
+		{plans.ErrUnknownCustomer, n.Customer, "there is no customer %s, or it is archived for good: a new one is made with PUT /v1/customers/%s"},
+		{plans.ErrArchived, n.Customer, "the customer %s is archived and cannot be written any more: make another under a new key (GET /v1/customers/%s still shows it)"},
+		{plans.ErrUnknownMeter, n.Meter, "there is no meter %s: declare it with PUT /v1/meters/%s"},
 		{plans.ErrUnknownClock, n.clock, "there is no test clock %s: make it with PUT /v1/test-clocks/%s"},
 		{plans.ErrUnknownDraft, n.plan, "the plan %s has no draft: store one with PUT /v1/plans/%s/draft"},
 		{plans.ErrUnknownPlan, n.plan, "there is no plan %s: write it with PUT /v1/plans/%s"},
@@ -81,16 +81,16 @@ func explain(err error, n names) error {
 	}
 	text := ""
 	switch {
-	case errors.Is(err, plans.ErrUnknownOverride) && n.limit != "":
+	case errors.Is(err, plans.ErrUnknownOverride) && n.Limit != "":
 		text = fmt.Sprintf("the customer %s has no override of a limit %s: GET /v1/customers/%s/overrides lists them",
-			quoted(n.customer), quoted(n.limit), inPath(n.customer))
+			quoted(n.Customer), quoted(n.Limit), inPath(n.Customer))
 	case errors.Is(err, plans.ErrUnknownKey) && n.key != "":
 		text = fmt.Sprintf("there is no key %s: GET /v1/keys lists them", quoted(n.key))
 	case errors.Is(err, plans.ErrUnknownVersion) && n.plan != "":
 		text = fmt.Sprintf("the plan %s has no version %s: GET /v1/plans/%s/versions lists them", quoted(n.plan), n.version, inPath(n.plan))
-	case (errors.Is(err, plans.ErrNotInPlan) || errors.Is(err, locked.ErrLost)) && n.meter != "":
+	case (errors.Is(err, plans.ErrNotInPlan) || errors.Is(err, locked.ErrLost)) && n.Meter != "":
 		text = fmt.Sprintf("the plan of customer %s does not include the meter %s: name it in that plan's limits, prices or meters (GET /v1/customers/%s says which plan)",
-			quoted(n.customer), quoted(n.meter), inPath(n.customer))
+			quoted(n.Customer), quoted(n.Meter), inPath(n.Customer))
 	case errors.Is(err, plans.ErrPrecondition):
 		text = "If-Match is not its present ETag: it changed in the meantime, or does not exist. GET it again and send its ETag"
 	case errors.Is(err, plans.ErrExists):
@@ -106,19 +106,19 @@ func explain(err error, n names) error {
 
 // explainOperation explains errors of refunds, reservations and imports. It is empty for other
 // errors.
-func explainOperation(err error, n names) string {
+func explainOperation(err error, n Names) string {
 	switch {
-	case errors.Is(err, locked.ErrUnknownHit) && n.hit != "":
+	case errors.Is(err, locked.ErrUnknownHit) && n.Hit != "":
 		return fmt.Sprintf("the customer %s has no admitted hit with the id %s on the meter %s, or its id is no longer kept: leave hit out to give back to the present windows. Nothing was given back",
-			quoted(n.customer), quoted(n.hit), quoted(n.meter))
-	case errors.Is(err, locked.ErrNoSuchLimit) && n.limit != "":
+			quoted(n.Customer), quoted(n.Hit), quoted(n.Meter))
+	case errors.Is(err, locked.ErrNoSuchLimit) && n.Limit != "":
 		return fmt.Sprintf("the plan of customer %s has no limit %s on the meter %s, or it is one of concurrency, which has no opening balance: GET /v1/customers/%s/quota lists its limits",
-			quoted(n.customer), quoted(n.limit), quoted(n.meter), inPath(n.customer))
+			quoted(n.Customer), quoted(n.Limit), quoted(n.Meter), inPath(n.Customer))
 	case errors.Is(err, locked.ErrUnknownReservation):
 		return fmt.Sprintf("there is no reservation %s, or it is no longer kept, or its customer is archived: send the id that POST /v1/reservations answered. What was used without a reservation is charged by POST /v1/hits. Nothing was done",
-			quoted(cmp.Or(n.committed, n.released)))
-	case errors.Is(err, locked.ErrSettled) && n.committed+n.released != "":
-		return explainSettled(err, quoted(cmp.Or(n.committed, n.released)))
+			quoted(cmp.Or(n.Committed, n.Released)))
+	case errors.Is(err, locked.ErrSettled) && n.Committed+n.Released != "":
+		return explainSettled(err, quoted(cmp.Or(n.Committed, n.Released)))
 	}
 	return ""
 }
