@@ -3,9 +3,11 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"reflect"
 	"unicode/utf8"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
@@ -116,4 +118,31 @@ func (s *Server) archiveCustomer(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return customerAnswer(http.StatusOK, customer), nil
+}
+
+func (s *Server) customerRoutes() []serve.Route {
+	missing := []*problem.Kind{problem.KindNotFound}
+	customer := reflect.TypeFor[client.Customer]()
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "putCustomer", Summary: "Write a customer",
+			Request: reflect.TypeFor[client.CustomerRequest](), Response: customer, Status: serve.Put200or201, Problems: append([]*problem.Kind{problem.KindConflict}, serve.Preconditions...),
+		}, Handle: s.putCustomer},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/customers/{key}", Access: apidoc.Readers, Tag: "Customers", ID: "getCustomer", Summary: "Get a customer",
+			Response: customer, Status: serve.OK200, Problems: missing,
+		}, Handle: s.getCustomer},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/customers", Access: apidoc.Readers, Tag: "Customers", ID: "listCustomers", Summary: "List the customers",
+			Params: append([]apidoc.Param{
+				{Name: "prefix", Type: "string", Doc: "What the keys begin with."},
+				{Name: "search", Type: "string", Doc: "What the key begins with, or words of the name, in any case."},
+			}, request.Paging...), Response: reflect.TypeFor[client.List[client.Customer]](), Status: serve.OK200,
+		}, Handle: s.listCustomers},
+		{Operation: apidoc.Operation{
+			Method: "DELETE", Pattern: "/v1/customers/{key}", Access: apidoc.AdminOnly, Tag: "Customers", ID: "archiveCustomer", Summary: "Archive a customer",
+			Params:   []apidoc.Param{{Name: "erase", Type: "boolean", Doc: "`true` also removes what identifies a person. There is no way back."}},
+			Response: customer, Status: []int{http.StatusOK, http.StatusNoContent}, Problems: missing,
+		}, Handle: s.archiveCustomer},
+	}
 }

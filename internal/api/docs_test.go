@@ -2,6 +2,7 @@ package api
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,11 +35,10 @@ func TestExamplesWork(t *testing.T) {
 			}
 		}
 	}
-	send(n.server.adminRoutes())
+	send(slices.Concat(n.server.meterRoutes(), n.server.planRoutes(), n.server.draftRoutes(), n.server.customerRoutes(), n.server.overrideRoutes(), []serve.Route{n.server.refusalRoute()}, n.server.adjustmentRoutes(), n.server.clockRoutes(), n.server.keyRoutes(), n.server.auditRoutes()))
 	send(n.server.accountRoutes())
 	send(n.server.portalRoutes())
-	send(n.server.backendRoutes())
-	send(n.server.reservationRoutes())
+	send(slices.Concat(n.server.hitRoutes(), n.server.usageRoutes(), n.server.reservationRoutes(), []serve.Route{n.server.openReservationsRoute()}))
 	send(n.server.importRoutes())
 	send(n.server.serviceRoutes())
 	for _, rt := range append(n.server.billingRoutes(), n.server.paperRoutes()...) { // they need invoices, and have tests of their own

@@ -2,10 +2,13 @@ package api
 
 import (
 	"net/http"
+	"reflect"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/serve"
 )
@@ -35,4 +38,26 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request, _ serve.Pa
 // MetricsHandler serves the registry in Prometheus' format, for a listener of its own.
 func (s *Server) MetricsHandler() http.Handler {
 	return promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})
+}
+
+func (s *Server) serviceRoutes() []serve.Route {
+	list := []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/livez", Tag: "Service", ID: "livez", Summary: "Whether the process runs",
+			Response: reflect.TypeFor[client.Health](), Status: serve.OK200,
+		}, Handle: s.livez},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/readyz", Tag: "Service", ID: "readyz", Summary: "Whether to send requests here",
+			Response: reflect.TypeFor[client.Health](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotReady},
+		}, Handle: s.readyz},
+		{Operation: apidoc.Operation{Method: "GET", Pattern: "/", Tag: "Service", ID: "root", Summary: "Go to the documentation", Status: []int{http.StatusFound}}, Raw: s.toDocs},
+		{Operation: apidoc.Operation{Method: "GET", Pattern: "/metrics", Access: apidoc.Readers, Tag: "Service", ID: "metrics", Summary: "Metrics for Prometheus", Media: "text/plain", Status: serve.OK200}, Raw: s.serveMetrics},
+		{Operation: apidoc.Operation{Method: "GET", Pattern: "/openapi.json", Tag: "Service", ID: "openapi", Summary: "This document", Media: "application/json", Status: serve.OK200}, Raw: s.serveOpenAPI},
+		{Operation: apidoc.Operation{Method: "GET", Pattern: "/docs", Tag: "Service", ID: "docs", Summary: "This document as a page", Media: "text/html", Status: serve.OK200}, Raw: s.serveDocs},
+		{Operation: apidoc.Operation{Method: "GET", Pattern: "/problems/{name}", Tag: "Service", ID: "problem", Summary: "What a problem type means", Media: "text/html", Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound}}, Raw: s.serveProblem},
+	}
+	if s.options.SeparateMetrics {
+		list = slices.DeleteFunc(list, func(r serve.Route) bool { return r.Pattern == "/metrics" })
+	}
+	return list
 }

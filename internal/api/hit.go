@@ -2,9 +2,11 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
@@ -147,3 +149,26 @@ func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) in
 }
 
 func (h *hit) names() serve.Names { return serve.Names{Customer: h.Customer, Meter: h.Meter} }
+
+var denyStatusParam = apidoc.Param{Name: "deny_status", Type: "string", Doc: "The status of a refusal. 429 when left out.", Enum: []string{"200", "403", "429"}}
+
+const hitsPattern = "/v1/hits"
+
+func (s *Server) hitRoutes() []serve.Route {
+	charging := []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindRefunded, problem.KindUnderWay}
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: hitsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
+			Params:  []apidoc.Param{denyStatusParam},
+			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: serve.OK200, Problems: charging, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.hits},
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hitBatch", Summary: "Consume units many times",
+			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: serve.OK200, Problems: charging, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.hitsBatch},
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: "/v1/refunds", Access: apidoc.Backends, Tag: "Backends", ID: "refund", Summary: "Give units back",
+			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay}, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.refund},
+	}
+}

@@ -2,9 +2,12 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 	"time"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
@@ -48,4 +51,21 @@ func (s *Server) revokeKey(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	return serve.Answer{Status: http.StatusNoContent}, s.Store.RevokeKey(c.Ctx(), id)
+}
+
+func (s *Server) keyRoutes() []serve.Route {
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "createKey", Summary: "Create a key",
+			Request: reflect.TypeFor[keyRequest](), Response: reflect.TypeFor[client.NewKey](), Status: serve.Created201,
+		}, Handle: s.createKey},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "listKeys", Summary: "List the keys",
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Key]](), Status: serve.OK200,
+		}, Handle: s.listKeys},
+		{Operation: apidoc.Operation{
+			Method: "DELETE", Pattern: "/v1/keys/{id}", Access: apidoc.AdminOnly, Tag: "Keys", ID: "revokeKey", Summary: "Revoke a key",
+			Status: serve.Done204, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Handle: s.revokeKey},
+	}
 }

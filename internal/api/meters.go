@@ -2,8 +2,11 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
@@ -41,4 +44,23 @@ func (s *Server) getMeter(c *serve.Call) (serve.Answer, error) {
 func (s *Server) listMeters(c *serve.Call) (serve.Answer, error) {
 	meters, err := s.Store.ListMeters(c.Ctx(), c.Query.Page())
 	return serve.ListAnswer(meters, err, showMeter)
+}
+
+func (s *Server) meterRoutes() []serve.Route {
+	missing := []*problem.Kind{problem.KindNotFound}
+	meter := reflect.TypeFor[client.Meter]()
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: "/v1/meters/{key}", Access: apidoc.AdminOnly, Tag: "Meters", ID: "putMeter", Summary: "Declare a meter",
+			Request: reflect.TypeFor[client.MeterRequest](), Response: meter, Status: serve.Put200or201,
+		}, Handle: s.putMeter},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/meters/{key}", Access: apidoc.Readers, Tag: "Meters", ID: "getMeter", Summary: "Get a meter",
+			Response: meter, Status: serve.OK200, Problems: missing,
+		}, Handle: s.getMeter},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/meters", Access: apidoc.Readers, Tag: "Meters", ID: "listMeters", Summary: "List the meters",
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Meter]](), Status: serve.OK200,
+		}, Handle: s.listMeters},
+	}
 }

@@ -2,8 +2,11 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
@@ -64,4 +67,24 @@ func (s *Server) listOverrides(c *serve.Call) (serve.Answer, error) {
 	}
 	list, err := s.Store.ListOverrides(c.Ctx(), customer, c.Query.Page())
 	return serve.ListAnswer(list, err, showOverride)
+}
+
+func (s *Server) overrideRoutes() []serve.Route {
+	missing := []*problem.Kind{problem.KindNotFound}
+	override := reflect.TypeFor[client.Override]()
+	const ofLimit = "/v1/customers/{key}/overrides/{limit}"
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "putOverride", Summary: "Override a limit for a customer",
+			Request: reflect.TypeFor[overrideRequest](), Response: override, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Handle: s.putOverride},
+		{Operation: apidoc.Operation{
+			Method: "DELETE", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "deleteOverride", Summary: "End an override",
+			Status: serve.Done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Handle: s.deleteOverride},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/customers/{key}/overrides", Access: apidoc.Readers, Tag: "Customers", ID: "listOverrides", Summary: "List a customer's overrides",
+			Params: request.Paging, Response: reflect.TypeFor[client.List[client.Override]](), Status: serve.OK200, Problems: missing,
+		}, Handle: s.listOverrides},
+	}
 }

@@ -2,8 +2,11 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 	"strconv"
 
+	"quotad/client"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
@@ -76,3 +79,30 @@ func (s *Server) listVersions(c *serve.Call) (serve.Answer, error) {
 
 // asItIs is the show function of items that answers show as the store returns them.
 func asItIs[T any](item T) T { return item }
+
+func (s *Server) planRoutes() []serve.Route {
+	missing := []*problem.Kind{problem.KindNotFound}
+	plan, plansPage := reflect.TypeFor[client.Plan](), reflect.TypeFor[client.List[client.Plan]]()
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "PUT", Pattern: "/v1/plans/{key}", Access: apidoc.AdminOnly, Tag: "Plans", ID: "putPlan", Summary: "Write a version of a plan",
+			Request: reflect.TypeFor[client.PlanInput](), Response: plan, Status: serve.Put200or201, Problems: serve.Preconditions,
+		}, Handle: s.putPlan},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/plans/{key}", Access: apidoc.Readers, Tag: "Plans", ID: "getPlan", Summary: "Get a plan",
+			Response: plan, Status: serve.OK200, Problems: missing,
+		}, Handle: s.getPlan},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/plans", Access: apidoc.Readers, Tag: "Plans", ID: "listPlans", Summary: "List the plans",
+			Params: request.Paging, Response: plansPage, Status: serve.OK200,
+		}, Handle: s.listPlans},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/plans/{key}/versions", Access: apidoc.Readers, Tag: "Plans", ID: "listVersions", Summary: "List the versions of a plan",
+			Params: request.Paging, Response: plansPage, Status: serve.OK200, Problems: missing,
+		}, Handle: s.listVersions},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/plans/{key}/versions/{n}", Access: apidoc.Readers, Tag: "Plans", ID: "getVersion", Summary: "Get a version of a plan",
+			Response: plan, Status: serve.OK200, Problems: missing,
+		}, Handle: s.getVersion},
+	}
+}

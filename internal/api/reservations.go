@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
@@ -132,3 +134,25 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *locked.R
 	buf.B = respond.AppendOutcome(b, &h.Subject, d, buf.Views, wait)
 	return respond.Write(w, http.StatusCreated, respond.PlainJSON, buf.B)
 }
+
+func (s *Server) reservationRoutes() []serve.Route {
+	const one = reservationsPattern + "/{id}"
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
+			Params:  []apidoc.Param{denyStatusParam},
+			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: serve.Created201,
+			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.reserve},
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "commit", Summary: "Charge what a reservation was for",
+			Request: reflect.TypeFor[client.CommitRequest](), Response: reflect.TypeFor[client.Commit](), DoesNotFit: reflect.TypeFor[client.NoRoom](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Raw: s.commit},
+		{Operation: apidoc.Operation{
+			Method: "DELETE", Pattern: one, Access: apidoc.Backends, Tag: "Backends", ID: "release", Summary: "Give a reservation back",
+			Status: serve.Done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Handle: s.release},
+	}
+}
+
+const reservationsPattern = "/v1/reservations"

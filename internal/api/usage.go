@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"time"
 
 	"quotad/client"
@@ -169,4 +170,19 @@ func (s *Server) periods(ctx context.Context, c *plans.Customer) (calendar.Perio
 		return calendar.Periods{}, err
 	}
 	return c.Periods(plan)
+}
+
+func (s *Server) usageRoutes() []serve.Route {
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
+			Params:   []apidoc.Param{request.AttributeParam},
+			Response: reflect.TypeFor[quotaBody](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Handle: s.quota},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/customers/{key}/usage", Access: apidoc.EveryScope, Tag: "Backends", ID: "usage", Summary: "What a customer used",
+			Params:   usageParams,
+			Response: reflect.TypeFor[client.Usage](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Handle: s.usage},
+	}
 }
