@@ -1,18 +1,13 @@
-package api
+package request
 
 import (
 	"encoding/json"
 	"maps"
-	"strconv"
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"quotad/client"
 	"quotad/internal/api/problem"
-	"quotad/internal/api/request"
-	"quotad/internal/api/respond"
 )
 
 func TestDecodeNamesTheField(t *testing.T) {
@@ -48,7 +43,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{`{"name":1,`, 400, "", ""},
 		{`{"name":1} 2`, 400, "", ""},
 	} {
-		_, err := request.DecodePlan([]byte(c.body))
+		_, err := DecodePlan([]byte(c.body))
 		if err == nil {
 			t.Errorf("%s is taken", c.body)
 			continue
@@ -60,7 +55,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 			t.Errorf("%s: %v, want %s: %s", c.body, f.Fields, c.field, c.detail)
 		}
 	}
-	_, err := request.DecodePlan([]byte(`{"name":"the word null in a string"}`))
+	_, err := DecodePlan([]byte(`{"name":"the word null in a string"}`))
 	check(t, err)
 }
 
@@ -71,39 +66,16 @@ func TestDecodeRefusesNullsInMaps(t *testing.T) {
 		body, field string
 		into        any
 	}{
-		{`{"metadata":{"expires_at":null}}`, "metadata.expires_at", new(customerRequest)},
-		{`{"metadata":{"up_to":null}}`, "metadata.up_to", new(customerRequest)},
+		{`{"metadata":{"expires_at":null}}`, "metadata.expires_at", new(client.CustomerRequest)},
+		{`{"metadata":{"up_to":null}}`, "metadata.up_to", new(client.CustomerRequest)},
 		{`{"attributes":{"up_to":null}}`, "attributes.up_to", new(client.HitRequest)},
 		{`{"attributes":{"/expires_at":null}}`, "attributes./expires_at", new(client.HitRequest)},
 		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(client.HitRequest)},
-		{`{"name":null}`, "name", new(keyRequest)},
+		{`{"name":null}`, "name", new(client.MeterRequest)},
 	} {
-		f := problem.Of(request.Decode([]byte(c.body), c.into))
+		f := problem.Of(Decode([]byte(c.body), c.into))
 		if f.Kind != problem.KindInvalid || f.Fields[0].Field != c.field {
 			t.Errorf("%s: %+v", c.body, f)
-		}
-	}
-}
-
-// What is said of the whole body begins with no field, and a body that was cut off ended
-// where it ended.
-func TestDecodeWordsWholeBodies(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		`[]`:                        "the body must be a JSON object",
-		``:                          "the body is empty: send a JSON object",
-		`{"customer":"acme","met`:   "not JSON: it ends too early, behind byte 23",
-		`{"customer":{"a":[`:        "not JSON: it ends too early, behind byte 18",
-		`{"customer":`:              "not JSON: it ends too early, behind byte 12",
-		`{"customer":"acme",`:       "not JSON: it ends too early, behind byte 19",
-		`{"customer":tru`:           "not JSON: it ends too early, behind byte 15",
-		`{"customer":"acme"} {}`:    "there is more after the JSON value, at byte 20",
-		`{"customer":"acme",,`:      "not JSON at byte 19: ",
-		`{"customer":"acme" "a":1}`: "not JSON at byte 19: ",
-	} {
-		_, err := decodeHit([]byte(body), new(respond.Subject))
-		if got := problem.Of(err).Detail; !strings.HasPrefix(got, want) {
-			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
 }
@@ -111,7 +83,7 @@ func TestDecodeWordsWholeBodies(t *testing.T) {
 // What is left out is what it stands for, and numbers are those that were written.
 func TestDecodePlan(t *testing.T) {
 	t.Parallel()
-	in, err := request.DecodePlan([]byte(`{"limits":[{"limit":0},{"limit":999999999999999},{}],
+	in, err := DecodePlan([]byte(`{"limits":[{"limit":0},{"limit":999999999999999},{}],
 		"prices":[{"tiers":[{"up_to":null,"unit_price":"1"}]}],
 		"features":{"a":1.50,"b":true,"c":"x","d":999999999999999}}`))
 	check(t, err)
@@ -122,7 +94,7 @@ func TestDecodePlan(t *testing.T) {
 	if !maps.Equal(in.Features, want) {
 		t.Errorf("features %#v", in.Features)
 	}
-	if in, err := request.DecodePlan([]byte(`{"interval_count":0}`)); err != nil || in.IntervalCount != 0 {
+	if in, err := DecodePlan([]byte(`{"interval_count":0}`)); err != nil || in.IntervalCount != 0 {
 		t.Errorf("an interval count of 0 became %d, %v", in.IntervalCount, err)
 	}
 }
@@ -135,8 +107,10 @@ func TestDecodeTimestamp(t *testing.T) {
 		`{"expires_at":"9999-12-31T23:59:59-14:00"}`: false, `{"expires_at":"2030-01-01T1:00:00Z"}`: false, `{"expires_at":"2030-01-01t00:00:00z"}`: true,
 		`{"expires_at":"2026-01-31"}`: false, `{"expires_at":1}`: false, `{"expires_at":""}`: false, `{"expires_at":{}}`: false,
 	} {
-		var in keyRequest
-		err := request.Decode([]byte(body), &in)
+		var in struct {
+			ExpiresAt Timestamp `json:"expires_at,omitzero"`
+		}
+		err := Decode([]byte(body), &in)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -144,36 +118,4 @@ func TestDecodeTimestamp(t *testing.T) {
 			t.Errorf("%s: %d %v", body, f.Kind.Status, f.Fields)
 		}
 	}
-}
-
-// Whatever comes, it is a hit, a 400 or a 422: never a 500 and never a panic.
-func FuzzDecodeHit(f *testing.F) {
-	for _, s := range []string{`{"customer":"a","meter":"b"}`, `{"cost":1e99}`, `[`, "\xff", `{"a":{"a":{}}}`, `{"attributes":{"a":"b"}}`, `{"cost":-0}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		h, err := decodeHit(body, new(respond.Subject))
-		if err == nil && (h.Cost < 0 || h.Customer == "" || h.Meter == "") {
-			t.Fatalf("%q is taken as %+v", body, h)
-		}
-		if err != nil {
-			if k := problem.Of(err).Kind; k != problem.KindNotJSON && k != problem.KindInvalid {
-				t.Fatalf("%q: %s", body, k.Name)
-			}
-		}
-	})
-}
-
-// A hit is decoded as encoding/json would, for all hits that are right.
-func TestDecodeHitKeepsIntegers(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		cost := rapid.Int64Range(0, 1e15-1).Draw(t, "cost")
-		space := rapid.SampledFrom([]string{"", " ", "\n\t"}).Draw(t, "space")
-		body := space + `{"cost":` + space + strconv.FormatInt(cost, 10) + `,"meter":"m","customer":"c|d"}` + space
-		h, err := decodeHit([]byte(body), new(respond.Subject))
-		if err != nil || h.Cost != cost || h.Customer != "c|d" {
-			t.Fatalf("%s: %+v %v", body, h, err)
-		}
-	})
 }
