@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api"
+	"quotad/internal/api/admin"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/ledger"
 	"quotad/internal/billing/reconcile"
@@ -115,7 +116,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
 		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version,
-		Portal: api.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
+		Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
 	registry.MustRegister(newGauges(n))
 

@@ -35,9 +35,8 @@ func TestExamplesWork(t *testing.T) {
 			}
 		}
 	}
-	send(slices.Concat(n.server.meterRoutes(), n.server.planRoutes(), n.server.draftRoutes(), n.server.customerRoutes(), n.server.overrideRoutes(), []serve.Route{n.server.refusalRoute()}, n.server.adjustmentRoutes(), n.server.clockRoutes(), n.server.keyRoutes(), n.server.auditRoutes()))
+	send(slices.Concat(n.server.admin.Routes(), n.server.draftRoutes(), []serve.Route{n.server.refusalRoute()}, n.server.adjustmentRoutes(), n.server.auditRoutes()))
 	send(n.server.accountRoutes())
-	send(n.server.portalRoutes())
 	send(slices.Concat(n.server.hitRoutes(), n.server.usageRoutes(), n.server.reservationRoutes(), []serve.Route{n.server.openReservationsRoute()}))
 	send(n.server.importRoutes())
 	send(n.server.serviceRoutes())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"quotad/internal/api/admin"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
@@ -25,7 +26,7 @@ type Options struct {
 	PublicURL       string // named in the OpenAPI document
 	LocalURL        string // where clients on this machine find it: for /docs, without a PublicURL
 	SeparateMetrics bool   // /metrics is served elsewhere, by MetricsHandler
-	Portal          Portal
+	Portal          admin.Portal
 	Version         string // of the program, named in the OpenAPI document
 }
 
@@ -33,6 +34,7 @@ type Options struct {
 type Server struct {
 	*serve.Server
 	options           Options
+	admin             *admin.Room
 	hitMetrics        *hitMetrics
 	waits             *waits
 	router            *chi.Mux
@@ -61,6 +63,7 @@ func New(options Options) *Server {
 		overviews: overviews{every: overviewEvery, rest: fullestRest},
 		heavy:     serve.NewTurns(maxHeavy),
 	}
+	s.admin = &admin.Room{Server: s.Server, Portal: options.Portal}
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
 	list := s.routes()

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 	"quotad/internal/plans"
 )
 
-func (s *Server) putPlan(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putPlan(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -30,7 +30,7 @@ func (s *Server) putPlan(c *serve.Call) (serve.Answer, error) {
 	return planAnswer(serve.PutStatus(wrote), p, err)
 }
 
-func (s *Server) getPlan(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getPlan(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -39,7 +39,7 @@ func (s *Server) getPlan(c *serve.Call) (serve.Answer, error) {
 	return planAnswer(http.StatusOK, p, err)
 }
 
-func (s *Server) getVersion(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getVersion(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -63,12 +63,12 @@ func planAnswer(status int, p *plans.Plan, err error) (serve.Answer, error) {
 	return serve.Answer{Status: status, ETag: p.ETag(), Body: p}, nil
 }
 
-func (s *Server) listPlans(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listPlans(c *serve.Call) (serve.Answer, error) {
 	list, err := s.Store.ListPlans(c.Ctx(), c.Query.Page())
 	return serve.ListAnswer(list, err, asItIs[*plans.Plan])
 }
 
-func (s *Server) listVersions(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listVersions(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -80,7 +80,7 @@ func (s *Server) listVersions(c *serve.Call) (serve.Answer, error) {
 // asItIs is the show function of items that answers show as the store returns them.
 func asItIs[T any](item T) T { return item }
 
-func (s *Server) planRoutes() []serve.Route {
+func (s *Room) planRoutes() []serve.Route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	plan, plansPage := reflect.TypeFor[client.Plan](), reflect.TypeFor[client.List[client.Plan]]()
 	return []serve.Route{

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"net/http"
@@ -25,7 +25,7 @@ type Portal struct {
 	ReturnOrigins []string // of sites that the portal may lead back to
 }
 
-func (s *Server) portalRoutes() []serve.Route {
+func (s *Room) portalRoutes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession", Summary: "Make a link into a customer's portal",
 		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: serve.Created201, Problems: []*problem.Kind{problem.KindNotFound},
@@ -66,12 +66,12 @@ func originOf(text string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-func (s *Server) createPortalSession(c *serve.Call) (serve.Answer, error) {
+func (s *Room) createPortalSession(c *serve.Call) (serve.Answer, error) {
 	in := portalRequest{Path: "/portal", Theme: plans.ThemeAuto}
 	if err := request.Decode(c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}
-	if bad := in.check(&s.options.Portal); len(bad) > 0 {
+	if bad := in.check(&s.Portal); len(bad) > 0 {
 		return serve.Answer{}, problem.InvalidFields(bad)
 	}
 	now, err := s.Instant(c.Ctx())
@@ -85,5 +85,5 @@ func (s *Server) createPortalSession(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return serve.Answer{Status: http.StatusCreated, Body: client.Portal{URL: s.options.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}}, nil
+	return serve.Answer{Status: http.StatusCreated, Body: client.Portal{URL: s.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}}, nil
 }

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"net/http"
@@ -35,7 +35,7 @@ func overrideInPath(r *http.Request) (customer, limit string, err error) {
 	return customer, limit, err
 }
 
-func (s *Server) putOverride(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putOverride(c *serve.Call) (serve.Answer, error) {
 	customer, limit, err := overrideInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -52,7 +52,7 @@ func (s *Server) putOverride(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: serve.PutStatus(isNew), Body: showOverride(override)}, nil
 }
 
-func (s *Server) deleteOverride(c *serve.Call) (serve.Answer, error) {
+func (s *Room) deleteOverride(c *serve.Call) (serve.Answer, error) {
 	customer, limit, err := overrideInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -60,7 +60,7 @@ func (s *Server) deleteOverride(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusNoContent}, s.Store.DeleteOverride(c.Ctx(), customer, limit)
 }
 
-func (s *Server) listOverrides(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listOverrides(c *serve.Call) (serve.Answer, error) {
 	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -69,7 +69,7 @@ func (s *Server) listOverrides(c *serve.Call) (serve.Answer, error) {
 	return serve.ListAnswer(list, err, showOverride)
 }
 
-func (s *Server) overrideRoutes() []serve.Route {
+func (s *Room) overrideRoutes() []serve.Route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	override := reflect.TypeFor[client.Override]()
 	const ofLimit = "/v1/customers/{key}/overrides/{limit}"

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func (in *customerRequest) check() (bad model.FieldErrors) {
 	return bad
 }
 
-func (s *Server) putCustomer(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putCustomer(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -67,7 +67,7 @@ func customerAnswer(status int, c *plans.Customer) serve.Answer {
 	return serve.Answer{Status: status, ETag: c.ETag(), Body: showCustomer(c)}
 }
 
-func (s *Server) getCustomer(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getCustomer(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -82,7 +82,7 @@ func (s *Server) getCustomer(c *serve.Call) (serve.Answer, error) {
 // maxSearch is the length of the longest search, in characters: that of a name.
 const maxSearch = 200
 
-func (s *Server) listCustomers(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listCustomers(c *serve.Call) (serve.Answer, error) {
 	prefix := c.Query["prefix"]
 	if prefix != "" && !plans.ValidCustomerKey(prefix) {
 		return serve.Answer{}, problem.Invalid("prefix", "must be the beginning of a key: at most 200 bytes of printable ASCII without \"/\"")
@@ -101,7 +101,7 @@ func (s *Server) listCustomers(c *serve.Call) (serve.Answer, error) {
 	return serve.ListAnswer(list, err, showCustomer)
 }
 
-func (s *Server) archiveCustomer(c *serve.Call) (serve.Answer, error) {
+func (s *Room) archiveCustomer(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -120,7 +120,7 @@ func (s *Server) archiveCustomer(c *serve.Call) (serve.Answer, error) {
 	return customerAnswer(http.StatusOK, customer), nil
 }
 
-func (s *Server) customerRoutes() []serve.Route {
+func (s *Room) customerRoutes() []serve.Route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	customer := reflect.TypeFor[client.Customer]()
 	return []serve.Route{

@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"net/http"
@@ -16,7 +16,7 @@ func showMeter(m plans.Meter) client.Meter {
 	return client.Meter{Key: m.Key, Unit: m.Unit, Name: m.Name}
 }
 
-func (s *Server) putMeter(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putMeter(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -32,7 +32,7 @@ func (s *Server) putMeter(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: serve.PutStatus(isNew), Body: showMeter(m)}, nil
 }
 
-func (s *Server) getMeter(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getMeter(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -41,12 +41,12 @@ func (s *Server) getMeter(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusOK, Body: showMeter(m)}, err
 }
 
-func (s *Server) listMeters(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listMeters(c *serve.Call) (serve.Answer, error) {
 	meters, err := s.Store.ListMeters(c.Ctx(), c.Query.Page())
 	return serve.ListAnswer(meters, err, showMeter)
 }
 
-func (s *Server) meterRoutes() []serve.Route {
+func (s *Room) meterRoutes() []serve.Route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	meter := reflect.TypeFor[client.Meter]()
 	return []serve.Route{

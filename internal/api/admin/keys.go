@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"net/http"
@@ -28,7 +28,7 @@ func showKey(k plans.Key) client.Key {
 	return body
 }
 
-func (s *Server) createKey(c *serve.Call) (serve.Answer, error) {
+func (s *Room) createKey(c *serve.Call) (serve.Answer, error) {
 	var in keyRequest
 	if err := request.Decode(c.Body, &in); err != nil {
 		return serve.Answer{}, err
@@ -40,12 +40,12 @@ func (s *Server) createKey(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusCreated, Body: client.NewKey{Key: showKey(key), Secret: secret}}, nil
 }
 
-func (s *Server) listKeys(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listKeys(c *serve.Call) (serve.Answer, error) {
 	list, err := s.Store.ListKeys(c.Ctx(), c.Query.Page())
 	return serve.ListAnswer(list, err, showKey)
 }
 
-func (s *Server) revokeKey(c *serve.Call) (serve.Answer, error) {
+func (s *Room) revokeKey(c *serve.Call) (serve.Answer, error) {
 	id, err := request.NameInPath(c.R, "id")
 	if err != nil {
 		return serve.Answer{}, err
@@ -53,7 +53,7 @@ func (s *Server) revokeKey(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusNoContent}, s.Store.RevokeKey(c.Ctx(), id)
 }
 
-func (s *Server) keyRoutes() []serve.Route {
+func (s *Room) keyRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "createKey", Summary: "Create a key",

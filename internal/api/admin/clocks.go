@@ -1,4 +1,4 @@
-package api
+package admin
 
 import (
 	"net/http"
@@ -18,7 +18,7 @@ func showClock(c model.TestClock) client.Clock {
 	return client.Clock{Key: c.Key, Now: respond.Time(c.Now)}
 }
 
-func (s *Server) putClock(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putClock(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -42,7 +42,7 @@ func (s *Server) putClock(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: serve.PutStatus(isNew), Body: showClock(clock)}, nil
 }
 
-func (s *Server) getClock(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getClock(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -51,12 +51,12 @@ func (s *Server) getClock(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusOK, Body: showClock(clock)}, err
 }
 
-func (s *Server) listClocks(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listClocks(c *serve.Call) (serve.Answer, error) {
 	clocks, err := s.Store.ListTestClocks(c.Ctx(), c.Query.Page())
 	return serve.ListAnswer(clocks, err, showClock)
 }
 
-func (s *Server) clockRoutes() []serve.Route {
+func (s *Room) clockRoutes() []serve.Route {
 	clock := reflect.TypeFor[client.Clock]()
 	return []serve.Route{
 		{Operation: apidoc.Operation{
