@@ -35,7 +35,7 @@ func TestExamplesWork(t *testing.T) {
 			}
 		}
 	}
-	send(slices.Concat(n.server.admin.Routes(), n.server.draftRoutes(), []serve.Route{n.server.refusalRoute()}, n.server.adjustmentRoutes(), n.server.auditRoutes()))
+	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), []serve.Route{n.server.refusalRoute()}, n.server.adjustmentRoutes(), n.server.auditRoutes()))
 	send(n.server.accountRoutes())
 	send(slices.Concat(n.server.hitRoutes(), n.server.usageRoutes(), n.server.reservationRoutes(), []serve.Route{n.server.openReservationsRoute()}))
 	send(n.server.importRoutes())

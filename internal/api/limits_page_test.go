@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/drafts"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
@@ -60,9 +61,9 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"answers of batches":                fmt.Sprint(maxUnread),
 		"imports that are open":             fmt.Sprint(maxImports) + "; " + fmt.Sprint(maxOwnImports),
 		"groups of imports' lines":          fmt.Sprint(maxGroups),
-		"plays and comparisons":             fmt.Sprint(maxHeavy),
+		"plays and comparisons":             fmt.Sprint(drafts.MaxHeavy),
 		"hits of a play":                    thousands(play.MaxHits),
-		"customers of a comparison":         thousands(compareMost) + ", chosen from " + thousands(compareFrom) + ",",
+		"customers of a comparison":         thousands(drafts.CompareMost) + ", chosen from " + thousands(drafts.CompareFrom) + ",",
 		"bytes of bodies":                   mib(serve.DefaultMemory) + ",",
 		"addresses that are remembered":     thousands(throttle.MaxAddresses),
 		"requests at once on a connection":  fmt.Sprint(maxStreams),

@@ -10,7 +10,7 @@ import (
 func (s *Server) routes() []serve.Route {
 	return slices.Concat(
 		s.hitRoutes(), s.usageRoutes(), s.reservationRoutes(), []serve.Route{s.openReservationsRoute()},
-		s.admin.Routes(), s.draftRoutes(), []serve.Route{s.refusalRoute()},
+		s.admin.Routes(), s.drafts.Routes(), []serve.Route{s.refusalRoute()},
 		s.adjustmentRoutes(), s.billingRoutes(), s.paperRoutes(), s.accountRoutes(),
 		s.importRoutes(),
 		s.auditRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes(),

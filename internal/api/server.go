@@ -10,6 +10,7 @@ import (
 
 	"quotad/internal/api/admin"
 	"quotad/internal/api/apidoc"
+	"quotad/internal/api/drafts"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/reconcile"
@@ -41,9 +42,9 @@ type Server struct {
 	single            http.Handler // of POST /v1/hits
 	batches           *serve.Slots
 	unread            unread
-	imports           *serve.Slots            // of those that are open
-	importing         *serve.Turns            // places for groups of lines that are being done
-	heavy             *serve.Turns            // places for plays and comparisons of drafts
+	imports           *serve.Slots // of those that are open
+	importing         *serve.Turns // places for groups of lines that are being done
+	drafts            *drafts.Room
 	checked           atomic.Pointer[checked] // by GET /v1/reconcile; nil: not yet
 	overviews         overviews
 	openAPI, docsPage func() []byte // made when they are asked for first
@@ -61,9 +62,9 @@ func New(options Options) *Server {
 		batches: serve.NewSlots(maxBatches, errManyBatches, errOwnBatches),
 		imports: serve.NewSlots(maxImports, errManyImports, errOwnImports), importing: serve.NewTurns(maxGroups), importWait: importWait, importPause: importPause,
 		overviews: overviews{every: overviewEvery, rest: fullestRest},
-		heavy:     serve.NewTurns(maxHeavy),
 	}
 	s.admin = &admin.Room{Server: s.Server, Portal: options.Portal}
+	s.drafts = drafts.New(s.Server)
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
 	list := s.routes()

@@ -1,4 +1,4 @@
-package api
+package drafts
 
 import (
 	"context"
@@ -28,7 +28,8 @@ type draftBody struct {
 
 const draftPattern = "/v1/plans/{key}/draft"
 
-func (s *Server) draftRoutes() []serve.Route {
+// Routes are those of the room. A nil Room describes them.
+func (s *Room) Routes() []serve.Route {
 	missing := []*problem.Kind{problem.KindNotFound}
 	draft := reflect.TypeFor[draftBody]()
 	return []serve.Route{
@@ -56,7 +57,7 @@ func (s *Server) draftRoutes() []serve.Route {
 	}
 }
 
-func (s *Server) putDraft(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putDraft(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -81,7 +82,7 @@ func (s *Server) putDraft(c *serve.Call) (serve.Answer, error) {
 	return draftAnswer(serve.PutStatus(created), d, latest, bad, err)
 }
 
-func (s *Server) getDraft(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getDraft(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -92,7 +93,7 @@ func (s *Server) getDraft(c *serve.Call) (serve.Answer, error) {
 
 // draft reads a plan's draft, with its defaults filled in if nothing is wrong with it, and what is
 // wrong with it.
-func (s *Server) draft(c *serve.Call, key string) (d *plans.Draft, in plans.PlanInput, bad model.FieldErrors, latest int, err error) {
+func (s *Room) draft(c *serve.Call, key string) (d *plans.Draft, in plans.PlanInput, bad model.FieldErrors, latest int, err error) {
 	if d, err = s.Store.GetDraft(c.Ctx(), key); err != nil {
 		return nil, in, nil, 0, err
 	}
@@ -117,7 +118,7 @@ func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, 
 	return serve.Answer{Status: status, ETag: d.ETag(), Body: body}, nil
 }
 
-func (s *Server) deleteDraft(c *serve.Call) (serve.Answer, error) {
+func (s *Room) deleteDraft(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err == nil {
 		err = s.Store.DeleteDraft(c.Ctx(), key)
@@ -125,17 +126,17 @@ func (s *Server) deleteDraft(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusNoContent}, err
 }
 
-// maxHeavy is how many plays and comparisons a node works on at once. Each takes a processor.
-const maxHeavy = 2
+// MaxHeavy is how many plays and comparisons a node works on at once. Each takes a processor.
+const MaxHeavy = 2
 
 var errManyHeavy = &problem.Fault{Kind: problem.KindBusy, Detail: "this node plays or compares 2 drafts already: send it again in a moment"}
 
-// takeHeavy waits for one of the places of plays and comparisons, which s.heavy.GiveBack gives
+// takeHeavy waits for one of the places of plays and comparisons, which s.Heavy.GiveBack gives
 // back. It waits for a fifth of the time that a request has: a comparison needs the rest.
-func (s *Server) takeHeavy(c *serve.Call) error {
+func (s *Room) takeHeavy(c *serve.Call) error {
 	ctx, cancel := context.WithTimeout(c.Ctx(), s.Deadline/5)
 	defer cancel()
-	if s.heavy.Take(ctx, c.From) != nil {
+	if s.Heavy.Take(ctx, c.From) != nil {
 		return errManyHeavy
 	}
 	return nil

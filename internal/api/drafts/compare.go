@@ -1,4 +1,4 @@
-package api
+package drafts
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 // Bounds of one comparison.
 const (
 	compareDays = 30
-	// compareMost is how many customers are compared.
-	compareMost = 1000
-	// compareFrom is how many customers, times meters, the fullest ones are chosen from.
-	compareFrom = 100_000
+	// CompareMost is how many customers are compared.
+	CompareMost = 1000
+	// CompareFrom is how many customers, times meters, the fullest ones are chosen from.
+	CompareFrom = 100_000
 	// compareAtOnce is how many customers' hours are in memory at once.
 	compareAtOnce = 20
 	// compareHours is how many hours with usage one read of these may have.
@@ -34,7 +34,7 @@ var errManyVersions = problem.Invalid("", "more versions of plans are in force f
 
 // comparison is one under way.
 type comparison struct {
-	server   *Server
+	server   *Room
 	ctx      context.Context
 	draft    *plans.Plan
 	compiled *compare.Plan
@@ -43,7 +43,7 @@ type comparison struct {
 	now      int64
 }
 
-func (s *Server) compareDraft(c *serve.Call) (serve.Answer, error) {
+func (s *Room) compareDraft(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -55,7 +55,7 @@ func (s *Server) compareDraft(c *serve.Call) (serve.Answer, error) {
 	if err = s.takeHeavy(c); err != nil {
 		return serve.Answer{}, err
 	}
-	defer s.heavy.GiveBack()
+	defer s.Heavy.GiveBack()
 	_, draft, bad, _, err := s.draft(c, key)
 	if err == nil && len(bad) > 0 {
 		err = problem.InvalidFields(bad)
@@ -142,11 +142,11 @@ func (x *comparison) fullest() (ids []int64, others bool, err error) {
 	for _, id := range meters {
 		numbers = append(numbers, id)
 	}
-	most := compareFrom / max(1, len(numbers))
+	most := CompareFrom / max(1, len(numbers))
 	if ids, others, err = x.server.Store.CustomersOn(x.ctx, x.draft.Key, most); err != nil {
 		return nil, false, err
 	}
-	fullest, err := x.server.Engine.Fullest(x.ctx, ids, numbers, compareMost)
+	fullest, err := x.server.Engine.Fullest(x.ctx, ids, numbers, CompareMost)
 	return fullest, others || len(fullest) < len(ids), err
 }
 

@@ -1,4 +1,4 @@
-package api
+package drafts
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"quotad/internal/quota/play"
 )
 
-func (s *Server) playDraft(c *serve.Call) (serve.Answer, error) {
+func (s *Room) playDraft(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -40,7 +40,7 @@ func (s *Server) playDraft(c *serve.Call) (serve.Answer, error) {
 	if err = s.takeHeavy(c); err != nil {
 		return serve.Answer{}, err
 	}
-	defer s.heavy.GiveBack()
+	defer s.Heavy.GiveBack()
 	_, draft, bad, _, err := s.draft(c, key)
 	if err != nil {
 		return serve.Answer{}, err
@@ -94,7 +94,7 @@ func concerning(all model.FieldErrors, draft *plans.PlanInput, meter string) (ba
 }
 
 // plays plays hits through the draft and through the newest version.
-func (s *Server) plays(ctx context.Context, key string, draft *plans.PlanInput, meter string, hits []play.Hit, length int64) (serve.Answer, error) {
+func (s *Room) plays(ctx context.Context, key string, draft *plans.PlanInput, meter string, hits []play.Hit, length int64) (serve.Answer, error) {
 	body := client.Plays{}
 	ours, err := playPlan(ctx, draft, meter, hits, length)
 	if err != nil {
