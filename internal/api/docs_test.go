@@ -35,9 +35,9 @@ func TestExamplesWork(t *testing.T) {
 			}
 		}
 	}
-	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), []serve.Route{n.server.refusalRoute()}, n.server.adjustmentRoutes(), n.server.auditRoutes()))
+	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), n.server.adjustmentRoutes(), n.server.auditRoutes()))
 	send(n.server.accountRoutes())
-	send(slices.Concat(n.server.hitRoutes(), n.server.usageRoutes(), n.server.reservationRoutes(), []serve.Route{n.server.openReservationsRoute()}))
+	send(slices.Concat(n.server.hitRoutes(), n.server.usage.Routes(), n.server.reservationRoutes(), n.server.usage.ListRoutes()))
 	send(n.server.importRoutes())
 	send(n.server.serviceRoutes())
 	for _, rt := range append(n.server.billingRoutes(), n.server.paperRoutes()...) { // they need invoices, and have tests of their own

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
+	"quotad/internal/api/usage"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
@@ -53,7 +54,7 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"an id":                             fmt.Sprintf("%d bytes", model.MaxID),
 		"a cost, a limit":                   thousands(model.MaxNumber),
 		"items of a page":                   thousands(plans.MaxPage),
-		"points of usage":                   thousands(maxPoints) + ", " + thousands(maxHours),
+		"points of usage":                   thousands(usage.MaxPoints) + ", " + thousands(usage.MaxHours),
 		"life of a reservation":             fmt.Sprintf("%d h", model.MaxTTL/int64(time.Hour/time.Microsecond)),
 		"errors that an answer lists":       fmt.Sprint(problem.MaxErrors),
 		"rows of one transaction":           thousands(queue.MaxBatch) + "; " + fmt.Sprint(queue.SharedRows),

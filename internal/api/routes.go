@@ -9,8 +9,7 @@ import (
 // routes is every route of the API. Those of a tag are in the order of the documentation.
 func (s *Server) routes() []serve.Route {
 	return slices.Concat(
-		s.hitRoutes(), s.usageRoutes(), s.reservationRoutes(), []serve.Route{s.openReservationsRoute()},
-		s.admin.Routes(), s.drafts.Routes(), []serve.Route{s.refusalRoute()},
+		s.hitRoutes(), s.usage.Routes(), s.reservationRoutes(), s.admin.Routes(), s.usage.ListRoutes(), s.drafts.Routes(),
 		s.adjustmentRoutes(), s.billingRoutes(), s.paperRoutes(), s.accountRoutes(),
 		s.importRoutes(),
 		s.auditRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes(),

@@ -13,6 +13,7 @@ import (
 	"quotad/internal/api/drafts"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
+	"quotad/internal/api/usage"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
 )
@@ -45,6 +46,7 @@ type Server struct {
 	imports           *serve.Slots // of those that are open
 	importing         *serve.Turns // places for groups of lines that are being done
 	drafts            *drafts.Room
+	usage             *usage.Room
 	checked           atomic.Pointer[checked] // by GET /v1/reconcile; nil: not yet
 	overviews         overviews
 	openAPI, docsPage func() []byte // made when they are asked for first
@@ -65,6 +67,7 @@ func New(options Options) *Server {
 	}
 	s.admin = &admin.Room{Server: s.Server, Portal: options.Portal}
 	s.drafts = drafts.New(s.Server)
+	s.usage = &usage.Room{Server: s.Server}
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
 	list := s.routes()

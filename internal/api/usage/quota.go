@@ -1,4 +1,4 @@
-package api
+package usage
 
 import (
 	"context"
@@ -39,7 +39,7 @@ type standing struct {
 	quota.Standing
 }
 
-func (s *Server) quota(c *serve.Call) (serve.Answer, error) {
+func (s *Room) quota(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -60,7 +60,7 @@ func (s *Server) quota(c *serve.Call) (serve.Answer, error) {
 
 // readQuota reads the states of all meters of the customer's plan at one instant. attributes
 // choose the buckets of limits per attribute.
-func (s *Server) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
+func (s *Room) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
 	account, err := s.Catalog.Meters(ctx, key)
 	if err != nil {
 		return body, err
@@ -79,7 +79,7 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 }
 
 // showQuota is the quota answer of what is stored at one instant.
-func (s *Server) showQuota(ctx context.Context, key string, account *catalog.Account, running *ledger.Running) (body quotaBody, err error) {
+func (s *Room) showQuota(ctx context.Context, key string, account *catalog.Account, running *ledger.Running) (body quotaBody, err error) {
 	for i := range account.Meters {
 		if running.Change > account.Meters[i].Target.Change {
 			return body, &model.StaleError{Change: running.Change}
@@ -106,7 +106,7 @@ func (s *Server) showQuota(ctx context.Context, key string, account *catalog.Acc
 }
 
 // standings reads the counters of all meters in a view. now is its instant by the customer's clock.
-func (s *Server) standings(ctx context.Context, v *quota.View, account *catalog.Account) (all []standing, now int64, err error) {
+func (s *Room) standings(ctx context.Context, v *quota.View, account *catalog.Account) (all []standing, now int64, err error) {
 	if now = v.Now; account.Clock != nil {
 		now = account.Clock.Now
 	}

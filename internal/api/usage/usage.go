@@ -1,4 +1,4 @@
-package api
+package usage
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	maxPoints = 10_000
-	// maxHours is how many hours with usage one request may read: 22 years of them.
-	maxHours = 200_000
+	MaxPoints = 10_000
+	// MaxHours is how many hours with usage one request may read: 22 years of them.
+	MaxHours = 200_000
 )
 
 var usageParams = []apidoc.Param{
@@ -36,7 +36,7 @@ type span struct {
 	bucket   func(at int64, loc *time.Location) (start, end int64)
 }
 
-func (s *Server) usage(c *serve.Call) (serve.Answer, error) {
+func (s *Room) usage(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -72,11 +72,11 @@ func (s *Server) usage(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
 	}
 	first, _ := p.Hour(asked.from)
-	hours, err := s.Engine.Usage(c.Ctx(), customer.ID, meter.ID, first, asked.to, maxHours+1)
+	hours, err := s.Engine.Usage(c.Ctx(), customer.ID, meter.ID, first, asked.to, MaxHours+1)
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	if len(hours) > maxHours {
+	if len(hours) > MaxHours {
 		return serve.Answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
 	}
 	body := client.Usage{Points: bucketUsage(hours, starts)}
@@ -130,12 +130,12 @@ func spanOf(q request.Query, now int64, zone *time.Location) (asked span, err er
 }
 
 // bucketStarts are the starts of all hours, days or months that touch the span, and the end of
-// the last one. The result is false when there are more than maxPoints.
+// the last one. The result is false when there are more than MaxPoints.
 func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {
 	start, end := asked.bucket(asked.from, zone)
 	starts := []int64{start}
 	for end < asked.to {
-		if len(starts) == maxPoints {
+		if len(starts) == MaxPoints {
 			return nil, false
 		}
 		starts = append(starts, end)
@@ -164,7 +164,7 @@ func bucketUsage(hours []quota.UsageHour, starts []int64) []client.UsagePoint {
 }
 
 // periods is where a customer's hours and billing periods start.
-func (s *Server) periods(ctx context.Context, c *plans.Customer) (calendar.Periods, error) {
+func (s *Room) periods(ctx context.Context, c *plans.Customer) (calendar.Periods, error) {
 	plan, err := s.Store.GetPlanVersion(ctx, c.Plan, c.EffectiveVersion)
 	if err != nil {
 		return calendar.Periods{}, err
@@ -172,7 +172,8 @@ func (s *Server) periods(ctx context.Context, c *plans.Customer) (calendar.Perio
 	return c.Periods(plan)
 }
 
-func (s *Server) usageRoutes() []serve.Route {
+// Routes are those of what a customer has left and used. A nil Room describes them.
+func (s *Room) Routes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",

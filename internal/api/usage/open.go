@@ -1,4 +1,4 @@
-package api
+package usage
 
 import (
 	"maps"
@@ -33,7 +33,7 @@ func readOpenAt(text string) (o quota.OpenReservation, ok bool) {
 }
 
 // openReservations serves GET /v1/customers/{key}/reservations.
-func (s *Server) openReservations(c *serve.Call) (serve.Answer, error) {
+func (s *Room) openReservations(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -72,7 +72,7 @@ func (s *Server) openReservations(c *serve.Call) (serve.Answer, error) {
 }
 
 // metersOf are the keys of the meters of reservations, by id.
-func (s *Server) metersOf(c *serve.Call, f *quota.OpenFilter, found []quota.OpenReservation) (map[int32]string, error) {
+func (s *Room) metersOf(c *serve.Call, f *quota.OpenFilter, found []quota.OpenReservation) (map[int32]string, error) {
 	if f.Meter != 0 {
 		return map[int32]string{f.Meter: c.Query["meter"]}, nil
 	}
@@ -85,7 +85,7 @@ func (s *Server) metersOf(c *serve.Call, f *quota.OpenFilter, found []quota.Open
 
 // openFilter is what a request asks for. The customer and its clock are read from the database: a
 // node that has not heard of a test clock's new time must not show what is over by it.
-func (s *Server) openFilter(c *serve.Call, key string) (f quota.OpenFilter, clock string, err error) {
+func (s *Room) openFilter(c *serve.Call, key string) (f quota.OpenFilter, clock string, err error) {
 	if f.Attribute, err = oneAttribute(c.Query); err != nil {
 		return f, "", err
 	}
@@ -134,7 +134,7 @@ func oneAttribute(q request.Query) (string, error) {
 	return "", problem.Invalid("attr."+names[1], "is a second attribute: ask for one at a time")
 }
 
-func (s *Server) openReservationsRoute() serve.Route {
+func (s *Room) openReservationsRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/customers/{key}/reservations", Access: apidoc.EveryScope, Tag: "Backends", ID: "listReservations", Summary: "List a customer's open reservations",
 		Params: append([]apidoc.Param{

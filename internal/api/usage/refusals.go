@@ -1,4 +1,4 @@
-package api
+package usage
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func readSpellAt(text string) (s quota.Spell, ok bool) {
 }
 
 // refusals serves GET /v1/customers/{key}/refusals.
-func (s *Server) refusals(c *serve.Call) (serve.Answer, error) {
+func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -71,7 +71,7 @@ func (s *Server) refusals(c *serve.Call) (serve.Answer, error) {
 
 // spellFilter is what a request asks for. As usage, refusals stay when a customer is archived or
 // its plan no longer has the meter.
-func (s *Server) spellFilter(c *serve.Call, key string) (f quota.SpellFilter, err error) {
+func (s *Room) spellFilter(c *serve.Call, key string) (f quota.SpellFilter, err error) {
 	if f.From, err = c.Query.Instant("from", math.MinInt64); err != nil {
 		return f, err
 	}
@@ -106,7 +106,7 @@ var refusalParams = append([]apidoc.Param{
 	{Name: "to", Type: "date-time", Doc: "Hits that were refused before."},
 }, request.Paging...)
 
-func (s *Server) refusalRoute() serve.Route {
+func (s *Room) refusalRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
 		Params: refusalParams, Response: reflect.TypeFor[client.List[client.Spell]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},

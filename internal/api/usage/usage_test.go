@@ -1,4 +1,4 @@
-package api
+package usage
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 	"quotad/internal/quota"
 )
 
-func at(text string) int64 {
+func micros(text string) int64 {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		panic(err)
@@ -23,19 +23,21 @@ func at(text string) int64 {
 func TestUsageByLocalDay(t *testing.T) {
 	t.Parallel()
 	berlin, err := calendar.Location("Europe/Berlin")
-	check(t, err)
-	asked := span{at("2026-03-28T00:00:00+01:00"), at("2026-03-31T00:00:00+02:00"), calendar.Day}
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := span{micros("2026-03-28T00:00:00+01:00"), micros("2026-03-31T00:00:00+02:00"), calendar.Day}
 	starts, ok := bucketStarts(asked, berlin)
 	if !ok || len(starts) != 4 {
 		t.Fatalf("%d starts", len(starts))
 	}
 	// The 29th has 23 hours: the clock jumps.
 	hours := []quota.UsageHour{
-		{Start: at("2026-03-27T23:00:00Z"), Admitted: 1},
-		{Start: at("2026-03-28T22:00:00Z"), Admitted: 2, Denied: 1},
-		{Start: at("2026-03-28T23:00:00Z"), Admitted: 4},
-		{Start: at("2026-03-29T21:00:00Z"), Admitted: 8},
-		{Start: at("2026-03-29T22:00:00Z"), Denied: 16},
+		{Start: micros("2026-03-27T23:00:00Z"), Admitted: 1},
+		{Start: micros("2026-03-28T22:00:00Z"), Admitted: 2, Denied: 1},
+		{Start: micros("2026-03-28T23:00:00Z"), Admitted: 4},
+		{Start: micros("2026-03-29T21:00:00Z"), Admitted: 8},
+		{Start: micros("2026-03-29T22:00:00Z"), Denied: 16},
 	}
 	points := bucketUsage(hours, starts)
 	want := []client.UsagePoint{{Admitted: 3, Denied: 1}, {Admitted: 12}, {Denied: 16}}
@@ -106,10 +108,10 @@ func TestUsageBucketsSum(t *testing.T) {
 
 func TestUsagePointsAreBounded(t *testing.T) {
 	t.Parallel()
-	from := at("2026-01-01T00:00:00Z")
-	for hours, fits := range map[int64]bool{maxPoints: true, maxPoints + 1: false} {
+	from := micros("2026-01-01T00:00:00Z")
+	for hours, fits := range map[int64]bool{MaxPoints: true, MaxPoints + 1: false} {
 		starts, ok := bucketStarts(span{from, from + hours*3600e6, calendar.Hour}, time.UTC)
-		if ok != fits || ok && len(starts) != maxPoints+1 {
+		if ok != fits || ok && len(starts) != MaxPoints+1 {
 			t.Errorf("%d hours: %v, %d starts", hours, ok, len(starts))
 		}
 	}
