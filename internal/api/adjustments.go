@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -142,4 +143,27 @@ func (s *Server) adjustmentRoutes() []serve.Route {
 		Request: reflect.TypeFor[client.AdjustmentRequest](), Response: reflect.TypeFor[client.Adjustment](), Preview: reflect.TypeFor[client.Line](), Status: serve.Put200or201,
 		Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict, problem.KindIDReused, problem.KindUnderWay}, IDHeader: request.IdempotencyHeader,
 	}, Handle: s.adjust}}
+}
+
+type adjustmentAudit struct {
+	Meter  string `json:"meter"`
+	Cost   int64  `json:"cost"`
+	At     string `json:"at,omitempty"` // as it was asked for
+	Reason string `json:"reason"`
+}
+
+// auditedAdjustment is the entry of an adjustment, which the engine writes with it.
+func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentRequest) (*locked.Audit, error) {
+	by, acts := plans.ActorOf(ctx)
+	if !acts {
+		return nil, nil //nolint:nilnil // quotad itself is not audited
+	}
+	change := plans.Audited{
+		Action: plans.AuditCreate, Target: "customers/" + customer + "/adjustments/" + id,
+		After: adjustmentAudit{in.Meter, in.Cost, in.At, in.Reason},
+	}
+	_, after, err := change.Documents()
+	return &locked.Audit{
+		Actor: by.By, Request: by.Request, Action: change.Action, Subject: plans.Subject(change.Target), Target: change.Target, After: after,
+	}, err
 }

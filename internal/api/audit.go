@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"reflect"
 	"time"
 
@@ -15,63 +14,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
-	"quotad/internal/quota/locked"
 )
-
-// auditImports is the target of imports in the audit trail.
-const auditImports = "imports"
-
-// auditBegin records that an import begins, before its first line is done.
-func (im *importing) auditBegin(ctx context.Context) error {
-	if im.audited {
-		return nil
-	}
-	err := im.server.Store.Record(ctx, plans.Audited{Action: "begin", Target: auditImports})
-	im.audited = err == nil
-	return err
-}
-
-type importAudit struct {
-	Lines    int64 `json:"lines"`
-	Imported int64 `json:"imported"`
-	Replayed int64 `json:"replayed"`
-	Failed   int64 `json:"failed"`
-}
-
-// auditEnd records what came of an import that did anything.
-func (im *importing) auditEnd() {
-	if !im.audited {
-		return
-	}
-	sum := &im.outcomes
-	ended := plans.Audited{Action: "end", Target: auditImports, After: importAudit{sum.Lines, sum.Imported, sum.Replayed, sum.Failed}}
-	if err := im.server.Store.Record(context.WithoutCancel(im.r.Context()), ended); err != nil {
-		im.server.Log.Warn("the end of an import could not be audited", "error", err)
-	}
-}
-
-type adjustmentAudit struct {
-	Meter  string `json:"meter"`
-	Cost   int64  `json:"cost"`
-	At     string `json:"at,omitempty"` // as it was asked for
-	Reason string `json:"reason"`
-}
-
-// auditedAdjustment is the entry of an adjustment, which the engine writes with it.
-func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentRequest) (*locked.Audit, error) {
-	by, acts := plans.ActorOf(ctx)
-	if !acts {
-		return nil, nil //nolint:nilnil // quotad itself is not audited
-	}
-	change := plans.Audited{
-		Action: plans.AuditCreate, Target: "customers/" + customer + "/adjustments/" + id,
-		After: adjustmentAudit{in.Meter, in.Cost, in.At, in.Reason},
-	}
-	_, after, err := change.Documents()
-	return &locked.Audit{
-		Actor: by.By, Request: by.Request, Action: change.Action, Subject: plans.Subject(change.Target), Target: change.Target, After: after,
-	}, err
-}
 
 // stored is a stored JSON object, or null.
 type stored []byte

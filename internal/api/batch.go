@@ -25,9 +25,6 @@ import (
 const (
 	// maxHits is how many hits a batch may have.
 	maxHits = 1000
-	// batchPiece is the size from which the answer is sent on, in bytes, so that a large
-	// one is never in memory whole.
-	batchPiece = 48 << 10
 	// maxHitErrors is how many errors the problem of one hit lists.
 	maxHitErrors = 5
 )
@@ -121,7 +118,7 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 }
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the
-// answer, of which more than batchPiece goes out in pieces.
+// answer, of which more than respond.Piece goes out in pieces.
 func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	buf.B = append(buf.B[:0], `{"results":[`...)
 	begun, out := false, respond.NewOut(r.Context(), w)
@@ -137,7 +134,7 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue
 		if done += n; done < len(hits) {
 			buf.B = append(buf.B, ',')
 		}
-		if len(buf.B) < batchPiece {
+		if len(buf.B) < respond.Piece {
 			continue
 		}
 		if !begun {
@@ -168,7 +165,7 @@ func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.
 		}
 		s.appendResult(r, buf, &hits[i], &results[i])
 		results[i] = queue.Result{}
-		if len(buf.B) >= batchPiece {
+		if len(buf.B) >= respond.Piece {
 			return i + 1
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"quotad/internal/api/serve"
 )
 
-var htmlType = []string{"text/html; charset=utf-8"}
+var pageType = []string{"text/html; charset=utf-8"}
 
 // OpenAPI is the document that /openapi.json serves, for `make generate`.
 func OpenAPI(version string) []byte {
@@ -52,5 +52,5 @@ func writePage(w http.ResponseWriter, page []byte) int {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	return respond.Write(w, http.StatusOK, htmlType, page)
+	return respond.Write(w, http.StatusOK, pageType, page)
 }

@@ -184,7 +184,7 @@ func (im *importing) addError(it *importItem) {
 	}
 	im.listed = true
 	im.answer = it.appendError(im.answer, f)
-	if len(im.answer) >= batchPiece {
+	if len(im.answer) >= respond.Piece {
 		_ = im.write() // a failed write fails again in send
 	}
 }

@@ -22,8 +22,9 @@ import (
 // customer.
 
 var (
-	csvType = []string{"text/csv; charset=utf-8"}
-	pdfType = []string{"application/pdf"}
+	htmlType = []string{"text/html; charset=utf-8"}
+	csvType  = []string{"text/csv; charset=utf-8"}
+	pdfType  = []string{"application/pdf"}
 )
 
 func (s *Server) paperRoutes() []serve.Route {
