@@ -10,6 +10,9 @@ import (
 	"quotad/internal/api/serve"
 )
 
+// needInvoices are the routes that need invoices, and have tests of their own.
+var needInvoices = regexp.MustCompile(`/(invoices|charges|credits)`)
+
 // What the documentation shows can be sent as it is, and is answered as it says.
 func TestExamplesWork(t *testing.T) {
 	t.Parallel()
@@ -22,7 +25,7 @@ func TestExamplesWork(t *testing.T) {
 			if (rt.Request != nil) != (x.Request != "") || (rt.Response != nil) != (x.Response != "") || strings.Contains(rt.Pattern, "{") != (x.Path != "") {
 				t.Errorf("%s: its example does not fit it", rt.ID)
 			}
-			if rt.Method == "DELETE" {
+			if rt.Method == "DELETE" || needInvoices.MatchString(rt.Pattern) {
 				continue
 			}
 			path := strings.NewReplacer("{key}", x.Path, "{n}", "1", "{limit}", "hourly", "{meter}", "requests", "{name}", x.Path, "{id}", reservation).Replace(rt.Pattern)
@@ -35,17 +38,10 @@ func TestExamplesWork(t *testing.T) {
 			}
 		}
 	}
-	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), n.server.adjustmentRoutes(), n.server.auditRoutes()))
-	send(n.server.accountRoutes())
+	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), n.server.billing.Routes(), n.server.auditRoutes()))
 	send(slices.Concat(n.server.hitRoutes(), n.server.usage.Routes(), n.server.reservationRoutes(), n.server.usage.ListRoutes()))
 	send(n.server.importRoutes())
 	send(n.server.serviceRoutes())
-	for _, rt := range append(n.server.billingRoutes(), n.server.paperRoutes()...) { // they need invoices, and have tests of their own
-		x := apidoc.Examples[rt.ID]
-		if (rt.Request != nil) != (x.Request != "") || (rt.Response != nil) != (x.Response != "") || strings.Contains(rt.Pattern, "{") != (x.Path != "") {
-			t.Errorf("%s: its example does not fit it", rt.ID)
-		}
-	}
 	document := string(OpenAPI("test"))
 	for id := range apidoc.Examples {
 		if !strings.Contains(document, `"operationId": "`+id+`"`) {

@@ -10,7 +10,7 @@ import (
 func (s *Server) routes() []serve.Route {
 	return slices.Concat(
 		s.hitRoutes(), s.usage.Routes(), s.reservationRoutes(), s.admin.Routes(), s.usage.ListRoutes(), s.drafts.Routes(),
-		s.adjustmentRoutes(), s.billingRoutes(), s.paperRoutes(), s.accountRoutes(),
+		s.billing.Routes(),
 		s.importRoutes(),
 		s.auditRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes(),
 	)

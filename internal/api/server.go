@@ -10,6 +10,7 @@ import (
 
 	"quotad/internal/api/admin"
 	"quotad/internal/api/apidoc"
+	"quotad/internal/api/billing"
 	"quotad/internal/api/drafts"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
@@ -47,6 +48,7 @@ type Server struct {
 	importing         *serve.Turns // places for groups of lines that are being done
 	drafts            *drafts.Room
 	usage             *usage.Room
+	billing           *billing.Room
 	checked           atomic.Pointer[checked] // by GET /v1/reconcile; nil: not yet
 	overviews         overviews
 	openAPI, docsPage func() []byte // made when they are asked for first
@@ -68,6 +70,7 @@ func New(options Options) *Server {
 	s.admin = &admin.Room{Server: s.Server, Portal: options.Portal}
 	s.drafts = drafts.New(s.Server)
 	s.usage = &usage.Room{Server: s.Server}
+	s.billing = &billing.Room{Server: s.Server}
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
 	list := s.routes()

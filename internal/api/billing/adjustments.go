@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func (in *adjustmentRequest) check(key string, preview bool) (id string, at int6
 }
 
 // adjust serves POST /v1/customers/{key}/adjustments.
-func (s *Server) adjust(c *serve.Call) (serve.Answer, error) {
+func (s *Room) adjust(c *serve.Call) (serve.Answer, error) {
 	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -124,7 +124,7 @@ func (s *Server) adjust(c *serve.Call) (serve.Answer, error) {
 }
 
 // previewAdjustment answers the line that an adjustment would make.
-func (s *Server) previewAdjustment(c *serve.Call, customer string, in *adjustmentRequest, at int64) (serve.Answer, error) {
+func (s *Room) previewAdjustment(c *serve.Call, customer string, in *adjustmentRequest, at int64) (serve.Answer, error) {
 	line, clock, err := s.Billing.Preview(c.Ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
 	if err != nil {
 		return serve.Answer{}, serve.Explain(err, serve.Names{Customer: customer, Meter: in.Meter})
@@ -136,7 +136,7 @@ func (s *Server) previewAdjustment(c *serve.Call, customer string, in *adjustmen
 
 var previewParam = apidoc.Param{Name: "preview", Type: "string", Doc: "With `true` nothing is written. The answer is the line that the adjustment would make.", Enum: []string{"true", "false"}}
 
-func (s *Server) adjustmentRoutes() []serve.Route {
+func (s *Room) adjustmentRoutes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/customers/{key}/adjustments", Access: apidoc.AdminOnly, Tag: "Customers", ID: "adjust", Summary: "Correct a customer's usage",
 		Params:  []apidoc.Param{previewParam},

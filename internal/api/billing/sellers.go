@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 
 func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
 
-func (s *Server) putSeller(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putSeller(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -32,7 +32,7 @@ func (s *Server) putSeller(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: serve.PutStatus(isNew), ETag: seller.ETag(), Body: showSeller(seller)}, nil
 }
 
-func (s *Server) getSeller(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getSeller(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
 	if err != nil {
 		return serve.Answer{}, err
@@ -44,7 +44,7 @@ func (s *Server) getSeller(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusOK, ETag: seller.ETag(), Body: showSeller(seller)}, nil
 }
 
-func (s *Server) listSellers(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listSellers(c *serve.Call) (serve.Answer, error) {
 	list, err := s.Billing.Sellers(c.Ctx(), c.Query.Page())
 	return serve.ListAnswer(list, err, showSeller)
 }

@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"net/http"
@@ -74,7 +74,7 @@ func accountAnswer(a *ledger.Account, err error) (serve.Answer, error) {
 	}}, nil
 }
 
-func (s *Server) getBilling(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getBilling(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -82,7 +82,7 @@ func (s *Server) getBilling(c *serve.Call) (serve.Answer, error) {
 	return accountAnswer(s.Billing.Account(c.Ctx(), key))
 }
 
-func (s *Server) putBilling(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putBilling(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -102,7 +102,7 @@ func (s *Server) putBilling(c *serve.Call) (serve.Answer, error) {
 }
 
 // accountRoutes are those of accounts, sellers and prices of a customer's own.
-func (s *Server) accountRoutes() []serve.Route {
+func (s *Room) accountRoutes() []serve.Route {
 	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
 	missing := []*problem.Kind{problem.KindNotFound}
 	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}

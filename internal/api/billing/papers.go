@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"context"
@@ -27,7 +27,7 @@ var (
 	pdfType  = []string{"application/pdf"}
 )
 
-func (s *Server) paperRoutes() []serve.Route {
+func (s *Room) paperRoutes() []serve.Route {
 	get := func(pattern, id, summary, media string, params []apidoc.Param, raw func(http.ResponseWriter, *http.Request, serve.Params) int) serve.Route {
 		return serve.Route{Operation: apidoc.Operation{
 			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
@@ -54,7 +54,7 @@ func zoneOf(i *billing.Invoice) *time.Location {
 }
 
 // invoiceAs serves an invoice in one form.
-func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, serve.Params) int {
+func (s *Room) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, serve.Params) int {
 	return func(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 		return s.servePaper(w, r, p.From, media, func(ctx context.Context) ([]byte, error) {
 			id, err := request.PathValue(r, "id")
@@ -71,7 +71,7 @@ func (s *Server) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, 
 }
 
 // invoicesCSV serves a page of invoices. The header Link leads to the next page.
-func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+func (s *Room) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	return s.servePaper(w, r, p.From, csvType, func(ctx context.Context) ([]byte, error) {
 		filter, err := filterOf(p.Query)
 		if err != nil {
@@ -96,7 +96,7 @@ func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Par
 
 // drawn takes one of the places for answers that are encoded: a document takes the processor for
 // milliseconds.
-func (s *Server) drawn(ctx context.Context, from queue.SenderID, draw func() ([]byte, error)) ([]byte, error) {
+func (s *Room) drawn(ctx context.Context, from queue.SenderID, draw func() ([]byte, error)) ([]byte, error) {
 	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (s *Server) drawn(ctx context.Context, from queue.SenderID, draw func() ([]
 }
 
 // paper is what draw makes, in one of the places for reading.
-func (s *Server) paper(ctx context.Context, from queue.SenderID, draw func(context.Context) ([]byte, error)) ([]byte, error) {
+func (s *Room) paper(ctx context.Context, from queue.SenderID, draw func(context.Context) ([]byte, error)) ([]byte, error) {
 	if err := s.Reading.Take(ctx, from); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (s *Server) paper(ctx context.Context, from queue.SenderID, draw func(conte
 	return draw(ctx)
 }
 
-func (s *Server) servePaper(w http.ResponseWriter, r *http.Request, from queue.SenderID, media []string, draw func(context.Context) ([]byte, error)) int {
+func (s *Room) servePaper(w http.ResponseWriter, r *http.Request, from queue.SenderID, media []string, draw func(context.Context) ([]byte, error)) int {
 	ctx, cancel := s.Within(r)
 	defer cancel()
 	paper, err := s.paper(ctx, from, draw)

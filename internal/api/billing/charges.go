@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func money(amount, least int64, currency, id string) (bad model.FieldErrors) {
 	return bad
 }
 
-func (s *Server) charge(c *serve.Call) (serve.Answer, error) {
+func (s *Room) charge(c *serve.Call) (serve.Answer, error) {
 	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -62,7 +62,7 @@ func showCredit(c billing.Credit) client.Credit {
 	return client.Credit{ID: c.ID, Kind: c.Kind, AmountMinor: c.AmountMinor, LeftMinor: c.LeftMinor, Currency: c.Currency, Priority: c.Priority, ExpiresAt: respond.InstantOrNull(c.ExpiresAt), At: respond.Time(c.At)}
 }
 
-func (s *Server) grantCredit(c *serve.Call) (serve.Answer, error) {
+func (s *Room) grantCredit(c *serve.Call) (serve.Answer, error) {
 	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -99,7 +99,7 @@ func (s *Server) grantCredit(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: serve.PutStatus(!replayed), Body: client.Granted{Customer: customer, Credit: showCredit(made), TestClock: clock, Replayed: replayed}}, nil
 }
 
-func (s *Server) listCredits(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listCredits(c *serve.Call) (serve.Answer, error) {
 	customer, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err

@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"net/http"
@@ -86,7 +86,7 @@ func filterOf(q request.Query) (f ledger.Filter, err error) {
 	return f, err
 }
 
-func (s *Server) listInvoices(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listInvoices(c *serve.Call) (serve.Answer, error) {
 	f, err := filterOf(c.Query)
 	if err != nil {
 		return serve.Answer{}, err
@@ -95,7 +95,7 @@ func (s *Server) listInvoices(c *serve.Call) (serve.Answer, error) {
 	return serve.ListAnswer(list, err, showInvoice)
 }
 
-func (s *Server) customerInvoices(c *serve.Call) (serve.Answer, error) {
+func (s *Room) customerInvoices(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -104,7 +104,7 @@ func (s *Server) customerInvoices(c *serve.Call) (serve.Answer, error) {
 	return serve.ListAnswer(list, err, showInvoice)
 }
 
-func (s *Server) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -125,7 +125,7 @@ func (s *Server) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusOK, Body: body}, nil
 }
 
-func (s *Server) getInvoice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getInvoice(c *serve.Call) (serve.Answer, error) {
 	id, err := request.PathValue(c.R, "id")
 	if err != nil {
 		return serve.Answer{}, err
@@ -133,7 +133,7 @@ func (s *Server) getInvoice(c *serve.Call) (serve.Answer, error) {
 	return invoiceAnswer(s.Billing.Invoice(c.Ctx(), id))
 }
 
-func (s *Server) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
 	id, err := request.PathValue(c.R, "id")
 	if err != nil {
 		return serve.Answer{}, err
@@ -141,7 +141,7 @@ func (s *Server) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
 	return invoiceAnswer(s.Billing.Finalize(c.Ctx(), id))
 }
 
-func (s *Server) payInvoice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
 	id, err := request.PathValue(c.R, "id")
 	if err != nil {
 		return serve.Answer{}, err
@@ -156,7 +156,7 @@ func (s *Server) payInvoice(c *serve.Call) (serve.Answer, error) {
 	return invoiceAnswer(s.Billing.Pay(c.Ctx(), id, in.Reference))
 }
 
-func (s *Server) voidInvoice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) voidInvoice(c *serve.Call) (serve.Answer, error) {
 	id, err := request.PathValue(c.R, "id")
 	if err != nil {
 		return serve.Answer{}, err
@@ -171,7 +171,7 @@ func (s *Server) voidInvoice(c *serve.Call) (serve.Answer, error) {
 	return invoiceAnswer(s.Billing.Void(c.Ctx(), id, in.Reason, in.Reissue))
 }
 
-func (s *Server) creditInvoice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) creditInvoice(c *serve.Call) (serve.Answer, error) {
 	id, err := request.PathValue(c.R, "id")
 	if err != nil {
 		return serve.Answer{}, err
@@ -200,7 +200,7 @@ func (s *Server) creditInvoice(c *serve.Call) (serve.Answer, error) {
 	return a, err
 }
 
-func (s *Server) invoiceLineUsage(c *serve.Call) (serve.Answer, error) {
+func (s *Room) invoiceLineUsage(c *serve.Call) (serve.Answer, error) {
 	id, err := request.PathValue(c.R, "id")
 	if err != nil {
 		return serve.Answer{}, err

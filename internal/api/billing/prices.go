@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"net/http"
@@ -32,7 +32,7 @@ func showOwnPrice(p *ledger.OwnPrice) ownPriceBody {
 	return ownPriceBody{p.Price, respond.Time(max(p.From, 0))}
 }
 
-func (s *Server) putOwnPrice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) putOwnPrice(c *serve.Call) (serve.Answer, error) {
 	customer, meter, err := meterOfCustomer(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -58,7 +58,7 @@ func meterOfCustomer(r *http.Request) (customer, meter string, err error) {
 	return customer, meter, err
 }
 
-func (s *Server) getOwnPrice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) getOwnPrice(c *serve.Call) (serve.Answer, error) {
 	customer, meter, err := meterOfCustomer(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -70,7 +70,7 @@ func (s *Server) getOwnPrice(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusOK, Body: showOwnPrice(price)}, nil
 }
 
-func (s *Server) deleteOwnPrice(c *serve.Call) (serve.Answer, error) {
+func (s *Room) deleteOwnPrice(c *serve.Call) (serve.Answer, error) {
 	customer, meter, err := meterOfCustomer(c.R)
 	if err != nil {
 		return serve.Answer{}, err
@@ -79,7 +79,7 @@ func (s *Server) deleteOwnPrice(c *serve.Call) (serve.Answer, error) {
 	return serve.Answer{Status: http.StatusNoContent}, err
 }
 
-func (s *Server) listOwnPrices(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listOwnPrices(c *serve.Call) (serve.Answer, error) {
 	key, err := request.CustomerInPath(c.R)
 	if err != nil {
 		return serve.Answer{}, err

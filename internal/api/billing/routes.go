@@ -1,4 +1,4 @@
-package api
+package billing
 
 import (
 	"reflect"
@@ -32,8 +32,8 @@ var (
 	}
 )
 
-// billingRoutes are those of invoices, charges and credits.
-func (s *Server) billingRoutes() []serve.Route {
+// invoiceRoutes are those of invoices, charges and credits.
+func (s *Room) invoiceRoutes() []serve.Route {
 	const ofCustomer, one = "/v1/customers/{key}", "/v1/invoices/{id}"
 	missing := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
 	once := append([]*problem.Kind{problem.KindIDReused}, missing...)
