@@ -40,7 +40,7 @@ func TestExamplesWork(t *testing.T) {
 	}
 	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), n.server.billing.Routes(), n.server.auditRoutes()))
 	send(slices.Concat(n.server.hitRoutes(), n.server.usage.Routes(), n.server.reservationRoutes(), n.server.usage.ListRoutes()))
-	send(n.server.importRoutes())
+	send(n.server.imports.Routes())
 	send(n.server.serviceRoutes())
 	document := string(OpenAPI("test"))
 	for id := range apidoc.Examples {

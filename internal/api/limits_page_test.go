@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/api/drafts"
+	"quotad/internal/api/imports"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
@@ -42,7 +43,7 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"head of a request":                  kib(maxHeaderBytes),
 		"body |":                             kib(request.MaxBody),
 		"body of a batch":                    mib(request.MaxBatchBody),
-		"body of an import, and each of its": fmt.Sprintf("%d GiB, %s", maxImport>>30, kib(maxLine)),
+		"body of an import, and each of its": fmt.Sprintf("%d GiB, %s", imports.MaxSize>>30, kib(imports.MaxLine)),
 		"hits of a batch":                    thousands(maxHits),
 		"time for the head":                  seconds(headerTimeout),
 		"time for the body":                  seconds(readTimeout),
@@ -60,8 +61,8 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"rows of one transaction":           thousands(queue.MaxBatch) + "; " + fmt.Sprint(queue.SharedRows),
 		"batches that are decided":          fmt.Sprint(maxBatches) + "; " + fmt.Sprint(maxOwnBatches),
 		"answers of batches":                fmt.Sprint(maxUnread),
-		"imports that are open":             fmt.Sprint(maxImports) + "; " + fmt.Sprint(maxOwnImports),
-		"groups of imports' lines":          fmt.Sprint(maxGroups),
+		"imports that are open":             fmt.Sprint(imports.MaxOpen) + "; " + fmt.Sprint(imports.MaxOwn),
+		"groups of imports' lines":          fmt.Sprint(imports.MaxGroups),
 		"plays and comparisons":             fmt.Sprint(drafts.MaxHeavy),
 		"hits of a play":                    thousands(play.MaxHits),
 		"customers of a comparison":         thousands(drafts.CompareMost) + ", chosen from " + thousands(drafts.CompareFrom) + ",",
@@ -79,7 +80,7 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 			t.Errorf("the page does not say %q, as the code does: %s", want, line)
 		}
 	}
-	if !strings.Contains(string(page), fmt.Sprintf("It may take %s for each %d lines.", seconds(importWait), maxGroup)) {
+	if !strings.Contains(string(page), fmt.Sprintf("It may take %s for each %d lines.", seconds(imports.DefaultWait), imports.MaxGroup)) {
 		t.Error("the time of an import is another")
 	}
 }

@@ -10,8 +10,7 @@ import (
 func (s *Server) routes() []serve.Route {
 	return slices.Concat(
 		s.hitRoutes(), s.usage.Routes(), s.reservationRoutes(), s.admin.Routes(), s.usage.ListRoutes(), s.drafts.Routes(),
-		s.billing.Routes(),
-		s.importRoutes(),
+		s.billing.Routes(), s.imports.Routes(),
 		s.auditRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes(),
 	)
 }

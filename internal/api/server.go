@@ -12,6 +12,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/billing"
 	"quotad/internal/api/drafts"
+	"quotad/internal/api/imports"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
 	"quotad/internal/api/usage"
@@ -44,16 +45,13 @@ type Server struct {
 	single            http.Handler // of POST /v1/hits
 	batches           *serve.Slots
 	unread            unread
-	imports           *serve.Slots // of those that are open
-	importing         *serve.Turns // places for groups of lines that are being done
 	drafts            *drafts.Room
 	usage             *usage.Room
 	billing           *billing.Room
+	imports           *imports.Room
 	checked           atomic.Pointer[checked] // by GET /v1/reconcile; nil: not yet
 	overviews         overviews
 	openAPI, docsPage func() []byte // made when they are asked for first
-
-	importWait, importPause time.Duration // as the constants of the same names; tests set others
 }
 
 // New makes a server and registers its metrics in Options.Registry. It starts nothing.
@@ -63,14 +61,14 @@ func New(options Options) *Server {
 	}
 	s := &Server{
 		Server: serve.New(options.Options), options: options, router: chi.NewRouter(),
-		batches: serve.NewSlots(maxBatches, errManyBatches, errOwnBatches),
-		imports: serve.NewSlots(maxImports, errManyImports, errOwnImports), importing: serve.NewTurns(maxGroups), importWait: importWait, importPause: importPause,
+		batches:   serve.NewSlots(maxBatches, errManyBatches, errOwnBatches),
 		overviews: overviews{every: overviewEvery, rest: fullestRest},
 	}
 	s.admin = &admin.Room{Server: s.Server, Portal: options.Portal}
 	s.drafts = drafts.New(s.Server)
 	s.usage = &usage.Room{Server: s.Server}
 	s.billing = &billing.Room{Server: s.Server}
+	s.imports = imports.New(s.Server)
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
 	list := s.routes()

@@ -1,4 +1,4 @@
-package api
+package imports
 
 import (
 	"errors"
@@ -18,31 +18,32 @@ import (
 )
 
 const (
-	// maxImports is how many imports may be open at once on a node. One that waits for its client
+	// MaxOpen is how many imports may be open at once on a node. One that waits for its client
 	// takes importMemory, and no more.
-	maxImports = 64
-	// maxOwnImports is how many of these are one key's, so that others find a place.
-	maxOwnImports = maxImports / 2
-	// maxGroups is how many groups of lines a node does at once, of all imports.
-	maxGroups = 4
+	MaxOpen = 64
+	// MaxOwn is how many of these are one key's, so that others find a place.
+	MaxOwn = MaxOpen / 2
+	// MaxGroups is how many groups of lines a node does at once, of all imports.
+	MaxGroups = 4
 	// importMemory is what an import holds of the memory for bodies, in bytes: its reader's, and
 	// as much for lines that were taken apart.
-	importMemory = 4 * maxLine
-	// maxOutages is how many groups in a row may meet an outage, so that no line is done,
+	importMemory = 4 * MaxLine
+	// MaxOutages is how many groups in a row may meet an outage, so that no line is done,
 	// before an import stops.
-	maxOutages = 3
-	// importWait bounds each wait of an import: for the lines of a group, for the database,
+	MaxOutages = 3
+	// DefaultWait bounds each wait of an import: for the lines of a group, for the database,
 	// and for the client to take the answer.
-	importWait = 30 * time.Second
-	// importPause is the pause after a group that met an outage. It is as long as Retry-After
+	DefaultWait = 30 * time.Second
+	// defaultPause is the pause after a group that met an outage. It is as long as Retry-After
 	// says.
-	importPause = time.Second
+	defaultPause = time.Second
 	// importEnd is how long the connection is still read after the answer, for what the client
 	// sends.
 	importEnd = time.Second
 )
 
-func (s *Server) importRoutes() []serve.Route {
+// Routes are those of the room. A nil Room describes them.
+func (s *Room) Routes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "POST", Pattern: "/v1/imports", Access: apidoc.AdminOnly, Tag: "Customers", ID: "import", Summary: "Import what was used elsewhere",
 		Request: reflect.TypeFor[client.ImportLine](), RequestMedia: "application/x-ndjson", Response: reflect.TypeFor[client.Import](), Status: serve.OK200,
@@ -58,7 +59,7 @@ var (
 
 // An importing is an import under way.
 type importing struct {
-	server   *Server
+	server   *Room
 	key      queue.SenderID
 	from     quota.Sender
 	w        http.ResponseWriter
@@ -74,7 +75,7 @@ type importing struct {
 }
 
 // importLines serves POST /v1/imports.
-func (s *Server) importLines(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+func (s *Room) importLines(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	if r.ProtoMajor == 1 {
 		// The import may end within the body. The rest of the body must not be read as the
 		// connection's next request.
@@ -83,10 +84,10 @@ func (s *Server) importLines(w http.ResponseWriter, r *http.Request, p serve.Par
 	if err := checkImport(r); err != nil {
 		return s.Fail(w, r, err)
 	}
-	if err := s.imports.Take(p.From); err != nil {
+	if err := s.Open.Take(p.From); err != nil {
 		return s.Fail(w, r, err)
 	}
-	defer s.imports.GiveBack(p.From)
+	defer s.Open.GiveBack(p.From)
 	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	if err := buf.Hold(s.Memory, importMemory); err != nil {
@@ -107,13 +108,13 @@ func (im *importing) run() {
 	// net/http's.
 	_ = im.control.EnableFullDuplex()
 	im.answer = append(im.answer[:0], `{"errors":[`...)
-	var items []importItem
+	var items []item
 	var end error
 	for end == nil {
-		im.allow(im.server.importWait)
+		im.allow(im.server.Wait)
 		clear(items)
 		items, end = im.body.group(items[:0])
-		im.allow(2 * im.server.importWait) // for the database, and then for the answer
+		im.allow(2 * im.server.Wait) // for the database, and then for the answer
 		im.do(items)
 		im.report(items)
 		if !im.send() {
@@ -143,12 +144,12 @@ func (im *importing) mayGoOn() error {
 	if state, _ := im.server.Ready(); state == serve.StateStopping {
 		return errNodeStops
 	}
-	if im.outages >= maxOutages {
+	if im.outages >= MaxOutages {
 		return errManyOutages
 	}
 	if im.outages > 0 {
 		select {
-		case <-time.After(im.server.importPause):
+		case <-time.After(im.server.Pause):
 		case <-im.r.Context().Done():
 		}
 	}
@@ -156,7 +157,7 @@ func (im *importing) mayGoOn() error {
 }
 
 // report counts the outcomes of the lines, and adds their errors to the answer.
-func (im *importing) report(items []importItem) {
+func (im *importing) report(items []item) {
 	sum, counters := &im.outcomes, im.server.Metrics.Operations[serve.NameImport]
 	for i := range items {
 		it := &items[i]
@@ -176,7 +177,7 @@ func (im *importing) report(items []importItem) {
 	}
 }
 
-func (im *importing) addError(it *importItem) {
+func (im *importing) addError(it *item) {
 	f := problem.Of(serve.Explain(it.err, it.names()))
 	im.server.LogInternal(im.r, f, it.err)
 	if im.listed {

@@ -1,4 +1,4 @@
-package api
+package imports
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// An importItem is a line on its way.
-type importItem struct {
+// An item is a line on its way.
+type item struct {
 	client.ImportLine
 	number   int   // of the line, from 1
 	at       int64 // of usage, µs since the Unix epoch
@@ -27,9 +27,9 @@ type importItem struct {
 
 var errWantObjects = problem.Invalid("", "each line must be a JSON object")
 
-// decodeImport reads and checks a line.
-func decodeImport(number int, line []byte) importItem {
-	it := importItem{number: number}
+// decodeLine reads and checks a line.
+func decodeLine(number int, line []byte) item {
+	it := item{number: number}
 	if it.err = request.Decode(line, &it.ImportLine); errors.Is(it.err, request.ErrWantObject) {
 		it.err = errWantObjects
 	}
@@ -41,7 +41,7 @@ func decodeImport(number int, line []byte) importItem {
 
 // check reports all that is wrong with a line, and reads its instant. The members that a line
 // shares with a hit follow the hit's rules.
-func (it *importItem) check() error {
+func (it *item) check() error {
 	as := client.HitRequest{Customer: it.Customer, Meter: it.Meter, Cost: it.Cost, Attributes: it.Attributes, ID: &it.ID}
 	bad := request.CheckHit(&as, 1)
 	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
@@ -62,7 +62,7 @@ func (it *importItem) check() error {
 	return nil
 }
 
-func (it *importItem) checkUsage(refuse func(field, detail string)) {
+func (it *item) checkUsage(refuse func(field, detail string)) {
 	if it.Cost == nil {
 		refuse("cost", "is required beside at")
 	}
@@ -77,7 +77,7 @@ func (it *importItem) checkUsage(refuse func(field, detail string)) {
 	it.at = at
 }
 
-func (it *importItem) checkBalance(refuse func(field, detail string)) {
+func (it *item) checkBalance(refuse func(field, detail string)) {
 	switch {
 	case it.Limit == nil:
 		refuse("limit", "is required beside used")
@@ -93,7 +93,7 @@ func (it *importItem) checkBalance(refuse func(field, detail string)) {
 }
 
 // operation is a checked line as the engine takes it.
-func (it *importItem) operation(t *model.Target) locked.Import {
+func (it *item) operation(t *model.Target) locked.Import {
 	op := locked.Import{Target: t.For(it.Attributes)}
 	var payload []string
 	if it.Limit != nil {
@@ -107,7 +107,7 @@ func (it *importItem) operation(t *model.Target) locked.Import {
 	return op
 }
 
-func (it *importItem) names() serve.Names {
+func (it *item) names() serve.Names {
 	n := serve.Names{Customer: it.Customer, Meter: it.Meter}
 	if it.Limit != nil {
 		n.Limit = *it.Limit
@@ -116,7 +116,7 @@ func (it *importItem) names() serve.Names {
 }
 
 // appendError appends the JSON of a line's error. f is the problem of that error.
-func (it *importItem) appendError(b []byte, f *problem.Fault) []byte {
+func (it *item) appendError(b []byte, f *problem.Fault) []byte {
 	b = append(b, `{"line":`...)
 	b = strconv.AppendInt(b, int64(it.number), 10)
 	if request.CheckID(it.ID) == "" {

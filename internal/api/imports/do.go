@@ -1,4 +1,4 @@
-package api
+package imports
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // do sends the valid lines of a group to the engine, in one of the places for that. Lines of one
 // customer and meter are done in their order. An import has no place while its client sends.
-func (im *importing) do(items []importItem) {
+func (im *importing) do(items []item) {
 	var right []int
 	for i := range items {
 		if items[i].err == nil {
@@ -26,16 +26,16 @@ func (im *importing) do(items []importItem) {
 	if len(right) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(im.r.Context(), im.server.importWait)
+	ctx, cancel := context.WithTimeout(im.r.Context(), im.server.Wait)
 	defer cancel()
-	if err := im.server.importing.Take(ctx, im.key); err != nil {
+	if err := im.server.Groups.Take(ctx, im.key); err != nil {
 		for _, i := range right {
 			items[i].err = err
 		}
 		im.outages++
 		return
 	}
-	defer im.server.importing.GiveBack()
+	defer im.server.Groups.GiveBack()
 	pending := slices.Clone(right)
 	if err := im.auditBegin(ctx); err != nil {
 		for _, i := range right {
@@ -63,7 +63,7 @@ func outage(err error) bool {
 
 // importOnce sends the pending lines to the engine in one call. again are the lines whose
 // limits have changed meanwhile. stale is the error that names the newest of these changes.
-func (s *Server) importOnce(ctx context.Context, from quota.Sender, items []importItem, pending []int, atLeast int64) (again []int, stale error) {
+func (s *Room) importOnce(ctx context.Context, from quota.Sender, items []item, pending []int, atLeast int64) (again []int, stale error) {
 	imports, sent := s.importsOf(ctx, items, pending, atLeast)
 	newest := int64(-1)
 	again = sent[:0]
@@ -83,7 +83,7 @@ func (s *Server) importOnce(ctx context.Context, from quota.Sender, items []impo
 // importsOf returns the pending lines in the engine's form, and their indices. All lines of
 // one customer and meter share a target, so that all of them are stale or none is. After an
 // outage the rest of the lines is not tried.
-func (s *Server) importsOf(ctx context.Context, items []importItem, pending []int, atLeast int64) (imports []locked.Import, sent []int) {
+func (s *Room) importsOf(ctx context.Context, items []item, pending []int, atLeast int64) (imports []locked.Import, sent []int) {
 	type found struct {
 		target *model.Target
 		err    error
@@ -116,7 +116,7 @@ func (s *Server) importsOf(ctx context.Context, items []importItem, pending []in
 
 // importTarget is what a line is judged by, as of change atLeast or later. An import makes no
 // customer, and the customer's plan must have the meter.
-func (s *Server) importTarget(ctx context.Context, it *importItem, atLeast int64) (*model.Target, error) {
+func (s *Room) importTarget(ctx context.Context, it *item, atLeast int64) (*model.Target, error) {
 	t, err := s.Catalog.ResolveKnown(ctx, it.Customer, it.Meter, atLeast)
 	if err == nil && t.Lost {
 		err = plans.ErrNotInPlan

@@ -1,4 +1,4 @@
-package api
+package imports
 
 import (
 	"bufio"
@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// maxLine is how long a line of an import may be, in bytes, without its end.
-	maxLine = 64 << 10
-	// maxImport is how large its body may be, in bytes.
-	maxImport = 1 << 30
-	// maxGroup is how many lines are done at once.
-	maxGroup = 500
+	// MaxLine is how long a line of an import may be, in bytes, without its end.
+	MaxLine = 64 << 10
+	// MaxSize is how large its body may be, in bytes.
+	MaxSize = 1 << 30
+	// MaxGroup is how many lines are done at once.
+	MaxGroup = 500
 )
 
 var (
@@ -28,7 +28,7 @@ var (
 
 // checkImport checks the length and the media type that an import's head gives for its body.
 func checkImport(r *http.Request) error {
-	if r.ContentLength > maxImport {
+	if r.ContentLength > MaxSize {
 		return errImportLarge
 	}
 	return request.CheckMedia(r.Header, errImportType, "application/x-ndjson", "application/jsonl", "application/json")
@@ -42,7 +42,7 @@ type lineReader struct {
 }
 
 func newLineReader(body io.Reader) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(body, 2*maxLine)} // it must hold a line and its end
+	return &lineReader{r: bufio.NewReaderSize(body, 2*MaxLine)} // it must hold a line and its end
 }
 
 // next reads a line and trims the white space around it. The line is valid until the next
@@ -53,14 +53,14 @@ func newLineReader(body io.Reader) *lineReader {
 func (l *lineReader) next() ([]byte, error) {
 	l.number++
 	line, err := l.read()
-	long := len(bytes.TrimRight(line, "\r\n")) > maxLine
-	for errors.Is(err, bufio.ErrBufferFull) && l.size <= maxImport {
+	long := len(bytes.TrimRight(line, "\r\n")) > MaxLine
+	for errors.Is(err, bufio.ErrBufferFull) && l.size <= MaxSize {
 		long = true
 		_, err = l.read()
 	}
 	line = bytes.Trim(line, " \t\r\n")
 	switch {
-	case l.size > maxImport:
+	case l.size > MaxSize:
 		return line, errImportLarge
 	case err != nil && !errors.Is(err, io.EOF):
 		return line, request.WhyCut(err)
@@ -84,24 +84,24 @@ func (l *lineReader) ready() bool {
 	return bytes.IndexByte(b, '\n') >= 0
 }
 
-// group appends the next lines to items, maxGroup at most. It waits for the first line only:
+// group appends the next lines to items, MaxGroup at most. It waits for the first line only:
 // the lines of a slow client are done as they arrive. end is io.EOF, or why the body broke
 // off.
-func (l *lineReader) group(items []importItem) (all []importItem, end error) {
-	for len(items) < maxGroup {
+func (l *lineReader) group(items []item) (all []item, end error) {
+	for len(items) < MaxGroup {
 		line, err := l.next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return items, err
 		case errors.Is(err, errLongLine):
-			items = append(items, importItem{number: l.number, err: err})
+			items = append(items, item{number: l.number, err: err})
 		case err != nil:
 			if len(line) > 0 {
-				items = append(items, importItem{number: l.number, err: err})
+				items = append(items, item{number: l.number, err: err})
 			}
 			return items, err
 		case len(line) > 0:
-			items = append(items, decodeImport(l.number, line))
+			items = append(items, decodeLine(l.number, line))
 		}
 		if !l.ready() {
 			break
