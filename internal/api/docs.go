@@ -12,11 +12,6 @@ import (
 
 var pageType = []string{"text/html; charset=utf-8"}
 
-// OpenAPI is the document that /openapi.json serves, for `make generate`.
-func OpenAPI(version string) []byte {
-	return apidoc.New(serve.Operations(new(Server).routes()), version, "").OpenAPI()
-}
-
 func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.openAPI())
 }

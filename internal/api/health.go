@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"reflect"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -41,7 +40,7 @@ func (s *Server) MetricsHandler() http.Handler {
 }
 
 func (s *Server) serviceRoutes() []serve.Route {
-	list := []serve.Route{
+	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/livez", Tag: "Service", ID: "livez", Summary: "Whether the process runs",
 			Response: reflect.TypeFor[client.Health](), Status: serve.OK200,
@@ -56,8 +55,4 @@ func (s *Server) serviceRoutes() []serve.Route {
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/docs", Tag: "Service", ID: "docs", Summary: "This document as a page", Media: "text/html", Status: serve.OK200}, Raw: s.serveDocs},
 		{Operation: apidoc.Operation{Method: "GET", Pattern: "/problems/{name}", Tag: "Service", ID: "problem", Summary: "What a problem type means", Media: "text/html", Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound}}, Raw: s.serveProblem},
 	}
-	if s.options.SeparateMetrics {
-		list = slices.DeleteFunc(list, func(r serve.Route) bool { return r.Pattern == "/metrics" })
-	}
-	return list
 }

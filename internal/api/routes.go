@@ -3,6 +3,7 @@ package api
 import (
 	"slices"
 
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/serve"
 )
 
@@ -13,4 +14,9 @@ func (s *Server) routes() []serve.Route {
 		s.billing.Routes(), s.imports.Routes(),
 		s.auditRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes(),
 	)
+}
+
+// OpenAPI is the document that /openapi.json serves, for `make generate`.
+func OpenAPI(version string) []byte {
+	return apidoc.New(serve.Operations(new(Server).routes()), version, "").OpenAPI()
 }

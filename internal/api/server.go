@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,6 +73,9 @@ func New(options Options) *Server {
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
 	list := s.routes()
+	if options.SeparateMetrics {
+		list = slices.DeleteFunc(list, func(r serve.Route) bool { return r.Pattern == "/metrics" })
+	}
 	s.countBatches()
 	doc := sync.OnceValue(func() *apidoc.Document {
 		return apidoc.New(serve.Operations(list), options.Version, options.PublicURL)
