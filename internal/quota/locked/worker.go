@@ -212,7 +212,7 @@ func (w *Worker) Next(ctx context.Context) {
 	}
 	w.handBack(again)
 	if slices.ContainsFunc(again, w.late) {
-		w.PutBehind(w.late)
+		w.PutLast(w.late)
 	}
 	if tx.cautious && len(again) == len(batch) {
 		w.pause(ctx)

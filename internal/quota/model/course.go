@@ -65,8 +65,8 @@ func (d *Decision) course(i int) course {
 	return c
 }
 
-// behind is the bucket after the first n holds have expired, and the moment of the last of them.
-func (c *course) behind(n int) (bucket, moment) {
+// afterExpiries is the bucket after the first n holds have expired, and the moment of the last of them.
+func (c *course) afterExpiries(n int) (bucket, moment) {
 	l, b, m := c.limit, c.bucket, c.m
 	if n > 0 {
 		m.at = max(m.at, m.holds.list[n-1].Expires)
@@ -85,10 +85,10 @@ func (c *course) behind(n int) (bucket, moment) {
 func (c *course) until(at func(b bucket, m moment) int64) int64 {
 	all := c.m.holds.list
 	n := sort.Search(len(all), func(n int) bool {
-		b, m := c.behind(n)
+		b, m := c.afterExpiries(n)
 		return at(b, m) <= max(m.at, all[n].Expires)
 	})
-	return at(c.behind(n))
+	return at(c.afterExpiries(n))
 }
 
 // heldUntil is until for a concurrency limit, of which only holds say anything: the first
