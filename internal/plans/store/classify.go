@@ -38,7 +38,7 @@ func ClassifyCommit(err error) error {
 }
 
 // transact runs do in a transaction, and commits it unless do has an error. Errors are those of
-// Classify, and of Settle where the commit fails.
+// Classify, and of ClassifyCommit where the commit fails.
 func transact(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {

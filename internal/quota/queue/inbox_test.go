@@ -266,7 +266,7 @@ func TestRingForgets(t *testing.T) {
 }
 
 // What is late goes after what else its sender has waiting, in its order.
-func TestPutBehind(t *testing.T) {
+func TestPutLast(t *testing.T) {
 	b, _ := newInbox()
 	mustEnqueue(t, b, things("a", 6, 1))
 	mustEnqueue(t, b, things("b", 4, 1))
