@@ -1,6 +1,19 @@
 package client
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
+
+// Draft is a plan that is not published.
+type Draft struct {
+	Key           string          `json:"key"`
+	BasedOn       int             `json:"based_on" doc:"The version of the plan that the draft was begun on. 0: the plan did not exist."`
+	LatestVersion int             `json:"latest_version" doc:"The newest version of the plan now. If it is not based_on, somebody has published meanwhile. 0: the plan does not exist."`
+	SavedAt       time.Time       `json:"saved_at"`
+	Plan          json.RawMessage `json:"plan" doc:"The draft as it was sent."`
+	Problems      []FieldError    `json:"problems" doc:"What PUT /v1/plans/{key} would refuse. Empty: the draft can be published."`
+}
 
 // CompareRequest is the body of POST /v1/plans/{key}/draft/compare.
 type CompareRequest struct {
