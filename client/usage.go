@@ -29,6 +29,19 @@ type MeterUsage struct {
 	Currency     string    `json:"currency"`
 }
 
+// Quota is how a customer stands: its limits, and its usage in the running billing period.
+type Quota struct {
+	Customer    string         `json:"customer"`
+	Plan        string         `json:"plan"`
+	PlanVersion int            `json:"plan_version"`
+	At          time.Time      `json:"at"`
+	TestClock   string         `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Anonymous   bool           `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
+	Features    map[string]any `json:"features"`
+	Limits      []QuotaLimit   `json:"limits"`
+	Meters      []MeterUsage   `json:"meters"`
+}
+
 // QuotaLimit is the state of one limit, and its meter.
 type QuotaLimit struct {
 	Name         string     `json:"name"`

@@ -111,7 +111,7 @@ func backendRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
 			Params:   []apidoc.Param{attributeParam},
-			Response: reflect.TypeFor[quotaBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
+			Response: reflect.TypeFor[client.Quota](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, handle: (*Server).quota},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/usage", Access: apidoc.EveryScope, Tag: "Backends", ID: "usage", Summary: "What a customer used",
