@@ -1,7 +1,9 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
+	"net/url"
 	"time"
 )
 
@@ -16,4 +18,9 @@ type Audit struct {
 	Before    json.RawMessage `json:"before" doc:"What was there, or null.\n- Of more than 8 KiB the longest members are left out: they say omitted_bytes.\n- Null, too, when the customer was erased."`
 	After     json.RawMessage `json:"after" doc:"What has been there since, or null."`
 	RequestID *string         `json:"request_id" doc:"The request's X-Request-Id. Null outside of HTTP."`
+}
+
+// Audit lists who changed what, the newest first.
+func (c *Client) Audit(ctx context.Context, query url.Values) (List[Audit], error) {
+	return get[List[Audit]](ctx, c, with(at("audit"), query))
 }

@@ -1,6 +1,10 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/url"
+	"time"
+)
 
 // Customer is who is limited and billed.
 type Customer struct {
@@ -63,4 +67,39 @@ type OpenReservation struct {
 	CreatedAt  time.Time         `json:"created_at" doc:"When it was charged, by the customer's clock."`
 	ExpiresAt  time.Time         `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
 	TestClock  string            `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+}
+
+// Customer reads a customer, with its entity tag.
+func (c *Client) Customer(ctx context.Context, key string) (Customer, string, error) {
+	return tagged[Customer](ctx, c, at("customers", key))
+}
+
+// Customers lists the customers.
+func (c *Client) Customers(ctx context.Context, query url.Values) (List[Customer], error) {
+	return get[List[Customer]](ctx, c, with(at("customers"), query))
+}
+
+// ArchiveCustomer archives a customer.
+func (c *Client) ArchiveCustomer(ctx context.Context, key string) error {
+	return c.remove(ctx, at("customers", key))
+}
+
+// Overrides lists a customer's overrides.
+func (c *Client) Overrides(ctx context.Context, customer string, query url.Values) (List[Override], error) {
+	return get[List[Override]](ctx, c, with(at("customers", customer, "overrides"), query))
+}
+
+// DeleteOverride ends an override.
+func (c *Client) DeleteOverride(ctx context.Context, customer, limit string) error {
+	return c.remove(ctx, at("customers", customer, "overrides", limit))
+}
+
+// Refusals lists when limits refused a customer's hits, the newest first.
+func (c *Client) Refusals(ctx context.Context, customer string, query url.Values) (List[Spell], error) {
+	return get[List[Spell]](ctx, c, with(at("customers", customer, "refusals"), query))
+}
+
+// Reservations lists a customer's open reservations.
+func (c *Client) Reservations(ctx context.Context, customer string, query url.Values) (List[OpenReservation], error) {
+	return get[List[OpenReservation]](ctx, c, with(at("customers", customer, "reservations"), query))
 }

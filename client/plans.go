@@ -1,6 +1,12 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
 
 // MeterRequest is the body of PUT /v1/meters/{key}.
 type MeterRequest struct {
@@ -85,4 +91,31 @@ type Tier struct {
 	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier. Null for the last tier."`
 	UnitPrice string  `json:"unit_price" doc:"A decimal number in major units."`
 	FlatPrice *string `json:"flat_price,omitempty" doc:"A decimal number in major units."`
+}
+
+// Meters lists the meters.
+func (c *Client) Meters(ctx context.Context, query url.Values) (List[Meter], error) {
+	return get[List[Meter]](ctx, c, with(at("meters"), query))
+}
+
+// Plans lists the plans.
+func (c *Client) Plans(ctx context.Context, query url.Values) (List[Plan], error) {
+	return get[List[Plan]](ctx, c, with(at("plans"), query))
+}
+
+// Version reads a version of a plan.
+func (c *Client) Version(ctx context.Context, plan string, version int) (Plan, error) {
+	return get[Plan](ctx, c, at("plans", plan, "versions", strconv.Itoa(version)))
+}
+
+// Versions lists the versions of a plan.
+func (c *Client) Versions(ctx context.Context, plan string, query url.Values) (List[Plan], error) {
+	return get[List[Plan]](ctx, c, with(at("plans", plan, "versions"), query))
+}
+
+// PutPlan writes a version of a plan: a PlanInput, or JSON of one. etag is that of the version that
+// it replaces; empty: there is none.
+func (c *Client) PutPlan(ctx context.Context, key, etag string, plan any) error {
+	_, err := c.Do(ctx, http.MethodPut, at("plans", key), IfMatch(etag), plan, nil)
+	return err
 }

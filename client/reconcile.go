@@ -1,6 +1,9 @@
 package client
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Report is what a run found.
 type Report struct {
@@ -27,4 +30,9 @@ type Disagreement struct {
 	Detail   string     `json:"detail" doc:"What is wrong, for people."`
 	Expected *int64     `json:"expected,omitempty" doc:"The units, or the amount in minor units, that should be there."`
 	Found    *int64     `json:"found,omitempty" doc:"What is there."`
+}
+
+// Reconcile checks that the books agree.
+func (c *Client) Reconcile(ctx context.Context) (Report, error) {
+	return get[Report](ctx, c, at("reconcile"))
 }

@@ -1,6 +1,10 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/url"
+	"time"
+)
 
 // Usage is a customer's usage of a meter.
 type Usage struct {
@@ -57,4 +61,14 @@ type QuotaLimit struct {
 	WindowStart  *time.Time `json:"window_start" doc:"When the running window began.\n- Null: windows of the limit have no start, as of a token bucket.\n- Null, too, where a window begins with a first hit, and none runs."`
 	Meter        string     `json:"meter"`
 	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
+}
+
+// Quota reads how a customer stands. The values of attributes are parameters such as attr.ip.
+func (c *Client) Quota(ctx context.Context, customer string, attributes url.Values) (Quota, error) {
+	return get[Quota](ctx, c, with(at("customers", customer, "quota"), attributes))
+}
+
+// Usage reads what a customer used.
+func (c *Client) Usage(ctx context.Context, customer string, query url.Values) (Usage, error) {
+	return get[Usage](ctx, c, with(at("customers", customer, "usage"), query))
 }
