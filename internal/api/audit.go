@@ -104,7 +104,10 @@ func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentR
 }
 
 func showAudit(e plans.AuditEntry) client.Audit {
-	return client.Audit{e.ID, e.At, e.Actor, orNull(e.ActorName), e.Action, e.Target, e.Before, e.After, orNull(e.Request)}
+	return client.Audit{
+		ID: e.ID, At: e.At, Actor: e.Actor, ActorName: orNull(e.ActorName), Action: e.Action, Target: e.Target,
+		Before: e.Before, After: e.After, RequestID: orNull(e.Request),
+	}
 }
 
 // maxFilter is the length of the longest actor or target that a list is asked for, bytes.
