@@ -37,6 +37,14 @@ type CustomerRequest struct {
 	Change        *string           `json:"change,omitempty" enum:"now" doc:"When changes of an existing customer count.\n- Another plan's limits count at once.\n- Another plan's interval and prices, another anchor and another timezone count from the next billing period on.\n- With now, this request ends the running period, if one of these changes."`
 }
 
+// OverrideRequest is the body of PUT /v1/customers/{key}/overrides/{limit}.
+type OverrideRequest struct {
+	Limit     int64      `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
+	Burst     *int64     `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
+	ExpiresAt *time.Time `json:"expires_at,omitzero" nullable:"true" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
+	Reason    string     `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
+}
+
 // Override is a limit of one customer, instead of the plan's.
 type Override struct {
 	Name      string     `json:"name" doc:"The limit's name."`

@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// KeyRequest is the body of POST /v1/keys.
+type KeyRequest struct {
+	Name      string     `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
+	Scope     string     `json:"scope" enum:"admin,support,backend,read"`
+	ExpiresAt *time.Time `json:"expires_at,omitzero" nullable:"true" doc:"When the key stops working. Null or left out: never."`
+}
+
 // Key is a key of the API, without its secret.
 type Key struct {
 	ID        string     `json:"id"`
