@@ -38,7 +38,7 @@ type look struct{ theme, back, embed string }
 
 // ctx is the context of the visit's requests to the API: it says for whom they are.
 func (v *visit) ctx() context.Context {
-	if v.session == nil {
+	if v.as == (Identity{}) {
 		return v.r.Context()
 	}
 	return v.site.options.As(v.r.Context(), v.as)
