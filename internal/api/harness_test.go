@@ -169,6 +169,7 @@ func (n *node) hold(r *http.Request, media string, got reply) {
 		}
 		return
 	}
+	n.holdType(op, got)
 	response := op.Responses.Status(got.status)
 	if response == nil {
 		n.t.Errorf("%s %s: status %d is not documented: %s", r.Method, r.URL.Path, got.status, got.text)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
@@ -27,8 +28,8 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 	reset, window := now.Add(time.Hour), "1h"
 	v := &visit{zone: time.UTC}
 	for _, name := range names {
-		l := &limitState{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
-		spec := &limitSpec{Name: "x", Algorithm: name, Limit: 10, Window: window}
+		l := &client.QuotaLimit{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
+		spec := &client.Limit{Spec: client.Spec{Name: "x", Algorithm: name, Limit: 10, Window: window}}
 		if words := rule(l, spec); strings.Contains(words, name) {
 			t.Errorf("the rule of %s has no words: %s", name, words)
 		}
@@ -54,7 +55,7 @@ func TestPagesKnowEachPriceModel(t *testing.T) {
 	}
 	amount, size := "0.05", int64(100)
 	for _, name := range models {
-		p := priceSpec{Model: name, UnitPrice: &amount, PackageSize: &size, PackagePrice: &amount, Tiers: []tierSpec{{UnitPrice: amount}}}
+		p := client.Price{Model: name, UnitPrice: &amount, PackageSize: &size, PackagePrice: &amount, Tiers: []client.Tier{{UnitPrice: amount}}}
 		if words := priceWords(&p, "EUR", "request"); slices.Contains(words, name) {
 			t.Errorf("%s has no words: %q", name, words)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/quota/model"
 )
 
@@ -49,8 +50,8 @@ type fact struct {
 type per struct{ Attribute, Field, Value string }
 
 // cards makes the cards of all limits that a customer may see, the fullest first.
-func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []card {
-	specs := map[string]limitSpec{}
+func (v *visit) cards(q *client.Quota, plan *client.Plan, meters meterNames) []card {
+	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
 		specs[s.Name] = s
 	}
@@ -62,13 +63,13 @@ func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []car
 		}
 		spec, ok := specs[l.Name]
 		if !ok { // the plan changed between the two answers
-			spec = limitSpec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
+			spec.Spec = client.Spec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
 			if l.Window != nil {
 				spec.Window = *l.Window
 			}
 		}
 		m := meters.of(l.Meter)
-		c := card{ID: anchor(l.Name), Name: l.Name, Title: m.title(), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
+		c := card{ID: anchor(l.Name), Name: l.Name, Title: titleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
 		v.fill(&c, l, &spec, q.At, beyond(plan, l.Meter))
 		if v.customer == nil { // staff know limits by their names
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
@@ -77,14 +78,6 @@ func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []car
 	}
 	slices.SortStableFunc(all, func(a, b card) int { return cmp.Compare(b.share(), a.share()) })
 	return all
-}
-
-// title is what people call a meter.
-func (m meterAnswer) title() string {
-	if m.Name != "" {
-		return m.Name
-	}
-	return cmp.Or(m.Key, "Units")
 }
 
 // anchor is a name as an id of HTML.
@@ -102,7 +95,7 @@ func (c *card) share() int64 {
 }
 
 // fill says in words what a limit is and how it stands.
-func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, beyond string) {
+func (v *visit) fill(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
 	c.Rule = rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
 	if l.Algorithm == "token_bucket" {
@@ -140,7 +133,7 @@ func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, bey
 }
 
 // closed says what a limit of 0 does.
-func (c *card) closed(l *limitState, beyond string) {
+func (c *card) closed(l *client.QuotaLimit, beyond string) {
 	switch l.Mode {
 	case "soft":
 		c.Note = "All of it is beyond the limit."
@@ -159,7 +152,7 @@ func (c *card) countdown(term string, at, now time.Time, every int64) {
 	c.changes(at)
 }
 
-func chipOf(c *card, l *limitState) *chip {
+func chipOf(c *card, l *client.QuotaLimit) *chip {
 	switch share := c.share(); {
 	case l.Mode == "shadow" && c.Left == 0:
 		return &chip{"accent", "Shadow, used up"}
@@ -178,7 +171,7 @@ func chipOf(c *card, l *limitState) *chip {
 }
 
 // comesBack says when units are there again.
-func (v *visit) comesBack(c *card, l *limitState, spec *limitSpec, now time.Time) {
+func (v *visit) comesBack(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	switch {
 	case l.Algorithm == "allocation":
 		c.fact("Comes back", "when one is given up")
@@ -211,7 +204,7 @@ func (v *visit) comesBack(c *card, l *limitState, spec *limitSpec, now time.Time
 
 // refills says when a token bucket has its next unit. The units that are missing come back evenly
 // until the reset.
-func (v *visit) refills(c *card, l *limitState, spec *limitSpec, now time.Time) {
+func (v *visit) refills(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	reset := *l.ResetAt
 	window, err := model.ParseDuration(spec.Window)
 	if err == nil && l.Limit > 0 {
@@ -232,7 +225,7 @@ func (v *visit) refills(c *card, l *limitState, spec *limitSpec, now time.Time) 
 }
 
 // rule is a limit in words.
-func rule(l *limitState, spec *limitSpec) string {
+func rule(l *client.QuotaLimit, spec *client.Limit) string {
 	n := short(l.Limit)
 	switch l.Algorithm {
 	case "allocation":
@@ -318,7 +311,7 @@ func aged(window string) string {
 }
 
 // beyond is what becomes of units beyond a soft limit.
-func beyond(plan *planAnswer, meter string) string {
+func beyond(plan *client.Plan, meter string) string {
 	for _, p := range plan.Prices {
 		if p.Meter == meter && p.Model == "per_unit" && p.UnitPrice != nil {
 			return perUnit(*p.UnitPrice, plan.Currency)

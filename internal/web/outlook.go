@@ -2,10 +2,12 @@ package web
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/quota/model"
 )
 
@@ -39,7 +41,7 @@ func (v *visit) outlook(s *standing) *outlook {
 	measured := false
 	for i := range s.cards {
 		c := &s.cards[i]
-		at := slices.IndexFunc(s.quota.Limits, func(l limitState) bool { return l.Name == c.Name })
+		at := slices.IndexFunc(s.quota.Limits, func(l client.QuotaLimit) bool { return l.Name == c.Name })
 		if !c.Shown || c.Of == 0 || at < 0 || c.Per != nil {
 			continue
 		}
@@ -69,7 +71,7 @@ func (v *visit) outlook(s *standing) *outlook {
 	return v.sentence(all[:min(2, len(all))], now)
 }
 
-func resetOf(l *limitState) time.Time {
+func resetOf(l *client.QuotaLimit) time.Time {
 	if l.ResetAt == nil {
 		return time.Time{}
 	}
@@ -130,7 +132,7 @@ type speed struct {
 
 // pace is how fast a limit's meter is used: in this window so far, or in the last hour where
 // windows slide.
-func (v *visit) pace(s *standing, l *limitState) (speed, bool) {
+func (v *visit) pace(s *standing, l *client.QuotaLimit) (speed, bool) {
 	now := s.quota.At
 	switch l.Algorithm {
 	case "fixed_window":
@@ -149,7 +151,7 @@ func (v *visit) pace(s *standing, l *limitState) (speed, bool) {
 // lastHour is the pace of the running hour, with the one before it where that was used, too.
 func (v *visit) lastHour(meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
-	used, err := ask[usageAnswer](v, v.of("/usage?granularity=hour&meter="+segment(meter)+"&from="+from.Format(time.RFC3339)))
+	used, err := v.api.Usage(v.ctx(), v.key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
 	if err != nil {
 		v.note("the pace", err)
 		return speed{}, false
@@ -167,7 +169,7 @@ func (v *visit) lastHour(meter string, now time.Time) (speed, bool) {
 }
 
 // ends is when a limit runs out at a pace, if it does so before its units come back.
-func (p speed) ends(l *limitState, now time.Time) (time.Time, bool) {
+func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
 		return time.Time{}, false
 	}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"quotad/client"
 )
 
 // What the API says, for people: without the names of members, calls and checks.
@@ -46,7 +48,7 @@ func pathWords(path string) string {
 }
 
 // said is what a problem says. words names the member of a path.
-func (p *problemAnswer) said(words func(path string) string) string {
+func said(p *client.Problem, words func(path string) string) string {
 	var all []string
 	for _, e := range p.Errors {
 		all = append(all, strings.TrimPrefix(words(e.Field)+": "+e.Detail, ": "))

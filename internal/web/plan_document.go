@@ -23,14 +23,6 @@ func readDocument(raw []byte) (d document, err error) {
 	return d, err
 }
 
-func (d document) encode() []byte {
-	raw, err := stdjson.Marshal(map[string]any(d))
-	if err != nil {
-		panic(err) // texts, numbers and lists of them only
-	}
-	return raw
-}
-
 // pretty is the document for people who edit JSON.
 func (d document) pretty() string {
 	var b bytes.Buffer
