@@ -117,7 +117,7 @@ func (b *books) setUsed(t *model.Target, accounts []*account, instant int64, in 
 		if at < 0 {
 			continue
 		}
-		if l := limits[at]; l.Algorithm == model.TokenBucket && in.Used > l.Burst {
+		if l := limits[at]; l.Algorithm.Refills() && in.Used > l.Burst {
 			return &TooMuchError{l.Burst}
 		}
 		t.SetUsed(i, at, &a.Row, in.Used, instant)
