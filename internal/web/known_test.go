@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
 )
 
 func optionsOf(fields []planField, name string) []string {
@@ -32,8 +33,15 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 		if words := rule(l, spec); strings.Contains(words, name) {
 			t.Errorf("the rule of %s has no words: %s", name, words)
 		}
-		if algorithmText(name) == name {
-			t.Errorf("%s has no name", name)
+		words := algorithmOf(name)
+		if words.name == "" || (words.says == nil) == slices.Contains(play.Algorithms, name) {
+			t.Errorf("%s has no name, or no words in the playground", name)
+		}
+		if (words.gone == "") != (words.resets != nil) {
+			t.Errorf("%s says neither or both of when units come back", name)
+		}
+		if (words.pace == notPaced) != (words.ends == nil) || (words.pace == notPaced) != (words.gone != "") {
+			t.Errorf("the outlook of %s is not said", name)
 		}
 		var c, other card
 		c.Used, other.Used = 4, 4

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 )
 
 // The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
@@ -306,16 +308,13 @@ func typedFields(from url.Values) map[string]string {
 	return typed
 }
 
-// owners are fields of limits that belong to one algorithm only.
-var owners = map[string]string{"align": "fixed_window", "burst": "token_bucket", "precision": "sliding_log", "ttl": "concurrency"}
-
 // leaveForeign takes out what a limit had by its former algorithm, and nobody has typed.
 func leaveForeign(typed, shown map[string]string) {
 	n, _ := strconv.Atoi(typed["limits"])
 	for i := range min(max(0, n), len(typed)) {
-		for name, owner := range owners {
-			path := pathOf("limits", i, name)
-			if typed[path] == shown[path] && typed[pathOf("limits", i, "algorithm")] != owner {
+		for _, f := range limitFields {
+			path, owner := pathOf("limits", i, f.Name), model.OwnerOf(f.Name)
+			if owner != "" && typed[path] == shown[path] && typed[pathOf("limits", i, "algorithm")] != owner {
 				delete(typed, path)
 			}
 		}
@@ -369,7 +368,7 @@ func optionText(value string) string {
 	case "advance":
 		return "before the period"
 	}
-	return strings.ReplaceAll(algorithmText(value), "_", " ")
+	return cmp.Or(algorithmOf(value).name, strings.ReplaceAll(value, "_", " "))
 }
 
 // windowText is a window in words: a calendar's has no underscores.

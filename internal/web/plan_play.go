@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -198,13 +197,10 @@ func showPlays(id string, a *playAnswer) (all []shownPlay) {
 	for i := range a.Limits {
 		l := &a.Limits[i]
 		window, _ := model.ParseDuration(l.Window) // 0 for a calendar's
-		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Limit: l.Limit, Burst: l.Burst, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
-		if l.Algorithm == "token_bucket" {
-			limit.Algorithm = model.TokenBucket
-		}
+		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Algorithm: model.AlgorithmNamed(l.Algorithm), Limit: l.Limit, Burst: l.Burst, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
 		limit.Fullest.From, limit.Fullest.Units = l.Fullest.FromUS, l.Fullest.Units
 		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
-		p.Says = algorithmText(l.Algorithm) + ", " + number(l.Limit)
+		p.Says = algorithmOf(l.Algorithm).name + ", " + number(l.Limit)
 		if l.Window != "" {
 			p.Says += " in " + windowText(l.Window)
 		}
@@ -219,11 +215,4 @@ func showPlays(id string, a *playAnswer) (all []shownPlay) {
 		all[refuses].Refusal = *a.Refusal
 	}
 	return all
-}
-
-func algorithmText(name string) string {
-	if words, known := algorithms[name]; known {
-		return words.name
-	}
-	return cmp.Or(map[string]string{"allocation": "Allocation", "concurrency": "Concurrency"}[name], name)
 }

@@ -2,14 +2,16 @@ package model
 
 // allocation: used + cost ≤ limit, without a window; given back by refunds only (seats,
 // projects, stored gigabytes). The level is what is used.
-type allocation struct{}
+type allocation struct{ counted }
+
+var allocationDescriptor = descriptor{
+	number: Allocation, name: "allocation", stays: true,
+	compile: func(*Limit, *Spec, refusal) rules { return allocation{} },
+}
 
 func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return bucket{stored.level, 1}
 }
-func (allocation) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
-func (allocation) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
-
 func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
 }

@@ -43,7 +43,7 @@ func Presets() []Preset {
 }
 
 // Algorithms are the algorithms that plays compare, in their order.
-var Algorithms = []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket"}
+var Algorithms = model.ComparedAlgorithms()
 
 // Variants are a limit by each of Algorithms. window is the limit's, in µs. A burst belongs to the
 // token bucket only. The log of a large limit counts by blocks: a play of an exact one takes seconds.
@@ -51,10 +51,10 @@ func Variants(limit, window int64, burst *int64) []model.Spec {
 	specs := make([]model.Spec, len(Algorithms))
 	for i, algorithm := range Algorithms {
 		specs[i] = model.Spec{Name: algorithm, Algorithm: algorithm, Limit: limit, Window: fmt.Sprintf("%dus", window)}
-		switch algorithm {
-		case "token_bucket":
+		switch model.AlgorithmNamed(algorithm).Own() {
+		case "burst":
 			specs[i].Burst = burst
-		case "sliding_log":
+		case "precision":
 			if limit > logBlocks {
 				specs[i].Precision = fmt.Sprintf("%dus", (window+logBlocks-1)/logBlocks)
 			}
