@@ -313,8 +313,8 @@ func leaveForeign(typed, shown map[string]string) {
 	n, _ := strconv.Atoi(typed["limits"])
 	for i := range min(max(0, n), len(typed)) {
 		for _, f := range limitFields {
-			path, owner := pathOf("limits", i, f.Name), model.OwnerOf(f.Name)
-			if owner != "" && typed[path] == shown[path] && typed[pathOf("limits", i, "algorithm")] != owner {
+			path, takers := pathOf("limits", i, f.Name), model.TakenBy(f.Name)
+			if takers != nil && typed[path] == shown[path] && !slices.Contains(takers, typed[pathOf("limits", i, "algorithm")]) {
 				delete(typed, path)
 			}
 		}

@@ -26,18 +26,13 @@ var algorithms = []*descriptor{
 
 // descriptor says what an algorithm is, beside its rules. It stands in the algorithm's file.
 type descriptor struct {
-	number Algorithm
-	name   string // in JSON
-	window windowForm
-	own    string // the field of a Spec that no other algorithm has
-	hours  hoursForm
-
-	compared   bool // the playground compares it with others
-	log        bool // its bucket is a list of blocks, so longer than two integers
-	onlyHolds  bool // it counts open reservations alone: it has no bucket, and hits do not know it
-	stays      bool // no unit comes back by waiting
-	refills    bool // units come back all the time, up to Burst; a bucket does not know whose they were
-	twoWindows bool // aux is what was used in the window before
+	facts
+	number   Algorithm
+	name     string // in JSON
+	window   windowForm
+	takes    []string // the fields of a Spec that not all algorithms have
+	hours    hoursForm
+	compared bool // the playground compares it with others
 
 	// compile reads what is the algorithm's own, once the window was read, and returns the rules.
 	compile func(l *Limit, s *Spec, refuse refusal) rules
@@ -47,6 +42,23 @@ type descriptor struct {
 	defaults func(s *Spec)
 }
 
+// facts are what is asked with each hit: a Limit has a copy.
+type facts struct {
+	kept       storage
+	stays      bool // no unit comes back by waiting
+	refills    bool // units come back all the time, up to Burst; a bucket does not know whose they were
+	twoWindows bool // aux is what was used in the window before
+}
+
+// storage is where a limit's units are counted.
+type storage int8
+
+const (
+	inBucket storage = iota + 1 // two integers
+	inLog                       // a bucket, and a list of blocks after it
+	inHolds                     // open reservations alone: there is no bucket, and hits do not know the limit
+)
+
 // refusal notes what is wrong with a field.
 type refusal func(field, format string, args ...any)
 
@@ -54,7 +66,7 @@ type refusal func(field, format string, args ...any)
 type windowForm int8
 
 const (
-	noWindow windowForm = iota
+	noWindow windowForm = iota + 1
 	durationWindow
 	anyWindow // a duration, or the calendar's
 )
@@ -63,66 +75,44 @@ const (
 type hoursForm int8
 
 const (
-	nothingByHour hoursForm = iota
+	nothingByHour hoursForm = iota + 1
 	spreadByHour            // the units of an hour have to be spread over it
 	wholeByHour             // all of it, where windows by the clock fill the hour
 )
 
-// byNumber finds a descriptor by its algorithm's number.
-var byNumber = func() (all []*descriptor) {
-	for _, d := range algorithms {
-		for int(d.number) >= len(all) {
-			all = append(all, &descriptor{})
-		}
-		all[d.number] = d
-	}
-	return all
-}()
-
-// is the algorithm's descriptor. That of a number that is none says no to everything.
+// is the algorithm's descriptor. The number is an algorithm's.
 func (a Algorithm) is() *descriptor {
-	if a < 0 || int(a) >= len(byNumber) {
-		a = 0
-	}
-	return byNumber[a]
+	return algorithms[slices.IndexFunc(algorithms, func(d *descriptor) bool { return d.number == a })]
 }
 
-func (a Algorithm) String() string { return a.is().name }
-
-// AlgorithmNamed is the algorithm of a name in JSON; 0: there is none.
-func AlgorithmNamed(name string) Algorithm {
+// named finds a descriptor by its algorithm's name in JSON; nil: there is none.
+func named(name string) *descriptor {
 	for _, d := range algorithms {
 		if d.name == name {
-			return d.number
+			return d
 		}
 	}
-	return 0
+	return nil
 }
 
-// AlgorithmNames are the names of all algorithms, in the order in which people are shown them.
-func AlgorithmNames() (names []string) {
+func namesOf(which func(d *descriptor) bool) (names []string) {
 	for _, d := range algorithms {
-		names = append(names, d.name)
-	}
-	return names
-}
-
-// ComparedAlgorithms are the names of those that the playground compares.
-func ComparedAlgorithms() (names []string) {
-	for _, d := range algorithms {
-		if d.compared {
+		if which(d) {
 			names = append(names, d.name)
 		}
 	}
 	return names
 }
 
-// OwnerOf is the name of the algorithm that alone has a field of a Spec; none: all have it.
-func OwnerOf(field string) string {
-	if i := slices.IndexFunc(algorithms, func(d *descriptor) bool { return d.own == field }); i >= 0 {
-		return algorithms[i].name
-	}
-	return ""
+// AlgorithmNames are the names of all algorithms, in the order in which people are shown them.
+func AlgorithmNames() []string { return namesOf(func(*descriptor) bool { return true }) }
+
+// ComparedAlgorithms are the names of those that the playground compares.
+func ComparedAlgorithms() []string { return namesOf(func(d *descriptor) bool { return d.compared }) }
+
+// TakenBy are the names of the algorithms that alone have a field of a Spec; none: all have it.
+func TakenBy(field string) []string {
+	return namesOf(func(d *descriptor) bool { return slices.Contains(d.takes, field) })
 }
 
 // supported names all algorithms in a sentence.
@@ -132,11 +122,18 @@ func supported() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// Own is the field of a Spec that no other algorithm has, or none.
-func (a Algorithm) Own() string { return a.is().own }
+// AlgorithmNamed is the algorithm of a name in JSON; 0: there is none.
+func AlgorithmNamed(name string) Algorithm {
+	if d := named(name); d != nil {
+		return d.number
+	}
+	return 0
+}
+
+func (a Algorithm) String() string { return a.is().name }
 
 // OnlyHolds reports whether open reservations alone are counted, by their ttl.
-func (a Algorithm) OnlyHolds() bool { return a.is().onlyHolds }
+func (a Algorithm) OnlyHolds() bool { return a.is().kept == inHolds }
 
 // Refills reports whether units come back all the time, up to a burst.
 func (a Algorithm) Refills() bool { return a.is().refills }
@@ -168,8 +165,8 @@ func (l *Limit) MostIn(time int64, whole bool) int64 { return l.rules.mostIn(l, 
 
 // WithDefaults is a Spec with what its algorithm takes for fields of its own that are left out.
 func WithDefaults(s Spec) Spec {
-	if fill := AlgorithmNamed(s.Algorithm).is().defaults; fill != nil {
-		fill(&s)
+	if d := named(s.Algorithm); d != nil && d.defaults != nil {
+		d.defaults(&s)
 	}
 	return s
 }
@@ -177,14 +174,13 @@ func WithDefaults(s Spec) Spec {
 // counted is what algorithms share whose level is what counts against the limit.
 type counted struct{}
 
-func (counted) room(l *Limit, b bucket, _ moment) int64               { return l.Limit - b.level }
-func (counted) used(_ *Limit, b bucket, _ moment) int64               { return b.level }
-func (counted) countable(_ *Limit, b bucket, _ moment) int64          { return softCap - b.level }
-func (counted) began(*Limit, bucket, moment) (start int64, runs bool) { return 0, false }
-func (counted) sound(_ *Limit, b bucket, _ []int64) bool              { return counts(b.level) }
-func (counted) lifetime(l *Limit) int64                               { return l.Window }
+func (counted) room(l *Limit, b bucket, _ moment) int64      { return l.Limit - b.level }
+func (counted) used(_ *Limit, b bucket, _ moment) int64      { return b.level }
+func (counted) countable(_ *Limit, b bucket, _ moment) int64 { return softCap - b.level }
+func (counted) sound(_ *Limit, b bucket, _ []int64) bool     { return counts(b.level) }
 
-func (counted) mostIn(l *Limit, time int64, whole bool) int64 {
+// inWindows is the most units that windows admit in a time, µs. whole: windows fill the time.
+func (l *Limit) inWindows(time int64, whole bool) int64 {
 	windows := ceilDiv(time, l.Window)
 	if !whole {
 		windows++ // the time touches one window more

@@ -1,11 +1,14 @@
 package model
 
+import "math"
+
 // allocation: used + cost ≤ limit, without a window; given back by refunds only (seats,
 // projects, stored gigabytes). The level is what is used.
 type allocation struct{ counted }
 
 var allocationDescriptor = descriptor{
-	number: Allocation, name: "allocation", stays: true,
+	facts:  facts{kept: inBucket, stays: true},
+	number: Allocation, name: "allocation", window: noWindow, hours: nothingByHour,
 	compile: func(*Limit, *Spec, refusal) rules { return allocation{} },
 }
 
@@ -34,4 +37,7 @@ func (allocation) backdate(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
-func (allocation) countsFrom(*Limit, bucket, moment) int64 { return 0 }
+func (allocation) countsFrom(*Limit, bucket, moment) int64    { return 0 }
+func (allocation) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
+func (allocation) lifetime(*Limit) int64                      { return 0 }
+func (allocation) mostIn(*Limit, int64, bool) int64           { return math.MaxInt64 }

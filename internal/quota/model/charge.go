@@ -24,15 +24,15 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 			spared |= 1 << i
 		}
 		charged := fits || l.Mode != Shadow
-		switch is := l.Algorithm.is(); {
-		case is.onlyHolds:
-		case is.log:
+		switch l.kept {
+		case inHolds:
+		case inLog:
 			blocks := l.logBlocks(log, m.at)
 			if charged {
 				b.level, blocks = l.chargeLog(b.level, blocks, m.at, cost)
 			}
 			next = l.encodeLog(next, b.level, blocks)
-		default:
+		case inBucket:
 			if charged {
 				b = l.rules.charge(l, b, cost, m)
 			}

@@ -1,12 +1,15 @@
 package model
 
+import "math"
+
 // concurrency: units in flight + cost ≤ limit. Only reservations are judged by it, and it
 // counts what open ones hold; hits do not know it. There is no bucket in the row: the level
 // is the sum of the holds on the counter that are charged to it.
 type concurrency struct{ counted }
 
 var concurrencyDescriptor = descriptor{
-	number: Concurrency, name: "concurrency", own: "ttl", onlyHolds: true,
+	facts:  facts{kept: inHolds},
+	number: Concurrency, name: "concurrency", window: noWindow, takes: []string{"ttl"}, hours: nothingByHour,
 	compile: func(l *Limit, s *Spec, refuse refusal) rules {
 		l.compileTTL(s, refuse)
 		return concurrency{}
@@ -29,7 +32,10 @@ func (concurrency) giveBack(_ *Limit, b bucket, _, cost int64, _ moment) bucket 
 // backdate: what was used is not in flight.
 func (concurrency) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
-func (concurrency) countsFrom(*Limit, bucket, moment) int64 { return 0 }
+func (concurrency) countsFrom(*Limit, bucket, moment) int64    { return 0 }
+func (concurrency) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
+func (concurrency) lifetime(*Limit) int64                      { return 0 }
+func (concurrency) mostIn(*Limit, int64, bool) int64           { return math.MaxInt64 }
 
 func (concurrency) sound(*Limit, bucket, []int64) bool { return true } // it has no bucket
 

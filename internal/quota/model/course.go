@@ -26,7 +26,7 @@ func (h held) units(n int) int64 {
 // only of a sliding window.
 func (l *Limit) held(b bucket, m moment) (now, last held) {
 	id, from := l.BucketID(m), l.rules.countsFrom(l, b, m)
-	if l.Algorithm.is().twoWindows {
+	if l.twoWindows {
 		start := windowStart(m.at, l.Window)
 		last = held{from, m.holds.sumsOf(id, from, start)}
 		from = start
@@ -201,16 +201,18 @@ func (h *Holds) blocksOf(l *Limit) *heldBlocks {
 func (d *Decision) waitHeld(i int) int64 {
 	c := d.course(i)
 	l, instant := c.limit, NoReset
-	switch is := l.Algorithm.is(); {
-	case is.onlyHolds && d.Cost > l.Limit:
-	case is.onlyHolds:
-		instant = c.heldUntil(l.Limit - d.Cost)
-	case is.log && d.Cost <= max(0, l.rules.room(l, c.bucket, c.m)):
-		instant = c.m.at
-	case is.log && d.Cost > l.Limit:
-	case is.log:
-		instant = c.logUntil(l.Limit - d.Cost)
-	default:
+	switch l.kept {
+	case inHolds:
+		if d.Cost <= l.Limit {
+			instant = c.heldUntil(l.Limit - d.Cost)
+		}
+	case inLog:
+		if d.Cost <= max(0, l.rules.room(l, c.bucket, c.m)) {
+			instant = c.m.at
+		} else if d.Cost <= l.Limit {
+			instant = c.logUntil(l.Limit - d.Cost)
+		}
+	case inBucket:
 		instant = c.until(func(b bucket, m moment) int64 {
 			if w := l.wait(b, d.Cost, m); w != Never {
 				return m.at + min(w, NoReset-m.at)
@@ -227,12 +229,12 @@ func (d *Decision) waitHeld(i int) int64 {
 // resetHeld is resetAt where holds may expire meanwhile.
 func (d *Decision) resetHeld(i int) int64 {
 	c := d.course(i)
-	switch is := c.limit.Algorithm.is(); {
-	case is.onlyHolds:
+	switch c.limit.kept {
+	case inHolds:
 		return c.heldUntil(0)
-	case is.log:
+	case inLog:
 		return c.logUntil(0)
-	default:
-		return c.until(func(b bucket, m moment) int64 { return c.limit.rules.resetAt(c.limit, b, m) })
+	case inBucket:
 	}
+	return c.until(func(b bucket, m moment) int64 { return c.limit.rules.resetAt(c.limit, b, m) })
 }

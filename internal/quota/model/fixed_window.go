@@ -13,7 +13,8 @@ type fixedWindow struct {
 }
 
 var fixedWindowDescriptor = descriptor{
-	number: FixedWindow, name: "fixed_window", window: anyWindow, own: "align", hours: wholeByHour, compared: true,
+	facts:  facts{kept: inBucket},
+	number: FixedWindow, name: "fixed_window", window: anyWindow, takes: []string{"align"}, hours: wholeByHour, compared: true,
 	compile: func(l *Limit, s *Spec, refuse refusal) rules {
 		l.byPeriod = s.Window == "billing_period"
 		switch {
@@ -105,6 +106,10 @@ func (f fixedWindow) began(l *Limit, _ bucket, m moment) (int64, bool) {
 	return start, true
 }
 
+func (fixedWindow) lifetime(l *Limit) int64 { return l.Window }
+
+func (fixedWindow) mostIn(l *Limit, time int64, whole bool) int64 { return l.inWindows(time, whole) }
+
 // firstHitWindow: a window starts with the first admitted hit after the last one ended.
 // The level is what was used in it, aux its start; nothing used, no window.
 type firstHitWindow struct{ counted }
@@ -160,6 +165,11 @@ func (f firstHitWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) b
 func (firstHitWindow) countsFrom(_ *Limit, b bucket, _ moment) int64 { return b.aux }
 
 func (firstHitWindow) began(_ *Limit, b bucket, _ moment) (int64, bool) { return b.aux, b.level > 0 }
+
+func (firstHitWindow) lifetime(l *Limit) int64 { return l.Window }
+
+// mostIn: windows start where a hit says, and so in the time.
+func (firstHitWindow) mostIn(l *Limit, time int64, _ bool) int64 { return l.inWindows(time, false) }
 
 func (firstHitWindow) sound(_ *Limit, b bucket, _ []int64) bool {
 	return counts(b.level) && b.aux >= 0 && b.aux < lastInstant

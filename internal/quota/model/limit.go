@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"quotad/client"
 )
@@ -61,7 +62,8 @@ type Limit struct {
 	// or burst keeps what was used.
 	ID int64
 
-	rules    rules // the algorithm's
+	facts          // the algorithm's
+	rules    rules // likewise
 	byPeriod bool  // its window is the billing period
 
 	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
@@ -95,23 +97,25 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	} else if s.Limit < 0 || s.Limit > MaxNumber {
 		refuse("limit", "must be between 0 (closed) and %d", MaxNumber)
 	}
-	l.Algorithm = AlgorithmNamed(s.Algorithm)
-	is := l.Algorithm.is()
-	if s.Algorithm == "" {
+	d := named(s.Algorithm)
+	switch {
+	case d != nil:
+		l.Algorithm, l.facts = d.number, d.facts
+	case s.Algorithm == "":
 		refuse("algorithm", "is required: %s", supported())
-	} else if l.Algorithm == 0 {
+	default:
 		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported())
 	}
-	l.compileWindow(&s, refuse)
-	if is.compile != nil {
-		l.rules = is.compile(l, &s, refuse)
+	l.compileWindow(d, &s, refuse)
+	if d != nil {
+		l.rules = d.compile(l, &s, refuse)
 	}
-	l.compileOptions(&s, refuse)
+	l.compileOptions(d, &s, refuse)
 	if len(bad) > 0 {
 		return nil, bad
 	}
-	if is.reduce != nil {
-		if err := is.reduce(l, &s); err != nil {
+	if d.reduce != nil {
+		if err := d.reduce(l, &s); err != nil {
 			return nil, FieldErrors{*err}
 		}
 	}
@@ -119,22 +123,27 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	return l, nil
 }
 
-// compileWindow reads the window, a duration or the calendar's. Of an algorithm that is not known
-// it asks only for a form that some algorithm has.
-func (l *Limit) compileWindow(s *Spec, refuse refusal) {
+// compileWindow reads the window, a duration or the calendar's. Of an algorithm that is not known,
+// which has no descriptor, it asks only for a form that some algorithm has.
+func (l *Limit) compileWindow(d *descriptor, s *Spec, refuse refusal) {
 	_, isNamed := calendarWindows[s.Window]
-	switch form := l.Algorithm.is().window; {
-	case l.Algorithm != 0 && form == noWindow:
+	var form windowForm
+	if d != nil {
+		form = d.window
+	}
+	switch {
+	case form == noWindow:
 		if s.Window != "" {
 			refuse("window", "%s has none: leave it out", l.Algorithm)
 		}
 	case s.Window == "":
-		if l.Algorithm != 0 || s.Algorithm == "" {
+		if d != nil || s.Algorithm == "" {
 			refuse("window", `is required: a duration such as "1h"`)
 		}
 	case isNamed:
 		if l.Calendar = form == anyWindow; form == durationWindow {
-			refuse("window", "%q belongs to fixed_window only: use a duration such as \"1h\"", s.Window)
+			calendars := namesOf(func(d *descriptor) bool { return d.window == anyWindow })
+			refuse("window", "%q belongs to %s only: use a duration such as \"1h\"", s.Window, strings.Join(calendars, " and "))
 		}
 	default:
 		var err error
@@ -145,20 +154,20 @@ func (l *Limit) compileWindow(s *Spec, refuse refusal) {
 }
 
 // compileOptions reads the optional fields, and refuses those that the algorithm has not.
-func (l *Limit) compileOptions(s *Spec, refuse refusal) {
-	own := l.Algorithm.Own()
+func (l *Limit) compileOptions(d *descriptor, s *Spec, refuse refusal) {
+	takes := func(field string) bool { return d != nil && slices.Contains(d.takes, field) }
 	foreign := func(field string, there bool) {
-		if there && own != field {
-			refuse(field, "belongs to %s only: leave it out", OwnerOf(field))
+		if there && !takes(field) {
+			refuse(field, "belongs to %s only: leave it out", strings.Join(TakenBy(field), " and "))
 		}
 	}
 	foreign("ttl", s.TTL != "")
 	foreign("burst", s.Burst != nil)
-	if s.Burst != nil && own == "burst" {
+	if s.Burst != nil && takes("burst") {
 		checkBurst(s, refuse)
 	}
-	if s.Align != "" && (own != "align" || s.Align != "clock" && s.Align != "first_hit") {
-		refuse("align", `only %s has it: "clock" or "first_hit"`, OwnerOf("align"))
+	if s.Align != "" && (!takes("align") || s.Align != "clock" && s.Align != "first_hit") {
+		refuse("align", `only %s has it: "clock" or "first_hit"`, strings.Join(TakenBy("align"), " and "))
 	}
 	foreign("precision", s.Precision != "")
 	if l.Per = s.Per; s.Per != "" && (!limitName.MatchString(s.Per) || len(s.Per) > MaxAttributeName) {
@@ -200,7 +209,7 @@ func (l *Limit) identity(align string) int64 {
 	if l.Per != "" {
 		fmt.Fprintf(h, "\x00per=%s", l.Per)
 	}
-	if l.Algorithm.is().log {
+	if l.kept == inLog {
 		fmt.Fprintf(h, "\x00precision=%d", l.Precision)
 		return -1 - int64(h.Sum64()>>1)
 	}

@@ -16,7 +16,8 @@ import (
 type slidingLog struct{ counted }
 
 var slidingLogDescriptor = descriptor{
-	number: SlidingLog, name: "sliding_log", window: durationWindow, own: "precision", hours: spreadByHour, compared: true, log: true,
+	facts:  facts{kept: inLog},
+	number: SlidingLog, name: "sliding_log", window: durationWindow, takes: []string{"precision"}, hours: spreadByHour, compared: true,
 	compile: func(l *Limit, s *Spec, refuse refusal) rules {
 		l.compileLog(s, refuse)
 		return slidingLog{}
@@ -123,9 +124,11 @@ func (slidingLog) countable(l *Limit, _ bucket, m moment) int64 {
 }
 
 // mostIn: windows may begin anywhere, so also with the time.
-func (s slidingLog) mostIn(l *Limit, time int64, _ bool) int64 {
-	return s.counted.mostIn(l, time, true)
-}
+func (slidingLog) mostIn(l *Limit, time int64, _ bool) int64 { return l.inWindows(time, true) }
+
+func (slidingLog) lifetime(l *Limit) int64 { return l.Window }
+
+func (slidingLog) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
 
 // sound: each block is later than the one before, and the newest is the last.
 func (slidingLog) sound(l *Limit, b bucket, log []int64) bool {

@@ -8,7 +8,8 @@ import "math/bits"
 type slidingWindow struct{ counted }
 
 var slidingWindowDescriptor = descriptor{
-	number: SlidingWindow, name: "sliding_window", window: durationWindow, hours: spreadByHour, compared: true, twoWindows: true,
+	facts:  facts{kept: inBucket, twoWindows: true},
+	number: SlidingWindow, name: "sliding_window", window: durationWindow, hours: spreadByHour, compared: true,
 	compile: func(*Limit, *Spec, refusal) rules { return slidingWindow{} },
 }
 
@@ -97,6 +98,8 @@ func (slidingWindow) sound(_ *Limit, b bucket, _ []int64) bool {
 
 // lifetime: a hit still counts in part in the window after its own.
 func (slidingWindow) lifetime(l *Limit) int64 { return 2 * l.Window }
+
+func (slidingWindow) mostIn(l *Limit, time int64, whole bool) int64 { return l.inWindows(time, whole) }
 
 // shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.
 func shareOf(n, part, whole int64) int64 {

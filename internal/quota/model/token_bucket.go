@@ -14,7 +14,8 @@ import (
 type tokenBucket struct{ counted }
 
 var tokenBucketDescriptor = descriptor{
-	number: TokenBucket, name: "token_bucket", window: durationWindow, own: "burst", hours: spreadByHour, compared: true, refills: true,
+	facts:  facts{kept: inBucket, refills: true},
+	number: TokenBucket, name: "token_bucket", window: durationWindow, takes: []string{"burst"}, hours: spreadByHour, compared: true,
 	compile: func(*Limit, *Spec, refusal) rules { return tokenBucket{} },
 	reduce:  func(l *Limit, s *Spec) *FieldError { return l.reduce(s.Burst) },
 	defaults: func(s *Spec) {
@@ -138,6 +139,8 @@ func (tokenBucket) lifetime(l *Limit) int64 {
 	us, _ := l.FillTime()
 	return min(us, MaxWindow)
 }
+
+func (tokenBucket) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
 
 func (tokenBucket) mostIn(l *Limit, time int64, _ bool) int64 {
 	return AddUpTo(l.Burst, mulDivUp(l.Limit, time, l.Window))
