@@ -15,6 +15,7 @@ var allocationDescriptor = descriptor{
 func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return bucket{stored.level, 1}
 }
+
 func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
 }
