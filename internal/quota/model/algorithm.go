@@ -110,6 +110,9 @@ func AlgorithmNames() []string { return namesOf(func(*descriptor) bool { return 
 // ComparedAlgorithms are the names of those that the playground compares.
 func ComparedAlgorithms() []string { return namesOf(func(d *descriptor) bool { return d.compared }) }
 
+// RefilledAlgorithms are the names of those whose units come back all the time, see Refills.
+func RefilledAlgorithms() []string { return namesOf(func(d *descriptor) bool { return d.refills }) }
+
 // TakenBy are the names of the algorithms that alone have a field of a Spec; none: all have it.
 func TakenBy(field string) []string {
 	return namesOf(func(d *descriptor) bool { return slices.Contains(d.takes, field) })
