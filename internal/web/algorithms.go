@@ -19,13 +19,12 @@ type algorithmWords struct {
 
 	pace paceBy
 	ends func(p speed, l *limitState, now time.Time) (time.Time, bool) // see speed.ends
-	bars bool                                                          // its windows may be the bars of a chart
 }
 
 // algorithms has the words of each.
 var algorithms = map[model.Algorithm]algorithmWords{
 	model.FixedWindow: {
-		name: "Fixed window", rule: fixedRule, pace: byWindow, ends: speed.beforeReset, bars: true,
+		name: "Fixed window", rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
 		says: func(l *model.Limit) string { return "Counts from zero at each full " + each(l.Window) + "." },
 		resets: func(v *visit, c *card, l *limitState, _ *limitSpec, now time.Time) {
 			c.countdown("Resets in", *l.ResetAt, now, 0)

@@ -133,7 +133,7 @@ type paceBy int8
 
 const (
 	notPaced   paceBy = iota
-	byWindow          // this window so far
+	byWindow          // this window so far: each counts from zero
 	byLastHour        // where windows slide
 )
 

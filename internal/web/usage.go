@@ -286,7 +286,7 @@ func (d *usageData) draw(points []usagePoint, a *usageAsked, limit int64, now ti
 // limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
 func (v *visit) limitLine(plan *planAnswer, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
-		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || !algorithmOf(l.Algorithm).bars {
+		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || algorithmOf(l.Algorithm).pace != byWindow {
 			continue
 		}
 		_, offset := a.start.In(v.zone).Zone()
