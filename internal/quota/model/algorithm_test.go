@@ -121,29 +121,34 @@ func TestFieldsOfAlgorithms(t *testing.T) {
 
 // TestFactsOfAlgorithms: what a descriptor says is what the rules do.
 func TestFactsOfAlgorithms(t *testing.T) {
+	begin := testEpoch - testEpoch%testHour
+	end := begin + testHour - 1
 	for _, l := range usualLimits(t) {
-		begin := testEpoch - testEpoch%testHour
-		full := countedLimit{Limit: l}
-		if full.left(begin) != l.Capacity() {
-			t.Errorf("%s admits %d at first, not %d", l.Algorithm, full.left(begin), l.Capacity())
+		fresh := countedLimit{Limit: l}
+		if fresh.left(begin) != l.Capacity() {
+			t.Errorf("%s admits %d at first, not %d", l.Algorithm, fresh.left(begin), l.Capacity())
 		}
 		if l.kept == inHolds {
 			continue
 		}
-		at := begin + testHour - 1
-		full.charge(at, l.Capacity())
-		b, m := full.stands(at)
-		if never := l.wait(b, 1, m) == Never && l.rules.resetAt(l, b, m) == NoReset; never != l.stays {
-			t.Errorf("units of %s come back never: %v", l.Algorithm, never)
+		var full countedLimit
+		for _, at := range []int64{begin, end} {
+			full = fresh
+			full.charge(at, l.Capacity())
+			b, m := full.stands(at)
+			if never := l.wait(b, 1, m) == Never && l.rules.resetAt(l, b, m) == NoReset; never != l.stays {
+				t.Errorf("units of %s come back never: %v", l.Algorithm, never)
+			}
+			if !l.stays && full.left(at+l.Lifetime()+l.Precision) != l.Capacity() {
+				t.Errorf("%s counts a hit for longer than %d µs", l.Algorithm, l.Lifetime())
+			}
 		}
-		if !l.stays && full.left(at+l.Lifetime()+l.Precision) != l.Capacity() {
-			t.Errorf("%s counts a hit for longer than %d µs", l.Algorithm, l.Lifetime())
-		}
-		if b, _ := full.stands(at + 1); l.twoWindows != (b.level == 0 && b.aux == l.Limit) {
+		b, _ := full.stands(end + 1)
+		if l.twoWindows != (b.level == 0 && b.aux == l.Limit) {
 			t.Errorf("%s keeps the window before in aux, or not: %+v", l.Algorithm, b)
 		}
-		if played, whole := l.ByHour(); whole && full.left(at+1) != l.Capacity() || !played && l.Window > 0 {
-			t.Errorf("%s says the hour's units wrong: %d are left after it", l.Algorithm, full.left(at+1))
+		if played, whole := l.ByHour(); whole && full.left(end+1) != l.Capacity() || !played && l.Window > 0 {
+			t.Errorf("%s says the hour's units wrong: %d are left after it", l.Algorithm, full.left(end+1))
 		}
 	}
 }
