@@ -10,6 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
 )
 
 func optionsOf(fields []planField, name string) []string {
@@ -30,11 +31,22 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 	for _, name := range names {
 		l := &client.QuotaLimit{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
 		spec := &client.Limit{Spec: client.Spec{Name: "x", Algorithm: name, Limit: 10, Window: window}}
+		words, there := algorithms[model.AlgorithmNamed(name)]
+		if !there {
+			t.Errorf("nothing is said of %s", name)
+			continue
+		}
+		if words.name == "" || (words.says == nil) == slices.Contains(play.Algorithms, name) {
+			t.Errorf("%s has no name, or no words in the playground", name)
+		}
 		if words := rule(l, spec); strings.Contains(words, name) {
 			t.Errorf("the rule of %s has no words: %s", name, words)
 		}
-		if algorithmText(name) == name {
-			t.Errorf("%s has no name", name)
+		if (words.gone == "") != (words.resets != nil) {
+			t.Errorf("%s says neither or both of when units come back", name)
+		}
+		if (words.pace == notPaced) != (words.ends == nil) || (words.pace == notPaced) != (words.gone != "") {
+			t.Errorf("the outlook of %s is not said", name)
 		}
 		var c, other card
 		c.Used, other.Used = 4, 4

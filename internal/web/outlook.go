@@ -130,19 +130,28 @@ type speed struct {
 	by            string
 }
 
-// pace is how fast a limit's meter is used: in this window so far, or in the last hour where
-// windows slide.
+// paceBy is what the pace of a limit's meter is measured by.
+type paceBy int8
+
+const (
+	notPaced   paceBy = iota
+	byWindow          // this window so far: each counts from zero
+	byLastHour        // where windows slide
+)
+
+// pace is how fast a limit's meter is used.
 func (v *visit) pace(s *standing, l *client.QuotaLimit) (speed, bool) {
 	now := s.quota.At
-	switch l.Algorithm {
-	case "fixed_window":
+	switch algorithmOf(l.Algorithm).pace {
+	case notPaced:
+	case byWindow:
 		if l.WindowStart == nil {
 			break
 		}
 		if since := now.Sub(*l.WindowStart); since >= leastPace && l.Used > 0 {
 			return speed{l.Used, since.Microseconds(), "this window so far"}, true
 		}
-	case "token_bucket", "sliding_window", "sliding_log":
+	case byLastHour:
 		return v.lastHour(l.Meter, now)
 	}
 	return speed{}, false
@@ -173,23 +182,27 @@ func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
 		return time.Time{}, false
 	}
-	perUnit := func(units, lost int64) time.Duration { // how long units last where lost come back meanwhile
-		return time.Duration(min(mulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))) * time.Microsecond
-	}
+	return algorithmOf(l.Algorithm).ends(p, l, now)
+}
+
+// lasts is when units are used up where lost come back meanwhile.
+func (p speed) lasts(units, lost int64, now time.Time) time.Time {
+	micros := min(mulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
+	return now.Add(time.Duration(micros) * time.Microsecond)
+}
+
+func (p speed) whileRefilling(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	window, err := model.ParseDuration(*l.Window)
-	switch l.Algorithm {
-	case "token_bucket":
-		back := mulDiv(p.micros, l.Limit, cmp.Or(window, 1))
-		if err != nil || back >= p.units {
-			return time.Time{}, false
-		}
-		return now.Add(perUnit(l.Remaining, back)), true
-	case "sliding_window", "sliding_log":
-		if err != nil || mulDiv(window, p.units, p.micros) <= l.Limit {
-			return time.Time{}, false
-		}
-		return now.Add(perUnit(l.Remaining, 0)), true
-	}
-	at := now.Add(perUnit(l.Remaining, 0))
+	back := mulDiv(p.micros, l.Limit, cmp.Or(window, 1))
+	return p.lasts(l.Remaining, back, now), err == nil && back < p.units
+}
+
+func (p speed) whileSliding(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	window, err := model.ParseDuration(*l.Window)
+	return p.lasts(l.Remaining, 0, now), err == nil && mulDiv(window, p.units, p.micros) > l.Limit
+}
+
+func (p speed) beforeReset(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	at := p.lasts(l.Remaining, 0, now)
 	return at, l.ResetAt != nil && at.Before(*l.ResetAt)
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 )
 
 // The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
@@ -274,16 +276,13 @@ func typedFields(from url.Values) map[string]string {
 	return typed
 }
 
-// owners are fields of limits that belong to one algorithm only.
-var owners = map[string]string{"align": "fixed_window", "burst": "token_bucket", "precision": "sliding_log", "ttl": "concurrency"}
-
 // leaveForeign takes out what a limit had by its former algorithm, and nobody has typed.
 func leaveForeign(typed, shown map[string]string) {
 	n, _ := strconv.Atoi(typed["limits"])
 	for i := range min(max(0, n), len(typed)) {
-		for name, owner := range owners {
-			path := pathOf("limits", i, name)
-			if typed[path] == shown[path] && typed[pathOf("limits", i, "algorithm")] != owner {
+		for _, f := range limitFields {
+			path, takers := pathOf("limits", i, f.Name), model.TakenBy(f.Name)
+			if takers != nil && typed[path] == shown[path] && !slices.Contains(takers, typed[pathOf("limits", i, "algorithm")]) {
 				delete(typed, path)
 			}
 		}
@@ -337,7 +336,7 @@ func optionText(value string) string {
 	case "advance":
 		return "before the period"
 	}
-	return strings.ReplaceAll(algorithmText(value), "_", " ")
+	return cmp.Or(algorithmOf(value).name, strings.ReplaceAll(value, "_", " "))
 }
 
 // windowText is a window in words: a calendar's has no underscores.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -144,16 +143,13 @@ func showPlays(id string, a *client.Play) (all []shownPlay) {
 	for i := range a.Limits {
 		l := &a.Limits[i]
 		window, _ := model.ParseDuration(l.Window) // 0 for a calendar's
-		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Limit: l.Limit, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
+		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Algorithm: model.AlgorithmNamed(l.Algorithm), Limit: l.Limit, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
 		if l.Burst != nil {
 			limit.Burst = *l.Burst
 		}
-		if l.Algorithm == "token_bucket" {
-			limit.Algorithm = model.TokenBucket
-		}
 		limit.Fullest.From, limit.Fullest.Units = l.Fullest.FromUS, l.Fullest.Units
 		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
-		p.Says = algorithmText(l.Algorithm) + ", " + number(l.Limit)
+		p.Says = algorithmOf(l.Algorithm).name + ", " + number(l.Limit)
 		if l.Window != "" {
 			p.Says += " in " + windowText(l.Window)
 		}
@@ -168,11 +164,4 @@ func showPlays(id string, a *client.Play) (all []shownPlay) {
 		all[refuses].Refusal = *a.Refusal
 	}
 	return all
-}
-
-func algorithmText(name string) string {
-	if words, known := algorithms[name]; known {
-		return words.name
-	}
-	return cmp.Or(map[string]string{"allocation": "Allocation", "concurrency": "Concurrency"}[name], name)
 }

@@ -287,7 +287,7 @@ func (d *usageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 // limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
 func (v *visit) limitLine(plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
-		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || l.Algorithm != "fixed_window" {
+		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || algorithmOf(l.Algorithm).pace != byWindow {
 			continue
 		}
 		_, offset := a.start.In(v.zone).Zone()

@@ -98,7 +98,7 @@ func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, mo
 	}
 	d = tx.Charge(counters, d)
 	for i := range t.NumLimits() {
-		if l := t.LimitAt(i); l.Algorithm == model.Concurrency {
+		if l := t.LimitAt(i); l.Algorithm.OnlyHolds() {
 			ttl = min(ttl, l.TTL)
 		}
 	}
