@@ -30,11 +30,10 @@ type world struct {
 	log     *pgtest.Log
 }
 
-// newWorld has no trigger that opens adjustments for nodes of the version before: what the engine is
-// given does it.
+// newWorld has none of the triggers that do for nodes of the version before what this one does itself.
 func newWorld(t testing.TB) *world {
 	url := pgtest.NewDatabase(t)
-	pgtest.Exec(t, url, `DROP TRIGGER adjustments_open ON adjustments`)
+	pgtest.Exec(t, url, `DROP TRIGGER adjustments_open ON adjustments`, `DROP TRIGGER line_adjustment_copied ON line_adjustments`)
 	return anotherNode(t, url)
 }
 

@@ -99,9 +99,10 @@ func readPlace(s string) (p place, ok bool) {
 	return p, false
 }
 
+// A copy that is not there is for reconcile to tell.
 const countedAdjustments = `
 	SELECT hour, at, cost, reason, key FROM line_adjustments
-	WHERE invoice_id = $1::uuid AND meter = $2 AND hour >= $3 AND hour < $4
+	WHERE invoice_id = $1::uuid AND meter = $2 AND hour >= $3 AND hour < $4 AND cost IS NOT NULL
 	  AND (hour, at, key) > ($5, $6, $7::uuid) ORDER BY hour, at, key LIMIT $8`
 
 // lineUsage reads a page of what a line's quantity is the sum of. A draft's lines of usage count
