@@ -17,8 +17,8 @@ const OpenAdjustments = `
 	ON CONFLICT DO NOTHING`
 
 // dropDead deletes what no invoice will ever take, of hours before a period. The hour is in no closed
-// period, or its period has neither a draft nor a final invoice with a line of the meter. Closed periods
-// and their prices stay as they are, so such a row never comes to be wanted. What an invoice has taken
+// period, or its period has no invoice with a line of the meter, but for void ones. Closed periods and
+// their prices stay as they are, so such a row never comes to be wanted. What an invoice has taken
 // already is deleted, too: a restore of data alone may leave such rows.
 const dropDead = `
 	DELETE FROM open_adjustments q USING unnest($1::bigint[], $2::bigint[]) AS w (customer, before)
@@ -26,10 +26,10 @@ const dropDead = `
 		SELECT FROM (
 			SELECT chain, n, end_at FROM periods WHERE customer_id = q.customer AND start_at <= q.hour ORDER BY start_at DESC LIMIT 1) p
 		JOIN LATERAL (
-			SELECT id, status FROM invoices WHERE customer_id = q.customer AND chain = p.chain AND n = p.n AND kind = 'period' AND status <> 'void' OFFSET 0) i ON true
-		WHERE p.end_at > q.hour AND (i.status = 'draft' OR EXISTS (
-			SELECT FROM invoice_lines l JOIN meters m ON m.key = l.meter
-			WHERE l.invoice_id = i.id AND l.kind = 'usage' AND m.id = q.meter OFFSET 0)) OFFSET 0)
+			SELECT id FROM invoices WHERE customer_id = q.customer AND chain = p.chain AND n = p.n AND kind = 'period' AND status <> 'void' OFFSET 0) i ON true
+		JOIN invoice_lines l ON l.invoice_id = i.id AND l.kind = 'usage'
+		JOIN meters m ON m.key = l.meter AND m.id = q.meter
+		WHERE p.end_at > q.hour OFFSET 0)
 	OR EXISTS (
 		SELECT FROM line_adjustments t JOIN invoices k ON k.id = t.invoice_id AND k.status <> 'void'
 		WHERE t.customer = q.customer AND t.meter = q.meter AND t.hour = q.hour AND t.key = q.key OFFSET 0))`
