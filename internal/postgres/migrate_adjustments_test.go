@@ -77,20 +77,23 @@ func TestAdjustmentsAreCopied(t *testing.T) {
 	take(6)
 	copies += ", 6 106 r6"
 	shows("it took that", "2 4 5", copies)
-	for _, change := range []string{`SET cost = 7`, `SET reason = NULL`, `SET at = at`} {
-		if _, err := pgtest.TryQuery[int](ctx, databaseURL, `WITH x AS (UPDATE line_adjustments `+change+` WHERE cost = 1 RETURNING 1) SELECT count(*)::int FROM x`); err == nil || !strings.Contains(err.Error(), "lines cannot be changed") {
+	refused := func(change string) {
+		t.Helper()
+		if _, err := pgtest.TryQuery[int](ctx, databaseURL, `WITH x AS (`+change+` RETURNING 1) SELECT count(*)::int FROM x`); err == nil || !strings.Contains(err.Error(), "lines cannot be changed") {
 			t.Errorf("%s of a final invoice: %v", change, err)
 		}
 	}
+	refused(`UPDATE line_adjustments SET cost = 7 WHERE cost = 1`)
+	refused(`UPDATE line_adjustments SET reason = NULL WHERE cost = 1`)
+	refused(`UPDATE line_adjustments SET at = at WHERE cost = 1`)
+	refused(`DELETE FROM line_adjustments WHERE cost = 1`)
 
 	leftOut := []string{
 		`ALTER TABLE line_adjustments DISABLE TRIGGER USER`, `UPDATE line_adjustments SET cost = NULL, at = NULL, reason = NULL`,
 		`ALTER TABLE line_adjustments ENABLE TRIGGER USER`, `DELETE FROM open_adjustments WHERE hour > 4 * 3600000000`,
 	}
 	pgtest.Exec(t, databaseURL, append(leftOut, `DELETE FROM migrations WHERE version_id > 18`)...)
-	if _, err := pgtest.TryQuery[int](ctx, databaseURL, `WITH x AS (UPDATE line_adjustments SET cost = 1, hour = 7 WHERE hour = 3600000000 RETURNING 1) SELECT count(*)::int FROM x`); err == nil || !strings.Contains(err.Error(), "lines cannot be changed") {
-		t.Errorf("another hour of a final invoice: %v", err)
-	}
+	refused(`UPDATE line_adjustments SET cost = 1, hour = 7 WHERE hour = 3600000000`)
 	toVersion(t, databaseURL, filledIn, false)
 	shows("again", "2 4 5", copies)
 	toVersion(t, databaseURL, filledIn, true)
