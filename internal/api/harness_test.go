@@ -74,6 +74,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
+		AlsoAdjusted: ledger.OpenAdjustments,
 	}
 	for _, f := range change {
 		f(&options)
