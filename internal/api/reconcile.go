@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing/reconcile"
@@ -18,7 +19,7 @@ const reconcileWait = 2 * time.Minute
 func (s *Server) reconcileRoutes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/reconcile", Access: apidoc.AdminOnly, Tag: "Billing", ID: "reconcile", Summary: "Check that the books agree",
-		Response: reflect.TypeFor[reconcile.Report](), Status: serve.OK200,
+		Response: reflect.TypeFor[client.Report](), Status: serve.OK200,
 	}, Handle: s.reconcile, Wait: reconcileWait}}
 }
 

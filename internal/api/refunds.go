@@ -78,7 +78,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p serve.Params) 
 	if err != nil {
 		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.Within(r)
+	ctx, cancel := s.InTime(r)
 	defer cancel()
 	done, err := s.giveBack(ctx, s.Engine.From(p.From), &in)
 	s.Metrics.CountOperation(serve.NameRefund, &done.Decision, err)

@@ -72,7 +72,7 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p serve.Params)
 	if err != nil {
 		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.Within(r)
+	ctx, cancel := s.InTime(r)
 	defer cancel()
 	made, err := s.hold(ctx, s.Engine.From(p.From), &asked)
 	s.Metrics.CountOperation(serve.NameReserve, &made.Decision, err)

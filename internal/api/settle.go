@@ -54,7 +54,7 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, p serve.Params) 
 	if err != nil {
 		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.Within(r)
+	ctx, cancel := s.InTime(r)
 	defer cancel()
 	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		if st.overrun {

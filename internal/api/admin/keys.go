@@ -13,12 +13,6 @@ import (
 	"quotad/internal/plans"
 )
 
-type keyRequest struct {
-	Name      string            `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
-	Scope     string            `json:"scope" enum:"admin,support,backend,read"`
-	ExpiresAt request.Timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
-}
-
 func showKey(k plans.Key) client.Key {
 	body := client.Key{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
 	if k.UsedOn != nil {
@@ -29,11 +23,11 @@ func showKey(k plans.Key) client.Key {
 }
 
 func (s *Room) createKey(c *serve.Call) (serve.Answer, error) {
-	var in keyRequest
-	if err := request.Decode(c.Body, &in); err != nil {
+	var in client.KeyRequest
+	if err := request.DecodeBy(request.TimeMembers, c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}
-	key, secret, err := s.Store.CreateKey(c.Ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.At)
+	key, secret, err := s.Store.CreateKey(c.Ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt)
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -57,7 +51,7 @@ func (s *Room) keyRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "createKey", Summary: "Create a key",
-			Request: reflect.TypeFor[keyRequest](), Response: reflect.TypeFor[client.NewKey](), Status: serve.Created201,
+			Request: reflect.TypeFor[client.KeyRequest](), Response: reflect.TypeFor[client.NewKey](), Status: serve.Created201,
 		}, Handle: s.createKey},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "listKeys", Summary: "List the keys",

@@ -13,13 +13,6 @@ import (
 	"quotad/internal/quota/model"
 )
 
-type overrideRequest struct {
-	Limit     int64             `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
-	Burst     *int64            `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
-	ExpiresAt request.Timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
-	Reason    string            `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
-}
-
 func showOverride(o *plans.Override) client.Override {
 	return client.Override{
 		Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt, Reason: o.Reason,
@@ -40,12 +33,12 @@ func (s *Room) putOverride(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	in := overrideRequest{Limit: model.NoLimit} // refused if it stays; 0 would mean a closed limit
-	if err := request.Decode(c.Body, &in); err != nil {
+	in := client.OverrideRequest{Limit: model.NoLimit} // refused if it stays; 0 would mean a closed limit
+	if err := request.DecodeBy(request.TimeMembers, c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}
 	override, isNew, err := s.Store.PutOverride(c.Ctx(), customer, limit,
-		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.At, Reason: in.Reason})
+		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt, Reason: in.Reason})
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -76,7 +69,7 @@ func (s *Room) overrideRoutes() []serve.Route {
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "putOverride", Summary: "Override a limit for a customer",
-			Request: reflect.TypeFor[overrideRequest](), Response: override, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+			Request: reflect.TypeFor[client.OverrideRequest](), Response: override, Status: serve.Put200or201, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, Handle: s.putOverride},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "deleteOverride", Summary: "End an override",

@@ -106,7 +106,7 @@ func (s *Room) accountRoutes() []serve.Route {
 	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
 	missing := []*problem.Kind{problem.KindNotFound}
 	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
-	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[ownPriceBody]()
+	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[client.OwnPrice]()
 	return []serve.Route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
@@ -118,7 +118,7 @@ func (s *Room) accountRoutes() []serve.Route {
 		}, Handle: s.getBilling},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putOwnPrice", Summary: "Give a customer a price of its own",
-			Request: reflect.TypeFor[ownPriceRequest](), Response: price, Status: serve.Put200or201, Problems: refused,
+			Request: reflect.TypeFor[client.OwnPriceRequest](), Response: price, Status: serve.Put200or201, Problems: refused,
 		}, Handle: s.putOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices + "/{meter}", Access: apidoc.Readers, Tag: "Billing", ID: "getOwnPrice", Summary: "Get a price of a customer's own",
@@ -130,7 +130,7 @@ func (s *Room) accountRoutes() []serve.Route {
 		}, Handle: s.deleteOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices, Access: apidoc.Readers, Tag: "Billing", ID: "listOwnPrices", Summary: "List the prices of a customer's own",
-			Response: reflect.TypeFor[client.List[ownPriceBody]](), Status: serve.OK200, Problems: refused,
+			Response: reflect.TypeFor[client.List[client.OwnPrice]](), Status: serve.OK200, Problems: refused,
 		}, Handle: s.listOwnPrices},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putSeller", Summary: "Write a seller",

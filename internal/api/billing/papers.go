@@ -114,7 +114,7 @@ func (s *Room) paper(ctx context.Context, from queue.SenderID, draw func(context
 }
 
 func (s *Room) servePaper(w http.ResponseWriter, r *http.Request, from queue.SenderID, media []string, draw func(context.Context) ([]byte, error)) int {
-	ctx, cancel := s.Within(r)
+	ctx, cancel := s.InTime(r)
 	defer cancel()
 	paper, err := s.paper(ctx, from, draw)
 	if err != nil {

@@ -2,8 +2,8 @@ package billing
 
 import (
 	"net/http"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
@@ -11,25 +11,8 @@ import (
 	"quotad/internal/plans"
 )
 
-// ownPriceRequest is a price of a plan without its meter, which is in the path.
-type ownPriceRequest struct {
-	Model        string       `json:"model" enum:"per_unit,package,graduated,volume"`
-	UnitPrice    *string      `json:"unit_price,omitempty" doc:"A decimal number in major units."`
-	PackageSize  *int64       `json:"package_size,omitempty" minimum:"1"`
-	PackagePrice *string      `json:"package_price,omitempty" doc:"A decimal number in major units."`
-	Tiers        []plans.Tier `json:"tiers,omitempty"`
-	Included     int64        `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
-	MinimumMinor *int64       `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that a period costs."`
-	MaximumMinor *int64       `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that a period costs."`
-}
-
-type ownPriceBody struct {
-	plans.Price
-	From time.Time `json:"from" doc:"The price counts for billing periods that start then or later."`
-}
-
-func showOwnPrice(p *ledger.OwnPrice) ownPriceBody {
-	return ownPriceBody{p.Price, respond.Time(max(p.From, 0))}
+func showOwnPrice(p *ledger.OwnPrice) client.OwnPrice {
+	return client.OwnPrice{Price: p.Price, From: respond.Time(max(p.From, 0))}
 }
 
 func (s *Room) putOwnPrice(c *serve.Call) (serve.Answer, error) {
@@ -37,7 +20,7 @@ func (s *Room) putOwnPrice(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	var in ownPriceRequest
+	var in client.OwnPriceRequest
 	if err := request.Decode(c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}

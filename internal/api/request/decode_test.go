@@ -71,7 +71,7 @@ func TestDecodeRefusesNullsInMaps(t *testing.T) {
 		{`{"attributes":{"up_to":null}}`, "attributes.up_to", new(client.HitRequest)},
 		{`{"attributes":{"/expires_at":null}}`, "attributes./expires_at", new(client.HitRequest)},
 		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(client.HitRequest)},
-		{`{"name":null}`, "name", new(client.MeterRequest)},
+		{`{"name":null}`, "name", new(client.KeyRequest)},
 	} {
 		f := problem.Of(Decode([]byte(c.body), c.into))
 		if f.Kind != problem.KindInvalid || f.Fields[0].Field != c.field {
@@ -107,10 +107,8 @@ func TestDecodeTimestamp(t *testing.T) {
 		`{"expires_at":"9999-12-31T23:59:59-14:00"}`: false, `{"expires_at":"2030-01-01T1:00:00Z"}`: false, `{"expires_at":"2030-01-01t00:00:00z"}`: true,
 		`{"expires_at":"2026-01-31"}`: false, `{"expires_at":1}`: false, `{"expires_at":""}`: false, `{"expires_at":{}}`: false,
 	} {
-		var in struct {
-			ExpiresAt Timestamp `json:"expires_at,omitzero"`
-		}
-		err := Decode([]byte(body), &in)
+		var in client.KeyRequest
+		err := DecodeBy(TimeMembers, []byte(body), &in)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/internal/api/respond"
@@ -22,6 +23,16 @@ func (t *Timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	}
 	return t.Read(value)
 }
+
+// TimeMembers are DecodeBy's options for a type with a *time.Time, which is read as a Timestamp.
+var TimeMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, at *time.Time) error {
+	var t Timestamp
+	err := t.UnmarshalJSONFrom(d)
+	if t.At != nil {
+		*at = *t.At
+	}
+	return err
+})))
 
 // Micros is the instant, µs, or nil.
 func (t Timestamp) Micros() *int64 {

@@ -118,10 +118,11 @@ type Identity struct {
 	KeyName string
 }
 
+// identityKey is the context's key of an Identity. The context of a request that comes by the network
+// is made in the process, so that it has none.
 type identityKey struct{}
 
-// As has a request within the process act for somebody. No request from a client does: only its
-// context says so.
+// As is a context whose requests act for an identity.
 func As(ctx context.Context, as Identity) context.Context {
 	return context.WithValue(ctx, identityKey{}, as)
 }

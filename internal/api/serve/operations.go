@@ -23,8 +23,8 @@ const (
 	NameAdjust  = "adjust"
 )
 
-// Within bounds how long a request may wait.
-func (s *Server) Within(r *http.Request) (context.Context, context.CancelFunc) {
+// InTime bounds how long a request may wait.
+func (s *Server) InTime(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), s.Deadline)
 }
 

@@ -178,7 +178,7 @@ func (s *Room) Routes() []serve.Route {
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
 			Params:   []apidoc.Param{request.AttributeParam},
-			Response: reflect.TypeFor[quotaBody](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+			Response: reflect.TypeFor[client.Quota](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, Handle: s.quota},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/usage", Access: apidoc.EveryScope, Tag: "Backends", ID: "usage", Summary: "What a customer used",

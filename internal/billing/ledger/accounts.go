@@ -205,7 +205,7 @@ func (l *Ledger) rebound(ctx context.Context, w *store.Writing, p *plans.Custome
 // begin at its end as it is now. Whatever waits begins at once where billing begins again.
 func (l *Ledger) redate(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
 	if e.resumed {
-		return w.BeginAnew(ctx, p, *e.account.BreakTo)
+		return w.RestartTerms(ctx, p, *e.account.BreakTo)
 	}
 	periods := &e.line.Periods
 	if periods.Before == nil || periods.From <= e.c.now {

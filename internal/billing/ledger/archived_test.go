@@ -43,6 +43,7 @@ func (w *world) heldEngine(h *held) *quota.Engine {
 	e, err := quota.NewEngine(quota.Options{
 		Connect: (&quotatest.DB{URL: w.url}).ConnectBy(func(c net.Conn) net.Conn { return heldConn{c, h} }),
 		Pool:    w.store.Pool(), Now: planstest.WallClock, Wall: time.Now, Stopwatch: planstest.Monotonic, Log: slog.New(slog.DiscardHandler),
+		AlsoAdjusted: OpenAdjustments,
 	})
 	w.check(err)
 	w.Cleanup(func() { w.check(e.Close(pgtest.Context(w))) })

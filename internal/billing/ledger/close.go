@@ -150,6 +150,7 @@ func (l *Ledger) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	if err := errors.Join(queueRows(b, insertPeriods, periods), queueDrafts(b, drafts), l.queueNext(ctx, b, open, due)); err != nil {
 		return err
 	}
+	queueDropDead(b, periods)
 	return run(ctx, tx, b)
 }
 

@@ -120,7 +120,7 @@ func TestTakenAdjustmentsAreNotLookedAt(t *testing.T) {
 	id := w.customer("acme", "pro")
 	found := func(when string, want int64) {
 		t.Helper()
-		rows, err := w.store.Pool().Query(t.Context(), correctable, []int16{model.Shard(id)}, []int64{id}, []int64{math.MaxInt64})
+		rows, err := w.store.Pool().Query(t.Context(), correctable, []int64{id}, []int64{math.MaxInt64})
 		w.check(err)
 		for rows.Next() {
 			want--

@@ -129,5 +129,5 @@ func (l *Ledger) transact(ctx context.Context, options pgx.TxOptions, do func(ct
 	if options.AccessMode == pgx.ReadOnly { // there was nothing to commit
 		return store.Classify(err)
 	}
-	return store.Settle(err)
+	return store.ClassifyCommit(err)
 }
