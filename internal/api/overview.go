@@ -39,8 +39,6 @@ func (s *Server) overviewRoute() serve.Route {
 
 // overviews keeps the overview that was read last. Who asks while it is read waits for it.
 type overviews struct {
-	every, rest time.Duration // overviewEvery and fullestRest; tests set others
-
 	mu           sync.Mutex
 	last         client.Overview
 	until        time.Time // when last is read again, by the node's own clock
@@ -61,7 +59,7 @@ func (s *Server) overview(c *serve.Call) (serve.Answer, error) {
 		if err != nil {
 			return serve.Answer{}, err
 		}
-		o.last, o.until = last, s.Wall().Add(o.every)
+		o.last, o.until = last, s.Wall().Add(overviewEvery)
 	}
 	return serve.Answer{Status: http.StatusOK, Body: o.last}, nil
 }

@@ -179,7 +179,7 @@ func (s *Server) keptFullest(ctx context.Context, now int64) (*client.Fullest, e
 		return o.fullest, o.fullestErr
 	}
 	o.fullest, o.fullestErr = s.readFullest(ctx, now)
-	ended, rest := s.Wall(), o.rest
+	ended, rest := s.Wall(), fullestRest
 	if o.fullestErr == nil {
 		rest = max(rest, 20*ended.Sub(began))
 	}

@@ -62,8 +62,7 @@ func New(options Options) *Server {
 	}
 	s := &Server{
 		Server: serve.New(options.Options), options: options, router: chi.NewRouter(),
-		batches:   serve.NewSlots(maxBatches, errManyBatches, errOwnBatches),
-		overviews: overviews{every: overviewEvery, rest: fullestRest},
+		batches: serve.NewSlots(maxBatches, errManyBatches, errOwnBatches),
 	}
 	s.admin = &admin.Room{Server: s.Server, Portal: options.Portal}
 	s.drafts = drafts.New(s.Server)
