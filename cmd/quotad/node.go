@@ -209,7 +209,7 @@ func newStopwatch() func() time.Duration {
 func (n *node) serve() {
 	n.ready.Store(true)
 	metrics := http.NewServeMux() // of the listener of their own, when there is one
-	metrics.Handle("GET /metrics", n.api.MetricsHandler())
+	metrics.Handle("GET /metrics", n.api.Service.MetricsHandler())
 	n.front.use(n.handler(), metrics)
 	n.startBeats()
 }

@@ -38,10 +38,10 @@ func TestExamplesWork(t *testing.T) {
 			}
 		}
 	}
-	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), n.server.billing.Routes(), n.server.auditRoutes()))
+	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), n.server.billing.Routes()))
 	send(slices.Concat(n.server.hitRoutes(), n.server.usage.Routes(), n.server.reservationRoutes(), n.server.usage.ListRoutes()))
 	send(n.server.imports.Routes())
-	send(n.server.serviceRoutes())
+	send(n.server.Service.Routes())
 	document := string(OpenAPI("test"))
 	for id := range apidoc.Examples {
 		if !strings.Contains(document, `"operationId": "`+id+`"`) {

@@ -37,7 +37,7 @@ func isHit(r *http.Request) bool {
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/docs/" {
-		s.toDocs(w, r, serve.Params{})
+		s.Service.ToDocs(w, r, serve.Params{})
 		return
 	}
 	problem.Write(w, &problem.Fault{Kind: problem.KindNotFound, Detail: "there is no such route: see /docs"})

@@ -11,8 +11,7 @@ import (
 func (s *Server) routes() []serve.Route {
 	return slices.Concat(
 		s.hitRoutes(), s.usage.Routes(), s.reservationRoutes(), s.admin.Routes(), s.usage.ListRoutes(), s.drafts.Routes(),
-		s.billing.Routes(), s.imports.Routes(),
-		s.auditRoutes(), s.reconcileRoutes(), []serve.Route{s.overviewRoute()}, s.serviceRoutes(),
+		s.billing.Routes(), s.imports.Routes(), s.Service.Routes(),
 	)
 }
 

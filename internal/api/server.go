@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -16,6 +15,7 @@ import (
 	"quotad/internal/api/imports"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
+	"quotad/internal/api/service"
 	"quotad/internal/api/usage"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
@@ -38,21 +38,19 @@ type Options struct {
 // Server answers quotad's HTTP API. It is safe for concurrent use.
 type Server struct {
 	*serve.Server
-	options           Options
-	admin             *admin.Room
-	hitMetrics        *hitMetrics
-	waits             *waits
-	router            *chi.Mux
-	single            http.Handler // of POST /v1/hits
-	batches           *serve.Slots
-	unread            unread
-	drafts            *drafts.Room
-	usage             *usage.Room
-	billing           *billing.Room
-	imports           *imports.Room
-	checked           atomic.Pointer[checked] // by GET /v1/reconcile; nil: not yet
-	overviews         overviews
-	openAPI, docsPage func() []byte // made when they are asked for first
+	options    Options
+	admin      *admin.Room
+	hitMetrics *hitMetrics
+	waits      *waits
+	router     *chi.Mux
+	single     http.Handler // of POST /v1/hits
+	batches    *serve.Slots
+	unread     unread
+	drafts     *drafts.Room
+	usage      *usage.Room
+	billing    *billing.Room
+	imports    *imports.Room
+	Service    *service.Room
 }
 
 // New makes a server and registers its metrics in Options.Registry. It starts nothing.
@@ -71,16 +69,20 @@ func New(options Options) *Server {
 	s.imports = imports.New(s.Server)
 	s.waits = newWaits(s.Deadline)
 	s.hitMetrics = newHitMetrics(options.Registry)
-	list := s.routes()
+	var list []serve.Route
+	doc := sync.OnceValue(func() *apidoc.Document {
+		return apidoc.New(serve.Operations(list), options.Version, options.PublicURL)
+	})
+	s.Service = service.New(s.Server, service.Options{
+		Reconciler: options.Reconciler,
+		OpenAPI:    sync.OnceValue(func() []byte { return doc().OpenAPI() }),
+		Docs:       sync.OnceValue(func() []byte { return doc().Page(options.LocalURL) }),
+	})
+	list = s.routes()
 	if options.SeparateMetrics {
 		list = slices.DeleteFunc(list, func(r serve.Route) bool { return r.Pattern == "/metrics" })
 	}
 	s.countBatches()
-	doc := sync.OnceValue(func() *apidoc.Document {
-		return apidoc.New(serve.Operations(list), options.Version, options.PublicURL)
-	})
-	s.openAPI = sync.OnceValue(func() []byte { return doc().OpenAPI() })
-	s.docsPage = sync.OnceValue(func() []byte { return doc().Page(options.LocalURL) })
 	for i := range list {
 		handler := s.Serve(&list[i])
 		s.router.Method(list[i].Method, list[i].Pattern, handler)

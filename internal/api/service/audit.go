@@ -1,4 +1,4 @@
-package api
+package service
 
 import (
 	"reflect"
@@ -22,7 +22,7 @@ func showAudit(e plans.AuditEntry) client.Audit {
 // maxFilter is the length of the longest actor or target that a list is asked for, bytes.
 const maxFilter = 1000
 
-func (s *Server) listAudit(c *serve.Call) (serve.Answer, error) {
+func (s *Room) listAudit(c *serve.Call) (serve.Answer, error) {
 	f := plans.AuditFilter{Actor: c.Query["actor"], Target: c.Query["target"]}
 	for _, name := range []string{"actor", "target"} {
 		if text, given := c.Query[name]; given && (text == "" || len(text) > maxFilter || !plans.PlainText(text)) {
@@ -44,7 +44,7 @@ var auditParams = append([]apidoc.Param{
 	{Name: "to", Type: "date-time", Doc: "Changes before."},
 }, request.Paging...)
 
-func (s *Server) auditRoutes() []serve.Route {
+func (s *Room) auditRoutes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/audit", Access: apidoc.AdminOnly, Tag: "Audit", ID: "listAudit", Summary: "List who changed what",
 		Params: auditParams, Response: reflect.TypeFor[client.List[client.Audit]](), Status: serve.OK200,

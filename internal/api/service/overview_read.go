@@ -1,4 +1,4 @@
-package api
+package service
 
 import (
 	"cmp"
@@ -29,7 +29,7 @@ const (
 
 // readOverview reads all parts. One that fails is left out. All of it takes four fifths of a
 // request's time at most. The error is that of the database's clock.
-func (s *Server) readOverview(ctx context.Context) (body client.Overview, err error) {
+func (s *Room) readOverview(ctx context.Context) (body client.Overview, err error) {
 	now, err := s.Instant(ctx)
 	if err != nil {
 		return body, err
@@ -141,7 +141,7 @@ func (l *lately) nodes(now int64, nodes []plans.Node, decided []plans.NodeDecide
 	return shown
 }
 
-func (s *Server) readDatabase(ctx context.Context) (*client.Database, error) {
+func (s *Room) readDatabase(ctx context.Context) (*client.Database, error) {
 	d, err := postgres.StandingOf(ctx, s.Store.Pool())
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (s *Server) readDatabase(ctx context.Context) (*client.Database, error) {
 }
 
 // books is what the newest check of the nodes found, and what this node's worker sees.
-func (s *Server) books(nodes []plans.Node) client.Books {
+func (s *Room) books(nodes []plans.Node) client.Books {
 	body := client.Books{Disagreeing: []string{}}
 	body.BlockedCustomers, _ = s.Billing.Standing()
 	at, disagreeing := s.Checked() // of the other nodes it is in their rows
@@ -172,7 +172,7 @@ func (s *Server) books(nodes []plans.Node) client.Books {
 }
 
 // keptFullest is the fullest customers as they were found last. The caller holds the lock.
-func (s *Server) keptFullest(ctx context.Context, now int64) (*client.Fullest, error) {
+func (s *Room) keptFullest(ctx context.Context, now int64) (*client.Fullest, error) {
 	o := &s.overviews
 	began := s.Wall()
 	if !began.After(o.fullestUntil) {
@@ -189,7 +189,7 @@ func (s *Server) keptFullest(ctx context.Context, now int64) (*client.Fullest, e
 
 // readFullest finds and judges counters, for three quarters of ctx's time or so. Those that it does
 // not come to are left out. The caller holds the lock of overviews.
-func (s *Server) readFullest(ctx context.Context, now int64) (*client.Fullest, error) {
+func (s *Room) readFullest(ctx context.Context, now int64) (*client.Fullest, error) {
 	fifth := s.Deadline / 5
 	walking, cancel := context.WithTimeout(ctx, fifth)
 	latest, err := s.Engine.Latest(walking, fullestJudged)
@@ -232,7 +232,7 @@ func (s *Server) readFullest(ctx context.Context, now int64) (*client.Fullest, e
 	return body, err
 }
 
-func (s *Server) fullness(ctx context.Context, keys []model.CounterKey) ([]quota.Full, error) {
+func (s *Room) fullness(ctx context.Context, keys []model.CounterKey) ([]quota.Full, error) {
 	targets, err := s.Catalog.Targets(ctx, keys)
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (s *Server) fullness(ctx context.Context, keys []model.CounterKey) ([]quota
 }
 
 // showFull names customers and meters. Who was deleted meanwhile is left out.
-func (s *Server) showFull(ctx context.Context, full []quota.Full) ([]client.Full, error) {
+func (s *Room) showFull(ctx context.Context, full []quota.Full) ([]client.Full, error) {
 	var ids []int64
 	var meters []int32
 	for i := range full {

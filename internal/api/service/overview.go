@@ -1,4 +1,4 @@
-package api
+package service
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 	partHeld      = "held"
 )
 
-func (s *Server) overviewRoute() serve.Route {
+func (s *Room) overviewRoute() serve.Route {
 	return serve.Route{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/overview", Access: apidoc.Readers, Tag: "Service", ID: "overview", Summary: "How the service is",
 		Response: reflect.TypeFor[client.Overview](), Status: serve.OK200,
@@ -50,7 +50,7 @@ type overviews struct {
 
 // overview serves GET /v1/overview. Reading is bounded below the deadline of a request, and goes on
 // when the request is given up: others wait for it.
-func (s *Server) overview(c *serve.Call) (serve.Answer, error) {
+func (s *Room) overview(c *serve.Call) (serve.Answer, error) {
 	o := &s.overviews
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,4 +1,4 @@
-package api
+package service
 
 import (
 	"net/http"
@@ -12,12 +12,12 @@ import (
 
 var pageType = []string{"text/html; charset=utf-8"}
 
-func (s *Server) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
-	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.openAPI())
+func (s *Room) serveOpenAPI(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
+	return respond.Write(w, http.StatusOK, respond.PlainJSON, s.options.OpenAPI())
 }
 
-// toDocs redirects / to /docs, for people who open the service's URL in a browser.
-func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
+// ToDocs redirects / to /docs, for people who open the service's URL in a browser.
+func (s *Room) ToDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
 	h := w.Header()
 	h.Set("Location", "/docs")
 	h["Cache-Control"] = respond.NoStore
@@ -25,12 +25,12 @@ func (s *Server) toDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) 
 	return http.StatusFound
 }
 
-func (s *Server) serveDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
-	return writePage(w, s.docsPage())
+func (s *Room) serveDocs(w http.ResponseWriter, _ *http.Request, _ serve.Params) int {
+	return writePage(w, s.options.Docs())
 }
 
 // serveProblem serves the page of one problem type. The type's URI leads there.
-func (s *Server) serveProblem(w http.ResponseWriter, r *http.Request, _ serve.Params) int {
+func (s *Room) serveProblem(w http.ResponseWriter, r *http.Request, _ serve.Params) int {
 	name, err := request.PathValue(r, "name")
 	if err != nil {
 		return s.Fail(w, r, err)

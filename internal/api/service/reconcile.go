@@ -1,4 +1,4 @@
-package api
+package service
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // reconcile` has that time.
 const reconcileWait = 2 * time.Minute
 
-func (s *Server) reconcileRoutes() []serve.Route {
+func (s *Room) reconcileRoutes() []serve.Route {
 	return []serve.Route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/reconcile", Access: apidoc.AdminOnly, Tag: "Billing", ID: "reconcile", Summary: "Check that the books agree",
 		Response: reflect.TypeFor[client.Report](), Status: serve.OK200,
@@ -24,7 +24,7 @@ func (s *Server) reconcileRoutes() []serve.Route {
 }
 
 // reconcile serves GET /v1/reconcile.
-func (s *Server) reconcile(c *serve.Call) (serve.Answer, error) {
+func (s *Room) reconcile(c *serve.Call) (serve.Answer, error) {
 	report, err := s.options.Reconciler.Run(c.Ctx())
 	if err != nil {
 		return serve.Answer{}, err
@@ -40,7 +40,7 @@ type checked struct {
 }
 
 // noteChecked keeps what a check found, for the overview.
-func (s *Server) noteChecked(ctx context.Context, report *reconcile.Report) {
+func (s *Room) noteChecked(ctx context.Context, report *reconcile.Report) {
 	now, err := s.Instant(ctx)
 	if err != nil {
 		return // the next check is noted
@@ -56,7 +56,7 @@ func (s *Server) noteChecked(ctx context.Context, report *reconcile.Report) {
 
 // Checked is when this node last checked the books, µs, and which checks found something; nil: it
 // never did.
-func (s *Server) Checked() (at *int64, disagreeing []string) {
+func (s *Room) Checked() (at *int64, disagreeing []string) {
 	found := s.checked.Load()
 	if found == nil {
 		return nil, nil
