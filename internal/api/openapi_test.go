@@ -1,6 +1,7 @@
 package api
 
 import (
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -19,7 +20,7 @@ import (
 func TestDocumentHasExactlyTheRoutersRoutes(t *testing.T) {
 	t.Parallel()
 	for _, separate := range []bool{false, true} {
-		s := New(Options{SeparateMetrics: separate, Options: serve.Options{Registry: prometheus.NewRegistry(), Wall: time.Now}})
+		s := New(Options{SeparateMetrics: separate, Options: serve.Options{Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.DiscardHandler)}})
 		var served, documented []string
 		check(t, chi.Walk(s.router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			served = append(served, method+" "+pattern)
