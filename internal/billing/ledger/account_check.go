@@ -103,3 +103,7 @@ func (c *checked) taxes(in *AccountInput) {
 		c.add("taxes", "%s", err.Error())
 	}
 }
+
+func fault(field, detail string) error {
+	return model.FieldErrors{{Field: field, Detail: detail}}
+}

@@ -11,7 +11,8 @@ import (
 	"quotad/internal/billing/timeline"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
-	"quotad/internal/quota/model"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // AccountInput is an account as an admin writes it. Instants are µs.
@@ -243,6 +244,16 @@ func sameInstant(a, b *int64) bool {
 	return a == nil && b == nil || a != nil && b != nil && *a == *b
 }
 
-func fault(field, detail string) error {
-	return model.FieldErrors{{Field: field, Detail: detail}}
+const startOf = `
+	SELECT a.starts_at FROM customers c JOIN billing_accounts a ON a.customer_id = c.id WHERE c.key = $1`
+
+// CheckInstant refuses an instant of an adjustment that is before the customer's billing began:
+// what was used then is never billed. Who is not billed has no such instant. The error is
+// model.FieldErrors.
+func (l *Ledger) CheckInstant(ctx context.Context, key string, at int64) error {
+	start, err := oneRow(ctx, l.pool, nil, pgx.RowTo[int64], startOf, key)
+	if err == nil && start > at {
+		err = fault("at", "is before starts_at of the customer's billing: what was used before is never billed")
+	}
+	return err
 }

@@ -83,14 +83,14 @@ func (l *Ledger) Finalize(ctx context.Context, id string) (*billing.Invoice, err
 		if i.Status != billing.StatusDraft {
 			return &billing.StateError{Status: i.Status, Want: "only drafts can be finalized"}
 		}
-		j := &job{c: c, at: c.now, draft: id}
-		if err := l.finalize(ctx, tx, []*job{j}); err != nil {
+		t := draftTask(c, id, c.now)
+		if err := l.finalize(ctx, tx, []*task{t}); err != nil {
 			return err
 		}
-		if j.err == nil && j.task.result.Invoice.Held != "" {
-			return fmt.Errorf("%w: %s", billing.ErrHeld, j.task.result.Invoice.Held)
+		if t.err == nil && t.result.Invoice.Held != "" {
+			return fmt.Errorf("%w: %s", billing.ErrHeld, t.result.Invoice.Held)
 		}
-		return j.err
+		return t.err
 	})
 }
 
@@ -200,7 +200,7 @@ func (l *Ledger) reissue(ctx context.Context, tx pgx.Tx, c *customer, void *bill
 		return err
 	}
 	t := tasks[0]
-	t.draft, t.fresh, t.fixed = nil, true, []billing.Line{}
+	t.draft, t.fresh, t.fixed, t.at = nil, true, []billing.Line{}, c.now
 	for _, line := range void.Lines {
 		if line.Kind == billing.LineBase && (void.Kind == billing.KindOpening || line.From >= t.period.End) {
 			t.fixed = append(t.fixed, line)
@@ -213,10 +213,9 @@ func (l *Ledger) reissue(ctx context.Context, tx pgx.Tx, c *customer, void *bill
 		return t.err
 	}
 	i := &t.result.Invoice
-	i.Of, i.MadeAt, i.FinalizeAt = void.ID, c.now, c.now+l.correctionOf(c)
-	i.PeriodStart, i.PeriodEnd = void.PeriodStart, void.PeriodEnd
+	i.Of, i.PeriodStart, i.PeriodEnd = void.ID, void.PeriodStart, void.PeriodEnd
 	b := new(pgx.Batch)
-	if err := queueDrafts(b, tasks); err != nil {
+	if err := l.queueDrafts(b, tasks); err != nil {
 		return err
 	}
 	return run(ctx, tx, b)

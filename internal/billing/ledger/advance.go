@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 )
 
@@ -65,22 +64,4 @@ func queueHeld(b *pgx.Batch, of []holder) {
 		h.tell(a, a.PlanVersion != h.terms.Period.Version || amount != h.terms.AdvanceBase(a.To))
 		return nil
 	}, advanceLines, customers, chains, numbers, starts)
-}
-
-// queueAdvances finds the base lines of the tasks' periods that earlier invoices hold.
-func queueAdvances(b *pgx.Batch, tasks []*task) {
-	var of []holder
-	for _, t := range tasks {
-		if t.kind != billing.KindPeriod {
-			continue
-		}
-		of = append(of, holder{t.c.id, &t.in.Terms, func(held assembly.Advance, replaced bool) {
-			if replaced {
-				t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
-			} else {
-				t.in.Advance = &held
-			}
-		}})
-	}
-	queueHeld(b, of)
 }

@@ -9,38 +9,7 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
-	"quotad/internal/quota/model"
 )
-
-// onCustomer runs do under the lock of a customer's billing. Errors: plans.ErrUnknownCustomer,
-// plans.ErrArchived, billing.ErrAnonymous.
-func (l *Ledger) onCustomer(ctx context.Context, key string, do func(ctx context.Context, tx pgx.Tx, c *customer) error) error {
-	return l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		id, _, err := find(ctx, tx, key)
-		if err != nil {
-			return err
-		}
-		c, err := l.lock(ctx, tx, id)
-		if err != nil {
-			return err
-		}
-		if c.archived {
-			return plans.ErrArchived
-		}
-		if err := do(ctx, tx, c); err != nil {
-			return err
-		}
-		return l.setDue(ctx, tx, id)
-	})
-}
-
-// checkCurrency refuses another currency than the customer's.
-func (c *customer) checkCurrency(currency string) error {
-	if c.account.Currency != "" && currency != c.account.Currency {
-		return model.FieldErrors{{Field: "currency", Detail: "must be " + c.account.Currency + ", the customer's, which is fixed"}}
-	}
-	return nil
-}
 
 const chargeByID = `SELECT description, amount_minor, currency, at, payload FROM charges WHERE customer_id = $1 AND id = $2`
 

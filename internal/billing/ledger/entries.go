@@ -71,33 +71,29 @@ func carried(i *billing.Invoice, amount, at int64) (creditRow, entryRow) {
 const carriedPrefix = "carried:"
 
 // queueCredits books what invoices take of credits, and grants what they leave.
-func queueCredits(b *pgx.Batch, final []*job) error {
+func queueCredits(b *pgx.Batch, final []*task) error {
 	var entries []entryRow
 	var credits []creditRow
 	var granted []entryRow
-	for _, j := range final {
-		r := &j.task.result
+	for _, t := range final {
+		r := &t.result
 		if r.Invoice.Held != "" {
 			continue
 		}
 		for _, e := range r.Applied {
-			entries = append(entries, entryRow{j.c.id, e.Credit, e.Kind, e.AmountMinor, &r.Invoice.ID, j.at})
+			entries = append(entries, entryRow{t.c.id, e.Credit, e.Kind, e.AmountMinor, &r.Invoice.ID, t.at})
 		}
 		if r.CarriedMinor > 0 {
-			credit, entry := carried(&r.Invoice, r.CarriedMinor, j.at)
+			credit, entry := carried(&r.Invoice, r.CarriedMinor, t.at)
 			credits, granted = append(credits, credit), append(granted, entry)
 		}
 	}
 	return errors.Join(queueRows(b, bookEntries, entries), queueRows(b, insertCredits, credits), queueRows(b, bookEntries, granted))
 }
 
-// expire books the expiry of credits of customers whose lock the transaction has. Those of the step's
-// instant cannot pay an invoice any more: see stepsOf.
-func (l *Ledger) expire(ctx context.Context, tx pgx.Tx, due []*job) error {
-	at := make(map[int64]int64, len(due))
-	for _, j := range due {
-		at[j.c.id] = j.at
-	}
+// expire books the expiry of credits of customers whose lock the transaction has, each at its instant
+// in at. Credits that expire then cannot pay an invoice any more: see stepsOf.
+func expire(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
 	var id int64
 	var c billing.Credit
 	var entries []entryRow

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -16,93 +17,40 @@ import (
 // have made it small enough. One that waits for its seller's name is not tried before: see naming.go.
 const heldRetry = int64(3600e6)
 
-// finalize finalizes drafts of customers whose lock the transaction has, one of each, at the
-// instants of the jobs. Those that are held stay drafts. It takes the numbers last, since their
-// lock is all customers'. A job's task tells what became of its draft.
-func (l *Ledger) finalize(ctx context.Context, tx pgx.Tx, due []*job) error {
-	if err := l.draftTasks(ctx, tx, due); err != nil {
+// finalize finalizes the drafts of tasks, see draftTask. The transaction has the locks of their
+// customers, one draft of each. Those that are held stay drafts. It takes the numbers last, since
+// their lock is all customers'. A task tells what became of its draft.
+func (l *Ledger) finalize(ctx context.Context, tx pgx.Tx, due []*task) error {
+	if err := readDraftTasks(ctx, tx, due); err != nil {
 		return err
 	}
-	var tasks []*task
-	for _, j := range due {
-		if j.err == nil {
-			tasks = append(tasks, j.task)
-		}
-	}
-	if err := l.assemble(ctx, tx, tasks); err != nil {
+	left := slices.DeleteFunc(slices.Clone(due), (*task).failed)
+	if err := l.assemble(ctx, tx, left); err != nil {
 		return err
 	}
+	final := slices.DeleteFunc(left, (*task).failed)
 	b := new(pgx.Batch)
-	var final []*job
-	for _, j := range due {
-		if j.err == nil {
-			j.err = j.task.err
-		}
-		if j.err == nil {
-			final = append(final, j)
-		}
-	}
 	if err := errors.Join(queueNewLines(b, final), queueCredits(b, final)); err != nil {
 		return err
 	}
 	if err := run(ctx, tx, b); err != nil {
 		return err
 	}
-	return l.number(ctx, tx, final)
+	return number(ctx, tx, final)
 }
 
 const readDrafts = `SELECT` + invoiceColumns + `WHERE i.id = ANY ($1::uuid[])`
 
-const readClosed = `
-	SELECT p.customer_id, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
-	FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS w (customer, chain, n)
-	JOIN periods p ON p.customer_id = w.customer AND p.chain = w.chain AND p.n = w.n`
-
-// periodKey names a closed period.
-type periodKey struct {
-	customer int64
-	chain, n int
-}
-
-// closedPeriods reads closed periods. Those that are not closed are left out.
-func closedPeriods(ctx context.Context, q querier, keys []periodKey) (map[periodKey]billing.Period, error) {
-	customers := make([]int64, len(keys))
-	chains, numbers := make([]int, len(keys)), make([]int, len(keys))
-	for i, k := range keys {
-		customers[i], chains[i], numbers[i] = k.customer, k.chain, k.n
-	}
-	return readPeriodRows(ctx, q, readClosed, customers, chains, numbers)
-}
-
-// readPeriodRows reads periods. statement has the columns of readClosed.
-func readPeriodRows(ctx context.Context, q querier, statement string, args ...any) (map[periodKey]billing.Period, error) {
-	all := make(map[periodKey]billing.Period)
-	var customer int64
-	var p billing.Period
-	var prices []byte
-	err := forEach(ctx, q, []any{
-		&customer, &p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
-	}, func() (err error) {
-		p.Prices, err = readPrices(prices)
-		all[periodKey{customer, p.Chain, p.N}] = p
-		return err
-	}, statement, args...)
-	return all, err
-}
-
-// draftTasks gives each job the task to assemble its draft again.
-func (l *Ledger) draftTasks(ctx context.Context, q querier, due []*job) error {
+// readDraftTasks fills in tasks of which only the drafts' ids are known.
+func readDraftTasks(ctx context.Context, q querier, due []*task) error {
 	ids := make([]string, len(due))
-	for i, j := range due {
-		ids[i] = j.draft
+	customers := make(map[int64]*customer, len(due))
+	for i, t := range due {
+		ids[i], customers[t.c.id] = t.draft.ID, t.c
 	}
 	drafts, err := invoicesOf(ctx, q, readDrafts, ids)
 	if err != nil {
 		return err
-	}
-	customers := make(map[int64]*customer, len(due))
-	for _, j := range due {
-		customers[j.c.id] = j.c
 	}
 	tasks, err := again(ctx, q, drafts, customers)
 	if err != nil {
@@ -112,9 +60,12 @@ func (l *Ledger) draftTasks(ctx context.Context, q querier, due []*job) error {
 	for _, t := range tasks {
 		byID[t.draft.ID] = t
 	}
-	for _, j := range due {
-		if j.task = byID[j.draft]; j.task == nil {
-			j.err = fmt.Errorf("draft %s: %w", j.draft, billing.ErrUnknownInvoice)
+	for _, t := range due {
+		if found := byID[t.draft.ID]; found != nil {
+			found.at = t.at
+			*t = *found
+		} else {
+			t.err = fmt.Errorf("draft %s: %w", t.draft.ID, billing.ErrUnknownInvoice)
 		}
 	}
 	return nil
@@ -122,10 +73,10 @@ func (l *Ledger) draftTasks(ctx context.Context, q querier, due []*job) error {
 
 // again are the tasks that assemble stored drafts again.
 func again(ctx context.Context, q querier, drafts []*billing.Invoice, customers map[int64]*customer) ([]*task, error) {
-	var keys []periodKey
+	var keys []PeriodKey
 	for _, d := range drafts {
 		if d.Kind == billing.KindPeriod {
-			keys = append(keys, periodKey{d.Customer, d.Chain, d.N})
+			keys = append(keys, PeriodKey{d.Customer, d.Chain, d.N})
 		}
 	}
 	closed, err := closedPeriods(ctx, q, keys)
@@ -135,7 +86,7 @@ func again(ctx context.Context, q querier, drafts []*billing.Invoice, customers 
 	var tasks []*task
 	for _, d := range drafts {
 		c := customers[d.Customer]
-		period, there := closed[periodKey{d.Customer, d.Chain, d.N}]
+		period, there := closed[PeriodKey{d.Customer, d.Chain, d.N}]
 		switch {
 		case d.Kind == billing.KindOpening: // its base is fixed, so no more is asked of its period
 			period = openingPeriod(d, c)
@@ -158,17 +109,17 @@ func openingPeriod(d *billing.Invoice, c *customer) billing.Period {
 }
 
 // queueNewLines writes the lines of invoices that are not as they were stored.
-func queueNewLines(b *pgx.Batch, final []*job) error {
+func queueNewLines(b *pgx.Batch, final []*task) error {
 	var changed []string
 	var lines []lineRow
 	var counted []countedRow
-	for _, j := range final {
-		i := &j.task.result.Invoice
-		if i.Held == "" && !sameLines(i.Lines, j.task.draft.Lines) {
+	for _, t := range final {
+		i := &t.result.Invoice
+		if i.Held == "" && !sameLines(i.Lines, t.draft.Lines) {
 			changed, lines = append(changed, i.ID), append(lines, lineRows(i)...)
 		}
 		if i.Held == "" {
-			counted = append(append(counted, j.task.usageRows()...), j.task.correctionRows()...)
+			counted = append(append(counted, t.usageRows()...), t.correctionRows()...)
 		}
 	}
 	if len(changed) > 0 {
@@ -228,14 +179,14 @@ func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error)
 
 // number numbers invoices and writes what finalizing them makes. The seller's series is locked
 // from here to the commit.
-func (l *Ledger) number(ctx context.Context, tx pgx.Tx, final []*job) error {
-	bySeller := make(map[string][]*job)
-	var held []*job
-	for _, j := range final {
-		if i := &j.task.result.Invoice; i.Held == "" {
-			bySeller[i.Seller.Key] = append(bySeller[i.Seller.Key], j)
+func number(ctx context.Context, tx pgx.Tx, final []*task) error {
+	bySeller := make(map[string][]*task)
+	var held []*task
+	for _, t := range final {
+		if i := &t.result.Invoice; i.Held == "" {
+			bySeller[i.Seller.Key] = append(bySeller[i.Seller.Key], t)
 		} else {
-			held = append(held, j)
+			held = append(held, t)
 		}
 	}
 	rows, err := heldRows(ctx, tx, held)
@@ -244,16 +195,16 @@ func (l *Ledger) number(ctx context.Context, tx pgx.Tx, final []*job) error {
 	}
 	for _, key := range sortedKeys(bySeller) {
 		of := make([]*billing.Invoice, len(bySeller[key]))
-		for n, j := range bySeller[key] {
-			of[n] = &j.task.result.Invoice
+		for n, t := range bySeller[key] {
+			of[n] = &t.result.Invoice
 		}
 		n, err := numbersOf(ctx, tx, key, of...)
 		if err != nil {
 			return err
 		}
-		for k, j := range bySeller[key] {
+		for k, t := range bySeller[key] {
 			of[k].Seller = n.seller
-			row, err := n.give(of[k], j.at)
+			row, err := n.give(of[k], t.at)
 			if err != nil {
 				return err
 			}
@@ -265,4 +216,39 @@ func (l *Ledger) number(ctx context.Context, tx pgx.Tx, final []*job) error {
 		return err
 	}
 	return run(ctx, tx, b)
+}
+
+// whenNamed is the instant at which a draft is tried that waits for its seller's name.
+const whenNamed = int64(math.MaxInt64)
+
+const lockNameless = `SELECT key FROM sellers WHERE key = ANY ($1) AND name = '' ORDER BY key FOR SHARE`
+
+// heldRows are the rows of drafts that stay drafts, with the instants at which they are tried again.
+func heldRows(ctx context.Context, tx pgx.Tx, held []*task) (rows []invoiceRow, err error) {
+	var sellers, nameless []string
+	for _, t := range held {
+		if s := &t.result.Invoice.Seller; s.Name == "" {
+			sellers = append(sellers, s.Key)
+		}
+	}
+	if len(sellers) > 0 {
+		found, _ := tx.Query(ctx, lockNameless, sellers)
+		if nameless, err = pgx.CollectRows(found, pgx.RowTo[string]); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range held {
+		i := &t.result.Invoice
+		now := max(t.c.now, t.at)
+		switch {
+		case slices.Contains(nameless, i.Seller.Key):
+			i.FinalizeAt = whenNamed
+		case i.Seller.Name == "": // it was named a moment ago
+			i.FinalizeAt = now
+		default:
+			i.FinalizeAt = now + heldRetry
+		}
+		rows = append(rows, rowOf(i, 0))
+	}
+	return rows, nil
 }

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -130,4 +132,28 @@ func (l *Ledger) transact(ctx context.Context, options pgx.TxOptions, do func(ct
 		return store.Classify(err)
 	}
 	return store.Settle(err)
+}
+
+// oneRow reads one row. The error is missing when there is none.
+func oneRow[T any](ctx context.Context, q querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
+	defer cancel()
+	rows, _ := q.Query(ctx, statement, args...)
+	item, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return item, missing
+	}
+	return item, store.Classify(err)
+}
+
+// queueRows adds a statement to a batch whose parameter is all rows of a table, if there are any.
+func queueRows[T any](b *pgx.Batch, statement string, rows []T) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	all, err := json.Marshal(rows)
+	if err == nil {
+		b.Queue(statement, string(all))
+	}
+	return err
 }

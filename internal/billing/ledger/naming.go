@@ -3,8 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"math"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -19,43 +17,8 @@ import (
 // So the name comes later, and the call finds the draft; or it was there before, and the draft is
 // due at once. A call is removed when no draft is left that it could be for.
 
-// whenNamed is the instant at which a draft is tried that waits for its seller's name.
-const whenNamed = int64(math.MaxInt64)
-
 // wakeAtOnce is how many customers one transaction makes due.
 const wakeAtOnce = 500
-
-const lockNameless = `SELECT key FROM sellers WHERE key = ANY ($1) AND name = '' ORDER BY key FOR SHARE`
-
-// heldRows are the rows of drafts that stay drafts, with the instants at which they are tried again.
-func heldRows(ctx context.Context, tx pgx.Tx, held []*job) (rows []invoiceRow, err error) {
-	var sellers, nameless []string
-	for _, j := range held {
-		if s := &j.task.result.Invoice.Seller; s.Name == "" {
-			sellers = append(sellers, s.Key)
-		}
-	}
-	if len(sellers) > 0 {
-		found, _ := tx.Query(ctx, lockNameless, sellers)
-		if nameless, err = pgx.CollectRows(found, pgx.RowTo[string]); err != nil {
-			return nil, err
-		}
-	}
-	for _, j := range held {
-		i := &j.task.result.Invoice
-		now := max(j.c.now, j.at)
-		switch {
-		case slices.Contains(nameless, i.Seller.Key):
-			i.FinalizeAt = whenNamed
-		case i.Seller.Name == "": // it was named a moment ago
-			i.FinalizeAt = now
-		default:
-			i.FinalizeAt = now + heldRetry
-		}
-		rows = append(rows, rowOf(i, 0))
-	}
-	return rows, nil
-}
 
 // waiting are the drafts that were held since their seller had no name. The index
 // invoices_nameless has these only.

@@ -219,7 +219,7 @@ func TestANameBesideAHeldDraft(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	c, err := w.ledger.lock(t.Context(), tx, id)
 	w.check(err)
-	w.check(w.ledger.finalize(t.Context(), tx, []*job{{c: c, at: c.now, draft: draft}}))
+	w.check(w.ledger.finalize(t.Context(), tx, []*task{draftTask(c, draft, c.now)}))
 	w.check(w.ledger.setDue(t.Context(), tx, id))
 	written := make(chan error, 1)
 	go func() {

@@ -133,7 +133,7 @@ func (p *previewing) running(ctx context.Context) (billing.Line, error) {
 	if !ok {
 		return billing.Line{}, billing.ErrNoLine
 	}
-	return p.usage(ctx, &task{c: p.c, kind: billing.KindPeriod, period: period, next: follows(t, &period), fresh: true})
+	return p.usage(ctx, periodTask(p.c, t, &period, 0))
 }
 
 // usage is the line of the meter on an invoice, with the units of the adjustment.
@@ -159,11 +159,11 @@ func (p *previewing) usage(ctx context.Context, t *task) (billing.Line, error) {
 
 // correction is the line that the next invoice would have. Its place there is not known.
 func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billing.Line, error) {
-	closed, err := closedPeriods(ctx, p.tx, []periodKey{{of.Customer, of.Chain, of.N}})
+	closed, err := closedPeriods(ctx, p.tx, []PeriodKey{{of.Customer, of.Chain, of.N}})
 	if err != nil {
 		return billing.Line{}, err
 	}
-	period := closed[periodKey{of.Customer, of.Chain, of.N}]
+	period := closed[PeriodKey{of.Customer, of.Chain, of.N}]
 	versions, err := p.l.versions.get(ctx, p.tx, []versionKey{pricedBy(&period)})
 	if err != nil {
 		return billing.Line{}, err

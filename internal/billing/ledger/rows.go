@@ -206,18 +206,6 @@ func (t *task) rowsOf(key countedBy) (rows []countedRow) {
 	return rows
 }
 
-// queueRows adds a statement to a batch whose parameter is all rows of a table, if there are any.
-func queueRows[T any](b *pgx.Batch, statement string, rows []T) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	all, err := json.Marshal(rows)
-	if err == nil {
-		b.Queue(statement, string(all))
-	}
-	return err
-}
-
 const invoiceColumns = `
 	i.id::text, coalesce(i.prefix || i.number, ''), i.kind, i.status, i.customer_id, c.key, coalesce(t.key, ''), i.currency, i.chain, i.n,
 	i.period_start, i.period_end, i.plan_id, i.price_version, coalesce(i.of::text, ''),

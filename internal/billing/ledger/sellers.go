@@ -41,18 +41,6 @@ func (l *Ledger) Seller(ctx context.Context, key string) (*Seller, error) {
 	return oneRow(ctx, l.pool, billing.ErrUnknownSeller, scanSeller, getSeller, key)
 }
 
-// oneRow reads one row. The error is missing when there is none.
-func oneRow[T any](ctx context.Context, q querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
-	defer cancel()
-	rows, _ := q.Query(ctx, statement, args...)
-	item, err := pgx.CollectExactlyOneRow(rows, scan)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return item, missing
-	}
-	return item, store.Classify(err)
-}
-
 const listSellers = `
 	SELECT key, name, address, tax_id, prefix, change FROM sellers WHERE key > $1 ORDER BY key LIMIT $2`
 

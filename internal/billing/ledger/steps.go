@@ -86,11 +86,6 @@ const updateDue = `
 	UPDATE open_periods o SET ` + unblocked + `, due_at = ` + dueOf + `
 	WHERE o.customer_id = ANY ($1::bigint[])`
 
-// putDue is updateDue where the next steps are known.
-const putDue = `
-	UPDATE open_periods o SET ` + unblocked + `, due_at = w.due_at
-	FROM unnest($1::bigint[], $2::bigint[]) AS w (id, due_at) WHERE o.customer_id = w.id`
-
 // updateDue sets due_at of customers whose lock the transaction has. They were due until now, so
 // their clocks are called already.
 func (h *Hooks) updateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
@@ -98,6 +93,16 @@ func (h *Hooks) updateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
 	if err == nil {
 		_, err = tx.Exec(ctx, updateDue, ids, h.closeDelay, now)
 	}
+	return err
+}
+
+const putDue = `
+	UPDATE open_periods o SET ` + unblocked + `, due_at = w.due_at
+	FROM unnest($1::bigint[], $2::bigint[]) AS w (id, due_at) WHERE o.customer_id = w.id`
+
+// setDueAt is updateDue where the next steps are known.
+func setDueAt(ctx context.Context, tx pgx.Tx, ids, at []int64) error {
+	_, err := tx.Exec(ctx, putDue, ids, at)
 	return err
 }
 

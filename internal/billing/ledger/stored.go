@@ -27,19 +27,9 @@ func (*Stored) Standings(ctx context.Context, tx pgx.Tx, ids []string) (map[Line
 	return all.lines, err
 }
 
-// PeriodKey names a closed billing period: the N-th of a customer's chain.
-type PeriodKey struct {
-	Customer int64
-	Chain, N int
-}
-
 // Terms reads what prices closed billing periods. Those that are not closed are left out.
 func (s *Stored) Terms(ctx context.Context, tx pgx.Tx, keys []PeriodKey) (map[PeriodKey]assembly.Terms, error) {
-	wanted := make([]periodKey, len(keys))
-	for i, k := range keys {
-		wanted[i] = periodKey{k.Customer, k.Chain, k.N}
-	}
-	closed, err := closedPeriods(ctx, tx, wanted)
+	closed, err := closedPeriods(ctx, tx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +50,7 @@ func (s *Stored) OpenTerms(ctx context.Context, tx pgx.Tx, customers []int64) (m
 }
 
 // priced adds the plan versions of periods.
-func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[periodKey]billing.Period) (map[PeriodKey]assembly.Terms, error) {
+func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[PeriodKey]billing.Period) (map[PeriodKey]assembly.Terms, error) {
 	var versions []versionKey
 	for _, p := range periods {
 		versions = append(versions, pricedBy(&p))
@@ -71,7 +61,44 @@ func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[periodKey]bi
 	}
 	all := make(map[PeriodKey]assembly.Terms, len(periods))
 	for k, p := range periods {
-		all[PeriodKey{k.customer, k.chain, k.n}] = found.terms(&p)
+		all[k] = found.terms(&p)
 	}
 	return all, nil
+}
+
+const readClosed = `
+	SELECT p.customer_id, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
+	FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS w (customer, chain, n)
+	JOIN periods p ON p.customer_id = w.customer AND p.chain = w.chain AND p.n = w.n`
+
+// PeriodKey names a billing period: the N-th of a customer's chain.
+type PeriodKey struct {
+	Customer int64
+	Chain, N int
+}
+
+// closedPeriods reads closed periods. Those that are not closed are left out.
+func closedPeriods(ctx context.Context, q querier, keys []PeriodKey) (map[PeriodKey]billing.Period, error) {
+	customers := make([]int64, len(keys))
+	chains, numbers := make([]int, len(keys)), make([]int, len(keys))
+	for i, k := range keys {
+		customers[i], chains[i], numbers[i] = k.Customer, k.Chain, k.N
+	}
+	return readPeriodRows(ctx, q, readClosed, customers, chains, numbers)
+}
+
+// readPeriodRows reads periods. statement has the columns of readClosed.
+func readPeriodRows(ctx context.Context, q querier, statement string, args ...any) (map[PeriodKey]billing.Period, error) {
+	all := make(map[PeriodKey]billing.Period)
+	var customer int64
+	var p billing.Period
+	var prices []byte
+	err := forEach(ctx, q, []any{
+		&customer, &p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
+	}, func() (err error) {
+		p.Prices, err = readPrices(prices)
+		all[PeriodKey{customer, p.Chain, p.N}] = p
+		return err
+	}, statement, args...)
+	return all, err
 }

@@ -11,8 +11,8 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/timeline"
 	"quotad/internal/plans"
-	"quotad/internal/plans/store"
 	"quotad/internal/quota/usage"
 )
 
@@ -30,9 +30,37 @@ type task struct {
 	// the corrected invoice, too.
 	counted map[countedBy]counted
 
+	at     int64 // when it is made or finalized
 	in     assembly.Input
 	result assembly.Result
 	err    error // why it cannot be assembled, which concerns this customer only
+}
+
+// periodTask is the invoice of a period, made at an instant. What no invoice has taken goes onto it.
+func periodTask(c *customer, line *timeline.Timeline, period *billing.Period, at int64) *task {
+	t := &task{c: c, kind: billing.KindPeriod, period: *period, fresh: true, at: at}
+	if next, ok := line.Next(period); ok {
+		t.next = &next
+	}
+	return t
+}
+
+// openingTask is the opening invoice of a customer's open period, made at an instant.
+func openingTask(c *customer, at int64) *task {
+	return &task{c: c, kind: billing.KindOpening, period: *c.open, fresh: true, at: at}
+}
+
+// draftTask is a stored draft that is to be finalized at an instant.
+func draftTask(c *customer, id string, at int64) *task {
+	return &task{c: c, draft: &billing.Invoice{ID: id}, at: at}
+}
+
+func (t *task) failed() bool { return t.err != nil }
+
+// empty reports whether no invoice is to be made. Only a base that is due in advance makes an opening:
+// without one the invoice of the period itself takes charges and corrections.
+func (t *task) empty() bool {
+	return t.result.Empty || t.kind == billing.KindOpening && t.in.Terms.AdvanceBase(t.period.KnownEnd) == 0
 }
 
 // countedBy names a line. invoice is the corrected one, "" for a line of usage.
@@ -131,13 +159,6 @@ func (l *Ledger) readTerms(ctx context.Context, q querier, tasks []*task) error 
 	return nil
 }
 
-// pricedBy is the plan version that prices a period.
-func pricedBy(p *billing.Period) versionKey { return versionKey{p.PlanID, p.Version} }
-
-func (vs found) terms(p *billing.Period) assembly.Terms {
-	return assembly.Terms{Period: *p, Plan: vs[pricedBy(p)].prices}
-}
-
 // readUsage sums the usage of the priced meters.
 func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error {
 	type place struct {
@@ -170,29 +191,6 @@ func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error 
 		}
 	}
 	return nil
-}
-
-// pricedMeters are the ids of the meters that a period's terms name, and maybe of others.
-func (l *Ledger) pricedMeters(ctx context.Context, q querier, t *assembly.Terms) (map[string]int32, error) {
-	versions, err := l.versions.get(ctx, q, []versionKey{pricedBy(&t.Period)})
-	if err != nil {
-		return nil, err
-	}
-	ids := versions[pricedBy(&t.Period)].meters
-	var missing []string
-	for meter := range t.Period.Prices {
-		if ids[meter] == 0 {
-			missing = append(missing, meter)
-		}
-	}
-	if len(missing) == 0 {
-		return ids, nil
-	}
-	others, err := store.MeterIDs(ctx, q, missing)
-	if err == nil {
-		maps.Copy(others, ids)
-	}
-	return others, err
 }
 
 const readMeterNames = `SELECT id, key, name, unit FROM meters WHERE key = ANY ($1)`
@@ -282,4 +280,47 @@ func queueCreditsLeft(b *pgx.Batch, tasks []*task) {
 		}
 		return nil
 	}, creditsLeft, slices.Collect(maps.Keys(of)))
+}
+
+// countersAtOnce bounds what one statement reads.
+const countersAtOnce = 80
+
+// used reads what spans hold, in their order. What is of one span is of one snapshot.
+func used(ctx context.Context, q querier, spans []usage.Span) ([]usage.Sum, error) {
+	all := make([]usage.Sum, 0, len(spans))
+	for some := range slices.Chunk(spans, countersAtOnce) {
+		sums, err := usage.Sums(ctx, q, some)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, sums...)
+	}
+	return all, nil
+}
+
+// without are the adjustments but some others.
+func without(all []usage.Adjustment, others []usage.Key) []usage.Adjustment {
+	gone := make(map[usage.Key]bool, len(others))
+	for _, a := range others {
+		gone[a] = true
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(a usage.Adjustment) bool { return gone[a.Key] })
+}
+
+// queueAdvances finds the base lines of the tasks' periods that earlier invoices hold.
+func queueAdvances(b *pgx.Batch, tasks []*task) {
+	var of []holder
+	for _, t := range tasks {
+		if t.kind != billing.KindPeriod {
+			continue
+		}
+		of = append(of, holder{t.c.id, &t.in.Terms, func(held assembly.Advance, replaced bool) {
+			if replaced {
+				t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
+			} else {
+				t.in.Advance = &held
+			}
+		}})
+	}
+	queueHeld(b, of)
 }

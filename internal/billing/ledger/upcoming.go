@@ -56,7 +56,7 @@ func (l *Ledger) upcoming(ctx context.Context, key string) (t *task, err error) 
 		if err != nil {
 			return err
 		}
-		t = &task{c: c, kind: billing.KindPeriod, period: *p, next: follows(line, p), fresh: true}
+		t = periodTask(c, line, p, 0)
 		if err := l.assemble(ctx, tx, []*task{t}); err != nil {
 			return err
 		}

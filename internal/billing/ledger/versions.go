@@ -3,9 +3,11 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/cache"
 	"quotad/internal/plans"
@@ -111,4 +113,34 @@ func scanVersion(row pgx.CollectableRow) (*version, error) {
 		v.prices, err = assembly.Compile(v.Key, v.Version, &v.PlanInput)
 	}
 	return v, err
+}
+
+// pricedBy is the plan version that prices a period.
+func pricedBy(p *billing.Period) versionKey { return versionKey{p.PlanID, p.Version} }
+
+func (vs found) terms(p *billing.Period) assembly.Terms {
+	return assembly.Terms{Period: *p, Plan: vs[pricedBy(p)].prices}
+}
+
+// pricedMeters are the ids of the meters that a period's terms name, and maybe of others.
+func (l *Ledger) pricedMeters(ctx context.Context, q querier, t *assembly.Terms) (map[string]int32, error) {
+	versions, err := l.versions.get(ctx, q, []versionKey{pricedBy(&t.Period)})
+	if err != nil {
+		return nil, err
+	}
+	ids := versions[pricedBy(&t.Period)].meters
+	var missing []string
+	for meter := range t.Period.Prices {
+		if ids[meter] == 0 {
+			missing = append(missing, meter)
+		}
+	}
+	if len(missing) == 0 {
+		return ids, nil
+	}
+	others, err := store.MeterIDs(ctx, q, missing)
+	if err == nil {
+		maps.Copy(others, ids)
+	}
+	return others, err
 }

@@ -276,7 +276,7 @@ func (l *Ledger) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64
 		jobs[s.kind], left = append(jobs[s.kind], j), append(left, id)
 	}
 	if len(idle) > 0 {
-		_, err = tx.Exec(ctx, putDue, idle, dueAt)
+		err = setDueAt(ctx, tx, idle, dueAt)
 	}
 	return jobs, left, err
 }
@@ -286,7 +286,7 @@ func (l *Ledger) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 	for _, kind := range []struct {
 		name string
 		do   func(context.Context, pgx.Tx, []*job) error
-	}{{stepBegin, l.begin}, {stepClose, l.closePeriods}, {stepOpening, l.makeOpenings}, {stepExpire, l.expire}, {stepFinalize, l.finalize}} {
+	}{{stepBegin, beginPeriods}, {stepClose, l.closePeriods}, {stepOpening, l.makeOpenings}, {stepExpire, expireCredits}, {stepFinalize, l.finalizeDrafts}} {
 		due := jobs[kind.name]
 		if len(due) == 0 {
 			continue
@@ -306,6 +306,39 @@ func (l *Ledger) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 		}
 	}
 	return count, failed, nil
+}
+
+func beginPeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
+	return begin(ctx, tx, customersOf(due))
+}
+
+func expireCredits(ctx context.Context, tx pgx.Tx, due []*job) error {
+	at := make(map[int64]int64, len(due))
+	for _, j := range due {
+		at[j.c.id] = j.at
+	}
+	return expire(ctx, tx, at)
+}
+
+func (l *Ledger) finalizeDrafts(ctx context.Context, tx pgx.Tx, due []*job) error {
+	tasks := make([]*task, len(due))
+	for i, j := range due {
+		j.task = draftTask(j.c, j.draft, j.at)
+		tasks[i] = j.task
+	}
+	err := l.finalize(ctx, tx, tasks)
+	for _, j := range due {
+		j.err = j.task.err
+	}
+	return err
+}
+
+func customersOf(due []*job) map[int64]*customer {
+	customers := make(map[int64]*customer, len(due))
+	for _, j := range due {
+		customers[j.c.id] = j.c
+	}
+	return customers
 }
 
 // erasedIn are the customers among jobs that are erased.
