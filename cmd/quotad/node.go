@@ -40,7 +40,8 @@ type node struct {
 	store      *store.Store
 	catalog    *catalog.Catalog
 	engine     *quota.Engine
-	billing    *ledger.Ledger
+	accounts   *ledger.Accounts
+	closing    *ledger.Worker
 	cleaner    *upkeep.Cleaner
 	archiver   *sweep.Archiver
 	api        *api.Server
@@ -100,13 +101,15 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
-	n.billing = ledger.New(ledger.Options{
-		Pool: n.pool, Store: n.store, Hooks: hooks, Catalog: n.catalog, Engine: n.engine, Now: n.clock.Now, Stopwatch: stopwatch, Log: log,
-		CorrectionTime: *s.CorrectionTime, Pace: s.ClosingPace,
+	n.accounts = ledger.NewAccounts(n.store, hooks)
+	invoices := ledger.NewInvoices(n.accounts, *s.CorrectionTime)
+	n.closing = ledger.NewWorker(ledger.Options{
+		Pool: n.pool, Accounts: n.accounts, Invoices: invoices, Catalog: n.catalog, Engine: n.engine, Stopwatch: stopwatch, Log: log,
+		Pace: s.ClosingPace,
 	})
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
-		Engine: n.engine, Catalog: n.catalog, Store: n.store, Billing: n.billing,
+		Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
 		Ready:      n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
 		Registry: registry, Log: log,
@@ -147,7 +150,7 @@ func (n *node) work(ctx context.Context, s *settings) context.Context {
 	n.background.Go(func() { n.archiver.Run(background) })
 	rotator := upkeep.NewRotator(n.reads, n.clock.Now, *s.IDRetention, n.log)
 	n.background.Go(func() { rotator.Run(background) })
-	n.background.Go(func() { n.billing.Run(background) })
+	n.background.Go(func() { n.closing.Run(background) })
 	return background
 }
 

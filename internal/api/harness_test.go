@@ -80,9 +80,10 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	}
 	engine, err := quota.NewEngine(options)
 	check(t, err)
-	bills := ledger.New(ledger.Options{
-		Pool: pool, Store: store, Hooks: hooks, Catalog: catalog, Engine: engine, Now: clock.Now, Stopwatch: stopwatch, Log: log,
-		CorrectionTime: time.Hour,
+	accounts := ledger.NewAccounts(store, hooks)
+	invoices := ledger.NewInvoices(accounts, time.Hour)
+	bills := ledger.NewWorker(ledger.Options{
+		Pool: pool, Accounts: accounts, Invoices: invoices, Catalog: catalog, Engine: engine, Stopwatch: stopwatch, Log: log,
 	})
 	var billing sync.WaitGroup
 	billing.Go(func() { bills.Run(background) })
@@ -98,7 +99,8 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
 	n := &node{t: t, store: store, state: StateReady, database: databaseURL}
 	n.server = New(Options{
-		Engine: engine, Catalog: catalog, Store: store, Billing: bills, Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Ready: func() (State, string) { return n.state, n.reason },
+		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills,
+		Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Ready: func() (State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 	})
 	web := httptest.NewUnstartedServer(nil)

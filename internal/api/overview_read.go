@@ -71,7 +71,7 @@ func (s *Server) readOverview(ctx context.Context) (body client.Overview, err er
 	})
 	var nameless []ledger.Nameless
 	part(partHeld, tenth, func(ctx context.Context) (err error) {
-		nameless, err = s.billing.Nameless(ctx)
+		nameless, err = s.accounts.Nameless(ctx)
 		return err
 	})
 	body.Books = s.books(nodes)
@@ -159,7 +159,7 @@ func (s *Server) readDatabase(ctx context.Context) (*client.Database, error) {
 // books is what the newest check of the nodes found, and what this node's worker sees.
 func (s *Server) books(nodes []plans.Node) client.Books {
 	body := client.Books{Disagreeing: []string{}}
-	body.BlockedCustomers, _ = s.billing.Standing()
+	body.BlockedCustomers, _ = s.closing.Standing()
 	at, disagreeing := s.Checked() // of the other nodes it is in their rows
 	for i := range nodes {
 		if n := &nodes[i]; n.CheckedAt != nil && (at == nil || *n.CheckedAt > *at) {

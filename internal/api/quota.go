@@ -68,7 +68,7 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 		m.Target = m.Target.For(attributes).ForReservations()
 	}
 	// The states, the units and what prices them are of one instant, as an invoice's are.
-	err = s.billing.Reading(ctx, key, func(ctx context.Context, running *ledger.Running) error {
+	err = s.invoices.Reading(ctx, key, func(ctx context.Context, running *ledger.Running) error {
 		body, err = s.showQuota(ctx, key, account, running)
 		return err
 	})

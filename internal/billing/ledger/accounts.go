@@ -41,26 +41,26 @@ const billedUntil = `SELECT max(end_at) FROM periods WHERE customer_id = $1`
 
 // Account returns how a customer is billed. Errors: plans.ErrUnknownCustomer,
 // billing.ErrAnonymous.
-func (l *Ledger) Account(ctx context.Context, key string) (*Account, error) {
-	now, err := l.options.Now(ctx)
+func (as *Accounts) Account(ctx context.Context, key string) (*Account, error) {
+	now, err := as.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	id, _, err := find(ctx, l.pool, key)
+	id, _, err := find(ctx, as.pool, key)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
-	read, err := readCustomers(ctx, l.pool, []int64{id}, now)
+	read, err := readCustomers(ctx, as.pool, []int64{id}, now)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
 	if read[id] == nil {
 		return nil, billing.ErrAnonymous
 	}
-	return l.show(ctx, l.pool, read[id])
+	return as.show(ctx, as.pool, read[id])
 }
 
-func (l *Ledger) show(ctx context.Context, q querier, c *customer) (*Account, error) {
+func (as *Accounts) show(ctx context.Context, q querier, c *customer) (*Account, error) {
 	a := &Account{Account: c.account, Clock: c.clock}
 	if a.Buyer.Address == nil { // nobody has written it
 		a.Buyer.Address = []string{}
@@ -74,7 +74,7 @@ func (l *Ledger) show(ctx context.Context, q querier, c *customer) (*Account, er
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrPrecondition,
 // plans.ErrPreconditionRequired, billing.ErrAnonymous, billing.ErrBeforePeriod,
 // billing.ErrPaidAhead, billing.ErrClosing, model.FieldErrors.
-func (l *Ledger) PutAccount(ctx context.Context, key string, in *AccountInput, pre plans.Precondition) (a *Account, err error) {
+func (as *Accounts) PutAccount(ctx context.Context, key string, in *AccountInput, pre plans.Precondition) (a *Account, err error) {
 	if bad := in.check(); len(bad) > 0 {
 		return nil, bad
 	}
@@ -84,8 +84,8 @@ func (l *Ledger) PutAccount(ctx context.Context, key string, in *AccountInput, p
 	if in.Buyer.Address == nil {
 		in.Buyer.Address = []string{}
 	}
-	err = l.options.Store.ChangeBilling(ctx, key, func(ctx context.Context, w *store.Writing, p *plans.Customer) error {
-		c, line, err := l.standing(ctx, w, p.ID)
+	err = as.store.ChangeBilling(ctx, key, func(ctx context.Context, w *store.Writing, p *plans.Customer) error {
+		c, line, err := as.standing(ctx, w, p.ID)
 		if err == nil && c == nil {
 			err = billing.ErrAnonymous
 		}
@@ -96,10 +96,10 @@ func (l *Ledger) PutAccount(ctx context.Context, key string, in *AccountInput, p
 			return err
 		}
 		was := c.account
-		if err := l.apply(ctx, w, p, c, line, in); err != nil {
+		if err := as.apply(ctx, w, p, c, line, in); err != nil {
 			return err
 		}
-		if a, err = l.show(ctx, w, c); err == nil && c.account.Change == was.Change {
+		if a, err = as.show(ctx, w, c); err == nil && c.account.Change == was.Change {
 			err = store.Unchanged()
 		}
 		if err != nil {
@@ -124,7 +124,7 @@ const billed = `
 const sellerThere = `SELECT EXISTS (SELECT FROM sellers WHERE key = $1)`
 
 // apply writes an account under the lock of the customer's billing.
-func (l *Ledger) apply(ctx context.Context, w *store.Writing, p *plans.Customer, c *customer, line *timeline.Timeline, in *AccountInput) error {
+func (as *Accounts) apply(ctx context.Context, w *store.Writing, p *plans.Customer, c *customer, line *timeline.Timeline, in *AccountInput) error {
 	a := c.account
 	a.Seller, a.Buyer, a.Taxes, a.DueDays, a.Written = in.Seller, in.Buyer, in.Taxes, in.DueDays, true
 	var standing, seller bool
@@ -152,13 +152,13 @@ func (l *Ledger) apply(ctx context.Context, w *store.Writing, p *plans.Customer,
 		return nil
 	}
 	if e.account.Seller != c.account.Seller {
-		if err := l.makeDue(ctx, w, c.id); err != nil {
+		if err := as.makeDue(ctx, w, c.id); err != nil {
 			return err
 		}
 	}
 	if !e.moved && !e.ended {
 		c.account = e.account
-		return errors.Join(writeAccount(ctx, w, c), l.setDue(ctx, w, c.id))
+		return errors.Join(writeAccount(ctx, w, c), as.setDue(ctx, w, c.id))
 	}
 	if err := e.mark(ctx, w); err != nil {
 		return err
@@ -167,17 +167,17 @@ func (l *Ledger) apply(ctx context.Context, w *store.Writing, p *plans.Customer,
 	if err := writeAccount(ctx, w, c); err != nil {
 		return err
 	}
-	if err := l.rebound(ctx, w, p, &e); err != nil {
+	if err := as.rebound(ctx, w, p, &e); err != nil {
 		return err
 	}
-	return l.setDue(ctx, w, c.id)
+	return as.setDue(ctx, w, c.id)
 }
 
 // rebound writes the open period of an account whose boundaries were edited. Terms that wait
 // begin where the running period ends now, or where billing begins again.
-func (l *Ledger) rebound(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
+func (as *Accounts) rebound(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
 	c := e.c
-	if err := l.redate(ctx, w, p, e); err != nil {
+	if err := as.redate(ctx, w, p, e); err != nil {
 		return err
 	}
 	lines, err := timelines(ctx, w, map[int64]*customer{c.id: c})
@@ -187,9 +187,9 @@ func (l *Ledger) rebound(ctx context.Context, w *store.Writing, p *plans.Custome
 	e.line = lines[c.id]
 	switch {
 	case e.moved:
-		return l.first(ctx, w, c, e.line)
+		return as.first(ctx, w, c, e.line)
 	case c.open != nil:
-		return l.reopen(ctx, w, c, false)
+		return as.reopen(ctx, w, c, false)
 	}
 	if err := writeCuts(ctx, w, c, e.line); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (l *Ledger) rebound(ctx context.Context, w *store.Writing, p *plans.Custome
 
 // redate lets another anchor, timezone or interval that waits for the end of the running period
 // begin at its end as it is now. Whatever waits begins at once where billing begins again.
-func (l *Ledger) redate(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
+func (as *Accounts) redate(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
 	if e.resumed {
 		return w.BeginAnew(ctx, p, *e.account.BreakTo)
 	}
@@ -250,8 +250,8 @@ const startOf = `
 // CheckInstant refuses an instant of an adjustment that is before the customer's billing began:
 // what was used then is never billed. Who is not billed has no such instant. The error is
 // model.FieldErrors.
-func (l *Ledger) CheckInstant(ctx context.Context, key string, at int64) error {
-	start, err := oneRow(ctx, l.pool, nil, pgx.RowTo[int64], startOf, key)
+func (as *Accounts) CheckInstant(ctx context.Context, key string, at int64) error {
+	start, err := oneRow(ctx, as.pool, nil, pgx.RowTo[int64], startOf, key)
 	if err == nil && start > at {
 		err = fault("at", "is before starts_at of the customer's billing: what was used before is never billed")
 	}

@@ -17,18 +17,18 @@ const customerOfInvoice = `SELECT customer_id FROM invoices WHERE id = $1::uuid`
 // onInvoice runs do on an invoice as it is stored, under the lock of its customer's billing. It
 // returns the invoice as it is afterwards. action is what the audit trail says of it. do may take
 // it back, where it changes nothing.
-func (l *Ledger) onInvoice(ctx context.Context, id string, action *act, do func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error) (after *billing.Invoice, err error) {
+func (is *Invoices) onInvoice(ctx context.Context, id string, action *act, do func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error) (after *billing.Invoice, err error) {
 	if !validID(id) {
 		return nil, billing.ErrUnknownInvoice
 	}
-	err = l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var of int64
 		if err := tx.QueryRow(ctx, customerOfInvoice, id).Scan(&of); errors.Is(err, pgx.ErrNoRows) {
 			return billing.ErrUnknownInvoice
 		} else if err != nil {
 			return err
 		}
-		c, err := l.lock(ctx, tx, of)
+		c, err := is.accounts.lock(ctx, tx, of)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (l *Ledger) onInvoice(ctx context.Context, id string, action *act, do func(
 		if err := do(ctx, tx, c, found[0]); err != nil {
 			return err
 		}
-		if err := l.setDue(ctx, tx, of); err != nil {
+		if err := is.accounts.setDue(ctx, tx, of); err != nil {
 			return err
 		}
 		if c.erased {
@@ -48,7 +48,7 @@ func (l *Ledger) onInvoice(ctx context.Context, id string, action *act, do func(
 				return err
 			}
 		}
-		if found, err = l.present(ctx, tx, readInvoice, id); err != nil {
+		if found, err = is.present(ctx, tx, readInvoice, id); err != nil {
 			return err
 		}
 		after = found[0]
@@ -78,13 +78,13 @@ func (a *act) record(ctx context.Context, tx pgx.Tx, before invoiceAudit, i *bil
 
 // Finalize finalizes a draft now. Errors: billing.ErrUnknownInvoice, billing.StateError for what
 // is no draft, billing.ErrHeld.
-func (l *Ledger) Finalize(ctx context.Context, id string) (*billing.Invoice, error) {
-	return l.onInvoice(ctx, id, &act{word: "finalize"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+func (is *Invoices) Finalize(ctx context.Context, id string) (*billing.Invoice, error) {
+	return is.onInvoice(ctx, id, &act{word: "finalize"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusDraft {
 			return &billing.StateError{Status: i.Status, Want: "only drafts can be finalized"}
 		}
 		t := draftTask(c, id, c.now)
-		if err := l.finalize(ctx, tx, []*task{t}); err != nil {
+		if err := is.finalize(ctx, tx, []*task{t}); err != nil {
 			return err
 		}
 		if t.err == nil && t.result.Invoice.Held != "" {
@@ -98,8 +98,8 @@ const payInvoice = `UPDATE invoices SET status = 'paid', reference = $2, paid_at
 
 // Pay says that a finalized invoice was paid now: all that is open. reference names the payment, for people. Errors:
 // billing.ErrUnknownInvoice, billing.StateError.
-func (l *Ledger) Pay(ctx context.Context, id, reference string) (*billing.Invoice, error) {
-	return l.onInvoice(ctx, id, &act{word: "pay"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+func (is *Invoices) Pay(ctx context.Context, id, reference string) (*billing.Invoice, error) {
+	return is.onInvoice(ctx, id, &act{word: "pay"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusFinalized {
 			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid yet can be paid"}
 		}
@@ -125,8 +125,8 @@ const returnCredits = `
 // corrections and unused go onto the reissue, a draft of the same period and prices, or without one
 // onto the next invoice. What a draft gives back as unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
 // billing.ErrReferred.
-func (l *Ledger) Void(ctx context.Context, id, reason string, reissue bool) (*billing.Invoice, error) {
-	return l.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (*billing.Invoice, error) {
+	return is.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusFinalized {
 			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid can be void"}
 		}
@@ -158,7 +158,7 @@ func (l *Ledger) Void(ctx context.Context, id, reason string, reissue bool) (*bi
 		}
 		err = run(ctx, tx, b)
 		if err == nil && reissue {
-			err = l.reissue(ctx, tx, c, i)
+			err = is.reissue(ctx, tx, c, i)
 		}
 		if err == nil {
 			err = leansOn(ctx, tx, i)
@@ -191,7 +191,7 @@ func leansOn(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
 
 // reissue makes the draft that takes the place of a void invoice. Base in advance stays as it
 // was charged: the terms of the following period may have changed since.
-func (l *Ledger) reissue(ctx context.Context, tx pgx.Tx, c *customer, void *billing.Invoice) error {
+func (is *Invoices) reissue(ctx context.Context, tx pgx.Tx, c *customer, void *billing.Invoice) error {
 	if err := c.recall(ctx, tx, void); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (l *Ledger) reissue(ctx context.Context, tx pgx.Tx, c *customer, void *bill
 			t.fixed = append(t.fixed, line)
 		}
 	}
-	if err := l.assemble(ctx, tx, tasks); err != nil {
+	if err := is.assemble(ctx, tx, tasks); err != nil {
 		return err
 	}
 	if t.err != nil {
@@ -215,7 +215,7 @@ func (l *Ledger) reissue(ctx context.Context, tx pgx.Tx, c *customer, void *bill
 	i := &t.result.Invoice
 	i.Of, i.PeriodStart, i.PeriodEnd = void.ID, void.PeriodStart, void.PeriodEnd
 	b := new(pgx.Batch)
-	if err := l.queueDrafts(b, tasks); err != nil {
+	if err := is.queueDrafts(b, tasks); err != nil {
 		return err
 	}
 	return run(ctx, tx, b)

@@ -130,7 +130,7 @@ func TestArchivedUnderLoadIsBilledWhole(t *testing.T) {
 	w.check(w.store.ArchiveCustomer(t.Context(), "acme"))
 	w.clock("2026-03-01T00:00:00Z")
 	all.Wait()
-	got := w.invoices(id)
+	got := w.stored(id)
 	if len(got) != 1 || got[0].Status != billing.StatusFinalized || got[0].Lines[0].Quantity != admitted.Load() {
 		t.Fatalf("%d were admitted: %+v", admitted.Load(), got)
 	}

@@ -28,33 +28,33 @@ const blockCustomer = `
 	UPDATE open_periods o SET blocked = $2, retry_at = $3 FROM customers c WHERE o.customer_id = $1 AND c.id = $1 RETURNING c.key`
 
 // block puts a customer off that cannot be done, in the transaction that found it out.
-func (l *Ledger) block(ctx context.Context, tx pgx.Tx, j *job, now int64) error {
+func (w *Worker) block(ctx context.Context, tx pgx.Tx, j *job, now int64) error {
 	why := j.err
 	if errors.Is(why, session.ErrBusy) {
 		var since int64
 		if err := tx.QueryRow(ctx, putOff, j.c.id, now, now+retryBusy).Scan(&since); err != nil || now-since < busyMost {
 			return err
 		}
-		why = fmt.Errorf("others keep its rows busy since %s: %w", instant(since).Format(time.RFC3339), why)
+		why = fmt.Errorf("others keep its rows busy since %s: %w", time.UnixMicro(since).UTC().Format(time.RFC3339), why)
 	}
-	return l.blockWith(ctx, tx, j.c.id, now, why)
+	return w.blockWith(ctx, tx, j.c.id, now, why)
 }
 
 // blockAlone puts a customer off whose transaction failed.
-func (l *Ledger) blockAlone(ctx context.Context, id, now int64, why error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.stepTimeout)
+func (w *Worker) blockAlone(ctx context.Context, id, now int64, why error) error {
+	ctx, cancel := context.WithTimeout(ctx, w.stepTimeout)
 	defer cancel()
-	return store.Classify(l.blockWith(ctx, l.pool, id, now, why))
+	return store.Classify(w.blockWith(ctx, w.pool, id, now, why))
 }
 
 // blockWith blocks a customer, and tells operators.
-func (l *Ledger) blockWith(ctx context.Context, q querier, id, now int64, why error) error {
+func (w *Worker) blockWith(ctx context.Context, q querier, id, now int64, why error) error {
 	var key string
 	if err := q.QueryRow(ctx, blockCustomer, id, why.Error(), now+retryBlocked).Scan(&key); err != nil {
 		return err
 	}
-	l.worked.failed.Add(1)
-	l.options.Log.Error("a customer's billing period cannot be closed or its invoice not be finalized; others are not held up, and it is tried again",
+	w.worked.failed.Add(1)
+	w.options.Log.Error("a customer's billing period cannot be closed or its invoice not be finalized; others are not held up, and it is tried again",
 		"customer", key, "error", why)
 	return nil
 }

@@ -22,8 +22,8 @@ const insertCharge = `
 // ever. It returns the charge as it was made, and its customer's test clock. Errors: those of
 // onCustomer, model.FieldErrors for another currency, billing.ErrOtherPayload,
 // billing.ErrTooManyCharges.
-func (l *Ledger) Charge(ctx context.Context, key string, in billing.Charge, payload int64) (made billing.Charge, clock string, replayed bool, err error) {
-	err = l.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
+func (is *Invoices) Charge(ctx context.Context, key string, in billing.Charge, payload int64) (made billing.Charge, clock string, replayed bool, err error) {
+	err = is.accounts.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
 		clock, made = c.clock, in
 		var stored int64
 		switch err := tx.QueryRow(ctx, chargeByID, c.id, in.ID).Scan(&made.Description, &made.AmountMinor, &made.Currency, &made.At, &stored); {

@@ -6,7 +6,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans/store"
-	"quotad/internal/quota/session"
 )
 
 // Customers of a test clock come to be due when the clock is set. There may be thousands of clocks
@@ -42,18 +41,13 @@ const dropCalls = `
 		WHERE t.id = c.clock_id)`
 
 // answerCalls removes the calls of clocks of which nothing is due. What is blocked is due.
-func (l *Ledger) answerCalls(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	return store.Classify(pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		if err := session.ByKey(ctx, tx); err != nil {
-			return err
-		}
+func (as *Accounts) answerCalls(ctx context.Context) error {
+	return as.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, readCalls, maxCalls)
 		calls, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if err == nil && len(calls) > 0 {
 			_, err = tx.Exec(ctx, dropCalls, calls)
 		}
 		return err
-	}))
+	})
 }

@@ -38,7 +38,7 @@ func TestOnlyClocksWithSomethingDueAreLookedAt(t *testing.T) {
 	}
 	w.workOff()
 	for i, id := range ids {
-		if got := len(w.invoices(id)); got != map[bool]int{true: 1}[i == 7] {
+		if got := len(w.stored(id)); got != map[bool]int{true: 1}[i == 7] {
 			t.Errorf("customer %d has %d invoices", i, got)
 		}
 	}
@@ -79,7 +79,7 @@ func TestNoCallIsLost(t *testing.T) {
 				case <-ended:
 					return
 				default:
-					n.check(n.ledger.WorkOff(t.Context()))
+					n.check(n.worker.WorkOff(t.Context()))
 				}
 			}
 		})

@@ -13,12 +13,12 @@ import (
 // closePeriods closes the open periods of customers, whose lock the transaction has: it fences
 // their counters, writes the period and its draft, and opens the next one. Customers that
 // cannot be closed are left as they are, and their jobs have an error.
-func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
+func (w *Worker) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
 	lines, err := timelines(ctx, tx, customersOf(due))
 	if err != nil {
 		return err
 	}
-	if err := l.fence(ctx, tx, due); err != nil {
+	if err := w.fence(ctx, tx, due); err != nil {
 		return err
 	}
 	var tasks []*task
@@ -29,10 +29,10 @@ func (l *Ledger) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error 
 		j.task = periodTask(j.c, lines[j.c.id], j.c.open, j.at)
 		tasks = append(tasks, j.task)
 	}
-	if err := l.assemble(ctx, tx, tasks); err != nil {
+	if err := w.invoices.assemble(ctx, tx, tasks); err != nil {
 		return err
 	}
-	return l.writeClosed(ctx, tx, due)
+	return w.writeClosed(ctx, tx, due)
 }
 
 // periodRow is a row of periods.
@@ -67,7 +67,7 @@ const insertPeriods = `
 	FROM jsonb_populate_recordset(NULL::periods, $1) r`
 
 // writeClosed makes the invoices of closed periods, and writes what closing makes.
-func (l *Ledger) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
+func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	var periods []periodRow
 	var open []openRow
 	var drafts []*task
@@ -91,7 +91,7 @@ func (l *Ledger) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	}
 	dueAt := func(id, at int64) { jobs[id].over = at > jobs[id].c.now }
 	b := new(pgx.Batch)
-	if err := errors.Join(queueRows(b, insertPeriods, periods), l.queueDrafts(b, drafts), l.queueNext(ctx, b, open, dueAt)); err != nil {
+	if err := errors.Join(queueRows(b, insertPeriods, periods), w.invoices.queueDrafts(b, drafts), w.accounts.queueNext(ctx, b, open, dueAt)); err != nil {
 		return err
 	}
 	return run(ctx, tx, b)
@@ -101,13 +101,13 @@ const openingMade = `UPDATE open_periods SET opening_due = false WHERE customer_
 
 // makeOpenings makes the opening invoices of customers whose lock the transaction has. There is
 // none where nothing is to be paid in advance.
-func (l *Ledger) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error {
+func (w *Worker) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error {
 	tasks := make([]*task, len(due))
 	for i, j := range due {
 		j.task = openingTask(j.c, j.at)
 		tasks[i] = j.task
 	}
-	if err := l.assemble(ctx, tx, tasks); err != nil {
+	if err := w.invoices.assemble(ctx, tx, tasks); err != nil {
 		return err
 	}
 	var drafts []*task
@@ -124,7 +124,7 @@ func (l *Ledger) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error 
 	}
 	b := new(pgx.Batch)
 	b.Queue(openingMade, made)
-	if err := l.queueDrafts(b, drafts); err != nil {
+	if err := w.invoices.queueDrafts(b, drafts); err != nil {
 		return err
 	}
 	return run(ctx, tx, b)

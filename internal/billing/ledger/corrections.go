@@ -88,11 +88,11 @@ func queueCorrections(b *pgx.Batch, tasks []*task) *corrections {
 
 // addCorrections gives tasks the corrections that were found: the adjustments that no invoice has
 // taken. What was taken is what was billed before.
-func (l *Ledger) addCorrections(ctx context.Context, q querier, found *corrections) error {
+func (is *Invoices) addCorrections(ctx context.Context, q querier, found *corrections) error {
 	if len(found.lines) == 0 {
 		return nil
 	}
-	versions, err := l.versions.get(ctx, q, found.keys)
+	versions, err := is.accounts.versions.get(ctx, q, found.keys)
 	if err != nil {
 		return err
 	}

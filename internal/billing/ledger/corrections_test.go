@@ -37,7 +37,7 @@ func (w *world) adds(i *billing.Invoice, line *billing.Line) {
 	for _, limit := range []int{0, 1, 2, 1000} {
 		sum, page := int64(0), plans.Page{Limit: limit}
 		for {
-			u, err := w.ledger.LineUsage(w.Context(), i.ID, line.N, page)
+			u, err := w.invoices.LineUsage(w.Context(), i.ID, line.N, page)
 			w.check(err)
 			if limit > 0 && len(u.Hours)+len(u.Adjustments) > limit {
 				w.Errorf("a page of %d has %d", limit, len(u.Hours)+len(u.Adjustments))
@@ -81,7 +81,7 @@ func TestACorrectionOfNothingTakesItsAdjustments(t *testing.T) {
 	w.adjust("acme", "api", "2026-01-12T00:00:00Z", 10, "second")
 	w.adjust("acme", "api", "2026-01-13T00:00:00Z", -2, "third")
 	w.clock("2026-04-01T01:00:10Z")
-	all := w.invoices(id)
+	all := w.stored(id)
 	if len(all) != 3 || len(all[1].Lines) != 2 || len(all[2].Lines) != 3 {
 		t.Fatalf("%d invoices: %+v", len(all), all)
 	}
@@ -98,14 +98,14 @@ func TestACorrectionOfNothingTakesItsAdjustments(t *testing.T) {
 	w.hit("acme", "api", 5)
 	w.adjust("acme", "api", "2026-04-11T00:00:00Z", -2, "april")
 	w.clock("2026-05-01T00:00:10Z")
-	draft, err := w.ledger.Invoice(t.Context(), w.invoices(id)[3].ID)
+	draft, err := w.invoices.Invoice(t.Context(), w.stored(id)[3].ID)
 	w.check(err)
 	if draft.Status != billing.StatusDraft || draft.Lines[1].Quantity != 3 {
 		t.Fatalf("%+v", draft)
 	}
 	w.adds(draft, &draft.Lines[1])
 	for _, page := range []plans.Page{{Limit: 1001}, {Limit: -1}, {Cursor: "nonsense"}} {
-		if _, err := w.ledger.LineUsage(t.Context(), draft.ID, 2, page); len(planstest.Fields(err)) != 1 || planstest.Fields(err)[0] == "" {
+		if _, err := w.invoices.LineUsage(t.Context(), draft.ID, 2, page); len(planstest.Fields(err)) != 1 || planstest.Fields(err)[0] == "" {
 			t.Errorf("%+v: %v", page, err)
 		}
 	}

@@ -72,7 +72,7 @@ func readCreditPlace(s string) (p creditPlace, ok bool) {
 // Credits returns a customer's credits and entries, the newest first. A page has at most so many
 // of each, 1,000 where no limit is asked for. Errors: plans.ErrUnknownCustomer,
 // billing.ErrAnonymous, model.FieldErrors for a wrong page.
-func (l *Ledger) Credits(ctx context.Context, key string, page plans.Page) (out Credits, err error) {
+func (is *Invoices) Credits(ctx context.Context, key string, page plans.Page) (out Credits, err error) {
 	if page.Limit == 0 {
 		page.Limit = plans.MaxPage
 	}
@@ -84,7 +84,7 @@ func (l *Ledger) Credits(ctx context.Context, key string, page plans.Page) (out 
 		return out, err
 	}
 	from, _ := readCreditPlace(after)
-	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		id, _, err := find(ctx, tx, key)
 		if err != nil {
 			return err

@@ -27,8 +27,8 @@ const creditPayload = `SELECT payload FROM credits WHERE customer_id = $1 AND id
 // the credit as it is now, and the customer's test clock. Errors: those of onCustomer,
 // model.FieldErrors for another currency, a reserved id or an expiry that is over,
 // billing.ErrOtherPayload.
-func (l *Ledger) Grant(ctx context.Context, key string, in billing.Credit, payload int64) (made billing.Credit, clock string, replayed bool, err error) {
-	err = l.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
+func (is *Invoices) Grant(ctx context.Context, key string, in billing.Credit, payload int64) (made billing.Credit, clock string, replayed bool, err error) {
+	err = is.accounts.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
 		clock = c.clock
 		var stored int64
 		switch err := tx.QueryRow(ctx, creditPayload, c.id, in.ID).Scan(&stored); {

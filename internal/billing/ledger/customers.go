@@ -141,8 +141,8 @@ const lockOne = `SELECT FROM open_periods WHERE customer_id = $1 FOR UPDATE`
 
 // lock takes the lock of a customer's billing. Only then the customer is read: a statement that
 // locks and reads might pair the new row of one table with the old row of another.
-func (l *Ledger) lock(ctx context.Context, tx pgx.Tx, id int64) (*customer, error) {
-	now, err := l.options.Now(ctx)
+func (as *Accounts) lock(ctx context.Context, tx pgx.Tx, id int64) (*customer, error) {
+	now, err := as.now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -164,13 +164,13 @@ func (l *Ledger) lock(ctx context.Context, tx pgx.Tx, id int64) (*customer, erro
 
 // onCustomer runs do under the lock of a customer's billing. Errors: plans.ErrUnknownCustomer,
 // plans.ErrArchived, billing.ErrAnonymous.
-func (l *Ledger) onCustomer(ctx context.Context, key string, do func(ctx context.Context, tx pgx.Tx, c *customer) error) error {
-	return l.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (as *Accounts) onCustomer(ctx context.Context, key string, do func(ctx context.Context, tx pgx.Tx, c *customer) error) error {
+	return as.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		id, _, err := find(ctx, tx, key)
 		if err != nil {
 			return err
 		}
-		c, err := l.lock(ctx, tx, id)
+		c, err := as.lock(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (l *Ledger) onCustomer(ctx context.Context, key string, do func(ctx context
 		if err := do(ctx, tx, c); err != nil {
 			return err
 		}
-		return l.setDue(ctx, tx, id)
+		return as.setDue(ctx, tx, id)
 	})
 }
 

@@ -7,11 +7,11 @@ import (
 )
 
 // correctionOf is how long a customer's drafts stay drafts: whoever is erased waits for nothing.
-func (l *Ledger) correctionOf(c *customer) int64 {
+func (is *Invoices) correctionOf(c *customer) int64 {
 	if c.erased {
 		return 0
 	}
-	return l.correctionTime
+	return is.correctionTime
 }
 
 const claimCharges = `
@@ -21,7 +21,7 @@ const claimCharges = `
 
 // queueDrafts adds new drafts to a batch, each with an id, made at its task's instant. They take the
 // charges that are on them.
-func (l *Ledger) queueDrafts(b *pgx.Batch, drafts []*task) error {
+func (is *Invoices) queueDrafts(b *pgx.Batch, drafts []*task) error {
 	var invoices []invoiceRow
 	var lines []lineRow
 	var counted []countedRow
@@ -29,7 +29,7 @@ func (l *Ledger) queueDrafts(b *pgx.Batch, drafts []*task) error {
 	var ids []string
 	for _, t := range drafts {
 		i := &t.result.Invoice
-		i.ID, i.MadeAt, i.FinalizeAt = newID(t.c.now), t.at, t.at+l.correctionOf(t.c)
+		i.ID, i.MadeAt, i.FinalizeAt = newID(t.c.now), t.at, t.at+is.correctionOf(t.c)
 		invoices, lines = append(invoices, rowOf(i, 0)), append(lines, lineRows(i)...)
 		counted = append(counted, t.correctionRows()...)
 		if len(t.in.Charges) > 0 {

@@ -13,7 +13,7 @@ import (
 // bought writes an account with a buyer.
 func (w *world) bought(customer string) {
 	w.Helper()
-	_, err := w.ledger.PutAccount(w.Context(), customer, &AccountInput{
+	_, err := w.accounts.PutAccount(w.Context(), customer, &AccountInput{
 		Seller: "default", DueDays: 14, Buyer: billing.Buyer{Name: "Ada Lovelace", Address: []string{"St James's Square"}, Country: "GB"},
 	}, planstest.AnyVersion)
 	w.check(err)
@@ -68,7 +68,7 @@ func TestErasedBuyersGo(t *testing.T) {
 				t.Errorf("the account's buyer is %q, want %q", got, c.want)
 			}
 			invoice := ""
-			for _, i := range w.invoices(id) {
+			for _, i := range w.stored(id) {
 				invoice += fmt.Sprintf("%s %s", i.Status, i.Buyer.Name)
 			}
 			if invoice != c.invoice {
@@ -91,11 +91,11 @@ func TestTheReissueOfAnErasedCustomersInvoice(t *testing.T) {
 	_, err := w.store.EraseCustomer(t.Context(), "acme")
 	w.check(err)
 	w.workOff()
-	_, err = w.ledger.Void(t.Context(), w.invoices(id)[0].ID, "a test", true)
+	_, err = w.invoices.Void(t.Context(), w.stored(id)[0].ID, "a test", true)
 	w.check(err)
 	w.workOff()
 	all := make(map[string]string)
-	for _, i := range w.invoices(id) {
+	for _, i := range w.stored(id) {
 		all[i.Status] = i.Buyer.Name
 	}
 	if len(all) != 2 || all[billing.StatusFinalized] != "Ada Lovelace" || w.buyer(id) != "" {

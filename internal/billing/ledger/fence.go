@@ -29,9 +29,9 @@ type fenceOf struct {
 }
 
 // toFence are the counters of jobs. Those of archived customers come apart.
-func (l *Ledger) toFence(ctx context.Context, q querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
+func (w *Worker) toFence(ctx context.Context, q querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
 	for _, j := range due {
-		meters, err := l.fenced(ctx, q, j.c.open)
+		meters, err := w.fenced(ctx, q, j.c.open)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -47,18 +47,18 @@ func (l *Ledger) toFence(ctx context.Context, q querier, due []*job) (all []fenc
 }
 
 // fence makes sure that no more usage comes to the periods that are to be closed.
-func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
+func (w *Worker) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 	within, cancel := context.WithTimeout(ctx, fenceTime)
 	defer cancel()
-	left, gone, err := l.toFence(ctx, tx, due)
+	left, gone, err := w.toFence(ctx, tx, due)
 	if err == nil {
-		err = usage.FenceArchived(ctx, l.pool, gone)
+		err = usage.FenceArchived(ctx, w.pool, gone)
 	}
 	if err != nil {
 		return err
 	}
 	for try := 0; len(left) > 0 && try <= fenceTries; try++ {
-		if left, err = l.fenceOnce(ctx, within, left); err != nil {
+		if left, err = w.fenceOnce(ctx, within, left); err != nil {
 			return err
 		}
 	}
@@ -69,12 +69,12 @@ func (l *Ledger) fence(ctx context.Context, tx pgx.Tx, due []*job) error {
 }
 
 // fenceOnce fences counters in the time of within. A change overtook those in again.
-func (l *Ledger) fenceOnce(ctx, within context.Context, all []fenceOf) (again []fenceOf, err error) {
+func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []fenceOf, err error) {
 	keys := make([]model.CounterKey, len(all))
 	for i := range all {
 		keys[i] = all[i].key
 	}
-	targets, err := l.options.Catalog.Targets(ctx, keys)
+	targets, err := w.options.Catalog.Targets(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (l *Ledger) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 		}
 		fences, of = append(fences, locked.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
 	}
-	for i, err := range l.options.Engine.Fence(within, fences) {
+	for i, err := range w.options.Engine.Fence(within, fences) {
 		var stale *model.StaleError
 		switch err = tooLate(ctx, within, err); {
 		case errors.As(err, &stale):
@@ -113,13 +113,13 @@ func tooLate(ctx, within context.Context, err error) error {
 var errOvertaken = errors.New("changes of the customer came faster than its counters could be fenced")
 
 // fenced are the meters whose counters are fenced at the end of a period: those with a price.
-func (l *Ledger) fenced(ctx context.Context, q querier, p *billing.Period) ([]int32, error) {
-	versions, err := l.versions.get(ctx, q, []versionKey{pricedBy(p)})
+func (w *Worker) fenced(ctx context.Context, q querier, p *billing.Period) ([]int32, error) {
+	versions, err := w.accounts.versions.get(ctx, q, []versionKey{pricedBy(p)})
 	if err != nil {
 		return nil, err
 	}
 	terms := versions.terms(p)
-	ids, err := l.pricedMeters(ctx, q, &terms)
+	ids, err := w.accounts.pricedMeters(ctx, q, &terms)
 	var meters []int32
 	for _, meter := range terms.Meters() {
 		meters = append(meters, ids[meter])

@@ -20,12 +20,12 @@ const heldRetry = int64(3600e6)
 // finalize finalizes the drafts of tasks, see draftTask. The transaction has the locks of their
 // customers, one draft of each. Those that are held stay drafts. It takes the numbers last, since
 // their lock is all customers'. A task tells what became of its draft.
-func (l *Ledger) finalize(ctx context.Context, tx pgx.Tx, due []*task) error {
+func (is *Invoices) finalize(ctx context.Context, tx pgx.Tx, due []*task) error {
 	if err := readDraftTasks(ctx, tx, due); err != nil {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(due), (*task).failed)
-	if err := l.assemble(ctx, tx, left); err != nil {
+	if err := is.assemble(ctx, tx, left); err != nil {
 		return err
 	}
 	final := slices.DeleteFunc(left, (*task).failed)

@@ -83,7 +83,7 @@ func queueGoneOn(b *pgx.Batch, tasks []*task) *[]goneOn {
 }
 
 // addGoneOn gives tasks what was found.
-func (l *Ledger) addGoneOn(ctx context.Context, q querier, found []goneOn) error {
+func (is *Invoices) addGoneOn(ctx context.Context, q querier, found []goneOn) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (l *Ledger) addGoneOn(ctx context.Context, q querier, found []goneOn) error
 	for i := range found {
 		keys[i] = pricedBy(&found[i].Of.Period)
 	}
-	versions, err := l.versions.get(ctx, q, keys)
+	versions, err := is.accounts.versions.get(ctx, q, keys)
 	if err != nil {
 		return err
 	}

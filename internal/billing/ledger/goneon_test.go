@@ -40,7 +40,7 @@ const aprilOpening = "opening 04-01..05-01 finalized 3000 due 3000: base 0 3000"
 // newest is the invoice of a kind and period that was made last.
 func (w *world) newest(customer int64, kind, start string) (newest *billing.Invoice) {
 	w.Helper()
-	for _, i := range w.invoices(customer) {
+	for _, i := range w.stored(customer) {
 		if i.Kind == kind && dateOf(i.PeriodStart) == start && (newest == nil || i.MadeAt >= newest.MadeAt) {
 			newest = i
 		}
@@ -49,7 +49,7 @@ func (w *world) newest(customer int64, kind, start string) (newest *billing.Invo
 }
 
 func (w *world) void(i *billing.Invoice, reissue bool) error {
-	_, err := w.ledger.Void(w.Context(), i.ID, "a test", reissue)
+	_, err := w.invoices.Void(w.Context(), i.ID, "a test", reissue)
 	return err
 }
 
@@ -59,7 +59,7 @@ func TestUnusedOfAVoidInvoiceGoesOn(t *testing.T) {
 	w, id := cutInApril(t)
 	opening, april := w.newest(id, billing.KindOpening, "04-01"), w.newest(id, billing.KindPeriod, "04-01")
 	w.check(w.void(april, false))
-	upcoming, err := w.ledger.Upcoming(t.Context(), "acme")
+	upcoming, err := w.invoices.Upcoming(t.Context(), "acme")
 	w.check(err)
 	if got := said([]*billing.Invoice{upcoming}); got != "period 04-16..05-01 draft -1500 due 0: usage 0 0, unused 0 -1500" {
 		t.Errorf("upcoming: %s", got)
@@ -86,7 +86,7 @@ func TestUnusedOfAVoidInvoiceGoesOn(t *testing.T) {
 		"period 05-01..06-01 paid -1500 due 0: usage 0 0, unused 0 -1500",
 		"period 06-01..07-01 paid 0 due 0: usage 0 0")
 	// What went on is of the opening's base: no more than the rest may be noted.
-	_, _, err = w.ledger.CreditNote(t.Context(), opening.ID, assembly.NoteRequest{
+	_, _, err = w.invoices.CreditNote(t.Context(), opening.ID, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 1, AmountMinor: 1501}}, Reason: "x", To: assembly.Outside,
 	}, "much", 1)
 	if !errors.Is(err, billing.ErrTooMuch) || !strings.Contains(err.Error(), "1500 is left of line 1") {
@@ -113,7 +113,7 @@ func TestUnusedThatWentOnIsOfWhatIsLeft(t *testing.T) {
 		want []string
 	}{
 		{"noted", func(w *world, opening *billing.Invoice) error {
-			_, _, err := w.ledger.CreditNote(w.Context(), opening.ID, assembly.NoteRequest{
+			_, _, err := w.invoices.CreditNote(w.Context(), opening.ID, assembly.NoteRequest{
 				Lines: []assembly.NoteLine{{N: 1, AmountMinor: 2000}}, Reason: "x", To: assembly.Outside,
 			}, "a", 1)
 			return err
@@ -146,7 +146,7 @@ func TestNotesLeanOnACorrection(t *testing.T) {
 	w.adjust("acme", "api", "2026-01-11T00:00:00Z", 50, "more")
 	w.clock("2026-03-01T01:00:10Z")
 	january, february := w.newest(id, billing.KindPeriod, "01-01"), w.newest(id, billing.KindPeriod, "02-01")
-	_, _, err := w.ledger.CreditNote(t.Context(), january.ID, assembly.NoteRequest{
+	_, _, err := w.invoices.CreditNote(t.Context(), january.ID, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 2, AmountMinor: 150}}, Reason: "x", To: assembly.Outside,
 	}, "a", 1)
 	w.check(err)

@@ -22,12 +22,14 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // world is a node on a database of the test's own, with a test clock.
 type world struct {
 	testing.TB
-	url     string
-	store   *store.Store
-	catalog *catalog.Catalog
-	engine  *quota.Engine
-	ledger  *Ledger
-	log     *pgtest.Log
+	url      string
+	store    *store.Store
+	catalog  *catalog.Catalog
+	engine   *quota.Engine
+	accounts *Accounts
+	invoices *Invoices
+	worker   *Worker
+	log      *pgtest.Log
 }
 
 func newWorld(t testing.TB) *world { return anotherNode(t, pgtest.NewDatabase(t)) }
@@ -54,9 +56,10 @@ func nodeBy(t testing.TB, url string, now func(context.Context) (int64, error), 
 		<-ended
 	})
 	w.engine = planstest.OpenEngine(t, url, pool, w.catalog.Fresh, append(change, func(o *quota.Options) { o.Now = now })...)
-	w.ledger = New(Options{
-		Pool: pool, Store: w.store, Hooks: hooks, Catalog: w.catalog, Engine: w.engine, Now: now, Stopwatch: planstest.Monotonic, Log: log,
-		CorrectionTime: time.Hour,
+	w.accounts = NewAccounts(w.store, hooks)
+	w.invoices = NewInvoices(w.accounts, time.Hour)
+	w.worker = NewWorker(Options{
+		Pool: pool, Accounts: w.accounts, Invoices: w.invoices, Catalog: w.catalog, Engine: w.engine, Stopwatch: planstest.Monotonic, Log: log,
 	})
 	return w
 }
@@ -78,10 +81,10 @@ func (w *world) clock(now string) {
 // workOff does all that is due. Whichever statement wrote due_at, it is when the next step is due.
 func (w *world) workOff() {
 	w.Helper()
-	planstest.WorkOff(w, w.store, w.ledger.WorkOff)
-	now, err := w.ledger.options.Now(w.Context())
+	planstest.WorkOff(w, w.store, w.worker.WorkOff)
+	now, err := w.accounts.now(w.Context())
 	w.check(err)
-	if n := pgtest.Query[int](w, w.url, countWrongDue, 0, w.ledger.closeDelay, now); n != 0 {
+	if n := pgtest.Query[int](w, w.url, countWrongDue, 0, w.accounts.closeDelay, now); n != 0 {
 		w.Errorf("due_at of %d customers is not when their next step is due", n)
 	}
 }
@@ -120,8 +123,8 @@ func (w *world) plan(key string, base int64, prices string) *plans.Plan {
 	return planstest.PutPlan(w, w.store, key, in)
 }
 
-// invoices are all of a customer, as they are stored.
-func (w *world) invoices(customer int64) []*billing.Invoice {
+// stored are all invoices of a customer, as they are stored.
+func (w *world) stored(customer int64) []*billing.Invoice {
 	w.Helper()
 	all, err := invoicesOf(w.Context(), w.store.Pool(), `SELECT`+invoiceColumns+`WHERE i.customer_id = $1 ORDER BY i.period_end, i.made_at, i.id`, customer)
 	w.check(err)

@@ -28,7 +28,7 @@ func TestAHeldCounter(t *testing.T) {
 	closed := func(n int) func() bool {
 		return func() bool {
 			clock.Set(clock.At.Load() + 2e6)
-			w.check(w.ledger.WorkOff(w.Context()))
+			w.check(w.worker.WorkOff(w.Context()))
 			return pgtest.Query[int](t, w.url, `SELECT count(*) FROM periods`) == n
 		}
 	}
@@ -54,9 +54,9 @@ func TestAHeldCounter(t *testing.T) {
 	}
 	clock.Set(clock.At.Load() + busyMost)
 	closed(0)()
-	w.check(w.ledger.watch(w.Context()))
+	w.check(w.worker.watch(w.Context()))
 	key := pgtest.Query[string](t, w.url, `SELECT key FROM customers ORDER BY id LIMIT 1`)
-	if n, _ := w.ledger.Standing(); n != 1 || w.log.Count("customer="+key+" ") == 0 {
+	if n, _ := w.worker.Standing(); n != 1 || w.log.Count("customer="+key+" ") == 0 {
 		t.Errorf("after a minute %d customers are blocked", n)
 	}
 	if why := pgtest.Query[string](t, w.url, `SELECT blocked FROM open_periods WHERE customer_id = (SELECT min(id) FROM customers)`); !strings.HasPrefix(why, "others keep its rows busy since 20") {

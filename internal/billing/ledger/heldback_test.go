@@ -109,12 +109,12 @@ func (w *world) workUntil(clock *quotatest.Clock, customer int64, n int, final b
 	w.Helper()
 	pgtest.Eventually(w, "the period is closed", func() bool {
 		clock.Set(clock.At.Load() + 10e6)
-		w.check(w.ledger.WorkOff(w.Context()))
-		all := w.invoices(customer)
+		w.check(w.worker.WorkOff(w.Context()))
+		all := w.stored(customer)
 		if len(all) == n && final {
 			clock.Set(all[n-1].FinalizeAt)
-			w.check(w.ledger.WorkOff(w.Context()))
-			all = w.invoices(customer)
+			w.check(w.worker.WorkOff(w.Context()))
+			all = w.stored(customer)
 		}
 		return len(all) == n && (all[n-1].Status != billing.StatusDraft) == final
 	})
@@ -123,7 +123,7 @@ func (w *world) workUntil(clock *quotatest.Clock, customer int64, n int, final b
 // billed compares the quantities of a customer's invoices with units.
 func (w *world) billed(customer int64, units ...int64) {
 	w.Helper()
-	all := w.invoices(customer)
+	all := w.stored(customer)
 	if len(all) != len(units) {
 		w.Errorf("%d invoices, want %d", len(all), len(units))
 		return

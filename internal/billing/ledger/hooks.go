@@ -15,7 +15,7 @@ import (
 )
 
 // Hooks are what billing does in the writes of customers and test clocks. A store is made with
-// them, and a Ledger with both.
+// them, and Accounts with both.
 type Hooks struct {
 	now        func(ctx context.Context) (int64, error)
 	closeDelay int64 // µs

@@ -45,7 +45,7 @@ type chargeAudit struct {
 }
 
 func auditCharge(c *billing.Charge) any {
-	return chargeAudit{c.Description, c.AmountMinor, c.Currency, instant(c.At)}
+	return chargeAudit{c.Description, c.AmountMinor, c.Currency, time.UnixMicro(c.At).UTC()}
 }
 
 type creditAudit struct {
@@ -57,5 +57,10 @@ type creditAudit struct {
 }
 
 func auditCredit(c *billing.Credit) any {
-	return creditAudit{c.Kind, c.AmountMinor, c.Currency, c.Priority, instantOrNil(c.ExpiresAt)}
+	a := creditAudit{c.Kind, c.AmountMinor, c.Currency, c.Priority, nil}
+	if c.ExpiresAt != nil {
+		at := time.UnixMicro(*c.ExpiresAt).UTC()
+		a.ExpiresAt = &at
+	}
+	return a
 }

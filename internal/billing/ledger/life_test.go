@@ -35,7 +35,7 @@ func dateOf(at int64) string { return time.UnixMicro(at).UTC().Format("01-02") }
 func (w *world) says(customer int64, want ...string) {
 	w.Helper()
 	slices.Sort(want)
-	if got := said(w.invoices(customer)); got != strings.Join(want, "\n") {
+	if got := said(w.stored(customer)); got != strings.Join(want, "\n") {
 		w.Errorf("invoices:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 	}
 }
@@ -56,7 +56,7 @@ func (w *world) account(ends string) {
 	if ends != "" {
 		in.EndsAt = planstest.Ptr(planstest.Instant(ends))
 	}
-	_, err := w.ledger.PutAccount(w.Context(), "acme", in, planstest.AnyVersion)
+	_, err := w.accounts.PutAccount(w.Context(), "acme", in, planstest.AnyVersion)
 	w.check(err)
 }
 
@@ -87,7 +87,7 @@ func TestUsageIsFreeBetweenTwoChains(t *testing.T) {
 	w.hit("acme", "api", 7)
 	w.account("")
 	w.clock("2026-04-01T01:00:10Z")
-	last := w.invoices(id)[3:]
+	last := w.stored(id)[3:]
 	if got, want := said(last), "period 03-01..03-11 finalized 645 due 645: base 0 645, usage 0 0"; !strings.HasPrefix(got, want) || len(last) != 2 || last[1].Lines[1].Quantity != 0 {
 		t.Errorf("%s", got)
 	}
@@ -99,13 +99,13 @@ func TestVoidAndReissue(t *testing.T) {
 	w, id := begun(t)
 	w.clock("2026-01-10T00:00:00Z")
 	w.hit("acme", "api", 100)
-	_, _, _, err := w.ledger.Charge(t.Context(), "acme", billing.Charge{ID: "setup", Description: "Setup", Currency: "USD", AmountMinor: 500}, 1)
+	_, _, _, err := w.invoices.Charge(t.Context(), "acme", billing.Charge{ID: "setup", Description: "Setup", Currency: "USD", AmountMinor: 500}, 1)
 	w.check(err)
-	_, _, _, err = w.ledger.Grant(t.Context(), "acme", billing.Credit{ID: "gift", Kind: billing.CreditPromotional, AmountMinor: 1000, Currency: "USD", Priority: 50}, 1)
+	_, _, _, err = w.invoices.Grant(t.Context(), "acme", billing.Credit{ID: "gift", Kind: billing.CreditPromotional, AmountMinor: 1000, Currency: "USD", Priority: 50}, 1)
 	w.check(err)
 	w.clock("2026-02-01T01:00:10Z")
 	w.says(id, "period 01-01..02-01 finalized 2600 due 1600: base 0 2000, usage 100 100, charge 0 500")
-	first := w.invoices(id)[0].ID
+	first := w.stored(id)[0].ID
 	w.adjust("acme", "api", "2026-01-11T00:00:00Z", 10, "late")
 	left := func(want int64) {
 		t.Helper()
@@ -114,7 +114,7 @@ func TestVoidAndReissue(t *testing.T) {
 		}
 	}
 	left(0)
-	void, err := w.ledger.Void(t.Context(), first, "the address was wrong", true)
+	void, err := w.invoices.Void(t.Context(), first, "the address was wrong", true)
 	w.check(err)
 	left(1000)
 	if void.Status != billing.StatusVoid || void.VoidReason != "the address was wrong" {
@@ -130,7 +130,7 @@ func TestVoidAndReissue(t *testing.T) {
 		"period 01-01..02-01 finalized 2610 due 1610: base 0 2000, usage 110 110, charge 0 500")
 	left(0)
 	var second *billing.Invoice
-	for _, i := range w.invoices(id) {
+	for _, i := range w.stored(id) {
 		if i.Of == first {
 			second = i
 		}
@@ -140,14 +140,14 @@ func TestVoidAndReissue(t *testing.T) {
 	}
 	w.adds(second, &second.Lines[1])
 	var state *billing.StateError
-	if _, err := w.ledger.Void(t.Context(), first, "again", false); !errors.As(err, &state) {
+	if _, err := w.invoices.Void(t.Context(), first, "again", false); !errors.As(err, &state) {
 		t.Errorf("void of what is void: %v", err)
 	}
-	_, err = w.ledger.Void(t.Context(), second.ID, "written off", false)
+	_, err = w.invoices.Void(t.Context(), second.ID, "written off", false)
 	w.check(err)
 	w.adjust("acme", "api", "2026-01-11T00:00:00Z", 10, "later") // no correction of what is written off
 	w.clock("2026-03-01T01:00:10Z")
-	if got := w.invoices(id); len(got) != 3 || said(got[2:]) != "period 02-01..03-01 finalized 2500 due 1500: base 0 2000, usage 0 0, charge 0 500" {
+	if got := w.stored(id); len(got) != 3 || said(got[2:]) != "period 02-01..03-01 finalized 2500 due 1500: base 0 2000, usage 0 0, charge 0 500" {
 		t.Errorf("%s", said(got))
 	}
 	left(0)
@@ -161,7 +161,7 @@ func TestAReferredInvoiceStands(t *testing.T) {
 	w.clock("2026-03-01T01:00:10Z")
 	w.says(id, "period 01-01..02-01 finalized 2000 due 2000: base 0 2000, usage 0 0",
 		"period 02-01..03-01 finalized 2010 due 2010: base 0 2000, usage 0 0, correction 10 10")
-	if _, err := w.ledger.Void(t.Context(), w.invoices(id)[0].ID, "x", false); !errors.Is(err, billing.ErrReferred) {
+	if _, err := w.invoices.Void(t.Context(), w.stored(id)[0].ID, "x", false); !errors.Is(err, billing.ErrReferred) {
 		t.Errorf("%v", err)
 	}
 }
@@ -216,23 +216,23 @@ func TestHeldDrafts(t *testing.T) {
 	w.adjust("full", "api", "2026-01-10T00:00:00Z", -5, "less")
 	w.clock("2026-03-01T01:00:10Z")
 	for name, id := range map[string]int64{"dear": dear, "full": full} {
-		got := w.invoices(id)
+		got := w.stored(id)
 		if len(got) != 2 || got[0].Status != billing.StatusDraft || !strings.Contains(got[0].Held, "The usage of meter api is more") || got[0].CreditsMinor != 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if len(got) == 2 && said(got[1:]) != "period 02-01..03-01 finalized 2000 due 2000: base 0 2000, usage 0 0" {
 			t.Errorf("%s, the next: %s", name, said(got))
 		}
-		if _, err := w.ledger.Finalize(t.Context(), got[0].ID); !errors.Is(err, billing.ErrHeld) {
+		if _, err := w.invoices.Finalize(t.Context(), got[0].ID); !errors.Is(err, billing.ErrHeld) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	w.adjust("dear", "api", "2026-01-10T00:00:00Z", -9_999_999, "less")
 	w.clock("2026-03-01T02:00:10Z")
-	if got := w.invoices(dear); got[0].Status != billing.StatusFinalized || got[0].TotalMinor != 100_002_000 || got[0].Number != "TEST-3" || got[0].Held != "" {
+	if got := w.stored(dear); got[0].Status != billing.StatusFinalized || got[0].TotalMinor != 100_002_000 || got[0].Number != "TEST-3" || got[0].Held != "" {
 		t.Errorf("when it is small enough: %+v", got[0])
 	}
-	if got := w.invoices(full); got[0].Status != billing.StatusDraft {
+	if got := w.stored(full); got[0].Status != billing.StatusDraft {
 		t.Errorf("a count that is full: %+v", got[0])
 	}
 }
@@ -241,7 +241,7 @@ func TestHeldDrafts(t *testing.T) {
 func TestExpiryOfCreditsIsBooked(t *testing.T) {
 	for _, leap := range []bool{false, true} {
 		w, id := begun(t)
-		_, _, _, err := w.ledger.Grant(t.Context(), "acme", billing.Credit{
+		_, _, _, err := w.invoices.Grant(t.Context(), "acme", billing.Credit{
 			ID: "gift", Kind: billing.CreditPromotional, AmountMinor: 5000, Currency: "USD", Priority: 50,
 			ExpiresAt: planstest.Ptr(planstest.Instant("2026-03-10T00:00:00Z")),
 		}, 1)
@@ -252,7 +252,7 @@ func TestExpiryOfCreditsIsBooked(t *testing.T) {
 		}
 		w.clock("2026-05-01T01:00:10Z")
 		var got []string
-		found, err := w.ledger.Credits(t.Context(), "acme", plans.Page{})
+		found, err := w.invoices.Credits(t.Context(), "acme", plans.Page{})
 		w.check(err)
 		for _, e := range found.Entries {
 			got = append(got, fmt.Sprintf("%s %d at %s", e.Kind, e.AmountMinor, dateOf(e.At)))
@@ -261,7 +261,7 @@ func TestExpiryOfCreditsIsBooked(t *testing.T) {
 		if !slices.Equal(got, want) || found.Balances[0].LeftMinor != 0 {
 			t.Errorf("leap %v: %q, %d left", leap, got, found.Balances[0].LeftMinor)
 		}
-		if all := w.invoices(id); len(all) != 4 || all[2].AmountDueMinor != 2000 {
+		if all := w.stored(id); len(all) != 4 || all[2].AmountDueMinor != 2000 {
 			t.Errorf("%s", said(all))
 		}
 	}
@@ -272,7 +272,7 @@ func TestExpiryOfCreditsIsBooked(t *testing.T) {
 func TestExpiryAtThePeriodsEnd(t *testing.T) {
 	w, _ := begun(t)
 	for id, expires := range map[string]string{"at": "2026-02-01T00:00:00Z", "behind": "2026-02-01T00:00:00.000001Z"} {
-		_, _, _, err := w.ledger.Grant(t.Context(), "acme", billing.Credit{
+		_, _, _, err := w.invoices.Grant(t.Context(), "acme", billing.Credit{
 			ID: id, Kind: billing.CreditPaid, AmountMinor: 5000, Currency: "USD", Priority: 50, ExpiresAt: planstest.Ptr(planstest.Instant(expires)),
 		}, 1)
 		w.check(err)
@@ -285,7 +285,7 @@ func TestExpiryAtThePeriodsEnd(t *testing.T) {
 		{"2026-02-01T01:00:10Z", "at 0 behind 0"},
 	} {
 		w.clock(c.now)
-		found, err := w.ledger.Credits(t.Context(), "acme", plans.Page{})
+		found, err := w.invoices.Credits(t.Context(), "acme", plans.Page{})
 		w.check(err)
 		left := make(map[string]int64)
 		for _, b := range found.Balances {

@@ -109,9 +109,9 @@ func (w *world) same(what, got, want string) {
 // A draft and what is finalized of it say the same prices, and the digest has them.
 func TestLinesKeepTheirPrice(t *testing.T) {
 	w, acme := priceWorld(t)
-	w.same("the draft", w.pricesOf(w.invoices(acme)[0]), saidPrices+"draft")
+	w.same("the draft", w.pricesOf(w.stored(acme)[0]), saidPrices+"draft")
 	w.clock("2026-02-01T02:00:00Z")
-	w.same("the invoice", w.pricesOf(w.invoices(acme)[0]), saidPrices+"form 2")
+	w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 2")
 }
 
 // Beside nodes of the version before: whoever wrote the lines, and whoever finalizes, the digest is of
@@ -120,20 +120,20 @@ func TestFormsOfDigestsSideBySide(t *testing.T) {
 	t.Run("the lines are of before", func(t *testing.T) {
 		w, acme := priceWorld(t)
 		w.unsay()
-		w.same("the draft", w.pricesOf(w.invoices(acme)[0]), saidNothing+"draft")
+		w.same("the draft", w.pricesOf(w.stored(acme)[0]), saidNothing+"draft")
 		w.clock("2026-02-01T02:00:00Z")
-		w.same("the invoice", w.pricesOf(w.invoices(acme)[0]), saidPrices+"form 2")
+		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 2")
 	})
 	t.Run("their tiers are not", func(t *testing.T) {
 		w, acme := priceWorld(t)
 		w.exec(`UPDATE invoice_lines SET unit_price = NULL WHERE meter = 'api'`)
 		w.clock("2026-02-01T02:00:00Z")
-		w.same("the invoice", w.pricesOf(w.invoices(acme)[0]), saidPrices+"form 2")
+		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 2")
 	})
 	t.Run("a node of before finalizes", func(t *testing.T) {
 		w, acme := priceWorld(t)
-		w.finalizeAsBefore(w.invoices(acme)[0])
-		w.same("the invoice", w.pricesOf(w.invoices(acme)[0]), saidPrices+"form 1")
+		w.finalizeAsBefore(w.stored(acme)[0])
+		w.same("the invoice", w.pricesOf(w.stored(acme)[0]), saidPrices+"form 1")
 	})
 	t.Run("a draft that a node has held", func(t *testing.T) {
 		w := newWorld(t)
@@ -143,7 +143,7 @@ func TestFormsOfDigestsSideBySide(t *testing.T) {
 		dear := w.customer("dear", "dear")
 		w.hit("dear", "api", 10_000_000) // 10¹⁵ minor units
 		w.clock("2026-02-01T02:00:00Z")
-		draft := w.invoices(dear)[0]
+		draft := w.stored(dear)[0]
 		if draft.Status != billing.StatusDraft || draft.Held == "" || draft.DigestForm != 1 {
 			t.Errorf("%s, held %q, of form %d: a node of before does not write the form", draft.Status, draft.Held, draft.DigestForm)
 		}
@@ -154,17 +154,17 @@ func TestFormsOfDigestsSideBySide(t *testing.T) {
 func TestLinesOfBeforeSayNothing(t *testing.T) {
 	w, acme := priceWorld(t)
 	w.unsay()
-	w.finalizeAsBefore(w.invoices(acme)[0])
-	of := w.invoices(acme)[0]
+	w.finalizeAsBefore(w.stored(acme)[0])
+	of := w.stored(acme)[0]
 	w.same("finalized before", w.pricesOf(of), saidNothing+"form 1")
-	_, err := w.ledger.Pay(w.Context(), of.ID, "bank")
+	_, err := w.invoices.Pay(w.Context(), of.ID, "bank")
 	w.check(err)
-	_, _, err = w.ledger.CreditNote(w.Context(), of.ID, assembly.NoteRequest{
+	_, _, err = w.invoices.CreditNote(w.Context(), of.ID, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 2, AmountMinor: 1}}, Reason: "gift", To: assembly.Outside,
 	}, "note", 1)
 	w.check(err)
 	w.clock("2026-03-02T00:00:00Z")
-	all := w.invoices(acme)
+	all := w.stored(acme)
 	if len(all) != 3 {
 		t.Fatalf("%d invoices", len(all))
 	}
@@ -189,7 +189,7 @@ func TestChargesKeepTheirOrder(t *testing.T) {
 	acme := w.customer("acme", "pro")
 	var want []string
 	charge := func(id string) {
-		_, _, _, err := w.ledger.Charge(w.Context(), "acme", billing.Charge{ID: id, Description: id, AmountMinor: 1, Currency: "USD"}, 1)
+		_, _, _, err := w.invoices.Charge(w.Context(), "acme", billing.Charge{ID: id, Description: id, AmountMinor: 1, Currency: "USD"}, 1)
 		w.check(err)
 		want = append(want, id)
 	}
@@ -209,19 +209,19 @@ func TestChargesKeepTheirOrder(t *testing.T) {
 		}
 		return all
 	}
-	upcoming, err := w.ledger.Upcoming(w.Context(), "acme")
+	upcoming, err := w.invoices.Upcoming(w.Context(), "acme")
 	w.check(err)
 	if got := descriptions(upcoming); !slices.Equal(got, want) {
 		t.Errorf("upcoming %q, want %q", got, want)
 	}
 	w.clock("2026-02-01T02:00:00Z")
-	if got := descriptions(w.invoices(acme)[0]); !slices.Equal(got, want) {
+	if got := descriptions(w.stored(acme)[0]); !slices.Equal(got, want) {
 		t.Errorf("invoiced %q, want %q", got, want)
 	}
 	// A void invoice's charges go to the reissue in the same order.
-	_, err = w.ledger.Void(w.Context(), w.invoices(acme)[0].ID, "wrong", true)
+	_, err = w.invoices.Void(w.Context(), w.stored(acme)[0].ID, "wrong", true)
 	w.check(err)
-	all := w.invoices(acme)
+	all := w.stored(acme)
 	if got := descriptions(all[len(all)-1]); !slices.Equal(got, want) {
 		t.Errorf("reissued %q, want %q", got, want)
 	}
@@ -231,24 +231,24 @@ func TestChargesKeepTheirOrder(t *testing.T) {
 func TestPaymentsKeepTheirInstant(t *testing.T) {
 	w, acme := priceWorld(t)
 	w.clock("2026-02-01T02:00:00Z")
-	of := w.invoices(acme)[0]
+	of := w.stored(acme)[0]
 	if of.PaidAt != nil || of.PaidMinor != nil {
 		t.Errorf("paid before it was: %v, %v", of.PaidAt, of.PaidMinor)
 	}
-	_, _, err := w.ledger.CreditNote(w.Context(), of.ID, assembly.NoteRequest{
+	_, _, err := w.invoices.CreditNote(w.Context(), of.ID, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 1, AmountMinor: 500}}, Reason: "gift", To: assembly.Outside,
 	}, "note", 1)
 	w.check(err)
 	w.clock("2026-02-03T04:05:06Z")
-	paid, err := w.ledger.Pay(w.Context(), of.ID, "bank")
+	paid, err := w.invoices.Pay(w.Context(), of.ID, "bank")
 	w.check(err)
 	if at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC).UnixMicro(); *paid.PaidAt != at || *paid.PaidMinor != of.AmountDueMinor-500 {
 		t.Errorf("paid %d at %d, want %d at %d", *paid.PaidMinor, *paid.PaidAt, of.AmountDueMinor-500, at)
 	}
-	_, _, _, err = w.ledger.Grant(w.Context(), "acme", billing.Credit{ID: "much", Kind: billing.CreditPaid, AmountMinor: 1e6, Currency: "USD"}, 1)
+	_, _, _, err = w.invoices.Grant(w.Context(), "acme", billing.Credit{ID: "much", Kind: billing.CreditPaid, AmountMinor: 1e6, Currency: "USD"}, 1)
 	w.check(err)
 	w.clock("2026-03-01T02:00:00Z")
-	for _, i := range w.invoices(acme) {
+	for _, i := range w.stored(acme) {
 		if i.Kind == billing.KindPeriod && i.ID != of.ID && (i.Status != billing.StatusPaid || *i.PaidAt != *i.FinalizedAt || *i.PaidMinor != 0) {
 			t.Errorf("finalized at %d with nothing due: %s at %v", *i.FinalizedAt, i.Status, i.PaidAt)
 		}

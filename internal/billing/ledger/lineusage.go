@@ -31,7 +31,7 @@ const maxLineUsage = 100_000
 // LineUsage follows a line down to hours and adjustments, which add up to its quantity. Lines
 // without a quantity have none. A page without a limit has at most 100,000 of both. Errors:
 // billing.ErrUnknownInvoice, billing.ErrUnknownLine, model.FieldErrors for a wrong page.
-func (l *Ledger) LineUsage(ctx context.Context, id string, n int, page plans.Page) (out LineUsage, err error) {
+func (is *Invoices) LineUsage(ctx context.Context, id string, n int, page plans.Page) (out LineUsage, err error) {
 	limit, after, err := store.OpenPage(page, pageLineUsage, func(position string) bool {
 		_, ok := readPlace(position)
 		return ok
@@ -46,8 +46,8 @@ func (l *Ledger) LineUsage(ctx context.Context, id string, n int, page plans.Pag
 		return out, billing.ErrUnknownInvoice
 	}
 	from, _ := readPlace(after)
-	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		found, err := l.present(ctx, tx, readInvoice, id)
+	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		found, err := is.present(ctx, tx, readInvoice, id)
 		if err != nil {
 			return err
 		}

@@ -16,21 +16,21 @@ func TestAPeriodIsClosedAndFinalized(t *testing.T) {
 	w.clock("2026-01-10T00:00:00Z")
 	w.hit("acme", "api", 103)
 	w.clock("2026-02-01T00:00:09.999999Z")
-	if got := w.invoices(id); len(got) != 0 {
+	if got := w.stored(id); len(got) != 0 {
 		t.Fatalf("before the close delay: %+v", got)
 	}
 	w.clock("2026-02-01T00:00:10Z")
-	got := w.invoices(id)
+	got := w.stored(id)
 	if len(got) != 1 || got[0].Status != billing.StatusDraft || got[0].TotalMinor != 2100 {
 		t.Fatalf("%+v", got)
 	}
 	w.clock("2026-02-01T01:00:10Z")
-	got = w.invoices(id)
+	got = w.stored(id)
 	if len(got) != 1 || got[0].Status != billing.StatusFinalized || got[0].Number != "TEST-1" || got[0].TotalMinor != 2100 {
 		t.Fatalf("%+v", got)
 	}
 	w.clock("2027-01-01T03:00:00Z")
-	if got = w.invoices(id); len(got) != 12 || got[11].Number != "TEST-12" {
+	if got = w.stored(id); len(got) != 12 || got[11].Number != "TEST-12" {
 		t.Fatalf("%d invoices: %+v", len(got), got[len(got)-1])
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/plans/store"
-	"quotad/internal/quota/session"
 )
 
 // A draft whose seller has no name is held, and is not due again before the seller has one. Then
@@ -48,47 +47,42 @@ const dropSellerCalls = `
 
 // wakeNamed makes drafts due whose seller got a name. Those of customers that somebody else works
 // on are left to the next time.
-func (l *Ledger) wakeNamed(ctx context.Context) error {
+func (as *Accounts) wakeNamed(ctx context.Context) error {
 	var called bool
-	if err := l.pool.QueryRow(ctx, anyCall).Scan(&called); err != nil || !called {
+	if err := as.pool.QueryRow(ctx, anyCall).Scan(&called); err != nil || !called {
 		return store.Classify(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	return store.Classify(pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		if err := session.ByKey(ctx, tx); err != nil {
-			return err
-		}
+	return as.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var seller string
 		if err := tx.QueryRow(ctx, readSellerCall).Scan(&seller); errors.Is(err, pgx.ErrNoRows) {
 			return nil // another node answers it
 		} else if err != nil {
 			return err
 		}
-		rows, _ := tx.Query(ctx, takeWaiting, seller, l.wakeAtOnce)
+		rows, _ := tx.Query(ctx, takeWaiting, seller, as.wakeAtOnce)
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if err != nil {
 			return err
 		}
-		if err := l.makeDue(ctx, tx, ids...); err != nil {
+		if err := as.makeDue(ctx, tx, ids...); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, dropSellerCalls, seller)
 		return err
-	}))
+	})
 }
 
 // makeDue has the drafts of customers tried that waited for their sellers' names. The transaction
 // has the customers' locks.
-func (l *Ledger) makeDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
-	now, err := l.options.Now(ctx)
+func (as *Accounts) makeDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
+	now, err := as.now(ctx)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	if _, err := tx.Exec(ctx, wake, ids, now); err != nil {
 		return err
 	}
-	return l.setDue(ctx, tx, ids...)
+	return as.setDue(ctx, tx, ids...)
 }
 
 // MaxNameless is where the counting of a seller's drafts ends.
@@ -110,8 +104,8 @@ const readNameless = `
 	WHERE s.name = '' AND w.drafts > 0 ORDER BY s.key LIMIT $2`
 
 // Nameless finds the sellers whose drafts wait for a name. Customers on test clocks count, too.
-func (l *Ledger) Nameless(ctx context.Context) ([]Nameless, error) {
-	rows, _ := l.pool.Query(ctx, readNameless, MaxNameless, maxNamelessSellers)
+func (as *Accounts) Nameless(ctx context.Context) ([]Nameless, error) {
+	rows, _ := as.pool.Query(ctx, readNameless, MaxNameless, maxNamelessSellers)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Nameless])
 	return all, store.Classify(err)
 }

@@ -26,14 +26,14 @@ func (w *world) nameless() {
 // named writes a seller.
 func (w *world) named(key, name string) {
 	w.Helper()
-	_, _, err := w.ledger.PutSeller(w.Context(), billing.Seller{Key: key, Name: name}, plans.Precondition{})
+	_, _, err := w.accounts.PutSeller(w.Context(), billing.Seller{Key: key, Name: name}, plans.Precondition{})
 	w.check(err)
 }
 
 // numbered are the numbers of a customer's invoices, "draft" where there is none.
 func (w *world) numbered(customer int64) (all []string) {
 	w.Helper()
-	for _, i := range w.invoices(customer) {
+	for _, i := range w.stored(customer) {
 		if i.Number == "" {
 			i.Number = i.Status
 		}
@@ -54,7 +54,7 @@ func TestInvoicesWaitForTheSellersName(t *testing.T) {
 	w, id := begun(t)
 	w.nameless()
 	w.clock("2026-02-01T00:00:10Z")
-	draft, err := w.ledger.Invoice(t.Context(), w.invoices(id)[0].ID)
+	draft, err := w.invoices.Invoice(t.Context(), w.stored(id)[0].ID)
 	w.check(err)
 	if !strings.Contains(draft.Held, "default") || !strings.Contains(draft.Held, "PUT /v1/sellers/default") || draft.AmountDueMinor != 2000 {
 		t.Errorf("a new draft: held %q, due %d", draft.Held, draft.AmountDueMinor)
@@ -66,17 +66,17 @@ func TestInvoicesWaitForTheSellersName(t *testing.T) {
 	if due := pgtest.Query[int64](t, w.url, `SELECT due_at FROM open_periods`); due != planstest.Instant("2026-04-01T00:00:10Z") {
 		t.Errorf("it is due at %d", due)
 	}
-	_, err = w.ledger.Finalize(t.Context(), draft.ID)
+	_, err = w.invoices.Finalize(t.Context(), draft.ID)
 	if !errors.Is(err, billing.ErrHeld) || !strings.Contains(err.Error(), "PUT /v1/sellers/default") {
 		t.Errorf("finalize: %v", err)
 	}
-	upcoming, err := w.ledger.Upcoming(t.Context(), "acme")
+	upcoming, err := w.invoices.Upcoming(t.Context(), "acme")
 	if err != nil || upcoming.Held != "" {
 		t.Errorf("the upcoming invoice: held %q, %v", upcoming.Held, err)
 	}
 	w.named("default", "Us")
 	w.workOff()
-	all := w.invoices(id)
+	all := w.stored(id)
 	for n, i := range all {
 		if i.Number != fmt.Sprintf("TEST-%d", n+1) || i.Held != "" || i.Seller.Name != "Us" || *i.FinalizedAt != planstest.Instant("2026-03-01T01:00:10Z") {
 			t.Errorf("%+v", i)
@@ -122,7 +122,7 @@ func TestABatchEndsWhenADraftIsHeld(t *testing.T) {
 	planstest.SetClock(t, w.store, "clock", "2026-03-01T01:00:10Z")
 	const held = `SELECT count(*) FROM invoices WHERE finalize_at = 9223372036854775807`
 	for pgtest.Query[int](t, w.url, held) == 0 {
-		if taken, err := w.ledger.batch(t.Context(), 1); err != nil || taken != 1 {
+		if taken, err := w.worker.batch(t.Context(), 1); err != nil || taken != 1 {
 			t.Fatalf("%d customers, %v", taken, err)
 		}
 	}
@@ -138,10 +138,10 @@ func TestAnotherSellerHasAName(t *testing.T) {
 	w.named("us", "Us")
 	w.clock("2026-02-01T01:00:10Z")
 	in := &AccountInput{Seller: "us", DueDays: 14}
-	_, err := w.ledger.PutAccount(t.Context(), "acme", in, planstest.AnyVersion)
+	_, err := w.accounts.PutAccount(t.Context(), "acme", in, planstest.AnyVersion)
 	w.check(err)
 	w.workOff()
-	if got := w.invoices(id); len(got) != 1 || got[0].Seller.Key != "us" || got[0].Number != "TEST-1" {
+	if got := w.stored(id); len(got) != 1 || got[0].Seller.Key != "us" || got[0].Number != "TEST-1" {
 		t.Errorf("%+v", got[0])
 	}
 }
@@ -161,7 +161,7 @@ func TestErasedBesideANamelessSeller(t *testing.T) {
 	}
 	w.named("default", "Us")
 	w.workOff()
-	if got := w.invoices(id); len(got) != 1 || got[0].Number != "TEST-1" || got[0].Buyer.Name != "Ada Lovelace" || w.buyer(id) != "" {
+	if got := w.stored(id); len(got) != 1 || got[0].Number != "TEST-1" || got[0].Buyer.Name != "Ada Lovelace" || w.buyer(id) != "" {
 		t.Errorf("%+v, account's buyer %q", got[0], w.buyer(id))
 	}
 }
@@ -171,11 +171,11 @@ func TestErasedBesideANamelessSeller(t *testing.T) {
 func TestManyWaitForAName(t *testing.T) {
 	const customers = 23
 	w, clock := newBilled(t, pgtest.NewDatabase(t), customers, 1)
-	w.ledger.wakeAtOnce = 5
+	w.accounts.wakeAtOnce = 5
 	w.nameless()
 	work := func(seconds int64) {
 		clock.Set(clock.At.Load() + seconds*1e6)
-		w.check(w.ledger.WorkOff(w.Context()))
+		w.check(w.worker.WorkOff(w.Context()))
 	}
 	pgtest.Eventually(t, "all wait", func() bool {
 		work(3600)
@@ -213,23 +213,23 @@ func TestANameBesideAHeldDraft(t *testing.T) {
 	w, id := begun(t)
 	w.nameless()
 	w.clock("2026-02-01T00:00:10Z")
-	draft := w.invoices(id)[0].ID
+	draft := w.stored(id)[0].ID
 	tx, err := w.store.Pool().Begin(t.Context())
 	w.check(err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	c, err := w.ledger.lock(t.Context(), tx, id)
+	c, err := w.accounts.lock(t.Context(), tx, id)
 	w.check(err)
-	w.check(w.ledger.finalize(t.Context(), tx, []*task{draftTask(c, draft, c.now)}))
-	w.check(w.ledger.setDue(t.Context(), tx, id))
+	w.check(w.invoices.finalize(t.Context(), tx, []*task{draftTask(c, draft, c.now)}))
+	w.check(w.accounts.setDue(t.Context(), tx, id))
 	written := make(chan error, 1)
 	go func() {
-		_, _, err := w.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us"}, planstest.AnyVersion)
+		_, _, err := w.accounts.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us"}, planstest.AnyVersion)
 		written <- err
 	}()
 	pgtest.Eventually(t, "the name waits", func() bool {
 		return pgtest.Query[bool](t, w.url, `SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)`)
 	})
-	w.check(w.ledger.WorkOff(t.Context()))
+	w.check(w.worker.WorkOff(t.Context()))
 	w.check(tx.Commit(t.Context()))
 	w.check(<-written)
 	w.workOff()
@@ -254,7 +254,7 @@ func TestWhoWaitsIsFoundByTheIndex(t *testing.T) {
 func TestNotesOfANamelessSeller(t *testing.T) {
 	w, id := begun(t)
 	w.clock("2026-02-01T01:00:10Z")
-	invoice := w.invoices(id)[0].ID
+	invoice := w.stored(id)[0].ID
 	for _, sql := range []string{
 		`ALTER TABLE invoices DISABLE TRIGGER invoice_stands`,
 		`UPDATE invoices SET document = jsonb_set(document, '{seller,name}', '""')`,
@@ -264,7 +264,7 @@ func TestNotesOfANamelessSeller(t *testing.T) {
 	}
 	w.nameless()
 	note := func() (*billing.Invoice, error) {
-		n, _, err := w.ledger.CreditNote(t.Context(), invoice, assembly.NoteRequest{
+		n, _, err := w.invoices.CreditNote(t.Context(), invoice, assembly.NoteRequest{
 			Lines: []assembly.NoteLine{{N: 1, AmountMinor: 10}}, Reason: "an outage", To: assembly.Outside,
 		}, "note", 1)
 		return n, err

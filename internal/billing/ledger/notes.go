@@ -22,9 +22,9 @@ const creditedWhole = `UPDATE invoices SET status = 'credited' WHERE id = $1::uu
 // CreditNote credits lines of an invoice. It is made once under its id, which is the customer's
 // for ever: replayed says that it was made before. Errors: billing.ErrUnknownInvoice,
 // billing.ErrOtherPayload, and those of assembly.CreditNote.
-func (l *Ledger) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice, replayed bool, err error) {
+func (is *Invoices) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice, replayed bool, err error) {
 	made, action := "", &act{word: "credit"}
-	_, err = l.onInvoice(ctx, invoice, action, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+	_, err = is.onInvoice(ctx, invoice, action, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
 		var stored int64
 		switch err := tx.QueryRow(ctx, noteByRequest, c.id, id).Scan(&made, &stored); {
 		case err == nil && stored != payload:
@@ -35,7 +35,7 @@ func (l *Ledger) CreditNote(ctx context.Context, invoice string, request assembl
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		}
-		note, err := l.makeNote(ctx, tx, c, i, request, id, payload)
+		note, err := is.makeNote(ctx, tx, c, i, request, id, payload)
 		if err == nil {
 			made = note.ID
 			action.note = &creditNote{note.ID, note.Number, note.TotalMinor, request.Reason, request.To}
@@ -45,12 +45,12 @@ func (l *Ledger) CreditNote(ctx context.Context, invoice string, request assembl
 	if err != nil {
 		return nil, false, err
 	}
-	note, err = l.Invoice(ctx, made)
+	note, err = is.Invoice(ctx, made)
 	return note, replayed, err
 }
 
 // makeNote writes a credit note and what it does.
-func (l *Ledger) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *billing.Invoice, request assembly.NoteRequest, id string, payload int64) (*billing.Invoice, error) {
+func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *billing.Invoice, request assembly.NoteRequest, id string, payload int64) (*billing.Invoice, error) {
 	found, err := invoicesOf(ctx, tx, notesOf, of.ID)
 	if err != nil {
 		return nil, err

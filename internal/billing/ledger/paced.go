@@ -11,8 +11,8 @@ const DefaultPace = 350
 
 // pause waits after a transaction that took a full batch: hits have the processors meanwhile. No
 // lock is held. The error is ctx's.
-func (l *Ledger) pause(ctx context.Context, size int, took time.Duration) error {
-	timer := time.NewTimer(pauseOf(size, l.options.Pace, took))
+func (w *Worker) pause(ctx context.Context, size int, took time.Duration) error {
+	timer := time.NewTimer(pauseOf(size, w.options.Pace, took))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -11,6 +11,7 @@ import (
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 	"quotad/internal/quota/usage"
 )
 
@@ -28,9 +29,9 @@ type Preview struct {
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, plans.ErrUnknownMeter, billing.ErrAnonymous,
 // billing.ErrNoLine, model.FieldErrors for an instant in the future or before starts_at, or an
 // amount that no invoice could bear.
-func (l *Ledger) Preview(ctx context.Context, p Preview) (line billing.Line, clock string, err error) {
-	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		asked := previewing{Preview: p, l: l, tx: tx}
+func (is *Invoices) Preview(ctx context.Context, p Preview) (line billing.Line, clock string, err error) {
+	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		asked := previewing{Preview: p, is: is, tx: tx}
 		if err := asked.begin(ctx); err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (l *Ledger) Preview(ctx context.Context, p Preview) (line billing.Line, clo
 // previewing is a preview in one snapshot.
 type previewing struct {
 	Preview
-	l     *Ledger
+	is    *Invoices
 	tx    pgx.Tx
 	c     *customer
 	meter plans.Meter
@@ -60,7 +61,7 @@ func (p *previewing) begin(ctx context.Context) error {
 	if archived {
 		return plans.ErrArchived
 	}
-	now, err := p.l.options.Now(ctx)
+	now, err := p.is.accounts.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,9 +77,9 @@ func (p *previewing) begin(ctx context.Context) error {
 	}
 	switch {
 	case p.At > p.c.now:
-		return fault("at", "must not be in the future, by the customer's clock")
+		return model.FieldErrors{{Field: "at", Detail: "must not be in the future, by the customer's clock"}}
 	case p.At < p.c.account.StartsAt:
-		return fault("at", "is before starts_at: earlier usage is never billed")
+		return model.FieldErrors{{Field: "at", Detail: "is before starts_at: earlier usage is never billed"}}
 	}
 	err = forEach(ctx, p.tx, []any{&p.meter.ID, &p.meter.Key, &p.meter.Name, &p.meter.Unit}, func() error { return nil }, readMeterNames, []string{p.Meter})
 	if err == nil && p.meter.Key == "" {
@@ -138,7 +139,7 @@ func (p *previewing) running(ctx context.Context) (billing.Line, error) {
 
 // usage is the line of the meter on an invoice, with the units of the adjustment.
 func (p *previewing) usage(ctx context.Context, t *task) (billing.Line, error) {
-	if err := p.l.assemble(ctx, p.tx, []*task{t}); err != nil {
+	if err := p.is.assemble(ctx, p.tx, []*task{t}); err != nil {
 		return billing.Line{}, err
 	}
 	t.in.Usage[p.Meter] = plus(t.in.Usage[p.Meter], p.Cost)
@@ -164,7 +165,7 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 		return billing.Line{}, err
 	}
 	period := closed[PeriodKey{of.Customer, of.Chain, of.N}]
-	versions, err := p.l.versions.get(ctx, p.tx, []versionKey{pricedBy(&period)})
+	versions, err := p.is.accounts.versions.get(ctx, p.tx, []versionKey{pricedBy(&period)})
 	if err != nil {
 		return billing.Line{}, err
 	}
@@ -196,7 +197,7 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 // unbearable is the error of a line that cannot be made; nil is that of a meter without a price.
 func unbearable(err error) error {
 	if errors.Is(err, rating.ErrTooLarge) {
-		return fault("cost", "makes a count or an amount that no invoice can bear: 2⁶³−1 units, or 10¹⁵ minor units, or more")
+		return model.FieldErrors{{Field: "cost", Detail: "makes a count or an amount that no invoice can bear: 2⁶³−1 units, or 10¹⁵ minor units, or more"}}
 	}
 	if err == nil {
 		return billing.ErrNoLine

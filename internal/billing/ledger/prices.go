@@ -44,25 +44,25 @@ func scanOwnPrice(row pgx.CollectableRow) (*OwnPrice, error) {
 
 // OwnPrices returns the prices of a customer's own, by meter. They are few: one for a meter that
 // was priced by hand. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous.
-func (l *Ledger) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, error) {
+func (as *Accounts) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	id, _, err := find(ctx, l.pool, key)
+	id, _, err := find(ctx, as.pool, key)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
-	rows, _ := l.pool.Query(ctx, ownPrices, id, "")
+	rows, _ := as.pool.Query(ctx, ownPrices, id, "")
 	all, err := pgx.CollectRows(rows, scanOwnPrice)
 	return all, store.Classify(err)
 }
 
 // OwnPrice returns one of them, or billing.ErrUnknownPrice.
-func (l *Ledger) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice, error) {
-	id, _, err := find(ctx, l.pool, key)
+func (as *Accounts) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice, error) {
+	id, _, err := find(ctx, as.pool, key)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
-	return oneRow(ctx, l.pool, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, id, meter)
+	return oneRow(ctx, as.pool, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, id, meter)
 }
 
 const insertOwnPrice = `
@@ -76,15 +76,15 @@ const meterThere = `SELECT EXISTS (SELECT FROM meters WHERE key = $1)`
 //
 // Errors: plans.ErrUnknownCustomer, plans.ErrArchived, billing.ErrAnonymous,
 // billing.ErrUnknownPrice, billing.ErrTooManyTerms, model.FieldErrors.
-func (l *Ledger) PutOwnPrice(ctx context.Context, key, meter string, price *plans.Price) (p *OwnPrice, created bool, err error) {
+func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *plans.Price) (p *OwnPrice, created bool, err error) {
 	if price != nil {
 		if err := plans.CheckPrice(price); err != nil {
 			return nil, false, err
 		}
 		price.Meter = meter
 	}
-	err = l.options.Store.ChangeBilling(ctx, key, func(ctx context.Context, w *store.Writing, of *plans.Customer) error {
-		c, line, err := l.standing(ctx, w, of.ID)
+	err = as.store.ChangeBilling(ctx, key, func(ctx context.Context, w *store.Writing, of *plans.Customer) error {
+		c, line, err := as.standing(ctx, w, of.ID)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (l *Ledger) PutOwnPrice(ctx context.Context, key, meter string, price *plan
 			p = old
 			return store.Unchanged()
 		}
-		if p, err = l.writePrice(ctx, w, c, line, meter, price); err != nil {
+		if p, err = as.writePrice(ctx, w, c, line, meter, price); err != nil {
 			return err
 		}
 		change := plans.Audited{Action: madeOr(created), Target: "customers/" + key + "/prices/" + meter, Customer: c.id}
@@ -117,7 +117,7 @@ func (l *Ledger) PutOwnPrice(ctx context.Context, key, meter string, price *plan
 	return p, created, err
 }
 
-func (l *Ledger) writePrice(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
+func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
 	var declared bool
 	if err := w.QueryRow(ctx, meterThere, meter).Scan(&declared); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (l *Ledger) writePrice(ctx context.Context, w *store.Writing, c *customer, 
 	if !declared {
 		return nil, fault("meter", "no such meter: declare it first with PUT /v1/meters/"+plans.Shorten(meter))
 	}
-	from, restart, err := l.priceFrom(ctx, w, c, line, meter)
+	from, restart, err := as.priceFrom(ctx, w, c, line, meter)
 	if err != nil {
 		return nil, err
 	}
@@ -140,21 +140,21 @@ func (l *Ledger) writePrice(ctx context.Context, w *store.Writing, c *customer, 
 	if _, err := w.Exec(ctx, insertOwnPrice, c.id, meter, w.Number, from, c.now, stored); err != nil {
 		return nil, err
 	}
-	if err := l.checkTerms(ctx, w, c, c.now); err != nil {
+	if err := as.checkTerms(ctx, w, c, c.now); err != nil {
 		return nil, err
 	}
 	if restart && c.open != nil {
-		if err := l.reopen(ctx, w, c, true); err != nil {
+		if err := as.reopen(ctx, w, c, true); err != nil {
 			return nil, err
 		}
-		return own, l.setDue(ctx, w, c.id) // its opening may have to be made again
+		return own, as.setDue(ctx, w, c.id) // its opening may have to be made again
 	}
 	return own, nil
 }
 
 // priceFrom is the start of the first period that a new price counts for. restart: that is the
 // open one.
-func (l *Ledger) priceFrom(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string) (from int64, restart bool, err error) {
+func (as *Accounts) priceFrom(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string) (from int64, restart bool, err error) {
 	if c.open == nil {
 		_, from = line.Periods.Period(c.now)
 		return from, false, nil
@@ -173,7 +173,7 @@ func (l *Ledger) priceFrom(ctx context.Context, w *store.Writing, c *customer, l
 	if c.chain+c.n > 0 || running.Start != c.open.Start {
 		return running.End, false, nil
 	}
-	hit, err := l.wasHit(ctx, w, c, meter)
+	hit, err := as.wasHit(ctx, w, c, meter)
 	if hit || err != nil {
 		return running.End, false, err
 	}
@@ -182,7 +182,7 @@ func (l *Ledger) priceFrom(ctx context.Context, w *store.Writing, c *customer, l
 
 // wasHit reports whether the first period has a billed hit, or one on a meter that is to get a
 // price. It draws a line first, so that hits under way come after the new price.
-func (l *Ledger) wasHit(ctx context.Context, w *store.Writing, c *customer, meter string) (hit bool, err error) {
+func (as *Accounts) wasHit(ctx context.Context, w *store.Writing, c *customer, meter string) (hit bool, err error) {
 	meters := []string{meter}
 	if w.Open != nil {
 		meters = append(meters, w.Open.Meters...)

@@ -19,12 +19,12 @@ const readInvoice = `SELECT` + invoiceColumns + `WHERE i.id = $1::uuid`
 
 // Invoice returns an invoice. A draft is assembled again: it holds all usage so far. The error is
 // billing.ErrUnknownInvoice where there is none.
-func (l *Ledger) Invoice(ctx context.Context, id string) (i *billing.Invoice, err error) {
+func (is *Invoices) Invoice(ctx context.Context, id string) (i *billing.Invoice, err error) {
 	if !validID(id) {
 		return nil, billing.ErrUnknownInvoice
 	}
-	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		found, err := l.present(ctx, tx, readInvoice, id)
+	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		found, err := is.present(ctx, tx, readInvoice, id)
 		if err == nil && len(found) == 0 {
 			err = billing.ErrUnknownInvoice
 		}
@@ -37,7 +37,7 @@ func (l *Ledger) Invoice(ctx context.Context, id string) (i *billing.Invoice, er
 }
 
 // present reads invoices as they are now, drafts assembled again.
-func (l *Ledger) present(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]*billing.Invoice, error) {
+func (is *Invoices) present(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]*billing.Invoice, error) {
 	all, err := invoicesOf(ctx, tx, statement, args...)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (l *Ledger) present(ctx context.Context, tx pgx.Tx, statement string, args 
 	if len(drafts) == 0 {
 		return all, nil
 	}
-	now, err := l.options.Now(ctx)
+	now, err := is.accounts.now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (l *Ledger) present(ctx context.Context, tx pgx.Tx, statement string, args 
 	if err != nil {
 		return nil, err
 	}
-	if err := l.assemble(ctx, tx, tasks); err != nil {
+	if err := is.assemble(ctx, tx, tasks); err != nil {
 		return nil, err
 	}
 	for _, t := range tasks {
@@ -136,7 +136,7 @@ const (
 // Invoices returns invoices in the order of the ends of their periods, drafts as they are now.
 // Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, plans.ErrUnknownClock, model.FieldErrors
 // for a wrong page.
-func (l *Ledger) Invoices(ctx context.Context, f Filter, page plans.Page) (list *plans.List[*billing.Invoice], err error) {
+func (is *Invoices) Invoices(ctx context.Context, f Filter, page plans.Page) (list *plans.List[*billing.Invoice], err error) {
 	limit, after, err := store.OpenPage(page, pageKind, func(position string) bool {
 		_, _, ok := readPosition(position)
 		return ok
@@ -155,12 +155,12 @@ func (l *Ledger) Invoices(ctx context.Context, f Filter, page plans.Page) (list 
 	if after != "" {
 		end, id, _ = readPosition(after)
 	}
-	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		where, args, err := f.chosen(ctx, tx)
 		if err != nil {
 			return err
 		}
-		found, err := l.present(ctx, tx, listInvoices+where+inOrder, append([]any{f.Status, from, to, end, id, limit + 1}, args...)...)
+		found, err := is.present(ctx, tx, listInvoices+where+inOrder, append([]any{f.Status, from, to, end, id, limit + 1}, args...)...)
 		list = store.Paged(found, limit, pageKind, func(i *billing.Invoice) string {
 			return strconv.FormatInt(i.PeriodEnd, 10) + "/" + i.ID
 		})

@@ -169,19 +169,19 @@ func (w *world) oneOfEach() *strings.Replacer {
 	acme, beta := w.customer("acme", "pro"), w.customer("beta", "pro")
 	w.hit("acme", "api", 7)
 	w.clock("2026-03-01T02:00:00Z")
-	a, b := w.invoices(acme), w.invoices(beta)
-	_, err := w.ledger.Pay(w.Context(), a[0].ID, "bank")
+	a, b := w.stored(acme), w.stored(beta)
+	_, err := w.invoices.Pay(w.Context(), a[0].ID, "bank")
 	w.check(err)
-	_, err = w.ledger.Void(w.Context(), b[0].ID, "wrong", true)
+	_, err = w.invoices.Void(w.Context(), b[0].ID, "wrong", true)
 	w.check(err)
-	note, _, err := w.ledger.CreditNote(w.Context(), b[1].ID, assembly.NoteRequest{
+	note, _, err := w.invoices.CreditNote(w.Context(), b[1].ID, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 1, AmountMinor: 2000}}, Reason: "gift", To: assembly.Outside,
 	}, "note", 1)
 	w.check(err)
 	_, err = w.store.Pool().Exec(w.Context(), `INSERT INTO sellers (key, name, change) VALUES ('other', '', 0)`)
 	w.check(err)
 	var draft string
-	for _, i := range w.invoices(beta) {
+	for _, i := range w.stored(beta) {
 		if i.Status == billing.StatusDraft {
 			draft = i.ID
 		}

@@ -259,7 +259,7 @@ func invoicesOf(ctx context.Context, q querier, statement string, args ...any) (
 		&l.UnitPrice, &l.PackageSize, &l.PackagePrice, &l.Applied,
 	}, func() error {
 		l.Tiers = nil
-		if len(tiers) > emptyDocument {
+		if len(tiers) > len("[]") {
 			if err := json.Unmarshal(tiers, &l.Tiers); err != nil {
 				return err
 			}

@@ -34,11 +34,11 @@ func scanSeller(row pgx.CollectableRow) (*Seller, error) {
 const getSeller = `SELECT key, name, address, tax_id, prefix, change FROM sellers WHERE key = $1`
 
 // Seller returns a seller, or billing.ErrUnknownSeller.
-func (l *Ledger) Seller(ctx context.Context, key string) (*Seller, error) {
+func (as *Accounts) Seller(ctx context.Context, key string) (*Seller, error) {
 	if !plans.ValidKey(key) {
 		return nil, billing.ErrUnknownSeller
 	}
-	return oneRow(ctx, l.pool, billing.ErrUnknownSeller, scanSeller, getSeller, key)
+	return oneRow(ctx, as.pool, billing.ErrUnknownSeller, scanSeller, getSeller, key)
 }
 
 const listSellers = `
@@ -47,14 +47,14 @@ const listSellers = `
 const kindSeller = "seller"
 
 // Sellers returns the sellers in the order of their keys.
-func (l *Ledger) Sellers(ctx context.Context, page plans.Page) (*plans.List[*Seller], error) {
+func (as *Accounts) Sellers(ctx context.Context, page plans.Page) (*plans.List[*Seller], error) {
 	limit, after, err := store.OpenPage(page, kindSeller, plans.ValidKey)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	rows, _ := l.pool.Query(ctx, listSellers, after, limit+1)
+	rows, _ := as.pool.Query(ctx, listSellers, after, limit+1)
 	all, err := pgx.CollectRows(rows, scanSeller)
 	if err != nil {
 		return nil, store.Classify(err)
@@ -74,12 +74,12 @@ const gaveLive = `
 
 // apart refuses a prefix with which numbers of test clocks would be the same as live numbers. A live
 // number may begin with TEST- where it was given before that was refused.
-func (l *Ledger) apart(ctx context.Context, c *checked, in *billing.Seller) error {
+func (as *Accounts) apart(ctx context.Context, c *checked, in *billing.Seller) error {
 	if strings.HasPrefix(in.Prefix, billing.TestPrefix) {
 		c.add("prefix", "must not begin with %s, as the numbers of customers on test clocks do", billing.TestPrefix)
 		return nil
 	}
-	given, err := oneRow(ctx, l.pool, nil, pgx.RowTo[bool], gaveLive, in.Key, billing.TestPrefix+in.Prefix)
+	given, err := oneRow(ctx, as.pool, nil, pgx.RowTo[bool], gaveLive, in.Key, billing.TestPrefix+in.Prefix)
 	if given {
 		c.add("prefix", "must be another one: customers on test clocks would be given numbers that begin with %s%s, and other customers have such numbers", billing.TestPrefix, in.Prefix)
 	}
@@ -91,7 +91,7 @@ func (l *Ledger) apart(ctx context.Context, c *checked, in *billing.Seller) erro
 // that waited for its name are finalized soon.
 //
 // Errors: model.FieldErrors, plans.ErrPrecondition, plans.ErrExists.
-func (l *Ledger) PutSeller(ctx context.Context, in billing.Seller, pre plans.Precondition) (s *Seller, created bool, err error) {
+func (as *Accounts) PutSeller(ctx context.Context, in billing.Seller, pre plans.Precondition) (s *Seller, created bool, err error) {
 	var c checked
 	if !plans.ValidKey(in.Key) {
 		c.add("key", plans.KeyRule)
@@ -104,7 +104,7 @@ func (l *Ledger) PutSeller(ctx context.Context, in billing.Seller, pre plans.Pre
 		c.add("prefix", "must be at most %d bytes", maxPrefix)
 	}
 	if len(c.bad) == 0 {
-		err = l.apart(ctx, &c, &in)
+		err = as.apart(ctx, &c, &in)
 	}
 	if len(c.bad) > 0 {
 		return nil, false, c.bad
@@ -115,7 +115,7 @@ func (l *Ledger) PutSeller(ctx context.Context, in billing.Seller, pre plans.Pre
 	if in.Address == nil {
 		in.Address = []string{}
 	}
-	err = l.options.Store.Write(ctx, kindSeller, in.Key, func(ctx context.Context, w *store.Writing) error {
+	err = as.store.Write(ctx, kindSeller, in.Key, func(ctx context.Context, w *store.Writing) error {
 		old, err := oneRow(ctx, w, billing.ErrUnknownSeller, scanSeller, getSeller, in.Key)
 		created = errors.Is(err, billing.ErrUnknownSeller)
 		if err != nil && !created {
@@ -142,6 +142,5 @@ func (l *Ledger) PutSeller(ctx context.Context, in billing.Seller, pre plans.Pre
 		}
 		return w.Audit(ctx, change)
 	})
-	l.Wake()
 	return s, created, err
 }

@@ -28,7 +28,7 @@ func TestSeriesOfTestClocks(t *testing.T) {
 	planstest.Declare(t, one.store, "api")
 	one.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"0.01"}]`)
 	planstest.SetClock(t, one.store, "clock", "2026-01-01T00:00:00Z")
-	_, _, err := one.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: "P-"}, planstest.AnyVersion)
+	_, _, err := one.accounts.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: "P-"}, planstest.AnyVersion)
 	one.check(err)
 	var test, live []int64
 	for n := range each {
@@ -38,16 +38,16 @@ func TestSeriesOfTestClocks(t *testing.T) {
 	clock.Set(pgtest.Query[int64](t, url, `SELECT max(end_at) FROM open_periods WHERE clock_id IS NULL`) + 10e6)
 	planstest.SetClock(t, one.store, "clock", "2026-02-01T00:00:10Z")
 	pgtest.Eventually(t, "all are drafted", func() bool {
-		one.check(one.ledger.WorkOff(t.Context()))
+		one.check(one.worker.WorkOff(t.Context()))
 		return planstest.Count(t, one.store, `count(*) FROM invoices WHERE status = 'draft'`) == 2*each
 	})
 	ended := make(chan error, 2*each)
 	for n := range each {
 		for m, id := range []int64{test[n], live[n]} {
 			on := []*world{one, two}[(n+m)%2]
-			draft := one.invoices(id)[0].ID
+			draft := one.stored(id)[0].ID
 			go func() {
-				_, err := on.ledger.Finalize(t.Context(), draft)
+				_, err := on.invoices.Finalize(t.Context(), draft)
 				ended <- err
 			}()
 		}
@@ -67,8 +67,8 @@ func TestSeriesOfTestClocks(t *testing.T) {
 		}
 	}
 	// A note has its customer's series.
-	invoice := one.invoices(test[0])[0].ID
-	note, _, err := two.ledger.CreditNote(t.Context(), invoice, assembly.NoteRequest{
+	invoice := one.stored(test[0])[0].ID
+	note, _, err := two.invoices.CreditNote(t.Context(), invoice, assembly.NoteRequest{
 		Lines: []assembly.NoteLine{{N: 1, AmountMinor: 10}}, Reason: "an outage", To: assembly.Outside,
 	}, "note", 1)
 	if err != nil || note.Number != fmt.Sprintf("TEST-P-%d", each+1) {
@@ -85,12 +85,12 @@ func TestSeriesOfTestClocks(t *testing.T) {
 		{Filter{Customer: "test-0", TestClock: AnyClock}, 2},
 		{Filter{Customer: "live-0", TestClock: "clock"}, 0},
 	} {
-		list, err := one.ledger.Invoices(t.Context(), f.Filter, plans.Page{})
+		list, err := one.invoices.Invoices(t.Context(), f.Filter, plans.Page{})
 		if err != nil || len(list.Items) != f.want {
 			t.Errorf("%+v: %v, %v", f, list, err)
 		}
 	}
-	if _, err := one.ledger.Invoices(t.Context(), Filter{TestClock: "nothing"}, plans.Page{}); !errors.Is(err, plans.ErrUnknownClock) {
+	if _, err := one.invoices.Invoices(t.Context(), Filter{TestClock: "nothing"}, plans.Page{}); !errors.Is(err, plans.ErrUnknownClock) {
 		t.Errorf("an unknown clock: %v", err)
 	}
 }
@@ -122,7 +122,7 @@ func TestListsHaveAnIndex(t *testing.T) {
 func TestPrefixesOfTestClocksAreRefused(t *testing.T) {
 	w := newWorld(t)
 	for prefix, want := range map[string]bool{"TEST-": false, "TEST-A": false, "TEST": true, "test-": true, "A-TEST-": true} {
-		_, _, err := w.ledger.PutSeller(t.Context(), billing.Seller{Key: "us", Name: "Us", Prefix: prefix}, plans.Precondition{})
+		_, _, err := w.accounts.PutSeller(t.Context(), billing.Seller{Key: "us", Name: "Us", Prefix: prefix}, plans.Precondition{})
 		if (err == nil) != want {
 			t.Errorf("%q: %v", prefix, err)
 		}
@@ -132,11 +132,11 @@ func TestPrefixesOfTestClocksAreRefused(t *testing.T) {
 	pgtest.Exec(t, live.url, `UPDATE sellers SET prefix = 'TEST-A'`)
 	pgtest.Eventually(t, "a number is given", func() bool {
 		clock.Set(clock.At.Load() + 3600e6)
-		live.check(live.ledger.WorkOff(t.Context()))
+		live.check(live.worker.WorkOff(t.Context()))
 		return planstest.Count(t, live.store, `count(*) FROM invoices WHERE number IS NOT NULL`) == 1
 	})
 	for prefix, want := range map[string]bool{"A": false, "B": true} {
-		_, _, err := live.ledger.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: prefix}, plans.Precondition{})
+		_, _, err := live.accounts.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us", Prefix: prefix}, plans.Precondition{})
 		if (err == nil) != want {
 			t.Errorf("%q: %v", prefix, err)
 		}

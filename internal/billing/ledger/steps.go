@@ -61,14 +61,14 @@ const readSteps = `
 
 // queueSteps reads what is to be done next for customers. Those with nothing to do are left out.
 // now is PostgreSQL's time.
-func (l *Ledger) queueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]step {
+func (as *Accounts) queueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]step {
 	all := make(map[int64]step, len(ids))
 	var id int64
 	var s step
 	queueEach(b, []any{&id, &s.kind, &s.at, &s.draft}, func() error {
 		all[id] = s
 		return nil
-	}, readSteps, ids, l.closeDelay, now)
+	}, readSteps, ids, as.closeDelay, now)
 	return all
 }
 

@@ -73,8 +73,8 @@ type counted struct {
 }
 
 // assemble fills in the results of tasks. Reads of one snapshot make invoices of one instant.
-func (l *Ledger) assemble(ctx context.Context, q querier, tasks []*task) error {
-	err := l.readInputs(ctx, q, tasks)
+func (is *Invoices) assemble(ctx context.Context, q querier, tasks []*task) error {
+	err := is.readInputs(ctx, q, tasks)
 	if err == nil {
 		for _, t := range tasks {
 			t.compute()
@@ -84,7 +84,7 @@ func (l *Ledger) assemble(ctx context.Context, q querier, tasks []*task) error {
 }
 
 // readInputs reads what tasks are computed from, with a few statements for all of them.
-func (l *Ledger) readInputs(ctx context.Context, q querier, tasks []*task) error {
+func (is *Invoices) readInputs(ctx context.Context, q querier, tasks []*task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (l *Ledger) readInputs(ctx context.Context, q querier, tasks []*task) error
 		t.in = assembly.Input{Kind: t.kind, Account: &t.c.account, Fixed: t.fixed, Usage: make(map[string]int64)}
 		t.counted = make(map[countedBy]counted)
 	}
-	if err := l.readTerms(ctx, q, tasks); err != nil {
+	if err := is.readTerms(ctx, q, tasks); err != nil {
 		return err
 	}
 	b := new(pgx.Batch)
@@ -104,10 +104,10 @@ func (l *Ledger) readInputs(ctx context.Context, q querier, tasks []*task) error
 	if err := run(ctx, q, b); err != nil {
 		return err
 	}
-	if err := errors.Join(l.addCorrections(ctx, q, late), l.addGoneOn(ctx, q, *goneOn)); err != nil {
+	if err := errors.Join(is.addCorrections(ctx, q, late), is.addGoneOn(ctx, q, *goneOn)); err != nil {
 		return err
 	}
-	return l.readUsage(ctx, q, tasks)
+	return is.readUsage(ctx, q, tasks)
 }
 
 // compute makes the invoice of what was read.
@@ -137,7 +137,7 @@ func keep(i, draft *billing.Invoice) {
 }
 
 // readTerms finds what prices the tasks' periods.
-func (l *Ledger) readTerms(ctx context.Context, q querier, tasks []*task) error {
+func (is *Invoices) readTerms(ctx context.Context, q querier, tasks []*task) error {
 	var keys []versionKey
 	for _, t := range tasks {
 		keys = append(keys, pricedBy(&t.period))
@@ -145,7 +145,7 @@ func (l *Ledger) readTerms(ctx context.Context, q querier, tasks []*task) error 
 			keys = append(keys, pricedBy(t.next))
 		}
 	}
-	versions, err := l.versions.get(ctx, q, keys)
+	versions, err := is.accounts.versions.get(ctx, q, keys)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (l *Ledger) readTerms(ctx context.Context, q querier, tasks []*task) error 
 }
 
 // readUsage sums the usage of the priced meters.
-func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error {
+func (is *Invoices) readUsage(ctx context.Context, q querier, tasks []*task) error {
 	type place struct {
 		t     *task
 		meter string
@@ -171,7 +171,7 @@ func (l *Ledger) readUsage(ctx context.Context, q querier, tasks []*task) error 
 		if t.kind != billing.KindPeriod {
 			continue
 		}
-		ids, err := l.pricedMeters(ctx, q, &t.in.Terms)
+		ids, err := is.accounts.pricedMeters(ctx, q, &t.in.Terms)
 		if err != nil {
 			return err
 		}

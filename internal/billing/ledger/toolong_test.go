@@ -14,7 +14,7 @@ import (
 func TestACustomerThatTakesTooLong(t *testing.T) {
 	const customers = 8
 	w, clock := newBilled(t, pgtest.NewDatabase(t), customers, 2)
-	w.ledger.stepTimeout = time.Second // a busy machine closes one customer in less
+	w.worker.stepTimeout = time.Second // a busy machine closes one customer in less
 	_, err := w.store.Pool().Exec(w.Context(), `
 		INSERT INTO charges (customer_id, id, description, amount_minor, currency, at, payload)
 		SELECT min(id), 'setup', 'Setup', 100, 'USD', $1, 1 FROM customers`, clock.At.Load())
@@ -26,7 +26,7 @@ func TestACustomerThatTakesTooLong(t *testing.T) {
 	w.check(err)
 	closed := func(want int) {
 		t.Helper()
-		w.check(w.ledger.WorkOff(w.Context()))
+		w.check(w.worker.WorkOff(w.Context()))
 		if n := pgtest.Query[int](t, w.url, `SELECT count(*) FROM invoices WHERE kind = $1`, billing.KindPeriod); n != want {
 			t.Errorf("%d invoices, want %d\n%s", n, want, w.log)
 		}

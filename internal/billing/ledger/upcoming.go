@@ -17,8 +17,8 @@ import (
 // Upcoming is the invoice of the period that runs, as if it ended at its end with the usage so
 // far. Nothing is stored. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous,
 // billing.ErrNoPeriod.
-func (l *Ledger) Upcoming(ctx context.Context, key string) (*billing.Invoice, error) {
-	t, err := l.upcoming(ctx, key)
+func (is *Invoices) Upcoming(ctx context.Context, key string) (*billing.Invoice, error) {
+	t, err := is.upcoming(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +28,8 @@ func (l *Ledger) Upcoming(ctx context.Context, key string) (*billing.Invoice, er
 // Projection is Upcoming, and the invoice that would become of it if usage went on at the pace of
 // the period so far, see assembly.Input.Projected. projected is nil where the period is too young, or
 // where that invoice would be held. Both are of one instant.
-func (l *Ledger) Projection(ctx context.Context, key string) (soFar, projected *billing.Invoice, err error) {
-	t, err := l.upcoming(ctx, key)
+func (is *Invoices) Projection(ctx context.Context, key string) (soFar, projected *billing.Invoice, err error) {
+	t, err := is.upcoming(ctx, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,18 +46,18 @@ func (l *Ledger) Projection(ctx context.Context, key string) (soFar, projected *
 }
 
 // upcoming assembles the invoice of the period that runs.
-func (l *Ledger) upcoming(ctx context.Context, key string) (t *task, err error) {
-	err = l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		now, err := l.options.Now(ctx)
+func (is *Invoices) upcoming(ctx context.Context, key string) (t *task, err error) {
+	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		now, err := is.accounts.now(ctx)
 		if err != nil {
 			return err
 		}
-		c, p, line, err := l.running(ctx, tx, key, now)
+		c, p, line, err := is.running(ctx, tx, key, now)
 		if err != nil {
 			return err
 		}
 		t = periodTask(c, line, p, 0)
-		if err := l.assemble(ctx, tx, []*task{t}); err != nil {
+		if err := is.assemble(ctx, tx, []*task{t}); err != nil {
 			return err
 		}
 		return t.err
@@ -68,7 +68,7 @@ func (l *Ledger) upcoming(ctx context.Context, key string) (t *task, err error) 
 // running finds the period that holds the present of a customer. The open one may have ended,
 // and not be closed yet. now is PostgreSQL's time. The customer is there with billing.ErrNoPeriod,
 // too, if it is billed at all.
-func (l *Ledger) running(ctx context.Context, q querier, key string, now int64) (*customer, *billing.Period, *timeline.Timeline, error) {
+func (is *Invoices) running(ctx context.Context, q querier, key string, now int64) (*customer, *billing.Period, *timeline.Timeline, error) {
 	id, archived, err := find(ctx, q, key)
 	if err != nil {
 		return nil, nil, nil, err
@@ -107,20 +107,20 @@ type Running struct {
 // Reading runs do on what is stored of a customer at one instant. What do reads from the view
 // belongs to the same instant. Running is not Billed where the customer is not: before starts_at,
 // after ends_at, anonymous, unknown.
-func (l *Ledger) Reading(ctx context.Context, key string, do func(ctx context.Context, r *Running) error) error {
-	return l.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+func (is *Invoices) Reading(ctx context.Context, key string, do func(ctx context.Context, r *Running) error) error {
+	return is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		r := &Running{View: quota.View{From: tx}}
 		var err error
-		if r.View.Now, err = l.options.Now(ctx); err != nil {
+		if r.View.Now, err = is.accounts.now(ctx); err != nil {
 			return err
 		}
-		c, p, _, err := l.running(ctx, tx, key, r.View.Now)
+		c, p, _, err := is.running(ctx, tx, key, r.View.Now)
 		if c != nil {
 			r.Change = max(c.change, c.clockSet)
 		}
 		switch {
 		case err == nil:
-			if err := l.price(ctx, tx, r, p); err != nil {
+			if err := is.price(ctx, tx, r, p); err != nil {
 				return err
 			}
 		case !errors.Is(err, billing.ErrNoPeriod) && !errors.Is(err, billing.ErrAnonymous) && !errors.Is(err, plans.ErrUnknownCustomer):
@@ -131,8 +131,8 @@ func (l *Ledger) Reading(ctx context.Context, key string, do func(ctx context.Co
 }
 
 // price gives a reading the terms of the running period.
-func (l *Ledger) price(ctx context.Context, q querier, r *Running, p *billing.Period) error {
-	versions, err := l.versions.get(ctx, q, []versionKey{pricedBy(p)})
+func (is *Invoices) price(ctx context.Context, q querier, r *Running, p *billing.Period) error {
+	versions, err := is.accounts.versions.get(ctx, q, []versionKey{pricedBy(p)})
 	if err != nil {
 		return err
 	}

@@ -123,8 +123,8 @@ func (vs found) terms(p *billing.Period) assembly.Terms {
 }
 
 // pricedMeters are the ids of the meters that a period's terms name, and maybe of others.
-func (l *Ledger) pricedMeters(ctx context.Context, q querier, t *assembly.Terms) (map[string]int32, error) {
-	versions, err := l.versions.get(ctx, q, []versionKey{pricedBy(&t.Period)})
+func (as *Accounts) pricedMeters(ctx context.Context, q querier, t *assembly.Terms) (map[string]int32, error) {
+	versions, err := as.versions.get(ctx, q, []versionKey{pricedBy(&t.Period)})
 	if err != nil {
 		return nil, err
 	}

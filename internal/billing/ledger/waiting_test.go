@@ -24,8 +24,8 @@ func TestACorrectionThatIsTooLargeHoldsItsDraft(t *testing.T) {
 	held := func(when string, want ...bool) {
 		t.Helper()
 		w.clock(when)
-		for n, i := range w.invoices(id)[1:] {
-			shown, err := w.ledger.Invoice(t.Context(), i.ID)
+		for n, i := range w.stored(id)[1:] {
+			shown, err := w.invoices.Invoice(t.Context(), i.ID)
 			w.check(err)
 			for _, i := range []*billing.Invoice{i, shown} {
 				if (i.Held != "") != want[n] || want[n] && (i.Status != billing.StatusDraft || !strings.Contains(i.Held, "The correction of meter api")) {
@@ -36,8 +36,8 @@ func TestACorrectionThatIsTooLargeHoldsItsDraft(t *testing.T) {
 	}
 	held("2026-03-01T00:00:10Z", true)
 	held("2026-03-01T01:00:10Z", true) // when it would be finalized
-	february := w.invoices(id)[1]
-	if _, err := w.ledger.Finalize(t.Context(), february.ID); !errors.Is(err, billing.ErrHeld) {
+	february := w.stored(id)[1]
+	if _, err := w.invoices.Finalize(t.Context(), february.ID); !errors.Is(err, billing.ErrHeld) {
 		t.Errorf("finalized by hand: %v", err)
 	}
 	if n := w.unclaimed(id); n != 1 {
@@ -55,6 +55,6 @@ func TestACorrectionThatIsTooLargeHoldsItsDraft(t *testing.T) {
 	if n := w.unclaimed(id); n != 0 {
 		t.Errorf("%d adjustments are unclaimed at last", n)
 	}
-	all := w.invoices(id)
+	all := w.stored(id)
 	w.adds(all[1], &all[1].Lines[4])
 }

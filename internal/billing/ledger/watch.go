@@ -15,13 +15,13 @@ const readStanding = `
 		coalesce((SELECT min(due_at) FROM open_periods WHERE clock_id IS NULL), 0)`
 
 // watch looks how billing stands.
-func (l *Ledger) watch(ctx context.Context) error {
+func (w *Worker) watch(ctx context.Context) error {
 	var blocked, oldest int64
-	if err := l.pool.QueryRow(ctx, readStanding).Scan(&blocked, &oldest); err != nil {
+	if err := w.pool.QueryRow(ctx, readStanding).Scan(&blocked, &oldest); err != nil {
 		return store.Classify(err)
 	}
-	l.watched.blocked.Store(blocked)
-	l.watched.oldest.Store(oldest)
+	w.watched.blocked.Store(blocked)
+	w.watched.oldest.Store(oldest)
 	return nil
 }
 
@@ -29,6 +29,6 @@ func (l *Ledger) watch(ctx context.Context) error {
 // answers. blocked is how many customers' periods cannot be closed, or invoices not be finalized.
 // oldestDue is when anything is or was to be done next, in µs, for customers of PostgreSQL's time; 0
 // is never.
-func (l *Ledger) Standing() (blocked, oldestDue int64) {
-	return l.watched.blocked.Load(), l.watched.oldest.Load()
+func (w *Worker) Standing() (blocked, oldestDue int64) {
+	return w.watched.blocked.Load(), w.watched.oldest.Load()
 }

@@ -45,41 +45,41 @@ type worked struct{ closed, finalized, failed atomic.Int64 }
 
 // Worked says how many periods this node has closed, how many invoices it has finalized, and
 // how often a customer could not be done.
-func (l *Ledger) Worked() (closed, finalized, failed int64) {
-	return l.worked.closed.Load(), l.worked.finalized.Load(), l.worked.failed.Load()
+func (w *Worker) Worked() (closed, finalized, failed int64) {
+	return w.worked.closed.Load(), w.worked.finalized.Load(), w.worked.failed.Load()
 }
 
 // Wake makes the worker look at once, as after a test clock was set.
-func (l *Ledger) Wake() {
+func (w *Worker) Wake() {
 	select {
-	case l.wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
 // Run does what is due until ctx ends. Any number of nodes may run it on one database. Whatever
 // it is killed in is done by the next one, or again.
-func (l *Ledger) Run(ctx context.Context) {
+func (w *Worker) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for failing := false; ; timer.Reset(pollEvery) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.wake:
+		case <-w.wake:
 		case <-timer.C:
 		}
-		err := l.WorkOff(ctx)
+		err := w.WorkOff(ctx)
 		if err == nil {
-			err = l.watch(ctx)
+			err = w.watch(ctx)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			l.options.Log.Warn("billing periods cannot be closed now; it is tried again", "error", err)
+			w.options.Log.Warn("billing periods cannot be closed now; it is tried again", "error", err)
 		case err == nil && failing:
-			l.options.Log.Info("billing periods are closed again")
+			w.options.Log.Info("billing periods are closed again")
 		}
 		failing = err != nil
 	}
@@ -87,23 +87,23 @@ func (l *Ledger) Run(ctx context.Context) {
 
 // WorkOff does all steps that are due now, and returns when none is left that this node could
 // do. The error is why the database could not be worked with.
-func (l *Ledger) WorkOff(ctx context.Context) error {
+func (w *Worker) WorkOff(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := l.wakeNamed(ctx); err != nil {
+		if err := w.accounts.wakeNamed(ctx); err != nil {
 			return err
 		}
-		began, size := l.options.Stopwatch(), int(l.size.Load())
-		taken, err := l.batch(ctx, size)
+		began, size := w.options.Stopwatch(), int(w.size.Load())
+		taken, err := w.batch(ctx, size)
 		switch {
 		case err == nil && taken == 0:
-			return l.answerCalls(ctx)
+			return w.accounts.answerCalls(ctx)
 		case err == nil && taken == size: // there are many
-			took := l.options.Stopwatch() - began
-			l.size.Store(int64(nextSize(size, took)))
-			err = l.pause(ctx, size, took)
+			took := w.options.Stopwatch() - began
+			w.size.Store(int64(nextSize(size, took)))
+			err = w.pause(ctx, size, took)
 		case err != nil && concernsOne(err):
 			// One of them makes the statements fail, or takes too long. Each alone tells which.
-			err = l.eachAlone(ctx)
+			err = w.eachAlone(ctx)
 		}
 		if err != nil {
 			return err
@@ -124,9 +124,9 @@ func nextSize(size int, took time.Duration) int {
 }
 
 // eachAlone works off customers one by one, at least as many as a batch that failed.
-func (l *Ledger) eachAlone(ctx context.Context) error {
+func (w *Worker) eachAlone(ctx context.Context) error {
 	for range batchMost {
-		if taken, err := l.batch(ctx, 1); err != nil || taken == 0 {
+		if taken, err := w.batch(ctx, 1); err != nil || taken == 0 {
 			return err
 		}
 	}
@@ -156,16 +156,16 @@ const takeDueByClock = `
 
 // batch does steps of at most n customers in one transaction. taken is how many it found. With
 // n = 1 a customer that makes statements fail is blocked.
-func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
-	within, cancel := context.WithTimeout(ctx, l.stepTimeout)
+func (w *Worker) batch(ctx context.Context, n int) (taken int, err error) {
+	within, cancel := context.WithTimeout(ctx, w.stepTimeout)
 	defer cancel()
-	now, err := l.options.Now(within)
+	now, err := w.accounts.now(within)
 	if err != nil {
 		return 0, err
 	}
 	var ids []int64
 	var count done
-	err = pgx.BeginFunc(within, l.pool, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(within, w.pool, func(tx pgx.Tx) error {
 		if err := session.ByKey(within, tx); err != nil {
 			return err
 		}
@@ -183,21 +183,21 @@ func (l *Ledger) batch(ctx context.Context, n int) (taken int, err error) {
 			return nil
 		}
 		var err error
-		count, err = l.steps(within, tx, ids, now)
+		count, err = w.steps(within, tx, ids, now)
 		return err
 	})
 	if err == nil {
-		l.worked.closed.Add(count.closed)
-		l.worked.finalized.Add(count.finalized)
+		w.worked.closed.Add(count.closed)
+		w.worked.finalized.Add(count.finalized)
 		return len(ids), nil
 	}
 	if within.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w, more than %s: %w", errTooLong, l.stepTimeout, err)
+		err = fmt.Errorf("%w, more than %s: %w", errTooLong, w.stepTimeout, err)
 	} else {
 		err = store.Classify(err)
 	}
 	if n == 1 && len(ids) == 1 && concernsOne(err) {
-		return 1, l.blockAlone(ctx, ids[0], now, err)
+		return 1, w.blockAlone(ctx, ids[0], now, err)
 	}
 	return len(ids), err
 }
@@ -208,18 +208,18 @@ type done struct{ closed, finalized int64 }
 // steps does the steps of customers that are due, for each in the order of their instants. It
 // ends after the first that finalized or held drafts, since that locks sellers, or when it has taken
 // long; the rest is due still.
-func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (count done, err error) {
+func (w *Worker) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (count done, err error) {
 	var failed []*job
 	var erased []int64
 	for end := now + batchTime.Microseconds(); len(ids) > 0 && now < end; {
-		jobs, left, err := l.dueSteps(ctx, tx, ids, now)
+		jobs, left, err := w.dueSteps(ctx, tx, ids, now)
 		if err != nil {
 			return count, err
 		}
 		if ids = left; len(ids) == 0 {
 			break
 		}
-		some, bad, err := l.doSteps(ctx, tx, jobs)
+		some, bad, err := w.doSteps(ctx, tx, jobs)
 		if err != nil {
 			return count, err
 		}
@@ -230,12 +230,12 @@ func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 		if len(jobs[stepFinalize]) > 0 {
 			break
 		}
-		if now, err = l.options.Now(ctx); err != nil {
+		if now, err = w.accounts.now(ctx); err != nil {
 			return count, err
 		}
 	}
 	if len(ids) > 0 {
-		if err := l.updateDue(ctx, tx, ids...); err != nil {
+		if err := w.accounts.updateDue(ctx, tx, ids...); err != nil {
 			return count, err
 		}
 	}
@@ -243,7 +243,7 @@ func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 		return count, err
 	}
 	for _, j := range failed {
-		if err := l.block(ctx, tx, j, now); err != nil {
+		if err := w.block(ctx, tx, j, now); err != nil {
 			return count, err
 		}
 	}
@@ -252,9 +252,9 @@ func (l *Ledger) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 
 // dueSteps finds the next step of each customer. Those that have none due have their due_at put
 // right, and are not in left.
-func (l *Ledger) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
+func (w *Worker) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
 	b := new(pgx.Batch)
-	customers, next := queueCustomers(b, ids, now), l.queueSteps(b, ids, now)
+	customers, next := queueCustomers(b, ids, now), w.accounts.queueSteps(b, ids, now)
 	if err := run(ctx, tx, b); err != nil {
 		return nil, nil, err
 	}
@@ -282,11 +282,11 @@ func (l *Ledger) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64
 }
 
 // doSteps does one step of each customer.
-func (l *Ledger) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job) (count done, failed []*job, err error) {
+func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job) (count done, failed []*job, err error) {
 	for _, kind := range []struct {
 		name string
 		do   func(context.Context, pgx.Tx, []*job) error
-	}{{stepBegin, beginPeriods}, {stepClose, l.closePeriods}, {stepOpening, l.makeOpenings}, {stepExpire, expireCredits}, {stepFinalize, l.finalizeDrafts}} {
+	}{{stepBegin, beginPeriods}, {stepClose, w.closePeriods}, {stepOpening, w.makeOpenings}, {stepExpire, expireCredits}, {stepFinalize, w.finalizeDrafts}} {
 		due := jobs[kind.name]
 		if len(due) == 0 {
 			continue
@@ -320,13 +320,13 @@ func expireCredits(ctx context.Context, tx pgx.Tx, due []*job) error {
 	return expire(ctx, tx, at)
 }
 
-func (l *Ledger) finalizeDrafts(ctx context.Context, tx pgx.Tx, due []*job) error {
+func (w *Worker) finalizeDrafts(ctx context.Context, tx pgx.Tx, due []*job) error {
 	tasks := make([]*task, len(due))
 	for i, j := range due {
 		j.task = draftTask(j.c, j.draft, j.at)
 		tasks[i] = j.task
 	}
-	err := l.finalize(ctx, tx, tasks)
+	err := w.invoices.finalize(ctx, tx, tasks)
 	for _, j := range due {
 		j.err = j.task.err
 	}

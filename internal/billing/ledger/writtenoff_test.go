@@ -31,17 +31,17 @@ func TestVoidBaseIsNotGivenBack(t *testing.T) {
 		id := w.customer("acme", "ahead")
 		w.clock(c.until)
 		var void *billing.Invoice
-		for _, i := range w.invoices(id) {
+		for _, i := range w.stored(id) {
 			if i.Kind == c.kind {
 				void = i
 			}
 		}
-		_, err := w.ledger.Void(t.Context(), void.ID, "a test", c.reissue)
+		_, err := w.invoices.Void(t.Context(), void.ID, "a test", c.reissue)
 		w.check(err)
 		w.account(c.ends)
 		w.clock("2026-03-20T00:00:00Z")
 		got := ""
-		for _, i := range w.invoices(id) {
+		for _, i := range w.stored(id) {
 			if i.Kind == billing.KindPeriod && i.PeriodStart >= void.PeriodEnd || c.kind == billing.KindOpening && i.Kind == billing.KindPeriod {
 				got = said([]*billing.Invoice{i})
 			}
