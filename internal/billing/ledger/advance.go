@@ -37,12 +37,13 @@ func paidAhead(ctx context.Context, q querier, c *customer) (paid bool, err erro
 	return paid, err
 }
 
-// holder is a period whose base in advance earlier invoices may hold, and who is told of each line.
-// One that is not of the period's own terms was replaced by a cut at the period's start.
+// holder is a period whose base in advance earlier invoices may hold.
 type holder struct {
 	customer int64
 	terms    *assembly.Terms
-	tell     func(held assembly.Advance, replaced bool)
+	// tell is called for each line. One that is not of the period's own terms was replaced by a cut at
+	// the period's start.
+	tell func(held assembly.Advance, replaced bool)
 }
 
 // queueHeld finds the base lines of periods that earlier invoices hold.

@@ -33,6 +33,7 @@ type Worker struct {
 	pool        *pgxpool.Pool
 	wake        chan struct{}
 	stepTimeout time.Duration // the constant; tests shorten it
+	wakeAtOnce  int           // the constant; tests lower it
 	size        atomic.Int64  // of the next batch
 	worked      worked
 	watched     watched
@@ -47,7 +48,7 @@ func NewWorker(o Options) *Worker {
 		o.Pace = DefaultPace
 	}
 	w := &Worker{
-		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: stepTimeout,
+		options: o, accounts: o.Accounts, invoices: o.Invoices, pool: o.Pool, wake: make(chan struct{}, 1), stepTimeout: stepTimeout, wakeAtOnce: wakeAtOnce,
 	}
 	w.size.Store(batchLeast)
 	return w

@@ -115,7 +115,7 @@ func (is *Invoices) addCorrections(ctx context.Context, q querier, found *correc
 		}
 		c := &found.lines[i].Correction
 		c.BilledMinor, c.NotedMinor = stands.billed(c)
-		c.Now, c.Counted, c.Of.Plan = sums[i].Units, sums[i].Before(left), versions[found.keys[i]].prices
+		c.Now, c.Counted, c.Of = sums[i].Units, sums[i].Before(left), versions.terms(&c.Of.Period)
 		for _, t := range found.lines[i].by {
 			t.in.Corrections = append(t.in.Corrections, *c)
 			t.counted[countedBy{c.Meter, c.OfInvoice}] = counted{found.spans[i].Meter, left}

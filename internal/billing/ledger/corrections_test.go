@@ -3,6 +3,8 @@ package ledger
 import (
 	"fmt"
 	"math"
+	"os"
+	"strings"
 	"testing"
 
 	"quotad/internal/billing"
@@ -118,6 +120,10 @@ func TestTakenAdjustmentsAreNotLookedAt(t *testing.T) {
 	w.plan("pro", 2000, `[{"meter":"api","model":"per_unit","unit_price":"0.02"}]`)
 	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
 	id := w.customer("acme", "pro")
+	source, err := os.ReadFile("corrections.go")
+	w.check(err)
+	_, correctable, _ := strings.Cut(string(source), "const correctable = `")
+	correctable, _, _ = strings.Cut(correctable, "`")
 	found := func(when string, want int64) {
 		t.Helper()
 		rows, err := w.store.Pool().Query(t.Context(), correctable, []int16{model.Shard(id)}, []int64{id}, []int64{math.MaxInt64})

@@ -99,8 +99,8 @@ func (is *Invoices) addGoneOn(ctx context.Context, q querier, found []goneOn) er
 	holders := make([]holder, len(found))
 	for i := range found {
 		g := &found[i]
-		g.Of.Plan = versions[keys[i]].prices
-		holders[i] = holder{g.by.c.id, &g.Of, func(held assembly.Advance, replaced bool) {
+		g.Of = versions.terms(&g.Of.Period)
+		holders[i] = holder{customer: g.by.c.id, terms: &g.Of, tell: func(held assembly.Advance, replaced bool) {
 			if replaced {
 				g.Replaced = append(g.Replaced, held)
 			} else {

@@ -16,14 +16,13 @@ import (
 // period. It is safe for concurrent use, and any number of nodes may have one on the same database.
 type Accounts struct {
 	*Hooks
-	store      *store.Store
-	pool       *pgxpool.Pool
-	wakeAtOnce int // the constant; tests lower it
+	store *store.Store
+	pool  *pgxpool.Pool
 }
 
 // NewAccounts returns the accounts of a node. The hooks are those of the store.
 func NewAccounts(s *store.Store, hooks *Hooks) *Accounts {
-	return &Accounts{Hooks: hooks, store: s, pool: s.Pool(), wakeAtOnce: wakeAtOnce}
+	return &Accounts{hooks, s, s.Pool()}
 }
 
 // statementTimeout bounds every operation, the wait for locks included.

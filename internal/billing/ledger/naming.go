@@ -16,9 +16,6 @@ import (
 // So the name comes later, and the call finds the draft; or it was there before, and the draft is
 // due at once. A call is removed when no draft is left that it could be for.
 
-// wakeAtOnce is how many customers one transaction makes due.
-const wakeAtOnce = 500
-
 // waiting are the drafts that were held since their seller had no name. The index
 // invoices_nameless has these only.
 const waiting = `i.status = 'draft' AND i.held IS NOT NULL AND i.document #>> '{seller,name}' = ''`
@@ -45,9 +42,9 @@ const dropSellerCalls = `
 	DELETE FROM seller_calls WHERE seller = $1 AND NOT EXISTS (
 		SELECT FROM invoices i WHERE ` + waiting + ` AND i.document #>> '{seller,key}' = $1)`
 
-// wakeNamed makes drafts due whose seller got a name. Those of customers that somebody else works
-// on are left to the next time.
-func (as *Accounts) wakeNamed(ctx context.Context) error {
+// wakeNamed makes drafts due whose seller got a name, those of so many customers at most. Those of
+// customers that somebody else works on are left to the next time.
+func (as *Accounts) wakeNamed(ctx context.Context, atOnce int) error {
 	var called bool
 	if err := as.pool.QueryRow(ctx, anyCall).Scan(&called); err != nil || !called {
 		return store.Classify(err)
@@ -59,7 +56,7 @@ func (as *Accounts) wakeNamed(ctx context.Context) error {
 		} else if err != nil {
 			return err
 		}
-		rows, _ := tx.Query(ctx, takeWaiting, seller, as.wakeAtOnce)
+		rows, _ := tx.Query(ctx, takeWaiting, seller, atOnce)
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if err != nil {
 			return err

@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
@@ -92,29 +89,6 @@ func TestSeriesOfTestClocks(t *testing.T) {
 	}
 	if _, err := one.invoices.Invoices(t.Context(), Filter{TestClock: "nothing"}, plans.Page{}); !errors.Is(err, plans.ErrUnknownClock) {
 		t.Errorf("an unknown clock: %v", err)
-	}
-}
-
-// Lists come in the order of an index, whichever customers are chosen.
-func TestListsHaveAnIndex(t *testing.T) {
-	w := newWorld(t)
-	planstest.SetClock(t, w.store, "clock", "2026-01-01T00:00:00Z")
-	for index, f := range map[string]Filter{
-		"invoices_live_period_end": {}, "invoices_clock_period_end": {TestClock: "clock"}, "invoices_period_end": {TestClock: AnyClock},
-	} {
-		tx, err := w.store.Pool().Begin(t.Context())
-		w.check(err)
-		_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off`)
-		w.check(err)
-		where, args, err := f.chosen(t.Context(), tx)
-		w.check(err)
-		rows, _ := tx.Query(t.Context(), "EXPLAIN (COSTS OFF) "+listInvoices+where+inOrder, append([]any{"", int64(0), int64(9e18), int64(0), zeroID, 101}, args...)...)
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		w.check(err)
-		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "Index Scan using "+index+" on invoices i") || strings.Contains(plan, "Sort") {
-			t.Errorf("%s: %s", index, plan)
-		}
-		w.check(tx.Rollback(t.Context()))
 	}
 }
 

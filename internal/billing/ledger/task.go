@@ -314,7 +314,7 @@ func queueAdvances(b *pgx.Batch, tasks []*task) {
 		if t.kind != billing.KindPeriod {
 			continue
 		}
-		of = append(of, holder{t.c.id, &t.in.Terms, func(held assembly.Advance, replaced bool) {
+		of = append(of, holder{customer: t.c.id, terms: &t.in.Terms, tell: func(held assembly.Advance, replaced bool) {
 			if replaced {
 				t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
 			} else {

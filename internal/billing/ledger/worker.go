@@ -25,6 +25,8 @@ const (
 	// A transaction that took less than batchShort may take more customers the next time. After one
 	// that took more than batchLong it is to be fewer: plans have a price or a hundred.
 	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
+	// wakeAtOnce is how many customers one transaction makes due whose seller got a name.
+	wakeAtOnce = 500
 	// stepTimeout bounds one transaction.
 	stepTimeout = 10 * time.Second
 )
@@ -89,7 +91,7 @@ func (w *Worker) Run(ctx context.Context) {
 // do. The error is why the database could not be worked with.
 func (w *Worker) WorkOff(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := w.accounts.wakeNamed(ctx); err != nil {
+		if err := w.accounts.wakeNamed(ctx, w.wakeAtOnce); err != nil {
 			return err
 		}
 		began, size := w.options.Stopwatch(), int(w.size.Load())
