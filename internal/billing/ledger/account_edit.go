@@ -13,15 +13,15 @@ import (
 
 // known is the start of the period that runs, and the end that is known of it. They are kept when
 // another end is written, unless the period is open: then the end is stored with it.
-func (c *customer) known(line *timeline.Timeline) (from, end *int64) {
-	if c.open == nil {
+func (c *Customer) known(line *timeline.Timeline) (from, end *int64) {
+	if c.Open == nil {
 		return nil, nil
 	}
-	p, ok, err := line.At(*c.open, c.now)
+	p, ok, err := line.At(*c.Open, c.Now)
 	switch {
 	case err != nil || !ok:
-		return c.account.KnownFrom, c.account.KnownEnd
-	case p.Start == c.open.Start:
+		return c.Account.KnownFrom, c.Account.KnownEnd
+	case p.Start == c.Open.Start:
 		return nil, nil
 	}
 	return &p.Start, &p.KnownEnd
@@ -29,7 +29,7 @@ func (c *customer) known(line *timeline.Timeline) (from, end *int64) {
 
 // edit is an account that is edited. line follows it.
 type edit struct {
-	c       *customer // as it is stored
+	c       *Customer // as it is stored
 	line    *timeline.Timeline
 	account billing.Account
 
@@ -78,12 +78,12 @@ func (e *edit) begin(in *AccountInput, standing bool) error {
 	if !back {
 		return nil
 	}
-	a.StartsSetAt = e.c.now
+	a.StartsSetAt = e.c.Now
 	unended := *a
 	unended.EndsAt = nil
 	e.follow(&unended)
 	first, _ := e.line.First()
-	if _, _, err := e.line.At(first, e.c.now); err != nil {
+	if _, _, err := e.line.At(first, e.c.Now); err != nil {
 		return fault("starts_at", "must be at most "+strconv.Itoa(timeline.MaxAhead)+" billing periods ago")
 	}
 	return nil
@@ -91,7 +91,7 @@ func (e *edit) begin(in *AccountInput, standing bool) error {
 
 // end takes the end of billing.
 func (e *edit) end(in *AccountInput) error {
-	a, now := &e.account, e.c.now
+	a, now := &e.account, e.c.Now
 	want := in.EndsAt
 	if in.PeriodEnd {
 		var err error
@@ -106,14 +106,14 @@ func (e *edit) end(in *AccountInput) error {
 		return nil
 	}
 	from := a.StartsAt
-	if !e.moved && e.c.open != nil {
-		from = e.c.open.Start
+	if !e.moved && e.c.Open != nil {
+		from = e.c.Open.Start
 	}
-	over := was != nil && !e.moved && (e.c.open == nil || *was <= now)
+	over := was != nil && !e.moved && (e.c.Open == nil || *was <= now)
 	switch {
 	case !over && want != nil && *want < from, over && want != nil && *want <= now:
 		return billing.ErrBeforePeriod
-	case over && e.c.open != nil && a.BreakFrom != nil && *a.BreakFrom >= e.c.open.End:
+	case over && e.c.Open != nil && a.BreakFrom != nil && *a.BreakFrom >= e.c.Open.End:
 		return billing.ErrClosing
 	case over:
 		e.resumed, a.BreakFrom = true, was
@@ -124,7 +124,7 @@ func (e *edit) end(in *AccountInput) error {
 // paid refuses an end at the very start of the open period whose base in advance is on an invoice:
 // no invoice of that period would come, to give the base back.
 func (e *edit) paid(ctx context.Context, w *store.Writing) error {
-	if !e.ended || e.moved || e.c.open == nil || e.account.EndsAt == nil || *e.account.EndsAt != e.c.open.Start {
+	if !e.ended || e.moved || e.c.Open == nil || e.account.EndsAt == nil || *e.account.EndsAt != e.c.Open.Start {
 		return nil
 	}
 	paid, err := paidAhead(ctx, w, e.c)
@@ -143,7 +143,7 @@ func (e *edit) periodEnd() (*int64, error) {
 	unended := e.account
 	unended.EndsAt = nil
 	e.follow(&unended)
-	open, there := e.c.open, e.c.open != nil
+	open, there := e.c.Open, e.c.Open != nil
 	if e.moved {
 		first, ok := e.line.First()
 		open, there = &first, ok
@@ -154,7 +154,7 @@ func (e *edit) periodEnd() (*int64, error) {
 	if !there {
 		return nil, fault("ends_at", "no billing period is open that could end")
 	}
-	p, ok, err := e.line.At(*open, max(e.c.now, open.Start))
+	p, ok, err := e.line.At(*open, max(e.c.Now, open.Start))
 	if err != nil || !ok {
 		return nil, fault("ends_at", "no billing period is open that could end")
 	}
@@ -165,9 +165,9 @@ func (e *edit) periodEnd() (*int64, error) {
 // what is charged from now on counts after it. Billing that begins again begins there.
 func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 	past := e.resumed
-	stored := e.c.account.Cuts([]int64{e.c.account.StartsAt})
+	stored := e.c.Account.Cuts([]int64{e.c.Account.StartsAt})
 	for _, cut := range e.account.Cuts([]int64{e.account.StartsAt}) {
-		past = past || cut <= e.c.now && !slices.Contains(stored, cut)
+		past = past || cut <= e.c.Now && !slices.Contains(stored, cut)
 	}
 	if !past {
 		return nil
@@ -176,7 +176,7 @@ func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 	if w.Open != nil {
 		meters = w.Open.Meters
 	}
-	_, behind, err := w.Mark(ctx, e.c.id, e.c.now, meters)
+	_, behind, err := w.Mark(ctx, e.c.ID, e.c.Now, meters)
 	if e.resumed {
 		e.account.BreakTo = &behind // what was used before was free
 	}

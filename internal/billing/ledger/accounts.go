@@ -42,15 +42,15 @@ const billedUntil = `SELECT max(end_at) FROM periods WHERE customer_id = $1`
 // Account returns how a customer is billed. Errors: plans.ErrUnknownCustomer,
 // billing.ErrAnonymous.
 func (as *Accounts) Account(ctx context.Context, key string) (*Account, error) {
-	now, err := as.now(ctx)
+	now, err := as.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	id, _, err := find(ctx, as.pool, key)
+	id, _, err := Find(ctx, as.pool, key)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
-	read, err := readCustomers(ctx, as.pool, []int64{id}, now)
+	read, err := ReadCustomers(ctx, as.pool, []int64{id}, now)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
@@ -60,12 +60,12 @@ func (as *Accounts) Account(ctx context.Context, key string) (*Account, error) {
 	return as.show(ctx, as.pool, read[id])
 }
 
-func (as *Accounts) show(ctx context.Context, q querier, c *customer) (*Account, error) {
-	a := &Account{Account: c.account, Clock: c.clock}
+func (as *Accounts) show(ctx context.Context, q Querier, c *Customer) (*Account, error) {
+	a := &Account{Account: c.Account, Clock: c.Clock}
 	if a.Buyer.Address == nil { // nobody has written it
 		a.Buyer.Address = []string{}
 	}
-	return a, store.Classify(q.QueryRow(ctx, billedUntil, c.id).Scan(&a.BilledUntil))
+	return a, store.Classify(q.QueryRow(ctx, billedUntil, c.ID).Scan(&a.BilledUntil))
 }
 
 // PutAccount writes how a customer is billed. All but an omitted StartsAt is replaced. The first
@@ -90,24 +90,24 @@ func (as *Accounts) PutAccount(ctx context.Context, key string, in *AccountInput
 			err = billing.ErrAnonymous
 		}
 		if err == nil {
-			err = pre.Check(c.account.Written || pre.Given, strconv.FormatInt(c.account.Change, 10))
+			err = pre.Check(c.Account.Written || pre.Given, strconv.FormatInt(c.Account.Change, 10))
 		}
 		if err != nil {
 			return err
 		}
-		was := c.account
+		was := c.Account
 		if err := as.apply(ctx, w, p, c, line, in); err != nil {
 			return err
 		}
-		if a, err = as.show(ctx, w, c); err == nil && c.account.Change == was.Change {
+		if a, err = as.show(ctx, w, c); err == nil && c.Account.Change == was.Change {
 			err = store.Unchanged()
 		}
 		if err != nil {
 			return err
 		}
 		return w.Audit(ctx, plans.Audited{
-			Action: plans.AuditChange, Target: "customers/" + key + "/billing", Customer: c.id,
-			Before: auditAccount(&was), After: auditAccount(&c.account),
+			Action: plans.AuditChange, Target: "customers/" + key + "/billing", Customer: c.ID,
+			Before: auditAccount(&was), After: auditAccount(&c.Account),
 		})
 	})
 	if err != nil {
@@ -124,11 +124,11 @@ const billed = `
 const sellerThere = `SELECT EXISTS (SELECT FROM sellers WHERE key = $1)`
 
 // apply writes an account under the lock of the customer's billing.
-func (as *Accounts) apply(ctx context.Context, w *store.Writing, p *plans.Customer, c *customer, line *timeline.Timeline, in *AccountInput) error {
-	a := c.account
+func (as *Accounts) apply(ctx context.Context, w *store.Writing, p *plans.Customer, c *Customer, line *timeline.Timeline, in *AccountInput) error {
+	a := c.Account
 	a.Seller, a.Buyer, a.Taxes, a.DueDays, a.Written = in.Seller, in.Buyer, in.Taxes, in.DueDays, true
 	var standing, seller bool
-	if err := errors.Join(w.QueryRow(ctx, billed, c.id).Scan(&standing), w.QueryRow(ctx, sellerThere, in.Seller).Scan(&seller)); err != nil {
+	if err := errors.Join(w.QueryRow(ctx, billed, c.ID).Scan(&standing), w.QueryRow(ctx, sellerThere, in.Seller).Scan(&seller)); err != nil {
 		return err
 	}
 	if !seller {
@@ -148,29 +148,29 @@ func (as *Accounts) apply(ctx context.Context, w *store.Writing, p *plans.Custom
 	if e.ended {
 		e.account.KnownFrom, e.account.KnownEnd = from, end
 	}
-	if reflect.DeepEqual(e.account, c.account) {
+	if reflect.DeepEqual(e.account, c.Account) {
 		return nil
 	}
-	if e.account.Seller != c.account.Seller {
-		if err := as.makeDue(ctx, w, c.id); err != nil {
+	if e.account.Seller != c.Account.Seller {
+		if err := as.makeDue(ctx, w, c.ID); err != nil {
 			return err
 		}
 	}
 	if !e.moved && !e.ended {
-		c.account = e.account
-		return errors.Join(writeAccount(ctx, w, c), as.setDue(ctx, w, c.id))
+		c.Account = e.account
+		return errors.Join(writeAccount(ctx, w, c), as.SetDue(ctx, w, c.ID))
 	}
 	if err := e.mark(ctx, w); err != nil {
 		return err
 	}
-	c.account = e.account
+	c.Account = e.account
 	if err := writeAccount(ctx, w, c); err != nil {
 		return err
 	}
 	if err := as.rebound(ctx, w, p, &e); err != nil {
 		return err
 	}
-	return as.setDue(ctx, w, c.id)
+	return as.SetDue(ctx, w, c.ID)
 }
 
 // rebound writes the open period of an account whose boundaries were edited. Terms that wait
@@ -180,15 +180,15 @@ func (as *Accounts) rebound(ctx context.Context, w *store.Writing, p *plans.Cust
 	if err := as.redate(ctx, w, p, e); err != nil {
 		return err
 	}
-	lines, err := timelines(ctx, w, map[int64]*customer{c.id: c})
+	lines, err := Timelines(ctx, w, map[int64]*Customer{c.ID: c})
 	if err != nil {
 		return err
 	}
-	e.line = lines[c.id]
+	e.line = lines[c.ID]
 	switch {
 	case e.moved:
 		return as.first(ctx, w, c, e.line)
-	case c.open != nil:
+	case c.Open != nil:
 		return as.reopen(ctx, w, c, false)
 	}
 	if err := writeCuts(ctx, w, c, e.line); err != nil {
@@ -209,12 +209,12 @@ func (as *Accounts) redate(ctx context.Context, w *store.Writing, p *plans.Custo
 		return w.BeginAnew(ctx, p, *e.account.BreakTo)
 	}
 	periods := &e.line.Periods
-	if periods.Before == nil || periods.From <= e.c.now {
+	if periods.Before == nil || periods.From <= e.c.Now {
 		return nil
 	}
 	former := *periods.Before
 	former.Cuts = e.account.Cuts([]int64{e.account.StartsAt})
-	if _, end := former.Period(e.c.now); end != periods.From {
+	if _, end := former.Period(e.c.Now); end != periods.From {
 		return w.MoveFormer(ctx, p, end)
 	}
 	return nil
@@ -227,15 +227,15 @@ const updateAccount = `
 	WHERE customer_id = $1`
 
 // writeAccount writes the account of c, as one of this change.
-func writeAccount(ctx context.Context, w *store.Writing, c *customer) error {
-	a := &c.account
+func writeAccount(ctx context.Context, w *store.Writing, c *Customer) error {
+	a := &c.Account
 	a.Change = w.Number
 	buyer, badBuyer := json.Marshal(a.Buyer)
 	taxes, badTaxes := json.Marshal(a.Taxes)
 	if err := errors.Join(badBuyer, badTaxes); err != nil {
 		return err
 	}
-	_, err := w.Exec(ctx, updateAccount, c.id, a.StartsAt, a.StartsSetAt, a.TrialEndsAt, a.EndsAt, a.EndsWithPeriod,
+	_, err := w.Exec(ctx, updateAccount, c.ID, a.StartsAt, a.StartsSetAt, a.TrialEndsAt, a.EndsAt, a.EndsWithPeriod,
 		a.BreakFrom, a.BreakTo, a.Seller, buyer, taxes, a.DueDays, a.Written, a.Change, a.KnownFrom, a.KnownEnd)
 	return err
 }

@@ -17,18 +17,18 @@ const customerOfInvoice = `SELECT customer_id FROM invoices WHERE id = $1::uuid`
 // onInvoice runs do on an invoice as it is stored, under the lock of its customer's billing. It
 // returns the invoice as it is afterwards. action is what the audit trail says of it. do may take
 // it back, where it changes nothing.
-func (is *Invoices) onInvoice(ctx context.Context, id string, action *act, do func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error) (after *billing.Invoice, err error) {
+func (is *Invoices) onInvoice(ctx context.Context, id string, action *act, do func(ctx context.Context, tx pgx.Tx, c *Customer, i *billing.Invoice) error) (after *billing.Invoice, err error) {
 	if !validID(id) {
 		return nil, billing.ErrUnknownInvoice
 	}
-	err = is.accounts.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var of int64
 		if err := tx.QueryRow(ctx, customerOfInvoice, id).Scan(&of); errors.Is(err, pgx.ErrNoRows) {
 			return billing.ErrUnknownInvoice
 		} else if err != nil {
 			return err
 		}
-		c, err := is.accounts.lock(ctx, tx, of)
+		c, err := is.accounts.Lock(ctx, tx, of)
 		if err != nil {
 			return err
 		}
@@ -40,11 +40,11 @@ func (is *Invoices) onInvoice(ctx context.Context, id string, action *act, do fu
 		if err := do(ctx, tx, c, found[0]); err != nil {
 			return err
 		}
-		if err := is.accounts.setDue(ctx, tx, of); err != nil {
+		if err := is.accounts.SetDue(ctx, tx, of); err != nil {
 			return err
 		}
-		if c.erased {
-			if err := forget(ctx, tx, of); err != nil {
+		if c.Erased {
+			if err := ForgetBuyers(ctx, tx, of); err != nil {
 				return err
 			}
 		}
@@ -79,18 +79,18 @@ func (a *act) record(ctx context.Context, tx pgx.Tx, before invoiceAudit, i *bil
 // Finalize finalizes a draft now. Errors: billing.ErrUnknownInvoice, billing.StateError for what
 // is no draft, billing.ErrHeld.
 func (is *Invoices) Finalize(ctx context.Context, id string) (*billing.Invoice, error) {
-	return is.onInvoice(ctx, id, &act{word: "finalize"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+	return is.onInvoice(ctx, id, &act{word: "finalize"}, func(ctx context.Context, tx pgx.Tx, c *Customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusDraft {
 			return &billing.StateError{Status: i.Status, Want: "only drafts can be finalized"}
 		}
-		t := draftTask(c, id, c.now)
-		if err := is.finalize(ctx, tx, []*task{t}); err != nil {
+		t := DraftTask(c, id, c.Now)
+		if err := is.FinalizeDrafts(ctx, tx, []*Task{t}); err != nil {
 			return err
 		}
-		if t.err == nil && t.result.Invoice.Held != "" {
-			return fmt.Errorf("%w: %s", billing.ErrHeld, t.result.Invoice.Held)
+		if t.Err == nil && t.Result.Invoice.Held != "" {
+			return fmt.Errorf("%w: %s", billing.ErrHeld, t.Result.Invoice.Held)
 		}
-		return t.err
+		return t.Err
 	})
 }
 
@@ -99,11 +99,11 @@ const payInvoice = `UPDATE invoices SET status = 'paid', reference = $2, paid_at
 // Pay says that a finalized invoice was paid now: all that is open. reference names the payment, for people. Errors:
 // billing.ErrUnknownInvoice, billing.StateError.
 func (is *Invoices) Pay(ctx context.Context, id, reference string) (*billing.Invoice, error) {
-	return is.onInvoice(ctx, id, &act{word: "pay"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+	return is.onInvoice(ctx, id, &act{word: "pay"}, func(ctx context.Context, tx pgx.Tx, c *Customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusFinalized {
 			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid yet can be paid"}
 		}
-		_, err := tx.Exec(ctx, payInvoice, id, text(reference), c.now, i.OpenMinor())
+		_, err := tx.Exec(ctx, payInvoice, id, text(reference), c.Now, i.OpenMinor())
 		return err
 	})
 }
@@ -126,7 +126,7 @@ const returnCredits = `
 // onto the next invoice. What a draft gives back as unused of its base goes with it. Errors: billing.ErrUnknownInvoice, billing.StateError,
 // billing.ErrReferred.
 func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (*billing.Invoice, error) {
-	return is.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+	return is.onInvoice(ctx, id, &act{word: "void"}, func(ctx context.Context, tx pgx.Tx, c *Customer, i *billing.Invoice) error {
 		if i.Status != billing.StatusFinalized {
 			return &billing.StateError{Status: i.Status, Want: "only invoices that are finalized and not paid can be void"}
 		}
@@ -141,7 +141,7 @@ func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (
 		if referred || stands.anyUnused() {
 			return billing.ErrReferred
 		}
-		rows, _ := tx.Query(ctx, returnCredits, id, c.now)
+		rows, _ := tx.Query(ctx, returnCredits, id, c.Now)
 		returned, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e entryRow, err error) {
 			e.Invoice = &id
 			var of any
@@ -152,11 +152,11 @@ func (is *Invoices) Void(ctx context.Context, id, reason string, reissue bool) (
 		}
 		b := new(pgx.Batch)
 		b.Queue(voidInvoice, id, reason)
-		b.Queue(freeCharges, c.id, id)
-		if err := queueRows(b, bookEntries, returned); err != nil {
+		b.Queue(freeCharges, c.ID, id)
+		if err := QueueRows(b, bookEntries, returned); err != nil {
 			return err
 		}
-		err = run(ctx, tx, b)
+		err = Send(ctx, tx, b)
 		if err == nil && reissue {
 			err = is.reissue(ctx, tx, c, i)
 		}
@@ -191,32 +191,32 @@ func leansOn(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
 
 // reissue makes the draft that takes the place of a void invoice. Base in advance stays as it
 // was charged: the terms of the following period may have changed since.
-func (is *Invoices) reissue(ctx context.Context, tx pgx.Tx, c *customer, void *billing.Invoice) error {
-	if err := c.recall(ctx, tx, void); err != nil {
+func (is *Invoices) reissue(ctx context.Context, tx pgx.Tx, c *Customer, void *billing.Invoice) error {
+	if err := c.RecallBuyer(ctx, tx, void); err != nil {
 		return err
 	}
-	tasks, err := again(ctx, tx, []*billing.Invoice{void}, map[int64]*customer{c.id: c})
+	tasks, err := again(ctx, tx, []*billing.Invoice{void}, map[int64]*Customer{c.ID: c})
 	if err != nil {
 		return err
 	}
 	t := tasks[0]
-	t.draft, t.fresh, t.fixed, t.at = nil, true, []billing.Line{}, c.now
+	t.draft, t.fresh, t.fixed, t.at = nil, true, []billing.Line{}, c.Now
 	for _, line := range void.Lines {
-		if line.Kind == billing.LineBase && (void.Kind == billing.KindOpening || line.From >= t.period.End) {
+		if line.Kind == billing.LineBase && (void.Kind == billing.KindOpening || line.From >= t.Period.End) {
 			t.fixed = append(t.fixed, line)
 		}
 	}
-	if err := is.assemble(ctx, tx, tasks); err != nil {
+	if err := is.Assemble(ctx, tx, tasks); err != nil {
 		return err
 	}
-	if t.err != nil {
-		return t.err
+	if t.Err != nil {
+		return t.Err
 	}
-	i := &t.result.Invoice
+	i := &t.Result.Invoice
 	i.Of, i.PeriodStart, i.PeriodEnd = void.ID, void.PeriodStart, void.PeriodEnd
 	b := new(pgx.Batch)
-	if err := is.queueDrafts(b, tasks); err != nil {
+	if err := is.QueueDrafts(b, tasks); err != nil {
 		return err
 	}
-	return run(ctx, tx, b)
+	return Send(ctx, tx, b)
 }

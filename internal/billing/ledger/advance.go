@@ -29,40 +29,40 @@ const advanceLines = `
 
 // paidAhead reports whether an invoice that is not void holds the base in advance of the open
 // period. It is there only while the period is.
-func paidAhead(ctx context.Context, q querier, c *customer) (paid bool, err error) {
-	if c.open == nil {
+func paidAhead(ctx context.Context, q Querier, c *Customer) (paid bool, err error) {
+	if c.Open == nil {
 		return false, nil
 	}
-	err = q.QueryRow(ctx, `SELECT EXISTS (`+advanceLines+`)`, []int64{c.id}, []int{c.open.Chain}, []int{c.open.N}, []int64{c.open.Start}).Scan(&paid)
+	err = q.QueryRow(ctx, `SELECT EXISTS (`+advanceLines+`)`, []int64{c.ID}, []int{c.Open.Chain}, []int{c.Open.N}, []int64{c.Open.Start}).Scan(&paid)
 	return paid, err
 }
 
-// holder is a period whose base in advance earlier invoices may hold.
-type holder struct {
-	customer int64
-	terms    *assembly.Terms
+// Holder is a period whose base in advance earlier invoices may hold.
+type Holder struct {
+	Customer int64
+	Terms    *assembly.Terms
 	// tell is called for each line. One that is not of the period's own terms was replaced by a cut at
 	// the period's start.
-	tell func(held assembly.Advance, replaced bool)
+	Found func(held assembly.Advance, replaced bool)
 }
 
-// queueHeld finds the base lines of periods that earlier invoices hold.
-func queueHeld(b *pgx.Batch, of []holder) {
+// QueueHeld finds the base lines of periods that earlier invoices hold.
+func QueueHeld(b *pgx.Batch, of []Holder) {
 	if len(of) == 0 {
 		return
 	}
 	customers, starts := make([]int64, len(of)), make([]int64, len(of))
 	chains, numbers := make([]int, len(of)), make([]int, len(of))
 	for i, h := range of {
-		p := &h.terms.Period
-		customers[i], starts[i], chains[i], numbers[i] = h.customer, p.Start, p.Chain, p.N
+		p := &h.Terms.Period
+		customers[i], starts[i], chains[i], numbers[i] = h.Customer, p.Start, p.Chain, p.N
 	}
 	var n int
 	var a assembly.Advance
 	var amount int64
-	queueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor}, func() error {
+	QueueEach(b, []any{&n, &a.From, &a.To, &a.PlanVersion, &amount, &a.LeftMinor}, func() error {
 		h := of[n-1]
-		h.tell(a, a.PlanVersion != h.terms.Period.Version || amount != h.terms.AdvanceBase(a.To))
+		h.Found(a, a.PlanVersion != h.Terms.Period.Version || amount != h.Terms.AdvanceBase(a.To))
 		return nil
 	}, advanceLines, customers, chains, numbers, starts)
 }

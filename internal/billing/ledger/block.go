@@ -32,12 +32,12 @@ func (w *Worker) block(ctx context.Context, tx pgx.Tx, j *job, now int64) error 
 	why := j.err
 	if errors.Is(why, session.ErrBusy) {
 		var since int64
-		if err := tx.QueryRow(ctx, putOff, j.c.id, now, now+retryBusy).Scan(&since); err != nil || now-since < busyMost {
+		if err := tx.QueryRow(ctx, putOff, j.c.ID, now, now+retryBusy).Scan(&since); err != nil || now-since < busyMost {
 			return err
 		}
 		why = fmt.Errorf("others keep its rows busy since %s: %w", time.UnixMicro(since).UTC().Format(time.RFC3339), why)
 	}
-	return w.blockWith(ctx, tx, j.c.id, now, why)
+	return w.blockWith(ctx, tx, j.c.ID, now, why)
 }
 
 // blockAlone puts a customer off whose transaction failed.
@@ -48,7 +48,7 @@ func (w *Worker) blockAlone(ctx context.Context, id, now int64, why error) error
 }
 
 // blockWith blocks a customer, and tells operators.
-func (w *Worker) blockWith(ctx context.Context, q querier, id, now int64, why error) error {
+func (w *Worker) blockWith(ctx context.Context, q Querier, id, now int64, why error) error {
 	var key string
 	if err := q.QueryRow(ctx, blockCustomer, id, why.Error(), now+retryBlocked).Scan(&key); err != nil {
 		return err

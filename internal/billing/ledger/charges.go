@@ -20,13 +20,13 @@ const insertCharge = `
 
 // Charge adds a line to the customer's next invoice, once under its id, which stands for it for
 // ever. It returns the charge as it was made, and its customer's test clock. Errors: those of
-// onCustomer, model.FieldErrors for another currency, billing.ErrOtherPayload,
+// accounts.OnCustomer, model.FieldErrors for another currency, billing.ErrOtherPayload,
 // billing.ErrTooManyCharges.
 func (is *Invoices) Charge(ctx context.Context, key string, in billing.Charge, payload int64) (made billing.Charge, clock string, replayed bool, err error) {
-	err = is.accounts.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
-		clock, made = c.clock, in
+	err = is.accounts.OnCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *Customer) error {
+		clock, made = c.Clock, in
 		var stored int64
-		switch err := tx.QueryRow(ctx, chargeByID, c.id, in.ID).Scan(&made.Description, &made.AmountMinor, &made.Currency, &made.At, &stored); {
+		switch err := tx.QueryRow(ctx, chargeByID, c.ID, in.ID).Scan(&made.Description, &made.AmountMinor, &made.Currency, &made.At, &stored); {
 		case err == nil && stored != payload:
 			return billing.ErrOtherPayload
 		case err == nil:
@@ -35,22 +35,22 @@ func (is *Invoices) Charge(ctx context.Context, key string, in billing.Charge, p
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		}
-		if err := c.checkCurrency(in.Currency); err != nil {
+		if err := c.CheckCurrency(in.Currency); err != nil {
 			return err
 		}
 		var waiting int64
-		if err := tx.QueryRow(ctx, unclaimedCharges, c.id).Scan(&waiting); err != nil {
+		if err := tx.QueryRow(ctx, unclaimedCharges, c.ID).Scan(&waiting); err != nil {
 			return err
 		}
 		if waiting >= billing.MaxCharges {
 			return billing.ErrTooManyCharges
 		}
-		made.At = c.now
-		if _, err := tx.Exec(ctx, insertCharge, c.id, in.ID, in.Description, in.AmountMinor, in.Currency, made.At, payload); err != nil {
+		made.At = c.Now
+		if _, err := tx.Exec(ctx, insertCharge, c.ID, in.ID, in.Description, in.AmountMinor, in.Currency, made.At, payload); err != nil {
 			return err
 		}
 		return store.Audit(ctx, tx, plans.Audited{
-			Action: plans.AuditCreate, Target: "customers/" + key + "/charges/" + in.ID, Customer: c.id, After: auditCharge(&made),
+			Action: plans.AuditCreate, Target: "customers/" + key + "/charges/" + in.ID, Customer: c.ID, After: auditCharge(&made),
 		})
 	})
 	return made, clock, replayed, err

@@ -40,9 +40,9 @@ const dropCalls = `
 			SELECT FROM open_periods o WHERE o.clock_id = t.id AND o.due_at <= t.now LIMIT 1) due
 		WHERE t.id = c.clock_id)`
 
-// answerCalls removes the calls of clocks of which nothing is due. What is blocked is due.
-func (as *Accounts) answerCalls(ctx context.Context) error {
-	return as.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+// AnswerCalls removes the calls of clocks of which nothing is due. What is blocked is due.
+func (as *Accounts) AnswerCalls(ctx context.Context) error {
+	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, _ := tx.Query(ctx, readCalls, maxCalls)
 		calls, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 		if err == nil && len(calls) > 0 {

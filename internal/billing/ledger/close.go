@@ -14,22 +14,22 @@ import (
 // their counters, writes the period and its draft, and opens the next one. Customers that
 // cannot be closed are left as they are, and their jobs have an error.
 func (w *Worker) closePeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
-	lines, err := timelines(ctx, tx, customersOf(due))
+	lines, err := Timelines(ctx, tx, customersOf(due))
 	if err != nil {
 		return err
 	}
 	if err := w.fence(ctx, tx, due); err != nil {
 		return err
 	}
-	var tasks []*task
+	var tasks []*Task
 	for _, j := range due {
 		if j.err != nil {
 			continue
 		}
-		j.task = periodTask(j.c, lines[j.c.id], j.c.open, j.at)
+		j.task = PeriodTask(j.c, lines[j.c.ID], j.c.Open, j.at)
 		tasks = append(tasks, j.task)
 	}
-	if err := w.invoices.assemble(ctx, tx, tasks); err != nil {
+	if err := w.invoices.Assemble(ctx, tx, tasks); err != nil {
 		return err
 	}
 	return w.writeClosed(ctx, tx, due)
@@ -69,32 +69,32 @@ const insertPeriods = `
 // writeClosed makes the invoices of closed periods, and writes what closing makes.
 func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	var periods []periodRow
-	var open []openRow
-	var drafts []*task
+	var open []OpenRow
+	var drafts []*Task
 	for _, j := range due {
 		if j.err != nil {
 			continue
 		}
 		t := j.task
-		if j.err = t.err; j.err != nil {
+		if j.err = t.Err; j.err != nil {
 			continue
 		}
-		periods = append(periods, periodRowOf(j.c.id, &t.period, j.at))
-		open = append(open, openRowOf(j.c.id, &t.period, t.next))
-		if !t.empty() {
+		periods = append(periods, periodRowOf(j.c.ID, &t.Period, j.at))
+		open = append(open, OpenRowOf(j.c.ID, &t.Period, t.Next))
+		if !t.Empty() {
 			drafts = append(drafts, t)
 		}
 	}
 	jobs := make(map[int64]*job, len(due))
 	for _, j := range due {
-		jobs[j.c.id] = j
+		jobs[j.c.ID] = j
 	}
-	dueAt := func(id, at int64) { jobs[id].over = at > jobs[id].c.now }
+	dueAt := func(id, at int64) { jobs[id].over = at > jobs[id].c.Now }
 	b := new(pgx.Batch)
-	if err := errors.Join(queueRows(b, insertPeriods, periods), w.invoices.queueDrafts(b, drafts), w.accounts.queueNext(ctx, b, open, dueAt)); err != nil {
+	if err := errors.Join(QueueRows(b, insertPeriods, periods), w.invoices.QueueDrafts(b, drafts), w.accounts.QueueNext(ctx, b, open, dueAt)); err != nil {
 		return err
 	}
-	return run(ctx, tx, b)
+	return Send(ctx, tx, b)
 }
 
 const openingMade = `UPDATE open_periods SET opening_due = false WHERE customer_id = ANY ($1)`
@@ -102,30 +102,30 @@ const openingMade = `UPDATE open_periods SET opening_due = false WHERE customer_
 // makeOpenings makes the opening invoices of customers whose lock the transaction has. There is
 // none where nothing is to be paid in advance.
 func (w *Worker) makeOpenings(ctx context.Context, tx pgx.Tx, due []*job) error {
-	tasks := make([]*task, len(due))
+	tasks := make([]*Task, len(due))
 	for i, j := range due {
-		j.task = openingTask(j.c, j.at)
+		j.task = OpeningTask(j.c, j.at)
 		tasks[i] = j.task
 	}
-	if err := w.invoices.assemble(ctx, tx, tasks); err != nil {
+	if err := w.invoices.Assemble(ctx, tx, tasks); err != nil {
 		return err
 	}
-	var drafts []*task
+	var drafts []*Task
 	var made []int64
 	for _, j := range due {
 		t := j.task
-		if j.err = t.err; j.err != nil {
+		if j.err = t.Err; j.err != nil {
 			continue
 		}
-		made = append(made, j.c.id)
-		if !t.empty() {
+		made = append(made, j.c.ID)
+		if !t.Empty() {
 			drafts = append(drafts, t)
 		}
 	}
 	b := new(pgx.Batch)
 	b.Queue(openingMade, made)
-	if err := w.invoices.queueDrafts(b, drafts); err != nil {
+	if err := w.invoices.QueueDrafts(b, drafts); err != nil {
 		return err
 	}
-	return run(ctx, tx, b)
+	return Send(ctx, tx, b)
 }

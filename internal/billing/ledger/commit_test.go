@@ -25,7 +25,7 @@ func TestAnEndedCommitIsUnknown(t *testing.T) {
 	var pid uint32
 	began, answer := make(chan struct{}), make(chan error, 1)
 	go func() {
-		answer <- w.accounts.write(w.Context(), func(ctx context.Context, tx pgx.Tx) error {
+		answer <- w.accounts.Write(w.Context(), func(ctx context.Context, tx pgx.Tx) error {
 			defer close(began)
 			pid = tx.Conn().PgConn().PID()
 			_, err := tx.Exec(ctx, `INSERT INTO slow VALUES ('one')`)
@@ -40,7 +40,7 @@ func TestAnEndedCommitIsUnknown(t *testing.T) {
 	if err := <-answer; !errors.Is(err, session.ErrOutcomeUnknown) || errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("it was answered %v", err)
 	}
-	err = w.accounts.snapshot(w.Context(), func(ctx context.Context, tx pgx.Tx) error {
+	err = w.accounts.Snapshot(w.Context(), func(ctx context.Context, tx pgx.Tx) error {
 		pid = tx.Conn().PgConn().PID()
 		_, err := w.store.Pool().Exec(ctx, `SELECT pg_terminate_backend($1, 10000)`, pid)
 		return err

@@ -41,18 +41,18 @@ const correctable = `
 type corrections struct {
 	lines []corrected
 	spans []usage.Span // the period and meter of each
-	keys  []versionKey // that price it
+	keys  []VersionKey // that price it
 }
 
 // corrected is a correction, and the tasks that take it.
 type corrected struct {
-	by []*task
+	by []*Task
 	assembly.Correction
 }
 
 // queueCorrections finds what may have come to closed periods since their invoices were finalized,
 // for addCorrections. The tasks' maps of meters get those that are named.
-func queueCorrections(b *pgx.Batch, tasks []*task) *corrections {
+func queueCorrections(b *pgx.Batch, tasks []*Task) *corrections {
 	found := new(corrections)
 	of := queueTakers(b, tasks)
 	if len(of) == 0 {
@@ -68,7 +68,7 @@ func queueCorrections(b *pgx.Batch, tasks []*task) *corrections {
 	var c assembly.Correction
 	var prices []byte
 	p := &c.Of.Period
-	queueEach(b, []any{
+	QueueEach(b, []any{
 		&customer, &m.ID, &m.Key, &m.Name, &m.Unit, &c.OfInvoice, &c.OfNumber,
 		&p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
 	}, func() (err error) {
@@ -78,8 +78,8 @@ func queueCorrections(b *pgx.Batch, tasks []*task) *corrections {
 			return nil
 		}
 		by[0].in.Meters[m.Key] = m
-		p.Prices, err = readPrices(prices)
-		found.lines, found.keys = append(found.lines, corrected{by, c}), append(found.keys, pricedBy(p))
+		p.Prices, err = ReadPrices(prices)
+		found.lines, found.keys = append(found.lines, corrected{by, c}), append(found.keys, PricedBy(p))
 		found.spans = append(found.spans, usage.Span{Customer: customer, Meter: m.ID, Start: p.Start, End: p.End})
 		return err
 	}, correctable, shards, customers, before)
@@ -88,11 +88,11 @@ func queueCorrections(b *pgx.Batch, tasks []*task) *corrections {
 
 // addCorrections gives tasks the corrections that were found: the adjustments that no invoice has
 // taken. What was taken is what was billed before.
-func (is *Invoices) addCorrections(ctx context.Context, q querier, found *corrections) error {
+func (is *Invoices) addCorrections(ctx context.Context, q Querier, found *corrections) error {
 	if len(found.lines) == 0 {
 		return nil
 	}
-	versions, err := is.accounts.versions.get(ctx, q, found.keys)
+	versions, err := is.accounts.Versions.Get(ctx, q, found.keys)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (is *Invoices) addCorrections(ctx context.Context, q querier, found *correc
 		}
 		c := &found.lines[i].Correction
 		c.BilledMinor, c.NotedMinor = stands.billed(c)
-		c.Now, c.Counted, c.Of = sums[i].Units, sums[i].Before(left), versions.terms(&c.Of.Period)
+		c.Now, c.Counted, c.Of = sums[i].Units, sums[i].Before(left), versions.Terms(&c.Of.Period)
 		for _, t := range found.lines[i].by {
 			t.in.Corrections = append(t.in.Corrections, *c)
 			t.counted[countedBy{c.Meter, c.OfInvoice}] = counted{found.spans[i].Meter, left}
@@ -125,7 +125,7 @@ func (is *Invoices) addCorrections(ctx context.Context, q querier, found *correc
 }
 
 // standings reads how the corrected lines stand.
-func (f *corrections) standings(ctx context.Context, q querier) (standings, error) {
+func (f *corrections) standings(ctx context.Context, q Querier) (standings, error) {
 	ids := make([]string, len(f.lines))
 	for i := range f.lines {
 		ids[i] = f.lines[i].OfInvoice
@@ -137,13 +137,13 @@ func (f *corrections) standings(ctx context.Context, q querier) (standings, erro
 // some.
 type taker struct {
 	openStart int64
-	fresh     *task
-	waiting   map[billing.Corrected][]*task
+	fresh     *Task
+	waiting   map[billing.Corrected][]*Task
 	elsewhere map[billing.Corrected]bool // a stored draft waits for it
 }
 
 // take are the tasks that take a correction. What a draft waits for is not for another invoice.
-func (t *taker) take(c billing.Corrected) []*task {
+func (t *taker) take(c billing.Corrected) []*Task {
 	if t.fresh == nil || t.elsewhere[c] {
 		return t.waiting[c]
 	}
@@ -155,20 +155,20 @@ const readWaiting = `
 	WHERE customer_id = ANY ($1) AND status = 'draft'`
 
 // queueTakers finds the tasks that take corrections, by customer.
-func queueTakers(b *pgx.Batch, tasks []*task) map[int64]*taker {
+func queueTakers(b *pgx.Batch, tasks []*Task) map[int64]*taker {
 	of := make(map[int64]*taker)
 	var fresh []int64
 	for _, t := range tasks {
 		if !t.fresh && (t.draft == nil || len(t.draft.Waiting) == 0) {
 			continue
 		}
-		mine := of[t.c.id]
+		mine := of[t.c.ID]
 		if mine == nil {
-			mine = &taker{openStart: t.c.openStart(), waiting: make(map[billing.Corrected][]*task), elsewhere: make(map[billing.Corrected]bool)}
-			of[t.c.id] = mine
+			mine = &taker{openStart: t.c.OpenStart(), waiting: make(map[billing.Corrected][]*Task), elsewhere: make(map[billing.Corrected]bool)}
+			of[t.c.ID] = mine
 		}
 		if t.fresh {
-			mine.fresh, fresh = t, append(fresh, t.c.id)
+			mine.fresh, fresh = t, append(fresh, t.c.ID)
 			continue
 		}
 		for _, c := range t.draft.Waiting {
@@ -178,7 +178,7 @@ func queueTakers(b *pgx.Batch, tasks []*task) map[int64]*taker {
 	if len(fresh) > 0 {
 		var id int64
 		var c billing.Corrected
-		queueEach(b, []any{&id, &c.Meter, &c.Invoice}, func() error {
+		QueueEach(b, []any{&id, &c.Meter, &c.Invoice}, func() error {
 			of[id].elsewhere[c] = true
 			return nil
 		}, readWaiting, fresh)
@@ -193,7 +193,7 @@ const claimedAdjustments = `
 	JOIN invoices i ON i.id = l.invoice_id AND i.status <> 'void'`
 
 // claimed are the adjustments of spans that lines of invoices count already.
-func claimed(ctx context.Context, q querier, spans []usage.Span) ([][]usage.Key, error) {
+func claimed(ctx context.Context, q Querier, spans []usage.Span) ([][]usage.Key, error) {
 	customers, starts, ends := make([]int64, len(spans)), make([]int64, len(spans)), make([]int64, len(spans))
 	meters := make([]int32, len(spans))
 	for i, s := range spans {
@@ -202,7 +202,7 @@ func claimed(ctx context.Context, q querier, spans []usage.Span) ([][]usage.Key,
 	all := make([][]usage.Key, len(spans))
 	var n int
 	var a usage.Key
-	err := forEach(ctx, q, []any{&n, &a.Hour, &a.ID}, func() error {
+	err := ForEach(ctx, q, []any{&n, &a.Hour, &a.ID}, func() error {
 		all[n-1] = append(all[n-1], a)
 		return nil
 	}, claimedAdjustments, customers, meters, starts, ends)

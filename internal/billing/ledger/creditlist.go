@@ -84,8 +84,8 @@ func (is *Invoices) Credits(ctx context.Context, key string, page plans.Page) (o
 		return out, err
 	}
 	from, _ := readCreditPlace(after)
-	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		id, _, err := find(ctx, tx, key)
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		id, _, err := Find(ctx, tx, key)
 		if err != nil {
 			return err
 		}

@@ -24,14 +24,14 @@ const creditByID = `SELECT` + creditColumns + `WHERE customer_id = $1 AND id = $
 const creditPayload = `SELECT payload FROM credits WHERE customer_id = $1 AND id = $2`
 
 // Grant gives a customer a credit, once under its id, which stands for it for ever. It returns
-// the credit as it is now, and the customer's test clock. Errors: those of onCustomer,
+// the credit as it is now, and the customer's test clock. Errors: those of accounts.OnCustomer,
 // model.FieldErrors for another currency, a reserved id or an expiry that is over,
 // billing.ErrOtherPayload.
 func (is *Invoices) Grant(ctx context.Context, key string, in billing.Credit, payload int64) (made billing.Credit, clock string, replayed bool, err error) {
-	err = is.accounts.onCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *customer) error {
-		clock = c.clock
+	err = is.accounts.OnCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *Customer) error {
+		clock = c.Clock
 		var stored int64
-		switch err := tx.QueryRow(ctx, creditPayload, c.id, in.ID).Scan(&stored); {
+		switch err := tx.QueryRow(ctx, creditPayload, c.ID, in.ID).Scan(&stored); {
 		case err == nil && stored != payload:
 			return billing.ErrOtherPayload
 		case err == nil:
@@ -43,28 +43,28 @@ func (is *Invoices) Grant(ctx context.Context, key string, in billing.Credit, pa
 				return err
 			}
 			err := store.Audit(ctx, tx, plans.Audited{
-				Action: plans.AuditCreate, Target: "customers/" + key + "/credits/" + in.ID, Customer: c.id, After: auditCredit(&in),
+				Action: plans.AuditCreate, Target: "customers/" + key + "/credits/" + in.ID, Customer: c.ID, After: auditCredit(&in),
 			})
 			if err != nil {
 				return err
 			}
 		}
-		rows, _ := tx.Query(ctx, creditByID, c.id, in.ID)
+		rows, _ := tx.Query(ctx, creditByID, c.ID, in.ID)
 		made, err = pgx.CollectExactlyOneRow(rows, scanCredit)
 		return err
 	})
 	return made, clock, replayed, err
 }
 
-func grant(ctx context.Context, tx pgx.Tx, c *customer, in *billing.Credit, payload int64) error {
+func grant(ctx context.Context, tx pgx.Tx, c *Customer, in *billing.Credit, payload int64) error {
 	bad := model.FieldErrors{}
 	if strings.HasPrefix(in.ID, carriedPrefix) {
 		bad = append(bad, model.FieldError{Field: "id", Detail: "must not begin with " + carriedPrefix + ", as those of credits do that invoices leave"})
 	}
-	if in.ExpiresAt != nil && *in.ExpiresAt <= c.now {
+	if in.ExpiresAt != nil && *in.ExpiresAt <= c.Now {
 		bad = append(bad, model.FieldError{Field: "expires_at", Detail: "must be in the future, by the customer's clock"})
 	}
-	if wrong, ok := errors.AsType[model.FieldErrors](c.checkCurrency(in.Currency)); ok {
+	if wrong, ok := errors.AsType[model.FieldErrors](c.CheckCurrency(in.Currency)); ok {
 		bad = append(bad, wrong...)
 	}
 	if len(bad) > 0 {
@@ -72,11 +72,11 @@ func grant(ctx context.Context, tx pgx.Tx, c *customer, in *billing.Credit, payl
 	}
 	b := new(pgx.Batch)
 	err := errors.Join(
-		queueRows(b, insertCredits, []creditRow{{c.id, in.ID, in.Kind, in.AmountMinor, in.Currency, in.Priority, in.ExpiresAt, c.now, payload}}),
-		queueRows(b, bookEntries, []entryRow{{c.id, in.ID, billing.EntryGranted, in.AmountMinor, nil, c.now}}),
+		QueueRows(b, insertCredits, []creditRow{{c.ID, in.ID, in.Kind, in.AmountMinor, in.Currency, in.Priority, in.ExpiresAt, c.Now, payload}}),
+		QueueRows(b, bookEntries, []entryRow{{c.ID, in.ID, billing.EntryGranted, in.AmountMinor, nil, c.Now}}),
 	)
 	if err != nil {
 		return err
 	}
-	return run(ctx, tx, b)
+	return Send(ctx, tx, b)
 }

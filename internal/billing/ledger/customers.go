@@ -13,31 +13,31 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// customer is a customer's billing, as one statement read it.
-type customer struct {
-	id       int64
-	key      string
-	archived bool
-	erased   bool
-	clock    string // the key of its test clock; "" is PostgreSQL's time
-	now      int64  // what its clock shows
+// Customer is a customer's billing, as one statement read it.
+type Customer struct {
+	ID       int64
+	Key      string
+	Archived bool
+	Erased   bool
+	Clock    string // the key of its test clock; "" is PostgreSQL's time
+	Now      int64  // what its clock shows
 	plan     int32  // the plan that it is on now
-	zone     string // its timezone
-	change   int64  // the number of its newest change
-	clockSet int64  // that of its clock's; 0 without one
+	Zone     string // its timezone
+	Change   int64  // the number of its newest change
+	ClockSet int64  // that of its clock's; 0 without one
 
-	account    billing.Account
-	open       *billing.Period // nil: billing is over
+	Account    billing.Account
+	Open       *billing.Period // nil: billing is over
 	chain, n   int             // of the open period, or of the one that would be next
 	openingDue bool
 }
 
-// openStart is the start of the open period: all before it is closed.
-func (c *customer) openStart() int64 {
-	if c.open == nil {
+// OpenStart is the start of the open period: all before it is closed.
+func (c *Customer) OpenStart() int64 {
+	if c.Open == nil {
 		return math.MaxInt64
 	}
-	return c.open.Start
+	return c.Open.Start
 }
 
 const customerRows = `
@@ -52,45 +52,45 @@ const customerRows = `
 	JOIN customers c ON c.id = w.id
 	LEFT JOIN test_clocks t ON t.id = o.clock_id`
 
-// readCustomers reads the billing of customers, in no order. now is PostgreSQL's time. Those
+// ReadCustomers reads the billing of customers, in no order. now is PostgreSQL's time. Those
 // that are not billed are left out.
-func readCustomers(ctx context.Context, q querier, ids []int64, now int64) (map[int64]*customer, error) {
+func ReadCustomers(ctx context.Context, q Querier, ids []int64, now int64) (map[int64]*Customer, error) {
 	b := new(pgx.Batch)
-	all := queueCustomers(b, ids, now)
-	return all, run(ctx, q, b)
+	all := QueueCustomers(b, ids, now)
+	return all, Send(ctx, q, b)
 }
 
-// queueCustomers is readCustomers as a statement of a batch.
-func queueCustomers(b *pgx.Batch, ids []int64, now int64) map[int64]*customer {
-	all := make(map[int64]*customer, len(ids))
+// QueueCustomers is ReadCustomers as a statement of a batch.
+func QueueCustomers(b *pgx.Batch, ids []int64, now int64) map[int64]*Customer {
+	all := make(map[int64]*Customer, len(ids))
 	b.Queue(customerRows, ids, now).Query(func(rows pgx.Rows) error {
 		read, err := pgx.CollectRows(rows, scanCustomer)
 		for _, c := range read {
-			all[c.id] = c
+			all[c.ID] = c
 		}
 		return err
 	})
 	return all
 }
 
-func scanCustomer(row pgx.CollectableRow) (*customer, error) {
-	c := new(customer)
-	a := &c.account
+func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
+	c := new(Customer)
+	a := &c.Account
 	var start, end, fullStart, fullEnd, knownEnd *int64
 	var plan *int32
 	var number *int
 	var currency *string
 	var trial bool
 	var buyer, taxes, prices []byte
-	err := row.Scan(&c.id, &c.key, &c.archived, &c.erased, &c.clock, &c.now, &c.plan,
-		&c.zone, &c.change, &c.clockSet,
+	err := row.Scan(&c.ID, &c.Key, &c.Archived, &c.Erased, &c.Clock, &c.Now, &c.plan,
+		&c.Zone, &c.Change, &c.ClockSet,
 		&currency, &a.StartsAt, &a.StartsSetAt, &a.TrialEndsAt, &a.EndsAt, &a.EndsWithPeriod, &a.BreakFrom, &a.BreakTo, &a.KnownFrom, &a.KnownEnd, &a.Seller, &buyer, &taxes,
 		&a.DueDays, &a.Written, &a.Change,
 		&c.chain, &c.n, &start, &end, &fullStart, &fullEnd, &knownEnd, &trial, &plan, &number, &prices, &c.openingDue)
 	if err != nil {
 		return nil, err
 	}
-	a.Customer = c.id
+	a.Customer = c.ID
 	if currency != nil {
 		a.Currency = *currency
 	}
@@ -100,18 +100,18 @@ func scanCustomer(row pgx.CollectableRow) (*customer, error) {
 	if err != nil || start == nil {
 		return c, err
 	}
-	c.open = &billing.Period{
+	c.Open = &billing.Period{
 		Chain: c.chain, N: c.n, Start: *start, End: *end, FullStart: *fullStart, FullEnd: *fullEnd, KnownEnd: *knownEnd,
 		Trial: trial, PlanID: *plan, Version: *number,
 	}
-	c.open.Prices, err = readPrices(prices)
+	c.Open.Prices, err = ReadPrices(prices)
 	return c, err
 }
 
 // emptyDocument is the length of {}: most customers have no prices of their own.
 const emptyDocument = 2
 
-func readPrices(raw []byte) (prices map[string]plans.Price, err error) {
+func ReadPrices(raw []byte) (prices map[string]plans.Price, err error) {
 	if len(raw) > emptyDocument {
 		err = json.Unmarshal(raw, &prices)
 	}
@@ -121,9 +121,9 @@ func readPrices(raw []byte) (prices map[string]plans.Price, err error) {
 const customerByKey = `
 	SELECT c.id, c.anonymous, c.archived_at IS NOT NULL FROM customers c WHERE c.key = $1`
 
-// find returns the id of a customer that is billed. Errors: plans.ErrUnknownCustomer,
+// Find returns the id of a customer that is billed. Errors: plans.ErrUnknownCustomer,
 // billing.ErrAnonymous.
-func find(ctx context.Context, q querier, key string) (id int64, archived bool, err error) {
+func Find(ctx context.Context, q Querier, key string) (id int64, archived bool, err error) {
 	if !plans.ValidCustomerKey(key) {
 		return 0, false, plans.ErrUnknownCustomer
 	}
@@ -139,10 +139,10 @@ func find(ctx context.Context, q querier, key string) (id int64, archived bool, 
 
 const lockOne = `SELECT FROM open_periods WHERE customer_id = $1 FOR UPDATE`
 
-// lock takes the lock of a customer's billing. Only then the customer is read: a statement that
+// Lock takes the lock of a customer's billing. Only then the customer is read: a statement that
 // locks and reads might pair the new row of one table with the old row of another.
-func (as *Accounts) lock(ctx context.Context, tx pgx.Tx, id int64) (*customer, error) {
-	now, err := as.now(ctx)
+func (as *Accounts) Lock(ctx context.Context, tx pgx.Tx, id int64) (*Customer, error) {
+	now, err := as.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (as *Accounts) lock(ctx context.Context, tx pgx.Tx, id int64) (*customer, e
 		}
 		return nil, err
 	}
-	read, err := readCustomers(ctx, tx, []int64{id}, now)
+	read, err := ReadCustomers(ctx, tx, []int64{id}, now)
 	if err != nil {
 		return nil, err
 	}
@@ -162,32 +162,32 @@ func (as *Accounts) lock(ctx context.Context, tx pgx.Tx, id int64) (*customer, e
 	return read[id], nil
 }
 
-// onCustomer runs do under the lock of a customer's billing. Errors: plans.ErrUnknownCustomer,
+// OnCustomer runs do under the lock of a customer's billing. Errors: plans.ErrUnknownCustomer,
 // plans.ErrArchived, billing.ErrAnonymous.
-func (as *Accounts) onCustomer(ctx context.Context, key string, do func(ctx context.Context, tx pgx.Tx, c *customer) error) error {
-	return as.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		id, _, err := find(ctx, tx, key)
+func (as *Accounts) OnCustomer(ctx context.Context, key string, do func(ctx context.Context, tx pgx.Tx, c *Customer) error) error {
+	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		id, _, err := Find(ctx, tx, key)
 		if err != nil {
 			return err
 		}
-		c, err := as.lock(ctx, tx, id)
+		c, err := as.Lock(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		if c.archived {
+		if c.Archived {
 			return plans.ErrArchived
 		}
 		if err := do(ctx, tx, c); err != nil {
 			return err
 		}
-		return as.setDue(ctx, tx, id)
+		return as.SetDue(ctx, tx, id)
 	})
 }
 
-// checkCurrency refuses another currency than the customer's.
-func (c *customer) checkCurrency(currency string) error {
-	if c.account.Currency != "" && currency != c.account.Currency {
-		return model.FieldErrors{{Field: "currency", Detail: "must be " + c.account.Currency + ", the customer's, which is fixed"}}
+// CheckCurrency refuses another currency than the customer's.
+func (c *Customer) CheckCurrency(currency string) error {
+	if c.Account.Currency != "" && currency != c.Account.Currency {
+		return model.FieldErrors{{Field: "currency", Detail: "must be " + c.Account.Currency + ", the customer's, which is fixed"}}
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // correctionOf is how long a customer's drafts stay drafts: whoever is erased waits for nothing.
-func (is *Invoices) correctionOf(c *customer) int64 {
-	if c.erased {
+func (is *Invoices) correctionOf(c *Customer) int64 {
+	if c.Erased {
 		return 0
 	}
 	return is.correctionTime
@@ -19,24 +19,24 @@ const claimCharges = `
 	JOIN LATERAL (SELECT id FROM charges WHERE customer_id = w.customer AND invoice_id IS NULL OFFSET 0) u ON true
 	WHERE c.customer_id = w.customer AND c.id = u.id`
 
-// queueDrafts adds new drafts to a batch, each with an id, made at its task's instant. They take the
+// QueueDrafts adds new drafts to a batch, each with an id, made at its task's instant. They take the
 // charges that are on them.
-func (is *Invoices) queueDrafts(b *pgx.Batch, drafts []*task) error {
+func (is *Invoices) QueueDrafts(b *pgx.Batch, drafts []*Task) error {
 	var invoices []invoiceRow
 	var lines []lineRow
 	var counted []countedRow
 	var customers []int64
 	var ids []string
 	for _, t := range drafts {
-		i := &t.result.Invoice
-		i.ID, i.MadeAt, i.FinalizeAt = newID(t.c.now), t.at, t.at+is.correctionOf(t.c)
+		i := &t.Result.Invoice
+		i.ID, i.MadeAt, i.FinalizeAt = newID(t.c.Now), t.at, t.at+is.correctionOf(t.c)
 		invoices, lines = append(invoices, rowOf(i, 0)), append(lines, lineRows(i)...)
 		counted = append(counted, t.correctionRows()...)
 		if len(t.in.Charges) > 0 {
-			customers, ids = append(customers, t.c.id), append(ids, i.ID)
+			customers, ids = append(customers, t.c.ID), append(ids, i.ID)
 		}
 	}
-	if err := errors.Join(queueRows(b, insertInvoices, invoices), queueRows(b, insertLines, lines), queueRows(b, insertCounted, counted)); err != nil {
+	if err := errors.Join(QueueRows(b, insertInvoices, invoices), QueueRows(b, insertLines, lines), QueueRows(b, insertCounted, counted)); err != nil {
 		return err
 	}
 	if len(customers) > 0 {

@@ -71,33 +71,33 @@ func carried(i *billing.Invoice, amount, at int64) (creditRow, entryRow) {
 const carriedPrefix = "carried:"
 
 // queueCredits books what invoices take of credits, and grants what they leave.
-func queueCredits(b *pgx.Batch, final []*task) error {
+func queueCredits(b *pgx.Batch, final []*Task) error {
 	var entries []entryRow
 	var credits []creditRow
 	var granted []entryRow
 	for _, t := range final {
-		r := &t.result
+		r := &t.Result
 		if r.Invoice.Held != "" {
 			continue
 		}
 		for _, e := range r.Applied {
-			entries = append(entries, entryRow{t.c.id, e.Credit, e.Kind, e.AmountMinor, &r.Invoice.ID, t.at})
+			entries = append(entries, entryRow{t.c.ID, e.Credit, e.Kind, e.AmountMinor, &r.Invoice.ID, t.at})
 		}
 		if r.CarriedMinor > 0 {
 			credit, entry := carried(&r.Invoice, r.CarriedMinor, t.at)
 			credits, granted = append(credits, credit), append(granted, entry)
 		}
 	}
-	return errors.Join(queueRows(b, bookEntries, entries), queueRows(b, insertCredits, credits), queueRows(b, bookEntries, granted))
+	return errors.Join(QueueRows(b, bookEntries, entries), QueueRows(b, insertCredits, credits), QueueRows(b, bookEntries, granted))
 }
 
-// expire books the expiry of credits of customers whose lock the transaction has, each at its instant
-// in at. Credits that expire then cannot pay an invoice any more: see stepsOf.
-func expire(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
+// ExpireCredits books the expiry of credits of customers whose lock the transaction has, each at its instant
+// in at. Credits that expire then cannot pay an invoice any more: see accounts.QueueSteps.
+func ExpireCredits(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
 	var id int64
 	var c billing.Credit
 	var entries []entryRow
-	err := forEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
+	err := ForEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
 		for _, e := range assembly.Expired([]billing.Credit{c}, at[id]) {
 			entries = append(entries, entryRow{id, e.Credit, e.Kind, e.AmountMinor, nil, *c.ExpiresAt})
 		}
@@ -107,10 +107,10 @@ func expire(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
 		return err
 	}
 	b := new(pgx.Batch)
-	if err := queueRows(b, bookEntries, entries); err != nil {
+	if err := QueueRows(b, bookEntries, entries); err != nil {
 		return err
 	}
-	return run(ctx, tx, b)
+	return Send(ctx, tx, b)
 }
 
 // sortedKeys are the keys of a map in their order.

@@ -16,9 +16,9 @@ const forgetBuyers = `
 	WHERE a.customer_id = ANY ($1) AND o.customer_id = a.customer_id AND o.start_at IS NULL AND c.erased_at IS NOT NULL
 	  AND a.buyer <> '{}' AND NOT EXISTS (SELECT FROM invoices i WHERE i.customer_id = a.customer_id AND i.status = 'draft')`
 
-// forget removes the buyers of erased customers, as soon as nothing is left to bill. Whatever may
+// ForgetBuyers removes the buyers of erased customers, as soon as nothing is left to bill. Whatever may
 // have billed the last of one calls it.
-func forget(ctx context.Context, tx pgx.Tx, erased ...int64) error {
+func ForgetBuyers(ctx context.Context, tx pgx.Tx, erased ...int64) error {
 	if len(erased) == 0 {
 		return nil
 	}
@@ -28,17 +28,17 @@ func forget(ctx context.Context, tx pgx.Tx, erased ...int64) error {
 
 const setBuyer = `UPDATE billing_accounts SET buyer = $2 WHERE customer_id = $1`
 
-// recall gives an erased customer's account the buyer of an invoice again, for the one that takes
+// RecallBuyer gives an erased customer's account the buyer of an invoice again, for the one that takes
 // its place.
-func (c *customer) recall(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
-	if !c.erased {
+func (c *Customer) RecallBuyer(ctx context.Context, tx pgx.Tx, void *billing.Invoice) error {
+	if !c.Erased {
 		return nil
 	}
 	buyer, err := json.Marshal(void.Buyer)
 	if err != nil {
 		return err
 	}
-	c.account.Buyer = void.Buyer
-	_, err = tx.Exec(ctx, setBuyer, c.id, buyer)
+	c.Account.Buyer = void.Buyer
+	_, err = tx.Exec(ctx, setBuyer, c.ID, buyer)
 	return err
 }

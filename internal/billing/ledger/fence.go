@@ -29,18 +29,18 @@ type fenceOf struct {
 }
 
 // toFence are the counters of jobs. Those of archived customers come apart.
-func (w *Worker) toFence(ctx context.Context, q querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
+func (w *Worker) toFence(ctx context.Context, q Querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
 	for _, j := range due {
-		meters, err := w.fenced(ctx, q, j.c.open)
+		meters, err := w.fenced(ctx, q, j.c.Open)
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, meter := range meters {
-			if j.c.archived {
-				gone = append(gone, usage.Archived{Customer: j.c.id, Meter: meter, Change: j.c.change})
+			if j.c.Archived {
+				gone = append(gone, usage.Archived{Customer: j.c.ID, Meter: meter, Change: j.c.Change})
 				continue
 			}
-			all = append(all, fenceOf{j, model.CounterKey{Customer: j.c.id, Meter: meter}})
+			all = append(all, fenceOf{j, model.CounterKey{Customer: j.c.ID, Meter: meter}})
 		}
 	}
 	return all, gone, nil
@@ -86,7 +86,7 @@ func (w *Worker) fenceOnce(ctx, within context.Context, all []fenceOf) (again []
 			again = append(again, p)
 			continue
 		}
-		fences, of = append(fences, locked.Fence{Target: target, Boundary: p.j.c.open.End}), append(of, p)
+		fences, of = append(fences, locked.Fence{Target: target, Boundary: p.j.c.Open.End}), append(of, p)
 	}
 	for i, err := range w.options.Engine.Fence(within, fences) {
 		var stale *model.StaleError
@@ -113,13 +113,13 @@ func tooLate(ctx, within context.Context, err error) error {
 var errOvertaken = errors.New("changes of the customer came faster than its counters could be fenced")
 
 // fenced are the meters whose counters are fenced at the end of a period: those with a price.
-func (w *Worker) fenced(ctx context.Context, q querier, p *billing.Period) ([]int32, error) {
-	versions, err := w.accounts.versions.get(ctx, q, []versionKey{pricedBy(p)})
+func (w *Worker) fenced(ctx context.Context, q Querier, p *billing.Period) ([]int32, error) {
+	versions, err := w.accounts.Versions.Get(ctx, q, []VersionKey{PricedBy(p)})
 	if err != nil {
 		return nil, err
 	}
-	terms := versions.terms(p)
-	ids, err := w.accounts.pricedMeters(ctx, q, &terms)
+	terms := versions.Terms(p)
+	ids, err := w.accounts.PricedMeters(ctx, q, &terms)
 	var meters []int32
 	for _, meter := range terms.Meters() {
 		meters = append(meters, ids[meter])

@@ -17,23 +17,23 @@ import (
 // have made it small enough. One that waits for its seller's name is not tried before: see naming.go.
 const heldRetry = int64(3600e6)
 
-// finalize finalizes the drafts of tasks, see draftTask. The transaction has the locks of their
+// FinalizeDrafts finalizes the drafts of tasks, see DraftTask. The transaction has the locks of their
 // customers, one draft of each. Those that are held stay drafts. It takes the numbers last, since
 // their lock is all customers'. A task tells what became of its draft.
-func (is *Invoices) finalize(ctx context.Context, tx pgx.Tx, due []*task) error {
+func (is *Invoices) FinalizeDrafts(ctx context.Context, tx pgx.Tx, due []*Task) error {
 	if err := readDraftTasks(ctx, tx, due); err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(due), (*task).failed)
-	if err := is.assemble(ctx, tx, left); err != nil {
+	left := slices.DeleteFunc(slices.Clone(due), (*Task).failed)
+	if err := is.Assemble(ctx, tx, left); err != nil {
 		return err
 	}
-	final := slices.DeleteFunc(left, (*task).failed)
+	final := slices.DeleteFunc(left, (*Task).failed)
 	b := new(pgx.Batch)
 	if err := errors.Join(queueNewLines(b, final), queueCredits(b, final)); err != nil {
 		return err
 	}
-	if err := run(ctx, tx, b); err != nil {
+	if err := Send(ctx, tx, b); err != nil {
 		return err
 	}
 	return number(ctx, tx, final)
@@ -42,11 +42,11 @@ func (is *Invoices) finalize(ctx context.Context, tx pgx.Tx, due []*task) error 
 const readDrafts = `SELECT` + invoiceColumns + `WHERE i.id = ANY ($1::uuid[])`
 
 // readDraftTasks fills in tasks of which only the drafts' ids are known.
-func readDraftTasks(ctx context.Context, q querier, due []*task) error {
+func readDraftTasks(ctx context.Context, q Querier, due []*Task) error {
 	ids := make([]string, len(due))
-	customers := make(map[int64]*customer, len(due))
+	customers := make(map[int64]*Customer, len(due))
 	for i, t := range due {
-		ids[i], customers[t.c.id] = t.draft.ID, t.c
+		ids[i], customers[t.c.ID] = t.draft.ID, t.c
 	}
 	drafts, err := invoicesOf(ctx, q, readDrafts, ids)
 	if err != nil {
@@ -56,7 +56,7 @@ func readDraftTasks(ctx context.Context, q querier, due []*task) error {
 	if err != nil {
 		return err
 	}
-	byID := make(map[string]*task, len(tasks))
+	byID := make(map[string]*Task, len(tasks))
 	for _, t := range tasks {
 		byID[t.draft.ID] = t
 	}
@@ -65,14 +65,14 @@ func readDraftTasks(ctx context.Context, q querier, due []*task) error {
 			found.at = t.at
 			*t = *found
 		} else {
-			t.err = fmt.Errorf("draft %s: %w", t.draft.ID, billing.ErrUnknownInvoice)
+			t.Err = fmt.Errorf("draft %s: %w", t.draft.ID, billing.ErrUnknownInvoice)
 		}
 	}
 	return nil
 }
 
 // again are the tasks that assemble stored drafts again.
-func again(ctx context.Context, q querier, drafts []*billing.Invoice, customers map[int64]*customer) ([]*task, error) {
+func again(ctx context.Context, q Querier, drafts []*billing.Invoice, customers map[int64]*Customer) ([]*Task, error) {
 	var keys []PeriodKey
 	for _, d := range drafts {
 		if d.Kind == billing.KindPeriod {
@@ -83,7 +83,7 @@ func again(ctx context.Context, q querier, drafts []*billing.Invoice, customers 
 	if err != nil {
 		return nil, err
 	}
-	var tasks []*task
+	var tasks []*Task
 	for _, d := range drafts {
 		c := customers[d.Customer]
 		period, there := closed[PeriodKey{d.Customer, d.Chain, d.N}]
@@ -93,28 +93,28 @@ func again(ctx context.Context, q querier, drafts []*billing.Invoice, customers 
 		case !there:
 			return nil, fmt.Errorf("draft %s is of a period that is not closed", d.ID)
 		}
-		tasks = append(tasks, &task{c: c, kind: d.Kind, period: period, draft: d, fixed: slices.Clip(d.Lines)})
+		tasks = append(tasks, &Task{c: c, kind: d.Kind, Period: period, draft: d, fixed: slices.Clip(d.Lines)})
 	}
 	return tasks, nil
 }
 
 // openingPeriod is the period of an opening as the opening itself knows it. A period that has
 // become a trial since is one here, too.
-func openingPeriod(d *billing.Invoice, c *customer) billing.Period {
+func openingPeriod(d *billing.Invoice, c *Customer) billing.Period {
 	return billing.Period{
 		Chain: d.Chain, N: d.N, Start: d.PeriodStart, End: d.PeriodEnd, FullStart: d.PeriodStart, FullEnd: d.PeriodEnd, KnownEnd: d.PeriodEnd,
-		Trial:  c.open != nil && c.open.Chain == d.Chain && c.open.N == d.N && c.open.Trial,
+		Trial:  c.Open != nil && c.Open.Chain == d.Chain && c.Open.N == d.N && c.Open.Trial,
 		PlanID: d.PlanID, Version: d.PriceVersion,
 	}
 }
 
 // queueNewLines writes the lines of invoices that are not as they were stored.
-func queueNewLines(b *pgx.Batch, final []*task) error {
+func queueNewLines(b *pgx.Batch, final []*Task) error {
 	var changed []string
 	var lines []lineRow
 	var counted []countedRow
 	for _, t := range final {
-		i := &t.result.Invoice
+		i := &t.Result.Invoice
 		if i.Held == "" && !sameLines(i.Lines, t.draft.Lines) {
 			changed, lines = append(changed, i.ID), append(lines, lineRows(i)...)
 		}
@@ -125,7 +125,7 @@ func queueNewLines(b *pgx.Batch, final []*task) error {
 	if len(changed) > 0 {
 		b.Queue(deleteLines, changed)
 	}
-	return errors.Join(queueRows(b, insertLines, lines), queueRows(b, insertCounted, counted))
+	return errors.Join(QueueRows(b, insertLines, lines), QueueRows(b, insertCounted, counted))
 }
 
 func sameLines(a, b []billing.Line) bool {
@@ -179,11 +179,11 @@ func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error)
 
 // number numbers invoices and writes what finalizing them makes. The seller's series is locked
 // from here to the commit.
-func number(ctx context.Context, tx pgx.Tx, final []*task) error {
-	bySeller := make(map[string][]*task)
-	var held []*task
+func number(ctx context.Context, tx pgx.Tx, final []*Task) error {
+	bySeller := make(map[string][]*Task)
+	var held []*Task
 	for _, t := range final {
-		if i := &t.result.Invoice; i.Held == "" {
+		if i := &t.Result.Invoice; i.Held == "" {
 			bySeller[i.Seller.Key] = append(bySeller[i.Seller.Key], t)
 		} else {
 			held = append(held, t)
@@ -196,7 +196,7 @@ func number(ctx context.Context, tx pgx.Tx, final []*task) error {
 	for _, key := range sortedKeys(bySeller) {
 		of := make([]*billing.Invoice, len(bySeller[key]))
 		for n, t := range bySeller[key] {
-			of[n] = &t.result.Invoice
+			of[n] = &t.Result.Invoice
 		}
 		n, err := numbersOf(ctx, tx, key, of...)
 		if err != nil {
@@ -212,10 +212,10 @@ func number(ctx context.Context, tx pgx.Tx, final []*task) error {
 		}
 	}
 	b := new(pgx.Batch)
-	if err := queueRows(b, updateInvoices, rows); err != nil {
+	if err := QueueRows(b, updateInvoices, rows); err != nil {
 		return err
 	}
-	return run(ctx, tx, b)
+	return Send(ctx, tx, b)
 }
 
 // whenNamed is the instant at which a draft is tried that waits for its seller's name.
@@ -224,10 +224,10 @@ const whenNamed = int64(math.MaxInt64)
 const lockNameless = `SELECT key FROM sellers WHERE key = ANY ($1) AND name = '' ORDER BY key FOR SHARE`
 
 // heldRows are the rows of drafts that stay drafts, with the instants at which they are tried again.
-func heldRows(ctx context.Context, tx pgx.Tx, held []*task) (rows []invoiceRow, err error) {
+func heldRows(ctx context.Context, tx pgx.Tx, held []*Task) (rows []invoiceRow, err error) {
 	var sellers, nameless []string
 	for _, t := range held {
-		if s := &t.result.Invoice.Seller; s.Name == "" {
+		if s := &t.Result.Invoice.Seller; s.Name == "" {
 			sellers = append(sellers, s.Key)
 		}
 	}
@@ -238,8 +238,8 @@ func heldRows(ctx context.Context, tx pgx.Tx, held []*task) (rows []invoiceRow, 
 		}
 	}
 	for _, t := range held {
-		i := &t.result.Invoice
-		now := max(t.c.now, t.at)
+		i := &t.Result.Invoice
+		now := max(t.c.Now, t.at)
 		switch {
 		case slices.Contains(nameless, i.Seller.Key):
 			i.FinalizeAt = whenNamed

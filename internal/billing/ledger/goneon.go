@@ -38,15 +38,15 @@ const readGoneOn = `
 
 // goneOn is what goes on from a void invoice of a period onto the invoice of a task.
 type goneOn struct {
-	by *task
+	by *Task
 	assembly.GoneOn
 }
 
 // queueGoneOn finds the periods whose void invoices gave back a base in advance, for addGoneOn.
-func queueGoneOn(b *pgx.Batch, tasks []*task) *[]goneOn {
+func queueGoneOn(b *pgx.Batch, tasks []*Task) *[]goneOn {
 	found := new([]goneOn)
 	fresh := freshTasks(tasks)
-	takers := make(map[string][]*task) // by the void invoice
+	takers := make(map[string][]*Task) // by the void invoice
 	for _, t := range tasks {
 		if t.draft == nil {
 			continue
@@ -64,16 +64,16 @@ func queueGoneOn(b *pgx.Batch, tasks []*task) *[]goneOn {
 	var g assembly.GoneOn
 	var prices []byte
 	p := &g.Of.Period
-	queueEach(b, []any{
+	QueueEach(b, []any{
 		&customer, &g.OfInvoice, &p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
 	}, func() (err error) {
 		by := takers[g.OfInvoice]
 		if len(by) == 0 {
-			by = []*task{fresh[customer]}
+			by = []*Task{fresh[customer]}
 		}
-		p.Prices, err = readPrices(prices)
+		p.Prices, err = ReadPrices(prices)
 		for _, t := range by {
-			if t.kind != billing.KindPeriod || t.period.Chain != p.Chain || t.period.N != p.N { // a reissue of the period itself gives it back by itself
+			if t.kind != billing.KindPeriod || t.Period.Chain != p.Chain || t.Period.N != p.N { // a reissue of the period itself gives it back by itself
 				*found = append(*found, goneOn{t, g})
 			}
 		}
@@ -83,24 +83,24 @@ func queueGoneOn(b *pgx.Batch, tasks []*task) *[]goneOn {
 }
 
 // addGoneOn gives tasks what was found.
-func (is *Invoices) addGoneOn(ctx context.Context, q querier, found []goneOn) error {
+func (is *Invoices) addGoneOn(ctx context.Context, q Querier, found []goneOn) error {
 	if len(found) == 0 {
 		return nil
 	}
-	keys := make([]versionKey, len(found))
+	keys := make([]VersionKey, len(found))
 	for i := range found {
-		keys[i] = pricedBy(&found[i].Of.Period)
+		keys[i] = PricedBy(&found[i].Of.Period)
 	}
-	versions, err := is.accounts.versions.get(ctx, q, keys)
+	versions, err := is.accounts.Versions.Get(ctx, q, keys)
 	if err != nil {
 		return err
 	}
 	b := new(pgx.Batch)
-	holders := make([]holder, len(found))
+	holders := make([]Holder, len(found))
 	for i := range found {
 		g := &found[i]
-		g.Of = versions.terms(&g.Of.Period)
-		holders[i] = holder{customer: g.by.c.id, terms: &g.Of, tell: func(held assembly.Advance, replaced bool) {
+		g.Of = versions.Terms(&g.Of.Period)
+		holders[i] = Holder{Customer: g.by.c.ID, Terms: &g.Of, Found: func(held assembly.Advance, replaced bool) {
 			if replaced {
 				g.Replaced = append(g.Replaced, held)
 			} else {
@@ -108,8 +108,8 @@ func (is *Invoices) addGoneOn(ctx context.Context, q querier, found []goneOn) er
 			}
 		}}
 	}
-	queueHeld(b, holders)
-	if err := run(ctx, q, b); err != nil {
+	QueueHeld(b, holders)
+	if err := Send(ctx, q, b); err != nil {
 		return err
 	}
 	for i := range found {

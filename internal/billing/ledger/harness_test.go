@@ -102,18 +102,18 @@ func (w *world) checkDue() {
 		return nil
 	})
 	w.check(err)
-	now, err := w.accounts.now(w.Context())
+	now, err := w.accounts.Now(w.Context())
 	w.check(err)
 	b := new(pgx.Batch)
-	next := w.accounts.queueSteps(b, slices.Collect(maps.Keys(due)), now)
-	w.check(run(w.Context(), w.store.Pool(), b))
+	next := w.accounts.QueueSteps(b, slices.Collect(maps.Keys(due)), now)
+	w.check(Send(w.Context(), w.store.Pool(), b))
 	for id, at := range due {
 		want, some := next[id]
 		if !some {
-			want.at = math.MaxInt64
+			want.At = math.MaxInt64
 		}
-		if at != want.at {
-			w.Errorf("due_at of customer %d is %d, but the next step is due at %d", id, at, want.at)
+		if at != want.At {
+			w.Errorf("due_at of customer %d is %d, but the next step is due at %d", id, at, want.At)
 		}
 	}
 }

@@ -17,15 +17,15 @@ import (
 // Hooks are what billing does in the writes of customers and test clocks. A store is made with
 // them, and Accounts with both.
 type Hooks struct {
-	now        func(ctx context.Context) (int64, error)
+	Now        func(ctx context.Context) (int64, error)
 	closeDelay int64 // µs
-	versions   *versions
+	Versions   *Versions
 }
 
 // NewHooks makes the hooks of a node. now is the database's time, µs since the Unix epoch.
 // closeDelay is how long after a period's end its draft is made, the same on all nodes.
 func NewHooks(now func(ctx context.Context) (int64, error), closeDelay time.Duration) *Hooks {
-	return &Hooks{now: now, closeDelay: closeDelay.Microseconds(), versions: newVersions()}
+	return &Hooks{Now: now, closeDelay: closeDelay.Microseconds(), Versions: NewVersions()}
 }
 
 // Billing is what the store calls.
@@ -65,12 +65,12 @@ func lockBilling(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error
 
 // standing reads a customer's billing, whose lock w has, and its timeline. The customer is nil
 // when it is not billed.
-func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*customer, *timeline.Timeline, error) {
-	read, err := readCustomers(ctx, w, []int64{id}, w.Now.UnixMicro())
+func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*Customer, *timeline.Timeline, error) {
+	read, err := ReadCustomers(ctx, w, []int64{id}, w.Now.UnixMicro())
 	if err != nil || read[id] == nil {
 		return nil, nil, err
 	}
-	lines, err := timelines(ctx, w, read)
+	lines, err := Timelines(ctx, w, read)
 	return read[id], lines[id], err
 }
 
@@ -78,15 +78,15 @@ func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*cust
 // has ended and is not closed yet.
 func (h *Hooks) runningOf(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) (*store.Running, error) {
 	c, line, err := h.standing(ctx, w, p.ID)
-	if err != nil || c == nil || c.open == nil {
+	if err != nil || c == nil || c.Open == nil {
 		return nil, err
 	}
-	running, ok, err := line.At(*c.open, now)
+	running, ok, err := line.At(*c.Open, now)
 	if err != nil || !ok {
 		return nil, err
 	}
-	by := pricedBy(&running)
-	versions, err := h.versions.get(ctx, w, []versionKey{by})
+	by := PricedBy(&running)
+	versions, err := h.Versions.Get(ctx, w, []VersionKey{by})
 	if err != nil {
 		return nil, err
 	}
@@ -110,30 +110,30 @@ func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.Cus
 	if !change.Terms && change.Cut == nil {
 		return nil
 	}
-	if known := c.account.KnownFrom; change.Cut != nil && known != nil && *known >= *change.Cut {
-		c.account.KnownFrom, c.account.KnownEnd = nil, nil // that period begins again, with all that is known now
-		if _, err := w.Exec(ctx, forgetKnown, c.id); err != nil {
+	if known := c.Account.KnownFrom; change.Cut != nil && known != nil && *known >= *change.Cut {
+		c.Account.KnownFrom, c.Account.KnownEnd = nil, nil // that period begins again, with all that is known now
+		if _, err := w.Exec(ctx, forgetKnown, c.ID); err != nil {
 			return err
 		}
 	}
 	if err := h.checkTerms(ctx, w, c, change.Now); err != nil {
 		return err
 	}
-	if c.open == nil {
+	if c.Open == nil {
 		return nil
 	}
-	if err := h.reopen(ctx, w, c, change.From <= c.open.Start); err != nil {
+	if err := h.reopen(ctx, w, c, change.From <= c.Open.Start); err != nil {
 		return err
 	}
-	return h.setDue(ctx, w, c.id)
+	return h.SetDue(ctx, w, c.ID)
 }
 
 // endArchived ends the billing of a customer that was archived or erased, at the cut if it has not
 // ended before.
-func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, cut *int64) error {
+func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, cut *int64) error {
 	if cut != nil {
 		line.Archived = false // until now
-		c.account.KnownFrom, c.account.KnownEnd = c.known(line)
+		c.Account.KnownFrom, c.Account.KnownEnd = c.known(line)
 		paid, err := paidAhead(ctx, w, c)
 		if err != nil {
 			return err
@@ -142,15 +142,15 @@ func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *customer, 
 		if err := writeAccount(ctx, w, c); err != nil {
 			return err
 		}
-		if c.open != nil {
+		if c.Open != nil {
 			if err := h.reopen(ctx, w, c, false); err != nil {
 				return err
 			}
 		}
 	}
-	err := h.setDue(ctx, w, c.id)
-	if err == nil && c.erased {
-		err = forget(ctx, w, c.id)
+	err := h.SetDue(ctx, w, c.ID)
+	if err == nil && c.Erased {
+		err = ForgetBuyers(ctx, w, c.ID)
 	}
 	return err
 }
@@ -158,16 +158,16 @@ func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *customer, 
 // endBy ends billing at an instant, or earlier where it ends earlier. An open period that began
 // already does not end before its start: a test clock was set back. Where its base in advance is
 // paid, it lasts a microsecond, so that its invoice gives that back.
-func (c *customer) endBy(at int64, paid bool) {
+func (c *Customer) endBy(at int64, paid bool) {
 	switch {
-	case c.open == nil:
+	case c.Open == nil:
 	case paid:
-		at = max(at, c.open.Start+1)
+		at = max(at, c.Open.Start+1)
 	case c.n+c.chain > 0:
-		at = max(at, c.open.Start)
+		at = max(at, c.Open.Start)
 	}
-	if c.account.EndsAt == nil || *c.account.EndsAt > at {
-		c.account.EndsAt, c.account.EndsWithPeriod = &at, false
+	if c.Account.EndsAt == nil || *c.Account.EndsAt > at {
+		c.Account.EndsAt, c.Account.EndsWithPeriod = &at, false
 	}
 }
 
@@ -194,7 +194,7 @@ func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer,
 	b := new(pgx.Batch)
 	b.Queue(insertAccount, p.ID, currency, now-now%second, w.Number)
 	b.Queue(insertOpen, p.ID)
-	if err := run(ctx, w, b); err != nil {
+	if err := Send(ctx, w, b); err != nil {
 		return err
 	}
 	c, line, err := h.standing(ctx, w, p.ID)
@@ -204,11 +204,11 @@ func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer,
 	if err := h.first(ctx, w, c, line); err != nil {
 		return err
 	}
-	return h.setDue(ctx, w, c.id)
+	return h.SetDue(ctx, w, c.ID)
 }
 
 // first opens the first period, or opens it again after starts_at or the trial was moved.
-func (h *Hooks) first(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline) error {
+func (h *Hooks) first(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline) error {
 	if err := writeCuts(ctx, w, c, line); err != nil {
 		return err
 	}
@@ -225,23 +225,23 @@ const noOpening = `
 
 // reopen writes the open period again after what it follows from has changed. restart: its terms
 // count from its very start. An opening that is a draft is then made again.
-func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *customer, restart bool) error {
-	lines, err := timelines(ctx, w, map[int64]*customer{c.id: c})
+func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, restart bool) error {
+	lines, err := Timelines(ctx, w, map[int64]*Customer{c.ID: c})
 	if err != nil {
 		return err
 	}
-	line := lines[c.id]
+	line := lines[c.ID]
 	if err := writeCuts(ctx, w, c, line); err != nil {
 		return err
 	}
-	p, ok := line.Again(c.open, restart)
+	p, ok := line.Again(c.Open, restart)
 	due := c.openingDue
-	if restart && c.open.N == 0 {
+	if restart && c.Open.N == 0 {
 		if err := dropOpening(ctx, w, c); err != nil {
 			return err
 		}
 		// Other terms may be due in advance where the former ones were not.
-		if err := w.QueryRow(ctx, noOpening, c.id, c.chain).Scan(&due); err != nil {
+		if err := w.QueryRow(ctx, noOpening, c.ID, c.chain).Scan(&due); err != nil {
 			return err
 		}
 	}
@@ -252,17 +252,17 @@ const setCuts = `UPDATE customers SET cuts = $2 WHERE id = $1 AND cuts <> $2`
 
 // writeCuts writes the boundaries that are the customer's own, for hits, and gives them to its
 // timeline. A start that is a boundary of the periods anyway needs no cut.
-func writeCuts(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline) error {
+func writeCuts(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline) error {
 	line.Periods.Cuts = nil
 	cuts := []int64{}
-	if start, _ := line.Periods.Period(c.account.StartsAt); start != c.account.StartsAt {
-		cuts = append(cuts, c.account.StartsAt)
+	if start, _ := line.Periods.Period(c.Account.StartsAt); start != c.Account.StartsAt {
+		cuts = append(cuts, c.Account.StartsAt)
 	}
-	cuts = c.account.Cuts(cuts)
+	cuts = c.Account.Cuts(cuts)
 	if len(cuts) > 0 {
 		line.Periods.Cuts = cuts
 	}
-	_, err := w.Exec(ctx, setCuts, c.id, cuts)
+	_, err := w.Exec(ctx, setCuts, c.ID, cuts)
 	return err
 }
 
@@ -275,10 +275,10 @@ const updateOpen = `
 // writeOpen writes the open period; without one billing is over. restart: its terms count from its start.
 // Else it has begun or not as before, whatever the clock shows: a test clock may have been set back.
 // openingDue: its opening is still to be made, if its base is due in advance. A trial has none.
-func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok, restart, openingDue bool) error {
+func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok, restart, openingDue bool) error {
 	if !ok {
-		_, err := w.Exec(ctx, updateOpen, c.id, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true)
-		c.open = nil
+		_, err := w.Exec(ctx, updateOpen, c.ID, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true)
+		c.Open = nil
 		return err
 	}
 	openingDue = openingDue && !p.Trial
@@ -290,9 +290,9 @@ func writeOpen(ctx context.Context, w pgx.Tx, c *customer, p *billing.Period, ok
 	if err != nil {
 		return err
 	}
-	_, err = w.Exec(ctx, updateOpen, c.id, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd,
-		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.now, restart)
-	c.open, c.openingDue = p, openingDue
+	_, err = w.Exec(ctx, updateOpen, c.ID, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd,
+		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.Now, restart)
+	c.Open, c.openingDue = p, openingDue
 	return err
 }
 
@@ -301,9 +301,9 @@ const openingDraft = `
 
 // dropOpening removes the draft of an opening: the period that it is of is another now. What it
 // claimed waits for the next invoice.
-func dropOpening(ctx context.Context, w *store.Writing, c *customer) error {
+func dropOpening(ctx context.Context, w *store.Writing, c *Customer) error {
 	var id string
-	switch err := w.QueryRow(ctx, openingDraft, c.id, c.chain, c.n).Scan(&id); {
+	switch err := w.QueryRow(ctx, openingDraft, c.ID, c.chain, c.n).Scan(&id); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case err != nil:
@@ -318,7 +318,7 @@ func dropOpening(ctx context.Context, w *store.Writing, c *customer) error {
 	} {
 		b.Queue(sql, id)
 	}
-	return run(ctx, w, b)
+	return Send(ctx, w, b)
 }
 
 // countTerms counts what was written since the open period began, or counts from within it on.
@@ -333,25 +333,25 @@ const setCurrency = `UPDATE billing_accounts SET currency = $2 WHERE customer_id
 // checkTerms checks terms that were just written. The currency is fixed when the first period
 // begins, or with the first charge or credit. Errors: billing.ErrTooManyTerms,
 // billing.ErrCurrency.
-func (h *Hooks) checkTerms(ctx context.Context, w *store.Writing, c *customer, now int64) error {
+func (h *Hooks) checkTerms(ctx context.Context, w *store.Writing, c *Customer, now int64) error {
 	since := now
-	if c.open != nil {
-		since = c.open.Start
+	if c.Open != nil {
+		since = c.Open.Start
 	}
 	var changes int
 	var currency string
 	var money bool
-	if err := w.QueryRow(ctx, countTerms, c.id, since).Scan(&changes, &currency, &money); err != nil {
+	if err := w.QueryRow(ctx, countTerms, c.ID, since).Scan(&changes, &currency, &money); err != nil {
 		return err
 	}
 	switch {
 	case changes > billing.MaxTerms:
 		return billing.ErrTooManyTerms
-	case currency == c.account.Currency:
+	case currency == c.Account.Currency:
 		return nil
-	case money || c.open == nil || c.n+c.chain > 0 || c.open.Start <= now:
+	case money || c.Open == nil || c.n+c.chain > 0 || c.Open.Start <= now:
 		return billing.ErrCurrency
 	}
-	_, err := w.Exec(ctx, setCurrency, c.id, currency)
+	_, err := w.Exec(ctx, setCurrency, c.ID, currency)
 	return err
 }

@@ -28,14 +28,14 @@ func NewAccounts(s *store.Store, hooks *Hooks) *Accounts {
 // statementTimeout bounds every operation, the wait for locks included.
 const statementTimeout = 10 * time.Second
 
-// snapshot runs do in a transaction that only reads, and sees the database at one instant.
-func (as *Accounts) snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+// Snapshot runs do in a transaction that only reads, and sees the database at one instant.
+func (as *Accounts) Snapshot(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	return as.transact(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, do)
 }
 
-// write runs do in a transaction. Its statements each see what was committed before them. What is
-// about a customer locks its open period first, see lock.
-func (as *Accounts) write(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
+// Write runs do in a transaction. Its statements each see what was committed before them. What is
+// about a customer locks its open period first, see Lock.
+func (as *Accounts) Write(ctx context.Context, do func(ctx context.Context, tx pgx.Tx) error) error {
 	return as.transact(ctx, pgx.TxOptions{}, do)
 }
 
@@ -63,7 +63,7 @@ func (as *Accounts) transact(ctx context.Context, options pgx.TxOptions, do func
 }
 
 // oneRow reads one row. The error is missing when there is none.
-func oneRow[T any](ctx context.Context, q querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
+func oneRow[T any](ctx context.Context, q Querier, missing error, scan pgx.RowToFunc[T], statement string, args ...any) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
 	rows, _ := q.Query(ctx, statement, args...)

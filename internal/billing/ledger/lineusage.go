@@ -46,7 +46,7 @@ func (is *Invoices) LineUsage(ctx context.Context, id string, n int, page plans.
 		return out, billing.ErrUnknownInvoice
 	}
 	from, _ := readPlace(after)
-	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		found, err := is.present(ctx, tx, readInvoice, id)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ const countedAdjustments = `
 
 // lineUsage reads a page of what a line's quantity is the sum of. A draft's lines of usage count
 // all adjustments of its period, others those that they are stored with.
-func lineUsage(ctx context.Context, q querier, i *billing.Invoice, line *billing.Line, from place, limit int) (out LineUsage, err error) {
+func lineUsage(ctx context.Context, q Querier, i *billing.Invoice, line *billing.Line, from place, limit int) (out LineUsage, err error) {
 	if line.Kind != billing.LineUsage && line.Kind != billing.LineCorrection || i.Kind == billing.KindCreditNote {
 		return out, nil
 	}

@@ -42,14 +42,14 @@ const dropSellerCalls = `
 	DELETE FROM seller_calls WHERE seller = $1 AND NOT EXISTS (
 		SELECT FROM invoices i WHERE ` + waiting + ` AND i.document #>> '{seller,key}' = $1)`
 
-// wakeNamed makes drafts due whose seller got a name, those of so many customers at most. Those of
+// WakeNamed makes drafts due whose seller got a name, those of so many customers at most. Those of
 // customers that somebody else works on are left to the next time.
-func (as *Accounts) wakeNamed(ctx context.Context, atOnce int) error {
+func (as *Accounts) WakeNamed(ctx context.Context, atOnce int) error {
 	var called bool
 	if err := as.pool.QueryRow(ctx, anyCall).Scan(&called); err != nil || !called {
 		return store.Classify(err)
 	}
-	return as.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var seller string
 		if err := tx.QueryRow(ctx, readSellerCall).Scan(&seller); errors.Is(err, pgx.ErrNoRows) {
 			return nil // another node answers it
@@ -72,14 +72,14 @@ func (as *Accounts) wakeNamed(ctx context.Context, atOnce int) error {
 // makeDue has the drafts of customers tried that waited for their sellers' names. The transaction
 // has the customers' locks.
 func (as *Accounts) makeDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
-	now, err := as.now(ctx)
+	now, err := as.Now(ctx)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	if _, err := tx.Exec(ctx, wake, ids, now); err != nil {
 		return err
 	}
-	return as.setDue(ctx, tx, ids...)
+	return as.SetDue(ctx, tx, ids...)
 }
 
 // MaxNameless is where the counting of a seller's drafts ends.

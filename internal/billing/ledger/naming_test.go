@@ -215,10 +215,10 @@ func TestANameBesideAHeldDraft(t *testing.T) {
 	tx, err := w.store.Pool().Begin(t.Context())
 	w.check(err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	c, err := w.accounts.lock(t.Context(), tx, id)
+	c, err := w.accounts.Lock(t.Context(), tx, id)
 	w.check(err)
-	w.check(w.invoices.finalize(t.Context(), tx, []*task{draftTask(c, draft, c.now)}))
-	w.check(w.accounts.setDue(t.Context(), tx, id))
+	w.check(w.invoices.FinalizeDrafts(t.Context(), tx, []*Task{DraftTask(c, draft, c.Now)}))
+	w.check(w.accounts.SetDue(t.Context(), tx, id))
 	written := make(chan error, 1)
 	go func() {
 		_, _, err := w.accounts.PutSeller(t.Context(), billing.Seller{Key: "default", Name: "Us"}, planstest.AnyVersion)

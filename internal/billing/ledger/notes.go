@@ -24,9 +24,9 @@ const creditedWhole = `UPDATE invoices SET status = 'credited' WHERE id = $1::uu
 // billing.ErrOtherPayload, and those of assembly.CreditNote.
 func (is *Invoices) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice, replayed bool, err error) {
 	made, action := "", &act{word: "credit"}
-	_, err = is.onInvoice(ctx, invoice, action, func(ctx context.Context, tx pgx.Tx, c *customer, i *billing.Invoice) error {
+	_, err = is.onInvoice(ctx, invoice, action, func(ctx context.Context, tx pgx.Tx, c *Customer, i *billing.Invoice) error {
 		var stored int64
-		switch err := tx.QueryRow(ctx, noteByRequest, c.id, id).Scan(&made, &stored); {
+		switch err := tx.QueryRow(ctx, noteByRequest, c.ID, id).Scan(&made, &stored); {
 		case err == nil && stored != payload:
 			return billing.ErrOtherPayload
 		case err == nil:
@@ -50,7 +50,7 @@ func (is *Invoices) CreditNote(ctx context.Context, invoice string, request asse
 }
 
 // makeNote writes a credit note and what it does.
-func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *billing.Invoice, request assembly.NoteRequest, id string, payload int64) (*billing.Invoice, error) {
+func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *Customer, of *billing.Invoice, request assembly.NoteRequest, id string, payload int64) (*billing.Invoice, error) {
 	found, err := invoicesOf(ctx, tx, notesOf, of.ID)
 	if err != nil {
 		return nil, err
@@ -68,24 +68,24 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *bi
 		return nil, err
 	}
 	note := &made.Invoice
-	note.ID, note.MadeAt, note.FinalizeAt = newID(c.now), c.now, c.now
+	note.ID, note.MadeAt, note.FinalizeAt = newID(c.Now), c.Now, c.Now
 	draft := rowOf(note, 0)
 	draft.Status = billing.StatusDraft // only a draft takes lines
 	b := new(pgx.Batch)
-	if err := errors.Join(queueRows(b, insertInvoices, []invoiceRow{draft}), queueRows(b, insertLines, lineRows(note))); err != nil {
+	if err := errors.Join(QueueRows(b, insertInvoices, []invoiceRow{draft}), QueueRows(b, insertLines, lineRows(note))); err != nil {
 		return nil, err
 	}
 	b.Queue(setRequest, note.ID, id, payload)
 	if made.CarriedMinor > 0 {
-		credit, entry := carried(note, made.CarriedMinor, c.now)
-		if err := errors.Join(queueRows(b, insertCredits, []creditRow{credit}), queueRows(b, bookEntries, []entryRow{entry})); err != nil {
+		credit, entry := carried(note, made.CarriedMinor, c.Now)
+		if err := errors.Join(QueueRows(b, insertCredits, []creditRow{credit}), QueueRows(b, bookEntries, []entryRow{entry})); err != nil {
 			return nil, err
 		}
 	}
 	if made.Whole {
 		b.Queue(creditedWhole, of.ID)
 	}
-	if err := run(ctx, tx, b); err != nil {
+	if err := Send(ctx, tx, b); err != nil {
 		return nil, err
 	}
 	// The note says the seller as the invoice does; only the prefix is today's. An invoice of a
@@ -100,13 +100,13 @@ func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *customer, of *bi
 	if note.Seller.Name == "" {
 		return nil, fmt.Errorf("%w: %s", billing.ErrNameless, billing.NamelessSeller(note.Seller.Key))
 	}
-	row, err := n.give(note, c.now)
+	row, err := n.give(note, c.Now)
 	if err != nil {
 		return nil, err
 	}
 	b = new(pgx.Batch)
-	if err := queueRows(b, updateInvoices, []invoiceRow{row}); err != nil {
+	if err := QueueRows(b, updateInvoices, []invoiceRow{row}); err != nil {
 		return nil, err
 	}
-	return note, run(ctx, tx, b)
+	return note, Send(ctx, tx, b)
 }

@@ -20,8 +20,8 @@ const nextPeriods = `
 		prices = o.prices, to_begin = false, opening_due = o.opening_due, ` + unblocked + `, due_at = ` + dueOf + `
 	FROM jsonb_populate_recordset(NULL::open_periods, $1) o WHERE u.customer_id = o.customer_id RETURNING u.customer_id, u.due_at`
 
-// openRow is a row of open_periods, as far as closing writes it.
-type openRow struct {
+// OpenRow is a row of open_periods, as far as closing writes it.
+type OpenRow struct {
 	Customer   int64                  `json:"customer_id"`
 	Chain      int                    `json:"chain"`
 	N          int                    `json:"n"`
@@ -37,12 +37,12 @@ type openRow struct {
 	OpeningDue bool                   `json:"opening_due"`
 }
 
-// openRowOf is the row of the period that follows closed; a nil next is none.
-func openRowOf(customer int64, closed, next *billing.Period) openRow {
+// OpenRowOf is the row of the period that follows closed; a nil next is none.
+func OpenRowOf(customer int64, closed, next *billing.Period) OpenRow {
 	if next == nil {
-		return openRow{Customer: customer, Chain: closed.Chain, N: closed.N + 1, Prices: map[string]plans.Price{}}
+		return OpenRow{Customer: customer, Chain: closed.Chain, N: closed.N + 1, Prices: map[string]plans.Price{}}
 	}
-	r := openRow{
+	r := OpenRow{
 		customer, next.Chain, next.N, &next.Start, &next.End, &next.FullStart, &next.FullEnd, &next.KnownEnd, next.Trial,
 		&next.PlanID, &next.Version, next.Prices, false,
 	}
@@ -55,34 +55,34 @@ func openRowOf(customer int64, closed, next *billing.Period) openRow {
 	return r
 }
 
-// queueNext opens the following periods. It calls dueAt for each customer with the instant of the next
+// QueueNext opens the following periods. It calls dueAt for each customer with the instant of the next
 // step, by the customer's clock.
-func (h *Hooks) queueNext(ctx context.Context, b *pgx.Batch, open []openRow, dueAt func(customer, at int64)) error {
+func (h *Hooks) QueueNext(ctx context.Context, b *pgx.Batch, open []OpenRow, dueAt func(customer, at int64)) error {
 	if len(open) == 0 {
 		return nil
 	}
-	now, unread := h.now(ctx)
+	now, unread := h.Now(ctx)
 	rows, bad := json.Marshal(open)
 	if err := errors.Join(unread, bad); err != nil {
 		return err
 	}
 	var customer, at int64
-	queueEach(b, []any{&customer, &at}, func() error {
+	QueueEach(b, []any{&customer, &at}, func() error {
 		dueAt(customer, at)
 		return nil
 	}, nextPeriods, string(rows), h.closeDelay, now)
 	return nil
 }
 
-// begin fixes what prices periods that were written before they began: they begin now. Versions
+// BeginPeriods fixes what prices periods that were written before they began: they begin now. Versions
 // of plans may have come meanwhile.
-func begin(ctx context.Context, tx pgx.Tx, customers map[int64]*customer) error {
-	lines, err := timelines(ctx, tx, customers)
+func BeginPeriods(ctx context.Context, tx pgx.Tx, customers map[int64]*Customer) error {
+	lines, err := Timelines(ctx, tx, customers)
 	if err != nil {
 		return err
 	}
 	for id, c := range customers {
-		p, ok := lines[id].Again(c.open, true)
+		p, ok := lines[id].Again(c.Open, true)
 		opening := false
 		if err := tx.QueryRow(ctx, noOpening, id, c.chain).Scan(&opening); err != nil {
 			return err

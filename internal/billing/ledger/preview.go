@@ -30,12 +30,12 @@ type Preview struct {
 // billing.ErrNoLine, model.FieldErrors for an instant in the future or before starts_at, or an
 // amount that no invoice could bear.
 func (is *Invoices) Preview(ctx context.Context, p Preview) (line billing.Line, clock string, err error) {
-	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		asked := previewing{Preview: p, is: is, tx: tx}
 		if err := asked.begin(ctx); err != nil {
 			return err
 		}
-		clock = asked.c.clock
+		clock = asked.c.Clock
 		var err error
 		line, err = asked.line(ctx)
 		return err
@@ -48,24 +48,24 @@ type previewing struct {
 	Preview
 	is    *Invoices
 	tx    pgx.Tx
-	c     *customer
+	c     *Customer
 	meter plans.Meter
 }
 
 // begin reads the customer and the meter.
 func (p *previewing) begin(ctx context.Context) error {
-	id, archived, err := find(ctx, p.tx, p.Customer)
+	id, archived, err := Find(ctx, p.tx, p.Customer)
 	if err != nil {
 		return err
 	}
 	if archived {
 		return plans.ErrArchived
 	}
-	now, err := p.is.accounts.now(ctx)
+	now, err := p.is.accounts.Now(ctx)
 	if err != nil {
 		return err
 	}
-	customers, err := readCustomers(ctx, p.tx, []int64{id}, now)
+	customers, err := ReadCustomers(ctx, p.tx, []int64{id}, now)
 	if err != nil {
 		return err
 	}
@@ -73,15 +73,15 @@ func (p *previewing) begin(ctx context.Context) error {
 		return billing.ErrAnonymous
 	}
 	if p.At == 0 {
-		p.At = p.c.now
+		p.At = p.c.Now
 	}
 	switch {
-	case p.At > p.c.now:
+	case p.At > p.c.Now:
 		return model.FieldErrors{{Field: "at", Detail: "must not be in the future, by the customer's clock"}}
-	case p.At < p.c.account.StartsAt:
+	case p.At < p.c.Account.StartsAt:
 		return model.FieldErrors{{Field: "at", Detail: "is before starts_at: earlier usage is never billed"}}
 	}
-	err = forEach(ctx, p.tx, []any{&p.meter.ID, &p.meter.Key, &p.meter.Name, &p.meter.Unit}, func() error { return nil }, readMeterNames, []string{p.Meter})
+	err = ForEach(ctx, p.tx, []any{&p.meter.ID, &p.meter.Key, &p.meter.Name, &p.meter.Unit}, func() error { return nil }, readMeterNames, []string{p.Meter})
 	if err == nil && p.meter.Key == "" {
 		err = plans.ErrUnknownMeter
 	}
@@ -95,12 +95,12 @@ const periodAt = `
 
 // line finds the invoice that the adjustment would be on.
 func (p *previewing) line(ctx context.Context) (billing.Line, error) {
-	if p.c.open != nil && p.At >= p.c.open.Start {
+	if p.c.Open != nil && p.At >= p.c.Open.Start {
 		return p.running(ctx)
 	}
 	var chain, n int
 	var invoice string
-	switch err := p.tx.QueryRow(ctx, periodAt, p.c.id, p.At).Scan(&chain, &n, &invoice); {
+	switch err := p.tx.QueryRow(ctx, periodAt, p.c.ID, p.At).Scan(&chain, &n, &invoice); {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && invoice == "":
 		return billing.Line{}, billing.ErrNoLine
 	case err != nil:
@@ -113,7 +113,7 @@ func (p *previewing) line(ctx context.Context) (billing.Line, error) {
 	if of := found[0]; of.Status != billing.StatusDraft {
 		return p.correction(ctx, of)
 	}
-	tasks, err := again(ctx, p.tx, found, map[int64]*customer{p.c.id: p.c})
+	tasks, err := again(ctx, p.tx, found, map[int64]*Customer{p.c.ID: p.c})
 	if err != nil {
 		return billing.Line{}, err
 	}
@@ -122,24 +122,24 @@ func (p *previewing) line(ctx context.Context) (billing.Line, error) {
 
 // running is the usage line of a period that is not closed yet.
 func (p *previewing) running(ctx context.Context) (billing.Line, error) {
-	lines, err := timelines(ctx, p.tx, map[int64]*customer{p.c.id: p.c})
+	lines, err := Timelines(ctx, p.tx, map[int64]*Customer{p.c.ID: p.c})
 	if err != nil {
 		return billing.Line{}, err
 	}
-	t := lines[p.c.id]
-	period, ok, err := t.At(*p.c.open, p.At)
+	t := lines[p.c.ID]
+	period, ok, err := t.At(*p.c.Open, p.At)
 	if err != nil {
 		return billing.Line{}, err
 	}
 	if !ok {
 		return billing.Line{}, billing.ErrNoLine
 	}
-	return p.usage(ctx, periodTask(p.c, t, &period, 0))
+	return p.usage(ctx, PeriodTask(p.c, t, &period, 0))
 }
 
 // usage is the line of the meter on an invoice, with the units of the adjustment.
-func (p *previewing) usage(ctx context.Context, t *task) (billing.Line, error) {
-	if err := p.is.assemble(ctx, p.tx, []*task{t}); err != nil {
+func (p *previewing) usage(ctx context.Context, t *Task) (billing.Line, error) {
+	if err := p.is.Assemble(ctx, p.tx, []*Task{t}); err != nil {
 		return billing.Line{}, err
 	}
 	t.in.Usage[p.Meter] = plus(t.in.Usage[p.Meter], p.Cost)
@@ -165,11 +165,11 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 		return billing.Line{}, err
 	}
 	period := closed[PeriodKey{of.Customer, of.Chain, of.N}]
-	versions, err := p.is.accounts.versions.get(ctx, p.tx, []versionKey{pricedBy(&period)})
+	versions, err := p.is.accounts.Versions.Get(ctx, p.tx, []VersionKey{PricedBy(&period)})
 	if err != nil {
 		return billing.Line{}, err
 	}
-	spans := []usage.Span{{Customer: p.c.id, Meter: p.meter.ID, Start: period.Start, End: period.End}}
+	spans := []usage.Span{{Customer: p.c.ID, Meter: p.meter.ID, Start: period.Start, End: period.End}}
 	sums, err := used(ctx, p.tx, spans)
 	if err != nil {
 		return billing.Line{}, err
@@ -183,7 +183,7 @@ func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billi
 		return billing.Line{}, err
 	}
 	c := assembly.Correction{
-		Meter: p.Meter, Of: versions.terms(&period), OfInvoice: of.ID, OfNumber: of.Number,
+		Meter: p.Meter, Of: versions.Terms(&period), OfInvoice: of.ID, OfNumber: of.Number,
 		Counted: sums[0].Before(without(sums[0].Adjustments, earlier[0])), Now: plus(sums[0].Units, p.Cost),
 	}
 	c.BilledMinor, c.NotedMinor = stands.billed(&c)

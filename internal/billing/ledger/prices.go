@@ -47,7 +47,7 @@ func scanOwnPrice(row pgx.CollectableRow) (*OwnPrice, error) {
 func (as *Accounts) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()
-	id, _, err := find(ctx, as.pool, key)
+	id, _, err := Find(ctx, as.pool, key)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
@@ -58,7 +58,7 @@ func (as *Accounts) OwnPrices(ctx context.Context, key string) ([]*OwnPrice, err
 
 // OwnPrice returns one of them, or billing.ErrUnknownPrice.
 func (as *Accounts) OwnPrice(ctx context.Context, key, meter string) (*OwnPrice, error) {
-	id, _, err := find(ctx, as.pool, key)
+	id, _, err := Find(ctx, as.pool, key)
 	if err != nil {
 		return nil, store.Classify(err)
 	}
@@ -91,7 +91,7 @@ func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *p
 		if c == nil {
 			return billing.ErrAnonymous
 		}
-		old, err := oneRow(ctx, w, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, c.id, meter)
+		old, err := oneRow(ctx, w, billing.ErrUnknownPrice, scanOwnPrice, ownPrices, c.ID, meter)
 		created = errors.Is(err, billing.ErrUnknownPrice)
 		switch {
 		case err != nil && !created, created && price == nil:
@@ -103,7 +103,7 @@ func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *p
 		if p, err = as.writePrice(ctx, w, c, line, meter, price); err != nil {
 			return err
 		}
-		change := plans.Audited{Action: madeOr(created), Target: "customers/" + key + "/prices/" + meter, Customer: c.id}
+		change := plans.Audited{Action: madeOr(created), Target: "customers/" + key + "/prices/" + meter, Customer: c.ID}
 		if !created {
 			change.Before = auditPrice(old)
 		}
@@ -117,7 +117,7 @@ func (as *Accounts) PutOwnPrice(ctx context.Context, key, meter string, price *p
 	return p, created, err
 }
 
-func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
+func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, meter string, price *plans.Price) (*OwnPrice, error) {
 	var declared bool
 	if err := w.QueryRow(ctx, meterThere, meter).Scan(&declared); err != nil {
 		return nil, err
@@ -137,62 +137,62 @@ func (as *Accounts) writePrice(ctx context.Context, w *store.Writing, c *custome
 			return nil, err
 		}
 	}
-	if _, err := w.Exec(ctx, insertOwnPrice, c.id, meter, w.Number, from, c.now, stored); err != nil {
+	if _, err := w.Exec(ctx, insertOwnPrice, c.ID, meter, w.Number, from, c.Now, stored); err != nil {
 		return nil, err
 	}
-	if err := as.checkTerms(ctx, w, c, c.now); err != nil {
+	if err := as.checkTerms(ctx, w, c, c.Now); err != nil {
 		return nil, err
 	}
-	if restart && c.open != nil {
+	if restart && c.Open != nil {
 		if err := as.reopen(ctx, w, c, true); err != nil {
 			return nil, err
 		}
-		return own, as.setDue(ctx, w, c.id) // its opening may have to be made again
+		return own, as.SetDue(ctx, w, c.ID) // its opening may have to be made again
 	}
 	return own, nil
 }
 
 // priceFrom is the start of the first period that a new price counts for. restart: that is the
 // open one.
-func (as *Accounts) priceFrom(ctx context.Context, w *store.Writing, c *customer, line *timeline.Timeline, meter string) (from int64, restart bool, err error) {
-	if c.open == nil {
-		_, from = line.Periods.Period(c.now)
+func (as *Accounts) priceFrom(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, meter string) (from int64, restart bool, err error) {
+	if c.Open == nil {
+		_, from = line.Periods.Period(c.Now)
 		return from, false, nil
 	}
-	if c.now < c.open.Start && c.open.N == 0 {
-		return c.open.Start, true, nil
+	if c.Now < c.Open.Start && c.Open.N == 0 {
+		return c.Open.Start, true, nil
 	}
-	running, ok, err := line.At(*c.open, max(c.now, c.open.Start))
+	running, ok, err := line.At(*c.Open, max(c.Now, c.Open.Start))
 	if err != nil {
 		return 0, false, err
 	}
 	if !ok {
-		_, from = line.Periods.Period(c.now)
+		_, from = line.Periods.Period(c.Now)
 		return from, false, nil
 	}
-	if c.chain+c.n > 0 || running.Start != c.open.Start {
+	if c.chain+c.n > 0 || running.Start != c.Open.Start {
 		return running.End, false, nil
 	}
 	hit, err := as.wasHit(ctx, w, c, meter)
 	if hit || err != nil {
 		return running.End, false, err
 	}
-	return c.open.Start, true, nil
+	return c.Open.Start, true, nil
 }
 
 // wasHit reports whether the first period has a billed hit, or one on a meter that is to get a
 // price. It draws a line first, so that hits under way come after the new price.
-func (as *Accounts) wasHit(ctx context.Context, w *store.Writing, c *customer, meter string) (hit bool, err error) {
+func (as *Accounts) wasHit(ctx context.Context, w *store.Writing, c *Customer, meter string) (hit bool, err error) {
 	meters := []string{meter}
 	if w.Open != nil {
 		meters = append(meters, w.Open.Meters...)
 	}
-	if _, _, err := w.Mark(ctx, c.id, c.now, meters); err != nil {
+	if _, _, err := w.Mark(ctx, c.ID, c.Now, meters); err != nil {
 		return false, err
 	}
 	ids, err := store.MeterIDs(ctx, w, meters)
 	if err != nil {
 		return false, err
 	}
-	return usage.Any(ctx, w, c.id, slices.Collect(maps.Values(ids)), c.open.Start)
+	return usage.Any(ctx, w, c.ID, slices.Collect(maps.Values(ids)), c.Open.Start)
 }

@@ -23,7 +23,7 @@ func (is *Invoices) Invoice(ctx context.Context, id string) (i *billing.Invoice,
 	if !validID(id) {
 		return nil, billing.ErrUnknownInvoice
 	}
-	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		found, err := is.present(ctx, tx, readInvoice, id)
 		if err == nil && len(found) == 0 {
 			err = billing.ErrUnknownInvoice
@@ -52,11 +52,11 @@ func (is *Invoices) present(ctx context.Context, tx pgx.Tx, statement string, ar
 	if len(drafts) == 0 {
 		return all, nil
 	}
-	now, err := is.accounts.now(ctx)
+	now, err := is.accounts.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	customers, err := readCustomers(ctx, tx, ids, now)
+	customers, err := ReadCustomers(ctx, tx, ids, now)
 	if err != nil {
 		return nil, err
 	}
@@ -64,14 +64,14 @@ func (is *Invoices) present(ctx context.Context, tx pgx.Tx, statement string, ar
 	if err != nil {
 		return nil, err
 	}
-	if err := is.assemble(ctx, tx, tasks); err != nil {
+	if err := is.Assemble(ctx, tx, tasks); err != nil {
 		return nil, err
 	}
 	for _, t := range tasks {
-		if t.err != nil {
-			return nil, fmt.Errorf("draft %s: %w", t.draft.ID, t.err)
+		if t.Err != nil {
+			return nil, fmt.Errorf("draft %s: %w", t.draft.ID, t.Err)
 		}
-		*t.draft = t.result.Invoice
+		*t.draft = t.Result.Invoice
 	}
 	return all, nil
 }
@@ -100,13 +100,13 @@ const (
 const clockByKey = `SELECT id FROM test_clocks WHERE key = $1`
 
 // chosen is what listInvoices goes on with, and its parameters from $7 on.
-func (f *Filter) chosen(ctx context.Context, q querier) (where string, args []any, err error) {
+func (f *Filter) chosen(ctx context.Context, q Querier) (where string, args []any, err error) {
 	and := func(column string, value any) {
 		args = append(args, value)
 		where += " AND i." + column + " = $" + strconv.Itoa(6+len(args))
 	}
 	if f.Customer != "" {
-		id, _, err := find(ctx, q, f.Customer)
+		id, _, err := Find(ctx, q, f.Customer)
 		if err != nil {
 			return "", nil, err
 		}
@@ -155,7 +155,7 @@ func (is *Invoices) Invoices(ctx context.Context, f Filter, page plans.Page) (li
 	if after != "" {
 		end, id, _ = readPosition(after)
 	}
-	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		where, args, err := f.chosen(ctx, tx)
 		if err != nil {
 			return err

@@ -179,9 +179,9 @@ type countedRow struct {
 const insertCounted = `INSERT INTO line_adjustments SELECT * FROM jsonb_populate_recordset(NULL::line_adjustments, $1)`
 
 // usageRows say which adjustments the invoice's lines of usage count.
-func (t *task) usageRows() (rows []countedRow) {
-	for n := range t.result.Invoice.Lines {
-		if l := &t.result.Invoice.Lines[n]; l.Kind == billing.LineUsage {
+func (t *Task) usageRows() (rows []countedRow) {
+	for n := range t.Result.Invoice.Lines {
+		if l := &t.Result.Invoice.Lines[n]; l.Kind == billing.LineUsage {
 			rows = append(rows, t.rowsOf(countedBy{meter: l.Meter})...)
 		}
 	}
@@ -190,16 +190,16 @@ func (t *task) usageRows() (rows []countedRow) {
 
 // correctionRows say which adjustments the invoice takes as corrections, with a line or, where
 // that would be of 0, without.
-func (t *task) correctionRows() (rows []countedRow) {
-	for i := range t.result.Corrected {
-		c := &t.result.Corrected[i]
+func (t *Task) correctionRows() (rows []countedRow) {
+	for i := range t.Result.Corrected {
+		c := &t.Result.Corrected[i]
 		rows = append(rows, t.rowsOf(countedBy{c.Meter, c.OfInvoice})...)
 	}
 	return rows
 }
 
-func (t *task) rowsOf(key countedBy) (rows []countedRow) {
-	i, by := &t.result.Invoice, t.counted[key]
+func (t *Task) rowsOf(key countedBy) (rows []countedRow) {
+	i, by := &t.Result.Invoice, t.counted[key]
 	for _, a := range by.adj {
 		rows = append(rows, countedRow{i.ID, i.Customer, by.meter, a.Hour, hex.EncodeToString(a.ID[:])})
 	}
@@ -240,7 +240,7 @@ const readLines = `
 	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
 
 // invoicesOf reads invoices with their lines. statement begins with SELECT and invoiceColumns.
-func invoicesOf(ctx context.Context, q querier, statement string, args ...any) ([]*billing.Invoice, error) {
+func invoicesOf(ctx context.Context, q Querier, statement string, args ...any) ([]*billing.Invoice, error) {
 	rows, _ := q.Query(ctx, statement, args...)
 	all, err := pgx.CollectRows(rows, scanInvoice)
 	if err != nil || len(all) == 0 {
@@ -253,7 +253,7 @@ func invoicesOf(ctx context.Context, q querier, statement string, args ...any) (
 	var id string
 	var l billing.Line
 	var tiers []byte
-	err = forEach(ctx, q, []any{
+	err = ForEach(ctx, q, []any{
 		&id, &l.N, &l.Kind, &l.Meter, &l.Description, &l.From, &l.To, &l.Quantity, &l.Included, &l.PlanVersion, &tiers,
 		&l.AmountMinor, &l.OfInvoice, &l.OfLine, &l.Before,
 		&l.UnitPrice, &l.PackageSize, &l.PackagePrice, &l.Applied,

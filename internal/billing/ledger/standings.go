@@ -52,14 +52,14 @@ const readStandingRows = `
 
 // readStandings reads how the lines of invoices stand. Corrections among them know the line that
 // they correct if its invoice is read, too.
-func readStandings(ctx context.Context, q querier, ids []string) (standings, error) {
+func readStandings(ctx context.Context, q Querier, ids []string) (standings, error) {
 	all := standings{make(map[LineKey]*assembly.Standing), make(map[billing.Corrected]*assembly.Standing)}
 	corrections := make(map[*assembly.Standing]billing.Corrected)
 	var key LineKey
 	var kind string
 	var of billing.Corrected
 	var s assembly.Standing
-	err := forEach(ctx, q, []any{&key.Invoice, &key.N, &kind, &of.Meter, &of.Invoice, &s.AmountMinor, &s.CorrectedMinor, &s.UnusedMinor, &s.NotedMinor}, func() error {
+	err := ForEach(ctx, q, []any{&key.Invoice, &key.N, &kind, &of.Meter, &of.Invoice, &s.AmountMinor, &s.CorrectedMinor, &s.UnusedMinor, &s.NotedMinor}, func() error {
 		one := s
 		all.lines[key] = &one
 		switch kind {
@@ -96,7 +96,7 @@ func (s standings) anyUnused() bool {
 }
 
 // standingsOf is how each line of an invoice stands, by n.
-func standingsOf(ctx context.Context, q querier, i *billing.Invoice) (map[int]assembly.Standing, error) {
+func standingsOf(ctx context.Context, q Querier, i *billing.Invoice) (map[int]assembly.Standing, error) {
 	ids := []string{i.ID}
 	for n := range i.Lines {
 		if l := &i.Lines[n]; l.Kind == billing.LineCorrection {

@@ -8,18 +8,18 @@ import (
 
 // The kinds of steps, in the order in which those of one instant are done.
 const (
-	stepBegin    = "begin"
-	stepOpening  = "opening"
-	stepFinalize = "finalize"
-	stepClose    = "close"
-	stepExpire   = "expire"
+	StepBegin    = "begin"
+	StepOpening  = "opening"
+	StepFinalize = "finalize"
+	StepClose    = "close"
+	StepExpire   = "expire"
 )
 
-// step is what is to be done next for a customer.
-type step struct {
-	kind  string // "": nothing ever, as things are
-	at    int64  // µs by the customer's clock
-	draft string // to be finalized
+// Step is what is to be done next for a customer.
+type Step struct {
+	Kind  string // "": nothing ever, as things are
+	At    int64  // µs by the customer's clock
+	Draft string // to be finalized
 }
 
 // stepsOf says what is to be done for a customer, and when. $2 is the close delay, µs, which
@@ -59,13 +59,13 @@ const readSteps = `
 	FROM open_periods o JOIN billing_accounts a ON a.customer_id = o.customer_id JOIN customers c ON c.id = o.customer_id,` + stepsOf + `
 	WHERE o.customer_id = ANY ($1::bigint[]) ORDER BY o.customer_id, s.at, s.rank`
 
-// queueSteps reads what is to be done next for customers. Those with nothing to do are left out.
+// QueueSteps reads what is to be done next for customers. Those with nothing to do are left out.
 // now is PostgreSQL's time.
-func (as *Accounts) queueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]step {
-	all := make(map[int64]step, len(ids))
+func (as *Accounts) QueueSteps(b *pgx.Batch, ids []int64, now int64) map[int64]Step {
+	all := make(map[int64]Step, len(ids))
 	var id int64
-	var s step
-	queueEach(b, []any{&id, &s.kind, &s.at, &s.draft}, func() error {
+	var s Step
+	QueueEach(b, []any{&id, &s.Kind, &s.At, &s.Draft}, func() error {
 		all[id] = s
 		return nil
 	}, readSteps, ids, as.closeDelay, now)
@@ -86,10 +86,10 @@ const updateDue = `
 	UPDATE open_periods o SET ` + unblocked + `, due_at = ` + dueOf + `
 	WHERE o.customer_id = ANY ($1::bigint[])`
 
-// updateDue sets due_at of customers whose lock the transaction has. They were due until now, so
+// UpdateDue sets due_at of customers whose lock the transaction has. They were due until now, so
 // their clocks are called already.
-func (h *Hooks) updateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
-	now, err := h.now(ctx)
+func (h *Hooks) UpdateDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
+	now, err := h.Now(ctx)
 	if err == nil {
 		_, err = tx.Exec(ctx, updateDue, ids, h.closeDelay, now)
 	}
@@ -100,21 +100,21 @@ const putDue = `
 	UPDATE open_periods o SET ` + unblocked + `, due_at = w.due_at
 	FROM unnest($1::bigint[], $2::bigint[]) AS w (id, due_at) WHERE o.customer_id = w.id`
 
-// setDueAt is updateDue where the next steps are known.
-func setDueAt(ctx context.Context, tx pgx.Tx, ids, at []int64) error {
+// SetDueAt is UpdateDue where the next steps are known.
+func SetDueAt(ctx context.Context, tx pgx.Tx, ids, at []int64) error {
 	_, err := tx.Exec(ctx, putDue, ids, at)
 	return err
 }
 
-// setDue is updateDue for customers that were not due, and calls their clocks. Whatever changes
+// SetDue is UpdateDue for customers that were not due, and calls their clocks. Whatever changes
 // what is to be done for a customer calls it last.
-func (h *Hooks) setDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
-	now, err := h.now(ctx)
+func (h *Hooks) SetDue(ctx context.Context, tx pgx.Tx, ids ...int64) error {
+	now, err := h.Now(ctx)
 	if err != nil {
 		return err
 	}
 	b := new(pgx.Batch)
 	b.Queue(updateDue, ids, h.closeDelay, now)
 	b.Queue(callClocksOf, ids)
-	return run(ctx, tx, b)
+	return Send(ctx, tx, b)
 }

@@ -11,10 +11,10 @@ import (
 
 // Stored reads what is stored of billing, as it is. It is for whoever checks it. It is safe for
 // concurrent use.
-type Stored struct{ versions *versions }
+type Stored struct{ versions *Versions }
 
 // NewStored returns a reader, which remembers plan versions.
-func NewStored() *Stored { return &Stored{newVersions()} }
+func NewStored() *Stored { return &Stored{NewVersions()} }
 
 // Invoices reads invoices with their lines, in no order. Drafts are not assembled again.
 func (*Stored) Invoices(ctx context.Context, tx pgx.Tx, ids []string) ([]*billing.Invoice, error) {
@@ -51,17 +51,17 @@ func (s *Stored) OpenTerms(ctx context.Context, tx pgx.Tx, customers []int64) (m
 
 // priced adds the plan versions of periods.
 func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[PeriodKey]billing.Period) (map[PeriodKey]assembly.Terms, error) {
-	var versions []versionKey
+	var versions []VersionKey
 	for _, p := range periods {
-		versions = append(versions, pricedBy(&p))
+		versions = append(versions, PricedBy(&p))
 	}
-	found, err := s.versions.get(ctx, tx, versions)
+	found, err := s.versions.Get(ctx, tx, versions)
 	if err != nil {
 		return nil, err
 	}
 	all := make(map[PeriodKey]assembly.Terms, len(periods))
 	for k, p := range periods {
-		all[k] = found.terms(&p)
+		all[k] = found.Terms(&p)
 	}
 	return all, nil
 }
@@ -78,7 +78,7 @@ type PeriodKey struct {
 }
 
 // closedPeriods reads closed periods. Those that are not closed are left out.
-func closedPeriods(ctx context.Context, q querier, keys []PeriodKey) (map[PeriodKey]billing.Period, error) {
+func closedPeriods(ctx context.Context, q Querier, keys []PeriodKey) (map[PeriodKey]billing.Period, error) {
 	customers := make([]int64, len(keys))
 	chains, numbers := make([]int, len(keys)), make([]int, len(keys))
 	for i, k := range keys {
@@ -88,15 +88,15 @@ func closedPeriods(ctx context.Context, q querier, keys []PeriodKey) (map[Period
 }
 
 // readPeriodRows reads periods. statement has the columns of readClosed.
-func readPeriodRows(ctx context.Context, q querier, statement string, args ...any) (map[PeriodKey]billing.Period, error) {
+func readPeriodRows(ctx context.Context, q Querier, statement string, args ...any) (map[PeriodKey]billing.Period, error) {
 	all := make(map[PeriodKey]billing.Period)
 	var customer int64
 	var p billing.Period
 	var prices []byte
-	err := forEach(ctx, q, []any{
+	err := ForEach(ctx, q, []any{
 		&customer, &p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
 	}, func() (err error) {
-		p.Prices, err = readPrices(prices)
+		p.Prices, err = ReadPrices(prices)
 		all[PeriodKey{customer, p.Chain, p.N}] = p
 		return err
 	}, statement, args...)

@@ -17,11 +17,11 @@ import (
 )
 
 // A task is one invoice that is to be assembled: a new one, a draft again, or an upcoming one.
-type task struct {
-	c      *customer
+type Task struct {
+	c      *Customer
 	kind   string
-	period billing.Period  // that the invoice is of
-	next   *billing.Period // that follows, of this chain or of the next one; nil: none
+	Period billing.Period  // that the invoice is of
+	Next   *billing.Period // that follows, of this chain or of the next one; nil: none
 	draft  *billing.Invoice
 	// fresh: charges and corrections that no invoice has taken yet go onto it.
 	fresh bool
@@ -32,35 +32,35 @@ type task struct {
 
 	at     int64 // when it is made or finalized
 	in     assembly.Input
-	result assembly.Result
-	err    error // why it cannot be assembled, which concerns this customer only
+	Result assembly.Result
+	Err    error // why it cannot be assembled, which concerns this customer only
 }
 
-// periodTask is the invoice of a period, made at an instant. What no invoice has taken goes onto it.
-func periodTask(c *customer, line *timeline.Timeline, period *billing.Period, at int64) *task {
-	t := &task{c: c, kind: billing.KindPeriod, period: *period, fresh: true, at: at}
+// PeriodTask is the invoice of a period, made at an instant. What no invoice has taken goes onto it.
+func PeriodTask(c *Customer, line *timeline.Timeline, period *billing.Period, at int64) *Task {
+	t := &Task{c: c, kind: billing.KindPeriod, Period: *period, fresh: true, at: at}
 	if next, ok := line.Next(period); ok {
-		t.next = &next
+		t.Next = &next
 	}
 	return t
 }
 
-// openingTask is the opening invoice of a customer's open period, made at an instant.
-func openingTask(c *customer, at int64) *task {
-	return &task{c: c, kind: billing.KindOpening, period: *c.open, fresh: true, at: at}
+// OpeningTask is the opening invoice of a customer's open period, made at an instant.
+func OpeningTask(c *Customer, at int64) *Task {
+	return &Task{c: c, kind: billing.KindOpening, Period: *c.Open, fresh: true, at: at}
 }
 
-// draftTask is a stored draft that is to be finalized at an instant.
-func draftTask(c *customer, id string, at int64) *task {
-	return &task{c: c, draft: &billing.Invoice{ID: id}, at: at}
+// DraftTask is a stored draft that is to be finalized at an instant.
+func DraftTask(c *Customer, id string, at int64) *Task {
+	return &Task{c: c, draft: &billing.Invoice{ID: id}, at: at}
 }
 
-func (t *task) failed() bool { return t.err != nil }
+func (t *Task) failed() bool { return t.Err != nil }
 
-// empty reports whether no invoice is to be made. Only a base that is due in advance makes an opening:
+// Empty reports whether no invoice is to be made. Only a base that is due in advance makes an opening:
 // without one the invoice of the period itself takes charges and corrections.
-func (t *task) empty() bool {
-	return t.result.Empty || t.kind == billing.KindOpening && t.in.Terms.AdvanceBase(t.period.KnownEnd) == 0
+func (t *Task) Empty() bool {
+	return t.Result.Empty || t.kind == billing.KindOpening && t.in.Terms.AdvanceBase(t.Period.KnownEnd) == 0
 }
 
 // countedBy names a line. invoice is the corrected one, "" for a line of usage.
@@ -72,8 +72,8 @@ type counted struct {
 	adj   []usage.Adjustment
 }
 
-// assemble fills in the results of tasks. Reads of one snapshot make invoices of one instant.
-func (is *Invoices) assemble(ctx context.Context, q querier, tasks []*task) error {
+// Assemble fills in the results of tasks. Reads of one snapshot make invoices of one instant.
+func (is *Invoices) Assemble(ctx context.Context, q Querier, tasks []*Task) error {
 	err := is.readInputs(ctx, q, tasks)
 	if err == nil {
 		for _, t := range tasks {
@@ -84,12 +84,12 @@ func (is *Invoices) assemble(ctx context.Context, q querier, tasks []*task) erro
 }
 
 // readInputs reads what tasks are computed from, with a few statements for all of them.
-func (is *Invoices) readInputs(ctx context.Context, q querier, tasks []*task) error {
+func (is *Invoices) readInputs(ctx context.Context, q Querier, tasks []*Task) error {
 	if len(tasks) == 0 {
 		return nil
 	}
 	for _, t := range tasks {
-		t.in = assembly.Input{Kind: t.kind, Account: &t.c.account, Fixed: t.fixed, Usage: make(map[string]int64)}
+		t.in = assembly.Input{Kind: t.kind, Account: &t.c.Account, Fixed: t.fixed, Usage: make(map[string]int64)}
 		t.counted = make(map[countedBy]counted)
 	}
 	if err := is.readTerms(ctx, q, tasks); err != nil {
@@ -98,10 +98,10 @@ func (is *Invoices) readInputs(ctx context.Context, q querier, tasks []*task) er
 	b := new(pgx.Batch)
 	queueMeters(b, tasks)
 	late, goneOn := queueCorrections(b, tasks), queueGoneOn(b, tasks)
-	for _, queue := range []func(*pgx.Batch, []*task){queueAdvances, queueCharges, queueSellers, queueCreditsLeft} {
+	for _, queue := range []func(*pgx.Batch, []*Task){queueAdvances, queueCharges, queueSellers, queueCreditsLeft} {
 		queue(b, tasks)
 	}
-	if err := run(ctx, q, b); err != nil {
+	if err := Send(ctx, q, b); err != nil {
 		return err
 	}
 	if err := errors.Join(is.addCorrections(ctx, q, late), is.addGoneOn(ctx, q, *goneOn)); err != nil {
@@ -111,14 +111,14 @@ func (is *Invoices) readInputs(ctx context.Context, q querier, tasks []*task) er
 }
 
 // compute makes the invoice of what was read.
-func (t *task) compute() {
-	if t.result, t.err = assembly.Assemble(t.in); t.err != nil {
+func (t *Task) compute() {
+	if t.Result, t.Err = assembly.Assemble(t.in); t.Err != nil {
 		return
 	}
-	t.result.Invoice.CustomerKey, t.result.Invoice.TestClock, t.result.Invoice.Zone = t.c.key, t.c.clock, t.c.zone
+	t.Result.Invoice.CustomerKey, t.Result.Invoice.TestClock, t.Result.Invoice.Zone = t.c.Key, t.c.Clock, t.c.Zone
 	if t.draft != nil {
-		keep(&t.result.Invoice, t.draft)
-		holdNameless(&t.result.Invoice)
+		keep(&t.Result.Invoice, t.draft)
+		holdNameless(&t.Result.Invoice)
 	}
 }
 
@@ -137,22 +137,22 @@ func keep(i, draft *billing.Invoice) {
 }
 
 // readTerms finds what prices the tasks' periods.
-func (is *Invoices) readTerms(ctx context.Context, q querier, tasks []*task) error {
-	var keys []versionKey
+func (is *Invoices) readTerms(ctx context.Context, q Querier, tasks []*Task) error {
+	var keys []VersionKey
 	for _, t := range tasks {
-		keys = append(keys, pricedBy(&t.period))
-		if t.next != nil {
-			keys = append(keys, pricedBy(t.next))
+		keys = append(keys, PricedBy(&t.Period))
+		if t.Next != nil {
+			keys = append(keys, PricedBy(t.Next))
 		}
 	}
-	versions, err := is.accounts.versions.get(ctx, q, keys)
+	versions, err := is.accounts.Versions.Get(ctx, q, keys)
 	if err != nil {
 		return err
 	}
 	for _, t := range tasks {
-		t.in.Terms = versions.terms(&t.period)
-		if t.next != nil && t.next.Chain == t.period.Chain { // another chain has an opening
-			next := versions.terms(t.next)
+		t.in.Terms = versions.Terms(&t.Period)
+		if t.Next != nil && t.Next.Chain == t.Period.Chain { // another chain has an opening
+			next := versions.Terms(t.Next)
 			t.in.Next = &next
 		}
 	}
@@ -160,9 +160,9 @@ func (is *Invoices) readTerms(ctx context.Context, q querier, tasks []*task) err
 }
 
 // readUsage sums the usage of the priced meters.
-func (is *Invoices) readUsage(ctx context.Context, q querier, tasks []*task) error {
+func (is *Invoices) readUsage(ctx context.Context, q Querier, tasks []*Task) error {
 	type place struct {
-		t     *task
+		t     *Task
 		meter string
 	}
 	var spans []usage.Span
@@ -171,12 +171,12 @@ func (is *Invoices) readUsage(ctx context.Context, q querier, tasks []*task) err
 		if t.kind != billing.KindPeriod {
 			continue
 		}
-		ids, err := is.accounts.pricedMeters(ctx, q, &t.in.Terms)
+		ids, err := is.accounts.PricedMeters(ctx, q, &t.in.Terms)
 		if err != nil {
 			return err
 		}
 		for _, meter := range t.in.Terms.Meters() {
-			spans = append(spans, usage.Span{Customer: t.c.id, Meter: ids[meter], Start: t.period.Start, End: t.period.End})
+			spans = append(spans, usage.Span{Customer: t.c.ID, Meter: ids[meter], Start: t.Period.Start, End: t.Period.End})
 			places = append(places, place{t, meter})
 		}
 	}
@@ -196,7 +196,7 @@ func (is *Invoices) readUsage(ctx context.Context, q querier, tasks []*task) err
 const readMeterNames = `SELECT id, key, name, unit FROM meters WHERE key = ANY ($1)`
 
 // queueMeters finds what the meters of the tasks' terms are called.
-func queueMeters(b *pgx.Batch, tasks []*task) {
+func queueMeters(b *pgx.Batch, tasks []*Task) {
 	var keys []string
 	all := make(map[string]plans.Meter)
 	for _, t := range tasks {
@@ -207,7 +207,7 @@ func queueMeters(b *pgx.Batch, tasks []*task) {
 	}
 	slices.Sort(keys)
 	var m plans.Meter
-	queueEach(b, []any{&m.ID, &m.Key, &m.Name, &m.Unit}, func() error {
+	QueueEach(b, []any{&m.ID, &m.Key, &m.Name, &m.Unit}, func() error {
 		all[m.Key] = m
 		return nil
 	}, readMeterNames, slices.Compact(keys))
@@ -216,13 +216,13 @@ func queueMeters(b *pgx.Batch, tasks []*task) {
 const readSellerRows = `SELECT key, name, address, tax_id, prefix FROM sellers WHERE key = ANY ($1)`
 
 // queueSellers finds the sellers as they are now.
-func queueSellers(b *pgx.Batch, tasks []*task) {
-	of := make(map[string][]*task)
+func queueSellers(b *pgx.Batch, tasks []*Task) {
+	of := make(map[string][]*Task)
 	for _, t := range tasks {
-		of[t.c.account.Seller] = append(of[t.c.account.Seller], t)
+		of[t.c.Account.Seller] = append(of[t.c.Account.Seller], t)
 	}
 	var s billing.Seller
-	queueEach(b, []any{&s.Key, &s.Name, &s.Address, &s.TaxID, &s.Prefix}, func() error {
+	QueueEach(b, []any{&s.Key, &s.Name, &s.Address, &s.TaxID, &s.Prefix}, func() error {
 		for _, t := range of[s.Key] {
 			t.in.Seller = s
 		}
@@ -238,25 +238,25 @@ const readUnclaimed = `
 	WHERE customer_id = ANY ($1) AND invoice_id IS NULL ORDER BY customer_id, at, seq NULLS FIRST, id`
 
 // queueCharges finds the charges that no invoice has taken yet.
-func queueCharges(b *pgx.Batch, tasks []*task) {
+func queueCharges(b *pgx.Batch, tasks []*Task) {
 	of := freshTasks(tasks)
 	if len(of) == 0 {
 		return
 	}
 	var id int64
 	var c billing.Charge
-	queueEach(b, []any{&id, &c.ID, &c.Description, &c.AmountMinor, &c.Currency, &c.At}, func() error {
+	QueueEach(b, []any{&id, &c.ID, &c.Description, &c.AmountMinor, &c.Currency, &c.At}, func() error {
 		of[id].in.Charges = append(of[id].in.Charges, c)
 		return nil
 	}, readUnclaimed, slices.Collect(maps.Keys(of)))
 }
 
 // freshTasks are the tasks that take charges and corrections, by customer.
-func freshTasks(tasks []*task) map[int64]*task {
-	of := make(map[int64]*task)
+func freshTasks(tasks []*Task) map[int64]*Task {
+	of := make(map[int64]*Task)
 	for _, t := range tasks {
 		if t.fresh {
-			of[t.c.id] = t
+			of[t.c.ID] = t
 		}
 	}
 	return of
@@ -267,14 +267,14 @@ const creditsLeft = `
 	WHERE customer_id = ANY ($1) AND left_minor > 0`
 
 // queueCreditsLeft finds the credits that have something left.
-func queueCreditsLeft(b *pgx.Batch, tasks []*task) {
-	of := make(map[int64][]*task)
+func queueCreditsLeft(b *pgx.Batch, tasks []*Task) {
+	of := make(map[int64][]*Task)
 	for _, t := range tasks {
-		of[t.c.id] = append(of[t.c.id], t)
+		of[t.c.ID] = append(of[t.c.ID], t)
 	}
 	var id int64
 	var c billing.Credit
-	queueEach(b, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
+	QueueEach(b, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
 		for _, t := range of[id] {
 			t.in.Credits = append(t.in.Credits, c)
 		}
@@ -286,7 +286,7 @@ func queueCreditsLeft(b *pgx.Batch, tasks []*task) {
 const countersAtOnce = 80
 
 // used reads what spans hold, in their order. What is of one span is of one snapshot.
-func used(ctx context.Context, q querier, spans []usage.Span) ([]usage.Sum, error) {
+func used(ctx context.Context, q Querier, spans []usage.Span) ([]usage.Sum, error) {
 	all := make([]usage.Sum, 0, len(spans))
 	for some := range slices.Chunk(spans, countersAtOnce) {
 		sums, err := usage.Sums(ctx, q, some)
@@ -308,13 +308,13 @@ func without(all []usage.Adjustment, others []usage.Key) []usage.Adjustment {
 }
 
 // queueAdvances finds the base lines of the tasks' periods that earlier invoices hold.
-func queueAdvances(b *pgx.Batch, tasks []*task) {
-	var of []holder
+func queueAdvances(b *pgx.Batch, tasks []*Task) {
+	var of []Holder
 	for _, t := range tasks {
 		if t.kind != billing.KindPeriod {
 			continue
 		}
-		of = append(of, holder{customer: t.c.id, terms: &t.in.Terms, tell: func(held assembly.Advance, replaced bool) {
+		of = append(of, Holder{Customer: t.c.ID, Terms: &t.in.Terms, Found: func(held assembly.Advance, replaced bool) {
 			if replaced {
 				t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
 			} else {
@@ -322,5 +322,5 @@ func queueAdvances(b *pgx.Batch, tasks []*task) {
 			}
 		}})
 	}
-	queueHeld(b, of)
+	QueueHeld(b, of)
 }

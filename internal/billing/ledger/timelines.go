@@ -31,16 +31,16 @@ const readPlanVersions = `
 	SELECT plan_id, version, apply_to = 'all', change, (extract(epoch FROM created_at) * 1000000)::bigint FROM plan_versions
 	WHERE plan_id IN (SELECT plan_id FROM customer_terms WHERE customer_id = ANY ($1))`
 
-// timelines reads what the periods of customers follow from.
-func timelines(ctx context.Context, q querier, customers map[int64]*customer) (map[int64]*timeline.Timeline, error) {
+// Timelines reads what the periods of customers follow from.
+func Timelines(ctx context.Context, q Querier, customers map[int64]*Customer) (map[int64]*timeline.Timeline, error) {
 	ids := slices.Sorted(maps.Keys(customers))
 	all := make(map[int64]*timeline.Timeline, len(ids))
 	for id, c := range customers {
-		all[id] = &timeline.Timeline{StartsAt: c.account.StartsAt, TrialEnd: c.account.TrialEndsAt, End: c.account.EndsAt, Archived: c.archived}
-		if from, to := c.account.BreakFrom, c.account.BreakTo; from != nil && to != nil {
+		all[id] = &timeline.Timeline{StartsAt: c.Account.StartsAt, TrialEnd: c.Account.TrialEndsAt, End: c.Account.EndsAt, Archived: c.Archived}
+		if from, to := c.Account.BreakFrom, c.Account.BreakTo; from != nil && to != nil {
 			all[id].Break = &timeline.Break{From: *from, To: *to}
 		}
-		if from, end := c.account.KnownFrom, c.account.KnownEnd; from != nil && end != nil {
+		if from, end := c.Account.KnownFrom, c.Account.KnownEnd; from != nil && end != nil {
 			all[id].Known = &timeline.Known{Start: *from, End: *end}
 		}
 	}
@@ -49,14 +49,14 @@ func timelines(ctx context.Context, q querier, customers map[int64]*customer) (m
 	queueTerms(b, ids, all)
 	queueOwnPrices(b, ids, all)
 	queueVersions(b, ids, all)
-	return all, run(ctx, q, b)
+	return all, Send(ctx, q, b)
 }
 
 // queueTerms reads what customers were on.
 func queueTerms(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var id int64
 	var terms timeline.Terms
-	queueEach(b, []any{&id, &terms.Change, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
+	QueueEach(b, []any{&id, &terms.Change, &terms.From, &terms.At, &terms.PlanID, &terms.Joined, &terms.Pinned}, func() error {
 		all[id].Terms = append(all[id].Terms, terms)
 		return nil
 	}, readTermsRows, ids)
@@ -67,7 +67,7 @@ func queueOwnPrices(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline)
 	var id int64
 	var own timeline.OwnPrice
 	var price []byte
-	queueEach(b, []any{&id, &own.Change, &own.From, &own.At, &own.Meter, &price}, func() error {
+	QueueEach(b, []any{&id, &own.Change, &own.From, &own.At, &own.Meter, &price}, func() error {
 		if own.Price = nil; price != nil {
 			own.Price = new(plans.Price)
 			if err := json.Unmarshal(price, own.Price); err != nil {
@@ -86,7 +86,7 @@ func queuePeriods(b *pgx.Batch, ids []int64, all map[int64]*timeline.Timeline) {
 	var former []byte
 	var cuts, clock []int64
 	var interval calendar.Interval
-	queueEach(b, []any{&id, &key, &zone, &anchor, &former, &cuts, &interval.Unit, &interval.Count, &clock}, func() error {
+	QueueEach(b, []any{&id, &key, &zone, &anchor, &former, &cuts, &interval.Unit, &interval.Count, &clock}, func() error {
 		var before []plans.FormerPeriods
 		if len(former) > emptyDocument {
 			if err := json.Unmarshal(former, &before); err != nil {

@@ -22,7 +22,7 @@ func (is *Invoices) Upcoming(ctx context.Context, key string) (*billing.Invoice,
 	if err != nil {
 		return nil, err
 	}
-	return &t.result.Invoice, nil
+	return &t.Result.Invoice, nil
 }
 
 // Projection is Upcoming, and the invoice that would become of it if usage went on at the pace of
@@ -33,8 +33,8 @@ func (is *Invoices) Projection(ctx context.Context, key string) (soFar, projecte
 	if err != nil {
 		return nil, nil, err
 	}
-	soFar = &t.result.Invoice
-	in, ok := t.in.Projected(t.c.now)
+	soFar = &t.Result.Invoice
+	in, ok := t.in.Projected(t.c.Now)
 	if !ok || soFar.Held != "" {
 		return soFar, nil, nil
 	}
@@ -46,9 +46,9 @@ func (is *Invoices) Projection(ctx context.Context, key string) (soFar, projecte
 }
 
 // upcoming assembles the invoice of the period that runs.
-func (is *Invoices) upcoming(ctx context.Context, key string) (t *task, err error) {
-	err = is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		now, err := is.accounts.now(ctx)
+func (is *Invoices) upcoming(ctx context.Context, key string) (t *Task, err error) {
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		now, err := is.accounts.Now(ctx)
 		if err != nil {
 			return err
 		}
@@ -56,11 +56,11 @@ func (is *Invoices) upcoming(ctx context.Context, key string) (t *task, err erro
 		if err != nil {
 			return err
 		}
-		t = periodTask(c, line, p, 0)
-		if err := is.assemble(ctx, tx, []*task{t}); err != nil {
+		t = PeriodTask(c, line, p, 0)
+		if err := is.Assemble(ctx, tx, []*Task{t}); err != nil {
 			return err
 		}
-		return t.err
+		return t.Err
 	})
 	return t, err
 }
@@ -68,24 +68,24 @@ func (is *Invoices) upcoming(ctx context.Context, key string) (t *task, err erro
 // running finds the period that holds the present of a customer. The open one may have ended,
 // and not be closed yet. now is PostgreSQL's time. The customer is there with billing.ErrNoPeriod,
 // too, if it is billed at all.
-func (is *Invoices) running(ctx context.Context, q querier, key string, now int64) (*customer, *billing.Period, *timeline.Timeline, error) {
-	id, archived, err := find(ctx, q, key)
+func (is *Invoices) running(ctx context.Context, q Querier, key string, now int64) (*Customer, *billing.Period, *timeline.Timeline, error) {
+	id, archived, err := Find(ctx, q, key)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	customers, err := readCustomers(ctx, q, []int64{id}, now)
+	customers, err := ReadCustomers(ctx, q, []int64{id}, now)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	c := customers[id]
-	if archived || c == nil || c.open == nil || c.now < c.open.Start {
+	if archived || c == nil || c.Open == nil || c.Now < c.Open.Start {
 		return c, nil, nil, billing.ErrNoPeriod
 	}
-	lines, err := timelines(ctx, q, customers)
+	lines, err := Timelines(ctx, q, customers)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	p, ok, err := lines[id].At(*c.open, c.now)
+	p, ok, err := lines[id].At(*c.Open, c.Now)
 	if err == nil && !ok {
 		err = billing.ErrNoPeriod
 	}
@@ -108,15 +108,15 @@ type Running struct {
 // belongs to the same instant. Running is not Billed where the customer is not: before starts_at,
 // after ends_at, anonymous, unknown.
 func (is *Invoices) Reading(ctx context.Context, key string, do func(ctx context.Context, r *Running) error) error {
-	return is.accounts.snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		r := &Running{View: quota.View{From: tx}}
 		var err error
-		if r.View.Now, err = is.accounts.now(ctx); err != nil {
+		if r.View.Now, err = is.accounts.Now(ctx); err != nil {
 			return err
 		}
 		c, p, _, err := is.running(ctx, tx, key, r.View.Now)
 		if c != nil {
-			r.Change = max(c.change, c.clockSet)
+			r.Change = max(c.Change, c.ClockSet)
 		}
 		switch {
 		case err == nil:
@@ -131,12 +131,12 @@ func (is *Invoices) Reading(ctx context.Context, key string, do func(ctx context
 }
 
 // price gives a reading the terms of the running period.
-func (is *Invoices) price(ctx context.Context, q querier, r *Running, p *billing.Period) error {
-	versions, err := is.accounts.versions.get(ctx, q, []versionKey{pricedBy(p)})
+func (is *Invoices) price(ctx context.Context, q Querier, r *Running, p *billing.Period) error {
+	versions, err := is.accounts.Versions.Get(ctx, q, []VersionKey{PricedBy(p)})
 	if err != nil {
 		return err
 	}
-	terms := versions.terms(p)
+	terms := versions.Terms(p)
 	r.terms, r.View.Start, r.View.End = &terms, p.Start, p.End
 	return nil
 }

@@ -18,32 +18,32 @@ import (
 // 100 KB.
 const maxVersions = 1000
 
-// versionKey names a plan version.
-type versionKey struct {
+// VersionKey names a plan version.
+type VersionKey struct {
 	plan    int32
 	version int
 }
 
-// version is a plan version with its prices read. It never changes, and nor do the ids of its
+// Version is a plan version with its prices read. It never changes, and nor do the ids of its
 // meters.
-type version struct {
+type Version struct {
 	*plans.Plan
 	id     int32 // of the plan
 	prices *assembly.Plan
 	meters map[string]int32 // ids, by key, of the meters that the plan names
 }
 
-// versions is the memory of plan versions.
-type versions struct {
-	kept *cache.Cache[versionKey, *version]
+// Versions is the memory of plan versions.
+type Versions struct {
+	kept *cache.Cache[VersionKey, *Version]
 }
 
-func newVersions() *versions {
-	kept, err := cache.New[versionKey, *version](maxVersions)
+func NewVersions() *Versions {
+	kept, err := cache.New[VersionKey, *Version](maxVersions)
 	if err != nil {
 		panic("ledger: " + err.Error()) // the size is a constant
 	}
-	return &versions{kept}
+	return &Versions{kept}
 }
 
 const readVersions = `
@@ -52,12 +52,12 @@ const readVersions = `
 	JOIN plan_versions v ON v.plan_id = w.plan_id AND v.version = w.version
 	JOIN plans p ON p.id = v.plan_id`
 
-// found are plan versions by their names.
-type found map[versionKey]*version
+// Found are plan versions by their names.
+type Found map[VersionKey]*Version
 
-// get returns plan versions, from memory or by one statement. Each of keys must exist.
-func (vs *versions) get(ctx context.Context, q querier, keys []versionKey) (found, error) {
-	all := make(found)
+// Get returns plan versions, from memory or by one statement. Each of keys must exist.
+func (vs *Versions) Get(ctx context.Context, q Querier, keys []VersionKey) (Found, error) {
+	all := make(Found)
 	var ids []int32
 	var numbers []int
 	for _, k := range keys {
@@ -89,7 +89,7 @@ func (vs *versions) get(ctx context.Context, q querier, keys []versionKey) (foun
 		for _, key := range v.MeterKeys() {
 			v.meters[key] = meters[key]
 		}
-		k := versionKey{v.id, v.Version}
+		k := VersionKey{v.id, v.Version}
 		all[k] = v
 		vs.kept.Add(k, v, cache.NoExpiry)
 	}
@@ -101,8 +101,8 @@ func (vs *versions) get(ctx context.Context, q querier, keys []versionKey) (foun
 	return all, nil
 }
 
-func scanVersion(row pgx.CollectableRow) (*version, error) {
-	v := &version{Plan: new(plans.Plan), meters: make(map[string]int32)}
+func scanVersion(row pgx.CollectableRow) (*Version, error) {
+	v := &Version{Plan: new(plans.Plan), meters: make(map[string]int32)}
 	var document []byte
 	if err := row.Scan(&v.id, &v.Key, &v.Version, &v.CreatedAt, &document); err != nil {
 		return nil, err
@@ -115,20 +115,20 @@ func scanVersion(row pgx.CollectableRow) (*version, error) {
 	return v, err
 }
 
-// pricedBy is the plan version that prices a period.
-func pricedBy(p *billing.Period) versionKey { return versionKey{p.PlanID, p.Version} }
+// PricedBy is the plan version that prices a period.
+func PricedBy(p *billing.Period) VersionKey { return VersionKey{p.PlanID, p.Version} }
 
-func (vs found) terms(p *billing.Period) assembly.Terms {
-	return assembly.Terms{Period: *p, Plan: vs[pricedBy(p)].prices}
+func (vs Found) Terms(p *billing.Period) assembly.Terms {
+	return assembly.Terms{Period: *p, Plan: vs[PricedBy(p)].prices}
 }
 
-// pricedMeters are the ids of the meters that a period's terms name, and maybe of others.
-func (as *Accounts) pricedMeters(ctx context.Context, q querier, t *assembly.Terms) (map[string]int32, error) {
-	versions, err := as.versions.get(ctx, q, []versionKey{pricedBy(&t.Period)})
+// PricedMeters are the ids of the meters that a period's terms name, and maybe of others.
+func (as *Accounts) PricedMeters(ctx context.Context, q Querier, t *assembly.Terms) (map[string]int32, error) {
+	versions, err := as.Versions.Get(ctx, q, []VersionKey{PricedBy(&t.Period)})
 	if err != nil {
 		return nil, err
 	}
-	ids := versions[pricedBy(&t.Period)].meters
+	ids := versions[PricedBy(&t.Period)].meters
 	var missing []string
 	for meter := range t.Period.Prices {
 		if ids[meter] == 0 {

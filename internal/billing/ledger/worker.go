@@ -33,11 +33,11 @@ const (
 
 // job is the next step of a customer that is due.
 type job struct {
-	c     *customer
+	c     *Customer
 	at    int64  // the step's instant
 	draft string // that is to be finalized
 
-	task *task
+	task *Task
 	over bool  // it is done, its due_at is written, and nothing else was due when its clock was read
 	err  error // why it cannot be done; it concerns this customer only
 }
@@ -91,14 +91,14 @@ func (w *Worker) Run(ctx context.Context) {
 // do. The error is why the database could not be worked with.
 func (w *Worker) WorkOff(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if err := w.accounts.wakeNamed(ctx, w.wakeAtOnce); err != nil {
+		if err := w.accounts.WakeNamed(ctx, w.wakeAtOnce); err != nil {
 			return err
 		}
 		began, size := w.options.Stopwatch(), int(w.size.Load())
 		taken, err := w.batch(ctx, size)
 		switch {
 		case err == nil && taken == 0:
-			return w.accounts.answerCalls(ctx)
+			return w.accounts.AnswerCalls(ctx)
 		case err == nil && taken == size: // there are many
 			took := w.options.Stopwatch() - began
 			w.size.Store(int64(nextSize(size, took)))
@@ -161,7 +161,7 @@ const takeDueByClock = `
 func (w *Worker) batch(ctx context.Context, n int) (taken int, err error) {
 	within, cancel := context.WithTimeout(ctx, w.stepTimeout)
 	defer cancel()
-	now, err := w.accounts.now(within)
+	now, err := w.accounts.Now(within)
 	if err != nil {
 		return 0, err
 	}
@@ -229,19 +229,19 @@ func (w *Worker) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 		failed = append(failed, bad...)
 		erased = append(erased, erasedIn(jobs)...)
 		ids = stillDue(ids, jobs)
-		if len(jobs[stepFinalize]) > 0 {
+		if len(jobs[StepFinalize]) > 0 {
 			break
 		}
-		if now, err = w.accounts.now(ctx); err != nil {
+		if now, err = w.accounts.Now(ctx); err != nil {
 			return count, err
 		}
 	}
 	if len(ids) > 0 {
-		if err := w.accounts.updateDue(ctx, tx, ids...); err != nil {
+		if err := w.accounts.UpdateDue(ctx, tx, ids...); err != nil {
 			return count, err
 		}
 	}
-	if err := forget(ctx, tx, erased...); err != nil {
+	if err := ForgetBuyers(ctx, tx, erased...); err != nil {
 		return count, err
 	}
 	for _, j := range failed {
@@ -256,29 +256,29 @@ func (w *Worker) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (
 // right, and are not in left.
 func (w *Worker) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
 	b := new(pgx.Batch)
-	customers, next := queueCustomers(b, ids, now), w.accounts.queueSteps(b, ids, now)
-	if err := run(ctx, tx, b); err != nil {
+	customers, next := QueueCustomers(b, ids, now), w.accounts.QueueSteps(b, ids, now)
+	if err := Send(ctx, tx, b); err != nil {
 		return nil, nil, err
 	}
 	jobs = make(map[string][]*job)
 	var idle, dueAt []int64
 	for _, id := range ids {
 		c, s := customers[id], next[id]
-		if s.kind == "" {
-			s.at = math.MaxInt64
+		if s.Kind == "" {
+			s.At = math.MaxInt64
 		}
-		if c == nil || s.kind == "" || s.at > c.now {
-			idle, dueAt = append(idle, id), append(dueAt, s.at)
+		if c == nil || s.Kind == "" || s.At > c.Now {
+			idle, dueAt = append(idle, id), append(dueAt, s.At)
 			continue
 		}
-		j := &job{c: c, at: s.at, draft: s.draft}
-		if c.clock == "" && s.kind == stepFinalize {
-			j.at = c.now // in real time a late invoice says when it was finalized
+		j := &job{c: c, at: s.At, draft: s.Draft}
+		if c.Clock == "" && s.Kind == StepFinalize {
+			j.at = c.Now // in real time a late invoice says when it was finalized
 		}
-		jobs[s.kind], left = append(jobs[s.kind], j), append(left, id)
+		jobs[s.Kind], left = append(jobs[s.Kind], j), append(left, id)
 	}
 	if len(idle) > 0 {
-		err = setDueAt(ctx, tx, idle, dueAt)
+		err = SetDueAt(ctx, tx, idle, dueAt)
 	}
 	return jobs, left, err
 }
@@ -288,7 +288,7 @@ func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 	for _, kind := range []struct {
 		name string
 		do   func(context.Context, pgx.Tx, []*job) error
-	}{{stepBegin, beginPeriods}, {stepClose, w.closePeriods}, {stepOpening, w.makeOpenings}, {stepExpire, expireCredits}, {stepFinalize, w.finalizeDrafts}} {
+	}{{StepBegin, beginPeriods}, {StepClose, w.closePeriods}, {StepOpening, w.makeOpenings}, {StepExpire, expireCredits}, {StepFinalize, w.finalizeDrafts}} {
 		due := jobs[kind.name]
 		if len(due) == 0 {
 			continue
@@ -300,9 +300,9 @@ func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 			switch {
 			case j.err != nil:
 				failed = append(failed, j)
-			case kind.name == stepClose:
+			case kind.name == StepClose:
 				count.closed++
-			case kind.name == stepFinalize && j.task.result.Invoice.Held == "":
+			case kind.name == StepFinalize && j.task.Result.Invoice.Held == "":
 				count.finalized++
 			}
 		}
@@ -311,34 +311,34 @@ func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job)
 }
 
 func beginPeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
-	return begin(ctx, tx, customersOf(due))
+	return BeginPeriods(ctx, tx, customersOf(due))
 }
 
 func expireCredits(ctx context.Context, tx pgx.Tx, due []*job) error {
 	at := make(map[int64]int64, len(due))
 	for _, j := range due {
-		at[j.c.id] = j.at
+		at[j.c.ID] = j.at
 	}
-	return expire(ctx, tx, at)
+	return ExpireCredits(ctx, tx, at)
 }
 
 func (w *Worker) finalizeDrafts(ctx context.Context, tx pgx.Tx, due []*job) error {
-	tasks := make([]*task, len(due))
+	tasks := make([]*Task, len(due))
 	for i, j := range due {
-		j.task = draftTask(j.c, j.draft, j.at)
+		j.task = DraftTask(j.c, j.draft, j.at)
 		tasks[i] = j.task
 	}
-	err := w.invoices.finalize(ctx, tx, tasks)
+	err := w.invoices.FinalizeDrafts(ctx, tx, tasks)
 	for _, j := range due {
-		j.err = j.task.err
+		j.err = j.task.Err
 	}
 	return err
 }
 
-func customersOf(due []*job) map[int64]*customer {
-	customers := make(map[int64]*customer, len(due))
+func customersOf(due []*job) map[int64]*Customer {
+	customers := make(map[int64]*Customer, len(due))
 	for _, j := range due {
-		customers[j.c.id] = j.c
+		customers[j.c.ID] = j.c
 	}
 	return customers
 }
@@ -347,8 +347,8 @@ func customersOf(due []*job) map[int64]*customer {
 func erasedIn(jobs map[string][]*job) (ids []int64) {
 	for _, due := range jobs {
 		for _, j := range due {
-			if j.c.erased {
-				ids = append(ids, j.c.id)
+			if j.c.Erased {
+				ids = append(ids, j.c.ID)
 			}
 		}
 	}
@@ -360,7 +360,7 @@ func stillDue(ids []int64, jobs map[string][]*job) (left []int64) {
 	off := make(map[int64]bool, len(ids))
 	for _, due := range jobs {
 		for _, j := range due {
-			off[j.c.id] = j.over || j.err != nil
+			off[j.c.ID] = j.over || j.err != nil
 		}
 	}
 	for _, id := range ids {
