@@ -17,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
@@ -40,8 +42,8 @@ type node struct {
 	store      *store.Store
 	catalog    *catalog.Catalog
 	engine     *quota.Engine
-	accounts   *ledger.Accounts
-	closing    *ledger.Worker
+	accounts   *accounts.Accounts
+	closing    *closing.Worker
 	cleaner    *upkeep.Cleaner
 	archiver   *sweep.Archiver
 	api        *api.Server
@@ -80,7 +82,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.catalog = catalog.New(n.pool, catalog.Options{
 		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Log: log,
 	})
-	hooks := ledger.NewHooks(n.clock.Now, *s.CloseDelay)
+	hooks := accounts.NewHooks(n.clock.Now, *s.CloseDelay)
 	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing()})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
@@ -101,9 +103,9 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
-	n.accounts = ledger.NewAccounts(n.store, hooks)
-	invoices := ledger.NewInvoices(n.accounts, *s.CorrectionTime)
-	n.closing = ledger.NewWorker(ledger.Options{
+	n.accounts = accounts.New(n.store, hooks)
+	invoices := invoices.New(n.accounts, *s.CorrectionTime)
+	n.closing = closing.New(closing.Options{
 		Pool: n.pool, Accounts: n.accounts, Invoices: invoices, Catalog: n.catalog, Engine: n.engine, Stopwatch: stopwatch, Log: log,
 		Pace: s.ClosingPace,
 	})

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 )
 
@@ -25,7 +25,7 @@ type ownPriceBody struct {
 	From time.Time `json:"from" doc:"The price counts for billing periods that start then or later."`
 }
 
-func showOwnPrice(p *ledger.OwnPrice) ownPriceBody {
+func showOwnPrice(p *accounts.OwnPrice) ownPriceBody {
 	return ownPriceBody{p.Price, timeOf(max(p.From, 0))}
 }
 
@@ -85,5 +85,5 @@ func (s *Server) listOwnPrices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return listAnswer(&plans.List[*ledger.OwnPrice]{Items: all}, nil, showOwnPrice)
+	return listAnswer(&plans.List[*accounts.OwnPrice]{Items: all}, nil, showOwnPrice)
 }

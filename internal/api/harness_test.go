@@ -17,7 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
@@ -61,7 +63,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	start := time.Now()
 	stopwatch := func() time.Duration { return time.Since(start) }
 	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Log: log})
-	hooks := ledger.NewHooks(clock.Now, 10*time.Second)
+	hooks := accounts.NewHooks(clock.Now, 10*time.Second)
 	store := store.New(pool, store.Options{Committed: catalog.Committed, Billing: hooks.Billing()})
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -80,9 +82,9 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	}
 	engine, err := quota.NewEngine(options)
 	check(t, err)
-	accounts := ledger.NewAccounts(store, hooks)
-	invoices := ledger.NewInvoices(accounts, time.Hour)
-	bills := ledger.NewWorker(ledger.Options{
+	accounts := accounts.New(store, hooks)
+	invoices := invoices.New(accounts, time.Hour)
+	bills := closing.New(closing.Options{
 		Pool: pool, Accounts: accounts, Invoices: invoices, Catalog: catalog, Engine: engine, Stopwatch: stopwatch, Log: log,
 	})
 	var billing sync.WaitGroup

@@ -9,7 +9,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/quota/model"
 )
 
@@ -95,7 +95,7 @@ func invoiceAnswer(i *billing.Invoice, err error) (answer, error) {
 }
 
 // filter reads which invoices are asked for.
-func (q query) filter() (f ledger.Filter, err error) {
+func (q query) filter() (f invoices.Filter, err error) {
 	if f.Status = q["status"]; f.Status != "" {
 		switch f.Status {
 		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited:
@@ -122,7 +122,7 @@ func (s *Server) customerInvoices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.invoices.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.page())
+	list, err := s.invoices.Invoices(c.ctx(), invoices.Filter{Customer: key, TestClock: invoices.AnyClock}, c.query.page())
 	return listAnswer(list, err, showInvoice)
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/client"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
@@ -69,7 +69,7 @@ func (s *Server) readOverview(ctx context.Context) (body client.Overview, err er
 		body.Fullest, err = s.keptFullest(ctx, now)
 		return err
 	})
-	var nameless []ledger.Nameless
+	var nameless []accounts.Nameless
 	part(partHeld, tenth, func(ctx context.Context) (err error) {
 		nameless, err = s.accounts.Nameless(ctx)
 		return err

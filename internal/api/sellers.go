@@ -5,10 +5,10 @@ import (
 
 	"quotad/client"
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 )
 
-func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
+func showSeller(s *accounts.Seller) billing.Seller { return s.Seller }
 
 func (s *Server) putSeller(c *call) (answer, error) {
 	key, err := nameInPath(c.r, "key")

@@ -14,7 +14,9 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/respond"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans/catalog"
@@ -30,9 +32,9 @@ type Options struct {
 	Engine   *quota.Engine
 	Catalog  *catalog.Catalog
 	Store    *store.Store
-	Accounts *ledger.Accounts
-	Invoices *ledger.Invoices
-	Closing  *ledger.Worker
+	Accounts *accounts.Accounts
+	Invoices *invoices.Invoices
+	Closing  *closing.Worker
 	// Reconciler checks the books for GET /v1/reconcile.
 	Reconciler *reconcile.Reconciler
 
@@ -78,9 +80,9 @@ type Server struct {
 	engine                 *quota.Engine
 	catalog                *catalog.Catalog
 	store                  *store.Store
-	accounts               *ledger.Accounts
-	invoices               *ledger.Invoices
-	closing                *ledger.Worker
+	accounts               *accounts.Accounts
+	invoices               *invoices.Invoices
+	closing                *closing.Worker
 	now                    func(ctx context.Context) (int64, error)
 	log                    *slog.Logger
 	metrics                *metrics

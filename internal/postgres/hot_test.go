@@ -20,7 +20,7 @@ const hotOwner = "../../internal/quota/"
 
 // joinsYet are the files whose statements still join adjustments with what invoices took of them.
 var joinsYet = []string{
-	"billing/ledger/corrections.go", "billing/ledger/lineusage.go", "billing/reconcile/corrections.go", "billing/reconcile/invoices.go", "billing/reconcile/unclaimed.go",
+	"billing/invoices/corrections.go", "billing/invoices/lineusage.go", "billing/reconcile/corrections.go", "billing/reconcile/invoices.go", "billing/reconcile/unclaimed.go",
 }
 
 // TestHotTablesHaveOneOwner reads all SQL of the program. Test kits and the bench are not part of it.

@@ -10,7 +10,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/quota/model"
 )
 
@@ -41,10 +41,10 @@ func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 // page is some invoices, and what is known of them, at one instant.
 type page struct {
 	tx       pgx.Tx
-	stored   *ledger.Stored
+	stored   *invoices.Stored
 	ids      []string
 	invoices []*billing.Invoice
-	terms    map[ledger.PeriodKey]assembly.Terms // of the invoices' own periods
+	terms    map[invoices.PeriodKey]assembly.Terms // of the invoices' own periods
 	bad      []wrong[string]
 }
 
@@ -53,7 +53,7 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.invoices, err = p.stored.Invoices(ctx, p.tx, p.ids); err != nil {
 		return nil, err
 	}
-	var keys []ledger.PeriodKey
+	var keys []invoices.PeriodKey
 	for _, i := range p.invoices {
 		if i.Kind == billing.KindPeriod {
 			keys = append(keys, periodOf(i))
@@ -70,8 +70,8 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	return p.bad, nil
 }
 
-func periodOf(i *billing.Invoice) ledger.PeriodKey {
-	return ledger.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
+func periodOf(i *billing.Invoice) invoices.PeriodKey {
+	return invoices.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
 }
 
 // tell notes that a check does not hold for an invoice.
