@@ -42,7 +42,7 @@ type Versions struct {
 func NewVersions() *Versions {
 	kept, err := cache.New[VersionKey, *Version](maxVersions)
 	if err != nil {
-		panic("ledger: " + err.Error()) // the size is a constant
+		panic("accounts: " + err.Error()) // the size is a constant
 	}
 	return &Versions{kept}
 }

@@ -8,7 +8,7 @@ import (
 
 	"quotad/internal/billing"
 	"quotad/internal/quota"
-	quotaledger "quotad/internal/quota/locked"
+	locked "quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
@@ -34,7 +34,7 @@ func chargeBesideAClose(t *testing.T, late quotatest.Late, final bool) {
 	here := nodeBy(t, url, clock.Now, func(o *quota.Options) { o.Connect = (&quotatest.DB{URL: url}).ConnectBy(gate.Wrap) })
 	there := nodeBy(t, url, clock.Now)
 	target, id, end := here.beforeItsEnd(clock)
-	var open quotaledger.Reservation
+	var open locked.Reservation
 	if late.How == quotatest.Commit {
 		var err error
 		open, err = here.engine.Reserve(here.Context(), target, cost, 3600e6, model.NewID("reservation", "r"))

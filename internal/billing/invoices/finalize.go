@@ -75,20 +75,20 @@ func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error 
 
 // again are the tasks that assemble stored drafts again.
 func again(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
-	var keys []PeriodKey
+	var keys []accounts.PeriodKey
 	for _, d := range drafts {
 		if d.Kind == billing.KindPeriod {
-			keys = append(keys, PeriodKey{d.Customer, d.Chain, d.N})
+			keys = append(keys, accounts.PeriodKey{Customer: d.Customer, Chain: d.Chain, N: d.N})
 		}
 	}
-	closed, err := closedPeriods(ctx, q, keys)
+	closed, err := accounts.ClosedPeriods(ctx, q, keys)
 	if err != nil {
 		return nil, err
 	}
 	var tasks []*Task
 	for _, d := range drafts {
 		c := customers[d.Customer]
-		period, there := closed[PeriodKey{d.Customer, d.Chain, d.N}]
+		period, there := closed[accounts.PeriodKey{Customer: d.Customer, Chain: d.Chain, N: d.N}]
 		switch {
 		case d.Kind == billing.KindOpening: // its base is fixed, so no more is asked of its period
 			period = openingPeriod(d, c)
@@ -253,4 +253,43 @@ func heldRows(ctx context.Context, tx pgx.Tx, held []*Task) (rows []invoiceRow, 
 		rows = append(rows, rowOf(i, 0))
 	}
 	return rows, nil
+}
+
+// correctionOf is how long a customer's drafts stay drafts: whoever is erased waits for nothing.
+func (is *Invoices) correctionOf(c *accounts.Customer) int64 {
+	if c.Erased {
+		return 0
+	}
+	return is.correctionTime
+}
+
+const claimCharges = `
+	UPDATE charges c SET invoice_id = w.invoice FROM unnest($1::bigint[], $2::uuid[]) AS w (customer, invoice)
+	JOIN LATERAL (SELECT id FROM charges WHERE customer_id = w.customer AND invoice_id IS NULL OFFSET 0) u ON true
+	WHERE c.customer_id = w.customer AND c.id = u.id`
+
+// QueueDrafts adds new drafts to a batch, each with an id, made at its task's instant. They take the
+// charges that are on them.
+func (is *Invoices) QueueDrafts(b *pgx.Batch, drafts []*Task) error {
+	var invoices []invoiceRow
+	var lines []lineRow
+	var counted []countedRow
+	var customers []int64
+	var ids []string
+	for _, t := range drafts {
+		i := &t.Result.Invoice
+		i.ID, i.MadeAt, i.FinalizeAt = newID(t.c.Now), t.at, t.at+is.correctionOf(t.c)
+		invoices, lines = append(invoices, rowOf(i, 0)), append(lines, lineRows(i)...)
+		counted = append(counted, t.correctionRows()...)
+		if len(t.in.Charges) > 0 {
+			customers, ids = append(customers, t.c.ID), append(ids, i.ID)
+		}
+	}
+	if err := errors.Join(postgres.QueueRows(b, insertInvoices, invoices), postgres.QueueRows(b, insertLines, lines), postgres.QueueRows(b, insertCounted, counted)); err != nil {
+		return err
+	}
+	if len(customers) > 0 {
+		b.Queue(claimCharges, customers, ids)
+	}
+	return nil
 }

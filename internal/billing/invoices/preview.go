@@ -162,11 +162,12 @@ func (p *previewing) usage(ctx context.Context, t *Task) (billing.Line, error) {
 
 // correction is the line that the next invoice would have. Its place there is not known.
 func (p *previewing) correction(ctx context.Context, of *billing.Invoice) (billing.Line, error) {
-	closed, err := closedPeriods(ctx, p.tx, []PeriodKey{{of.Customer, of.Chain, of.N}})
+	key := accounts.PeriodKey{Customer: of.Customer, Chain: of.Chain, N: of.N}
+	closed, err := accounts.ClosedPeriods(ctx, p.tx, []accounts.PeriodKey{key})
 	if err != nil {
 		return billing.Line{}, err
 	}
-	period := closed[PeriodKey{of.Customer, of.Chain, of.N}]
+	period := closed[key]
 	versions, err := p.is.accounts.Versions.Get(ctx, p.tx, []accounts.VersionKey{accounts.PricedBy(&period)})
 	if err != nil {
 		return billing.Line{}, err

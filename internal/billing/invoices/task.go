@@ -18,24 +18,24 @@ import (
 	"quotad/internal/quota/usage"
 )
 
-// A task is one invoice that is to be assembled: a new one, a draft again, or an upcoming one.
+// Task is one invoice that is to be assembled: a new one, a draft again, or an upcoming one.
 type Task struct {
-	c      *accounts.Customer
-	kind   string
 	Period billing.Period  // that the invoice is of
 	Next   *billing.Period // that follows, of this chain or of the next one; nil: none
-	draft  *billing.Invoice
+	Result assembly.Result
+	Err    error // why it cannot be assembled, which concerns this customer only
+
+	c     *accounts.Customer
+	kind  string
+	at    int64 // when it is made or finalized
+	draft *billing.Invoice
+	in    assembly.Input
 	// fresh: charges and corrections that no invoice has taken yet go onto it.
 	fresh bool
 	fixed []billing.Line // see assembly.Input.Fixed
 	// counted are the adjustments that lines count: of usage by their meter, of corrections by
 	// the corrected invoice, too.
 	counted map[countedBy]counted
-
-	at     int64 // when it is made or finalized
-	in     assembly.Input
-	Result assembly.Result
-	Err    error // why it cannot be assembled, which concerns this customer only
 }
 
 // PeriodTask is the invoice of a period, made at an instant. What no invoice has taken goes onto it.

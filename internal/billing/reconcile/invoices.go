@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
 	"quotad/internal/quota/model"
@@ -44,7 +45,7 @@ type page struct {
 	stored   *invoices.Stored
 	ids      []string
 	invoices []*billing.Invoice
-	terms    map[invoices.PeriodKey]assembly.Terms // of the invoices' own periods
+	terms    map[accounts.PeriodKey]assembly.Terms // of the invoices' own periods
 	bad      []wrong[string]
 }
 
@@ -53,7 +54,7 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.invoices, err = p.stored.Invoices(ctx, p.tx, p.ids); err != nil {
 		return nil, err
 	}
-	var keys []invoices.PeriodKey
+	var keys []accounts.PeriodKey
 	for _, i := range p.invoices {
 		if i.Kind == billing.KindPeriod {
 			keys = append(keys, periodOf(i))
@@ -70,8 +71,8 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	return p.bad, nil
 }
 
-func periodOf(i *billing.Invoice) invoices.PeriodKey {
-	return invoices.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
+func periodOf(i *billing.Invoice) accounts.PeriodKey {
+	return accounts.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
 }
 
 // tell notes that a check does not hold for an invoice.

@@ -94,3 +94,49 @@ func BeginPeriods(ctx context.Context, tx pgx.Tx, customers map[int64]*Customer)
 	}
 	return nil
 }
+
+// PeriodKey names a billing period: the N-th of a customer's chain.
+type PeriodKey struct {
+	Customer int64
+	Chain, N int
+}
+
+const readClosed = `
+	SELECT p.customer_id, p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
+	FROM unnest($1::bigint[], $2::integer[], $3::integer[]) AS w (customer, chain, n)
+	JOIN periods p ON p.customer_id = w.customer AND p.chain = w.chain AND p.n = w.n`
+
+// ClosedPeriods reads closed periods. Those that are not closed are left out.
+func ClosedPeriods(ctx context.Context, q postgres.Querier, keys []PeriodKey) (map[PeriodKey]billing.Period, error) {
+	customers := make([]int64, len(keys))
+	chains, numbers := make([]int, len(keys)), make([]int, len(keys))
+	for i, k := range keys {
+		customers[i], chains[i], numbers[i] = k.Customer, k.Chain, k.N
+	}
+	return readPeriods(ctx, q, readClosed, customers, chains, numbers)
+}
+
+const readOpen = `
+	SELECT customer_id, chain, n, start_at, end_at, full_start, full_end, known_end, trial, plan_id, version, prices FROM open_periods
+	WHERE customer_id = ANY ($1) AND start_at IS NOT NULL`
+
+// OpenPeriods reads the open periods of customers.
+func OpenPeriods(ctx context.Context, q postgres.Querier, customers []int64) (map[PeriodKey]billing.Period, error) {
+	return readPeriods(ctx, q, readOpen, customers)
+}
+
+// readPeriods reads periods. statement has the columns of readClosed.
+func readPeriods(ctx context.Context, q postgres.Querier, statement string, args ...any) (map[PeriodKey]billing.Period, error) {
+	all := make(map[PeriodKey]billing.Period)
+	var customer int64
+	var p billing.Period
+	var prices []byte
+	err := postgres.ForEach(ctx, q, []any{
+		&customer, &p.Chain, &p.N, &p.Start, &p.End, &p.FullStart, &p.FullEnd, &p.KnownEnd, &p.Trial, &p.PlanID, &p.Version, &prices,
+	}, func() (err error) {
+		p.Prices, err = ReadPrices(prices)
+		all[PeriodKey{customer, p.Chain, p.N}] = p
+		return err
+	}, statement, args...)
+	return all, err
+}
