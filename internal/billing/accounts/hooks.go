@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -29,9 +28,10 @@ func NewHooks(now func(ctx context.Context) (int64, error), closeDelay time.Dura
 	return &Hooks{Now: now, closeDelay: closeDelay.Microseconds(), Versions: NewVersions()}
 }
 
-// Billing is what the store calls.
+// Billing names what the store calls: Lock before a write of a customer, Running where it has to know
+// what prices the running period, Changed after a write, ClockSet after a clock was set.
 func (h *Hooks) Billing() *store.Billing {
-	return &store.Billing{Lock: lockBilling, Running: h.runningOf, Changed: h.changed, ClockSet: clockSet}
+	return &store.Billing{Lock: lockBilling, Running: h.running, Changed: h.changed, ClockSet: clockSet}
 }
 
 const lockByKey = `
@@ -75,9 +75,9 @@ func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*Cust
 	return read[id], lines[id], err
 }
 
-// runningOf is store.Billing's Running. The period that runs may come after the open one, which
+// running is store.Billing's Running. The period that runs may come after the open one, which
 // has ended and is not closed yet.
-func (h *Hooks) runningOf(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) (*store.Running, error) {
+func (h *Hooks) running(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) (*store.Running, error) {
 	c, line, err := h.standing(ctx, w, p.ID)
 	if err != nil || c == nil || c.Open == nil {
 		return nil, err
@@ -220,10 +220,6 @@ func (h *Hooks) first(ctx context.Context, w *store.Writing, c *Customer, line *
 	return writeOpen(ctx, w, c, &p, ok, true, true)
 }
 
-// noOpening: a chain's first period has no opening invoice yet.
-const noOpening = `
-	SELECT NOT EXISTS (SELECT FROM invoices WHERE customer_id = $1 AND chain = $2 AND n = 0 AND kind = 'opening')`
-
 // reopen writes the open period again after what it follows from has changed. restart: its terms
 // count from its very start. An opening that is a draft is then made again.
 func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, restart bool) error {
@@ -247,54 +243,6 @@ func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, resta
 		}
 	}
 	return writeOpen(ctx, w, c, &p, ok, restart, due)
-}
-
-const setCuts = `UPDATE customers SET cuts = $2 WHERE id = $1 AND cuts <> $2`
-
-// writeCuts writes the boundaries that are the customer's own, for hits, and gives them to its
-// timeline. A start that is a boundary of the periods anyway needs no cut.
-func writeCuts(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline) error {
-	line.Periods.Cuts = nil
-	cuts := []int64{}
-	if start, _ := line.Periods.Period(c.Account.StartsAt); start != c.Account.StartsAt {
-		cuts = append(cuts, c.Account.StartsAt)
-	}
-	cuts = c.Account.Cuts(cuts)
-	if len(cuts) > 0 {
-		line.Periods.Cuts = cuts
-	}
-	_, err := w.Exec(ctx, setCuts, c.ID, cuts)
-	return err
-}
-
-const updateOpen = `
-	UPDATE open_periods SET chain = $2, n = $3, start_at = $4, end_at = $5, full_start = $6, full_end = $7, known_end = $8,
-		trial = $9, plan_id = $10, version = $11, prices = $12, to_begin = CASE WHEN $15 THEN $14 ELSE to_begin END, opening_due = $13 AND EXISTS (
-			SELECT FROM plan_versions v WHERE v.plan_id = $10 AND v.version = $11 AND v.document->>'base_in' = 'advance')
-	WHERE customer_id = $1`
-
-// writeOpen writes the open period; without one billing is over. restart: its terms count from its start.
-// Else it has begun or not as before, whatever the clock shows: a test clock may have been set back.
-// openingDue: its opening is still to be made, if its base is due in advance. A trial has none.
-func writeOpen(ctx context.Context, w pgx.Tx, c *Customer, p *billing.Period, ok, restart, openingDue bool) error {
-	if !ok {
-		_, err := w.Exec(ctx, updateOpen, c.ID, c.chain, c.n, nil, nil, nil, nil, nil, false, nil, nil, []byte("{}"), false, false, true)
-		c.Open = nil
-		return err
-	}
-	openingDue = openingDue && !p.Trial
-	prices := p.Prices
-	if prices == nil {
-		prices = map[string]plans.Price{}
-	}
-	stored, err := json.Marshal(prices)
-	if err != nil {
-		return err
-	}
-	_, err = w.Exec(ctx, updateOpen, c.ID, p.Chain, p.N, p.Start, p.End, p.FullStart, p.FullEnd, p.KnownEnd,
-		p.Trial, p.PlanID, p.Version, stored, openingDue, p.Start > c.Now, restart)
-	c.Open, c.openingDue = p, openingDue
-	return err
 }
 
 const openingDraft = `

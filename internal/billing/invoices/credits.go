@@ -189,3 +189,7 @@ func ExpireCredits(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
 
 // sortedKeys are the keys of a map in their order.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+const creditsLeft = `
+	SELECT customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits
+	WHERE customer_id = ANY ($1) AND left_minor > 0`

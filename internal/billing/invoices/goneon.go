@@ -120,3 +120,14 @@ func (is *Invoices) addGoneOn(ctx context.Context, q postgres.Querier, found []g
 	}
 	return nil
 }
+
+// freshTasks are the tasks that take charges and corrections, by customer.
+func freshTasks(tasks []*Task) map[int64]*Task {
+	of := make(map[int64]*Task)
+	for _, t := range tasks {
+		if t.fresh {
+			of[t.c.ID] = t
+		}
+	}
+	return of
+}

@@ -253,21 +253,6 @@ func queueCharges(b *pgx.Batch, tasks []*Task) {
 	}, readUnclaimed, slices.Collect(maps.Keys(of)))
 }
 
-// freshTasks are the tasks that take charges and corrections, by customer.
-func freshTasks(tasks []*Task) map[int64]*Task {
-	of := make(map[int64]*Task)
-	for _, t := range tasks {
-		if t.fresh {
-			of[t.c.ID] = t
-		}
-	}
-	return of
-}
-
-const creditsLeft = `
-	SELECT customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits
-	WHERE customer_id = ANY ($1) AND left_minor > 0`
-
 // queueCreditsLeft finds the credits that have something left.
 func queueCreditsLeft(b *pgx.Batch, tasks []*Task) {
 	of := make(map[int64][]*Task)
@@ -282,31 +267,6 @@ func queueCreditsLeft(b *pgx.Batch, tasks []*Task) {
 		}
 		return nil
 	}, creditsLeft, slices.Collect(maps.Keys(of)))
-}
-
-// countersAtOnce bounds what one statement reads.
-const countersAtOnce = 80
-
-// used reads what spans hold, in their order. What is of one span is of one snapshot.
-func used(ctx context.Context, q postgres.Querier, spans []usage.Span) ([]usage.Sum, error) {
-	all := make([]usage.Sum, 0, len(spans))
-	for some := range slices.Chunk(spans, countersAtOnce) {
-		sums, err := usage.Sums(ctx, q, some)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, sums...)
-	}
-	return all, nil
-}
-
-// without are the adjustments but some others.
-func without(all []usage.Adjustment, others []usage.Key) []usage.Adjustment {
-	gone := make(map[usage.Key]bool, len(others))
-	for _, a := range others {
-		gone[a] = true
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(a usage.Adjustment) bool { return gone[a.Key] })
 }
 
 // queueAdvances finds the base lines of the tasks' periods that earlier invoices hold.
