@@ -112,6 +112,7 @@ func scanCustomer(row pgx.CollectableRow) (*Customer, error) {
 // emptyDocument is the length of {}: most customers have no prices of their own.
 const emptyDocument = 2
 
+// ReadPrices reads the prices of a customer's own that a period has.
 func ReadPrices(raw []byte) (prices map[string]plans.Price, err error) {
 	if len(raw) > emptyDocument {
 		err = json.Unmarshal(raw, &prices)

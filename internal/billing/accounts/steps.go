@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"context"
+
 	"quotad/internal/postgres"
 
 	"github.com/jackc/pgx/v5"

@@ -39,6 +39,7 @@ type Versions struct {
 	kept *cache.Cache[VersionKey, *Version]
 }
 
+// NewVersions returns an empty memory.
 func NewVersions() *Versions {
 	kept, err := cache.New[VersionKey, *Version](maxVersions)
 	if err != nil {
@@ -119,6 +120,7 @@ func scanVersion(row pgx.CollectableRow) (*Version, error) {
 // PricedBy is the plan version that prices a period.
 func PricedBy(p *billing.Period) VersionKey { return VersionKey{p.PlanID, p.Version} }
 
+// Terms are what prices a period.
 func (vs Found) Terms(p *billing.Period) assembly.Terms {
 	return assembly.Terms{Period: *p, Plan: vs[PricedBy(p)].prices}
 }

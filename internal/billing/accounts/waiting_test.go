@@ -1,10 +1,11 @@
 package accounts
 
 import (
-	"quotad/internal/testkit/pgtest"
-	"quotad/internal/testkit/planstest"
 	"strings"
 	"testing"
+
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
 
 	"github.com/jackc/pgx/v5"
 )

@@ -1,8 +1,9 @@
 package invoices
 
 import (
-	"quotad/internal/billing/accounts"
 	"time"
+
+	"quotad/internal/billing/accounts"
 )
 
 // Invoices reads and writes invoices, charges and credits, and says what a period comes to. It is safe

@@ -1,11 +1,12 @@
 package invoices
 
 import (
+	"strings"
+	"testing"
+
 	"quotad/internal/plans/store"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
-	"strings"
-	"testing"
 
 	"github.com/jackc/pgx/v5"
 )

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"quotad/internal/plans"
 	"strconv"
 	"strings"
+
+	"quotad/internal/plans"
 
 	"github.com/cockroachdb/apd/v3"
 )
