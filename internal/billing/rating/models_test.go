@@ -20,9 +20,9 @@ func TestEachModelIsRated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			line, err := price.Rate(40, Span{Start: 0, End: 10, From: 0, To: 10})
+			line, err := price.Rate(40_000, Span{Start: 0, End: 10, From: 0, To: 10})
 			if err != nil || line.AmountMinor <= 0 {
-				t.Errorf("40 units by %s cost %d, %v", model, line.AmountMinor, err)
+				t.Errorf("40,000 units by %s cost %d, %v", model, line.AmountMinor, err)
 			}
 			rated = true
 		}
