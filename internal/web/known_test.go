@@ -60,6 +60,9 @@ func TestPagesKnowEachPriceModel(t *testing.T) {
 		if words := priceWords(&p, "EUR", "request"); slices.Contains(words, name) {
 			t.Errorf("%s has no words: %q", name, words)
 		}
+		if text := plainly(name); strings.Contains(text, "_") {
+			t.Errorf("texts of the API say %s", text)
+		}
 		p.Meter = "api"
 		if got := beyond(&planAnswer{Currency: "EUR", Prices: []priceSpec{p}}, "api"); got != each[name] {
 			t.Errorf("a unit beyond a limit by %s: %q, want %q", name, got, each[name])
