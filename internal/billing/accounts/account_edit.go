@@ -176,9 +176,9 @@ func (e *edit) mark(ctx context.Context, w *store.Writing) error {
 	if w.Open != nil {
 		meters = w.Open.Meters
 	}
-	_, behind, err := w.Mark(ctx, e.c.ID, e.c.Now, meters)
+	_, after, err := w.Mark(ctx, e.c.ID, e.c.Now, meters)
 	if e.resumed {
-		e.account.BreakTo = &behind // what was used before was free
+		e.account.BreakTo = &after // what was used before was free
 	}
 	return err
 }

@@ -72,9 +72,9 @@ const putSeller = `
 const gaveLive = `
 	SELECT EXISTS (SELECT FROM invoices WHERE seller = $1 AND series = 'live' AND starts_with(prefix, 'TEST-') AND prefix = $2)`
 
-// apart refuses a prefix with which numbers of test clocks would be the same as live numbers. A live
+// checkPrefix refuses a prefix with which numbers of test clocks would be the same as live numbers. A live
 // number may begin with TEST- where it was given before that was refused.
-func (as *Accounts) apart(ctx context.Context, c *checked, in *billing.Seller) error {
+func (as *Accounts) checkPrefix(ctx context.Context, c *checked, in *billing.Seller) error {
 	if strings.HasPrefix(in.Prefix, billing.TestPrefix) {
 		c.add("prefix", "must not begin with %s, as the numbers of customers on test clocks do", billing.TestPrefix)
 		return nil
@@ -104,7 +104,7 @@ func (as *Accounts) PutSeller(ctx context.Context, in billing.Seller, pre plans.
 		c.add("prefix", "must be at most %d bytes", maxPrefix)
 	}
 	if len(c.bad) == 0 {
-		err = as.apart(ctx, &c, &in)
+		err = as.checkPrefix(ctx, &c, &in)
 	}
 	if len(c.bad) > 0 {
 		return nil, false, c.bad

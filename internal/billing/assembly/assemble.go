@@ -77,7 +77,7 @@ func (a *assembling) charged() int64 {
 	switch {
 	case a.in.Advance != nil:
 		return a.in.Advance.To
-	case t.inAdvance() && !a.in.Anew:
+	case t.inAdvance() && !a.in.TermsReplaced:
 		return t.Period.KnownEnd
 	}
 	return t.Period.Start

@@ -30,7 +30,7 @@ type fenceOf struct {
 	key model.CounterKey
 }
 
-// toFence are the counters of jobs. Those of archived customers come apart.
+// toFence are the counters of jobs. Those of archived customers are in gone.
 func (w *Worker) toFence(ctx context.Context, q postgres.Querier, due []*job) (all []fenceOf, gone []usage.Archived, err error) {
 	for _, j := range due {
 		meters, err := w.fenced(ctx, q, j.c.Open)

@@ -197,7 +197,7 @@ func (is *Invoices) reissue(ctx context.Context, tx pgx.Tx, c *accounts.Customer
 	if err := c.RecallBuyer(ctx, tx, void); err != nil {
 		return err
 	}
-	tasks, err := again(ctx, tx, []*billing.Invoice{void}, map[int64]*accounts.Customer{c.ID: c})
+	tasks, err := draftTasks(ctx, tx, []*billing.Invoice{void}, map[int64]*accounts.Customer{c.ID: c})
 	if err != nil {
 		return err
 	}

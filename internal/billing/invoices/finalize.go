@@ -54,7 +54,7 @@ func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error 
 	if err != nil {
 		return err
 	}
-	tasks, err := again(ctx, q, drafts, customers)
+	tasks, err := draftTasks(ctx, q, drafts, customers)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error 
 	return nil
 }
 
-// again are the tasks that assemble stored drafts again.
-func again(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
+// draftTasks are the tasks that assemble stored drafts draftTasks.
+func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
 	var keys []accounts.PeriodKey
 	for _, d := range drafts {
 		if d.Kind == billing.KindPeriod {

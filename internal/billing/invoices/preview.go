@@ -115,7 +115,7 @@ func (p *previewing) line(ctx context.Context) (billing.Line, error) {
 	if of := found[0]; of.Status != billing.StatusDraft {
 		return p.correction(ctx, of)
 	}
-	tasks, err := again(ctx, p.tx, found, map[int64]*accounts.Customer{p.c.ID: p.c})
+	tasks, err := draftTasks(ctx, p.tx, found, map[int64]*accounts.Customer{p.c.ID: p.c})
 	if err != nil {
 		return billing.Line{}, err
 	}

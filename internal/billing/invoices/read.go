@@ -62,7 +62,7 @@ func (is *Invoices) present(ctx context.Context, tx pgx.Tx, statement string, ar
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := again(ctx, tx, drafts, customers)
+	tasks, err := draftTasks(ctx, tx, drafts, customers)
 	if err != nil {
 		return nil, err
 	}

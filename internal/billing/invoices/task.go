@@ -278,7 +278,7 @@ func queueAdvances(b *pgx.Batch, tasks []*Task) {
 		}
 		of = append(of, accounts.Holder{Customer: t.c.ID, Terms: &t.in.Terms, Found: func(held assembly.Advance, replaced bool) {
 			if replaced {
-				t.in.Replaced, t.in.Anew = append(t.in.Replaced, held), true
+				t.in.Replaced, t.in.TermsReplaced = append(t.in.Replaced, held), true
 			} else {
 				t.in.Advance = &held
 			}
