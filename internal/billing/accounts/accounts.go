@@ -7,13 +7,13 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/billing"
 	"quotad/internal/billing/timeline"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // AccountInput is an account as an admin writes it. Instants are µs.

@@ -3,9 +3,9 @@ package accounts
 import (
 	"context"
 
-	"quotad/internal/postgres"
-
 	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/postgres"
 )
 
 // The kinds of steps, in the order in which those of one instant are done.

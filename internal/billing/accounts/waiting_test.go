@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // What is waiting is found by its index, however many drafts and invoices there are.

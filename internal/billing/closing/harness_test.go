@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/invoices"
@@ -21,8 +23,6 @@ import (
 	"quotad/internal/quota"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

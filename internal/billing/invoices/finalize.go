@@ -16,7 +16,7 @@ import (
 )
 
 // heldRetry is when a draft that is held is tried again, µs: what was adjusted meanwhile may
-// have made it small enough. One that waits for its seller's name is not tried before: see naming.go.
+// have made it small enough. One that waits for its seller's name is not tried before: see accounts/naming.go.
 const heldRetry = int64(3600e6)
 
 // FinalizeDrafts finalizes the drafts of tasks, see DraftTask. The transaction has the locks of their
@@ -73,7 +73,7 @@ func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error 
 	return nil
 }
 
-// draftTasks are the tasks that assemble stored drafts draftTasks.
+// draftTasks are the tasks that assemble stored drafts again.
 func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
 	var keys []accounts.PeriodKey
 	for _, d := range drafts {

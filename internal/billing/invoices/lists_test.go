@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"quotad/internal/plans/store"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/testkit/planstest"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Lists come in the order of an index, whichever customers are chosen.

@@ -125,7 +125,7 @@ func (t *Task) compute() {
 }
 
 // holdNameless holds a draft whose seller has no name. It is finalized by itself once it has one,
-// see naming.go.
+// see accounts/naming.go.
 func holdNameless(i *billing.Invoice) {
 	if i.Seller.Name == "" {
 		i.Held = strings.TrimLeft(i.Held+" "+billing.NamelessSeller(i.Seller.Key), " ")

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"quotad/internal/plans"
-
 	"github.com/cockroachdb/apd/v3"
+
+	"quotad/internal/plans"
 )
 
 // MaxMinor is the largest amount, in minor units, above zero or below.
