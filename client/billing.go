@@ -1,6 +1,10 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/url"
+	"time"
+)
 
 // ChargeRequest is the body of POST /v1/customers/{key}/charges.
 type ChargeRequest struct {
@@ -126,4 +130,14 @@ type TaxRate struct {
 	Name      string `json:"name"`
 	Percent   string `json:"percent"`
 	Inclusive bool   `json:"inclusive"`
+}
+
+// Account reads how a customer is billed.
+func (c *Client) Account(ctx context.Context, customer string) (Account, error) {
+	return get[Account](ctx, c, at("customers", customer, "billing"))
+}
+
+// Credits reads a customer's credits.
+func (c *Client) Credits(ctx context.Context, customer string, query url.Values) (Credits, error) {
+	return get[Credits](ctx, c, with(at("customers", customer, "credits"), query))
 }

@@ -1,6 +1,10 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/url"
+	"time"
+)
 
 // Customer is who is limited and billed.
 type Customer struct {
@@ -33,6 +37,14 @@ type CustomerRequest struct {
 	Change        *string           `json:"change,omitempty" enum:"now" doc:"When changes of an existing customer count.\n- Another plan's limits count at once.\n- Another plan's interval and prices, another anchor and another timezone count from the next billing period on.\n- With now, this request ends the running period, if one of these changes."`
 }
 
+// OverrideRequest is the body of PUT /v1/customers/{key}/overrides/{limit}.
+type OverrideRequest struct {
+	Limit     int64      `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
+	Burst     *int64     `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
+	ExpiresAt *time.Time `json:"expires_at,omitzero" nullable:"true" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
+	Reason    string     `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
+}
+
 // Override is a limit of one customer, instead of the plan's.
 type Override struct {
 	Name      string     `json:"name" doc:"The limit's name."`
@@ -63,4 +75,39 @@ type OpenReservation struct {
 	CreatedAt  time.Time         `json:"created_at" doc:"When it was charged, by the customer's clock."`
 	ExpiresAt  time.Time         `json:"expires_at" doc:"When the held units count no more, by the customer's clock."`
 	TestClock  string            `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+}
+
+// Customer reads a customer, with its entity tag.
+func (c *Client) Customer(ctx context.Context, key string) (Customer, string, error) {
+	return tagged[Customer](ctx, c, at("customers", key))
+}
+
+// Customers lists the customers.
+func (c *Client) Customers(ctx context.Context, query url.Values) (List[Customer], error) {
+	return get[List[Customer]](ctx, c, with(at("customers"), query))
+}
+
+// ArchiveCustomer archives a customer.
+func (c *Client) ArchiveCustomer(ctx context.Context, key string) error {
+	return c.remove(ctx, at("customers", key))
+}
+
+// Overrides lists a customer's overrides.
+func (c *Client) Overrides(ctx context.Context, customer string, query url.Values) (List[Override], error) {
+	return get[List[Override]](ctx, c, with(at("customers", customer, "overrides"), query))
+}
+
+// DeleteOverride ends an override.
+func (c *Client) DeleteOverride(ctx context.Context, customer, limit string) error {
+	return c.remove(ctx, at("customers", customer, "overrides", limit))
+}
+
+// Refusals lists when limits refused a customer's hits, the newest first.
+func (c *Client) Refusals(ctx context.Context, customer string, query url.Values) (List[Spell], error) {
+	return get[List[Spell]](ctx, c, with(at("customers", customer, "refusals"), query))
+}
+
+// Reservations lists a customer's open reservations.
+func (c *Client) Reservations(ctx context.Context, customer string, query url.Values) (List[OpenReservation], error) {
+	return get[List[OpenReservation]](ctx, c, with(at("customers", customer, "reservations"), query))
 }

@@ -1,6 +1,22 @@
 package client
 
-import "time"
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Draft is a plan that is not published.
+type Draft struct {
+	Key           string          `json:"key"`
+	BasedOn       int             `json:"based_on" doc:"The version of the plan that the draft was begun on. 0: the plan did not exist."`
+	LatestVersion int             `json:"latest_version" doc:"The newest version of the plan now. If it is not based_on, somebody has published meanwhile. 0: the plan does not exist."`
+	SavedAt       time.Time       `json:"saved_at"`
+	Plan          json.RawMessage `json:"plan" doc:"The draft as it was sent."`
+	Problems      []FieldError    `json:"problems" doc:"What PUT /v1/plans/{key} would refuse. Empty: the draft can be published."`
+}
 
 // CompareRequest is the body of POST /v1/plans/{key}/draft/compare.
 type CompareRequest struct {
@@ -126,4 +142,35 @@ type PlayLimit struct {
 		FromUS int64 `json:"from_us"`
 		Units  int64 `json:"units"`
 	} `json:"fullest" doc:"The window of the limit's length in which the most units were admitted, wherever it begins. 0 units where the limit has no length of its own."`
+}
+
+// Draft reads the draft of a plan, with its entity tag.
+func (c *Client) Draft(ctx context.Context, plan string) (Draft, string, error) {
+	return tagged[Draft](ctx, c, at("plans", plan, "draft"))
+}
+
+// PutDraft stores a draft: a PlanInput, or JSON of one. etag is that of the draft that it replaces;
+// empty: there is none. rebase begins the draft again on the plan's newest version.
+func (c *Client) PutDraft(ctx context.Context, plan, etag string, rebase bool, draft any) error {
+	query := url.Values{}
+	if rebase {
+		query.Set("rebase", "true")
+	}
+	_, err := c.Do(ctx, http.MethodPut, with(at("plans", plan, "draft"), query), IfMatch(etag), draft, nil)
+	return err
+}
+
+// DeleteDraft deletes the draft of a plan.
+func (c *Client) DeleteDraft(ctx context.Context, plan string) error {
+	return c.remove(ctx, at("plans", plan, "draft"))
+}
+
+// PlayDraft plays hits through a draft.
+func (c *Client) PlayDraft(ctx context.Context, plan string, in *PlayRequest) (Plays, error) {
+	return post[Plays](ctx, c, at("plans", plan, "draft", "play"), in)
+}
+
+// CompareDraft compares a draft with the past 30 days.
+func (c *Client) CompareDraft(ctx context.Context, plan string, in *CompareRequest) (Compare, error) {
+	return post[Compare](ctx, c, at("plans", plan, "draft", "compare"), in)
 }

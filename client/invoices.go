@@ -1,6 +1,12 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
 
 // Projection is what an invoice would come to.
 type Projection struct {
@@ -143,4 +149,47 @@ type TierLine struct {
 	Amount    string  `json:"amount"`
 	UnitPrice *string `json:"unit_price"` // nil: the line was finalized before tiers said it
 	FlatPrice *string `json:"flat_price"` // nil: none, or as UnitPrice
+}
+
+// Invoice reads an invoice.
+func (c *Client) Invoice(ctx context.Context, id string) (Invoice, error) {
+	return get[Invoice](ctx, c, at("invoices", id))
+}
+
+// Invoices lists the invoices.
+func (c *Client) Invoices(ctx context.Context, query url.Values) (List[Invoice], error) {
+	return get[List[Invoice]](ctx, c, with(at("invoices"), query))
+}
+
+// InvoicesOf lists a customer's invoices.
+func (c *Client) InvoicesOf(ctx context.Context, customer string, query url.Values) (List[Invoice], error) {
+	return get[List[Invoice]](ctx, c, with(at("customers", customer, "invoices"), query))
+}
+
+// Upcoming reads the invoice of a customer's running billing period.
+func (c *Client) Upcoming(ctx context.Context, customer string, query url.Values) (Invoice, error) {
+	return get[Invoice](ctx, c, with(at("customers", customer, "invoices", "upcoming"), query))
+}
+
+// LineUsage reads the usage that a line of an invoice bills.
+func (c *Client) LineUsage(ctx context.Context, id string, line int, query url.Values) (LineUsage, error) {
+	return get[LineUsage](ctx, c, with(at("invoices", id, "lines", strconv.Itoa(line), "usage"), query))
+}
+
+// FinalizeInvoice makes a draft final.
+func (c *Client) FinalizeInvoice(ctx context.Context, id string) error {
+	_, err := c.Do(ctx, http.MethodPost, at("invoices", id, "finalize"), nil, nil, nil)
+	return err
+}
+
+// InvoiceFile reads an invoice as html, pdf or csv. The header says its type.
+func (c *Client) InvoiceFile(ctx context.Context, id, ext string) (file []byte, header http.Header, err error) {
+	header, err = c.Do(ctx, http.MethodGet, at("invoices", id+"."+ext), nil, nil, &file)
+	return file, header, err
+}
+
+// InvoicesCSV reads a list of invoices as CSV.
+func (c *Client) InvoicesCSV(ctx context.Context, query url.Values) (file []byte, err error) {
+	_, err = c.Do(ctx, http.MethodGet, with(at("invoices.csv"), query), nil, nil, &file)
+	return file, err
 }

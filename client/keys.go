@@ -1,6 +1,17 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/url"
+	"time"
+)
+
+// KeyRequest is the body of POST /v1/keys.
+type KeyRequest struct {
+	Name      string     `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
+	Scope     string     `json:"scope" enum:"admin,support,backend,read"`
+	ExpiresAt *time.Time `json:"expires_at,omitzero" nullable:"true" doc:"When the key stops working. Null or left out: never."`
+}
 
 // Key is a key of the API, without its secret.
 type Key struct {
@@ -31,4 +42,19 @@ type PortalRequest struct {
 type Portal struct {
 	URL       string    `json:"url" doc:"The link. It opens one session, and the browser that opens it keeps the session for 8 hours."`
 	ExpiresAt time.Time `json:"expires_at" doc:"When the link can be used no more."`
+}
+
+// Keys lists the keys.
+func (c *Client) Keys(ctx context.Context, query url.Values) (List[Key], error) {
+	return get[List[Key]](ctx, c, with(at("keys"), query))
+}
+
+// RevokeKey ends a key.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	return c.remove(ctx, at("keys", id))
+}
+
+// OpenPortal makes a link into a customer's portal.
+func (c *Client) OpenPortal(ctx context.Context, in *PortalRequest) (Portal, error) {
+	return post[Portal](ctx, c, at("portal-sessions"), in)
 }

@@ -1,6 +1,9 @@
 package client
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Overview is how the service is. Parts that could not be read are nil, and Failed names them.
 type Overview struct {
@@ -91,4 +94,9 @@ type Books struct {
 type Health struct {
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty" doc:"Why the node is degraded."`
+}
+
+// Overview reads how the service is.
+func (c *Client) Overview(ctx context.Context) (Overview, error) {
+	return get[Overview](ctx, c, at("overview"))
 }

@@ -1,6 +1,12 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
 
 // MeterRequest is the body of PUT /v1/meters/{key}.
 type MeterRequest struct {
@@ -80,9 +86,54 @@ type Price struct {
 	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that the meter costs in a billing period, in minor units."`
 }
 
+// OwnPriceRequest is the body of PUT /v1/customers/{key}/prices/{meter}: a Price without its meter.
+type OwnPriceRequest struct {
+	Model        string  `json:"model" enum:"per_unit,package,graduated,volume"`
+	UnitPrice    *string `json:"unit_price,omitempty" doc:"A decimal number in major units."`
+	PackageSize  *int64  `json:"package_size,omitempty" minimum:"1"`
+	PackagePrice *string `json:"package_price,omitempty" doc:"A decimal number in major units."`
+	Tiers        []Tier  `json:"tiers,omitempty"`
+	Included     int64   `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
+	MinimumMinor *int64  `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that a period costs."`
+	MaximumMinor *int64  `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that a period costs."`
+}
+
+// OwnPrice is a price of a customer's own, instead of the plan's.
+type OwnPrice struct {
+	Price
+	From time.Time `json:"from" doc:"The price counts for billing periods that start then or later."`
+}
+
 // Tier is one step of a graduated or volume price; UpTo nil is the last one.
 type Tier struct {
 	UpTo      *int64  `json:"up_to" required:"false" minimum:"1" doc:"The last unit of the tier. Null for the last tier."`
 	UnitPrice string  `json:"unit_price" doc:"A decimal number in major units."`
 	FlatPrice *string `json:"flat_price,omitempty" doc:"A decimal number in major units."`
+}
+
+// Meters lists the meters.
+func (c *Client) Meters(ctx context.Context, query url.Values) (List[Meter], error) {
+	return get[List[Meter]](ctx, c, with(at("meters"), query))
+}
+
+// Plans lists the plans.
+func (c *Client) Plans(ctx context.Context, query url.Values) (List[Plan], error) {
+	return get[List[Plan]](ctx, c, with(at("plans"), query))
+}
+
+// Version reads a version of a plan.
+func (c *Client) Version(ctx context.Context, plan string, version int) (Plan, error) {
+	return get[Plan](ctx, c, at("plans", plan, "versions", strconv.Itoa(version)))
+}
+
+// Versions lists the versions of a plan.
+func (c *Client) Versions(ctx context.Context, plan string, query url.Values) (List[Plan], error) {
+	return get[List[Plan]](ctx, c, with(at("plans", plan, "versions"), query))
+}
+
+// PutPlan writes a version of a plan: a PlanInput, or JSON of one. etag is that of the version that
+// it replaces; empty: there is none.
+func (c *Client) PutPlan(ctx context.Context, key, etag string, plan any) error {
+	_, err := c.Do(ctx, http.MethodPut, at("plans", key), IfMatch(etag), plan, nil)
+	return err
 }

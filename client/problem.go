@@ -1,5 +1,12 @@
 package client
 
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
 // Problem is a problem document: what the API answers to a request that it did not do.
 type Problem struct {
 	Type   string       `json:"type" doc:"A path of this server. The page there documents the problem."`
@@ -13,4 +20,19 @@ type Problem struct {
 type FieldError struct {
 	Field  string `json:"field" doc:"A path such as limits[0].window, or a parameter's name."`
 	Detail string `json:"detail"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string {
+	return fmt.Sprintf("%d %s: %s", p.Status, cmp.Or(p.Type, p.Title), p.Detail)
+}
+
+// problemOf reads a problem document. What something between here and quotad answered may be none.
+func problemOf(status int, raw []byte) *Problem {
+	p := &Problem{}
+	if err := json.Unmarshal(raw, p); err != nil {
+		p = &Problem{}
+	}
+	p.Status, p.Title = status, cmp.Or(p.Title, http.StatusText(status))
+	return p
 }

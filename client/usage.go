@@ -1,6 +1,10 @@
 package client
 
-import "time"
+import (
+	"context"
+	"net/url"
+	"time"
+)
 
 // Usage is a customer's usage of a meter.
 type Usage struct {
@@ -29,6 +33,19 @@ type MeterUsage struct {
 	Currency     string    `json:"currency"`
 }
 
+// Quota is how a customer stands: its limits, and its usage in the running billing period.
+type Quota struct {
+	Customer    string         `json:"customer"`
+	Plan        string         `json:"plan"`
+	PlanVersion int            `json:"plan_version"`
+	At          time.Time      `json:"at"`
+	TestClock   string         `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
+	Anonymous   bool           `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
+	Features    map[string]any `json:"features"`
+	Limits      []QuotaLimit   `json:"limits"`
+	Meters      []MeterUsage   `json:"meters"`
+}
+
 // QuotaLimit is the state of one limit, and its meter.
 type QuotaLimit struct {
 	Name         string     `json:"name"`
@@ -44,4 +61,14 @@ type QuotaLimit struct {
 	WindowStart  *time.Time `json:"window_start" doc:"When the running window began.\n- Null: windows of the limit have no start, as of a token bucket.\n- Null, too, where a window begins with a first hit, and none runs."`
 	Meter        string     `json:"meter"`
 	Reserved     int64      `json:"reserved" doc:"Units of used that open reservations hold."`
+}
+
+// Quota reads how a customer stands. The values of attributes are parameters such as attr.ip.
+func (c *Client) Quota(ctx context.Context, customer string, attributes url.Values) (Quota, error) {
+	return get[Quota](ctx, c, with(at("customers", customer, "quota"), attributes))
+}
+
+// Usage reads what a customer used.
+func (c *Client) Usage(ctx context.Context, customer string, query url.Values) (Usage, error) {
+	return get[Usage](ctx, c, with(at("customers", customer, "usage"), query))
 }

@@ -44,7 +44,7 @@ type command interface {
 
 func (s *settings) run(ctx context.Context, p *program) error {
 	s.stdout, s.stderr = p.stdout, p.stderr
-	p.tellUnknown(s.logger())
+	p.warnUnknown(s.logger())
 	return run(ctx, *s)
 }
 

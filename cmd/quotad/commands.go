@@ -38,7 +38,7 @@ func (c *common) withDatabase(ctx context.Context, p *program, allow allowance, 
 		}
 	}
 	log := c.logger(p.stderr, slog.LevelWarn)
-	p.tellUnknown(log)
+	p.warnUnknown(log)
 	db, err := c.connectOrStart(ctx, log)
 	if errors.Is(err, embedded.ErrDataDirInUse) {
 		// Another quotad uses the data directory. This command shares the embedded server of

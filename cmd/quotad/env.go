@@ -100,8 +100,8 @@ func ofService(name, value string) bool {
 		name == envPrefix+"PORT" && strings.Contains(value, "://")
 }
 
-// tellUnknown logs the warnings of unknownSettings.
-func (p *program) tellUnknown(log *slog.Logger) {
+// warnUnknown logs the warnings of unknownSettings.
+func (p *program) warnUnknown(log *slog.Logger) {
 	for _, text := range p.unknown {
 		log.Warn(text + " See `quotad serve --help` for what there is.")
 	}

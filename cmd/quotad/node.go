@@ -91,6 +91,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
 		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, MaxNewValues: s.MaxNewValues, MaxReservations: s.MaxReservations,
+		AlsoAdjusted: invoices.OpenAdjustments,
 	})
 	if err != nil {
 		n.clock.Close()

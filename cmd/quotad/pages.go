@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"quotad/client"
 	"quotad/internal/api"
 	"quotad/internal/api/respond"
 	"quotad/internal/quota/model"
@@ -86,9 +87,8 @@ func (n *node) openPages(s *settings) error {
 		home = s.PortalReturnOrigins[0]
 	}
 	n.pages, err = web.New(web.Options{
-		Ask: func(ctx context.Context, as web.Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
-			return n.api.Ask(ctx, api.Identity(as), method, path, body, header)
-		},
+		API:   &client.Client{HTTPClient: &http.Client{Transport: n.api.Within()}},
+		As:    func(ctx context.Context, who web.Identity) context.Context { return api.As(ctx, api.Identity(who)) },
 		Why:   func(d *model.Decision) string { return respond.Why(&respond.Subject{Cost: d.Cost}, d) },
 		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, CatchUp: n.catalog.CatchUp, Trouble: n.trouble,
 		Now: n.clock.Now, Wall: time.Now, Log: n.log,

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"quotad/client"
 	"quotad/internal/api"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
@@ -96,12 +97,13 @@ func TestPanicsOfPages(t *testing.T) {
 	n.setUp(hourly)
 	log := new(pgtest.Log)
 	site, err := web.New(web.Options{
-		Ask: func(ctx context.Context, as web.Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
-			if method == "GET" && strings.HasPrefix(path, "/v1/invoices") {
+		API: &client.Client{HTTPClient: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == "GET" && strings.HasPrefix(r.URL.Path, "/v1/invoices") {
 				panic("a defect")
 			}
-			return n.node.api.Ask(ctx, api.Identity(as), method, path, body, header)
-		},
+			return n.node.api.Within().RoundTrip(r)
+		})}},
+		As:  func(ctx context.Context, as web.Identity) context.Context { return api.As(ctx, api.Identity(as)) },
 		Why: func(*model.Decision) string { panic("a defect") }, Store: n.node.store, SignIn: n.node.api.SignIn,
 		LiveKey: n.node.catalog.Live, CatchUp: n.node.catalog.CatchUp, Trouble: n.node.trouble, Now: n.node.clock.Now, Wall: time.Now,
 		Log:     slog.New(slog.NewTextHandler(log, nil)),
@@ -190,3 +192,7 @@ func TestPagesTakeTextOnly(t *testing.T) {
 		t.Error("an ERROR was logged")
 	}
 }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }

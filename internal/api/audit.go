@@ -6,10 +6,6 @@ import (
 	"encoding/base64"
 	"net/http"
 	"reflect"
-	"time"
-
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
@@ -107,43 +103,11 @@ func auditedAdjustment(ctx context.Context, customer, id string, in *adjustmentR
 	}, err
 }
 
-// stored is a stored JSON object, or null.
-type stored []byte
-
-// MarshalJSONTo implements jsonv2's MarshalerTo.
-func (s stored) MarshalJSONTo(e *jsontext.Encoder) error {
-	if s == nil {
-		return e.WriteToken(jsontext.Null)
+func showAudit(e plans.AuditEntry) client.Audit {
+	return client.Audit{
+		ID: e.ID, At: e.At, Actor: e.Actor, ActorName: orNull(e.ActorName), Action: e.Action, Target: e.Target,
+		Before: e.Before, After: e.After, RequestID: orNull(e.Request),
 	}
-	return e.WriteValue(jsontext.Value(s))
-}
-
-// Schema implements huma.SchemaProvider.
-func (stored) Schema(huma.Registry) *huma.Schema {
-	anything := &huma.Schema{AnyOf: []*huma.Schema{
-		{Type: huma.TypeString, Nullable: true},
-		{Type: huma.TypeNumber},
-		{Type: huma.TypeBoolean},
-		{Type: huma.TypeArray, Items: &huma.Schema{}},
-		{Type: huma.TypeObject, AdditionalProperties: true},
-	}}
-	return &huma.Schema{Type: huma.TypeObject, Nullable: true, AdditionalProperties: anything}
-}
-
-type auditBody struct {
-	ID        int64     `json:"id"`
-	At        time.Time `json:"at"`
-	Actor     string    `json:"actor" doc:"The id of the key. Or command-line, or start where quotad made its first key."`
-	ActorName *string   `json:"actor_name" doc:"The name of the key, or null."`
-	Action    string    `json:"action" doc:"What was done, such as create, change and delete."`
-	Target    string    `json:"target" doc:"The path of what was changed, below /v1/ and not percent-encoded."`
-	Before    stored    `json:"before" doc:"What was there, or null.\n- Of more than 8 KiB the longest members are left out: they say omitted_bytes.\n- Null, too, when the customer was erased."`
-	After     stored    `json:"after" doc:"What has been there since, or null."`
-	RequestID *string   `json:"request_id" doc:"The request's X-Request-Id. Null outside of HTTP."`
-}
-
-func showAudit(e plans.AuditEntry) auditBody {
-	return auditBody{e.ID, e.At, e.Actor, orNull(e.ActorName), e.Action, e.Target, e.Before, e.After, orNull(e.Request)}
 }
 
 // maxFilter is the length of the longest actor or target that a list is asked for, bytes.
@@ -174,6 +138,6 @@ var auditParams = append([]apidoc.Param{
 func auditRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/audit", Access: apidoc.AdminOnly, Tag: "Audit", ID: "listAudit", Summary: "List who changed what",
-		Params: auditParams, Response: reflect.TypeFor[client.List[auditBody]](), Status: ok200,
+		Params: auditParams, Response: reflect.TypeFor[client.List[client.Audit]](), Status: ok200,
 	}, handle: (*Server).listAudit}}
 }

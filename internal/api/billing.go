@@ -103,7 +103,7 @@ func accountRoutes() []route {
 	const account, sellers, prices = "/v1/customers/{key}/billing", "/v1/sellers", "/v1/customers/{key}/prices"
 	missing := []*problem.Kind{problem.KindNotFound}
 	refused := []*problem.Kind{problem.KindNotFound, problem.KindConflict}
-	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[ownPriceBody]()
+	shown, seller, price := reflect.TypeFor[client.Account](), reflect.TypeFor[billing.Seller](), reflect.TypeFor[client.OwnPrice]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: account, Access: apidoc.AdminOnly, Tag: "Billing", ID: "putBilling", Summary: "Say how a customer is billed",
@@ -115,7 +115,7 @@ func accountRoutes() []route {
 		}, handle: (*Server).getBilling},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: prices + "/{meter}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putOwnPrice", Summary: "Give a customer a price of its own",
-			Request: reflect.TypeFor[ownPriceRequest](), Response: price, Status: put200or201, Problems: refused,
+			Request: reflect.TypeFor[client.OwnPriceRequest](), Response: price, Status: put200or201, Problems: refused,
 		}, handle: (*Server).putOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices + "/{meter}", Access: apidoc.Readers, Tag: "Billing", ID: "getOwnPrice", Summary: "Get a price of a customer's own",
@@ -127,7 +127,7 @@ func accountRoutes() []route {
 		}, handle: (*Server).deleteOwnPrice},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: prices, Access: apidoc.Readers, Tag: "Billing", ID: "listOwnPrices", Summary: "List the prices of a customer's own",
-			Response: reflect.TypeFor[client.List[ownPriceBody]](), Status: ok200, Problems: refused,
+			Response: reflect.TypeFor[client.List[client.OwnPrice]](), Status: ok200, Problems: refused,
 		}, handle: (*Server).listOwnPrices},
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: sellers + "/{key}", Access: apidoc.AdminOnly, Tag: "Billing", ID: "putSeller", Summary: "Write a seller",

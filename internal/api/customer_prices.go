@@ -2,31 +2,14 @@ package api
 
 import (
 	"net/http"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 )
 
-// ownPriceRequest is a price of a plan without its meter, which is in the path.
-type ownPriceRequest struct {
-	Model        string       `json:"model" enum:"per_unit,package,graduated,volume"`
-	UnitPrice    *string      `json:"unit_price,omitempty" doc:"A decimal number in major units."`
-	PackageSize  *int64       `json:"package_size,omitempty" minimum:"1"`
-	PackagePrice *string      `json:"package_price,omitempty" doc:"A decimal number in major units."`
-	Tiers        []plans.Tier `json:"tiers,omitempty"`
-	Included     int64        `json:"included" required:"false" minimum:"0" maximum:"999999999999999" default:"0" doc:"Units that are free. They come off first."`
-	MinimumMinor *int64       `json:"minimum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The least that a period costs."`
-	MaximumMinor *int64       `json:"maximum_minor,omitempty" minimum:"0" maximum:"999999999999999" doc:"The most that a period costs."`
-}
-
-type ownPriceBody struct {
-	plans.Price
-	From time.Time `json:"from" doc:"The price counts for billing periods that start then or later."`
-}
-
-func showOwnPrice(p *accounts.OwnPrice) ownPriceBody {
-	return ownPriceBody{p.Price, timeOf(max(p.From, 0))}
+func showOwnPrice(p *accounts.OwnPrice) client.OwnPrice {
+	return client.OwnPrice{Price: p.Price, From: timeOf(max(p.From, 0))}
 }
 
 func (s *Server) putOwnPrice(c *call) (answer, error) {
@@ -34,7 +17,7 @@ func (s *Server) putOwnPrice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var in ownPriceRequest
+	var in client.OwnPriceRequest
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"quotad/client"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/respond"
 )
@@ -74,7 +75,7 @@ func TestDecodeRefusesNullsInMaps(t *testing.T) {
 		{`{"attributes":{"up_to":null}}`, "attributes.up_to", new(hitRequest)},
 		{`{"attributes":{"/expires_at":null}}`, "attributes./expires_at", new(hitRequest)},
 		{`{"attributes":{"expires_at":null}}`, "attributes.expires_at", new(hitRequest)},
-		{`{"name":null}`, "name", new(keyRequest)},
+		{`{"name":null}`, "name", new(client.KeyRequest)},
 	} {
 		f := problem.Of(decode([]byte(c.body), c.into))
 		if f.Kind != problem.KindInvalid || f.Fields[0].Field != c.field {
@@ -133,8 +134,8 @@ func TestDecodeTimestamp(t *testing.T) {
 		`{"expires_at":"9999-12-31T23:59:59-14:00"}`: false, `{"expires_at":"2030-01-01T1:00:00Z"}`: false, `{"expires_at":"2030-01-01t00:00:00z"}`: true,
 		`{"expires_at":"2026-01-31"}`: false, `{"expires_at":1}`: false, `{"expires_at":""}`: false, `{"expires_at":{}}`: false,
 	} {
-		var in keyRequest
-		err := decode([]byte(body), &in)
+		var in client.KeyRequest
+		err := decodeBy(timeMembers, []byte(body), &in)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
 		}

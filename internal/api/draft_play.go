@@ -152,7 +152,7 @@ func showPlay(r *play.Result, meter string) *client.Play {
 		*shown = client.PlayLimit{
 			Name: l.Name, Algorithm: l.Algorithm.String(), Mode: l.Mode.String(), Limit: l.Limit.Limit, Window: l.WindowText, Refused: l.Refused, Level: l.Level,
 		}
-		if l.Algorithm == model.TokenBucket {
+		if l.Algorithm.Refills() {
 			shown.Burst = &l.Burst
 		}
 		shown.Fullest.FromUS, shown.Fullest.Units = l.Fullest.From, l.Fullest.Units

@@ -2,10 +2,8 @@ package api
 
 import (
 	"context"
-	stdjson "encoding/json"
 	"net/http"
 	"reflect"
-	"time"
 
 	"quotad/client"
 	"quotad/internal/api/apidoc"
@@ -14,21 +12,11 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// draftBody is a draft as it is shown.
-type draftBody struct {
-	Key           string              `json:"key"`
-	BasedOn       int                 `json:"based_on" doc:"The version of the plan that the draft was begun on. 0: the plan did not exist."`
-	LatestVersion int                 `json:"latest_version" doc:"The newest version of the plan now. If it is not based_on, somebody has published meanwhile. 0: the plan does not exist."`
-	SavedAt       time.Time           `json:"saved_at"`
-	Plan          stdjson.RawMessage  `json:"plan" doc:"The draft as it was sent."`
-	Problems      []client.FieldError `json:"problems" doc:"What PUT /v1/plans/{key} would refuse. Empty: the draft can be published."`
-}
-
 const draftPattern = "/v1/plans/{key}/draft"
 
 func draftRoutes() []route {
 	missing := []*problem.Kind{problem.KindNotFound}
-	draft := reflect.TypeFor[draftBody]()
+	draft := reflect.TypeFor[client.Draft]()
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: draftPattern, Access: apidoc.AdminOnly, Tag: "Plans", ID: "putDraft", Summary: "Store a draft of a plan",
@@ -108,7 +96,7 @@ func draftAnswer(status int, d *plans.Draft, latest int, bad model.FieldErrors, 
 	if err != nil {
 		return answer{}, err
 	}
-	body := draftBody{Key: d.Key, BasedOn: d.BasedOn, LatestVersion: latest, SavedAt: d.SavedAt, Plan: d.Document, Problems: []client.FieldError{}}
+	body := client.Draft{Key: d.Key, BasedOn: d.BasedOn, LatestVersion: latest, SavedAt: d.SavedAt, Plan: d.Document, Problems: []client.FieldError{}}
 	for _, e := range bad[:min(len(bad), problem.MaxErrors)] {
 		body.Problems = append(body.Problems, client.FieldError{Field: plans.Shorten(e.Field), Detail: e.Detail})
 	}

@@ -76,6 +76,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
+		AlsoAdjusted: invoices.OpenAdjustments,
 	}
 	for _, f := range change {
 		f(&options)
@@ -173,6 +174,7 @@ func (n *node) hold(r *http.Request, media string, got reply) {
 		}
 		return
 	}
+	n.holdType(op, got)
 	response := op.Responses.Status(got.status)
 	if response == nil {
 		n.t.Errorf("%s %s: status %d is not documented: %s", r.Method, r.URL.Path, got.status, got.text)

@@ -5,18 +5,13 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
-
-type keyRequest struct {
-	Name      string    `json:"name" minLength:"1" maxLength:"200" doc:"A name for people."`
-	Scope     string    `json:"scope" enum:"admin,support,backend,read"`
-	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the key stops working. Null or left out: never."`
-}
 
 func showKey(k plans.Key) client.Key {
 	body := client.Key{ID: k.ID, Name: k.Name, Scope: string(k.Scope), CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
@@ -39,6 +34,16 @@ func (t *timestamp) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	}
 	return t.read(value)
 }
+
+// timeMembers are decode's options for a type with a *time.Time, which is read as a timestamp.
+var timeMembers = json.JoinOptions(strict, json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, at *time.Time) error {
+	var t timestamp
+	err := t.UnmarshalJSONFrom(d)
+	if t.at != nil {
+		*at = *t.at
+	}
+	return err
+})))
 
 // micros is the instant, µs, or nil.
 func (t timestamp) micros() *int64 {
@@ -74,11 +79,11 @@ func (timestamp) Schema(huma.Registry) *huma.Schema {
 }
 
 func (s *Server) createKey(c *call) (answer, error) {
-	var in keyRequest
-	if err := decode(c.body, &in); err != nil {
+	var in client.KeyRequest
+	if err := decodeBy(timeMembers, c.body, &in); err != nil {
 		return answer{}, err
 	}
-	key, secret, err := s.store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt.at)
+	key, secret, err := s.store.CreateKey(c.ctx(), in.Name, plans.Scope(in.Scope), in.ExpiresAt)
 	if err != nil {
 		return answer{}, err
 	}

@@ -8,13 +8,6 @@ import (
 	"quotad/internal/quota/model"
 )
 
-type overrideRequest struct {
-	Limit     int64     `json:"limit" minimum:"0" maximum:"999999999999999" doc:"The limit instead of the plan's. 0 is closed."`
-	Burst     *int64    `json:"burst,omitempty" minimum:"0" maximum:"999999999999999" doc:"The capacity of a token bucket. When left out, limit, whatever the plan's burst is."`
-	ExpiresAt timestamp `json:"expires_at,omitzero" doc:"When the plan's own numbers count again, by the customer's clock. Null or left out: never."`
-	Reason    string    `json:"reason,omitempty" maxLength:"200" doc:"Why, for people who read the list and the audit."`
-}
-
 func showOverride(o *plans.Override) client.Override {
 	return client.Override{
 		Name: o.Name, Limit: o.Limit, Burst: o.Burst, ExpiresAt: o.ExpiresAt, Reason: o.Reason,
@@ -35,12 +28,12 @@ func (s *Server) putOverride(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	in := overrideRequest{Limit: model.NoLimit} // refused if it stays; 0 would mean a closed limit
-	if err := decode(c.body, &in); err != nil {
+	in := client.OverrideRequest{Limit: model.NoLimit} // refused if it stays; 0 would mean a closed limit
+	if err := decodeBy(timeMembers, c.body, &in); err != nil {
 		return answer{}, err
 	}
 	override, isNew, err := s.store.PutOverride(c.ctx(), customer, limit,
-		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt.at, Reason: in.Reason})
+		plans.OverrideInput{Limit: in.Limit, Burst: in.Burst, ExpiresAt: in.ExpiresAt, Reason: in.Reason})
 	if err != nil {
 		return answer{}, err
 	}

@@ -3,11 +3,9 @@ package api
 import (
 	"context"
 	"net/http"
-	"reflect"
 	"strconv"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"quotad/client"
@@ -18,14 +16,14 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// quotaBody is the answer of GET /v1/customers/{key}/quota.
+// quotaBody is client.Quota, with limits that are written by the code that answers hits.
 type quotaBody struct {
 	Customer    string              `json:"customer"`
 	Plan        string              `json:"plan"`
 	PlanVersion int                 `json:"plan_version"`
 	At          time.Time           `json:"at"`
-	TestClock   string              `json:"test_clock,omitempty" doc:"The test clock that the customer lives by."`
-	Anonymous   bool                `json:"anonymous,omitzero" doc:"The customer was created by its first hit, on the default plan."`
+	TestClock   string              `json:"test_clock,omitempty"`
+	Anonymous   bool                `json:"anonymous,omitzero"`
 	Features    map[string]any      `json:"features"`
 	Limits      limitList           `json:"limits"`
 	Meters      []client.MeterUsage `json:"meters"`
@@ -181,9 +179,4 @@ func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
 		}
 	}
 	return e.WriteValue(append(b, ']'))
-}
-
-// Schema implements huma.SchemaProvider.
-func (limitList) Schema(r huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeArray, Items: r.Schema(reflect.TypeFor[client.QuotaLimit](), true, "")}
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/billing/reconcile"
 )
@@ -17,7 +18,7 @@ const reconcileWait = 2 * time.Minute
 func reconcileRoutes() []route {
 	return []route{{Operation: apidoc.Operation{
 		Method: "GET", Pattern: "/v1/reconcile", Access: apidoc.AdminOnly, Tag: "Billing", ID: "reconcile", Summary: "Check that the books agree",
-		Response: reflect.TypeFor[reconcile.Report](), Status: ok200,
+		Response: reflect.TypeFor[client.Report](), Status: ok200,
 	}, handle: (*Server).reconcile, wait: reconcileWait}}
 }
 

@@ -56,3 +56,49 @@ var plantedNumbers = []planted{
 		"numbers_have_no_gap", "in the series live",
 	},
 }
+
+// plantedCopies are faults of what invoices say of the adjustments that they took, and of the queue of
+// those that none took. Of the customer's first invoice, one of 7 units is in the period itself, and
+// one of -30 on the next invoice.
+func plantedCopies(customer, first string) []planted {
+	own := ` WHERE invoice_id =` + first + `AND key = (SELECT key FROM adjustments WHERE cost = 7)`
+	return []planted{
+		{
+			"another cost was copied", `UPDATE line_adjustments SET cost = cost + 1` + own,
+			"usage_is_billed", "an adjustment of 7 units in this hour has another cost",
+		},
+		{
+			"another instant was copied", `UPDATE line_adjustments SET at = at + 1` + own,
+			"usage_is_billed", "an adjustment of 7 units in this hour has another cost",
+		},
+		{
+			"another reason was copied", `UPDATE line_adjustments SET reason = 'other'` + own,
+			"usage_is_billed", "an adjustment of 7 units in this hour has another cost",
+		},
+		{
+			"nothing was copied", `UPDATE line_adjustments SET cost = NULL, at = NULL, reason = NULL` + own,
+			"usage_is_billed", "an adjustment of 7 units in this hour has another cost",
+		},
+		{
+			"the copy of a correction of nothing", `UPDATE line_adjustments SET reason = 'other' WHERE key = (SELECT key FROM adjustments WHERE cost = -1)`,
+			"usage_is_billed", "an adjustment of -1 units in this hour has another cost",
+		},
+		{
+			"an adjustment that an invoice took is in the queue",
+			`INSERT INTO open_adjustments SELECT customer, hour, meter, key FROM line_adjustments` + own,
+			"adjustments_are_claimed", "7 units in this hour is on an invoice, and in the queue",
+		},
+		{
+			"an adjustment in the queue was never made",
+			`INSERT INTO open_adjustments SELECT customer, hour, meter, gen_random_uuid() FROM line_adjustments` + own,
+			"adjustments_are_claimed", "in the queue of those that are on no invoice, and was never made",
+		},
+		{
+			// The adjustment came after all invoices, so none is late with it.
+			"a row of the queue is missing",
+			`INSERT INTO adjustments (shard, customer, meter, hour, cost, at, key, reason)
+			SELECT shard, customer, meter, hour, 4, 1772500000000000, gen_random_uuid(), 'r' FROM adjustments WHERE cost = 7`,
+			"adjustments_are_claimed", "4 units in this hour is on no invoice, and not in the queue",
+		},
+	}
+}

@@ -180,7 +180,7 @@ func TestReconcileAgrees(t *testing.T) {
 
 // tables are those that faults are planted in.
 var tables = []string{
-	"counters", "usage", "adjustments", "periods", "open_periods", "billing_accounts", "invoices", "invoice_lines", "line_adjustments",
+	"counters", "usage", "adjustments", "periods", "open_periods", "billing_accounts", "invoices", "invoice_lines", "line_adjustments", "open_adjustments",
 	"charges", "credits", "credit_entries", "sellers",
 }
 
@@ -224,7 +224,7 @@ func TestReconcileFinds(t *testing.T) {
 		// February the first, and a day in January, in µs.
 		february, january = `1769904000000000`, `1767744000000000`
 	)
-	for _, c := range append(append(plantedPrices(first, line), plantedNumbers...), []planted{
+	for _, c := range slices.Concat(plantedPrices(first, line), plantedNumbers, plantedCopies(acme, first), []planted{
 		{
 			"a unit was charged and not booked", `UPDATE counters SET total = total + 1 WHERE attribute = '' AND customer =` + acme + `AND meter =` + meter,
 			"charged_is_booked", "meter:requests",
@@ -371,7 +371,7 @@ func TestReconcileFinds(t *testing.T) {
 			"a period that cannot be closed", `UPDATE open_periods SET blocked = 'the plan is unreadable' WHERE customer_id =` + acme,
 			"periods_can_close", "unreadable",
 		},
-	}...) {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			n := *n
 			n.t = t

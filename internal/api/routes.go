@@ -111,7 +111,7 @@ func backendRoutes() []route {
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
 			Params:   []apidoc.Param{attributeParam},
-			Response: reflect.TypeFor[quotaBody](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
+			Response: reflect.TypeFor[client.Quota](), Status: ok200, Problems: []*problem.Kind{problem.KindNotFound},
 		}, handle: (*Server).quota},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/customers/{key}/usage", Access: apidoc.EveryScope, Tag: "Backends", ID: "usage", Summary: "What a customer used",
@@ -236,7 +236,7 @@ func overrideRoutes() []route {
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "PUT", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "putOverride", Summary: "Override a limit for a customer",
-			Request: reflect.TypeFor[overrideRequest](), Response: override, Status: put200or201, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+			Request: reflect.TypeFor[client.OverrideRequest](), Response: override, Status: put200or201, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
 		}, handle: (*Server).putOverride},
 		{Operation: apidoc.Operation{
 			Method: "DELETE", Pattern: ofLimit, Access: apidoc.Supporters, Tag: "Customers", ID: "deleteOverride", Summary: "End an override",
@@ -253,7 +253,7 @@ func keyRoutes() []route {
 	return []route{
 		{Operation: apidoc.Operation{
 			Method: "POST", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "createKey", Summary: "Create a key",
-			Request: reflect.TypeFor[keyRequest](), Response: reflect.TypeFor[client.NewKey](), Status: created201,
+			Request: reflect.TypeFor[client.KeyRequest](), Response: reflect.TypeFor[client.NewKey](), Status: created201,
 		}, handle: (*Server).createKey},
 		{Operation: apidoc.Operation{
 			Method: "GET", Pattern: "/v1/keys", Access: apidoc.AdminOnly, Tag: "Keys", ID: "listKeys", Summary: "List the keys",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"quotad/internal/api/problem"
@@ -17,30 +18,30 @@ type Identity struct {
 	KeyName string
 }
 
-// identityKey is the context's key of an Identity. Nobody outside this package can set it, so no
-// request from a client has one.
+// identityKey is the context's key of an Identity. The context of a request that comes by the network
+// is made here, so that it has none.
 type identityKey struct{}
 
-// Ask answers a request within the process as Handler answers a client's. path holds the query,
-// too; every part of it is percent-encoded. body is JSON, or empty.
-func (s *Server) Ask(ctx context.Context, as Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte) {
-	r, err := http.NewRequestWithContext(context.WithValue(ctx, identityKey{}, as), method, path, bytes.NewReader(body))
-	if err != nil {
-		panic("api: a request within the process that cannot be: " + err.Error())
-	}
-	for name, values := range header {
-		r.Header[name] = values
-	}
-	if len(body) > 0 {
-		r.Header.Set("Content-Type", "application/json")
-	}
+// As is a context whose requests act for an identity. Only Within looks for one.
+func As(ctx context.Context, who Identity) context.Context {
+	return context.WithValue(ctx, identityKey{}, who)
+}
+
+// Within is a transport to s within the process: a request is answered as Handler answers a
+// client's. Whom it acts for is in its context; see As.
+func (s *Server) Within() http.RoundTripper { return within{s} }
+
+type within struct{ server *Server }
+
+// RoundTrip implements http.RoundTripper. It never fails.
+func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 	a := kept{header: http.Header{}, status: http.StatusOK}
-	s.dispatch(&a, r)
+	w.server.dispatch(&a, r)
 	canonical := http.Header{} // the API writes some names as HTTP does, such as ETag, and Get finds others
 	for name, values := range a.header {
 		canonical[http.CanonicalHeaderKey(name)] = values
 	}
-	return a.status, canonical, a.body.Bytes()
+	return &http.Response{StatusCode: a.status, Header: canonical, Body: io.NopCloser(&a.body), ContentLength: int64(a.body.Len()), Request: r}, nil
 }
 
 // kept is an http.ResponseWriter that keeps the answer.

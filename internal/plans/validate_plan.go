@@ -163,14 +163,6 @@ func withDefaults(l Limit, compiled *model.Limit) Limit {
 	if l.OnOutage == "" {
 		l.OnOutage = "allow"
 	}
-	switch {
-	case compiled.Algorithm == model.FixedWindow && !compiled.Calendar && l.Align == "":
-		l.Align = "clock"
-	case compiled.Algorithm == model.SlidingLog && l.Precision == "":
-		l.Precision = "1us"
-	case compiled.Algorithm == model.TokenBucket:
-		burst := compiled.Burst
-		l.Burst = &burst
-	}
+	l.Spec = model.WithDefaults(l.Spec)
 	return l
 }

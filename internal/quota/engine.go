@@ -50,6 +50,10 @@ type Options struct {
 	// customer in a second; default 1,000.
 	MaxNewValues    int
 	MaxReservations int // that a customer may have open on a meter; default 10,000
+	// AlsoAdjusted is a statement that each transaction sends after it has inserted adjustments, with the
+	// same parameters: $1–$4 shard, customer, meter and hour, $5 key, $6 cost, $7 instant, $8 reason. It must
+	// not wait for rows that others lock. "" is none.
+	AlsoAdjusted string
 }
 
 func (o *Options) setDefaults() {
@@ -110,7 +114,7 @@ func newEngine(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &queue.Node{MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, Memory: m, Values: queue.NewNewValues(o.MaxNewValues), Options: session.Options{
+	n := &queue.Node{MaxQueue: o.MaxQueue, MaxReservations: o.MaxReservations, AlsoAdjusted: o.AlsoAdjusted, Memory: m, Values: queue.NewNewValues(o.MaxNewValues), Options: session.Options{
 		Connect: o.Connect, Now: o.Now, Wall: o.Wall, Stopwatch: o.Stopwatch, Log: o.Log, Troubles: session.NewTroubles(o.Log),
 	}}
 	e := &Engine{options: o, node: n, readTries: 1 + int(o.Pool.Config().MaxConns), denials: newDenials(o.Pool, o.Now)}

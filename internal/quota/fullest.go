@@ -151,10 +151,7 @@ func fullest(d *model.Decision) (most Full) {
 	own := d.Target.Counters[0].Key
 	for i := range d.NumViews() {
 		v := d.View(i)
-		of := v.Limit.Limit
-		if v.Limit.Algorithm == model.TokenBucket {
-			of = v.Limit.Burst
-		}
+		of := v.Limit.Capacity()
 		if v.Limit.Mode == model.Shadow || v.Limit.Per != "" || of <= 0 || v.Used <= 0 {
 			continue
 		}

@@ -53,7 +53,7 @@ func (t *Throttle) Take(from netip.Prefix) (wait time.Duration) {
 			return row, 0, false
 		}
 		d.ChargeTo(rows)
-		d = d.Behind(rows)
+		d = d.Charged(rows)
 		return rows[0], d.View(0).ResetAt, true // kept until the bucket is full again
 	})
 	return wait

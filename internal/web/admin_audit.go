@@ -3,25 +3,12 @@ package web
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-type auditAnswer struct {
-	ID        int64          `json:"id"`
-	At        time.Time      `json:"at"`
-	Actor     string         `json:"actor"`
-	ActorName *string        `json:"actor_name"`
-	Action    string         `json:"action"`
-	Target    string         `json:"target"`
-	Before    jsontext.Value `json:"before"`
-	After     jsontext.Value `json:"after"`
-	RequestID *string        `json:"request_id"`
-}
-
 func (v *visit) adminAudit() (*view, error) {
-	list, err := ask[listAnswer[auditAnswer]](v, "/v1/audit"+v.query("actor", "target", "from", "to"))
+	list, err := v.api.Audit(v.ctx(), v.query("actor", "target", "from", "to"))
 	asked := v.r.URL.Query()
 	page := &staffPage{
 		Intro: "Every change by an admin, by page or API. Nothing here can be edited.",
@@ -49,7 +36,7 @@ func (v *visit) adminAudit() (*view, error) {
 			{Text: a.At.In(v.zone).Format("2 Jan 2006, 15:04:05"), Sub: request},
 			{Text: who, Sub: a.Actor},
 			text(a.Action), mono(a.Target),
-			{Fold: []string{brief(a.Before), brief(a.After)}},
+			{Fold: []string{brief(jsontext.Value(a.Before)), brief(jsontext.Value(a.After))}},
 		})
 	}
 	page.Sections = []section{{Table: t}}
@@ -77,7 +64,8 @@ func brief(document jsontext.Value) string {
 // refusedSearch shows a search with what was wrong with it.
 func (v *visit) refusedSearch(page *staffPage, err error, title, tab string) (*view, error) {
 	f := &form{Fields: page.Search.Fields}
-	if !f.tell(err) {
+	problem, told := problemOf(err)
+	if !told || !f.tell(problem) {
 		return nil, err
 	}
 	wrong := f.Wrong
@@ -86,9 +74,9 @@ func (v *visit) refusedSearch(page *staffPage, err error, title, tab string) (*v
 			wrong = d.Label + ": " + d.Wrong
 		}
 	}
-	problem := messageOf(err)
-	page.Sections = []section{{Failed: cmp.Or(wrong, problem.text)}}
+	whole := messageOf(err)
+	page.Sections = []section{{Failed: cmp.Or(wrong, whole.text)}}
 	shown := page.shownAs(title, tab)
-	shown.status = problem.status
+	shown.status = whole.status
 	return shown, nil
 }

@@ -1,40 +1,13 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"time"
+
+	"quotad/client"
 )
-
-type accountAnswer struct {
-	StartsAt    time.Time  `json:"starts_at"`
-	TrialEndsAt *time.Time `json:"trial_ends_at"`
-	EndsAt      *time.Time `json:"ends_at"`
-	Seller      string     `json:"seller"`
-	Buyer       struct {
-		Name    string   `json:"name"`
-		Address []string `json:"address"`
-		Country string   `json:"country"`
-	} `json:"buyer"`
-	DueDays     int        `json:"due_days"`
-	Currency    string     `json:"currency"`
-	BilledUntil *time.Time `json:"billed_until"`
-}
-
-type creditsAnswer struct {
-	Balances []struct {
-		ID          string     `json:"id"`
-		Kind        string     `json:"kind"`
-		AmountMinor int64      `json:"amount_minor"`
-		LeftMinor   int64      `json:"left_minor"`
-		Currency    string     `json:"currency"`
-		Priority    int        `json:"priority"`
-		ExpiresAt   *time.Time `json:"expires_at"`
-	} `json:"balances"`
-}
 
 func (v *visit) customerBilling() (*view, error) { return v.billingPage(nil) }
 
@@ -45,8 +18,8 @@ func (v *visit) billingPage(back *form) (*view, error) {
 		return nil, err
 	}
 	page := v.page(s, "/billing")
-	account, err := ask[accountAnswer](v, v.of("/billing"))
-	if problem, asked := errors.AsType[*problemAnswer](err); asked && problem.Status < http.StatusInternalServerError {
+	account, err := v.api.Account(v.ctx(), v.key)
+	if problem, asked := problemOf(err); asked && problem.Status < http.StatusInternalServerError {
 		page.Sections = []section{{Title: "Billing", Note: problem.Detail}}
 		return page.shownAs(s.title(), "customers"), nil
 	}
@@ -83,7 +56,7 @@ func (v *visit) costSection() section {
 	return section{Title: "This period", Note: cost.Period, Cost: cost}
 }
 
-func (v *visit) accountSection(a *accountAnswer) section {
+func (v *visit) accountSection(a *client.Account) section {
 	facts := []fact{
 		{Term: "Billed since", Text: v.instant(&a.StartsAt).Text},
 		{Term: "Billed until", Text: v.instant(a.BilledUntil).Text},
@@ -100,7 +73,7 @@ func (v *visit) accountSection(a *accountAnswer) section {
 }
 
 func (v *visit) creditSection() section {
-	credits, err := ask[creditsAnswer](v, v.of("/credits"))
+	credits, err := v.api.Credits(v.ctx(), v.key, nil)
 	if err != nil {
 		v.note("the credits", err)
 		return section{Title: "Credits", Failed: "The credits could not be read just now."}
@@ -114,7 +87,7 @@ func (v *visit) creditSection() section {
 }
 
 func (v *visit) customerInvoices() section {
-	list, err := ask[listAnswer[invoiceAnswer]](v, v.of("/invoices"+v.query()))
+	list, err := v.api.InvoicesOf(v.ctx(), v.key, v.query())
 	if err != nil {
 		v.note("the invoices", err)
 		return section{Title: "Invoices", Failed: "The invoices could not be read just now."}
@@ -161,7 +134,7 @@ func (v *visit) book(path string, make func(*subject, string) *form) (*view, err
 	if err != nil {
 		return nil, err
 	}
-	account, err := ask[accountAnswer](v, v.of("/billing"))
+	account, err := v.api.Account(v.ctx(), v.key)
 	if err != nil {
 		return nil, err
 	}

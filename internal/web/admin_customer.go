@@ -5,16 +5,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
+	"quotad/client"
 	"quotad/internal/plans"
 )
 
 // A subject is the customer that a page of the admins is about.
 type subject struct {
-	customerAnswer
+	client.Customer
 	etag string
-	raw  []byte         // what the API answered
 	zone *time.Location // the customer's
 }
 
@@ -22,15 +20,12 @@ type subject struct {
 // customer's, and times are by that customer's zone.
 func (v *visit) subject() (*subject, error) {
 	v.key = v.r.PathValue("key")
-	header, raw, err := v.get(v.of(""))
+	who, etag, err := v.api.Customer(v.ctx(), v.key)
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{etag: header.Get("ETag"), raw: raw}
-	if err = json.Unmarshal(raw, &s.customerAnswer); err != nil {
-		return nil, err
-	}
-	err = v.setClock(&s.customerAnswer)
+	s := &subject{Customer: who, etag: etag}
+	err = v.setClock(&s.Customer)
 	s.zone = v.zone
 	return s, err
 }
@@ -39,7 +34,7 @@ func (v *visit) subject() (*subject, error) {
 // customer who was erased papers stay; their times are by UTC.
 func (v *visit) setClockOf(key string) error {
 	v.key = key
-	who, err := ask[customerAnswer](v, v.of(""))
+	who, _, err := v.api.Customer(v.ctx(), v.key)
 	if notThere(err) {
 		return nil
 	}
@@ -55,7 +50,7 @@ func (s *subject) here(rest string) string { return "/admin/customers/" + segmen
 // page is what all pages of a customer have.
 func (v *visit) page(s *subject, open string) *staffPage {
 	p := &staffPage{Crumbs: []link{{"Customers", "/admin/customers"}}, Done: v.doneHere(), Chips: []chip{{"", s.Key}, {"accent", s.Plan}}}
-	if c := s.chip(); c != nil {
+	if c := customerChip(&s.Customer); c != nil {
 		p.Chips = append(p.Chips, *c)
 	}
 	for _, each := range []struct{ rest, text string }{{"", "Limits"}, {"/billing", "Billing"}, {"/usage", "Usage"}, {"/settings", "Settings"}} {
@@ -96,13 +91,7 @@ func (v *visit) openPortal() (*view, error) {
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
-	_, raw, err := v.do(http.MethodPost, "/v1/portal-sessions", encoded(map[string]any{"customer": v.r.PathValue("key")}), nil)
-	var made struct {
-		URL string `json:"url"`
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &made)
-	}
+	made, err := v.api.OpenPortal(v.ctx(), &client.PortalRequest{Customer: v.r.PathValue("key"), Theme: "auto"})
 	return &view{to: made.URL}, err
 }
 
@@ -113,7 +102,7 @@ func (v *visit) customerUsage() (*view, error) {
 		return nil, err
 	}
 	page := v.page(s, "/usage")
-	if page.Usage, _, err = v.usage(&s.customerAnswer, s.here("/usage"), v.r.URL.Query()); err != nil {
+	if page.Usage, _, err = v.usage(&s.Customer, s.here("/usage"), v.r.URL.Query()); err != nil {
 		return nil, err
 	}
 	shown := page.shownAs(s.title(), "customers")
@@ -128,7 +117,7 @@ func (v *visit) customerUsageFile() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, points, err := v.usage(&s.customerAnswer, s.here("/usage"), v.r.URL.Query())
+	data, points, err := v.usage(&s.Customer, s.here("/usage"), v.r.URL.Query())
 	if err != nil || len(data.Wrong) > 0 {
 		return &view{to: s.here("/usage")}, err
 	}
@@ -140,7 +129,7 @@ func (v *visit) customerSettings() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.settingsPage(s, customerForm(&s.customerAnswer))
+	return v.settingsPage(s, customerForm(&s.Customer))
 }
 
 func (v *visit) settingsPage(s *subject, f *form) (*view, error) {
@@ -164,18 +153,12 @@ func (v *visit) saveCustomer() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	var now map[string]any
-	if err = json.Unmarshal(s.raw, &now); err != nil {
-		return nil, err
-	}
-	keep := map[string]any{}
-	for _, name := range []string{"billing_anchor", "metadata", "features", "test_clock"} {
-		if now[name] != nil {
-			keep[name] = now[name]
-		}
+	keep := map[string]any{"billing_anchor": s.BillingAnchor, "metadata": s.Metadata, "features": s.Features}
+	if s.TestClock != nil {
+		keep["test_clock"] = *s.TestClock
 	}
 	return v.sent(post{
-		form: customerForm(&s.customerAnswer), method: http.MethodPut, header: http.Header{"If-Match": {s.etag}}, add: keep,
+		form: customerForm(&s.Customer), method: http.MethodPut, header: client.IfMatch(s.etag), add: keep,
 		path: at(v.of("")), to: s.here("/settings?done=saved"),
 	}, func(f *form) (*view, error) { return v.settingsPage(s, f) })
 }
@@ -190,6 +173,6 @@ func (v *visit) archiveCustomer() (*view, error) {
 		return &view{to: here + "/settings"}, nil
 	}
 	v.key = v.r.PathValue("key")
-	_, _, err = v.do(http.MethodDelete, v.of(""), nil, nil)
+	err = v.api.ArchiveCustomer(v.ctx(), v.key)
 	return &view{to: here + "?done=archived"}, err
 }

@@ -3,12 +3,14 @@ package web
 import (
 	"cmp"
 	"net/http"
+
+	"quotad/client"
 )
 
 func (v *visit) adminCustomers() (*view, error) { return v.customersPage(customerForm(nil)) }
 
 // customerForm makes a customer, or changes one.
-func customerForm(who *customerAnswer) *form {
+func customerForm(who *client.Customer) *form {
 	f := &form{Name: "customer", Title: "New customer", Action: "/admin/customers", Button: "Make the customer", Class: "primary"}
 	fields := []field{
 		{Name: "name", Label: "Name", Kind: kindText},
@@ -34,7 +36,7 @@ func customerForm(who *customerAnswer) *form {
 }
 
 func (v *visit) customersPage(f *form) (*view, error) {
-	list, err := ask[listAnswer[customerAnswer]](v, "/v1/customers"+v.query("search"))
+	list, err := v.api.Customers(v.ctx(), v.query("search"))
 	page := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.r.URL.Query().Get("search")}}}}
 	if err != nil {
 		return v.refusedSearch(page, err, "Customers", "customers")
@@ -46,7 +48,7 @@ func (v *visit) customersPage(f *form) (*view, error) {
 			{Text: cmp.Or(c.Name, c.Key), URL: "/admin/customers/" + segment(c.Key), Sub: c.Key},
 			linked(c.Plan, "/admin/plans/"+segment(c.Plan)),
 			text(c.Timezone), v.instant(&c.CreatedAt),
-			{Chip: c.chip()},
+			{Chip: customerChip(c)},
 		})
 	}
 	page.Sections = []section{{Table: t}}
@@ -56,8 +58,8 @@ func (v *visit) customersPage(f *form) (*view, error) {
 	return page.shownAs("Customers", "customers"), nil
 }
 
-// chip marks a customer that is not an ordinary one.
-func (c *customerAnswer) chip() *chip {
+// customerChip marks a customer that is not an ordinary one.
+func customerChip(c *client.Customer) *chip {
 	switch {
 	case c.ArchivedAt != nil:
 		return &chip{"bad", "archived"}
@@ -72,7 +74,7 @@ func (c *customerAnswer) chip() *chip {
 func (v *visit) makeCustomer() (*view, error) {
 	to := &view{}
 	shown, err := v.sent(post{
-		form: customerForm(nil), method: http.MethodPut, header: http.Header{"If-None-Match": {"*"}}, to: "/admin/customers?done=made",
+		form: customerForm(nil), method: http.MethodPut, header: client.IfMatch(""), to: "/admin/customers?done=made",
 		path: func(members map[string]any) string {
 			key, _ := members["key"].(string)
 			to.to = "/admin/customers/" + segment(key)

@@ -2,10 +2,12 @@ package web
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 
+	"quotad/client"
 	"quotad/internal/billing/rating"
 )
 
@@ -52,7 +54,7 @@ func (v *visit) adminHome() (*view, error) {
 	if v.isAdmin() {
 		data.Changes = &section{Title: "Last changes", Failed: "The changes could not be read just now."}
 		v.beside(&all, "the changes", func() error {
-			list, err := ask[listAnswer[auditAnswer]](v, "/v1/audit?limit=10")
+			list, err := v.api.Audit(v.ctx(), url.Values{"limit": {"10"}})
 			if err == nil {
 				*data.Changes = v.lastChanges(&list)
 			}
@@ -63,17 +65,17 @@ func (v *visit) adminHome() (*view, error) {
 		_, err := v.meters()
 		return err
 	}, func() {})
-	o, err := ask[overviewAnswer](v, "/v1/overview")
+	o, err := v.api.Overview(v.ctx())
 	if err != nil {
 		v.note("the overview", err)
-		o = overviewAnswer{Failed: overviewParts}
+		o = client.Overview{Failed: overviewParts}
 	}
 	all.Wait()
 	v.showOverview(data, &o, err == nil)
 	return &view{sheet: "home", title: "Overview", tab: "overview", data: data}, nil
 }
 
-func (v *visit) lastChanges(list *listAnswer[auditAnswer]) section {
+func (v *visit) lastChanges(list *client.List[client.Audit]) section {
 	t := &table{Caption: "Last changes", Head: heads("When", "Who", "What", "On"), Empty: "Nothing was changed yet"}
 	for i := range list.Items {
 		a := &list.Items[i]
@@ -90,7 +92,7 @@ func (v *visit) lastChanges(list *listAnswer[auditAnswer]) section {
 var overviewParts = []string{"decisions", "nodes", "database", "fullest"}
 
 // showOverview shows what was read. read is false where nothing was.
-func (v *visit) showOverview(data *homeData, o *overviewAnswer, read bool) {
+func (v *visit) showOverview(data *homeData, o *client.Overview, read bool) {
 	if read {
 		data.AsOf = o.At.In(v.zone).Format("15:04:05")
 	}
@@ -110,19 +112,19 @@ func (v *visit) showOverview(data *homeData, o *overviewAnswer, read bool) {
 	default:
 		data.Said = "All is well."
 	}
-	if o.Decisions != nil && !o.failed("nodes") {
+	if o.Decisions != nil && !failed(o, "nodes") {
 		nodes := int64(len(o.Nodes))
 		data.More = fmt.Sprintf("%s decisions a second on %s %s.", rating.Grouped(o.Decisions.PerSecond), number(nodes), plural(nodes, "node"))
 	}
-	data.Figures = []figure{o.decisions(), o.refusals(), o.database()}
+	data.Figures = []figure{decisionsFigure(o), refusalsFigure(o), databaseFigure(o)}
 	data.Fullest = v.fullest(o)
 	data.Nodes = v.nodes(o)
 	data.Books = v.books(o, read)
 }
 
-func (o *overviewAnswer) failed(part string) bool { return slices.Contains(o.Failed, part) }
+func failed(o *client.Overview, part string) bool { return slices.Contains(o.Failed, part) }
 
-func (o *overviewAnswer) decisions() figure {
+func decisionsFigure(o *client.Overview) figure {
 	f := figure{ID: "decisions", Title: "Decisions"}
 	if o.Decisions == nil {
 		f.Failed = "Decisions could not be read just now. Hits are decided all the same."
@@ -135,7 +137,7 @@ func (o *overviewAnswer) decisions() figure {
 	return f
 }
 
-func (o *overviewAnswer) refusals() figure {
+func refusalsFigure(o *client.Overview) figure {
 	f := figure{ID: "refusals", Title: "Refusals"}
 	if o.Decisions == nil {
 		f.Failed = "Refusals could not be read just now. Hits are decided all the same."
@@ -149,7 +151,7 @@ func (o *overviewAnswer) refusals() figure {
 	return f
 }
 
-func (o *overviewAnswer) database() figure {
+func databaseFigure(o *client.Overview) figure {
 	f := figure{ID: "database", Title: "Database"}
 	if o.Database == nil {
 		f.Failed = "The database could not be asked how it is just now."
@@ -158,14 +160,14 @@ func (o *overviewAnswer) database() figure {
 	d := o.Database
 	version, _, _ := strings.Cut(d.Version, " ") // after it some say who packed it
 	f.Rule, f.Value, f.Unit = "PostgreSQL "+version, sized(d.SizeBytes), "on disk"
-	f.Used, f.Of = d.Connections, d.MaxConnections
-	f.fact("Connections", fmt.Sprintf("%s of %s", number(d.Connections), number(d.MaxConnections)))
+	f.Used, f.Of = int64(d.Connections), int64(d.MaxConnections)
+	f.fact("Connections", fmt.Sprintf("%s of %s", number(f.Used), number(f.Of)))
 	oldest := "none open"
 	if d.OldestTransactionAt != nil {
 		oldest = "open for " + lasted(o.At.Sub(*d.OldestTransactionAt))
 	}
 	f.fact("Oldest transaction", oldest)
-	replicas := number(d.Replicas)
+	replicas := number(int64(d.Replicas))
 	if d.ReplicaLagBytes != nil {
 		replicas += ", " + sized(max(0, *d.ReplicaLagBytes)) + " behind"
 	}
@@ -178,7 +180,7 @@ func (o *overviewAnswer) database() figure {
 
 func (f *figure) fact(term, text string) { f.Facts = append(f.Facts, fact{Term: term, Text: text}) }
 
-func (v *visit) fullest(o *overviewAnswer) (data fullestData) {
+func (v *visit) fullest(o *client.Overview) (data fullestData) {
 	f := o.Fullest
 	if f == nil {
 		data.Failed = "The fullest customers could not be read just now."
@@ -186,15 +188,13 @@ func (v *visit) fullest(o *overviewAnswer) (data fullestData) {
 	}
 	data.Note = "Each customer's fullest limit, as of " + f.AsOf.In(v.zone).Format("15:04:05") + "."
 	if !f.Complete {
-		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", number(f.Judged), number(f.Counters))
+		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", number(int64(f.Judged)), number(f.Counters))
 	}
 	names, _ := v.meters() // without them the keys have to do
 	for _, item := range f.Items {
-		meter := names[item.Meter]
-		meter.Key = item.Meter
 		row := fullestRow{
 			Customer: item.Name, Key: item.Customer, URL: "/admin/customers/" + segment(item.Customer),
-			Meter: meter.title(), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: chip{"", number(item.Percent) + " %"},
+			Meter: titleOf(names.of(item.Meter)), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: chip{"", number(item.Percent) + " %"},
 		}
 		switch {
 		case item.Used >= item.Of && item.Mode == "hard":
@@ -213,9 +213,9 @@ func (v *visit) fullest(o *overviewAnswer) (data fullestData) {
 // nodeMarks are how states look.
 var nodeMarks = map[string]string{"ready": "good", "silent": "bad", "degraded": "high"}
 
-func (v *visit) nodes(o *overviewAnswer) section {
+func (v *visit) nodes(o *client.Overview) section {
 	s := section{Title: "Nodes"}
-	if o.failed("nodes") {
+	if failed(o, "nodes") {
 		s.Failed = "The nodes could not be read just now."
 		return s
 	}
@@ -231,7 +231,7 @@ func (v *visit) nodes(o *overviewAnswer) section {
 	return s
 }
 
-func (v *visit) books(o *overviewAnswer, read bool) section {
+func (v *visit) books(o *client.Overview, read bool) section {
 	s := section{Title: "Books"}
 	if !read {
 		s.Failed = "The books could not be asked for just now."

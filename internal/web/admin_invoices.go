@@ -5,13 +5,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quotad/client"
 )
 
 var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
 
 func (v *visit) adminInvoices() (*view, error) {
 	query := v.query("customer", "test_clock", "status", "from", "to")
-	list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices"+query)
+	list, err := v.api.Invoices(v.ctx(), query)
 	asked := v.r.URL.Query()
 	if who := asked.Get("customer"); err == nil && who != "" {
 		err = v.setClockOf(who)
@@ -26,11 +28,11 @@ func (v *visit) adminInvoices() (*view, error) {
 	if err != nil {
 		return v.refusedSearch(page, err, "Invoices", "invoices")
 	}
-	page.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv" + query}}}}
+	page.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv?" + query.Encode()}}}}
 	return page.shownAs("Invoices", "invoices"), nil
 }
 
-func (v *visit) invoiceTable(all []invoiceAnswer, next string) *table {
+func (v *visit) invoiceTable(all []client.Invoice, next string) *table {
 	t := &table{Caption: "Invoices", Head: []column{{Text: "Number"}, {Text: "Customer"}, {Text: "Status"}, {Text: "Period"}, {Text: "Total", Numeric: true}, {Text: "Open", Numeric: true}}, Empty: "There is no invoice", Next: next}
 	for i := range all {
 		n := &all[i]
@@ -43,14 +45,14 @@ func (v *visit) invoiceTable(all []invoiceAnswer, next string) *table {
 	return t
 }
 
-func numberOf(n *invoiceAnswer) string {
+func numberOf(n *client.Invoice) string {
 	if n.Number == nil {
 		return "Draft"
 	}
 	return *n.Number
 }
 
-func kindOf(n *invoiceAnswer) string { return strings.ReplaceAll(n.Kind, "_", " ") }
+func kindOf(n *client.Invoice) string { return strings.ReplaceAll(n.Kind, "_", " ") }
 
 func statusCell(status string) cell {
 	class := map[string]string{"paid": "good", "finalized": "accent", "draft": "high"}[status]
@@ -63,7 +65,7 @@ func (v *visit) invoicePath() string { return "/v1/invoices/" + segment(v.r.Path
 func (v *visit) invoiceURL() string  { return "/admin/invoices/" + segment(v.r.PathValue("id")) }
 
 func (v *visit) invoicePage(back *form) (*view, error) {
-	n, err := ask[invoiceAnswer](v, v.invoicePath())
+	n, err := v.api.Invoice(v.ctx(), v.r.PathValue("id"))
 	if err == nil {
 		err = v.setClockOf(n.Customer)
 	}
@@ -102,13 +104,13 @@ func papers(id string) []link {
 	return []link{{"As a page to print", file + ".html"}, {"PDF", file + ".pdf"}, {"CSV", file + ".csv"}}
 }
 
-func sums(n *invoiceAnswer, zone *time.Location) []fact {
+func sums(n *client.Invoice, zone *time.Location) []fact {
 	facts := []fact{{Term: "Subtotal", Text: money(n.SubtotalMinor, n.Currency)}}
 	for _, t := range n.Taxes {
 		facts = append(facts, fact{Term: t.Name + " " + t.Percent + " %", Text: money(t.TaxMinor, n.Currency)})
 	}
 	facts = append(facts, fact{Term: "Total", Text: money(n.TotalMinor, n.Currency)})
-	facts = append(append(facts, n.settled(zone)...), n.rest())
+	facts = append(append(facts, settled(n, zone)...), rest(n))
 	if n.Held != nil {
 		facts = append(facts, fact{Term: "Held back", Text: *n.Held})
 	}
@@ -116,7 +118,7 @@ func sums(n *invoiceAnswer, zone *time.Location) []fact {
 }
 
 // invoiceForms are what can be done with an invoice of that status.
-func (v *visit) invoiceForms(n *invoiceAnswer) []*form {
+func (v *visit) invoiceForms(n *client.Invoice) []*form {
 	here := v.invoiceURL()
 	var all []*form
 	if n.Status == "draft" {
@@ -141,7 +143,7 @@ func voidForm(here string) *form {
 	}}
 }
 
-func noteForm(here string, n *invoiceAnswer) *form {
+func noteForm(here string, n *client.Invoice) *form {
 	f := &form{Name: "note", Title: "Credit note", Action: here + "/credit-notes", Button: "Make the credit note", Fields: []field{once()}}
 	for _, l := range n.Lines {
 		if l.AmountMinor > 0 {
@@ -157,7 +159,7 @@ func noteForm(here string, n *invoiceAnswer) *form {
 }
 
 func (v *visit) finalizeInvoice() (*view, error) {
-	return v.press(http.MethodPost, v.invoicePath()+"/finalize", v.invoiceURL()+"?done=finalized")
+	return v.press(func() error { return v.api.FinalizeInvoice(v.ctx(), v.r.PathValue("id")) }, v.invoiceURL()+"?done=finalized")
 }
 
 func (v *visit) payInvoice() (*view, error) {
@@ -170,16 +172,16 @@ func (v *visit) voidInvoice() (*view, error) {
 
 // creditInvoice gathers the lines' fields into the lines of the note.
 func (v *visit) creditInvoice() (*view, error) {
-	n, err := ask[invoiceAnswer](v, v.invoicePath())
+	n, err := v.api.Invoice(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	path := func(members map[string]any) string {
-		lines := []any{}
+		lines := []client.NoteLine{}
 		for _, l := range n.Lines {
 			name := "line-" + strconv.Itoa(l.N)
-			if minor, ok := members[name]; ok {
-				lines = append(lines, map[string]any{"n": l.N, "amount_minor": minor})
+			if minor, ok := members[name].(int64); ok {
+				lines = append(lines, client.NoteLine{N: l.N, AmountMinor: minor})
 				delete(members, name)
 			}
 		}
@@ -190,6 +192,6 @@ func (v *visit) creditInvoice() (*view, error) {
 }
 
 func (v *visit) invoicesCSV() (*view, error) {
-	_, body, err := v.get("/v1/invoices.csv" + v.query("customer", "test_clock", "status", "from", "to"))
+	body, err := v.api.InvoicesCSV(v.ctx(), v.query("customer", "test_clock", "status", "from", "to"))
 	return &view{file: &file{mediaType: "text/csv; charset=utf-8", name: "invoices.csv", body: body}}, err
 }

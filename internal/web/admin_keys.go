@@ -4,18 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json"
+	"quotad/client"
 )
-
-type keyAnswer struct {
-	ID        string     `json:"id"`
-	Name      string     `json:"name"`
-	Scope     string     `json:"scope"`
-	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt *time.Time `json:"expires_at"`
-	LastUsed  *string    `json:"used_on"`
-	Secret    string     `json:"secret"`
-}
 
 func (v *visit) adminKeys() (*view, error) { return v.keysPage(keyForm()) }
 
@@ -33,7 +23,7 @@ func keyForm() *form {
 }
 
 func (v *visit) keysPage(f *form) (*view, error) {
-	list, err := ask[listAnswer[keyAnswer]](v, "/v1/keys"+v.query())
+	list, err := v.api.Keys(v.ctx(), v.query())
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +31,8 @@ func (v *visit) keysPage(f *form) (*view, error) {
 	for i := range list.Items {
 		k := &list.Items[i]
 		used := "–"
-		if k.LastUsed != nil {
-			used = *k.LastUsed
+		if k.UsedOn != nil {
+			used = *k.UsedOn
 		}
 		revoke := &form{
 			Name: "revoke", Action: "/admin/keys/" + segment(k.ID) + "/revoke", Button: "Revoke", Class: "danger",
@@ -66,7 +56,8 @@ func (v *visit) keysPage(f *form) (*view, error) {
 // redirect.
 func (v *visit) makeKey() (*view, error) {
 	f := keyForm()
-	raw, status, err := v.send(post{form: f, method: http.MethodPost, path: at("/v1/keys")})
+	var made client.NewKey
+	status, err := v.send(post{form: f, method: http.MethodPost, path: at("/v1/keys"), answer: &made})
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +68,6 @@ func (v *visit) makeKey() (*view, error) {
 		}
 		return shown, err
 	}
-	var made keyAnswer
-	if err = json.Unmarshal(raw, &made); err != nil {
-		return nil, err
-	}
 	shown, err := v.keysPage(keyForm())
 	if err != nil {
 		return nil, err
@@ -90,14 +77,13 @@ func (v *visit) makeKey() (*view, error) {
 }
 
 // press does what a button without fields says.
-func (v *visit) press(method, path, to string) (*view, error) {
+func (v *visit) press(do func() error, to string) (*view, error) {
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
-	_, _, err := v.do(method, path, nil, nil)
-	return &view{to: to}, err
+	return &view{to: to}, do()
 }
 
 func (v *visit) revokeKey() (*view, error) {
-	return v.press(http.MethodDelete, "/v1/keys/"+segment(v.r.PathValue("id")), "/admin/keys?done=revoked")
+	return v.press(func() error { return v.api.RevokeKey(v.ctx(), v.r.PathValue("id")) }, "/admin/keys?done=revoked")
 }

@@ -1,6 +1,8 @@
 package web
 
-import "net/http"
+import (
+	"net/http"
+)
 
 func (v *visit) adminMeters() (*view, error) { return v.metersPage(meterForm()) }
 
@@ -13,7 +15,7 @@ func meterForm() *form {
 }
 
 func (v *visit) metersPage(f *form) (*view, error) {
-	list, err := ask[listAnswer[meterAnswer]](v, "/v1/meters"+v.query())
+	list, err := v.api.Meters(v.ctx(), v.query())
 	if err != nil {
 		return nil, err
 	}

@@ -2,23 +2,15 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
-	"time"
 
+	"quotad/client"
 	"quotad/internal/plans"
 )
 
-type overrideAnswer struct {
-	Name      string     `json:"name"`
-	Limit     int64      `json:"limit"`
-	Burst     *int64     `json:"burst"`
-	ExpiresAt *time.Time `json:"expires_at"`
-	InForce   bool       `json:"in_force"`
-	Reason    string     `json:"reason"`
-}
-
 // overrideForm sets a limit of one customer.
-func overrideForm(s *subject, limits []limitState) *form {
+func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 	choice := make([]option, len(limits))
 	for i := range limits {
 		choice[i] = option{limits[i].Name, limits[i].Name + ", now " + number(limits[i].Limit)}
@@ -39,7 +31,7 @@ func overrideForm(s *subject, limits []limitState) *form {
 
 // overrides is the section of a customer's overrides.
 func (v *visit) overrides(s *subject, state *standing, back *form) section {
-	list, err := ask[listAnswer[overrideAnswer]](v, v.of("/overrides?limit=1000"))
+	list, err := v.api.Overrides(v.ctx(), v.key, url.Values{"limit": {"1000"}})
 	if err != nil {
 		v.note("the overrides", err)
 		return section{Title: "Overrides", Failed: "The overrides could not be read just now."}
@@ -53,7 +45,7 @@ func (v *visit) overrides(s *subject, state *standing, back *form) section {
 			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + segment(o.Name) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it"}
 		}
 		name := text(o.Name)
-		if slices.ContainsFunc(state.quota.Limits, func(l limitState) bool { return l.Name == o.Name && l.Mode == "shadow" }) {
+		if slices.ContainsFunc(state.quota.Limits, func(l client.QuotaLimit) bool { return l.Name == o.Name && l.Mode == "shadow" }) {
 			name.Chip = &chip{"accent", "Shadow"}
 		}
 		t.Rows = append(t.Rows, []cell{name, amount(number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
@@ -81,5 +73,5 @@ func (v *visit) saveOverride() (*view, error) {
 
 func (v *visit) deleteOverride() (*view, error) {
 	v.key = v.r.PathValue("key")
-	return v.press(http.MethodDelete, v.of("/overrides/"+segment(v.r.PathValue("limit"))), "/admin/customers/"+segment(v.key)+"?done=deleted")
+	return v.press(func() error { return v.api.DeleteOverride(v.ctx(), v.key, v.r.PathValue("limit")) }, "/admin/customers/"+segment(v.key)+"?done=deleted")
 }

@@ -1,10 +1,12 @@
 package web
 
-import "strconv"
+import (
+	"strconv"
+)
 
 // adminPlans lists the plans. The pages of one plan are in plan_*.go.
 func (v *visit) adminPlans() (*view, error) {
-	list, err := ask[listAnswer[planAnswer]](v, "/v1/plans"+v.query())
+	list, err := v.api.Plans(v.ctx(), v.query())
 	if err != nil {
 		return nil, err
 	}

@@ -5,31 +5,12 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"quotad/client"
 )
 
-type reconcileAnswer struct {
-	OK     bool `json:"ok"`
-	Checks []struct {
-		Name     string        `json:"name"`
-		Rows     int64         `json:"rows"`
-		Examples []disagreeing `json:"examples"`
-	} `json:"checks"`
-}
-
-// A disagreeing row of the books.
-type disagreeing struct {
-	Customer string `json:"customer"`
-	Meter    string `json:"meter"`
-	Invoice  string `json:"invoice"`
-	Number   string `json:"number"`
-	Seller   string `json:"seller"`
-	Detail   string `json:"detail"`
-	Expected *int64 `json:"expected"`
-	Found    *int64 `json:"found"`
-}
-
-// text says of whom a row is, and what is wrong with it.
-func (d *disagreeing) text() string {
+// disagreement says of whom a row of the books is, and what is wrong with it.
+func disagreement(d *client.Disagreement) string {
 	var of []string
 	for _, each := range []struct{ what, name string }{{"customer", d.Customer}, {"meter", d.Meter}, {"invoice", cmp.Or(d.Number, d.Invoice)}, {"seller", d.Seller}} {
 		if each.name != "" {
@@ -54,7 +35,7 @@ func (v *visit) adminReconcile() (*view, error) {
 		return nil, err
 	}
 	began := v.site.options.Wall()
-	report, err := ask[reconcileAnswer](v, "/v1/reconcile")
+	report, err := v.api.Reconcile(v.ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +47,7 @@ func (v *visit) adminReconcile() (*view, error) {
 		}
 		var examples []string
 		for i := range c.Examples {
-			examples = append(examples, c.Examples[i].text())
+			examples = append(examples, disagreement(&c.Examples[i]))
 		}
 		t.Rows = append(t.Rows, []cell{text(checkName(c.Name)), amount(number(c.Rows)), mark, text(strings.Join(examples, "; "))})
 	}

@@ -1,80 +1,91 @@
 package web
 
 import (
-	"fmt"
+	"cmp"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
+	"quotad/client"
 )
 
-// problemAnswer is a problem document that the API answered with.
-type problemAnswer struct {
-	Type   string `json:"type"`
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"`
-	Errors []struct {
-		Field  string `json:"field"`
-		Detail string `json:"detail"`
-	} `json:"errors"`
-}
-
-func (p *problemAnswer) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Type, p.Detail) }
-
-// ask gets what a path of the API answers. The error is a *problemAnswer where it answers one.
-func ask[T any](v *visit, path string) (body T, err error) {
-	_, raw, err := v.get(path)
-	if err == nil {
-		err = json.Unmarshal(raw, &body)
+// problemOf is the problem that the API answered with, in words for people.
+func problemOf(err error) (*client.Problem, bool) {
+	told, ok := errors.AsType[*client.Problem](err)
+	if !ok {
+		return nil, false
 	}
-	return body, err
+	p := *told
+	p.Detail, p.Errors = plainly(p.Detail), slices.Clone(p.Errors)
+	for i := range p.Errors {
+		p.Errors[i].Detail = plainly(p.Errors[i].Detail)
+	}
+	return &p, true
 }
 
-// askOnce is ask for what does not change while one page is drawn, or one stream is open: versions of
-// plans, and the names of meters. Parts of a page ask for them at the same time.
-func askOnce[T any](v *visit, path string) (body T, err error) {
+func notThere(err error) bool {
+	problem, ok := problemOf(err)
+	return ok && problem.Status == http.StatusNotFound
+}
+
+// askOnce is for what does not change while one page is drawn, or one stream is open. Parts of a page ask
+// for it at the same time.
+func askOnce[T any](v *visit, name string, ask func() (T, error)) (found T, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if kept, ok := v.kept[path].(T); ok {
+	if kept, ok := v.kept[name].(T); ok {
 		return kept, nil
 	}
-	if body, err = ask[T](v, path); err == nil {
+	if found, err = ask(); err == nil {
 		if v.kept == nil {
 			v.kept = map[string]any{}
 		}
-		v.kept[path] = body
+		v.kept[name] = found
 	}
-	return body, err
+	return found, err
 }
 
-// get is the answer to a GET, not decoded.
-func (v *visit) get(path string) (http.Header, []byte, error) {
-	return v.do(http.MethodGet, path, nil, nil)
+// plan is a version of a plan.
+func (v *visit) plan(key string, version int) (client.Plan, error) {
+	return askOnce(v, key+" "+strconv.Itoa(version), func() (client.Plan, error) { return v.api.Version(v.ctx(), key, version) })
 }
 
-// do asks the API. body is JSON, or nil; header may be nil.
-func (v *visit) do(method, path string, body []byte, header http.Header) (http.Header, []byte, error) {
-	status, got, raw := v.site.options.Ask(v.ctx(), v.as, method, path, body, header)
-	if status < http.StatusBadRequest {
-		return got, raw, nil
-	}
-	problem := &problemAnswer{Status: status}
-	if err := json.Unmarshal(raw, problem); err != nil {
-		return nil, nil, fmt.Errorf("%s %s answered %d: %w", method, path, status, err)
-	}
-	problem.Detail = plainly(problem.Detail)
-	for i := range problem.Errors {
-		problem.Errors[i].Detail = plainly(problem.Errors[i].Detail)
-	}
-	return nil, nil, problem
+// meterNames are meters by key.
+type meterNames map[string]client.Meter
+
+// of is a meter. One that is not there any more has its key only.
+func (m meterNames) of(key string) client.Meter {
+	found := m[key]
+	found.Key = key
+	return found
+}
+
+// titleOf is what people call a meter.
+func titleOf(m client.Meter) string {
+	return cmp.Or(m.Name, m.Key, "Units")
+}
+
+// meters are the names and units of all meters.
+func (v *visit) meters() (meterNames, error) {
+	return askOnce(v, "meters", func() (meterNames, error) {
+		all, query := meterNames{}, url.Values{"limit": {"1000"}}
+		for {
+			page, err := v.api.Meters(v.ctx(), query)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range page.Items {
+				all[m.Key] = m
+			}
+			if page.NextCursor == nil {
+				return all, nil
+			}
+			query.Set("cursor", *page.NextCursor)
+		}
+	})
 }
 
 // segment is a name as a part of a path.
 func segment(name string) string { return url.PathEscape(name) }
-
-// versionPath is where the API has a version of a plan.
-func versionPath(plan string, version int) string {
-	return "/v1/plans/" + segment(plan) + "/versions/" + strconv.Itoa(version)
-}

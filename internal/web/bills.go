@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/billing"
 	invoices "quotad/internal/billing/document"
 )
@@ -30,7 +31,7 @@ var billStates = map[string]struct{ text, class string }{
 var billKinds = map[string]string{"period": "Invoice", "opening": "First invoice", "credit_note": "Credit note"}
 
 func (v *visit) bills() (*view, error) {
-	list, err := ask[listAnswer[invoiceAnswer]](v, v.of("/invoices"+v.query()))
+	list, err := v.api.InvoicesOf(v.ctx(), v.key, v.query())
 	if err != nil {
 		return nil, err
 	}
@@ -41,14 +42,14 @@ func (v *visit) bills() (*view, error) {
 	return &view{sheet: "bills", title: "Invoices", tab: "invoices", data: data}, nil
 }
 
-func (v *visit) billRow(i *invoiceAnswer) billRow {
+func (v *visit) billRow(i *client.Invoice) billRow {
 	state := billStates[i.Status]
 	row := billRow{
 		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
-		Total: money(i.TotalMinor, i.Currency), Amount: i.rest().Text, Status: state.text, Class: state.class,
+		Total: money(i.TotalMinor, i.Currency), Amount: rest(i).Text, Status: state.text, Class: state.class,
 	}
 	switch {
-	case i.isNote():
+	case isNote(i):
 		row.Status, row.Class = "Given back", ""
 	case i.Status == "finalized" && i.OpenMinor == 0:
 		row.Status, row.Class = "Settled", "good"
@@ -60,6 +61,47 @@ func (v *visit) billRow(i *invoiceAnswer) billRow {
 		row.URL = "/portal/invoices/" + segment(*i.ID)
 	}
 	return row
+}
+
+func isNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
+
+// paidOn says that an invoice was paid, and the day if that was kept.
+func paidOn(i *client.Invoice, zone *time.Location) string {
+	if i.PaidAt == nil {
+		return "Paid"
+	}
+	return "Paid on " + i.PaidAt.In(zone).Format("2 January 2006")
+}
+
+// settled is what became of an invoice's total: what credits, the payment and credit notes took off.
+func settled(i *client.Invoice, zone *time.Location) (all []fact) {
+	add := func(term string, minor int64) {
+		if minor != 0 {
+			all = append(all, fact{Term: term, Text: money(minor, i.Currency)})
+		}
+	}
+	add("Credits", -i.CreditsMinor)
+	if i.PaidMinor != nil {
+		add(paidOn(i, zone), -*i.PaidMinor)
+	}
+	add("Credit notes", -i.CreditedMinor)
+	if i.PaidMinor != nil {
+		add("Given back", max(0, *i.PaidMinor+i.CreditedMinor-i.AmountDueMinor))
+	}
+	return all
+}
+
+// rest is what is left of an invoice's total after that, and its name.
+func rest(i *client.Invoice) fact {
+	switch {
+	case isNote(i):
+		return fact{Term: "Given back", Text: money(-i.TotalMinor, i.Currency)}
+	case i.Status == "draft":
+		return fact{Term: "So far", Text: money(i.AmountDueMinor, i.Currency)}
+	case i.OpenMinor > 0:
+		return fact{Term: "Due", Text: money(i.OpenMinor, i.Currency)}
+	}
+	return fact{Term: "Open", Text: money(0, i.Currency)}
 }
 
 // billData is one invoice.
@@ -84,8 +126,8 @@ type billLine struct {
 }
 
 // ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
-func (v *visit) ownInvoice(id string) (*invoiceAnswer, error) {
-	i, err := ask[invoiceAnswer](v, "/v1/invoices/"+segment(id))
+func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
+	i, err := v.api.Invoice(v.ctx(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -122,17 +164,17 @@ func (v *visit) bill() (*view, error) {
 	for _, t := range i.Taxes {
 		add(t.Name, t.Percent+" %", t.TaxMinor)
 	}
-	if settled := i.settled(v.zone); len(settled) > 0 {
+	if all := settled(i, v.zone); len(all) > 0 {
 		add("Total", "", i.TotalMinor)
-		for _, f := range settled {
+		for _, f := range all {
 			data.Totals = append(data.Totals, costLine{Name: f.Term, Amount: f.Text})
 		}
 	}
-	rest := i.rest()
-	data.Sum, data.Says = costLine{Name: rest.Term, Amount: rest.Text}, rest.Term
+	left := rest(i)
+	data.Sum, data.Says = costLine{Name: left.Term, Amount: left.Text}, left.Term
 	switch {
-	case i.Status == "paid" && !i.isNote():
-		data.Says = i.paidOn(v.zone)
+	case i.Status == "paid" && !isNote(i):
+		data.Says = paidOn(i, v.zone)
 		if i.PaidMinor != nil {
 			data.Amount = money(*i.PaidMinor, i.Currency)
 		}
@@ -147,9 +189,9 @@ func (v *visit) bill() (*view, error) {
 
 // notes leads from a credit note to its invoice, and from an invoice to its notes. These are of the
 // same period.
-func (v *visit) notes(i *invoiceAnswer, data *billData) error {
+func (v *visit) notes(i *client.Invoice, data *billData) error {
 	switch {
-	case i.isNote() && i.Of != nil:
+	case isNote(i) && i.Of != nil:
 		of, err := v.ownInvoice(*i.Of)
 		if err != nil {
 			return err
@@ -163,12 +205,12 @@ func (v *visit) notes(i *invoiceAnswer, data *billData) error {
 		query := url.Values{"customer": {i.Customer}, "test_clock": {"any"}, "limit": {"1000"}}
 		query.Set("from", i.PeriodEnd.Format(time.RFC3339Nano))
 		query.Set("to", i.PeriodEnd.Add(time.Microsecond).Format(time.RFC3339Nano))
-		list, err := ask[listAnswer[invoiceAnswer]](v, "/v1/invoices?"+query.Encode())
+		list, err := v.api.Invoices(v.ctx(), query)
 		if err != nil {
 			return err
 		}
 		for n := range list.Items {
-			if note := &list.Items[n]; note.isNote() && note.Of != nil && *note.Of == *i.ID {
+			if note := &list.Items[n]; isNote(note) && note.Of != nil && *note.Of == *i.ID {
 				row := v.billRow(note)
 				data.Notes = append(data.Notes, link{row.Kind + " " + row.Number + ": " + row.Amount, row.URL})
 			}
@@ -179,7 +221,7 @@ func (v *visit) notes(i *invoiceAnswer, data *billData) error {
 
 // pricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
 // have none.
-func pricesOf(l *invoiceLine, currency string) []string {
+func pricesOf(l *client.Line, currency string) []string {
 	if l.Kind != "usage" {
 		return nil
 	}
@@ -213,7 +255,7 @@ func (v *visit) paper() (*view, error) {
 	if ext != "html" && ext != "pdf" && ext != "csv" {
 		return nil, errMissing
 	}
-	header, body, err := v.get("/v1/invoices/" + segment(id) + "." + ext)
+	body, header, err := v.api.InvoiceFile(v.ctx(), id, ext)
 	if err != nil {
 		return nil, err
 	}
@@ -222,19 +264,6 @@ func (v *visit) paper() (*view, error) {
 		f.shown, f.policy = true, header.Get("Content-Security-Policy")
 	}
 	return &view{file: f}, nil
-}
-
-type lineUsageAnswer struct {
-	Hours []struct {
-		Start    time.Time `json:"start"`
-		Admitted int64     `json:"admitted"`
-	} `json:"hours"`
-	Adjustments []struct {
-		Hour   time.Time `json:"hour"`
-		At     time.Time `json:"at"`
-		Cost   int64     `json:"cost"`
-		Reason string    `json:"reason"`
-	} `json:"adjustments"`
 }
 
 // hoursData is what a line of an invoice adds up.
@@ -260,7 +289,7 @@ func (v *visit) billHours() (*view, error) {
 	if err != nil || n < 1 || n > len(i.Lines) {
 		return nil, errMissing
 	}
-	used, err := ask[lineUsageAnswer](v, "/v1/invoices/"+segment(*i.ID)+"/lines/"+strconv.Itoa(n)+"/usage")
+	used, err := v.api.LineUsage(v.ctx(), *i.ID, n, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
 package web
 
 import (
-	"errors"
 	"net/http"
+	"net/url"
 	"strings"
+
+	"quotad/client"
 )
 
 // costData is what the running billing period costs so far, and what it is projected to cost.
@@ -23,8 +25,8 @@ type costLine struct{ Name, How, Amount, Projected string }
 
 // cost asks for the invoice of the running period. Where there is none, nobody is billed.
 func (v *visit) cost() (*costData, error) {
-	i, err := ask[invoiceAnswer](v, v.of("/invoices/upcoming?projection=true"))
-	if problem, asked := errors.AsType[*problemAnswer](err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
+	i, err := v.api.Upcoming(v.ctx(), v.key, url.Values{"projection": {"true"}})
+	if problem, asked := problemOf(err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
 		return &costData{Free: true}, nil
 	}
 	if err != nil {
@@ -33,7 +35,7 @@ func (v *visit) cost() (*costData, error) {
 	due := pricing{i.Currency, i.Projection != nil}
 	p := i.Projection
 	if p == nil {
-		p = &projectionAnswer{Lines: i.Lines, Taxes: i.Taxes, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor}
+		p = &client.Projection{Lines: i.Lines, Taxes: i.Taxes, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor}
 	}
 	data := &costData{
 		Period: span(i.PeriodStart, i.PeriodEnd, v.zone), UntilDay: i.PeriodEnd.Add(-1).In(v.zone).Format("2 January"),
@@ -65,15 +67,15 @@ func (p pricing) line(name, how string, soFar, projected int64) costLine {
 
 // lines are those of two invoices of one period, side by side. Both have the same order; a line of
 // 0 is in neither, but for usage.
-func (p pricing) lines(soFar, projected []invoiceLine) (all []costLine) {
-	add := func(l *invoiceLine, soFar, projected int64) {
+func (p pricing) lines(soFar, projected []client.Line) (all []costLine) {
+	add := func(l *client.Line, soFar, projected int64) {
 		name, how := wordsOf(l)
 		all = append(all, p.line(name, how, soFar, projected))
 	}
 	for i := range projected {
 		next := &projected[i]
 		at := 0
-		for at < len(soFar) && !soFar[at].isAs(next) {
+		for at < len(soFar) && !isAs(&soFar[at], next) {
 			at++
 		}
 		if at == len(soFar) {
@@ -94,7 +96,7 @@ func (p pricing) lines(soFar, projected []invoiceLine) (all []costLine) {
 }
 
 // isAs reports whether a line is of the same thing as another one, of whatever quantity.
-func (l *invoiceLine) isAs(other *invoiceLine) bool {
+func isAs(l, other *client.Line) bool {
 	if l.Kind != other.Kind || !l.From.Equal(other.From) || !l.To.Equal(other.To) {
 		return false
 	}
@@ -105,13 +107,13 @@ func (l *invoiceLine) isAs(other *invoiceLine) bool {
 }
 
 // lineOf is a line of one invoice in words.
-func lineOf(l *invoiceLine, currency string) costLine {
+func lineOf(l *client.Line, currency string) costLine {
 	name, how := wordsOf(l)
 	return pricing{currency: currency}.line(name, how, l.AmountMinor, 0)
 }
 
 // wordsOf is a line of an invoice in words.
-func wordsOf(l *invoiceLine) (name, how string) {
+func wordsOf(l *client.Line) (name, how string) {
 	name, how, _ = strings.Cut(l.Description, ": ")
 	if l.Kind == "usage" {
 		how = number(l.Quantity) + " used"

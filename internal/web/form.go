@@ -2,7 +2,6 @@ package web
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -11,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
+	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
@@ -153,11 +151,10 @@ func minorUnits(typed, currency string) (int64, bool) {
 	return n, err == nil
 }
 
-// tell puts the API's problem beside the fields that it is about. It reports false for an error
-// that is no problem of the form's.
-func (f *form) tell(err error) bool {
-	problem, ok := errors.AsType[*problemAnswer](err)
-	if !ok || problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusForbidden {
+// tell puts the API's problem beside the fields that it is about. It reports false for a problem that
+// is not the form's.
+func (f *form) tell(problem *client.Problem) bool {
+	if problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusForbidden {
 		return false
 	}
 	var rest []string
@@ -183,29 +180,29 @@ type post struct {
 	path   func(members map[string]any) string // takes the members out that stand in the path
 	header http.Header
 	add    map[string]any // members that are no fields
+	answer any            // what the answer is decoded into; nil: nothing
 	to     string
 }
 
 // send asks the API for what a form says. A form with a fault comes back as not ok, with the
 // fault in it and the status of the page that shows it.
-func (v *visit) send(p post) (answer []byte, status int, err error) {
+func (v *visit) send(p post) (status int, err error) {
 	typed, err := v.form()
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
 	p.form.fill(typed)
 	members, ok := p.form.body()
 	if !ok {
-		return nil, http.StatusUnprocessableEntity, nil
+		return http.StatusUnprocessableEntity, nil
 	}
 	path := p.path(members)
 	maps.Copy(members, p.add)
-	_, answer, err = v.do(p.method, path, encoded(members), p.header)
-	if err != nil && p.form.tell(err) {
-		problem, _ := errors.AsType[*problemAnswer](err)
-		return nil, problem.Status, nil
+	_, err = v.api.Do(v.ctx(), p.method, path, p.header, members, p.answer)
+	if problem, told := problemOf(err); told && p.form.tell(problem) {
+		return problem.Status, nil
 	}
-	return answer, http.StatusOK, err
+	return http.StatusOK, err
 }
 
 // at is a path that no field stands in.
@@ -229,11 +226,3 @@ type input struct {
 }
 
 func inputOf(form string, d field) input { return input{form + "-" + d.Name, d} }
-
-func encoded(members map[string]any) []byte {
-	body, err := json.Marshal(members, json.Deterministic(true))
-	if err != nil {
-		panic(err) // texts, numbers and lists of them only
-	}
-	return body
-}

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/quota/play"
 )
 
 func optionsOf(fields []planField, name string) []string {
@@ -27,13 +29,24 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 	reset, window := now.Add(time.Hour), "1h"
 	v := &visit{zone: time.UTC}
 	for _, name := range names {
-		l := &limitState{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
-		spec := &limitSpec{Name: "x", Algorithm: name, Limit: 10, Window: window}
+		l := &client.QuotaLimit{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
+		spec := &client.Limit{Spec: client.Spec{Name: "x", Algorithm: name, Limit: 10, Window: window}}
+		words, there := algorithms[model.AlgorithmNamed(name)]
+		if !there {
+			t.Errorf("nothing is said of %s", name)
+			continue
+		}
+		if words.name == "" || (words.says == nil) == slices.Contains(play.Algorithms, name) {
+			t.Errorf("%s has no name, or no words in the playground", name)
+		}
 		if words := rule(l, spec); strings.Contains(words, name) {
 			t.Errorf("the rule of %s has no words: %s", name, words)
 		}
-		if algorithmText(name) == name {
-			t.Errorf("%s has no name", name)
+		if (words.gone == "") != (words.resets != nil) {
+			t.Errorf("%s says neither or both of when units come back", name)
+		}
+		if (words.pace == notPaced) != (words.ends == nil) || (words.pace == notPaced) != (words.gone != "") {
+			t.Errorf("the outlook of %s is not said", name)
 		}
 		var c, other card
 		c.Used, other.Used = 4, 4
@@ -56,7 +69,7 @@ func TestPagesKnowEachPriceModel(t *testing.T) {
 	// What a unit beyond a soft limit costs, where one price says it.
 	each := map[string]string{"per_unit": perUnit(amount, "EUR"), "package": "goes on", "graduated": "goes on", "volume": "goes on"}
 	for _, name := range models {
-		p := priceSpec{Model: name, UnitPrice: &amount, PackageSize: &size, PackagePrice: &amount, Tiers: []tierSpec{{UnitPrice: amount}}}
+		p := client.Price{Model: name, UnitPrice: &amount, PackageSize: &size, PackagePrice: &amount, Tiers: []client.Tier{{UnitPrice: amount}}}
 		if words := priceWords(&p, "EUR", "request"); slices.Contains(words, name) {
 			t.Errorf("%s has no words: %q", name, words)
 		}
@@ -64,7 +77,7 @@ func TestPagesKnowEachPriceModel(t *testing.T) {
 			t.Errorf("texts of the API say %s", text)
 		}
 		p.Meter = "api"
-		if got := beyond(&planAnswer{Currency: "EUR", Prices: []priceSpec{p}}, "api"); got != each[name] {
+		if got := beyond(&client.Plan{PlanInput: client.PlanInput{Currency: "EUR", Prices: []client.Price{p}}}, "api"); got != each[name] {
 			t.Errorf("a unit beyond a limit by %s: %q, want %q", name, got, each[name])
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/quota/model"
 )
 
@@ -49,8 +50,8 @@ type fact struct {
 type per struct{ Attribute, Field, Value string }
 
 // cards makes the cards of all limits that a customer may see, the fullest first.
-func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []card {
-	specs := map[string]limitSpec{}
+func (v *visit) cards(q *client.Quota, plan *client.Plan, meters meterNames) []card {
+	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
 		specs[s.Name] = s
 	}
@@ -62,13 +63,13 @@ func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []car
 		}
 		spec, ok := specs[l.Name]
 		if !ok { // the plan changed between the two answers
-			spec = limitSpec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
+			spec.Spec = client.Spec{Name: l.Name, Algorithm: l.Algorithm, Mode: l.Mode}
 			if l.Window != nil {
 				spec.Window = *l.Window
 			}
 		}
 		m := meters.of(l.Meter)
-		c := card{ID: anchor(l.Name), Name: l.Name, Title: m.title(), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
+		c := card{ID: anchor(l.Name), Name: l.Name, Title: titleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
 		v.fill(&c, l, &spec, q.At, beyond(plan, l.Meter))
 		if v.customer == nil { // staff know limits by their names
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
@@ -77,14 +78,6 @@ func (v *visit) cards(q *quotaAnswer, plan *planAnswer, meters meterNames) []car
 	}
 	slices.SortStableFunc(all, func(a, b card) int { return cmp.Compare(b.share(), a.share()) })
 	return all
-}
-
-// title is what people call a meter.
-func (m meterAnswer) title() string {
-	if m.Name != "" {
-		return m.Name
-	}
-	return cmp.Or(m.Key, "Units")
 }
 
 // anchor is a name as an id of HTML.
@@ -102,10 +95,11 @@ func (c *card) share() int64 {
 }
 
 // fill says in words what a limit is and how it stands.
-func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, beyond string) {
+func (v *visit) fill(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
+	algorithm := model.AlgorithmNamed(l.Algorithm)
 	c.Rule = rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
-	if l.Algorithm == "token_bucket" {
+	if algorithm.Refills() {
 		c.Of = l.Used + l.Remaining // its capacity
 	}
 	if l.Mode == "shadow" { // marked always: it refuses nothing
@@ -124,7 +118,7 @@ func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, bey
 		return
 	}
 	c.Chip = chipOf(c, l)
-	c.concurrent, c.inFlight = l.Algorithm == "concurrency", l.Reserved
+	c.concurrent, c.inFlight = algorithm.OnlyHolds(), l.Reserved
 	v.comesBack(c, l, spec, now)
 	switch l.Mode {
 	case "soft":
@@ -140,7 +134,7 @@ func (v *visit) fill(c *card, l *limitState, spec *limitSpec, now time.Time, bey
 }
 
 // closed says what a limit of 0 does.
-func (c *card) closed(l *limitState, beyond string) {
+func (c *card) closed(l *client.QuotaLimit, beyond string) {
 	switch l.Mode {
 	case "soft":
 		c.Note = "All of it is beyond the limit."
@@ -159,7 +153,7 @@ func (c *card) countdown(term string, at, now time.Time, every int64) {
 	c.changes(at)
 }
 
-func chipOf(c *card, l *limitState) *chip {
+func chipOf(c *card, l *client.QuotaLimit) *chip {
 	switch share := c.share(); {
 	case l.Mode == "shadow" && c.Left == 0:
 		return &chip{"accent", "Shadow, used up"}
@@ -178,91 +172,17 @@ func chipOf(c *card, l *limitState) *chip {
 }
 
 // comesBack says when units are there again.
-func (v *visit) comesBack(c *card, l *limitState, spec *limitSpec, now time.Time) {
-	switch {
-	case l.Algorithm == "allocation":
-		c.fact("Comes back", "when one is given up")
-		return
-	case l.Algorithm == "concurrency":
-		c.fact("Comes back", "when one ends")
-		return
+func (v *visit) comesBack(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+	switch words := algorithmOf(l.Algorithm); {
+	case words.gone != "":
+		c.fact("Comes back", words.gone)
 	case l.ResetAt == nil:
 		c.fact("Comes back", "not by itself")
-		return
 	case c.Used <= 0:
 		c.fact("All of it is there", "now")
-		return
+	case words.resets != nil:
+		words.resets(v, c, l, spec, now)
 	}
-	reset := *l.ResetAt
-	switch l.Algorithm {
-	case "token_bucket":
-		v.refills(c, l, spec, now)
-	case "sliding_window", "sliding_log":
-		c.fact("Comes back", "as "+plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
-		c.fact("All back", when(reset, now, v.zone))
-		c.at, c.slides = reset, true
-	case "fixed_window":
-		c.countdown("Resets in", reset, now, 0)
-		c.fact("At", when(reset, now, v.zone))
-	default: // a test asks for words of each
-		c.fact("All back", when(reset, now, v.zone))
-	}
-}
-
-// refills says when a token bucket has its next unit. The units that are missing come back evenly
-// until the reset.
-func (v *visit) refills(c *card, l *limitState, spec *limitSpec, now time.Time) {
-	reset := *l.ResetAt
-	window, err := model.ParseDuration(spec.Window)
-	if err == nil && l.Limit > 0 {
-		left := reset.Sub(now).Microseconds()
-		missing := mulDiv(left, l.Limit, window) // whole units that come after the next one
-		next := reset.Add(-time.Duration(mulDiv(missing, window, l.Limit)) * time.Microsecond)
-		if every := window / l.Limit; every >= time.Second.Microseconds() {
-			if !next.After(now) {
-				next = next.Add(time.Duration(every) * time.Microsecond)
-			}
-			c.countdown("One more in", next, now, every/1000)
-		} else {
-			c.fact("Comes back", fmt.Sprintf("%s a second", number(mulDiv(l.Limit, time.Second.Microseconds(), window))))
-			c.slides = true
-		}
-	}
-	c.fact("All back", when(reset, now, v.zone))
-}
-
-// rule is a limit in words.
-func rule(l *limitState, spec *limitSpec) string {
-	n := short(l.Limit)
-	switch l.Algorithm {
-	case "allocation":
-		return n + " at any time"
-	case "concurrency":
-		return n + " at the same time"
-	case "token_bucket":
-		return fmt.Sprintf("%s at once, refilled at %s %s", short(l.Used+l.Remaining), n, every(spec.Window, "a"))
-	case "sliding_window", "sliding_log":
-		return fmt.Sprintf("%s in any %s", n, length(spec.Window))
-	}
-	switch spec.Window {
-	case "calendar_day":
-		return n + " each day"
-	case "calendar_week":
-		return n + " each week, from Monday"
-	case "calendar_month":
-		return n + " each calendar month"
-	case "calendar_year":
-		return n + " each calendar year"
-	case "billing_period":
-		return n + " each billing period"
-	}
-	if l.Algorithm != "fixed_window" { // a test asks for words of each
-		return n + " by " + l.Algorithm
-	}
-	if spec.Align == "first_hit" {
-		return fmt.Sprintf("%s in %s, from the first one on", n, length(spec.Window))
-	}
-	return n + " " + every(spec.Window, "each clock")
 }
 
 var durationUnits = map[string]string{"us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
@@ -318,7 +238,7 @@ func aged(window string) string {
 }
 
 // beyond is what becomes of units beyond a soft limit.
-func beyond(plan *planAnswer, meter string) string {
+func beyond(plan *client.Plan, meter string) string {
 	for _, p := range plan.Prices {
 		if p.Meter == meter && p.Model == "per_unit" && p.UnitPrice != nil {
 			return perUnit(*p.UnitPrice, plan.Currency)

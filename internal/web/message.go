@@ -52,7 +52,7 @@ var (
 
 // messageOf is what is said of an error that is no message.
 func messageOf(err error) *message {
-	problem, asked := errors.AsType[*problemAnswer](err)
+	problem, asked := problemOf(err)
 	switch {
 	case asked && problem.Status == http.StatusNotFound:
 		return errMissing
@@ -62,7 +62,7 @@ func messageOf(err error) *message {
 		errors.Is(err, quotasession.ErrNoSession), errors.Is(err, quotasession.ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return errBusy
 	case asked && problem.Status < http.StatusInternalServerError:
-		return &message{status: problem.Status, title: problem.Title, text: problem.said(pathWords), again: true}
+		return &message{status: problem.Status, title: problem.Title, text: said(problem, pathWords), again: true}
 	case errors.Is(err, plans.ErrLinkOver):
 		return errLinkOver
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"quotad/client"
 )
 
 const (
@@ -25,7 +27,7 @@ type openRow struct{ Text, Ends, At string }
 // addOpen shows open reservations on the cards of limits that have units in flight. A list that
 // cannot be read is left out: the number stays.
 func (v *visit) addOpen(s *standing) {
-	asked := map[string]*listAnswer[reservationAnswer]{}
+	asked := map[string]*client.List[client.OpenReservation]{}
 	for i := range s.cards {
 		c := &s.cards[i]
 		if c.inFlight == 0 || !c.Shown {
@@ -35,16 +37,15 @@ func (v *visit) addOpen(s *standing) {
 		if c.Per != nil {
 			query.Set(c.Per.Field, c.Per.Value)
 		}
-		path := v.of("/reservations?" + query.Encode())
-		list, known := asked[path]
+		list, known := asked[query.Encode()]
 		if !known && len(asked) < openLists {
-			found, err := ask[listAnswer[reservationAnswer]](v, path)
+			found, err := v.api.Reservations(v.ctx(), v.key, query)
 			if err != nil {
 				v.note("the open reservations", err)
 			} else {
 				list = &found
 			}
-			asked[path] = list
+			asked[query.Encode()] = list
 		}
 		if list != nil {
 			c.show(list, s.quota.At)
@@ -54,7 +55,7 @@ func (v *visit) addOpen(s *standing) {
 
 // show puts open reservations onto a card. A concurrency limit counts all of them, so it can be said
 // how many units there are beside those that are shown. Other limits count those of their window.
-func (c *card) show(list *listAnswer[reservationAnswer], now time.Time) {
+func (c *card) show(list *client.List[client.OpenReservation], now time.Time) {
 	unit := cmp.Or(c.Unit, "unit")
 	rest := c.inFlight
 	for _, r := range list.Items {

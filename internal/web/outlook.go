@@ -2,10 +2,12 @@ package web
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/quota/model"
 )
 
@@ -39,7 +41,7 @@ func (v *visit) outlook(s *standing) *outlook {
 	measured := false
 	for i := range s.cards {
 		c := &s.cards[i]
-		at := slices.IndexFunc(s.quota.Limits, func(l limitState) bool { return l.Name == c.Name })
+		at := slices.IndexFunc(s.quota.Limits, func(l client.QuotaLimit) bool { return l.Name == c.Name })
 		if !c.Shown || c.Of == 0 || at < 0 || c.Per != nil {
 			continue
 		}
@@ -69,7 +71,7 @@ func (v *visit) outlook(s *standing) *outlook {
 	return v.sentence(all[:min(2, len(all))], now)
 }
 
-func resetOf(l *limitState) time.Time {
+func resetOf(l *client.QuotaLimit) time.Time {
 	if l.ResetAt == nil {
 		return time.Time{}
 	}
@@ -128,19 +130,28 @@ type speed struct {
 	by            string
 }
 
-// pace is how fast a limit's meter is used: in this window so far, or in the last hour where
-// windows slide.
-func (v *visit) pace(s *standing, l *limitState) (speed, bool) {
+// paceBy is what the pace of a limit's meter is measured by.
+type paceBy int8
+
+const (
+	notPaced   paceBy = iota
+	byWindow          // this window so far: each counts from zero
+	byLastHour        // where windows slide
+)
+
+// pace is how fast a limit's meter is used.
+func (v *visit) pace(s *standing, l *client.QuotaLimit) (speed, bool) {
 	now := s.quota.At
-	switch l.Algorithm {
-	case "fixed_window":
+	switch algorithmOf(l.Algorithm).pace {
+	case notPaced:
+	case byWindow:
 		if l.WindowStart == nil {
 			break
 		}
 		if since := now.Sub(*l.WindowStart); since >= leastPace && l.Used > 0 {
 			return speed{l.Used, since.Microseconds(), "this window so far"}, true
 		}
-	case "token_bucket", "sliding_window", "sliding_log":
+	case byLastHour:
 		return v.lastHour(l.Meter, now)
 	}
 	return speed{}, false
@@ -149,7 +160,7 @@ func (v *visit) pace(s *standing, l *limitState) (speed, bool) {
 // lastHour is the pace of the running hour, with the one before it where that was used, too.
 func (v *visit) lastHour(meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
-	used, err := ask[usageAnswer](v, v.of("/usage?granularity=hour&meter="+segment(meter)+"&from="+from.Format(time.RFC3339)))
+	used, err := v.api.Usage(v.ctx(), v.key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
 	if err != nil {
 		v.note("the pace", err)
 		return speed{}, false
@@ -167,27 +178,31 @@ func (v *visit) lastHour(meter string, now time.Time) (speed, bool) {
 }
 
 // ends is when a limit runs out at a pace, if it does so before its units come back.
-func (p speed) ends(l *limitState, now time.Time) (time.Time, bool) {
+func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	if p.units <= 0 || p.micros <= 0 || l.Window == nil {
 		return time.Time{}, false
 	}
-	perUnit := func(units, lost int64) time.Duration { // how long units last where lost come back meanwhile
-		return time.Duration(min(mulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))) * time.Microsecond
-	}
+	return algorithmOf(l.Algorithm).ends(p, l, now)
+}
+
+// lasts is when units are used up where lost come back meanwhile.
+func (p speed) lasts(units, lost int64, now time.Time) time.Time {
+	micros := min(mulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
+	return now.Add(time.Duration(micros) * time.Microsecond)
+}
+
+func (p speed) whileRefilling(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	window, err := model.ParseDuration(*l.Window)
-	switch l.Algorithm {
-	case "token_bucket":
-		back := mulDiv(p.micros, l.Limit, cmp.Or(window, 1))
-		if err != nil || back >= p.units {
-			return time.Time{}, false
-		}
-		return now.Add(perUnit(l.Remaining, back)), true
-	case "sliding_window", "sliding_log":
-		if err != nil || mulDiv(window, p.units, p.micros) <= l.Limit {
-			return time.Time{}, false
-		}
-		return now.Add(perUnit(l.Remaining, 0)), true
-	}
-	at := now.Add(perUnit(l.Remaining, 0))
+	back := mulDiv(p.micros, l.Limit, cmp.Or(window, 1))
+	return p.lasts(l.Remaining, back, now), err == nil && back < p.units
+}
+
+func (p speed) whileSliding(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	window, err := model.ParseDuration(*l.Window)
+	return p.lasts(l.Remaining, 0, now), err == nil && mulDiv(window, p.units, p.micros) > l.Limit
+}
+
+func (p speed) beforeReset(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
+	at := p.lasts(l.Remaining, 0, now)
 	return at, l.ResetAt != nil && at.Before(*l.ResetAt)
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"quotad/client"
 )
 
 // overviewData is the portal's first page. Each part can fail alone.
@@ -47,7 +48,7 @@ func (v *visit) overview() (*view, error) {
 	data := overviewData{}
 	shown := &view{sheet: "overview", title: "Usage and limits", tab: "overview", live: true}
 	state, err := v.overviewParts(&data)
-	switch problem, asked := errors.AsType[*problemAnswer](err); {
+	switch problem, asked := problemOf(err); {
 	case asked && problem.Status == http.StatusUnprocessableEntity: // a value of an attribute that cannot be
 		return nil, err
 	case err != nil:
@@ -56,7 +57,7 @@ func (v *visit) overview() (*view, error) {
 	default:
 		data.Limits = state.limits()
 		query, _ := v.attributes()
-		data.Stream = "/portal/live" + query
+		data.Stream = (&url.URL{Path: "/portal/live", RawQuery: query.Encode()}).String()
 		data.Outlook = v.outlook(state)
 	}
 	shown.data = data
@@ -120,8 +121,8 @@ func (v *visit) archived() *view {
 
 // standing is all that the limits' part of a page is made from.
 type standing struct {
-	quota  quotaAnswer
-	plan   planAnswer
+	quota  client.Quota
+	plan   client.Plan
 	meters meterNames
 	cards  []card
 	query  []hidden
@@ -132,10 +133,10 @@ func (v *visit) standing() (*standing, error) {
 	s := &standing{}
 	query, values := v.attributes()
 	var err error
-	if s.quota, err = ask[quotaAnswer](v, v.of("/quota")+query); err != nil {
+	if s.quota, err = v.api.Quota(v.ctx(), v.key, query); err != nil {
 		return nil, err
 	}
-	if s.plan, err = askOnce[planAnswer](v, versionPath(s.quota.Plan, s.quota.PlanVersion)); err != nil {
+	if s.plan, err = v.plan(s.quota.Plan, s.quota.PlanVersion); err != nil {
 		return nil, err
 	}
 	if s.meters, err = v.meters(); err != nil {
@@ -146,12 +147,12 @@ func (v *visit) standing() (*standing, error) {
 	return s, nil
 }
 
-// of is a path below the customer whom the page is about.
+// of is a path of the API below the customer whom the page is about.
 func (v *visit) of(rest string) string { return "/v1/customers/" + segment(v.key) + rest }
 
-// attributes are the values of limits per attribute that a page is asked for, as a query of the
+// attributes are the values of limits per attribute that a page is asked for, as parameters of the
 // API's.
-func (v *visit) attributes() (query string, values []hidden) {
+func (v *visit) attributes() (query url.Values, values []hidden) {
 	asked := v.r.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if !strings.HasPrefix(name, "attr.") || asked.Get(name) == "" {
@@ -161,28 +162,7 @@ func (v *visit) attributes() (query string, values []hidden) {
 		asked[name] = asked[name][:1]
 		values = append(values, hidden{name, asked.Get(name)})
 	}
-	if len(asked) == 0 {
-		return "", nil
-	}
-	return "?" + asked.Encode(), values
-}
-
-// meters are the names and units of all meters.
-func (v *visit) meters() (meterNames, error) {
-	all := meterNames{}
-	for cursor := ""; ; {
-		page, err := askOnce[listAnswer[meterAnswer]](v, "/v1/meters?limit=1000"+cursor)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range page.Items {
-			all[m.Key] = m
-		}
-		if page.NextCursor == nil {
-			return all, nil
-		}
-		cursor = "&cursor=" + *page.NextCursor
-	}
+	return asked, values
 }
 
 func (s *standing) limits() limitsData {
@@ -195,7 +175,7 @@ func (s *standing) limits() limitsData {
 	}
 	for _, m := range s.quota.Meters {
 		if !limited[m.Meter] {
-			data.Counted = append(data.Counted, countedData{s.meters.of(m.Meter).title(), plural(m.Used, m.Unit), number(m.Used)})
+			data.Counted = append(data.Counted, countedData{titleOf(s.meters.of(m.Meter)), plural(m.Used, m.Unit), number(m.Used)})
 		}
 	}
 	return data

@@ -3,8 +3,11 @@ package web
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	"quotad/client"
 )
 
 // What the API says, for people: without the names of members, calls and checks.
@@ -13,12 +16,20 @@ import (
 var apiCall = regexp.MustCompile(`(?:[:;,] | \()[^:;,(]*\b(?:GET|PUT|POST|DELETE) /v1/\S*[^:;,.)]*\)?`)
 
 // memberWords are members and values of plans that texts of the API name, as the pages call them.
-var memberWords = strings.NewReplacer(
-	"fixed_window", "fixed window", "sliding_window", "sliding window", "sliding_log", "exact log", "token_bucket", "token bucket", "first_hit", "first hit",
+var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
+	"first_hit", "first hit",
 	"per_unit", "per unit", "unit_price", "unit price", "package_size", "units of a package", "package_price", "price of a package", "flat_price", "flat price",
 	"up_to", "up to", "base_price_minor", "base price", "minimum_minor", "minimum", "maximum_minor", "maximum", "amount_minor", "amount",
 	"interval_count", "number of intervals", "plan_version", "version of the plan", "on_outage", "outage",
-)
+})...)
+
+// algorithmPairs are the names of algorithms in JSON, each with that of the pages.
+func algorithmPairs() (pairs []string) {
+	for a, words := range algorithms {
+		pairs = append(pairs, a.String(), strings.ToLower(words.name))
+	}
+	return pairs
+}
 
 // plainly is a text of the API without the calls and the members that it names.
 func plainly(text string) string {
@@ -46,7 +57,7 @@ func pathWords(path string) string {
 }
 
 // said is what a problem says. words names the member of a path.
-func (p *problemAnswer) said(words func(path string) string) string {
+func said(p *client.Problem, words func(path string) string) string {
 	var all []string
 	for _, e := range p.Errors {
 		all = append(all, strings.TrimPrefix(words(e.Field)+": "+e.Detail, ": "))

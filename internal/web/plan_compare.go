@@ -1,45 +1,11 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 
+	"quotad/client"
 	"quotad/internal/billing/rating"
 )
-
-type rangeAnswer struct {
-	Least int64 `json:"least"`
-	Most  int64 `json:"most"`
-}
-
-type compareSideAnswer struct {
-	Refused   rangeAnswer  `json:"refused"`
-	Customers rangeAnswer  `json:"customers_refused"`
-	Billed    *rangeAnswer `json:"billed_minor"`
-}
-
-type compareCellAnswer struct {
-	How     string      `json:"how"`
-	Refused rangeAnswer `json:"refused"`
-}
-
-type compareAnswer struct {
-	Customers int               `json:"customers"`
-	Asked     int64             `json:"asked"`
-	Recorded  int64             `json:"recorded_refused"`
-	Currency  string            `json:"currency"`
-	InForce   compareSideAnswer `json:"in_force"`
-	Draft     compareSideAnswer `json:"draft"`
-	Limits    []struct {
-		Meter   string             `json:"meter"`
-		Limit   string             `json:"limit"`
-		InForce *compareCellAnswer `json:"in_force"`
-		Draft   *compareCellAnswer `json:"draft"`
-	} `json:"limits"`
-	Notes []struct {
-		Text string `json:"text"`
-	} `json:"notes"`
-}
 
 // compareData is the comparison as the page shows it.
 type compareData struct {
@@ -55,12 +21,8 @@ type compareRow struct {
 }
 
 func (v *visit) compareDraft(d *planPlayData) error {
-	body := document{}
-	if d.Customer != "" {
-		body["customer"] = d.Customer
-	}
-	a, err := askWith[compareAnswer](v, "/v1/plans/"+segment(d.Key)+"/draft/compare", body.encode())
-	if problem, told := errors.AsType[*problemAnswer](err); told && problem.Status == http.StatusUnprocessableEntity {
+	a, err := v.api.CompareDraft(v.ctx(), d.Key, &client.CompareRequest{Customer: d.Customer})
+	if problem, told := problemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		d.Bad = d.said(problem)
 		return nil
 	}
@@ -76,10 +38,10 @@ func (v *visit) compareDraft(d *planPlayData) error {
 	for _, l := range a.Limits {
 		row := compareRow{Name: whatDid(l.InForce, l.Draft), Mono: l.Limit, Sub: hows[howOf(l.InForce, l.Draft)], InForce: "–", Draft: "–", Difference: "–"}
 		if l.InForce != nil {
-			row.InForce = l.InForce.text()
+			row.InForce = cellText(l.InForce)
 		}
 		if l.Draft != nil {
-			row.Draft = l.Draft.text()
+			row.Draft = cellText(l.Draft)
 		}
 		if l.InForce != nil && l.Draft != nil && l.InForce.How != "unknown" && l.Draft.How != "unknown" {
 			row.Difference = difference(l.InForce.Refused, l.Draft.Refused, number)
@@ -114,7 +76,7 @@ var hows = map[string]string{
 	"bounds": "shorter than an hour or per attribute: only bounds can be told", "unknown": "hours of usage do not show it", "admits": "soft, or a shadow: lets all pass",
 }
 
-func howOf(cells ...*compareCellAnswer) (how string) {
+func howOf(cells ...*client.CompareCell) (how string) {
 	for _, c := range cells {
 		if c != nil {
 			how = c.How
@@ -124,7 +86,7 @@ func howOf(cells ...*compareCellAnswer) (how string) {
 }
 
 // whatDid is what a limit did, on one side or both. A soft one and a shadow refuse nothing.
-func whatDid(cells ...*compareCellAnswer) string {
+func whatDid(cells ...*client.CompareCell) string {
 	for _, c := range cells {
 		if c != nil && c.How != "admits" {
 			return "Refused by"
@@ -133,7 +95,7 @@ func whatDid(cells ...*compareCellAnswer) string {
 	return "Admitted past"
 }
 
-func (c *compareCellAnswer) text() string {
+func cellText(c *client.CompareCell) string {
 	switch c.How {
 	case "unknown":
 		return "not known"
@@ -143,7 +105,7 @@ func (c *compareCellAnswer) text() string {
 	return between(c.Refused, number)
 }
 
-func between(r rangeAnswer, text func(int64) string) string {
+func between(r client.CompareRange, text func(int64) string) string {
 	if r.Least == r.Most {
 		return text(r.Least)
 	}
@@ -151,7 +113,7 @@ func between(r rangeAnswer, text func(int64) string) string {
 }
 
 // difference is what changes from a to b, where both are known.
-func difference(a, b rangeAnswer, text func(int64) string) string {
+func difference(a, b client.CompareRange, text func(int64) string) string {
 	if a.Least != a.Most || b.Least != b.Most {
 		return "–"
 	}

@@ -5,12 +5,12 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
 	"quotad/internal/billing/rating"
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 )
 
 // A document is a plan as the API takes it: JSON, with numbers as they were written.
@@ -21,14 +21,6 @@ func readDocument(raw []byte) (d document, err error) {
 	decoder.UseNumber()
 	err = decoder.Decode(&d)
 	return d, err
-}
-
-func (d document) encode() []byte {
-	raw, err := stdjson.Marshal(map[string]any(d))
-	if err != nil {
-		panic(err) // texts, numbers and lists of them only
-	}
-	return raw
 }
 
 // pretty is the document for people who edit JSON.
@@ -83,7 +75,7 @@ var planFields = []planField{
 var limitFields = []planField{
 	{Name: "name", Label: "Name", Kind: asText},
 	{Name: "meter", Label: "Meter", Kind: asText},
-	{Name: "algorithm", Label: "Algorithm", Kind: asSelect, Options: []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket", "allocation", "concurrency"}},
+	{Name: "algorithm", Label: "Algorithm", Kind: asSelect, Options: model.AlgorithmNames()},
 	{Name: "limit", Label: "Units", Kind: asNumber, Help: "0 lets nothing through."},
 	{Name: "window", Label: "Window", Kind: asText, Help: "5m, 1h, 1d, calendar_month, billing_period."},
 	{Name: "burst", Label: "Bucket holds", Kind: asNumber, More: true},
@@ -319,14 +311,11 @@ func (d document) withDefaults() map[string]string {
 			}
 			or(at("mode"), "hard")
 			or(at("on_outage"), "allow")
-			algorithm, window := typed[at("algorithm")], typed[at("window")]
-			switch {
-			case algorithm == "fixed_window" && !slices.Contains([]string{"calendar_day", "calendar_week", "calendar_month", "calendar_year", "billing_period"}, window):
-				or(at("align"), "clock")
-			case algorithm == "token_bucket":
+			own := model.WithDefaults(model.Spec{Algorithm: typed[at("algorithm")], Window: typed[at("window")]})
+			or(at("align"), own.Align)
+			or(at("precision"), own.Precision)
+			if own.Burst != nil {
 				or(at("burst"), typed[at("limit")])
-			case algorithm == "sliding_log":
-				or(at("precision"), "1us")
 			}
 		}
 	}

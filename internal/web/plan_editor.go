@@ -1,7 +1,7 @@
 package web
 
 import (
-	"errors"
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
+	"quotad/client"
 	"quotad/internal/plans"
+	"quotad/internal/quota/model"
 )
 
 // The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
@@ -33,20 +32,6 @@ func planPages() []page {
 	}
 }
 
-// draftAnswer is a draft as the API shows it.
-type draftAnswer struct {
-	BasedOn       int       `json:"based_on"`
-	LatestVersion int       `json:"latest_version"`
-	SavedAt       time.Time `json:"saved_at"`
-	Problems      []struct {
-		Field  string `json:"field"`
-		Detail string `json:"detail"`
-	} `json:"problems"`
-	Plan jsontext.Value `json:"plan"` // as it was sent
-
-	etag string
-}
-
 // A planPage is what all pages of one plan show.
 type planPage struct {
 	Key, Title, Tab string
@@ -60,7 +45,8 @@ type planPage struct {
 	URL             string
 	Failed          string // what the API says to a form as a whole
 
-	draft   *draftAnswer
+	draft   *client.Draft
+	etag    string   // the draft's; empty: there is none
 	force   document // the newest version; nil: there is none
 	current document // the draft, else what is in force, else an empty one
 }
@@ -107,35 +93,30 @@ var planDone = map[string]string{
 	"rebased": "The draft is on the newest version now. Look at what changes before you publish.", "published": "Published. Limits count within a second.",
 }
 
+// versionPath is where the API has a version of a plan.
+func versionPath(plan string, version int) string {
+	return "/v1/plans/" + segment(plan) + "/versions/" + strconv.Itoa(version)
+}
+
 // stored reads a document of the API; nil: there is none.
 func (v *visit) stored(path string) (document, error) {
-	_, raw, err := v.get(path)
+	var d document
+	_, err := v.api.Do(v.ctx(), http.MethodGet, path, nil, nil, &d)
 	if notThere(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return readDocument(raw)
-}
-
-func notThere(err error) bool {
-	problem, ok := errors.AsType[*problemAnswer](err)
-	return ok && problem.Status == http.StatusNotFound
+	return d, err
 }
 
 func (v *visit) meetDraft(p *planPage) error {
-	header, raw, err := v.get("/v1/plans/" + segment(p.Key) + "/draft")
+	draft, etag, err := v.api.Draft(v.ctx(), p.Key)
 	if notThere(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	p.draft = &draftAnswer{etag: header.Get("ETag")}
-	if err = json.Unmarshal(raw, p.draft); err != nil {
-		return err
-	}
+	p.draft, p.etag = &draft, etag
 	if p.current, err = readDocument(p.draft.Plan); err != nil {
 		return err
 	}
@@ -184,13 +165,10 @@ func (v *visit) planEditor() (*view, error) {
 
 // editor is the page with these fields, and what is wrong with them.
 func (p *planPage) editor(typed map[string]string, problems []draftProblem, asJSON bool) *editorData {
-	d := &editorData{planPage: p, JSON: asJSON, Problems: problems}
+	d := &editorData{planPage: p, JSON: asJSON, ETag: p.etag, Problems: problems}
 	wrong := map[string]string{}
 	for _, e := range problems {
 		wrong[e.field] = strings.TrimSpace(wrong[e.field] + " " + e.Detail)
-	}
-	if p.draft != nil {
-		d.ETag = p.draft.etag
 	}
 	if asJSON {
 		d.Text = p.current.pretty()
@@ -252,7 +230,7 @@ func (v *visit) savePlan() (*view, error) {
 	asJSON := fields.Has("json")
 	typed := map[string]string{}
 	var problems []draftProblem
-	body := []byte(fields.Get("json"))
+	var body any = []byte(fields.Get("json"))
 	if !asJSON {
 		typed = typedFields(fields)
 		leaveForeign(typed, p.current.fields())
@@ -264,10 +242,10 @@ func (v *visit) savePlan() (*view, error) {
 		if len(problems) > 0 {
 			return p.editor(typed, problems, false).view(http.StatusUnprocessableEntity), nil
 		}
-		body = d.encode()
+		body = d
 	}
-	_, _, err = v.do(http.MethodPut, "/v1/plans/"+segment(p.Key)+"/draft", body, ifMatch(fields.Get("etag")))
-	problem, told := errors.AsType[*problemAnswer](err)
+	err = v.api.PutDraft(v.ctx(), p.Key, fields.Get("etag"), false, body)
+	problem, told := problemOf(err)
 	if !told || problem.Status == http.StatusForbidden || problem.Status >= http.StatusInternalServerError {
 		to := p.URL + "?done=saved"
 		if asJSON {
@@ -289,14 +267,6 @@ func (v *visit) savePlan() (*view, error) {
 	return d.view(problem.Status), nil
 }
 
-// ifMatch is the header of a write of what has this entity tag. Without one the thing must be new.
-func ifMatch(etag string) http.Header {
-	if etag == "" {
-		return http.Header{"If-None-Match": {"*"}}
-	}
-	return http.Header{"If-Match": {etag}}
-}
-
 // typedFields are the form's fields by their paths.
 func typedFields(from url.Values) map[string]string {
 	typed := map[string]string{}
@@ -306,16 +276,13 @@ func typedFields(from url.Values) map[string]string {
 	return typed
 }
 
-// owners are fields of limits that belong to one algorithm only.
-var owners = map[string]string{"align": "fixed_window", "burst": "token_bucket", "precision": "sliding_log", "ttl": "concurrency"}
-
 // leaveForeign takes out what a limit had by its former algorithm, and nobody has typed.
 func leaveForeign(typed, shown map[string]string) {
 	n, _ := strconv.Atoi(typed["limits"])
 	for i := range min(max(0, n), len(typed)) {
-		for name, owner := range owners {
-			path := pathOf("limits", i, name)
-			if typed[path] == shown[path] && typed[pathOf("limits", i, "algorithm")] != owner {
+		for _, f := range limitFields {
+			path, takers := pathOf("limits", i, f.Name), model.TakenBy(f.Name)
+			if takers != nil && typed[path] == shown[path] && !slices.Contains(takers, typed[pathOf("limits", i, "algorithm")]) {
 				delete(typed, path)
 			}
 		}
@@ -346,7 +313,7 @@ func pressed(typed map[string]string, button string) map[string]string {
 
 func (v *visit) discardPlan() (*view, error) {
 	key := v.r.PathValue("key")
-	_, _, err := v.do(http.MethodDelete, "/v1/plans/"+segment(key)+"/draft", nil, nil)
+	err := v.api.DeleteDraft(v.ctx(), key)
 	if notThere(err) {
 		err = nil
 	}
@@ -369,7 +336,7 @@ func optionText(value string) string {
 	case "advance":
 		return "before the period"
 	}
-	return strings.ReplaceAll(algorithmText(value), "_", " ")
+	return cmp.Or(algorithmOf(value).name, strings.ReplaceAll(value, "_", " "))
 }
 
 // windowText is a window in words: a calendar's has no underscores.

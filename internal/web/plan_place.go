@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	"quotad/client"
 )
 
 // A draftProblem is what keeps a draft from being published, and the field that it is about.
@@ -63,9 +65,9 @@ func within(path, member string) bool {
 func fieldID(path string) string { return "f-" + idOf(path) }
 
 // said is what a problem of the draft says.
-func (p *planPage) said(problem *problemAnswer) string {
+func (p *planPage) said(problem *client.Problem) string {
 	typed := p.current.fields()
-	return problem.said(func(path string) string { return p.placeOf(path, "", typed).Where })
+	return said(problem, func(path string) string { return p.placeOf(path, "", typed).Where })
 }
 
 // problems are what keeps the draft from being published.

@@ -1,59 +1,18 @@
 package web
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
-
+	"quotad/client"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
 )
 
 // What a draft would do: played with traffic of one's choice, and compared with the past 30 days.
-
-type playAnswer struct {
-	LengthUS      int64   `json:"length_us"`
-	Admitted      hitsSum `json:"admitted"`
-	Refused       hitsSum `json:"refused"`
-	LongestWaitMS int64   `json:"longest_wait_ms"`
-	Hopeless      int64   `json:"hopeless"`
-	Refusal       *string `json:"refusal"`
-	Hits          []struct {
-		AtUS     int64 `json:"at_us"`
-		Cost     int64 `json:"cost"`
-		Admitted bool  `json:"admitted"`
-	} `json:"hits"`
-	Limits []struct {
-		Name      string  `json:"name"`
-		Algorithm string  `json:"algorithm"`
-		Mode      string  `json:"mode"`
-		Limit     int64   `json:"limit"`
-		Burst     int64   `json:"burst"`
-		Window    string  `json:"window"`
-		Refused   int64   `json:"refused"`
-		Level     []int64 `json:"level"`
-		Fullest   struct {
-			FromUS int64 `json:"from_us"`
-			Units  int64 `json:"units"`
-		} `json:"fullest"`
-	} `json:"limits"`
-}
-
-type hitsSum struct {
-	Hits  int64 `json:"hits"`
-	Units int64 `json:"units"`
-}
-
-type playsAnswer struct {
-	Draft   playAnswer  `json:"draft"`
-	InForce *playAnswer `json:"in_force"`
-}
 
 type planPlayData struct {
 	*planPage
@@ -153,17 +112,12 @@ func layOut(asked url.Values, fields map[string]string, limits int, meter string
 
 func (v *visit) playDraft(d *planPlayData, s *setup, meter string) error {
 	t := &s.traffic
-	traffic := map[string]any{
-		"pattern": t.Pattern, "window": s.fields["window"], "windows": t.Windows, "steady": t.Steady, "burst": t.Burst, "cost": t.Cost,
-	}
-	hits := []map[string]int64{}
+	traffic := client.Traffic{Pattern: t.Pattern, Window: s.fields["window"], Windows: t.Windows, Steady: t.Steady, Burst: t.Burst, Cost: t.Cost}
 	for _, h := range t.List {
-		hits = append(hits, map[string]int64{"at_us": h.At, "cost": h.Cost})
+		traffic.Hits = append(traffic.Hits, client.TrafficHits{AtUS: h.At, Cost: h.Cost})
 	}
-	traffic["hits"] = hits
-	body := document{"meter": meter, "traffic": traffic}.encode()
-	answer, err := askWith[playsAnswer](v, "/v1/plans/"+segment(d.Key)+"/draft/play", body)
-	if problem, told := errors.AsType[*problemAnswer](err); told && problem.Status == http.StatusUnprocessableEntity {
+	answer, err := v.api.PlayDraft(v.ctx(), d.Key, &client.PlayRequest{Meter: meter, Traffic: traffic})
+	if problem, told := problemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		d.None = "The draft cannot be played yet: " + d.said(problem)
 		return nil
 	}
@@ -177,19 +131,10 @@ func (v *visit) playDraft(d *planPlayData, s *setup, meter string) error {
 	return nil
 }
 
-// askWith asks by POST, with a body.
-func askWith[T any](v *visit, path string, body []byte) (answer T, err error) {
-	_, raw, err := v.do(http.MethodPost, path, body, nil)
-	if err == nil {
-		err = json.Unmarshal(raw, &answer)
-	}
-	return answer, err
-}
-
 var playModes = map[string]model.Mode{"hard": model.Hard, "soft": model.Soft, "shadow": model.Shadow}
 
 // showPlays shows a play that the API answered: a chart for each limit.
-func showPlays(id string, a *playAnswer) (all []shownPlay) {
+func showPlays(id string, a *client.Play) (all []shownPlay) {
 	r := &play.Result{Admitted: play.Sum(a.Admitted), Refused: play.Sum(a.Refused), LongestWait: a.LongestWaitMS * 1000, Hopeless: a.Hopeless, Length: a.LengthUS}
 	for _, h := range a.Hits {
 		r.Hits = append(r.Hits, play.Outcome{Hit: play.Hit{At: h.AtUS, Cost: h.Cost}, Admitted: h.Admitted})
@@ -198,13 +143,13 @@ func showPlays(id string, a *playAnswer) (all []shownPlay) {
 	for i := range a.Limits {
 		l := &a.Limits[i]
 		window, _ := model.ParseDuration(l.Window) // 0 for a calendar's
-		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Limit: l.Limit, Burst: l.Burst, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
-		if l.Algorithm == "token_bucket" {
-			limit.Algorithm = model.TokenBucket
+		limit := &play.Limit{Limit: &model.Limit{Name: l.Name, Algorithm: model.AlgorithmNamed(l.Algorithm), Limit: l.Limit, Window: window, Mode: playModes[l.Mode]}, Level: l.Level, Refused: l.Refused}
+		if l.Burst != nil {
+			limit.Burst = *l.Burst
 		}
 		limit.Fullest.From, limit.Fullest.Units = l.Fullest.FromUS, l.Fullest.Units
 		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
-		p.Says = algorithmText(l.Algorithm) + ", " + number(l.Limit)
+		p.Says = algorithmOf(l.Algorithm).name + ", " + number(l.Limit)
 		if l.Window != "" {
 			p.Says += " in " + windowText(l.Window)
 		}
@@ -219,11 +164,4 @@ func showPlays(id string, a *playAnswer) (all []shownPlay) {
 		all[refuses].Refusal = *a.Refusal
 	}
 	return all
-}
-
-func algorithmText(name string) string {
-	if words, known := algorithms[name]; known {
-		return words.name
-	}
-	return cmp.Or(map[string]string{"allocation": "Allocation", "concurrency": "Concurrency"}[name], name)
 }

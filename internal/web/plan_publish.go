@@ -1,7 +1,6 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 )
@@ -35,7 +34,7 @@ func (v *visit) review(p *planPage, status int) (*view, error) {
 			}
 			d.Theirs = changes(base, p.force)
 		}
-		d.Changes, d.ETagOf = changes(base, p.current), p.draft.etag
+		d.Changes, d.ETagOf = changes(base, p.current), p.etag
 		d.Problems = p.problems()
 		if textOf(p.current["apply_to"]) == "new" {
 			d.ApplyTo = "new"
@@ -67,7 +66,7 @@ func (v *visit) publishPlan() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !p.Draft || fields.Get("draft") != p.draft.etag {
+	if !p.Draft || fields.Get("draft") != p.etag {
 		p.Failed = "The draft was changed since you looked at it. Look again: nothing was published."
 		return v.review(p, http.StatusPreconditionFailed)
 	}
@@ -79,8 +78,8 @@ func (v *visit) publishPlan() (*view, error) {
 	if p.BasedOn > 0 {
 		etag = strconv.Quote(strconv.Itoa(p.BasedOn))
 	}
-	_, _, err = v.do(http.MethodPut, "/v1/plans/"+segment(p.Key), body.encode(), ifMatch(etag))
-	if problem, told := errors.AsType[*problemAnswer](err); told && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusForbidden {
+	err = v.api.PutPlan(v.ctx(), p.Key, etag, body)
+	if problem, told := problemOf(err); told && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusForbidden {
 		if p, err = v.meetPlan("publish"); err != nil {
 			return nil, err
 		}
@@ -93,7 +92,7 @@ func (v *visit) publishPlan() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, _, err = v.do(http.MethodDelete, "/v1/plans/"+segment(p.Key)+"/draft", nil, nil)
+	err = v.api.DeleteDraft(v.ctx(), p.Key)
 	if notThere(err) {
 		err = nil
 	}
@@ -109,7 +108,7 @@ func (v *visit) rebasePlan() (*view, error) {
 	if !p.Draft {
 		return &view{to: p.URL}, nil
 	}
-	_, _, err = v.do(http.MethodPut, "/v1/plans/"+segment(p.Key)+"/draft?rebase=true", p.draft.Plan, ifMatch(p.draft.etag))
+	err = v.api.PutDraft(v.ctx(), p.Key, p.etag, true, []byte(p.draft.Plan))
 	return &view{to: p.URL + "/publish?done=rebased"}, err
 }
 

@@ -3,9 +3,12 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"quotad/client"
 )
 
 // planData is a plan as a customer reads it.
@@ -31,7 +34,7 @@ type planVersion struct {
 }
 
 func (v *visit) planPage() (*view, error) {
-	plan, err := askOnce[planAnswer](v, versionPath(v.customer.Plan, v.customer.EffectiveVersion))
+	plan, err := v.plan(v.customer.Plan, v.customer.EffectiveVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +42,7 @@ func (v *visit) planPage() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := ask[listAnswer[planAnswer]](v, "/v1/plans/"+segment(plan.Key)+"/versions?limit=100")
+	list, err := v.api.Versions(v.ctx(), plan.Key, url.Values{"limit": {"100"}})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +50,7 @@ func (v *visit) planPage() (*view, error) {
 		Name: cmp.Or(plan.Name, plan.Key), Version: number(int64(plan.Version)), Since: v.day(plan.CreatedAt),
 		Price: planPrice(&plan), Notes: planNotes(&plan), Following: v.customer.PlanVersion == nil,
 	}
-	for _, key := range plan.meters() {
+	for _, key := range metersOf(&plan) {
 		data.Meters = append(data.Meters, v.planMeter(&plan, names.of(key)))
 	}
 	for i := range list.Items {
@@ -63,7 +66,7 @@ func (v *visit) planPage() (*view, error) {
 func (v *visit) day(at time.Time) string { return at.In(v.zone).Format("2 January 2006") }
 
 // planPrice is the base price and its interval.
-func planPrice(p *planAnswer) string {
+func planPrice(p *client.Plan) string {
 	if p.BasePriceMinor == 0 {
 		return "No base price"
 	}
@@ -71,14 +74,14 @@ func planPrice(p *planAnswer) string {
 }
 
 // perInterval is "a month" or "every 3 months".
-func perInterval(p *planAnswer) string {
+func perInterval(p *client.Plan) string {
 	if p.IntervalCount > 1 {
 		return "every " + strconv.Itoa(p.IntervalCount) + " " + plural(int64(p.IntervalCount), p.Interval)
 	}
 	return "a " + p.Interval
 }
 
-func planNotes(p *planAnswer) (notes []string) {
+func planNotes(p *client.Plan) (notes []string) {
 	if p.BasePriceMinor > 0 && p.BaseIn == "advance" {
 		notes = append(notes, "The base price is due before each period.")
 	}
@@ -88,13 +91,13 @@ func planNotes(p *planAnswer) (notes []string) {
 	return notes
 }
 
-func (v *visit) planMeter(plan *planAnswer, m meterAnswer) planMeter {
-	row := planMeter{Title: m.title()}
+func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
+	row := planMeter{Title: titleOf(m)}
 	for _, l := range plan.Limits {
 		if l.Meter != m.Key || l.Mode == "shadow" {
 			continue
 		}
-		state := limitState{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Remaining: l.Limit}
+		state := client.QuotaLimit{Name: l.Name, Algorithm: l.Algorithm, Limit: l.Limit, Remaining: l.Limit}
 		if l.Burst != nil {
 			state.Remaining = *l.Burst
 		}
@@ -125,7 +128,7 @@ func (v *visit) planMeter(plan *planAnswer, m meterAnswer) planMeter {
 }
 
 // priceWords says what units cost.
-func priceWords(p *priceSpec, currency, unit string) (words []string) {
+func priceWords(p *client.Price, currency, unit string) (words []string) {
 	switch {
 	case p.Model == "per_unit" && p.UnitPrice != nil:
 		words = append(words, perUnit(*p.UnitPrice, currency))
@@ -149,7 +152,7 @@ func priceWords(p *priceSpec, currency, unit string) (words []string) {
 }
 
 // tierWords says what each tier costs.
-func tierWords(p *priceSpec, currency string) (words []string) {
+func tierWords(p *client.Price, currency string) (words []string) {
 	if p.Model == "volume" {
 		words = append(words, "all at the price of the tier that they reach:")
 	}

@@ -97,10 +97,7 @@ const (
 // chartOf draws what counts against a limit, and below it the hits as they were decided.
 func chartOf(p *shownPlay, r *play.Result, l *play.Limit, admitted, refused [bins]int64) template.HTML {
 	high := int64(1)
-	top := l.Limit.Limit // of the line
-	if l.Algorithm == model.TokenBucket {
-		top = l.Burst
-	}
+	top := l.Capacity() // of the line
 	for _, level := range l.Level {
 		high = max(high, level)
 	}

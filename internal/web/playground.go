@@ -113,7 +113,7 @@ func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) s
 		if err != nil {
 			return nil, err
 		}
-		words := algorithms[play.Algorithms[i]]
+		words := algorithmOf(play.Algorithms[i])
 		p := showLimit("play-"+play.Algorithms[i], words.name, r, &r.Limits[0])
 		p.Says = words.says(l)
 		if play.Algorithms[i] == s.algorithm {
@@ -141,26 +141,6 @@ func lastHit(h *play.Outcome) string {
 		return at + " is refused, and no wait helps."
 	}
 	return at + " is refused, and would pass at " + exactly(model.AddUpTo(h.At, h.Wait)) + "."
-}
-
-// algorithms are the algorithms in words.
-var algorithms = map[string]struct {
-	name string
-	says func(*model.Limit) string
-}{
-	"fixed_window": {"Fixed window", func(l *model.Limit) string { return "Counts from zero at each full " + each(l.Window) + "." }},
-	"sliding_window": {"Sliding window", func(l *model.Limit) string {
-		return "The units of the last " + each(l.Window) + " fade while this one runs."
-	}},
-	"sliding_log": {"Exact log", func(l *model.Limit) string {
-		if l.Precision > 1 {
-			return "Counts the last " + each(l.Window) + ", in blocks of " + lasting(l.Precision) + "."
-		}
-		return "Counts each hit of the last " + each(l.Window) + "."
-	}},
-	"token_bucket": {"Token bucket", func(l *model.Limit) string {
-		return "Full at first with " + number(l.Burst) + ", refilled all the time."
-	}},
 }
 
 // verdict compares the algorithms in a sentence or two.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ func readSetup(asked url.Values) *setup {
 		s.fields[name] = value
 	}
 	s.algorithm = s.fields["algorithm"]
-	if _, known := algorithms[s.algorithm]; !known {
+	if !slices.Contains(play.Algorithms, s.algorithm) {
 		s.wrong["algorithm"] = "Choose one of the four."
 	}
 	s.traffic = play.Traffic{
@@ -174,7 +175,7 @@ func (s *setup) data() *playgroundData {
 		d.Patterns = append(d.Patterns, p)
 	}
 	for _, name := range play.Algorithms {
-		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: algorithms[name].name, On: name == s.algorithm})
+		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: algorithmOf(name).name, On: name == s.algorithm})
 	}
 	return d
 }

@@ -1,21 +1,12 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
-)
 
-// refusalAnswer is a spell in which a limit refused.
-type refusalAnswer struct {
-	Limit      string     `json:"limit"`
-	Meter      string     `json:"meter"`
-	From       time.Time  `json:"from"`
-	To         time.Time  `json:"to"`
-	Units      int64      `json:"units"`
-	AdmittedAt *time.Time `json:"admitted_at"`
-}
+	"quotad/client"
+)
 
 type refusalsData struct {
 	Rows   []refusalRow
@@ -36,14 +27,14 @@ func (v *visit) refusalsPage() (*view, error) {
 	}
 	shown := &view{sheet: "refusals", title: "Refusals", tab: "refusals"}
 	data, err := v.refusals(q)
-	if problem, said := errors.AsType[*problemAnswer](err); said && len(asked) > 0 && (problem.Status == http.StatusUnprocessableEntity || problem.Status == http.StatusNotFound) {
+	if problem, told := problemOf(err); told && len(asked) > 0 && (problem.Status == http.StatusUnprocessableEntity || problem.Status == http.StatusNotFound) {
 		shown.status = http.StatusUnprocessableEntity
-		data, err = &refusalsData{Wrong: "There is nothing at this address: " + problem.said(pathWords) + "."}, nil
+		data, err = &refusalsData{Wrong: "There is nothing at this address: " + said(problem, pathWords) + "."}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	plan, err := askOnce[planAnswer](v, versionPath(v.customer.Plan, v.customer.EffectiveVersion))
+	plan, err := v.plan(v.customer.Plan, v.customer.EffectiveVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +42,8 @@ func (v *visit) refusalsPage() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range plan.meters() {
-		data.Meters = append(data.Meters, choice{Value: key, Text: names.of(key).title(), On: key == asked.Get("meter")})
+	for _, key := range metersOf(&plan) {
+		data.Meters = append(data.Meters, choice{Value: key, Text: titleOf(names.of(key)), On: key == asked.Get("meter")})
 	}
 	shown.data = data
 	return shown, nil
@@ -60,7 +51,7 @@ func (v *visit) refusalsPage() (*view, error) {
 
 // refusals asks for spells, the newest first.
 func (v *visit) refusals(q url.Values) (*refusalsData, error) {
-	list, err := ask[listAnswer[refusalAnswer]](v, v.of("/refusals?"+q.Encode()))
+	list, err := v.api.Refusals(v.ctx(), v.key, q)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +66,7 @@ func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 	data := &refusalsData{}
 	for i := range list.Items {
 		r := &list.Items[i]
-		data.Rows = append(data.Rows, refusalRow{When: v.spell(r, now), Then: v.passed(r, now), Limit: names.of(r.Meter).title(), Name: r.Limit, Units: number(r.Units)})
+		data.Rows = append(data.Rows, refusalRow{When: v.spell(r, now), Then: v.passed(r, now), Limit: titleOf(names.of(r.Meter)), Name: r.Limit, Units: number(r.Units)})
 	}
 	if list.NextCursor != nil {
 		next := url.Values{"cursor": {*list.NextCursor}}
@@ -88,7 +79,7 @@ func (v *visit) refusals(q url.Values) (*refusalsData, error) {
 }
 
 // spell is from when to when a limit refused.
-func (v *visit) spell(r *refusalAnswer, now time.Time) string {
+func (v *visit) spell(r *client.Spell, now time.Time) string {
 	from, to := r.From.In(v.zone), r.To.In(v.zone)
 	text := when(from, now, v.zone)
 	switch {
@@ -101,7 +92,7 @@ func (v *visit) spell(r *refusalAnswer, now time.Time) string {
 }
 
 // passed says when the last hit of a spell would have been admitted.
-func (v *visit) passed(r *refusalAnswer, now time.Time) string {
+func (v *visit) passed(r *client.Spell, now time.Time) string {
 	if r.AdmittedAt == nil {
 		return "would never have passed"
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota/model"
@@ -24,13 +25,11 @@ type Identity struct {
 	KeyName string
 }
 
-// Asker answers a request within the process as the API answers a client's with a key of that
-// identity. path holds the query. header and body may be nil.
-type Asker func(ctx context.Context, as Identity, method, path string, body []byte, header http.Header) (int, http.Header, []byte)
-
 // Options are the parts and settings of a Site. All parts are required.
 type Options struct {
-	Ask   Asker
+	API *client.Client // within the process
+	// As is a context whose requests to the API are answered as those with a key of that identity.
+	As    func(context.Context, Identity) context.Context
 	Store *store.Store // of sessions and links
 
 	// SignIn returns the live key of a secret that somebody typed. Without one status and detail

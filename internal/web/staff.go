@@ -73,7 +73,7 @@ func once() field { return field{Name: "id", Kind: kindHidden, Value: "page-" + 
 
 // sent does what a form says. Then it leads to p.to; a form with a fault comes back on its page.
 func (v *visit) sent(p post, again func(*form) (*view, error)) (*view, error) {
-	_, status, err := v.send(p)
+	status, err := v.send(p)
 	if err != nil {
 		return nil, err
 	}

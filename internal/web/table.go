@@ -66,7 +66,7 @@ func (v *visit) next(cursor *string) string {
 const pageSize = 50
 
 // query is what a page asks the API's list for: the named parameters of its own address.
-func (v *visit) query(names ...string) string {
+func (v *visit) query(names ...string) url.Values {
 	asked, all := v.r.URL.Query(), url.Values{}
 	all.Set("limit", strconv.Itoa(pageSize))
 	for _, name := range append(names, "cursor") {
@@ -74,5 +74,5 @@ func (v *visit) query(names ...string) string {
 			all.Set(name, value)
 		}
 	}
-	return "?" + all.Encode()
+	return all
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/calendar"
 )
 
@@ -159,12 +159,12 @@ func (a *usageAsked) readOwn(now time.Time, zone *time.Location, wrong map[strin
 }
 
 // query asks the API for it.
-func (a *usageAsked) query() string {
+func (a *usageAsked) query() url.Values {
 	q := url.Values{"meter": {a.meter}, "granularity": {a.step}, "from": {a.start.UTC().Format(time.RFC3339)}}
 	if !a.end.IsZero() {
 		q.Set("to", a.end.UTC().Format(time.RFC3339))
 	}
-	return "/usage?" + q.Encode()
+	return q
 }
 
 func (v *visit) usagePage() (*view, error) {
@@ -180,12 +180,12 @@ func (v *visit) usagePage() (*view, error) {
 }
 
 // usage is what an address asks for of a customer's usage. here is the page's path.
-func (v *visit) usage(who *customerAnswer, here string, q url.Values) (*usageData, []usagePoint, error) {
+func (v *visit) usage(who *client.Customer, here string, q url.Values) (*usageData, []client.UsagePoint, error) {
 	names, err := v.meters()
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := askOnce[planAnswer](v, versionPath(who.Plan, who.EffectiveVersion))
+	plan, err := v.plan(who.Plan, who.EffectiveVersion)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,14 +193,15 @@ func (v *visit) usage(who *customerAnswer, here string, q url.Values) (*usageDat
 	if err != nil {
 		return nil, nil, err
 	}
-	asked, wrong := readUsage(q, plan.meters(), now, v.zone)
+	meters := metersOf(&plan)
+	asked, wrong := readUsage(q, meters, now, v.zone)
 	data := &usageData{Here: here, Wrong: wrong}
-	data.choices(&asked, plan.meters(), names)
+	data.choices(&asked, meters, names)
 	if len(wrong) > 0 {
 		return data, nil, nil
 	}
-	used, err := ask[usageAnswer](v, v.of(asked.query()))
-	if problem, said := errors.AsType[*problemAnswer](err); said && problem.Status == http.StatusUnprocessableEntity {
+	used, err := v.api.Usage(v.ctx(), v.key, asked.query())
+	if problem, told := problemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		for _, e := range problem.Errors {
 			field := map[string]string{"granularity": "by"}[e.Field]
 			data.Wrong[cmp.Or(field, e.Field)] = "It " + e.Detail + "."
@@ -214,8 +215,8 @@ func (v *visit) usage(who *customerAnswer, here string, q url.Values) (*usageDat
 	return data, used.Points, nil
 }
 
-// meters are those of a plan, each once: those that limits name first.
-func (p *planAnswer) meters() (all []string) {
+// metersOf are the meters of a plan, each once: those that limits name first.
+func metersOf(p *client.Plan) (all []string) {
 	add := func(meter string) {
 		if !slices.Contains(all, meter) {
 			all = append(all, meter)
@@ -240,9 +241,9 @@ func (d *usageData) choices(a *usageAsked, meters []string, names meterNames) {
 	d.Meter, d.From, d.To, d.By, d.Own = a.meter, a.from, a.to, a.by, a.span == "own"
 	for _, key := range meters {
 		m := names.of(key)
-		d.Meters = append(d.Meters, choice{Value: key, Text: m.title(), On: key == a.meter})
+		d.Meters = append(d.Meters, choice{Value: key, Text: titleOf(m), On: key == a.meter})
 		if key == a.meter {
-			d.Title, d.Unit = m.title(), m.Unit
+			d.Title, d.Unit = titleOf(m), m.Unit
 		}
 	}
 	for _, r := range usageRanges {
@@ -268,7 +269,7 @@ const (
 )
 
 // draw makes the chart and the table.
-func (d *usageData) draw(points []usagePoint, a *usageAsked, limit int64, now time.Time, zone *time.Location) {
+func (d *usageData) draw(points []client.UsagePoint, a *usageAsked, limit int64, now time.Time, zone *time.Location) {
 	form := map[string]string{"hour": "Mon 2 Jan, 15:04", "day": "Mon 2 Jan 2006", "month": "January 2006"}[a.step]
 	d.Points, d.Limit = len(points), limit
 	for _, p := range points {
@@ -284,9 +285,9 @@ func (d *usageData) draw(points []usagePoint, a *usageAsked, limit int64, now ti
 }
 
 // limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
-func (v *visit) limitLine(plan *planAnswer, a *usageAsked) int64 {
+func (v *visit) limitLine(plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
-		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || l.Algorithm != "fixed_window" {
+		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || algorithmOf(l.Algorithm).pace != byWindow {
 			continue
 		}
 		_, offset := a.start.In(v.zone).Zone()
@@ -300,8 +301,8 @@ func (v *visit) limitLine(plan *planAnswer, a *usageAsked) int64 {
 }
 
 // inForce is a limit's number with the customer's override.
-func (v *visit) inForce(l *limitSpec) int64 {
-	quota, err := ask[quotaAnswer](v, v.of("/quota"))
+func (v *visit) inForce(l *client.Limit) int64 {
+	quota, err := v.api.Quota(v.ctx(), v.key, nil)
 	if err == nil {
 		for i := range quota.Limits {
 			if quota.Limits[i].Name == l.Name {
@@ -325,7 +326,7 @@ func (v *visit) usageFile() (*view, error) {
 }
 
 // usageCSV writes points with their starts by the customer's clock.
-func usageCSV(meter string, points []usagePoint, zone *time.Location) *file {
+func usageCSV(meter string, points []client.UsagePoint, zone *time.Location) *file {
 	var all bytes.Buffer
 	w := csv.NewWriter(&all)
 	_ = w.Write([]string{"start", "admitted", "refused"}) // a buffer takes all

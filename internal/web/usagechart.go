@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"time"
 
+	"quotad/client"
 	"quotad/internal/calendar"
 )
 
 // usageChart is bars over time: what was admitted, and on top of it what was refused.
 type usageChart struct {
 	title, table, step string
-	points             []usagePoint
+	points             []client.UsagePoint
 	limit              int64 // of a bar; 0: none
 	now                time.Time
 	zone               *time.Location
@@ -71,8 +72,8 @@ func (c *usageChart) html() template.HTML {
 func (c *usageChart) labelLimit(d *drawing, y int64) {
 	text := "limit " + number(c.limit)
 	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // bars, on the narrowest page
-	free := func(points []usagePoint) bool {
-		return !slices.ContainsFunc(points, func(p usagePoint) bool { return p.Admitted+p.Denied > c.limit })
+	free := func(points []client.UsagePoint) bool {
+		return !slices.ContainsFunc(points, func(p client.UsagePoint) bool { return p.Admitted+p.Denied > c.limit })
 	}
 	x, anchor := "100%", "end"
 	if !free(c.points[len(c.points)-below:]) {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 )
@@ -19,29 +20,36 @@ type visit struct {
 	r       *http.Request
 	w       http.ResponseWriter // for cookies; views are what writes it
 	site    *Site
+	api     *client.Client
 	session *session // nil for anyone
 	as      Identity
 	look    look
 	key     string // the customer's whom the page is about: the session's, or for staff the address's
-	about   *customerAnswer
+	about   *client.Customer
 	zone    *time.Location // of all times of the page: that customer's, or UTC
 	mu      sync.Mutex
 	kept    map[string]any // see askOnce
 
-	customer *customerAnswer // of a session of the portal
+	customer *client.Customer // of a session of the portal
 }
 
 // A look is what a link into the portal says of its pages.
 type look struct{ theme, back, embed string }
 
-func (v *visit) ctx() context.Context { return v.r.Context() }
+// ctx is the context of the visit's requests to the API: it says for whom they are.
+func (v *visit) ctx() context.Context {
+	if v.as == (Identity{}) {
+		return v.r.Context()
+	}
+	return v.site.options.As(v.r.Context(), v.as)
+}
 
 // portalIdentity is whom the portal asks the API for. The paths that it asks for are built with
 // the session's customer and never with one of a request.
 var portalIdentity = Identity{Scope: plans.ScopeRead, KeyID: "portal", KeyName: "portal"}
 
 func (s *Site) visitOf(w http.ResponseWriter, r *http.Request) *visit {
-	return &visit{r: r, w: w, site: s, zone: time.UTC}
+	return &visit{r: r, w: w, site: s, api: s.options.API, zone: time.UTC}
 }
 
 // begin finds out who asks for a page, and whether they may.
@@ -78,7 +86,7 @@ func isText(all ...string) bool {
 
 // meet reads who the session's customer is.
 func (v *visit) meet() error {
-	who, err := ask[customerAnswer](v, v.of(""))
+	who, _, err := v.api.Customer(v.ctx(), v.key)
 	if err != nil {
 		return err
 	}
@@ -87,7 +95,7 @@ func (v *visit) meet() error {
 }
 
 // setClock makes a customer's clock the page's: the time zone, and the test clock where there is one.
-func (v *visit) setClock(who *customerAnswer) error {
+func (v *visit) setClock(who *client.Customer) error {
 	zone, err := calendar.Location(who.Timezone)
 	if err == nil {
 		v.about, v.zone = who, zone
@@ -101,7 +109,7 @@ func (v *visit) onTestClock() bool { return v.about != nil && v.about.TestClock 
 // the database's time. The API tells no clock of an archived customer.
 func (v *visit) now() (time.Time, error) {
 	if v.onTestClock() {
-		if q, err := ask[quotaAnswer](v, v.of("/quota")); err == nil {
+		if q, err := v.api.Quota(v.ctx(), v.key, nil); err == nil {
 			return q.At, nil
 		}
 	}

@@ -66,6 +66,7 @@ func openAPI(list []Operation, version, publicURL string) *huma.OpenAPI {
 		doc.AddOperation(describe(&list[i], schemas))
 	}
 	describePlans(schemas.Map())
+	describeAudit(schemas.Map()["Audit"])
 	for _, s := range schemas.Map() {
 		arraysAreNotNull(s)
 	}
@@ -288,6 +289,21 @@ func capital(name string) string {
 		name = strings.TrimSuffix(name, end)
 	}
 	return strings.ToUpper(name[:1]) + name[1:]
+}
+
+// describeAudit adds to the schema what the type cannot say: what was changed is an object, or null.
+func describeAudit(audit *huma.Schema) {
+	anything := &huma.Schema{AnyOf: []*huma.Schema{
+		{Type: huma.TypeString, Nullable: true},
+		{Type: huma.TypeNumber},
+		{Type: huma.TypeBoolean},
+		{Type: huma.TypeArray, Items: &huma.Schema{}},
+		{Type: huma.TypeObject, AdditionalProperties: true},
+	}}
+	for _, name := range []string{"before", "after"} {
+		changed := audit.Properties[name]
+		changed.Type, changed.Nullable, changed.AdditionalProperties = huma.TypeObject, true, anything
+	}
 }
 
 // describePlans adds to the schemas what the types cannot say: what features may be, and

@@ -132,7 +132,7 @@ func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 	tooMuch := false
 	for i := range views {
 		if v := &views[i]; refuses(v) {
-			most := mostAtOnce(v.Limit)
+			most := v.Limit.Capacity()
 			tooMuch = tooMuch || 0 < most && most < of.Cost
 			b = appendRoom(b, v, of.Cost, most)
 		}
@@ -152,14 +152,6 @@ func appendWhy(b []byte, of *Subject, views []model.View, wait int64) []byte {
 	b = append(b, ": send it again in "...)
 	b = appendSpan(b, ceilDiv(wait, second))
 	return append(b, '.')
-}
-
-// mostAtOnce is the largest cost that the limit ever admits, in units.
-func mostAtOnce(l *model.Limit) int64 {
-	if l.Algorithm == model.TokenBucket {
-		return l.Burst
-	}
-	return l.Limit
 }
 
 // appendRoom says what a limit that refuses a cost admits now. Where the limit never admits

@@ -1,8 +1,6 @@
 package respond
 
 import (
-	"math"
-	"math/bits"
 	"net/http"
 	"strconv"
 
@@ -107,7 +105,7 @@ func newPolicy(views []model.View) *policy {
 	for i := range views {
 		l := views[i].Limit
 		p.limits = append(p.limits, l)
-		p.capacity = append(p.capacity, strconv.FormatInt(capacity(l), 10))
+		p.capacity = append(p.capacity, strconv.FormatInt(l.Capacity(), 10))
 		if l.Mode == model.Shadow || i >= p.listed {
 			continue
 		}
@@ -129,7 +127,7 @@ func appendPolicy(b []byte, l *model.Limit, more bool) []byte {
 	b = append(b, '"')
 	b = append(b, l.Name...)
 	b = append(b, `";q=`...)
-	b = strconv.AppendInt(b, capacity(l), 10)
+	b = strconv.AppendInt(b, l.Capacity(), 10)
 	if w, ok := windowSeconds(l); ok {
 		b = append(b, ";w="...)
 		b = strconv.AppendInt(b, w, 10)
@@ -154,42 +152,15 @@ func appendState(b []byte, v *model.View, at int64, more bool) []byte {
 	return strconv.AppendInt(b, min(ceilDiv(v.ResetAt-at, second), maxField), 10)
 }
 
-// capacity is the largest cost that an untouched bucket admits.
-func capacity(l *model.Limit) int64 {
-	if l.Algorithm == model.TokenBucket {
-		return l.Burst
-	}
-	return l.Limit
-}
-
-// windowSeconds is the parameter w: the window, if it is whole seconds. For a token bucket it
-// is the time in which the bucket fills, ⌈burst·W/limit⌉. There is none for an allocation, for
-// a calendar window, and for a number that a structured field cannot hold.
+// windowSeconds is the parameter w: the window, if it is whole seconds. Of a limit that refills it
+// is the time in which the bucket fills. There is none for an allocation, for a calendar window,
+// and where the bucket never fills.
 func windowSeconds(l *model.Limit) (int64, bool) {
-	if l.Algorithm != model.TokenBucket {
-		return l.Window / second, l.Window > 0 && l.Window%second == 0
+	if l.Algorithm.Refills() {
+		full, ok := l.FillTime()
+		return ceilDiv(full, second), ok
 	}
-	if l.Limit == 0 {
-		return 0, false
-	}
-	// The product burst·W needs 128 bits. limit·1e6 may need 70, which is too many for a
-	// divisor. So divide by limit and then by 1e6: ⌈⌈x/a⌉/b⌉ = ⌈x/(a·b)⌉.
-	high, low := bits.Mul64(uint64(l.Burst), uint64(l.Window))
-	if high >= uint64(l.Limit) {
-		return 0, false
-	}
-	full, rest := bits.Div64(high, low, uint64(l.Limit))
-	if full > math.MaxInt64 {
-		return 0, false
-	}
-	if rest > 0 {
-		full++
-	}
-	w := full / uint64(second)
-	if full%uint64(second) > 0 {
-		w++
-	}
-	return int64(w), w <= uint64(maxField)
+	return l.Window / second, l.Window > 0 && l.Window%second == 0
 }
 
 func resetValue(resetAt, at int64, style ResetStyle) int64 {

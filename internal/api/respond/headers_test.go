@@ -85,7 +85,7 @@ func TestHeadersParseBack(t *testing.T) {
 				least = v
 			}
 		}
-		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(least.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(capacity(least.Limit), 10) {
+		if raw(h, "X-RateLimit-Remaining")[0] != strconv.FormatInt(least.Remaining, 10) || raw(h, "X-RateLimit-Limit")[0] != strconv.FormatInt(least.Limit.Capacity(), 10) {
 			t.Fatalf("X-RateLimit of another limit than %s: %v", least.Limit.Name, h)
 		}
 		if reset := raw(h, "X-RateLimit-Reset"); (reset == nil) != (least.ResetAt == model.NoReset) || reset != nil && reset[0] != strconv.FormatInt(ceilDiv(least.ResetAt-at, 1e6), 10) {
@@ -101,7 +101,7 @@ func raw(h http.Header, name string) []string { return h[name] }
 func checkPolicy(t *rapid.T, item httpsfv.Item, l *model.Limit) {
 	q, _ := item.Params.Get("q")
 	w, hasW := item.Params.Get("w")
-	if item.Value != l.Name || q != capacity(l) {
+	if item.Value != l.Name || q != l.Capacity() {
 		t.Fatalf("policy %v of %s", item, l.Name)
 	}
 	want, wanted := new(big.Int), false

@@ -207,7 +207,7 @@ func (as *Accounts) rebound(ctx context.Context, w *store.Writing, p *plans.Cust
 // begin at its end as it is now. Whatever waits begins at once where billing begins again.
 func (as *Accounts) redate(ctx context.Context, w *store.Writing, p *plans.Customer, e *edit) error {
 	if e.resumed {
-		return w.BeginAnew(ctx, p, *e.account.BreakTo)
+		return w.RestartTerms(ctx, p, *e.account.BreakTo)
 	}
 	periods := &e.line.Periods
 	if periods.Before == nil || periods.From <= e.c.Now {

@@ -60,7 +60,7 @@ func (as *Accounts) transact(ctx context.Context, options pgx.TxOptions, do func
 	if options.AccessMode == pgx.ReadOnly { // there was nothing to commit
 		return store.Classify(err)
 	}
-	return store.Settle(err)
+	return store.ClassifyCommit(err)
 }
 
 // oneRow reads one row. The error is missing when there is none.

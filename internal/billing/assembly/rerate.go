@@ -37,7 +37,7 @@ type rerating struct {
 	all   []Difference
 }
 
-func (r *rerating) tell(d Difference) { r.all = append(r.all, d) }
+func (r *rerating) add(d Difference) { r.all = append(r.all, d) }
 
 // usage expects a line for each price, in their order.
 func (r *rerating) usage(lines []billing.Line) {
@@ -50,7 +50,7 @@ func (r *rerating) usage(lines []billing.Line) {
 		r.rated += l.AmountMinor
 		at := slices.Index(meters, l.Meter)
 		if at < 0 {
-			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The period has no price of the meter, or more than one line of it.", Found: l.AmountMinor})
+			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The period has no price of the meter, or more than one line of it.", Found: l.AmountMinor})
 			continue
 		}
 		meters = slices.Delete(meters, at, at+1)
@@ -60,19 +60,19 @@ func (r *rerating) usage(lines []billing.Line) {
 		}
 		switch {
 		case err != nil:
-			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The quantity cannot be rated: " + err.Error(), Found: l.AmountMinor})
+			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The quantity cannot be rated: " + err.Error(), Found: l.AmountMinor})
 		case again.AmountMinor != l.AmountMinor:
-			r.tell(Difference{l.N, l.Meter, fmt.Sprintf("%d units cost another amount by the prices of the period.", l.Quantity), again.AmountMinor, l.AmountMinor})
+			r.add(Difference{l.N, l.Meter, fmt.Sprintf("%d units cost another amount by the prices of the period.", l.Quantity), again.AmountMinor, l.AmountMinor})
 		case again.Included != l.Included:
-			r.tell(Difference{l.N, l.Meter, "Another number of units is included by the prices of the period.", again.Included, l.Included})
+			r.add(Difference{l.N, l.Meter, "Another number of units is included by the prices of the period.", again.Included, l.Included})
 		case again.From != l.From || again.To != l.To || again.PlanVersion != l.PlanVersion || !slices.EqualFunc(again.Tiers, l.Tiers, billing.SameTier):
-			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
+			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line's time, plan version or tiers are not those of the period."})
 		case again.Priced != l.Priced || again.Applied != l.Applied:
-			r.tell(Difference{Line: l.N, Meter: l.Meter, Detail: "The line says another price than the period has."})
+			r.add(Difference{Line: l.N, Meter: l.Meter, Detail: "The line says another price than the period has."})
 		}
 	}
 	for _, meter := range meters {
-		r.tell(Difference{Meter: meter, Detail: "The period has a price of the meter, but the invoice has no usage line."})
+		r.add(Difference{Meter: meter, Detail: "The period has a price of the meter, but the invoice has no usage line."})
 	}
 }
 
@@ -97,14 +97,14 @@ func (r *rerating) base(lines []billing.Line) {
 		}
 		there = true
 		if want := r.t.base(l.From, l.To); want != l.AmountMinor {
-			r.tell(Difference{Line: l.N, Detail: "The base price of this time is another amount.", Expected: want, Found: l.AmountMinor})
+			r.add(Difference{Line: l.N, Detail: "The base price of this time is another amount.", Expected: want, Found: l.AmountMinor})
 		}
 		if l.To != p.End || !r.t.inAdvance() && l.From != p.Start {
-			r.tell(Difference{Line: l.N, Detail: "The base price is not of the time that it is to be of."})
+			r.add(Difference{Line: l.N, Detail: "The base price is not of the time that it is to be of."})
 		}
 	}
 	if want := r.t.base(p.Start, p.End); !there && !r.t.inAdvance() && want != 0 {
-		r.tell(Difference{Detail: "The line of the base price is missing.", Expected: want})
+		r.add(Difference{Detail: "The line of the base price is missing.", Expected: want})
 	}
 }
 
@@ -117,7 +117,7 @@ func (r *rerating) minimum(lines []billing.Line) {
 		}
 	}
 	if want != found {
-		r.tell(Difference{Line: n, Detail: "Base and usage lack another amount of the plan's minimum.", Expected: want, Found: found})
+		r.add(Difference{Line: n, Detail: "Base and usage lack another amount of the plan's minimum.", Expected: want, Found: found})
 	}
 }
 
@@ -130,7 +130,7 @@ func (r *rerating) unused(lines []billing.Line) {
 			continue
 		}
 		if most := r.t.base(l.From, l.To); l.AmountMinor > 0 || -l.AmountMinor > most {
-			r.tell(Difference{Line: l.N, Detail: "More is given back than the unused time costs.", Expected: -most, Found: l.AmountMinor})
+			r.add(Difference{Line: l.N, Detail: "More is given back than the unused time costs.", Expected: -most, Found: l.AmountMinor})
 		}
 	}
 }

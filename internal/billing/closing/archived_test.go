@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"quotad/internal/billing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
@@ -43,6 +44,7 @@ func (w *world) heldEngine(h *held) *quota.Engine {
 	e, err := quota.NewEngine(quota.Options{
 		Connect: (&quotatest.DB{URL: w.url}).ConnectBy(func(c net.Conn) net.Conn { return heldConn{c, h} }),
 		Pool:    w.store.Pool(), Now: planstest.WallClock, Wall: time.Now, Stopwatch: planstest.Monotonic, Log: slog.New(slog.DiscardHandler),
+		AlsoAdjusted: invoices.OpenAdjustments,
 	})
 	w.check(err)
 	w.Cleanup(func() { w.check(e.Close(pgtest.Context(w))) })

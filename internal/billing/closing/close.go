@@ -73,7 +73,7 @@ const insertPeriods = `
 func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	var periods []periodRow
 	var open []accounts.OpenRow
-	var drafts []*invoices.Task
+	var closed, drafts []*invoices.Task
 	for _, j := range due {
 		if j.err != nil {
 			continue
@@ -82,7 +82,7 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 		if j.err = t.Err; j.err != nil {
 			continue
 		}
-		periods = append(periods, periodRowOf(j.c.ID, &t.Period, j.at))
+		closed, periods = append(closed, t), append(periods, periodRowOf(j.c.ID, &t.Period, j.at))
 		open = append(open, accounts.OpenRowOf(j.c.ID, &t.Period, t.Next))
 		if !t.Empty() {
 			drafts = append(drafts, t)
@@ -97,6 +97,7 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	if err := errors.Join(postgres.QueueRows(b, insertPeriods, periods), w.invoices.QueueDrafts(b, drafts), w.accounts.QueueNext(ctx, b, open, dueAt)); err != nil {
 		return err
 	}
+	invoices.QueueDropDead(b, closed)
 	return postgres.Send(ctx, tx, b)
 }
 

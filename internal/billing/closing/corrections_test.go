@@ -126,7 +126,7 @@ func TestTakenAdjustmentsAreNotLookedAt(t *testing.T) {
 	correctable, _, _ = strings.Cut(correctable, "`")
 	found := func(when string, want int64) {
 		t.Helper()
-		rows, err := w.store.Pool().Query(t.Context(), correctable, []int16{model.Shard(id)}, []int64{id}, []int64{math.MaxInt64})
+		rows, err := w.store.Pool().Query(t.Context(), correctable, []int64{id}, []int64{math.MaxInt64})
 		w.check(err)
 		for rows.Next() {
 			want--

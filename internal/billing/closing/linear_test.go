@@ -16,6 +16,7 @@ const rowsRead = `
 var comesLater = []string{
 	`INSERT INTO adjustments (shard, customer, meter, hour, cost, at, key, reason)
 	SELECT u.shard, u.customer, u.meter, max(u.hour), 5, $1::bigint, gen_random_uuid(), 'late' FROM usage u GROUP BY 1, 2, 3`,
+	`INSERT INTO open_adjustments (customer, hour, meter, key) SELECT customer, hour, meter, key FROM adjustments WHERE at = $1 ON CONFLICT DO NOTHING`,
 	`INSERT INTO charges (customer_id, id, description, amount_minor, currency, at, payload)
 	SELECT id, 'setup', 'Setup', 100, 'USD', $1, 1 FROM customers`,
 	`INSERT INTO credits (customer_id, id, kind, amount_minor, left_minor, currency, priority, at, payload)

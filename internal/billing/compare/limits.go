@@ -2,7 +2,6 @@ package compare
 
 import (
 	"math"
-	"slices"
 
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
@@ -23,15 +22,12 @@ const (
 
 const hour = int64(3600e6)
 
-// spread are the algorithms of which it is known how charges in other hours count, see countsFor
-// and mostIn.
-var spread = []model.Algorithm{model.FixedWindow, model.SlidingWindow, model.SlidingLog, model.TokenBucket}
-
 // how says how a limit is played for a customer. aligned: the customer's hours start where the
 // clock's do.
 func how(l *model.Limit, aligned bool) How {
+	played, whole := l.ByHour()
 	switch {
-	case l.Algorithm == model.Allocation, l.Algorithm == model.Concurrency:
+	case !played:
 		return Unknown
 	case l.Mode != model.Hard:
 		return Admits
@@ -39,11 +35,9 @@ func how(l *model.Limit, aligned bool) How {
 		return Bounds
 	case l.Calendar:
 		return ByHour
-	case !slices.Contains(spread, l.Algorithm):
-		return Unknown
 	case l.Window%hour != 0 || !aligned:
 		return Bounds
-	case l.Algorithm == model.FixedWindow && !l.FirstHit:
+	case whole:
 		return ByHour
 	}
 	return Spread
@@ -60,14 +54,7 @@ func mostIn(l *model.Limit, start int64) int64 {
 	if l.Per != "" { // any number of values may share the hour
 		return math.MaxInt64
 	}
-	if l.Algorithm == model.TokenBucket {
-		return model.AddUpTo(l.Burst, mulDivUp(l.Limit, hour, l.Window))
-	}
-	windows := (hour + l.Window - 1) / l.Window
-	if l.Algorithm != model.SlidingLog && (l.FirstHit || !fills(l, start)) {
-		windows++ // the hour touches one window more
-	}
-	return mulUpTo(l.Limit, windows)
+	return l.MostIn(hour, fills(l, start))
 }
 
 // fills reports whether the clock's windows of a limit fill the hour that begins at start.
@@ -76,11 +63,7 @@ func fills(l *model.Limit, start int64) bool { return hour%l.Window == 0 && star
 // leastOf is the least units of hours[i] that a limit could admit, if all hits came at the worst of
 // times: its capacity, less what earlier hours may have charged and still counts.
 func leastOf(l *model.Limit, hours []Hour, i int) int64 {
-	capacity := l.Limit
-	if l.Algorithm == model.TokenBucket {
-		capacity = l.Burst
-	}
-	counts := countsFor(l, hours[i].Start)
+	capacity, counts := l.Capacity(), countsFor(l, hours[i].Start)
 	for before := i - 1; before >= 0 && counts > 0 && hours[before].Start > hours[i].Start-counts-hour; before-- {
 		if capacity -= min(capacity, hours[before].Asked()); capacity == 0 {
 			return 0
@@ -91,17 +74,10 @@ func leastOf(l *model.Limit, hours []Hour, i int) int64 {
 
 // countsFor is how long, in µs, a charge from before the hour that begins at start may count in it.
 func countsFor(l *model.Limit, start int64) int64 {
-	switch {
-	case l.Algorithm == model.FixedWindow && !l.FirstHit && fills(l, start):
+	if _, whole := l.ByHour(); whole && fills(l, start) {
 		return 0
-	case l.Algorithm == model.SlidingWindow:
-		return 2 * l.Window
-	case l.Algorithm == model.SlidingLog:
-		return l.Window + l.Precision
-	case l.Algorithm == model.TokenBucket && l.Limit > 0:
-		return min(model.MaxWindow, mulDivUp(l.Burst, l.Window, l.Limit))
 	}
-	return l.Window
+	return l.Lifetime() + l.Precision
 }
 
 // limitsOf compiles a plan's limits of a meter with a customer's overrides, as hits are judged by

@@ -11,7 +11,6 @@ import (
 	"quotad/internal/billing/assembly"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
-	"quotad/internal/quota/model"
 	"quotad/internal/quota/usage"
 )
 
@@ -22,12 +21,10 @@ import (
 const correctable = `
 	SELECT w.customer, m.id, m.key, m.name, m.unit, i.id::text, coalesce(i.prefix || i.number, ''),
 		p.chain, p.n, p.start_at, p.end_at, p.full_start, p.full_end, p.known_end, p.trial, p.plan_id, p.version, p.prices
-	FROM unnest($1::smallint[], $2::bigint[], $3::bigint[]) AS w (shard, customer, before)
+	FROM unnest($1::bigint[], $2::bigint[]) AS w (customer, before)
 	JOIN LATERAL (
 		SELECT DISTINCT d.chain, d.n, a.meter FROM (
-			SELECT DISTINCT meter, hour FROM adjustments u WHERE shard = w.shard AND customer = w.customer AND hour < w.before AND NOT EXISTS (
-				SELECT FROM line_adjustments t JOIN invoices k ON k.id = t.invoice_id AND k.status <> 'void'
-				WHERE t.customer = u.customer AND t.meter = u.meter AND t.hour = u.hour AND t.key = u.key)) a
+			SELECT DISTINCT meter, hour FROM open_adjustments WHERE customer = w.customer AND hour < w.before) a
 		JOIN LATERAL (
 			SELECT chain, n, end_at FROM periods WHERE customer_id = w.customer AND start_at <= a.hour ORDER BY start_at DESC LIMIT 1
 		) d ON a.hour < d.end_at OFFSET 0) touched ON true
@@ -61,10 +58,9 @@ func queueCorrections(b *pgx.Batch, tasks []*Task) *corrections {
 	if len(of) == 0 {
 		return found
 	}
-	var shards []int16
 	var customers, before []int64
 	for id, t := range of {
-		shards, customers, before = append(shards, model.Shard(id)), append(customers, id), append(before, t.openStart)
+		customers, before = append(customers, id), append(before, t.openStart)
 	}
 	var customer int64
 	var m plans.Meter
@@ -85,12 +81,12 @@ func queueCorrections(b *pgx.Batch, tasks []*Task) *corrections {
 		found.lines, found.keys = append(found.lines, corrected{by, c}), append(found.keys, accounts.PricedBy(p))
 		found.spans = append(found.spans, usage.Span{Customer: customer, Meter: m.ID, Start: p.Start, End: p.End})
 		return err
-	}, correctable, shards, customers, before)
+	}, correctable, customers, before)
 	return found
 }
 
 // addCorrections gives tasks the corrections that were found: the adjustments that no invoice has
-// taken. What was taken is what was billed before.
+// taken. What was taken is what was billed before. The queue has no say in it.
 func (is *Invoices) addCorrections(ctx context.Context, q postgres.Querier, found *corrections) error {
 	if len(found.lines) == 0 {
 		return nil

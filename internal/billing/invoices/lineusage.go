@@ -13,7 +13,6 @@ import (
 	"quotad/internal/plans"
 	"quotad/internal/plans/store"
 	"quotad/internal/postgres"
-	"quotad/internal/quota/model"
 	"quotad/internal/quota/usage"
 )
 
@@ -101,11 +100,11 @@ func readPlace(s string) (p place, ok bool) {
 	return p, false
 }
 
+// A copy that is not there is for reconcile to tell.
 const countedAdjustments = `
-	SELECT a.hour, a.at, a.cost, a.reason, a.key FROM line_adjustments c, LATERAL (
-		SELECT * FROM adjustments WHERE shard = $1 AND customer = c.customer AND meter = c.meter AND hour = c.hour AND key = c.key OFFSET 0) a
-	WHERE c.invoice_id = $2::uuid AND c.meter = $3 AND c.hour >= $4 AND c.hour < $5
-	  AND (a.hour, a.at, a.key) > ($6, $7, $8::uuid) ORDER BY a.hour, a.at, a.key LIMIT $9`
+	SELECT hour, at, cost, reason, key FROM line_adjustments
+	WHERE invoice_id = $1::uuid AND meter = $2 AND hour >= $3 AND hour < $4 AND cost IS NOT NULL
+	  AND (hour, at, key) > ($5, $6, $7::uuid) ORDER BY hour, at, key LIMIT $8`
 
 // lineUsage reads a page of what a line's quantity is the sum of. A draft's lines of usage count
 // all adjustments of its period, others those that they are stored with.
@@ -131,7 +130,7 @@ func lineUsage(ctx context.Context, q postgres.Querier, i *billing.Invoice, line
 		out.Adjustments, err = usage.Adjustments(ctx, q, span, from.hour, from.at, from.key, rest)
 		return out.end(limit), err
 	}
-	rows, _ := q.Query(ctx, countedAdjustments, model.Shard(i.Customer), i.ID, span.Meter, span.Start, span.End, from.hour, from.at, from.key, rest)
+	rows, _ := q.Query(ctx, countedAdjustments, i.ID, span.Meter, span.Start, span.End, from.hour, from.at, from.key, rest)
 	out.Adjustments, err = pgx.CollectRows(rows, usage.ScanAdjustment)
 	return out.end(limit), err
 }

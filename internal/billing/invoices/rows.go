@@ -175,9 +175,14 @@ type countedRow struct {
 	Meter    int32  `json:"meter"`
 	Hour     int64  `json:"hour"`
 	Key      string `json:"key"`
+	Cost     int64  `json:"cost"`
+	At       int64  `json:"at"`
+	Reason   string `json:"reason"`
 }
 
-const insertCounted = `INSERT INTO line_adjustments SELECT * FROM jsonb_populate_recordset(NULL::line_adjustments, $1)`
+const insertCounted = `
+	INSERT INTO line_adjustments (invoice_id, customer, meter, hour, key, cost, at, reason)
+	SELECT invoice_id, customer, meter, hour, key, cost, at, reason FROM jsonb_populate_recordset(NULL::line_adjustments, $1)`
 
 // usageRows say which adjustments the invoice's lines of usage count.
 func (t *Task) usageRows() (rows []countedRow) {
@@ -202,7 +207,7 @@ func (t *Task) correctionRows() (rows []countedRow) {
 func (t *Task) rowsOf(key countedBy) (rows []countedRow) {
 	i, by := &t.Result.Invoice, t.counted[key]
 	for _, a := range by.adj {
-		rows = append(rows, countedRow{i.ID, i.Customer, by.meter, a.Hour, hex.EncodeToString(a.ID[:])})
+		rows = append(rows, countedRow{i.ID, i.Customer, by.meter, a.Hour, hex.EncodeToString(a.ID[:]), a.Cost, a.At, a.Reason})
 	}
 	return rows
 }

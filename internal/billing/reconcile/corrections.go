@@ -10,7 +10,6 @@ import (
 	"quotad/internal/billing"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
-	"quotad/internal/quota/model"
 )
 
 // The corrected line of a correction, and the units of it that other invoices corrected. Of some
@@ -18,15 +17,14 @@ import (
 // void, those that were made at the same instant, and those of reissues.
 const selectCorrected = `
 	SELECT w.n, i.chain, i.n, l.quantity, o.units, o.void OR o.reissue OR o.made_at = s.made_at OR s."of" IS NOT NULL, o.made_at < s.made_at
-	FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::smallint[]) WITH ORDINALITY AS w (invoice, corrected, meter, shard, n)
+	FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS w (invoice, corrected, meter, n)
 	JOIN invoices s ON s.id = w.invoice
 	JOIN invoices i ON i.id = w.corrected
 	JOIN invoice_lines l ON l.invoice_id = i.id AND l.kind = 'usage' AND l.meter = w.meter
 	JOIN meters m ON m.key = w.meter
 	LEFT JOIN LATERAL (
-		SELECT sum(a.cost)::bigint AS units, k.made_at, k.status = 'void' AS void, k."of" IS NOT NULL AS reissue
-		FROM line_adjustments c JOIN invoices k ON k.id = c.invoice_id, LATERAL (
-			SELECT cost FROM adjustments WHERE shard = w.shard AND customer = c.customer AND meter = c.meter AND hour = c.hour AND key = c.key OFFSET 0) a
+		SELECT sum(c.cost)::bigint AS units, k.made_at, k.status = 'void' AS void, k."of" IS NOT NULL AS reissue
+		FROM line_adjustments c JOIN invoices k ON k.id = c.invoice_id
 		WHERE c.customer = i.customer_id AND c.meter = m.id AND c.hour >= l.from_at AND c.hour < l.to_at
 		  AND k.id <> w.invoice AND NOT (k.kind = 'period' AND k.chain = i.chain AND k.n = i.n)
 		GROUP BY k.id) o ON true
@@ -88,16 +86,15 @@ func (p *page) corrections(ctx context.Context) error {
 // correctedBy finds what each correction started from, by its place.
 func (p *page) correctedBy(ctx context.Context, lines []lineRef) (map[int]corrected, error) {
 	var ids, of, meters []string
-	var shards []int16
 	for _, r := range lines {
-		ids, of, meters, shards = append(ids, r.i.ID), append(of, r.l.OfInvoice), append(meters, r.l.Meter), append(shards, model.Shard(r.i.Customer))
+		ids, of, meters = append(ids, r.i.ID), append(of, r.l.OfInvoice), append(meters, r.l.Meter)
 	}
 	all := make(map[int]corrected, len(lines))
 	var n, chain, number int
 	var quantity int64
 	var other *int64
 	var uncertain, before *bool
-	rows, _ := p.tx.Query(ctx, selectCorrected, ids, of, meters, shards)
+	rows, _ := p.tx.Query(ctx, selectCorrected, ids, of, meters)
 	_, err := pgx.ForEachRow(rows, []any{&n, &chain, &number, &quantity, &other, &uncertain, &before}, func() error {
 		c, there := all[n-1]
 		if !there {

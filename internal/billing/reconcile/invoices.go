@@ -12,7 +12,6 @@ import (
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
 	"quotad/internal/billing/invoices"
-	"quotad/internal/quota/model"
 )
 
 // nextInvoices lists invoices that are final. Drafts are assembled again whenever they are read. They
@@ -46,6 +45,7 @@ type page struct {
 	ids      []string
 	invoices []*billing.Invoice
 	terms    map[accounts.PeriodKey]assembly.Terms // of the invoices' own periods
+	counted  []counted                             // lines of usage, and corrections
 	bad      []wrong[string]
 }
 
@@ -63,7 +63,7 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.terms, err = p.stored.Terms(ctx, p.tx, keys); err != nil {
 		return nil, err
 	}
-	for _, check := range []func(context.Context) error{p.usage, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.unclaimed, p.givenBack} {
+	for _, check := range []func(context.Context) error{p.count, p.usage, p.copies, p.totals, p.rated, p.advance, p.corrections, p.numbers, p.digests, p.claimed, p.givenBack} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -101,52 +101,17 @@ func (p *page) lines(kinds ...string) (all []lineRef) {
 	return all
 }
 
-// A line of usage is the sum of its hours and of the adjustments that it counts. A correction is
-// the sum of the adjustments that it counts. An archived customer's last hour may still be in its
-// counter. OFFSET 0 has each adjustment looked up by its whole key, whatever the statistics say.
-const selectSums = `
-	SELECT w.n, greatest(-9223372036854775807, least(9223372036854775807, coalesce((
-			SELECT sum(u.admitted) FROM usage u
-			WHERE w.counts AND u.shard = w.shard AND u.customer = w.customer AND u.meter = m.id AND u.hour >= w.start_at AND u.hour < w.end_at), 0)
-		+ coalesce((
-			SELECT c.units FROM counters c
-			WHERE w.counts AND c.shard = w.shard AND c.customer = w.customer AND c.meter = m.id AND c.attribute = ''
-			  AND c.hour >= w.start_at AND c.hour < w.end_at), 0)
-		+ coalesce((
-			SELECT sum(a.cost) FROM line_adjustments l, LATERAL (
-				SELECT cost FROM adjustments
-				WHERE shard = w.shard AND customer = l.customer AND meter = l.meter AND hour = l.hour AND key = l.key OFFSET 0) a
-			WHERE l.invoice_id = w.invoice AND l.meter = m.id AND l.hour >= w.start_at AND l.hour < w.end_at), 0)))::bigint
-	FROM unnest($1::uuid[], $2::smallint[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::boolean[])
-		WITH ORDINALITY AS w (invoice, shard, customer, meter, start_at, end_at, counts, n)
-	LEFT JOIN meters m ON m.key = w.meter`
-
-// usage checks that quantities are what was used and adjusted.
-func (p *page) usage(ctx context.Context) error {
-	lines := p.lines(billing.LineUsage, billing.LineCorrection)
-	if len(lines) == 0 {
-		return nil
-	}
-	var ids, meters []string
-	var shards []int16
-	var customers, starts, ends []int64
-	var counts []bool
-	for _, r := range lines {
-		ids, meters, shards = append(ids, r.i.ID), append(meters, r.l.Meter), append(shards, model.Shard(r.i.Customer))
-		customers, starts, ends = append(customers, r.i.Customer), append(starts, r.l.From), append(ends, r.l.To)
-		counts = append(counts, r.l.Kind == billing.LineUsage)
-	}
-	rows, _ := p.tx.Query(ctx, selectSums, ids, shards, customers, meters, starts, ends, counts)
-	var n int
-	var sum int64
-	_, err := pgx.ForEachRow(rows, []any{&n, &sum}, func() error {
-		if r := lines[n-1]; sum != r.l.Quantity {
-			p.tell(UsageIsBilled, r.i, Disagreement{Meter: r.l.Meter}.on(r.l.From).differs(sum, r.l.Quantity,
-				fmt.Sprintf("Line %d, %s, has another quantity than its hours and adjustments add up to.", r.l.N, r.l.Kind)))
+// usage checks that quantities are what was used and adjusted. An archived customer's last hour may
+// still be in its counter.
+func (p *page) usage(context.Context) error {
+	for n := range p.counted {
+		c := &p.counted[n]
+		if sum := c.quantity(); sum != c.l.Quantity {
+			p.tell(UsageIsBilled, c.i, Disagreement{Meter: c.l.Meter}.on(c.l.From).differs(sum, c.l.Quantity,
+				fmt.Sprintf("Line %d, %s, has another quantity than its hours and adjustments add up to.", c.l.N, c.l.Kind)))
 		}
-		return nil
-	})
-	return err
+	}
+	return nil
 }
 
 // rated checks that the lines of periods are what their prices make of the quantities.

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"quotad/internal/quota/model"
 )
 
 // planOf is the plan of a statement in a snapshot, on tables that nobody has analyzed.
@@ -37,27 +35,25 @@ func TestListsAreNotSorted(t *testing.T) {
 	}
 }
 
-// Adjustments are looked up by their key: those that an invoice counts by all of it, those of a
-// line by customer, meter and hours. There may be millions of others of the same shard or meter.
+// What invoices took of a line's hours, and what waits for one, is looked up by customer, meter and
+// hours. There may be millions of others.
 func TestAdjustmentsAreLookedUpByTheirKey(t *testing.T) {
 	r := newReconciler(t)
-	ids, texts, shards, numbers := []string{noInvoice}, []string{"m"}, []int16{model.Shard(1)}, []int64{1}
+	ids, meters, hours := []string{noInvoice}, []int32{1}, []int64{1}
+	const taken, queued = "line_adjustments_of on line_adjustments", "open_adjustments_pkey on open_adjustments"
 	for statement, c := range map[string]struct {
-		args []any
-		by   string
+		args      []any
+		index, by string
 	}{
-		selectSums:      {[]any{ids, shards, numbers, texts, numbers, numbers, []bool{true}}, "customer = l.customer) AND (meter = l.meter) AND (hour = l.hour) AND (key = l.key)"},
-		selectCounted:   {[]any{[]int{1}, ids, shards, numbers, texts, numbers, numbers, numbers}, "customer = l.customer) AND (meter = l.meter) AND (hour = l.hour) AND (key = l.key)"},
-		selectCorrected: {[]any{ids, ids, texts, shards}, "customer = c.customer) AND (meter = c.meter) AND (hour = c.hour) AND (key = c.key)"},
-		selectUnclaimed: {[]any{shards, numbers, texts, numbers, numbers, numbers}, "customer = w.customer) AND (meter = meters.id) AND (hour >= w.start_at) AND (hour < w.end_at)"},
+		selectTaken:     {[]any{hours, meters, hours, hours}, taken, "(customer = w.customer) AND (meter = w.meter) AND (hour >= w.start_at) AND (hour < w.end_at)"},
+		selectQueued:    {[]any{hours, meters, hours, hours}, queued, "(customer = w.customer) AND (hour >= w.start_at) AND (hour < w.end_at) AND (meter = w.meter)"},
+		selectCorrected: {[]any{ids, ids, []string{"m"}}, taken, "(customer = i.customer_id) AND (meter = m.id) AND (hour >= l.from_at) AND (hour < l.to_at)"},
 	} {
 		plan := planOf(t, r, statement, c.args...)
-		by := ""
-		if _, behind, there := strings.Cut(plan, "adjustments_pkey on adjustments\n"); there {
-			by, _, _ = strings.Cut(behind, "\n")
-		}
-		if !strings.Contains(by, c.by) {
-			t.Errorf("adjustments are looked up by %s\nin %s", by, plan)
+		_, after, _ := strings.Cut(plan, c.index)
+		_, after, _ = strings.Cut(after, "\n")
+		if by, _, _ := strings.Cut(after, "\n"); !strings.Contains(by, c.by) {
+			t.Errorf("%s by %s\nin %s", c.index, by, plan)
 		}
 	}
 }

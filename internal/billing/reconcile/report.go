@@ -33,31 +33,31 @@ var checks = []string{
 	GivenBackOnce, CreditsAddUp, PeriodsCanClose,
 }
 
-// Report is what a run found.
+// Report is what a run found, in the words of client.Report.
 type Report struct {
-	OK     bool    `json:"ok" doc:"No check found a row."`
+	OK     bool    `json:"ok"`
 	Checks []Check `json:"checks"`
 }
 
 // Check is one thing that must hold for all rows of a kind.
 type Check struct {
-	Name     string         `json:"name" enum:"charged_is_booked,usage_is_billed,lines_are_totals,rated_is_billed,periods_are_chained,numbers_have_no_gap,digests_match,adjustments_are_claimed,lines_are_given_back_once,credits_add_up,periods_can_close"`
-	Checked  int64          `json:"checked" doc:"How many customers' meters, invoices, customers or sellers were looked at."`
-	Rows     int64          `json:"rows" doc:"How often the check does not hold. 0 is as it should be."`
-	Examples []Disagreement `json:"examples" maxItems:"10" doc:"The first of these."`
+	Name     string         `json:"name"`
+	Checked  int64          `json:"checked"`
+	Rows     int64          `json:"rows"`
+	Examples []Disagreement `json:"examples"`
 }
 
 // Disagreement is a row for which a check does not hold. Fields that do not apply are zero.
 type Disagreement struct {
-	Customer string     `json:"customer,omitempty" doc:"The customer's key."`
-	Meter    string     `json:"meter,omitempty" doc:"The meter's key."`
-	Invoice  string     `json:"invoice,omitempty" doc:"The invoice's id."`
-	Number   string     `json:"number,omitempty" doc:"The invoice's number."`
-	Seller   string     `json:"seller,omitempty" doc:"The seller's key."`
-	At       *time.Time `json:"at,omitempty" doc:"The start of the billing period or hour."`
-	Detail   string     `json:"detail" doc:"What is wrong, for people."`
-	Expected *int64     `json:"expected,omitempty" doc:"The units, or the amount in minor units, that should be there."`
-	Found    *int64     `json:"found,omitempty" doc:"What is there."`
+	Customer string     `json:"customer,omitempty"`
+	Meter    string     `json:"meter,omitempty"`
+	Invoice  string     `json:"invoice,omitempty"`
+	Number   string     `json:"number,omitempty"`
+	Seller   string     `json:"seller,omitempty"`
+	At       *time.Time `json:"at,omitempty"`
+	Detail   string     `json:"detail"`
+	Expected *int64     `json:"expected,omitempty"`
+	Found    *int64     `json:"found,omitempty"`
 
 	customer int64 // id
 	meter    int32 // id, where Meter is not known

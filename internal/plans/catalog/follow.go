@@ -128,7 +128,7 @@ func (c *Catalog) pollPage(ctx context.Context, conn *pgx.Conn) (more bool, err 
 		return false, err
 	}
 	if !m.contacted || !follows(changes, last, newest, m.mark) {
-		return false, c.startAnew(ctx, conn, newest, changes, last, m.contacted)
+		return false, c.reload(ctx, conn, newest, changes, last, m.contacted)
 	}
 	if last > 0 {
 		changes = changes[1:]
@@ -181,8 +181,8 @@ func follows(changes []change, last, newest, mark int64) bool {
 	return newest >= last && (newest == last || len(changes) > 0)
 }
 
-// startAnew replaces the memory by an empty one that begins at the newest change.
-func (c *Catalog) startAnew(ctx context.Context, conn *pgx.Conn, newest int64, changes []change, last int64, contacted bool) error {
+// reload replaces the memory by an empty one that begins at the newest change.
+func (c *Catalog) reload(ctx context.Context, conn *pgx.Conn, newest int64, changes []change, last int64, contacted bool) error {
 	old := c.memory.Load()
 	m := newMemory(old.generation+1, c.options.Customers, old.packed)
 	mark, err := changeMark(ctx, conn, newest)

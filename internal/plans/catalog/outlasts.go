@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"context"
-	"math/bits"
 	"time"
 
 	"quotad/internal/plans"
@@ -44,13 +43,6 @@ func outlasts(l *model.Limit, p *plans.Plan, ttl int64) bool {
 		return calendarDays[p.Interval]*int64(p.IntervalCount) > ttl/24/time.Hour.Microseconds()
 	case l.Calendar:
 		return calendarDays[l.WindowText] > ttl/24/time.Hour.Microseconds()
-	case l.Algorithm == model.SlidingWindow:
-		return l.Window > ttl/2 // it still counts in part in the next window
-	case l.Algorithm == model.TokenBucket:
-		// An empty bucket is full again after window · burst / limit.
-		fullHigh, fullLow := bits.Mul64(uint64(l.Window), uint64(l.Burst))
-		high, low := bits.Mul64(uint64(ttl), uint64(l.Limit))
-		return fullHigh > high || fullHigh == high && fullLow > low
 	}
-	return l.Window > ttl
+	return l.Lifetime() > ttl
 }

@@ -215,7 +215,7 @@ func (t *terms) limit(l *model.Limit) *model.Limit {
 			}
 		}
 	}
-	if l.Algorithm != model.TokenBucket {
+	if !l.Algorithm.Refills() {
 		return l
 	}
 	var clock plans.ClockHistory
@@ -250,7 +250,7 @@ type joining struct {
 // limits are the limits of a meter of customers that joined their plan at a version and have
 // nothing of their own. They know what they were since then.
 func (v *version) limits(m *planMeter, joined, pinned int) []*model.Limit {
-	if joined == v.plan.Version || pinned != 0 || !slices.ContainsFunc(m.limits, func(l *model.Limit) bool { return l.Algorithm == model.TokenBucket }) {
+	if joined == v.plan.Version || pinned != 0 || !slices.ContainsFunc(m.limits, func(l *model.Limit) bool { return l.Algorithm.Refills() }) {
 		return m.limits
 	}
 	if known, ok := v.joined.Load(joining{m, joined}); ok {

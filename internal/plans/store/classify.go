@@ -28,9 +28,9 @@ func Classify(err error) error {
 	return err
 }
 
-// Settle is Classify for the error of a COMMIT: session.ErrOutcomeUnknown unless the error proves
+// ClassifyCommit is Classify for the error of a COMMIT: session.ErrOutcomeUnknown unless the error proves
 // that nothing was stored.
-func Settle(err error) error {
+func ClassifyCommit(err error) error {
 	if err == nil || postgres.NotCommitted(err) {
 		return Classify(err)
 	}
@@ -38,7 +38,7 @@ func Settle(err error) error {
 }
 
 // transact runs do in a transaction, and commits it unless do has an error. Errors are those of
-// Classify, and of Settle where the commit fails.
+// Classify, and of ClassifyCommit where the commit fails.
 func transact(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error) error {
 	tx, err := pool.Begin(ctx)
 	if err != nil {
@@ -50,5 +50,5 @@ func transact(ctx context.Context, pool *pgxpool.Pool, do func(tx pgx.Tx) error)
 	if err := do(tx); err != nil {
 		return Classify(err)
 	}
-	return Settle(tx.Commit(ctx))
+	return ClassifyCommit(tx.Commit(ctx))
 }

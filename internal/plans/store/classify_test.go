@@ -50,12 +50,12 @@ func TestErrorsAreTold(t *testing.T) {
 			t.Errorf("%s: %v", refused, err)
 		}
 	}
-	if Classify(nil) != nil || Settle(nil) != nil {
+	if Classify(nil) != nil || ClassifyCommit(nil) != nil {
 		t.Error("nil became an error")
 	}
 	refused := &pgconn.PgError{Code: "23505", SeverityUnlocalized: "ERROR"}
 	for err, unknown := range map[error]bool{refused: false, code("57P01"): true, io.EOF: true, context.Canceled: true} {
-		if got := errors.Is(Settle(err), session.ErrOutcomeUnknown); got != unknown {
+		if got := errors.Is(ClassifyCommit(err), session.ErrOutcomeUnknown); got != unknown {
 			t.Errorf("%v at a commit: unknown %v", err, got)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 const tokenBuckets = `
 	SELECT v.version, v.apply_to = 'all', v.change, (extract(epoch FROM v.created_at) * 1000000)::bigint, l->>'name', (l->>'limit')::bigint
 	FROM plans p JOIN plan_versions v ON v.plan_id = p.id,
-		jsonb_path_query(v.document, '$.limits[*] ? (@.algorithm == "token_bucket")') AS l
+		jsonb_path_query(v.document, '$.limits[*] ? (@.algorithm == $refilled[*])', jsonb_build_object('refilled', $5::text[])) AS l
 	WHERE p.key = $1 AND v.version > $2 AND v.version <= $3 AND ($4 = '' OR l->>'name' = $4) ORDER BY v.version`
 
 // Editions are the versions of a plan after one and up to another, in order. Those without token
@@ -27,7 +27,7 @@ func Editions(ctx context.Context, from querier, plan string, after, upTo int, o
 	var e plans.Edition
 	var limit string
 	var n int64
-	rows, _ := from.Query(ctx, tokenBuckets, plan, after, upTo, only)
+	rows, _ := from.Query(ctx, tokenBuckets, plan, after, upTo, only, model.RefilledAlgorithms())
 	_, err = pgx.ForEachRow(rows, []any{&e.Version, &e.All, &e.Change, &e.At, &limit, &n}, func() error {
 		if last := len(all) - 1; last < 0 || all[last].Version != e.Version {
 			e.Limits = make(map[string]int64)

@@ -61,7 +61,7 @@ func (w *Writing) reschedule(ctx context.Context, old, c *plans.Customer, endNow
 			return err
 		}
 	}
-	return w.tell(ctx, change)
+	return w.recordChange(ctx, change)
 }
 
 // waits reports whether something waits for the next billing period of a customer that is written
@@ -129,8 +129,8 @@ func (w *Writing) countFromCut(ctx context.Context, c *plans.Customer, plan *pla
 	return err
 }
 
-// tell records the terms of a change, and tells billing.
-func (w *Writing) tell(ctx context.Context, change *CustomerChange) error {
+// recordChange records the terms of a change, and calls billing for it.
+func (w *Writing) recordChange(ctx context.Context, change *CustomerChange) error {
 	if change.Terms || change.Cut != nil {
 		if err := w.recordTerms(ctx, change.Customer.ID, change.From, change.Now); err != nil {
 			return err

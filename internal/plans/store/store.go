@@ -141,7 +141,7 @@ func (s *Store) transact(ctx context.Context, kind, key string, first, do func(c
 		return 0, Classify(err)
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return 0, Settle(err)
+		return 0, ClassifyCommit(err)
 	}
 	return w.Number, nil
 }

@@ -31,9 +31,9 @@ const advancePrices = `
 		SELECT DISTINCT ON (meter) * FROM customer_prices WHERE customer_id = $1 ORDER BY meter, change DESC) p
 	WHERE from_at > $3`
 
-// BeginAnew lets all that was to count from a later billing period on count from an instant on:
+// RestartTerms lets all that was to count from a later billing period on count from an instant on:
 // the billing of a customer begins again there.
-func (w *Writing) BeginAnew(ctx context.Context, c *plans.Customer, at int64) error {
+func (w *Writing) RestartTerms(ctx context.Context, c *plans.Customer, at int64) error {
 	if err := w.recordTerms(ctx, c.ID, at, at); err != nil {
 		return err
 	}

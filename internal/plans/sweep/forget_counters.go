@@ -22,7 +22,10 @@ const forgottenCustomers = `
 	SELECT customer FROM forgotten WHERE at < clock_timestamp() - $1::interval
 	ORDER BY customer LIMIT $2 FOR UPDATE SKIP LOCKED`
 
-const doneForgotten = `DELETE FROM forgotten WHERE customer = ANY ($1)`
+// Nobody bills who is forgotten. No node adjusts the usage any more by now.
+const doneForgotten = `
+	WITH queued AS (DELETE FROM open_adjustments WHERE customer = ANY ($1))
+	DELETE FROM forgotten WHERE customer = ANY ($1)`
 
 // clearAll does the second step for all customers that are due.
 func (f *Forgetter) clearAll(ctx context.Context) error {

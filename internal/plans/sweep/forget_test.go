@@ -171,6 +171,9 @@ func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 		charge(t, s, idle, attribute, units, 2*time.Hour)
 		charge(t, s, busy, attribute, units, time.Minute)
 	}
+	if _, err := s.Pool().Exec(t.Context(), `INSERT INTO open_adjustments SELECT id, 0, 1, gen_random_uuid() FROM customers`); err != nil {
+		t.Fatal(err)
+	}
 	age(t, s, 2*time.Hour)
 	f := forgetter(c, time.Hour)
 	forgetNow(t, f)
@@ -192,6 +195,9 @@ func TestForgottenCustomersCountersAreBooked(t *testing.T) {
 	clearNow(t, f)
 	if n := planstest.Count(t, s, "count(*) FROM counters WHERE customer = $1", planstest.IDOf(busy)); n != 2 || planstest.Count(t, s, "count(*) FROM counters") != 2 {
 		t.Errorf("%d counters of another are left", n)
+	}
+	if n := planstest.Count(t, s, "count(*) FROM open_adjustments WHERE customer <> $1", planstest.IDOf(busy)); n != 0 || planstest.Count(t, s, "count(*) FROM open_adjustments") != 1 {
+		t.Errorf("%d adjustments of the forgotten wait for an invoice", n)
 	}
 	if n := planstest.Count(t, s, "sum(admitted)::bigint FROM usage"); n != 15 || planstest.Count(t, s, "sum(admitted)::bigint FROM usage WHERE customer = $1 AND hour = 3600000000", id) != 15 {
 		t.Errorf("%d units of usage", n)

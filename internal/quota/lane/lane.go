@@ -140,7 +140,7 @@ func (l *Lane) plan(groups []*Group) {
 		case byReading:
 			l.reading = append(l.reading, g)
 		default:
-			l.settleUnwritten(g, w)
+			l.finishUnwritten(g, w)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (l *Lane) plan(groups []*Group) {
 // swap writes, makes and reads the rows of the batch's groups, and hands out what came of it.
 func (l *Lane) swap(ctx context.Context) {
 	for _, w := range []*Writing{&l.swaps, &l.makes} {
-		for _, g := range w.apart(l.Session.Faults) {
+		for _, g := range w.takeRepeated(l.Session.Faults) {
 			l.HandOver(g)
 		}
 	}
@@ -159,11 +159,11 @@ func (l *Lane) swap(ctx context.Context) {
 	l.countLost()
 	for _, w := range []*Writing{&l.swaps, &l.makes} {
 		for _, g := range w.Groups {
-			l.settle(g)
+			l.finish(g)
 		}
 	}
 	for _, g := range l.reading {
-		l.settleReading(g)
+		l.finishReading(g)
 	}
 	l.PutBack(l.again...)
 	clear(l.again)
@@ -235,13 +235,13 @@ func (l *Lane) readRows(r *pgconn.ResultReader) error {
 			g.known, g.knows = model.Known{Missing: true}, true
 		}
 	}
-	l.tell(of-same, of)
+	l.noteStale(of-same, of)
 	return err
 }
 
-// tell updates the lane's stale: of so many remembered rows, stale ones had been written by
+// noteStale updates the share of stale rows: of so many remembered rows, stale ones had been written by
 // somebody else.
-func (l *Lane) tell(stale, of int) {
+func (l *Lane) noteStale(stale, of int) {
 	if of > 0 {
 		l.stale += (1024*stale/of - l.stale) / 8
 	}
@@ -261,42 +261,42 @@ func (l *Lane) countLost() {
 			}
 		}
 	}
-	l.tell(stale, remembered)
+	l.noteStale(stale, remembered)
 	l.node.Totals.Swapped.Add(int64(len(l.swaps.Groups) - lost))
 	l.node.Totals.SwapsLost.Add(int64(lost))
 }
 
-// settle hands out what became of a group whose row was to be written.
-func (l *Lane) settle(g *Group) {
+// finish hands out what became of a group whose row was to be written.
+func (l *Lane) finish(g *Group) {
 	if !g.done {
 		g.Target.Contended(l.node.Stopwatch())
 		l.HandOver(g)
 		return
 	}
 	g.Target.Keep(&g.after)
-	l.tellMemory(g, g.after.Row)
+	l.remember(g, g.after.Row)
 	l.node.WatchAhead(g.Target, len(g.Hits), g.now, g.after.At)
 	g.Finish(nil)
 }
 
-// settleReading settles a group whose row was read beside the swaps of others. What is to be
+// finishReading ends a group whose row was read beside the swaps of others. What is to be
 // written is put back, for a batch that knows the row.
-func (l *Lane) settleReading(g *Group) {
+func (l *Lane) finishReading(g *Group) {
 	w := g.plan()
 	if w != bySwap && w != byMaking {
-		l.settleUnwritten(g, w)
+		l.finishUnwritten(g, w)
 		return
 	}
 	g.Target.Keep(&g.known)
 	l.again = appendRequeued(l.again, g.Hits)
 }
 
-// settleUnwritten settles a group for which there is nothing to be written here.
-func (l *Lane) settleUnwritten(g *Group, w way) {
+// finishUnwritten ends a group for which there is nothing to be written here.
+func (l *Lane) finishUnwritten(g *Group, w way) {
 	switch w {
 	case asItStands:
 		g.Target.Keep(&g.known)
-		l.tellMemory(g, g.known.Row)
+		l.remember(g, g.known.Row)
 		g.Finish(nil)
 	case asStale:
 		g.Finish(g.stale)
@@ -305,9 +305,9 @@ func (l *Lane) settleUnwritten(g *Group, w way) {
 	}
 }
 
-// tellMemory tells the memory of refusals what the group's row is, before a caller hears of
+// remember tells the memory of refusals what the group's row is, before a caller hears of
 // it: its next hit may come at once.
-func (l *Lane) tellMemory(g *Group, r model.Row) {
+func (l *Lane) remember(g *Group, r model.Row) {
 	l.row[0] = r
 	l.node.Memory.Remember(g.Target, l.row[:], l.now, g.Refused)
 }

@@ -187,9 +187,9 @@ type Writing struct {
 	params session.Params
 }
 
-// apart sorts the groups and takes those out that are on the counter of one before them: an
+// takeRepeated sorts the groups and takes those out that are on the counter of one before them: an
 // UPDATE … FROM applies one source row per target, and would charge too little.
-func (w *Writing) apart(faults session.Faults) (others []*Group) {
+func (w *Writing) takeRepeated(faults session.Faults) (others []*Group) {
 	slices.SortStableFunc(w.Groups, func(a, b *Group) int { return model.CompareKeys(a.Own(), b.Own()) })
 	var last model.CounterKey
 	w.Groups = slices.DeleteFunc(w.Groups, func(g *Group) bool {

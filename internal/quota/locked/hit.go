@@ -85,7 +85,7 @@ func (tx *transaction) hit(h *model.Hit) (model.Decision, error) {
 		return model.Decision{}, err
 	}
 	d = tx.Charge(counters, d)
-	hour := tx.book(t, counters, cost, d.At)
+	hour := tx.addUnits(t, counters, cost, d.At)
 	if id.Given() {
 		tx.issue(t, id, receipt{at: d.At, cost: cost, receiptBody: receiptBody{hour: hour, charged: d.ChargedBy(), views: d.Views()}})
 	}

@@ -117,7 +117,7 @@ func (tx *transaction) setUsed(t *model.Target, counters []*counter, instant int
 		if at < 0 {
 			continue
 		}
-		if l := limits[at]; l.Algorithm == model.TokenBucket && in.Used > l.Burst {
+		if l := limits[at]; l.Algorithm.Refills() && in.Used > l.Burst {
 			return &TooMuchError{l.Burst}
 		}
 		t.SetUsed(i, at, &c.Row, in.Used, instant)

@@ -107,7 +107,7 @@ func (o *Operation) decide(tx *transaction) error {
 		for i, c := range counters {
 			c.Row, c.dirty = rows[i], true
 		}
-		tx.book(t, counters, g.Cost, instant)
+		tx.addUnits(t, counters, g.Cost, instant)
 	}
 	return nil
 }

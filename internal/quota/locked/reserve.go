@@ -98,14 +98,14 @@ func (tx *transaction) reserve(t *model.Target, cost, ttl int64, id model.ID, mo
 	}
 	d = tx.Charge(counters, d)
 	for i := range t.NumLimits() {
-		if l := t.LimitAt(i); l.Algorithm == model.Concurrency {
+		if l := t.LimitAt(i); l.Algorithm.OnlyHolds() {
 			ttl = min(ttl, l.TTL)
 		}
 	}
 	out.ExpiresAt = d.At + ttl
 	charged := d.ChargedBy()
 	tx.hold(counters, charged, model.Hold{Key: id.Key, Expires: out.ExpiresAt, At: d.At, Cost: cost})
-	out.Decision = d.Behind(rowsOf(counters))
+	out.Decision = d.Charged(rowsOf(counters))
 	tx.issue(t, id, receipt{at: d.At, cost: cost, state: receiptOpen, receiptBody: receiptBody{
 		expires: out.ExpiresAt, reserved: cost, charged: charged, views: out.Views(),
 	}})
@@ -148,7 +148,7 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 	more := cost - r.reserved
 	if out.Late {
 		// Another charged counter may still have the hold: open looked at t's counters only.
-		tx.settle(t, r, r.reserved)
+		tx.releaseHolds(t, r, r.reserved)
 		more = cost
 	}
 	d := model.Judge(t, rowsOf(counters), instant, max(0, more))
@@ -162,11 +162,11 @@ func (tx *transaction) commit(t *model.Target, id ReservationID, cost int64, ove
 		}
 		return out, &NoRoomError{Most: min(most, model.MaxNumber), Decision: d, Late: out.Late}
 	}
-	tx.settle(t, r, max(0, -more))
+	tx.releaseHolds(t, r, max(0, -more))
 	if more > 0 {
 		d = tx.Charge(counters, d)
 	}
-	r.hour = tx.book(t, counters, cost, d.At)
+	r.hour = tx.addUnits(t, counters, cost, d.At)
 	counters[0].touch()
 	out.Decision = model.Judge(t, rowsOf(counters), d.At, 0).Committed(cost)
 	r.close(receiptCommitted, cost, &out)
@@ -190,15 +190,15 @@ func (tx *transaction) release(t *model.Target, id ReservationID) (out Settled, 
 		return out, err
 	}
 	out.Reserved, out.Late = r.reserved, !counters[0].Holds.Has(id.key)
-	tx.settle(t, r, r.reserved)
+	tx.releaseHolds(t, r, r.reserved)
 	out.Decision = model.Judge(t, rowsOf(counters), instant, 0)
 	r.close(receiptReleased, 0, &out)
 	return out, nil
 }
 
-// settle takes a reservation's holds off, where it has not expired, and gives so many of
+// releaseHolds takes a reservation's holds off, where it has not expired, and gives so many of
 // its units back.
-func (tx *transaction) settle(t *model.Target, r *receipt, units int64) {
+func (tx *transaction) releaseHolds(t *model.Target, r *receipt, units int64) {
 	for _, c := range r.charged {
 		c := tx.counters[t.Sibling(c.Attribute)]
 		if h, ok := tx.unhold(c, r.key); ok {

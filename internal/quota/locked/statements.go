@@ -25,6 +25,7 @@ const (
 	OpenHolds      session.StatementName = "quotad_locked_open"
 	CloseHolds     session.StatementName = "quotad_locked_close"
 	AddAdjustments session.StatementName = "quotad_locked_adjust"
+	alsoAdjusted   session.StatementName = "quotad_locked_also"
 	AddAudit       session.StatementName = "quotad_locked_audit"
 )
 

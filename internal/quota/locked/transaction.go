@@ -191,12 +191,12 @@ func (tx *transaction) Charge(counters []*counter, d model.Decision) model.Decis
 		c.Row = rows[i]
 		c.touch()
 	}
-	return d.Behind(rowsOf(counters))
+	return d.Charged(rowsOf(counters))
 }
 
-// book adds units as usage to the running hour of the own counter, and to the totals of all
+// addUnits adds units as usage to the running hour of the own counter, and to the totals of all
 // counters that were charged.
-func (tx *transaction) book(t *model.Target, counters []*counter, units, instant int64) (hour int64) {
+func (tx *transaction) addUnits(t *model.Target, counters []*counter, units, instant int64) (hour int64) {
 	hour, _ = t.RunningHour(instant)
 	for i, c := range counters {
 		if !c.there && !c.dirty {

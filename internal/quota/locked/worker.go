@@ -36,9 +36,13 @@ type Worker struct {
 
 // New is a worker of a node. Run runs it.
 func New(n *queue.Node) *Worker {
+	statements := Statements()
+	if n.AlsoAdjusted != "" {
+		statements[alsoAdjusted] = n.AlsoAdjusted
+	}
 	return &Worker{
 		node: n, Inbox: queue.NewInbox[*Operation](&n.Totals.Over), underWay: make(map[receiptKey]int), spent: make(map[int64]time.Duration),
-		Session: session.Session{Options: &n.Options, Statements: Statements()},
+		Session: session.Session{Options: &n.Options, Statements: statements},
 	}
 }
 
@@ -212,7 +216,7 @@ func (w *Worker) Next(ctx context.Context) {
 	}
 	w.handBack(again)
 	if slices.ContainsFunc(again, w.late) {
-		w.PutBehind(w.late)
+		w.PutLast(w.late)
 	}
 	if tx.cautious && len(again) == len(batch) {
 		w.pause(ctx)

@@ -38,6 +38,9 @@ func (tx *transaction) write(pipe *session.Pipeline, p *session.Params) {
 	send(OpenHolds, len(tx.opened), func() { encodeOpened(p, tx.opened) })
 	send(CloseHolds, len(tx.closed), func() { encodeClosed(p, tx.closed) })
 	send(AddAdjustments, len(tx.adjusted), func() { encodeAdjusted(p, tx.adjusted) })
+	if tx.node.AlsoAdjusted != "" {
+		send(alsoAdjusted, len(tx.adjusted), func() { encodeAdjusted(p, tx.adjusted) })
+	}
 	send(AddAudit, len(tx.audits), func() { encodeAudits(p, tx.audits) })
 }
 

@@ -1,14 +1,20 @@
 package model
 
+import "math"
+
 // allocation: used + cost ≤ limit, without a window; given back by refunds only (seats,
 // projects, stored gigabytes). The level is what is used.
-type allocation struct{}
+type allocation struct{ counted }
+
+var allocationDescriptor = descriptor{
+	facts:  facts{kept: inBucket, stays: true},
+	number: Allocation, name: "allocation", window: noWindow, hours: nothingByHour,
+	compile: func(*Limit, *Spec, refusal) rules { return allocation{} },
+}
 
 func (allocation) stand(_ *Limit, stored bucket, _ int64, _ moment) bucket {
 	return bucket{stored.level, 1}
 }
-func (allocation) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
-func (allocation) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
 func (allocation) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
@@ -32,4 +38,7 @@ func (allocation) backdate(_ *Limit, b bucket, _, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), b.aux}
 }
 
-func (allocation) countsFrom(*Limit, bucket, moment) int64 { return 0 }
+func (allocation) countsFrom(*Limit, bucket, moment) int64    { return 0 }
+func (allocation) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
+func (allocation) lifetime(*Limit) int64                      { return 0 }
+func (allocation) mostIn(*Limit, int64, bool) int64           { return math.MaxInt64 }

@@ -32,7 +32,7 @@ func (t *Target) SetUsed(i, limit int, r *Row, used, instant int64) {
 func (l *Limit) backdated(state []int64, since, at, cost int64, m moment) []int64 {
 	b, log := l.stand(state, since, m)
 	m.log = log
-	if l.Algorithm == SlidingLog {
+	if l.kept == inLog {
 		blocks := l.logBlocks(log, m.at)
 		if at/l.Precision >= l.oldestBlock(m.at) {
 			b.level, blocks = l.chargeBlock(b.level, blocks, at/l.Precision, cost)

@@ -24,15 +24,15 @@ func chargeState(next []int64, limits []*Limit, state []int64, since, cost int64
 			spared |= 1 << i
 		}
 		charged := fits || l.Mode != Shadow
-		switch l.Algorithm {
-		case Concurrency:
-		case SlidingLog:
+		switch l.kept {
+		case inHolds:
+		case inLog:
 			blocks := l.logBlocks(log, m.at)
 			if charged {
 				b.level, blocks = l.chargeLog(b.level, blocks, m.at, cost)
 			}
 			next = l.encodeLog(next, b.level, blocks)
-		default:
+		case inBucket:
 			if charged {
 				b = l.rules.charge(l, b, cost, m)
 			}
@@ -81,7 +81,8 @@ func (t *Target) Charge(rows []Row, cost, at int64, buf []int64) (spared uint32)
 // run is how many hits with these running sums one limit lets be charged as one sum.
 func (l *Limit) run(b bucket, sums []int64, m moment) int {
 	if l.Mode == Soft {
-		return max(1, sort.Search(len(sums), func(i int) bool { return !l.countable(b, m.log, m.at, sums[i]) }))
+		most := l.rules.countable(l, b, m)
+		return max(1, sort.Search(len(sums), func(i int) bool { return sums[i] > most }))
 	}
 	room := l.rules.room(l, b, m)
 	run := sort.Search(len(sums), func(i int) bool { return sums[i] > room })
@@ -92,26 +93,6 @@ func (l *Limit) run(b bucket, sums []int64, m moment) int {
 		run++
 	}
 	return run
-}
-
-// countable reports whether a soft limit can count a cost wholly.
-func (l *Limit) countable(b bucket, log []int64, at, cost int64) bool {
-	switch {
-	case l.Mode != Soft:
-		return true
-	case l.Algorithm == TokenBucket:
-		return cost <= (math.MaxInt64-b.level)/l.scale
-	case l.Algorithm == SlidingLog:
-		most := l.logUnits() - 1
-		l.blocks(log, at, func(block, units int64) bool {
-			if block == at/l.Precision {
-				most -= units
-			}
-			return true
-		})
-		return cost <= most
-	}
-	return b.level+cost <= softCap
 }
 
 // AddUpTo is a sum that stops where 64 bits do.

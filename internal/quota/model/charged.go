@@ -27,8 +27,8 @@ func (d *Decision) Views() []View {
 	return views
 }
 
-// Behind is an admitted decision as it stands on what its charge left.
-func (d Decision) Behind(rows []Row) Decision {
+// Charged is an admitted decision as it stands on what its charge left.
+func (d Decision) Charged(rows []Row) Decision {
 	after := Judge(d.Target, rows, d.At, d.Cost)
 	after.Allowed, after.charged, after.spared = true, true, d.spared
 	return after

@@ -57,45 +57,5 @@ func CheckHour(hour, units int64) error {
 	return nil
 }
 
-// What each algorithm stores in a bucket, see rules.
-
+// counts reports whether a bucket may have counted so many units.
 func counts(n int64) bool { return n >= 0 && n <= softCap }
-
-func (fixedWindow) sound(_ *Limit, b bucket, _ []int64) bool { return counts(b.level) }
-func (allocation) sound(_ *Limit, b bucket, _ []int64) bool  { return counts(b.level) }
-func (concurrency) sound(*Limit, bucket, []int64) bool       { return true } // it has no bucket
-
-func (slidingWindow) sound(_ *Limit, b bucket, _ []int64) bool {
-	return counts(b.level) && counts(b.aux)
-}
-
-func (firstHitWindow) sound(_ *Limit, b bucket, _ []int64) bool {
-	return counts(b.level) && b.aux >= 0 && b.aux < lastInstant
-}
-
-// sound: a bucket from which nothing is missing may be of no limit, as an untouched one is.
-func (tokenBucket) sound(_ *Limit, b bucket, _ []int64) bool {
-	return b.level == 0 || b.level > 0 && b.aux < 0 && -1-b.aux <= MaxNumber
-}
-
-// sound: each block is later than the one before, and the newest is the last.
-func (slidingLog) sound(l *Limit, b bucket, log []int64) bool {
-	if len(log) == 0 {
-		return b.level == 0
-	}
-	if len(log) == 1 || log[0] < 0 || log[0] > lastInstant/l.Precision || b.level < 0 {
-		return false
-	}
-	last := l.logSpan() // ages
-	for _, stored := range log[1:] {
-		age := log[0]%l.logSpan() - stored/l.logUnits()
-		if age < 0 {
-			age += l.logSpan()
-		}
-		if stored < 0 || stored/l.logUnits() >= l.logSpan() || age >= last {
-			return false
-		}
-		last = age
-	}
-	return last == 0
-}

@@ -1,16 +1,25 @@
 package model
 
+import "math"
+
 // concurrency: units in flight + cost ≤ limit. Only reservations are judged by it, and it
 // counts what open ones hold; hits do not know it. There is no bucket in the row: the level
 // is the sum of the holds on the counter that are charged to it.
-type concurrency struct{}
+type concurrency struct{ counted }
+
+var concurrencyDescriptor = descriptor{
+	facts:  facts{kept: inHolds},
+	number: Concurrency, name: "concurrency", window: noWindow, takes: []string{"ttl"}, hours: nothingByHour,
+	compile: func(l *Limit, s *Spec, refuse refusal) rules {
+		l.compileTTL(s, refuse)
+		return concurrency{}
+	},
+}
 
 func (concurrency) stand(l *Limit, _ bucket, _ int64, m moment) bucket {
 	return bucket{level: m.holds.open(l.ID, m.at)}
 }
 
-func (concurrency) room(l *Limit, b bucket, _ moment) int64  { return l.Limit - b.level }
-func (concurrency) used(_ *Limit, b bucket, _ moment) int64  { return b.level }
 func (concurrency) wait(*Limit, bucket, int64, moment) int64 { return Never }
 func (concurrency) charge(_ *Limit, b bucket, c int64, _ moment) bucket {
 	return bucket{min(b.level+c, softCap), 0}
@@ -23,7 +32,12 @@ func (concurrency) giveBack(_ *Limit, b bucket, _, cost int64, _ moment) bucket 
 // backdate: what was used is not in flight.
 func (concurrency) backdate(_ *Limit, b bucket, _, _ int64, _ moment) bucket { return b }
 
-func (concurrency) countsFrom(*Limit, bucket, moment) int64 { return 0 }
+func (concurrency) countsFrom(*Limit, bucket, moment) int64    { return 0 }
+func (concurrency) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
+func (concurrency) lifetime(*Limit) int64                      { return 0 }
+func (concurrency) mostIn(*Limit, int64, bool) int64           { return math.MaxInt64 }
+
+func (concurrency) sound(*Limit, bucket, []int64) bool { return true } // it has no bucket
 
 // resetAt: nothing comes back by itself, but what is held (see course).
 func (concurrency) resetAt(_ *Limit, b bucket, m moment) int64 {
@@ -34,21 +48,14 @@ func (concurrency) resetAt(_ *Limit, b bucket, m moment) int64 {
 }
 
 // compileTTL reads a concurrency limit's ttl.
-func (l *Limit) compileTTL(s Spec, refuse func(field, format string, args ...any)) {
-	switch {
-	case l.Algorithm != Concurrency:
-		if s.TTL != "" {
-			refuse("ttl", "belongs to concurrency only: leave it out")
-		}
-	case s.TTL == "":
+func (l *Limit) compileTTL(s *Spec, refuse refusal) {
+	var err error
+	if s.TTL == "" {
 		refuse("ttl", `is required: the longest that a reservation may be open, such as "10m"`)
-	default:
-		var err error
-		if l.TTL, err = ParseDuration(s.TTL); err != nil {
-			refuse("ttl", "%s", err)
-		} else if l.TTL < MinTTL || l.TTL > MaxTTL {
-			refuse("ttl", "must be from %s to %s", durationText(MinTTL), durationText(MaxTTL))
-		}
+	} else if l.TTL, err = ParseDuration(s.TTL); err != nil {
+		refuse("ttl", "%s", err)
+	} else if l.TTL < MinTTL || l.TTL > MaxTTL {
+		refuse("ttl", "must be from %s to %s", durationText(MinTTL), durationText(MaxTTL))
 	}
 }
 

@@ -26,7 +26,7 @@ func (h held) units(n int) int64 {
 // only of a sliding window.
 func (l *Limit) held(b bucket, m moment) (now, last held) {
 	id, from := l.BucketID(m), l.rules.countsFrom(l, b, m)
-	if l.Algorithm == SlidingWindow {
+	if l.twoWindows {
 		start := windowStart(m.at, l.Window)
 		last = held{from, m.holds.sumsOf(id, from, start)}
 		from = start
@@ -65,8 +65,8 @@ func (d *Decision) course(i int) course {
 	return c
 }
 
-// behind is the bucket after the first n holds have expired, and the moment of the last of them.
-func (c *course) behind(n int) (bucket, moment) {
+// afterExpiries is the bucket after the first n holds have expired, and the moment of the last of them.
+func (c *course) afterExpiries(n int) (bucket, moment) {
 	l, b, m := c.limit, c.bucket, c.m
 	if n > 0 {
 		m.at = max(m.at, m.holds.list[n-1].Expires)
@@ -85,10 +85,10 @@ func (c *course) behind(n int) (bucket, moment) {
 func (c *course) until(at func(b bucket, m moment) int64) int64 {
 	all := c.m.holds.list
 	n := sort.Search(len(all), func(n int) bool {
-		b, m := c.behind(n)
+		b, m := c.afterExpiries(n)
 		return at(b, m) <= max(m.at, all[n].Expires)
 	})
-	return at(c.behind(n))
+	return at(c.afterExpiries(n))
 }
 
 // heldUntil is until for a concurrency limit, of which only holds say anything: the first
@@ -201,16 +201,18 @@ func (h *Holds) blocksOf(l *Limit) *heldBlocks {
 func (d *Decision) waitHeld(i int) int64 {
 	c := d.course(i)
 	l, instant := c.limit, NoReset
-	switch {
-	case l.Algorithm == Concurrency && d.Cost > l.Limit:
-	case l.Algorithm == Concurrency:
-		instant = c.heldUntil(l.Limit - d.Cost)
-	case l.Algorithm == SlidingLog && d.Cost <= max(0, l.rules.room(l, c.bucket, c.m)):
-		instant = c.m.at
-	case l.Algorithm == SlidingLog && d.Cost > l.Limit:
-	case l.Algorithm == SlidingLog:
-		instant = c.logUntil(l.Limit - d.Cost)
-	default:
+	switch l.kept {
+	case inHolds:
+		if d.Cost <= l.Limit {
+			instant = c.heldUntil(l.Limit - d.Cost)
+		}
+	case inLog:
+		if d.Cost <= max(0, l.rules.room(l, c.bucket, c.m)) {
+			instant = c.m.at
+		} else if d.Cost <= l.Limit {
+			instant = c.logUntil(l.Limit - d.Cost)
+		}
+	case inBucket:
 		instant = c.until(func(b bucket, m moment) int64 {
 			if w := l.wait(b, d.Cost, m); w != Never {
 				return m.at + min(w, NoReset-m.at)
@@ -226,12 +228,13 @@ func (d *Decision) waitHeld(i int) int64 {
 
 // resetHeld is resetAt where holds may expire meanwhile.
 func (d *Decision) resetHeld(i int) int64 {
-	switch c := d.course(i); c.limit.Algorithm {
-	case Concurrency:
+	c := d.course(i)
+	switch c.limit.kept {
+	case inHolds:
 		return c.heldUntil(0)
-	case SlidingLog:
+	case inLog:
 		return c.logUntil(0)
-	default:
-		return c.until(func(b bucket, m moment) int64 { return c.limit.rules.resetAt(c.limit, b, m) })
+	case inBucket:
 	}
+	return c.until(func(b bucket, m moment) int64 { return c.limit.rules.resetAt(c.limit, b, m) })
 }

@@ -234,6 +234,15 @@ func Judge(t *Target, rows []Row, now, cost int64) Decision {
 	return d
 }
 
+// WindowStart is when the running window of the plan's i-th limit began, µs, 0 ≤ i < NumViews().
+// runs is false of a limit that has no window with a start, and of a window that begins with a
+// first hit when none was charged.
+func (d *Decision) WindowStart(i int) (start int64, runs bool) {
+	i = d.Target.place(i)
+	l := d.Target.LimitAt(i)
+	return l.rules.began(l, d.stands()[i], d.moment(i))
+}
+
 // Shift adds units to the decision's buckets; units below 0 are taken off. It leaves out the
 // shadows that were spared. So the decision of a run's last hit becomes that of an earlier hit.
 func (d *Decision) Shift(units int64) {

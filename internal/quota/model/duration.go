@@ -55,20 +55,20 @@ var windowWords = []struct{ word, calendar, duration string }{
 	{"billing", "billing_period", `"720h" or "30d"`},
 }
 
-// badWindow says what to write instead of a window that is no duration; err says what
-// durations are.
-func badWindow(window string, a Algorithm, err error) string {
+// badWindow says what to write instead of a window that is no duration. calendar: the
+// calendar's would do, too. err says what durations are.
+func badWindow(window string, calendar bool, err error) string {
 	bare := strings.TrimLeft(strings.ToLower(strings.TrimPrefix(window, "calendar_")), "0123456789 ")
 	for _, w := range windowWords {
 		switch {
 		case !strings.HasPrefix(bare, w.word), w.calendar == "" && strings.HasPrefix(window, "calendar_"):
-		case a == FixedWindow && w.calendar != "":
+		case calendar && w.calendar != "":
 			return fmt.Sprintf(`must be %q for the calendar's in the customer's timezone, or a duration such as %s`, w.calendar, w.duration)
 		default:
 			return "must be a duration such as " + w.duration
 		}
 	}
-	if a == FixedWindow {
+	if calendar {
 		return err.Error() + ", or calendar_day, calendar_week, calendar_month, calendar_year or billing_period"
 	}
 	return err.Error()

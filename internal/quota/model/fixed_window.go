@@ -8,7 +8,31 @@ import (
 // their length since the Unix epoch, or where the customer's calendar says. The level is
 // what was used in the window; aux is always 1.
 type fixedWindow struct {
+	counted
 	window func(l *Limit, m moment) (start, end int64) // that holds m.at, [start, end)
+}
+
+var fixedWindowDescriptor = descriptor{
+	facts:  facts{kept: inBucket},
+	number: FixedWindow, name: "fixed_window", window: anyWindow, takes: []string{"align"}, hours: wholeByHour, compared: true,
+	compile: func(l *Limit, s *Spec, refuse refusal) rules {
+		l.byPeriod = s.Window == "billing_period"
+		switch {
+		case s.Align == "first_hit" && l.Calendar:
+			refuse("align", "a calendar's window starts where the calendar says: leave it out")
+		case s.Align == "first_hit":
+			l.FirstHit = true
+			return firstHitWindow{}
+		case l.Calendar:
+			return fixedWindow{window: calendarWindows[s.Window]}
+		}
+		return fixedWindow{window: clockWindow}
+	},
+	defaults: func(s *Spec) {
+		if _, calendar := calendarWindows[s.Window]; !calendar && s.Align == "" {
+			s.Align = "clock"
+		}
+	},
 }
 
 // windowStart is the start of the clock-aligned window that holds at (at ≥ 0).
@@ -37,9 +61,6 @@ func (f fixedWindow) stand(l *Limit, stored bucket, since int64, m moment) bucke
 	}
 	return bucket{stored.level, 1}
 }
-
-func (fixedWindow) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
-func (fixedWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
 func (fixedWindow) charge(_ *Limit, b bucket, cost int64, _ moment) bucket {
 	return bucket{min(b.level+cost, softCap), 1}
@@ -80,9 +101,18 @@ func (f fixedWindow) countsFrom(l *Limit, _ bucket, m moment) int64 {
 	return start
 }
 
+func (f fixedWindow) began(l *Limit, _ bucket, m moment) (int64, bool) {
+	start, _ := f.window(l, m)
+	return start, true
+}
+
+func (fixedWindow) lifetime(l *Limit) int64 { return l.Window }
+
+func (fixedWindow) mostIn(l *Limit, time int64, whole bool) int64 { return l.inWindows(time, whole) }
+
 // firstHitWindow: a window starts with the first admitted hit after the last one ended.
 // The level is what was used in it, aux its start; nothing used, no window.
-type firstHitWindow struct{}
+type firstHitWindow struct{ counted }
 
 func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
 	if stored.level == 0 || m.at >= stored.aux+l.Window {
@@ -90,9 +120,6 @@ func (firstHitWindow) stand(l *Limit, stored bucket, _ int64, m moment) bucket {
 	}
 	return stored
 }
-
-func (firstHitWindow) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
-func (firstHitWindow) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
 
 func (firstHitWindow) charge(_ *Limit, b bucket, cost int64, m moment) bucket {
 	if b.level == 0 {
@@ -136,3 +163,14 @@ func (f firstHitWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) b
 }
 
 func (firstHitWindow) countsFrom(_ *Limit, b bucket, _ moment) int64 { return b.aux }
+
+func (firstHitWindow) began(_ *Limit, b bucket, _ moment) (int64, bool) { return b.aux, b.level > 0 }
+
+func (firstHitWindow) lifetime(l *Limit) int64 { return l.Window }
+
+// mostIn: windows start where a hit says, and so in the time.
+func (firstHitWindow) mostIn(l *Limit, time int64, _ bool) int64 { return l.inWindows(time, false) }
+
+func (firstHitWindow) sound(_ *Limit, b bucket, _ []int64) bool {
+	return counts(b.level) && b.aux >= 0 && b.aux < lastInstant
+}

@@ -27,7 +27,7 @@ func giveBackState(limits []*Limit, state []int64, since int64, over []Hold, bes
 		case !slices.ContainsFunc(over, func(h Hold) bool { return charged.by(&h) }):
 			next = append(next, state[i:end]...)
 		case l == nil:
-		case l.Algorithm == SlidingLog:
+		case l.kept == inLog:
 			next = l.logWithout(next, over, beside, m)
 		default:
 			b := l.without(bucket{state[i+1], state[i+2]}, over, m)
@@ -48,12 +48,12 @@ func (l *Limit) without(b bucket, over []Hold, m moment) bucket {
 			after = l.rules.giveBack(l, after, over[i].At, over[i].Cost, m)
 		}
 	}
-	if m.holds == nil || l.Algorithm == TokenBucket {
+	if m.holds == nil || l.refills {
 		return after
 	}
 	inNow, inLast := l.held(b, m)
 	now, last := inNow.units(m.holds.Len()), inLast.units(m.holds.Len())
-	if l.Algorithm == SlidingWindow {
+	if l.twoWindows {
 		if cost := over[0].Cost; over[0].At == Present { // the newest first, but not what is held
 			less := min(cost, max(0, b.level-now))
 			return bucket{b.level - less, b.aux - min(cost-less, max(0, b.aux-last))}

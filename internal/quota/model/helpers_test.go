@@ -66,5 +66,5 @@ func decideOn(t *Target, rows []Row, now, cost int64) (Decision, []Row) {
 	}
 	after := slices.Clone(rows)
 	d.ChargeTo(after)
-	return d.Behind(after), after
+	return d.Charged(after), after
 }

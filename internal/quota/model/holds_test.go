@@ -120,7 +120,7 @@ func (r *heldRun) charge(hold bool) {
 	}
 	r.naive.state, r.naive.at = r.row.State, r.row.At
 	r.same()
-	after := d.Behind([]Row{r.row})
+	after := d.Charged([]Row{r.row})
 	r.says(&after)
 }
 

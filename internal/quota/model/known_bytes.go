@@ -25,7 +25,7 @@ func (t *Target) AppendRow(b []byte, since int64) []byte {
 	b = binary.AppendVarint(b, r.Version)
 	for i, l := range limits {
 		stored := r.State[BucketLen*i:][:BucketLen]
-		if l.Algorithm == SlidingLog || stored[0] != l.BucketID(m) {
+		if l.kept == inLog || stored[0] != l.BucketID(m) {
 			return b[:before]
 		}
 		b = binary.AppendVarint(b, stored[1])
@@ -60,7 +60,7 @@ func (t *Target) LearnRow(b []byte, since int64) {
 
 // usualAux is what nearly all buckets of the limit have as aux, where that is a large number.
 func (l *Limit) usualAux() int64 {
-	if l.Algorithm == TokenBucket {
+	if l.refills {
 		return ratedBy(l.Limit)
 	}
 	return 0

@@ -31,7 +31,7 @@ const softCap = int64(1)<<62 - 1
 // Present is, as the instant of a charge, whatever counts now.
 const Present = int64(math.MaxInt64)
 
-// rules is what an algorithm knows of buckets. Each has a file of its own.
+// rules is what an algorithm knows of buckets. Each has a file of its own, with its descriptor.
 type rules interface {
 	// stand is a bucket stored at the instant since as it stands at m.at ≥ since.
 	stand(l *Limit, stored bucket, since int64, m moment) bucket
@@ -60,11 +60,14 @@ type rules interface {
 	// at m.at.
 	countsFrom(l *Limit, b bucket, m moment) int64
 	// began is when the running window began; false where none runs, or windows have no start.
-	// These methods stand in running.go.
 	began(l *Limit, b bucket, m moment) (start int64, runs bool)
 	// sound reports whether the algorithm may have stored the bucket, and after it the log.
-	// These methods stand in check.go.
 	sound(l *Limit, b bucket, log []int64) bool
+	// countable is the largest cost that a soft limit can count wholly.
+	countable(l *Limit, b bucket, m moment) int64
+	// lifetime and mostIn: see Limit.Lifetime and Limit.MostIn.
+	lifetime(l *Limit) int64
+	mostIn(l *Limit, time int64, whole bool) int64
 }
 
 // BucketLen is the number of integers a bucket takes in a counter's state: the limit's

@@ -3,10 +3,10 @@ package model
 import (
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 
 	"quotad/client"
 )
@@ -21,36 +21,6 @@ const (
 	MaxAttributeName  = 64
 	MaxAttributeValue = 200
 )
-
-// Algorithm is how a limit counts. The numbers are part of limits' identities: they
-// never change.
-type Algorithm int64
-
-// The algorithms. Their names in JSON are those of String.
-const (
-	FixedWindow   Algorithm = 1
-	TokenBucket   Algorithm = 2
-	SlidingWindow Algorithm = 3
-	SlidingLog    Algorithm = 4
-	Allocation    Algorithm = 5
-	Concurrency   Algorithm = 6
-)
-
-var algorithmNames = map[Algorithm]string{
-	FixedWindow: "fixed_window", TokenBucket: "token_bucket", SlidingWindow: "sliding_window",
-	SlidingLog: "sliding_log", Allocation: "allocation", Concurrency: "concurrency",
-}
-
-func (a Algorithm) String() string { return algorithmNames[a] }
-
-// AlgorithmNames are the names of all algorithms, in the order of their numbers. Tests of other
-// rooms go through them, to see that none is forgotten there.
-func AlgorithmNames() (names []string) {
-	for _, a := range slices.Sorted(maps.Keys(algorithmNames)) {
-		names = append(names, a.String())
-	}
-	return names
-}
 
 // Mode is what a limit does with a hit that does not fit it.
 type Mode int8
@@ -92,7 +62,8 @@ type Limit struct {
 	// or burst keeps what was used.
 	ID int64
 
-	rules    rules // the algorithm's
+	facts          // the algorithm's
+	rules    rules // likewise
 	byPeriod bool  // its window is the billing period
 
 	// Token bucket, reduced by g = gcd(Limit, Window): a unit is scale = Window/g
@@ -126,35 +97,25 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	} else if s.Limit < 0 || s.Limit > MaxNumber {
 		refuse("limit", "must be between 0 (closed) and %d", MaxNumber)
 	}
-	switch s.Algorithm {
-	case "fixed_window":
-		l.Algorithm, l.rules = FixedWindow, fixedWindow{clockWindow}
-	case "token_bucket":
-		l.Algorithm, l.rules = TokenBucket, tokenBucket{}
-	case "sliding_window":
-		l.Algorithm, l.rules = SlidingWindow, slidingWindow{}
-	case "sliding_log":
-		l.Algorithm, l.rules = SlidingLog, slidingLog{}
-	case "allocation":
-		l.Algorithm, l.rules = Allocation, allocation{}
-	case "concurrency":
-		l.Algorithm, l.rules = Concurrency, concurrency{}
-	case "":
-		refuse("algorithm", "is required: %s", supported)
+	d := named(s.Algorithm)
+	switch {
+	case d != nil:
+		l.Algorithm, l.facts = d.number, d.facts
+	case s.Algorithm == "":
+		refuse("algorithm", "is required: %s", supported())
 	default:
-		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported)
+		refuse("algorithm", "%q is not supported: use %s", s.Algorithm, supported())
 	}
-	l.compileWindow(s, refuse)
-	if l.Algorithm == SlidingLog {
-		l.compileLog(s, refuse)
+	l.compileWindow(d, &s, refuse)
+	if d != nil {
+		l.rules = d.compile(l, &s, refuse)
 	}
-	l.compileTTL(s, refuse)
-	l.compileOptions(s, refuse)
+	l.compileOptions(d, &s, refuse)
 	if len(bad) > 0 {
 		return nil, bad
 	}
-	if l.Algorithm == TokenBucket {
-		if err := l.compileTokenBucket(s.Burst); err != nil {
+	if d.reduce != nil {
+		if err := d.reduce(l, &s); err != nil {
 			return nil, FieldErrors{*err}
 		}
 	}
@@ -162,50 +123,53 @@ func Compile(s Spec) (*Limit, FieldErrors) {
 	return l, nil
 }
 
-const supported = "fixed_window, sliding_window, sliding_log, token_bucket, allocation or concurrency"
-
-// compileWindow reads the window, a duration or, of a fixed window, the calendar's, and
-// how a fixed window is aligned. Of an algorithm that is not known it asks only for a form
-// that some algorithm has.
-func (l *Limit) compileWindow(s Spec, refuse func(field, format string, args ...any)) {
-	named, isNamed := calendarWindows[s.Window]
+// compileWindow reads the window, a duration or the calendar's. Of an algorithm that is not known,
+// which has no descriptor, it asks only for a form that some algorithm has.
+func (l *Limit) compileWindow(d *descriptor, s *Spec, refuse refusal) {
+	_, isNamed := calendarWindows[s.Window]
+	var form windowForm
+	if d != nil {
+		form = d.window
+	}
 	switch {
-	case l.Algorithm == Allocation, l.Algorithm == Concurrency:
+	case form == noWindow:
 		if s.Window != "" {
 			refuse("window", "%s has none: leave it out", l.Algorithm)
 		}
 	case s.Window == "":
-		if l.Algorithm != 0 || s.Algorithm == "" {
+		if d != nil || s.Algorithm == "" {
 			refuse("window", `is required: a duration such as "1h"`)
 		}
-	case isNamed && l.Algorithm == FixedWindow:
-		l.rules, l.Calendar, l.byPeriod = fixedWindow{named}, true, s.Window == "billing_period"
-	case isNamed && l.Algorithm != 0:
-		refuse("window", "%q belongs to fixed_window only: use a duration such as \"1h\"", s.Window)
-	case !isNamed:
+	case isNamed:
+		if l.Calendar = form == anyWindow; form == durationWindow {
+			calendars := namesOf(func(d *descriptor) bool { return d.window == anyWindow })
+			refuse("window", "%q belongs to %s only: use a duration such as \"1h\"", s.Window, strings.Join(calendars, " and "))
+		}
+	default:
 		var err error
 		if l.Window, err = ParseDuration(s.Window); err != nil {
-			refuse("window", "%s", badWindow(s.Window, l.Algorithm, err))
-		}
-	}
-	if l.Algorithm == FixedWindow && s.Align == "first_hit" {
-		l.rules, l.FirstHit = firstHitWindow{}, true
-		if l.Calendar {
-			refuse("align", "a calendar's window starts where the calendar says: leave it out")
+			refuse("window", "%s", badWindow(s.Window, form == anyWindow, err))
 		}
 	}
 }
 
 // compileOptions reads the optional fields, and refuses those that the algorithm has not.
-func (l *Limit) compileOptions(s Spec, refuse func(field, format string, args ...any)) {
-	a := l.Algorithm
-	checkBurst(s, a, refuse)
-	if s.Align != "" && (a != FixedWindow || s.Align != "clock" && s.Align != "first_hit") {
-		refuse("align", `only fixed_window has it: "clock" or "first_hit"`)
+func (l *Limit) compileOptions(d *descriptor, s *Spec, refuse refusal) {
+	takes := func(field string) bool { return d != nil && slices.Contains(d.takes, field) }
+	foreign := func(field string, there bool) {
+		if there && !takes(field) {
+			refuse(field, "belongs to %s only: leave it out", strings.Join(TakenBy(field), " and "))
+		}
 	}
-	if s.Precision != "" && a != SlidingLog {
-		refuse("precision", "belongs to sliding_log only: leave it out")
+	foreign("ttl", s.TTL != "")
+	foreign("burst", s.Burst != nil)
+	if s.Burst != nil && takes("burst") {
+		checkBurst(s, refuse)
 	}
+	if s.Align != "" && (!takes("align") || s.Align != "clock" && s.Align != "first_hit") {
+		refuse("align", `only %s has it: "clock" or "first_hit"`, strings.Join(TakenBy("align"), " and "))
+	}
+	foreign("precision", s.Precision != "")
 	if l.Per = s.Per; s.Per != "" && (!limitName.MatchString(s.Per) || len(s.Per) > MaxAttributeName) {
 		refuse("per", "must be the name of an attribute: 1 to %d letters, digits or . _ : -", MaxAttributeName)
 	}
@@ -219,12 +183,9 @@ func (l *Limit) compileOptions(s Spec, refuse func(field, format string, args ..
 	}
 }
 
-// checkBurst refuses a burst that is not a token bucket's, or that never comes back.
-func checkBurst(s Spec, a Algorithm, refuse func(field, format string, args ...any)) {
+// checkBurst refuses a burst that never comes back.
+func checkBurst(s *Spec, refuse refusal) {
 	switch {
-	case s.Burst == nil:
-	case a != TokenBucket:
-		refuse("burst", "belongs to token_bucket only: leave it out")
 	case *s.Burst < 0 || *s.Burst > MaxNumber:
 		refuse("burst", "must be between 0 and %d", MaxNumber)
 	case s.Limit == 0 && *s.Burst > 0:
@@ -248,7 +209,7 @@ func (l *Limit) identity(align string) int64 {
 	if l.Per != "" {
 		fmt.Fprintf(h, "\x00per=%s", l.Per)
 	}
-	if l.Algorithm == SlidingLog {
+	if l.kept == inLog {
 		fmt.Fprintf(h, "\x00precision=%d", l.Precision)
 		return -1 - int64(h.Sum64()>>1)
 	}

@@ -62,7 +62,7 @@ func (r Rates) At(at int64) int64 {
 // is where there is no other. Only a token bucket asks for it.
 func (l *Limit) WithRates(r Rates) *Limit {
 	last := len(r) - 1
-	if l.Algorithm != TokenBucket || last < 1 || r[last].Limit != l.Limit {
+	if !l.Algorithm.Refills() || last < 1 || r[last].Limit != l.Limit {
 		return l
 	}
 	own := *l

@@ -13,7 +13,21 @@ import (
 //
 // Stored are level, the number of integers that follow, and those: the newest block, and
 // for each block with units, from the oldest on, one integer (see encodeLog).
-type slidingLog struct{}
+type slidingLog struct{ counted }
+
+var slidingLogDescriptor = descriptor{
+	facts:  facts{kept: inLog},
+	number: SlidingLog, name: "sliding_log", window: durationWindow, takes: []string{"precision"}, hours: spreadByHour, compared: true,
+	compile: func(l *Limit, s *Spec, refuse refusal) rules {
+		l.compileLog(s, refuse)
+		return slidingLog{}
+	},
+	defaults: func(s *Spec) {
+		if s.Precision == "" {
+			s.Precision = "1us"
+		}
+	},
+}
 
 // maxBlocks is the number of blocks in a window up to which a log may have any limit, and
 // the limit up to which it may have any number of blocks: either bounds what is stored.
@@ -64,9 +78,6 @@ func (slidingLog) stand(l *Limit, _ bucket, _ int64, m moment) (b bucket) {
 	return b
 }
 
-func (slidingLog) room(l *Limit, b bucket, _ moment) int64 { return l.Limit - b.level }
-func (slidingLog) used(_ *Limit, b bucket, _ moment) int64 { return b.level }
-
 func (slidingLog) charge(l *Limit, b bucket, cost int64, m moment) bucket {
 	return bucket{b.level + min(cost, l.logUnits()-1), m.at / l.Precision}
 }
@@ -100,8 +111,49 @@ func (slidingLog) countsFrom(l *Limit, _ bucket, m moment) int64 {
 	return l.oldestBlock(m.at) * l.Precision
 }
 
+// countable: the block of the instant is full before the level is.
+func (slidingLog) countable(l *Limit, _ bucket, m moment) int64 {
+	most := l.logUnits() - 1
+	l.blocks(m.log, m.at, func(block, units int64) bool {
+		if block == m.at/l.Precision {
+			most -= units
+		}
+		return true
+	})
+	return most
+}
+
+// mostIn: windows may begin anywhere, so also with the time.
+func (slidingLog) mostIn(l *Limit, time int64, _ bool) int64 { return l.inWindows(time, true) }
+
+func (slidingLog) lifetime(l *Limit) int64 { return l.Window }
+
+func (slidingLog) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
+
+// sound: each block is later than the one before, and the newest is the last.
+func (slidingLog) sound(l *Limit, b bucket, log []int64) bool {
+	if len(log) == 0 {
+		return b.level == 0
+	}
+	if len(log) == 1 || log[0] < 0 || log[0] > lastInstant/l.Precision || b.level < 0 {
+		return false
+	}
+	last := l.logSpan() // ages
+	for _, stored := range log[1:] {
+		age := log[0]%l.logSpan() - stored/l.logUnits()
+		if age < 0 {
+			age += l.logSpan()
+		}
+		if stored < 0 || stored/l.logUnits() >= l.logSpan() || age >= last {
+			return false
+		}
+		last = age
+	}
+	return last == 0
+}
+
 // compileLog reads the precision and makes sure that the log stays small.
-func (l *Limit) compileLog(s Spec, refuse func(field, format string, args ...any)) {
+func (l *Limit) compileLog(s *Spec, refuse refusal) {
 	l.Precision = 1
 	if s.Precision != "" {
 		var err error

@@ -5,7 +5,13 @@ import "math/bits"
 // slidingWindow: two clock-aligned counters. With e the time since the current window
 // began, a hit is admitted when cur + ⌊prev·(W−e)/W⌋ + cost ≤ limit. The level is cur,
 // aux is prev.
-type slidingWindow struct{}
+type slidingWindow struct{ counted }
+
+var slidingWindowDescriptor = descriptor{
+	facts:  facts{kept: inBucket, twoWindows: true},
+	number: SlidingWindow, name: "sliding_window", window: durationWindow, hours: spreadByHour, compared: true,
+	compile: func(*Limit, *Spec, refusal) rules { return slidingWindow{} },
+}
 
 func (slidingWindow) stand(l *Limit, stored bucket, since int64, m moment) bucket {
 	switch start := windowStart(m.at, l.Window); {
@@ -81,6 +87,19 @@ func (slidingWindow) backdate(l *Limit, b bucket, at, cost int64, m moment) buck
 func (slidingWindow) countsFrom(l *Limit, _ bucket, m moment) int64 {
 	return windowStart(m.at, l.Window) - l.Window
 }
+
+func (slidingWindow) began(l *Limit, _ bucket, m moment) (int64, bool) {
+	return windowStart(m.at, l.Window), true
+}
+
+func (slidingWindow) sound(_ *Limit, b bucket, _ []int64) bool {
+	return counts(b.level) && counts(b.aux)
+}
+
+// lifetime: a hit still counts in part in the window after its own.
+func (slidingWindow) lifetime(l *Limit) int64 { return 2 * l.Window }
+
+func (slidingWindow) mostIn(l *Limit, time int64, whole bool) int64 { return l.inWindows(time, whole) }
 
 // shareOf is ⌊n·part/whole⌋ for 0 ≤ part ≤ whole, the product in 128 bits.
 func shareOf(n, part, whole int64) int64 {

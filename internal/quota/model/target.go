@@ -57,7 +57,7 @@ type span struct{ start, end int64 }
 
 // NewTarget makes the target of a customer's meter of its limits, in the plan's order.
 func NewTarget(change, customer int64, meter int32, limits []*Limit, periods calendar.Periods, clock *TestClock) *Target {
-	concurrent := func(l *Limit) bool { return l.Algorithm == Concurrency }
+	concurrent := func(l *Limit) bool { return l.kept == inHolds }
 	if !slices.ContainsFunc(limits, concurrent) {
 		return newTarget(change, customer, meter, limits, periods, clock)
 	}
@@ -306,13 +306,13 @@ func (t *Target) RunningHour(at int64) (start, end int64) {
 // lastHour is the span that was made last: nearly all targets have the same.
 var lastHour atomic.Pointer[span]
 
-// Allocations are the identities of the target's allocation limits, whose units do not come
-// back by waiting: whoever has any is not forgotten.
+// Allocations are the identities of the target's limits whose units do not come back by waiting:
+// whoever has any is not forgotten.
 func (t *Target) Allocations() (ids []*int64) {
 	for _, counters := range [][]Counter{t.Counters, t.per} {
 		for _, c := range counters {
 			for _, l := range c.Limits {
-				if l.Algorithm == Allocation {
+				if l.stays {
 					ids = append(ids, &l.ID)
 				}
 			}
@@ -332,5 +332,5 @@ func (t *Target) Keys() []CounterKey {
 
 // Logs reports whether a limit of the target's own counter is a log.
 func (t *Target) Logs() bool {
-	return slices.ContainsFunc(t.Counters[0].Limits, func(l *Limit) bool { return l.Algorithm == SlidingLog })
+	return slices.ContainsFunc(t.Counters[0].Limits, func(l *Limit) bool { return l.kept == inLog })
 }

@@ -13,6 +13,19 @@ import (
 // limit its parts are of, see ratedBy.
 type tokenBucket struct{}
 
+var tokenBucketDescriptor = descriptor{
+	facts:  facts{kept: inBucket, refills: true},
+	number: TokenBucket, name: "token_bucket", window: durationWindow, takes: []string{"burst"}, hours: spreadByHour, compared: true,
+	compile: func(*Limit, *Spec, refusal) rules { return tokenBucket{} },
+	reduce:  func(l *Limit, s *Spec) *FieldError { return l.reduce(s.Burst) },
+	defaults: func(s *Spec) {
+		if s.Burst == nil {
+			burst := s.Limit
+			s.Burst = &burst
+		}
+	},
+}
+
 // ratedBy is the aux of a bucket that was written under a limit.
 func ratedBy(limit int64) int64 { return -1 - limit }
 
@@ -103,8 +116,54 @@ func (tokenBucket) backdate(l *Limit, b bucket, at, cost int64, m moment) bucket
 // countsFrom: a bucket does not know whose tokens are missing.
 func (tokenBucket) countsFrom(*Limit, bucket, moment) int64 { return 0 }
 
-// compileTokenBucket reduces the limit and refuses what 64 bits cannot hold.
-func (l *Limit) compileTokenBucket(burst *int64) *FieldError {
+func (tokenBucket) countable(l *Limit, b bucket, _ moment) int64 {
+	return (math.MaxInt64 - b.level) / l.scale
+}
+
+// sound: a bucket from which nothing is missing may be of no limit, as an untouched one is.
+func (tokenBucket) sound(_ *Limit, b bucket, _ []int64) bool {
+	return b.level == 0 || b.level > 0 && b.aux < 0 && -1-b.aux <= MaxNumber
+}
+
+// FillTime is how long an empty bucket of a limit that refills takes to be full again, µs, rounded
+// up; false where it never is, or not within 64 bits.
+func (l *Limit) FillTime() (us int64, ok bool) {
+	if l.Limit == 0 {
+		return 0, false
+	}
+	us = mulDivUp(l.Burst, l.Window, l.Limit)
+	return us, us < math.MaxInt64
+}
+
+func (tokenBucket) lifetime(l *Limit) int64 {
+	us, _ := l.FillTime()
+	return min(us, MaxWindow)
+}
+
+func (tokenBucket) began(*Limit, bucket, moment) (int64, bool) { return 0, false }
+
+func (tokenBucket) mostIn(l *Limit, time int64, _ bool) int64 {
+	return AddUpTo(l.Burst, mulDivUp(l.Limit, time, l.Window))
+}
+
+// mulDivUp is ⌈a·b/c⌉ for a, b ≥ 0 and c > 0, and stops where 64 bits do.
+func mulDivUp(a, b, c int64) int64 {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high >= uint64(c) {
+		return math.MaxInt64
+	}
+	q, r := bits.Div64(high, low, uint64(c))
+	if r > 0 {
+		q++
+	}
+	if q > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(q)
+}
+
+// reduce reduces the limit and refuses what 64 bits cannot hold.
+func (l *Limit) reduce(burst *int64) *FieldError {
 	l.Burst = l.Limit
 	if burst != nil {
 		l.Burst = *burst

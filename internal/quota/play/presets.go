@@ -2,6 +2,7 @@ package play
 
 import (
 	"fmt"
+	"slices"
 
 	"quotad/internal/quota/model"
 )
@@ -43,21 +44,19 @@ func Presets() []Preset {
 }
 
 // Algorithms are the algorithms that plays compare, in their order.
-var Algorithms = []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket"}
+var Algorithms = model.ComparedAlgorithms()
 
-// Variants are a limit by each of Algorithms. window is the limit's, in µs. A burst belongs to the
-// token bucket only. The log of a large limit counts by blocks: a play of an exact one takes seconds.
+// Variants are a limit by each of Algorithms. window is the limit's, in µs. A burst goes
+// to those that take one. The log of a large limit counts by blocks: a play of an exact one takes seconds.
 func Variants(limit, window int64, burst *int64) []model.Spec {
 	specs := make([]model.Spec, len(Algorithms))
 	for i, algorithm := range Algorithms {
 		specs[i] = model.Spec{Name: algorithm, Algorithm: algorithm, Limit: limit, Window: fmt.Sprintf("%dus", window)}
-		switch algorithm {
-		case "token_bucket":
+		if slices.Contains(model.TakenBy("burst"), algorithm) {
 			specs[i].Burst = burst
-		case "sliding_log":
-			if limit > logBlocks {
-				specs[i].Precision = fmt.Sprintf("%dus", (window+logBlocks-1)/logBlocks)
-			}
+		}
+		if limit > logBlocks && slices.Contains(model.TakenBy("precision"), algorithm) {
+			specs[i].Precision = fmt.Sprintf("%dus", (window+logBlocks-1)/logBlocks)
 		}
 	}
 	return specs

@@ -109,11 +109,11 @@ func (b *Inbox[T]) PutBack(items ...T) {
 	b.waiting.putBack(items)
 }
 
-// PutBehind moves the items that are late to the end of their lines, in their order.
-func (b *Inbox[T]) PutBehind(late func(T) bool) {
+// PutLast moves the items that are late to the end of their lines, in their order.
+func (b *Inbox[T]) PutLast(late func(T) bool) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
-	b.waiting.putBehind(late)
+	b.waiting.putLast(late)
 }
 
 // Queued is how many hits wait.

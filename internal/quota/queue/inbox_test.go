@@ -266,11 +266,11 @@ func TestRingForgets(t *testing.T) {
 }
 
 // What is late goes after what else its sender has waiting, in its order.
-func TestPutBehind(t *testing.T) {
+func TestPutLast(t *testing.T) {
 	b, _ := newInbox()
 	mustEnqueue(t, b, things("a", 6, 1))
 	mustEnqueue(t, b, things("b", 4, 1))
-	b.PutBehind(func(th *thing) bool { return th.n < 3 })
+	b.PutLast(func(th *thing) bool { return th.n < 3 })
 	order := make(map[SenderID][]int)
 	for _, th := range batch(b) {
 		order[th.from] = append(order[th.from], th.n)

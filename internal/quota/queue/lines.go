@@ -234,8 +234,8 @@ func (q *Lines[T]) putBack(items []T) {
 	}
 }
 
-// putBehind moves the items that are late to the end of their lines, in their order.
-func (q *Lines[T]) putBehind(late func(T) bool) {
+// putLast moves the items that are late to the end of their lines, in their order.
+func (q *Lines[T]) putLast(late func(T) bool) {
 	for _, l := range q.ring {
 		var last []T
 		l.items = slices.DeleteFunc(l.items, func(it T) bool {

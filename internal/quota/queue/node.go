@@ -14,6 +14,7 @@ type Node struct {
 	session.Options
 	MaxQueue        int              // hits waiting in a lane, and as many in a worker
 	MaxReservations int              // that a customer may have open on a meter
+	AlsoAdjusted    string           // SQL that goes with new adjustments, "" for none
 	Memory          *refusals.Memory // of refusals
 	Values          *NewValues
 	Totals          totals

@@ -210,7 +210,7 @@ func (s *Session) works() {
 	if s.trouble.Load() != nil {
 		s.trouble.Store(nil)
 	}
-	s.Options.Troubles.settle(s.Options.Stopwatch())
+	s.Options.Troubles.expire(s.Options.Stopwatch())
 }
 
 // Why is what callers are told who gave up before their hit was sent.

@@ -62,8 +62,8 @@ func nameOf(err error) string {
 	return err.Error()
 }
 
-// settle forgets what was not met for troubleLasts.
-func (t *Troubles) settle(now time.Duration) {
+// expire forgets what was not met for troubleLasts.
+func (t *Troubles) expire(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.met) == 0 {
@@ -81,7 +81,7 @@ func (t *Troubles) settle(now time.Duration) {
 
 // Worst is an ErrNoSession before an ErrUnavailable, or nil.
 func (t *Troubles) Worst(now time.Duration) (err error) {
-	t.settle(now)
+	t.expire(now)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, known := range t.met {

@@ -65,7 +65,7 @@ const PeriodUnits = `CASE WHEN 9223372036854775807 IN (u.fullest, c.units) THEN 
 
 // One statement, one snapshot: an hour that is being moved counts once.
 const sumsSQL = `
-SELECT ` + PeriodUnits + `, a.hours, a.keys, a.costs
+SELECT ` + PeriodUnits + `, a.hours, a.keys, a.costs, a.ats, a.reasons
 FROM unnest($1::smallint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[])
 	WITH ORDINALITY AS i (shard, customer, meter, start_at, end_at, n)
 LEFT JOIN LATERAL (
@@ -76,7 +76,9 @@ LEFT JOIN LATERAL (
 	WHERE c.shard = i.shard AND c.customer = i.customer AND c.meter = i.meter AND c.attribute = ''
 	  AND c.hour >= i.start_at AND c.hour < i.end_at OFFSET 0) c ON true
 LEFT JOIN LATERAL (
-	SELECT sum(a.cost) AS cost, array_agg(a.hour) AS hours, array_agg(a.key) AS keys, array_agg(a.cost) AS costs FROM adjustments a
+	SELECT sum(a.cost) AS cost, array_agg(a.hour) AS hours, array_agg(a.key) AS keys, array_agg(a.cost) AS costs,
+		array_agg(a.at) AS ats, array_agg(a.reason) AS reasons
+	FROM adjustments a
 	WHERE a.shard = i.shard AND a.customer = i.customer AND a.meter = i.meter AND a.hour >= i.start_at AND a.hour < i.end_at) a ON true
 ORDER BY i.n`
 
@@ -91,11 +93,12 @@ func Sums(ctx context.Context, q Querier, spans []Span) ([]Sum, error) {
 	}
 	rows, _ := q.Query(ctx, sumsSQL, shards, customers, meters, starts, ends)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Sum, err error) {
-		var hours, costs []int64
+		var hours, costs, ats []int64
 		var keys []pgtype.UUID
-		err = row.Scan(&s.Units, &hours, &keys, &costs)
+		var reasons []string
+		err = row.Scan(&s.Units, &hours, &keys, &costs, &ats, &reasons)
 		for i, hour := range hours {
-			s.Adjustments = append(s.Adjustments, Adjustment{Key: Key{hour, keys[i].Bytes}, Cost: costs[i]})
+			s.Adjustments = append(s.Adjustments, Adjustment{Key{hour, keys[i].Bytes}, ats[i], costs[i], reasons[i]})
 		}
 		return s, err
 	})

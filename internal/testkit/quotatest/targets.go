@@ -139,7 +139,7 @@ func Decide(t *model.Target, rows []model.Row, now, cost int64) (model.Decision,
 	for i := range after {
 		after[i].Version, after[i].Change = rows[i].Version+1, max(rows[i].Change, t.Change)
 	}
-	return d.Behind(after), after
+	return d.Charged(after), after
 }
 
 func sortedKeys[M ~map[K]V, K cmp.Ordered, V any](m M) []K { return slices.Sorted(maps.Keys(m)) }

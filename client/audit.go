@@ -1,0 +1,26 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"time"
+)
+
+// Audit is one change that somebody made.
+type Audit struct {
+	ID        int64           `json:"id"`
+	At        time.Time       `json:"at"`
+	Actor     string          `json:"actor" doc:"The id of the key. Or command-line, or start where quotad made its first key."`
+	ActorName *string         `json:"actor_name" doc:"The name of the key, or null."`
+	Action    string          `json:"action" doc:"What was done, such as create, change and delete."`
+	Target    string          `json:"target" doc:"The path of what was changed, below /v1/ and not percent-encoded."`
+	Before    json.RawMessage `json:"before" doc:"What was there, or null.\n- Of more than 8 KiB the longest members are left out: they say omitted_bytes.\n- Null, too, when the customer was erased."`
+	After     json.RawMessage `json:"after" doc:"What has been there since, or null."`
+	RequestID *string         `json:"request_id" doc:"The request's X-Request-Id. Null outside of HTTP."`
+}
+
+// Audit lists who changed what, the newest first.
+func (c *Client) Audit(ctx context.Context, query url.Values) (List[Audit], error) {
+	return get[List[Audit]](ctx, c, with(at("audit"), query))
+}

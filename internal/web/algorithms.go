@@ -1,0 +1,127 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/quota/model"
+)
+
+// algorithmWords is what pages say of an algorithm's limits.
+type algorithmWords struct {
+	name string
+	says func(l *model.Limit) string // in the playground; nil: it is not compared there
+	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
+
+	gone   string // when units are there again that never come back by waiting; none: see resets
+	resets func(v *visit, c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time)
+
+	pace paceBy
+	ends func(p speed, l *client.QuotaLimit, now time.Time) (time.Time, bool) // see speed.ends
+}
+
+// algorithms has the words of each.
+var algorithms = map[model.Algorithm]algorithmWords{
+	model.FixedWindow: {
+		name: "Fixed window", rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
+		says: func(l *model.Limit) string { return "Counts from zero at each full " + each(l.Window) + "." },
+		resets: func(v *visit, c *card, l *client.QuotaLimit, _ *client.Limit, now time.Time) {
+			c.countdown("Resets in", *l.ResetAt, now, 0)
+			c.fact("At", when(*l.ResetAt, now, v.zone))
+		},
+	},
+	model.SlidingWindow: {
+		name: "Sliding window", rule: slidingRule, resets: (*visit).slides, pace: byLastHour, ends: speed.whileSliding,
+		says: func(l *model.Limit) string {
+			return "The units of the last " + each(l.Window) + " fade while this one runs."
+		},
+	},
+	model.SlidingLog: {
+		name: "Exact log", rule: slidingRule, resets: (*visit).slides, pace: byLastHour, ends: speed.whileSliding,
+		says: func(l *model.Limit) string {
+			if l.Precision > 1 {
+				return "Counts the last " + each(l.Window) + ", in blocks of " + lasting(l.Precision) + "."
+			}
+			return "Counts each hit of the last " + each(l.Window) + "."
+		},
+	},
+	model.TokenBucket: {
+		name: "Token bucket", resets: (*visit).refills, pace: byLastHour, ends: speed.whileRefilling,
+		says: func(l *model.Limit) string {
+			return "Full at first with " + number(l.Burst) + ", refilled all the time."
+		},
+		rule: func(units string, l *client.QuotaLimit, spec *client.Limit) string {
+			return fmt.Sprintf("%s at once, refilled at %s %s", short(l.Used+l.Remaining), units, every(spec.Window, "a"))
+		},
+	},
+	model.Allocation: {
+		name: "Allocation", gone: "when one is given up",
+		rule: func(units string, _ *client.QuotaLimit, _ *client.Limit) string { return units + " at any time" },
+	},
+	model.Concurrency: {
+		name: "Concurrency", gone: "when one ends",
+		rule: func(units string, _ *client.QuotaLimit, _ *client.Limit) string { return units + " at the same time" },
+	},
+}
+
+// algorithmOf is what pages say of an algorithm by its name in JSON.
+func algorithmOf(name string) algorithmWords { return algorithms[model.AlgorithmNamed(name)] }
+
+// rule is a limit in words.
+func rule(l *client.QuotaLimit, spec *client.Limit) string {
+	return algorithmOf(l.Algorithm).rule(short(l.Limit), l, spec)
+}
+
+func fixedRule(units string, _ *client.QuotaLimit, spec *client.Limit) string {
+	switch spec.Window {
+	case "calendar_day":
+		return units + " each day"
+	case "calendar_week":
+		return units + " each week, from Monday"
+	case "calendar_month":
+		return units + " each calendar month"
+	case "calendar_year":
+		return units + " each calendar year"
+	case "billing_period":
+		return units + " each billing period"
+	}
+	if spec.Align == "first_hit" {
+		return fmt.Sprintf("%s in %s, from the first one on", units, length(spec.Window))
+	}
+	return units + " " + every(spec.Window, "each clock")
+}
+
+func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string {
+	return fmt.Sprintf("%s in any %s", units, length(spec.Window))
+}
+
+// slides says when units come back that each count for a window.
+func (v *visit) slides(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+	c.fact("Comes back", "as "+plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
+	c.fact("All back", when(*l.ResetAt, now, v.zone))
+	c.at, c.slides = *l.ResetAt, true
+}
+
+// refills says when a token bucket has its next unit. The units that are missing come back evenly
+// until the reset.
+func (v *visit) refills(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+	reset := *l.ResetAt
+	window, err := model.ParseDuration(spec.Window)
+	if err == nil && l.Limit > 0 {
+		left := reset.Sub(now).Microseconds()
+		missing := mulDiv(left, l.Limit, window) // whole units that come after the next one
+		next := reset.Add(-time.Duration(mulDiv(missing, window, l.Limit)) * time.Microsecond)
+		if every := window / l.Limit; every >= time.Second.Microseconds() {
+			if !next.After(now) {
+				next = next.Add(time.Duration(every) * time.Microsecond)
+			}
+			c.countdown("One more in", next, now, every/1000)
+		} else {
+			c.fact("Comes back", fmt.Sprintf("%s a second", number(mulDiv(l.Limit, time.Second.Microseconds(), window))))
+			c.slides = true
+		}
+	}
+	c.fact("All back", when(reset, now, v.zone))
+}
