@@ -10,7 +10,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
-	bills "quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
@@ -94,7 +94,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 	}
 	body := client.Adjustment{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
 	if at != 0 {
-		if err := s.billing.CheckInstant(c.ctx(), customer, at); err != nil {
+		if err := s.accounts.CheckInstant(c.ctx(), customer, at); err != nil {
 			return answer{}, err
 		}
 	}
@@ -121,7 +121,7 @@ func (s *Server) adjust(c *call) (answer, error) {
 
 // previewAdjustment answers the line that an adjustment would make.
 func (s *Server) previewAdjustment(c *call, customer string, in *adjustmentRequest, at int64) (answer, error) {
-	line, clock, err := s.billing.Preview(c.ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
+	line, clock, err := s.invoices.Preview(c.ctx(), invoices.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
 	if err != nil {
 		return answer{}, explain(err, names{customer: customer, meter: in.Meter})
 	}

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 )
 
 // instantOrPeriodEnd is an instant, or "period_end".
@@ -60,7 +60,7 @@ type payerRequest struct {
 	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
 }
 
-func accountAnswer(a *ledger.Account, err error) (answer, error) {
+func accountAnswer(a *accounts.Account, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
@@ -76,7 +76,7 @@ func (s *Server) getBilling(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return accountAnswer(s.billing.Account(c.ctx(), key))
+	return accountAnswer(s.accounts.Account(c.ctx(), key))
 }
 
 func (s *Server) putBilling(c *call) (answer, error) {
@@ -92,7 +92,7 @@ func (s *Server) putBilling(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return accountAnswer(s.billing.PutAccount(c.ctx(), key, &ledger.AccountInput{
+	return accountAnswer(s.accounts.PutAccount(c.ctx(), key, &accounts.AccountInput{
 		StartsAt: in.StartsAt.micros(), TrialEndsAt: in.TrialEndsAt.micros(), EndsAt: in.EndsAt.micros(), PeriodEnd: in.EndsAt.periodEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
 	}, pre))

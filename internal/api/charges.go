@@ -44,7 +44,7 @@ func (s *Server) charge(c *call) (answer, error) {
 	if len(bad) > 0 {
 		return answer{}, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.billing.Charge(c.ctx(), customer,
+	made, clock, replayed, err := s.invoices.Charge(c.ctx(), customer,
 		billing.Charge{ID: in.ID, Description: in.Description, Currency: in.Currency, AmountMinor: in.AmountMinor},
 		model.NewID("charge", in.ID, in.Description, strconv.FormatInt(in.AmountMinor, 10), in.Currency).Payload)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Server) grantCredit(c *call) (answer, error) {
 	if len(bad) > 0 {
 		return answer{}, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.billing.Grant(c.ctx(), customer, asked, model.NewID("credit", in.ID,
+	made, clock, replayed, err := s.invoices.Grant(c.ctx(), customer, asked, model.NewID("credit", in.ID,
 		strconv.FormatInt(in.AmountMinor, 10), in.Currency, in.Kind, strconv.Itoa(in.Priority), expires).Payload)
 	if err != nil {
 		return answer{}, err
@@ -101,7 +101,7 @@ func (s *Server) listCredits(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	found, err := s.billing.Credits(c.ctx(), customer, c.query.page())
+	found, err := s.invoices.Credits(c.ctx(), customer, c.query.page())
 	if err != nil {
 		return answer{}, err
 	}

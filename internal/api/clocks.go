@@ -33,7 +33,7 @@ func (s *Server) putClock(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	s.billing.Wake()
+	s.closing.Wake()
 	return answer{status: putStatus(isNew), body: showClock(clock)}, nil
 }
 

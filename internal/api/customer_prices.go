@@ -4,11 +4,11 @@ import (
 	"net/http"
 
 	"quotad/client"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 )
 
-func showOwnPrice(p *ledger.OwnPrice) client.OwnPrice {
+func showOwnPrice(p *accounts.OwnPrice) client.OwnPrice {
 	return client.OwnPrice{Price: p.Price, From: timeOf(max(p.From, 0))}
 }
 
@@ -21,7 +21,7 @@ func (s *Server) putOwnPrice(c *call) (answer, error) {
 	if err := decode(c.body, &in); err != nil {
 		return answer{}, err
 	}
-	price, isNew, err := s.billing.PutOwnPrice(c.ctx(), customer, meter, &plans.Price{
+	price, isNew, err := s.accounts.PutOwnPrice(c.ctx(), customer, meter, &plans.Price{
 		Model: in.Model, UnitPrice: in.UnitPrice, PackageSize: in.PackageSize, PackagePrice: in.PackagePrice,
 		Tiers: in.Tiers, Included: in.Included, MinimumMinor: in.MinimumMinor, MaximumMinor: in.MaximumMinor,
 	})
@@ -43,7 +43,7 @@ func (s *Server) getOwnPrice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	price, err := s.billing.OwnPrice(c.ctx(), customer, meter)
+	price, err := s.accounts.OwnPrice(c.ctx(), customer, meter)
 	if err != nil {
 		return answer{}, err
 	}
@@ -55,7 +55,7 @@ func (s *Server) deleteOwnPrice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	_, _, err = s.billing.PutOwnPrice(c.ctx(), customer, meter, nil)
+	_, _, err = s.accounts.PutOwnPrice(c.ctx(), customer, meter, nil)
 	return answer{status: http.StatusNoContent}, err
 }
 
@@ -64,9 +64,9 @@ func (s *Server) listOwnPrices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	all, err := s.billing.OwnPrices(c.ctx(), key)
+	all, err := s.accounts.OwnPrices(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}
-	return listAnswer(&plans.List[*ledger.OwnPrice]{Items: all}, nil, showOwnPrice)
+	return listAnswer(&plans.List[*accounts.OwnPrice]{Items: all}, nil, showOwnPrice)
 }

@@ -9,7 +9,7 @@ import (
 	"quotad/internal/api/problem"
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/quota/model"
 )
 
@@ -95,7 +95,7 @@ func invoiceAnswer(i *billing.Invoice, err error) (answer, error) {
 }
 
 // filter reads which invoices are asked for.
-func (q query) filter() (f ledger.Filter, err error) {
+func (q query) filter() (f invoices.Filter, err error) {
 	if f.Status = q["status"]; f.Status != "" {
 		switch f.Status {
 		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited:
@@ -113,7 +113,7 @@ func (s *Server) listInvoices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.billing.Invoices(c.ctx(), f, c.query.page())
+	list, err := s.invoices.Invoices(c.ctx(), f, c.query.page())
 	return listAnswer(list, err, showInvoice)
 }
 
@@ -122,7 +122,7 @@ func (s *Server) customerInvoices(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	list, err := s.billing.Invoices(c.ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.query.page())
+	list, err := s.invoices.Invoices(c.ctx(), invoices.Filter{Customer: key, TestClock: invoices.AnyClock}, c.query.page())
 	return listAnswer(list, err, showInvoice)
 }
 
@@ -136,9 +136,9 @@ func (s *Server) upcomingInvoice(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if !project {
-		return invoiceAnswer(s.billing.Upcoming(c.ctx(), key))
+		return invoiceAnswer(s.invoices.Upcoming(c.ctx(), key))
 	}
-	soFar, projected, err := s.billing.Projection(c.ctx(), key)
+	soFar, projected, err := s.invoices.Projection(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}
@@ -152,7 +152,7 @@ func (s *Server) getInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Invoice(c.ctx(), id))
+	return invoiceAnswer(s.invoices.Invoice(c.ctx(), id))
 }
 
 func (s *Server) finalizeInvoice(c *call) (answer, error) {
@@ -160,7 +160,7 @@ func (s *Server) finalizeInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Finalize(c.ctx(), id))
+	return invoiceAnswer(s.invoices.Finalize(c.ctx(), id))
 }
 
 func (s *Server) payInvoice(c *call) (answer, error) {
@@ -175,7 +175,7 @@ func (s *Server) payInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Pay(c.ctx(), id, in.Reference))
+	return invoiceAnswer(s.invoices.Pay(c.ctx(), id, in.Reference))
 }
 
 func (s *Server) voidInvoice(c *call) (answer, error) {
@@ -190,7 +190,7 @@ func (s *Server) voidInvoice(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return invoiceAnswer(s.billing.Void(c.ctx(), id, in.Reason, in.Reissue))
+	return invoiceAnswer(s.invoices.Void(c.ctx(), id, in.Reason, in.Reissue))
 }
 
 func (s *Server) creditInvoice(c *call) (answer, error) {
@@ -214,7 +214,7 @@ func (s *Server) creditInvoice(c *call) (answer, error) {
 		asked.Lines = append(asked.Lines, assembly.NoteLine{N: l.N, AmountMinor: l.AmountMinor})
 		payload = append(payload, strconv.Itoa(l.N), strconv.FormatInt(l.AmountMinor, 10))
 	}
-	note, replayed, err := s.billing.CreditNote(c.ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
+	note, replayed, err := s.invoices.CreditNote(c.ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
 	a, err := invoiceAnswer(note, err)
 	if err == nil {
 		a.status = putStatus(!replayed)
@@ -235,7 +235,7 @@ func (s *Server) invoiceLineUsage(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, billing.ErrUnknownLine
 	}
-	found, err := s.billing.LineUsage(c.ctx(), id, n, c.query.page())
+	found, err := s.invoices.LineUsage(c.ctx(), id, n, c.query.page())
 	if err != nil {
 		return answer{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"quotad/client"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
@@ -69,9 +69,9 @@ func (s *Server) readOverview(ctx context.Context) (body client.Overview, err er
 		body.Fullest, err = s.keptFullest(ctx, now)
 		return err
 	})
-	var nameless []ledger.Nameless
+	var nameless []accounts.Nameless
 	part(partHeld, tenth, func(ctx context.Context) (err error) {
-		nameless, err = s.billing.Nameless(ctx)
+		nameless, err = s.accounts.Nameless(ctx)
 		return err
 	})
 	body.Books = s.books(nodes)
@@ -159,7 +159,7 @@ func (s *Server) readDatabase(ctx context.Context) (*client.Database, error) {
 // books is what the newest check of the nodes found, and what this node's worker sees.
 func (s *Server) books(nodes []plans.Node) client.Books {
 	body := client.Books{Disagreeing: []string{}}
-	body.BlockedCustomers, _ = s.billing.Standing()
+	body.BlockedCustomers, _ = s.closing.Standing()
 	at, disagreeing := s.Checked() // of the other nodes it is in their rows
 	for i := range nodes {
 		if n := &nodes[i]; n.CheckedAt != nil && (at == nil || *n.CheckedAt > *at) {

@@ -58,7 +58,7 @@ func invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func
 			if err != nil {
 				return nil, err
 			}
-			invoice, err := s.billing.Invoice(ctx, id)
+			invoice, err := s.invoices.Invoice(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +74,7 @@ func (s *Server) invoicesCSV(w http.ResponseWriter, r *http.Request, p params) i
 		if err != nil {
 			return nil, err
 		}
-		page, err := s.billing.Invoices(ctx, filter, p.query.page())
+		page, err := s.invoices.Invoices(ctx, filter, p.query.page())
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/respond"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
@@ -66,7 +66,7 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 		m.Target = m.Target.For(attributes).ForReservations()
 	}
 	// The states, the units and what prices them are of one instant, as an invoice's are.
-	err = s.billing.Reading(ctx, key, func(ctx context.Context, running *ledger.Running) error {
+	err = s.invoices.Reading(ctx, key, func(ctx context.Context, running *invoices.Running) error {
 		body, err = s.showQuota(ctx, key, account, running)
 		return err
 	})
@@ -75,7 +75,7 @@ func (s *Server) readQuota(ctx context.Context, key string, attributes map[strin
 }
 
 // showQuota is the quota answer of what is stored at one instant.
-func (s *Server) showQuota(ctx context.Context, key string, account *catalog.Account, running *ledger.Running) (body quotaBody, err error) {
+func (s *Server) showQuota(ctx context.Context, key string, account *catalog.Account, running *invoices.Running) (body quotaBody, err error) {
 	for i := range account.Meters {
 		if running.Change > account.Meters[i].Target.Change {
 			return body, &model.StaleError{Change: running.Change}
@@ -125,7 +125,7 @@ func (s *Server) standings(ctx context.Context, v *quota.View, account *catalog.
 }
 
 // usage is the meter's usage of the running period, and what an invoice would say of it.
-func (st *standing) usage(currency string, running *ledger.Running) (client.MeterUsage, error) {
+func (st *standing) usage(currency string, running *invoices.Running) (client.MeterUsage, error) {
 	u := client.MeterUsage{
 		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
 		PeriodStart: timeOf(st.PeriodStart), PeriodEnd: timeOf(st.PeriodEnd),

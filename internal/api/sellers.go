@@ -5,10 +5,10 @@ import (
 
 	"quotad/client"
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 )
 
-func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
+func showSeller(s *accounts.Seller) billing.Seller { return s.Seller }
 
 func (s *Server) putSeller(c *call) (answer, error) {
 	key, err := nameInPath(c.r, "key")
@@ -23,10 +23,11 @@ func (s *Server) putSeller(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	seller, isNew, err := s.billing.PutSeller(c.ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
+	seller, isNew, err := s.accounts.PutSeller(c.ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
 	if err != nil {
 		return answer{}, err
 	}
+	s.closing.Wake() // drafts may have waited for its name
 	return answer{status: putStatus(isNew), etag: seller.ETag(), body: showSeller(seller)}, nil
 }
 
@@ -35,7 +36,7 @@ func (s *Server) getSeller(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	seller, err := s.billing.Seller(c.ctx(), key)
+	seller, err := s.accounts.Seller(c.ctx(), key)
 	if err != nil {
 		return answer{}, err
 	}
@@ -43,6 +44,6 @@ func (s *Server) getSeller(c *call) (answer, error) {
 }
 
 func (s *Server) listSellers(c *call) (answer, error) {
-	list, err := s.billing.Sellers(c.ctx(), c.query.page())
+	list, err := s.accounts.Sellers(c.ctx(), c.query.page())
 	return listAnswer(list, err, showSeller)
 }

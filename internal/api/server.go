@@ -14,7 +14,9 @@ import (
 
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/respond"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans/catalog"
@@ -27,10 +29,12 @@ import (
 // Options are the parts and settings of a Server. All parts are required; settings are
 // optional.
 type Options struct {
-	Engine  *quota.Engine
-	Catalog *catalog.Catalog
-	Store   *store.Store
-	Billing *ledger.Ledger
+	Engine   *quota.Engine
+	Catalog  *catalog.Catalog
+	Store    *store.Store
+	Accounts *accounts.Accounts
+	Invoices *invoices.Invoices
+	Closing  *closing.Worker
 	// Reconciler checks the books for GET /v1/reconcile.
 	Reconciler *reconcile.Reconciler
 
@@ -76,7 +80,9 @@ type Server struct {
 	engine                 *quota.Engine
 	catalog                *catalog.Catalog
 	store                  *store.Store
-	billing                *ledger.Ledger
+	accounts               *accounts.Accounts
+	invoices               *invoices.Invoices
+	closing                *closing.Worker
 	now                    func(ctx context.Context) (int64, error)
 	log                    *slog.Logger
 	metrics                *metrics
@@ -116,7 +122,8 @@ func New(options Options) *Server {
 		options.Version = "dev"
 	}
 	s := &Server{
-		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store, billing: options.Billing,
+		options: options, engine: options.Engine, catalog: options.Catalog, store: options.Store,
+		accounts: options.Accounts, invoices: options.Invoices, closing: options.Closing,
 		now: options.Now, log: options.Log, router: chi.NewRouter(),
 		batches: slots{Shares: queue.NewShares(maxBatches), full: errManyBatches, own: errOwnBatches},
 		imports: slots{Shares: queue.NewShares(maxImports), full: errManyImports, own: errOwnImports}, importing: newTurns(maxGroups), importWait: importWait, importPause: importPause,
