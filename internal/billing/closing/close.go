@@ -69,7 +69,7 @@ const insertPeriods = `
 		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at
 	FROM jsonb_populate_recordset(NULL::periods, $1) r`
 
-// writeClosed makes the invoices of closed periods, and writes what closing makes.
+// writeClosed writes closed periods, their drafts, and the periods that follow.
 func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	var periods []periodRow
 	var open []accounts.OpenRow
