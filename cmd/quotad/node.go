@@ -89,7 +89,7 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
-		AlsoAdjusted: invoices.OpenAdjustments, Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
+		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, AlsoAdjusted: invoices.OpenAdjustments, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, MaxNewValues: s.MaxNewValues, MaxReservations: s.MaxReservations,
 	})
 	if err != nil {

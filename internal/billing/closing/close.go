@@ -69,11 +69,12 @@ const insertPeriods = `
 		full_start, full_end, known_end, trial, plan_id, version, prices, closed_at
 	FROM jsonb_populate_recordset(NULL::periods, $1) r`
 
-// writeClosed makes the invoices of closed periods, and writes what closing makes.
+// writeClosed writes closed periods, their drafts, and the periods that follow.
 func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 	var periods []periodRow
 	var open []accounts.OpenRow
 	var closed, drafts []*invoices.Task
+	jobs := make(map[int64]*job, len(due))
 	for _, j := range due {
 		if j.err != nil {
 			continue
@@ -82,15 +83,12 @@ func (w *Worker) writeClosed(ctx context.Context, tx pgx.Tx, due []*job) error {
 		if j.err = t.Err; j.err != nil {
 			continue
 		}
+		jobs[j.c.ID] = j
 		closed, periods = append(closed, t), append(periods, periodRowOf(j.c.ID, &t.Period, j.at))
 		open = append(open, accounts.OpenRowOf(j.c.ID, &t.Period, t.Next))
 		if !t.Empty() {
 			drafts = append(drafts, t)
 		}
-	}
-	jobs := make(map[int64]*job, len(due))
-	for _, j := range due {
-		jobs[j.c.ID] = j
 	}
 	dueAt := func(id, at int64) { jobs[id].over = at > jobs[id].c.Now }
 	b := new(pgx.Batch)
