@@ -153,12 +153,12 @@ func (n *node) makeDemo(ctx context.Context) error {
 
 // nameSeller names the seller of all accounts that name no other. Invoices are held without.
 func (n *node) nameSeller(ctx context.Context) error {
-	s, err := n.billing.Seller(ctx, "default")
+	s, err := n.accounts.Seller(ctx, "default")
 	if err != nil || s.Name != "" {
 		return err
 	}
 	s.Name = demoSeller
-	_, _, err = n.billing.PutSeller(ctx, s.Seller, plans.Precondition{Given: true, ETags: []string{s.ETag()}})
+	_, _, err = n.accounts.PutSeller(ctx, s.Seller, plans.Precondition{Given: true, ETags: []string{s.ETag()}})
 	if errors.Is(err, plans.ErrPrecondition) { // somebody has named it just now
 		err = nil
 	}

@@ -146,11 +146,11 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 
 // collectBilling reads no database: the worker has looked.
 func (g *gauges) collectBilling(to chan<- prometheus.Metric) {
-	closed, finalized, failed := g.node.billing.Worked()
+	closed, finalized, failed := g.node.closing.Worked()
 	for i, n := range []int64{closed, finalized, failed} {
 		to <- prometheus.MustNewConstMetric(g.billed[i], prometheus.CounterValue, float64(n))
 	}
-	blocked, due := g.node.billing.Standing()
+	blocked, due := g.node.closing.Standing()
 	to <- prometheus.MustNewConstMetric(g.blocked, prometheus.GaugeValue, float64(blocked))
 	if now, ok := g.node.clock.Estimate(); ok {
 		late := int64(0)

@@ -19,7 +19,9 @@ import (
 	"quotad/internal/api"
 	"quotad/internal/api/admin"
 	"quotad/internal/api/serve"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
@@ -42,7 +44,8 @@ type node struct {
 	store      *store.Store
 	catalog    *catalog.Catalog
 	engine     *quota.Engine
-	billing    *ledger.Ledger
+	accounts   *accounts.Accounts
+	closing    *closing.Worker
 	cleaner    *upkeep.Cleaner
 	archiver   *sweep.Archiver
 	api        *api.Server
@@ -81,16 +84,15 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	n.catalog = catalog.New(n.pool, catalog.Options{
 		Customers: s.CacheSize, PackedBytes: s.CacheMemory << 20, Monotonic: stopwatch, Now: n.clock.Now, DefaultPlan: *s.DefaultPlan, Log: log,
 	})
-	hooks := ledger.NewHooks(n.clock.Now, *s.CloseDelay)
+	hooks := accounts.NewHooks(n.clock.Now, *s.CloseDelay)
 	n.store = store.New(n.pool, store.Options{Committed: n.catalog.Committed, Billing: hooks.Billing()})
 	n.engine, err = quota.NewEngine(quota.Options{
 		Connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: n.reads, Now: n.clock.Now, Wall: time.Now, Stopwatch: stopwatch,
-		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, Log: log,
+		Returns: n.catalog.Returns, MemoryUsable: n.catalog.Fresh, AlsoAdjusted: invoices.OpenAdjustments, Log: log,
 		Lanes: s.Lanes, MaxQueue: s.MaxQueue, MemorySize: s.CacheSize, MaxNewValues: s.MaxNewValues, MaxReservations: s.MaxReservations,
-		AlsoAdjusted: ledger.OpenAdjustments,
 	})
 	if err != nil {
 		n.clock.Close()
@@ -103,14 +105,15 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 		Usable: n.catalog.Fresh, Targets: n.catalog.Targets, Expire: n.engine.Expire, Log: log,
 	})
 	n.archiver = sweep.NewArchiver(n.store, n.catalog.Fresh, log)
-	n.billing = ledger.New(ledger.Options{
-		Pool: n.pool, Store: n.store, Hooks: hooks, Catalog: n.catalog, Engine: n.engine, Now: n.clock.Now, Stopwatch: stopwatch, Log: log,
-		CorrectionTime: *s.CorrectionTime, Pace: s.ClosingPace,
+	n.accounts = accounts.New(n.store, hooks)
+	invoices := invoices.New(n.accounts, *s.CorrectionTime)
+	n.closing = closing.New(closing.Options{
+		Pool: n.pool, Accounts: n.accounts, Invoices: invoices, Catalog: n.catalog, Engine: n.engine, Stopwatch: stopwatch, Log: log, Pace: s.ClosingPace,
 	})
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
 		Options: serve.Options{
-			Engine: n.engine, Catalog: n.catalog, Store: n.store, Billing: n.billing,
+			Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
 			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
 			Registry: registry, Log: log,
 			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
@@ -152,7 +155,7 @@ func (n *node) work(ctx context.Context, s *settings) context.Context {
 	n.background.Go(func() { n.archiver.Run(background) })
 	rotator := upkeep.NewRotator(n.reads, n.clock.Now, *s.IDRetention, n.log)
 	n.background.Go(func() { rotator.Run(background) })
-	n.background.Go(func() { n.billing.Run(background) })
+	n.background.Go(func() { n.closing.Run(background) })
 	return background
 }
 

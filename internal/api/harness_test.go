@@ -18,7 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/serve"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/billing/reconcile"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
@@ -62,7 +64,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	start := time.Now()
 	stopwatch := func() time.Duration { return time.Since(start) }
 	catalog := catalog.New(pool, catalog.Options{Monotonic: stopwatch, Now: clock.Now, Log: log})
-	hooks := ledger.NewHooks(clock.Now, 10*time.Second)
+	hooks := accounts.NewHooks(clock.Now, 10*time.Second)
 	store := store.New(pool, store.Options{Committed: catalog.Committed, Billing: hooks.Billing()})
 	background, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -75,16 +77,17 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 			return postgres.Connect(ctx, databaseURL, session.SessionSettings)
 		},
 		Pool: pool, Now: clock.Now, Wall: time.Now, Stopwatch: stopwatch, Returns: catalog.Returns, MemoryUsable: catalog.Fresh, Log: log,
-		AlsoAdjusted: ledger.OpenAdjustments,
+		AlsoAdjusted: invoices.OpenAdjustments,
 	}
 	for _, f := range change {
 		f(&options)
 	}
 	engine, err := quota.NewEngine(options)
 	check(t, err)
-	bills := ledger.New(ledger.Options{
-		Pool: pool, Store: store, Hooks: hooks, Catalog: catalog, Engine: engine, Now: clock.Now, Stopwatch: stopwatch, Log: log,
-		CorrectionTime: time.Hour,
+	accounts := accounts.New(store, hooks)
+	invoices := invoices.New(accounts, time.Hour)
+	bills := closing.New(closing.Options{
+		Pool: pool, Accounts: accounts, Invoices: invoices, Catalog: catalog, Engine: engine, Stopwatch: stopwatch, Log: log,
 	})
 	var billing sync.WaitGroup
 	billing.Go(func() { bills.Run(background) })
@@ -100,7 +103,7 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
 	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL}
 	n.server = New(Options{Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Options: serve.Options{
-		Engine: engine, Catalog: catalog, Store: store, Billing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
+		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
 	}})
 	web := httptest.NewUnstartedServer(nil)

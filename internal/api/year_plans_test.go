@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"quotad/internal/plans"
 	"quotad/internal/testkit/oracle"
 )
 
@@ -75,14 +76,14 @@ func (y *year) tariff(currency string) oracle.Tariff {
 
 // price draws a price of any model.
 func (y *year) price() oracle.Price {
-	p := oracle.Price{Model: one(y, "per_unit", "package", "graduated", "volume")}
+	p := oracle.Price{Model: one(y, plans.PriceModels()...)}
 	switch p.Model {
 	case "per_unit":
 		p.UnitPrice = y.decimal()
 	case "package":
 		size := y.between(1, 300)
 		p.PackageSize, p.PackagePrice = &size, y.decimal()
-	default:
+	case "graduated", "volume":
 		upTo := int64(0)
 		for range y.dice.IntN(4) {
 			upTo += y.between(1, 200)
@@ -92,6 +93,8 @@ func (y *year) price() oracle.Price {
 			p.Tiers = append(p.Tiers, t)
 		}
 		p.Tiers = append(p.Tiers, y.tier())
+	default:
+		panic("draw the fields of " + p.Model + " here")
 	}
 	if y.chance(2) {
 		p.Included = y.between(1, 150)

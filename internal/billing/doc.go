@@ -4,7 +4,9 @@
 //   - rating: what units cost; pure.
 //   - timeline: which period follows, and what prices it; pure.
 //   - assembly: an invoice from a period's terms and usage; pure.
-//   - ledger: the SQL that keeps accounts, periods, invoices and credits, and closes periods.
+//   - accounts: the SQL of accounts, sellers, prices of customers' own, and periods.
+//   - invoices: the SQL of invoices, charges and credits.
+//   - closing: the worker that closes periods and finalizes invoices.
 //   - document: an invoice as HTML, CSV and PDF.
 //   - reconcile: queries that must return no rows.
 //

@@ -66,10 +66,19 @@ func TestPagesKnowEachPriceModel(t *testing.T) {
 		t.Errorf("the editor offers %q", got)
 	}
 	amount, size := "0.05", int64(100)
+	// What a unit beyond a soft limit costs, where one price says it.
+	each := map[string]string{"per_unit": perUnit(amount, "EUR"), "package": "goes on", "graduated": "goes on", "volume": "goes on"}
 	for _, name := range models {
 		p := client.Price{Model: name, UnitPrice: &amount, PackageSize: &size, PackagePrice: &amount, Tiers: []client.Tier{{UnitPrice: amount}}}
 		if words := priceWords(&p, "EUR", "request"); slices.Contains(words, name) {
 			t.Errorf("%s has no words: %q", name, words)
+		}
+		if text := plainly(name); strings.Contains(text, "_") {
+			t.Errorf("texts of the API say %s", text)
+		}
+		p.Meter = "api"
+		if got := beyond(&client.Plan{PlanInput: client.PlanInput{Currency: "EUR", Prices: []client.Price{p}}}, "api"); got != each[name] {
+			t.Errorf("a unit beyond a limit by %s: %q, want %q", name, got, each[name])
 		}
 	}
 }

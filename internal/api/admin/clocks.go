@@ -38,7 +38,7 @@ func (s *Room) putClock(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	s.Billing.Wake()
+	s.Closing.Wake()
 	return serve.Answer{Status: serve.PutStatus(isNew), Body: showClock(clock)}, nil
 }
 

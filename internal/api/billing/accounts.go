@@ -14,7 +14,7 @@ import (
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 )
 
 // instantOrPeriodEnd is an instant, or "period_end".
@@ -63,7 +63,7 @@ type payerRequest struct {
 	TaxID   string   `json:"tax_id,omitempty" maxLength:"200"`
 }
 
-func accountAnswer(a *ledger.Account, err error) (serve.Answer, error) {
+func accountAnswer(a *accounts.Account, err error) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -79,7 +79,7 @@ func (s *Room) getBilling(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return accountAnswer(s.Billing.Account(c.Ctx(), key))
+	return accountAnswer(s.Accounts.Account(c.Ctx(), key))
 }
 
 func (s *Room) putBilling(c *serve.Call) (serve.Answer, error) {
@@ -95,7 +95,7 @@ func (s *Room) putBilling(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return accountAnswer(s.Billing.PutAccount(c.Ctx(), key, &ledger.AccountInput{
+	return accountAnswer(s.Accounts.PutAccount(c.Ctx(), key, &accounts.AccountInput{
 		StartsAt: in.StartsAt.Micros(), TrialEndsAt: in.TrialEndsAt.Micros(), EndsAt: in.EndsAt.Micros(), PeriodEnd: in.EndsAt.periodEnd,
 		Seller: in.Seller, Buyer: billing.Buyer(in.Buyer), Taxes: in.Taxes, DueDays: in.DueDays,
 	}, pre))

@@ -14,7 +14,7 @@ import (
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
-	bills "quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
@@ -98,7 +98,7 @@ func (s *Room) adjust(c *serve.Call) (serve.Answer, error) {
 	}
 	body := client.Adjustment{Customer: customer, Meter: in.Meter, Cost: in.Cost, Reason: in.Reason}
 	if at != 0 {
-		if err := s.Billing.CheckInstant(c.Ctx(), customer, at); err != nil {
+		if err := s.Accounts.CheckInstant(c.Ctx(), customer, at); err != nil {
 			return serve.Answer{}, err
 		}
 	}
@@ -125,7 +125,7 @@ func (s *Room) adjust(c *serve.Call) (serve.Answer, error) {
 
 // previewAdjustment answers the line that an adjustment would make.
 func (s *Room) previewAdjustment(c *serve.Call, customer string, in *adjustmentRequest, at int64) (serve.Answer, error) {
-	line, clock, err := s.Billing.Preview(c.Ctx(), bills.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
+	line, clock, err := s.Invoices.Preview(c.Ctx(), invoices.Preview{Customer: customer, Meter: in.Meter, Cost: in.Cost, At: at})
 	if err != nil {
 		return serve.Answer{}, serve.Explain(err, serve.Names{Customer: customer, Meter: in.Meter})
 	}

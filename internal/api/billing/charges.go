@@ -47,7 +47,7 @@ func (s *Room) charge(c *serve.Call) (serve.Answer, error) {
 	if len(bad) > 0 {
 		return serve.Answer{}, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.Billing.Charge(c.Ctx(), customer,
+	made, clock, replayed, err := s.Invoices.Charge(c.Ctx(), customer,
 		billing.Charge{ID: in.ID, Description: in.Description, Currency: in.Currency, AmountMinor: in.AmountMinor},
 		model.NewID("charge", in.ID, in.Description, strconv.FormatInt(in.AmountMinor, 10), in.Currency).Payload)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Room) grantCredit(c *serve.Call) (serve.Answer, error) {
 	if len(bad) > 0 {
 		return serve.Answer{}, problem.InvalidFields(bad)
 	}
-	made, clock, replayed, err := s.Billing.Grant(c.Ctx(), customer, asked, model.NewID("credit", in.ID,
+	made, clock, replayed, err := s.Invoices.Grant(c.Ctx(), customer, asked, model.NewID("credit", in.ID,
 		strconv.FormatInt(in.AmountMinor, 10), in.Currency, in.Kind, strconv.Itoa(in.Priority), expires).Payload)
 	if err != nil {
 		return serve.Answer{}, err
@@ -104,7 +104,7 @@ func (s *Room) listCredits(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	found, err := s.Billing.Credits(c.Ctx(), customer, c.Query.Page())
+	found, err := s.Invoices.Credits(c.Ctx(), customer, c.Query.Page())
 	if err != nil {
 		return serve.Answer{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"quotad/internal/api/serve"
 	"quotad/internal/billing"
 	"quotad/internal/billing/assembly"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/quota/model"
 )
 
@@ -73,7 +73,7 @@ func invoiceAnswer(i *billing.Invoice, err error) (serve.Answer, error) {
 }
 
 // filterOf reads which invoices are asked for.
-func filterOf(q request.Query) (f ledger.Filter, err error) {
+func filterOf(q request.Query) (f invoices.Filter, err error) {
 	if f.Status = q["status"]; f.Status != "" {
 		switch f.Status {
 		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited:
@@ -91,7 +91,7 @@ func (s *Room) listInvoices(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	list, err := s.Billing.Invoices(c.Ctx(), f, c.Query.Page())
+	list, err := s.Invoices.Invoices(c.Ctx(), f, c.Query.Page())
 	return serve.ListAnswer(list, err, showInvoice)
 }
 
@@ -100,7 +100,7 @@ func (s *Room) customerInvoices(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	list, err := s.Billing.Invoices(c.Ctx(), ledger.Filter{Customer: key, TestClock: ledger.AnyClock}, c.Query.Page())
+	list, err := s.Invoices.Invoices(c.Ctx(), invoices.Filter{Customer: key, TestClock: invoices.AnyClock}, c.Query.Page())
 	return serve.ListAnswer(list, err, showInvoice)
 }
 
@@ -114,9 +114,9 @@ func (s *Room) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
 		return serve.Answer{}, err
 	}
 	if !project {
-		return invoiceAnswer(s.Billing.Upcoming(c.Ctx(), key))
+		return invoiceAnswer(s.Invoices.Upcoming(c.Ctx(), key))
 	}
-	soFar, projected, err := s.Billing.Projection(c.Ctx(), key)
+	soFar, projected, err := s.Invoices.Projection(c.Ctx(), key)
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -130,7 +130,7 @@ func (s *Room) getInvoice(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Invoice(c.Ctx(), id))
+	return invoiceAnswer(s.Invoices.Invoice(c.Ctx(), id))
 }
 
 func (s *Room) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
@@ -138,7 +138,7 @@ func (s *Room) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Finalize(c.Ctx(), id))
+	return invoiceAnswer(s.Invoices.Finalize(c.Ctx(), id))
 }
 
 func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
@@ -153,7 +153,7 @@ func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Pay(c.Ctx(), id, in.Reference))
+	return invoiceAnswer(s.Invoices.Pay(c.Ctx(), id, in.Reference))
 }
 
 func (s *Room) voidInvoice(c *serve.Call) (serve.Answer, error) {
@@ -168,7 +168,7 @@ func (s *Room) voidInvoice(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return invoiceAnswer(s.Billing.Void(c.Ctx(), id, in.Reason, in.Reissue))
+	return invoiceAnswer(s.Invoices.Void(c.Ctx(), id, in.Reason, in.Reissue))
 }
 
 func (s *Room) creditInvoice(c *serve.Call) (serve.Answer, error) {
@@ -192,7 +192,7 @@ func (s *Room) creditInvoice(c *serve.Call) (serve.Answer, error) {
 		asked.Lines = append(asked.Lines, assembly.NoteLine{N: l.N, AmountMinor: l.AmountMinor})
 		payload = append(payload, strconv.Itoa(l.N), strconv.FormatInt(l.AmountMinor, 10))
 	}
-	note, replayed, err := s.Billing.CreditNote(c.Ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
+	note, replayed, err := s.Invoices.CreditNote(c.Ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
 	a, err := invoiceAnswer(note, err)
 	if err == nil {
 		a.Status = serve.PutStatus(!replayed)
@@ -213,7 +213,7 @@ func (s *Room) invoiceLineUsage(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, billing.ErrUnknownLine
 	}
-	found, err := s.Billing.LineUsage(c.Ctx(), id, n, c.Query.Page())
+	found, err := s.Invoices.LineUsage(c.Ctx(), id, n, c.Query.Page())
 	if err != nil {
 		return serve.Answer{}, err
 	}

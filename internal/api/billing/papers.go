@@ -61,7 +61,7 @@ func (s *Room) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, er
 			if err != nil {
 				return nil, err
 			}
-			invoice, err := s.Billing.Invoice(ctx, id)
+			invoice, err := s.Invoices.Invoice(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -77,7 +77,7 @@ func (s *Room) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Param
 		if err != nil {
 			return nil, err
 		}
-		page, err := s.Billing.Invoices(ctx, filter, p.Query.Page())
+		page, err := s.Invoices.Invoices(ctx, filter, p.Query.Page())
 		if err != nil {
 			return nil, err
 		}

@@ -7,11 +7,11 @@ import (
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 )
 
-func showOwnPrice(p *ledger.OwnPrice) client.OwnPrice {
+func showOwnPrice(p *accounts.OwnPrice) client.OwnPrice {
 	return client.OwnPrice{Price: p.Price, From: respond.Time(max(p.From, 0))}
 }
 
@@ -24,7 +24,7 @@ func (s *Room) putOwnPrice(c *serve.Call) (serve.Answer, error) {
 	if err := request.Decode(c.Body, &in); err != nil {
 		return serve.Answer{}, err
 	}
-	price, isNew, err := s.Billing.PutOwnPrice(c.Ctx(), customer, meter, &plans.Price{
+	price, isNew, err := s.Accounts.PutOwnPrice(c.Ctx(), customer, meter, &plans.Price{
 		Model: in.Model, UnitPrice: in.UnitPrice, PackageSize: in.PackageSize, PackagePrice: in.PackagePrice,
 		Tiers: in.Tiers, Included: in.Included, MinimumMinor: in.MinimumMinor, MaximumMinor: in.MaximumMinor,
 	})
@@ -46,7 +46,7 @@ func (s *Room) getOwnPrice(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	price, err := s.Billing.OwnPrice(c.Ctx(), customer, meter)
+	price, err := s.Accounts.OwnPrice(c.Ctx(), customer, meter)
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -58,7 +58,7 @@ func (s *Room) deleteOwnPrice(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	_, _, err = s.Billing.PutOwnPrice(c.Ctx(), customer, meter, nil)
+	_, _, err = s.Accounts.PutOwnPrice(c.Ctx(), customer, meter, nil)
 	return serve.Answer{Status: http.StatusNoContent}, err
 }
 
@@ -67,9 +67,9 @@ func (s *Room) listOwnPrices(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	all, err := s.Billing.OwnPrices(c.Ctx(), key)
+	all, err := s.Accounts.OwnPrices(c.Ctx(), key)
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	return serve.ListAnswer(&plans.List[*ledger.OwnPrice]{Items: all}, nil, showOwnPrice)
+	return serve.ListAnswer(&plans.List[*accounts.OwnPrice]{Items: all}, nil, showOwnPrice)
 }

@@ -7,10 +7,10 @@ import (
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 )
 
-func showSeller(s *ledger.Seller) billing.Seller { return s.Seller }
+func showSeller(s *accounts.Seller) billing.Seller { return s.Seller }
 
 func (s *Room) putSeller(c *serve.Call) (serve.Answer, error) {
 	key, err := request.NameInPath(c.R, "key")
@@ -25,7 +25,7 @@ func (s *Room) putSeller(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	seller, isNew, err := s.Billing.PutSeller(c.Ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
+	seller, isNew, err := s.Accounts.PutSeller(c.Ctx(), billing.Seller{Key: key, Name: in.Name, Address: in.Address, TaxID: in.TaxID, Prefix: in.Prefix}, pre)
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -37,7 +37,7 @@ func (s *Room) getSeller(c *serve.Call) (serve.Answer, error) {
 	if err != nil {
 		return serve.Answer{}, err
 	}
-	seller, err := s.Billing.Seller(c.Ctx(), key)
+	seller, err := s.Accounts.Seller(c.Ctx(), key)
 	if err != nil {
 		return serve.Answer{}, err
 	}
@@ -45,6 +45,6 @@ func (s *Room) getSeller(c *serve.Call) (serve.Answer, error) {
 }
 
 func (s *Room) listSellers(c *serve.Call) (serve.Answer, error) {
-	list, err := s.Billing.Sellers(c.Ctx(), c.Query.Page())
+	list, err := s.Accounts.Sellers(c.Ctx(), c.Query.Page())
 	return serve.ListAnswer(list, err, showSeller)
 }

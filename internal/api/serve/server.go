@@ -9,7 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/respond"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/closing"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/plans/store"
 	"quotad/internal/quota"
@@ -19,10 +21,12 @@ import (
 // Options are the parts and settings that all rooms of the API share. All parts are required;
 // settings are optional.
 type Options struct {
-	Engine  *quota.Engine
-	Catalog *catalog.Catalog
-	Store   *store.Store
-	Billing *ledger.Ledger
+	Engine   *quota.Engine
+	Catalog  *catalog.Catalog
+	Store    *store.Store
+	Accounts *accounts.Accounts
+	Invoices *invoices.Invoices
+	Closing  *closing.Worker
 
 	// Ready tells what /readyz answers, and why a node is degraded, without secrets. It is
 	// called each time that the answer is needed.

@@ -8,7 +8,7 @@ import (
 	"quotad/client"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 )
 
 // What is a concern, and from when on.
@@ -59,13 +59,13 @@ func concerns(body *client.Overview, now int64) []client.Concern {
 }
 
 // heldConcerns are sellers whose invoices are held.
-func heldConcerns(nameless []ledger.Nameless) (all []client.Concern) {
+func heldConcerns(nameless []accounts.Nameless) (all []client.Concern) {
 	for _, n := range nameless {
 		invoices := fmt.Sprintf("%d invoices are", n.Drafts)
 		switch n.Drafts {
 		case 1:
 			invoices = "An invoice is"
-		case ledger.MaxNameless:
+		case accounts.MaxNameless:
 			invoices = fmt.Sprintf("%d invoices or more are", n.Drafts)
 		}
 		all = append(all, client.Concern{Name: "seller_without_name", Text: fmt.Sprintf("%s held until the seller %s has a name: PUT /v1/sellers/%[2]s.", invoices, n.Seller)})

@@ -10,7 +10,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/respond"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 	"quotad/internal/postgres"
 	"quotad/internal/quota"
@@ -70,9 +70,9 @@ func (s *Room) readOverview(ctx context.Context) (body client.Overview, err erro
 		body.Fullest, err = s.keptFullest(ctx, now)
 		return err
 	})
-	var nameless []ledger.Nameless
+	var nameless []accounts.Nameless
 	part(partHeld, tenth, func(ctx context.Context) (err error) {
-		nameless, err = s.Billing.Nameless(ctx)
+		nameless, err = s.Accounts.Nameless(ctx)
 		return err
 	})
 	body.Books = s.books(nodes)
@@ -160,7 +160,7 @@ func (s *Room) readDatabase(ctx context.Context) (*client.Database, error) {
 // books is what the newest check of the nodes found, and what this node's worker sees.
 func (s *Room) books(nodes []plans.Node) client.Books {
 	body := client.Books{Disagreeing: []string{}}
-	body.BlockedCustomers, _ = s.Billing.Standing()
+	body.BlockedCustomers, _ = s.Closing.Standing()
 	at, disagreeing := s.Checked() // of the other nodes it is in their rows
 	for i := range nodes {
 		if n := &nodes[i]; n.CheckedAt != nil && (at == nil || *n.CheckedAt > *at) {

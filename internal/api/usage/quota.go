@@ -12,7 +12,7 @@ import (
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/api/serve"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/plans/catalog"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
@@ -68,7 +68,7 @@ func (s *Room) readQuota(ctx context.Context, key string, attributes map[string]
 		m.Target = m.Target.For(attributes).ForReservations()
 	}
 	// The states, the units and what prices them are of one instant, as an invoice's are.
-	err = s.Billing.Reading(ctx, key, func(ctx context.Context, running *ledger.Running) error {
+	err = s.Invoices.Reading(ctx, key, func(ctx context.Context, running *invoices.Running) error {
 		body, err = s.showQuota(ctx, key, account, running)
 		return err
 	})
@@ -77,7 +77,7 @@ func (s *Room) readQuota(ctx context.Context, key string, attributes map[string]
 }
 
 // showQuota is the quota answer of what is stored at one instant.
-func (s *Room) showQuota(ctx context.Context, key string, account *catalog.Account, running *ledger.Running) (body quotaBody, err error) {
+func (s *Room) showQuota(ctx context.Context, key string, account *catalog.Account, running *invoices.Running) (body quotaBody, err error) {
 	for i := range account.Meters {
 		if running.Change > account.Meters[i].Target.Change {
 			return body, &model.StaleError{Change: running.Change}
@@ -127,7 +127,7 @@ func (s *Room) standings(ctx context.Context, v *quota.View, account *catalog.Ac
 }
 
 // usage is the meter's usage of the running period, and what an invoice would say of it.
-func (st *standing) usage(currency string, running *ledger.Running) (client.MeterUsage, error) {
+func (st *standing) usage(currency string, running *invoices.Running) (client.MeterUsage, error) {
 	u := client.MeterUsage{
 		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
 		PeriodStart: respond.Time(st.PeriodStart), PeriodEnd: respond.Time(st.PeriodEnd),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"quotad/internal/billing"
 	"quotad/internal/billing/rating"
@@ -76,7 +77,7 @@ func (a *assembling) charged() int64 {
 	switch {
 	case a.in.Advance != nil:
 		return a.in.Advance.To
-	case t.inAdvance() && !a.in.Anew:
+	case t.inAdvance() && !a.in.TermsReplaced:
 		return t.Period.KnownEnd
 	}
 	return t.Period.Start
@@ -232,3 +233,59 @@ func (a *assembling) total(r *Result) error {
 	}
 	return nil
 }
+
+func ratesOf(taxes []billing.TaxRate) []rating.Tax {
+	rates := make([]rating.Tax, len(taxes))
+	for i, t := range taxes {
+		rates[i] = rating.Tax(t)
+	}
+	return rates
+}
+
+// inclusive reports whether prices hold the tax. Rates are all of one kind.
+func inclusive(taxes []billing.TaxRate) bool { return len(taxes) > 0 && taxes[0].Inclusive }
+
+// sums are the totals of lines.
+func sums(lines []billing.Line, taxes *rating.Taxes) (rating.Taxed, error) {
+	amounts := make([]int64, len(lines))
+	for i := range lines {
+		amounts[i] = lines[i].AmountMinor
+	}
+	subtotal, err := rating.Sum(amounts...)
+	if err != nil {
+		return rating.Taxed{}, err
+	}
+	return taxes.On(subtotal)
+}
+
+// totals are the sums as an invoice has them.
+func totals(taxed rating.Taxed, inclusive bool) (billing.Totals, []billing.Tax) {
+	taxes := make([]billing.Tax, len(taxed.Taxes))
+	for i, t := range taxed.Taxes {
+		taxes[i] = billing.Tax{Name: t.Name, Percent: t.Percent, Inclusive: inclusive, BaseMinor: t.BaseMinor, TaxMinor: t.TaxMinor}
+	}
+	return billing.Totals{SubtotalMinor: taxed.SubtotalMinor, TaxMinor: taxed.TaxMinor, TotalMinor: taxed.TotalMinor}, taxes
+}
+
+const day = int64(24 * 60 * 60 * 1e6) // µs
+
+// Finalize is a draft that is not held, or a new credit note, as it is finalized at an instant
+// with the seller's next number. It is paid at once where nothing is due. A credit note stays
+// paid, without an instant of it, and has no day to pay. Its digest is to be of the newest form.
+func Finalize(draft billing.Invoice, number, at int64) billing.Invoice {
+	draft.Number = Number(draft.Seller.Prefix, number)
+	draft.FinalizedAt, draft.DigestForm = &at, newestForm
+	if draft.Kind == billing.KindCreditNote {
+		return draft
+	}
+	due := at + int64(draft.DueDays)*day
+	draft.DueAt = &due
+	draft.Status = billing.StatusFinalized
+	if draft.AmountDueMinor == 0 {
+		draft.Status, draft.PaidAt, draft.PaidMinor = billing.StatusPaid, &at, new(int64)
+	}
+	return draft
+}
+
+// Number is the number of an invoice as it is shown.
+func Number(prefix string, number int64) string { return prefix + strconv.FormatInt(number, 10) }

@@ -28,9 +28,9 @@ type Input struct {
 	// Replaced are base lines of terms that a cut at the period's start replaced, as far as an
 	// invoice that is not void holds them. They are given back whole.
 	Replaced []Advance
-	// Anew says that a cut at the period's start replaced its terms. A base in advance is then
+	// TermsReplaced says that a cut at the period's start replaced its terms. A base in advance is then
 	// charged by this invoice, to the period's end.
-	Anew bool
+	TermsReplaced bool
 
 	// GoneOn are periods whose own invoice became void. What it gave back of their bases in advance
 	// is given back by this invoice.

@@ -144,7 +144,7 @@ var lineRules = map[string]struct {
 	"a cut at the start: base of the terms that were replaced is given back whole, the new one's is charged": {func(t rapid.TB) assembly.Input {
 		in := period(terms(version(t, based(6000, plans.InAdvance)), 0, 30))
 		in.Replaced = []assembly.Advance{{From: 0, To: 30 * day, PlanVersion: 1, LeftMinor: 3000}}
-		in.Anew = true
+		in.TermsReplaced = true
 		return in
 	}, "1 base 0-30 6000\n2 unused 0-30 -3000"},
 

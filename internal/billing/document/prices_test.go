@@ -113,7 +113,7 @@ func read(text string) *big.Rat {
 // drawTerms are a period, whole or cut, with any price of the meter m.
 func drawTerms(t *rapid.T, currency string) assembly.Terms {
 	decimal := rapid.StringMatching(`0{0,2}[0-9]{1,3}(\.[0-9]{1,6})?`)
-	p := plans.Price{Meter: "m", Model: rapid.SampledFrom([]string{"per_unit", "package", "graduated", "volume"}).Draw(t, "model")}
+	p := plans.Price{Meter: "m", Model: rapid.SampledFrom(plans.PriceModels()).Draw(t, "model")}
 	p.Included = rapid.SampledFrom([]int64{0, 0, 1, 40}).Draw(t, "included")
 	if rapid.Bool().Draw(t, "has minimum") {
 		p.MinimumMinor = new(rapid.Int64Range(0, 5000).Draw(t, "minimum"))
@@ -130,7 +130,7 @@ func drawTerms(t *rapid.T, currency string) assembly.Terms {
 		p.UnitPrice = new(decimal.Draw(t, "unit"))
 	case "package":
 		p.PackageSize, p.PackagePrice = new(rapid.Int64Range(1, 20).Draw(t, "size")), new(decimal.Draw(t, "package"))
-	default:
+	case "graduated", "volume":
 		end := int64(0)
 		for i := range rapid.IntRange(1, 4).Draw(t, "tiers") {
 			if i > 0 {
@@ -143,6 +143,8 @@ func drawTerms(t *rapid.T, currency string) assembly.Terms {
 			}
 			p.Tiers = append(p.Tiers, tier)
 		}
+	default:
+		t.Fatalf("draw the fields of %s here", p.Model)
 	}
 	plan, err := assembly.Compile("p", 1, &plans.PlanInput{Currency: currency, Interval: "month", IntervalCount: 1, Prices: []plans.Price{p}})
 	if err != nil {

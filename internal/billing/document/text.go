@@ -21,7 +21,7 @@ type amounts struct {
 }
 
 func amountsIn(currency string) amounts {
-	exponent, _ := plans.Exponent(currency) // the ledger keeps no invoice of another currency
+	exponent, _ := plans.Exponent(currency) // no invoice is kept of another currency
 	return amounts{currency, exponent}
 }
 

@@ -1,13 +1,19 @@
 package rating
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"quotad/internal/plans"
 )
 
-// TestEachModelIsRated: no price that a plan may have is left without a formula.
+// TestEachModelIsRated: no price that a plan may have is left without a formula or a vector.
 func TestEachModelIsRated(t *testing.T) {
+	vectors, err := os.ReadFile("testdata/vectors/rating/models.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	amount, size := "0.05", int64(10)
 	for _, model := range plans.PriceModels() {
 		rated := false
@@ -20,11 +26,14 @@ func TestEachModelIsRated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			line, err := price.Rate(40, Span{Start: 0, End: 10, From: 0, To: 10})
+			line, err := price.Rate(40_000, Span{Start: 0, End: 10, From: 0, To: 10})
 			if err != nil || line.AmountMinor <= 0 {
-				t.Errorf("40 units by %s cost %d, %v", model, line.AmountMinor, err)
+				t.Errorf("40,000 units by %s cost %d, %v", model, line.AmountMinor, err)
 			}
 			rated = true
+		}
+		if !strings.Contains(string(vectors), `"model": "`+model+`"`) {
+			t.Errorf("%s has no vector", model)
 		}
 		if !rated {
 			t.Errorf("%s: give it its fields here", model)

@@ -2,9 +2,14 @@ package rating
 
 import (
 	"errors"
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/cockroachdb/apd/v3"
+
+	"quotad/internal/plans"
 )
 
 // MaxMinor is the largest amount, in minor units, above zero or below.
@@ -125,4 +130,109 @@ func mulDivRounded(a, b, c int64) int64 {
 		quotient++
 	}
 	return quotient
+}
+
+// Span is a full billing period [Start, End) and the part of it [From, To) that is billed, in
+// µs since the Unix epoch: Start < End, Start ≤ From ≤ To ≤ End. The zero Span is a whole
+// period.
+//
+// The amounts of parts that follow each other add up to that of the full period, since each
+// is a difference of two points: P(To) − P(From).
+type Span struct{ Start, End, From, To int64 }
+
+// Money is the part of an amount of the full period, in minor units, that belongs to the span:
+// P(To) − P(From), where P(t) = minor·(t−Start)/(End−Start), rounded half away from zero. minor
+// is 0 … MaxMinor. Base prices, minimums and maximums are cut by it. What of a base is given
+// back is the Money of the unused span, with its sign changed.
+func (s Span) Money(minor int64) int64 {
+	if s.whole() || minor == 0 {
+		return minor
+	}
+	return mulDivRounded(minor, s.until(s.To), s.length()) - mulDivRounded(minor, s.until(s.From), s.length())
+}
+
+// Units is the part of a number of units of the full period that belongs to the span, as Money
+// but rounded down at both points. units is 0 or more. Included units are cut by it.
+func (s Span) Units(units int64) int64 {
+	if s.whole() || units == 0 {
+		return units
+	}
+	to, _ := mulDiv(units, s.until(s.To), s.length())
+	from, _ := mulDiv(units, s.until(s.From), s.length())
+	return to - from
+}
+
+func (s Span) whole() bool { return s.From == s.Start && s.To == s.End }
+
+func (s Span) length() int64 { return s.End - s.Start }
+
+// until is how much of the full period has passed at t, which is taken into the period.
+func (s Span) until(t int64) int64 { return min(max(t, s.Start), s.End) - s.Start }
+
+// The most digits of a minor unit in ISO 4217.
+const maxExponent = 4
+
+// precision has room for every amount: a price has 27 digits at most, a quantity 19, a price
+// 100 tiers, and a flat price adds one digit more.
+const precision = 64
+
+// exactly computes, and refuses to round: a result with more digits than there is room for is
+// an error.
+var exactly = apd.Context{
+	Precision:   precision,
+	MaxExponent: apd.MaxExponent,
+	MinExponent: apd.MinExponent,
+	Rounding:    apd.RoundHalfUp,
+	Traps:       apd.DefaultTraps | apd.Inexact | apd.Rounded,
+}
+
+// roundly rounds half away from zero, which apd calls half up. Each line is rounded by it once.
+var roundly = apd.Context{
+	Precision:   precision,
+	MaxExponent: apd.MaxExponent,
+	MinExponent: apd.MinExponent,
+	Rounding:    apd.RoundHalfUp,
+	Traps:       apd.DefaultTraps,
+}
+
+// parse reads an amount in major units, as plans checked it.
+func parse(into *apd.Decimal, s string) error {
+	if _, _, err := exactly.SetString(into, s); err != nil {
+		return fmt.Errorf("the price %q: %w", plans.Shorten(s), err)
+	}
+	return nil
+}
+
+// times is price·n, n ≥ 0.
+func times(into, price *apd.Decimal, n int64) error {
+	var factor apd.Decimal
+	factor.SetInt64(n)
+	_, err := exactly.Mul(into, price, &factor)
+	return err
+}
+
+// add is sum + term, in sum.
+func add(sum, term *apd.Decimal) error {
+	_, err := exactly.Add(sum, sum, term)
+	return err
+}
+
+// toMinor rounds an amount in major units to minor ones. What is too large for any invoice is
+// MaxMinor + 1.
+func toMinor(exact *apd.Decimal, exponent int) (int64, error) {
+	var rounded apd.Decimal
+	if _, err := roundly.Quantize(&rounded, exact, -int32(exponent)); err != nil {
+		return 0, err
+	}
+	if !rounded.Coeff.IsInt64() {
+		return MaxMinor + 1, nil
+	}
+	return min(rounded.Coeff.Int64(), MaxMinor+1), nil
+}
+
+// text writes an amount without zeros at its end and without an exponent: "10", "0.05".
+func text(d *apd.Decimal) string {
+	var reduced apd.Decimal
+	reduced.Reduce(d)
+	return reduced.Text('f')
 }

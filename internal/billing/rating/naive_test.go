@@ -86,6 +86,8 @@ func naiveRate(p *plans.Price, quantity int64, s rating.Span, exponent int) naiv
 			line.fallsIn(p, tierOf(p, unit))
 		case "volume":
 			line.fallsIn(p, tierOf(p, line.overage))
+		default:
+			panic("say here what a unit costs by " + p.Model)
 		}
 	}
 	scale := integer(1)

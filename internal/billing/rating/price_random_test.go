@@ -19,7 +19,7 @@ func drawPrice(t *rapid.T) plans.Price {
 		rapid.StringMatching(`0\.0{0,3}[0-9]{0,2}5`),
 		rapid.StringMatching(`[0-9]{1,7}(\.[0-9]{1,12})?`),
 	)
-	p := plans.Price{Model: rapid.SampledFrom([]string{"per_unit", "package", "graduated", "volume"}).Draw(t, "model")}
+	p := plans.Price{Model: rapid.SampledFrom(plans.PriceModels()).Draw(t, "model")}
 	p.Included = rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 60)).Draw(t, "included")
 	if rapid.Bool().Draw(t, "has minimum") {
 		p.MinimumMinor = ptr(rapid.Int64Range(0, 5000).Draw(t, "minimum"))
@@ -36,7 +36,7 @@ func drawPrice(t *rapid.T) plans.Price {
 		p.UnitPrice = ptr(decimal.Draw(t, "unit"))
 	case "package":
 		p.PackageSize, p.PackagePrice = ptr(rapid.Int64Range(1, 20).Draw(t, "size")), ptr(decimal.Draw(t, "package"))
-	default:
+	case "graduated", "volume":
 		end := int64(0)
 		for i := range rapid.IntRange(1, 5).Draw(t, "tiers") {
 			if i > 0 {
@@ -49,6 +49,8 @@ func drawPrice(t *rapid.T) plans.Price {
 			}
 			p.Tiers = append(p.Tiers, tier)
 		}
+	default:
+		t.Fatalf("draw the fields of %s here", p.Model)
 	}
 	return p
 }

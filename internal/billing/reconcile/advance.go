@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 )
 
 // ahead is a base line in advance, and the period that it is of.
 type ahead struct {
 	lineRef
-	of ledger.PeriodKey
+	of accounts.PeriodKey
 }
 
 // aheads are the base lines in advance of the page's invoices: that of an opening, and of another
@@ -43,7 +43,7 @@ func (p *page) advance(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	keys, customers := make([]ledger.PeriodKey, len(all)), make([]int64, len(all))
+	keys, customers := make([]accounts.PeriodKey, len(all)), make([]int64, len(all))
 	for n, a := range all {
 		keys[n], customers[n] = a.of, a.of.Customer
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/plans"
 )
 
@@ -36,7 +36,7 @@ const maxUncertain = 8
 
 // corrected is what a correction may have started from.
 type corrected struct {
-	period    ledger.PeriodKey
+	period    accounts.PeriodKey
 	quantity  int64 // the line's, and all corrections before
 	uncertain []int64
 }
@@ -52,7 +52,7 @@ func (p *page) corrections(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys := make([]ledger.PeriodKey, 0, len(of))
+	keys := make([]accounts.PeriodKey, 0, len(of))
 	for _, c := range of {
 		keys = append(keys, c.period)
 	}
@@ -98,7 +98,7 @@ func (p *page) correctedBy(ctx context.Context, lines []lineRef) (map[int]correc
 	_, err := pgx.ForEachRow(rows, []any{&n, &chain, &number, &quantity, &other, &uncertain, &before}, func() error {
 		c, there := all[n-1]
 		if !there {
-			c = corrected{ledger.PeriodKey{Customer: lines[n-1].i.Customer, Chain: chain, N: number}, quantity, nil}
+			c = corrected{accounts.PeriodKey{Customer: lines[n-1].i.Customer, Chain: chain, N: number}, quantity, nil}
 		}
 		switch {
 		case other == nil:

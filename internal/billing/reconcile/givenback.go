@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 )
 
 // givenBack checks that no more was given back of a line than it came to with its corrections. A line
@@ -21,7 +21,7 @@ func (p *page) givenBack(ctx context.Context) error {
 		}
 		for n := range i.Lines {
 			l := &i.Lines[n]
-			s := stands[ledger.LineKey{Invoice: i.ID, N: l.N}]
+			s := stands[invoices.LineKey{Invoice: i.ID, N: l.N}]
 			if s == nil {
 				continue
 			}

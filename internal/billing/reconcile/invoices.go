@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/assembly"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 )
 
 // nextInvoices lists invoices that are final. Drafts are assembled again whenever they are read. They
@@ -40,11 +41,11 @@ func (r *Reconciler) walkInvoices(ctx context.Context, found *findings) error {
 // page is some invoices, and what is known of them, at one instant.
 type page struct {
 	tx       pgx.Tx
-	stored   *ledger.Stored
+	stored   *invoices.Stored
 	ids      []string
 	invoices []*billing.Invoice
-	terms    map[ledger.PeriodKey]assembly.Terms // of the invoices' own periods
-	counted  []counted                           // lines of usage, and corrections
+	terms    map[accounts.PeriodKey]assembly.Terms // of the invoices' own periods
+	counted  []counted                             // lines of usage, and corrections
 	bad      []wrong[string]
 }
 
@@ -53,7 +54,7 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	if p.invoices, err = p.stored.Invoices(ctx, p.tx, p.ids); err != nil {
 		return nil, err
 	}
-	var keys []ledger.PeriodKey
+	var keys []accounts.PeriodKey
 	for _, i := range p.invoices {
 		if i.Kind == billing.KindPeriod {
 			keys = append(keys, periodOf(i))
@@ -70,8 +71,8 @@ func (p *page) look(ctx context.Context) (bad []wrong[string], err error) {
 	return p.bad, nil
 }
 
-func periodOf(i *billing.Invoice) ledger.PeriodKey {
-	return ledger.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
+func periodOf(i *billing.Invoice) accounts.PeriodKey {
+	return accounts.PeriodKey{Customer: i.Customer, Chain: i.Chain, N: i.N}
 }
 
 // tell notes that a check does not hold for an invoice.

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"quotad/internal/billing"
-	"quotad/internal/billing/ledger"
+	"quotad/internal/billing/invoices"
 	"quotad/internal/plans/store"
 )
 
@@ -27,13 +27,13 @@ type Options struct {
 type Reconciler struct {
 	pool      *pgxpool.Pool
 	stopwatch func() time.Duration
-	stored    *ledger.Stored
+	stored    *invoices.Stored
 	running   chan struct{} // one element while a run is under way
 }
 
 // New returns a reconciler. It starts nothing.
 func New(o Options) *Reconciler {
-	return &Reconciler{pool: o.Pool, stopwatch: o.Stopwatch, stored: ledger.NewStored(), running: make(chan struct{}, 1)}
+	return &Reconciler{pool: o.Pool, stopwatch: o.Stopwatch, stored: invoices.NewStored(), running: make(chan struct{}, 1)}
 }
 
 // Run makes all checks. It takes as long as it needs, so ctx should have a deadline. Errors:

@@ -74,6 +74,9 @@ func (p *Price) exact(n int64) (*big.Rat, []TierShare) {
 	case "package":
 		begun := (n + *p.PackageSize - 1) / *p.PackageSize
 		return new(big.Rat).Mul(whole(begun), decimal(*p.PackagePrice)), nil
+	case "graduated", "volume":
+	default:
+		panic("no sentence says what units cost by " + p.Model)
 	}
 	sum, tiers, below := new(big.Rat), []TierShare{}, int64(0)
 	for _, t := range p.Tiers {

@@ -158,7 +158,7 @@ func SetClock(t testing.TB, s *store.Store, key, now string) {
 	}
 }
 
-// WorkOff has a billing ledger do all that is due. On a busy machine a fence can take longer than a
+// WorkOff has billing do all that is due. On a busy machine a fence can take longer than a
 // transaction waits for it, and its customer is put off: its turn comes again here.
 func WorkOff(t testing.TB, s *store.Store, workOff func(context.Context) error) {
 	t.Helper()

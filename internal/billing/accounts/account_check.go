@@ -1,0 +1,109 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"quotad/internal/billing/rating"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// What an account and a seller may hold at most: characters of a line, lines of an address,
+// taxes, days until an invoice is due.
+const (
+	maxText    = 200
+	maxAddress = 20
+	maxTaxes   = 10
+	maxDueDays = 365
+)
+
+// checked gathers what is wrong with an input.
+type checked struct{ bad model.FieldErrors }
+
+func (c *checked) add(field, format string, args ...any) {
+	c.bad = append(c.bad, model.FieldError{Field: field, Detail: fmt.Sprintf(format, args...)})
+}
+
+// text checks one line for people.
+func (c *checked) text(field, value string, required bool) {
+	if required && value == "" {
+		c.add(field, "is required")
+	}
+	if !utf8.ValidString(value) || utf8.RuneCountInString(value) > maxText {
+		c.add(field, "must be at most %d characters of UTF-8", maxText)
+		return
+	}
+	for _, r := range value {
+		if unicode.IsControl(r) {
+			c.add(field, "must not have control characters")
+			return
+		}
+	}
+}
+
+func (c *checked) address(field string, lines []string) {
+	if len(lines) > maxAddress {
+		c.add(field, "must have at most %d lines", maxAddress)
+		return
+	}
+	for i, line := range lines {
+		c.text(fmt.Sprintf("%s[%d]", field, i), line, false)
+	}
+}
+
+func (c *checked) instant(field string, at *int64) {
+	if at != nil && plans.CheckTestClock("any", *at) != nil {
+		c.add(field, plans.ClockRule)
+	}
+}
+
+// check is what is wrong with an account, without what only the database knows.
+func (in *AccountInput) check() model.FieldErrors {
+	var c checked
+	c.instant("starts_at", in.StartsAt)
+	c.instant("trial_ends_at", in.TrialEndsAt)
+	c.instant("ends_at", in.EndsAt)
+	if !plans.ValidKey(in.Seller) {
+		c.add("seller", plans.KeyRule)
+	}
+	c.text("buyer.name", in.Buyer.Name, false)
+	c.address("buyer.address", in.Buyer.Address)
+	c.text("buyer.country", in.Buyer.Country, false)
+	c.text("buyer.tax_id", in.Buyer.TaxID, false)
+	if in.DueDays < 0 || in.DueDays > maxDueDays {
+		c.add("due_days", "must be between 0 and %d", maxDueDays)
+	}
+	c.taxes(in)
+	return c.bad
+}
+
+func (c *checked) taxes(in *AccountInput) {
+	if len(in.Taxes) > maxTaxes {
+		c.add("taxes", "must be at most %d", maxTaxes)
+		return
+	}
+	rates := make([]rating.Tax, len(in.Taxes))
+	wrong := false
+	for i, t := range in.Taxes {
+		c.text(fmt.Sprintf("taxes[%d].name", i), t.Name, true)
+		if !rating.ValidPercent(t.Percent) {
+			c.add(fmt.Sprintf("taxes[%d].percent", i), rating.PercentRule)
+			wrong = true
+		}
+		rates[i] = rating.Tax{Name: t.Name, Percent: t.Percent, Inclusive: t.Inclusive}
+	}
+	if _, err := rating.NewTaxes(rates); !wrong && err != nil {
+		if errors.Is(err, rating.ErrMixedTaxes) {
+			c.add("taxes", "must be all inclusive or all exclusive: a customer has one kind")
+			return
+		}
+		c.add("taxes", "%s", err.Error())
+	}
+}
+
+func fault(field, detail string) error {
+	return model.FieldErrors{{Field: field, Detail: detail}}
+}

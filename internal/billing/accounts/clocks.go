@@ -1,0 +1,53 @@
+package accounts
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+)
+
+// Customers of a test clock come to be due when the clock is set. There may be thousands of clocks
+// that nobody sets any more. So the worker looks only at those that are called.
+//
+// A call is seen by others when what it is about is committed. Who removes calls reads them first,
+// and then looks, with a later snapshot, whether anything is due. So a call that comes meanwhile
+// stays. While the worker has a customer under way, others see it due as it was before.
+
+const callClock = `
+	INSERT INTO clock_calls (clock_id) SELECT id FROM test_clocks t
+	WHERE key = $1 AND EXISTS (SELECT FROM open_periods o WHERE o.clock_id = t.id)`
+
+// clockSet is store.Billing's ClockSet.
+func clockSet(ctx context.Context, w *store.Writing, key string) error {
+	_, err := w.Exec(ctx, callClock, key)
+	return err
+}
+
+const callClocksOf = `
+	INSERT INTO clock_calls (clock_id)
+	SELECT DISTINCT clock_id FROM open_periods WHERE customer_id = ANY ($1) AND clock_id IS NOT NULL`
+
+// maxCalls bounds how many calls are answered at once.
+const maxCalls = 10_000
+
+const readCalls = `SELECT id FROM clock_calls ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`
+
+const dropCalls = `
+	DELETE FROM clock_calls c WHERE id = ANY ($1) AND NOT EXISTS (
+		SELECT FROM test_clocks t, LATERAL (
+			SELECT FROM open_periods o WHERE o.clock_id = t.id AND o.due_at <= t.now LIMIT 1) due
+		WHERE t.id = c.clock_id)`
+
+// AnswerCalls removes the calls of clocks of which nothing is due. What is blocked is due.
+func (as *Accounts) AnswerCalls(ctx context.Context) error {
+	return as.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, readCalls, maxCalls)
+		calls, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err == nil && len(calls) > 0 {
+			_, err = tx.Exec(ctx, dropCalls, calls)
+		}
+		return err
+	})
+}

@@ -1,0 +1,306 @@
+package accounts
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/timeline"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/postgres"
+)
+
+// Hooks are what billing does in the writes of customers and test clocks. A store is made with
+// them, and Accounts with both.
+type Hooks struct {
+	Now        func(ctx context.Context) (int64, error)
+	closeDelay int64 // µs
+	Versions   *Versions
+}
+
+// NewHooks makes the hooks of a node. now is the database's time, µs since the Unix epoch.
+// closeDelay is how long after a period's end its draft is made, the same on all nodes.
+func NewHooks(now func(ctx context.Context) (int64, error), closeDelay time.Duration) *Hooks {
+	return &Hooks{Now: now, closeDelay: closeDelay.Microseconds(), Versions: NewVersions()}
+}
+
+// Billing names what the store calls: Lock before a write of a customer, Running where it has to know
+// what prices the running period, Changed after a write, ClockSet after a clock was set.
+func (h *Hooks) Billing() *store.Billing {
+	return &store.Billing{Lock: lockBilling, Running: h.running, Changed: h.changed, ClockSet: clockSet}
+}
+
+const lockByKey = `
+	SELECT o.customer_id FROM open_periods o JOIN customers c ON c.id = o.customer_id WHERE c.key = $1 FOR UPDATE OF o`
+
+// openPeriod: a first period that starts later, and of which no invoice was made, has not begun.
+const openPeriod = `
+	SELECT coalesce(o.start_at, 0), coalesce(o.end_at, 0), o.n > 0 OR o.chain > 0
+			OR o.start_at <= coalesce(t.now, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+			OR EXISTS (SELECT FROM invoices i WHERE i.customer_id = o.customer_id AND i.status <> 'draft'),
+		ARRAY(SELECT p->>'meter' FROM jsonb_array_elements(v.document->'prices') p) || ARRAY(SELECT jsonb_object_keys(o.prices))
+	FROM open_periods o LEFT JOIN test_clocks t ON t.id = o.clock_id
+	LEFT JOIN plan_versions v ON v.plan_id = o.plan_id AND v.version = o.version
+	WHERE o.customer_id = $1`
+
+// lockBilling is store.Billing's Lock.
+func lockBilling(ctx context.Context, tx pgx.Tx, key string) (*store.Open, error) {
+	var id int64
+	switch err := tx.QueryRow(ctx, lockByKey, key).Scan(&id); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, nil //nolint:nilnil // it is not billed, which is no error
+	case err != nil:
+		return nil, err
+	}
+	open, begun := new(store.Open), (*bool)(nil)
+	if err := tx.QueryRow(ctx, openPeriod, id).Scan(&open.Start, &open.End, &begun, &open.Meters); err != nil {
+		return nil, err
+	}
+	open.Begun = open.End > 0 && begun != nil && *begun
+	return open, nil
+}
+
+// standing reads a customer's billing, whose lock w has, and its timeline. The customer is nil
+// when it is not billed.
+func (h *Hooks) standing(ctx context.Context, w *store.Writing, id int64) (*Customer, *timeline.Timeline, error) {
+	read, err := ReadCustomers(ctx, w, []int64{id}, w.Now.UnixMicro())
+	if err != nil || read[id] == nil {
+		return nil, nil, err
+	}
+	lines, err := Timelines(ctx, w, read)
+	return read[id], lines[id], err
+}
+
+// running is store.Billing's Running. The period that runs may come after the open one, which
+// has ended and is not closed yet.
+func (h *Hooks) running(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) (*store.Running, error) {
+	c, line, err := h.standing(ctx, w, p.ID)
+	if err != nil || c == nil || c.Open == nil {
+		return nil, err
+	}
+	running, ok, err := line.At(*c.Open, now)
+	if err != nil || !ok {
+		return nil, err
+	}
+	by := PricedBy(&running)
+	versions, err := h.Versions.Get(ctx, w, []VersionKey{by})
+	if err != nil {
+		return nil, err
+	}
+	return &store.Running{Plan: versions[by].Key, Version: running.Version, OtherPrices: line.OtherPrices(&running)}, nil
+}
+
+const forgetKnown = `UPDATE billing_accounts SET known_from = NULL, known_end = NULL WHERE customer_id = $1`
+
+// changed is store.Billing's Changed.
+func (h *Hooks) changed(ctx context.Context, w *store.Writing, change *store.CustomerChange) error {
+	if change.What == store.CustomerNamed {
+		return h.enroll(ctx, w, change.Customer, change.Now)
+	}
+	c, line, err := h.standing(ctx, w, change.Customer.ID)
+	if err != nil || c == nil {
+		return err
+	}
+	if change.What == store.CustomerArchived {
+		return h.endArchived(ctx, w, c, line, change.Cut)
+	}
+	if !change.Terms && change.Cut == nil {
+		return nil
+	}
+	if known := c.Account.KnownFrom; change.Cut != nil && known != nil && *known >= *change.Cut {
+		c.Account.KnownFrom, c.Account.KnownEnd = nil, nil // that period begins again, with all that is known now
+		if _, err := w.Exec(ctx, forgetKnown, c.ID); err != nil {
+			return err
+		}
+	}
+	if err := h.checkTerms(ctx, w, c, change.Now); err != nil {
+		return err
+	}
+	if c.Open == nil {
+		return nil
+	}
+	if err := h.reopen(ctx, w, c, change.From <= c.Open.Start); err != nil {
+		return err
+	}
+	return h.SetDue(ctx, w, c.ID)
+}
+
+// endArchived ends the billing of a customer that was archived or erased, at the cut if it has not
+// ended before.
+func (h *Hooks) endArchived(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline, cut *int64) error {
+	if cut != nil {
+		line.Archived = false // until now
+		c.Account.KnownFrom, c.Account.KnownEnd = c.known(line)
+		paid, err := paidAhead(ctx, w, c)
+		if err != nil {
+			return err
+		}
+		c.endBy(*cut, paid)
+		if err := writeAccount(ctx, w, c); err != nil {
+			return err
+		}
+		if c.Open != nil {
+			if err := h.reopen(ctx, w, c, false); err != nil {
+				return err
+			}
+		}
+	}
+	err := h.SetDue(ctx, w, c.ID)
+	if err == nil && c.Erased {
+		err = ForgetBuyers(ctx, w, c.ID)
+	}
+	return err
+}
+
+// endBy ends billing at an instant, or earlier where it ends earlier. An open period that began
+// already does not end before its start: a test clock was set back. Where its base in advance is
+// paid, it lasts a microsecond, so that its invoice gives that back.
+func (c *Customer) endBy(at int64, paid bool) {
+	switch {
+	case c.Open == nil:
+	case paid:
+		at = max(at, c.Open.Start+1)
+	case c.n+c.chain > 0:
+		at = max(at, c.Open.Start)
+	}
+	if c.Account.EndsAt == nil || *c.Account.EndsAt > at {
+		c.Account.EndsAt, c.Account.EndsWithPeriod = &at, false
+	}
+}
+
+const planOf = `
+	SELECT p.id, v.document->>'currency' FROM plans p JOIN plan_versions v ON v.plan_id = p.id AND v.version = p.latest_version
+	WHERE p.key = $1`
+
+const insertAccount = `
+	INSERT INTO billing_accounts (customer_id, currency, starts_at, starts_set_at, change) VALUES ($1, $2, $3, $3, $4)`
+
+const insertOpen = `
+	INSERT INTO open_periods (customer_id, clock_id, due_at)
+	SELECT id, test_clock_id, 9223372036854775807 FROM customers WHERE id = $1`
+
+const second = int64(1e6)
+
+// enroll begins the billing of a customer that was made or named, at that second.
+func (h *Hooks) enroll(ctx context.Context, w *store.Writing, p *plans.Customer, now int64) error {
+	var plan int32
+	var currency string
+	if err := w.QueryRow(ctx, planOf, p.Plan).Scan(&plan, &currency); err != nil {
+		return err
+	}
+	b := new(pgx.Batch)
+	b.Queue(insertAccount, p.ID, currency, now-now%second, w.Number)
+	b.Queue(insertOpen, p.ID)
+	if err := postgres.Send(ctx, w, b); err != nil {
+		return err
+	}
+	c, line, err := h.standing(ctx, w, p.ID)
+	if err != nil {
+		return err
+	}
+	if err := h.first(ctx, w, c, line); err != nil {
+		return err
+	}
+	return h.SetDue(ctx, w, c.ID)
+}
+
+// first opens the first period, or opens it again after starts_at or the trial was moved.
+func (h *Hooks) first(ctx context.Context, w *store.Writing, c *Customer, line *timeline.Timeline) error {
+	if err := writeCuts(ctx, w, c, line); err != nil {
+		return err
+	}
+	p, ok := line.First()
+	if err := dropOpening(ctx, w, c); err != nil {
+		return err
+	}
+	return writeOpen(ctx, w, c, &p, ok, true, true)
+}
+
+// reopen writes the open period again after what it follows from has changed. restart: its terms
+// count from its very start. An opening that is a draft is then made again.
+func (h *Hooks) reopen(ctx context.Context, w *store.Writing, c *Customer, restart bool) error {
+	lines, err := Timelines(ctx, w, map[int64]*Customer{c.ID: c})
+	if err != nil {
+		return err
+	}
+	line := lines[c.ID]
+	if err := writeCuts(ctx, w, c, line); err != nil {
+		return err
+	}
+	p, ok := line.Again(c.Open, restart)
+	due := c.openingDue
+	if restart && c.Open.N == 0 {
+		if err := dropOpening(ctx, w, c); err != nil {
+			return err
+		}
+		// Other terms may be due in advance where the former ones were not.
+		if err := w.QueryRow(ctx, noOpening, c.ID, c.chain).Scan(&due); err != nil {
+			return err
+		}
+	}
+	return writeOpen(ctx, w, c, &p, ok, restart, due)
+}
+
+const openingDraft = `
+	SELECT id::text FROM invoices WHERE customer_id = $1 AND kind = 'opening' AND status = 'draft' AND chain = $2 AND n = $3`
+
+// dropOpening removes the draft of an opening: the period that it is of is another now. What it
+// claimed waits for the next invoice.
+func dropOpening(ctx context.Context, w *store.Writing, c *Customer) error {
+	var id string
+	switch err := w.QueryRow(ctx, openingDraft, c.ID, c.chain, c.n).Scan(&id); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	b := new(pgx.Batch)
+	for _, sql := range []string{
+		`UPDATE charges SET invoice_id = NULL WHERE invoice_id = $1`,
+		`DELETE FROM line_adjustments WHERE invoice_id = $1`,
+		`DELETE FROM invoice_lines WHERE invoice_id = $1`,
+		`DELETE FROM invoices WHERE id = $1`,
+	} {
+		b.Queue(sql, id)
+	}
+	return postgres.Send(ctx, w, b)
+}
+
+// countTerms counts what was written since the open period began, or counts from within it on.
+const countTerms = `
+	SELECT (SELECT count(*) FROM customer_terms WHERE customer_id = $1 AND from_at > 0 AND (at >= $2 OR from_at > $2))
+	     + (SELECT count(*) FROM customer_prices WHERE customer_id = $1 AND (at >= $2 OR from_at > $2)),
+	       v.document->>'currency', EXISTS (SELECT FROM charges WHERE customer_id = $1) OR EXISTS (SELECT FROM credits WHERE customer_id = $1)
+	FROM customers c JOIN plan_versions v ON v.plan_id = c.plan_id AND v.version = c.joined_version WHERE c.id = $1`
+
+const setCurrency = `UPDATE billing_accounts SET currency = $2 WHERE customer_id = $1`
+
+// checkTerms checks terms that were just written. The currency is fixed when the first period
+// begins, or with the first charge or credit. Errors: billing.ErrTooManyTerms,
+// billing.ErrCurrency.
+func (h *Hooks) checkTerms(ctx context.Context, w *store.Writing, c *Customer, now int64) error {
+	since := now
+	if c.Open != nil {
+		since = c.Open.Start
+	}
+	var changes int
+	var currency string
+	var money bool
+	if err := w.QueryRow(ctx, countTerms, c.ID, since).Scan(&changes, &currency, &money); err != nil {
+		return err
+	}
+	switch {
+	case changes > billing.MaxTerms:
+		return billing.ErrTooManyTerms
+	case currency == c.Account.Currency:
+		return nil
+	case money || c.Open == nil || c.n+c.chain > 0 || c.Open.Start <= now:
+		return billing.ErrCurrency
+	}
+	_, err := w.Exec(ctx, setCurrency, c.ID, currency)
+	return err
+}

@@ -1,0 +1,375 @@
+package closing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/invoices"
+	"quotad/internal/plans/store"
+	"quotad/internal/postgres"
+	"quotad/internal/quota/session"
+)
+
+const (
+	// pollEvery is how often a node looks for what is due.
+	pollEvery = time.Second
+	// One transaction takes batchLeast customers at first and at least, and batchMost at most. A
+	// database that is slow to answer is so with any number of them. batchTime is how long it goes
+	// on with further steps of them: counters are not pruned while it is open.
+	batchLeast, batchMost = 5, 20
+	batchTime             = 100 * time.Millisecond
+	// A transaction that took less than batchShort may take more customers the next time. After one
+	// that took more than batchLong it is to be fewer: plans have a price or a hundred.
+	batchShort, batchLong = 125 * time.Millisecond, 250 * time.Millisecond
+	// wakeAtOnce is how many customers one transaction makes due whose seller got a name.
+	wakeAtOnce = 500
+	// stepTimeout bounds one transaction.
+	stepTimeout = 10 * time.Second
+)
+
+// job is the next step of a customer that is due.
+type job struct {
+	c     *accounts.Customer
+	at    int64  // the step's instant
+	draft string // that is to be finalized
+
+	task *invoices.Task
+	over bool  // it is done, its due_at is written, and nothing else was due when its clock was read
+	err  error // why it cannot be done; it concerns this customer only
+}
+
+// worked counts what the worker did, for metrics.
+type worked struct{ closed, finalized, failed atomic.Int64 }
+
+// Worked says how many periods this node has closed, how many invoices it has finalized, and
+// how often a customer could not be done.
+func (w *Worker) Worked() (closed, finalized, failed int64) {
+	return w.worked.closed.Load(), w.worked.finalized.Load(), w.worked.failed.Load()
+}
+
+// Wake makes the worker look at once, as after a test clock was set.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run does what is due until ctx ends. Any number of nodes may run it on one database. Whatever
+// it is killed in is done by the next one, or again.
+func (w *Worker) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failing := false; ; timer.Reset(pollEvery) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-timer.C:
+		}
+		err := w.WorkOff(ctx)
+		if err == nil {
+			err = w.watch(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			w.options.Log.Warn("billing periods cannot be closed now; it is tried again", "error", err)
+		case err == nil && failing:
+			w.options.Log.Info("billing periods are closed again")
+		}
+		failing = err != nil
+	}
+}
+
+// WorkOff does all steps that are due now, and returns when none is left that this node could
+// do. The error is why the database could not be worked with.
+func (w *Worker) WorkOff(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := w.accounts.WakeNamed(ctx, w.wakeAtOnce); err != nil {
+			return err
+		}
+		began, size := w.options.Stopwatch(), int(w.size.Load())
+		taken, err := w.batch(ctx, size)
+		switch {
+		case err == nil && taken == 0:
+			return w.accounts.AnswerCalls(ctx)
+		case err == nil && taken == size: // there are many
+			took := w.options.Stopwatch() - began
+			w.size.Store(int64(nextSize(size, took)))
+			err = w.pause(ctx, size, took)
+		case err != nil && concernsOne(err):
+			// One of them makes the statements fail, or takes too long. Each alone tells which.
+			err = w.eachAlone(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// nextSize is how many customers a batch takes after one of a size that took so long.
+func nextSize(size int, took time.Duration) int {
+	switch {
+	case took > batchLong:
+		return max(batchLeast, size/2)
+	case took < batchShort:
+		return min(2*size, batchMost)
+	}
+	return size
+}
+
+// eachAlone works off customers one by one, at least as many as a batch that failed.
+func (w *Worker) eachAlone(ctx context.Context) error {
+	for range batchMost {
+		if taken, err := w.batch(ctx, 1); err != nil || taken == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// concernsOne reports whether an error may be due to what one customer's rows hold.
+func concernsOne(err error) bool {
+	return errors.Is(err, errTooLong) || !errors.Is(err, session.ErrUnavailable) && !errors.Is(err, session.ErrNoSession) && !errors.Is(err, session.ErrBusy) &&
+		!errors.Is(err, session.ErrOutcomeUnknown) && !errors.Is(err, session.ErrStopped) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// errTooLong: a transaction was given up, and the database may well be there.
+var errTooLong = errors.New("it takes too long")
+
+// takeDue takes the locks of customers that are due, and leaves those that somebody else has.
+// Customers of test clocks come first: somebody waits for them.
+const takeDue = `
+	SELECT customer_id FROM open_periods WHERE clock_id IS NULL AND due_at <= $1 AND retry_at <= $1
+	ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED`
+
+const takeDueByClock = `
+	SELECT o.customer_id FROM (SELECT DISTINCT clock_id FROM clock_calls) c JOIN test_clocks t ON t.id = c.clock_id, LATERAL (
+		SELECT customer_id FROM open_periods WHERE clock_id = t.id AND due_at <= t.now AND retry_at <= $1 ORDER BY due_at LIMIT $2
+		FOR UPDATE SKIP LOCKED) o
+	LIMIT $2`
+
+// batch does steps of at most n customers in one transaction. taken is how many it found. With
+// n = 1 a customer that makes statements fail is blocked.
+func (w *Worker) batch(ctx context.Context, n int) (taken int, err error) {
+	within, cancel := context.WithTimeout(ctx, w.stepTimeout)
+	defer cancel()
+	now, err := w.accounts.Now(within)
+	if err != nil {
+		return 0, err
+	}
+	var ids []int64
+	var count done
+	err = pgx.BeginFunc(within, w.pool, func(tx pgx.Tx) error {
+		if err := session.ByKey(within, tx); err != nil {
+			return err
+		}
+		for _, statement := range []string{takeDueByClock, takeDue} {
+			if len(ids) < n {
+				rows, _ := tx.Query(within, statement, now, n-len(ids))
+				more, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+				if err != nil {
+					return err
+				}
+				ids = append(ids, more...)
+			}
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		var err error
+		count, err = w.steps(within, tx, ids, now)
+		return err
+	})
+	if err == nil {
+		w.worked.closed.Add(count.closed)
+		w.worked.finalized.Add(count.finalized)
+		return len(ids), nil
+	}
+	if within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w, more than %s: %w", errTooLong, w.stepTimeout, err)
+	} else {
+		err = store.Classify(err)
+	}
+	if n == 1 && len(ids) == 1 && concernsOne(err) {
+		return 1, w.blockAlone(ctx, ids[0], now, err)
+	}
+	return len(ids), err
+}
+
+// done counts steps.
+type done struct{ closed, finalized int64 }
+
+// steps does the steps of customers that are due, for each in the order of their instants. It
+// ends after the first that finalized or held drafts, since that locks sellers, or when it has taken
+// long; the rest is due still.
+func (w *Worker) steps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (count done, err error) {
+	var failed []*job
+	var erased []int64
+	for end := now + batchTime.Microseconds(); len(ids) > 0 && now < end; {
+		jobs, left, err := w.dueSteps(ctx, tx, ids, now)
+		if err != nil {
+			return count, err
+		}
+		if ids = left; len(ids) == 0 {
+			break
+		}
+		some, bad, err := w.doSteps(ctx, tx, jobs)
+		if err != nil {
+			return count, err
+		}
+		count.closed, count.finalized = count.closed+some.closed, count.finalized+some.finalized
+		failed = append(failed, bad...)
+		erased = append(erased, erasedIn(jobs)...)
+		ids = stillDue(ids, jobs)
+		if len(jobs[accounts.StepFinalize]) > 0 {
+			break
+		}
+		if now, err = w.accounts.Now(ctx); err != nil {
+			return count, err
+		}
+	}
+	if len(ids) > 0 {
+		if err := w.accounts.UpdateDue(ctx, tx, ids...); err != nil {
+			return count, err
+		}
+	}
+	if err := accounts.ForgetBuyers(ctx, tx, erased...); err != nil {
+		return count, err
+	}
+	for _, j := range failed {
+		if err := w.block(ctx, tx, j, now); err != nil {
+			return count, err
+		}
+	}
+	return count, nil
+}
+
+// dueSteps finds the next step of each customer. Those that have none due have their due_at put
+// right, and are not in left.
+func (w *Worker) dueSteps(ctx context.Context, tx pgx.Tx, ids []int64, now int64) (jobs map[string][]*job, left []int64, err error) {
+	b := new(pgx.Batch)
+	customers, next := accounts.QueueCustomers(b, ids, now), w.accounts.QueueSteps(b, ids, now)
+	if err := postgres.Send(ctx, tx, b); err != nil {
+		return nil, nil, err
+	}
+	jobs = make(map[string][]*job)
+	var idle, dueAt []int64
+	for _, id := range ids {
+		c, s := customers[id], next[id]
+		if s.Kind == "" {
+			s.At = math.MaxInt64
+		}
+		if c == nil || s.Kind == "" || s.At > c.Now {
+			idle, dueAt = append(idle, id), append(dueAt, s.At)
+			continue
+		}
+		j := &job{c: c, at: s.At, draft: s.Draft}
+		if c.Clock == "" && s.Kind == accounts.StepFinalize {
+			j.at = c.Now // in real time a late invoice says when it was finalized
+		}
+		jobs[s.Kind], left = append(jobs[s.Kind], j), append(left, id)
+	}
+	if len(idle) > 0 {
+		err = accounts.SetDueAt(ctx, tx, idle, dueAt)
+	}
+	return jobs, left, err
+}
+
+// doSteps does one step of each customer.
+func (w *Worker) doSteps(ctx context.Context, tx pgx.Tx, jobs map[string][]*job) (count done, failed []*job, err error) {
+	for _, kind := range []struct {
+		name string
+		do   func(context.Context, pgx.Tx, []*job) error
+	}{{accounts.StepBegin, beginPeriods}, {accounts.StepClose, w.closePeriods}, {accounts.StepOpening, w.makeOpenings}, {accounts.StepExpire, expireCredits}, {accounts.StepFinalize, w.finalizeDrafts}} {
+		due := jobs[kind.name]
+		if len(due) == 0 {
+			continue
+		}
+		if err := kind.do(ctx, tx, due); err != nil {
+			return count, nil, fmt.Errorf("%s: %w", kind.name, err)
+		}
+		for _, j := range due {
+			switch {
+			case j.err != nil:
+				failed = append(failed, j)
+			case kind.name == accounts.StepClose:
+				count.closed++
+			case kind.name == accounts.StepFinalize && j.task.Result.Invoice.Held == "":
+				count.finalized++
+			}
+		}
+	}
+	return count, failed, nil
+}
+
+func beginPeriods(ctx context.Context, tx pgx.Tx, due []*job) error {
+	return accounts.BeginPeriods(ctx, tx, customersOf(due))
+}
+
+func expireCredits(ctx context.Context, tx pgx.Tx, due []*job) error {
+	at := make(map[int64]int64, len(due))
+	for _, j := range due {
+		at[j.c.ID] = j.at
+	}
+	return invoices.ExpireCredits(ctx, tx, at)
+}
+
+func (w *Worker) finalizeDrafts(ctx context.Context, tx pgx.Tx, due []*job) error {
+	tasks := make([]*invoices.Task, len(due))
+	for i, j := range due {
+		j.task = invoices.DraftTask(j.c, j.draft, j.at)
+		tasks[i] = j.task
+	}
+	err := w.invoices.FinalizeDrafts(ctx, tx, tasks)
+	for _, j := range due {
+		j.err = j.task.Err
+	}
+	return err
+}
+
+func customersOf(due []*job) map[int64]*accounts.Customer {
+	customers := make(map[int64]*accounts.Customer, len(due))
+	for _, j := range due {
+		customers[j.c.ID] = j.c
+	}
+	return customers
+}
+
+// erasedIn are the customers among jobs that are erased.
+func erasedIn(jobs map[string][]*job) (ids []int64) {
+	for _, due := range jobs {
+		for _, j := range due {
+			if j.c.Erased {
+				ids = append(ids, j.c.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// stillDue are the ids but those of failed jobs, and of jobs that are over.
+func stillDue(ids []int64, jobs map[string][]*job) (left []int64) {
+	off := make(map[int64]bool, len(ids))
+	for _, due := range jobs {
+		for _, j := range due {
+			off[j.c.ID] = j.over || j.err != nil
+		}
+	}
+	for _, id := range ids {
+		if !off[id] {
+			left = append(left, id)
+		}
+	}
+	return left
+}

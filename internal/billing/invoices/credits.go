@@ -1,0 +1,195 @@
+package invoices
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/postgres"
+	"quotad/internal/quota/model"
+)
+
+const creditColumns = ` id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits `
+
+func scanCredit(row pgx.CollectableRow) (c billing.Credit, err error) {
+	return c, row.Scan(&c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq)
+}
+
+const creditByID = `SELECT` + creditColumns + `WHERE customer_id = $1 AND id = $2`
+
+const creditPayload = `SELECT payload FROM credits WHERE customer_id = $1 AND id = $2`
+
+// Grant gives a customer a credit, once under its id, which stands for it for ever. It returns
+// the credit as it is now, and the customer's test clock. Errors: those of accounts.OnCustomer,
+// model.FieldErrors for another currency, a reserved id or an expiry that is over,
+// billing.ErrOtherPayload.
+func (is *Invoices) Grant(ctx context.Context, key string, in billing.Credit, payload int64) (made billing.Credit, clock string, replayed bool, err error) {
+	err = is.accounts.OnCustomer(ctx, key, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer) error {
+		clock = c.Clock
+		var stored int64
+		switch err := tx.QueryRow(ctx, creditPayload, c.ID, in.ID).Scan(&stored); {
+		case err == nil && stored != payload:
+			return billing.ErrOtherPayload
+		case err == nil:
+			replayed = true
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		default:
+			if err := grant(ctx, tx, c, &in, payload); err != nil {
+				return err
+			}
+			err := store.Audit(ctx, tx, plans.Audited{
+				Action: plans.AuditCreate, Target: "customers/" + key + "/credits/" + in.ID, Customer: c.ID, After: auditCredit(&in),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		rows, _ := tx.Query(ctx, creditByID, c.ID, in.ID)
+		made, err = pgx.CollectExactlyOneRow(rows, scanCredit)
+		return err
+	})
+	return made, clock, replayed, err
+}
+
+func grant(ctx context.Context, tx pgx.Tx, c *accounts.Customer, in *billing.Credit, payload int64) error {
+	bad := model.FieldErrors{}
+	if strings.HasPrefix(in.ID, carriedPrefix) {
+		bad = append(bad, model.FieldError{Field: "id", Detail: "must not begin with " + carriedPrefix + ", as those of credits do that invoices leave"})
+	}
+	if in.ExpiresAt != nil && *in.ExpiresAt <= c.Now {
+		bad = append(bad, model.FieldError{Field: "expires_at", Detail: "must be in the future, by the customer's clock"})
+	}
+	if wrong, ok := errors.AsType[model.FieldErrors](c.CheckCurrency(in.Currency)); ok {
+		bad = append(bad, wrong...)
+	}
+	if len(bad) > 0 {
+		return bad
+	}
+	b := new(pgx.Batch)
+	err := errors.Join(
+		postgres.QueueRows(b, insertCredits, []creditRow{{c.ID, in.ID, in.Kind, in.AmountMinor, in.Currency, in.Priority, in.ExpiresAt, c.Now, payload}}),
+		postgres.QueueRows(b, bookEntries, []entryRow{{c.ID, in.ID, billing.EntryGranted, in.AmountMinor, nil, c.Now}}),
+	)
+	if err != nil {
+		return err
+	}
+	return postgres.Send(ctx, tx, b)
+}
+
+// creditRow is a row of credits. seq is the database's.
+type creditRow struct {
+	Customer    int64  `json:"customer_id"`
+	ID          string `json:"id"`
+	Kind        string `json:"kind"`
+	AmountMinor int64  `json:"amount_minor"`
+	Currency    string `json:"currency"`
+	Priority    int    `json:"priority"`
+	ExpiresAt   *int64 `json:"expires_at"`
+	At          int64  `json:"at"`
+	Payload     int64  `json:"payload"`
+}
+
+const insertCredits = `
+	INSERT INTO credits (customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, payload)
+	SELECT customer_id, id, kind, amount_minor, 0, currency, priority, expires_at, at, payload
+	FROM jsonb_populate_recordset(NULL::credits, $1)`
+
+// entryRow is a row of credit_entries. n is the next one of the credit.
+type entryRow struct {
+	Customer    int64   `json:"customer_id"`
+	Credit      string  `json:"credit_id"`
+	Kind        string  `json:"kind"`
+	AmountMinor int64   `json:"amount_minor"`
+	Invoice     *string `json:"invoice_id"`
+	At          int64   `json:"at"`
+}
+
+// bookEntries books at most one entry for each credit, and what it leaves.
+const bookEntries = `
+	WITH booked AS (
+		UPDATE credits c SET left_minor = c.left_minor + r.amount_minor
+		FROM jsonb_populate_recordset(NULL::credit_entries, $1) r WHERE c.customer_id = r.customer_id AND c.id = r.credit_id
+		RETURNING c.customer_id, c.id, r.kind, r.amount_minor, r.invoice_id, r.at)
+	INSERT INTO credit_entries (customer_id, credit_id, n, kind, amount_minor, invoice_id, at)
+	SELECT b.customer_id, b.id, 1 + coalesce((
+		SELECT max(e.n) FROM credit_entries e WHERE e.customer_id = b.customer_id AND e.credit_id = b.id), 0),
+		b.kind, b.amount_minor, b.invoice_id, b.at
+	FROM booked b`
+
+// defaultPriority is that of credits that nobody gave another.
+const defaultPriority = 50
+
+// carried is the credit that an invoice leaves, such as one whose total is below 0. Its id is
+// the invoice's.
+func carried(i *billing.Invoice, amount, at int64) (creditRow, entryRow) {
+	id := carriedPrefix + i.ID
+	credit := creditRow{
+		Customer: i.Customer, ID: id, Kind: billing.CreditCarried, AmountMinor: amount, Currency: i.Currency,
+		Priority: defaultPriority, At: at,
+	}
+	return credit, entryRow{Customer: i.Customer, Credit: id, Kind: billing.EntryGranted, AmountMinor: amount, Invoice: &i.ID, At: at}
+}
+
+// carriedPrefix begins the ids of credits that nobody granted. Others may not begin so.
+const carriedPrefix = "carried:"
+
+// queueCredits books what invoices take of credits, and grants what they leave.
+func queueCredits(b *pgx.Batch, final []*Task) error {
+	var entries []entryRow
+	var credits []creditRow
+	var granted []entryRow
+	for _, t := range final {
+		r := &t.Result
+		if r.Invoice.Held != "" {
+			continue
+		}
+		for _, e := range r.Applied {
+			entries = append(entries, entryRow{t.c.ID, e.Credit, e.Kind, e.AmountMinor, &r.Invoice.ID, t.at})
+		}
+		if r.CarriedMinor > 0 {
+			credit, entry := carried(&r.Invoice, r.CarriedMinor, t.at)
+			credits, granted = append(credits, credit), append(granted, entry)
+		}
+	}
+	return errors.Join(postgres.QueueRows(b, bookEntries, entries), postgres.QueueRows(b, insertCredits, credits), postgres.QueueRows(b, bookEntries, granted))
+}
+
+// ExpireCredits books the expiry of credits of customers whose lock the transaction has, each at its instant
+// in at. Credits that expire then cannot pay an invoice any more: see accounts.QueueSteps.
+func ExpireCredits(ctx context.Context, tx pgx.Tx, at map[int64]int64) error {
+	var id int64
+	var c billing.Credit
+	var entries []entryRow
+	err := postgres.ForEach(ctx, tx, []any{&id, &c.ID, &c.Kind, &c.AmountMinor, &c.LeftMinor, &c.Currency, &c.Priority, &c.ExpiresAt, &c.At, &c.Seq}, func() error {
+		for _, e := range assembly.Expired([]billing.Credit{c}, at[id]) {
+			entries = append(entries, entryRow{id, e.Credit, e.Kind, e.AmountMinor, nil, *c.ExpiresAt})
+		}
+		return nil
+	}, creditsLeft, slices.Collect(maps.Keys(at)))
+	if err != nil {
+		return err
+	}
+	b := new(pgx.Batch)
+	if err := postgres.QueueRows(b, bookEntries, entries); err != nil {
+		return err
+	}
+	return postgres.Send(ctx, tx, b)
+}
+
+// sortedKeys are the keys of a map in their order.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+const creditsLeft = `
+	SELECT customer_id, id, kind, amount_minor, left_minor, currency, priority, expires_at, at, seq FROM credits
+	WHERE customer_id = ANY ($1) AND left_minor > 0`

@@ -1,0 +1,295 @@
+package invoices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/postgres"
+)
+
+// heldRetry is when a draft that is held is tried again, µs: what was adjusted meanwhile may
+// have made it small enough. One that waits for its seller's name is not tried before: see accounts/naming.go.
+const heldRetry = int64(3600e6)
+
+// FinalizeDrafts finalizes the drafts of tasks, see DraftTask. The transaction has the locks of their
+// customers, one draft of each. Those that are held stay drafts. It takes the numbers last, since
+// their lock is all customers'. A task tells what became of its draft.
+func (is *Invoices) FinalizeDrafts(ctx context.Context, tx pgx.Tx, due []*Task) error {
+	if err := readDraftTasks(ctx, tx, due); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(due), (*Task).failed)
+	if err := is.Assemble(ctx, tx, left); err != nil {
+		return err
+	}
+	final := slices.DeleteFunc(left, (*Task).failed)
+	b := new(pgx.Batch)
+	if err := errors.Join(queueNewLines(b, final), queueCredits(b, final)); err != nil {
+		return err
+	}
+	if err := postgres.Send(ctx, tx, b); err != nil {
+		return err
+	}
+	return number(ctx, tx, final)
+}
+
+const readDrafts = `SELECT` + invoiceColumns + `WHERE i.id = ANY ($1::uuid[])`
+
+// readDraftTasks fills in tasks of which only the drafts' ids are known.
+func readDraftTasks(ctx context.Context, q postgres.Querier, due []*Task) error {
+	ids := make([]string, len(due))
+	customers := make(map[int64]*accounts.Customer, len(due))
+	for i, t := range due {
+		ids[i], customers[t.c.ID] = t.draft.ID, t.c
+	}
+	drafts, err := invoicesOf(ctx, q, readDrafts, ids)
+	if err != nil {
+		return err
+	}
+	tasks, err := draftTasks(ctx, q, drafts, customers)
+	if err != nil {
+		return err
+	}
+	byID := make(map[string]*Task, len(tasks))
+	for _, t := range tasks {
+		byID[t.draft.ID] = t
+	}
+	for _, t := range due {
+		if found := byID[t.draft.ID]; found != nil {
+			found.at = t.at
+			*t = *found
+		} else {
+			t.Err = fmt.Errorf("draft %s: %w", t.draft.ID, billing.ErrUnknownInvoice)
+		}
+	}
+	return nil
+}
+
+// draftTasks are the tasks that assemble stored drafts again.
+func draftTasks(ctx context.Context, q postgres.Querier, drafts []*billing.Invoice, customers map[int64]*accounts.Customer) ([]*Task, error) {
+	var keys []accounts.PeriodKey
+	for _, d := range drafts {
+		if d.Kind == billing.KindPeriod {
+			keys = append(keys, accounts.PeriodKey{Customer: d.Customer, Chain: d.Chain, N: d.N})
+		}
+	}
+	closed, err := accounts.ClosedPeriods(ctx, q, keys)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []*Task
+	for _, d := range drafts {
+		c := customers[d.Customer]
+		period, there := closed[accounts.PeriodKey{Customer: d.Customer, Chain: d.Chain, N: d.N}]
+		switch {
+		case d.Kind == billing.KindOpening: // its base is fixed, so no more is asked of its period
+			period = openingPeriod(d, c)
+		case !there:
+			return nil, fmt.Errorf("draft %s is of a period that is not closed", d.ID)
+		}
+		tasks = append(tasks, &Task{c: c, kind: d.Kind, Period: period, draft: d, fixed: slices.Clip(d.Lines)})
+	}
+	return tasks, nil
+}
+
+// openingPeriod is the period of an opening as the opening itself knows it. A period that has
+// become a trial since is one here, too.
+func openingPeriod(d *billing.Invoice, c *accounts.Customer) billing.Period {
+	return billing.Period{
+		Chain: d.Chain, N: d.N, Start: d.PeriodStart, End: d.PeriodEnd, FullStart: d.PeriodStart, FullEnd: d.PeriodEnd, KnownEnd: d.PeriodEnd,
+		Trial:  c.Open != nil && c.Open.Chain == d.Chain && c.Open.N == d.N && c.Open.Trial,
+		PlanID: d.PlanID, Version: d.PriceVersion,
+	}
+}
+
+// queueNewLines writes the lines of invoices that are not as they were stored.
+func queueNewLines(b *pgx.Batch, final []*Task) error {
+	var changed []string
+	var lines []lineRow
+	var counted []countedRow
+	for _, t := range final {
+		i := &t.Result.Invoice
+		if i.Held == "" && !sameLines(i.Lines, t.draft.Lines) {
+			changed, lines = append(changed, i.ID), append(lines, lineRows(i)...)
+		}
+		if i.Held == "" {
+			counted = append(append(counted, t.usageRows()...), t.correctionRows()...)
+		}
+	}
+	if len(changed) > 0 {
+		b.Queue(deleteLines, changed)
+	}
+	return errors.Join(postgres.QueueRows(b, insertLines, lines), postgres.QueueRows(b, insertCounted, counted))
+}
+
+func sameLines(a, b []billing.Line) bool {
+	return slices.EqualFunc(a, b, func(a, b billing.Line) bool {
+		return slices.EqualFunc(a.Tiers, b.Tiers, billing.SameTier) && a.N == b.N && a.Kind == b.Kind && a.Meter == b.Meter && a.Description == b.Description && a.From == b.From && a.To == b.To &&
+			a.Quantity == b.Quantity && a.Included == b.Included && a.PlanVersion == b.PlanVersion && a.AmountMinor == b.AmountMinor && a.OfInvoice == b.OfInvoice &&
+			a.Priced == b.Priced && a.Applied == b.Applied
+	})
+}
+
+// takeNumbers takes $2 numbers of the series live and $3 of the series test. It also returns the
+// seller as its numbers are taken.
+const takeNumbers = `
+	UPDATE sellers SET next_number = next_number + $2, next_test_number = next_test_number + $3 WHERE key = $1
+	RETURNING next_number - $2, next_test_number - $3, name, address, tax_id, prefix`
+
+// numbers are what a seller gives to invoices: the next number of each series.
+type numbers struct {
+	seller billing.Seller
+	next   map[string]int64
+}
+
+// numbersOf takes as many numbers of a seller as invoices need. Its series are locked from here to
+// the commit.
+func numbersOf(ctx context.Context, tx pgx.Tx, seller string, of ...*billing.Invoice) (numbers, error) {
+	n := numbers{billing.Seller{Key: seller}, make(map[string]int64)}
+	for _, i := range of {
+		n.next[i.Series()]++
+	}
+	var live, test int64
+	s := &n.seller
+	err := tx.QueryRow(ctx, takeNumbers, seller, n.next[billing.SeriesLive], n.next[billing.SeriesTest]).
+		Scan(&live, &test, &s.Name, &s.Address, &s.TaxID, &s.Prefix)
+	n.next[billing.SeriesLive], n.next[billing.SeriesTest] = live, test
+	return n, err
+}
+
+// give finalizes an invoice of the seller at an instant, with the next number of its series. It
+// returns the invoice's row.
+func (n *numbers) give(i *billing.Invoice, at int64) (row invoiceRow, err error) {
+	series := i.Series()
+	if i.Seller.Prefix = n.seller.Prefix; series == billing.SeriesTest {
+		i.Seller.Prefix = billing.TestPrefix + i.Seller.Prefix
+	}
+	number := n.next[series]
+	n.next[series]++
+	*i = assembly.Finalize(*i, number, at)
+	i.Digested, err = assembly.Digest(i)
+	return rowOf(i, number), err
+}
+
+// number numbers invoices and writes what finalizing them makes. The seller's series is locked
+// from here to the commit.
+func number(ctx context.Context, tx pgx.Tx, final []*Task) error {
+	bySeller := make(map[string][]*Task)
+	var held []*Task
+	for _, t := range final {
+		if i := &t.Result.Invoice; i.Held == "" {
+			bySeller[i.Seller.Key] = append(bySeller[i.Seller.Key], t)
+		} else {
+			held = append(held, t)
+		}
+	}
+	rows, err := heldRows(ctx, tx, held)
+	if err != nil {
+		return err
+	}
+	for _, key := range sortedKeys(bySeller) {
+		of := make([]*billing.Invoice, len(bySeller[key]))
+		for n, t := range bySeller[key] {
+			of[n] = &t.Result.Invoice
+		}
+		n, err := numbersOf(ctx, tx, key, of...)
+		if err != nil {
+			return err
+		}
+		for k, t := range bySeller[key] {
+			of[k].Seller = n.seller
+			row, err := n.give(of[k], t.at)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row)
+		}
+	}
+	b := new(pgx.Batch)
+	if err := postgres.QueueRows(b, updateInvoices, rows); err != nil {
+		return err
+	}
+	return postgres.Send(ctx, tx, b)
+}
+
+// whenNamed is the instant at which a draft is tried that waits for its seller's name.
+const whenNamed = int64(math.MaxInt64)
+
+const lockNameless = `SELECT key FROM sellers WHERE key = ANY ($1) AND name = '' ORDER BY key FOR SHARE`
+
+// heldRows are the rows of drafts that stay drafts, with the instants at which they are tried again.
+func heldRows(ctx context.Context, tx pgx.Tx, held []*Task) (rows []invoiceRow, err error) {
+	var sellers, nameless []string
+	for _, t := range held {
+		if s := &t.Result.Invoice.Seller; s.Name == "" {
+			sellers = append(sellers, s.Key)
+		}
+	}
+	if len(sellers) > 0 {
+		found, _ := tx.Query(ctx, lockNameless, sellers)
+		if nameless, err = pgx.CollectRows(found, pgx.RowTo[string]); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range held {
+		i := &t.Result.Invoice
+		now := max(t.c.Now, t.at)
+		switch {
+		case slices.Contains(nameless, i.Seller.Key):
+			i.FinalizeAt = whenNamed
+		case i.Seller.Name == "": // it was named a moment ago
+			i.FinalizeAt = now
+		default:
+			i.FinalizeAt = now + heldRetry
+		}
+		rows = append(rows, rowOf(i, 0))
+	}
+	return rows, nil
+}
+
+// correctionOf is how long a customer's drafts stay drafts: whoever is erased waits for nothing.
+func (is *Invoices) correctionOf(c *accounts.Customer) int64 {
+	if c.Erased {
+		return 0
+	}
+	return is.correctionTime
+}
+
+const claimCharges = `
+	UPDATE charges c SET invoice_id = w.invoice FROM unnest($1::bigint[], $2::uuid[]) AS w (customer, invoice)
+	JOIN LATERAL (SELECT id FROM charges WHERE customer_id = w.customer AND invoice_id IS NULL OFFSET 0) u ON true
+	WHERE c.customer_id = w.customer AND c.id = u.id`
+
+// QueueDrafts adds new drafts to a batch, each with an id, made at its task's instant. They take the
+// charges that are on them.
+func (is *Invoices) QueueDrafts(b *pgx.Batch, drafts []*Task) error {
+	var invoices []invoiceRow
+	var lines []lineRow
+	var counted []countedRow
+	var customers []int64
+	var ids []string
+	for _, t := range drafts {
+		i := &t.Result.Invoice
+		i.ID, i.MadeAt, i.FinalizeAt = newID(t.c.Now), t.at, t.at+is.correctionOf(t.c)
+		invoices, lines = append(invoices, rowOf(i, 0)), append(lines, lineRows(i)...)
+		counted = append(counted, t.correctionRows()...)
+		if len(t.in.Charges) > 0 {
+			customers, ids = append(customers, t.c.ID), append(ids, i.ID)
+		}
+	}
+	if err := errors.Join(postgres.QueueRows(b, insertInvoices, invoices), postgres.QueueRows(b, insertLines, lines), postgres.QueueRows(b, insertCounted, counted)); err != nil {
+		return err
+	}
+	if len(customers) > 0 {
+		b.Queue(claimCharges, customers, ids)
+	}
+	return nil
+}

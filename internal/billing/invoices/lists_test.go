@@ -1,0 +1,41 @@
+package invoices
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/plans/store"
+	"quotad/internal/testkit/pgtest"
+	"quotad/internal/testkit/planstest"
+)
+
+// Lists come in the order of an index, whichever customers are chosen.
+func TestListsHaveAnIndex(t *testing.T) {
+	pool := planstest.NewPool(t, pgtest.NewDatabase(t))
+	planstest.SetClock(t, store.New(pool, store.Options{}), "clock", "2026-01-01T00:00:00Z")
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for index, f := range map[string]Filter{
+		"invoices_live_period_end": {}, "invoices_clock_period_end": {TestClock: "clock"}, "invoices_period_end": {TestClock: AnyClock},
+	} {
+		tx, err := pool.Begin(t.Context())
+		check(err)
+		_, err = tx.Exec(t.Context(), `SET LOCAL enable_seqscan = off`)
+		check(err)
+		where, args, err := f.chosen(t.Context(), tx)
+		check(err)
+		rows, _ := tx.Query(t.Context(), "EXPLAIN (COSTS OFF) "+listInvoices+where+inOrder, append([]any{"", int64(0), int64(9e18), int64(0), zeroID, 101}, args...)...)
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		check(err)
+		if plan := strings.Join(lines, "\n"); !strings.Contains(plan, "Index Scan using "+index+" on invoices i") || strings.Contains(plan, "Sort") {
+			t.Errorf("%s: %s", index, plan)
+		}
+		check(tx.Rollback(t.Context()))
+	}
+}

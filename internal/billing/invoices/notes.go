@@ -1,0 +1,114 @@
+package invoices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/postgres"
+)
+
+const notesOf = `SELECT` + invoiceColumns + `WHERE i.of = $1::uuid AND i.kind = 'credit_note' ORDER BY i.made_at, i.number`
+
+const noteByRequest = `SELECT id::text, payload FROM invoices WHERE customer_id = $1 AND request = $2`
+
+const setRequest = `UPDATE invoices SET request = $2, payload = $3 WHERE id = $1::uuid`
+
+const creditedWhole = `UPDATE invoices SET status = 'credited' WHERE id = $1::uuid`
+
+// CreditNote credits lines of an invoice. It is made once under its id, which is the customer's
+// for ever: replayed says that it was made before. Errors: billing.ErrUnknownInvoice,
+// billing.ErrOtherPayload, and those of assembly.CreditNote.
+func (is *Invoices) CreditNote(ctx context.Context, invoice string, request assembly.NoteRequest, id string, payload int64) (note *billing.Invoice, replayed bool, err error) {
+	made, action := "", &act{word: "credit"}
+	_, err = is.onInvoice(ctx, invoice, action, func(ctx context.Context, tx pgx.Tx, c *accounts.Customer, i *billing.Invoice) error {
+		var stored int64
+		switch err := tx.QueryRow(ctx, noteByRequest, c.ID, id).Scan(&made, &stored); {
+		case err == nil && stored != payload:
+			return billing.ErrOtherPayload
+		case err == nil:
+			replayed, action.word = true, ""
+			return nil
+		case !errors.Is(err, pgx.ErrNoRows):
+			return err
+		}
+		note, err := is.makeNote(ctx, tx, c, i, request, id, payload)
+		if err == nil {
+			made = note.ID
+			action.note = &creditNote{note.ID, note.Number, note.TotalMinor, request.Reason, request.To}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	note, err = is.Invoice(ctx, made)
+	return note, replayed, err
+}
+
+// makeNote writes a credit note and what it does.
+func (is *Invoices) makeNote(ctx context.Context, tx pgx.Tx, c *accounts.Customer, of *billing.Invoice, request assembly.NoteRequest, id string, payload int64) (*billing.Invoice, error) {
+	found, err := invoicesOf(ctx, tx, notesOf, of.ID)
+	if err != nil {
+		return nil, err
+	}
+	earlier := make([]billing.Invoice, len(found))
+	for i := range found {
+		earlier[i] = *found[i]
+	}
+	lines, err := standingsOf(ctx, tx, of)
+	if err != nil {
+		return nil, err
+	}
+	made, err := assembly.CreditNote(of, earlier, lines, request)
+	if err != nil {
+		return nil, err
+	}
+	note := &made.Invoice
+	note.ID, note.MadeAt, note.FinalizeAt = newID(c.Now), c.Now, c.Now
+	draft := rowOf(note, 0)
+	draft.Status = billing.StatusDraft // only a draft takes lines
+	b := new(pgx.Batch)
+	if err := errors.Join(postgres.QueueRows(b, insertInvoices, []invoiceRow{draft}), postgres.QueueRows(b, insertLines, lineRows(note))); err != nil {
+		return nil, err
+	}
+	b.Queue(setRequest, note.ID, id, payload)
+	if made.CarriedMinor > 0 {
+		credit, entry := carried(note, made.CarriedMinor, c.Now)
+		if err := errors.Join(postgres.QueueRows(b, insertCredits, []creditRow{credit}), postgres.QueueRows(b, bookEntries, []entryRow{entry})); err != nil {
+			return nil, err
+		}
+	}
+	if made.Whole {
+		b.Queue(creditedWhole, of.ID)
+	}
+	if err := postgres.Send(ctx, tx, b); err != nil {
+		return nil, err
+	}
+	// The note says the seller as the invoice does; only the prefix is today's. An invoice of a
+	// seller that had no name says nobody, so its note says today's seller.
+	n, err := numbersOf(ctx, tx, note.Seller.Key, note)
+	if err != nil {
+		return nil, err
+	}
+	if note.Seller.Name == "" {
+		note.Seller = n.seller
+	}
+	if note.Seller.Name == "" {
+		return nil, fmt.Errorf("%w: %s", billing.ErrNameless, billing.NamelessSeller(note.Seller.Key))
+	}
+	row, err := n.give(note, c.Now)
+	if err != nil {
+		return nil, err
+	}
+	b = new(pgx.Batch)
+	if err := postgres.QueueRows(b, updateInvoices, []invoiceRow{row}); err != nil {
+		return nil, err
+	}
+	return note, postgres.Send(ctx, tx, b)
+}

@@ -1,0 +1,179 @@
+package invoices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/postgres"
+)
+
+const readInvoice = `SELECT` + invoiceColumns + `WHERE i.id = $1::uuid`
+
+// Invoice returns an invoice. A draft is assembled again: it holds all usage so far. The error is
+// billing.ErrUnknownInvoice where there is none.
+func (is *Invoices) Invoice(ctx context.Context, id string) (i *billing.Invoice, err error) {
+	if !validID(id) {
+		return nil, billing.ErrUnknownInvoice
+	}
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		found, err := is.present(ctx, tx, readInvoice, id)
+		if err == nil && len(found) == 0 {
+			err = billing.ErrUnknownInvoice
+		}
+		if err == nil {
+			i = found[0]
+		}
+		return err
+	})
+	return i, err
+}
+
+// present reads invoices as they are now, drafts assembled again.
+func (is *Invoices) present(ctx context.Context, tx pgx.Tx, statement string, args ...any) ([]*billing.Invoice, error) {
+	all, err := invoicesOf(ctx, tx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	var drafts []*billing.Invoice
+	var ids []int64
+	for _, i := range all {
+		if i.Status == billing.StatusDraft {
+			drafts, ids = append(drafts, i), append(ids, i.Customer)
+		}
+	}
+	if len(drafts) == 0 {
+		return all, nil
+	}
+	now, err := is.accounts.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	customers, err := accounts.ReadCustomers(ctx, tx, ids, now)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := draftTasks(ctx, tx, drafts, customers)
+	if err != nil {
+		return nil, err
+	}
+	if err := is.Assemble(ctx, tx, tasks); err != nil {
+		return nil, err
+	}
+	for _, t := range tasks {
+		if t.Err != nil {
+			return nil, fmt.Errorf("draft %s: %w", t.draft.ID, t.Err)
+		}
+		*t.draft = t.Result.Invoice
+	}
+	return all, nil
+}
+
+// Filter chooses invoices. A zero field chooses all.
+type Filter struct {
+	Customer string // key
+	// TestClock is the key of the test clock that the customers live by, or AnyClock: whatever they
+	// live by. "" is PostgreSQL's time.
+	TestClock string
+	Status    string
+	// From and To bound the end of the period, µs, [From, To). A nil one is no bound.
+	From, To *int64
+}
+
+// AnyClock chooses the invoices of all customers.
+const AnyClock = plans.AnyClock
+
+// listInvoices goes on with which invoices, and then in order. Each choice has an index in this order.
+const (
+	listInvoices = `SELECT` + invoiceColumns + `
+	WHERE ($1 = '' OR i.status = $1) AND i.period_end >= $2 AND i.period_end < $3 AND (i.period_end, i.id) > ($4, $5::uuid)`
+	inOrder = ` ORDER BY i.period_end, i.id LIMIT $6`
+)
+
+const clockByKey = `SELECT id FROM test_clocks WHERE key = $1`
+
+// chosen is what listInvoices goes on with, and its parameters from $7 on.
+func (f *Filter) chosen(ctx context.Context, q postgres.Querier) (where string, args []any, err error) {
+	and := func(column string, value any) {
+		args = append(args, value)
+		where += " AND i." + column + " = $" + strconv.Itoa(6+len(args))
+	}
+	if f.Customer != "" {
+		id, _, err := accounts.Find(ctx, q, f.Customer)
+		if err != nil {
+			return "", nil, err
+		}
+		and("customer_id", id)
+	}
+	switch f.TestClock {
+	case AnyClock:
+	case "":
+		where += " AND i.clock_id IS NULL"
+	default:
+		var id int32
+		if err := q.QueryRow(ctx, clockByKey, f.TestClock).Scan(&id); errors.Is(err, pgx.ErrNoRows) {
+			return "", nil, plans.ErrUnknownClock
+		} else if err != nil {
+			return "", nil, err
+		}
+		and("clock_id", id)
+	}
+	return where, args, nil
+}
+
+const (
+	pageKind = "invoice"
+	zeroID   = "00000000-0000-0000-0000-000000000000"
+)
+
+// Invoices returns invoices in the order of the ends of their periods, drafts as they are now.
+// Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous, plans.ErrUnknownClock, model.FieldErrors
+// for a wrong page.
+func (is *Invoices) Invoices(ctx context.Context, f Filter, page plans.Page) (list *plans.List[*billing.Invoice], err error) {
+	limit, after, err := store.OpenPage(page, pageKind, func(position string) bool {
+		_, _, ok := readPosition(position)
+		return ok
+	})
+	if err != nil {
+		return nil, err
+	}
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if f.From != nil {
+		from = *f.From
+	}
+	if f.To != nil {
+		to = *f.To
+	}
+	end, id := int64(math.MinInt64), zeroID
+	if after != "" {
+		end, id, _ = readPosition(after)
+	}
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		where, args, err := f.chosen(ctx, tx)
+		if err != nil {
+			return err
+		}
+		found, err := is.present(ctx, tx, listInvoices+where+inOrder, append([]any{f.Status, from, to, end, id, limit + 1}, args...)...)
+		list = store.Paged(found, limit, pageKind, func(i *billing.Invoice) string {
+			return strconv.FormatInt(i.PeriodEnd, 10) + "/" + i.ID
+		})
+		return err
+	})
+	return list, err
+}
+
+// readPosition reads where a page ended.
+func readPosition(s string) (end int64, id string, ok bool) {
+	before, id, ok := strings.Cut(s, "/")
+	end, err := strconv.ParseInt(before, 10, 64)
+	return end, id, ok && err == nil && validID(id)
+}

@@ -1,0 +1,277 @@
+package invoices
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/postgres"
+)
+
+// Rows are written as one JSON array for each table, by the names of its columns: whatever many
+// customers need is one statement.
+
+// invoiceRow is a row of invoices.
+type invoiceRow struct {
+	ID             string   `json:"id"`
+	Customer       int64    `json:"customer_id"`
+	Kind           string   `json:"kind"`
+	Status         string   `json:"status"`
+	Currency       string   `json:"currency"`
+	Chain          int      `json:"chain"`
+	N              int      `json:"n"`
+	PeriodStart    int64    `json:"period_start"`
+	PeriodEnd      int64    `json:"period_end"`
+	PlanID         int32    `json:"plan_id"`
+	PriceVersion   int      `json:"price_version"`
+	Of             *string  `json:"of"`
+	MadeAt         int64    `json:"made_at"`
+	FinalizeAt     int64    `json:"finalize_at"`
+	FinalizedAt    *int64   `json:"finalized_at"`
+	DueAt          *int64   `json:"due_at"`
+	Seller         *string  `json:"seller"`
+	Series         string   `json:"series"`
+	Number         *int64   `json:"number"`
+	Prefix         *string  `json:"prefix"`
+	SubtotalMinor  int64    `json:"subtotal_minor"`
+	TaxMinor       int64    `json:"tax_minor"`
+	TotalMinor     int64    `json:"total_minor"`
+	CreditsMinor   int64    `json:"credits_minor"`
+	AmountDueMinor int64    `json:"amount_due_minor"`
+	Document       document `json:"document"`
+	Digest         *string  `json:"digest"`
+	DigestForm     int      `json:"digest_form"`
+	PaidAt         *int64   `json:"paid_at"`
+	PaidMinor      *int64   `json:"paid_minor"`
+	Held           *string  `json:"held"`
+}
+
+// document is what an invoice says and does not have a column for.
+type document struct {
+	Seller  billing.Seller `json:"seller"`
+	Buyer   billing.Buyer  `json:"buyer"`
+	Taxes   []billing.Tax  `json:"taxes"`
+	DueDays int            `json:"due_days"`
+	Zone    string         `json:"timezone,omitempty"`
+	Reason  string         `json:"reason,omitempty"`
+
+	Waiting []billing.Corrected `json:"waiting,omitempty"`
+}
+
+// draftForm is the column digest_form of a draft, and of what nodes of the version before finalize,
+// which do not write it.
+const draftForm = 1
+
+// rowOf is the row of an invoice. number is 0 for a draft.
+func rowOf(i *billing.Invoice, number int64) invoiceRow {
+	r := invoiceRow{
+		ID: i.ID, Customer: i.Customer, Kind: i.Kind, Status: i.Status, Currency: i.Currency, Chain: i.Chain, N: i.N,
+		PeriodStart: i.PeriodStart, PeriodEnd: i.PeriodEnd, PlanID: i.PlanID, PriceVersion: i.PriceVersion, Of: text(i.Of),
+		MadeAt: i.MadeAt, FinalizeAt: i.FinalizeAt, FinalizedAt: i.FinalizedAt, DueAt: i.DueAt,
+		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor,
+		CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, Held: text(i.Held),
+		Series:   billing.SeriesLive,
+		Document: document{i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.Waiting}, DigestForm: draftForm,
+	}
+	if number > 0 {
+		digest := `\x` + hex.EncodeToString(i.Digested)
+		r.Series, r.Number, r.Seller, r.Prefix, r.Digest = i.Series(), &number, &i.Seller.Key, &i.Seller.Prefix, &digest
+		r.DigestForm, r.PaidAt, r.PaidMinor = i.DigestForm, i.PaidAt, i.PaidMinor
+	}
+	return r
+}
+
+// text is NULL for an empty text.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+const insertInvoices = `
+	INSERT INTO invoices (id, customer_id, kind, status, currency, chain, n, period_start, period_end, plan_id, price_version, "of",
+		made_at, finalize_at, finalized_at, due_at, seller, number, prefix, subtotal_minor, tax_minor, total_minor,
+		credits_minor, amount_due_minor, document, digest, held)
+	SELECT id, customer_id, kind, status, currency, chain, n, period_start, period_end, plan_id, price_version, "of",
+		made_at, finalize_at, finalized_at, due_at, seller, number, prefix, subtotal_minor, tax_minor, total_minor,
+		credits_minor, amount_due_minor, document, digest, held
+	FROM jsonb_populate_recordset(NULL::invoices, $1)`
+
+// updateInvoices writes all that finalizing changes, or that keeps a draft from it.
+const updateInvoices = `
+	UPDATE invoices i SET status = r.status, finalized_at = r.finalized_at, due_at = r.due_at, seller = r.seller, series = r.series, number = r.number,
+		prefix = r.prefix, subtotal_minor = r.subtotal_minor, tax_minor = r.tax_minor, total_minor = r.total_minor,
+		credits_minor = r.credits_minor, amount_due_minor = r.amount_due_minor, document = r.document, digest = r.digest, held = r.held,
+		finalize_at = r.finalize_at, digest_form = r.digest_form, paid_at = r.paid_at, paid_minor = r.paid_minor
+	FROM jsonb_populate_recordset(NULL::invoices, $1) r WHERE i.id = r.id`
+
+// lineRow is a row of invoice_lines.
+type lineRow struct {
+	Invoice     string             `json:"invoice_id"`
+	N           int                `json:"n"`
+	Kind        string             `json:"kind"`
+	Meter       *string            `json:"meter"`
+	Description string             `json:"description"`
+	From        int64              `json:"from_at"`
+	To          int64              `json:"to_at"`
+	Quantity    int64              `json:"quantity"`
+	Included    int64              `json:"included"`
+	PlanVersion int                `json:"plan_version"`
+	Tiers       []billing.TierLine `json:"tiers"`
+	AmountMinor int64              `json:"amount_minor"`
+	OfInvoice   *string            `json:"of_invoice"`
+	OfLine      *int               `json:"of_line"`
+	Before      *int64             `json:"billed_before"`
+
+	UnitPrice    *string `json:"unit_price"`
+	PackageSize  *int64  `json:"package_size"`
+	PackagePrice *string `json:"package_price"`
+	Applied      *string `json:"applied"`
+}
+
+const insertLines = `
+	INSERT INTO invoice_lines (invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied)
+	SELECT invoice_id, n, kind, meter, description, from_at, to_at, quantity, included, plan_version, tiers,
+		amount_minor, of_invoice, of_line, billed_before, unit_price, package_size, package_price, applied
+	FROM jsonb_populate_recordset(NULL::invoice_lines, $1)`
+
+const deleteLines = `DELETE FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[])`
+
+// lineRows are the rows of an invoice's lines.
+func lineRows(i *billing.Invoice) []lineRow {
+	rows := make([]lineRow, len(i.Lines))
+	for n := range i.Lines {
+		l := &i.Lines[n]
+		rows[n] = lineRow{
+			Invoice: i.ID, N: l.N, Kind: l.Kind, Meter: text(l.Meter), Description: l.Description, From: l.From, To: l.To,
+			Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: l.Tiers, AmountMinor: l.AmountMinor,
+			OfInvoice: text(l.OfInvoice), UnitPrice: text(l.UnitPrice), PackagePrice: text(l.PackagePrice), Applied: text(l.Applied),
+		}
+		if l.PackageSize > 0 {
+			rows[n].PackageSize = &l.PackageSize
+		}
+		if rows[n].Tiers == nil {
+			rows[n].Tiers = []billing.TierLine{}
+		}
+		if l.OfLine > 0 {
+			rows[n].OfLine = &l.OfLine
+		}
+		if l.Kind == billing.LineCorrection && l.OfLine == 0 {
+			rows[n].Before = &l.Before
+		}
+	}
+	return rows
+}
+
+// countedRow is a row of line_adjustments.
+type countedRow struct {
+	Invoice  string `json:"invoice_id"`
+	Customer int64  `json:"customer"`
+	Meter    int32  `json:"meter"`
+	Hour     int64  `json:"hour"`
+	Key      string `json:"key"`
+	Cost     int64  `json:"cost"`
+	At       int64  `json:"at"`
+	Reason   string `json:"reason"`
+}
+
+const insertCounted = `
+	INSERT INTO line_adjustments (invoice_id, customer, meter, hour, key, cost, at, reason)
+	SELECT invoice_id, customer, meter, hour, key, cost, at, reason FROM jsonb_populate_recordset(NULL::line_adjustments, $1)`
+
+// usageRows say which adjustments the invoice's lines of usage count.
+func (t *Task) usageRows() (rows []countedRow) {
+	for n := range t.Result.Invoice.Lines {
+		if l := &t.Result.Invoice.Lines[n]; l.Kind == billing.LineUsage {
+			rows = append(rows, t.rowsOf(countedBy{meter: l.Meter})...)
+		}
+	}
+	return rows
+}
+
+// correctionRows say which adjustments the invoice takes as corrections, with a line or, where
+// that would be of 0, without.
+func (t *Task) correctionRows() (rows []countedRow) {
+	for i := range t.Result.Corrected {
+		c := &t.Result.Corrected[i]
+		rows = append(rows, t.rowsOf(countedBy{c.Meter, c.OfInvoice})...)
+	}
+	return rows
+}
+
+func (t *Task) rowsOf(key countedBy) (rows []countedRow) {
+	i, by := &t.Result.Invoice, t.counted[key]
+	for _, a := range by.adj {
+		rows = append(rows, countedRow{i.ID, i.Customer, by.meter, a.Hour, hex.EncodeToString(a.ID[:]), a.Cost, a.At, a.Reason})
+	}
+	return rows
+}
+
+const invoiceColumns = `
+	i.id::text, coalesce(i.prefix || i.number, ''), i.kind, i.status, i.customer_id, c.key, coalesce(t.key, ''), i.currency, i.chain, i.n,
+	i.period_start, i.period_end, i.plan_id, i.price_version, coalesce(i.of::text, ''),
+	coalesce((SELECT o.prefix || o.number FROM invoices o WHERE o.id = i.of), ''),
+	coalesce((SELECT -sum(o.total_minor) FROM invoices o WHERE o.of = i.id AND o.kind = 'credit_note'), 0)::bigint,
+	i.subtotal_minor, i.tax_minor, i.total_minor, i.credits_minor, i.amount_due_minor, i.document,
+	i.made_at, i.finalize_at, i.finalized_at, i.due_at, coalesce(i.held, ''), coalesce(i.reference, ''), coalesce(i.void_reason, ''), i.digest,
+	i.digest_form, i.paid_at, i.paid_minor
+	FROM invoices i JOIN customers c ON c.id = i.customer_id LEFT JOIN test_clocks t ON t.id = c.test_clock_id `
+
+func scanInvoice(row pgx.CollectableRow) (*billing.Invoice, error) {
+	i := new(billing.Invoice)
+	var raw []byte
+	err := row.Scan(&i.ID, &i.Number, &i.Kind, &i.Status, &i.Customer, &i.CustomerKey, &i.TestClock, &i.Currency, &i.Chain, &i.N,
+		&i.PeriodStart, &i.PeriodEnd, &i.PlanID, &i.PriceVersion, &i.Of, &i.OfNumber, &i.CreditedMinor,
+		&i.SubtotalMinor, &i.TaxMinor, &i.TotalMinor, &i.CreditsMinor, &i.AmountDueMinor, &raw,
+		&i.MadeAt, &i.FinalizeAt, &i.FinalizedAt, &i.DueAt, &i.Held, &i.Reference, &i.VoidReason, &i.Digested,
+		&i.DigestForm, &i.PaidAt, &i.PaidMinor)
+	if err != nil {
+		return nil, err
+	}
+	var d document
+	err = json.Unmarshal(raw, &d)
+	i.Seller, i.Buyer, i.Taxes, i.DueDays, i.Zone, i.Reason, i.Waiting = d.Seller, d.Buyer, d.Taxes, d.DueDays, d.Zone, d.Reason, d.Waiting
+	return i, err
+}
+
+const readLines = `
+	SELECT invoice_id::text, n, kind, coalesce(meter, ''), description, from_at, to_at, quantity, included, plan_version, tiers,
+		amount_minor, coalesce(of_invoice::text, ''), coalesce(of_line, 0), coalesce(billed_before, 0),
+		coalesce(unit_price, ''), coalesce(package_size, 0), coalesce(package_price, ''), coalesce(applied, '')
+	FROM invoice_lines WHERE invoice_id = ANY ($1::uuid[]) ORDER BY invoice_id, n`
+
+// invoicesOf reads invoices with their lines. statement begins with SELECT and invoiceColumns.
+func invoicesOf(ctx context.Context, q postgres.Querier, statement string, args ...any) ([]*billing.Invoice, error) {
+	rows, _ := q.Query(ctx, statement, args...)
+	all, err := pgx.CollectRows(rows, scanInvoice)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	byID, ids := make(map[string]*billing.Invoice, len(all)), make([]string, len(all))
+	for n, i := range all {
+		byID[i.ID], ids[n] = i, i.ID
+	}
+	var id string
+	var l billing.Line
+	var tiers []byte
+	err = postgres.ForEach(ctx, q, []any{
+		&id, &l.N, &l.Kind, &l.Meter, &l.Description, &l.From, &l.To, &l.Quantity, &l.Included, &l.PlanVersion, &tiers,
+		&l.AmountMinor, &l.OfInvoice, &l.OfLine, &l.Before,
+		&l.UnitPrice, &l.PackageSize, &l.PackagePrice, &l.Applied,
+	}, func() error {
+		l.Tiers = nil
+		if len(tiers) > len("[]") {
+			if err := json.Unmarshal(tiers, &l.Tiers); err != nil {
+				return err
+			}
+		}
+		byID[id].Lines = append(byID[id].Lines, l)
+		return nil
+	}, readLines, ids)
+	return all, err
+}

@@ -1,0 +1,118 @@
+package invoices
+
+import (
+	"context"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/postgres"
+)
+
+// LineKey names a line of an invoice, by the invoice's id.
+type LineKey struct {
+	Invoice string
+	N       int
+}
+
+// standings are the lines of some invoices: how each stands, and which is the line of usage of a
+// meter.
+type standings struct {
+	lines map[LineKey]*assembly.Standing
+	usage map[billing.Corrected]*assembly.Standing
+}
+
+// givenBack are lines `unused` of final invoices, as far as they are of the period (chain, n) of a
+// customer: those of its own invoice, and those that went on from one that became void.
+const givenBack = `
+	SELECT u.amount_minor FROM invoices k JOIN invoice_lines u ON u.invoice_id = k.id AND u.kind = 'unused' AND u.of_invoice IS NULL
+	WHERE k.customer_id = i.customer_id AND k.chain = i.chain AND k.n = p.n AND k.kind = 'period' AND k.status <> 'void' AND k.status <> 'draft'
+	UNION ALL
+	SELECT u.amount_minor FROM invoices v JOIN invoice_lines u ON u.of_invoice = v.id AND u.kind = 'unused'
+	JOIN invoices k ON k.id = u.invoice_id AND k.status <> 'void' AND k.status <> 'draft'
+	WHERE v.customer_id = i.customer_id AND v.chain = i.chain AND v.n = p.n AND v.kind = 'period' AND v.status = 'void'`
+
+// What an opening holds of a base in advance is of its own period, and what another invoice holds is
+// of the period that follows. Corrections count from their draft on, where their amounts are fixed;
+// unused counts when it is final. Of a void invoice it counts only if no other one holds the base. OFFSET 0
+// has that one looked up by its key.
+const readStandingRows = `
+	SELECT i.id::text, l.n, l.kind, coalesce(l.meter, ''), coalesce(l.of_invoice::text, ''), l.amount_minor, c.amount,
+		CASE WHEN l.kind = 'base' AND p.n IS NOT NULL AND NOT (i.status = 'void' AND EXISTS (SELECT FROM invoices h
+			WHERE h.customer_id = i.customer_id AND h.chain = i.chain AND h.n = i.n AND h.kind = i.kind AND h.kind <> 'credit_note' AND h.status <> 'void' OFFSET 0))
+			THEN (SELECT coalesce(-sum(g.amount_minor), 0) FROM (` + givenBack + `) g) ELSE 0 END::bigint,
+		(c.noted - (SELECT coalesce(sum(x.amount_minor), 0) FROM invoice_lines x WHERE x.of_invoice = i.id AND x.of_line = l.n))::bigint
+	FROM (SELECT DISTINCT unnest($1::uuid[]) AS id) w
+	JOIN invoices i ON i.id = w.id AND i.kind <> 'credit_note'
+	JOIN invoice_lines l ON l.invoice_id = i.id
+	CROSS JOIN LATERAL (SELECT CASE WHEN i.kind = 'opening' THEN i.n WHEN l.from_at >= i.period_end THEN i.n + 1 END AS n) p
+	CROSS JOIN LATERAL (
+		SELECT coalesce(sum(x.amount_minor), 0)::bigint AS amount, coalesce(-sum((
+			SELECT sum(y.amount_minor) FROM invoice_lines y WHERE y.of_invoice = x.invoice_id AND y.of_line = x.n)), 0) AS noted
+		FROM invoice_lines x JOIN invoices k ON k.id = x.invoice_id AND k.kind <> 'credit_note' AND k.status <> 'void'
+		WHERE l.kind = 'usage' AND x.of_invoice = i.id AND x.kind = 'correction' AND x.meter = l.meter) c`
+
+// readStandings reads how the lines of invoices stand. Corrections among them know the line that
+// they correct if its invoice is read, too.
+func readStandings(ctx context.Context, q postgres.Querier, ids []string) (standings, error) {
+	all := standings{make(map[LineKey]*assembly.Standing), make(map[billing.Corrected]*assembly.Standing)}
+	corrections := make(map[*assembly.Standing]billing.Corrected)
+	var key LineKey
+	var kind string
+	var of billing.Corrected
+	var s assembly.Standing
+	err := postgres.ForEach(ctx, q, []any{&key.Invoice, &key.N, &kind, &of.Meter, &of.Invoice, &s.AmountMinor, &s.CorrectedMinor, &s.UnusedMinor, &s.NotedMinor}, func() error {
+		one := s
+		all.lines[key] = &one
+		switch kind {
+		case billing.LineUsage:
+			all.usage[billing.Corrected{Meter: of.Meter, Invoice: key.Invoice}] = &one
+		case billing.LineCorrection:
+			corrections[&one] = of
+		}
+		return nil
+	}, readStandingRows, ids)
+	for correction, of := range corrections {
+		correction.Of = all.usage[of]
+	}
+	return all, err
+}
+
+// billed is what the line of a correction came to so far, and what credit notes took of it.
+func (s standings) billed(c *assembly.Correction) (billed, noted int64) {
+	line := s.usage[billing.Corrected{Meter: c.Meter, Invoice: c.OfInvoice}]
+	if line == nil {
+		return 0, 0
+	}
+	return line.AmountMinor + line.CorrectedMinor, line.NotedMinor
+}
+
+// anyUnused reports whether a final invoice gave back a part of a line.
+func (s standings) anyUnused() bool {
+	for _, line := range s.lines {
+		if line.UnusedMinor > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// standingsOf is how each line of an invoice stands, by n.
+func standingsOf(ctx context.Context, q postgres.Querier, i *billing.Invoice) (map[int]assembly.Standing, error) {
+	ids := []string{i.ID}
+	for n := range i.Lines {
+		if l := &i.Lines[n]; l.Kind == billing.LineCorrection {
+			ids = append(ids, l.OfInvoice)
+		}
+	}
+	all, err := readStandings(ctx, q, ids)
+	if err != nil {
+		return nil, err
+	}
+	lines := make(map[int]assembly.Standing, len(i.Lines))
+	for key, s := range all.lines {
+		if key.Invoice == i.ID {
+			lines[key.N] = *s
+		}
+	}
+	return lines, nil
+}

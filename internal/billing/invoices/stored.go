@@ -1,0 +1,64 @@
+package invoices
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/assembly"
+)
+
+// Stored reads what is stored of billing, as it is. It is for whoever checks it. It is safe for
+// concurrent use.
+type Stored struct{ versions *accounts.Versions }
+
+// NewStored returns a reader, which remembers plan versions.
+func NewStored() *Stored { return &Stored{accounts.NewVersions()} }
+
+// Invoices reads invoices with their lines, in no order. Drafts are not assembled again.
+func (*Stored) Invoices(ctx context.Context, tx pgx.Tx, ids []string) ([]*billing.Invoice, error) {
+	return invoicesOf(ctx, tx, readDrafts, ids)
+}
+
+// Standings reads how the lines of invoices stand. Credit notes have none.
+func (*Stored) Standings(ctx context.Context, tx pgx.Tx, ids []string) (map[LineKey]*assembly.Standing, error) {
+	all, err := readStandings(ctx, tx, ids)
+	return all.lines, err
+}
+
+// Terms reads what prices closed billing periods. Those that are not closed are left out.
+func (s *Stored) Terms(ctx context.Context, tx pgx.Tx, keys []accounts.PeriodKey) (map[accounts.PeriodKey]assembly.Terms, error) {
+	closed, err := accounts.ClosedPeriods(ctx, tx, keys)
+	if err != nil {
+		return nil, err
+	}
+	return s.priced(ctx, tx, closed)
+}
+
+// OpenTerms reads what prices the open billing periods of customers.
+func (s *Stored) OpenTerms(ctx context.Context, tx pgx.Tx, customers []int64) (map[accounts.PeriodKey]assembly.Terms, error) {
+	open, err := accounts.OpenPeriods(ctx, tx, customers)
+	if err != nil {
+		return nil, err
+	}
+	return s.priced(ctx, tx, open)
+}
+
+// priced adds the plan versions of periods.
+func (s *Stored) priced(ctx context.Context, tx pgx.Tx, periods map[accounts.PeriodKey]billing.Period) (map[accounts.PeriodKey]assembly.Terms, error) {
+	var versions []accounts.VersionKey
+	for _, p := range periods {
+		versions = append(versions, accounts.PricedBy(&p))
+	}
+	found, err := s.versions.Get(ctx, tx, versions)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[accounts.PeriodKey]assembly.Terms, len(periods))
+	for k, p := range periods {
+		all[k] = found.Terms(&p)
+	}
+	return all, nil
+}

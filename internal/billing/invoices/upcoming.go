@@ -1,0 +1,174 @@
+package invoices
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"quotad/internal/billing"
+	"quotad/internal/billing/accounts"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/rating"
+	"quotad/internal/billing/timeline"
+	"quotad/internal/plans"
+	"quotad/internal/postgres"
+	"quotad/internal/quota"
+)
+
+// Upcoming is the invoice of the period that runs, as if it ended at its end with the usage so
+// far. Nothing is stored. Errors: plans.ErrUnknownCustomer, billing.ErrAnonymous,
+// billing.ErrNoPeriod.
+func (is *Invoices) Upcoming(ctx context.Context, key string) (*billing.Invoice, error) {
+	t, err := is.upcoming(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	return &t.Result.Invoice, nil
+}
+
+// Projection is Upcoming, and the invoice that would become of it if usage went on at the pace of
+// the period so far, see assembly.Input.Projected. projected is nil where the period is too young, or
+// where that invoice would be held. Both are of one instant.
+func (is *Invoices) Projection(ctx context.Context, key string) (soFar, projected *billing.Invoice, err error) {
+	t, err := is.upcoming(ctx, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	soFar = &t.Result.Invoice
+	in, ok := t.in.Projected(t.c.Now)
+	if !ok || soFar.Held != "" {
+		return soFar, nil, nil
+	}
+	made, err := assembly.Assemble(in)
+	if err != nil || made.Invoice.Held != "" {
+		return soFar, nil, err
+	}
+	return soFar, &made.Invoice, nil
+}
+
+// upcoming assembles the invoice of the period that runs.
+func (is *Invoices) upcoming(ctx context.Context, key string) (t *Task, err error) {
+	err = is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		now, err := is.accounts.Now(ctx)
+		if err != nil {
+			return err
+		}
+		c, p, line, err := is.running(ctx, tx, key, now)
+		if err != nil {
+			return err
+		}
+		t = PeriodTask(c, line, p, 0)
+		if err := is.Assemble(ctx, tx, []*Task{t}); err != nil {
+			return err
+		}
+		return t.Err
+	})
+	return t, err
+}
+
+// running finds the period that holds the present of a customer. The open one may have ended,
+// and not be closed yet. now is PostgreSQL's time. The customer is there with billing.ErrNoPeriod,
+// too, if it is billed at all.
+func (is *Invoices) running(ctx context.Context, q postgres.Querier, key string, now int64) (*accounts.Customer, *billing.Period, *timeline.Timeline, error) {
+	id, archived, err := accounts.Find(ctx, q, key)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	customers, err := accounts.ReadCustomers(ctx, q, []int64{id}, now)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	c := customers[id]
+	if archived || c == nil || c.Open == nil || c.Now < c.Open.Start {
+		return c, nil, nil, billing.ErrNoPeriod
+	}
+	lines, err := accounts.Timelines(ctx, q, customers)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p, ok, err := lines[id].At(*c.Open, c.Now)
+	if err == nil && !ok {
+		err = billing.ErrNoPeriod
+	}
+	return c, &p, lines[id], err
+}
+
+// Running is what prices the usage of a customer at one instant: the terms of the running period,
+// and the usage line that an invoice would have of a meter.
+type Running struct {
+	// View is the snapshot that all of this was read from, with the running period.
+	View quota.View
+	// Change is the number of the newest change of the customer or its clock in it, 0 where nobody
+	// bills it. Who knows an older one has to look again.
+	Change int64
+
+	terms *assembly.Terms // nil: it is not billed
+}
+
+// Reading runs do on what is stored of a customer at one instant. What do reads from the view
+// belongs to the same instant. Running is not Billed where the customer is not: before starts_at,
+// after ends_at, anonymous, unknown.
+func (is *Invoices) Reading(ctx context.Context, key string, do func(ctx context.Context, r *Running) error) error {
+	return is.accounts.Snapshot(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		r := &Running{View: quota.View{From: tx}}
+		var err error
+		if r.View.Now, err = is.accounts.Now(ctx); err != nil {
+			return err
+		}
+		c, p, _, err := is.running(ctx, tx, key, r.View.Now)
+		if c != nil {
+			r.Change = max(c.Change, c.ClockSet)
+		}
+		switch {
+		case err == nil:
+			if err := is.price(ctx, tx, r, p); err != nil {
+				return err
+			}
+		case !errors.Is(err, billing.ErrNoPeriod) && !errors.Is(err, billing.ErrAnonymous) && !errors.Is(err, plans.ErrUnknownCustomer):
+			return err
+		}
+		return do(ctx, r)
+	})
+}
+
+// price gives a reading the terms of the running period.
+func (is *Invoices) price(ctx context.Context, q postgres.Querier, r *Running, p *billing.Period) error {
+	versions, err := is.accounts.Versions.Get(ctx, q, []accounts.VersionKey{accounts.PricedBy(p)})
+	if err != nil {
+		return err
+	}
+	terms := versions.Terms(p)
+	r.terms, r.View.Start, r.View.End = &terms, p.Start, p.End
+	return nil
+}
+
+// Billed reports whether the customer is billed now.
+func (r *Running) Billed() bool { return r.terms != nil }
+
+// Version is the number of the plan version that prices it.
+func (r *Running) Version() int { return r.terms.Plan.Version }
+
+// Currency is that of its prices.
+func (r *Running) Currency() string { return r.terms.Plan.Document.Currency }
+
+// Meter is what a number of units of a meter costs in the running period: the units that are
+// included and those beyond, and the amount in minor units. amount is nil where the meter has no
+// price, or where an invoice would be held.
+func (r *Running) Meter(meter plans.Meter, units int64) (included, overage int64, amount *int64, err error) {
+	if r.terms == nil {
+		return 0, 0, nil, nil
+	}
+	line, priced, err := r.terms.UsageLine(meter, units)
+	if err != nil && !errors.Is(err, rating.ErrTooLarge) {
+		return 0, 0, nil, err
+	}
+	if !priced {
+		return 0, max(0, units), nil, nil
+	}
+	overage = max(0, units-line.Included)
+	if err == nil {
+		amount = &line.AmountMinor
+	}
+	return line.Included, overage, amount, nil
+}
