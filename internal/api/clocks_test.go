@@ -8,10 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/api/respond"
-	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -227,25 +224,6 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 			if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 				t.Errorf("%d: %s by the older setting: %+v %v", i, what, d, err)
 			}
-		}
-	}
-}
-
-// What an outage lets in is at the clock's instant, too.
-func TestDegradedByTheTestClock(t *testing.T) {
-	t.Parallel()
-	estimated := func() (int64, bool) { return at("2030-01-01T00:00:00Z"), true }
-	s := &Server{Server: &serve.Server{Options: serve.Options{Estimate: estimated}}}
-	for want, clock := range map[string]*model.TestClock{
-		"2030-01-01T00:00:00Z": nil, "2026-01-31T12:00:00Z": {Key: "c1", Now: at("2026-01-31T12:00:00Z")},
-	} {
-		d, err := s.withoutDatabase(&model.Target{Clock: clock}, 1, session.ErrUnavailable)
-		if err != nil || !d.Degraded || d.At != at(want) {
-			t.Errorf("%+v %v", d, err)
-		}
-		answer := string(respond.AppendDecision(nil, &respond.Subject{}, &d, nil, 0, 200))
-		if strings.Contains(answer, `"test_clock":"c1"`) != (clock != nil) {
-			t.Errorf("%s", answer)
 		}
 	}
 }

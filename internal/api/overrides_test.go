@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/api/respond"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 )
@@ -237,8 +236,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 	} {
 		change()
 		n.want(200, "POST", "/v1/hits", oneHit)
-		h := hit{Subject: respond.Subject{Customer: "acme", Meter: "requests", Cost: 1}}
-		_, err := n.server.judge(t.Context(), n.server.Engine.From(""), held, &h)
+		_, err := n.server.Engine.From("").Decide(t.Context(), held, 1)
 		if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 			t.Fatalf("a target of change %d was judged: %v", held.Change, err)
 		}

@@ -167,7 +167,7 @@ func TestSlowReadersOverHTTP2(t *testing.T) {
 			n.want(200, "POST", "/v1/hits/batch", body)
 		}
 	}
-	eventually(t, "all are being written", func() bool { return n.server.unread.writing() == maxUnread })
+	eventually(t, "all are being written", func() bool { return n.server.unread.Writing() == maxUnread })
 	readers = append(readers, slow())
 	for i, want := range map[int]bool{0: false, 1: true, maxUnread: true} {
 		text, err := io.ReadAll(readers[i].Body)

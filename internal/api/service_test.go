@@ -160,8 +160,11 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
-	n.server.waits = newWaits(300 * time.Millisecond)
-	n.server.Deadline = 300 * time.Millisecond
+	parts := n.server.Server.Options
+	parts.Deadline, parts.Registry = 300*time.Millisecond, prometheus.NewRegistry()
+	hasty := httptest.NewServer(New(Options{Options: parts}).Handler())
+	defer hasty.Close()
+	n.url = hasty.URL
 	conn, err := postgres.Connect(pgtest.Context(t), n.database, nil)
 	check(t, err)
 	defer func() { check(t, conn.Close(pgtest.Context(t))) }()
