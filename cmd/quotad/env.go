@@ -11,7 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"quotad/internal/api"
+	"quotad/internal/api/request"
 )
 
 // envPrefix begins the name of every setting in the environment.
@@ -85,7 +85,7 @@ func (p *program) unknownSettings(model *kong.Application) (unknown []string) {
 			continue
 		}
 		text := name + " is no setting of quotad's."
-		if meant := api.Nearest(setting, known); meant != "" {
+		if meant := request.Nearest(setting, known); meant != "" {
 			text = name + " is no setting of quotad's: did you mean " + meant + name[len(setting):] + "?"
 		}
 		unknown = append(unknown, text)

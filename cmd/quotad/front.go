@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"quotad/internal/api"
+	"quotad/internal/api/serve"
 	"quotad/internal/fastpath"
 )
 
@@ -62,7 +63,7 @@ func openFront(ctx context.Context, s *settings, log *slog.Logger) (*front, erro
 // pointer holds at that moment.
 func (f *front) serve(listener net.Listener, handler *atomic.Pointer[http.Handler], secure bool) {
 	f.urls = append(f.urls, localURL(listener.Addr(), secure))
-	server := api.NewHTTPServer(api.Recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := api.NewHTTPServer(serve.Recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		(*handler.Load()).ServeHTTP(w, r)
 	}), f.log), time.Now)
 	// net/http logs single connections that their clients broke. That is worth no more than

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"quotad/internal/api"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota"
 )
 
@@ -120,7 +120,7 @@ func (g *gauges) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(g.build, 1)
 	degraded := 0.0
-	if state, _ := g.node.state(); state == api.StateDegraded {
+	if state, _ := g.node.state(); state == serve.StateDegraded {
 		degraded = 1
 	}
 	gauge(g.degraded, degraded)

@@ -73,7 +73,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	state, reason := h.node.state()
 	h.row.State, h.row.Reason, h.row.SeenAt = string(state), reason, now
 	h.row.StartedAt = cmp.Or(h.row.StartedAt, now)
-	h.row.CheckedAt, h.row.Disagreeing = h.node.api.Checked()
+	h.row.CheckedAt, h.row.Disagreeing = h.node.api.Service.Checked()
 	stats := h.node.engine.Stats()
 	decided := plans.Decided{Admitted: stats.Admitted, Refused: stats.Refused}
 	err = h.node.store.Beat(ctx, &h.row, h.minute, plans.Decided{Admitted: decided.Admitted - h.before.Admitted, Refused: decided.Refused - h.before.Refused})

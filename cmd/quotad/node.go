@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api"
+	"quotad/internal/api/admin"
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/closing"
 	"quotad/internal/billing/invoices"
@@ -110,13 +112,15 @@ func openNode(ctx context.Context, s *settings, databaseURL string, front *front
 	})
 	registry := prometheus.NewRegistry()
 	n.api = api.New(api.Options{
-		Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
+		Options: serve.Options{
+			Engine: n.engine, Catalog: n.catalog, Store: n.store, Accounts: n.accounts, Invoices: invoices, Closing: n.closing,
+			Ready: n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
+			Registry: registry, Log: log,
+			ResetStyle: s.resetStyle(), Deadline: s.RequestTimeout, BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys,
+		},
 		Reconciler: reconcile.New(reconcile.Options{Pool: n.pool, Stopwatch: stopwatch}),
-		Ready:      n.state, Now: n.clock.Now, Estimate: n.clock.Estimate, Wall: time.Now,
-		Registry: registry, Log: log,
-		ResetStyle: s.resetStyle(), PublicURL: s.PublicURL, LocalURL: n.url, Deadline: s.RequestTimeout,
-		BodyMemory: int64(s.BodyMemory) << 20, FailedKeys: s.FailedKeys, SeparateMetrics: s.MetricsListen != "", Version: version,
-		Portal: api.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
+		PublicURL:  s.PublicURL, LocalURL: n.url, SeparateMetrics: s.MetricsListen != "", Version: version,
+		Portal: admin.Portal{URL: n.pagesURL(s), Origins: s.PortalOrigins, ReturnOrigins: s.PortalReturnOrigins},
 	})
 	registry.MustRegister(newGauges(n))
 
@@ -208,7 +212,7 @@ func newStopwatch() func() time.Duration {
 func (n *node) serve() {
 	n.ready.Store(true)
 	metrics := http.NewServeMux() // of the listener of their own, when there is one
-	metrics.Handle("GET /metrics", n.api.MetricsHandler())
+	metrics.Handle("GET /metrics", n.api.Service.MetricsHandler())
 	n.front.use(n.handler(), metrics)
 	n.startBeats()
 }
@@ -218,20 +222,20 @@ func (n *node) serve() {
 const degradedAfter = 3 * time.Second
 
 // state is what /readyz answers. reason says why a node is degraded.
-func (n *node) state() (state api.State, reason string) {
+func (n *node) state() (state serve.State, reason string) {
 	switch {
 	case n.stopping.Load():
-		return api.StateStopping, ""
+		return serve.StateStopping, ""
 	case !n.ready.Load():
-		return api.StateStarting, ""
+		return serve.StateStarting, ""
 	}
 	if err := cmp.Or(n.engine.Trouble(), n.catalog.Trouble()); err != nil {
-		return api.StateDegraded, reasonOf(err)
+		return serve.StateDegraded, reasonOf(err)
 	}
 	if !n.catalog.FreshWithin(degradedAfter) {
-		return api.StateDegraded, "the database is too slow: changes are seen late"
+		return serve.StateDegraded, "the database is too slow: changes are seen late"
 	}
-	return api.StateReady, ""
+	return serve.StateReady, ""
 }
 
 // reasonOf describes an error to strangers, without hosts and roles. The log has the whole

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"quotad/client"
-	"quotad/internal/api"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/web"
 )
@@ -88,7 +88,7 @@ func (n *node) openPages(s *settings) error {
 	}
 	n.pages, err = web.New(web.Options{
 		API:   &client.Client{HTTPClient: &http.Client{Transport: n.api.Within()}},
-		As:    func(ctx context.Context, who web.Identity) context.Context { return api.As(ctx, api.Identity(who)) },
+		As:    func(ctx context.Context, who web.Identity) context.Context { return serve.As(ctx, serve.Identity(who)) },
 		Why:   func(d *model.Decision) string { return respond.Why(&respond.Subject{Cost: d.Cost}, d) },
 		Store: n.store, SignIn: n.api.SignIn, LiveKey: n.catalog.Live, CatchUp: n.catalog.CatchUp, Trouble: n.trouble,
 		Now: n.clock.Now, Wall: time.Now, Log: n.log,
@@ -113,7 +113,7 @@ func (n *node) countersOf(ctx context.Context, customer string, attributes map[s
 
 // trouble says why hits are not counted now; empty: they are.
 func (n *node) trouble() string {
-	if state, reason := n.state(); state == api.StateDegraded {
+	if state, reason := n.state(); state == serve.StateDegraded {
 		return reason
 	}
 	return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"quotad/client"
-	"quotad/internal/api"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 	"quotad/internal/web"
@@ -103,7 +103,7 @@ func TestPanicsOfPages(t *testing.T) {
 			}
 			return n.node.api.Within().RoundTrip(r)
 		})}},
-		As:  func(ctx context.Context, as web.Identity) context.Context { return api.As(ctx, api.Identity(as)) },
+		As:  func(ctx context.Context, as web.Identity) context.Context { return serve.As(ctx, serve.Identity(as)) },
 		Why: func(*model.Decision) string { panic("a defect") }, Store: n.node.store, SignIn: n.node.api.SignIn,
 		LiveKey: n.node.catalog.Live, CatchUp: n.node.catalog.CatchUp, Trouble: n.node.trouble, Now: n.node.clock.Now, Wall: time.Now,
 		Log:     slog.New(slog.NewTextHandler(log, nil)),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
 	"quotad/internal/quota/model"
@@ -19,7 +20,7 @@ func (s *Server) decideTogether(ctx context.Context, from quota.Sender, hits []h
 	if err := faultsOf(results); err != nil || len(hits) == 0 {
 		return err
 	}
-	return whileStale(func(atLeast int64) error {
+	return serve.WhileStale(func(atLeast int64) error {
 		batch, err := s.targets(ctx, hits, atLeast)
 		if err != nil {
 			return err
@@ -79,9 +80,9 @@ func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]mode
 		case err == nil:
 			batch[i] = h.of(t)
 		case errors.Is(err, plans.ErrUnknownCustomer):
-			bad = append(bad, model.FieldError{Field: ofHit(i, "customer"), Detail: explain(err, h.names()).Error()})
+			bad = append(bad, model.FieldError{Field: ofHit(i, "customer"), Detail: serve.Explain(err, h.names()).Error()})
 		case errors.Is(err, plans.ErrUnknownMeter), errors.Is(err, plans.ErrNotInPlan):
-			bad = append(bad, model.FieldError{Field: ofHit(i, "meter"), Detail: explain(err, h.names()).Error()})
+			bad = append(bad, model.FieldError{Field: ofHit(i, "meter"), Detail: serve.Explain(err, h.names()).Error()})
 		default:
 			return nil, err
 		}

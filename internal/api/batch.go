@@ -16,16 +16,15 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/queue"
 )
 
 const (
 	// maxHits is how many hits a batch may have.
 	maxHits = 1000
-	// batchPiece is the size from which the answer is sent on, in bytes, so that a large
-	// one is never in memory whole.
-	batchPiece = 48 << 10
 	// maxHitErrors is how many errors the problem of one hit lists.
 	maxHitErrors = 5
 )
@@ -37,32 +36,32 @@ var (
 )
 
 // hitsBatch serves POST /v1/hits/batch.
-func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
-	key, err := idempotencyKey(r.Header)
+	key, err := request.IdempotencyKey(r.Header)
 	if err == nil {
-		err = s.readBody(r, buf, maxBatchBody)
+		err = request.ReadBody(r, buf, s.Memory, request.MaxBatchBody)
 	}
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	if err = s.batches.take(p.from); err != nil {
+	if err = s.batches.Take(p.From); err != nil {
 		return s.hitFailed(w, r, err)
 	}
-	hits, results, err := s.decideBatch(r.Context(), p.from, buf.B, key)
+	hits, results, err := s.decideBatch(r.Context(), p.From, buf.B, key)
 	if err != nil {
-		s.metrics.failed(err, len(hits))
-		return s.fail(w, r, err)
+		s.hitMetrics.failed(err, len(hits))
+		return s.Fail(w, r, err)
 	}
 	defer s.unread.begin(w)()
-	return s.writeResults(w, r, p.from, buf, hits, results)
+	return s.writeResults(w, r, p.From, buf, hits, results)
 }
 
 // decideBatch takes a batch apart and decides it, and gives its place back: whoever is slow to
 // read the answer holds none. An error is that of the whole batch, with its hits, if it had any.
 func (s *Server) decideBatch(request context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, err error) {
-	defer s.batches.giveBack(from)
+	defer s.batches.GiveBack(from)
 	ctx := s.waits.until(request)
 	defer ctx.end()
 	hits, results, atomic, err := s.takeApart(ctx, from, body, key)
@@ -70,19 +69,19 @@ func (s *Server) decideBatch(request context.Context, from queue.SenderID, body 
 		return nil, nil, err
 	}
 	if atomic {
-		err = outOfTime(ctx, s.decideTogether(ctx, s.engine.From(from), hits, results))
+		err = serve.OutOfTime(ctx, s.decideTogether(ctx, s.Engine.From(from), hits, results))
 	} else {
-		s.decideAll(ctx, s.engine.From(from), hits, results)
+		s.decideAll(ctx, s.Engine.From(from), hits, results)
 	}
 	return hits, results, err
 }
 
 // takeApart reads the body of a batch, in one of the places for what takes a processor for long.
 func (s *Server) takeApart(ctx context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, atomic bool, err error) {
-	if err := s.processing.take(ctx, from); err != nil {
+	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, nil, false, err
 	}
-	defer s.processing.giveBack()
+	defer s.Processing.GiveBack()
 	in, plain := plainBatch(body)
 	if !plain {
 		if in, err = decodeBatch(body); err != nil {
@@ -112,14 +111,14 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 	shape := fmt.Sprint(len(hits), b.atomic) // another one is another batch
 	for i := range hits {
 		if h := &hits[i]; h.id == "" {
-			h.kind, h.id, h.batch = opBatch, key+"#"+strconv.Itoa(i), shape
+			h.kind, h.id, h.batch = request.OpBatch, key+"#"+strconv.Itoa(i), shape
 		}
 	}
 	return hits, results
 }
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the
-// answer, of which more than batchPiece goes out in pieces.
+// answer, of which more than respond.Piece goes out in pieces.
 func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	buf.B = append(buf.B[:0], `{"results":[`...)
 	begun, out := false, respond.NewOut(r.Context(), w)
@@ -135,7 +134,7 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue
 		if done += n; done < len(hits) {
 			buf.B = append(buf.B, ',')
 		}
-		if len(buf.B) < batchPiece {
+		if len(buf.B) < respond.Piece {
 			continue
 		}
 		if !begun {
@@ -156,17 +155,17 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue
 // appendPiece appends results until they are a piece, in one of the places for what takes a
 // processor for long. It returns how many it appended: none when the request has ended.
 func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
-	if s.processing.take(r.Context(), from) != nil {
+	if s.Processing.Take(r.Context(), from) != nil {
 		return 0
 	}
-	defer s.processing.giveBack()
+	defer s.Processing.GiveBack()
 	for i := range hits {
 		if i > 0 {
 			buf.B = append(buf.B, ',')
 		}
 		s.appendResult(r, buf, &hits[i], &results[i])
 		results[i] = queue.Result{}
-		if len(buf.B) >= batchPiece {
+		if len(buf.B) >= respond.Piece {
 			return i + 1
 		}
 	}
@@ -178,9 +177,9 @@ func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.
 func (s *Server) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit, results []queue.Result) {
 	for i := range hits {
 		if err := results[i].Err; err != nil {
-			s.metrics.failed(err, 1)
+			s.hitMetrics.failed(err, 1)
 		} else {
-			s.metrics.count(&hits[i], &results[i].Decision)
+			s.hitMetrics.count(&hits[i], &results[i].Decision)
 		}
 	}
 	if r.Context().Err() != nil {
@@ -204,7 +203,7 @@ func decodeBatch(body []byte) (batch, error) {
 	if err == nil || errors.Is(err, errManyHits) {
 		return b, err
 	}
-	if detail := notJSON(body); detail != "" {
+	if detail := request.NotJSON(body); detail != "" {
 		return batch{}, &problem.Fault{Kind: problem.KindNotJSON, Detail: detail}
 	}
 	return batch{}, err
@@ -213,7 +212,7 @@ func decodeBatch(body []byte) (batch, error) {
 // readBatch is decodeBatch without what is said of a body that is not JSON.
 func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 	if d.PeekKind() != '{' {
-		return b, errWantObject
+		return b, request.ErrWantObject
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return b, err
@@ -233,7 +232,7 @@ func readBatch(d *jsontext.Decoder, body []byte) (b batch, err error) {
 		case name == "atomic":
 			b.atomic, err = readAtomic(d)
 		default:
-			err = problem.Invalid(name, "is not known here"+instead(name, membersOf(reflect.TypeFor[client.Batch]())))
+			err = problem.Invalid(name, "is not known here"+request.Instead(name, request.MembersOf(reflect.TypeFor[client.Batch]())))
 		}
 		if err != nil {
 			return b, err
@@ -285,16 +284,16 @@ func readAtomic(d *jsontext.Decoder) (bool, error) {
 // appendResult appends one result: a decision, or a problem with its status.
 func (s *Server) appendResult(r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
 	if err := result.Err; err != nil {
-		s.metrics.failed(err, 1)
-		f := problem.Of(explain(err, h.names()))
-		s.logInternal(r, f, err)
+		s.hitMetrics.failed(err, 1)
+		f := problem.Of(serve.Explain(err, h.names()))
+		s.LogInternal(r, f, err)
 		buf.B = problem.Append(buf.B, f, maxHitErrors)
 		return
 	}
 	d := &result.Decision
-	s.metrics.count(h, d)
+	s.hitMetrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	s.metrics.countExceeded(h, d, buf.Views)
+	s.hitMetrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
 	if !d.Allowed {
 		wait = d.RetryAfter()
@@ -317,3 +316,11 @@ func (batchResult) Schema(r huma.Registry) *huma.Schema {
 		of(reflect.TypeFor[client.Decision]()), of(reflect.TypeFor[client.Refusal]()), of(reflect.TypeFor[client.Problem]()),
 	}}
 }
+
+const (
+	// maxBatches is how many batches a node works on at once, from when their bodies are
+	// there until they are decided: what each takes in memory is a multiple of its body.
+	maxBatches = 64
+	// maxOwnBatches is how many of these are one key's, so that others find a place.
+	maxOwnBatches = maxBatches / 2
+)

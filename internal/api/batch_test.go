@@ -1,17 +1,11 @@
 package api
 
 import (
-	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
-	"quotad/internal/api/problem"
 	"quotad/internal/quota/queue"
 )
 
@@ -42,25 +36,6 @@ func TestFaultsOfABatchAreTheHitsOwn(t *testing.T) {
 		if got := n.do("POST", "/v1/hits/batch", body, "Content-Type", "application/json"); got.status != status {
 			t.Errorf("%s: %d, not %d: %s", body, got.status, status, got.text)
 		}
-	}
-}
-
-// Hits beyond those that a batch may have are not even read.
-func TestLongBatchIsCheap(t *testing.T) {
-	body := []byte(`{"hits":[` + strings.Repeat("1,", 500_000) + `1]}`)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := decodeBatch(body)
-	runtime.ReadMemStats(&after)
-	if !errors.Is(err, errManyHits) {
-		t.Errorf("%v", err)
-	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
-		t.Errorf("it took %d bytes", took)
-	}
-	b, err := decodeBatch([]byte(`{"hits":[` + strings.Repeat(" {\"a\":\t[1]} ,", 999) + `7]}`))
-	if err != nil || len(b.hits) != maxHits || string(b.hits[998]) != "{\"a\":\t[1]}" || string(b.hits[999]) != "7" {
-		t.Errorf("%d hits, %v", len(b.hits), err)
 	}
 }
 
@@ -126,39 +101,16 @@ func TestBatchesAtOnceAreBounded(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	for i := range maxBatches {
-		check(t, n.server.batches.take(queue.SenderID(strconv.Itoa(i))))
+		check(t, n.server.batches.Take(queue.SenderID(strconv.Itoa(i))))
 	}
 	got := n.want(503, "POST", "/v1/hits/batch", `{"hits":[]}`)
 	if got.header.Get("Retry-After") != "1" || got.json["type"] != "/problems/too-busy" {
 		t.Errorf("%v %s", got.header, got.text)
 	}
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	n.server.batches.giveBack("0")
+	n.server.batches.GiveBack("0")
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", `{"hits":[]}`)
 		n.want(422, "POST", "/v1/hits/batch", `{"hits":7}`)
 	}
-}
-
-// Whatever comes, it is a batch, a 400 or a 422, and its hits are all there.
-func FuzzDecodeBatch(f *testing.F) {
-	for _, s := range []string{`{"hits":[{},1]}`, `{"hits":[],"atomic":true}`, `{"hits":[[`, "\xff", `{"hits":[{"a":1,"a":1}]} `, `{"hits":[]}{`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		b, err := decodeBatch(body)
-		if err != nil {
-			if k := problem.Of(err).Kind; k != problem.KindNotJSON && k != problem.KindInvalid {
-				t.Fatalf("%q: %s", body, k.Name)
-			}
-			return
-		}
-		var want struct {
-			Hits   []any `json:"hits"`
-			Atomic any   `json:"atomic"`
-		}
-		if err := json.Unmarshal(body, &want, jsontext.AllowDuplicateNames(true)); err != nil || len(want.Hits) != len(b.hits) || (want.Atomic == true) != b.atomic {
-			t.Fatalf("%q: %d hits, not %d, atomic %v: %v", body, len(b.hits), len(want.Hits), b.atomic, err)
-		}
-	})
 }

@@ -4,8 +4,6 @@ import (
 	"io"
 	"net/http"
 	"testing"
-
-	"quotad/internal/api/respond"
 )
 
 // benchWriter is what net/http's response costs least: a header map and nothing else.
@@ -70,24 +68,5 @@ func BenchmarkHitRefusedFromMemory(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		refuse()
-	}
-}
-
-// The parts of a hit, for the shares: as nearly all clients write it, and in any JSON.
-func BenchmarkDecodeHit(b *testing.B) {
-	body := []byte(benchHit)
-	like := &respond.Subject{Customer: "acme", Meter: "requests"}
-	for name, decode := range map[string]func() (hit, error){
-		"plain": func() (hit, error) { return decodeHit(body, like) },
-		"any":   func() (hit, error) { return decodeAnyHit(body) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := decode(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 // type is written as again is what was answered. The answers of hits are written by hand.
 func (n *node) holdType(op *openapi3.Operation, got reply) {
 	n.t.Helper()
-	for _, rt := range routes(false) {
+	for _, rt := range new(Server).routes() {
 		if rt.ID != op.OperationID {
 			continue
 		}

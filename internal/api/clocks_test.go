@@ -8,9 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/api/respond"
 	"quotad/internal/quota/model"
-	"quotad/internal/quota/session"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -214,14 +212,14 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 		for other.do("POST", "/v1/hits", `{"customer":"timed","meter":"requests","cost":0}`).status != 200 {
 			time.Sleep(time.Millisecond) // until it knows the customer
 		}
-		held, err := n.server.catalog.Resolve(t.Context(), "timed", "requests", 0)
+		held, err := n.server.Catalog.Resolve(t.Context(), "timed", "requests", 0)
 		check(t, err)
 		n.setClock(now)
 		n.hitAt(200, 4, now)
-		check(t, other.server.catalog.CatchUp(t.Context(), n.server.catalog.Applied())) // it has a second for it
+		check(t, other.server.Catalog.CatchUp(t.Context(), n.server.Catalog.Applied())) // it has a second for it
 		other.hitAt(200, 1, now)
 		other.hitAt(429, 1, now)
-		for what, judge := range map[string]func(context.Context, *model.Target, int64) (model.Decision, error){"charge": n.server.engine.Decide, "look": n.server.engine.Look} {
+		for what, judge := range map[string]func(context.Context, *model.Target, int64) (model.Decision, error){"charge": n.server.Engine.Decide, "look": n.server.Engine.Look} {
 			d, err := judge(t.Context(), held, 1)
 			if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 				t.Errorf("%d: %s by the older setting: %+v %v", i, what, d, err)
@@ -230,21 +228,10 @@ func TestAnOlderSettingOfTheTestClockIsStale(t *testing.T) {
 	}
 }
 
-// What an outage lets in is at the clock's instant, too.
-func TestDegradedByTheTestClock(t *testing.T) {
-	t.Parallel()
-	estimated := func() (int64, bool) { return at("2030-01-01T00:00:00Z"), true }
-	s := &Server{options: Options{Estimate: estimated}}
-	for want, clock := range map[string]*model.TestClock{
-		"2030-01-01T00:00:00Z": nil, "2026-01-31T12:00:00Z": {Key: "c1", Now: at("2026-01-31T12:00:00Z")},
-	} {
-		d, err := s.withoutDatabase(&model.Target{Clock: clock}, 1, session.ErrUnavailable)
-		if err != nil || !d.Degraded || d.At != at(want) {
-			t.Errorf("%+v %v", d, err)
-		}
-		answer := string(respond.AppendDecision(nil, &respond.Subject{}, &d, nil, 0, 200))
-		if strings.Contains(answer, `"test_clock":"c1"`) != (clock != nil) {
-			t.Errorf("%s", answer)
-		}
+func at(text string) int64 {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		panic(err)
 	}
+	return t.UnixMicro()
 }

@@ -3,10 +3,10 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/fastpath"
 	"quotad/internal/plans"
 	"quotad/internal/quota"
@@ -15,36 +15,18 @@ import (
 	"quotad/internal/quota/session"
 )
 
-// maxResolves bounds how often an operation is judged again because its limits changed
-// meanwhile, or an override ended. Each further time needs another one within milliseconds.
-const maxResolves = 4
-
-// whileStale calls do with atLeast 0, for any change that this node has seen. While do answers
-// that its limits were stale, whileStale calls it again with the newer change.
-func whileStale(do func(atLeast int64) error) error {
-	atLeast := int64(0)
-	for try := 1; ; try++ {
-		err := do(atLeast)
-		stale, ok := errors.AsType[*model.StaleError](err)
-		if !ok || try == maxResolves {
-			return err
-		}
-		atLeast = stale.Change
-	}
-}
-
 // decide resolves a hit's limits and has the engine decide the hit. In an outage it admits the
 // hit where the limits say so. An overrun asks for no admission, but to be charged: it fails in an
 // outage. Its errors are those of the problem table.
 func (s *Server) decide(ctx context.Context, from quota.Sender, h *hit) (d model.Decision, err error) {
 	var t *model.Target
-	err = whileStale(func(atLeast int64) (err error) {
+	err = serve.WhileStale(func(atLeast int64) (err error) {
 		if t, err = s.target(ctx, h, atLeast); err == nil {
 			d, err = s.judge(ctx, from, t, h)
 		}
 		return err
 	})
-	if err = outOfTime(ctx, err); err != nil && t != nil && !h.overrun {
+	if err = serve.OutOfTime(ctx, err); err != nil && t != nil && !h.overrun {
 		return s.withoutDatabase(t, h.Cost, err)
 	}
 	return d, err
@@ -53,11 +35,11 @@ func (s *Server) decide(ctx context.Context, from quota.Sender, h *hit) (d model
 // target is what a hit is judged by, as of change atLeast or later. It includes the counters
 // of the values of the hit's attributes. It is nil with an error.
 func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
-	t, err := s.catalog.Resolve(ctx, h.Customer, h.Meter, atLeast)
+	t, err := s.Catalog.Resolve(ctx, h.Customer, h.Meter, atLeast)
 	if h.id != "" && !h.look() && errors.Is(err, plans.ErrNotInPlan) {
 		// The plan may have lost the meter. A hit that was admitted under this id before is
 		// still answered again.
-		t, err = s.catalog.ResolveKnown(ctx, h.Customer, h.Meter, atLeast)
+		t, err = s.Catalog.ResolveKnown(ctx, h.Customer, h.Meter, atLeast)
 	}
 	if err != nil {
 		return nil, err
@@ -68,7 +50,7 @@ func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Targ
 // judge has the engine decide a hit, or look where the hit charges nothing.
 func (s *Server) judge(ctx context.Context, from quota.Sender, t *model.Target, h *hit) (model.Decision, error) {
 	if h.look() {
-		return s.engine.Look(ctx, t, h.Cost)
+		return s.Engine.Look(ctx, t, h.Cost)
 	}
 	if h.id == "" && !h.overrun {
 		return from.Decide(ctx, t, h.Cost)
@@ -88,10 +70,10 @@ func (s *Server) withoutDatabase(t *model.Target, cost int64, err error) (model.
 	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost {
 		return model.Decision{}, err
 	}
-	at, ok := s.options.Estimate()
+	at, ok := s.Estimate()
 	if !ok {
 		// Nothing is charged at this instant. So the node's own clock is good enough.
-		at = s.options.Wall().UnixMicro()
+		at = s.Wall().UnixMicro()
 	}
 	at = t.Instant(at)
 	return model.Decision{Target: t, Allowed: true, Cost: cost, At: at, Degraded: true}, nil
@@ -107,7 +89,7 @@ func (s *Server) decideAll(ctx context.Context, from quota.Sender, hits []hit, r
 		}
 	}
 	// This error needs no look: a hit that stays stale has it in its result.
-	_ = whileStale(func(atLeast int64) error {
+	_ = serve.WhileStale(func(atLeast int64) error {
 		var stale error
 		pending, stale = s.decideOnce(ctx, from, hits, pending, atLeast, results)
 		return stale
@@ -121,7 +103,7 @@ func (s *Server) decideOnce(ctx context.Context, from quota.Sender, hits []hit, 
 	for _, i := range pending {
 		t, err := s.target(ctx, &hits[i], atLeast)
 		if err != nil {
-			results[i].Err = outOfTime(ctx, err)
+			results[i].Err = serve.OutOfTime(ctx, err)
 			continue
 		}
 		batch, sent = append(batch, hits[i].of(t)), append(sent, i)
@@ -137,9 +119,9 @@ func (s *Server) decideOnce(ctx context.Context, from quota.Sender, hits []hit, 
 				newest, stale = late.Change, late
 			}
 		} else if result.Err != nil && hits[i].overrun {
-			results[i].Err = outOfTime(ctx, result.Err)
+			results[i].Err = serve.OutOfTime(ctx, result.Err)
 		} else if result.Err != nil {
-			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, outOfTime(ctx, result.Err))
+			results[i].Decision, results[i].Err = s.withoutDatabase(batch[n].Target, batch[n].Cost, serve.OutOfTime(ctx, result.Err))
 		}
 	}
 	return again, stale
@@ -216,15 +198,6 @@ func (d *deadline) Err() error {
 	default:
 		return nil
 	}
-}
-
-// outOfTime is what an error means that came when its request's time was over: that the request
-// waited too long, and never that the database is out of reach. on_outage lets nothing in by it.
-func outOfTime(ctx context.Context, err error) error {
-	if ctx.Err() == nil || !errors.Is(err, session.ErrUnavailable) || errors.Is(err, session.ErrOutcomeUnknown) {
-		return err
-	}
-	return fmt.Errorf("%w: %v", ctx.Err(), err) //nolint:errorlint // it is no longer what it says
 }
 
 // end says that the request is answered: what was made from the deadline ends, too.

@@ -3,8 +3,12 @@ package api
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/session"
 )
@@ -12,7 +16,7 @@ import (
 // Only an outage lets a hit in; whatever else the database says does not.
 func TestOnlyAnOutageLetsIn(t *testing.T) {
 	t.Parallel()
-	s := &Server{options: Options{Estimate: func() (int64, bool) { return 7, true }}}
+	s := &Server{Server: &serve.Server{Options: serve.Options{Estimate: func() (int64, bool) { return 7, true }}}}
 	target := &model.Target{Counters: []model.Counter{{}}}
 	for err, lets := range map[error]bool{
 		session.ErrUnavailable: true, session.ErrNoSession: false, session.ErrInternal: false, session.ErrBusy: false, session.ErrStopped: false,
@@ -30,19 +34,29 @@ func TestOnlyAnOutageLetsIn(t *testing.T) {
 	}
 }
 
-func TestWhileStale(t *testing.T) {
+// What an outage lets in is at the clock's instant, too.
+func TestDegradedByTheTestClock(t *testing.T) {
 	t.Parallel()
-	for ends := 1; ends <= maxResolves+1; ends++ {
-		asked := []int64{}
-		err := whileStale(func(atLeast int64) error {
-			asked = append(asked, atLeast)
-			if len(asked) == ends {
-				return nil
-			}
-			return fmt.Errorf("x: %w", &model.StaleError{Change: 10 * int64(len(asked))})
-		})
-		if tries := min(ends, maxResolves); len(asked) != tries || (err == nil) != (ends <= maxResolves) || asked[tries-1] != 10*int64(tries-1) {
-			t.Errorf("ends at %d: asked %v, %v", ends, asked, err)
+	estimated := func() (int64, bool) { return instant("2030-01-01T00:00:00Z"), true }
+	s := &Server{Server: &serve.Server{Options: serve.Options{Estimate: estimated}}}
+	for want, clock := range map[string]*model.TestClock{
+		"2030-01-01T00:00:00Z": nil, "2026-01-31T12:00:00Z": {Key: "c1", Now: instant("2026-01-31T12:00:00Z")},
+	} {
+		d, err := s.withoutDatabase(&model.Target{Clock: clock}, 1, session.ErrUnavailable)
+		if err != nil || !d.Degraded || d.At != instant(want) {
+			t.Errorf("%+v %v", d, err)
+		}
+		answer := string(respond.AppendDecision(nil, &respond.Subject{}, &d, nil, 0, 200))
+		if strings.Contains(answer, `"test_clock":"c1"`) != (clock != nil) {
+			t.Errorf("%s", answer)
 		}
 	}
+}
+
+func instant(text string) int64 {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return t.UnixMicro()
 }

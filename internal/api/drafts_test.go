@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/api/drafts"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 )
@@ -259,25 +261,25 @@ func TestPlaysTakePlaces(t *testing.T) {
 	t.Parallel()
 	n := billedNode(t)
 	n.want(201, "PUT", "/v1/plans/pro/draft", draftOfPro)
-	if n.server.heavy.free != maxHeavy {
-		t.Fatalf("%d places are free", n.server.heavy.free)
+	if free := freeOf(n.server.drafts.Heavy); free != drafts.MaxHeavy {
+		t.Fatalf("%d places are free", free)
 	}
-	takeAll(n.server.heavy)
-	n.server.options.Deadline = time.Second
+	takeAll(n.server.drafts.Heavy)
+	n.server.Deadline = time.Second
 	play := `{"meter":"requests","traffic":{"pattern":"steady","window":"1m"}}`
 	if got := n.want(503, "POST", "/v1/plans/pro/draft/play", play); got.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
 	n.want(503, "POST", "/v1/plans/pro/draft/compare", `{}`)
-	n.server.options.Deadline = defaultDeadline
+	n.server.Deadline = serve.DefaultDeadline
 	answered := make(chan int)
 	go func() { answered <- n.do("POST", "/v1/plans/pro/draft/play", play).status }()
-	eventually(t, "the play waits", func() bool { return waitingIn(n.server.heavy) == 1 })
-	n.server.heavy.giveBack()
+	eventually(t, "the play waits", func() bool { return n.server.drafts.Heavy.Waiting() == 1 })
+	n.server.drafts.Heavy.GiveBack()
 	if got := <-answered; got != 200 {
 		t.Errorf("the play that waited: %d", got)
 	}
-	if n.want(200, "POST", "/v1/plans/pro/draft/compare", `{}`); n.server.heavy.free != 1 {
-		t.Errorf("%d places are free behind it", n.server.heavy.free)
+	if n.want(200, "POST", "/v1/plans/pro/draft/compare", `{}`); freeOf(n.server.drafts.Heavy) != 1 {
+		t.Error("it has not given its place back")
 	}
 }

@@ -12,12 +12,12 @@ func TestViewsWaitForAProcessor(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(benchLimits)
-	n.server.options.Deadline = 300 * time.Millisecond
-	takeAll(n.server.processing)
+	n.server.Deadline = 300 * time.Millisecond
+	takeAll(n.server.Processing)
 	n.want(503, "GET", "/v1/customers/acme/quota", "")
 	n.want(503, "POST", "/v1/hits/batch", `{"hits":[`+benchHit+`]}`)
 	n.want(200, "POST", "/v1/hits", benchHit)
-	n.server.processing.giveBack()
+	n.server.Processing.GiveBack()
 	n.want(200, "GET", "/v1/customers/acme/quota", "")
 	n.want(200, "POST", "/v1/hits/batch", `{"hits":[`+benchHit+`]}`)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -16,7 +17,7 @@ func TestOverridesThatEndTogether(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	ends := n.nowOf().Add(3 * time.Second).UTC()
-	hits := make([]string, maxResolves+2)
+	hits := make([]string, serve.MaxResolves+2)
 	for i := range hits {
 		key := fmt.Sprintf("c%d", i)
 		n.want(201, "PUT", "/v1/customers/"+key, `{"name":"A","plan":"pro"}`)

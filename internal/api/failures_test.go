@@ -27,7 +27,7 @@ func TestWrongKeysAreLimited(t *testing.T) {
 	n := newNode(t)
 	n.setUp(manyHits)
 	var clock fakeWall
-	n.server.failures = throttle.New(5, clock.now)
+	n.server.Failures = throttle.New(5, clock.now)
 	status := func(want int, key string) reply {
 		t.Helper()
 		return n.want(want, "POST", "/v1/hits", oneHit, "Authorization", "Bearer "+key)
@@ -70,7 +70,7 @@ func TestWrongKeysOnTheFastPath(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(manyHits)
-	n.server.failures = throttle.New(3, new(fakeWall).now)
+	n.server.Failures = throttle.New(3, new(fakeWall).now)
 	var fast atomic.Int64
 	serve := n.server.single
 	n.server.single = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,7 +36,7 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 	other := n.key("backend")
 	own := n.own()
 	for range maxOwnBatches {
-		check(t, n.server.batches.take(own))
+		check(t, n.server.batches.Take(own))
 	}
 	const body = `{"hits":[{"customer":"acme","meter":"requests","cost":0}]}`
 	got := n.want(503, "POST", "/v1/hits/batch", body)
@@ -45,7 +45,7 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 	}
 	n.want(200, "POST", "/v1/hits/batch", body, "Authorization", other)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	n.server.batches.giveBack(own)
+	n.server.batches.GiveBack(own)
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", body)
 	}
@@ -53,7 +53,7 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 		t.Errorf("the metric does not count it: %s", text)
 	}
 	for range maxOwnBatches - 1 {
-		n.server.batches.giveBack(own)
+		n.server.batches.GiveBack(own)
 	}
 	if taken, by := n.server.batches.Taken(); taken != 0 || by != 0 {
 		t.Errorf("%d places are taken, by %d", taken, by)
@@ -84,9 +84,9 @@ func TestHitsOverTheShareAreTooBusy(t *testing.T) {
 			}
 		})
 	}
-	batches, queued := n.server.engine.Stats().Batches, func() int64 { return n.server.engine.Stats().Queued }
+	batches, queued := n.server.Engine.Stats().Batches, func() int64 { return n.server.Engine.Stats().Queued }
 	hit()
-	pgtest.Eventually(t, "the lane waits for the row", func() bool { return n.server.engine.Stats().Batches > batches && queued() == 0 })
+	pgtest.Eventually(t, "the lane waits for the row", func() bool { return n.server.Engine.Stats().Batches > batches && queued() == 0 })
 	for i := range int64(2) {
 		hit()
 		pgtest.Eventually(t, "a hit waits for the lane", func() bool { return queued() == i+1 })
@@ -99,7 +99,7 @@ func TestHitsOverTheShareAreTooBusy(t *testing.T) {
 	pgtest.Eventually(t, "another key's hit waits", func() bool { return queued() == 3 })
 	check(t, tx.Rollback(ctx))
 	hits.Wait()
-	if over := n.server.engine.Stats().Over; over != 1 {
+	if over := n.server.Engine.Stats().Over; over != 1 {
 		t.Errorf("%d hits are counted as over their share", over)
 	}
 }
@@ -129,7 +129,7 @@ func TestBatchesOfOneKeyFailNoOther(t *testing.T) {
 			}
 		})
 	}
-	pgtest.Eventually(t, "the busy key is over its share", func() bool { return n.server.engine.Stats().Over > 0 })
+	pgtest.Eventually(t, "the busy key is over its share", func() bool { return n.server.Engine.Stats().Over > 0 })
 	var others sync.WaitGroup
 	for range 4 {
 		others.Go(func() {

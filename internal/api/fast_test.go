@@ -20,7 +20,7 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 	w := newWaits(time.Hour)
 	w.every = time.Millisecond
 	fast, why := make(chan struct{}), make(chan error, 1)
-	server := NewHTTPServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	server := fastpath.New(&http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if _, netHTTP := rw.(http.Flusher); netHTTP {
 			return
 		}
@@ -34,7 +34,7 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 		case <-time.After(10 * time.Second):
 			why <- errors.New("not noticed in time")
 		}
-	}), time.Now)
+	})}, fastpath.Options{Serves: func(*http.Request) bool { return true }, Wall: time.Now})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)
 	go func() { _ = server.Serve(fastpath.Listener(listener)) }()

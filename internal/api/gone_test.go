@@ -2,8 +2,6 @@ package api
 
 import (
 	"bufio"
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -74,47 +72,5 @@ func TestGoneClientEndsItsAnswer(t *testing.T) {
 	}
 	if text := n.want(200, "GET", "/metrics", "").text; !strings.Contains(text, "quotad_hits_total{outcome=\"allowed\"} 1000\n") {
 		t.Error("not all hits were counted")
-	}
-}
-
-// TestGoneClientEndsEncoding: an ordinary answer is made no further when its request is over.
-func TestGoneClientEndsEncoding(t *testing.T) {
-	n := newNode(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	made := 0
-	items := make([]itemMade, 1000)
-	for i := range items {
-		items[i].made = func() {
-			if made++; made == 10 {
-				cancel()
-			}
-		}
-	}
-	if body, err := n.server.encode(ctx, "", items); !errors.Is(err, context.Canceled) || made > 500 {
-		t.Errorf("%d items were made, %d bytes: %v", made, len(body), err)
-	}
-	made = 11
-	if body, err := n.server.encode(t.Context(), "", items); err != nil || made != 1011 || len(body) < 1000*1000 {
-		t.Errorf("%d items, %d bytes: %v", made-11, len(body), err)
-	}
-}
-
-// An itemMade is an item of 1 kB that says when it is made.
-type itemMade struct{ made func() }
-
-func (i itemMade) MarshalText() ([]byte, error) {
-	i.made()
-	return []byte(strings.Repeat("x", 1000)), nil
-}
-
-// TestGoneClientEndsItsViews: the limits of a customer's other meters are not viewed.
-func TestGoneClientEndsItsViews(t *testing.T) {
-	n := newNode(t)
-	n.setUp(hourly)
-	asked := 0
-	body := quotaBody{Limits: limitList{make([]standing, 3), func() error { asked++; return context.Canceled }}}
-	if _, err := n.server.encode(t.Context(), "", body); !errors.Is(err, context.Canceled) || asked != 1 {
-		t.Errorf("asked %d times: %v", asked, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"quotad/internal/api/serve"
 	"quotad/internal/billing/accounts"
 	"quotad/internal/billing/closing"
 	"quotad/internal/billing/invoices"
@@ -45,7 +46,7 @@ type node struct {
 	client   *http.Client
 	database string // its URL
 	doc      *openapi3.T
-	state    State
+	state    serve.State
 	reason   string
 }
 
@@ -100,12 +101,11 @@ func newNodeOn(t testing.TB, databaseURL string, change ...func(*quota.Options))
 		check(t, <-ended)
 	})
 	check(t, store.EnsureKey(ctx, adminSecret, "test", plans.ScopeAdmin))
-	n := &node{t: t, store: store, state: StateReady, database: databaseURL}
-	n.server = New(Options{
-		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills,
-		Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Ready: func() (State, string) { return n.state, n.reason },
+	n := &node{t: t, store: store, state: serve.StateReady, database: databaseURL}
+	n.server = New(Options{Reconciler: reconcile.New(reconcile.Options{Pool: pool, Stopwatch: stopwatch}), Options: serve.Options{
+		Engine: engine, Catalog: catalog, Store: store, Accounts: accounts, Invoices: invoices, Closing: bills, Ready: func() (serve.State, string) { return n.state, n.reason },
 		Now: clock.Now, Estimate: clock.Estimate, Wall: time.Now, Registry: prometheus.NewRegistry(), Log: log,
-	})
+	}})
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = NewHTTPServer(n.server.Handler(), time.Now).Server
 	web.Listener = fastpath.Listener(web.Listener)

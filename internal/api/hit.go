@@ -1,24 +1,20 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
-	"slices"
+	"reflect"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
-	"quotad/internal/plans"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota/model"
 )
 
-// hitRequest is the body of POST /v1/hits and one member of a batch.
-type hitRequest client.HitRequest
-
-// A hit is a checked hitRequest.
+// A hit is a checked client.HitRequest.
 type hit struct {
 	respond.Subject
 	attributes map[string]string
@@ -42,7 +38,7 @@ func (h *hit) operation() model.ID {
 	if h.overrun {
 		parts = append(parts, "overrun")
 	}
-	return model.NewID(h.kind, h.id, payloadOf(h.attributes, parts...)...)
+	return model.NewID(h.kind, h.id, request.PayloadOf(h.attributes, parts...)...)
 }
 
 // decodeHit reads and checks one hit. like is the subject of an earlier hit, see plainHit.
@@ -55,18 +51,18 @@ func decodeHit(body []byte, like *respond.Subject) (hit, error) {
 
 // decodeAnyHit is decodeHit without the short cut for plain bodies: it takes any JSON.
 func decodeAnyHit(body []byte) (hit, error) {
-	var in hitRequest
-	if err := decode(body, &in); err != nil {
+	var in client.HitRequest
+	if err := request.Decode(body, &in); err != nil {
 		return hit{}, err
 	}
-	if bad := in.check(0); len(bad) > 0 {
+	if bad := request.CheckHit(&in, 0); len(bad) > 0 {
 		return hit{}, problem.InvalidFields(bad)
 	}
-	return in.hit(opHit), nil
+	return askedOf(&in, request.OpHit), nil
 }
 
-// hit is what a checked request asks for.
-func (in *hitRequest) hit(kind string) hit {
+// askedOf is what a checked request asks for.
+func askedOf(in *client.HitRequest, kind string) hit {
 	h := hit{Subject: respond.Subject{Customer: in.Customer, Meter: in.Meter, Cost: 1}, attributes: in.Attributes, dryRun: in.DryRun, overrun: in.Overrun, kind: kind}
 	if in.Cost != nil {
 		h.Cost = *in.Cost
@@ -77,61 +73,8 @@ func (in *hitRequest) hit(kind string) hit {
 	return h
 }
 
-// check lists all that is wrong with a hit that was decoded. least is the smallest cost that
-// is allowed.
-func (in *hitRequest) check(least int64) (bad model.FieldErrors) {
-	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
-	switch {
-	case in.Customer == "":
-		refuse("customer", "is required")
-	case !plans.ValidCustomerKey(in.Customer):
-		refuse("customer", plans.CustomerKeyRule)
-	}
-	switch {
-	case in.Meter == "":
-		refuse("meter", "is required")
-	case !plans.ValidKey(in.Meter):
-		refuse("meter", plans.KeyRule)
-	}
-	if in.Cost != nil && (*in.Cost < least || *in.Cost > model.MaxNumber) {
-		refuse("cost", fmt.Sprintf("must be between %d and %d", least, model.MaxNumber))
-	}
-	if in.ID != nil {
-		if wrong := checkID(*in.ID); wrong != "" {
-			refuse("id", wrong)
-		}
-	}
-	if in.Overrun && in.DryRun {
-		refuse("overrun", "does not go with dry_run: what was spent already is charged, or left out")
-	}
-	return append(bad, checkAttributes(in.Attributes, "attributes")...)
-}
-
-// checkAttributes lists what is wrong with attributes, in the order of their names; parent
-// is where they stand. A value becomes part of a counter's key.
-func checkAttributes(attributes map[string]string, parent string) (bad model.FieldErrors) {
-	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
-	if len(attributes) > model.MaxAttributes {
-		refuse(parent, fmt.Sprintf("must not have more than %d names", model.MaxAttributes))
-		return bad
-	}
-	for name, value := range attributes {
-		if len(name) > model.MaxAttributeName || !plans.ValidKey(name) {
-			refuse(parent+"."+name, "the name must be 1 to 64 letters, digits or . _ : -")
-		}
-		switch {
-		case len(value) > model.MaxAttributeValue:
-			refuse(parent+"."+name, "the value must not have more than 200 bytes")
-		case strings.ContainsRune(value, 0) || !utf8.ValidString(value):
-			refuse(parent+"."+name, "the value must be UTF-8 without NUL characters")
-		}
-	}
-	slices.SortStableFunc(bad, func(a, b model.FieldError) int { return strings.Compare(a.Field, b.Field) })
-	return bad
-}
-
-// denyStatus reads deny_status: the status of a refusal.
-func (q query) denyStatus() (int, error) {
+// denyStatusOf reads deny_status: the status of a refusal.
+func denyStatusOf(q request.Query) (int, error) {
 	switch q["deny_status"] {
 	case "":
 		if _, given := q["deny_status"]; !given {
@@ -148,10 +91,10 @@ func (q query) denyStatus() (int, error) {
 }
 
 // hits serves POST /v1/hits. Nothing here uses reflection except decodeAnyHit.
-func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) hits(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
-	denied, err := p.query.denyStatus()
+	denied, err := denyStatusOf(p.Query)
 	var h hit
 	if err == nil {
 		h, err = s.readHit(r, buf)
@@ -161,40 +104,71 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, p params) int {
 	}
 	ctx := s.waits.until(r.Context())
 	defer ctx.end()
-	d, err := s.decide(ctx, s.engine.From(p.from), &h)
+	d, err := s.decide(ctx, s.Engine.From(p.From), &h)
 	if err != nil {
-		return s.hitFailed(w, r, explain(err, h.names()))
+		return s.hitFailed(w, r, serve.Explain(err, h.names()))
 	}
 	return s.answerHit(w, &h, &d, denied, buf)
 }
 
 // readHit reads the hit that a request asks for.
 func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
-	key, err := idempotencyKey(r.Header)
+	key, err := request.IdempotencyKey(r.Header)
 	if err != nil {
 		return h, err
 	}
-	if err = s.readBody(r, buf, maxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.Memory, request.MaxBody); err != nil {
 		return h, err
 	}
 	if h, err = decodeHit(buf.B, &buf.Last); err == nil {
 		buf.Last = h.Subject
-		h.id, err = oneID(h.id, key)
+		h.id, err = request.OneID(h.id, key)
 	}
 	return h, err
 }
 
 // answerHit writes the decision of a single hit: 200, or the status of a refusal.
 func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denied int, buf *respond.Buffer) int {
-	s.metrics.count(h, d)
+	s.hitMetrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	s.metrics.countExceeded(h, d, buf.Views)
+	s.hitMetrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
 	status, contentType := http.StatusOK, respond.PlainJSON
 	if !d.Allowed {
 		status, contentType, wait = denied, respond.ProblemJSON, d.RetryAfter()
 	}
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, wait)
 	buf.B = respond.AppendDecision(buf.B[:0], &h.Subject, d, buf.Views, wait, status)
 	return respond.Write(w, status, contentType, buf.B)
+}
+
+// hitFailed is fail for a hit.
+func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
+	s.hitMetrics.failed(err, 1)
+	return s.Fail(w, r, err)
+}
+
+func (h *hit) names() serve.Names { return serve.Names{Customer: h.Customer, Meter: h.Meter} }
+
+var denyStatusParam = apidoc.Param{Name: "deny_status", Type: "string", Doc: "The status of a refusal. 429 when left out.", Enum: []string{"200", "403", "429"}}
+
+const hitsPattern = "/v1/hits"
+
+func (s *Server) hitRoutes() []serve.Route {
+	charging := []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindRefunded, problem.KindUnderWay}
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: hitsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
+			Params:  []apidoc.Param{denyStatusParam},
+			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: serve.OK200, Problems: charging, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.hits},
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: "/v1/hits/batch", Access: apidoc.Backends, Tag: "Backends", ID: "hitBatch", Summary: "Consume units many times",
+			Request: reflect.TypeFor[client.Batch](), Response: reflect.TypeFor[batchResults](), Status: serve.OK200, Problems: charging, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.hitsBatch},
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: "/v1/refunds", Access: apidoc.Backends, Tag: "Backends", ID: "refund", Summary: "Give units back",
+			Request: reflect.TypeFor[client.RefundRequest](), Response: reflect.TypeFor[client.Refund](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindIDReused, problem.KindUnderWay}, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.refund},
+	}
 }

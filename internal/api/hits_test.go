@@ -8,6 +8,7 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 )
 
@@ -142,7 +143,7 @@ func TestHitFaults(t *testing.T) {
 		{404, "", `{"customer":"nobody","meter":"requests"}`},
 		{404, "", `{"customer":"acme","meter":"nothing"}`},
 		{403, "", `{"customer":"acme","meter":"other"}`},
-		{413, "", `{"customer":"acme","meter":"requests","id":"` + strings.Repeat("x", maxBody) + `"}`},
+		{413, "", `{"customer":"acme","meter":"requests","id":"` + strings.Repeat("x", request.MaxBody) + `"}`},
 	}
 	for _, f := range faults {
 		name := f.body
@@ -280,7 +281,7 @@ func TestBatch(t *testing.T) {
 		{422, "atomic", `{"hits":[],"atomic":1}`},
 		{422, "hit", `{"hit":[]}`},
 		{400, "", `{"hits":[`},
-		{413, "", `{"hits":["` + strings.Repeat("x", maxBatchBody) + `"]}`},
+		{413, "", `{"hits":["` + strings.Repeat("x", request.MaxBatchBody) + `"]}`},
 		{200, "", `{"hits":[]}`},
 	} {
 		got := n.do("POST", "/v1/hits/batch", f.body)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/imports"
+	"quotad/internal/api/serve"
 	"quotad/internal/postgres"
 	"quotad/internal/testkit/pgtest"
 )
@@ -15,10 +17,10 @@ func TestImportsInAnOutage(t *testing.T) {
 	t.Parallel()
 	pg := pgtest.Server(t)
 	n := newNodeOn(t, pg.URL())
-	n.server.importPause = time.Millisecond
+	n.server.imports.Pause = time.Millisecond
 	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
 	var lines strings.Builder
-	const all = 5 * maxGroup
+	const all = 5 * imports.MaxGroup
 	for i := range all {
 		lines.WriteString(usageLine(fmt.Sprint(i), 1, "2026-01-31T12:00:00Z") + "\n")
 	}
@@ -27,7 +29,7 @@ func TestImportsInAnOutage(t *testing.T) {
 	got := n.want(200, "POST", "/v1/imports", lines.String(), "Content-Type", "application/x-ndjson")
 	failed := int(got.json["failed"].(float64))
 	n.counts(got, 0, 0, failed)
-	if failed < maxOutages || failed > maxOutages*maxGroup || got.json["stopped"] == nil {
+	if failed < imports.MaxOutages || failed > imports.MaxOutages*imports.MaxGroup || got.json["stopped"] == nil {
 		t.Errorf("in an outage: %.1000s", got.text)
 	}
 	for _, e := range got.json["errors"].([]any) {
@@ -81,12 +83,12 @@ func TestImportsOfAStoppingNode(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
-	n.state = StateStopping
-	body := strings.Repeat(usageLine("1", 1, "2026-01-31T12:00:00Z")+"\n", 3*maxGroup)
+	n.state = serve.StateStopping
+	body := strings.Repeat(usageLine("1", 1, "2026-01-31T12:00:00Z")+"\n", 3*imports.MaxGroup)
 	got := n.want(200, "POST", "/v1/imports", body, "Content-Type", "application/x-ndjson")
 	lines := int(got.json["lines"].(float64))
 	n.counts(got, 1, lines-1, 0)
-	if stopped, _ := got.json["stopped"].(string); lines > maxGroup || !strings.Contains(stopped, "this node is stopping") {
+	if stopped, _ := got.json["stopped"].(string); lines > imports.MaxGroup || !strings.Contains(stopped, "this node is stopping") {
 		t.Errorf("stopping: %s", got.text)
 	}
 }

@@ -7,17 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/imports"
 	"quotad/internal/quota/queue"
 )
 
 // Imports whose clients send nothing turn no other away, and have no place that others need. No
-// more than maxImports are open, half of them of one key.
+// more than MaxOpen are open, half of them of one key.
 func TestManyImports(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
 	other := n.key("admin")
-	for range maxOwnImports {
+	for range imports.MaxOwn {
 		w, answered := n.stream("application/x-ndjson")
 		_, err := io.WriteString(w, "\n")
 		check(t, err)
@@ -29,12 +30,12 @@ func TestManyImports(t *testing.T) {
 				t.Errorf("%s, %v", text, err)
 			}
 		})
-		if taken, _ := n.server.imports.Taken(); taken == maxGroups { // others are not held up by as many as have places
+		if taken, _ := n.server.imports.Open.Taken(); taken == imports.MaxGroups { // others are not held up by as many as have places
 			n.imported(usageLine("0", 1, "2026-01-31T12:00:00Z"), 1, 0, 0)
 		}
 	}
-	if n.server.importing.free != maxGroups {
-		t.Errorf("%d of %d places are free", n.server.importing.free, maxGroups)
+	if free := freeOf(n.server.imports.Groups); free != imports.MaxGroups {
+		t.Errorf("%d of %d places are free", free, imports.MaxGroups)
 	}
 	tooMany := func(what, detail string, got reply) {
 		t.Helper()
@@ -48,8 +49,8 @@ func TestManyImports(t *testing.T) {
 	}
 	tooMany("one more of the key", "32 imports of this API key", send(503, "Bearer "+adminSecret))
 	send(200, other)
-	for i := range maxImports - maxOwnImports {
-		check(t, n.server.imports.take(queue.SenderID(fmt.Sprint(i))))
+	for i := range imports.MaxOpen - imports.MaxOwn {
+		check(t, n.server.imports.Open.Take(queue.SenderID(fmt.Sprint(i))))
 	}
 	tooMany("one more of another key", "64 imports", send(503, other))
 }
@@ -60,16 +61,16 @@ func TestImportsWaitForAPlace(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"seats","meter":"requests","algorithm":"allocation","limit":1000}`)
-	n.server.importWait, n.server.importPause = 200*time.Millisecond, time.Millisecond
-	takeAll(n.server.importing)
+	n.server.imports.Wait, n.server.imports.Pause = 200*time.Millisecond, time.Millisecond
+	takeAll(n.server.imports.Groups)
 	line := usageLine("0", 1, "2026-01-31T12:00:00Z")
 	got := n.want(200, "POST", "/v1/imports", line, "Content-Type", "application/x-ndjson")
 	n.counts(got, 0, 0, 1)
 	if e := got.json["errors"].([]any)[0].(map[string]any); e["status"] != 503.0 || e["type"] != "/problems/too-busy" {
 		t.Errorf("without a place: %v", e)
 	}
-	n.server.importing.giveBack()
-	n.server.importWait = importWait
+	n.server.imports.Groups.GiveBack()
+	n.server.imports.Wait = imports.DefaultWait
 	n.imported(line, 1, 0, 0)
 	n.standing("acme", 1, 0)
 }

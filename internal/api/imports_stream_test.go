@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"quotad/internal/api/imports"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -143,40 +143,12 @@ func TestImportsThatBreakOff(t *testing.T) {
 		n.standing("acme", float64(whole), 0)
 	}
 	cut(whole, 0, 400, "the body ended before it was complete", func(conn net.Conn) { check(t, conn.(*net.TCPConn).CloseWrite()) })
-	n.server.importWait = 300 * time.Millisecond
+	n.server.imports.Wait = 300 * time.Millisecond
 	cut(0, whole, 408, "the body did not arrive in time", func(net.Conn) {})
-	n.server.importWait = importWait
+	n.server.imports.Wait = imports.DefaultWait
 	n.imported(all, 100-whole, whole, 0)
 	n.standing("acme", 100, 0)
 }
-
-// What is too large is told at once, or where it begins to be.
-func TestLargeImports(t *testing.T) {
-	t.Parallel()
-	n := newNode(t)
-	if got := n.answer(n.connect(maxImport + 1)); got.status != 413 || got.json["type"] != "/problems/too-large" {
-		t.Errorf("%d %s", got.status, got.text)
-	}
-	for name, body := range map[string]io.Reader{
-		"many lines":  strings.NewReader(strings.Repeat(strings.Repeat(" ", 999)+"\n", 1000)),
-		"a long line": readerFunc(func(p []byte) (int, error) { return len(p), nil }),
-	} {
-		l := newLineReader(body)
-		l.size = maxImport - 500_500
-		var items []importItem
-		var err error
-		for err == nil {
-			items, err = l.group(items)
-		}
-		if !errors.Is(err, errImportLarge) || len(items) != 0 && name == "many lines" || l.size > maxImport+2*maxLine {
-			t.Errorf("%s: %v behind %d bytes: %v", name, err, l.size, items)
-		}
-	}
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // 20,000 lines, every tenth of them wrong: the memory stays what it was after the first
 // thousand, and every error is there.
@@ -240,4 +212,13 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// What is too large is told at once, or where it begins to be.
+func TestLargeImports(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	if got := n.answer(n.connect(imports.MaxSize + 1)); got.status != 413 || got.json["type"] != "/problems/too-large" {
+		t.Errorf("%d %s", got.status, got.text)
+	}
 }

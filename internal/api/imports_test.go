@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/api/imports"
 )
 
 // imported sends lines and returns the answer, which must have these counts.
@@ -218,8 +220,8 @@ func TestBadImports(t *testing.T) {
 		{`{"id":"x","customer":"nobody","meter":"requests","cost":1,` + past + `}`, "404 not-found customer"},
 		{`{"id":"x","customer":"acme","meter":"none","cost":1,` + past + `}`, "404 not-found meter"},
 		{`{"id":"x","customer":"acme","meter":"other","cost":1,` + past + `}`, "403 not-in-plan meter"},
-		{`{"id":"x","customer":"acme","meter":"requests","pad":"` + strings.Repeat("x", maxLine) + `"}`, "413 too-large "},
-		{strings.Repeat("x", 3*maxLine), "413 too-large "},
+		{`{"id":"x","customer":"acme","meter":"requests","pad":"` + strings.Repeat("x", imports.MaxLine) + `"}`, "413 too-large "},
+		{strings.Repeat("x", 3*imports.MaxLine), "413 too-large "},
 	}
 	number := 0
 	for i, c := range bad {
@@ -231,7 +233,7 @@ func TestBadImports(t *testing.T) {
 	for i, e := range got.json["errors"].([]any) {
 		e := e.(map[string]any)
 		id, field := any(nil), e["field"]
-		if line := bad[i][0]; strings.HasPrefix(line, `{"id":"x"`) && len(line) <= maxLine {
+		if line := bad[i][0]; strings.HasPrefix(line, `{"id":"x"`) && len(line) <= imports.MaxLine {
 			id = "x"
 		}
 		if field == nil {
@@ -283,7 +285,7 @@ func TestBodiesOfImports(t *testing.T) {
 	} {
 		n.imported(body, done, 0, 0)
 	}
-	longest := one("7") + strings.Repeat(" ", maxLine-len(one("7")))
+	longest := one("7") + strings.Repeat(" ", imports.MaxLine-len(one("7")))
 	n.imported(longest+"\r\n"+longest+" \n"+longest, 1, 1, 1)
 	for media, status := range map[string]int{
 		"application/x-ndjson": 200, "application/jsonl": 200, "application/json": 200, "application/x-ndjson; charset=UTF-8": 200, "Application/JSONL": 200,

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 )
 
@@ -55,17 +56,17 @@ func (n *node) unfinishedBodies(t *testing.T, connection int64) {
 	const clients, most = 300, 4 << 20
 	in := *n
 	in.t, n = t, &in
-	n.server.memory = respond.NewBudget(most)
+	n.server.Memory = respond.NewBudget(most)
 	before := heap()
 	conns := make([]net.Conn, clients)
 	for i := range conns {
-		conns[i] = n.unfinished(maxBatchBody, 200<<10)
-		if taken := n.server.memory.Taken(); taken > most {
+		conns[i] = n.unfinished(request.MaxBatchBody, 200<<10)
+		if taken := n.server.Memory.Taken(); taken > most {
 			t.Fatalf("%d bytes are taken", taken)
 		}
 	}
 	n.want(200, "POST", "/v1/hits", oneHit)
-	wantBusy(t, "one more", n.do("POST", "/v1/hits/batch", batchOf(maxBatchBody)))
+	wantBusy(t, "one more", n.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody)))
 	// A connection takes some 30 KiB without a body.
 	if more := int64(heap()) - int64(before); more > most+clients*connection {
 		t.Errorf("%d bodies that do not end take %d MB", clients, more>>20)
@@ -80,60 +81,45 @@ func (n *node) unfinishedBodies(t *testing.T, connection int64) {
 	for _, conn := range conns {
 		check(t, conn.Close())
 	}
-	eventually(t, "all is given back", func() bool { return n.server.memory.Taken() == 0 })
-	n.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody))
+	eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
+	n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 
 // What a body takes follows what has come of it, whatever it promised.
 func TestBodiesTakeWhatHasCome(t *testing.T) {
 	n := newNode(t)
 	n.setUp(manyHits)
-	conn := n.unfinished(maxBatchBody, 1)
+	conn := n.unfinished(request.MaxBatchBody, 1)
 	for sent, taken := range map[int]int64{1: 0, respond.Free - 1: 0, respond.Free + 1: 3 * respond.Free} {
-		one := n.unfinished(maxBatchBody, sent)
+		one := n.unfinished(request.MaxBatchBody, sent)
 		time.Sleep(50 * time.Millisecond)
-		eventually(t, strconv.Itoa(sent)+" bytes", func() bool { return n.server.memory.Taken() == taken })
+		eventually(t, strconv.Itoa(sent)+" bytes", func() bool { return n.server.Memory.Taken() == taken })
 		check(t, one.Close())
-		eventually(t, "none is taken", func() bool { return n.server.memory.Taken() == 0 })
+		eventually(t, "none is taken", func() bool { return n.server.Memory.Taken() == 0 })
 	}
-	_, err := io.WriteString(conn, batchOf(maxBatchBody-1)) // each read gets what is there
+	_, err := io.WriteString(conn, batchOf(request.MaxBatchBody-1)) // each read gets what is there
 	check(t, err)
 	done, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || done.StatusCode != 200 {
 		t.Errorf("%+v, %v", done, err)
-	}
-	for _, c := range []struct{ have, promised, limit, want int }{
-		{0, -1, maxBody, respond.Free},
-		{0, 10, maxBody, respond.Free},
-		{0, maxBatchBody, maxBatchBody, respond.Free},
-		{respond.Free, 0, maxBody, 4 * respond.Free},
-		{respond.Free, respond.Free, maxBody, respond.Free + 1},
-		{respond.Free, respond.Free + 1, maxBody, respond.Free + 2},
-		{respond.Free, maxBody, maxBody, 4 * respond.Free},
-		{maxBody, -1, maxBody, maxBody + 1},
-		{maxBody, maxBody, maxBody, maxBody + 1},
-	} {
-		if got := nextSize(c.have, c.promised, c.limit); got != c.want {
-			t.Errorf("%+v: %d", c, got)
-		}
 	}
 }
 
 // Bodies of one key that do not end leave room for those of another, of whatever size.
 func TestUnfinishedBodiesOfOneKey(t *testing.T) {
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(4 << 20)
+	n.server.Memory = respond.NewBudget(4 << 20)
 	n.setUp(manyHits)
 	other := n.key("backend")
 	for range 50 {
-		n.unfinished(maxBatchBody, 200<<10)
+		n.unfinished(request.MaxBatchBody, 200<<10)
 	}
-	eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.memory.Taken() > 3<<19 })
-	got := n.do("POST", "/v1/hits/batch", batchOf(maxBatchBody))
+	eventually(t, "half is taken, as far as whole bodies fit", func() bool { return n.server.Memory.Taken() > 3<<19 })
+	got := n.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 	if wantBusy(t, "one more of the key", got); !strings.Contains(got.text, "this API key") {
 		t.Errorf("one more of the key: %s", got.text)
 	}
-	n.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody), "Authorization", other)
+	n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody), "Authorization", other)
 	if text := n.want(200, "GET", "/metrics", "").text; !strings.Contains(text, "\nquotad_body_memory_over_share_total ") ||
 		strings.Contains(text, "\nquotad_body_memory_over_share_total 0\n") {
 		t.Error("the metric does not count them")
@@ -143,10 +129,10 @@ func TestUnfinishedBodiesOfOneKey(t *testing.T) {
 // The least that the setting allows has room for the largest batch, one at a time.
 func TestOneBatchFits(t *testing.T) {
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(maxBatchBody)
+	n.server.Memory = respond.NewBudget(request.MaxBatchBody)
 	n.setUp(manyHits)
 	for range 2 {
-		n.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody))
+		n.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 	}
 }
 
@@ -162,7 +148,7 @@ func TestNoMemoryForBodies(t *testing.T) {
 	metadata := `{"name":"Acme","plan":"pro","timezone":"UTC","metadata":{` + notes[1:] + `}}`
 	etag := n.want(200, "GET", "/v1/customers/acme", "").header.Get("ETag")
 	etag = n.want(200, "PUT", "/v1/customers/acme", metadata, "If-Match", etag).header.Get("ETag")
-	n.server.memory = respond.NewBudget(1)
+	n.server.Memory = respond.NewBudget(1)
 	wantBusy(t, "an answer", n.do("GET", "/v1/customers/acme", ""))
 	wantBusy(t, "a body", n.do("PUT", "/v1/customers/acme", metadata, "If-Match", etag))
 	large := strings.Repeat(" ", respond.Free) + `{"customer":"acme","meter":"requests","cost":1,"id":"a"}`
@@ -176,7 +162,7 @@ func TestNoMemoryForBodies(t *testing.T) {
 	n.want(200, "POST", "/v1/hits", oneHit)
 	n.want(200, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","timezone":"UTC"}`, "If-Match", etag)
 	n.want(200, "GET", "/v1/customers/acme", "")
-	if taken := n.server.memory.Taken(); taken != 0 {
+	if taken := n.server.Memory.Taken(); taken != 0 {
 		t.Errorf("%d bytes are taken by nobody", taken)
 	}
 }

@@ -1,12 +1,16 @@
 package api
 
 import (
+	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/api/serve"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-chi/chi/v5"
@@ -16,13 +20,15 @@ import (
 func TestDocumentHasExactlyTheRoutersRoutes(t *testing.T) {
 	t.Parallel()
 	for _, separate := range []bool{false, true} {
-		s := New(Options{Registry: prometheus.NewRegistry(), Wall: time.Now, SeparateMetrics: separate})
+		s := New(Options{SeparateMetrics: separate, Options: serve.Options{Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.DiscardHandler)}})
 		var served, documented []string
 		check(t, chi.Walk(s.router, func(method, pattern string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			served = append(served, method+" "+pattern)
 			return nil
 		}))
-		doc, err := openapi3.NewLoader().LoadFromData(s.openAPI())
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/openapi.json", nil))
+		doc, err := openapi3.NewLoader().LoadFromData(w.Body.Bytes())
 		check(t, err)
 		for path, item := range doc.Paths.Map() {
 			for method := range item.Operations() {

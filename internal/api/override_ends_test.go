@@ -27,7 +27,7 @@ func TestARefusalWaitsForTheOverridesEnd(t *testing.T) {
 	n.setUp(hourly)
 	ends := n.nowOf().Add(3 * time.Second).UTC().Truncate(time.Microsecond)
 	n.want(201, "PUT", ofLimit, fmt.Sprintf(`{"limit":0,"expires_at":%q}`, ends.Format(time.RFC3339Nano)))
-	check(t, other.server.catalog.CatchUp(t.Context(), n.server.catalog.Applied()))
+	check(t, other.server.Catalog.CatchUp(t.Context(), n.server.Catalog.Applied()))
 	waits := func(what string, got map[string]any) {
 		t.Helper()
 		at, err := time.Parse(time.RFC3339Nano, got["at"].(string))

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"quotad/internal/api/respond"
 	"quotad/internal/quota/model"
 	"quotad/internal/testkit/pgtest"
 )
@@ -225,7 +224,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 	n.setUp(hourly)
 	resolve := func() *model.Target {
 		t.Helper()
-		target, err := n.server.catalog.Resolve(t.Context(), "acme", "requests", 0)
+		target, err := n.server.Catalog.Resolve(t.Context(), "acme", "requests", 0)
 		check(t, err)
 		return target
 	}
@@ -237,8 +236,7 @@ func TestAHitFromBeforeAnOverride(t *testing.T) {
 	} {
 		change()
 		n.want(200, "POST", "/v1/hits", oneHit)
-		h := hit{Subject: respond.Subject{Customer: "acme", Meter: "requests", Cost: 1}}
-		_, err := n.server.judge(t.Context(), n.server.engine.From(""), held, &h)
+		_, err := n.server.Engine.From("").Decide(t.Context(), held, 1)
 		if stale, ok := errors.AsType[*model.StaleError](err); !ok || stale.Change <= held.Change {
 			t.Fatalf("a target of change %d was judged: %v", held.Change, err)
 		}

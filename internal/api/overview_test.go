@@ -1,37 +1,44 @@
 package api
 
 import (
+	"encoding/json"
+	"net/http/httptest"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/testkit/pgtest"
 )
 
-// overviewNode reads each overview again.
-func overviewNode(t *testing.T) *node {
-	n := newNode(t)
-	n.server.overviews.every, n.server.overviews.rest = -time.Hour, -time.Hour
+// An overviewed node's wall clock goes ahead, so that it reads each overview again.
+type overviewed struct {
+	*node
+	ahead atomic.Int64
+}
+
+func overviewNode(t *testing.T) *overviewed {
+	n := &overviewed{node: newNode(t)}
+	n.server.Wall = func() time.Time { return time.Now().Add(time.Duration(n.ahead.Load())) }
 	return n
 }
 
 // beat tells of a node as quotad does, and of what this one has decided.
 func (n *node) beat(of plans.Node, minute int64) {
 	n.t.Helper()
-	s := n.server.engine.Stats()
+	s := n.server.Engine.Stats()
 	check(n.t, n.store.Beat(pgtest.Context(n.t), &of, minute, plans.Decided{Admitted: s.Admitted, Refused: s.Refused}))
 }
 
-func (n *node) overview() map[string]any {
+func (n *overviewed) overview() map[string]any {
 	n.t.Helper()
-	// The rest of a search is twenty times what it took, which only this test does not wait for.
-	n.server.overviews.mu.Lock()
-	n.server.overviews.fullestUntil = time.Time{}
-	n.server.overviews.mu.Unlock()
+	n.ahead.Add(int64(time.Hour))
 	return n.want(200, "GET", "/v1/overview", "").json
 }
 
@@ -74,7 +81,7 @@ func TestOverview(t *testing.T) {
 	hit(200, "gone", "requests", 5)
 	n.want(204, "DELETE", "/v1/customers/gone", "")
 
-	now, err := n.server.now(pgtest.Context(t))
+	now, err := n.server.Now(pgtest.Context(t))
 	check(t, err)
 	minute := now - now%60e6
 	n.beat(plans.Node{ID: "1", Name: "web-1:80", Version: "v1", State: "ready", StartedAt: now, SeenAt: now}, minute)
@@ -141,8 +148,15 @@ func TestOverviewOfMany(t *testing.T) {
 	if f := got["fullest"].(map[string]any); slices.Compare(fullest(got), want) != 0 || f["complete"] != false || f["counters"] != 0. || f["judged"] != 1. {
 		t.Errorf("%v", f)
 	}
-	n.server.overviews.fullestKeys = nil
-	if got := fullest(n.overview()); len(got) != 0 {
+	parts := n.server.Server.Options
+	parts.Registry = prometheus.NewRegistry()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/overview", nil)
+	r.Header.Set("Authorization", "Bearer "+adminSecret)
+	w := httptest.NewRecorder()
+	New(Options{Options: parts}).Handler().ServeHTTP(w, r) // it has searched nothing before
+	var other map[string]any
+	check(t, json.Unmarshal(w.Body.Bytes(), &other))
+	if got := fullest(other); len(got) != 0 {
 		t.Errorf("%q was found, so this test shows nothing", got)
 	}
 }
@@ -151,7 +165,7 @@ func TestOverviewOfMany(t *testing.T) {
 func TestOverviewOfNodes(t *testing.T) {
 	t.Parallel()
 	n := overviewNode(t)
-	now, err := n.server.now(pgtest.Context(t))
+	now, err := n.server.Now(pgtest.Context(t))
 	check(t, err)
 	const minute, hour = int64(60e6), int64(3600e6)
 	this := now - now%minute
@@ -235,7 +249,9 @@ func TestOverviewStandsWithoutAPart(t *testing.T) {
 func TestOverviewIsKept(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	n.server.overviews.every = time.Hour
+	now := time.Now()
+	var ahead atomic.Int64
+	n.server.Wall = func() time.Time { return now.Add(time.Duration(ahead.Load())) }
 	first := n.want(200, "GET", "/v1/overview", "").text
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
@@ -248,35 +264,8 @@ func TestOverviewIsKept(t *testing.T) {
 			t.Errorf("it was read anew: %s", got)
 		}
 	}
-	n.server.overviews.every = -time.Hour
-	n.server.overviews.until = time.Time{}
+	ahead.Add(int64(time.Hour))
 	if got := n.want(200, "GET", "/v1/overview", "").text; got == first {
 		t.Error("it is never read anew")
-	}
-}
-
-func TestConcerns(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 20, 6, 0, 0, 0, time.UTC)
-	old, young := at.Add(-11*time.Minute), at.Add(-9*time.Minute)
-	for says, body := range map[string]*client.Overview{
-		"": {Database: &client.Database{Connections: 89, MaxConnections: 100, OldestTransactionAt: &young}, Nodes: []client.Node{{Name: "a", State: "ready"}, {Name: "b", State: "stopping"}}},
-		"connections: 90 of 100 connections of the database are taken.":                                               {Database: &client.Database{Connections: 90, MaxConnections: 100}},
-		"old_transaction: A transaction has been open for 11 minutes. Until it ends, dead rows stay and tables grow.": {Database: &client.Database{MaxConnections: 100, OldestTransactionAt: &old}},
-		"database_read_only: The database takes no writes: its server is in recovery.":                                {Database: &client.Database{MaxConnections: 100, ReadOnly: true}},
-		"node_silent: Node a has not been heard of for 11 minutes. It was killed, or cannot write to the database.":   {Nodes: []client.Node{{Name: "a", State: stateSilent, SeenAt: old}}},
-		"books_disagree: The books did not agree at the last check: x, y.":                                            {Books: client.Books{Disagreeing: []string{"x", "y"}}},
-		"billing_blocked: Billing is blocked for 2 of the customers. A check of the books names them.":                {Books: client.Books{BlockedCustomers: 2}},
-	} {
-		var said []string
-		for _, c := range concerns(body, at.UnixMicro()) {
-			said = append(said, c.Name+": "+c.Text)
-		}
-		if strings.Join(said, "|") != says {
-			t.Errorf("%q, want %q", said, says)
-		}
-	}
-	if many := concerns(&client.Overview{Nodes: slices.Repeat([]client.Node{{State: stateSilent}}, 500)}, at.UnixMicro()); len(many) != maxConcernedNodes {
-		t.Errorf("%d concerns", len(many))
 	}
 }

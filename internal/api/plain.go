@@ -3,13 +3,14 @@ package api
 import (
 	"bytes"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
 )
 
 // plain reads hits in the form that nearly all clients write. In it each member of a
-// hitRequest occurs once and is valid; strings are printable ASCII without escapes; costs are
+// client.HitRequest occurs once and is valid; strings are printable ASCII without escapes; costs are
 // whole. plain refuses any other body and does not say why: decodeAnyHit reads that. Both read
 // the same hit from a body that plain takes.
 //
@@ -75,9 +76,9 @@ func (p *plain) hits() ([]hit, bool) {
 	return all, len(all) > 0 && p.next(']')
 }
 
-// hit reads one hit and checks it as hitRequest.check does.
+// hit reads one hit and checks it as request.CheckHit does.
 func (p *plain) hit(h *hit, like *respond.Subject) bool {
-	*h = hit{Subject: respond.Subject{Cost: 1}, kind: opHit}
+	*h = hit{Subject: respond.Subject{Cost: 1}, kind: request.OpHit}
 	seen := 0
 	for more := p.next('{'); more; more = p.next(',') {
 		name, ok := p.text()
@@ -109,7 +110,7 @@ func (p *plain) member(name []byte, h *hit, like *respond.Subject) int {
 		return bit(3, ok)
 	case "id":
 		h.id = p.shared("")
-		return bit(4, checkID(h.id) == "")
+		return bit(4, request.CheckID(h.id) == "")
 	case "dry_run":
 		h.dryRun = p.word("true")
 		return bit(5, h.dryRun || p.word("false"))
@@ -145,7 +146,7 @@ func (p *plain) attributes() (map[string]string, bool) {
 		}
 		all[string(name)] = string(value)
 	}
-	return all, len(all) > 0 && p.next('}') && len(checkAttributes(all, "")) == 0
+	return all, len(all) > 0 && p.next('}') && len(request.CheckAttributes(all, "")) == 0
 }
 
 // space skips white space.

@@ -128,7 +128,7 @@ func (w *ratedWorld) write(method, path, body string) {
 	var number int64
 	check(w.t, w.nodes[0].store.Pool().QueryRow(w.t.Context(), `SELECT number FROM change_number`).Scan(&number))
 	for _, n := range w.nodes {
-		check(w.t, n.server.catalog.CatchUp(w.t.Context(), number))
+		check(w.t, n.server.Catalog.CatchUp(w.t.Context(), number))
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -20,16 +22,16 @@ type refundRequest client.RefundRequest
 // identify checks the request and sets its one id; key is the id in the header. The members
 // that a refund shares with a hit follow the hit's rules.
 func (in *refundRequest) identify(key string) error {
-	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
+	as := client.HitRequest{Customer: in.Customer, Meter: in.Meter, Cost: &in.Cost, Attributes: in.Attributes, ID: in.ID}
 	if in.Cost == 0 {
 		as.Cost = nil
 	}
-	bad := as.check(1)
+	bad := request.CheckHit(&as, 1)
 	if in.Cost == 0 {
 		bad = append(bad, model.FieldError{Field: "cost", Detail: fmt.Sprintf("is required: how many units to give back, from 1 to %d", model.MaxNumber)})
 	}
 	if in.Hit != nil {
-		if wrong := checkID(*in.Hit); wrong != "" {
+		if wrong := request.CheckID(*in.Hit); wrong != "" {
 			bad = append(bad, model.FieldError{Field: "hit", Detail: wrong})
 		}
 	}
@@ -39,7 +41,7 @@ func (in *refundRequest) identify(key string) error {
 	if len(bad) > 0 {
 		return problem.InvalidFields(bad)
 	}
-	id, err := oneID(as.hit(opRefund).id, key)
+	id, err := request.OneID(askedOf(&as, request.OpRefund).id, key)
 	in.ID = &id
 	return err
 }
@@ -50,23 +52,23 @@ func (in *refundRequest) operation(t *model.Target) locked.Refund {
 	of := ""
 	if in.Hit != nil {
 		of = *in.Hit
-		r.Hit = model.NewID(opHit, of)
+		r.Hit = model.NewID(request.OpHit, of)
 	}
-	r.ID = model.NewID(opRefund, *in.ID, payloadOf(in.Attributes, in.Meter, strconv.FormatInt(in.Cost, 10), of)...)
+	r.ID = model.NewID(request.OpRefund, *in.ID, request.PayloadOf(in.Attributes, in.Meter, strconv.FormatInt(in.Cost, 10), of)...)
 	return r
 }
 
-func (in *refundRequest) names() names {
-	n := names{customer: in.Customer, meter: in.Meter}
+func (in *refundRequest) names() serve.Names {
+	n := serve.Names{Customer: in.Customer, Meter: in.Meter}
 	if in.Hit != nil {
-		n.hit = *in.Hit
+		n.Hit = *in.Hit
 	}
 	return n
 }
 
 // refund serves POST /v1/refunds.
-func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) refund(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	var in refundRequest
 	key, err := s.readKeyed(r, buf, &in)
@@ -74,17 +76,17 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
 		err = in.identify(key)
 	}
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.within(r)
+	ctx, cancel := s.InTime(r)
 	defer cancel()
-	done, err := s.giveBack(ctx, s.engine.From(p.from), &in)
-	s.metrics.countOperation(nameRefund, &done.Decision, err)
+	done, err := s.giveBack(ctx, s.Engine.From(p.From), &in)
+	s.Metrics.CountOperation(serve.NameRefund, &done.Decision, err)
 	if err != nil {
-		return s.fail(w, r, explain(outOfTime(ctx, err), in.names()))
+		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), in.names()))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &done.Decision)
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, done.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, done.At, 0)
 	buf.B = in.appendAnswer(buf.B[:0], &done, buf.Views)
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
@@ -92,10 +94,10 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p params) int {
 // giveBack has the engine do the refund. A refund makes no customer, and the plan may have
 // lost the meter.
 func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
-	err = whileStale(func(atLeast int64) error {
-		t, err := s.catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
+	err = serve.WhileStale(func(atLeast int64) error {
+		t, err := s.Catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, s.store, in.Meter)
+			err = s.Catalog.Returning(ctx, s.Store, in.Meter)
 		}
 		if err == nil {
 			done, err = from.Refund(ctx, in.operation(t))
@@ -117,4 +119,15 @@ func (in *refundRequest) appendAnswer(b []byte, done *locked.Refunded, views []m
 	b = respond.AppendInstant(b, &done.Decision)
 	b = respond.AppendReplayed(b, &done.Decision)
 	return append(respond.AppendLimits(b, views), '}')
+}
+
+// readKeyed reads a request's body into in, and the id in its header.
+func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
+	if key, err = request.IdempotencyKey(r.Header); err != nil {
+		return "", err
+	}
+	if err = request.ReadBody(r, buf, s.Memory, request.MaxBody); err != nil {
+		return "", err
+	}
+	return key, request.Decode(buf.B, in)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"quotad/internal/api/request"
 )
 
 func TestRefunds(t *testing.T) {
@@ -86,20 +88,20 @@ func TestBadRefunds(t *testing.T) {
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
 	for body, want := range map[string]string{
 		``: "400 ", `{`: "400 ", `[]`: "422 ", `{}`: "422 customer meter cost id",
-		`{"customer":"acme","meter":"requests","cost":1}`:                                             "422 id",
-		`{"customer":"acme","meter":"requests","cost":1,"id":""}`:                                     "422 id",
-		`{"customer":"acme","meter":"requests","cost":0,"id":"r"}`:                                    "422 cost",
-		`{"customer":"acme","meter":"requests","cost":-1,"id":"r"}`:                                   "422 cost",
-		`{"customer":"acme","meter":"requests","cost":1.5,"id":"r"}`:                                  "422 cost",
-		`{"customer":"acme","meter":"requests","cost":1000000000000000,"id":"r"}`:                     "422 cost",
-		`{"customer":"acme","meter":"requests","cost":1,"hit":"","id":"r"}`:                           "422 hit",
-		`{"customer":"acme","meter":"requests","cost":1,"hit":7,"id":"r"}`:                            "422 hit",
-		`{"customer":"acme","meter":"requests","cost":1,"hit":"a\nb","id":"r"}`:                       "422 hit",
-		`{"customer":"acme","meter":"requests","cost":1,"id":"r","dry_run":true}`:                     "422 dry_run",
-		`{"customer":"acme","meter":"requests","cost":1,"id":"r","attributes":{"a b":"x"}}`:           "422 attributes.a b",
-		`{"customer":"nobody","meter":"requests","cost":1,"id":"r"}`:                                  "404 ",
-		`{"customer":"acme","meter":"none","cost":1,"id":"r"}`:                                        "404 ",
-		`{"customer":"acme","meter":"requests","cost":1,"id":"` + strings.Repeat("x", maxBody) + `"}`: "413 ",
+		`{"customer":"acme","meter":"requests","cost":1}`:                                                     "422 id",
+		`{"customer":"acme","meter":"requests","cost":1,"id":""}`:                                             "422 id",
+		`{"customer":"acme","meter":"requests","cost":0,"id":"r"}`:                                            "422 cost",
+		`{"customer":"acme","meter":"requests","cost":-1,"id":"r"}`:                                           "422 cost",
+		`{"customer":"acme","meter":"requests","cost":1.5,"id":"r"}`:                                          "422 cost",
+		`{"customer":"acme","meter":"requests","cost":1000000000000000,"id":"r"}`:                             "422 cost",
+		`{"customer":"acme","meter":"requests","cost":1,"hit":"","id":"r"}`:                                   "422 hit",
+		`{"customer":"acme","meter":"requests","cost":1,"hit":7,"id":"r"}`:                                    "422 hit",
+		`{"customer":"acme","meter":"requests","cost":1,"hit":"a\nb","id":"r"}`:                               "422 hit",
+		`{"customer":"acme","meter":"requests","cost":1,"id":"r","dry_run":true}`:                             "422 dry_run",
+		`{"customer":"acme","meter":"requests","cost":1,"id":"r","attributes":{"a b":"x"}}`:                   "422 attributes.a b",
+		`{"customer":"nobody","meter":"requests","cost":1,"id":"r"}`:                                          "404 ",
+		`{"customer":"acme","meter":"none","cost":1,"id":"r"}`:                                                "404 ",
+		`{"customer":"acme","meter":"requests","cost":1,"id":"` + strings.Repeat("x", request.MaxBody) + `"}`: "413 ",
 	} {
 		if got := n.faultOf("POST", "/v1/refunds", body); got != want {
 			t.Errorf("%.90s: %s, want %s", body, got, want)

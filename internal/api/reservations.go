@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 
 	"quotad/client"
+	"quotad/internal/api/apidoc"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/quota"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -32,17 +36,17 @@ type reservation struct {
 // identify checks the request and gives it its one id; key is the id in the header. The
 // members that a reservation shares with a hit follow the hit's rules.
 func (in *reservationRequest) identify(key string) (asked reservation, err error) {
-	as := hitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
-	bad := as.check(1)
+	as := client.HitRequest{Customer: in.Customer, Meter: in.Meter, Cost: in.Cost, Attributes: in.Attributes, ID: in.ID}
+	bad := request.CheckHit(&as, 1)
 	if in.TTL < 1 || in.TTL > maxTTL {
 		bad = append(bad, model.FieldError{Field: "ttl_ms", Detail: fmt.Sprintf("is required, and must be between 1 and %d (24 h)", maxTTL)})
 	}
 	if len(bad) > 0 {
 		return asked, problem.InvalidFields(bad)
 	}
-	asked = reservation{hit: as.hit(opReservation), ttl: in.TTL}
+	asked = reservation{hit: askedOf(&as, request.OpReservation), ttl: in.TTL}
 	asked.Reservation = true
-	asked.id, err = oneID(asked.id, key)
+	asked.id, err = request.OneID(asked.id, key)
 	return asked, err
 }
 
@@ -50,30 +54,30 @@ func (in *reservationRequest) identify(key string) (asked reservation, err error
 // random one.
 func (h *reservation) operation() model.ID {
 	if h.id == "" {
-		return model.NewID(opUnnamed, rand.Text())
+		return model.NewID(request.OpUnnamed, rand.Text())
 	}
-	return model.NewID(opReservation, h.id,
-		payloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), strconv.FormatInt(h.ttl, 10))...)
+	return model.NewID(request.OpReservation, h.id,
+		request.PayloadOf(h.attributes, h.Meter, strconv.FormatInt(h.Cost, 10), strconv.FormatInt(h.ttl, 10))...)
 }
 
 // reserve serves POST /v1/reservations.
-func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
-	denied, err := p.query.denyStatus()
+	denied, err := denyStatusOf(p.Query)
 	var asked reservation
 	if err == nil {
 		asked, err = s.readReservation(r, buf)
 	}
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.within(r)
+	ctx, cancel := s.InTime(r)
 	defer cancel()
-	made, err := s.hold(ctx, s.engine.From(p.from), &asked)
-	s.metrics.countOperation(nameReserve, &made.Decision, err)
+	made, err := s.hold(ctx, s.Engine.From(p.From), &asked)
+	s.Metrics.CountOperation(serve.NameReserve, &made.Decision, err)
 	if err != nil {
-		return s.fail(w, r, explain(outOfTime(ctx, err), asked.names()))
+		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), asked.names()))
 	}
 	return s.answerReservation(w, &asked.hit, &made, denied, buf)
 }
@@ -91,10 +95,10 @@ func (s *Server) readReservation(r *http.Request, buf *respond.Buffer) (asked re
 // id.
 func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation) (made locked.Reservation, err error) {
 	id := asked.operation()
-	err = whileStale(func(atLeast int64) error {
+	err = serve.WhileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
 		if err == nil {
-			err = s.catalog.Returning(ctx, s.store, asked.Meter)
+			err = s.Catalog.Returning(ctx, s.Store, asked.Meter)
 		}
 		if err == nil {
 			made, err = from.Reserve(ctx, t, asked.Cost, asked.ttl*1000, id)
@@ -115,7 +119,7 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *locked.R
 	if !d.Allowed {
 		wait = d.RetryAfter()
 	}
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, wait)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, wait)
 	if !d.Allowed {
 		buf.B = respond.AppendDecision(buf.B[:0], &h.Subject, d, buf.Views, wait, denied)
 		return respond.Write(w, denied, respond.ProblemJSON, buf.B)
@@ -130,3 +134,25 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *locked.R
 	buf.B = respond.AppendOutcome(b, &h.Subject, d, buf.Views, wait)
 	return respond.Write(w, http.StatusCreated, respond.PlainJSON, buf.B)
 }
+
+func (s *Server) reservationRoutes() []serve.Route {
+	const one = reservationsPattern + "/{id}"
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: reservationsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "reserve", Summary: "Hold units until their cost is known",
+			Params:  []apidoc.Param{denyStatusParam},
+			Request: reflect.TypeFor[client.ReservationRequest](), Response: reflect.TypeFor[client.Reservation](), Refusable: true, Status: serve.Created201,
+			Problems: []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindUnderWay, problem.KindConflict}, IDHeader: request.IdempotencyHeader,
+		}, Raw: s.reserve},
+		{Operation: apidoc.Operation{
+			Method: "POST", Pattern: one + "/commit", Access: apidoc.Backends, Tag: "Backends", ID: "commit", Summary: "Charge what a reservation was for",
+			Request: reflect.TypeFor[client.CommitRequest](), Response: reflect.TypeFor[client.Commit](), DoesNotFit: reflect.TypeFor[client.NoRoom](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Raw: s.commit},
+		{Operation: apidoc.Operation{
+			Method: "DELETE", Pattern: one, Access: apidoc.Backends, Tag: "Backends", ID: "release", Summary: "Give a reservation back",
+			Status: serve.Done204, Problems: []*problem.Kind{problem.KindNotFound, problem.KindConflict},
+		}, Handle: s.release},
+	}
+}
+
+const reservationsPattern = "/v1/reservations"

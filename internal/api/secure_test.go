@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/testkit/pgtest"
 )
@@ -87,21 +88,21 @@ func (n *node) upload(size, some int) *upload {
 func TestUnfinishedStreamsAreBounded(t *testing.T) {
 	const streams, most = 200, 4 << 20
 	n := newNode(t)
-	n.server.memory = respond.NewBudget(most)
+	n.server.Memory = respond.NewBudget(most)
 	n.setUp(manyHits)
 	s := n.secure()
 	s.want(200, "POST", "/v1/hits", oneHit)
 	before := heap()
 	uploads := make([]*upload, streams)
 	for i := range uploads {
-		uploads[i] = s.upload(maxBatchBody, 200<<10)
-		if taken := n.server.memory.Taken(); taken > most {
+		uploads[i] = s.upload(request.MaxBatchBody, 200<<10)
+		if taken := n.server.Memory.Taken(); taken > most {
 			t.Fatalf("%d bytes are taken", taken)
 		}
 	}
 	n.want(200, "POST", "/v1/hits", oneHit)
 	s.want(200, "POST", "/v1/hits", oneHit)
-	wantBusy(t, "one more", s.do("POST", "/v1/hits/batch", batchOf(maxBatchBody)))
+	wantBusy(t, "one more", s.do("POST", "/v1/hits/batch", batchOf(request.MaxBatchBody)))
 	// The client's part of a stream is more than the server's: net/http's client has a buffer of
 	// a frame for each.
 	if more := int64(heap()) - int64(before); more > most+streams*64<<10 {
@@ -114,8 +115,8 @@ func TestUnfinishedStreamsAreBounded(t *testing.T) {
 	for _, u := range uploads {
 		u.cancel()
 	}
-	eventually(t, "all is given back", func() bool { return n.server.memory.Taken() == 0 })
-	s.want(200, "POST", "/v1/hits/batch", batchOf(maxBatchBody))
+	eventually(t, "all is given back", func() bool { return n.server.Memory.Taken() == 0 })
+	s.want(200, "POST", "/v1/hits/batch", batchOf(request.MaxBatchBody))
 }
 
 // A body that stalls ends after one read timeout, of its stream or its connection.
@@ -166,7 +167,7 @@ func TestSlowReadersOverHTTP2(t *testing.T) {
 			n.want(200, "POST", "/v1/hits/batch", body)
 		}
 	}
-	eventually(t, "all are being written", func() bool { return n.server.unread.writing() == maxUnread })
+	eventually(t, "all are being written", func() bool { return n.server.unread.Writing() == maxUnread })
 	readers = append(readers, slow())
 	for i, want := range map[int]bool{0: false, 1: true, maxUnread: true} {
 		text, err := io.ReadAll(readers[i].Body)

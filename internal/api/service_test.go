@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
 	"quotad/internal/fastpath"
 	"quotad/internal/postgres"
 	"quotad/internal/quota/session"
@@ -26,14 +28,14 @@ import (
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	for state, status := range map[State]int{StateStarting: 503, StateReady: 200, StateDegraded: 200, StateStopping: 503} {
+	for state, status := range map[serve.State]int{serve.StateStarting: 503, serve.StateReady: 200, serve.StateDegraded: 200, serve.StateStopping: 503} {
 		n.state = state
 		got := n.want(status, "GET", "/readyz", "", "Authorization", "-")
 		if status == 200 && got.json["status"] != string(state) {
 			t.Errorf("%s: %s", state, got.text)
 		}
 	}
-	n.state, n.reason = StateDegraded, "the disk is full"
+	n.state, n.reason = serve.StateDegraded, "the disk is full"
 	if got := n.want(200, "GET", "/readyz", ""); got.json["reason"] != n.reason {
 		t.Errorf("no reason: %s", got.text)
 	}
@@ -94,10 +96,10 @@ func TestMethods(t *testing.T) {
 func TestPanicsAreProblems(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	s := New(Options{
+	s := New(Options{Options: serve.Options{
 		Registry: prometheus.NewRegistry(), Wall: time.Now, Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Ready: func() (State, string) { panic("boom") },
-	})
+		Ready: func() (serve.State, string) { panic("boom") },
+	}})
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
 	if w.Code != 500 || !strings.Contains(w.Body.String(), `"/problems/internal"`) || strings.Contains(w.Body.String(), "boom") || !strings.Contains(log.String(), "boom") {
@@ -143,7 +145,7 @@ func TestEndlessBody(t *testing.T) {
 		defer conn.Close()
 		check(t, conn.SetDeadline(time.Now().Add(readTimeout/2)))
 		_, err = io.WriteString(conn, "POST /v1/hits HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+adminSecret+
-			"\r\nContent-Type: application/json\r\n"+head+strings.Repeat(" ", maxBody+1))
+			"\r\nContent-Type: application/json\r\n"+head+strings.Repeat(" ", request.MaxBody+1))
 		check(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || response.StatusCode != 413 || !response.Close {
@@ -158,8 +160,11 @@ func TestADeadlineIsNoOutage(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests","cost":5}`)
-	n.server.waits = newWaits(300 * time.Millisecond)
-	n.server.options.Deadline = 300 * time.Millisecond
+	parts := n.server.Server.Options
+	parts.Deadline, parts.Registry = 300*time.Millisecond, prometheus.NewRegistry()
+	hasty := httptest.NewServer(New(Options{Options: parts}).Handler())
+	defer hasty.Close()
+	n.url = hasty.URL
 	conn, err := postgres.Connect(pgtest.Context(t), n.database, nil)
 	check(t, err)
 	defer func() { check(t, conn.Close(pgtest.Context(t))) }()
@@ -187,14 +192,14 @@ func TestOutOfTime(t *testing.T) {
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	away := fmt.Errorf("x: %w", session.ErrUnavailable)
-	if err := outOfTime(t.Context(), away); !errors.Is(err, session.ErrUnavailable) {
+	if err := serve.OutOfTime(t.Context(), away); !errors.Is(err, session.ErrUnavailable) {
 		t.Errorf("in time: %v", err)
 	}
-	if err := outOfTime(over, away); errors.Is(err, session.ErrUnavailable) || problem.Of(err).Kind != problem.KindBusy {
+	if err := serve.OutOfTime(over, away); errors.Is(err, session.ErrUnavailable) || problem.Of(err).Kind != problem.KindBusy {
 		t.Errorf("late: %v", err)
 	}
 	for _, other := range []error{nil, session.ErrNoSession, fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, session.ErrUnavailable)} {
-		if err := outOfTime(over, other); !errors.Is(err, other) {
+		if err := serve.OutOfTime(over, other); !errors.Is(err, other) {
 			t.Errorf("%v became %v", other, err)
 		}
 	}

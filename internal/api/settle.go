@@ -9,7 +9,9 @@ import (
 
 	"quotad/client"
 	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
 	"quotad/internal/plans"
 	"quotad/internal/quota/locked"
 	"quotad/internal/quota/model"
@@ -30,9 +32,9 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 	if !ok {
 		return locked.ErrUnknownReservation
 	}
-	return whileStale(func(atLeast int64) (err error) {
+	return serve.WhileStale(func(atLeast int64) (err error) {
 		var t *model.Target
-		t, st.customer, st.meter, err = s.catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
+		t, st.customer, st.meter, err = s.Catalog.ResolveByID(ctx, r.Customer, r.Meter, atLeast)
 		switch {
 		case errors.Is(err, plans.ErrUnknownCustomer), errors.Is(err, plans.ErrUnknownMeter):
 			return locked.ErrUnknownReservation
@@ -45,44 +47,44 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 }
 
 // commit serves POST /v1/reservations/{id}/commit.
-func (s *Server) commit(w http.ResponseWriter, r *http.Request, p params) int {
-	buf := respond.BufferFor(p.from)
+func (s *Server) commit(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	st, err := s.readCommit(r, buf)
 	if err != nil {
-		return s.fail(w, r, err)
+		return s.Fail(w, r, err)
 	}
-	ctx, cancel := s.within(r)
+	ctx, cancel := s.InTime(r)
 	defer cancel()
 	err = s.settle(ctx, &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
 		if st.overrun {
-			return s.engine.From(p.from).CommitOverrun(ctx, t, id, st.cost)
+			return s.Engine.From(p.From).CommitOverrun(ctx, t, id, st.cost)
 		}
-		return s.engine.From(p.from).Commit(ctx, t, id, st.cost)
+		return s.Engine.From(p.From).Commit(ctx, t, id, st.cost)
 	})
-	s.metrics.countOperation(nameCommit, &st.done.Decision, err)
+	s.Metrics.CountOperation(serve.NameCommit, &st.done.Decision, err)
 	if room, ok := errors.AsType[*locked.NoRoomError](err); ok {
 		return s.answerNoRoom(w, room, buf)
 	}
 	if err != nil {
-		return s.fail(w, r, explain(outOfTime(ctx, err), names{committed: st.id}))
+		return s.Fail(w, r, serve.Explain(serve.OutOfTime(ctx, err), serve.Names{Committed: st.id}))
 	}
 	buf.Views = respond.AppendViews(buf.Views[:0], &st.done.Decision)
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, st.done.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, st.done.At, 0)
 	buf.B = st.appendAnswer(buf.B[:0], buf.Views)
 	return respond.Write(w, http.StatusOK, respond.PlainJSON, buf.B)
 }
 
 // readCommit reads what is to be committed.
 func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
-	if st.id, err = pathValue(r, "id"); err != nil {
+	if st.id, err = request.PathValue(r, "id"); err != nil {
 		return st, err
 	}
-	if err = s.readBody(r, buf, maxBody); err != nil {
+	if err = request.ReadBody(r, buf, s.Memory, request.MaxBody); err != nil {
 		return st, err
 	}
 	in := client.CommitRequest{Cost: -1}
-	if err = decode(buf.B, &in); err != nil {
+	if err = request.Decode(buf.B, &in); err != nil {
 		return st, err
 	}
 	if in.Cost < 0 || in.Cost > model.MaxNumber {
@@ -116,7 +118,7 @@ func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	buf.QuotaHeaders(w.Header(), s.options.ResetStyle, d.At, 0)
+	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, 0)
 	b := problem.Append(buf.B[:0], problem.Of(room), problem.MaxErrors)
 	b = append(b[:len(b)-1], `,"committable":`...)
 	b = strconv.AppendInt(b, room.Most, 10)
@@ -128,15 +130,15 @@ func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, b
 }
 
 // release serves DELETE /v1/reservations/{id}.
-func (s *Server) release(c *call) (answer, error) {
+func (s *Server) release(c *serve.Call) (serve.Answer, error) {
 	var st settlement
 	var err error
-	if st.id, err = pathValue(c.r, "id"); err != nil {
-		return answer{}, err
+	if st.id, err = request.PathValue(c.R, "id"); err != nil {
+		return serve.Answer{}, err
 	}
-	err = s.settle(c.ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
-		return s.engine.From(c.from).Release(c.ctx(), t, id)
+	err = s.settle(c.Ctx(), &st, func(t *model.Target, id locked.ReservationID) (locked.Settled, error) {
+		return s.Engine.From(c.From).Release(c.Ctx(), t, id)
 	})
-	s.metrics.countOperation(nameRelease, &st.done.Decision, err)
-	return answer{status: http.StatusNoContent}, explain(err, names{released: st.id})
+	s.Metrics.CountOperation(serve.NameRelease, &st.done.Decision, err)
+	return serve.Answer{Status: http.StatusNoContent}, serve.Explain(err, serve.Names{Released: st.id})
 }

@@ -38,3 +38,10 @@ func (u *unread) begin(w http.ResponseWriter) (end func()) {
 		}
 	}
 }
+
+// Writing is how many answers of batches are being written.
+func (u *unread) Writing() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.all)
+}

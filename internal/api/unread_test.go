@@ -75,7 +75,7 @@ func TestSlowReadersHoldNoBatch(t *testing.T) {
 		close(r.over)
 		<-r.ended
 	}
-	if left := n.server.unread.writing(); left != 0 {
+	if left := n.server.unread.Writing(); left != 0 {
 		t.Errorf("%d are left", left)
 	}
 }
@@ -93,11 +93,4 @@ func TestSlowSendersHoldNoBatch(t *testing.T) {
 	for range 3 {
 		n.want(200, "POST", "/v1/hits/batch", `{"hits":[{"customer":"acme","meter":"requests"}]}`)
 	}
-}
-
-// writing is how many answers of batches are being written.
-func (u *unread) writing() int {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.all)
 }

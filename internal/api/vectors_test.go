@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/internal/api/respond"
+
 	"github.com/go-json-experiment/json"
 )
 
@@ -81,7 +83,7 @@ func TestVectorsOverHTTP(t *testing.T) {
 
 func (n *node) playVector(t *testing.T, name string, v *vector) {
 	setClock := func(us int64) {
-		got := n.do("PUT", "/v1/test-clocks/"+name, `{"now":"`+timeOf(us).Format("2006-01-02T15:04:05.000000Z07:00")+`"}`)
+		got := n.do("PUT", "/v1/test-clocks/"+name, `{"now":"`+respond.Time(us).Format("2006-01-02T15:04:05.000000Z07:00")+`"}`)
 		if got.status != 200 && got.status != 201 {
 			t.Fatalf("clock: %s", got.text)
 		}
@@ -101,7 +103,7 @@ func (n *node) playVector(t *testing.T, name string, v *vector) {
 			if want.RetryAfterUS != nil {
 				wait = float64((*want.RetryAfterUS + 999) / 1000)
 			}
-			reset := timeOf(want.ResetAtUS).Format("2006-01-02T15:04:05.999999Z07:00")
+			reset := respond.Time(want.ResetAtUS).Format("2006-01-02T15:04:05.999999Z07:00")
 			if l["name"] != v.Limits[j].Name || l["remaining"] != float64(want.Remaining) || l["reset_at"] != reset || l["retry_after_ms"] != wait {
 				t.Fatalf("hit %d: %v, want %d left, reset at %s, to be retried after %v", i, l, want.Remaining, reset, wait)
 			}

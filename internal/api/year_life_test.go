@@ -60,7 +60,7 @@ func (g *group) step() {
 	for _, c := range g.guests {
 		c.Tick()
 	}
-	planstest.WorkOff(g.t, g.store, g.server.closing.WorkOff)
+	planstest.WorkOff(g.t, g.store, g.server.Closing.WorkOff)
 	for _, c := range g.guests {
 		if c.expected() != c.was || g.chance(20) {
 			c.compare()

@@ -33,3 +33,7 @@ func (o *Out) Err() error {
 	}
 	return o.err
 }
+
+// Piece is the size from which an answer is sent on, in bytes, so that a large one is never in
+// memory whole.
+const Piece = 48 << 10

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
+	"quotad/internal/plans"
+	"quotad/internal/quota/model"
+)
+
+// Portal is what links into the portal may hold.
+type Portal struct {
+	URL           string   // of this service, to which /portal is appended
+	Origins       []string // of sites that may show the portal in a frame
+	ReturnOrigins []string // of sites that the portal may lead back to
+}
+
+func (s *Room) portalRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
+		Method: "POST", Pattern: "/v1/portal-sessions", Access: apidoc.Supporters, Tag: "Portal", ID: "createPortalSession", Summary: "Make a link into a customer's portal",
+		Request: reflect.TypeFor[client.PortalRequest](), Response: reflect.TypeFor[client.Portal](), Status: serve.Created201, Problems: []*problem.Kind{problem.KindNotFound},
+	}, Handle: s.createPortalSession}}
+}
+
+type portalRequest client.PortalRequest
+
+// portalPath is a page of the portal; none has more than this in its path.
+var portalPath = regexp.MustCompile(`^/portal(/[A-Za-z0-9-]+)*(\?[A-Za-z0-9._~%&=:+-]*)?$`)
+
+func (in *portalRequest) check(p *Portal) (bad model.FieldErrors) {
+	refuse := func(field, detail string) { bad = append(bad, model.FieldError{Field: field, Detail: detail}) }
+	if !plans.ValidCustomerKey(in.Customer) {
+		refuse("customer", plans.CustomerKeyRule)
+	}
+	if !portalPath.MatchString(in.Path) || len(in.Path) > 200 || strings.HasPrefix(in.Path, "/portal/enter") {
+		refuse("path", "must be a page of the portal, such as /portal/usage")
+	}
+	if in.ReturnURL != "" && !slices.Contains(p.ReturnOrigins, originOf(in.ReturnURL)) {
+		refuse("return_url", "must be a URL whose origin --portal-return-origins names")
+	}
+	if in.EmbedOrigin != "" && !slices.Contains(p.Origins, in.EmbedOrigin) {
+		refuse("embed_origin", "must be an origin that --portal-origins names, such as https://app.example.com")
+	}
+	if !slices.Contains([]string{plans.ThemeAuto, plans.ThemeLight, plans.ThemeDark}, in.Theme) {
+		refuse("theme", "must be auto, light or dark")
+	}
+	return bad
+}
+
+// originOf is the origin of a URL, as settings write one, or empty.
+func originOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > 2000 || u.Host == "" || u.User != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+func (s *Room) createPortalSession(c *serve.Call) (serve.Answer, error) {
+	in := portalRequest{Path: "/portal", Theme: plans.ThemeAuto}
+	if err := request.Decode(c.Body, &in); err != nil {
+		return serve.Answer{}, err
+	}
+	if bad := in.check(&s.Portal); len(bad) > 0 {
+		return serve.Answer{}, problem.InvalidFields(bad)
+	}
+	now, err := s.Instant(c.Ctx())
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	expires := now + plans.LinkLife.Microseconds()
+	token, err := s.Store.CreatePortalLink(c.Ctx(), plans.PortalLink{
+		Customer: in.Customer, Path: in.Path, ReturnURL: in.ReturnURL, EmbedOrigin: in.EmbedOrigin, Theme: in.Theme,
+	}, expires, string(c.From))
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return serve.Answer{Status: http.StatusCreated, Body: client.Portal{URL: s.Portal.URL + "/portal/enter/" + token, ExpiresAt: respond.Time(expires)}}, nil
+}

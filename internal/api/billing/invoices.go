@@ -1,0 +1,230 @@
+package billing
+
+import (
+	"net/http"
+	"strconv"
+
+	"quotad/client"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
+	"quotad/internal/billing"
+	"quotad/internal/billing/assembly"
+	"quotad/internal/billing/invoices"
+	"quotad/internal/quota/model"
+)
+
+// showProjection is nil for nil.
+func showProjection(i *billing.Invoice) *client.Projection {
+	if i == nil {
+		return nil
+	}
+	shown := showInvoice(i)
+	return &client.Projection{
+		Lines: shown.Lines, SubtotalMinor: shown.SubtotalMinor, Taxes: shown.Taxes, TaxMinor: shown.TaxMinor, TotalMinor: shown.TotalMinor, CreditsMinor: shown.CreditsMinor, AmountDueMinor: shown.AmountDueMinor,
+	}
+}
+
+func showInvoice(i *billing.Invoice) client.Invoice {
+	body := client.Invoice{
+		ID: respond.OrNull(i.ID), Number: respond.OrNull(i.Number), Kind: i.Kind, Customer: i.CustomerKey, TestClock: i.TestClock, Status: i.Status, Currency: i.Currency,
+		PeriodStart: respond.Time(i.PeriodStart), PeriodEnd: respond.Time(i.PeriodEnd), PriceVersion: i.PriceVersion,
+		Lines: make([]client.Line, len(i.Lines)), Taxes: make([]client.Tax, len(i.Taxes)),
+		SubtotalMinor: i.SubtotalMinor, TaxMinor: i.TaxMinor, TotalMinor: i.TotalMinor, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor, CreditedMinor: i.CreditedMinor,
+		Seller: client.SellerOnPaper{Key: i.Seller.Key, Name: i.Seller.Name, Address: respond.Listed(i.Seller.Address), TaxID: i.Seller.TaxID}, Buyer: i.Buyer,
+		DueAt: respond.InstantOrNull(i.DueAt), Held: respond.OrNull(i.Held), Of: respond.OrNull(i.Of), FinalizedAt: respond.InstantOrNull(i.FinalizedAt),
+		PaidAt: respond.InstantOrNull(i.PaidAt), Reference: respond.OrNull(i.Reference), VoidReason: respond.OrNull(i.VoidReason), Reason: respond.OrNull(i.Reason),
+	}
+	body.Buyer.Address, body.OpenMinor = respond.Listed(body.Buyer.Address), i.OpenMinor()
+	if paid, known := i.Paid(); known {
+		body.PaidMinor = &paid
+	}
+	for n := range i.Lines {
+		body.Lines[n] = showLine(&i.Lines[n])
+	}
+	for n, t := range i.Taxes {
+		body.Taxes[n] = client.Tax{Name: t.Name, Percent: t.Percent, BaseMinor: t.BaseMinor, TaxMinor: t.TaxMinor}
+	}
+	return body
+}
+
+func showLine(l *billing.Line) client.Line {
+	return client.Line{
+		N: l.N, Kind: l.Kind, Meter: respond.OrNull(l.Meter), Description: l.Description, From: respond.Time(l.From), To: respond.Time(l.To),
+		Quantity: l.Quantity, Included: l.Included, PlanVersion: l.PlanVersion, Tiers: respond.Listed(l.Tiers), AmountMinor: l.AmountMinor, OfInvoice: respond.OrNull(l.Corrects()),
+		UnitPrice: respond.OrNull(l.UnitPrice), PackageSize: aboveZero(l.PackageSize), PackagePrice: respond.OrNull(l.PackagePrice), Applied: respond.OrNull(l.Applied),
+	}
+}
+
+// aboveZero is null for 0.
+func aboveZero(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
+}
+
+func invoiceAnswer(i *billing.Invoice, err error) (serve.Answer, error) {
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return serve.Answer{Status: http.StatusOK, Body: showInvoice(i)}, nil
+}
+
+// filterOf reads which invoices are asked for.
+func filterOf(q request.Query) (f invoices.Filter, err error) {
+	if f.Status = q["status"]; f.Status != "" {
+		switch f.Status {
+		case billing.StatusDraft, billing.StatusFinalized, billing.StatusPaid, billing.StatusVoid, billing.StatusCredited:
+		default:
+			return f, problem.Invalid("status", "must be draft, finalized, paid, void or credited")
+		}
+	}
+	f.Customer, f.TestClock = q["customer"], q["test_clock"]
+	f.From, f.To, err = q.Between()
+	return f, err
+}
+
+func (s *Room) listInvoices(c *serve.Call) (serve.Answer, error) {
+	f, err := filterOf(c.Query)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	list, err := s.Invoices.Invoices(c.Ctx(), f, c.Query.Page())
+	return serve.ListAnswer(list, err, showInvoice)
+}
+
+func (s *Room) customerInvoices(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	list, err := s.Invoices.Invoices(c.Ctx(), invoices.Filter{Customer: key, TestClock: invoices.AnyClock}, c.Query.Page())
+	return serve.ListAnswer(list, err, showInvoice)
+}
+
+func (s *Room) upcomingInvoice(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	project, err := c.Query.Flag("projection")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	if !project {
+		return invoiceAnswer(s.Invoices.Upcoming(c.Ctx(), key))
+	}
+	soFar, projected, err := s.Invoices.Projection(c.Ctx(), key)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	body := showInvoice(soFar)
+	body.Projection = showProjection(projected)
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+}
+
+func (s *Room) getInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return invoiceAnswer(s.Invoices.Invoice(c.Ctx(), id))
+}
+
+func (s *Room) finalizeInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return invoiceAnswer(s.Invoices.Finalize(c.Ctx(), id))
+}
+
+func (s *Room) payInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	var in client.PayRequest
+	if err = request.Decode(c.Body, &in); err == nil {
+		err = request.WrongText("reference", in.Reference, false)
+	}
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return invoiceAnswer(s.Invoices.Pay(c.Ctx(), id, in.Reference))
+}
+
+func (s *Room) voidInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	var in client.VoidRequest
+	if err = request.Decode(c.Body, &in); err == nil {
+		err = request.WrongText("reason", in.Reason, true)
+	}
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	return invoiceAnswer(s.Invoices.Void(c.Ctx(), id, in.Reason, in.Reissue))
+}
+
+func (s *Room) creditInvoice(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	var in client.NoteRequest
+	if err = request.Decode(c.Body, &in); err == nil {
+		err = request.WrongText("reason", in.Reason, true)
+	}
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	if wrong := request.CheckID(in.ID); wrong != "" {
+		return serve.Answer{}, problem.Invalid("id", wrong)
+	}
+	asked := assembly.NoteRequest{Reason: in.Reason, To: in.To}
+	payload := []string{id, in.Reason, in.To}
+	for _, l := range in.Lines {
+		asked.Lines = append(asked.Lines, assembly.NoteLine{N: l.N, AmountMinor: l.AmountMinor})
+		payload = append(payload, strconv.Itoa(l.N), strconv.FormatInt(l.AmountMinor, 10))
+	}
+	note, replayed, err := s.Invoices.CreditNote(c.Ctx(), id, asked, in.ID, model.NewID("credit note", in.ID, payload...).Payload)
+	a, err := invoiceAnswer(note, err)
+	if err == nil {
+		a.Status = serve.PutStatus(!replayed)
+	}
+	return a, err
+}
+
+func (s *Room) invoiceLineUsage(c *serve.Call) (serve.Answer, error) {
+	id, err := request.PathValue(c.R, "id")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	text, err := request.PathValue(c.R, "n")
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return serve.Answer{}, billing.ErrUnknownLine
+	}
+	found, err := s.Invoices.LineUsage(c.Ctx(), id, n, c.Query.Page())
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	body := client.LineUsage{
+		Hours: make([]client.LineHour, len(found.Hours)), Adjustments: make([]client.LineAdjustment, len(found.Adjustments)), NextCursor: respond.OrNull(found.Next),
+	}
+	for i, h := range found.Hours {
+		body.Hours[i] = client.LineHour{Start: respond.Time(h.Start), Admitted: h.Admitted}
+	}
+	for i, a := range found.Adjustments {
+		body.Adjustments[i] = client.LineAdjustment{Hour: respond.Time(a.Hour), At: respond.Time(a.At), Cost: a.Cost, Reason: a.Reason}
+	}
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+}

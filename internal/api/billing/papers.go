@@ -1,0 +1,127 @@
+package billing
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
+	"quotad/internal/billing"
+	"quotad/internal/billing/document"
+	"quotad/internal/calendar"
+	"quotad/internal/quota/queue"
+)
+
+// Invoices as documents. Their dates are those of the customer's timezone when the invoice was
+// finalized. So an invoice that was sent is drawn again with the same bytes whatever becomes of its
+// customer.
+
+var (
+	htmlType = []string{"text/html; charset=utf-8"}
+	csvType  = []string{"text/csv; charset=utf-8"}
+	pdfType  = []string{"application/pdf"}
+)
+
+func (s *Room) paperRoutes() []serve.Route {
+	get := func(pattern, id, summary, media string, params []apidoc.Param, raw func(http.ResponseWriter, *http.Request, serve.Params) int) serve.Route {
+		return serve.Route{Operation: apidoc.Operation{
+			Method: "GET", Pattern: pattern, Access: apidoc.Readers, Tag: "Billing", ID: id, Summary: summary,
+			Params: params, Media: media, Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Raw: raw}
+	}
+	return []serve.Route{
+		get("/v1/invoices.csv", "listInvoicesCSV", "List invoices, as CSV", "text/csv", invoiceParams, s.invoicesCSV),
+		get("/v1/invoices/{id}.html", "getInvoiceHTML", "Get an invoice, as a page", "text/html", nil, s.invoiceAs(htmlType,
+			func(i *billing.Invoice) ([]byte, error) { return document.HTML(i, zoneOf(i)) })),
+		get("/v1/invoices/{id}.csv", "getInvoiceCSV", "Get an invoice's lines, as CSV", "text/csv", nil, s.invoiceAs(csvType, document.CSV)),
+		get("/v1/invoices/{id}.pdf", "getInvoicePDF", "Get an invoice, as PDF", "application/pdf", nil, s.invoiceAs(pdfType,
+			func(i *billing.Invoice) ([]byte, error) { return document.PDF(i, zoneOf(i)) })),
+	}
+}
+
+// zoneOf is the timezone of an invoice's dates. One that the program does not know any more is UTC.
+func zoneOf(i *billing.Invoice) *time.Location {
+	zone, err := calendar.Location(i.Zone)
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
+
+// invoiceAs serves an invoice in one form.
+func (s *Room) invoiceAs(media []string, draw func(*billing.Invoice) ([]byte, error)) func(http.ResponseWriter, *http.Request, serve.Params) int {
+	return func(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+		return s.servePaper(w, r, p.From, media, func(ctx context.Context) ([]byte, error) {
+			id, err := request.PathValue(r, "id")
+			if err != nil {
+				return nil, err
+			}
+			invoice, err := s.Invoices.Invoice(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			return s.drawn(ctx, p.From, func() ([]byte, error) { return draw(invoice) })
+		})
+	}
+}
+
+// invoicesCSV serves a page of invoices. The header Link leads to the next page.
+func (s *Room) invoicesCSV(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+	return s.servePaper(w, r, p.From, csvType, func(ctx context.Context) ([]byte, error) {
+		filter, err := filterOf(p.Query)
+		if err != nil {
+			return nil, err
+		}
+		page, err := s.Invoices.Invoices(ctx, filter, p.Query.Page())
+		if err != nil {
+			return nil, err
+		}
+		if page.Next != "" {
+			next := r.URL.Query()
+			next.Set("cursor", page.Next)
+			w.Header().Set("Link", "<"+(&url.URL{Path: r.URL.Path, RawQuery: next.Encode()}).String()+`>; rel="next"`)
+		}
+		items := make([]billing.Invoice, len(page.Items))
+		for i, item := range page.Items {
+			items[i] = *item
+		}
+		return s.drawn(ctx, p.From, func() ([]byte, error) { return document.InvoicesCSV(items) })
+	})
+}
+
+// drawn takes one of the places for answers that are encoded: a document takes the processor for
+// milliseconds.
+func (s *Room) drawn(ctx context.Context, from queue.SenderID, draw func() ([]byte, error)) ([]byte, error) {
+	if err := s.Processing.Take(ctx, from); err != nil {
+		return nil, err
+	}
+	defer s.Processing.GiveBack()
+	return draw()
+}
+
+// paper is what draw makes, in one of the places for reading.
+func (s *Room) paper(ctx context.Context, from queue.SenderID, draw func(context.Context) ([]byte, error)) ([]byte, error) {
+	if err := s.Reading.Take(ctx, from); err != nil {
+		return nil, err
+	}
+	defer s.Reading.GiveBack()
+	return draw(ctx)
+}
+
+func (s *Room) servePaper(w http.ResponseWriter, r *http.Request, from queue.SenderID, media []string, draw func(context.Context) ([]byte, error)) int {
+	ctx, cancel := s.InTime(r)
+	defer cancel()
+	paper, err := s.paper(ctx, from, draw)
+	if err != nil {
+		return s.Fail(w, r, err)
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", document.HTMLPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	return respond.Write(w, http.StatusOK, media, paper)
+}

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"quotad/internal/api/problem"
+	"quotad/internal/quota/model"
+)
+
+// hitMetrics are what is counted of hits.
+type hitMetrics struct {
+	outcomes map[string]prometheus.Counter // of those that were not decided, by problem
+
+	// Those that every hit touches, looked up once.
+	allowed, replayed, refused, refusedFromMemory, looked, degraded prometheus.Counter
+	hardExceeded, softExceeded, shadowExceeded                      prometheus.Counter
+}
+
+func newHitMetrics(registry *prometheus.Registry) *hitMetrics {
+	m := &hitMetrics{outcomes: map[string]prometheus.Counter{}}
+	hits := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotad_hits_total", Help: "Hits by outcome; each one of a batch counts.",
+	}, []string{"outcome"})
+	m.allowed = hits.WithLabelValues("allowed")
+	m.replayed = hits.WithLabelValues("replayed")
+	m.refused = hits.WithLabelValues("refused")
+	m.refusedFromMemory = hits.WithLabelValues("refused_from_memory")
+	m.looked = hits.WithLabelValues("looked")
+	m.degraded = hits.WithLabelValues("degraded")
+	exceeded := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "quotad_exceeded_total", Help: "Admitted hits that a soft limit admitted past itself, that a shadow would have refused, or that overran a hard limit, for each such limit.",
+	}, []string{"mode"})
+	m.hardExceeded = exceeded.WithLabelValues(model.Hard.String())
+	m.softExceeded = exceeded.WithLabelValues(model.Soft.String())
+	m.shadowExceeded = exceeded.WithLabelValues(model.Shadow.String())
+	registry.MustRegister(exceeded)
+	for _, k := range problem.Kinds {
+		if k != problem.KindQuotaExceeded {
+			m.outcomes[k.Name] = hits.WithLabelValues(k.Name)
+		}
+	}
+	registry.MustRegister(hits)
+	return m
+}
+
+// countBatches shows which batches found no place.
+func (s *Server) countBatches() {
+	s.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "quotad_batches_over_share_total", Help: "Batches answered 503 too-busy, since this node worked on 32 of their API key.",
+	}, func() float64 { return float64(s.batches.Over.Load()) }))
+}
+
+// count counts a decided hit.
+func (m *hitMetrics) count(h *hit, d *model.Decision) {
+	switch {
+	case d.Degraded:
+		m.degraded.Inc()
+	case d.Replayed:
+		m.replayed.Inc()
+	case h.look():
+		m.looked.Inc()
+	case d.Allowed:
+		m.allowed.Inc()
+	case d.AsOf != 0:
+		m.refusedFromMemory.Inc()
+	default:
+		m.refused.Inc()
+	}
+}
+
+// countExceeded counts the limits that an admitted and charged hit went past.
+func (m *hitMetrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
+	if !d.Allowed || d.Replayed || h.look() {
+		return
+	}
+	for i := range views {
+		switch {
+		case !views[i].Exceeded:
+		case views[i].Limit.Mode == model.Soft:
+			m.softExceeded.Inc()
+		case views[i].Limit.Mode == model.Hard:
+			m.hardExceeded.Inc()
+		default:
+			m.shadowExceeded.Inc()
+		}
+	}
+}
+
+// failed counts hits that were not decided, by their problem.
+func (m *hitMetrics) failed(err error, hits int) {
+	m.outcomes[problem.Of(err).Kind.Name].Add(float64(hits))
+}

@@ -1,0 +1,39 @@
+package imports
+
+import (
+	"context"
+
+	"quotad/internal/plans"
+)
+
+// auditImports is the target of imports in the audit trail.
+const auditImports = "imports"
+
+// auditBegin records that an import begins, before its first line is done.
+func (im *importing) auditBegin(ctx context.Context) error {
+	if im.audited {
+		return nil
+	}
+	err := im.server.Store.Record(ctx, plans.Audited{Action: "begin", Target: auditImports})
+	im.audited = err == nil
+	return err
+}
+
+type importAudit struct {
+	Lines    int64 `json:"lines"`
+	Imported int64 `json:"imported"`
+	Replayed int64 `json:"replayed"`
+	Failed   int64 `json:"failed"`
+}
+
+// auditEnd records what came of an import that did anything.
+func (im *importing) auditEnd() {
+	if !im.audited {
+		return
+	}
+	sum := &im.outcomes
+	ended := plans.Audited{Action: "end", Target: auditImports, After: importAudit{sum.Lines, sum.Imported, sum.Replayed, sum.Failed}}
+	if err := im.server.Store.Record(context.WithoutCancel(im.r.Context()), ended); err != nil {
+		im.server.Log.Warn("the end of an import could not be audited", "error", err)
+	}
+}

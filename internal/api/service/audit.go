@@ -1,0 +1,52 @@
+package service
+
+import (
+	"reflect"
+
+	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
+	"quotad/internal/plans"
+)
+
+func showAudit(e plans.AuditEntry) client.Audit {
+	return client.Audit{
+		ID: e.ID, At: e.At, Actor: e.Actor, ActorName: respond.OrNull(e.ActorName), Action: e.Action, Target: e.Target,
+		Before: e.Before, After: e.After, RequestID: respond.OrNull(e.Request),
+	}
+}
+
+// maxFilter is the length of the longest actor or target that a list is asked for, bytes.
+const maxFilter = 1000
+
+func (s *Room) listAudit(c *serve.Call) (serve.Answer, error) {
+	f := plans.AuditFilter{Actor: c.Query["actor"], Target: c.Query["target"]}
+	for _, name := range []string{"actor", "target"} {
+		if text, given := c.Query[name]; given && (text == "" || len(text) > maxFilter || !plans.PlainText(text)) {
+			return serve.Answer{}, problem.Invalid(name, "must be UTF-8 without control characters, 1 to 1000 bytes")
+		}
+	}
+	var err error
+	if f.From, f.To, err = c.Query.Between(); err != nil {
+		return serve.Answer{}, err
+	}
+	list, err := s.Store.AuditEntries(c.Ctx(), f, c.Query.Page())
+	return serve.ListAnswer(list, err, showAudit)
+}
+
+var auditParams = append([]apidoc.Param{
+	{Name: "actor", Type: "string", Doc: "Changes by this actor only: the id of a key, `command-line` or `start`."},
+	{Name: "target", Type: "string", Doc: "Changes of this and of all below it only, such as `customers/acme` or `customers/acme/overrides`. A key alone, such as `acme`, is of whatever has that key."},
+	{Name: "from", Type: "date-time", Doc: "Changes then or later."},
+	{Name: "to", Type: "date-time", Doc: "Changes before."},
+}, request.Paging...)
+
+func (s *Room) auditRoutes() []serve.Route {
+	return []serve.Route{{Operation: apidoc.Operation{
+		Method: "GET", Pattern: "/v1/audit", Access: apidoc.AdminOnly, Tag: "Audit", ID: "listAudit", Summary: "List who changed what",
+		Params: auditParams, Response: reflect.TypeFor[client.List[client.Audit]](), Status: serve.OK200,
+	}, Handle: s.listAudit}}
+}

@@ -1,0 +1,86 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
+	"quotad/internal/billing/accounts"
+)
+
+// What is a concern, and from when on.
+const (
+	// silentAfter is how long a node is not heard of before it is silent: three of its beats, µs.
+	silentAfter = int64(15e6)
+	stateSilent = "silent"
+	// oldTransaction is how long a transaction may be open. While it is, no dead row is removed that
+	// is younger: the tables of hits grow.
+	oldTransaction = 10 * time.Minute
+	// maxConcernedNodes bounds the nodes that are named.
+	maxConcernedNodes = 10
+)
+
+// concerns are what somebody should look at, of the parts that could be read.
+func concerns(body *client.Overview, now int64) []client.Concern {
+	all := []client.Concern{}
+	add := func(name, format string, args ...any) {
+		all = append(all, client.Concern{Name: name, Text: fmt.Sprintf(format, args...)})
+	}
+	for i := range body.Nodes {
+		switch n := &body.Nodes[i]; {
+		case len(all) == maxConcernedNodes:
+		case n.State == stateSilent:
+			add("node_silent", "Node %s has not been heard of for %s. It was killed, or cannot write to the database.", n.Name, ago(now, n.SeenAt))
+		case n.State == string(serve.StateDegraded):
+			add("node_degraded", "Node %s is degraded: %s.", n.Name, n.Reason)
+		}
+	}
+	if d := body.Database; d != nil {
+		if d.ReadOnly {
+			add("database_read_only", "The database takes no writes: its server is in recovery.")
+		}
+		if d.Connections*10 >= d.MaxConnections*9 {
+			add("connections", "%d of %d connections of the database are taken.", d.Connections, d.MaxConnections)
+		}
+		if at := d.OldestTransactionAt; at != nil && respond.Time(now).Sub(*at) > oldTransaction {
+			add("old_transaction", "A transaction has been open for %s. Until it ends, dead rows stay and tables grow.", ago(now, *at))
+		}
+	}
+	if checks := body.Books.Disagreeing; len(checks) > 0 {
+		add("books_disagree", "The books did not agree at the last check: %s.", strings.Join(checks, ", "))
+	}
+	if n := body.Books.BlockedCustomers; n > 0 {
+		add("billing_blocked", "Billing is blocked for %d of the customers. A check of the books names them.", n)
+	}
+	return all
+}
+
+// heldConcerns are sellers whose invoices are held.
+func heldConcerns(nameless []accounts.Nameless) (all []client.Concern) {
+	for _, n := range nameless {
+		invoices := fmt.Sprintf("%d invoices are", n.Drafts)
+		switch n.Drafts {
+		case 1:
+			invoices = "An invoice is"
+		case accounts.MaxNameless:
+			invoices = fmt.Sprintf("%d invoices or more are", n.Drafts)
+		}
+		all = append(all, client.Concern{Name: "seller_without_name", Text: fmt.Sprintf("%s held until the seller %s has a name: PUT /v1/sellers/%[2]s.", invoices, n.Seller)})
+	}
+	return all
+}
+
+// ago is how long ago an instant was, in whole units.
+func ago(now int64, at time.Time) string {
+	d := respond.Time(now).Sub(at)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d seconds", int64(d/time.Second))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d minutes", int64(d/time.Minute))
+	}
+	return fmt.Sprintf("%d hours", int64(d/time.Hour))
+}

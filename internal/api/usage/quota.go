@@ -1,0 +1,182 @@
+package usage
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"quotad/client"
+	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
+	"quotad/internal/billing/invoices"
+	"quotad/internal/plans/catalog"
+	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+)
+
+// quotaBody is client.Quota, with limits that are written by the code that answers hits.
+type quotaBody struct {
+	Customer    string              `json:"customer"`
+	Plan        string              `json:"plan"`
+	PlanVersion int                 `json:"plan_version"`
+	At          time.Time           `json:"at"`
+	TestClock   string              `json:"test_clock,omitempty"`
+	Anonymous   bool                `json:"anonymous,omitzero"`
+	Features    map[string]any      `json:"features"`
+	Limits      limitList           `json:"limits"`
+	Meters      []client.MeterUsage `json:"meters"`
+}
+
+// A standing is the state of one meter of a customer's plan.
+type standing struct {
+	catalog.MeterTarget
+	quota.Standing
+}
+
+func (s *Room) quota(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	attributes, err := c.Query.Attributes()
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	var body quotaBody
+	err = serve.WhileStale(func(atLeast int64) (err error) {
+		if err = s.Catalog.CatchUp(c.Ctx(), atLeast); err == nil {
+			body, err = s.readQuota(c.Ctx(), key, attributes)
+		}
+		return err
+	})
+	return serve.Answer{Status: http.StatusOK, Body: body}, err
+}
+
+// readQuota reads the states of all meters of the customer's plan at one instant. attributes
+// choose the buckets of limits per attribute.
+func (s *Room) readQuota(ctx context.Context, key string, attributes map[string]string) (body quotaBody, err error) {
+	account, err := s.Catalog.Meters(ctx, key)
+	if err != nil {
+		return body, err
+	}
+	for i := range account.Meters {
+		m := &account.Meters[i]
+		m.Target = m.Target.For(attributes).ForReservations()
+	}
+	// The states, the units and what prices them are of one instant, as an invoice's are.
+	err = s.Invoices.Reading(ctx, key, func(ctx context.Context, running *invoices.Running) error {
+		body, err = s.showQuota(ctx, key, account, running)
+		return err
+	})
+	body.Limits.over = ctx.Err
+	return body, err
+}
+
+// showQuota is the quota answer of what is stored at one instant.
+func (s *Room) showQuota(ctx context.Context, key string, account *catalog.Account, running *invoices.Running) (body quotaBody, err error) {
+	for i := range account.Meters {
+		if running.Change > account.Meters[i].Target.Change {
+			return body, &model.StaleError{Change: running.Change}
+		}
+	}
+	standings, now, err := s.standings(ctx, &running.View, account)
+	if err != nil {
+		return body, err
+	}
+	plan := account.Plan
+	body = quotaBody{
+		Customer: key, Plan: plan.Key, PlanVersion: plan.Version, At: respond.Time(now), Anonymous: account.Anonymous, Features: plan.Features,
+		Limits: limitList{standings: standings}, Meters: make([]client.MeterUsage, len(standings)),
+	}
+	if account.Clock != nil {
+		body.TestClock = account.Clock.Key
+	}
+	for i := range standings {
+		if body.Meters[i], err = standings[i].usage(plan.Currency, running); err != nil {
+			return body, err
+		}
+	}
+	return body, nil
+}
+
+// standings reads the counters of all meters in a view. now is its instant by the customer's clock.
+func (s *Room) standings(ctx context.Context, v *quota.View, account *catalog.Account) (all []standing, now int64, err error) {
+	if now = v.Now; account.Clock != nil {
+		now = account.Clock.Now
+	}
+	if len(account.Meters) == 0 {
+		return nil, now, nil
+	}
+	targets := make([]*model.Target, len(account.Meters))
+	for i := range targets {
+		targets[i] = account.Meters[i].Target
+	}
+	read, err := s.Engine.StandingsIn(ctx, v, targets)
+	if err != nil {
+		return nil, 0, err
+	}
+	all = make([]standing, len(read))
+	for i := range all {
+		all[i] = standing{account.Meters[i], read[i]}
+	}
+	return all, now, nil
+}
+
+// usage is the meter's usage of the running period, and what an invoice would say of it.
+func (st *standing) usage(currency string, running *invoices.Running) (client.MeterUsage, error) {
+	u := client.MeterUsage{
+		Meter: st.Meter.Key, Unit: st.Meter.Unit, Currency: currency, Used: st.PeriodUsed,
+		PeriodStart: respond.Time(st.PeriodStart), PeriodEnd: respond.Time(st.PeriodEnd),
+	}
+	if st.Price != nil {
+		u.Included = st.Price.Included
+	}
+	u.Overage = max(0, u.Used-u.Included)
+	if !running.Billed() {
+		return u, nil
+	}
+	var err error
+	version := running.Version()
+	u.PriceVersion, u.Currency = &version, running.Currency()
+	u.Included, u.Overage, u.AmountMinor, err = running.Meter(st.Meter, u.Used)
+	return u, err
+}
+
+// limitList is the member limits of the quota answer: each limit as a decision shows it, and
+// its meter.
+type limitList struct {
+	standings []standing
+	over      func() error // why nobody waits for the list any more, or nil
+}
+
+// MarshalJSONTo implements jsonv2's MarshalerTo, with the same code that answers hits.
+func (l limitList) MarshalJSONTo(e *jsontext.Encoder) error {
+	b := []byte{'['}
+	for i := range l.standings {
+		if err := l.over(); err != nil {
+			return err
+		}
+		st := &l.standings[i]
+		for i, v := range respond.AppendViews(nil, &st.Decision) {
+			if len(b) > 1 {
+				b = append(b, ',')
+			}
+			b = respond.AppendView(b, &v)
+			b = append(b, `,"window_start":`...)
+			if start, runs := st.WindowStart(i); runs {
+				b = respond.AppendTime(b, start)
+			} else {
+				b = append(b, "null"...)
+			}
+			b = append(b, `,"meter":`...)
+			b = respond.AppendString(b, st.Meter.Key)
+			b = append(b, `,"reserved":`...)
+			b = append(strconv.AppendInt(b, v.Reserved, 10), '}')
+		}
+	}
+	return e.WriteValue(append(b, ']'))
+}

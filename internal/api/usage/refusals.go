@@ -1,0 +1,114 @@
+package usage
+
+import (
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/respond"
+	"quotad/internal/api/serve"
+	"quotad/internal/plans"
+	"quotad/internal/plans/store"
+	"quotad/internal/quota"
+)
+
+// spellAt is a spell's position in the list.
+func spellAt(s quota.Spell) string {
+	return strconv.FormatInt(s.From, 10) + "/" + strconv.FormatInt(int64(s.Meter), 10) + "/" + s.Limit
+}
+
+func readSpellAt(text string) (s quota.Spell, ok bool) {
+	parts := strings.SplitN(text, "/", 3)
+	if len(parts) < 3 || !plans.ValidKey(parts[2]) {
+		return s, false
+	}
+	from, badFrom := strconv.ParseInt(parts[0], 10, 64)
+	meter, badMeter := strconv.ParseInt(parts[1], 10, 32)
+	s = quota.Spell{From: from, Meter: int32(meter), Limit: parts[2]}
+	return s, badFrom == nil && badMeter == nil && from > math.MinInt64 && spellAt(s) == text
+}
+
+// refusals serves GET /v1/customers/{key}/refusals.
+func (s *Room) refusals(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	kind := "refusals/" + key // so that no other customer's list takes its cursors
+	limit, position, err := store.OpenPage(c.Query.Page(), kind, func(text string) bool {
+		_, ok := readSpellAt(text)
+		return ok
+	})
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	f, err := s.spellFilter(c, key)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	if f.Most = limit + 1; position != "" {
+		behind, _ := readSpellAt(position)
+		f.Behind = &behind
+	}
+	found, err := s.Engine.Spells(c.Ctx(), f)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	var ids []int32
+	for i := range found {
+		ids = append(ids, found[i].Meter)
+	}
+	meters, err := s.Store.MeterKeys(c.Ctx(), ids)
+	return serve.ListAnswer(store.Paged(found, limit, kind, spellAt), err, func(s quota.Spell) client.Spell {
+		return client.Spell{Limit: s.Limit, Meter: meters[s.Meter], From: respond.Time(s.From), To: respond.Time(s.To), Units: s.Units, AdmittedAt: respond.InstantOrNull(s.Admits)}
+	})
+}
+
+// spellFilter is what a request asks for. As usage, refusals stay when a customer is archived or
+// its plan no longer has the meter.
+func (s *Room) spellFilter(c *serve.Call, key string) (f quota.SpellFilter, err error) {
+	if f.From, err = c.Query.Instant("from", math.MinInt64); err != nil {
+		return f, err
+	}
+	if f.To, err = c.Query.Instant("to", math.MaxInt64); err != nil {
+		return f, err
+	}
+	if f.To <= f.From {
+		return f, problem.Invalid("to", "must be after from")
+	}
+	customer, err := s.Store.GetCustomer(c.Ctx(), key)
+	if err != nil {
+		return f, err
+	}
+	f.Customer = customer.ID
+	if _, given := c.Query["meter"]; given {
+		name, err := meterOf(c.Query)
+		if err != nil {
+			return f, err
+		}
+		meter, err := s.Store.GetMeter(c.Ctx(), name)
+		if err != nil {
+			return f, err
+		}
+		f.Meter = meter.ID
+	}
+	return f, nil
+}
+
+var refusalParams = append([]apidoc.Param{
+	{Name: "meter", Type: "string", Doc: "The meter's key. All meters when left out."},
+	{Name: "from", Type: "date-time", Doc: "Hits that were refused then or later, by the customer's clock."},
+	{Name: "to", Type: "date-time", Doc: "Hits that were refused before."},
+}, request.Paging...)
+
+func (s *Room) refusalRoute() serve.Route {
+	return serve.Route{Operation: apidoc.Operation{
+		Method: "GET", Pattern: "/v1/customers/{key}/refusals", Access: apidoc.Readers, Tag: "Customers", ID: "refusals", Summary: "When limits refused a customer's hits",
+		Params: refusalParams, Response: reflect.TypeFor[client.List[client.Spell]](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+	}, Handle: s.refusals}
+}

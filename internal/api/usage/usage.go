@@ -1,0 +1,189 @@
+package usage
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/api/apidoc"
+	"quotad/internal/api/problem"
+	"quotad/internal/api/request"
+	"quotad/internal/api/serve"
+	"quotad/internal/calendar"
+	"quotad/internal/plans"
+	"quotad/internal/quota"
+	"quotad/internal/quota/model"
+)
+
+const (
+	MaxPoints = 10_000
+	// MaxHours is how many hours with usage one request may read: 22 years of them.
+	MaxHours = 200_000
+)
+
+var usageParams = []apidoc.Param{
+	{Name: "meter", Type: "string", Doc: "The meter's key.", Required: true},
+	{Name: "from", Type: "date-time", Doc: "Start of the range, RFC 3339. When left out, the start of the present month by the customer's clock."},
+	{Name: "to", Type: "date-time", Doc: "End of the range, not included, RFC 3339. When left out, now by the customer's clock."},
+	{Name: "granularity", Type: "string", Doc: "How long a point is. `day` when left out.", Enum: []string{"hour", "day", "month"}},
+}
+
+// A span is what a usage request asks for, [from, to) µs.
+type span struct {
+	from, to int64
+	bucket   func(at int64, loc *time.Location) (start, end int64)
+}
+
+func (s *Room) usage(c *serve.Call) (serve.Answer, error) {
+	key, err := request.CustomerInPath(c.R)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	name, err := meterOf(c.Query)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	// From the store and not from the catalog: usage stays when a customer is archived or
+	// its plan no longer has the meter.
+	customer, err := s.Store.GetCustomer(c.Ctx(), key)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	meter, err := s.Store.GetMeter(c.Ctx(), name)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	p, err := s.periods(c.Ctx(), customer)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	now, err := s.InstantOf(c.Ctx(), customer.Clock)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	asked, err := spanOf(c.Query, now, p.Zone)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	starts, fits := bucketStarts(asked, p.Zone)
+	if !fits {
+		return serve.Answer{}, problem.Invalid("granularity", "would give more than 10,000 points: ask for a shorter time or larger steps")
+	}
+	first, _ := p.Hour(asked.from)
+	hours, err := s.Engine.Usage(c.Ctx(), customer.ID, meter.ID, first, asked.to, MaxHours+1)
+	if err != nil {
+		return serve.Answer{}, err
+	}
+	if len(hours) > MaxHours {
+		return serve.Answer{}, problem.Invalid("from", "there is more usage than one answer may read: ask for a shorter time")
+	}
+	body := client.Usage{Points: bucketUsage(hours, starts)}
+	if customer.Clock != nil {
+		body.TestClock = customer.Clock.Key
+	}
+	return serve.Answer{Status: http.StatusOK, Body: body}, nil
+}
+
+func meterOf(q request.Query) (string, error) {
+	meter, given := q["meter"]
+	switch {
+	case !given:
+		return "", problem.Invalid("meter", "is required")
+	case !plans.ValidKey(meter):
+		return "", problem.Invalid("meter", plans.KeyRule)
+	}
+	return meter, nil
+}
+
+// spanOf reads from, to and granularity.
+func spanOf(q request.Query, now int64, zone *time.Location) (asked span, err error) {
+	monthStart, _ := calendar.Month(now, zone)
+	if asked.from, err = q.Instant("from", monthStart); err != nil {
+		return asked, err
+	}
+	// The running hour starts at or before now: one µs more takes it in.
+	if asked.to, err = q.Instant("to", now+1); err != nil {
+		return asked, err
+	}
+	if asked.from >= asked.to {
+		return asked, problem.Invalid("from", "must be before to")
+	}
+	switch q["granularity"] {
+	case "hour":
+		asked.bucket = calendar.Hour
+	case "day":
+		asked.bucket = calendar.Day
+	case "month":
+		asked.bucket = calendar.Month
+	case "":
+		if _, given := q["granularity"]; !given {
+			asked.bucket = calendar.Day
+			return asked, nil
+		}
+		fallthrough
+	default:
+		return asked, problem.Invalid("granularity", "must be hour, day or month")
+	}
+	return asked, nil
+}
+
+// bucketStarts are the starts of all hours, days or months that touch the span, and the end of
+// the last one. The result is false when there are more than MaxPoints.
+func bucketStarts(asked span, zone *time.Location) ([]int64, bool) {
+	start, end := asked.bucket(asked.from, zone)
+	starts := []int64{start}
+	for end < asked.to {
+		if len(starts) == MaxPoints {
+			return nil, false
+		}
+		starts = append(starts, end)
+		_, next := asked.bucket(end, zone)
+		if next <= end {
+			break // the last instant that calendars know
+		}
+		end = next
+	}
+	return append(starts, end), true
+}
+
+// bucketUsage sums hours, ascending, into the buckets that they start in.
+func bucketUsage(hours []quota.UsageHour, starts []int64) []client.UsagePoint {
+	points := make([]client.UsagePoint, len(starts)-1)
+	for i := range points {
+		p := &points[i]
+		p.Start = time.UnixMicro(starts[i]).UTC()
+		for len(hours) > 0 && hours[0].Start < starts[i+1] {
+			p.Admitted = model.AddUpTo(p.Admitted, hours[0].Admitted)
+			p.Denied = model.AddUpTo(p.Denied, hours[0].Denied)
+			hours = hours[1:]
+		}
+	}
+	return points
+}
+
+// periods is where a customer's hours and billing periods start.
+func (s *Room) periods(ctx context.Context, c *plans.Customer) (calendar.Periods, error) {
+	plan, err := s.Store.GetPlanVersion(ctx, c.Plan, c.EffectiveVersion)
+	if err != nil {
+		return calendar.Periods{}, err
+	}
+	return c.Periods(plan)
+}
+
+// Routes are those of what a customer has left and used. A nil Room describes them.
+func (s *Room) Routes() []serve.Route {
+	return []serve.Route{
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/customers/{key}/quota", Access: apidoc.EveryScope, Tag: "Backends", ID: "quota", Summary: "What a customer has left",
+			Params:   []apidoc.Param{request.AttributeParam},
+			Response: reflect.TypeFor[client.Quota](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Handle: s.quota},
+		{Operation: apidoc.Operation{
+			Method: "GET", Pattern: "/v1/customers/{key}/usage", Access: apidoc.EveryScope, Tag: "Backends", ID: "usage", Summary: "What a customer used",
+			Params:   usageParams,
+			Response: reflect.TypeFor[client.Usage](), Status: serve.OK200, Problems: []*problem.Kind{problem.KindNotFound},
+		}, Handle: s.usage},
+	}
+}
