@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/quota/queue"
 )
 
@@ -53,7 +54,7 @@ func TestBatchOfFaultsIsShort(t *testing.T) {
 	got := n.want(200, "POST", "/v1/hits/batch", body)
 	results := got.json["results"].([]any)
 	first := results[0].(map[string]any)
-	if len(results) != 1000 || len(first["errors"].([]any)) != maxHitErrors || !strings.HasSuffix(first["detail"].(string), " more") {
+	if len(results) != 1000 || len(first["errors"].([]any)) != hits.MaxHitErrors || !strings.HasSuffix(first["detail"].(string), " more") {
 		t.Errorf("%d results, the first %v", len(results), first)
 	}
 	if len(got.text) > 2<<20 {
@@ -100,15 +101,15 @@ func TestBatchesAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(hourly)
-	for i := range maxBatches {
-		check(t, n.server.batches.Take(queue.SenderID(strconv.Itoa(i))))
+	for i := range hits.MaxBatches {
+		check(t, n.server.hits.Batches.Take(queue.SenderID(strconv.Itoa(i))))
 	}
 	got := n.want(503, "POST", "/v1/hits/batch", `{"hits":[]}`)
 	if got.header.Get("Retry-After") != "1" || got.json["type"] != "/problems/too-busy" {
 		t.Errorf("%v %s", got.header, got.text)
 	}
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	n.server.batches.GiveBack("0")
+	n.server.hits.Batches.GiveBack("0")
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", `{"hits":[]}`)
 		n.want(422, "POST", "/v1/hits/batch", `{"hits":7}`)

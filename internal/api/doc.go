@@ -1,13 +1,11 @@
-// Package api is quotad's HTTP surface. The routes are in one list (routes.go). The package
-// reads each request, checks its key's scope, and decides what is asked.
+// Package api is quotad's HTTP surface: it puts together the rooms that serve routes, and routes
+// requests to them.
 //
-// Package respond writes answers. Package problem turns errors into problems. Package apidoc
-// makes the documentation that clients read.
+// Rooms do not know each other: hits, imports, usage, admin, drafts, billing and service. Below all
+// of them, package serve is what routes share, and package request reads what clients send. Package
+// respond writes answers. Package problem turns errors into problems. Package apidoc makes the
+// documentation that clients read.
 //
-// Requests to admin and read routes are decoded by one helper (decode.go) and answered from
-// typed values (serve.go). The hit routes are the whole load. They have a decoder of their own
-// for the form that nearly all clients write (plain.go), and append their answers to buffers.
-//
-// The package must never hold rules about limits, plans or time, which are in quota, plans and
-// calendar. It must never write SQL.
+// No room may hold rules about limits, plans or time, which are in quota, plans and calendar. None
+// may write SQL.
 package api

@@ -39,7 +39,7 @@ func TestExamplesWork(t *testing.T) {
 		}
 	}
 	send(slices.Concat(n.server.admin.Routes(), n.server.drafts.Routes(), n.server.billing.Routes()))
-	send(slices.Concat(n.server.hitRoutes(), n.server.usage.Routes(), n.server.reservationRoutes(), n.server.usage.ListRoutes()))
+	send(slices.Concat(n.server.hits.Routes(), n.server.usage.Routes(), n.server.hits.ReservationRoutes(), n.server.usage.ListRoutes()))
 	send(n.server.imports.Routes())
 	send(n.server.Service.Routes())
 	document := string(OpenAPI("test"))

@@ -3,6 +3,8 @@ package api
 import (
 	"fmt"
 	"testing"
+
+	"quotad/internal/api/hits"
 )
 
 // TestEditsKeepWhatWasUsed: a changed limit, burst, mode or override keeps what was used,
@@ -38,24 +40,24 @@ func TestEditsKeepWhatWasUsed(t *testing.T) {
 		{"name":"window","meter":"requests","algorithm":"fixed_window","limit":5000,"window":"calendar_day"}]}`)
 	version++
 	n.want(201, "PUT", "/v1/customers/acme", `{"name":"Acme","plan":"pro","timezone":"UTC","test_clock":"c"}`)
-	n.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests","cost":1000}`)
+	n.want(200, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","cost":1000}`)
 	clock("00:30:00")
 	used("half is back", 500, 1000)
 	plan(`"limit":10,"burst":1000`, `"algorithm":"fixed_window","limit":4000,"window":"calendar_day","mode":"soft"`)
 	used("lowered", 500, 1000)
 	clock("01:30:00")
 	used("an hour at the lower rate", 490, 1000)
-	n.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests","cost":10}`)
+	n.want(200, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","cost":10}`)
 	plan(`"limit":1000000,"burst":1000`, `"algorithm":"fixed_window","limit":500,"window":"calendar_day"`)
-	n.want(429, "POST", hitsPattern, `{"customer":"acme","meter":"requests"}`)
+	n.want(429, "POST", hits.Pattern, `{"customer":"acme","meter":"requests"}`)
 	n.want(201, "PUT", "/v1/customers/acme/overrides/window", `{"limit":9000}`)
-	n.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests","cost":10}`)
+	n.want(200, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","cost":10}`)
 	used("overridden", 510, 1020)
 	n.want(201, "PUT", "/v1/customers/acme/overrides/bucket", `{"limit":20,"burst":2000}`)
 	used("another burst", 510, 1020)
 	clock("02:30:00")
 	used("an hour at the override's rate", 490, 1020)
-	n.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests","cost":20}`)
+	n.want(200, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","cost":20}`)
 	n.want(204, "DELETE", "/v1/customers/acme/overrides/bucket", "")
 	n.want(204, "DELETE", "/v1/customers/acme/overrides/window", "")
 	used("without overrides", 510, 1040)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/api/serve"
 	"quotad/internal/testkit/pgtest"
 )
@@ -46,7 +47,7 @@ func TestTheFirstHourOf1970(t *testing.T) {
 	n.want(201, "PUT", "/v1/customers/kolkata", `{"name":"A","plan":"pro","timezone":"Asia/Kolkata","test_clock":"c"}`)
 	n.want(200, "PUT", "/v1/test-clocks/c", `{"now":"1970-01-01T00:10:00Z"}`)
 	for _, id := range []string{"", `,"id":"x"`, `,"id":"y"`} {
-		n.want(200, "POST", hitsPattern, `{"customer":"kolkata","meter":"requests"`+id+`}`)
+		n.want(200, "POST", hits.Pattern, `{"customer":"kolkata","meter":"requests"`+id+`}`)
 	}
 	n.want(200, "GET", "/v1/customers/kolkata/quota", "")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/quota"
 	"quotad/internal/quota/queue"
 	"quotad/internal/testkit/pgtest"
@@ -35,27 +36,27 @@ func TestBatchesOfOneKeyAreBounded(t *testing.T) {
 	n.setUp(hourly)
 	other := n.key("backend")
 	own := n.own()
-	for range maxOwnBatches {
-		check(t, n.server.batches.Take(own))
+	for range hits.MaxOwnBatches {
+		check(t, n.server.hits.Batches.Take(own))
 	}
 	const body = `{"hits":[{"customer":"acme","meter":"requests","cost":0}]}`
 	got := n.want(503, "POST", "/v1/hits/batch", body)
-	if got.header.Get("Retry-After") != "1" || got.json["type"] != "/problems/too-busy" || !strings.Contains(got.text, fmt.Sprint(maxOwnBatches)) {
+	if got.header.Get("Retry-After") != "1" || got.json["type"] != "/problems/too-busy" || !strings.Contains(got.text, fmt.Sprint(hits.MaxOwnBatches)) {
 		t.Errorf("%v %s", got.header, got.text)
 	}
 	n.want(200, "POST", "/v1/hits/batch", body, "Authorization", other)
 	n.want(200, "POST", "/v1/hits", `{"customer":"acme","meter":"requests"}`)
-	n.server.batches.GiveBack(own)
+	n.server.hits.Batches.GiveBack(own)
 	for range 2 {
 		n.want(200, "POST", "/v1/hits/batch", body)
 	}
 	if text := n.want(200, "GET", "/metrics", "").text; !strings.Contains(text, "\n"+metricsOfShares+" 1\n") {
 		t.Errorf("the metric does not count it: %s", text)
 	}
-	for range maxOwnBatches - 1 {
-		n.server.batches.GiveBack(own)
+	for range hits.MaxOwnBatches - 1 {
+		n.server.hits.Batches.GiveBack(own)
 	}
-	if taken, by := n.server.batches.Taken(); taken != 0 || by != 0 {
+	if taken, by := n.server.hits.Batches.Taken(); taken != 0 || by != 0 {
 		t.Errorf("%d places are taken, by %d", taken, by)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"quotad/internal/api/drafts"
+	"quotad/internal/api/hits"
 	"quotad/internal/api/imports"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/request"
@@ -44,7 +45,7 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"body |":                             kib(request.MaxBody),
 		"body of a batch":                    mib(request.MaxBatchBody),
 		"body of an import, and each of its": fmt.Sprintf("%d GiB, %s", imports.MaxSize>>30, kib(imports.MaxLine)),
-		"hits of a batch":                    thousands(maxHits),
+		"hits of a batch":                    thousands(hits.MaxHits),
 		"time for the head":                  seconds(headerTimeout),
 		"time for the body":                  seconds(readTimeout),
 		"time that a request waits":          "`--request-timeout`, " + seconds(serve.DefaultDeadline),
@@ -59,8 +60,8 @@ func TestLimitsOfTheServiceAreAsWritten(t *testing.T) {
 		"life of a reservation":             fmt.Sprintf("%d h", model.MaxTTL/int64(time.Hour/time.Microsecond)),
 		"errors that an answer lists":       fmt.Sprint(problem.MaxErrors),
 		"rows of one transaction":           thousands(queue.MaxBatch) + "; " + fmt.Sprint(queue.SharedRows),
-		"batches that are decided":          fmt.Sprint(maxBatches) + "; " + fmt.Sprint(maxOwnBatches),
-		"answers of batches":                fmt.Sprint(maxUnread),
+		"batches that are decided":          fmt.Sprint(hits.MaxBatches) + "; " + fmt.Sprint(hits.MaxOwnBatches),
+		"answers of batches":                fmt.Sprint(hits.MaxUnread),
 		"imports that are open":             fmt.Sprint(imports.MaxOpen) + "; " + fmt.Sprint(imports.MaxOwn),
 		"groups of imports' lines":          fmt.Sprint(imports.MaxGroups),
 		"plays and comparisons":             fmt.Sprint(drafts.MaxHeavy),

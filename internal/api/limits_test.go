@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"quotad/internal/api/hits"
 )
 
 // limits are the limits of an answer, by name.
@@ -46,7 +48,7 @@ func TestModes(t *testing.T) {
 		{1, "soft 0, shadow 0, hard 2", true, false},
 		{0, "soft 0, shadow 0, hard 2", true, false},
 	} {
-		got := n.want(200, "POST", hitsPattern, fmt.Sprintf(`{"customer":"acme","meter":"requests","cost":%d}`, c.cost))
+		got := n.want(200, "POST", hits.Pattern, fmt.Sprintf(`{"customer":"acme","meter":"requests","cost":%d}`, c.cost))
 		limits := got.limits()
 		if got.left() != c.left || limits["soft"]["exceeded"] != c.softOver || limits["shadow"]["exceeded"] != c.shadowOver ||
 			limits["hard"]["exceeded"] != false || limits["shadow"]["retry_after_ms"] != 0.0 {
@@ -57,7 +59,7 @@ func TestModes(t *testing.T) {
 			t.Errorf("headers %v", got.header)
 		}
 	}
-	refused := n.want(429, "POST", hitsPattern, `{"customer":"acme","meter":"requests","cost":3}`)
+	refused := n.want(429, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","cost":3}`)
 	limits := refused.limits()
 	if got := refused.json["violated-policies"].([]any); !slices.Equal(got, []any{"hard"}) {
 		t.Errorf("violated %v", got)
@@ -88,7 +90,7 @@ func TestShadowsAlone(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.setUp(`{"name":"shadow","meter":"requests","algorithm":"fixed_window","limit":0,"window":"1d","mode":"shadow"}`)
-	got := n.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests"}`)
+	got := n.want(200, "POST", hits.Pattern, `{"customer":"acme","meter":"requests"}`)
 	if got.limits()["shadow"]["exceeded"] != true || got.header.Get("RateLimit-Policy") != "" || got.header.Get("X-RateLimit-Limit") != "" {
 		t.Errorf("%s, %v", got.text, got.header)
 	}
@@ -104,7 +106,7 @@ func TestPerAttribute(t *testing.T) {
 		{"name":"user","meter":"requests","algorithm":"allocation","limit":3,"per":"user"}`)
 	hit := func(status int, attributes, left string) {
 		t.Helper()
-		got := n.want(status, "POST", hitsPattern, `{"customer":"acme","meter":"requests","attributes":`+attributes+`}`)
+		got := n.want(status, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","attributes":`+attributes+`}`)
 		if got.left() != left {
 			t.Errorf("%s: %s, want %s", attributes, got.left(), left)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -41,7 +42,7 @@ func TestARefusalWaitsForTheOverridesEnd(t *testing.T) {
 	}
 	for _, node := range []*node{n, other} {
 		for i := range 2 {
-			got := node.want(429, "POST", hitsPattern, oneHit)
+			got := node.want(429, "POST", hits.Pattern, oneHit)
 			if memory := got.json["as_of"] != nil; memory != (i == 1) {
 				t.Errorf("hit %d from memory: %v", i, memory)
 			}
@@ -51,8 +52,8 @@ func TestARefusalWaitsForTheOverridesEnd(t *testing.T) {
 				t.Errorf("Retry-After %d, %v: %s", after, err, got.text)
 			}
 		}
-		waits("a dry run", node.want(429, "POST", hitsPattern, `{"customer":"acme","meter":"requests","dry_run":true}`).json)
-		waits("with an id", node.want(429, "POST", hitsPattern, `{"customer":"acme","meter":"requests","id":"a"}`).json)
+		waits("a dry run", node.want(429, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","dry_run":true}`).json)
+		waits("with an id", node.want(429, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","id":"a"}`).json)
 		for what, body := range map[string]string{"in a batch": `{"hits":[` + oneHit + `]}`, "in an atomic one": `{"atomic":true,"hits":[` + oneHit + `]}`} {
 			got := node.want(200, "POST", "/v1/hits/batch", body)
 			waits(what, got.json["results"].([]any)[0].(map[string]any))
@@ -70,11 +71,11 @@ func TestARefusalWaitsForTheOverridesEnd(t *testing.T) {
 	}
 	pgtest.Eventually(t, "the end", func() bool { return n.nowOf().After(ends.Add(10 * time.Millisecond)) })
 	for _, node := range []*node{n, other} {
-		node.want(200, "POST", hitsPattern, oneHit) // first: its refusal is in the node's memory
+		node.want(200, "POST", hits.Pattern, oneHit) // first: its refusal is in the node's memory
 		if got := node.want(200, "GET", "/v1/customers/acme/quota", "").limits()["hourly"]; got["limit"] == 0.0 {
 			t.Errorf("after the end: %v", got)
 		}
-		node.want(200, "POST", hitsPattern, `{"customer":"acme","meter":"requests","id":"`+node.url+`"}`)
+		node.want(200, "POST", hits.Pattern, `{"customer":"acme","meter":"requests","id":"`+node.url+`"}`)
 	}
 	var rows int
 	check(t, tx.QueryRow(t.Context(), `SELECT count(*) FROM overrides`).Scan(&rows))
@@ -96,7 +97,7 @@ func TestTheEndIsMetOnEachWay(t *testing.T) {
 	ends := n.nowOf().Add(2 * time.Second).UTC()
 	for _, key := range names {
 		n.want(201, "PUT", "/v1/customers/"+key+"/overrides/hourly", fmt.Sprintf(`{"limit":0,"expires_at":%q}`, ends.Format(time.RFC3339Nano)))
-		n.want(429, "POST", hitsPattern, `{"customer":"`+key+`","meter":"requests"}`)
+		n.want(429, "POST", hits.Pattern, `{"customer":"`+key+`","meter":"requests"}`)
 	}
 	if got := n.want(429, "POST", "/v1/reservations", `{"customer":"reserve","meter":"requests","cost":1,"ttl_ms":1000}`); got.json["retry_after_ms"] == nil {
 		t.Errorf("a reservation: %s", got.text)
@@ -110,8 +111,8 @@ func TestTheEndIsMetOnEachWay(t *testing.T) {
 	of := func(key, more string) string {
 		return `{"customer":"` + key + `","meter":"requests","cost":1` + more + `}`
 	}
-	n.want(200, "POST", hitsPattern, of("hit", ""))
-	n.want(200, "POST", hitsPattern, of("once", `,"id":"a"`))
+	n.want(200, "POST", hits.Pattern, of("hit", ""))
+	n.want(200, "POST", hits.Pattern, of("once", `,"id":"a"`))
 	for key, atomic := range map[string]string{"batch": "false", "atomic": "true"} {
 		got := n.want(200, "POST", "/v1/hits/batch", `{"atomic":`+atomic+`,"hits":[`+of(key, "")+`]}`)
 		if one := got.json["results"].([]any)[0].(map[string]any); one["allowed"] != true {
@@ -119,11 +120,11 @@ func TestTheEndIsMetOnEachWay(t *testing.T) {
 		}
 	}
 	n.want(201, "POST", "/v1/reservations", of("reserve", `,"ttl_ms":1000`))
-	n.want(200, "POST", hitsPattern, of("look", `,"dry_run":true`))
+	n.want(200, "POST", hits.Pattern, of("look", `,"dry_run":true`))
 	for key, got := range map[string]reply{
 		"quota":   n.want(200, "GET", "/v1/customers/quota/quota", ""),
 		"refund":  n.want(200, "POST", "/v1/refunds", of("refund", `,"id":"r"`)),
-		"overrun": n.want(200, "POST", hitsPattern, of("overrun", `,"overrun":true`)),
+		"overrun": n.want(200, "POST", hits.Pattern, of("overrun", `,"overrun":true`)),
 	} {
 		if limit := got.limits()["hourly"]; limit["limit"] == 0.0 || limit["exceeded"] == true {
 			t.Errorf("%s: %s", key, got.text)

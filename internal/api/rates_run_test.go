@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -233,7 +234,7 @@ func (w *ratedWorld) hit(c *ratedCustomer, cost int64) {
 	if w.draw.IntN(3) > 0 { // never from memory
 		id = fmt.Sprintf(`,"id":"%d"`, w.hits)
 	}
-	got := w.node().do("POST", hitsPattern, fmt.Sprintf(`{"customer":%q,"meter":"requests","cost":%d%s}`, c.key, cost, id))
+	got := w.node().do("POST", hits.Pattern, fmt.Sprintf(`{"customer":%q,"meter":"requests","cost":%d%s}`, c.key, cost, id))
 	if got.status != 200 && got.status != 429 {
 		w.t.Fatal(got.text)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"testing"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/testkit/pgtest"
 )
 
@@ -32,7 +33,7 @@ func TestOnlyItsOwnEditsMoveABucket(t *testing.T) {
 		{"name":"bucket","meter":"requests","algorithm":"token_bucket","limit":6,"window":"10m","burst":100}]}`)
 	for _, c := range []string{"timed", "lowered", "ended", "deleted"} {
 		n.want(201, "PUT", "/v1/customers/"+c, `{"name":"A","plan":"pro","test_clock":"c1"}`)
-		n.want(200, "POST", hitsPattern, `{"customer":"`+c+`","meter":"requests","cost":100}`)
+		n.want(200, "POST", hits.Pattern, `{"customer":"`+c+`","meter":"requests","cost":100}`)
 	}
 	left := func(what, customer string, want float64) {
 		t.Helper()
@@ -59,9 +60,9 @@ func TestOnlyItsOwnEditsMoveABucket(t *testing.T) {
 	left("raised", "timed", 60)
 	n.want(200, "PUT", "/v1/customers/timed", `{"name":"B","plan":"pro","metadata":{"a":"b"}}`, "If-Match", "*")
 	left("renamed", "timed", 60)
-	n.want(200, "POST", hitsPattern, `{"customer":"timed","meter":"requests","cost":60}`)
+	n.want(200, "POST", hits.Pattern, `{"customer":"timed","meter":"requests","cost":60}`)
 
-	n.want(200, "POST", hitsPattern, `{"customer":"lowered","meter":"requests","cost":60}`)
+	n.want(200, "POST", hits.Pattern, `{"customer":"lowered","meter":"requests","cost":60}`)
 	n.putBucket(`"limit":6,"window":"10m","burst":100`)
 	n.setClock("2026-01-01T00:03:39.9Z")
 	n.putBucket(`"limit":600,"window":"10m","burst":100`)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/api/problem"
 	"quotad/internal/api/serve"
 	"quotad/internal/plans"
@@ -32,7 +33,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 
 // isHit reports whether a request is one of a single hit, as nearly all are.
 func isHit(r *http.Request) bool {
-	return r.URL.Path == hitsPattern && r.URL.RawPath == "" && r.Method == http.MethodPost
+	return r.URL.Path == hits.Pattern && r.URL.RawPath == "" && r.Method == http.MethodPost
 }
 
 func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"quotad/internal/api/hits"
 )
 
 // A schedule is acme, on a test clock, whose billing periods are looked at.
@@ -30,7 +32,7 @@ func (s schedule) put(fields string) {
 // hit charges units, or is refused.
 func (s schedule) hit(status int, cost int) {
 	s.t.Helper()
-	s.want(status, "POST", hitsPattern, fmt.Sprintf(`{"customer":"acme","meter":"requests","cost":%d}`, cost))
+	s.want(status, "POST", hits.Pattern, fmt.Sprintf(`{"customer":"acme","meter":"requests","cost":%d}`, cost))
 }
 
 // period fails unless the running period is this one, of the usage and of the limit.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/api/request"
 	"quotad/internal/api/respond"
 	"quotad/internal/testkit/pgtest"
@@ -161,15 +162,15 @@ func TestSlowReadersOverHTTP2(t *testing.T) {
 		return response
 	}
 	var readers []*http.Response
-	for i := range maxUnread {
+	for i := range hits.MaxUnread {
 		readers = append(readers, slow())
-		if i == maxBatches {
+		if i == hits.MaxBatches {
 			n.want(200, "POST", "/v1/hits/batch", body)
 		}
 	}
-	eventually(t, "all are being written", func() bool { return n.server.unread.Writing() == maxUnread })
+	eventually(t, "all are being written", func() bool { return n.server.hits.Unread.Writing() == hits.MaxUnread })
 	readers = append(readers, slow())
-	for i, want := range map[int]bool{0: false, 1: true, maxUnread: true} {
+	for i, want := range map[int]bool{0: false, 1: true, hits.MaxUnread: true} {
 		text, err := io.ReadAll(readers[i].Body)
 		if whole := err == nil && strings.HasSuffix(string(text), "]}"); whole != want {
 			t.Errorf("answer %d: %d bytes, %v", i, len(text), err)

@@ -12,6 +12,7 @@ import (
 	"quotad/internal/api/apidoc"
 	"quotad/internal/api/billing"
 	"quotad/internal/api/drafts"
+	"quotad/internal/api/hits"
 	"quotad/internal/api/imports"
 	"quotad/internal/api/request"
 	"quotad/internal/api/serve"
@@ -38,19 +39,15 @@ type Options struct {
 // Server answers quotad's HTTP API. It is safe for concurrent use.
 type Server struct {
 	*serve.Server
-	options    Options
-	admin      *admin.Room
-	hitMetrics *hitMetrics
-	waits      *waits
-	router     *chi.Mux
-	single     http.Handler // of POST /v1/hits
-	batches    *serve.Slots
-	unread     unread
-	drafts     *drafts.Room
-	usage      *usage.Room
-	billing    *billing.Room
-	imports    *imports.Room
-	Service    *service.Room
+	hits    *hits.Room
+	usage   *usage.Room
+	admin   *admin.Room
+	drafts  *drafts.Room
+	billing *billing.Room
+	imports *imports.Room
+	Service *service.Room
+	router  *chi.Mux
+	single  http.Handler // of POST /v1/hits
 }
 
 // New makes a server and registers its metrics in Options.Registry. It starts nothing.
@@ -58,22 +55,17 @@ func New(options Options) *Server {
 	if options.Version == "" {
 		options.Version = "dev"
 	}
+	shared := serve.New(options.Options)
 	s := &Server{
-		Server: serve.New(options.Options), options: options, router: chi.NewRouter(),
-		batches: serve.NewSlots(maxBatches, errManyBatches, errOwnBatches),
+		Server: shared, hits: hits.New(shared), usage: &usage.Room{Server: shared}, drafts: drafts.New(shared),
+		admin: &admin.Room{Server: shared, Portal: options.Portal}, billing: &billing.Room{Server: shared}, imports: imports.New(shared),
+		router: chi.NewRouter(),
 	}
-	s.admin = &admin.Room{Server: s.Server, Portal: options.Portal}
-	s.drafts = drafts.New(s.Server)
-	s.usage = &usage.Room{Server: s.Server}
-	s.billing = &billing.Room{Server: s.Server}
-	s.imports = imports.New(s.Server)
-	s.waits = newWaits(s.Deadline)
-	s.hitMetrics = newHitMetrics(options.Registry)
 	var list []serve.Route
 	doc := sync.OnceValue(func() *apidoc.Document {
 		return apidoc.New(serve.Operations(list), options.Version, options.PublicURL)
 	})
-	s.Service = service.New(s.Server, service.Options{
+	s.Service = service.New(shared, service.Options{
 		Reconciler: options.Reconciler,
 		OpenAPI:    sync.OnceValue(func() []byte { return doc().OpenAPI() }),
 		Docs:       sync.OnceValue(func() []byte { return doc().Page(options.LocalURL) }),
@@ -82,11 +74,10 @@ func New(options Options) *Server {
 	if options.SeparateMetrics {
 		list = slices.DeleteFunc(list, func(r serve.Route) bool { return r.Pattern == "/metrics" })
 	}
-	s.countBatches()
 	for i := range list {
 		handler := s.Serve(&list[i])
 		s.router.Method(list[i].Method, list[i].Pattern, handler)
-		if list[i].Pattern == hitsPattern {
+		if list[i].Pattern == hits.Pattern {
 			s.single = handler
 		}
 	}

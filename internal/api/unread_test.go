@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"quotad/internal/api/hits"
 )
 
 // A slowReader takes nothing of its answer until its time to write is over.
@@ -48,10 +50,10 @@ func TestSlowReadersHoldNoBatch(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	const body = `{"hits":[{"customer":"acme","meter":"requests","dry_run":true}]}`
-	readers := make([]*slowReader, maxUnread)
+	readers := make([]*slowReader, hits.MaxUnread)
 	for i := range readers {
 		readers[i] = n.slowReader(body)
-		if i == maxBatches {
+		if i == hits.MaxBatches {
 			n.want(200, "POST", "/v1/hits/batch", body)
 		}
 	}
@@ -75,7 +77,7 @@ func TestSlowReadersHoldNoBatch(t *testing.T) {
 		close(r.over)
 		<-r.ended
 	}
-	if left := n.server.unread.Writing(); left != 0 {
+	if left := n.server.hits.Unread.Writing(); left != 0 {
 		t.Errorf("%d are left", left)
 	}
 }
@@ -85,7 +87,7 @@ func TestSlowSendersHoldNoBatch(t *testing.T) {
 	n := newNode(t)
 	n.setUp(hourly)
 	secure := n.secure()
-	for range maxBatches {
+	for range hits.MaxBatches {
 		n.unfinished(100, 1)
 		secure.unfinished(100, 1)
 		secure.upload(100, 1)

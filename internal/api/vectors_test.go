@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/api/respond"
 
 	"github.com/go-json-experiment/json"
@@ -93,7 +94,7 @@ func (n *node) playVector(t *testing.T, name string, v *vector) {
 	n.want(201, "PUT", "/v1/customers/"+name, fmt.Sprintf(`{"name":"V","plan":%q,"timezone":"UTC","test_clock":%q}`, name, name))
 	for i, h := range v.Hits {
 		setClock(h.AtUS)
-		got := n.do("POST", hitsPattern, fmt.Sprintf(`{"customer":%q,"meter":"requests","cost":%d}`, name, h.Cost))
+		got := n.do("POST", hits.Pattern, fmt.Sprintf(`{"customer":%q,"meter":"requests","cost":%d}`, name, h.Cost))
 		if status := map[bool]int{true: 200, false: 429}[h.Allowed]; got.status != status || got.json["test_clock"] != name {
 			t.Fatalf("hit %d: %d %s", i, got.status, got.text)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"quotad/internal/api/hits"
 	"quotad/internal/calendar"
 )
 
@@ -91,7 +92,7 @@ func (z *zoneTest) hitAt(t *testing.T, first bool, at time.Time) {
 		z.want(201, "PUT", "/v1/customers/"+z.name, fmt.Sprintf(`{"name":"Z","plan":"pro","timezone":%q,"test_clock":%q}`, z.zone, z.name))
 	}
 	cost := 1 + z.random.Int64N(20)
-	got := z.do("POST", hitsPattern, fmt.Sprintf(`{"customer":%q,"meter":"requests","cost":%d}`, z.name, cost))
+	got := z.do("POST", hits.Pattern, fmt.Sprintf(`{"customer":%q,"meter":"requests","cost":%d}`, z.name, cost))
 	admitted, denied := cost, int64(0)
 	if got.status == 429 {
 		admitted, denied = 0, cost

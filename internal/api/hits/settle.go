@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type settlement struct {
 }
 
 // settle finds the reservation with the id in the path and lets do settle it.
-func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Target, locked.ReservationID) (locked.Settled, error)) error {
+func (s *Room) settle(ctx context.Context, st *settlement, do func(*model.Target, locked.ReservationID) (locked.Settled, error)) error {
 	r, ok := locked.ParseReservationID(st.id)
 	if !ok {
 		return locked.ErrUnknownReservation
@@ -47,7 +47,7 @@ func (s *Server) settle(ctx context.Context, st *settlement, do func(*model.Targ
 }
 
 // commit serves POST /v1/reservations/{id}/commit.
-func (s *Server) commit(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+func (s *Room) commit(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	st, err := s.readCommit(r, buf)
@@ -76,7 +76,7 @@ func (s *Server) commit(w http.ResponseWriter, r *http.Request, p serve.Params) 
 }
 
 // readCommit reads what is to be committed.
-func (s *Server) readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
+func (s *Room) readCommit(r *http.Request, buf *respond.Buffer) (st settlement, err error) {
 	if st.id, err = request.PathValue(r, "id"); err != nil {
 		return st, err
 	}
@@ -115,7 +115,7 @@ func (st *settlement) appendAnswer(b []byte, views []model.View) []byte {
 
 // answerNoRoom writes the problem of a commit that does not fit: the largest cost that would
 // fit, and the limits.
-func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf *respond.Buffer) int {
+func (s *Room) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, buf *respond.Buffer) int {
 	d := &room.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
 	buf.QuotaHeaders(w.Header(), s.ResetStyle, d.At, 0)
@@ -130,7 +130,7 @@ func (s *Server) answerNoRoom(w http.ResponseWriter, room *locked.NoRoomError, b
 }
 
 // release serves DELETE /v1/reservations/{id}.
-func (s *Server) release(c *serve.Call) (serve.Answer, error) {
+func (s *Room) release(c *serve.Call) (serve.Answer, error) {
 	var st settlement
 	var err error
 	if st.id, err = request.PathValue(c.R, "id"); err != nil {

@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"errors"
@@ -128,7 +128,7 @@ func TestLongBatchIsCheap(t *testing.T) {
 		t.Errorf("it took %d bytes", took)
 	}
 	b, err := decodeBatch([]byte(`{"hits":[` + strings.Repeat(" {\"a\":\t[1]} ,", 999) + `7]}`))
-	if err != nil || len(b.hits) != maxHits || string(b.hits[998]) != "{\"a\":\t[1]}" || string(b.hits[999]) != "7" {
+	if err != nil || len(b.hits) != MaxHits || string(b.hits[998]) != "{\"a\":\t[1]}" || string(b.hits[999]) != "7" {
 		t.Errorf("%d hits, %v", len(b.hits), err)
 	}
 }

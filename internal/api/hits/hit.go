@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"net/http"
@@ -91,7 +91,7 @@ func denyStatusOf(q request.Query) (int, error) {
 }
 
 // hits serves POST /v1/hits. Nothing here uses reflection except decodeAnyHit.
-func (s *Server) hits(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+func (s *Room) hits(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	denied, err := denyStatusOf(p.Query)
@@ -112,7 +112,7 @@ func (s *Server) hits(w http.ResponseWriter, r *http.Request, p serve.Params) in
 }
 
 // readHit reads the hit that a request asks for.
-func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
+func (s *Room) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error) {
 	key, err := request.IdempotencyKey(r.Header)
 	if err != nil {
 		return h, err
@@ -128,10 +128,10 @@ func (s *Server) readHit(r *http.Request, buf *respond.Buffer) (h hit, err error
 }
 
 // answerHit writes the decision of a single hit: 200, or the status of a refusal.
-func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denied int, buf *respond.Buffer) int {
-	s.hitMetrics.count(h, d)
+func (s *Room) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, denied int, buf *respond.Buffer) int {
+	s.metrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	s.hitMetrics.countExceeded(h, d, buf.Views)
+	s.metrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
 	status, contentType := http.StatusOK, respond.PlainJSON
 	if !d.Allowed {
@@ -143,8 +143,8 @@ func (s *Server) answerHit(w http.ResponseWriter, h *hit, d *model.Decision, den
 }
 
 // hitFailed is fail for a hit.
-func (s *Server) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
-	s.hitMetrics.failed(err, 1)
+func (s *Room) hitFailed(w http.ResponseWriter, r *http.Request, err error) int {
+	s.metrics.failed(err, 1)
 	return s.Fail(w, r, err)
 }
 
@@ -152,13 +152,13 @@ func (h *hit) names() serve.Names { return serve.Names{Customer: h.Customer, Met
 
 var denyStatusParam = apidoc.Param{Name: "deny_status", Type: "string", Doc: "The status of a refusal. 429 when left out.", Enum: []string{"200", "403", "429"}}
 
-const hitsPattern = "/v1/hits"
+const Pattern = "/v1/hits"
 
-func (s *Server) hitRoutes() []serve.Route {
+func (s *Room) Routes() []serve.Route {
 	charging := []*problem.Kind{problem.KindNotFound, problem.KindNotInPlan, problem.KindIDReused, problem.KindRefunded, problem.KindUnderWay}
 	return []serve.Route{
 		{Operation: apidoc.Operation{
-			Method: "POST", Pattern: hitsPattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
+			Method: "POST", Pattern: Pattern, Access: apidoc.Backends, Tag: "Backends", ID: "hit", Summary: "Consume units",
 			Params:  []apidoc.Param{denyStatusParam},
 			Request: reflect.TypeFor[client.HitRequest](), Response: reflect.TypeFor[client.Decision](), Refusable: true, Status: serve.OK200, Problems: charging, IDHeader: request.IdempotencyHeader,
 		}, Raw: s.hits},

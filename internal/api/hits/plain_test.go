@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"reflect"
@@ -93,8 +93,8 @@ func TestPlainBatches(t *testing.T) {
 	for body, taken := range map[string]bool{
 		`{"hits":[` + good + `]}`: true, " { \"atomic\" : true , \"hits\" : [ " + good + " , " + good + " ] } ": true,
 		`{"hits":[` + good + `,{"customer":"c","meter":"d","cost":7,"id":"x"}],"atomic":false}`: true,
-		`{"hits":[` + strings.Repeat(good+",", maxHits-1) + good + `]}`:                         true,
-		`{"hits":[` + strings.Repeat(good+",", maxHits) + good + `]}`:                           false,
+		`{"hits":[` + strings.Repeat(good+",", MaxHits-1) + good + `]}`:                         true,
+		`{"hits":[` + strings.Repeat(good+",", MaxHits) + good + `]}`:                           false,
 		`{"hits":[]}`: false, `{"atomic":true}`: false, `{}`: false, `[` + good + `]`: false, `{"hits":` + good + `}`: false,
 		`{"hits":[` + good + `],"hits":[` + good + `]}`: false, `{"hits":[` + good + `],"atomic":true,"atomic":true}`: false,
 		`{"hits":[` + good + `],}`: false, `{"hits":[` + good + `,]}`: false, `{"hits":[` + good + good + `]}`: false,

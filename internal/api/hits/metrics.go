@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
@@ -7,8 +7,8 @@ import (
 	"quotad/internal/quota/model"
 )
 
-// hitMetrics are what is counted of hits.
-type hitMetrics struct {
+// metrics are what is counted of hits.
+type metrics struct {
 	outcomes map[string]prometheus.Counter // of those that were not decided, by problem
 
 	// Those that every hit touches, looked up once.
@@ -16,8 +16,8 @@ type hitMetrics struct {
 	hardExceeded, softExceeded, shadowExceeded                      prometheus.Counter
 }
 
-func newHitMetrics(registry *prometheus.Registry) *hitMetrics {
-	m := &hitMetrics{outcomes: map[string]prometheus.Counter{}}
+func newMetrics(registry *prometheus.Registry) *metrics {
+	m := &metrics{outcomes: map[string]prometheus.Counter{}}
 	hits := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "quotad_hits_total", Help: "Hits by outcome; each one of a batch counts.",
 	}, []string{"outcome"})
@@ -44,14 +44,14 @@ func newHitMetrics(registry *prometheus.Registry) *hitMetrics {
 }
 
 // countBatches shows which batches found no place.
-func (s *Server) countBatches() {
+func (s *Room) countBatches() {
 	s.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "quotad_batches_over_share_total", Help: "Batches answered 503 too-busy, since this node worked on 32 of their API key.",
-	}, func() float64 { return float64(s.batches.Over.Load()) }))
+	}, func() float64 { return float64(s.Batches.Over.Load()) }))
 }
 
 // count counts a decided hit.
-func (m *hitMetrics) count(h *hit, d *model.Decision) {
+func (m *metrics) count(h *hit, d *model.Decision) {
 	switch {
 	case d.Degraded:
 		m.degraded.Inc()
@@ -69,7 +69,7 @@ func (m *hitMetrics) count(h *hit, d *model.Decision) {
 }
 
 // countExceeded counts the limits that an admitted and charged hit went past.
-func (m *hitMetrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
+func (m *metrics) countExceeded(h *hit, d *model.Decision, views []model.View) {
 	if !d.Allowed || d.Replayed || h.look() {
 		return
 	}
@@ -87,6 +87,6 @@ func (m *hitMetrics) countExceeded(h *hit, d *model.Decision, views []model.View
 }
 
 // failed counts hits that were not decided, by their problem.
-func (m *hitMetrics) failed(err error, hits int) {
+func (m *metrics) failed(err error, hits int) {
 	m.outcomes[problem.Of(err).Kind.Name].Add(float64(hits))
 }

@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // decide resolves a hit's limits and has the engine decide the hit. In an outage it admits the
 // hit where the limits say so. An overrun asks for no admission, but to be charged: it fails in an
 // outage. Its errors are those of the problem table.
-func (s *Server) decide(ctx context.Context, from quota.Sender, h *hit) (d model.Decision, err error) {
+func (s *Room) decide(ctx context.Context, from quota.Sender, h *hit) (d model.Decision, err error) {
 	var t *model.Target
 	err = serve.WhileStale(func(atLeast int64) (err error) {
 		if t, err = s.target(ctx, h, atLeast); err == nil {
@@ -34,7 +34,7 @@ func (s *Server) decide(ctx context.Context, from quota.Sender, h *hit) (d model
 
 // target is what a hit is judged by, as of change atLeast or later. It includes the counters
 // of the values of the hit's attributes. It is nil with an error.
-func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
+func (s *Room) target(ctx context.Context, h *hit, atLeast int64) (*model.Target, error) {
 	t, err := s.Catalog.Resolve(ctx, h.Customer, h.Meter, atLeast)
 	if h.id != "" && !h.look() && errors.Is(err, plans.ErrNotInPlan) {
 		// The plan may have lost the meter. A hit that was admitted under this id before is
@@ -48,7 +48,7 @@ func (s *Server) target(ctx context.Context, h *hit, atLeast int64) (*model.Targ
 }
 
 // judge has the engine decide a hit, or look where the hit charges nothing.
-func (s *Server) judge(ctx context.Context, from quota.Sender, t *model.Target, h *hit) (model.Decision, error) {
+func (s *Room) judge(ctx context.Context, from quota.Sender, t *model.Target, h *hit) (model.Decision, error) {
 	if h.look() {
 		return s.Engine.Look(ctx, t, h.Cost)
 	}
@@ -66,7 +66,7 @@ func (h *hit) of(t *model.Target) model.Hit {
 
 // withoutDatabase lets a hit in, uncharged and saying so, when the database is out of
 // reach and no limit wants it refused then. Any other error stays; so does one that is late.
-func (s *Server) withoutDatabase(t *model.Target, cost int64, err error) (model.Decision, error) {
+func (s *Room) withoutDatabase(t *model.Target, cost int64, err error) (model.Decision, error) {
 	if !errors.Is(err, session.ErrUnavailable) || t.DenyOutage() || t.Lost {
 		return model.Decision{}, err
 	}
@@ -81,7 +81,7 @@ func (s *Server) withoutDatabase(t *model.Target, cost int64, err error) (model.
 
 // decideAll decides the hits of a batch. Hits of one counter are decided in their order. Hits
 // that have an error already are left alone.
-func (s *Server) decideAll(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) {
+func (s *Room) decideAll(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) {
 	pending := make([]int, 0, len(hits))
 	for i := range hits {
 		if results[i].Err == nil {
@@ -98,7 +98,7 @@ func (s *Server) decideAll(ctx context.Context, from quota.Sender, hits []hit, r
 
 // decideOnce sends the pending hits to the engine in one call. again are the hits whose limits
 // have changed meanwhile. stale is the error that names the newest of these changes.
-func (s *Server) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
+func (s *Room) decideOnce(ctx context.Context, from quota.Sender, hits []hit, pending []int, atLeast int64, results []queue.Result) (again []int, stale error) {
 	batch, sent := make([]model.Hit, 0, len(pending)), pending[:0]
 	for _, i := range pending {
 		t, err := s.target(ctx, &hits[i], atLeast)

@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"context"
@@ -67,7 +67,7 @@ func (in *refundRequest) names() serve.Names {
 }
 
 // refund serves POST /v1/refunds.
-func (s *Server) refund(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+func (s *Room) refund(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	var in refundRequest
@@ -93,7 +93,7 @@ func (s *Server) refund(w http.ResponseWriter, r *http.Request, p serve.Params) 
 
 // giveBack has the engine do the refund. A refund makes no customer, and the plan may have
 // lost the meter.
-func (s *Server) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
+func (s *Room) giveBack(ctx context.Context, from quota.Sender, in *refundRequest) (done locked.Refunded, err error) {
 	err = serve.WhileStale(func(atLeast int64) error {
 		t, err := s.Catalog.ResolveKnown(ctx, in.Customer, in.Meter, atLeast)
 		if err == nil {
@@ -122,7 +122,7 @@ func (in *refundRequest) appendAnswer(b []byte, done *locked.Refunded, views []m
 }
 
 // readKeyed reads a request's body into in, and the id in its header.
-func (s *Server) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
+func (s *Room) readKeyed(r *http.Request, buf *respond.Buffer, in any) (key string, err error) {
 	if key, err = request.IdempotencyKey(r.Header); err != nil {
 		return "", err
 	}

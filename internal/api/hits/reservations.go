@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func (h *reservation) operation() model.ID {
 }
 
 // reserve serves POST /v1/reservations.
-func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+func (s *Room) reserve(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	denied, err := denyStatusOf(p.Query)
@@ -82,7 +82,7 @@ func (s *Server) reserve(w http.ResponseWriter, r *http.Request, p serve.Params)
 	return s.answerReservation(w, &asked.hit, &made, denied, buf)
 }
 
-func (s *Server) readReservation(r *http.Request, buf *respond.Buffer) (asked reservation, err error) {
+func (s *Room) readReservation(r *http.Request, buf *respond.Buffer) (asked reservation, err error) {
 	var in reservationRequest
 	key, err := s.readKeyed(r, buf, &in)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) readReservation(r *http.Request, buf *respond.Buffer) (asked re
 
 // hold has the engine make the reservation. Each try, after limits have changed, uses the same
 // id.
-func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation) (made locked.Reservation, err error) {
+func (s *Room) hold(ctx context.Context, from quota.Sender, asked *reservation) (made locked.Reservation, err error) {
 	id := asked.operation()
 	err = serve.WhileStale(func(atLeast int64) error {
 		t, err := s.target(ctx, &asked.hit, atLeast)
@@ -112,7 +112,7 @@ func (s *Server) hold(ctx context.Context, from quota.Sender, asked *reservation
 }
 
 // answerReservation writes 201 and the reservation, or a refusal in the form of a refused hit.
-func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *locked.Reservation, denied int, buf *respond.Buffer) int {
+func (s *Room) answerReservation(w http.ResponseWriter, h *hit, made *locked.Reservation, denied int, buf *respond.Buffer) int {
 	d := &made.Decision
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
 	wait := int64(0)
@@ -135,7 +135,7 @@ func (s *Server) answerReservation(w http.ResponseWriter, h *hit, made *locked.R
 	return respond.Write(w, http.StatusCreated, respond.PlainJSON, buf.B)
 }
 
-func (s *Server) reservationRoutes() []serve.Route {
+func (s *Room) ReservationRoutes() []serve.Route {
 	const one = reservationsPattern + "/{id}"
 	return []serve.Route{
 		{Operation: apidoc.Operation{

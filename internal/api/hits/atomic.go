@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // decideTogether decides an atomic batch: all hits are charged, or none is and every result is
 // a refusal. An error concerns the whole batch. Nothing was charged then, unless the error
 // says that the outcome is unknown. An outage admits nothing.
-func (s *Server) decideTogether(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) error {
+func (s *Room) decideTogether(ctx context.Context, from quota.Sender, hits []hit, results []queue.Result) error {
 	if err := faultsOf(results); err != nil || len(hits) == 0 {
 		return err
 	}
@@ -70,7 +70,7 @@ func faultsOf(results []queue.Result) error {
 
 // targets returns the hits with the targets that they are judged by, as of change atLeast or
 // later. Hits without a target are reported together, as one problem.
-func (s *Server) targets(ctx context.Context, hits []hit, atLeast int64) ([]model.Hit, error) {
+func (s *Room) targets(ctx context.Context, hits []hit, atLeast int64) ([]model.Hit, error) {
 	batch := make([]model.Hit, len(hits))
 	var bad model.FieldErrors
 	for i := range hits {

@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"bytes"
@@ -63,11 +63,11 @@ func plainBatch(body []byte) (b batch, ok bool) {
 
 // hits reads an array of hits.
 func (p *plain) hits() ([]hit, bool) {
-	all := make([]hit, 0, min(maxHits, bytes.Count(p.body, []byte{'{'})))
+	all := make([]hit, 0, min(MaxHits, bytes.Count(p.body, []byte{'{'})))
 	like := new(respond.Subject)
 	for more := p.next('['); more; more = p.next(',') {
 		var h hit
-		if len(all) == maxHits || !p.hit(&h, like) {
+		if len(all) == MaxHits || !p.hit(&h, like) {
 			return nil, false
 		}
 		all = append(all, h)

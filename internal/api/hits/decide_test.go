@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 // Only an outage lets a hit in; whatever else the database says does not.
 func TestOnlyAnOutageLetsIn(t *testing.T) {
 	t.Parallel()
-	s := &Server{Server: &serve.Server{Options: serve.Options{Estimate: func() (int64, bool) { return 7, true }}}}
+	s := &Room{Server: &serve.Server{Options: serve.Options{Estimate: func() (int64, bool) { return 7, true }}}}
 	target := &model.Target{Counters: []model.Counter{{}}}
 	for err, lets := range map[error]bool{
 		session.ErrUnavailable: true, session.ErrNoSession: false, session.ErrInternal: false, session.ErrBusy: false, session.ErrStopped: false,
@@ -38,7 +38,7 @@ func TestOnlyAnOutageLetsIn(t *testing.T) {
 func TestDegradedByTheTestClock(t *testing.T) {
 	t.Parallel()
 	estimated := func() (int64, bool) { return instant("2030-01-01T00:00:00Z"), true }
-	s := &Server{Server: &serve.Server{Options: serve.Options{Estimate: estimated}}}
+	s := &Room{Server: &serve.Server{Options: serve.Options{Estimate: estimated}}}
 	for want, clock := range map[string]*model.TestClock{
 		"2030-01-01T00:00:00Z": nil, "2026-01-31T12:00:00Z": {Key: "c1", Now: instant("2026-01-31T12:00:00Z")},
 	} {

@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"net/http"
@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// maxUnread is how many answers of batches may be on their way to their clients at once: each
+// MaxUnread is how many answers of batches may be on their way to their clients at once: each
 // keeps its decisions in memory until all of it is written.
-const maxUnread = 128
+const MaxUnread = 128
 
 // unread are the answers of batches that are being written, the oldest first. They hold no
 // place of a batch under way: a client that reads slowly keeps nobody else waiting. Beyond
-// maxUnread the oldest is cut off, so that memory stays bounded whoever reads or does not.
+// MaxUnread the oldest is cut off, so that memory stays bounded whoever reads or does not.
 type unread struct {
 	mu  sync.Mutex
 	all []*http.ResponseController
@@ -24,7 +24,7 @@ func (u *unread) begin(w http.ResponseWriter) (end func()) {
 	c := http.NewResponseController(w)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.all) == maxUnread {
+	if len(u.all) == MaxUnread {
 		// Under the lock, or the oldest could be done and its connection at another request.
 		_ = u.all[0].SetWriteDeadline(time.Unix(1, 0))
 		u.all = slices.Delete(u.all, 0, 1)

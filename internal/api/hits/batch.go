@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"bytes"
@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// maxHits is how many hits a batch may have.
-	maxHits = 1000
-	// maxHitErrors is how many errors the problem of one hit lists.
-	maxHitErrors = 5
+	// MaxHits is how many hits a batch may have.
+	MaxHits = 1000
+	// MaxHitErrors is how many errors the problem of one hit lists.
+	MaxHitErrors = 5
 )
 
 var (
@@ -36,7 +36,7 @@ var (
 )
 
 // hitsBatch serves POST /v1/hits/batch.
-func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p serve.Params) int {
+func (s *Room) hitsBatch(w http.ResponseWriter, r *http.Request, p serve.Params) int {
 	buf := respond.BufferFor(p.From)
 	defer respond.PutBuffer(buf)
 	key, err := request.IdempotencyKey(r.Header)
@@ -46,22 +46,22 @@ func (s *Server) hitsBatch(w http.ResponseWriter, r *http.Request, p serve.Param
 	if err != nil {
 		return s.Fail(w, r, err)
 	}
-	if err = s.batches.Take(p.From); err != nil {
+	if err = s.Batches.Take(p.From); err != nil {
 		return s.hitFailed(w, r, err)
 	}
 	hits, results, err := s.decideBatch(r.Context(), p.From, buf.B, key)
 	if err != nil {
-		s.hitMetrics.failed(err, len(hits))
+		s.metrics.failed(err, len(hits))
 		return s.Fail(w, r, err)
 	}
-	defer s.unread.begin(w)()
+	defer s.Unread.begin(w)()
 	return s.writeResults(w, r, p.From, buf, hits, results)
 }
 
 // decideBatch takes a batch apart and decides it, and gives its place back: whoever is slow to
 // read the answer holds none. An error is that of the whole batch, with its hits, if it had any.
-func (s *Server) decideBatch(request context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, err error) {
-	defer s.batches.GiveBack(from)
+func (s *Room) decideBatch(request context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, err error) {
+	defer s.Batches.GiveBack(from)
 	ctx := s.waits.until(request)
 	defer ctx.end()
 	hits, results, atomic, err := s.takeApart(ctx, from, body, key)
@@ -77,7 +77,7 @@ func (s *Server) decideBatch(request context.Context, from queue.SenderID, body 
 }
 
 // takeApart reads the body of a batch, in one of the places for what takes a processor for long.
-func (s *Server) takeApart(ctx context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, atomic bool, err error) {
+func (s *Room) takeApart(ctx context.Context, from queue.SenderID, body []byte, key string) (hits []hit, results []queue.Result, atomic bool, err error) {
 	if err := s.Processing.Take(ctx, from); err != nil {
 		return nil, nil, false, err
 	}
@@ -119,7 +119,7 @@ func (b *batch) decode(key string) ([]hit, []queue.Result) {
 
 // writeResults answers a batch. The request has been taken apart: its buffer can hold the
 // answer, of which more than respond.Piece goes out in pieces.
-func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
+func (s *Room) writeResults(w http.ResponseWriter, r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	buf.B = append(buf.B[:0], `{"results":[`...)
 	begun, out := false, respond.NewOut(r.Context(), w)
 	for done := 0; done < len(hits); {
@@ -154,7 +154,7 @@ func (s *Server) writeResults(w http.ResponseWriter, r *http.Request, from queue
 
 // appendPiece appends results until they are a piece, in one of the places for what takes a
 // processor for long. It returns how many it appended: none when the request has ended.
-func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
+func (s *Room) appendPiece(r *http.Request, from queue.SenderID, buf *respond.Buffer, hits []hit, results []queue.Result) int {
 	if s.Processing.Take(r.Context(), from) != nil {
 		return 0
 	}
@@ -174,12 +174,12 @@ func (s *Server) appendPiece(r *http.Request, from queue.SenderID, buf *respond.
 
 // abandonResults ends the answer of a batch that nobody reads any more: the rest is only counted.
 // The connection takes no more, lest what is cut off looks like all.
-func (s *Server) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit, results []queue.Result) {
+func (s *Room) abandonResults(w http.ResponseWriter, r *http.Request, hits []hit, results []queue.Result) {
 	for i := range hits {
 		if err := results[i].Err; err != nil {
-			s.hitMetrics.failed(err, 1)
+			s.metrics.failed(err, 1)
 		} else {
-			s.hitMetrics.count(&hits[i], &results[i].Decision)
+			s.metrics.count(&hits[i], &results[i].Decision)
 		}
 	}
 	if r.Context().Err() != nil {
@@ -259,7 +259,7 @@ func readHits(d *jsontext.Decoder, body []byte) (hits []jsontext.Value, err erro
 		return nil, err
 	}
 	for d.PeekKind() != ']' {
-		if len(hits) == maxHits {
+		if len(hits) == MaxHits {
 			return nil, errManyHits
 		}
 		value, err := d.ReadValue()
@@ -282,18 +282,18 @@ func readAtomic(d *jsontext.Decoder) (bool, error) {
 }
 
 // appendResult appends one result: a decision, or a problem with its status.
-func (s *Server) appendResult(r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
+func (s *Room) appendResult(r *http.Request, buf *respond.Buffer, h *hit, result *queue.Result) {
 	if err := result.Err; err != nil {
-		s.hitMetrics.failed(err, 1)
+		s.metrics.failed(err, 1)
 		f := problem.Of(serve.Explain(err, h.names()))
 		s.LogInternal(r, f, err)
-		buf.B = problem.Append(buf.B, f, maxHitErrors)
+		buf.B = problem.Append(buf.B, f, MaxHitErrors)
 		return
 	}
 	d := &result.Decision
-	s.hitMetrics.count(h, d)
+	s.metrics.count(h, d)
 	buf.Views = respond.AppendViews(buf.Views[:0], d)
-	s.hitMetrics.countExceeded(h, d, buf.Views)
+	s.metrics.countExceeded(h, d, buf.Views)
 	wait := int64(0)
 	if !d.Allowed {
 		wait = d.RetryAfter()
@@ -318,9 +318,9 @@ func (batchResult) Schema(r huma.Registry) *huma.Schema {
 }
 
 const (
-	// maxBatches is how many batches a node works on at once, from when their bodies are
+	// MaxBatches is how many batches a node works on at once, from when their bodies are
 	// there until they are decided: what each takes in memory is a multiple of its body.
-	maxBatches = 64
-	// maxOwnBatches is how many of these are one key's, so that others find a place.
-	maxOwnBatches = maxBatches / 2
+	MaxBatches = 64
+	// MaxOwnBatches is how many of these are one key's, so that others find a place.
+	MaxOwnBatches = MaxBatches / 2
 )

@@ -1,4 +1,4 @@
-package api
+package hits
 
 import (
 	"bufio"
@@ -57,7 +57,7 @@ func TestClientOfAFastHitGoesAway(t *testing.T) {
 		}
 	}()
 	for asking := true; asking; {
-		_, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", hitsPattern)
+		_, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", Pattern)
 		check(t, err)
 		select {
 		case <-fast:
