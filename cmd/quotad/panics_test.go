@@ -106,9 +106,8 @@ func TestPanicsOfPages(t *testing.T) {
 		As:  func(ctx context.Context, as web.Identity) context.Context { return api.As(ctx, api.Identity(as)) },
 		Why: func(*model.Decision) string { panic("a defect") }, Store: n.node.store, SignIn: n.node.api.SignIn,
 		LiveKey: n.node.catalog.Live, CatchUp: n.node.catalog.CatchUp, Trouble: n.node.trouble, Now: n.node.clock.Now, Wall: time.Now,
-		Log:     slog.New(slog.NewTextHandler(log, nil)),
-		Watcher: web.Watcher{Counters: func(context.Context, string, map[string]string) ([]model.CounterKey, error) { panic("a defect") }},
-	})
+		Log: slog.New(slog.NewTextHandler(log, nil)),
+	}, web.Watcher{Counters: func(context.Context, string, map[string]string) ([]model.CounterKey, error) { panic("a defect") }})
 	if err != nil {
 		t.Fatal(err)
 	}

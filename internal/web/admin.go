@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -10,52 +11,74 @@ import (
 	"quotad/internal/plans"
 )
 
-// adminPages are the pages of those who have a key.
-func adminPages() []page {
-	return append(planPages(), []page{
-		{"GET /admin/sign-in", anyone, (*visit).signInForm},
-		{"POST /admin/sign-in", anyone, (*visit).signIn},
-		{"POST /admin/sign-out", staff, (*visit).signOut},
-		{"GET /admin/{$}", anyone, (*visit).toAdmin},
-		{"GET /admin", staff, (*visit).adminHome},
-		{"GET /admin/reconcile", staff, (*visit).adminReconcile},
-		{"POST /admin/reconcile", staff, (*visit).adminReconcile},
-		{"GET /admin/customers", staff, (*visit).adminCustomers},
-		{"POST /admin/customers", staff, (*visit).makeCustomer},
-		{"GET /admin/customers/{key}", staff, (*visit).adminCustomer},
-		{"POST /admin/customers/{key}", staff, (*visit).saveCustomer},
-		{"POST /admin/customers/{key}/archive", staff, (*visit).archiveCustomer},
-		{"POST /admin/customers/{key}/portal", staff, (*visit).openPortal},
-		{"POST /admin/customers/{key}/overrides", staff, (*visit).saveOverride},
-		{"POST /admin/customers/{key}/overrides/{limit}/delete", staff, (*visit).deleteOverride},
-		{"GET /admin/customers/{key}/settings", staff, (*visit).customerSettings},
-		{"GET /admin/customers/{key}/usage", staff, (*visit).customerUsage},
-		{"GET /admin/customers/{key}/usage.csv", staff, (*visit).customerUsageFile},
-		{"GET /admin/customers/{key}/billing", staff, (*visit).customerBilling},
-		{"POST /admin/customers/{key}/credits", staff, (*visit).grantCredit},
-		{"POST /admin/customers/{key}/charges", staff, (*visit).chargeOnce},
-		{"POST /admin/customers/{key}/adjustments", staff, (*visit).adjustUsage},
-		{"GET /admin/meters", staff, (*visit).adminMeters},
-		{"POST /admin/meters", staff, (*visit).saveMeter},
-		{"GET /admin/plans", staff, (*visit).adminPlans},
-		{"GET /admin/keys", staff, (*visit).adminKeys},
-		{"POST /admin/keys", staff, (*visit).makeKey},
-		{"POST /admin/keys/{id}/revoke", staff, (*visit).revokeKey},
-		{"GET /admin/invoices", staff, (*visit).adminInvoices},
-		{"GET /admin/invoices.csv", staff, (*visit).invoicesCSV},
-		{"GET /admin/invoices/{id}", staff, (*visit).adminInvoice},
-		{"GET /admin/invoices/file/{file}", staff, (*visit).paper},
-		{"POST /admin/invoices/{id}/finalize", staff, (*visit).finalizeInvoice},
-		{"POST /admin/invoices/{id}/pay", staff, (*visit).payInvoice},
-		{"POST /admin/invoices/{id}/void", staff, (*visit).voidInvoice},
-		{"POST /admin/invoices/{id}/credit-notes", staff, (*visit).creditInvoice},
-		{"GET /admin/audit", staff, (*visit).adminAudit},
-	}...)
+// A visit is one of the pages of those who have a key.
+type staffVisit struct{ *Visit }
+
+var adminPages = []struct {
+	pattern string
+	who     who
+	show    func(*staffVisit) (*view, error)
+}{
+	{"GET /admin/sign-in", anyone, (*staffVisit).signInForm},
+	{"POST /admin/sign-in", anyone, (*staffVisit).signIn},
+	{"POST /admin/sign-out", staff, (*staffVisit).signOut},
+	{"GET /admin/{$}", anyone, (*staffVisit).toAdmin},
+	{"GET /admin", staff, (*staffVisit).adminHome},
+	{"GET /admin/reconcile", staff, (*staffVisit).adminReconcile},
+	{"POST /admin/reconcile", staff, (*staffVisit).adminReconcile},
+	{"GET /admin/customers", staff, (*staffVisit).adminCustomers},
+	{"POST /admin/customers", staff, (*staffVisit).makeCustomer},
+	{"GET /admin/customers/{key}", staff, (*staffVisit).adminCustomer},
+	{"POST /admin/customers/{key}", staff, (*staffVisit).saveCustomer},
+	{"POST /admin/customers/{key}/archive", staff, (*staffVisit).archiveCustomer},
+	{"POST /admin/customers/{key}/portal", staff, (*staffVisit).openPortal},
+	{"POST /admin/customers/{key}/overrides", staff, (*staffVisit).saveOverride},
+	{"POST /admin/customers/{key}/overrides/{limit}/delete", staff, (*staffVisit).deleteOverride},
+	{"GET /admin/customers/{key}/settings", staff, (*staffVisit).customerSettings},
+	{"GET /admin/customers/{key}/usage", staff, (*staffVisit).customerUsage},
+	{"GET /admin/customers/{key}/usage.csv", staff, (*staffVisit).customerUsageFile},
+	{"GET /admin/customers/{key}/billing", staff, (*staffVisit).customerBilling},
+	{"POST /admin/customers/{key}/credits", staff, (*staffVisit).grantCredit},
+	{"POST /admin/customers/{key}/charges", staff, (*staffVisit).chargeOnce},
+	{"POST /admin/customers/{key}/adjustments", staff, (*staffVisit).adjustUsage},
+	{"GET /admin/meters", staff, (*staffVisit).adminMeters},
+	{"POST /admin/meters", staff, (*staffVisit).saveMeter},
+	{"GET /admin/plans", staff, (*staffVisit).adminPlans},
+	{"GET /admin/keys", staff, (*staffVisit).adminKeys},
+	{"POST /admin/keys", staff, (*staffVisit).makeKey},
+	{"POST /admin/keys/{id}/revoke", staff, (*staffVisit).revokeKey},
+	{"GET /admin/invoices", staff, (*staffVisit).adminInvoices},
+	{"GET /admin/invoices.csv", staff, (*staffVisit).invoicesCSV},
+	{"GET /admin/invoices/{id}", staff, (*staffVisit).adminInvoice},
+	{"GET /admin/invoices/file/{file}", staff, (*staffVisit).paper},
+	{"POST /admin/invoices/{id}/finalize", staff, (*staffVisit).finalizeInvoice},
+	{"POST /admin/invoices/{id}/pay", staff, (*staffVisit).payInvoice},
+	{"POST /admin/invoices/{id}/void", staff, (*staffVisit).voidInvoice},
+	{"POST /admin/invoices/{id}/credit-notes", staff, (*staffVisit).creditInvoice},
+	{"GET /admin/audit", staff, (*staffVisit).adminAudit},
+	{"GET /admin/plans/{key}", staff, (*staffVisit).planEditor},
+	{"POST /admin/plans/{key}", staff, (*staffVisit).savePlan},
+	{"POST /admin/plans/{key}/discard", staff, (*staffVisit).discardPlan},
+	{"GET /admin/plans/{key}/play", staff, (*staffVisit).planPlay},
+	{"GET /admin/plans/{key}/publish", staff, (*staffVisit).planReview},
+	{"POST /admin/plans/{key}/publish", staff, (*staffVisit).publishPlan},
+	{"POST /admin/plans/{key}/rebase", staff, (*staffVisit).rebasePlan},
+	{"GET /admin/plans/{key}/versions", staff, (*staffVisit).planVersions},
 }
+
+// addAdmin adds the pages to a site.
+func addAdmin(site *Site) {
+	for _, p := range adminPages {
+		site.add(p.pattern, p.who, func(v *Visit) (*view, error) { return p.show(&staffVisit{v}) })
+	}
+}
+
+// functionsOfStaff are those of the templates of these pages.
+var functionsOfStaff = template.FuncMap{"input": inputOf, "words": optionText, "day": dayOf}
 
 type signInData struct{ To, Wrong string }
 
-func (v *visit) signInForm() (*view, error) {
+func (v *staffVisit) signInForm() (*view, error) {
 	return signInView(http.StatusOK, signInData{To: adminPath(v.r.URL.Query().Get("to"))}), nil
 }
 
@@ -63,25 +86,8 @@ func signInView(status int, data signInData) *view {
 	return &view{status: status, sheet: "sign-in", layout: "plain", title: "Sign in", data: data}
 }
 
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
-
-// form reads the fields of a form.
-func (v *visit) form() (url.Values, error) {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	if err := v.r.ParseForm(); err != nil {
-		return nil, &message{status: http.StatusBadRequest, title: "This form could not be read", text: "It may be too long. Go back and try again."}
-	}
-	for name, values := range v.r.PostForm {
-		if !isText(name) || !isText(values...) {
-			return nil, errNoText
-		}
-	}
-	return v.r.PostForm, nil
-}
-
 // signIn begins a session of a key. The secret is not kept.
-func (v *visit) signIn() (*view, error) {
+func (v *staffVisit) signIn() (*view, error) {
 	fields, err := v.form()
 	if err != nil {
 		return nil, err
@@ -110,19 +116,13 @@ func adminPath(to string) string {
 	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
 }
 
-// toSignIn leads to the page where one signs in, and from there back.
-func (v *visit) toSignIn() *view {
-	to := "/admin/sign-in"
-	if v.r.Method == http.MethodGet && v.r.URL.Path != "/admin" {
-		to += "?to=" + url.QueryEscape(v.r.URL.RequestURI())
-	}
-	return &view{to: to}
-}
-
-func (v *visit) signOut() (*view, error) {
+func (v *staffVisit) signOut() (*view, error) {
 	err := v.session.end(v.w)
 	v.session = nil
 	return &view{to: "/admin/sign-in"}, err
 }
 
-func (v *visit) toAdmin() (*view, error) { return &view{to: "/admin"}, nil }
+func (v *staffVisit) toAdmin() (*view, error) { return &view{to: "/admin"}, nil }
+
+// paper is an invoice as a file.
+func (v *staffVisit) paper() (*view, error) { return paper(v.Visit) }

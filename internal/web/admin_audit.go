@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-func (v *visit) adminAudit() (*view, error) {
+func (v *staffVisit) adminAudit() (*view, error) {
 	list, err := v.api.Audit(v.ctx(), v.query("actor", "target", "from", "to"))
 	asked := v.r.URL.Query()
 	page := &staffPage{
@@ -62,7 +62,7 @@ func brief(document jsontext.Value) string {
 }
 
 // refusedSearch shows a search with what was wrong with it.
-func (v *visit) refusedSearch(page *staffPage, err error, title, tab string) (*view, error) {
+func (v *staffVisit) refusedSearch(page *staffPage, err error, title, tab string) (*view, error) {
 	f := &form{Fields: page.Search.Fields}
 	problem, told := problemOf(err)
 	if !told || !f.tell(problem) {

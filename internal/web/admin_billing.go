@@ -9,10 +9,10 @@ import (
 	"quotad/client"
 )
 
-func (v *visit) customerBilling() (*view, error) { return v.billingPage(nil) }
+func (v *staffVisit) customerBilling() (*view, error) { return v.billingPage(nil) }
 
 // billingPage shows a customer's money. Parts that cannot be read fail alone.
-func (v *visit) billingPage(back *form) (*view, error) {
+func (v *staffVisit) billingPage(back *form) (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (v *visit) billingPage(back *form) (*view, error) {
 }
 
 // together makes sections at the same time.
-func (v *visit) together(sections ...func() section) []section {
+func (v *staffVisit) together(sections ...func() section) []section {
 	made := make([]section, len(sections))
 	var all sync.WaitGroup
 	for i, one := range sections {
@@ -47,8 +47,8 @@ func (v *visit) together(sections ...func() section) []section {
 	return made
 }
 
-func (v *visit) costSection() section {
-	cost, err := v.cost()
+func (v *staffVisit) costSection() section {
+	cost, err := costOf(v.Visit)
 	if err != nil {
 		v.note("the cost", err)
 		return section{Title: "This period", Failed: "The cost could not be read just now."}
@@ -56,7 +56,7 @@ func (v *visit) costSection() section {
 	return section{Title: "This period", Note: cost.Period, Cost: cost}
 }
 
-func (v *visit) accountSection(a *client.Account) section {
+func (v *staffVisit) accountSection(a *client.Account) section {
 	facts := []fact{
 		{Term: "Billed since", Text: v.instant(&a.StartsAt).Text},
 		{Term: "Billed until", Text: v.instant(a.BilledUntil).Text},
@@ -72,7 +72,7 @@ func (v *visit) accountSection(a *client.Account) section {
 	return section{Title: "Account", Facts: facts}
 }
 
-func (v *visit) creditSection() section {
+func (v *staffVisit) creditSection() section {
 	credits, err := v.api.Credits(v.ctx(), v.key, nil)
 	if err != nil {
 		v.note("the credits", err)
@@ -86,7 +86,7 @@ func (v *visit) creditSection() section {
 	return section{Title: "Credits", Table: t}
 }
 
-func (v *visit) customerInvoices() section {
+func (v *staffVisit) customerInvoices() section {
 	list, err := v.api.InvoicesOf(v.ctx(), v.key, v.query())
 	if err != nil {
 		v.note("the invoices", err)
@@ -96,7 +96,7 @@ func (v *visit) customerInvoices() section {
 }
 
 // bookings are the forms that book money or units.
-func (v *visit) bookings(s *subject, currency string) []*form {
+func (v *staffVisit) bookings(s *subject, currency string) []*form {
 	return []*form{creditForm(s, currency), chargeForm(s, currency), adjustmentForm(s)}
 }
 
@@ -129,7 +129,7 @@ func adjustmentForm(s *subject) *form {
 }
 
 // book sends one of the forms.
-func (v *visit) book(path string, make func(*subject, string) *form) (*view, error) {
+func (v *staffVisit) book(path string, make func(*subject, string) *form) (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -145,9 +145,9 @@ func (v *visit) book(path string, make func(*subject, string) *form) (*view, err
 	return v.sent(p, v.billingPage)
 }
 
-func (v *visit) grantCredit() (*view, error) { return v.book("/credits", creditForm) }
-func (v *visit) chargeOnce() (*view, error)  { return v.book("/charges", chargeForm) }
+func (v *staffVisit) grantCredit() (*view, error) { return v.book("/credits", creditForm) }
+func (v *staffVisit) chargeOnce() (*view, error)  { return v.book("/charges", chargeForm) }
 
-func (v *visit) adjustUsage() (*view, error) {
+func (v *staffVisit) adjustUsage() (*view, error) {
 	return v.book("/adjustments", func(s *subject, _ string) *form { return adjustmentForm(s) })
 }

@@ -18,7 +18,7 @@ type subject struct {
 
 // subject reads the customer whom the address names. From then on paths of the visit are that
 // customer's, and times are by that customer's zone.
-func (v *visit) subject() (*subject, error) {
+func (v *staffVisit) subject() (*subject, error) {
 	v.key = v.r.PathValue("key")
 	who, etag, err := v.api.Customer(v.ctx(), v.key)
 	if err != nil {
@@ -32,7 +32,7 @@ func (v *visit) subject() (*subject, error) {
 
 // setClockOf makes a customer's clock the page's, by the key that the page knows the customer by. Of a
 // customer who was erased papers stay; their times are by UTC.
-func (v *visit) setClockOf(key string) error {
+func (v *staffVisit) setClockOf(key string) error {
 	v.key = key
 	who, _, err := v.api.Customer(v.ctx(), v.key)
 	if notThere(err) {
@@ -48,7 +48,7 @@ func (v *visit) setClockOf(key string) error {
 func (s *subject) here(rest string) string { return "/admin/customers/" + segment(s.Key) + rest }
 
 // page is what all pages of a customer have.
-func (v *visit) page(s *subject, open string) *staffPage {
+func (v *staffVisit) page(s *subject, open string) *staffPage {
 	p := &staffPage{Crumbs: []link{{"Customers", "/admin/customers"}}, Done: v.doneHere(), Chips: []chip{{"", s.Key}, {"accent", s.Plan}}}
 	if c := customerChip(&s.Customer); c != nil {
 		p.Chips = append(p.Chips, *c)
@@ -61,17 +61,17 @@ func (v *visit) page(s *subject, open string) *staffPage {
 
 func (s *subject) title() string { return cmp.Or(s.Name, s.Key) }
 
-func (v *visit) adminCustomer() (*view, error) { return v.limitsPage(nil) }
+func (v *staffVisit) adminCustomer() (*view, error) { return v.limitsPage(nil) }
 
 // limitsPage shows how a customer stands, shadows too, and the overrides.
-func (v *visit) limitsPage(back *form) (*view, error) {
+func (v *staffVisit) limitsPage(back *form) (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
 	page := v.page(s, "")
 	if s.ArchivedAt == nil {
-		state, err := v.standing()
+		state, err := standingOf(v.Visit)
 		if err != nil {
 			v.note("the limits", err)
 			page.Sections = append(page.Sections, section{Title: "Limits", Failed: "The limits could not be read just now."})
@@ -87,7 +87,7 @@ func (v *visit) limitsPage(back *form) (*view, error) {
 }
 
 // openPortal makes a link for the customer's portal, and goes there. The audit has it.
-func (v *visit) openPortal() (*view, error) {
+func (v *staffVisit) openPortal() (*view, error) {
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
@@ -96,13 +96,13 @@ func (v *visit) openPortal() (*view, error) {
 }
 
 // customerUsage shows a customer's usage as the customer sees it.
-func (v *visit) customerUsage() (*view, error) {
+func (v *staffVisit) customerUsage() (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
 	page := v.page(s, "/usage")
-	if page.Usage, _, err = v.usage(&s.Customer, s.here("/usage"), v.r.URL.Query()); err != nil {
+	if page.Usage, _, err = usageOf(v.Visit, &s.Customer, s.here("/usage"), v.r.URL.Query()); err != nil {
 		return nil, err
 	}
 	shown := page.shownAs(s.title(), "customers")
@@ -112,19 +112,19 @@ func (v *visit) customerUsage() (*view, error) {
 	return shown, nil
 }
 
-func (v *visit) customerUsageFile() (*view, error) {
+func (v *staffVisit) customerUsageFile() (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
-	data, points, err := v.usage(&s.Customer, s.here("/usage"), v.r.URL.Query())
+	data, points, err := usageOf(v.Visit, &s.Customer, s.here("/usage"), v.r.URL.Query())
 	if err != nil || len(data.Wrong) > 0 {
 		return &view{to: s.here("/usage")}, err
 	}
 	return &view{file: usageCSV(data.Meter, points, v.zone)}, nil
 }
 
-func (v *visit) customerSettings() (*view, error) {
+func (v *staffVisit) customerSettings() (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (v *visit) customerSettings() (*view, error) {
 	return v.settingsPage(s, customerForm(&s.Customer))
 }
 
-func (v *visit) settingsPage(s *subject, f *form) (*view, error) {
+func (v *staffVisit) settingsPage(s *subject, f *form) (*view, error) {
 	page := v.page(s, "/settings")
 	facts := []fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
 	page.Sections = []section{{Title: "Customer", Facts: facts}}
@@ -148,7 +148,7 @@ func (v *visit) settingsPage(s *subject, f *form) (*view, error) {
 }
 
 // saveCustomer writes what the form says over what the customer is; the rest stays.
-func (v *visit) saveCustomer() (*view, error) {
+func (v *staffVisit) saveCustomer() (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (v *visit) saveCustomer() (*view, error) {
 	}, func(f *form) (*view, error) { return v.settingsPage(s, f) })
 }
 
-func (v *visit) archiveCustomer() (*view, error) {
+func (v *staffVisit) archiveCustomer() (*view, error) {
 	typed, err := v.form()
 	if err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"quotad/client"
 )
 
-func (v *visit) adminCustomers() (*view, error) { return v.customersPage(customerForm(nil)) }
+func (v *staffVisit) adminCustomers() (*view, error) { return v.customersPage(customerForm(nil)) }
 
 // customerForm makes a customer, or changes one.
 func customerForm(who *client.Customer) *form {
@@ -35,7 +35,7 @@ func customerForm(who *client.Customer) *form {
 	return f
 }
 
-func (v *visit) customersPage(f *form) (*view, error) {
+func (v *staffVisit) customersPage(f *form) (*view, error) {
 	list, err := v.api.Customers(v.ctx(), v.query("search"))
 	page := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.r.URL.Query().Get("search")}}}}
 	if err != nil {
@@ -71,7 +71,7 @@ func customerChip(c *client.Customer) *chip {
 	return nil
 }
 
-func (v *visit) makeCustomer() (*view, error) {
+func (v *staffVisit) makeCustomer() (*view, error) {
 	to := &view{}
 	shown, err := v.sent(post{
 		form: customerForm(nil), method: http.MethodPut, header: client.IfMatch(""), to: "/admin/customers?done=made",

@@ -48,7 +48,7 @@ type fullestRow struct {
 }
 
 // adminHome asks for the parts at the same time.
-func (v *visit) adminHome() (*view, error) {
+func (v *staffVisit) adminHome() (*view, error) {
 	data := &homeData{}
 	var all sync.WaitGroup
 	if v.isAdmin() {
@@ -75,7 +75,7 @@ func (v *visit) adminHome() (*view, error) {
 	return &view{sheet: "home", title: "Overview", tab: "overview", data: data}, nil
 }
 
-func (v *visit) lastChanges(list *client.List[client.Audit]) section {
+func (v *staffVisit) lastChanges(list *client.List[client.Audit]) section {
 	t := &table{Caption: "Last changes", Head: heads("When", "Who", "What", "On"), Empty: "Nothing was changed yet"}
 	for i := range list.Items {
 		a := &list.Items[i]
@@ -92,7 +92,7 @@ func (v *visit) lastChanges(list *client.List[client.Audit]) section {
 var overviewParts = []string{"decisions", "nodes", "database", "fullest"}
 
 // showOverview shows what was read. read is false where nothing was.
-func (v *visit) showOverview(data *homeData, o *client.Overview, read bool) {
+func (v *staffVisit) showOverview(data *homeData, o *client.Overview, read bool) {
 	if read {
 		data.AsOf = o.At.In(v.zone).Format("15:04:05")
 	}
@@ -180,7 +180,7 @@ func databaseFigure(o *client.Overview) figure {
 
 func (f *figure) fact(term, text string) { f.Facts = append(f.Facts, fact{Term: term, Text: text}) }
 
-func (v *visit) fullest(o *client.Overview) (data fullestData) {
+func (v *staffVisit) fullest(o *client.Overview) (data fullestData) {
 	f := o.Fullest
 	if f == nil {
 		data.Failed = "The fullest customers could not be read just now."
@@ -213,7 +213,7 @@ func (v *visit) fullest(o *client.Overview) (data fullestData) {
 // nodeMarks are how states look.
 var nodeMarks = map[string]string{"ready": "good", "silent": "bad", "degraded": "high"}
 
-func (v *visit) nodes(o *client.Overview) section {
+func (v *staffVisit) nodes(o *client.Overview) section {
 	s := section{Title: "Nodes"}
 	if failed(o, "nodes") {
 		s.Failed = "The nodes could not be read just now."
@@ -231,7 +231,7 @@ func (v *visit) nodes(o *client.Overview) section {
 	return s
 }
 
-func (v *visit) books(o *client.Overview, read bool) section {
+func (v *staffVisit) books(o *client.Overview, read bool) section {
 	s := section{Title: "Books"}
 	if !read {
 		s.Failed = "The books could not be asked for just now."

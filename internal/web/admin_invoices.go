@@ -11,7 +11,7 @@ import (
 
 var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
 
-func (v *visit) adminInvoices() (*view, error) {
+func (v *staffVisit) adminInvoices() (*view, error) {
 	query := v.query("customer", "test_clock", "status", "from", "to")
 	list, err := v.api.Invoices(v.ctx(), query)
 	asked := v.r.URL.Query()
@@ -32,7 +32,7 @@ func (v *visit) adminInvoices() (*view, error) {
 	return page.shownAs("Invoices", "invoices"), nil
 }
 
-func (v *visit) invoiceTable(all []client.Invoice, next string) *table {
+func (v *staffVisit) invoiceTable(all []client.Invoice, next string) *table {
 	t := &table{Caption: "Invoices", Head: []column{{Text: "Number"}, {Text: "Customer"}, {Text: "Status"}, {Text: "Period"}, {Text: "Total", Numeric: true}, {Text: "Open", Numeric: true}}, Empty: "There is no invoice", Next: next}
 	for i := range all {
 		n := &all[i]
@@ -59,12 +59,12 @@ func statusCell(status string) cell {
 	return marked(class, status)
 }
 
-func (v *visit) adminInvoice() (*view, error) { return v.invoicePage(nil) }
+func (v *staffVisit) adminInvoice() (*view, error) { return v.invoicePage(nil) }
 
-func (v *visit) invoicePath() string { return "/v1/invoices/" + segment(v.r.PathValue("id")) }
-func (v *visit) invoiceURL() string  { return "/admin/invoices/" + segment(v.r.PathValue("id")) }
+func (v *staffVisit) invoicePath() string { return "/v1/invoices/" + segment(v.r.PathValue("id")) }
+func (v *staffVisit) invoiceURL() string  { return "/admin/invoices/" + segment(v.r.PathValue("id")) }
 
-func (v *visit) invoicePage(back *form) (*view, error) {
+func (v *staffVisit) invoicePage(back *form) (*view, error) {
 	n, err := v.api.Invoice(v.ctx(), v.r.PathValue("id"))
 	if err == nil {
 		err = v.setClockOf(n.Customer)
@@ -118,7 +118,7 @@ func sums(n *client.Invoice, zone *time.Location) []fact {
 }
 
 // invoiceForms are what can be done with an invoice of that status.
-func (v *visit) invoiceForms(n *client.Invoice) []*form {
+func (v *staffVisit) invoiceForms(n *client.Invoice) []*form {
 	here := v.invoiceURL()
 	var all []*form
 	if n.Status == "draft" {
@@ -158,20 +158,20 @@ func noteForm(here string, n *client.Invoice) *form {
 	return f
 }
 
-func (v *visit) finalizeInvoice() (*view, error) {
+func (v *staffVisit) finalizeInvoice() (*view, error) {
 	return v.press(func() error { return v.api.FinalizeInvoice(v.ctx(), v.r.PathValue("id")) }, v.invoiceURL()+"?done=finalized")
 }
 
-func (v *visit) payInvoice() (*view, error) {
+func (v *staffVisit) payInvoice() (*view, error) {
 	return v.sent(post{form: payForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/pay"), to: v.invoiceURL() + "?done=paid"}, v.invoicePage)
 }
 
-func (v *visit) voidInvoice() (*view, error) {
+func (v *staffVisit) voidInvoice() (*view, error) {
 	return v.sent(post{form: voidForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/void"), to: v.invoiceURL() + "?done=voided"}, v.invoicePage)
 }
 
 // creditInvoice gathers the lines' fields into the lines of the note.
-func (v *visit) creditInvoice() (*view, error) {
+func (v *staffVisit) creditInvoice() (*view, error) {
 	n, err := v.api.Invoice(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (v *visit) creditInvoice() (*view, error) {
 	return v.sent(post{form: noteForm(v.invoiceURL(), &n), method: http.MethodPost, path: path, to: v.invoiceURL() + "?done=credited"}, v.invoicePage)
 }
 
-func (v *visit) invoicesCSV() (*view, error) {
+func (v *staffVisit) invoicesCSV() (*view, error) {
 	body, err := v.api.InvoicesCSV(v.ctx(), v.query("customer", "test_clock", "status", "from", "to"))
 	return &view{file: &file{mediaType: "text/csv; charset=utf-8", name: "invoices.csv", body: body}}, err
 }

@@ -7,7 +7,7 @@ import (
 	"quotad/client"
 )
 
-func (v *visit) adminKeys() (*view, error) { return v.keysPage(keyForm()) }
+func (v *staffVisit) adminKeys() (*view, error) { return v.keysPage(keyForm()) }
 
 func keyForm() *form {
 	return &form{Name: "key", Title: "New key", Action: "/admin/keys", Button: "Make the key", Class: "primary", Fields: []field{
@@ -22,7 +22,7 @@ func keyForm() *form {
 	}}
 }
 
-func (v *visit) keysPage(f *form) (*view, error) {
+func (v *staffVisit) keysPage(f *form) (*view, error) {
 	list, err := v.api.Keys(v.ctx(), v.query())
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (v *visit) keysPage(f *form) (*view, error) {
 
 // makeKey shows the secret in its answer. It is stored nowhere, so it cannot be shown after a
 // redirect.
-func (v *visit) makeKey() (*view, error) {
+func (v *staffVisit) makeKey() (*view, error) {
 	f := keyForm()
 	var made client.NewKey
 	status, err := v.send(post{form: f, method: http.MethodPost, path: at("/v1/keys"), answer: &made})
@@ -77,13 +77,13 @@ func (v *visit) makeKey() (*view, error) {
 }
 
 // press does what a button without fields says.
-func (v *visit) press(do func() error, to string) (*view, error) {
+func (v *staffVisit) press(do func() error, to string) (*view, error) {
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
 	return &view{to: to}, do()
 }
 
-func (v *visit) revokeKey() (*view, error) {
+func (v *staffVisit) revokeKey() (*view, error) {
 	return v.press(func() error { return v.api.RevokeKey(v.ctx(), v.r.PathValue("id")) }, "/admin/keys?done=revoked")
 }

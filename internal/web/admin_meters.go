@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-func (v *visit) adminMeters() (*view, error) { return v.metersPage(meterForm()) }
+func (v *staffVisit) adminMeters() (*view, error) { return v.metersPage(meterForm()) }
 
 func meterForm() *form {
 	return &form{Name: "meter", Title: "New meter, or other words for one", Action: "/admin/meters", Button: "Save", Class: "primary", Fields: []field{
@@ -14,7 +14,7 @@ func meterForm() *form {
 	}}
 }
 
-func (v *visit) metersPage(f *form) (*view, error) {
+func (v *staffVisit) metersPage(f *form) (*view, error) {
 	list, err := v.api.Meters(v.ctx(), v.query())
 	if err != nil {
 		return nil, err
@@ -30,6 +30,6 @@ func (v *visit) metersPage(f *form) (*view, error) {
 	return page.shownAs("Meters", "meters"), nil
 }
 
-func (v *visit) saveMeter() (*view, error) {
+func (v *staffVisit) saveMeter() (*view, error) {
 	return v.sent(post{form: meterForm(), method: http.MethodPut, path: named("/v1/meters/", "key"), to: "/admin/meters?done=saved"}, v.metersPage)
 }

@@ -30,7 +30,7 @@ func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 }
 
 // overrides is the section of a customer's overrides.
-func (v *visit) overrides(s *subject, state *standing, back *form) section {
+func (v *staffVisit) overrides(s *subject, state *standing, back *form) section {
 	list, err := v.api.Overrides(v.ctx(), v.key, url.Values{"limit": {"1000"}})
 	if err != nil {
 		v.note("the overrides", err)
@@ -57,12 +57,12 @@ func (v *visit) overrides(s *subject, state *standing, back *form) section {
 	return part
 }
 
-func (v *visit) saveOverride() (*view, error) {
+func (v *staffVisit) saveOverride() (*view, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
-	state, err := v.standing()
+	state, err := standingOf(v.Visit)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (v *visit) saveOverride() (*view, error) {
 	}, v.limitsPage)
 }
 
-func (v *visit) deleteOverride() (*view, error) {
+func (v *staffVisit) deleteOverride() (*view, error) {
 	v.key = v.r.PathValue("key")
 	return v.press(func() error { return v.api.DeleteOverride(v.ctx(), v.key, v.r.PathValue("limit")) }, "/admin/customers/"+segment(v.key)+"?done=deleted")
 }

@@ -5,7 +5,7 @@ import (
 )
 
 // adminPlans lists the plans. The pages of one plan are in plan_*.go.
-func (v *visit) adminPlans() (*view, error) {
+func (v *staffVisit) adminPlans() (*view, error) {
 	list, err := v.api.Plans(v.ctx(), v.query())
 	if err != nil {
 		return nil, err

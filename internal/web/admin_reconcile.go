@@ -25,7 +25,7 @@ func disagreement(d *client.Disagreement) string {
 }
 
 // adminReconcile runs when it is asked to: the check reads all books.
-func (v *visit) adminReconcile() (*view, error) {
+func (v *staffVisit) adminReconcile() (*view, error) {
 	page := &staffPage{Intro: "Compares what was charged, booked, rated, billed and paid. It reads all books, and takes from milliseconds to minutes."}
 	page.Actions = []*form{{Name: "run", Action: "/admin/reconcile", Button: "Check now", Class: "primary"}}
 	if v.r.Method != http.MethodPost {
@@ -57,4 +57,37 @@ func (v *visit) adminReconcile() (*view, error) {
 	}
 	page.Sections = []section{{Title: title, Note: "It took " + v.site.options.Wall().Sub(began).Round(time.Millisecond).String() + ".", Table: t}}
 	return page.shownAs("Check the books", "reconcile"), nil
+}
+
+// checkNames are the checks of the books in words.
+var checkNames = map[string]string{
+	"charged_is_booked":         "What was charged is booked as usage",
+	"usage_is_billed":           "Usage is on the invoices",
+	"lines_are_given_back_once": "No line is given back twice",
+	"lines_are_totals":          "Lines add up to the totals",
+	"rated_is_billed":           "Lines cost what the prices say",
+	"periods_are_chained":       "Billing periods follow each other without a gap",
+	"numbers_have_no_gap":       "Invoice numbers have no gap",
+	"digests_match":             "Final invoices say what they said",
+	"adjustments_are_claimed":   "Adjustments are on an invoice",
+	"credits_add_up":            "Credits add up",
+	"periods_can_close":         "Every billing period can be closed",
+}
+
+// checkName is a check of the books in words.
+func checkName(name string) string {
+	if words, known := checkNames[name]; known {
+		return words
+	}
+	words := strings.ReplaceAll(name, "_", " ")
+	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
+}
+
+// checkList names several checks.
+func checkList(names []string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = "“" + checkName(name) + "”"
+	}
+	return strings.Join(all, ", ")
 }

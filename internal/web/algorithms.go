@@ -11,12 +11,11 @@ import (
 
 // algorithmWords is what pages say of an algorithm's limits.
 type algorithmWords struct {
-	name string
 	says func(l *model.Limit) string // in the playground; nil: it is not compared there
 	rule func(units string, l *client.QuotaLimit, spec *client.Limit) string
 
 	gone   string // when units are there again that never come back by waiting; none: see resets
-	resets func(v *visit, c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time)
+	resets func(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location)
 
 	pace paceBy
 	ends func(p speed, l *client.QuotaLimit, now time.Time) (time.Time, bool) // see speed.ends
@@ -25,21 +24,21 @@ type algorithmWords struct {
 // algorithms has the words of each.
 var algorithms = map[model.Algorithm]algorithmWords{
 	model.FixedWindow: {
-		name: "Fixed window", rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
+		rule: fixedRule, pace: byWindow, ends: speed.beforeReset,
 		says: func(l *model.Limit) string { return "Counts from zero at each full " + each(l.Window) + "." },
-		resets: func(v *visit, c *card, l *client.QuotaLimit, _ *client.Limit, now time.Time) {
+		resets: func(c *card, l *client.QuotaLimit, _ *client.Limit, now time.Time, zone *time.Location) {
 			c.countdown("Resets in", *l.ResetAt, now, 0)
-			c.fact("At", when(*l.ResetAt, now, v.zone))
+			c.fact("At", when(*l.ResetAt, now, zone))
 		},
 	},
 	model.SlidingWindow: {
-		name: "Sliding window", rule: slidingRule, resets: (*visit).slides, pace: byLastHour, ends: speed.whileSliding,
+		rule: slidingRule, resets: (*card).sliding, pace: byLastHour, ends: speed.whileSliding,
 		says: func(l *model.Limit) string {
 			return "The units of the last " + each(l.Window) + " fade while this one runs."
 		},
 	},
 	model.SlidingLog: {
-		name: "Exact log", rule: slidingRule, resets: (*visit).slides, pace: byLastHour, ends: speed.whileSliding,
+		rule: slidingRule, resets: (*card).sliding, pace: byLastHour, ends: speed.whileSliding,
 		says: func(l *model.Limit) string {
 			if l.Precision > 1 {
 				return "Counts the last " + each(l.Window) + ", in blocks of " + lasting(l.Precision) + "."
@@ -48,7 +47,7 @@ var algorithms = map[model.Algorithm]algorithmWords{
 		},
 	},
 	model.TokenBucket: {
-		name: "Token bucket", resets: (*visit).refills, pace: byLastHour, ends: speed.whileRefilling,
+		resets: (*card).refilling, pace: byLastHour, ends: speed.whileRefilling,
 		says: func(l *model.Limit) string {
 			return "Full at first with " + number(l.Burst) + ", refilled all the time."
 		},
@@ -57,11 +56,11 @@ var algorithms = map[model.Algorithm]algorithmWords{
 		},
 	},
 	model.Allocation: {
-		name: "Allocation", gone: "when one is given up",
+		gone: "when one is given up",
 		rule: func(units string, _ *client.QuotaLimit, _ *client.Limit) string { return units + " at any time" },
 	},
 	model.Concurrency: {
-		name: "Concurrency", gone: "when one ends",
+		gone: "when one ends",
 		rule: func(units string, _ *client.QuotaLimit, _ *client.Limit) string { return units + " at the same time" },
 	},
 }
@@ -97,16 +96,16 @@ func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string 
 	return fmt.Sprintf("%s in any %s", units, length(spec.Window))
 }
 
-// slides says when units come back that each count for a window.
-func (v *visit) slides(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+// sliding says when units come back that each count for a window.
+func (c *card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	c.fact("Comes back", "as "+plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
-	c.fact("All back", when(*l.ResetAt, now, v.zone))
+	c.fact("All back", when(*l.ResetAt, now, zone))
 	c.at, c.slides = *l.ResetAt, true
 }
 
-// refills says when a token bucket has its next unit. The units that are missing come back evenly
+// refilling says when a token bucket has its next unit. The units that are missing come back evenly
 // until the reset.
-func (v *visit) refills(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+func (c *card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
 	reset := *l.ResetAt
 	window, err := model.ParseDuration(spec.Window)
 	if err == nil && l.Limit > 0 {
@@ -123,5 +122,5 @@ func (v *visit) refills(c *card, l *client.QuotaLimit, spec *client.Limit, now t
 			c.slides = true
 		}
 	}
-	c.fact("All back", when(reset, now, v.zone))
+	c.fact("All back", when(reset, now, zone))
 }

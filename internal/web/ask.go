@@ -32,7 +32,7 @@ func notThere(err error) bool {
 
 // askOnce is for what does not change while one page is drawn, or one stream is open. Parts of a page ask
 // for it at the same time.
-func askOnce[T any](v *visit, name string, ask func() (T, error)) (found T, err error) {
+func askOnce[T any](v *Visit, name string, ask func() (T, error)) (found T, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if kept, ok := v.kept[name].(T); ok {
@@ -48,7 +48,7 @@ func askOnce[T any](v *visit, name string, ask func() (T, error)) (found T, err 
 }
 
 // plan is a version of a plan.
-func (v *visit) plan(key string, version int) (client.Plan, error) {
+func (v *Visit) plan(key string, version int) (client.Plan, error) {
 	return askOnce(v, key+" "+strconv.Itoa(version), func() (client.Plan, error) { return v.api.Version(v.ctx(), key, version) })
 }
 
@@ -68,7 +68,7 @@ func titleOf(m client.Meter) string {
 }
 
 // meters are the names and units of all meters.
-func (v *visit) meters() (meterNames, error) {
+func (v *Visit) meters() (meterNames, error) {
 	return askOnce(v, "meters", func() (meterNames, error) {
 		all, query := meterNames{}, url.Values{"limit": {"1000"}}
 		for {
@@ -89,3 +89,29 @@ func (v *visit) meters() (meterNames, error) {
 
 // segment is a name as a part of a path.
 func segment(name string) string { return url.PathEscape(name) }
+
+// next is the address of the page after this one.
+func (v *Visit) next(cursor *string) string {
+	if cursor == nil {
+		return ""
+	}
+	query := v.r.URL.Query()
+	query.Set("cursor", *cursor)
+	query.Del("done")
+	return v.r.URL.Path + "?" + query.Encode()
+}
+
+// pageSize is how many rows a list has on a page.
+const pageSize = 50
+
+// query is what a page asks the API's list for: the named parameters of its own address.
+func (v *Visit) query(names ...string) url.Values {
+	asked, all := v.r.URL.Query(), url.Values{}
+	all.Set("limit", strconv.Itoa(pageSize))
+	for _, name := range append(names, "cursor") {
+		if value := asked.Get(name); value != "" {
+			all.Set(name, value)
+		}
+	}
+	return all
+}

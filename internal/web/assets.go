@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -13,9 +12,6 @@ import (
 	"strconv"
 	"strings"
 )
-
-//go:embed assets
-var assetFiles embed.FS
 
 // assets are the files that pages name. Each is served under a name that holds its hash, so that
 // browsers may keep it for ever. It is safe for concurrent use.
@@ -34,16 +30,16 @@ var mediaTypes = map[string]string{
 	".png": "image/png", ".woff2": "font/woff2", ".txt": "text/plain; charset=utf-8",
 }
 
-// loadAssets reads the embedded files, and makes those of the brand.
-func loadAssets(brand *Brand) (*assets, error) {
+// loadAssets reads the files, and makes those of the brand.
+func loadAssets(from fs.FS, brand *Brand) (*assets, error) {
 	a := &assets{byName: map[string]string{}, byPath: map[string]*asset{}}
-	files, err := fs.Glob(assetFiles, "assets/*")
+	files, err := fs.Glob(from, "assets/*")
 	if err != nil {
 		return nil, err
 	}
 	var sheet []byte
 	for _, file := range files {
-		body, err := assetFiles.ReadFile(file)
+		body, err := fs.ReadFile(from, file)
 		if err != nil {
 			return nil, err
 		}

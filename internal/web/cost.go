@@ -23,8 +23,8 @@ type costData struct {
 // A costLine has an amount so far, and one that is projected where there is a projection.
 type costLine struct{ Name, How, Amount, Projected string }
 
-// cost asks for the invoice of the running period. Where there is none, nobody is billed.
-func (v *visit) cost() (*costData, error) {
+// costOf asks for the invoice of the running period. Where there is none, nobody is billed.
+func costOf(v *Visit) (*costData, error) {
 	i, err := v.api.Upcoming(v.ctx(), v.key, url.Values{"projection": {"true"}})
 	if problem, asked := problemOf(err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
 		return &costData{Free: true}, nil

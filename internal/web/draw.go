@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"embed"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -16,33 +15,30 @@ import (
 	"time"
 )
 
-//go:embed templates
-var templates embed.FS
-
 // sheets are the templates of pages by their file's name.
 type sheets map[string]*template.Template
 
 // loadSheets reads each file of templates/pages together with all of templates/shared, which
-// holds the layouts and the parts.
-func loadSheets(a *assets) (sheets, error) {
-	shared, err := template.New("").Funcs(functions(a)).ParseFS(templates, "templates/shared/*.html")
+// holds the layouts and the parts. more are functions that templates have beside those of all.
+func loadSheets(files fs.FS, a *assets, more template.FuncMap) (sheets, error) {
+	shared, err := template.New("").Funcs(functions(a)).Funcs(more).ParseFS(files, "templates/shared/*.html")
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.Glob(templates, "templates/pages/*.html")
+	names, err := fs.Glob(files, "templates/pages/*.html")
 	if err != nil {
 		return nil, err
 	}
 	all := sheets{}
-	for _, file := range files {
+	for _, name := range names {
 		own, err := shared.Clone()
 		if err == nil {
-			own, err = own.ParseFS(templates, file)
+			own, err = own.ParseFS(files, name)
 		}
 		if err != nil {
 			return nil, err
 		}
-		all[strings.TrimSuffix(path.Base(file), ".html")] = own
+		all[strings.TrimSuffix(path.Base(name), ".html")] = own
 	}
 	return all, nil
 }
@@ -55,11 +51,8 @@ func functions(a *assets) template.FuncMap {
 		"portalTabs": portalTabs,
 		"adminTabs":  adminTabs,
 		"pair":       newPair,
-		"input":      inputOf,
 		"next":       func(n int) int { return n + 1 },
 		"has":        slices.Contains[[]string],
-		"words":      optionText,
-		"day":        dayOf,
 	}
 }
 
@@ -95,7 +88,7 @@ type sheetData struct {
 }
 
 // layout is what stands around the pages of a visit.
-func (v *visit) layout() string {
+func (v *Visit) layout() string {
 	switch {
 	case v.customer != nil:
 		return "portal"
@@ -105,7 +98,7 @@ func (v *visit) layout() string {
 	return "plain"
 }
 
-func (v *visit) frame(shown *view, now time.Time) *frame {
+func (v *Visit) frame(shown *view, now time.Time) *frame {
 	f := &frame{
 		Title: shown.title, Tab: shown.tab, Brand: &v.site.options.Brand, Live: shown.live,
 		Now: now.UTC().Format("2006-01-02T15:04:05.000Z"), AsOf: now.In(v.zone).Format("15:04:05"), Zone: v.zone.String(), ZoneText: zoneText(now, v.zone),
@@ -122,7 +115,7 @@ func (v *visit) frame(shown *view, now time.Time) *frame {
 }
 
 // draw answers with a view. A page that cannot be drawn is a message that can.
-func (s *Site) draw(w http.ResponseWriter, v *visit, shown *view) {
+func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *view) {
 	h := w.Header()
 	protect(h, v.look.embed)
 	switch {
@@ -154,7 +147,7 @@ func (s *Site) draw(w http.ResponseWriter, v *visit, shown *view) {
 	s.send(w, v.r, cmp.Or(shown.status, http.StatusOK), body)
 }
 
-func (s *Site) render(v *visit, shown *view) ([]byte, error) {
+func (s *Site) render(v *Visit, shown *view) ([]byte, error) {
 	now, err := v.now()
 	if err != nil {
 		now = s.options.Wall() // the page of an outage has a time, too

@@ -29,9 +29,10 @@ const (
 
 // A follower sends an open page what has changed, part by part.
 type follower struct {
-	*visit
-	out   *events
-	state *standing // as the limits were drawn last; nil: not yet
+	*Visit
+	portal *Portal
+	out    *events
+	state  *standing // as the limits were drawn last; nil: not yet
 
 	sent map[string][sha256.Size]byte // what is shown of each part that was sent, by the part's template
 	// What is to be made again: the outlook goes by the limits as they are shown, the cost by what was
@@ -39,8 +40,8 @@ type follower struct {
 	outlookOld, costOld bool
 }
 
-func newFollower(v *visit, out *events) *follower {
-	return &follower{visit: v, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may have changed since it was drawn
+func newFollower(p *Portal, v *Visit, out *events) *follower {
+	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may have changed since it was drawn
 }
 
 // A turn is when a stream may make a part again.
@@ -61,20 +62,19 @@ func (t *turn) wait() time.Duration {
 }
 
 // follow sends what changes until the browser, the session or the node goes.
-func (v *visit) follow(out *events, line *stream) {
-	f := newFollower(v, out)
+func (f *follower) follow(line *stream) {
 	beat := time.NewTicker(beatEvery)
 	defer beat.Stop()
 	draw, rest := time.NewTimer(0), time.NewTimer(drawEvery)
 	defer draw.Stop()
 	defer rest.Stop()
 	told, resting := true, true
-	limitsTurn, restTurn := turn{of: v.site.draws, taken: true}, turn{of: v.site.draws} // the first is at once
+	limitsTurn, restTurn := turn{of: f.portal.draws, taken: true}, turn{of: f.portal.draws} // the first is at once
 	for ok := true; ok; {
 		select {
-		case <-v.ctx().Done():
+		case <-f.ctx().Done():
 			return
-		case <-v.site.stopping:
+		case <-f.portal.stopping:
 			return
 		case <-line.changed:
 			f.costOld = true
@@ -107,7 +107,7 @@ func (v *visit) follow(out *events, line *stream) {
 		case <-beat.C:
 			ok = f.beat()
 		case <-line.over:
-			out.send("over", "")
+			f.out.send("over", "")
 			return
 		}
 	}
@@ -135,7 +135,7 @@ func (f *follower) hasOld() bool { return f.state != nil && (f.outlookOld || f.c
 // sendLimits sends the part with the limits, unless it is what was sent last, and says when it
 // changes by itself.
 func (f *follower) sendLimits() (next time.Duration, ok bool) {
-	state, err := f.standing()
+	state, err := standingOf(f.Visit)
 	if err != nil {
 		return slideEvery, true // no beat without an answer: the page says that it is old
 	}
@@ -144,7 +144,7 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	}
 	f.state = state
 	data := state.limits()
-	next = data.changesIn(state)
+	next = changesIn(&data, state)
 	part, changed, ok := f.drawn("limits", data)
 	if !changed {
 		return next, ok
@@ -157,17 +157,8 @@ func (f *follower) sendLimits() (next time.Duration, ok bool) {
 	return next, ok
 }
 
-// periods tells billing periods apart: another one has another cost.
-func (s *standing) periods() string {
-	var all strings.Builder
-	for i := range s.quota.Meters {
-		all.WriteString(s.quota.Meters[i].PeriodStart.Format(time.RFC3339Nano))
-	}
-	return all.String()
-}
-
 // changesIn is how long the part may stay as it is if nothing else happens.
-func (d *limitsData) changesIn(state *standing) time.Duration {
+func changesIn(d *limitsData, state *standing) time.Duration {
 	next := slideEvery * 12
 	if state.quota.TestClock != "" {
 		return next
@@ -189,13 +180,13 @@ func (d *limitsData) changesIn(state *standing) time.Duration {
 func (f *follower) sendRest() (ok bool) {
 	var all strings.Builder
 	if f.outlookOld {
-		if !f.replace(&all, "outlook", "outlook", f.outlook(f.state)) {
+		if !f.replace(&all, "outlook", "outlook", f.state.outlook(f.Visit)) {
 			return false
 		}
 		f.outlookOld = false
 	}
 	if f.costOld {
-		if cost, err := f.cost(); err == nil {
+		if cost, err := costOf(f.Visit); err == nil {
 			if !f.replace(&all, "cost", "cost-panel", overviewData{Cost: cost}) {
 				return false
 			}
@@ -225,7 +216,7 @@ func (f *follower) replace(event *strings.Builder, id, name string, data any) (o
 // but for what a script counts down. Then the caller sends it.
 func (f *follower) drawn(name string, data any) (part string, changed, ok bool) {
 	var all bytes.Buffer
-	if err := f.site.sheets["overview"].ExecuteTemplate(&all, name, data); err != nil {
+	if err := f.site.sheet("overview").ExecuteTemplate(&all, name, data); err != nil {
 		f.site.options.Log.Error("part of a page cannot be drawn", "part", name, "error", err)
 		return "", false, false
 	}

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 )
@@ -10,18 +11,14 @@ import (
 // followerOf draws parts of the first page as an open page gets them. more is added to its templates.
 func followerOf(t testing.TB, more string) *follower {
 	t.Helper()
-	a, err := loadAssets(&Brand{})
+	site, err := newSite(Options{Log: slog.New(slog.DiscardHandler)}, os.DirFS("."), functionsOfStaff)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := loadSheets(a)
-	if err != nil {
+	if _, err := site.sheet("overview").Parse(more); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := all["overview"].Parse(more); err != nil {
-		t.Fatal(err)
-	}
-	return newFollower(&visit{site: &Site{sheets: all, options: Options{Log: slog.New(slog.DiscardHandler)}}, zone: time.UTC}, nil)
+	return newFollower(nil, &Visit{site: site, zone: time.UTC}, nil)
 }
 
 // partOf draws a part, and says whether it is sent.

@@ -186,7 +186,7 @@ type post struct {
 
 // send asks the API for what a form says. A form with a fault comes back as not ok, with the
 // fault in it and the status of the page that shows it.
-func (v *visit) send(p post) (status int, err error) {
+func (v *staffVisit) send(p post) (status int, err error) {
 	typed, err := v.form()
 	if err != nil {
 		return 0, err
@@ -226,3 +226,20 @@ type input struct {
 }
 
 func inputOf(form string, d field) input { return input{form + "-" + d.Name, d} }
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// form reads the fields of a form.
+func (v *staffVisit) form() (url.Values, error) {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return nil, &message{status: http.StatusBadRequest, title: "This form could not be read", text: "It may be too long. Go back and try again."}
+	}
+	for name, values := range v.r.PostForm {
+		if !isText(name) || !isText(values...) {
+			return nil, errNoText
+		}
+	}
+	return v.r.PostForm, nil
+}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/alexedwards/scs/v2"
@@ -10,7 +11,7 @@ import (
 )
 
 // framed is the page of a message, in the frame of the pages around its address, with ways on.
-func (s *Site) framed(v *visit, m *message) *view {
+func (s *Site) framed(v *Visit, m *message) *view {
 	shown := m.view()
 	data, _ := shown.data.(messageData)
 	data.Again = data.Again && v.r.Method == http.MethodGet // no link sends a form again
@@ -53,7 +54,7 @@ func beneath(path, root string) bool { return path == root || strings.HasPrefix(
 // around is the layout of the pages around the visit's address, with the entries of their menu,
 // the first page first. It is empty for whom has no session of them. In an outage nobody can say
 // whether a session holds. Then its cookie is enough: a menu tells nothing of anybody.
-func (s *Site) around(v *visit, m *message) (layout string, tabs []tab) {
+func (s *Site) around(v *Visit, m *message) (layout string, tabs []tab) {
 	layout, who, kinds := "portal", customer, []*scs.SessionManager{s.sessions.embedded, s.sessions.portal}
 	switch {
 	case m == errNotSecure:
@@ -65,7 +66,7 @@ func (s *Site) around(v *visit, m *message) (layout string, tabs []tab) {
 	}
 	known, out := v.customer != nil || who == staff && v.as.Scope != "", m.status == http.StatusServiceUnavailable
 	if !known && !out {
-		found, err := s.begin(&page{who: who}, v.w, v.r)
+		found, err := s.begin(who, v.w, v.r)
 		known, out = err == nil, err != nil && messageOf(store.Classify(err)).status == http.StatusServiceUnavailable
 		if known {
 			v.session, v.as, v.look, v.key, v.customer, v.zone = found.session, found.as, found.look, found.key, found.customer, found.zone
@@ -96,7 +97,7 @@ func hasCookie(r *http.Request, kinds []*scs.SessionManager) bool {
 }
 
 // outside are the ways on for whom is not signed in.
-func (s *Site) outside(v *visit) []link {
+func (s *Site) outside(v *Visit) []link {
 	if beneath(v.r.URL.Path, "/admin") {
 		return []link{{"Sign in", "/admin/sign-in"}}
 	}
@@ -108,3 +109,12 @@ func (s *Site) outside(v *visit) []link {
 
 // Out reports whether a link leads to another site, and so out of a frame.
 func (l link) Out() bool { return !strings.HasPrefix(l.URL, "/") }
+
+// toSignIn leads to the page where one signs in, and from there back.
+func (v *Visit) toSignIn() *view {
+	to := "/admin/sign-in"
+	if v.r.Method == http.MethodGet && v.r.URL.Path != "/admin" {
+		to += "?to=" + url.QueryEscape(v.r.URL.RequestURI())
+	}
+	return &view{to: to}
+}

@@ -18,8 +18,8 @@ func (s *Site) guard(next http.Handler) (http.Handler, error) {
 			return nil, err
 		}
 	}
-	cross.SetDenyHandler(s.serve(&page{who: anyone, show: func(*visit) (*view, error) { return nil, errCrossOrigin }}))
-	local := s.serve(&page{who: anyone, show: func(*visit) (*view, error) { return nil, errNotSecure }})
+	cross.SetDenyHandler(s.serve(anyone, func(*Visit) (*view, error) { return nil, errCrossOrigin }))
+	local := s.serve(anyone, func(*Visit) (*view, error) { return nil, errNotSecure })
 	guarded := cross.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.options.Secure && !fromHere(r) && !strings.HasPrefix(r.URL.Path, "/assets/") {

@@ -27,7 +27,7 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 	}
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	reset, window := now.Add(time.Hour), "1h"
-	v := &visit{zone: time.UTC}
+	v := &Visit{zone: time.UTC}
 	for _, name := range names {
 		l := &client.QuotaLimit{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
 		spec := &client.Limit{Spec: client.Spec{Name: "x", Algorithm: name, Limit: 10, Window: window}}
@@ -36,7 +36,7 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 			t.Errorf("nothing is said of %s", name)
 			continue
 		}
-		if words.name == "" || (words.says == nil) == slices.Contains(play.Algorithms, name) {
+		if algorithmName(name) == "" || (words.says == nil) == slices.Contains(play.Algorithms, name) {
 			t.Errorf("%s has no name, or no words in the playground", name)
 		}
 		if words := rule(l, spec); strings.Contains(words, name) {
@@ -50,9 +50,9 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 		}
 		var c, other card
 		c.Used, other.Used = 4, 4
-		v.comesBack(&c, l, spec, now)
+		c.comesBack(v, l, spec, now)
 		l.Algorithm = "no such algorithm"
-		v.comesBack(&other, l, spec, now)
+		other.comesBack(v, l, spec, now)
 		if reflect.DeepEqual(c, other) {
 			t.Errorf("what comes back of %s has no words: %+v", name, c)
 		}

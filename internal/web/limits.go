@@ -50,7 +50,7 @@ type fact struct {
 type per struct{ Attribute, Field, Value string }
 
 // cards makes the cards of all limits that a customer may see, the fullest first.
-func (v *visit) cards(q *client.Quota, plan *client.Plan, meters meterNames) []card {
+func cardsOf(v *Visit, q *client.Quota, plan *client.Plan, meters meterNames) []card {
 	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
 		specs[s.Name] = s
@@ -70,7 +70,7 @@ func (v *visit) cards(q *client.Quota, plan *client.Plan, meters meterNames) []c
 		}
 		m := meters.of(l.Meter)
 		c := card{ID: anchor(l.Name), Name: l.Name, Title: titleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
-		v.fill(&c, l, &spec, q.At, beyond(plan, l.Meter))
+		c.fill(v, l, &spec, q.At, beyond(plan, l.Meter))
 		if v.customer == nil { // staff know limits by their names
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
@@ -95,7 +95,7 @@ func (c *card) share() int64 {
 }
 
 // fill says in words what a limit is and how it stands.
-func (v *visit) fill(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
+func (c *card) fill(v *Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
 	algorithm := model.AlgorithmNamed(l.Algorithm)
 	c.Rule = rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
@@ -119,7 +119,7 @@ func (v *visit) fill(c *card, l *client.QuotaLimit, spec *client.Limit, now time
 	}
 	c.Chip = chipOf(c, l)
 	c.concurrent, c.inFlight = algorithm.OnlyHolds(), l.Reserved
-	v.comesBack(c, l, spec, now)
+	c.comesBack(v, l, spec, now)
 	switch l.Mode {
 	case "soft":
 		c.fact("Beyond it", beyond)
@@ -172,16 +172,16 @@ func chipOf(c *card, l *client.QuotaLimit) *chip {
 }
 
 // comesBack says when units are there again.
-func (v *visit) comesBack(c *card, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
-	switch words := algorithmOf(l.Algorithm); {
-	case words.gone != "":
-		c.fact("Comes back", words.gone)
+func (c *card) comesBack(v *Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+	switch said := algorithmOf(l.Algorithm); {
+	case said.gone != "":
+		c.fact("Comes back", said.gone)
 	case l.ResetAt == nil:
 		c.fact("Comes back", "not by itself")
 	case c.Used <= 0:
 		c.fact("All of it is there", "now")
-	case words.resets != nil:
-		words.resets(v, c, l, spec, now)
+	case said.resets != nil:
+		said.resets(c, l, spec, now, v.zone)
 	}
 }
 

@@ -13,36 +13,36 @@ import (
 const streamWrite = 10 * time.Second
 
 // live is the stream of the portal's first page.
-func (s *Site) live(w http.ResponseWriter, r *http.Request) {
-	v, err := s.begin(&page{who: customer}, w, r)
-	out := &events{w: w, control: http.NewResponseController(w), site: s}
+func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
+	v, err := p.site.begin(customer, w, r)
+	out := &events{w: w, control: http.NewResponseController(w), site: p.site}
 	out.begin()
 	if err != nil { // the page is loaded again, and says why
 		out.send("over", "")
 		return
 	}
-	counters, err := v.counters()
+	counters, err := p.counters(v)
 	if err != nil {
 		out.send("over", "")
 		return
 	}
 	line := newStream(v.session.kind.Token(v.session.ctx), counters)
-	if !s.hub.join(line) {
+	if !p.hub.join(line) {
 		out.send("full", "")
 		return
 	}
-	defer s.hub.leave(line)
-	v.follow(out, line)
+	defer p.hub.leave(line)
+	newFollower(p, v, out).follow(line)
 }
 
 // counters are those that the page's limits are judged by.
-func (v *visit) counters() ([]model.CounterKey, error) {
-	_, values := v.attributes()
+func (p *Portal) counters(v *Visit) ([]model.CounterKey, error) {
+	_, values := attributes(v)
 	attributes := map[string]string{}
 	for _, h := range values {
 		attributes[strings.TrimPrefix(h.Name, "attr.")] = h.Value
 	}
-	all, err := v.site.options.Watcher.Counters(v.ctx(), v.session.customer, attributes)
+	all, err := p.hub.watcher.Counters(v.ctx(), v.session.customer, attributes)
 	return all[:min(len(all), countersOfStream)], err
 }
 

@@ -26,7 +26,7 @@ type openRow struct{ Text, Ends, At string }
 
 // addOpen shows open reservations on the cards of limits that have units in flight. A list that
 // cannot be read is left out: the number stays.
-func (v *visit) addOpen(s *standing) {
+func (s *standing) addOpen(v *Visit) {
 	asked := map[string]*client.List[client.OpenReservation]{}
 	for i := range s.cards {
 		c := &s.cards[i]

@@ -35,7 +35,7 @@ type ending struct {
 }
 
 // outlook guesses from what is used already; nil where nothing can be said.
-func (v *visit) outlook(s *standing) *outlook {
+func (s *standing) outlook(v *Visit) *outlook {
 	now := s.quota.At
 	var all []ending
 	measured := false
@@ -50,7 +50,7 @@ func (v *visit) outlook(s *standing) *outlook {
 			all = append(all, ending{card: c, at: resetOf(l), over: true})
 			continue
 		}
-		p, ok := v.pace(s, l)
+		p, ok := s.pace(v, l)
 		measured = measured || ok
 		if end, runsOut := p.ends(l, now); ok && runsOut && c.Left > 0 {
 			all = append(all, ending{card: c, at: end, by: p.by})
@@ -68,7 +68,7 @@ func (v *visit) outlook(s *standing) *outlook {
 		}
 		return a.at.Compare(b.at)
 	})
-	return v.sentence(all[:min(2, len(all))], now)
+	return sentence(all[:min(2, len(all))], now, v.zone)
 }
 
 func resetOf(l *client.QuotaLimit) time.Time {
@@ -79,7 +79,7 @@ func resetOf(l *client.QuotaLimit) time.Time {
 }
 
 // sentence puts at most two endings into words.
-func (v *visit) sentence(all []ending, now time.Time) *outlook {
+func sentence(all []ending, now time.Time, zone *time.Location) *outlook {
 	o := &outlook{}
 	say := func(text string, strong bool) { o.Parts = append(o.Parts, phrase{text, strong}) }
 	var by []string
@@ -92,7 +92,7 @@ func (v *visit) sentence(all []ending, now time.Time) *outlook {
 			say(" left", false)
 			if !e.at.IsZero() {
 				say(" until ", false)
-				say(when(e.at, now, v.zone), true)
+				say(when(e.at, now, zone), true)
 			}
 			say(". ", false)
 		default:
@@ -107,7 +107,7 @@ func (v *visit) sentence(all []ending, now time.Time) *outlook {
 				verb = " will pass " + short(e.card.Of) + " "
 			}
 			say(verb, false)
-			say(around(e.at, now, v.zone), true)
+			say(around(e.at, now, zone), true)
 			if e.card.mode == "soft" {
 				say(" and go on", false)
 			}
@@ -140,7 +140,7 @@ const (
 )
 
 // pace is how fast a limit's meter is used.
-func (v *visit) pace(s *standing, l *client.QuotaLimit) (speed, bool) {
+func (s *standing) pace(v *Visit, l *client.QuotaLimit) (speed, bool) {
 	now := s.quota.At
 	switch algorithmOf(l.Algorithm).pace {
 	case notPaced:
@@ -152,13 +152,13 @@ func (v *visit) pace(s *standing, l *client.QuotaLimit) (speed, bool) {
 			return speed{l.Used, since.Microseconds(), "this window so far"}, true
 		}
 	case byLastHour:
-		return v.lastHour(l.Meter, now)
+		return lastHour(v, l.Meter, now)
 	}
 	return speed{}, false
 }
 
 // lastHour is the pace of the running hour, with the one before it where that was used, too.
-func (v *visit) lastHour(meter string, now time.Time) (speed, bool) {
+func lastHour(v *Visit, meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
 	used, err := v.api.Usage(v.ctx(), v.key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
 	if err != nil {

@@ -20,12 +20,12 @@ func TestPaceOfAMonth(t *testing.T) {
 		 "window":"7d","window_start":null}]}`), &s.quota); err != nil {
 		t.Fatal(err)
 	}
-	v := &visit{}
-	got, ok := v.pace(&s, &s.quota.Limits[0])
+	v := &Visit{}
+	got, ok := s.pace(v, &s.quota.Limits[0])
 	if since := time.Duration(got.micros) * time.Microsecond; !ok || got.units != 500 || since != (30*24+12)*time.Hour {
 		t.Errorf("%d units in %s", got.units, since)
 	}
-	if got, ok := v.pace(&s, &s.quota.Limits[1]); ok {
+	if got, ok := s.pace(v, &s.quota.Limits[1]); ok {
 		t.Errorf("a window that does not run has a pace: %+v", got)
 	}
 }

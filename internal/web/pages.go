@@ -17,13 +17,6 @@ const (
 	staff               // a session that a key began
 )
 
-// A page is one address, and how its view is made.
-type page struct {
-	pattern string // of http.ServeMux
-	who     who
-	show    func(*visit) (*view, error)
-}
-
 // A view is what a page shows: a sheet, a place to go to, or a file.
 type view struct {
 	status int    // 0: 200
@@ -46,40 +39,19 @@ type file struct {
 	policy          string // of what is shown, instead of a page's
 }
 
-// pages is every page of the site.
-func pages() []page {
-	list := []page{
-		{"GET /portal/enter/{token}", anyone, (*visit).door},
-		{"POST /portal/enter/{token}", anyone, (*visit).enter},
-		{"POST /portal/leave", customer, (*visit).leave},
-		{"GET /portal/{$}", anyone, (*visit).toPortal},
-		{"GET /portal", customer, (*visit).overview},
-		{"GET /portal/usage", customer, (*visit).usagePage},
-		{"GET /portal/usage.csv", customer, (*visit).usageFile},
-		{"GET /portal/refusals", customer, (*visit).refusalsPage},
-		{"GET /portal/invoices", customer, (*visit).bills},
-		{"GET /portal/invoices/{id}", customer, (*visit).bill},
-		{"GET /portal/invoices/{id}/lines/{n}", customer, (*visit).billHours},
-		{"GET /portal/invoices/file/{file}", customer, (*visit).billFile},
-		{"GET /portal/plan", customer, (*visit).planPage},
-	}
-	list = append(list, playgroundPages()...)
-	return append(list, adminPages()...)
-}
-
 // serve makes the handler of a page.
-func (s *Site) serve(p *page) http.Handler {
+func (s *Site) serve(who who, show func(*Visit) (*view, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v, err := s.begin(p, w, r)
+		v, err := s.begin(who, w, r)
 		var shown *view
 		if err == nil {
-			shown, err = p.show(v)
+			shown, err = show(v)
 		}
 		if err == nil {
 			err = v.session.save(w)
 		}
 		if errors.Is(err, plans.ErrSessionOver) { // nothing of what was read is shown
-			err = v.over(p.who)
+			err = v.over(who)
 		}
 		if err != nil {
 			shown = s.explain(v, err)
@@ -89,7 +61,7 @@ func (s *Site) serve(p *page) http.Handler {
 }
 
 // over is what is said of a session that ended while its page was made.
-func (v *visit) over(of who) error {
+func (v *Visit) over(of who) error {
 	v.session, v.customer = nil, nil
 	if of == staff {
 		return errNoStaff
@@ -98,7 +70,7 @@ func (v *visit) over(of who) error {
 }
 
 // explain is the page of an error.
-func (s *Site) explain(v *visit, err error) *view {
+func (s *Site) explain(v *Visit, err error) *view {
 	if errors.Is(err, errNoStaff) {
 		return v.toSignIn()
 	}
@@ -117,5 +89,5 @@ func (s *Site) explain(v *visit, err error) *view {
 
 // missing is the page of an address that no page has.
 func (s *Site) missing() http.Handler {
-	return s.serve(&page{who: anyone, show: func(*visit) (*view, error) { return nil, errMissing }})
+	return s.serve(anyone, func(*Visit) (*view, error) { return nil, errMissing })
 }

@@ -8,12 +8,22 @@ import (
 	"strings"
 
 	"quotad/client"
+	"quotad/internal/quota/model"
 )
 
 // What the API says, for people: without the names of members, calls and checks.
 
 // apiCall is a clause that says which call of the API to make. Pages have forms and links for that.
 var apiCall = regexp.MustCompile(`(?:[:;,] | \()[^:;,(]*\b(?:GET|PUT|POST|DELETE) /v1/\S*[^:;,.)]*\)?`)
+
+// algorithmNames are what people call each algorithm.
+var algorithmNames = map[model.Algorithm]string{
+	model.FixedWindow: "Fixed window", model.SlidingWindow: "Sliding window", model.SlidingLog: "Exact log",
+	model.TokenBucket: "Token bucket", model.Allocation: "Allocation", model.Concurrency: "Concurrency",
+}
+
+// algorithmName is what people call an algorithm, by its name in JSON.
+func algorithmName(name string) string { return algorithmNames[model.AlgorithmNamed(name)] }
 
 // memberWords are members and values of plans that texts of the API name, as the pages call them.
 var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
@@ -25,8 +35,8 @@ var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
 
 // algorithmPairs are the names of algorithms in JSON, each with that of the pages.
 func algorithmPairs() (pairs []string) {
-	for a, words := range algorithms {
-		pairs = append(pairs, a.String(), strings.ToLower(words.name))
+	for a, name := range algorithmNames {
+		pairs = append(pairs, a.String(), strings.ToLower(name))
 	}
 	return pairs
 }
@@ -63,37 +73,4 @@ func said(p *client.Problem, words func(path string) string) string {
 		all = append(all, strings.TrimPrefix(words(e.Field)+": "+e.Detail, ": "))
 	}
 	return cmp.Or(strings.Join(all, "; "), p.Detail, p.Title)
-}
-
-// checkNames are the checks of the books in words.
-var checkNames = map[string]string{
-	"charged_is_booked":         "What was charged is booked as usage",
-	"usage_is_billed":           "Usage is on the invoices",
-	"lines_are_given_back_once": "No line is given back twice",
-	"lines_are_totals":          "Lines add up to the totals",
-	"rated_is_billed":           "Lines cost what the prices say",
-	"periods_are_chained":       "Billing periods follow each other without a gap",
-	"numbers_have_no_gap":       "Invoice numbers have no gap",
-	"digests_match":             "Final invoices say what they said",
-	"adjustments_are_claimed":   "Adjustments are on an invoice",
-	"credits_add_up":            "Credits add up",
-	"periods_can_close":         "Every billing period can be closed",
-}
-
-// checkName is a check of the books in words.
-func checkName(name string) string {
-	if words, known := checkNames[name]; known {
-		return words
-	}
-	words := strings.ReplaceAll(name, "_", " ")
-	return strings.ToUpper(words[:min(1, len(words))]) + words[min(1, len(words)):]
-}
-
-// checkList names several checks.
-func checkList(names []string) string {
-	all := make([]string, len(names))
-	for i, name := range names {
-		all[i] = "“" + checkName(name) + "”"
-	}
-	return strings.Join(all, ", ")
 }

@@ -20,7 +20,7 @@ type compareRow struct {
 	InForce, Draft, Difference string
 }
 
-func (v *visit) compareDraft(d *planPlayData) error {
+func (v *staffVisit) compareDraft(d *planPlayData) error {
 	a, err := v.api.CompareDraft(v.ctx(), d.Key, &client.CompareRequest{Customer: d.Customer})
 	if problem, told := problemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		d.Bad = d.said(problem)

@@ -18,20 +18,6 @@ import (
 // The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
 // versions. Nothing counts for customers until it is published.
 
-func planPages() []page {
-	const one = "/admin/plans/{key}"
-	return []page{
-		{"GET " + one, staff, (*visit).planEditor},
-		{"POST " + one, staff, (*visit).savePlan},
-		{"POST " + one + "/discard", staff, (*visit).discardPlan},
-		{"GET " + one + "/play", staff, (*visit).planPlay},
-		{"GET " + one + "/publish", staff, (*visit).planReview},
-		{"POST " + one + "/publish", staff, (*visit).publishPlan},
-		{"POST " + one + "/rebase", staff, (*visit).rebasePlan},
-		{"GET " + one + "/versions", staff, (*visit).planVersions},
-	}
-}
-
 // A planPage is what all pages of one plan show.
 type planPage struct {
 	Key, Title, Tab string
@@ -52,7 +38,7 @@ type planPage struct {
 }
 
 // meetPlan reads the plan and its draft.
-func (v *visit) meetPlan(tab string) (*planPage, error) {
+func (v *staffVisit) meetPlan(tab string) (*planPage, error) {
 	key := v.r.PathValue("key")
 	if !plans.ValidKey(key) {
 		return nil, errMissing
@@ -99,7 +85,7 @@ func versionPath(plan string, version int) string {
 }
 
 // stored reads a document of the API; nil: there is none.
-func (v *visit) stored(path string) (document, error) {
+func (v *staffVisit) stored(path string) (document, error) {
 	var d document
 	_, err := v.api.Do(v.ctx(), http.MethodGet, path, nil, nil, &d)
 	if notThere(err) {
@@ -108,7 +94,7 @@ func (v *visit) stored(path string) (document, error) {
 	return d, err
 }
 
-func (v *visit) meetDraft(p *planPage) error {
+func (v *staffVisit) meetDraft(p *planPage) error {
 	draft, etag, err := v.api.Draft(v.ctx(), p.Key)
 	if notThere(err) {
 		return nil
@@ -155,7 +141,7 @@ type editorData struct {
 	Problems []draftProblem
 }
 
-func (v *visit) planEditor() (*view, error) {
+func (v *staffVisit) planEditor() (*view, error) {
 	p, err := v.meetPlan("edit")
 	if err != nil {
 		return nil, err
@@ -218,7 +204,7 @@ func (d *editorData) view(status int) *view {
 }
 
 // savePlan stores the draft as the form or its JSON says, and does what the pressed button asks for.
-func (v *visit) savePlan() (*view, error) {
+func (v *staffVisit) savePlan() (*view, error) {
 	fields, err := v.form()
 	if err != nil {
 		return nil, err
@@ -311,7 +297,7 @@ func pressed(typed map[string]string, button string) map[string]string {
 	return typed
 }
 
-func (v *visit) discardPlan() (*view, error) {
+func (v *staffVisit) discardPlan() (*view, error) {
 	key := v.r.PathValue("key")
 	err := v.api.DeleteDraft(v.ctx(), key)
 	if notThere(err) {
@@ -336,7 +322,7 @@ func optionText(value string) string {
 	case "advance":
 		return "before the period"
 	}
-	return cmp.Or(algorithmOf(value).name, strings.ReplaceAll(value, "_", " "))
+	return cmp.Or(algorithmName(value), strings.ReplaceAll(value, "_", " "))
 }
 
 // windowText is a window in words: a calendar's has no underscores.

@@ -29,7 +29,7 @@ type planPlayData struct {
 }
 
 // planPlay is the page "What it would do".
-func (v *visit) planPlay() (*view, error) {
+func (v *staffVisit) planPlay() (*view, error) {
 	p, err := v.meetPlan("play")
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (v *visit) planPlay() (*view, error) {
 
 // planSetup reads the traffic that the address asks for, on one of the draft's meters. What it
 // leaves out is laid out by the meter's narrowest limit, so that something is refused.
-func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *setup, meter string) {
+func (v *staffVisit) planSetup(d *planPlayData, asked url.Values) (s *setup, meter string) {
 	fields := d.current.fields()
 	n, _ := strconv.Atoi(fields["limits"])
 	for i := range n {
@@ -84,7 +84,7 @@ func (v *visit) planSetup(d *planPlayData, asked url.Values) (s *setup, meter st
 	for _, name := range []string{"limit", "capacity", "algorithm"} { // the draft's, not the form's
 		delete(s.wrong, name)
 	}
-	d.Fields, d.Wrong, d.Patterns = s.fields, s.wrong, s.data().Patterns
+	d.Fields, d.Wrong, d.Patterns = s.fields, s.wrong, s.patterns()
 	return s, meter
 }
 
@@ -110,7 +110,7 @@ func layOut(asked url.Values, fields map[string]string, limits int, meter string
 	}
 }
 
-func (v *visit) playDraft(d *planPlayData, s *setup, meter string) error {
+func (v *staffVisit) playDraft(d *planPlayData, s *setup, meter string) error {
 	t := &s.traffic
 	traffic := client.Traffic{Pattern: t.Pattern, Window: s.fields["window"], Windows: t.Windows, Steady: t.Steady, Burst: t.Burst, Cost: t.Cost}
 	for _, h := range t.List {
@@ -149,7 +149,7 @@ func showPlays(id string, a *client.Play) (all []shownPlay) {
 		}
 		limit.Fullest.From, limit.Fullest.Units = l.Fullest.FromUS, l.Fullest.Units
 		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
-		p.Says = algorithmOf(l.Algorithm).name + ", " + number(l.Limit)
+		p.Says = algorithmName(l.Algorithm) + ", " + number(l.Limit)
 		if l.Window != "" {
 			p.Says += " in " + windowText(l.Window)
 		}

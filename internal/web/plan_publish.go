@@ -15,7 +15,7 @@ type reviewData struct {
 }
 
 // planReview says what publishing would change.
-func (v *visit) planReview() (*view, error) {
+func (v *staffVisit) planReview() (*view, error) {
 	p, err := v.meetPlan("publish")
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (v *visit) planReview() (*view, error) {
 	return v.review(p, http.StatusOK)
 }
 
-func (v *visit) review(p *planPage, status int) (*view, error) {
+func (v *staffVisit) review(p *planPage, status int) (*view, error) {
 	d := &reviewData{planPage: p, ApplyTo: "all"}
 	if p.Draft {
 		base := p.force
@@ -44,7 +44,7 @@ func (v *visit) review(p *planPage, status int) (*view, error) {
 }
 
 // version is a version of a plan as a document; nil: there is none.
-func (v *visit) version(key string, n int) (document, error) {
+func (v *staffVisit) version(key string, n int) (document, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -57,7 +57,7 @@ func (v *visit) version(key string, n int) (document, error) {
 
 // publishPlan writes the draft as the plan's next version, if nobody has written another one since
 // the draft was begun. Then both are shown, and nothing is written.
-func (v *visit) publishPlan() (*view, error) {
+func (v *staffVisit) publishPlan() (*view, error) {
 	fields, err := v.form()
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (v *visit) publishPlan() (*view, error) {
 }
 
 // rebasePlan puts the draft, as it is, on the plan's newest version.
-func (v *visit) rebasePlan() (*view, error) {
+func (v *staffVisit) rebasePlan() (*view, error) {
 	p, err := v.meetPlan("publish")
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ type versionRow struct {
 }
 
 // planVersions lists the versions of a plan, with what each changed.
-func (v *visit) planVersions() (*view, error) {
+func (v *staffVisit) planVersions() (*view, error) {
 	p, err := v.meetPlan("versions")
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (v *visit) planVersions() (*view, error) {
 // versionsShown is how many versions the page shows, the newest first.
 const versionsShown = 20
 
-func (v *visit) listVersions(d *versionsData) error {
+func (v *staffVisit) listVersions(d *versionsData) error {
 	last := d.Version
 	if asked, err := strconv.Atoi(v.r.URL.Query().Get("before")); err == nil && asked > 1 && asked <= d.Version {
 		last = asked - 1

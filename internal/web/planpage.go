@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,14 +70,6 @@ func planPrice(p *client.Plan) string {
 		return "No base price"
 	}
 	return money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
-}
-
-// perInterval is "a month" or "every 3 months".
-func perInterval(p *client.Plan) string {
-	if p.IntervalCount > 1 {
-		return "every " + strconv.Itoa(p.IntervalCount) + " " + plural(int64(p.IntervalCount), p.Interval)
-	}
-	return "a " + p.Interval
 }
 
 func planNotes(p *client.Plan) (notes []string) {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"quotad/internal/quota/model"
@@ -34,21 +33,12 @@ type ground struct {
 	places   chan struct{}
 }
 
-func newGround(wall func() time.Time) *ground {
-	return &ground{throttle.New(playsPerMinute, wall), make(chan struct{}, playsAtOnce)}
-}
-
-// playgroundPages are those that need no session.
-func playgroundPages() []page {
-	return []page{{"GET /playground", anyone, (*visit).playground}, {"GET /playground/{$}", anyone, (*visit).toPlayground}}
-}
-
-func (v *visit) toPlayground() (*view, error) { return &view{to: "/playground"}, nil }
-
-// A choice is one of several, with its address where it is a link.
-type choice struct {
-	Value, Text, Says, URL string
-	On                     bool
+// newGround adds the playground to a site.
+func newGround(site *Site) *ground {
+	g := &ground{throttle.New(playsPerMinute, site.options.Wall), make(chan struct{}, playsAtOnce)}
+	site.add("GET /playground", anyone, g.page)
+	site.add("GET /playground/{$}", anyone, func(*Visit) (*view, error) { return &view{to: "/playground"}, nil })
+	return g
 }
 
 // playgroundData is what the page shows.
@@ -63,24 +53,24 @@ type playgroundData struct {
 	Hits      bool // the list of hits is what is played
 }
 
-func (v *visit) playground() (*view, error) {
+func (g *ground) page(v *Visit) (*view, error) {
 	asked := v.r.URL.Query()
 	if asked.Has("hit") {
 		return &view{to: "/playground?" + oneMoreHit(asked).Encode()}, nil
 	}
-	if wait := v.site.ground.visitors.Take(throttle.Address(v.r.RemoteAddr)); wait > 0 {
+	if wait := g.visitors.Take(throttle.Address(v.r.RemoteAddr)); wait > 0 {
 		v.w.Header().Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 		return nil, errManyPlays
 	}
 	s := readSetup(asked)
 	shown := &view{sheet: "playground", layout: "open", title: "Playground"}
-	data := s.data()
+	data := dataOf(s)
 	shown.data = data
 	if len(s.wrong) > 0 {
 		shown.status = http.StatusUnprocessableEntity
 		return shown, nil
 	}
-	plays, err := v.site.ground.play(v.ctx(), s, v.site.options.Why)
+	plays, err := g.play(v.ctx(), s, v.site.options.Why)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, errBusyPlays
 	}
@@ -113,9 +103,9 @@ func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) s
 		if err != nil {
 			return nil, err
 		}
-		words := algorithmOf(play.Algorithms[i])
-		p := showLimit("play-"+play.Algorithms[i], words.name, r, &r.Limits[0])
-		p.Says = words.says(l)
+		said := algorithmOf(play.Algorithms[i])
+		p := showLimit("play-"+play.Algorithms[i], algorithmName(play.Algorithms[i]), r, &r.Limits[0])
+		p.Says = said.says(l)
 		if play.Algorithms[i] == s.algorithm {
 			p.Chip = "your choice"
 		}
@@ -171,25 +161,40 @@ func verdict(s *setup, plays []shownPlay) template.HTML {
 	return template.HTML(text) //nolint:gosec // made of numbers and fixed text
 }
 
-// oneMoreHit is the address with one hit more: of browsers without script, where the button asks
-// for it.
-func oneMoreHit(asked url.Values) url.Values {
-	asked.Del("hit")
-	s := readSetup(asked)
-	at := int64(0)
-	if n := len(s.traffic.List); n > 0 {
-		at = s.traffic.List[n-1].At + max(1, s.traffic.Window/10)
+// dataOf is the page without its plays.
+func dataOf(s *setup) *playgroundData {
+	d := &playgroundData{Fields: s.fields, Wrong: s.wrong, Hits: s.traffic.Pattern == play.Own}
+	for _, p := range play.Presets() {
+		address := presetAddress(&p)
+		d.Presets = append(d.Presets, choice{Value: p.Key, Text: p.Name, URL: "/playground?" + address.Encode(), On: isOf(s, address)})
 	}
-	asked.Set("pattern", play.Own)
-	asked.Set("hits", strings.TrimSpace(asked.Get("hits")+" "+seconds(at)))
-	return asked
+	d.Patterns = s.patterns()
+	for _, name := range play.Algorithms {
+		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: algorithmName(name), On: name == s.algorithm})
+	}
+	return d
 }
 
-// seconds is an instant of a play as a list of hits has it.
-func seconds(us int64) string {
-	whole, rest := us/1e6, us%1e6
-	if rest == 0 {
-		return strconv.FormatInt(whole, 10)
+// presetAddress is the address of a preset.
+func presetAddress(p *play.Preset) url.Values {
+	text := func(n int64) string { return strconv.FormatInt(n, 10) }
+	v := url.Values{
+		"limit": {text(p.Spec.Limit)}, "window": {p.Spec.Window}, "capacity": {""}, "algorithm": {p.Spec.Algorithm},
+		"pattern": {p.Traffic.Pattern}, "windows": {text(p.Traffic.Windows)}, "steady": {text(p.Traffic.Steady)},
+		"burst": {text(p.Traffic.Burst)}, "cost": {text(p.Traffic.Cost)},
 	}
-	return strings.TrimRight(fmt.Sprintf("%d.%06d", whole, rest), "0")
+	if p.Spec.Burst != nil {
+		v.Set("capacity", text(*p.Spec.Burst))
+	}
+	return v
+}
+
+// isOf reports whether a setup is that of an address.
+func isOf(s *setup, address url.Values) bool {
+	for name := range address {
+		if s.fields[name] != address.Get(name) {
+			return false
+		}
+	}
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -19,19 +20,24 @@ import (
 
 // aPlayground is a site that has a playground and nothing else: no store, no API. So whatever it
 // answers, it has stored and charged nothing.
-func aPlayground(t *testing.T) *Site {
+func aPlayground(t *testing.T) opener {
 	t.Helper()
-	s, err := New(Options{
+	s, err := newSite(Options{
 		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: time.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Trouble: func() string { return "" }, Why: func(d *model.Decision) string { return fmt.Sprintf("refused <b>%d</b>", d.Cost) },
-	})
+	}, os.DirFS("."), functionsOfStaff)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return opener{s, newGround(s)}
 }
 
-func (s *Site) opened(t *testing.T, path string) *httptest.ResponseRecorder {
+type opener struct {
+	*Site
+	ground *ground
+}
+
+func (s opener) opened(t *testing.T, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+path, nil)
 	r.RemoteAddr = "127.0.0.1:5555"

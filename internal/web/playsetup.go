@@ -163,21 +163,13 @@ func readSeconds(text string) (us int64, ok bool) {
 // playInterval is the billing interval of whoever plays; no limit of the playground goes by it.
 var playInterval = calendar.Interval{Unit: calendar.Months, Count: 1}
 
-// data is the page without its plays.
-func (s *setup) data() *playgroundData {
-	d := &playgroundData{Fields: s.fields, Wrong: s.wrong, Hits: s.traffic.Pattern == play.Own}
-	for _, p := range play.Presets() {
-		address := presetAddress(&p)
-		d.Presets = append(d.Presets, choice{Value: p.Key, Text: p.Name, URL: "/playground?" + address.Encode(), On: s.is(address)})
-	}
+// patterns are those of traffic, with the one that was chosen.
+func (s *setup) patterns() (all []choice) {
 	for _, p := range patternWords {
 		p.On = p.Value == s.traffic.Pattern
-		d.Patterns = append(d.Patterns, p)
+		all = append(all, p)
 	}
-	for _, name := range play.Algorithms {
-		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: algorithmOf(name).name, On: name == s.algorithm})
-	}
-	return d
+	return all
 }
 
 var patternWords = []choice{
@@ -187,26 +179,31 @@ var patternWords = []choice{
 	{Value: play.Own, Text: "Your own", Says: "a list of hits, or the Hit button"},
 }
 
-// presetAddress is the address of a preset.
-func presetAddress(p *play.Preset) url.Values {
-	text := func(n int64) string { return strconv.FormatInt(n, 10) }
-	v := url.Values{
-		"limit": {text(p.Spec.Limit)}, "window": {p.Spec.Window}, "capacity": {""}, "algorithm": {p.Spec.Algorithm},
-		"pattern": {p.Traffic.Pattern}, "windows": {text(p.Traffic.Windows)}, "steady": {text(p.Traffic.Steady)},
-		"burst": {text(p.Traffic.Burst)}, "cost": {text(p.Traffic.Cost)},
-	}
-	if p.Spec.Burst != nil {
-		v.Set("capacity", text(*p.Spec.Burst))
-	}
-	return v
+// A choice is one of several, with its address where it is a link.
+type choice struct {
+	Value, Text, Says, URL string
+	On                     bool
 }
 
-// is reports whether the setup is that of an address.
-func (s *setup) is(address url.Values) bool {
-	for name := range address {
-		if s.fields[name] != address.Get(name) {
-			return false
-		}
+// oneMoreHit is the address with one hit more: of browsers without script, where the button asks
+// for it.
+func oneMoreHit(asked url.Values) url.Values {
+	asked.Del("hit")
+	s := readSetup(asked)
+	at := int64(0)
+	if n := len(s.traffic.List); n > 0 {
+		at = s.traffic.List[n-1].At + max(1, s.traffic.Window/10)
 	}
-	return true
+	asked.Set("pattern", play.Own)
+	asked.Set("hits", strings.TrimSpace(asked.Get("hits")+" "+seconds(at)))
+	return asked
+}
+
+// seconds is an instant of a play as a list of hits has it.
+func seconds(us int64) string {
+	whole, rest := us/1e6, us%1e6
+	if rest == 0 {
+		return strconv.FormatInt(whole, 10)
+	}
+	return strings.TrimRight(fmt.Sprintf("%d.%06d", whole, rest), "0")
 }

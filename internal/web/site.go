@@ -4,13 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"html/template"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"quotad/client"
 	"quotad/internal/plans"
@@ -49,8 +48,6 @@ type Options struct {
 	Wall func() time.Time
 	Log  *slog.Logger
 
-	Watcher Watcher // tells open pages what has changed
-
 	Brand  Brand
 	Secure bool   // browsers reach the pages by https
 	URL    string // of this service, as browsers see it
@@ -63,30 +60,22 @@ type Site struct {
 	assets   *assets
 	sheets   sheets
 	sessions sessions
-	ground   *ground
-	hub      *hub
-	draws    *rate.Limiter // of all streams
-	stopping chan struct{} // closed when the node stops
 	mux      *http.ServeMux
 	guarded  http.Handler
 }
 
-// New makes a site. It starts nothing: Run does.
-func New(o Options) (*Site, error) {
-	s := &Site{options: o, mux: http.NewServeMux(), hub: newHub(o.Watcher), draws: rate.NewLimiter(drawsOfNode, drawsAtOnce), stopping: make(chan struct{})}
+// newSite makes a site without pages. files are templates and assets; more are functions that templates
+// of the rooms above have.
+func newSite(o Options, files fs.FS, more template.FuncMap) (*Site, error) {
+	s := &Site{options: o, mux: http.NewServeMux()}
 	var err error
-	if s.assets, err = loadAssets(&o.Brand); err != nil {
+	if s.assets, err = loadAssets(files, &o.Brand); err != nil {
 		return nil, err
 	}
-	if s.sheets, err = loadSheets(s.assets); err != nil {
+	if s.sheets, err = loadSheets(files, s.assets, more); err != nil {
 		return nil, err
 	}
 	s.sessions = newSessions(&s.options)
-	s.ground = newGround(o.Wall)
-	for _, p := range pages() {
-		s.mux.Handle(p.pattern, s.serve(&p))
-	}
-	s.mux.HandleFunc("GET /portal/live", s.live)
 	s.mux.Handle("GET /assets/", s.assets)
 	s.mux.Handle("/", s.missing())
 	if s.guarded, err = s.guard(s.mux); err != nil {
@@ -95,15 +84,17 @@ func New(o Options) (*Site, error) {
 	return s, nil
 }
 
-// Serves reports whether a path is one of the site's.
-func Serves(path string) bool {
-	for _, root := range []string{"/portal", "/admin", "/playground", "/assets"} {
-		if path == root || len(path) > len(root) && path[:len(root)] == root && path[len(root)] == '/' {
-			return true
-		}
-	}
-	return false
+// add adds a page: its pattern of http.ServeMux, who may open it, and how its view is made. All are
+// added before the first request.
+func (s *Site) add(pattern string, who who, show func(*Visit) (*view, error)) {
+	s.mux.Handle(pattern, s.serve(who, show))
 }
+
+// handle adds what is no page. It asks who comes by begin.
+func (s *Site) handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// sheet is the template of pages that is named by its file.
+func (s *Site) sheet(name string) *template.Template { return s.sheets[name] }
 
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -127,23 +118,3 @@ func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
 	}
 	s.draw(w, s.visitOf(w, r), errBroken.view())
 }
-
-// Run tells open pages what has changed, and ends them with their sessions, until ctx ends.
-func (s *Site) Run(ctx context.Context) {
-	var both sync.WaitGroup
-	both.Go(func() { s.hub.run(ctx) })
-	both.Go(func() { s.hub.checkSessions(ctx, s.followed) })
-	both.Wait()
-}
-
-// followed are the sessions that have not ended, of those with these tokens.
-func (s *Site) followed(ctx context.Context, tokens []string) (map[string]bool, error) {
-	now, err := s.options.Now(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.options.Store.FollowedSessions(ctx, tokens, now)
-}
-
-// Stop ends the streams of open pages. It is called once.
-func (s *Site) Stop() { close(s.stopping) }

@@ -60,19 +60,19 @@ var done = map[string]string{
 }
 
 // doneHere is what the form before this page did.
-func (v *visit) doneHere() string { return done[v.r.URL.Query().Get("done")] }
+func (v *staffVisit) doneHere() string { return done[v.r.URL.Query().Get("done")] }
 
 // may reports whether the session's key has one of the scopes. The API decides; pages only leave
 // out what it would refuse.
-func (v *visit) may(scopes ...plans.Scope) bool { return slices.Contains(scopes, v.as.Scope) }
+func (v *staffVisit) may(scopes ...plans.Scope) bool { return slices.Contains(scopes, v.as.Scope) }
 
-func (v *visit) isAdmin() bool { return v.may(plans.ScopeAdmin) }
+func (v *staffVisit) isAdmin() bool { return v.may(plans.ScopeAdmin) }
 
 // once is an idempotency key for a form: sent twice, it is done once.
 func once() field { return field{Name: "id", Kind: kindHidden, Value: "page-" + rand.Text()} }
 
 // sent does what a form says. Then it leads to p.to; a form with a fault comes back on its page.
-func (v *visit) sent(p post, again func(*form) (*view, error)) (*view, error) {
+func (v *staffVisit) sent(p post, again func(*form) (*view, error)) (*view, error) {
 	status, err := v.send(p)
 	if err != nil {
 		return nil, err

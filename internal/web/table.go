@@ -1,8 +1,6 @@
 package web
 
 import (
-	"net/url"
-	"strconv"
 	"time"
 )
 
@@ -37,42 +35,20 @@ func heads(texts ...string) []column {
 	return all
 }
 
-func text(s string) cell          { return cell{Text: s} }
-func linked(s, to string) cell    { return cell{Text: s, URL: to} }
-func amount(s string) cell        { return cell{Text: s, Numeric: true} }
-func mono(s string) cell          { return cell{Text: s, Mono: true} }
+func text(s string) cell { return cell{Text: s} }
+
+func linked(s, to string) cell { return cell{Text: s, URL: to} }
+
+func amount(s string) cell { return cell{Text: s, Numeric: true} }
+
+func mono(s string) cell { return cell{Text: s, Mono: true} }
+
 func marked(class, s string) cell { return cell{Chip: &chip{class, s}} }
 
 // instant is a time by the clock of the page.
-func (v *visit) instant(at *time.Time) cell {
+func (v *staffVisit) instant(at *time.Time) cell {
 	if at == nil {
 		return text("–")
 	}
 	return text(at.In(v.zone).Format("2 Jan 2006, 15:04"))
-}
-
-// next is the address of the page after this one.
-func (v *visit) next(cursor *string) string {
-	if cursor == nil {
-		return ""
-	}
-	query := v.r.URL.Query()
-	query.Set("cursor", *cursor)
-	query.Del("done")
-	return v.r.URL.Path + "?" + query.Encode()
-}
-
-// pageSize is how many rows a list has on a page.
-const pageSize = 50
-
-// query is what a page asks the API's list for: the named parameters of its own address.
-func (v *visit) query(names ...string) url.Values {
-	asked, all := v.r.URL.Query(), url.Values{}
-	all.Set("limit", strconv.Itoa(pageSize))
-	for _, name := range append(names, "cursor") {
-		if value := asked.Get(name); value != "" {
-			all.Set(name, value)
-		}
-	}
-	return all
 }

@@ -167,20 +167,8 @@ func (a *usageAsked) query() url.Values {
 	return q
 }
 
-func (v *visit) usagePage() (*view, error) {
-	data, _, err := v.usage(v.customer, "/portal/usage", v.r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	shown := &view{sheet: "usage", title: "Usage", tab: "usage", data: data}
-	if len(data.Wrong) > 0 {
-		shown.status = http.StatusUnprocessableEntity
-	}
-	return shown, nil
-}
-
-// usage is what an address asks for of a customer's usage. here is the page's path.
-func (v *visit) usage(who *client.Customer, here string, q url.Values) (*usageData, []client.UsagePoint, error) {
+// usageOf is what an address asks for of a customer's usage. here is the page's path.
+func usageOf(v *Visit, who *client.Customer, here string, q url.Values) (*usageData, []client.UsagePoint, error) {
 	names, err := v.meters()
 	if err != nil {
 		return nil, nil, err
@@ -211,7 +199,7 @@ func (v *visit) usage(who *client.Customer, here string, q url.Values) (*usageDa
 	if err != nil {
 		return nil, nil, err
 	}
-	data.draw(used.Points, &asked, v.limitLine(&plan, &asked), now, v.zone)
+	data.draw(used.Points, &asked, limitLine(v, &plan, &asked), now, v.zone)
 	return data, used.Points, nil
 }
 
@@ -285,7 +273,7 @@ func (d *usageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 }
 
 // limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
-func (v *visit) limitLine(plan *client.Plan, a *usageAsked) int64 {
+func limitLine(v *Visit, plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
 		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || algorithmOf(l.Algorithm).pace != byWindow {
 			continue
@@ -294,14 +282,14 @@ func (v *visit) limitLine(plan *client.Plan, a *usageAsked) int64 {
 		n, unit := parts(l.Window)
 		switch {
 		case a.step == "hour" && n == 1 && unit == "hour" && offset%3600 == 0, a.step == "day" && l.Window == "calendar_day", a.step == "month" && l.Window == "calendar_month":
-			return v.inForce(&l)
+			return inForce(v, &l)
 		}
 	}
 	return 0
 }
 
 // inForce is a limit's number with the customer's override.
-func (v *visit) inForce(l *client.Limit) int64 {
+func inForce(v *Visit, l *client.Limit) int64 {
 	quota, err := v.api.Quota(v.ctx(), v.key, nil)
 	if err == nil {
 		for i := range quota.Limits {
@@ -311,18 +299,6 @@ func (v *visit) inForce(l *client.Limit) int64 {
 		}
 	}
 	return l.Limit
-}
-
-// usageFile is the page's data as CSV.
-func (v *visit) usageFile() (*view, error) {
-	data, points, err := v.usage(v.customer, "/portal/usage", v.r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	if len(data.Wrong) > 0 {
-		return &view{status: http.StatusUnprocessableEntity, sheet: "usage", title: "Usage", tab: "usage", data: data}, nil
-	}
-	return &view{file: usageCSV(data.Meter, points, v.zone)}, nil
 }
 
 // usageCSV writes points with their starts by the customer's clock.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -15,8 +16,8 @@ import (
 	"quotad/internal/plans"
 )
 
-// A visit is one request of a page by somebody who may open it.
-type visit struct {
+// A Visit is one request of a page by somebody who may open it.
+type Visit struct {
 	r       *http.Request
 	w       http.ResponseWriter // for cookies; views are what writes it
 	site    *Site
@@ -37,7 +38,7 @@ type visit struct {
 type look struct{ theme, back, embed string }
 
 // ctx is the context of the visit's requests to the API: it says for whom they are.
-func (v *visit) ctx() context.Context {
+func (v *Visit) ctx() context.Context {
 	if v.as == (Identity{}) {
 		return v.r.Context()
 	}
@@ -48,12 +49,12 @@ func (v *visit) ctx() context.Context {
 // the session's customer and never with one of a request.
 var portalIdentity = Identity{Scope: plans.ScopeRead, KeyID: "portal", KeyName: "portal"}
 
-func (s *Site) visitOf(w http.ResponseWriter, r *http.Request) *visit {
-	return &visit{r: r, w: w, site: s, api: s.options.API, zone: time.UTC}
+func (s *Site) visitOf(w http.ResponseWriter, r *http.Request) *Visit {
+	return &Visit{r: r, w: w, site: s, api: s.options.API, zone: time.UTC}
 }
 
 // begin finds out who asks for a page, and whether they may.
-func (s *Site) begin(p *page, w http.ResponseWriter, r *http.Request) (v *visit, err error) {
+func (s *Site) begin(who who, w http.ResponseWriter, r *http.Request) (v *Visit, err error) {
 	v = s.visitOf(w, r)
 	if !isText(r.URL.Path) || !isText(r.URL.RawQuery) {
 		return v, errNoText
@@ -63,7 +64,7 @@ func (s *Site) begin(p *page, w http.ResponseWriter, r *http.Request) (v *visit,
 			return v, errNoText
 		}
 	}
-	switch p.who {
+	switch who {
 	case customer:
 		v.session, err = s.find(r, s.sessions.embedded, s.sessions.portal)
 		if err == nil && v.session == nil {
@@ -85,7 +86,7 @@ func isText(all ...string) bool {
 }
 
 // meet reads who the session's customer is.
-func (v *visit) meet() error {
+func (v *Visit) meet() error {
 	who, _, err := v.api.Customer(v.ctx(), v.key)
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (v *visit) meet() error {
 }
 
 // setClock makes a customer's clock the page's: the time zone, and the test clock where there is one.
-func (v *visit) setClock(who *client.Customer) error {
+func (v *Visit) setClock(who *client.Customer) error {
 	zone, err := calendar.Location(who.Timezone)
 	if err == nil {
 		v.about, v.zone = who, zone
@@ -103,11 +104,11 @@ func (v *visit) setClock(who *client.Customer) error {
 	return err
 }
 
-func (v *visit) onTestClock() bool { return v.about != nil && v.about.TestClock != nil }
+func (v *Visit) onTestClock() bool { return v.about != nil && v.about.TestClock != nil }
 
 // now is the page's present: what the test clock of the customer shows whom the page is about, or
 // the database's time. The API tells no clock of an archived customer.
-func (v *visit) now() (time.Time, error) {
+func (v *Visit) now() (time.Time, error) {
 	if v.onTestClock() {
 		if q, err := v.api.Quota(v.ctx(), v.key, nil); err == nil {
 			return q.At, nil
@@ -118,7 +119,7 @@ func (v *visit) now() (time.Time, error) {
 }
 
 // beginStaff looks the session's key up at each request: who revokes the key ends its sessions.
-func (s *Site) beginStaff(v *visit) (err error) {
+func (s *Site) beginStaff(v *Visit) (err error) {
 	if v.session, err = s.find(v.r, s.sessions.admin); err != nil {
 		return err
 	}
@@ -132,4 +133,32 @@ func (s *Site) beginStaff(v *visit) (err error) {
 	}
 	v.as = Identity{key.Scope, key.ID, key.Name}
 	return err
+}
+
+// of is a path of the API below the customer whom the page is about.
+func (v *Visit) of(rest string) string { return "/v1/customers/" + segment(v.key) + rest }
+
+// beside makes a part of a page while others are made. A part that fails, or panics, fails alone.
+func (v *Visit) beside(all *sync.WaitGroup, part string, do func() error, without func()) {
+	all.Go(func() {
+		var err error
+		defer func() {
+			p := recover()
+			switch {
+			case p != nil:
+				v.site.options.Log.Error("panic while making a part of a page", "part", part, "path", v.r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+			case err != nil:
+				v.note(part, err)
+			default:
+				return
+			}
+			without()
+		}()
+		err = do()
+	})
+}
+
+// note logs why a part of a page is missing.
+func (v *Visit) note(part string, err error) {
+	v.site.options.Log.Warn("part of a page cannot be shown", "part", part, "path", v.r.URL.Path, "error", err)
 }

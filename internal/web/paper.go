@@ -1,0 +1,89 @@
+package web
+
+import (
+	"strings"
+	"time"
+
+	"quotad/client"
+	"quotad/internal/billing"
+	invoices "quotad/internal/billing/document"
+)
+
+func isNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
+
+// paidOn says that an invoice was paid, and the day if that was kept.
+func paidOn(i *client.Invoice, zone *time.Location) string {
+	if i.PaidAt == nil {
+		return "Paid"
+	}
+	return "Paid on " + i.PaidAt.In(zone).Format("2 January 2006")
+}
+
+// settled is what became of an invoice's total: what credits, the payment and credit notes took off.
+func settled(i *client.Invoice, zone *time.Location) (all []fact) {
+	add := func(term string, minor int64) {
+		if minor != 0 {
+			all = append(all, fact{Term: term, Text: money(minor, i.Currency)})
+		}
+	}
+	add("Credits", -i.CreditsMinor)
+	if i.PaidMinor != nil {
+		add(paidOn(i, zone), -*i.PaidMinor)
+	}
+	add("Credit notes", -i.CreditedMinor)
+	if i.PaidMinor != nil {
+		add("Given back", max(0, *i.PaidMinor+i.CreditedMinor-i.AmountDueMinor))
+	}
+	return all
+}
+
+// rest is what is left of an invoice's total after that, and its name.
+func rest(i *client.Invoice) fact {
+	switch {
+	case isNote(i):
+		return fact{Term: "Given back", Text: money(-i.TotalMinor, i.Currency)}
+	case i.Status == "draft":
+		return fact{Term: "So far", Text: money(i.AmountDueMinor, i.Currency)}
+	case i.OpenMinor > 0:
+		return fact{Term: "Due", Text: money(i.OpenMinor, i.Currency)}
+	}
+	return fact{Term: "Open", Text: money(0, i.Currency)}
+}
+
+// pricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
+// have none.
+func pricesOf(l *client.Line, currency string) []string {
+	if l.Kind != "usage" {
+		return nil
+	}
+	line := billing.Line{Kind: l.Kind, Quantity: l.Quantity, Included: l.Included, Tiers: l.Tiers, AmountMinor: l.AmountMinor}
+	if l.UnitPrice != nil {
+		line.UnitPrice = *l.UnitPrice
+	}
+	if l.PackageSize != nil && l.PackagePrice != nil {
+		line.PackageSize, line.PackagePrice = *l.PackageSize, *l.PackagePrice
+	}
+	if l.Applied != nil {
+		line.Applied = *l.Applied
+	}
+	return invoices.How(&line, currency)
+}
+
+// paper is a document of the invoice that the address names. The page to print is shown, and the
+// others are saved.
+func paper(v *Visit) (*view, error) {
+	name := v.r.PathValue("file")
+	id, ext, _ := strings.Cut(name, ".")
+	if ext != "html" && ext != "pdf" && ext != "csv" {
+		return nil, errMissing
+	}
+	body, header, err := v.api.InvoiceFile(v.ctx(), id, ext)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{mediaType: header.Get("Content-Type"), name: "invoice-" + name, body: body}
+	if ext == "html" {
+		f.shown, f.policy = true, header.Get("Content-Security-Policy")
+	}
+	return &view{file: f}, nil
+}
