@@ -10,7 +10,7 @@ import (
 func (v *staffVisit) adminAudit() (*view, error) {
 	list, err := v.api.Audit(v.ctx(), v.query("actor", "target", "from", "to"))
 	asked := v.r.URL.Query()
-	page := &staffPage{
+	sheet := &staffPage{
 		Intro: "Every change by an admin, by page or API. Nothing here can be edited.",
 		Search: &search{[]field{
 			{Name: "target", Label: "What was changed", Kind: kindText, Value: asked.Get("target"), Help: "customers/acme"},
@@ -20,7 +20,7 @@ func (v *staffVisit) adminAudit() (*view, error) {
 		}},
 	}
 	if err != nil {
-		return v.refusedSearch(page, err, "Audit", "audit")
+		return v.refusedSearch(sheet, err, "Audit", "audit")
 	}
 	t := &table{Caption: "Changes", Head: heads("When", "Who", "What", "On", "Before and after"), Empty: "Nothing was changed", Next: v.next(list.NextCursor)}
 	for i := range list.Items {
@@ -39,8 +39,8 @@ func (v *staffVisit) adminAudit() (*view, error) {
 			{Fold: []string{brief(jsontext.Value(a.Before)), brief(jsontext.Value(a.After))}},
 		})
 	}
-	page.Sections = []section{{Table: t}}
-	return page.shownAs("Audit", "audit"), nil
+	sheet.Sections = []section{{Table: t}}
+	return sheet.shownAs("Audit", "audit"), nil
 }
 
 // maxBrief bounds what a list shows of a document, in bytes.
@@ -62,8 +62,8 @@ func brief(document jsontext.Value) string {
 }
 
 // refusedSearch shows a search with what was wrong with it.
-func (v *staffVisit) refusedSearch(page *staffPage, err error, title, tab string) (*view, error) {
-	f := &form{Fields: page.Search.Fields}
+func (v *staffVisit) refusedSearch(sheet *staffPage, err error, title, tab string) (*view, error) {
+	f := &form{Fields: sheet.Search.Fields}
 	problem, told := problemOf(err)
 	if !told || !f.tell(problem) {
 		return nil, err
@@ -75,8 +75,8 @@ func (v *staffVisit) refusedSearch(page *staffPage, err error, title, tab string
 		}
 	}
 	whole := messageOf(err)
-	page.Sections = []section{{Failed: cmp.Or(wrong, whole.text)}}
-	shown := page.shownAs(title, tab)
+	sheet.Sections = []section{{Failed: cmp.Or(wrong, whole.text)}}
+	shown := sheet.shownAs(title, tab)
 	shown.status = whole.status
 	return shown, nil
 }

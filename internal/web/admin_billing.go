@@ -17,20 +17,20 @@ func (v *staffVisit) billingPage(back *form) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := v.page(s, "/billing")
+	sheet := v.page(s, "/billing")
 	account, err := v.api.Account(v.ctx(), v.key)
 	if problem, asked := problemOf(err); asked && problem.Status < http.StatusInternalServerError {
-		page.Sections = []section{{Title: "Billing", Note: problem.Detail}}
-		return page.shownAs(s.title(), "customers"), nil
+		sheet.Sections = []section{{Title: "Billing", Note: problem.Detail}}
+		return sheet.shownAs(s.title(), "customers"), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	page.Sections = v.together(v.costSection, func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
+	sheet.Sections = v.together(v.costSection, func() section { return v.accountSection(&account) }, v.creditSection, v.customerInvoices)
 	if v.isAdmin() && s.ArchivedAt == nil {
-		page.Sections = append(page.Sections, section{Title: "Credit, charge or correct", Forms: with(v.bookings(s, account.Currency), back)})
+		sheet.Sections = append(sheet.Sections, section{Title: "Credit, charge or correct", Forms: with(v.bookings(s, account.Currency), back)})
 	}
-	return page.shownAs(s.title(), "customers"), nil
+	return sheet.shownAs(s.title(), "customers"), nil
 }
 
 // together makes sections at the same time.

@@ -69,21 +69,21 @@ func (v *staffVisit) limitsPage(back *form) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := v.page(s, "")
+	sheet := v.page(s, "")
 	if s.ArchivedAt == nil {
 		state, err := standingOf(v.Visit)
 		if err != nil {
 			v.note("the limits", err)
-			page.Sections = append(page.Sections, section{Title: "Limits", Failed: "The limits could not be read just now."})
+			sheet.Sections = append(sheet.Sections, section{Title: "Limits", Failed: "The limits could not be read just now."})
 		} else {
 			limits := state.limits()
-			page.Sections = append(page.Sections, section{Limits: &limits}, v.overrides(s, state, back))
+			sheet.Sections = append(sheet.Sections, section{Limits: &limits}, v.overrides(s, state, back))
 		}
 	}
 	if v.may(plans.ScopeAdmin, plans.ScopeSupport) && s.ArchivedAt == nil {
-		page.Actions = []*form{{Name: "portal", Action: s.here("/portal"), Button: "Open the portal as they see it"}}
+		sheet.Actions = []*form{{Name: "portal", Action: s.here("/portal"), Button: "Open the portal as they see it"}}
 	}
-	return page.shownAs(s.title(), "customers"), nil
+	return sheet.shownAs(s.title(), "customers"), nil
 }
 
 // openPortal makes a link for the customer's portal, and goes there. The audit has it.
@@ -101,12 +101,12 @@ func (v *staffVisit) customerUsage() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := v.page(s, "/usage")
-	if page.Usage, _, err = usageOf(v.Visit, &s.Customer, s.here("/usage"), v.r.URL.Query()); err != nil {
+	sheet := v.page(s, "/usage")
+	if sheet.Usage, _, err = usageOf(v.Visit, &s.Customer, s.here("/usage"), v.r.URL.Query()); err != nil {
 		return nil, err
 	}
-	shown := page.shownAs(s.title(), "customers")
-	if len(page.Usage.Wrong) > 0 {
+	shown := sheet.shownAs(s.title(), "customers")
+	if len(sheet.Usage.Wrong) > 0 {
 		shown.status = http.StatusUnprocessableEntity
 	}
 	return shown, nil
@@ -133,18 +133,18 @@ func (v *staffVisit) customerSettings() (*view, error) {
 }
 
 func (v *staffVisit) settingsPage(s *subject, f *form) (*view, error) {
-	page := v.page(s, "/settings")
+	sheet := v.page(s, "/settings")
 	facts := []fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
-	page.Sections = []section{{Title: "Customer", Facts: facts}}
+	sheet.Sections = []section{{Title: "Customer", Facts: facts}}
 	if v.isAdmin() && s.ArchivedAt == nil {
 		archive := &form{
 			Name: "archive", Action: s.here("/archive"), Button: "Archive", Class: "danger",
 			Ask: "Nothing can be charged to “" + s.Key + "” any more, and the last period is billed. This cannot be undone.", Sure: "Yes, archive it",
 			Fields: []field{{Name: "sure", Kind: kindHidden, Value: "yes"}},
 		}
-		page.Sections[0].Forms = []*form{f, archive}
+		sheet.Sections[0].Forms = []*form{f, archive}
 	}
-	return page.shownAs(s.title(), "customers"), nil
+	return sheet.shownAs(s.title(), "customers"), nil
 }
 
 // saveCustomer writes what the form says over what the customer is; the rest stays.

@@ -37,9 +37,9 @@ func customerForm(who *client.Customer) *form {
 
 func (v *staffVisit) customersPage(f *form) (*view, error) {
 	list, err := v.api.Customers(v.ctx(), v.query("search"))
-	page := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.r.URL.Query().Get("search")}}}}
+	sheet := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.r.URL.Query().Get("search")}}}}
 	if err != nil {
-		return v.refusedSearch(page, err, "Customers", "customers")
+		return v.refusedSearch(sheet, err, "Customers", "customers")
 	}
 	t := &table{Caption: "Customers", Head: heads("Customer", "Plan", "Time zone", "Since", ""), Empty: "There is no such customer", Next: v.next(list.NextCursor)}
 	for i := range list.Items {
@@ -51,11 +51,11 @@ func (v *staffVisit) customersPage(f *form) (*view, error) {
 			{Chip: customerChip(c)},
 		})
 	}
-	page.Sections = []section{{Table: t}}
+	sheet.Sections = []section{{Table: t}}
 	if v.isAdmin() {
-		page.Sections[0].Forms = []*form{f}
+		sheet.Sections[0].Forms = []*form{f}
 	}
-	return page.shownAs("Customers", "customers"), nil
+	return sheet.shownAs("Customers", "customers"), nil
 }
 
 // customerChip marks a customer that is not an ordinary one.

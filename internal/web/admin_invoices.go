@@ -18,7 +18,7 @@ func (v *staffVisit) adminInvoices() (*view, error) {
 	if who := asked.Get("customer"); err == nil && who != "" {
 		err = v.setClockOf(who)
 	}
-	page := &staffPage{Intro: "Invoices of customers on test clocks are left out, unless you name a clock. With the word any all are there.", Search: &search{[]field{
+	sheet := &staffPage{Intro: "Invoices of customers on test clocks are left out, unless you name a clock. With the word any all are there.", Search: &search{[]field{
 		{Name: "customer", Label: "Customer", Kind: kindText, Value: asked.Get("customer")},
 		{Name: "test_clock", Label: "Test clock", Kind: kindText, Value: asked.Get("test_clock")},
 		{Name: "status", Label: "Status", Kind: kindSelect, Value: asked.Get("status"), Options: statuses},
@@ -26,10 +26,10 @@ func (v *staffVisit) adminInvoices() (*view, error) {
 		{Name: "to", Label: "To", Kind: kindText, Value: asked.Get("to")},
 	}}}
 	if err != nil {
-		return v.refusedSearch(page, err, "Invoices", "invoices")
+		return v.refusedSearch(sheet, err, "Invoices", "invoices")
 	}
-	page.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv?" + query.Encode()}}}}
-	return page.shownAs("Invoices", "invoices"), nil
+	sheet.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv?" + query.Encode()}}}}
+	return sheet.shownAs("Invoices", "invoices"), nil
 }
 
 func (v *staffVisit) invoiceTable(all []client.Invoice, next string) *table {
@@ -72,7 +72,7 @@ func (v *staffVisit) invoicePage(back *form) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := &staffPage{
+	sheet := &staffPage{
 		Crumbs: []link{{"Invoices", "/admin/invoices"}, {n.Customer, "/admin/customers/" + segment(n.Customer) + "/billing"}},
 		Chips:  []chip{*statusCell(n.Status).Chip, {"", kindOf(&n)}}, Done: v.doneHere(),
 		Intro: span(n.PeriodStart, n.PeriodEnd, v.zone),
@@ -82,20 +82,20 @@ func (v *staffVisit) invoicePage(back *form) (*view, error) {
 		l := &n.Lines[i]
 		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, pricesOf(l, n.Currency)...), " · ")}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
 	}
-	page.Sections = []section{
+	sheet.Sections = []section{
 		{Title: "Lines", Table: t},
 		{Title: "Sum", Facts: sums(&n, v.zone), Links: papers(v.r.PathValue("id"))},
 	}
 	if v.isAdmin() {
 		if forms := with(v.invoiceForms(&n), back); len(forms) > 0 {
-			page.Sections = append(page.Sections, section{Title: "What comes next", Forms: forms})
+			sheet.Sections = append(sheet.Sections, section{Title: "What comes next", Forms: forms})
 		}
 	}
 	title := "Invoice " + numberOf(&n)
 	if n.Number == nil {
 		title = "Draft invoice"
 	}
-	return page.shownAs(title, "invoices"), nil
+	return sheet.shownAs(title, "invoices"), nil
 }
 
 // papers are links to the files of an invoice.

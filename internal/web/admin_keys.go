@@ -45,11 +45,11 @@ func (v *staffVisit) keysPage(f *form) (*view, error) {
 		}
 		t.Rows = append(t.Rows, []cell{name, marked("", k.Scope), v.instant(&k.CreatedAt), text(used), v.instant(k.ExpiresAt), {Form: revoke}})
 	}
-	page := &staffPage{
+	sheet := &staffPage{
 		Intro: "A revoked key is refused on every node within a second, and its sessions end.", Done: v.doneHere(),
 		Sections: []section{{Table: t, Forms: []*form{f}}},
 	}
-	return page.shownAs("Keys", "keys"), nil
+	return sheet.shownAs("Keys", "keys"), nil
 }
 
 // makeKey shows the secret in its answer. It is stored nowhere, so it cannot be shown after a

@@ -23,11 +23,11 @@ func (v *staffVisit) metersPage(f *form) (*view, error) {
 	for _, m := range list.Items {
 		t.Rows = append(t.Rows, []cell{mono(m.Key), text(m.Name), text(m.Unit)})
 	}
-	page := &staffPage{Intro: "What is counted, and in what unit.", Done: v.doneHere(), Sections: []section{{Table: t}}}
+	sheet := &staffPage{Intro: "What is counted, and in what unit.", Done: v.doneHere(), Sections: []section{{Table: t}}}
 	if v.isAdmin() {
-		page.Sections[0].Forms = []*form{f}
+		sheet.Sections[0].Forms = []*form{f}
 	}
-	return page.shownAs("Meters", "meters"), nil
+	return sheet.shownAs("Meters", "meters"), nil
 }
 
 func (v *staffVisit) saveMeter() (*view, error) {

@@ -20,6 +20,6 @@ func (v *staffVisit) adminPlans() (*view, error) {
 			amount(base), amount(strconv.Itoa(len(p.Prices))), v.instant(&p.CreatedAt),
 		})
 	}
-	page := &staffPage{Intro: "A plan is never changed: publishing makes a new version of it.", Done: v.doneHere(), Sections: []section{{Table: t}}}
-	return page.shownAs("Plans", "plans"), nil
+	sheet := &staffPage{Intro: "A plan is never changed: publishing makes a new version of it.", Done: v.doneHere(), Sections: []section{{Table: t}}}
+	return sheet.shownAs("Plans", "plans"), nil
 }

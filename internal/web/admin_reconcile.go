@@ -26,10 +26,10 @@ func disagreement(d *client.Disagreement) string {
 
 // adminReconcile runs when it is asked to: the check reads all books.
 func (v *staffVisit) adminReconcile() (*view, error) {
-	page := &staffPage{Intro: "Compares what was charged, booked, rated, billed and paid. It reads all books, and takes from milliseconds to minutes."}
-	page.Actions = []*form{{Name: "run", Action: "/admin/reconcile", Button: "Check now", Class: "primary"}}
+	sheet := &staffPage{Intro: "Compares what was charged, booked, rated, billed and paid. It reads all books, and takes from milliseconds to minutes."}
+	sheet.Actions = []*form{{Name: "run", Action: "/admin/reconcile", Button: "Check now", Class: "primary"}}
 	if v.r.Method != http.MethodPost {
-		return page.shownAs("Check the books", "reconcile"), nil
+		return sheet.shownAs("Check the books", "reconcile"), nil
 	}
 	if _, err := v.form(); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func (v *staffVisit) adminReconcile() (*view, error) {
 	if !report.OK {
 		title = "The books do not agree."
 	}
-	page.Sections = []section{{Title: title, Note: "It took " + v.site.options.Wall().Sub(began).Round(time.Millisecond).String() + ".", Table: t}}
-	return page.shownAs("Check the books", "reconcile"), nil
+	sheet.Sections = []section{{Title: title, Note: "It took " + v.site.options.Wall().Sub(began).Round(time.Millisecond).String() + ".", Table: t}}
+	return sheet.shownAs("Check the books", "reconcile"), nil
 }
 
 // checkNames are the checks of the books in words.

@@ -187,8 +187,8 @@ func (c *card) comesBack(v *Visit, l *client.QuotaLimit, spec *client.Limit, now
 
 var durationUnits = map[string]string{"us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
 
-// parts takes a plan's duration apart: "15m" is 15 and minute. 60 of a unit are one of the next.
-func parts(window string) (n int64, unit string) {
+// unitsOf takes a plan's duration apart: "15m" is 15 and minute. 60 of a unit are one of the next.
+func unitsOf(window string) (n int64, unit string) {
 	text := strings.TrimLeft(window, "0123456789")
 	_, _ = fmt.Sscan(strings.TrimSuffix(window, text), &n)
 	for _, up := range []struct {
@@ -204,7 +204,7 @@ func parts(window string) (n int64, unit string) {
 
 // every is "a day" or "every 15 minutes"; one says what stands before a single unit.
 func every(window, one string) string {
-	n, unit := parts(window)
+	n, unit := unitsOf(window)
 	switch {
 	case n == 1 && one == "a" && unit == "hour":
 		return "an hour"
@@ -218,7 +218,7 @@ func every(window, one string) string {
 
 // length is "hour" or "15 minutes".
 func length(window string) string {
-	n, unit := parts(window)
+	n, unit := unitsOf(window)
 	if n == 1 {
 		return unit
 	}

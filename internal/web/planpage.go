@@ -119,33 +119,33 @@ func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
 }
 
 // priceWords says what units cost.
-func priceWords(p *client.Price, currency, unit string) (words []string) {
+func priceWords(p *client.Price, currency, unit string) (all []string) {
 	switch {
 	case p.Model == "per_unit" && p.UnitPrice != nil:
-		words = append(words, perUnit(*p.UnitPrice, currency))
+		all = append(all, perUnit(*p.UnitPrice, currency))
 	case p.Model == "package" && p.PackagePrice != nil && p.PackageSize != nil:
-		words = append(words, fmt.Sprintf("%s for every %s begun", price(*p.PackagePrice, currency), short(*p.PackageSize)))
+		all = append(all, fmt.Sprintf("%s for every %s begun", price(*p.PackagePrice, currency), short(*p.PackageSize)))
 	case p.Model == "graduated", p.Model == "volume":
-		words = append(words, tierWords(p, currency)...)
+		all = append(all, tierWords(p, currency)...)
 	default: // a test asks for words of each
-		words = append(words, p.Model)
+		all = append(all, p.Model)
 	}
 	if p.Included > 0 {
-		words = append([]string{short(p.Included) + " " + plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, words...)
+		all = append([]string{short(p.Included) + " " + plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, all...)
 	}
 	if p.MinimumMinor != nil && *p.MinimumMinor > 0 {
-		words = append(words, "at least "+money(*p.MinimumMinor, currency)+" a period")
+		all = append(all, "at least "+money(*p.MinimumMinor, currency)+" a period")
 	}
 	if p.MaximumMinor != nil {
-		words = append(words, "at most "+money(*p.MaximumMinor, currency)+" a period")
+		all = append(all, "at most "+money(*p.MaximumMinor, currency)+" a period")
 	}
-	return words
+	return all
 }
 
 // tierWords says what each tier costs.
-func tierWords(p *client.Price, currency string) (words []string) {
+func tierWords(p *client.Price, currency string) (all []string) {
 	if p.Model == "volume" {
-		words = append(words, "all at the price of the tier that they reach:")
+		all = append(all, "all at the price of the tier that they reach:")
 	}
 	var from int64
 	for _, t := range p.Tiers {
@@ -154,11 +154,11 @@ func tierWords(p *client.Price, currency string) (words []string) {
 			text += " and " + price(*t.FlatPrice, currency)
 		}
 		if t.UpTo == nil {
-			words = append(words, "above "+short(from)+": "+text)
+			all = append(all, "above "+short(from)+": "+text)
 			break
 		}
-		words = append(words, "up to "+short(*t.UpTo)+": "+text)
+		all = append(all, "up to "+short(*t.UpTo)+": "+text)
 		from = *t.UpTo
 	}
-	return words
+	return all
 }

@@ -49,17 +49,17 @@ func (s opener) opened(t *testing.T, path string) *httptest.ResponseRecorder {
 func TestPlaygroundIsOpenAndKeepsNothing(t *testing.T) {
 	s := aPlayground(t)
 	w := s.opened(t, "/playground")
-	page := w.Body.String()
-	if w.Code != 200 || strings.Count(page, `<article class="play"`) != 4 || len(w.Result().Cookies()) != 0 {
-		t.Fatalf("%d, cookies %v: %s", w.Code, w.Result().Cookies(), page)
+	body := w.Body.String()
+	if w.Code != 200 || strings.Count(body, `<article class="play"`) != 4 || len(w.Result().Cookies()) != 0 {
+		t.Fatalf("%d, cookies %v: %s", w.Code, w.Result().Cookies(), body)
 	}
-	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(page, "style=") || strings.Contains(page, "onclick") {
+	if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(body, "style=") || strings.Contains(body, "onclick") {
 		t.Errorf("the policy is %q", policy)
 	}
-	if strings.Contains(page, "refused <b>") || !strings.Contains(page, "refused &lt;b&gt;1") {
+	if strings.Contains(body, "refused <b>") || !strings.Contains(body, "refused &lt;b&gt;1") {
 		t.Error("the sentence of a refusal is not there, or not escaped")
 	}
-	if again := s.opened(t, "/playground"); again.Body.String() != page {
+	if again := s.opened(t, "/playground"); again.Body.String() != body {
 		t.Error("the same address shows something else")
 	}
 	if got := s.opened(t, "/playground/"); got.Code != 303 {
@@ -71,8 +71,8 @@ func TestPlaygroundIsOpenAndKeepsNothing(t *testing.T) {
 func TestPlaygroundShowsThePlay(t *testing.T) {
 	s := aPlayground(t)
 	for _, preset := range play.Presets() {
-		page := s.opened(t, "/playground?"+presetAddress(&preset).Encode()).Body.String()
-		if !regexp.MustCompile(`aria-current="true">` + preset.Name + `<`).MatchString(page) {
+		body := s.opened(t, "/playground?"+presetAddress(&preset).Encode()).Body.String()
+		if !regexp.MustCompile(`aria-current="true">` + preset.Name + `<`).MatchString(body) {
 			t.Errorf("%s is not marked", preset.Name)
 		}
 		hits, err := preset.Traffic.Hits()
@@ -87,7 +87,7 @@ func TestPlaygroundShowsThePlay(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := fmt.Sprintf(`<b data-admitted>%s</b> admitted</span> <span><b data-refused>%s</b> refused`, number(r.Admitted.Hits), number(r.Refused.Hits))
-			if !strings.Contains(page, want) {
+			if !strings.Contains(body, want) {
 				t.Errorf("%s by %s: the page does not say %s", preset.Name, spec.Algorithm, want)
 			}
 		}
@@ -115,19 +115,19 @@ func TestPlaygroundTellsWhatIsWrong(t *testing.T) {
 	} {
 		s := aPlayground(t)
 		w := s.opened(t, "/playground?"+url.Values{c.field: {c.value}}.Encode())
-		page := w.Body.String()
-		said := regexp.MustCompile(`<p class="wrong" id="wrong-` + c.field + `" data-wrong="` + c.field + `">[^<]+</p>`).MatchString(page)
-		if w.Code != 422 || !said || strings.Contains(page, `class="play"`) || strings.Contains(page, "<script>") {
+		body := w.Body.String()
+		said := regexp.MustCompile(`<p class="wrong" id="wrong-` + c.field + `" data-wrong="` + c.field + `">[^<]+</p>`).MatchString(body)
+		if w.Code != 422 || !said || strings.Contains(body, `class="play"`) || strings.Contains(body, "<script>") {
 			t.Errorf("%s=%s: %d, said %v", c.field, c.value, w.Code, said)
 		}
-		if c.field != "algorithm" && c.field != "pattern" && !strings.Contains(page, `value="`+c.value+`"`) {
+		if c.field != "algorithm" && c.field != "pattern" && !strings.Contains(body, `value="`+c.value+`"`) {
 			t.Errorf("%s=%s is not kept", c.field, c.value)
 		}
 	}
 	for _, list := range []string{"a", "-1", "1x0", "1x", "0.1234567", "9999999999", "1 2 3600000", `"><script>`} {
 		s := aPlayground(t)
 		w := s.opened(t, "/playground?"+url.Values{"pattern": {"own"}, "hits": {list}}.Encode())
-		if page := w.Body.String(); w.Code != 422 || !strings.Contains(page, `data-wrong="hits">`) || strings.Contains(page, "<script>") {
+		if body := w.Body.String(); w.Code != 422 || !strings.Contains(body, `data-wrong="hits">`) || strings.Contains(body, "<script>") {
 			t.Errorf("the hits %q: %d", list, w.Code)
 		}
 	}
@@ -151,8 +151,8 @@ func TestPlaygroundHits(t *testing.T) {
 		if err != nil || len(strings.Fields(at.Query().Get("hits"))) != n || at.Query().Has("hit") {
 			t.Fatalf("hit %d leads to %s", n, to)
 		}
-		page := s.opened(t, to).Body.String()
-		if says := map[bool]string{true: " s is admitted.", false: "The hit at 2.000 s is refused, and would pass at 10.000 s."}[n < 3]; !strings.Contains(page, says) {
+		body := s.opened(t, to).Body.String()
+		if says := map[bool]string{true: " s is admitted.", false: "The hit at 2.000 s is refused, and would pass at 10.000 s."}[n < 3]; !strings.Contains(body, says) {
 			t.Errorf("hit %d: the page does not say %q", n, says)
 		}
 		to += "&hit=1"
@@ -198,30 +198,6 @@ func TestPlaygroundsDearestPage(t *testing.T) {
 	}
 }
 
-func TestLasting(t *testing.T) {
-	for us, want := range map[int64]string{
-		0: "0 µs", 1: "1 µs", 999: "999 µs", 1000: "1 ms", 1001: "2 ms", 999_001: "1000 ms", 1e6: "1 s", 59_000_001: "60 s", 60e6: "1 min", 61e6: "1 min 1 s",
-		3600e6: "1 h", 5025e6: "1 h 24 min", 86400e6: "1 d", 90000e6: "1 d 1 h",
-	} {
-		if got := lasting(us); got != want {
-			t.Errorf("%d µs is %q, want %q", us, got, want)
-		}
-	}
-	for at, want := range map[int64]string{0: "0:00", 90e6: "1:30", 7200e6: "120:00"} {
-		if got := into(at, 7200e6); got != want {
-			t.Errorf("%d is %q, want %q", at, got, want)
-		}
-	}
-	for us, want := range map[int64]string{0: "0", 1e6: "1", 1_500_000: "1.5", 1: "0.000001"} {
-		if got := seconds(us); got != want {
-			t.Errorf("%d is %q", us, got)
-		}
-		if back, ok := readSeconds(want); !ok || back != us {
-			t.Errorf("%s is read as %d", want, back)
-		}
-	}
-}
-
 // A playground that has no place refuses. That is no defect, and no ERROR.
 func TestBusyPlaygroundIsNoError(t *testing.T) {
 	var log bytes.Buffer
@@ -235,16 +211,5 @@ func TestBusyPlaygroundIsNoError(t *testing.T) {
 	}
 	if log.Len() > 0 {
 		t.Errorf("logged %s", &log)
-	}
-}
-
-// An instant is said to the millisecond, so that what is said of it twice agrees.
-func TestInstantsOfPlaysAreExact(t *testing.T) {
-	for us, says := range map[int64]string{
-		0: "0.000 s", 2_500_000: "2.500 s", 3_217_001: "3.218 s", 59_999_999: "1:00.000 min", 75_000_000: "1:15.000 min", 90_061_500_000: "25:01:01.500 h",
-	} {
-		if got := exactly(us); got != says {
-			t.Errorf("%d µs are %q, not %q", us, got, says)
-		}
 	}
 }

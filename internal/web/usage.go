@@ -279,7 +279,7 @@ func limitLine(v *Visit, plan *client.Plan, a *usageAsked) int64 {
 			continue
 		}
 		_, offset := a.start.In(v.zone).Zone()
-		n, unit := parts(l.Window)
+		n, unit := unitsOf(l.Window)
 		switch {
 		case a.step == "hour" && n == 1 && unit == "hour" && offset%3600 == 0, a.step == "day" && l.Window == "calendar_day", a.step == "month" && l.Window == "calendar_month":
 			return inForce(v, &l)
