@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"strings"
 
+	"quotad/internal/web/page"
+
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-func (v *staffVisit) adminAudit() (*view, error) {
-	list, err := v.api.Audit(v.ctx(), v.query("actor", "target", "from", "to"))
-	asked := v.r.URL.Query()
+func (v *staffVisit) adminAudit() (*page.View, error) {
+	list, err := v.Api.Audit(v.Ctx(), v.Query("actor", "target", "from", "to"))
+	asked := v.R.URL.Query()
 	sheet := &staffPage{
 		Intro: "Every change by an admin, by page or API. Nothing here can be edited.",
 		Search: &search{[]field{
@@ -22,7 +24,7 @@ func (v *staffVisit) adminAudit() (*view, error) {
 	if err != nil {
 		return v.refusedSearch(sheet, err, "Audit", "audit")
 	}
-	t := &table{Caption: "Changes", Head: heads("When", "Who", "What", "On", "Before and after"), Empty: "Nothing was changed", Next: v.next(list.NextCursor)}
+	t := &table{Caption: "Changes", Head: heads("When", "Who", "What", "On", "Before and after"), Empty: "Nothing was changed", Next: v.Next(list.NextCursor)}
 	for i := range list.Items {
 		a := &list.Items[i]
 		who, request := a.Actor, ""
@@ -33,7 +35,7 @@ func (v *staffVisit) adminAudit() (*view, error) {
 			request = *a.RequestID
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: a.At.In(v.zone).Format("2 Jan 2006, 15:04:05"), Sub: request},
+			{Text: a.At.In(v.Zone).Format("2 Jan 2006, 15:04:05"), Sub: request},
 			{Text: who, Sub: a.Actor},
 			text(a.Action), mono(a.Target),
 			{Fold: []string{brief(jsontext.Value(a.Before)), brief(jsontext.Value(a.After))}},
@@ -62,9 +64,9 @@ func brief(document jsontext.Value) string {
 }
 
 // refusedSearch shows a search with what was wrong with it.
-func (v *staffVisit) refusedSearch(sheet *staffPage, err error, title, tab string) (*view, error) {
+func (v *staffVisit) refusedSearch(sheet *staffPage, err error, title, tab string) (*page.View, error) {
 	f := &form{Fields: sheet.Search.Fields}
-	problem, told := problemOf(err)
+	problem, told := page.ProblemOf(err)
 	if !told || !f.tell(problem) {
 		return nil, err
 	}
@@ -74,9 +76,9 @@ func (v *staffVisit) refusedSearch(sheet *staffPage, err error, title, tab strin
 			wrong = d.Label + ": " + d.Wrong
 		}
 	}
-	whole := messageOf(err)
-	sheet.Sections = []section{{Failed: cmp.Or(wrong, whole.text)}}
+	whole := page.MessageOf(err)
+	sheet.Sections = []section{{Failed: cmp.Or(wrong, whole.Text)}}
 	shown := sheet.shownAs(title, tab)
-	shown.status = whole.status
+	shown.Status = whole.Status
 	return shown, nil
 }

@@ -7,19 +7,21 @@ import (
 	"sync"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
-func (v *staffVisit) customerBilling() (*view, error) { return v.billingPage(nil) }
+func (v *staffVisit) customerBilling() (*page.View, error) { return v.billingPage(nil) }
 
 // billingPage shows a customer's money. Parts that cannot be read fail alone.
-func (v *staffVisit) billingPage(back *form) (*view, error) {
+func (v *staffVisit) billingPage(back *form) (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
 	sheet := v.page(s, "/billing")
-	account, err := v.api.Account(v.ctx(), v.key)
-	if problem, asked := problemOf(err); asked && problem.Status < http.StatusInternalServerError {
+	account, err := v.Api.Account(v.Ctx(), v.Key)
+	if problem, asked := page.ProblemOf(err); asked && problem.Status < http.StatusInternalServerError {
 		sheet.Sections = []section{{Title: "Billing", Note: problem.Detail}}
 		return sheet.shownAs(s.title(), "customers"), nil
 	}
@@ -38,7 +40,7 @@ func (v *staffVisit) together(sections ...func() section) []section {
 	made := make([]section, len(sections))
 	var all sync.WaitGroup
 	for i, one := range sections {
-		v.beside(&all, "a section", func() error {
+		v.Beside(&all, "a section", func() error {
 			made[i] = one()
 			return nil
 		}, func() { made[i] = section{Failed: "This part could not be shown just now."} })
@@ -50,7 +52,7 @@ func (v *staffVisit) together(sections ...func() section) []section {
 func (v *staffVisit) costSection() section {
 	cost, err := costOf(v.Visit)
 	if err != nil {
-		v.note("the cost", err)
+		v.Note("the cost", err)
 		return section{Title: "This period", Failed: "The cost could not be read just now."}
 	}
 	return section{Title: "This period", Note: cost.Period, Cost: cost}
@@ -64,7 +66,7 @@ func (v *staffVisit) accountSection(a *client.Account) section {
 		{Term: "Billing ends", Text: v.instant(a.EndsAt).Text},
 		{Term: "Currency", Text: a.Currency},
 		{Term: "Seller", Text: a.Seller},
-		{Term: "Due after", Text: number(int64(a.DueDays)) + " days"},
+		{Term: "Due after", Text: words.Number(int64(a.DueDays)) + " days"},
 	}
 	if a.Buyer.Name != "" {
 		facts = append(facts, fact{Term: "Buyer", Text: strings.Join(slices.Concat([]string{a.Buyer.Name}, a.Buyer.Address, []string{a.Buyer.Country}), ", ")})
@@ -73,26 +75,26 @@ func (v *staffVisit) accountSection(a *client.Account) section {
 }
 
 func (v *staffVisit) creditSection() section {
-	credits, err := v.api.Credits(v.ctx(), v.key, nil)
+	credits, err := v.Api.Credits(v.Ctx(), v.Key, nil)
 	if err != nil {
-		v.note("the credits", err)
+		v.Note("the credits", err)
 		return section{Title: "Credits", Failed: "The credits could not be read just now."}
 	}
 	t := &table{Caption: "Credits", Head: []column{{Text: "Credit"}, {Text: "Kind"}, {Text: "Left", Numeric: true}, {Text: "Of", Numeric: true}, {Text: "Expires"}}, Empty: "There is no credit"}
 	for i := range credits.Balances {
 		b := &credits.Balances[i]
-		t.Rows = append(t.Rows, []cell{text(b.ID), text(b.Kind), amount(money(b.LeftMinor, b.Currency)), amount(money(b.AmountMinor, b.Currency)), v.instant(b.ExpiresAt)})
+		t.Rows = append(t.Rows, []cell{text(b.ID), text(b.Kind), amount(words.Money(b.LeftMinor, b.Currency)), amount(words.Money(b.AmountMinor, b.Currency)), v.instant(b.ExpiresAt)})
 	}
 	return section{Title: "Credits", Table: t}
 }
 
 func (v *staffVisit) customerInvoices() section {
-	list, err := v.api.InvoicesOf(v.ctx(), v.key, v.query())
+	list, err := v.Api.InvoicesOf(v.Ctx(), v.Key, v.Query())
 	if err != nil {
-		v.note("the invoices", err)
+		v.Note("the invoices", err)
 		return section{Title: "Invoices", Failed: "The invoices could not be read just now."}
 	}
-	return section{Title: "Invoices", Table: v.invoiceTable(list.Items, v.next(list.NextCursor))}
+	return section{Title: "Invoices", Table: v.invoiceTable(list.Items, v.Next(list.NextCursor))}
 }
 
 // bookings are the forms that book money or units.
@@ -129,25 +131,25 @@ func adjustmentForm(s *subject) *form {
 }
 
 // book sends one of the forms.
-func (v *staffVisit) book(path string, make func(*subject, string) *form) (*view, error) {
+func (v *staffVisit) book(path string, make func(*subject, string) *form) (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
-	account, err := v.api.Account(v.ctx(), v.key)
+	account, err := v.Api.Account(v.Ctx(), v.Key)
 	if err != nil {
 		return nil, err
 	}
-	p := post{form: make(s, account.Currency), method: http.MethodPost, path: at(v.of(path)), to: s.here("/billing?done=booked")}
+	p := post{form: make(s, account.Currency), method: http.MethodPost, path: at(v.Of(path)), to: s.here("/billing?done=booked")}
 	if path != "/adjustments" {
 		p.add = map[string]any{"currency": account.Currency}
 	}
 	return v.sent(p, v.billingPage)
 }
 
-func (v *staffVisit) grantCredit() (*view, error) { return v.book("/credits", creditForm) }
-func (v *staffVisit) chargeOnce() (*view, error)  { return v.book("/charges", chargeForm) }
+func (v *staffVisit) grantCredit() (*page.View, error) { return v.book("/credits", creditForm) }
+func (v *staffVisit) chargeOnce() (*page.View, error)  { return v.book("/charges", chargeForm) }
 
-func (v *staffVisit) adjustUsage() (*view, error) {
+func (v *staffVisit) adjustUsage() (*page.View, error) {
 	return v.book("/adjustments", func(s *subject, _ string) *form { return adjustmentForm(s) })
 }

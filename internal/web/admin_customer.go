@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/plans"
+	"quotad/internal/web/page"
 )
 
 // A subject is the customer that a page of the admins is about.
@@ -19,37 +20,37 @@ type subject struct {
 // subject reads the customer whom the address names. From then on paths of the visit are that
 // customer's, and times are by that customer's zone.
 func (v *staffVisit) subject() (*subject, error) {
-	v.key = v.r.PathValue("key")
-	who, etag, err := v.api.Customer(v.ctx(), v.key)
+	v.Key = v.R.PathValue("key")
+	who, etag, err := v.Api.Customer(v.Ctx(), v.Key)
 	if err != nil {
 		return nil, err
 	}
 	s := &subject{Customer: who, etag: etag}
-	err = v.setClock(&s.Customer)
-	s.zone = v.zone
+	err = v.SetClock(&s.Customer)
+	s.zone = v.Zone
 	return s, err
 }
 
 // setClockOf makes a customer's clock the page's, by the key that the page knows the customer by. Of a
 // customer who was erased papers stay; their times are by UTC.
 func (v *staffVisit) setClockOf(key string) error {
-	v.key = key
-	who, _, err := v.api.Customer(v.ctx(), v.key)
-	if notThere(err) {
+	v.Key = key
+	who, _, err := v.Api.Customer(v.Ctx(), v.Key)
+	if page.NotThere(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return v.setClock(&who)
+	return v.SetClock(&who)
 }
 
 // here is the address of a page of the customer.
-func (s *subject) here(rest string) string { return "/admin/customers/" + segment(s.Key) + rest }
+func (s *subject) here(rest string) string { return "/admin/customers/" + page.Segment(s.Key) + rest }
 
 // page is what all pages of a customer have.
 func (v *staffVisit) page(s *subject, open string) *staffPage {
-	p := &staffPage{Crumbs: []link{{"Customers", "/admin/customers"}}, Done: v.doneHere(), Chips: []chip{{"", s.Key}, {"accent", s.Plan}}}
+	p := &staffPage{Crumbs: []page.Link{{Text: "Customers", URL: "/admin/customers"}}, Done: v.doneHere(), Chips: []chip{{"", s.Key}, {"accent", s.Plan}}}
 	if c := customerChip(&s.Customer); c != nil {
 		p.Chips = append(p.Chips, *c)
 	}
@@ -61,10 +62,10 @@ func (v *staffVisit) page(s *subject, open string) *staffPage {
 
 func (s *subject) title() string { return cmp.Or(s.Name, s.Key) }
 
-func (v *staffVisit) adminCustomer() (*view, error) { return v.limitsPage(nil) }
+func (v *staffVisit) adminCustomer() (*page.View, error) { return v.limitsPage(nil) }
 
 // limitsPage shows how a customer stands, shadows too, and the overrides.
-func (v *staffVisit) limitsPage(back *form) (*view, error) {
+func (v *staffVisit) limitsPage(back *form) (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (v *staffVisit) limitsPage(back *form) (*view, error) {
 	if s.ArchivedAt == nil {
 		state, err := standingOf(v.Visit)
 		if err != nil {
-			v.note("the limits", err)
+			v.Note("the limits", err)
 			sheet.Sections = append(sheet.Sections, section{Title: "Limits", Failed: "The limits could not be read just now."})
 		} else {
 			limits := state.limits()
@@ -87,44 +88,44 @@ func (v *staffVisit) limitsPage(back *form) (*view, error) {
 }
 
 // openPortal makes a link for the customer's portal, and goes there. The audit has it.
-func (v *staffVisit) openPortal() (*view, error) {
+func (v *staffVisit) openPortal() (*page.View, error) {
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
-	made, err := v.api.OpenPortal(v.ctx(), &client.PortalRequest{Customer: v.r.PathValue("key"), Theme: "auto"})
-	return &view{to: made.URL}, err
+	made, err := v.Api.OpenPortal(v.Ctx(), &client.PortalRequest{Customer: v.R.PathValue("key"), Theme: "auto"})
+	return &page.View{To: made.URL}, err
 }
 
 // customerUsage shows a customer's usage as the customer sees it.
-func (v *staffVisit) customerUsage() (*view, error) {
+func (v *staffVisit) customerUsage() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
 	sheet := v.page(s, "/usage")
-	if sheet.Usage, _, err = usageOf(v.Visit, &s.Customer, s.here("/usage"), v.r.URL.Query()); err != nil {
+	if sheet.Usage, _, err = usageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query()); err != nil {
 		return nil, err
 	}
 	shown := sheet.shownAs(s.title(), "customers")
 	if len(sheet.Usage.Wrong) > 0 {
-		shown.status = http.StatusUnprocessableEntity
+		shown.Status = http.StatusUnprocessableEntity
 	}
 	return shown, nil
 }
 
-func (v *staffVisit) customerUsageFile() (*view, error) {
+func (v *staffVisit) customerUsageFile() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
 	}
-	data, points, err := usageOf(v.Visit, &s.Customer, s.here("/usage"), v.r.URL.Query())
+	data, points, err := usageOf(v.Visit, &s.Customer, s.here("/usage"), v.R.URL.Query())
 	if err != nil || len(data.Wrong) > 0 {
-		return &view{to: s.here("/usage")}, err
+		return &page.View{To: s.here("/usage")}, err
 	}
-	return &view{file: usageCSV(data.Meter, points, v.zone)}, nil
+	return &page.View{File: usageCSV(data.Meter, points, v.Zone)}, nil
 }
 
-func (v *staffVisit) customerSettings() (*view, error) {
+func (v *staffVisit) customerSettings() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (v *staffVisit) customerSettings() (*view, error) {
 	return v.settingsPage(s, customerForm(&s.Customer))
 }
 
-func (v *staffVisit) settingsPage(s *subject, f *form) (*view, error) {
+func (v *staffVisit) settingsPage(s *subject, f *form) (*page.View, error) {
 	sheet := v.page(s, "/settings")
 	facts := []fact{{Term: "Key", Text: s.Key}, {Term: "Plan", Text: s.Plan}, {Term: "Time zone", Text: s.Timezone}, {Term: "Customer since", Text: v.instant(&s.CreatedAt).Text}}
 	sheet.Sections = []section{{Title: "Customer", Facts: facts}}
@@ -148,7 +149,7 @@ func (v *staffVisit) settingsPage(s *subject, f *form) (*view, error) {
 }
 
 // saveCustomer writes what the form says over what the customer is; the rest stays.
-func (v *staffVisit) saveCustomer() (*view, error) {
+func (v *staffVisit) saveCustomer() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -159,20 +160,20 @@ func (v *staffVisit) saveCustomer() (*view, error) {
 	}
 	return v.sent(post{
 		form: customerForm(&s.Customer), method: http.MethodPut, header: client.IfMatch(s.etag), add: keep,
-		path: at(v.of("")), to: s.here("/settings?done=saved"),
-	}, func(f *form) (*view, error) { return v.settingsPage(s, f) })
+		path: at(v.Of("")), to: s.here("/settings?done=saved"),
+	}, func(f *form) (*page.View, error) { return v.settingsPage(s, f) })
 }
 
-func (v *staffVisit) archiveCustomer() (*view, error) {
+func (v *staffVisit) archiveCustomer() (*page.View, error) {
 	typed, err := v.form()
 	if err != nil {
 		return nil, err
 	}
-	here := "/admin/customers/" + segment(v.r.PathValue("key"))
+	here := "/admin/customers/" + page.Segment(v.R.PathValue("key"))
 	if typed.Get("sure") == "" {
-		return &view{to: here + "/settings"}, nil
+		return &page.View{To: here + "/settings"}, nil
 	}
-	v.key = v.r.PathValue("key")
-	err = v.api.ArchiveCustomer(v.ctx(), v.key)
-	return &view{to: here + "?done=archived"}, err
+	v.Key = v.R.PathValue("key")
+	err = v.Api.ArchiveCustomer(v.Ctx(), v.Key)
+	return &page.View{To: here + "?done=archived"}, err
 }

@@ -5,9 +5,11 @@ import (
 	"net/http"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
-func (v *staffVisit) adminCustomers() (*view, error) { return v.customersPage(customerForm(nil)) }
+func (v *staffVisit) adminCustomers() (*page.View, error) { return v.customersPage(customerForm(nil)) }
 
 // customerForm makes a customer, or changes one.
 func customerForm(who *client.Customer) *form {
@@ -22,7 +24,7 @@ func customerForm(who *client.Customer) *form {
 		f.Fields = append([]field{{Name: "key", Label: "Key", Kind: kindText, Help: "The name in requests. It stays."}}, fields...)
 		return f
 	}
-	f.Title, f.Action, f.Button = "Change the customer", "/admin/customers/"+segment(who.Key), "Save"
+	f.Title, f.Action, f.Button = "Change the customer", "/admin/customers/"+page.Segment(who.Key), "Save"
 	f.Fields = append(fields, field{Name: "change", Label: "The new plan begins", Kind: kindSelect, Optional: true, Options: []option{
 		{"", "with the next billing period"}, {"now", "now: the period is cut"},
 	}})
@@ -30,23 +32,23 @@ func customerForm(who *client.Customer) *form {
 		f.Fields[i].Value = value
 	}
 	if who.PlanVersion != nil {
-		f.Fields[2].Value = number(int64(*who.PlanVersion))
+		f.Fields[2].Value = words.Number(int64(*who.PlanVersion))
 	}
 	return f
 }
 
-func (v *staffVisit) customersPage(f *form) (*view, error) {
-	list, err := v.api.Customers(v.ctx(), v.query("search"))
-	sheet := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.r.URL.Query().Get("search")}}}}
+func (v *staffVisit) customersPage(f *form) (*page.View, error) {
+	list, err := v.Api.Customers(v.Ctx(), v.Query("search"))
+	sheet := &staffPage{Done: v.doneHere(), Search: &search{[]field{{Name: "search", Label: "Name or key", Kind: kindText, Value: v.R.URL.Query().Get("search")}}}}
 	if err != nil {
 		return v.refusedSearch(sheet, err, "Customers", "customers")
 	}
-	t := &table{Caption: "Customers", Head: heads("Customer", "Plan", "Time zone", "Since", ""), Empty: "There is no such customer", Next: v.next(list.NextCursor)}
+	t := &table{Caption: "Customers", Head: heads("Customer", "Plan", "Time zone", "Since", ""), Empty: "There is no such customer", Next: v.Next(list.NextCursor)}
 	for i := range list.Items {
 		c := &list.Items[i]
 		t.Rows = append(t.Rows, []cell{
-			{Text: cmp.Or(c.Name, c.Key), URL: "/admin/customers/" + segment(c.Key), Sub: c.Key},
-			linked(c.Plan, "/admin/plans/"+segment(c.Plan)),
+			{Text: cmp.Or(c.Name, c.Key), URL: "/admin/customers/" + page.Segment(c.Key), Sub: c.Key},
+			linked(c.Plan, "/admin/plans/"+page.Segment(c.Plan)),
 			text(c.Timezone), v.instant(&c.CreatedAt),
 			{Chip: customerChip(c)},
 		})
@@ -71,18 +73,18 @@ func customerChip(c *client.Customer) *chip {
 	return nil
 }
 
-func (v *staffVisit) makeCustomer() (*view, error) {
-	to := &view{}
+func (v *staffVisit) makeCustomer() (*page.View, error) {
+	to := &page.View{}
 	shown, err := v.sent(post{
 		form: customerForm(nil), method: http.MethodPut, header: client.IfMatch(""), to: "/admin/customers?done=made",
 		path: func(members map[string]any) string {
 			key, _ := members["key"].(string)
-			to.to = "/admin/customers/" + segment(key)
+			to.To = "/admin/customers/" + page.Segment(key)
 			return named("/v1/customers/", "key")(members)
 		},
 	}, v.customersPage)
-	if shown != nil && shown.to != "" {
-		shown.to = to.to + "?done=made"
+	if shown != nil && shown.To != "" {
+		shown.To = to.To + "?done=made"
 	}
 	return shown, err
 }

@@ -9,6 +9,8 @@ import (
 
 	"quotad/client"
 	"quotad/internal/billing/rating"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // homeData is the first page of the admin pages: is the service well, and what was done last. Each
@@ -48,31 +50,31 @@ type fullestRow struct {
 }
 
 // adminHome asks for the parts at the same time.
-func (v *staffVisit) adminHome() (*view, error) {
+func (v *staffVisit) adminHome() (*page.View, error) {
 	data := &homeData{}
 	var all sync.WaitGroup
 	if v.isAdmin() {
 		data.Changes = &section{Title: "Last changes", Failed: "The changes could not be read just now."}
-		v.beside(&all, "the changes", func() error {
-			list, err := v.api.Audit(v.ctx(), url.Values{"limit": {"10"}})
+		v.Beside(&all, "the changes", func() error {
+			list, err := v.Api.Audit(v.Ctx(), url.Values{"limit": {"10"}})
 			if err == nil {
 				*data.Changes = v.lastChanges(&list)
 			}
 			return err
 		}, func() {})
 	}
-	v.beside(&all, "the names of meters", func() error {
-		_, err := v.meters()
+	v.Beside(&all, "the names of meters", func() error {
+		_, err := v.Meters()
 		return err
 	}, func() {})
-	o, err := v.api.Overview(v.ctx())
+	o, err := v.Api.Overview(v.Ctx())
 	if err != nil {
-		v.note("the overview", err)
+		v.Note("the overview", err)
 		o = client.Overview{Failed: overviewParts}
 	}
 	all.Wait()
 	v.showOverview(data, &o, err == nil)
-	return &view{sheet: "home", title: "Overview", tab: "overview", data: data}, nil
+	return &page.View{Sheet: "home", Title: "Overview", Tab: "overview", Data: data}, nil
 }
 
 func (v *staffVisit) lastChanges(list *client.List[client.Audit]) section {
@@ -83,9 +85,9 @@ func (v *staffVisit) lastChanges(list *client.List[client.Audit]) section {
 		if a.ActorName != nil {
 			who = *a.ActorName
 		}
-		t.Rows = append(t.Rows, []cell{text(a.At.In(v.zone).Format("2 Jan, 15:04:05")), text(who), text(a.Action), mono(a.Target)})
+		t.Rows = append(t.Rows, []cell{text(a.At.In(v.Zone).Format("2 Jan, 15:04:05")), text(who), text(a.Action), mono(a.Target)})
 	}
-	return section{Title: "Last changes", Table: t, Links: []link{{"All changes", "/admin/audit"}}}
+	return section{Title: "Last changes", Table: t, Links: []page.Link{{Text: "All changes", URL: "/admin/audit"}}}
 }
 
 // overviewParts are the parts of an overview that the API may leave out.
@@ -94,7 +96,7 @@ var overviewParts = []string{"decisions", "nodes", "database", "fullest"}
 // showOverview shows what was read. read is false where nothing was.
 func (v *staffVisit) showOverview(data *homeData, o *client.Overview, read bool) {
 	if read {
-		data.AsOf = o.At.In(v.zone).Format("15:04:05")
+		data.AsOf = o.At.In(v.Zone).Format("15:04:05")
 	}
 	for _, c := range o.Concerns {
 		if c.Name == "books_disagree" {
@@ -114,7 +116,7 @@ func (v *staffVisit) showOverview(data *homeData, o *client.Overview, read bool)
 	}
 	if o.Decisions != nil && !failed(o, "nodes") {
 		nodes := int64(len(o.Nodes))
-		data.More = fmt.Sprintf("%s decisions a second on %s %s.", rating.Grouped(o.Decisions.PerSecond), number(nodes), plural(nodes, "node"))
+		data.More = fmt.Sprintf("%s decisions a second on %s %s.", rating.Grouped(o.Decisions.PerSecond), words.Number(nodes), words.Plural(nodes, "node"))
 	}
 	data.Figures = []figure{decisionsFigure(o), refusalsFigure(o), databaseFigure(o)}
 	data.Fullest = v.fullest(o)
@@ -132,8 +134,8 @@ func decisionsFigure(o *client.Overview) figure {
 	}
 	d := o.Decisions
 	f.Rule, f.Value, f.Unit = fmt.Sprintf("Hits and reservations on all nodes, over %d seconds", d.Seconds), rating.Grouped(d.PerSecond), "a second"
-	f.fact("Last hour", number(d.Hour.Admitted+d.Hour.Refused))
-	f.fact("Last 24 hours", number(d.Day.Admitted+d.Day.Refused))
+	f.fact("Last hour", words.Number(d.Hour.Admitted+d.Hour.Refused))
+	f.fact("Last 24 hours", words.Number(d.Day.Admitted+d.Day.Refused))
 	return f
 }
 
@@ -144,10 +146,10 @@ func refusalsFigure(o *client.Overview) figure {
 		return f
 	}
 	d := o.Decisions
-	f.Rule, f.Value, f.Unit = "Hits and reservations that a limit refused", number(d.Hour.Refused), "in the last hour"
-	f.fact("Of all in that hour", shareOf(d.Hour.Refused, d.Hour.Admitted+d.Hour.Refused))
-	f.fact("Last 24 hours", number(d.Day.Refused))
-	f.fact("Of all in 24 hours", shareOf(d.Day.Refused, d.Day.Admitted+d.Day.Refused))
+	f.Rule, f.Value, f.Unit = "Hits and reservations that a limit refused", words.Number(d.Hour.Refused), "in the last hour"
+	f.fact("Of all in that hour", words.ShareOf(d.Hour.Refused, d.Hour.Admitted+d.Hour.Refused))
+	f.fact("Last 24 hours", words.Number(d.Day.Refused))
+	f.fact("Of all in 24 hours", words.ShareOf(d.Day.Refused, d.Day.Admitted+d.Day.Refused))
 	return f
 }
 
@@ -159,17 +161,17 @@ func databaseFigure(o *client.Overview) figure {
 	}
 	d := o.Database
 	version, _, _ := strings.Cut(d.Version, " ") // after it some say who packed it
-	f.Rule, f.Value, f.Unit = "PostgreSQL "+version, sized(d.SizeBytes), "on disk"
+	f.Rule, f.Value, f.Unit = "PostgreSQL "+version, words.Sized(d.SizeBytes), "on disk"
 	f.Used, f.Of = int64(d.Connections), int64(d.MaxConnections)
-	f.fact("Connections", fmt.Sprintf("%s of %s", number(f.Used), number(f.Of)))
+	f.fact("Connections", fmt.Sprintf("%s of %s", words.Number(f.Used), words.Number(f.Of)))
 	oldest := "none open"
 	if d.OldestTransactionAt != nil {
-		oldest = "open for " + lasted(o.At.Sub(*d.OldestTransactionAt))
+		oldest = "open for " + words.Lasted(o.At.Sub(*d.OldestTransactionAt))
 	}
 	f.fact("Oldest transaction", oldest)
-	replicas := number(int64(d.Replicas))
+	replicas := words.Number(int64(d.Replicas))
 	if d.ReplicaLagBytes != nil {
-		replicas += ", " + sized(max(0, *d.ReplicaLagBytes)) + " behind"
+		replicas += ", " + words.Sized(max(0, *d.ReplicaLagBytes)) + " behind"
 	}
 	f.fact("Replicas", replicas)
 	if d.ReadOnly {
@@ -186,15 +188,15 @@ func (v *staffVisit) fullest(o *client.Overview) (data fullestData) {
 		data.Failed = "The fullest customers could not be read just now."
 		return data
 	}
-	data.Note = "Each customer's fullest limit, as of " + f.AsOf.In(v.zone).Format("15:04:05") + "."
+	data.Note = "Each customer's fullest limit, as of " + f.AsOf.In(v.Zone).Format("15:04:05") + "."
 	if !f.Complete {
-		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", number(int64(f.Judged)), number(f.Counters))
+		data.Note += fmt.Sprintf(" Judged were the %s counters that were charged last, of %s that were looked at.", words.Number(int64(f.Judged)), words.Number(f.Counters))
 	}
-	names, _ := v.meters() // without them the keys have to do
+	names, _ := v.Meters() // without them the keys have to do
 	for _, item := range f.Items {
 		row := fullestRow{
-			Customer: item.Name, Key: item.Customer, URL: "/admin/customers/" + segment(item.Customer),
-			Meter: titleOf(names.of(item.Meter)), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: chip{"", number(item.Percent) + " %"},
+			Customer: item.Name, Key: item.Customer, URL: "/admin/customers/" + page.Segment(item.Customer),
+			Meter: page.TitleOf(names.Of(item.Meter)), Limit: item.Limit, Used: item.Used, Of: item.Of, Chip: chip{"", words.Number(item.Percent) + " %"},
 		}
 		switch {
 		case item.Used >= item.Of && item.Mode == "hard":
@@ -224,7 +226,7 @@ func (v *staffVisit) nodes(o *client.Overview) section {
 		state := marked(nodeMarks[n.State], n.State)
 		state.Sub = n.Reason
 		t.Rows = append(t.Rows, []cell{
-			text(n.Name), state, amount(rating.Grouped(n.PerSecond)), text(n.Version), text(lasted(o.At.Sub(n.StartedAt)) + " ago"), text(lasted(o.At.Sub(n.SeenAt)) + " ago"),
+			text(n.Name), state, amount(rating.Grouped(n.PerSecond)), text(n.Version), text(words.Lasted(o.At.Sub(n.StartedAt)) + " ago"), text(words.Lasted(o.At.Sub(n.SeenAt)) + " ago"),
 		})
 	}
 	s.Table = t
@@ -239,7 +241,7 @@ func (v *staffVisit) books(o *client.Overview, read bool) section {
 	}
 	last := "not since the nodes started"
 	if o.Books.CheckedAt != nil {
-		last = o.Books.CheckedAt.In(v.zone).Format("2 Jan, 15:04:05")
+		last = o.Books.CheckedAt.In(v.Zone).Format("2 Jan, 15:04:05")
 		if len(o.Books.Disagreeing) == 0 {
 			last += ": they agree"
 		} else {
@@ -248,11 +250,11 @@ func (v *staffVisit) books(o *client.Overview, read bool) section {
 	}
 	blocked := "of no customer"
 	if n := o.Books.BlockedCustomers; n > 0 {
-		blocked = "of " + number(n) + " " + plural(n, "customer")
+		blocked = "of " + words.Number(n) + " " + words.Plural(n, "customer")
 	}
 	s.Facts = []fact{{Term: "Checked", Text: last}, {Term: "Billing blocked", Text: blocked}}
 	if v.isAdmin() {
-		s.Links = []link{{"Check the books", "/admin/reconcile"}}
+		s.Links = []page.Link{{Text: "Check the books", URL: "/admin/reconcile"}}
 	}
 	return s
 }

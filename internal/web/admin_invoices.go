@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 var statuses = []option{{"", "any"}, {"draft", "draft"}, {"finalized", "finalized"}, {"paid", "paid"}, {"void", "void"}, {"credited", "credited"}}
 
-func (v *staffVisit) adminInvoices() (*view, error) {
-	query := v.query("customer", "test_clock", "status", "from", "to")
-	list, err := v.api.Invoices(v.ctx(), query)
-	asked := v.r.URL.Query()
+func (v *staffVisit) adminInvoices() (*page.View, error) {
+	query := v.Query("customer", "test_clock", "status", "from", "to")
+	list, err := v.Api.Invoices(v.Ctx(), query)
+	asked := v.R.URL.Query()
 	if who := asked.Get("customer"); err == nil && who != "" {
 		err = v.setClockOf(who)
 	}
@@ -28,7 +30,7 @@ func (v *staffVisit) adminInvoices() (*view, error) {
 	if err != nil {
 		return v.refusedSearch(sheet, err, "Invoices", "invoices")
 	}
-	sheet.Sections = []section{{Table: v.invoiceTable(list.Items, v.next(list.NextCursor)), Links: []link{{"As CSV", "/admin/invoices.csv?" + query.Encode()}}}}
+	sheet.Sections = []section{{Table: v.invoiceTable(list.Items, v.Next(list.NextCursor)), Links: []page.Link{{Text: "As CSV", URL: "/admin/invoices.csv?" + query.Encode()}}}}
 	return sheet.shownAs("Invoices", "invoices"), nil
 }
 
@@ -37,9 +39,9 @@ func (v *staffVisit) invoiceTable(all []client.Invoice, next string) *table {
 	for i := range all {
 		n := &all[i]
 		t.Rows = append(t.Rows, []cell{
-			{Text: numberOf(n), URL: "/admin/invoices/" + segment(*n.ID), Sub: kindOf(n)},
-			linked(n.Customer, "/admin/customers/"+segment(n.Customer)), statusCell(n.Status),
-			text(span(n.PeriodStart, n.PeriodEnd, v.zone)), amount(money(n.TotalMinor, n.Currency)), amount(money(n.OpenMinor, n.Currency)),
+			{Text: numberOf(n), URL: "/admin/invoices/" + page.Segment(*n.ID), Sub: kindOf(n)},
+			linked(n.Customer, "/admin/customers/"+page.Segment(n.Customer)), statusCell(n.Status),
+			text(words.Span(n.PeriodStart, n.PeriodEnd, v.Zone)), amount(words.Money(n.TotalMinor, n.Currency)), amount(words.Money(n.OpenMinor, n.Currency)),
 		})
 	}
 	return t
@@ -59,13 +61,15 @@ func statusCell(status string) cell {
 	return marked(class, status)
 }
 
-func (v *staffVisit) adminInvoice() (*view, error) { return v.invoicePage(nil) }
+func (v *staffVisit) adminInvoice() (*page.View, error) { return v.invoicePage(nil) }
 
-func (v *staffVisit) invoicePath() string { return "/v1/invoices/" + segment(v.r.PathValue("id")) }
-func (v *staffVisit) invoiceURL() string  { return "/admin/invoices/" + segment(v.r.PathValue("id")) }
+func (v *staffVisit) invoicePath() string { return "/v1/invoices/" + page.Segment(v.R.PathValue("id")) }
+func (v *staffVisit) invoiceURL() string {
+	return "/admin/invoices/" + page.Segment(v.R.PathValue("id"))
+}
 
-func (v *staffVisit) invoicePage(back *form) (*view, error) {
-	n, err := v.api.Invoice(v.ctx(), v.r.PathValue("id"))
+func (v *staffVisit) invoicePage(back *form) (*page.View, error) {
+	n, err := v.Api.Invoice(v.Ctx(), v.R.PathValue("id"))
 	if err == nil {
 		err = v.setClockOf(n.Customer)
 	}
@@ -73,18 +77,18 @@ func (v *staffVisit) invoicePage(back *form) (*view, error) {
 		return nil, err
 	}
 	sheet := &staffPage{
-		Crumbs: []link{{"Invoices", "/admin/invoices"}, {n.Customer, "/admin/customers/" + segment(n.Customer) + "/billing"}},
+		Crumbs: []page.Link{{Text: "Invoices", URL: "/admin/invoices"}, {Text: n.Customer, URL: "/admin/customers/" + page.Segment(n.Customer) + "/billing"}},
 		Chips:  []chip{*statusCell(n.Status).Chip, {"", kindOf(&n)}}, Done: v.doneHere(),
-		Intro: span(n.PeriodStart, n.PeriodEnd, v.zone),
+		Intro: words.Span(n.PeriodStart, n.PeriodEnd, v.Zone),
 	}
 	t := &table{Caption: "Lines", Head: []column{{Text: "Line"}, {Text: "From – to"}, {Text: "Quantity", Numeric: true}, {Text: "Amount", Numeric: true}}, Empty: "It has no line"}
 	for i := range n.Lines {
 		l := &n.Lines[i]
-		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, pricesOf(l, n.Currency)...), " · ")}, text(span(l.From, l.To, v.zone)), amount(number(l.Quantity)), amount(money(l.AmountMinor, n.Currency))})
+		t.Rows = append(t.Rows, []cell{{Text: l.Description, Sub: strings.Join(append([]string{l.Kind}, pricesOf(l, n.Currency)...), " · ")}, text(words.Span(l.From, l.To, v.Zone)), amount(words.Number(l.Quantity)), amount(words.Money(l.AmountMinor, n.Currency))})
 	}
 	sheet.Sections = []section{
 		{Title: "Lines", Table: t},
-		{Title: "Sum", Facts: sums(&n, v.zone), Links: papers(v.r.PathValue("id"))},
+		{Title: "Sum", Facts: sums(&n, v.Zone), Links: papers(v.R.PathValue("id"))},
 	}
 	if v.isAdmin() {
 		if forms := with(v.invoiceForms(&n), back); len(forms) > 0 {
@@ -99,17 +103,17 @@ func (v *staffVisit) invoicePage(back *form) (*view, error) {
 }
 
 // papers are links to the files of an invoice.
-func papers(id string) []link {
-	file := "/admin/invoices/file/" + segment(id)
-	return []link{{"As a page to print", file + ".html"}, {"PDF", file + ".pdf"}, {"CSV", file + ".csv"}}
+func papers(id string) []page.Link {
+	file := "/admin/invoices/file/" + page.Segment(id)
+	return []page.Link{{Text: "As a page to print", URL: file + ".html"}, {Text: "PDF", URL: file + ".pdf"}, {Text: "CSV", URL: file + ".csv"}}
 }
 
 func sums(n *client.Invoice, zone *time.Location) []fact {
-	facts := []fact{{Term: "Subtotal", Text: money(n.SubtotalMinor, n.Currency)}}
+	facts := []fact{{Term: "Subtotal", Text: words.Money(n.SubtotalMinor, n.Currency)}}
 	for _, t := range n.Taxes {
-		facts = append(facts, fact{Term: t.Name + " " + t.Percent + " %", Text: money(t.TaxMinor, n.Currency)})
+		facts = append(facts, fact{Term: t.Name + " " + t.Percent + " %", Text: words.Money(t.TaxMinor, n.Currency)})
 	}
-	facts = append(facts, fact{Term: "Total", Text: money(n.TotalMinor, n.Currency)})
+	facts = append(facts, fact{Term: "Total", Text: words.Money(n.TotalMinor, n.Currency)})
 	facts = append(append(facts, settled(n, zone)...), rest(n))
 	if n.Held != nil {
 		facts = append(facts, fact{Term: "Held back", Text: *n.Held})
@@ -147,7 +151,7 @@ func noteForm(here string, n *client.Invoice) *form {
 	f := &form{Name: "note", Title: "Credit note", Action: here + "/credit-notes", Button: "Make the credit note", Fields: []field{once()}}
 	for _, l := range n.Lines {
 		if l.AmountMinor > 0 {
-			f.Fields = append(f.Fields, field{Name: "line-" + strconv.Itoa(l.N), Label: l.Description, Kind: kindMoney, Currency: n.Currency, Optional: true, Help: "Of " + money(l.AmountMinor, n.Currency)})
+			f.Fields = append(f.Fields, field{Name: "line-" + strconv.Itoa(l.N), Label: l.Description, Kind: kindMoney, Currency: n.Currency, Optional: true, Help: "Of " + words.Money(l.AmountMinor, n.Currency)})
 		}
 	}
 	to := []option{{"outside", "paid back outside, or owed less"}}
@@ -158,21 +162,21 @@ func noteForm(here string, n *client.Invoice) *form {
 	return f
 }
 
-func (v *staffVisit) finalizeInvoice() (*view, error) {
-	return v.press(func() error { return v.api.FinalizeInvoice(v.ctx(), v.r.PathValue("id")) }, v.invoiceURL()+"?done=finalized")
+func (v *staffVisit) finalizeInvoice() (*page.View, error) {
+	return v.press(func() error { return v.Api.FinalizeInvoice(v.Ctx(), v.R.PathValue("id")) }, v.invoiceURL()+"?done=finalized")
 }
 
-func (v *staffVisit) payInvoice() (*view, error) {
+func (v *staffVisit) payInvoice() (*page.View, error) {
 	return v.sent(post{form: payForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/pay"), to: v.invoiceURL() + "?done=paid"}, v.invoicePage)
 }
 
-func (v *staffVisit) voidInvoice() (*view, error) {
+func (v *staffVisit) voidInvoice() (*page.View, error) {
 	return v.sent(post{form: voidForm(v.invoiceURL()), method: http.MethodPost, path: at(v.invoicePath() + "/void"), to: v.invoiceURL() + "?done=voided"}, v.invoicePage)
 }
 
 // creditInvoice gathers the lines' fields into the lines of the note.
-func (v *staffVisit) creditInvoice() (*view, error) {
-	n, err := v.api.Invoice(v.ctx(), v.r.PathValue("id"))
+func (v *staffVisit) creditInvoice() (*page.View, error) {
+	n, err := v.Api.Invoice(v.Ctx(), v.R.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +195,7 @@ func (v *staffVisit) creditInvoice() (*view, error) {
 	return v.sent(post{form: noteForm(v.invoiceURL(), &n), method: http.MethodPost, path: path, to: v.invoiceURL() + "?done=credited"}, v.invoicePage)
 }
 
-func (v *staffVisit) invoicesCSV() (*view, error) {
-	body, err := v.api.InvoicesCSV(v.ctx(), v.query("customer", "test_clock", "status", "from", "to"))
-	return &view{file: &file{mediaType: "text/csv; charset=utf-8", name: "invoices.csv", body: body}}, err
+func (v *staffVisit) invoicesCSV() (*page.View, error) {
+	body, err := v.Api.InvoicesCSV(v.Ctx(), v.Query("customer", "test_clock", "status", "from", "to"))
+	return &page.View{File: &page.File{MediaType: "text/csv; charset=utf-8", Name: "invoices.csv", Body: body}}, err
 }

@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/web/page"
 )
 
-func (v *staffVisit) adminKeys() (*view, error) { return v.keysPage(keyForm()) }
+func (v *staffVisit) adminKeys() (*page.View, error) { return v.keysPage(keyForm()) }
 
 func keyForm() *form {
 	return &form{Name: "key", Title: "New key", Action: "/admin/keys", Button: "Make the key", Class: "primary", Fields: []field{
@@ -22,12 +23,12 @@ func keyForm() *form {
 	}}
 }
 
-func (v *staffVisit) keysPage(f *form) (*view, error) {
-	list, err := v.api.Keys(v.ctx(), v.query())
+func (v *staffVisit) keysPage(f *form) (*page.View, error) {
+	list, err := v.Api.Keys(v.Ctx(), v.Query())
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Caption: "Keys", Head: heads("Name", "Scope", "Made", "Last use", "Valid until", ""), Empty: "There is no key", Next: v.next(list.NextCursor)}
+	t := &table{Caption: "Keys", Head: heads("Name", "Scope", "Made", "Last use", "Valid until", ""), Empty: "There is no key", Next: v.Next(list.NextCursor)}
 	for i := range list.Items {
 		k := &list.Items[i]
 		used := "–"
@@ -35,11 +36,11 @@ func (v *staffVisit) keysPage(f *form) (*view, error) {
 			used = *k.UsedOn
 		}
 		revoke := &form{
-			Name: "revoke", Action: "/admin/keys/" + segment(k.ID) + "/revoke", Button: "Revoke", Class: "danger",
+			Name: "revoke", Action: "/admin/keys/" + page.Segment(k.ID) + "/revoke", Button: "Revoke", Class: "danger",
 			Ask: "No node takes the key “" + k.Name + "” any more, and what was signed in with it ends. This cannot be undone.", Sure: "Yes, revoke it",
 		}
 		name := cell{Text: k.Name, Sub: k.ID}
-		if k.ID == v.as.KeyID {
+		if k.ID == v.As.KeyID {
 			name.Chip = &chip{"accent", "you are signed in with it"}
 			revoke.Ask = "You are signed in with this key: revoking it signs you out. " + revoke.Ask
 		}
@@ -54,7 +55,7 @@ func (v *staffVisit) keysPage(f *form) (*view, error) {
 
 // makeKey shows the secret in its answer. It is stored nowhere, so it cannot be shown after a
 // redirect.
-func (v *staffVisit) makeKey() (*view, error) {
+func (v *staffVisit) makeKey() (*page.View, error) {
 	f := keyForm()
 	var made client.NewKey
 	status, err := v.send(post{form: f, method: http.MethodPost, path: at("/v1/keys"), answer: &made})
@@ -64,7 +65,7 @@ func (v *staffVisit) makeKey() (*view, error) {
 	if status != http.StatusOK {
 		shown, err := v.keysPage(f)
 		if shown != nil {
-			shown.status = status
+			shown.Status = status
 		}
 		return shown, err
 	}
@@ -72,18 +73,18 @@ func (v *staffVisit) makeKey() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown.data.(*staffPage).Secret = &secret{"The key " + made.Name, made.Secret} //nolint:forcetypeassert // keysPage made it
+	shown.Data.(*staffPage).Secret = &secret{"The key " + made.Name, made.Secret} //nolint:forcetypeassert // keysPage made it
 	return shown, nil
 }
 
 // press does what a button without fields says.
-func (v *staffVisit) press(do func() error, to string) (*view, error) {
+func (v *staffVisit) press(do func() error, to string) (*page.View, error) {
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
-	return &view{to: to}, do()
+	return &page.View{To: to}, do()
 }
 
-func (v *staffVisit) revokeKey() (*view, error) {
-	return v.press(func() error { return v.api.RevokeKey(v.ctx(), v.r.PathValue("id")) }, "/admin/keys?done=revoked")
+func (v *staffVisit) revokeKey() (*page.View, error) {
+	return v.press(func() error { return v.Api.RevokeKey(v.Ctx(), v.R.PathValue("id")) }, "/admin/keys?done=revoked")
 }

@@ -2,9 +2,11 @@ package web
 
 import (
 	"net/http"
+
+	"quotad/internal/web/page"
 )
 
-func (v *staffVisit) adminMeters() (*view, error) { return v.metersPage(meterForm()) }
+func (v *staffVisit) adminMeters() (*page.View, error) { return v.metersPage(meterForm()) }
 
 func meterForm() *form {
 	return &form{Name: "meter", Title: "New meter, or other words for one", Action: "/admin/meters", Button: "Save", Class: "primary", Fields: []field{
@@ -14,12 +16,12 @@ func meterForm() *form {
 	}}
 }
 
-func (v *staffVisit) metersPage(f *form) (*view, error) {
-	list, err := v.api.Meters(v.ctx(), v.query())
+func (v *staffVisit) metersPage(f *form) (*page.View, error) {
+	list, err := v.Api.Meters(v.Ctx(), v.Query())
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Caption: "Meters", Head: heads("Key", "Name", "Unit"), Empty: "There is no meter yet", Next: v.next(list.NextCursor)}
+	t := &table{Caption: "Meters", Head: heads("Key", "Name", "Unit"), Empty: "There is no meter yet", Next: v.Next(list.NextCursor)}
 	for _, m := range list.Items {
 		t.Rows = append(t.Rows, []cell{mono(m.Key), text(m.Name), text(m.Unit)})
 	}
@@ -30,6 +32,6 @@ func (v *staffVisit) metersPage(f *form) (*view, error) {
 	return sheet.shownAs("Meters", "meters"), nil
 }
 
-func (v *staffVisit) saveMeter() (*view, error) {
+func (v *staffVisit) saveMeter() (*page.View, error) {
 	return v.sent(post{form: meterForm(), method: http.MethodPut, path: named("/v1/meters/", "key"), to: "/admin/meters?done=saved"}, v.metersPage)
 }

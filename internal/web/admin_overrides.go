@@ -7,13 +7,15 @@ import (
 
 	"quotad/client"
 	"quotad/internal/plans"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // overrideForm sets a limit of one customer.
 func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 	choice := make([]option, len(limits))
 	for i := range limits {
-		choice[i] = option{limits[i].Name, limits[i].Name + ", now " + number(limits[i].Limit)}
+		choice[i] = option{limits[i].Name, limits[i].Name + ", now " + words.Number(limits[i].Limit)}
 		if limits[i].Mode == "shadow" {
 			choice[i].Text += ", a shadow"
 		}
@@ -31,9 +33,9 @@ func overrideForm(s *subject, limits []client.QuotaLimit) *form {
 
 // overrides is the section of a customer's overrides.
 func (v *staffVisit) overrides(s *subject, state *standing, back *form) section {
-	list, err := v.api.Overrides(v.ctx(), v.key, url.Values{"limit": {"1000"}})
+	list, err := v.Api.Overrides(v.Ctx(), v.Key, url.Values{"limit": {"1000"}})
 	if err != nil {
-		v.note("the overrides", err)
+		v.Note("the overrides", err)
 		return section{Title: "Overrides", Failed: "The overrides could not be read just now."}
 	}
 	writes := v.may(plans.ScopeAdmin, plans.ScopeSupport)
@@ -42,13 +44,13 @@ func (v *staffVisit) overrides(s *subject, state *standing, back *form) section 
 		o := &list.Items[i]
 		last := cell{}
 		if writes {
-			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + segment(o.Name) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it"}
+			last.Form = &form{Name: "delete", Action: s.here("/overrides/" + page.Segment(o.Name) + "/delete"), Button: "Delete", Class: "danger", Ask: "Then the plan’s own limit “" + o.Name + "” counts again, within a second.", Sure: "Yes, delete it"}
 		}
 		name := text(o.Name)
 		if slices.ContainsFunc(state.quota.Limits, func(l client.QuotaLimit) bool { return l.Name == o.Name && l.Mode == "shadow" }) {
 			name.Chip = &chip{"accent", "Shadow"}
 		}
-		t.Rows = append(t.Rows, []cell{name, amount(number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
+		t.Rows = append(t.Rows, []cell{name, amount(words.Number(o.Limit)), v.instant(o.ExpiresAt), text(o.Reason), last})
 	}
 	part := section{Title: "Overrides", Table: t}
 	if writes && len(state.quota.Limits) > 0 {
@@ -57,7 +59,7 @@ func (v *staffVisit) overrides(s *subject, state *standing, back *form) section 
 	return part
 }
 
-func (v *staffVisit) saveOverride() (*view, error) {
+func (v *staffVisit) saveOverride() (*page.View, error) {
 	s, err := v.subject()
 	if err != nil {
 		return nil, err
@@ -67,11 +69,11 @@ func (v *staffVisit) saveOverride() (*view, error) {
 		return nil, err
 	}
 	return v.sent(post{
-		form: overrideForm(s, state.quota.Limits), method: http.MethodPut, path: named(v.of("/overrides/"), "name"), to: s.here("?done=saved"),
+		form: overrideForm(s, state.quota.Limits), method: http.MethodPut, path: named(v.Of("/overrides/"), "name"), to: s.here("?done=saved"),
 	}, v.limitsPage)
 }
 
-func (v *staffVisit) deleteOverride() (*view, error) {
-	v.key = v.r.PathValue("key")
-	return v.press(func() error { return v.api.DeleteOverride(v.ctx(), v.key, v.r.PathValue("limit")) }, "/admin/customers/"+segment(v.key)+"?done=deleted")
+func (v *staffVisit) deleteOverride() (*page.View, error) {
+	v.Key = v.R.PathValue("key")
+	return v.press(func() error { return v.Api.DeleteOverride(v.Ctx(), v.Key, v.R.PathValue("limit")) }, "/admin/customers/"+page.Segment(v.Key)+"?done=deleted")
 }

@@ -2,20 +2,23 @@ package web
 
 import (
 	"strconv"
+
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // adminPlans lists the plans. The pages of one plan are in plan_*.go.
-func (v *staffVisit) adminPlans() (*view, error) {
-	list, err := v.api.Plans(v.ctx(), v.query())
+func (v *staffVisit) adminPlans() (*page.View, error) {
+	list, err := v.Api.Plans(v.Ctx(), v.Query())
 	if err != nil {
 		return nil, err
 	}
-	t := &table{Caption: "Plans", Head: []column{{Text: "Plan"}, {Text: "Version", Numeric: true}, {Text: "Limits", Numeric: true}, {Text: "Base price", Numeric: true}, {Text: "Prices", Numeric: true}, {Text: "Published"}}, Empty: "There is no plan yet", Next: v.next(list.NextCursor)}
+	t := &table{Caption: "Plans", Head: []column{{Text: "Plan"}, {Text: "Version", Numeric: true}, {Text: "Limits", Numeric: true}, {Text: "Base price", Numeric: true}, {Text: "Prices", Numeric: true}, {Text: "Published"}}, Empty: "There is no plan yet", Next: v.Next(list.NextCursor)}
 	for i := range list.Items {
 		p := &list.Items[i]
-		base := money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
+		base := words.Money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
 		t.Rows = append(t.Rows, []cell{
-			{Text: p.Name, Sub: p.Key, URL: "/admin/plans/" + segment(p.Key)},
+			{Text: p.Name, Sub: p.Key, URL: "/admin/plans/" + page.Segment(p.Key)},
 			amount(strconv.Itoa(p.Version)), amount(strconv.Itoa(len(p.Limits))),
 			amount(base), amount(strconv.Itoa(len(p.Prices))), v.instant(&p.CreatedAt),
 		})

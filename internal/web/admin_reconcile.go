@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // disagreement says of whom a row of the books is, and what is wrong with it.
@@ -19,23 +21,23 @@ func disagreement(d *client.Disagreement) string {
 	}
 	said := strings.TrimPrefix(strings.Join(of, ", ")+": "+d.Detail, ": ")
 	if d.Expected != nil && d.Found != nil {
-		said = strings.TrimSuffix(said, ".") + ": " + number(*d.Found) + " in place of " + number(*d.Expected)
+		said = strings.TrimSuffix(said, ".") + ": " + words.Number(*d.Found) + " in place of " + words.Number(*d.Expected)
 	}
 	return said
 }
 
 // adminReconcile runs when it is asked to: the check reads all books.
-func (v *staffVisit) adminReconcile() (*view, error) {
+func (v *staffVisit) adminReconcile() (*page.View, error) {
 	sheet := &staffPage{Intro: "Compares what was charged, booked, rated, billed and paid. It reads all books, and takes from milliseconds to minutes."}
 	sheet.Actions = []*form{{Name: "run", Action: "/admin/reconcile", Button: "Check now", Class: "primary"}}
-	if v.r.Method != http.MethodPost {
+	if v.R.Method != http.MethodPost {
 		return sheet.shownAs("Check the books", "reconcile"), nil
 	}
 	if _, err := v.form(); err != nil {
 		return nil, err
 	}
-	began := v.site.options.Wall()
-	report, err := v.api.Reconcile(v.ctx())
+	began := v.Site.Options.Wall()
+	report, err := v.Api.Reconcile(v.Ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +51,13 @@ func (v *staffVisit) adminReconcile() (*view, error) {
 		for i := range c.Examples {
 			examples = append(examples, disagreement(&c.Examples[i]))
 		}
-		t.Rows = append(t.Rows, []cell{text(checkName(c.Name)), amount(number(c.Rows)), mark, text(strings.Join(examples, "; "))})
+		t.Rows = append(t.Rows, []cell{text(checkName(c.Name)), amount(words.Number(c.Rows)), mark, text(strings.Join(examples, "; "))})
 	}
 	title := "The books agree."
 	if !report.OK {
 		title = "The books do not agree."
 	}
-	sheet.Sections = []section{{Title: title, Note: "It took " + v.site.options.Wall().Sub(began).Round(time.Millisecond).String() + ".", Table: t}}
+	sheet.Sections = []section{{Title: title, Note: "It took " + v.Site.Options.Wall().Sub(began).Round(time.Millisecond).String() + ".", Table: t}}
 	return sheet.shownAs("Check the books", "reconcile"), nil
 }
 

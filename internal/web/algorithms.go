@@ -7,6 +7,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/quota/model"
+	"quotad/internal/web/words"
 )
 
 // algorithmWords is what pages say of an algorithm's limits.
@@ -28,7 +29,7 @@ var algorithms = map[model.Algorithm]algorithmWords{
 		says: func(l *model.Limit) string { return "Counts from zero at each full " + each(l.Window) + "." },
 		resets: func(c *card, l *client.QuotaLimit, _ *client.Limit, now time.Time, zone *time.Location) {
 			c.countdown("Resets in", *l.ResetAt, now, 0)
-			c.fact("At", when(*l.ResetAt, now, zone))
+			c.fact("At", words.When(*l.ResetAt, now, zone))
 		},
 	},
 	model.SlidingWindow: {
@@ -49,10 +50,10 @@ var algorithms = map[model.Algorithm]algorithmWords{
 	model.TokenBucket: {
 		resets: (*card).refilling, pace: byLastHour, ends: speed.whileRefilling,
 		says: func(l *model.Limit) string {
-			return "Full at first with " + number(l.Burst) + ", refilled all the time."
+			return "Full at first with " + words.Number(l.Burst) + ", refilled all the time."
 		},
 		rule: func(units string, l *client.QuotaLimit, spec *client.Limit) string {
-			return fmt.Sprintf("%s at once, refilled at %s %s", short(l.Used+l.Remaining), units, every(spec.Window, "a"))
+			return fmt.Sprintf("%s at once, refilled at %s %s", words.Short(l.Used+l.Remaining), units, every(spec.Window, "a"))
 		},
 	},
 	model.Allocation: {
@@ -70,7 +71,7 @@ func algorithmOf(name string) algorithmWords { return algorithms[model.Algorithm
 
 // rule is a limit in words.
 func rule(l *client.QuotaLimit, spec *client.Limit) string {
-	return algorithmOf(l.Algorithm).rule(short(l.Limit), l, spec)
+	return algorithmOf(l.Algorithm).rule(words.Short(l.Limit), l, spec)
 }
 
 func fixedRule(units string, _ *client.QuotaLimit, spec *client.Limit) string {
@@ -98,8 +99,8 @@ func slidingRule(units string, _ *client.QuotaLimit, spec *client.Limit) string 
 
 // sliding says when units come back that each count for a window.
 func (c *card) sliding(l *client.QuotaLimit, spec *client.Limit, now time.Time, zone *time.Location) {
-	c.fact("Comes back", "as "+plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
-	c.fact("All back", when(*l.ResetAt, now, zone))
+	c.fact("Comes back", "as "+words.Plural(2, cmp.Or(c.Unit, "unit"))+" get older than "+aged(spec.Window))
+	c.fact("All back", words.When(*l.ResetAt, now, zone))
 	c.at, c.slides = *l.ResetAt, true
 }
 
@@ -110,17 +111,17 @@ func (c *card) refilling(l *client.QuotaLimit, spec *client.Limit, now time.Time
 	window, err := model.ParseDuration(spec.Window)
 	if err == nil && l.Limit > 0 {
 		left := reset.Sub(now).Microseconds()
-		missing := mulDiv(left, l.Limit, window) // whole units that come after the next one
-		next := reset.Add(-time.Duration(mulDiv(missing, window, l.Limit)) * time.Microsecond)
+		missing := words.MulDiv(left, l.Limit, window) // whole units that come after the next one
+		next := reset.Add(-time.Duration(words.MulDiv(missing, window, l.Limit)) * time.Microsecond)
 		if every := window / l.Limit; every >= time.Second.Microseconds() {
 			if !next.After(now) {
 				next = next.Add(time.Duration(every) * time.Microsecond)
 			}
 			c.countdown("One more in", next, now, every/1000)
 		} else {
-			c.fact("Comes back", fmt.Sprintf("%s a second", number(mulDiv(l.Limit, time.Second.Microseconds(), window))))
+			c.fact("Comes back", fmt.Sprintf("%s a second", words.Number(words.MulDiv(l.Limit, time.Second.Microseconds(), window))))
 			c.slides = true
 		}
 	}
-	c.fact("All back", when(reset, now, zone))
+	c.fact("All back", words.When(reset, now, zone))
 }

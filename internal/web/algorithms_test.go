@@ -10,6 +10,8 @@ import (
 	"quotad/client"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // TestPagesKnowEachAlgorithm: each algorithm has words of its own on cards and in plays.
@@ -17,7 +19,7 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 	names := model.AlgorithmNames()
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	reset, window := now.Add(time.Hour), "1h"
-	v := &Visit{zone: time.UTC}
+	v := &page.Visit{Zone: time.UTC}
 	for _, name := range names {
 		l := &client.QuotaLimit{Name: "x", Algorithm: name, Limit: 10, Used: 4, Remaining: 6, ResetAt: &reset, Window: &window}
 		spec := &client.Limit{Spec: client.Spec{Name: "x", Algorithm: name, Limit: 10, Window: window}}
@@ -26,7 +28,7 @@ func TestPagesKnowEachAlgorithm(t *testing.T) {
 			t.Errorf("nothing is said of %s", name)
 			continue
 		}
-		if algorithmName(name) == "" || (said.says == nil) == slices.Contains(play.Algorithms, name) {
+		if words.AlgorithmName(name) == "" || (said.says == nil) == slices.Contains(play.Algorithms, name) {
 			t.Errorf("%s has no name, or no words in the playground", name)
 		}
 		if rule := rule(l, spec); strings.Contains(rule, name) {

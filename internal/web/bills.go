@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // The portal's invoices. An invoice is shown only after the API has said that it is the session's
@@ -28,23 +30,23 @@ var billStates = map[string]struct{ text, class string }{
 
 var billKinds = map[string]string{"period": "Invoice", "opening": "First invoice", "credit_note": "Credit note"}
 
-func (v *visit) bills() (*view, error) {
-	list, err := v.api.InvoicesOf(v.ctx(), v.key, v.query())
+func (v *visit) bills() (*page.View, error) {
+	list, err := v.Api.InvoicesOf(v.Ctx(), v.Key, v.Query())
 	if err != nil {
 		return nil, err
 	}
-	data := billsData{Next: v.next(list.NextCursor)}
+	data := billsData{Next: v.Next(list.NextCursor)}
 	for i := range list.Items {
 		data.Rows = append(data.Rows, v.billRow(&list.Items[i]))
 	}
-	return &view{sheet: "bills", title: "Invoices", tab: "invoices", data: data}, nil
+	return &page.View{Sheet: "bills", Title: "Invoices", Tab: "invoices", Data: data}, nil
 }
 
 func (v *visit) billRow(i *client.Invoice) billRow {
 	state := billStates[i.Status]
 	row := billRow{
-		Number: "Draft", Kind: billKinds[i.Kind], Period: span(i.PeriodStart, i.PeriodEnd, v.zone),
-		Total: money(i.TotalMinor, i.Currency), Amount: rest(i).Text, Status: state.text, Class: state.class,
+		Number: "Draft", Kind: billKinds[i.Kind], Period: words.Span(i.PeriodStart, i.PeriodEnd, v.Zone),
+		Total: words.Money(i.TotalMinor, i.Currency), Amount: rest(i).Text, Status: state.text, Class: state.class,
 	}
 	switch {
 	case isNote(i):
@@ -56,7 +58,7 @@ func (v *visit) billRow(i *client.Invoice) billRow {
 		row.Number = *i.Number
 	}
 	if i.ID != nil {
-		row.URL = "/portal/invoices/" + segment(*i.ID)
+		row.URL = "/portal/invoices/" + page.Segment(*i.ID)
 	}
 	return row
 }
@@ -67,11 +69,11 @@ type billData struct {
 	Lines  []billLine
 	Totals []costLine
 	Sum    costLine
-	Says   string // what the amount is: what is due, was given back or was paid
-	Of     *link  // of a credit note: the invoice that it credits
-	Reason string // and why
-	Notes  []link // credit notes of the invoice
-	Page   string // the same as a page to print, as PDF and as CSV
+	Says   string      // what the amount is: what is due, was given back or was paid
+	Of     *page.Link  // of a credit note: the invoice that it credits
+	Reason string      // and why
+	Notes  []page.Link // credit notes of the invoice
+	Page   string      // the same as a page to print, as PDF and as CSV
 	PDF    string
 	CSV    string
 }
@@ -84,28 +86,28 @@ type billLine struct {
 
 // ownInvoice is the invoice of an address, if it is the customer's. Another customer's is not found.
 func (v *visit) ownInvoice(id string) (*client.Invoice, error) {
-	i, err := v.api.Invoice(v.ctx(), id)
+	i, err := v.Api.Invoice(v.Ctx(), id)
 	if err != nil {
 		return nil, err
 	}
-	if i.Customer != v.customer.Key {
-		return nil, errMissing
+	if i.Customer != v.Customer.Key {
+		return nil, page.ErrMissing
 	}
 	return &i, nil
 }
 
-func (v *visit) bill() (*view, error) {
-	i, err := v.ownInvoice(v.r.PathValue("id"))
+func (v *visit) bill() (*page.View, error) {
+	i, err := v.ownInvoice(v.R.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
 	data := billData{billRow: v.billRow(i)}
-	at := "/portal/invoices/file/" + segment(*i.ID)
+	at := "/portal/invoices/file/" + page.Segment(*i.ID)
 	data.Page, data.PDF, data.CSV = at+".html", at+".pdf", at+".csv"
 	for _, l := range i.Lines {
 		line := billLine{costLine: lineOf(&l, i.Currency), Prices: pricesOf(&l, i.Currency)}
 		if !l.From.Equal(i.PeriodStart) || !l.To.Equal(i.PeriodEnd) {
-			line.Period = span(l.From, l.To, v.zone)
+			line.Period = words.Span(l.From, l.To, v.Zone)
 		}
 		if l.Kind == "usage" || l.Kind == "correction" {
 			line.Hours = data.URL + "/lines/" + strconv.Itoa(l.N)
@@ -113,7 +115,7 @@ func (v *visit) bill() (*view, error) {
 		data.Lines = append(data.Lines, line)
 	}
 	add := func(name, how string, minor int64) {
-		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: money(minor, i.Currency)})
+		data.Totals = append(data.Totals, costLine{Name: name, How: how, Amount: words.Money(minor, i.Currency)})
 	}
 	if len(i.Taxes) > 0 {
 		add("Subtotal", "", i.SubtotalMinor)
@@ -121,7 +123,7 @@ func (v *visit) bill() (*view, error) {
 	for _, t := range i.Taxes {
 		add(t.Name, t.Percent+" %", t.TaxMinor)
 	}
-	if all := settled(i, v.zone); len(all) > 0 {
+	if all := settled(i, v.Zone); len(all) > 0 {
 		add("Total", "", i.TotalMinor)
 		for _, f := range all {
 			data.Totals = append(data.Totals, costLine{Name: f.Term, Amount: f.Text})
@@ -131,17 +133,17 @@ func (v *visit) bill() (*view, error) {
 	data.Sum, data.Says = costLine{Name: left.Term, Amount: left.Text}, left.Term
 	switch {
 	case i.Status == "paid" && !isNote(i):
-		data.Says = paidOn(i, v.zone)
+		data.Says = paidOn(i, v.Zone)
 		if i.PaidMinor != nil {
-			data.Amount = money(*i.PaidMinor, i.Currency)
+			data.Amount = words.Money(*i.PaidMinor, i.Currency)
 		}
 	case i.OpenMinor > 0 && i.DueAt != nil:
-		data.Says = "Due by " + i.DueAt.In(v.zone).Format("2 January 2006")
+		data.Says = "Due by " + i.DueAt.In(v.Zone).Format("2 January 2006")
 	}
 	if err := v.notes(i, &data); err != nil {
 		return nil, err
 	}
-	return &view{sheet: "bill", title: data.Kind + " " + data.Number, tab: "invoices", data: data}, nil
+	return &page.View{Sheet: "bill", Title: data.Kind + " " + data.Number, Tab: "invoices", Data: data}, nil
 }
 
 // notes leads from a credit note to its invoice, and from an invoice to its notes. These are of the
@@ -154,7 +156,7 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 			return err
 		}
 		row := v.billRow(of)
-		data.Of = &link{row.Number, row.URL}
+		data.Of = &page.Link{Text: row.Number, URL: row.URL}
 		if i.Reason != nil {
 			data.Reason = *i.Reason
 		}
@@ -162,14 +164,14 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 		query := url.Values{"customer": {i.Customer}, "test_clock": {"any"}, "limit": {"1000"}}
 		query.Set("from", i.PeriodEnd.Format(time.RFC3339Nano))
 		query.Set("to", i.PeriodEnd.Add(time.Microsecond).Format(time.RFC3339Nano))
-		list, err := v.api.Invoices(v.ctx(), query)
+		list, err := v.Api.Invoices(v.Ctx(), query)
 		if err != nil {
 			return err
 		}
 		for n := range list.Items {
 			if note := &list.Items[n]; isNote(note) && note.Of != nil && *note.Of == *i.ID {
 				row := v.billRow(note)
-				data.Notes = append(data.Notes, link{row.Kind + " " + row.Number + ": " + row.Amount, row.URL})
+				data.Notes = append(data.Notes, page.Link{Text: row.Kind + " " + row.Number + ": " + row.Amount, URL: row.URL})
 			}
 		}
 	}
@@ -177,8 +179,8 @@ func (v *visit) notes(i *client.Invoice, data *billData) error {
 }
 
 // billFile passes on a document that the API draws of an invoice.
-func (v *visit) billFile() (*view, error) {
-	id, _, _ := strings.Cut(v.r.PathValue("file"), ".")
+func (v *visit) billFile() (*page.View, error) {
+	id, _, _ := strings.Cut(v.R.PathValue("file"), ".")
 	if _, err := v.ownInvoice(id); err != nil {
 		return nil, err
 	}
@@ -199,30 +201,30 @@ type hourRow struct{ When, Units, Why string }
 // maxHourRows is more than a month of hours; of a year's line the first are shown.
 const maxHourRows = 1000
 
-func (v *visit) billHours() (*view, error) {
-	i, err := v.ownInvoice(v.r.PathValue("id"))
+func (v *visit) billHours() (*page.View, error) {
+	i, err := v.ownInvoice(v.R.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	n, err := strconv.Atoi(v.r.PathValue("n"))
+	n, err := strconv.Atoi(v.R.PathValue("n"))
 	if err != nil || n < 1 || n > len(i.Lines) {
-		return nil, errMissing
+		return nil, page.ErrMissing
 	}
-	used, err := v.api.LineUsage(v.ctx(), *i.ID, n, nil)
+	used, err := v.Api.LineUsage(v.Ctx(), *i.ID, n, nil)
 	if err != nil {
 		return nil, err
 	}
 	row := v.billRow(i)
-	data := hoursData{Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: lineOf(&i.Lines[n-1], i.Currency).Name, Sum: number(i.Lines[n-1].Quantity)}
+	data := hoursData{Back: row.URL, Invoice: row.Kind + " " + row.Number, Line: lineOf(&i.Lines[n-1], i.Currency).Name, Sum: words.Number(i.Lines[n-1].Quantity)}
 	for at, h := range used.Hours {
 		if at == maxHourRows {
 			data.Left = len(used.Hours) - at
 			break
 		}
-		data.Hours = append(data.Hours, hourRow{h.Start.In(v.zone).Format("Mon 2 Jan 2006, 15:04"), number(h.Admitted), ""})
+		data.Hours = append(data.Hours, hourRow{h.Start.In(v.Zone).Format("Mon 2 Jan 2006, 15:04"), words.Number(h.Admitted), ""})
 	}
 	for _, a := range used.Adjustments {
-		data.Adjustments = append(data.Adjustments, hourRow{a.Hour.In(v.zone).Format("Mon 2 Jan 2006, 15:04"), number(a.Cost), a.Reason})
+		data.Adjustments = append(data.Adjustments, hourRow{a.Hour.In(v.Zone).Format("Mon 2 Jan 2006, 15:04"), words.Number(a.Cost), a.Reason})
 	}
-	return &view{sheet: "hours", title: data.Line, tab: "invoices", data: data}, nil
+	return &page.View{Sheet: "hours", Title: data.Line, Tab: "invoices", Data: data}, nil
 }

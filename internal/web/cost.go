@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // costData is what the running billing period costs so far, and what it is projected to cost.
@@ -24,9 +26,9 @@ type costData struct {
 type costLine struct{ Name, How, Amount, Projected string }
 
 // costOf asks for the invoice of the running period. Where there is none, nobody is billed.
-func costOf(v *Visit) (*costData, error) {
-	i, err := v.api.Upcoming(v.ctx(), v.key, url.Values{"projection": {"true"}})
-	if problem, asked := problemOf(err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
+func costOf(v *page.Visit) (*costData, error) {
+	i, err := v.Api.Upcoming(v.Ctx(), v.Key, url.Values{"projection": {"true"}})
+	if problem, asked := page.ProblemOf(err); asked && (problem.Status == http.StatusNotFound || problem.Status == http.StatusConflict) {
 		return &costData{Free: true}, nil
 	}
 	if err != nil {
@@ -38,7 +40,7 @@ func costOf(v *Visit) (*costData, error) {
 		p = &client.Projection{Lines: i.Lines, Taxes: i.Taxes, CreditsMinor: i.CreditsMinor, AmountDueMinor: i.AmountDueMinor}
 	}
 	data := &costData{
-		Period: span(i.PeriodStart, i.PeriodEnd, v.zone), UntilDay: i.PeriodEnd.Add(-1).In(v.zone).Format("2 January"),
+		Period: words.Span(i.PeriodStart, i.PeriodEnd, v.Zone), UntilDay: i.PeriodEnd.Add(-1).In(v.Zone).Format("2 January"),
 		Lines: due.lines(i.Lines, p.Lines), Total: due.line("Due so far", "", i.AmountDueMinor, p.AmountDueMinor),
 	}
 	data.Due, data.Projected = data.Total.Amount, data.Total.Projected
@@ -58,9 +60,9 @@ type pricing struct {
 }
 
 func (p pricing) line(name, how string, soFar, projected int64) costLine {
-	l := costLine{Name: name, How: how, Amount: money(soFar, p.currency)}
+	l := costLine{Name: name, How: how, Amount: words.Money(soFar, p.currency)}
 	if p.projected {
-		l.Projected = money(projected, p.currency)
+		l.Projected = words.Money(projected, p.currency)
 	}
 	return l
 }
@@ -116,9 +118,9 @@ func lineOf(l *client.Line, currency string) costLine {
 func wordsOf(l *client.Line) (name, how string) {
 	name, how, _ = strings.Cut(l.Description, ": ")
 	if l.Kind == "usage" {
-		how = number(l.Quantity) + " used"
+		how = words.Number(l.Quantity) + " used"
 		if l.Included > 0 {
-			how += ", " + short(l.Included) + " included"
+			how += ", " + words.Short(l.Included) + " included"
 		}
 	}
 	return name, how

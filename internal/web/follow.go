@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"quotad/internal/web/page"
+
 	"golang.org/x/time/rate"
 )
 
@@ -29,7 +31,7 @@ const (
 
 // A follower sends an open page what has changed, part by part.
 type follower struct {
-	*Visit
+	*page.Visit
 	portal *Portal
 	out    *events
 	state  *standing // as the limits were drawn last; nil: not yet
@@ -40,7 +42,7 @@ type follower struct {
 	outlookOld, costOld bool
 }
 
-func newFollower(p *Portal, v *Visit, out *events) *follower {
+func newFollower(p *Portal, v *page.Visit, out *events) *follower {
 	return &follower{Visit: v, portal: p, out: out, sent: map[string][sha256.Size]byte{}, costOld: true} // the page may have changed since it was drawn
 }
 
@@ -72,7 +74,7 @@ func (f *follower) follow(line *stream) {
 	limitsTurn, restTurn := turn{of: f.portal.draws, taken: true}, turn{of: f.portal.draws} // the first is at once
 	for ok := true; ok; {
 		select {
-		case <-f.ctx().Done():
+		case <-f.Ctx().Done():
 			return
 		case <-f.portal.stopping:
 			return
@@ -117,7 +119,7 @@ func (f *follower) follow(line *stream) {
 // key may be another's. Where that cannot be told nothing is sent, and the parts count as never sent;
 // ok says that the stream goes on.
 func (f *follower) send(data string) (sent, ok bool) {
-	found, err := f.site.find(f.r, f.session.kind)
+	found, err := f.Site.Find(f.R, f.Session.Kind)
 	switch {
 	case err != nil:
 		clear(f.sent)
@@ -216,8 +218,8 @@ func (f *follower) replace(event *strings.Builder, id, name string, data any) (o
 // but for what a script counts down. Then the caller sends it.
 func (f *follower) drawn(name string, data any) (part string, changed, ok bool) {
 	var all bytes.Buffer
-	if err := f.site.sheet("overview").ExecuteTemplate(&all, name, data); err != nil {
-		f.site.options.Log.Error("part of a page cannot be drawn", "part", name, "error", err)
+	if err := f.Site.Sheet("overview").ExecuteTemplate(&all, name, data); err != nil {
+		f.Site.Options.Log.Error("part of a page cannot be drawn", "part", name, "error", err)
 		return "", false, false
 	}
 	shown := sha256.Sum256(uncounted(all.Bytes()))

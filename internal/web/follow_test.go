@@ -6,19 +6,21 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"quotad/internal/web/page"
 )
 
 // followerOf draws parts of the first page as an open page gets them. more is added to its templates.
 func followerOf(t testing.TB, more string) *follower {
 	t.Helper()
-	site, err := newSite(Options{Log: slog.New(slog.DiscardHandler)}, os.DirFS("."), functionsOfStaff)
+	site, err := page.New(page.Options{Log: slog.New(slog.DiscardHandler)}, os.DirFS("."), functionsOfStaff)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := site.sheet("overview").Parse(more); err != nil {
+	if _, err := site.Sheet("overview").Parse(more); err != nil {
 		t.Fatal(err)
 	}
-	return newFollower(nil, &Visit{site: site, zone: time.UTC}, nil)
+	return newFollower(nil, &page.Visit{Site: site, Zone: time.UTC}, nil)
 }
 
 // partOf draws a part, and says whether it is sent.

@@ -13,6 +13,8 @@ import (
 	"quotad/client"
 	"quotad/internal/calendar"
 	"quotad/internal/plans"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // A form is fields that become the JSON body of one request of the API. What the API says is
@@ -161,7 +163,7 @@ func (f *form) tell(problem *client.Problem) bool {
 	for _, e := range problem.Errors {
 		at := slices.IndexFunc(f.Fields, func(d field) bool { return d.Name == e.Field })
 		if at < 0 {
-			rest = append(rest, strings.TrimPrefix(pathWords(e.Field)+": "+e.Detail, ": "))
+			rest = append(rest, strings.TrimPrefix(words.PathWords(e.Field)+": "+e.Detail, ": "))
 			continue
 		}
 		f.Fields[at].Wrong = e.Detail
@@ -198,8 +200,8 @@ func (v *staffVisit) send(p post) (status int, err error) {
 	}
 	path := p.path(members)
 	maps.Copy(members, p.add)
-	_, err = v.api.Do(v.ctx(), p.method, path, p.header, members, p.answer)
-	if problem, told := problemOf(err); told && p.form.tell(problem) {
+	_, err = v.Api.Do(v.Ctx(), p.method, path, p.header, members, p.answer)
+	if problem, told := page.ProblemOf(err); told && p.form.tell(problem) {
 		return problem.Status, nil
 	}
 	return http.StatusOK, err
@@ -215,7 +217,7 @@ func named(path, name string) func(map[string]any) string {
 	return func(members map[string]any) string {
 		last, _ := members[name].(string)
 		delete(members, name)
-		return path + segment(last)
+		return path + page.Segment(last)
 	}
 }
 
@@ -232,14 +234,14 @@ const maxForm = 64 << 10
 
 // form reads the fields of a form.
 func (v *staffVisit) form() (url.Values, error) {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	if err := v.r.ParseForm(); err != nil {
-		return nil, &message{status: http.StatusBadRequest, title: "This form could not be read", text: "It may be too long. Go back and try again."}
+	v.R.Body = http.MaxBytesReader(v.W, v.R.Body, maxForm)
+	if err := v.R.ParseForm(); err != nil {
+		return nil, &page.Message{Status: http.StatusBadRequest, Title: "This form could not be read", Text: "It may be too long. Go back and try again."}
 	}
-	for name, values := range v.r.PostForm {
-		if !isText(name) || !isText(values...) {
-			return nil, errNoText
+	for name, values := range v.R.PostForm {
+		if !page.IsText(name) || !page.IsText(values...) {
+			return nil, page.ErrNoText
 		}
 	}
-	return v.r.PostForm, nil
+	return v.R.PostForm, nil
 }

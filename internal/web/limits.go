@@ -10,6 +10,8 @@ import (
 
 	"quotad/client"
 	"quotad/internal/quota/model"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // A card is a limit as a customer reads it.
@@ -50,7 +52,7 @@ type fact struct {
 type per struct{ Attribute, Field, Value string }
 
 // cards makes the cards of all limits that a customer may see, the fullest first.
-func cardsOf(v *Visit, q *client.Quota, plan *client.Plan, meters meterNames) []card {
+func cardsOf(v *page.Visit, q *client.Quota, plan *client.Plan, meters page.MeterNames) []card {
 	specs := map[string]client.Limit{}
 	for _, s := range plan.Limits {
 		specs[s.Name] = s
@@ -58,7 +60,7 @@ func cardsOf(v *Visit, q *client.Quota, plan *client.Plan, meters meterNames) []
 	var all []card
 	for i := range q.Limits {
 		l := &q.Limits[i]
-		if l.Mode == "shadow" && v.customer != nil {
+		if l.Mode == "shadow" && v.Customer != nil {
 			continue // a trial of the operator's, that refuses nobody
 		}
 		spec, ok := specs[l.Name]
@@ -68,10 +70,10 @@ func cardsOf(v *Visit, q *client.Quota, plan *client.Plan, meters meterNames) []
 				spec.Window = *l.Window
 			}
 		}
-		m := meters.of(l.Meter)
-		c := card{ID: anchor(l.Name), Name: l.Name, Title: titleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
+		m := meters.Of(l.Meter)
+		c := card{ID: anchor(l.Name), Name: l.Name, Title: page.TitleOf(m), Unit: m.Unit, meter: l.Meter, mode: l.Mode}
 		c.fill(v, l, &spec, q.At, beyond(plan, l.Meter))
-		if v.customer == nil { // staff know limits by their names
+		if v.Customer == nil { // staff know limits by their names
 			c.Rule = strings.TrimSuffix(l.Name+": "+c.Rule, ": ")
 		}
 		all = append(all, c)
@@ -91,11 +93,11 @@ func (c *card) share() int64 {
 	if c.Of == 0 {
 		return 1001
 	}
-	return mulDiv(max(0, c.Used), 1000, c.Of)
+	return words.MulDiv(max(0, c.Used), 1000, c.Of)
 }
 
 // fill says in words what a limit is and how it stands.
-func (c *card) fill(v *Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
+func (c *card) fill(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time, beyond string) {
 	algorithm := model.AlgorithmNamed(l.Algorithm)
 	c.Rule = rule(l, spec)
 	c.Left, c.Used, c.Of, c.Shown = l.Remaining, l.Used, l.Limit, true
@@ -106,7 +108,7 @@ func (c *card) fill(v *Visit, l *client.QuotaLimit, spec *client.Limit, now time
 		c.Chip = &chip{"accent", "Shadow"}
 	}
 	if spec.Per != "" {
-		c.Per = &per{Attribute: spec.Per, Field: "attr." + spec.Per, Value: v.r.URL.Query().Get("attr." + spec.Per)}
+		c.Per = &per{Attribute: spec.Per, Field: "attr." + spec.Per, Value: v.R.URL.Query().Get("attr." + spec.Per)}
 		c.Rule += ", for each " + spec.Per
 		if c.Shown = c.Per.Value != ""; !c.Shown {
 			return
@@ -129,7 +131,7 @@ func (c *card) fill(v *Visit, l *client.QuotaLimit, spec *client.Limit, now time
 		c.fact("Beyond it", "refused")
 	}
 	if c.concurrent || c.inFlight > 0 { // its reservations stand below
-		c.fact("In flight", number(c.inFlight))
+		c.fact("In flight", words.Number(c.inFlight))
 	}
 }
 
@@ -149,7 +151,7 @@ func (c *card) closed(l *client.QuotaLimit, beyond string) {
 func (c *card) fact(term, text string) { c.Facts = append(c.Facts, fact{Term: term, Text: text}) }
 
 func (c *card) countdown(term string, at, now time.Time, every int64) {
-	c.Facts = append(c.Facts, fact{Term: term, Text: until(at.Sub(now)), At: at.UTC().Format(time.RFC3339Nano), Every: every})
+	c.Facts = append(c.Facts, fact{Term: term, Text: words.Until(at.Sub(now)), At: at.UTC().Format(time.RFC3339Nano), Every: every})
 	c.changes(at)
 }
 
@@ -172,7 +174,7 @@ func chipOf(c *card, l *client.QuotaLimit) *chip {
 }
 
 // comesBack says when units are there again.
-func (c *card) comesBack(v *Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
+func (c *card) comesBack(v *page.Visit, l *client.QuotaLimit, spec *client.Limit, now time.Time) {
 	switch said := algorithmOf(l.Algorithm); {
 	case said.gone != "":
 		c.fact("Comes back", said.gone)
@@ -181,7 +183,7 @@ func (c *card) comesBack(v *Visit, l *client.QuotaLimit, spec *client.Limit, now
 	case c.Used <= 0:
 		c.fact("All of it is there", "now")
 	case said.resets != nil:
-		said.resets(c, l, spec, now, v.zone)
+		said.resets(c, l, spec, now, v.Zone)
 	}
 }
 
@@ -213,7 +215,7 @@ func every(window, one string) string {
 	case n == 1:
 		return one + " " + unit
 	}
-	return fmt.Sprintf("every %d %s", n, plural(n, unit))
+	return fmt.Sprintf("every %d %s", n, words.Plural(n, unit))
 }
 
 // length is "hour" or "15 minutes".
@@ -222,7 +224,7 @@ func length(window string) string {
 	if n == 1 {
 		return unit
 	}
-	return fmt.Sprintf("%d %s", n, plural(n, unit))
+	return fmt.Sprintf("%d %s", n, words.Plural(n, unit))
 }
 
 // aged is "an hour", "a minute" or "15 minutes".
@@ -241,7 +243,7 @@ func aged(window string) string {
 func beyond(plan *client.Plan, meter string) string {
 	for _, p := range plan.Prices {
 		if p.Meter == meter && p.Model == "per_unit" && p.UnitPrice != nil {
-			return perUnit(*p.UnitPrice, plan.Currency)
+			return words.PerUnit(*p.UnitPrice, plan.Currency)
 		}
 	}
 	return "goes on"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/quota/model"
+	"quotad/internal/web/page"
 )
 
 // streamWrite bounds one write to a browser that takes nothing.
@@ -14,7 +15,7 @@ const streamWrite = 10 * time.Second
 
 // live is the stream of the portal's first page.
 func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
-	v, err := p.site.begin(customer, w, r)
+	v, err := p.site.Begin(page.Customer, w, r)
 	out := &events{w: w, control: http.NewResponseController(w), site: p.site}
 	out.begin()
 	if err != nil { // the page is loaded again, and says why
@@ -26,7 +27,7 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 		out.send("over", "")
 		return
 	}
-	line := newStream(v.session.kind.Token(v.session.ctx), counters)
+	line := newStream(v.Session.Kind.Token(v.Session.Ctx), counters)
 	if !p.hub.join(line) {
 		out.send("full", "")
 		return
@@ -36,13 +37,13 @@ func (p *Portal) live(w http.ResponseWriter, r *http.Request) {
 }
 
 // counters are those that the page's limits are judged by.
-func (p *Portal) counters(v *Visit) ([]model.CounterKey, error) {
+func (p *Portal) counters(v *page.Visit) ([]model.CounterKey, error) {
 	_, values := attributes(v)
 	attributes := map[string]string{}
 	for _, h := range values {
 		attributes[strings.TrimPrefix(h.Name, "attr.")] = h.Value
 	}
-	all, err := p.hub.watcher.Counters(v.ctx(), v.session.customer, attributes)
+	all, err := p.hub.watcher.Counters(v.Ctx(), v.Session.Customer, attributes)
 	return all[:min(len(all), countersOfStream)], err
 }
 
@@ -50,12 +51,12 @@ func (p *Portal) counters(v *Visit) ([]model.CounterKey, error) {
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	site    *Site
+	site    *page.Site
 }
 
 func (e *events) begin() {
 	h := e.w.Header()
-	protect(h, "")
+	page.Protect(h, "")
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // nginx would keep events back
 	_ = e.control.SetReadDeadline(time.Time{})
@@ -66,7 +67,7 @@ func (e *events) begin() {
 
 // deadline bounds the next write. A stream outlasts what bounds other answers.
 func (e *events) deadline() {
-	_ = e.control.SetWriteDeadline(e.site.options.Wall().Add(streamWrite))
+	_ = e.control.SetWriteDeadline(e.site.Options.Wall().Add(streamWrite))
 }
 
 // send writes an event; ok says that the browser took it.
@@ -87,14 +88,14 @@ func (e *events) send(name, data string) (ok bool) {
 // beat says what the page's clock shows, in milliseconds, and that hits are counted. While the
 // database is out of reach it says nothing, and the page says that it is old.
 func (f *follower) beat() (ok bool) {
-	if f.site.options.Trouble() != "" {
+	if f.Site.Options.Trouble() != "" {
 		return true
 	}
-	us, err := f.site.options.Now(f.ctx())
+	us, err := f.Site.Options.Now(f.Ctx())
 	if err != nil {
 		return true
 	}
-	if f.onTestClock() { // it shows what it showed when the limits were read: a change of it has them read again
+	if f.OnTestClock() { // it shows what it showed when the limits were read: a change of it has them read again
 		if f.state == nil {
 			return true
 		}

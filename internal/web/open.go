@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 const (
@@ -26,7 +28,7 @@ type openRow struct{ Text, Ends, At string }
 
 // addOpen shows open reservations on the cards of limits that have units in flight. A list that
 // cannot be read is left out: the number stays.
-func (s *standing) addOpen(v *Visit) {
+func (s *standing) addOpen(v *page.Visit) {
 	asked := map[string]*client.List[client.OpenReservation]{}
 	for i := range s.cards {
 		c := &s.cards[i]
@@ -39,9 +41,9 @@ func (s *standing) addOpen(v *Visit) {
 		}
 		list, known := asked[query.Encode()]
 		if !known && len(asked) < openLists {
-			found, err := v.api.Reservations(v.ctx(), v.key, query)
+			found, err := v.Api.Reservations(v.Ctx(), v.Key, query)
 			if err != nil {
-				v.note("the open reservations", err)
+				v.Note("the open reservations", err)
 			} else {
 				list = &found
 			}
@@ -60,14 +62,14 @@ func (c *card) show(list *client.List[client.OpenReservation], now time.Time) {
 	rest := c.inFlight
 	for _, r := range list.Items {
 		c.Open.Rows = append(c.Open.Rows, openRow{
-			number(r.Cost) + " " + plural(r.Cost, unit), until(r.ExpiresAt.Sub(now)), r.ExpiresAt.UTC().Format(time.RFC3339Nano),
+			words.Number(r.Cost) + " " + words.Plural(r.Cost, unit), words.Until(r.ExpiresAt.Sub(now)), r.ExpiresAt.UTC().Format(time.RFC3339Nano),
 		})
 		c.changes(r.ExpiresAt)
 		rest -= r.Cost
 	}
 	switch {
 	case c.concurrent && rest > 0 && list.NextCursor != nil:
-		c.Open.More = "and " + number(rest) + " more " + plural(rest, unit)
+		c.Open.More = "and " + words.Number(rest) + " more " + words.Plural(rest, unit)
 	case list.NextCursor != nil:
 		c.Open.More = "and more"
 	}

@@ -9,6 +9,8 @@ import (
 
 	"quotad/client"
 	"quotad/internal/quota/model"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // An outlook says which limit runs out first, and when, at the present pace.
@@ -35,7 +37,7 @@ type ending struct {
 }
 
 // outlook guesses from what is used already; nil where nothing can be said.
-func (s *standing) outlook(v *Visit) *outlook {
+func (s *standing) outlook(v *page.Visit) *outlook {
 	now := s.quota.At
 	var all []ending
 	measured := false
@@ -68,7 +70,7 @@ func (s *standing) outlook(v *Visit) *outlook {
 		}
 		return a.at.Compare(b.at)
 	})
-	return sentence(all[:min(2, len(all))], now, v.zone)
+	return sentence(all[:min(2, len(all))], now, v.Zone)
 }
 
 func resetOf(l *client.QuotaLimit) time.Time {
@@ -92,7 +94,7 @@ func sentence(all []ending, now time.Time, zone *time.Location) *outlook {
 			say(" left", false)
 			if !e.at.IsZero() {
 				say(" until ", false)
-				say(when(e.at, now, zone), true)
+				say(words.When(e.at, now, zone), true)
 			}
 			say(". ", false)
 		default:
@@ -104,10 +106,10 @@ func sentence(all []ending, now time.Time, zone *time.Location) *outlook {
 			say(name, true)
 			verb := " will run out "
 			if e.card.mode == "soft" {
-				verb = " will pass " + short(e.card.Of) + " "
+				verb = " will pass " + words.Short(e.card.Of) + " "
 			}
 			say(verb, false)
-			say(around(e.at, now, zone), true)
+			say(words.Around(e.at, now, zone), true)
 			if e.card.mode == "soft" {
 				say(" and go on", false)
 			}
@@ -140,7 +142,7 @@ const (
 )
 
 // pace is how fast a limit's meter is used.
-func (s *standing) pace(v *Visit, l *client.QuotaLimit) (speed, bool) {
+func (s *standing) pace(v *page.Visit, l *client.QuotaLimit) (speed, bool) {
 	now := s.quota.At
 	switch algorithmOf(l.Algorithm).pace {
 	case notPaced:
@@ -158,11 +160,11 @@ func (s *standing) pace(v *Visit, l *client.QuotaLimit) (speed, bool) {
 }
 
 // lastHour is the pace of the running hour, with the one before it where that was used, too.
-func lastHour(v *Visit, meter string, now time.Time) (speed, bool) {
+func lastHour(v *page.Visit, meter string, now time.Time) (speed, bool) {
 	from := now.Truncate(time.Hour).Add(-time.Hour)
-	used, err := v.api.Usage(v.ctx(), v.key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
+	used, err := v.Api.Usage(v.Ctx(), v.Key, url.Values{"granularity": {"hour"}, "meter": {meter}, "from": {from.Format(time.RFC3339)}})
 	if err != nil {
-		v.note("the pace", err)
+		v.Note("the pace", err)
 		return speed{}, false
 	}
 	var units int64
@@ -187,19 +189,19 @@ func (p speed) ends(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 
 // lasts is when units are used up where lost come back meanwhile.
 func (p speed) lasts(units, lost int64, now time.Time) time.Time {
-	micros := min(mulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
+	micros := min(words.MulDiv(units, p.micros, max(1, p.units-lost)), int64(400*24*time.Hour/time.Microsecond))
 	return now.Add(time.Duration(micros) * time.Microsecond)
 }
 
 func (p speed) whileRefilling(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	window, err := model.ParseDuration(*l.Window)
-	back := mulDiv(p.micros, l.Limit, cmp.Or(window, 1))
+	back := words.MulDiv(p.micros, l.Limit, cmp.Or(window, 1))
 	return p.lasts(l.Remaining, back, now), err == nil && back < p.units
 }
 
 func (p speed) whileSliding(l *client.QuotaLimit, now time.Time) (time.Time, bool) {
 	window, err := model.ParseDuration(*l.Window)
-	return p.lasts(l.Remaining, 0, now), err == nil && mulDiv(window, p.units, p.micros) > l.Limit
+	return p.lasts(l.Remaining, 0, now), err == nil && words.MulDiv(window, p.units, p.micros) > l.Limit
 }
 
 func (p speed) beforeReset(l *client.QuotaLimit, now time.Time) (time.Time, bool) {

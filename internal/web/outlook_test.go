@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"quotad/internal/calendar"
+	"quotad/internal/web/page"
 )
 
 // TestPaceOfAMonth: the pace of a window counts from where the API says that the window began. A
@@ -20,7 +21,7 @@ func TestPaceOfAMonth(t *testing.T) {
 		 "window":"7d","window_start":null}]}`), &s.quota); err != nil {
 		t.Fatal(err)
 	}
-	v := &Visit{}
+	v := &page.Visit{}
 	got, ok := s.pace(v, &s.quota.Limits[0])
 	if since := time.Duration(got.micros) * time.Microsecond; !ok || got.units != 500 || since != (30*24+12)*time.Hour {
 		t.Errorf("%d units in %s", got.units, since)

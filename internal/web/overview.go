@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+
+	"quotad/internal/web/page"
 )
 
 // overviewData is the portal's first page. Each part can fail alone.
@@ -18,26 +20,26 @@ type overviewData struct {
 	Refused *refusalsData // nil: they could not be read
 }
 
-func (v *visit) overview() (*view, error) {
-	if v.customer.ArchivedAt != nil {
+func (v *visit) overview() (*page.View, error) {
+	if v.Customer.ArchivedAt != nil {
 		return v.archived(), nil
 	}
 	data := overviewData{}
-	shown := &view{sheet: "overview", title: "Usage and limits", tab: "overview", live: true}
+	shown := &page.View{Sheet: "overview", Title: "Usage and limits", Tab: "overview", Live: true}
 	state, err := v.overviewParts(&data)
-	switch problem, asked := problemOf(err); {
+	switch problem, asked := page.ProblemOf(err); {
 	case asked && problem.Status == http.StatusUnprocessableEntity: // a value of an attribute that cannot be
 		return nil, err
 	case err != nil:
-		v.note("the limits", err)
-		data.Failed, shown.live = true, false
+		v.Note("the limits", err)
+		data.Failed, shown.Live = true, false
 	default:
 		data.Limits = state.limits()
 		query, _ := attributes(v.Visit)
 		data.Stream = (&url.URL{Path: "/portal/live", RawQuery: query.Encode()}).String()
 		data.Outlook = state.outlook(v.Visit)
 	}
-	shown.data = data
+	shown.Data = data
 	return shown, nil
 }
 
@@ -45,18 +47,18 @@ func (v *visit) overview() (*view, error) {
 // of the others a part that failed is missing.
 func (v *visit) overviewParts(data *overviewData) (state *standing, err error) {
 	var all sync.WaitGroup
-	v.beside(&all, "the usage", func() (err error) {
-		data.Usage, _, err = usageOf(v.Visit, v.customer, "/portal/usage", nil)
+	v.Beside(&all, "the usage", func() (err error) {
+		data.Usage, _, err = usageOf(v.Visit, v.Customer, "/portal/usage", nil)
 		if err == nil {
 			data.Usage.More = "/portal/usage"
 		}
 		return err
 	}, func() { data.Usage = nil })
-	v.beside(&all, "the cost", func() (err error) {
+	v.Beside(&all, "the cost", func() (err error) {
 		data.Cost, err = costOf(v.Visit)
 		return err
 	}, func() { data.Cost, data.CostOut = nil, true })
-	v.beside(&all, "the refusals", func() (err error) {
+	v.Beside(&all, "the refusals", func() (err error) {
 		data.Refused, err = v.refusals(url.Values{"limit": {"5"}})
 		return err
 	}, func() { data.Refused = nil })
@@ -65,8 +67,8 @@ func (v *visit) overviewParts(data *overviewData) (state *standing, err error) {
 	return state, err
 }
 
-func (v *visit) archived() *view {
-	return &view{sheet: "archived", title: "This account is closed", tab: "overview", data: struct{ Since string }{
-		v.customer.ArchivedAt.In(v.zone).Format("2 January 2006"),
+func (v *visit) archived() *page.View {
+	return &page.View{Sheet: "archived", Title: "This account is closed", Tab: "overview", Data: struct{ Since string }{
+		v.Customer.ArchivedAt.In(v.Zone).Format("2 January 2006"),
 	}}
 }

@@ -7,6 +7,8 @@ import (
 	"quotad/client"
 	"quotad/internal/billing"
 	invoices "quotad/internal/billing/document"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 func isNote(i *client.Invoice) bool { return i.Kind == "credit_note" }
@@ -23,7 +25,7 @@ func paidOn(i *client.Invoice, zone *time.Location) string {
 func settled(i *client.Invoice, zone *time.Location) (all []fact) {
 	add := func(term string, minor int64) {
 		if minor != 0 {
-			all = append(all, fact{Term: term, Text: money(minor, i.Currency)})
+			all = append(all, fact{Term: term, Text: words.Money(minor, i.Currency)})
 		}
 	}
 	add("Credits", -i.CreditsMinor)
@@ -41,13 +43,13 @@ func settled(i *client.Invoice, zone *time.Location) (all []fact) {
 func rest(i *client.Invoice) fact {
 	switch {
 	case isNote(i):
-		return fact{Term: "Given back", Text: money(-i.TotalMinor, i.Currency)}
+		return fact{Term: "Given back", Text: words.Money(-i.TotalMinor, i.Currency)}
 	case i.Status == "draft":
-		return fact{Term: "So far", Text: money(i.AmountDueMinor, i.Currency)}
+		return fact{Term: "So far", Text: words.Money(i.AmountDueMinor, i.Currency)}
 	case i.OpenMinor > 0:
-		return fact{Term: "Due", Text: money(i.OpenMinor, i.Currency)}
+		return fact{Term: "Due", Text: words.Money(i.OpenMinor, i.Currency)}
 	}
-	return fact{Term: "Open", Text: money(0, i.Currency)}
+	return fact{Term: "Open", Text: words.Money(0, i.Currency)}
 }
 
 // pricesOf says how the amount of a usage line comes about, in the words of the document. Other lines
@@ -71,19 +73,19 @@ func pricesOf(l *client.Line, currency string) []string {
 
 // paper is a document of the invoice that the address names. The page to print is shown, and the
 // others are saved.
-func paper(v *Visit) (*view, error) {
-	name := v.r.PathValue("file")
+func paper(v *page.Visit) (*page.View, error) {
+	name := v.R.PathValue("file")
 	id, ext, _ := strings.Cut(name, ".")
 	if ext != "html" && ext != "pdf" && ext != "csv" {
-		return nil, errMissing
+		return nil, page.ErrMissing
 	}
-	body, header, err := v.api.InvoiceFile(v.ctx(), id, ext)
+	body, header, err := v.Api.InvoiceFile(v.Ctx(), id, ext)
 	if err != nil {
 		return nil, err
 	}
-	f := &file{mediaType: header.Get("Content-Type"), name: "invoice-" + name, body: body}
+	f := &page.File{MediaType: header.Get("Content-Type"), Name: "invoice-" + name, Body: body}
 	if ext == "html" {
-		f.shown, f.policy = true, header.Get("Content-Security-Policy")
+		f.Shown, f.Policy = true, header.Get("Content-Security-Policy")
 	}
-	return &view{file: f}, nil
+	return &page.View{File: f}, nil
 }

@@ -4,6 +4,8 @@ import (
 	stdjson "encoding/json"
 	"strconv"
 	"strings"
+
+	"quotad/internal/web/words"
 )
 
 // A change is one difference between two plans, and what it does once it is published.
@@ -138,7 +140,7 @@ func (f *planField) inWords(typed string) string {
 		return windowText(typed)
 	case f.Kind == asNumber:
 		if n, err := strconv.ParseInt(typed, 10, 64); err == nil {
-			return number(n)
+			return words.Number(n)
 		}
 	}
 	return strings.ReplaceAll(typed, "\n", "; ")

@@ -5,6 +5,8 @@ import (
 
 	"quotad/client"
 	"quotad/internal/billing/rating"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // compareData is the comparison as the page shows it.
@@ -21,15 +23,15 @@ type compareRow struct {
 }
 
 func (v *staffVisit) compareDraft(d *planPlayData) error {
-	a, err := v.api.CompareDraft(v.ctx(), d.Key, &client.CompareRequest{Customer: d.Customer})
-	if problem, told := problemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
+	a, err := v.Api.CompareDraft(v.Ctx(), d.Key, &client.CompareRequest{Customer: d.Customer})
+	if problem, told := page.ProblemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		d.Bad = d.said(problem)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	c := &compareData{Asked: short(a.Asked), Of: number(int64(a.Customers)) + " customers"}
+	c := &compareData{Asked: words.Short(a.Asked), Of: words.Number(int64(a.Customers)) + " customers"}
 	if d.Customer != "" {
 		c.Of = d.Customer
 	} else if a.Customers == 1 {
@@ -44,14 +46,14 @@ func (v *staffVisit) compareDraft(d *planPlayData) error {
 			row.Draft = cellText(l.Draft)
 		}
 		if l.InForce != nil && l.Draft != nil && l.InForce.How != "unknown" && l.Draft.How != "unknown" {
-			row.Difference = difference(l.InForce.Refused, l.Draft.Refused, number)
+			row.Difference = difference(l.InForce.Refused, l.Draft.Refused, words.Number)
 		}
 		c.Rows = append(c.Rows, row)
 	}
-	amounts := func(n int64) string { return money(n, a.Currency) }
+	amounts := func(n int64) string { return words.Money(n, a.Currency) }
 	c.Rows = append(c.Rows,
-		compareRow{Name: "Refused in all", Sub: "of these, " + short(a.Recorded) + " in fact, retries and all", InForce: between(a.InForce.Refused, number), Draft: between(a.Draft.Refused, number), Difference: difference(a.InForce.Refused, a.Draft.Refused, number)},
-		compareRow{Name: "Customers refused at least once", InForce: between(a.InForce.Customers, number), Draft: between(a.Draft.Customers, number), Difference: difference(a.InForce.Customers, a.Draft.Customers, number)})
+		compareRow{Name: "Refused in all", Sub: "of these, " + words.Short(a.Recorded) + " in fact, retries and all", InForce: between(a.InForce.Refused, words.Number), Draft: between(a.Draft.Refused, words.Number), Difference: difference(a.InForce.Refused, a.Draft.Refused, words.Number)},
+		compareRow{Name: "Customers refused at least once", InForce: between(a.InForce.Customers, words.Number), Draft: between(a.Draft.Customers, words.Number), Difference: difference(a.InForce.Customers, a.Draft.Customers, words.Number)})
 	billed := compareRow{Name: "Billed", Sub: "if what is admitted had been used", InForce: "too large", Draft: "too large", Difference: "–"}
 	if a.InForce.Billed != nil {
 		billed.InForce = between(*a.InForce.Billed, amounts)
@@ -102,7 +104,7 @@ func cellText(c *client.CompareCell) string {
 	case "admits":
 		return "0"
 	}
-	return between(c.Refused, number)
+	return between(c.Refused, words.Number)
 }
 
 func between(r client.CompareRange, text func(int64) string) string {

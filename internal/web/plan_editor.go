@@ -13,6 +13,8 @@ import (
 	"quotad/client"
 	"quotad/internal/plans"
 	"quotad/internal/quota/model"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // The pages of one plan: its draft as a form and as JSON, what it would do, what changes, and its
@@ -39,15 +41,15 @@ type planPage struct {
 
 // meetPlan reads the plan and its draft.
 func (v *staffVisit) meetPlan(tab string) (*planPage, error) {
-	key := v.r.PathValue("key")
+	key := v.R.PathValue("key")
 	if !plans.ValidKey(key) {
-		return nil, errMissing
+		return nil, page.ErrMissing
 	}
 	p := &planPage{
-		Key: key, Title: key, Tab: tab, May: v.isAdmin(), URL: "/admin/plans/" + segment(key),
-		Done: planDone[v.r.URL.Query().Get("done")],
+		Key: key, Title: key, Tab: tab, May: v.isAdmin(), URL: "/admin/plans/" + page.Segment(key),
+		Done: planDone[v.R.URL.Query().Get("done")],
 	}
-	stored, err := v.stored("/v1/plans/" + segment(key))
+	stored, err := v.stored("/v1/plans/" + page.Segment(key))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func (v *staffVisit) meetPlan(tab string) (*planPage, error) {
 	case p.force != nil:
 		p.current = p.force.without("apply_to")
 	case !p.May:
-		return nil, errMissing
+		return nil, page.ErrMissing
 	default:
 		p.current = document{"limits": []any{}, "prices": []any{}}
 	}
@@ -81,22 +83,22 @@ var planDone = map[string]string{
 
 // versionPath is where the API has a version of a plan.
 func versionPath(plan string, version int) string {
-	return "/v1/plans/" + segment(plan) + "/versions/" + strconv.Itoa(version)
+	return "/v1/plans/" + page.Segment(plan) + "/versions/" + strconv.Itoa(version)
 }
 
 // stored reads a document of the API; nil: there is none.
 func (v *staffVisit) stored(path string) (document, error) {
 	var d document
-	_, err := v.api.Do(v.ctx(), http.MethodGet, path, nil, nil, &d)
-	if notThere(err) {
+	_, err := v.Api.Do(v.Ctx(), http.MethodGet, path, nil, nil, &d)
+	if page.NotThere(err) {
 		return nil, nil
 	}
 	return d, err
 }
 
 func (v *staffVisit) meetDraft(p *planPage) error {
-	draft, etag, err := v.api.Draft(v.ctx(), p.Key)
-	if notThere(err) {
+	draft, etag, err := v.Api.Draft(v.Ctx(), p.Key)
+	if page.NotThere(err) {
 		return nil
 	}
 	if err != nil {
@@ -108,7 +110,7 @@ func (v *staffVisit) meetDraft(p *planPage) error {
 	}
 	p.Draft = true
 	p.BasedOn, p.Overtaken = p.draft.BasedOn, p.draft.BasedOn != p.draft.LatestVersion
-	p.Saved = p.draft.SavedAt.In(v.zone).Format("2 Jan 2006, 15:04")
+	p.Saved = p.draft.SavedAt.In(v.Zone).Format("2 Jan 2006, 15:04")
 	return nil
 }
 
@@ -141,12 +143,12 @@ type editorData struct {
 	Problems []draftProblem
 }
 
-func (v *staffVisit) planEditor() (*view, error) {
+func (v *staffVisit) planEditor() (*page.View, error) {
 	p, err := v.meetPlan("edit")
 	if err != nil {
 		return nil, err
 	}
-	return p.editor(p.current.fields(), p.problems(), v.r.URL.Query().Has("json")).view(http.StatusOK), nil
+	return p.editor(p.current.fields(), p.problems(), v.R.URL.Query().Has("json")).view(http.StatusOK), nil
 }
 
 // editor is the page with these fields, and what is wrong with them.
@@ -199,12 +201,12 @@ func idOf(path string) string {
 	return strings.NewReplacer("[", "-", "].", "-", "]", "").Replace(path)
 }
 
-func (d *editorData) view(status int) *view {
-	return &view{status: status, sheet: "plan-edit", title: d.Title, tab: "plans", data: d}
+func (d *editorData) view(status int) *page.View {
+	return &page.View{Status: status, Sheet: "plan-edit", Title: d.Title, Tab: "plans", Data: d}
 }
 
 // savePlan stores the draft as the form or its JSON says, and does what the pressed button asks for.
-func (v *staffVisit) savePlan() (*view, error) {
+func (v *staffVisit) savePlan() (*page.View, error) {
 	fields, err := v.form()
 	if err != nil {
 		return nil, err
@@ -230,14 +232,14 @@ func (v *staffVisit) savePlan() (*view, error) {
 		}
 		body = d
 	}
-	err = v.api.PutDraft(v.ctx(), p.Key, fields.Get("etag"), false, body)
-	problem, told := problemOf(err)
+	err = v.Api.PutDraft(v.Ctx(), p.Key, fields.Get("etag"), false, body)
+	problem, told := page.ProblemOf(err)
 	if !told || problem.Status == http.StatusForbidden || problem.Status >= http.StatusInternalServerError {
 		to := p.URL + "?done=saved"
 		if asJSON {
 			to += "&json"
 		}
-		return &view{to: to}, err
+		return &page.View{To: to}, err
 	}
 	p.Failed = p.said(problem)
 	if problem.Status == http.StatusPreconditionFailed || problem.Status == http.StatusPreconditionRequired {
@@ -297,13 +299,13 @@ func pressed(typed map[string]string, button string) map[string]string {
 	return typed
 }
 
-func (v *staffVisit) discardPlan() (*view, error) {
-	key := v.r.PathValue("key")
-	err := v.api.DeleteDraft(v.ctx(), key)
-	if notThere(err) {
+func (v *staffVisit) discardPlan() (*page.View, error) {
+	key := v.R.PathValue("key")
+	err := v.Api.DeleteDraft(v.Ctx(), key)
+	if page.NotThere(err) {
 		err = nil
 	}
-	return &view{to: "/admin/plans/" + segment(key) + "?done=discarded"}, err
+	return &page.View{To: "/admin/plans/" + page.Segment(key) + "?done=discarded"}, err
 }
 
 // optionText is a value of a select in words.
@@ -322,7 +324,7 @@ func optionText(value string) string {
 	case "advance":
 		return "before the period"
 	}
-	return cmp.Or(algorithmName(value), strings.ReplaceAll(value, "_", " "))
+	return cmp.Or(words.AlgorithmName(value), strings.ReplaceAll(value, "_", " "))
 }
 
 // windowText is a window in words: a calendar's has no underscores.

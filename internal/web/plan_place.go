@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"quotad/client"
+	"quotad/internal/web/words"
 )
 
 // A draftProblem is what keeps a draft from being published, and the field that it is about.
@@ -20,7 +21,7 @@ type draftProblem struct {
 // placeOf is the problem of a path in a draft. typed are the draft's fields. A problem of something
 // within a field, such as a tier, is that field's; one of a whole item stands beside its first field.
 func (p *planPage) placeOf(path, detail string, typed map[string]string) draftProblem {
-	found := draftProblem{Detail: plainly(detail)}
+	found := draftProblem{Detail: words.Plainly(detail)}
 	at := func(f *planField, field string) {
 		found.Where, found.field, found.URL = f.Label, field, p.URL+"#"+fieldID(field)
 	}
@@ -51,7 +52,7 @@ func (p *planPage) placeOf(path, detail string, typed map[string]string) draftPr
 			return found
 		}
 	}
-	found.Where = pathWords(path)
+	found.Where = words.PathWords(path)
 	return found
 }
 
@@ -67,7 +68,7 @@ func fieldID(path string) string { return "f-" + idOf(path) }
 // said is what a problem of the draft says.
 func (p *planPage) said(problem *client.Problem) string {
 	typed := p.current.fields()
-	return said(problem, func(path string) string { return p.placeOf(path, "", typed).Where })
+	return words.Said(problem, func(path string) string { return p.placeOf(path, "", typed).Where })
 }
 
 // problems are what keeps the draft from being published.

@@ -10,6 +10,8 @@ import (
 	"quotad/client"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // What a draft would do: played with traffic of one's choice, and compared with the past 30 days.
@@ -29,18 +31,18 @@ type planPlayData struct {
 }
 
 // planPlay is the page "What it would do".
-func (v *staffVisit) planPlay() (*view, error) {
+func (v *staffVisit) planPlay() (*page.View, error) {
 	p, err := v.meetPlan("play")
 	if err != nil {
 		return nil, err
 	}
-	asked := v.r.URL.Query()
+	asked := v.R.URL.Query()
 	if asked.Has("hit") {
-		return &view{to: p.URL + "/play?" + oneMoreHit(asked).Encode()}, nil
+		return &page.View{To: p.URL + "/play?" + oneMoreHit(asked).Encode()}, nil
 	}
 	d := &planPlayData{planPage: p, Customer: asked.Get("customer")}
 	s, meter := v.planSetup(d, asked)
-	shown := &view{sheet: "plan-play", title: p.Title, tab: "plans", data: d}
+	shown := &page.View{Sheet: "plan-play", Title: p.Title, Tab: "plans", Data: d}
 	switch {
 	case !p.Draft:
 		d.None = "There is no draft. Change something and save it: then it is played here beside what is in force."
@@ -49,7 +51,7 @@ func (v *staffVisit) planPlay() (*view, error) {
 	case meter == "":
 		d.None = "The draft has no limit yet."
 	case len(d.Wrong) > 0:
-		shown.status, d.None = http.StatusUnprocessableEntity, "Something in the form is not right. It says what."
+		shown.Status, d.None = http.StatusUnprocessableEntity, "Something in the form is not right. It says what."
 	default:
 		if err := v.playDraft(d, s, meter); err != nil {
 			return nil, err
@@ -116,8 +118,8 @@ func (v *staffVisit) playDraft(d *planPlayData, s *setup, meter string) error {
 	for _, h := range t.List {
 		traffic.Hits = append(traffic.Hits, client.TrafficHits{AtUS: h.At, Cost: h.Cost})
 	}
-	answer, err := v.api.PlayDraft(v.ctx(), d.Key, &client.PlayRequest{Meter: meter, Traffic: traffic})
-	if problem, told := problemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
+	answer, err := v.Api.PlayDraft(v.Ctx(), d.Key, &client.PlayRequest{Meter: meter, Traffic: traffic})
+	if problem, told := page.ProblemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		d.None = "The draft cannot be played yet: " + d.said(problem)
 		return nil
 	}
@@ -149,7 +151,7 @@ func showPlays(id string, a *client.Play) (all []shownPlay) {
 		}
 		limit.Fullest.From, limit.Fullest.Units = l.Fullest.FromUS, l.Fullest.Units
 		p := showLimit(fmt.Sprintf("%s-%d", id, i), l.Name, r, limit)
-		p.Says = algorithmName(l.Algorithm) + ", " + number(l.Limit)
+		p.Says = words.AlgorithmName(l.Algorithm) + ", " + words.Number(l.Limit)
 		if l.Window != "" {
 			p.Says += " in " + windowText(l.Window)
 		}

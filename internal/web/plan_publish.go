@@ -3,6 +3,8 @@ package web
 import (
 	"net/http"
 	"strconv"
+
+	"quotad/internal/web/page"
 )
 
 type reviewData struct {
@@ -15,7 +17,7 @@ type reviewData struct {
 }
 
 // planReview says what publishing would change.
-func (v *staffVisit) planReview() (*view, error) {
+func (v *staffVisit) planReview() (*page.View, error) {
 	p, err := v.meetPlan("publish")
 	if err != nil {
 		return nil, err
@@ -23,7 +25,7 @@ func (v *staffVisit) planReview() (*view, error) {
 	return v.review(p, http.StatusOK)
 }
 
-func (v *staffVisit) review(p *planPage, status int) (*view, error) {
+func (v *staffVisit) review(p *planPage, status int) (*page.View, error) {
 	d := &reviewData{planPage: p, ApplyTo: "all"}
 	if p.Draft {
 		base := p.force
@@ -40,7 +42,7 @@ func (v *staffVisit) review(p *planPage, status int) (*view, error) {
 			d.ApplyTo = "new"
 		}
 	}
-	return &view{status: status, sheet: "plan-publish", title: p.Title, tab: "plans", data: d}, nil
+	return &page.View{Status: status, Sheet: "plan-publish", Title: p.Title, Tab: "plans", Data: d}, nil
 }
 
 // version is a version of a plan as a document; nil: there is none.
@@ -57,7 +59,7 @@ func (v *staffVisit) version(key string, n int) (document, error) {
 
 // publishPlan writes the draft as the plan's next version, if nobody has written another one since
 // the draft was begun. Then both are shown, and nothing is written.
-func (v *staffVisit) publishPlan() (*view, error) {
+func (v *staffVisit) publishPlan() (*page.View, error) {
 	fields, err := v.form()
 	if err != nil {
 		return nil, err
@@ -78,8 +80,8 @@ func (v *staffVisit) publishPlan() (*view, error) {
 	if p.BasedOn > 0 {
 		etag = strconv.Quote(strconv.Itoa(p.BasedOn))
 	}
-	err = v.api.PutPlan(v.ctx(), p.Key, etag, body)
-	if problem, told := problemOf(err); told && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusForbidden {
+	err = v.Api.PutPlan(v.Ctx(), p.Key, etag, body)
+	if problem, told := page.ProblemOf(err); told && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusForbidden {
 		if p, err = v.meetPlan("publish"); err != nil {
 			return nil, err
 		}
@@ -92,24 +94,24 @@ func (v *staffVisit) publishPlan() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = v.api.DeleteDraft(v.ctx(), p.Key)
-	if notThere(err) {
+	err = v.Api.DeleteDraft(v.Ctx(), p.Key)
+	if page.NotThere(err) {
 		err = nil
 	}
-	return &view{to: p.URL + "?done=published"}, err
+	return &page.View{To: p.URL + "?done=published"}, err
 }
 
 // rebasePlan puts the draft, as it is, on the plan's newest version.
-func (v *staffVisit) rebasePlan() (*view, error) {
+func (v *staffVisit) rebasePlan() (*page.View, error) {
 	p, err := v.meetPlan("publish")
 	if err != nil {
 		return nil, err
 	}
 	if !p.Draft {
-		return &view{to: p.URL}, nil
+		return &page.View{To: p.URL}, nil
 	}
-	err = v.api.PutDraft(v.ctx(), p.Key, p.etag, true, []byte(p.draft.Plan))
-	return &view{to: p.URL + "/publish?done=rebased"}, err
+	err = v.Api.PutDraft(v.Ctx(), p.Key, p.etag, true, []byte(p.draft.Plan))
+	return &page.View{To: p.URL + "/publish?done=rebased"}, err
 }
 
 type versionsData struct {
@@ -125,7 +127,7 @@ type versionRow struct {
 }
 
 // planVersions lists the versions of a plan, with what each changed.
-func (v *staffVisit) planVersions() (*view, error) {
+func (v *staffVisit) planVersions() (*page.View, error) {
 	p, err := v.meetPlan("versions")
 	if err != nil {
 		return nil, err
@@ -136,7 +138,7 @@ func (v *staffVisit) planVersions() (*view, error) {
 			return nil, err
 		}
 	}
-	return &view{sheet: "plan-versions", title: p.Title, tab: "plans", data: d}, nil
+	return &page.View{Sheet: "plan-versions", Title: p.Title, Tab: "plans", Data: d}, nil
 }
 
 // versionsShown is how many versions the page shows, the newest first.
@@ -144,7 +146,7 @@ const versionsShown = 20
 
 func (v *staffVisit) listVersions(d *versionsData) error {
 	last := d.Version
-	if asked, err := strconv.Atoi(v.r.URL.Query().Get("before")); err == nil && asked > 1 && asked <= d.Version {
+	if asked, err := strconv.Atoi(v.R.URL.Query().Get("before")); err == nil && asked > 1 && asked <= d.Version {
 		last = asked - 1
 	}
 	is, err := v.stored(versionPath(d.Key, last))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // planData is a plan as a customer reads it.
@@ -32,44 +34,44 @@ type planVersion struct {
 	Here                  bool
 }
 
-func (v *visit) planPage() (*view, error) {
-	plan, err := v.plan(v.customer.Plan, v.customer.EffectiveVersion)
+func (v *visit) planPage() (*page.View, error) {
+	plan, err := v.Plan(v.Customer.Plan, v.Customer.EffectiveVersion)
 	if err != nil {
 		return nil, err
 	}
-	names, err := v.meters()
+	names, err := v.Meters()
 	if err != nil {
 		return nil, err
 	}
-	list, err := v.api.Versions(v.ctx(), plan.Key, url.Values{"limit": {"100"}})
+	list, err := v.Api.Versions(v.Ctx(), plan.Key, url.Values{"limit": {"100"}})
 	if err != nil {
 		return nil, err
 	}
 	data := planData{
-		Name: cmp.Or(plan.Name, plan.Key), Version: number(int64(plan.Version)), Since: v.day(plan.CreatedAt),
-		Price: planPrice(&plan), Notes: planNotes(&plan), Following: v.customer.PlanVersion == nil,
+		Name: cmp.Or(plan.Name, plan.Key), Version: words.Number(int64(plan.Version)), Since: v.day(plan.CreatedAt),
+		Price: planPrice(&plan), Notes: planNotes(&plan), Following: v.Customer.PlanVersion == nil,
 	}
 	for _, key := range metersOf(&plan) {
-		data.Meters = append(data.Meters, v.planMeter(&plan, names.of(key)))
+		data.Meters = append(data.Meters, v.planMeter(&plan, names.Of(key)))
 	}
 	for i := range list.Items {
 		p := &list.Items[i]
 		if p.Version > plan.Version {
 			continue // not the customer's
 		}
-		data.Versions = append(data.Versions, planVersion{number(int64(p.Version)), v.day(p.CreatedAt), planPrice(p), p.Version == plan.Version})
+		data.Versions = append(data.Versions, planVersion{words.Number(int64(p.Version)), v.day(p.CreatedAt), planPrice(p), p.Version == plan.Version})
 	}
-	return &view{sheet: "plan", title: "Plan", tab: "plan", data: data}, nil
+	return &page.View{Sheet: "plan", Title: "Plan", Tab: "plan", Data: data}, nil
 }
 
-func (v *visit) day(at time.Time) string { return at.In(v.zone).Format("2 January 2006") }
+func (v *visit) day(at time.Time) string { return at.In(v.Zone).Format("2 January 2006") }
 
 // planPrice is the base price and its interval.
 func planPrice(p *client.Plan) string {
 	if p.BasePriceMinor == 0 {
 		return "No base price"
 	}
-	return money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
+	return words.Money(p.BasePriceMinor, p.Currency) + " " + perInterval(p)
 }
 
 func planNotes(p *client.Plan) (notes []string) {
@@ -77,13 +79,13 @@ func planNotes(p *client.Plan) (notes []string) {
 		notes = append(notes, "The base price is due before each period.")
 	}
 	if p.MinimumMinor > 0 {
-		notes = append(notes, "A period costs at least "+money(p.MinimumMinor, p.Currency)+".")
+		notes = append(notes, "A period costs at least "+words.Money(p.MinimumMinor, p.Currency)+".")
 	}
 	return notes
 }
 
 func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
-	row := planMeter{Title: titleOf(m)}
+	row := planMeter{Title: page.TitleOf(m)}
 	for _, l := range plan.Limits {
 		if l.Meter != m.Key || l.Mode == "shadow" {
 			continue
@@ -122,22 +124,22 @@ func (v *visit) planMeter(plan *client.Plan, m client.Meter) planMeter {
 func priceWords(p *client.Price, currency, unit string) (all []string) {
 	switch {
 	case p.Model == "per_unit" && p.UnitPrice != nil:
-		all = append(all, perUnit(*p.UnitPrice, currency))
+		all = append(all, words.PerUnit(*p.UnitPrice, currency))
 	case p.Model == "package" && p.PackagePrice != nil && p.PackageSize != nil:
-		all = append(all, fmt.Sprintf("%s for every %s begun", price(*p.PackagePrice, currency), short(*p.PackageSize)))
+		all = append(all, fmt.Sprintf("%s for every %s begun", words.Price(*p.PackagePrice, currency), words.Short(*p.PackageSize)))
 	case p.Model == "graduated", p.Model == "volume":
 		all = append(all, tierWords(p, currency)...)
 	default: // a test asks for words of each
 		all = append(all, p.Model)
 	}
 	if p.Included > 0 {
-		all = append([]string{short(p.Included) + " " + plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, all...)
+		all = append([]string{words.Short(p.Included) + " " + words.Plural(p.Included, cmp.Or(unit, "unit")) + " included, then"}, all...)
 	}
 	if p.MinimumMinor != nil && *p.MinimumMinor > 0 {
-		all = append(all, "at least "+money(*p.MinimumMinor, currency)+" a period")
+		all = append(all, "at least "+words.Money(*p.MinimumMinor, currency)+" a period")
 	}
 	if p.MaximumMinor != nil {
-		all = append(all, "at most "+money(*p.MaximumMinor, currency)+" a period")
+		all = append(all, "at most "+words.Money(*p.MaximumMinor, currency)+" a period")
 	}
 	return all
 }
@@ -149,15 +151,15 @@ func tierWords(p *client.Price, currency string) (all []string) {
 	}
 	var from int64
 	for _, t := range p.Tiers {
-		text := perUnit(t.UnitPrice, currency)
+		text := words.PerUnit(t.UnitPrice, currency)
 		if t.FlatPrice != nil && strings.Trim(*t.FlatPrice, "0.") != "" {
-			text += " and " + price(*t.FlatPrice, currency)
+			text += " and " + words.Price(*t.FlatPrice, currency)
 		}
 		if t.UpTo == nil {
-			all = append(all, "above "+short(from)+": "+text)
+			all = append(all, "above "+words.Short(from)+": "+text)
 			break
 		}
-		all = append(all, "up to "+short(*t.UpTo)+": "+text)
+		all = append(all, "up to "+words.Short(*t.UpTo)+": "+text)
 		from = *t.UpTo
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
+	"quotad/internal/web/words"
 )
 
 // What a play shows, by whatever limits.
@@ -54,10 +55,10 @@ func showLimit(id, name string, r *play.Result, l *play.Limit) shownPlay {
 	}
 	admitted, refused := binned(r)
 	if l.Mode != model.Hard { // what others refuse stands with them
-		p.Beyond, p.Wait, refused = number(l.Refused)+" beyond it, and admitted", "", [bins]int64{}
+		p.Beyond, p.Wait, refused = words.Number(l.Refused)+" beyond it, and admitted", "", [bins]int64{}
 	}
 	if l.Mode == model.Shadow {
-		p.Beyond = "would refuse " + number(l.Refused)
+		p.Beyond = "would refuse " + words.Number(l.Refused)
 	}
 	var all strings.Builder
 	for i := range admitted {
@@ -75,7 +76,7 @@ func allowed(l *model.Limit) int64 { return max(l.Limit, l.Burst) }
 func binned(r *play.Result) (admitted, refused [bins]int64) {
 	for i := range r.Hits {
 		h := &r.Hits[i]
-		part := min(bins-1, mulDiv(h.At, bins, max(1, r.Length)))
+		part := min(bins-1, words.MulDiv(h.At, bins, max(1, r.Length)))
 		if h.Admitted {
 			admitted[part]++
 		} else {
@@ -102,43 +103,43 @@ func chartOf(p *shownPlay, r *play.Result, l *play.Limit, admitted, refused [bin
 		high = max(high, level)
 	}
 	high = model.AddUpTo(max(high, top), max(1, max(high, top)/9))
-	var d drawing
-	d.add(`<div class="chart play-chart"><svg class="axis" width="48" height="%d" aria-hidden="true">`, chartHeight)
-	d.add(`<text x="40" y="%s" text-anchor="end">%s</text><text x="40" y="%d" text-anchor="end">0</text><text x="40" y="%d" text-anchor="end">hits</text>`,
-		down(top, high, 4), template.HTMLEscapeString(short(top)), levelBottom+4, hitsBottom-2)
-	d.add(`</svg><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, chartHeight, template.HTMLEscapeString(p.title()))
+	var d words.Drawing
+	d.Add(`<div class="chart play-chart"><svg class="axis" width="48" height="%d" aria-hidden="true">`, chartHeight)
+	d.Add(`<text x="40" y="%s" text-anchor="end">%s</text><text x="40" y="%d" text-anchor="end">0</text><text x="40" y="%d" text-anchor="end">hits</text>`,
+		down(top, high, 4), template.HTMLEscapeString(words.Short(top)), levelBottom+4, hitsBottom-2)
+	d.Add(`</svg><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s">`, chartHeight, template.HTMLEscapeString(p.title()))
 	drawBand(&d, p, r, l)
 	drawTime(&d, r.Length, l.Window)
 	drawLevel(&d, l.Level, high)
-	d.add(`<line class="limit-line" x1="0" x2="100%%" y1="%[1]s" y2="%[1]s"/><line class="base" x1="0" x2="100%%" y1="%[2]d.5" y2="%[2]d.5"/>`, down(top, high, 0), levelBottom)
+	d.Add(`<line class="limit-line" x1="0" x2="100%%" y1="%[1]s" y2="%[1]s"/><line class="base" x1="0" x2="100%%" y1="%[2]d.5" y2="%[2]d.5"/>`, down(top, high, 0), levelBottom)
 	drawHits(&d, admitted, refused)
-	d.add(`<line class="base" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/><rect class="veil" x="100%%" width="0" y="0" height="%[2]d"/></svg></div>`, hitsBottom, hitsBottom)
-	return d.html()
+	d.Add(`<line class="base" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/><rect class="veil" x="100%%" width="0" y="0" height="%[2]d"/></svg></div>`, hitsBottom, hitsBottom)
+	return d.HTML()
 }
 
 // title says the chart in words.
 func (p *shownPlay) title() string {
-	said := fmt.Sprintf("%s: %s hits admitted, %s", p.Name, number(p.Admitted), cmp.Or(p.Beyond, number(p.Refused)+" refused"))
+	said := fmt.Sprintf("%s: %s hits admitted, %s", p.Name, words.Number(p.Admitted), cmp.Or(p.Beyond, words.Number(p.Refused)+" refused"))
 	if p.FullestOf != "" {
-		said += fmt.Sprintf(", %s units admitted in the fullest %s", number(p.Fullest), p.FullestOf)
+		said += fmt.Sprintf(", %s units admitted in the fullest %s", words.Number(p.Fullest), p.FullestOf)
 	}
 	return said
 }
 
 // down is where a level is drawn, in pixels, moved by some.
 func down(level, high, by int64) string {
-	tenths := 10*(levelBottom+by) - mulDiv(level, 10*(levelBottom-levelTop), max(1, high))
+	tenths := 10*(levelBottom+by) - words.MulDiv(level, 10*(levelBottom-levelTop), max(1, high))
 	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
 }
 
 // across is where an instant is drawn, in percent.
 func across(at, length int64) string {
-	parts := mulDiv(max(0, min(at, length)), 10_000, max(1, length))
+	parts := words.MulDiv(max(0, min(at, length)), 10_000, max(1, length))
 	return fmt.Sprintf("%d.%02d%%", parts/100, parts%100)
 }
 
 // drawBand marks the fullest window.
-func drawBand(d *drawing, p *shownPlay, r *play.Result, l *play.Limit) {
+func drawBand(d *words.Drawing, p *shownPlay, r *play.Result, l *play.Limit) {
 	if l.Fullest.Units == 0 || l.Window == 0 || l.Window >= r.Length {
 		return
 	}
@@ -147,20 +148,20 @@ func drawBand(d *drawing, p *shownPlay, r *play.Result, l *play.Limit) {
 	if class != "" {
 		class = " " + class
 	}
-	d.add(`<rect class="band%s" x="%s" width="%s" y="%d" height="%d"/>`, class, across(from, r.Length), across(l.Window, r.Length), levelTop, hitsBottom-levelTop)
+	d.Add(`<rect class="band%s" x="%s" width="%s" y="%d" height="%d"/>`, class, across(from, r.Length), across(l.Window, r.Length), levelTop, hitsBottom-levelTop)
 	middle := from + l.Window/2
 	at, anchor := across(middle, r.Length), "middle"
-	switch share := mulDiv(middle, 100, r.Length); {
+	switch share := words.MulDiv(middle, 100, r.Length); {
 	case share < 15:
 		at, anchor = across(from, r.Length), "start"
 	case share > 85:
 		at, anchor = across(from+l.Window, r.Length), "end"
 	}
-	d.add(`<text class="band-label%s" x="%s" y="11" text-anchor="%s">%s in %s</text>`, class, at, anchor, template.HTMLEscapeString(short(l.Fullest.Units)), lasting(l.Window))
+	d.Add(`<text class="band-label%s" x="%s" y="11" text-anchor="%s">%s in %s</text>`, class, at, anchor, template.HTMLEscapeString(words.Short(l.Fullest.Units)), lasting(l.Window))
 }
 
 // drawTime draws a line for each window, and the time of some.
-func drawTime(d *drawing, length, window int64) {
+func drawTime(d *words.Drawing, length, window int64) {
 	if window == 0 || window > length || length/window > play.MaxWindows {
 		window = max(1, length/4)
 	}
@@ -168,7 +169,7 @@ func drawTime(d *drawing, length, window int64) {
 	for n := int64(0); n*window <= length; n++ {
 		at := n * window
 		if n > 0 && at < length {
-			d.add(`<line class="grid" x1="%[1]s" x2="%[1]s" y1="%d" y2="%d"/>`, across(at, length), levelTop, hitsBottom)
+			d.Add(`<line class="grid" x1="%[1]s" x2="%[1]s" y1="%d" y2="%d"/>`, across(at, length), levelTop, hitsBottom)
 		}
 		if n%max(1, each) > 0 {
 			continue
@@ -182,28 +183,28 @@ func drawTime(d *drawing, length, window int64) {
 		case n/max(1, each)%2 == 1:
 			class = "tick minor"
 		}
-		d.add(`<text class="%s" x="%s" y="%d" text-anchor="%s">%s</text>`, class, across(at, length), chartHeight-6, anchor, into(at, length))
+		d.Add(`<text class="%s" x="%s" y="%d" text-anchor="%s">%s</text>`, class, across(at, length), chartHeight-6, anchor, into(at, length))
 	}
 }
 
 // drawLevel draws the level in a coordinate system of its own, which is stretched.
-func drawLevel(d *drawing, level []int64, high int64) {
-	d.add(`<svg x="0" y="%d" width="100%%" height="%d" viewBox="0 0 %d 1000" preserveAspectRatio="none">`, levelTop, levelBottom-levelTop, 10*play.Samples)
+func drawLevel(d *words.Drawing, level []int64, high int64) {
+	d.Add(`<svg x="0" y="%d" width="100%%" height="%d" viewBox="0 0 %d 1000" preserveAspectRatio="none">`, levelTop, levelBottom-levelTop, 10*play.Samples)
 	var line strings.Builder
 	y := int64(1000)
 	for i, units := range level {
-		y = 1000 - mulDiv(units, 1000, max(1, high))
+		y = 1000 - words.MulDiv(units, 1000, max(1, high))
 		fmt.Fprintf(&line, "%c%d %d", "ML"[min(i, 1)], 10*i, y)
 	}
 	if len(level) > 0 {
 		fmt.Fprintf(&line, "L%d %d", 10*play.Samples, y)
-		d.add(`<path class="level-area" d="%sL%d 1000L0 1000Z"/><path class="level" d="%s"/>`, line.String(), 10*play.Samples, line.String())
+		d.Add(`<path class="level-area" d="%sL%d 1000L0 1000Z"/><path class="level" d="%s"/>`, line.String(), 10*play.Samples, line.String())
 	}
-	d.add(`</svg>`)
+	d.Add(`</svg>`)
 }
 
 // drawHits draws the hits of each part of a play, the refused ones on top.
-func drawHits(d *drawing, admitted, refused [bins]int64) {
+func drawHits(d *words.Drawing, admitted, refused [bins]int64) {
 	most := int64(1)
 	for i := range bins {
 		most = max(most, admitted[i]+refused[i])
@@ -222,7 +223,7 @@ func drawHits(d *drawing, admitted, refused [bins]int64) {
 			}
 			tall := max(10, part.hits*height/most)
 			up -= tall
-			d.add(`<rect class="%s" x="%s" width="%s" y="%s" height="%s"/>`, part.class, x, width, tenths(up), tenths(tall))
+			d.Add(`<rect class="%s" x="%s" width="%s" y="%s" height="%s"/>`, part.class, x, width, tenths(up), tenths(tall))
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
 	"quotad/internal/throttle"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // The playground is open to everybody. Its address holds all that is played, and nothing is
@@ -34,10 +36,10 @@ type ground struct {
 }
 
 // newGround adds the playground to a site.
-func newGround(site *Site) *ground {
-	g := &ground{throttle.New(playsPerMinute, site.options.Wall), make(chan struct{}, playsAtOnce)}
-	site.add("GET /playground", anyone, g.page)
-	site.add("GET /playground/{$}", anyone, func(*Visit) (*view, error) { return &view{to: "/playground"}, nil })
+func newGround(site *page.Site) *ground {
+	g := &ground{throttle.New(playsPerMinute, site.Options.Wall), make(chan struct{}, playsAtOnce)}
+	site.Add("GET /playground", page.Anyone, g.page)
+	site.Add("GET /playground/{$}", page.Anyone, func(*page.Visit) (*page.View, error) { return &page.View{To: "/playground"}, nil })
 	return g
 }
 
@@ -53,24 +55,24 @@ type playgroundData struct {
 	Hits      bool // the list of hits is what is played
 }
 
-func (g *ground) page(v *Visit) (*view, error) {
-	asked := v.r.URL.Query()
+func (g *ground) page(v *page.Visit) (*page.View, error) {
+	asked := v.R.URL.Query()
 	if asked.Has("hit") {
-		return &view{to: "/playground?" + oneMoreHit(asked).Encode()}, nil
+		return &page.View{To: "/playground?" + oneMoreHit(asked).Encode()}, nil
 	}
-	if wait := g.visitors.Take(throttle.Address(v.r.RemoteAddr)); wait > 0 {
-		v.w.Header().Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+	if wait := g.visitors.Take(throttle.Address(v.R.RemoteAddr)); wait > 0 {
+		v.W.Header().Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
 		return nil, errManyPlays
 	}
 	s := readSetup(asked)
-	shown := &view{sheet: "playground", layout: "open", title: "Playground"}
+	shown := &page.View{Sheet: "playground", Layout: "open", Title: "Playground"}
 	data := dataOf(s)
-	shown.data = data
+	shown.Data = data
 	if len(s.wrong) > 0 {
-		shown.status = http.StatusUnprocessableEntity
+		shown.Status = http.StatusUnprocessableEntity
 		return shown, nil
 	}
-	plays, err := g.play(v.ctx(), s, v.site.options.Why)
+	plays, err := g.play(v.Ctx(), s, v.Site.Options.Why)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return nil, errBusyPlays
 	}
@@ -79,8 +81,8 @@ func (g *ground) page(v *Visit) (*view, error) {
 }
 
 var (
-	errManyPlays = &message{status: http.StatusTooManyRequests, title: "That was a lot of playing", text: "An address may play 120 times a minute. Wait a moment, then reload.", again: true}
-	errBusyPlays = &message{status: http.StatusServiceUnavailable, title: "Many are playing just now", text: "Reload in a moment.", again: true}
+	errManyPlays = &page.Message{Status: http.StatusTooManyRequests, Title: "That was a lot of playing", Text: "An address may play 120 times a minute. Wait a moment, then reload.", Again: true}
+	errBusyPlays = &page.Message{Status: http.StatusServiceUnavailable, Title: "Many are playing just now", Text: "Reload in a moment.", Again: true}
 )
 
 // play plays the traffic through each algorithm, in a place of its own.
@@ -104,7 +106,7 @@ func (g *ground) play(ctx context.Context, s *setup, why func(*model.Decision) s
 			return nil, err
 		}
 		said := algorithmOf(play.Algorithms[i])
-		p := showLimit("play-"+play.Algorithms[i], algorithmName(play.Algorithms[i]), r, &r.Limits[0])
+		p := showLimit("play-"+play.Algorithms[i], words.AlgorithmName(play.Algorithms[i]), r, &r.Limits[0])
 		p.Says = said.says(l)
 		if play.Algorithms[i] == s.algorithm {
 			p.Chip = "your choice"
@@ -135,11 +137,11 @@ func lastHit(h *play.Outcome) string {
 
 // verdict compares the algorithms in a sentence or two.
 func verdict(s *setup, plays []shownPlay) template.HTML {
-	window, limit := each(s.limits[0].Window), number(s.limits[0].Limit)
+	window, limit := each(s.limits[0].Window), words.Number(s.limits[0].Limit)
 	if window[0] > '9' {
 		window = "one " + window
 	}
-	b := func(n int64) string { return "<b>" + number(n) + "</b>" }
+	b := func(n int64) string { return "<b>" + words.Number(n) + "</b>" }
 	if len(plays) != len(play.Algorithms) {
 		return ""
 	}
@@ -156,7 +158,7 @@ func verdict(s *setup, plays []shownPlay) template.HTML {
 			b(fixed.Fullest), template.HTMLEscapeString(window), limit, b(sliding.Fullest), b(log.Fullest), b(bucket.Fullest))
 	default:
 		text = fmt.Sprintf("Of %s hits the fixed window refuses %s, the sliding window %s, the exact log %s and the token bucket %s.",
-			number(fixed.Admitted+fixed.Refused), b(fixed.Refused), b(sliding.Refused), b(log.Refused), b(bucket.Refused))
+			words.Number(fixed.Admitted+fixed.Refused), b(fixed.Refused), b(sliding.Refused), b(log.Refused), b(bucket.Refused))
 	}
 	return template.HTML(text) //nolint:gosec // made of numbers and fixed text
 }
@@ -170,7 +172,7 @@ func dataOf(s *setup) *playgroundData {
 	}
 	d.Patterns = s.patterns()
 	for _, name := range play.Algorithms {
-		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: algorithmName(name), On: name == s.algorithm})
+		d.Algorithm = append(d.Algorithm, choice{Value: name, Text: words.AlgorithmName(name), On: name == s.algorithm})
 	}
 	return d
 }

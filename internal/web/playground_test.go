@@ -16,13 +16,15 @@ import (
 
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // aPlayground is a site that has a playground and nothing else: no store, no API. So whatever it
 // answers, it has stored and charged nothing.
 func aPlayground(t *testing.T) opener {
 	t.Helper()
-	s, err := newSite(Options{
+	s, err := page.New(page.Options{
 		Now: func(context.Context) (int64, error) { return play.Epoch, nil }, Wall: time.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Trouble: func() string { return "" }, Why: func(d *model.Decision) string { return fmt.Sprintf("refused <b>%d</b>", d.Cost) },
 	}, os.DirFS("."), functionsOfStaff)
@@ -33,7 +35,7 @@ func aPlayground(t *testing.T) opener {
 }
 
 type opener struct {
-	*Site
+	*page.Site
 	ground *ground
 }
 
@@ -86,7 +88,7 @@ func TestPlaygroundShowsThePlay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := fmt.Sprintf(`<b data-admitted>%s</b> admitted</span> <span><b data-refused>%s</b> refused`, number(r.Admitted.Hits), number(r.Refused.Hits))
+			want := fmt.Sprintf(`<b data-admitted>%s</b> admitted</span> <span><b data-refused>%s</b> refused`, words.Number(r.Admitted.Hits), words.Number(r.Refused.Hits))
 			if !strings.Contains(body, want) {
 				t.Errorf("%s by %s: the page does not say %s", preset.Name, spec.Algorithm, want)
 			}
@@ -202,7 +204,7 @@ func TestPlaygroundsDearestPage(t *testing.T) {
 func TestBusyPlaygroundIsNoError(t *testing.T) {
 	var log bytes.Buffer
 	s := aPlayground(t)
-	s.options.Log = slog.New(slog.NewTextHandler(&log, nil))
+	s.Options.Log = slog.New(slog.NewTextHandler(&log, nil))
 	for range playsAtOnce {
 		s.ground.places <- struct{}{}
 	}

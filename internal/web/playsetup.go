@@ -11,6 +11,7 @@ import (
 	"quotad/internal/calendar"
 	"quotad/internal/quota/model"
 	"quotad/internal/quota/play"
+	"quotad/internal/web/words"
 )
 
 // setup is what the address of the playground asks for.
@@ -79,7 +80,7 @@ func (s *setup) add(field, text string) {
 func (s *setup) number(field string, least, most int64) int64 {
 	n, err := strconv.ParseInt(strings.ReplaceAll(s.fields[field], ",", ""), 10, 64)
 	if err != nil || n < least || n > most {
-		text := fmt.Sprintf("Write a whole number from %s to %s.", number(least), number(most))
+		text := fmt.Sprintf("Write a whole number from %s to %s.", words.Number(least), words.Number(most))
 		if most == model.MaxNumber {
 			text = fmt.Sprintf("Write a whole number from %d on, of at most %d digits.", least, len(strconv.FormatInt(most, 10)))
 		}

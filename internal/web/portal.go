@@ -5,47 +5,49 @@ import (
 	"net/http"
 	"sync"
 
+	"quotad/internal/web/page"
+
 	"golang.org/x/time/rate"
 )
 
 // A visit is one of the portal's pages.
-type visit struct{ *Visit }
+type visit struct{ *page.Visit }
 
 var portalPages = []struct {
 	pattern string
-	who     who
-	show    func(*visit) (*view, error)
+	who     page.Who
+	show    func(*visit) (*page.View, error)
 }{
-	{"GET /portal/enter/{token}", anyone, (*visit).door},
-	{"POST /portal/enter/{token}", anyone, (*visit).enter},
-	{"POST /portal/leave", customer, (*visit).leave},
-	{"GET /portal/{$}", anyone, (*visit).toPortal},
-	{"GET /portal", customer, (*visit).overview},
-	{"GET /portal/usage", customer, (*visit).usagePage},
-	{"GET /portal/usage.csv", customer, (*visit).usageFile},
-	{"GET /portal/refusals", customer, (*visit).refusalsPage},
-	{"GET /portal/invoices", customer, (*visit).bills},
-	{"GET /portal/invoices/{id}", customer, (*visit).bill},
-	{"GET /portal/invoices/{id}/lines/{n}", customer, (*visit).billHours},
-	{"GET /portal/invoices/file/{file}", customer, (*visit).billFile},
-	{"GET /portal/plan", customer, (*visit).planPage},
+	{"GET /portal/enter/{token}", page.Anyone, (*visit).door},
+	{"POST /portal/enter/{token}", page.Anyone, (*visit).enter},
+	{"POST /portal/leave", page.Customer, (*visit).leave},
+	{"GET /portal/{$}", page.Anyone, (*visit).toPortal},
+	{"GET /portal", page.Customer, (*visit).overview},
+	{"GET /portal/usage", page.Customer, (*visit).usagePage},
+	{"GET /portal/usage.csv", page.Customer, (*visit).usageFile},
+	{"GET /portal/refusals", page.Customer, (*visit).refusalsPage},
+	{"GET /portal/invoices", page.Customer, (*visit).bills},
+	{"GET /portal/invoices/{id}", page.Customer, (*visit).bill},
+	{"GET /portal/invoices/{id}/lines/{n}", page.Customer, (*visit).billHours},
+	{"GET /portal/invoices/file/{file}", page.Customer, (*visit).billFile},
+	{"GET /portal/plan", page.Customer, (*visit).planPage},
 }
 
 // A Portal tells its open pages what has changed. It is safe for concurrent use.
 type Portal struct {
-	site     *Site
+	site     *page.Site
 	hub      *hub
 	draws    *rate.Limiter // of all streams
 	stopping chan struct{} // closed when the node stops
 }
 
 // newPortal adds the portal's pages to a site.
-func newPortal(site *Site, w Watcher) *Portal {
+func newPortal(site *page.Site, w Watcher) *Portal {
 	for _, p := range portalPages {
-		site.add(p.pattern, p.who, func(v *Visit) (*view, error) { return p.show(&visit{v}) })
+		site.Add(p.pattern, p.who, func(v *page.Visit) (*page.View, error) { return p.show(&visit{v}) })
 	}
 	p := &Portal{site: site, hub: newHub(w), draws: rate.NewLimiter(drawsOfNode, drawsAtOnce), stopping: make(chan struct{})}
-	site.handle("GET /portal/live", http.HandlerFunc(p.live))
+	site.Handle("GET /portal/live", http.HandlerFunc(p.live))
 	return p
 }
 
@@ -59,11 +61,11 @@ func (p *Portal) Run(ctx context.Context) {
 
 // followed are the sessions that have not ended, of those with these tokens.
 func (p *Portal) followed(ctx context.Context, tokens []string) (map[string]bool, error) {
-	now, err := p.site.options.Now(ctx)
+	now, err := p.site.Options.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.site.options.Store.FollowedSessions(ctx, tokens, now)
+	return p.site.Options.Store.FollowedSessions(ctx, tokens, now)
 }
 
 // Stop ends the streams of open pages. It is called once.

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"quotad/internal/plans"
+	"quotad/internal/web/page"
 )
 
 // A staffPage is what the sheet "staff" shows: every page of the admins that is made of lists,
 // facts and forms.
 type staffPage struct {
-	Crumbs   []link
+	Crumbs   []page.Link
 	Chips    []chip
 	Parts    []part // other pages of the same thing
 	Intro    string
@@ -43,13 +44,13 @@ type section struct {
 	Cost        *costData
 	Facts       []fact
 	Table       *table
-	Links       []link
+	Links       []page.Link
 	Forms       []*form
 }
 
 // shownAs makes the view of a staffPage.
-func (p *staffPage) shownAs(title, tab string) *view {
-	return &view{sheet: "staff", title: title, tab: tab, data: p}
+func (p *staffPage) shownAs(title, tab string) *page.View {
+	return &page.View{Sheet: "staff", Title: title, Tab: tab, Data: p}
 }
 
 // done are the words for what a form did, by the name that the address carries.
@@ -60,11 +61,11 @@ var done = map[string]string{
 }
 
 // doneHere is what the form before this page did.
-func (v *staffVisit) doneHere() string { return done[v.r.URL.Query().Get("done")] }
+func (v *staffVisit) doneHere() string { return done[v.R.URL.Query().Get("done")] }
 
 // may reports whether the session's key has one of the scopes. The API decides; pages only leave
 // out what it would refuse.
-func (v *staffVisit) may(scopes ...plans.Scope) bool { return slices.Contains(scopes, v.as.Scope) }
+func (v *staffVisit) may(scopes ...plans.Scope) bool { return slices.Contains(scopes, v.As.Scope) }
 
 func (v *staffVisit) isAdmin() bool { return v.may(plans.ScopeAdmin) }
 
@@ -72,17 +73,17 @@ func (v *staffVisit) isAdmin() bool { return v.may(plans.ScopeAdmin) }
 func once() field { return field{Name: "id", Kind: kindHidden, Value: "page-" + rand.Text()} }
 
 // sent does what a form says. Then it leads to p.to; a form with a fault comes back on its page.
-func (v *staffVisit) sent(p post, again func(*form) (*view, error)) (*view, error) {
+func (v *staffVisit) sent(p post, again func(*form) (*page.View, error)) (*page.View, error) {
 	status, err := v.send(p)
 	if err != nil {
 		return nil, err
 	}
 	if status == http.StatusOK {
-		return &view{to: p.to}, nil
+		return &page.View{To: p.to}, nil
 	}
 	shown, err := again(p.form)
 	if shown != nil {
-		shown.status = status
+		shown.Status = status
 	}
 	return shown, err
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"quotad/client"
+	"quotad/internal/web/page"
+	"quotad/internal/web/words"
 )
 
 // limitsData is the part of the page that a stream sends again.
@@ -32,23 +34,23 @@ const filterFrom = 13
 type standing struct {
 	quota  client.Quota
 	plan   client.Plan
-	meters meterNames
+	meters page.MeterNames
 	cards  []card
 	query  []hidden
 }
 
 // standingOf asks how the session's customer stands.
-func standingOf(v *Visit) (*standing, error) {
+func standingOf(v *page.Visit) (*standing, error) {
 	s := &standing{}
 	query, values := attributes(v)
 	var err error
-	if s.quota, err = v.api.Quota(v.ctx(), v.key, query); err != nil {
+	if s.quota, err = v.Api.Quota(v.Ctx(), v.Key, query); err != nil {
 		return nil, err
 	}
-	if s.plan, err = v.plan(s.quota.Plan, s.quota.PlanVersion); err != nil {
+	if s.plan, err = v.Plan(s.quota.Plan, s.quota.PlanVersion); err != nil {
 		return nil, err
 	}
-	if s.meters, err = v.meters(); err != nil {
+	if s.meters, err = v.Meters(); err != nil {
 		return nil, err
 	}
 	s.cards, s.query = cardsOf(v, &s.quota, &s.plan, s.meters), values
@@ -58,8 +60,8 @@ func standingOf(v *Visit) (*standing, error) {
 
 // attributes are the values of limits per attribute that a page is asked for, as parameters of the
 // API's.
-func attributes(v *Visit) (query url.Values, values []hidden) {
-	asked := v.r.URL.Query()
+func attributes(v *page.Visit) (query url.Values, values []hidden) {
+	asked := v.R.URL.Query()
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if !strings.HasPrefix(name, "attr.") || asked.Get(name) == "" {
 			delete(asked, name)
@@ -81,7 +83,7 @@ func (s *standing) limits() limitsData {
 	}
 	for _, m := range s.quota.Meters {
 		if !limited[m.Meter] {
-			data.Counted = append(data.Counted, countedData{titleOf(s.meters.of(m.Meter)), plural(m.Used, m.Unit), number(m.Used)})
+			data.Counted = append(data.Counted, countedData{page.TitleOf(s.meters.Of(m.Meter)), words.Plural(m.Used, m.Unit), words.Number(m.Used)})
 		}
 	}
 	return data
@@ -99,7 +101,7 @@ func (s *standing) periods() string {
 // perInterval is "a month" or "every 3 months".
 func perInterval(p *client.Plan) string {
 	if p.IntervalCount > 1 {
-		return "every " + strconv.Itoa(p.IntervalCount) + " " + plural(int64(p.IntervalCount), p.Interval)
+		return "every " + strconv.Itoa(p.IntervalCount) + " " + words.Plural(int64(p.IntervalCount), p.Interval)
 	}
 	return "a " + p.Interval
 }

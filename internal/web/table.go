@@ -50,5 +50,5 @@ func (v *staffVisit) instant(at *time.Time) cell {
 	if at == nil {
 		return text("–")
 	}
-	return text(at.In(v.zone).Format("2 Jan 2006, 15:04"))
+	return text(at.In(v.Zone).Format("2 Jan 2006, 15:04"))
 }

@@ -13,6 +13,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/calendar"
+	"quotad/internal/web/page"
 )
 
 // usageData is a meter's usage over time: a chart, and the same as a table.
@@ -168,28 +169,28 @@ func (a *usageAsked) query() url.Values {
 }
 
 // usageOf is what an address asks for of a customer's usage. here is the page's path.
-func usageOf(v *Visit, who *client.Customer, here string, q url.Values) (*usageData, []client.UsagePoint, error) {
-	names, err := v.meters()
+func usageOf(v *page.Visit, who *client.Customer, here string, q url.Values) (*usageData, []client.UsagePoint, error) {
+	names, err := v.Meters()
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, err := v.plan(who.Plan, who.EffectiveVersion)
+	plan, err := v.Plan(who.Plan, who.EffectiveVersion)
 	if err != nil {
 		return nil, nil, err
 	}
-	now, err := v.now()
+	now, err := v.Now()
 	if err != nil {
 		return nil, nil, err
 	}
 	meters := metersOf(&plan)
-	asked, wrong := readUsage(q, meters, now, v.zone)
+	asked, wrong := readUsage(q, meters, now, v.Zone)
 	data := &usageData{Here: here, Wrong: wrong}
 	data.choices(&asked, meters, names)
 	if len(wrong) > 0 {
 		return data, nil, nil
 	}
-	used, err := v.api.Usage(v.ctx(), v.key, asked.query())
-	if problem, told := problemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
+	used, err := v.Api.Usage(v.Ctx(), v.Key, asked.query())
+	if problem, told := page.ProblemOf(err); told && problem.Status == http.StatusUnprocessableEntity {
 		for _, e := range problem.Errors {
 			field := map[string]string{"granularity": "by"}[e.Field]
 			data.Wrong[cmp.Or(field, e.Field)] = "It " + e.Detail + "."
@@ -199,7 +200,7 @@ func usageOf(v *Visit, who *client.Customer, here string, q url.Values) (*usageD
 	if err != nil {
 		return nil, nil, err
 	}
-	data.draw(used.Points, &asked, limitLine(v, &plan, &asked), now, v.zone)
+	data.draw(used.Points, &asked, limitLine(v, &plan, &asked), now, v.Zone)
 	return data, used.Points, nil
 }
 
@@ -225,13 +226,13 @@ func metersOf(p *client.Plan) (all []string) {
 }
 
 // choices fills what the page's form offers.
-func (d *usageData) choices(a *usageAsked, meters []string, names meterNames) {
+func (d *usageData) choices(a *usageAsked, meters []string, names page.MeterNames) {
 	d.Meter, d.From, d.To, d.By, d.Own = a.meter, a.from, a.to, a.by, a.span == "own"
 	for _, key := range meters {
-		m := names.of(key)
-		d.Meters = append(d.Meters, choice{Value: key, Text: titleOf(m), On: key == a.meter})
+		m := names.Of(key)
+		d.Meters = append(d.Meters, choice{Value: key, Text: page.TitleOf(m), On: key == a.meter})
 		if key == a.meter {
-			d.Title, d.Unit = titleOf(m), m.Unit
+			d.Title, d.Unit = page.TitleOf(m), m.Unit
 		}
 	}
 	for _, r := range usageRanges {
@@ -273,12 +274,12 @@ func (d *usageData) draw(points []client.UsagePoint, a *usageAsked, limit int64,
 }
 
 // limitLine is the limit of one bar: of a fixed window that is as long as a bar. 0: there is none.
-func limitLine(v *Visit, plan *client.Plan, a *usageAsked) int64 {
+func limitLine(v *page.Visit, plan *client.Plan, a *usageAsked) int64 {
 	for _, l := range plan.Limits {
 		if l.Meter != a.meter || l.Per != "" || l.Mode == "shadow" || l.Align == "first_hit" || algorithmOf(l.Algorithm).pace != byWindow {
 			continue
 		}
-		_, offset := a.start.In(v.zone).Zone()
+		_, offset := a.start.In(v.Zone).Zone()
 		n, unit := unitsOf(l.Window)
 		switch {
 		case a.step == "hour" && n == 1 && unit == "hour" && offset%3600 == 0, a.step == "day" && l.Window == "calendar_day", a.step == "month" && l.Window == "calendar_month":
@@ -289,8 +290,8 @@ func limitLine(v *Visit, plan *client.Plan, a *usageAsked) int64 {
 }
 
 // inForce is a limit's number with the customer's override.
-func inForce(v *Visit, l *client.Limit) int64 {
-	quota, err := v.api.Quota(v.ctx(), v.key, nil)
+func inForce(v *page.Visit, l *client.Limit) int64 {
+	quota, err := v.Api.Quota(v.Ctx(), v.Key, nil)
 	if err == nil {
 		for i := range quota.Limits {
 			if quota.Limits[i].Name == l.Name {
@@ -302,7 +303,7 @@ func inForce(v *Visit, l *client.Limit) int64 {
 }
 
 // usageCSV writes points with their starts by the customer's clock.
-func usageCSV(meter string, points []client.UsagePoint, zone *time.Location) *file {
+func usageCSV(meter string, points []client.UsagePoint, zone *time.Location) *page.File {
 	var all bytes.Buffer
 	w := csv.NewWriter(&all)
 	_ = w.Write([]string{"start", "admitted", "refused"}) // a buffer takes all
@@ -310,5 +311,5 @@ func usageCSV(meter string, points []client.UsagePoint, zone *time.Location) *fi
 		_ = w.Write([]string{p.Start.In(zone).Format(time.RFC3339), strconv.FormatInt(p.Admitted, 10), strconv.FormatInt(p.Denied, 10)})
 	}
 	w.Flush()
-	return &file{mediaType: "text/csv; charset=utf-8", name: "usage-" + meter + ".csv", body: all.Bytes()}
+	return &page.File{MediaType: "text/csv; charset=utf-8", Name: "usage-" + meter + ".csv", Body: all.Bytes()}
 }

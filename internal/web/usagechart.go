@@ -8,6 +8,7 @@ import (
 
 	"quotad/client"
 	"quotad/internal/calendar"
+	"quotad/internal/web/words"
 )
 
 // usageChart is bars over time: what was admitted, and on top of it what was refused.
@@ -36,16 +37,16 @@ func (c *usageChart) html() template.HTML {
 		high = max(high, p.Admitted+p.Denied)
 	}
 	high += max(1, high/16)
-	y := func(v int64) int64 { return barsBottom - mulDiv(max(0, v), barsBottom-barsTop, high) }
-	var d drawing
-	d.add(`<div class="chart"><svg class="axis" width="48" height="%d" aria-hidden="true">`, barsHeight)
+	y := func(v int64) int64 { return barsBottom - words.MulDiv(max(0, v), barsBottom-barsTop, high) }
+	var d words.Drawing
+	d.Add(`<div class="chart"><svg class="axis" width="48" height="%d" aria-hidden="true">`, barsHeight)
 	levels := steps(high)
 	for _, t := range levels {
-		d.add(`<text x="40" y="%d" text-anchor="end">%s</text>`, y(t)+4, template.HTMLEscapeString(axisNumber(t)))
+		d.Add(`<text x="40" y="%d" text-anchor="end">%s</text>`, y(t)+4, template.HTMLEscapeString(axisNumber(t)))
 	}
-	d.add(`</svg><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s" data-chart="%s">`, barsHeight, template.HTMLEscapeString(c.title), c.table)
+	d.Add(`</svg><svg class="plot" width="100%%" height="%d" role="img" aria-label="%s" data-chart="%s">`, barsHeight, template.HTMLEscapeString(c.title), c.table)
 	for _, t := range levels {
-		d.add(`<line class="grid" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/>`, y(t))
+		d.Add(`<line class="grid" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/>`, y(t))
 	}
 	c.bars(&d, y)
 	for _, t := range c.ticks() {
@@ -56,21 +57,21 @@ func (c *usageChart) html() template.HTML {
 		if t.bar == 0 {
 			anchor = "start"
 		}
-		d.add(`<text class="%s" x="%s" y="%d" text-anchor="%s">%s</text>`, class, c.at(int64(t.bar)), barsBottom+20, anchor, t.text)
+		d.Add(`<text class="%s" x="%s" y="%d" text-anchor="%s">%s</text>`, class, c.at(int64(t.bar)), barsBottom+20, anchor, t.text)
 	}
 	if c.limit > 0 {
-		d.add(`<line class="limit-line" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/>`, y(c.limit))
+		d.Add(`<line class="limit-line" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/>`, y(c.limit))
 		c.labelLimit(&d, y(c.limit)-6)
 	}
-	d.add(`<line class="base" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/>`, barsBottom)
-	d.add(`<rect class="cursor" x="0" width="%s" y="4" height="%d" rx="3"/></svg></div>`, c.at(1), barsBottom-4)
-	return d.html()
+	d.Add(`<line class="base" x1="0" x2="100%%" y1="%[1]d.5" y2="%[1]d.5"/>`, barsBottom)
+	d.Add(`<rect class="cursor" x="0" width="%s" y="4" height="%d" rx="3"/></svg></div>`, c.at(1), barsBottom-4)
+	return d.HTML()
 }
 
 // labelLimit writes what the limit's line is, at an end of the line where no bar is in the way. Where
 // there is none, the key above the chart says it alone.
-func (c *usageChart) labelLimit(d *drawing, y int64) {
-	text := "limit " + number(c.limit)
+func (c *usageChart) labelLimit(d *words.Drawing, y int64) {
+	text := "limit " + words.Number(c.limit)
 	below := min(len(c.points), 1+len(c.points)*len(text)*tickLetter/narrowPlot) // bars, on the narrowest page
 	free := func(points []client.UsagePoint) bool {
 		return !slices.ContainsFunc(points, func(p client.UsagePoint) bool { return p.Admitted+p.Denied > c.limit })
@@ -81,7 +82,7 @@ func (c *usageChart) labelLimit(d *drawing, y int64) {
 			return
 		}
 	}
-	d.add(`<text class="limit-label" x="%s" y="%d" text-anchor="%s">%s</text>`, x, max(10, y), anchor, text)
+	d.Add(`<text class="limit-label" x="%s" y="%d" text-anchor="%s">%s</text>`, x, max(10, y), anchor, text)
 }
 
 // at is so many bars from the left, in percent.
@@ -92,7 +93,7 @@ func thousandths(v int64) string {
 	return strconv.FormatInt(v/1000, 10) + "." + text + "%"
 }
 
-func (c *usageChart) bars(d *drawing, y func(int64) int64) {
+func (c *usageChart) bars(d *words.Drawing, y func(int64) int64) {
 	n := int64(len(c.points))
 	slot := 100_000 / n
 	for i, p := range c.points {
@@ -105,11 +106,11 @@ func (c *usageChart) bars(d *drawing, y func(int64) int64) {
 		top := y(p.Admitted)
 		if p.Admitted > 0 {
 			top = min(top, barsBottom-1)
-			d.add(`<rect class="%s" x="%s" width="%s" y="%d" height="%d" rx="1.5"/>`, class, x, width, top, barsBottom-top)
+			d.Add(`<rect class="%s" x="%s" width="%s" y="%d" height="%d" rx="1.5"/>`, class, x, width, top, barsBottom-top)
 		}
 		if p.Denied > 0 {
 			up := min(y(p.Admitted+p.Denied), top-2)
-			d.add(`<rect class="refused" x="%s" width="%s" y="%d" height="%d" rx="1.5"/>`, x, width, up, max(2, top-up-1))
+			d.Add(`<rect class="refused" x="%s" width="%s" y="%d" height="%d" rx="1.5"/>`, x, width, up, max(2, top-up-1))
 		}
 	}
 }
@@ -255,5 +256,5 @@ func axisNumber(n int64) string {
 			return text + s.name
 		}
 	}
-	return number(n)
+	return words.Number(n)
 }

@@ -2,28 +2,30 @@ package web
 
 import (
 	"net/http"
+
+	"quotad/internal/web/page"
 )
 
-func (v *visit) usagePage() (*view, error) {
-	data, _, err := usageOf(v.Visit, v.customer, "/portal/usage", v.r.URL.Query())
+func (v *visit) usagePage() (*page.View, error) {
+	data, _, err := usageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	shown := &view{sheet: "usage", title: "Usage", tab: "usage", data: data}
+	shown := &page.View{Sheet: "usage", Title: "Usage", Tab: "usage", Data: data}
 	if len(data.Wrong) > 0 {
-		shown.status = http.StatusUnprocessableEntity
+		shown.Status = http.StatusUnprocessableEntity
 	}
 	return shown, nil
 }
 
 // usageFile is the page's data as CSV.
-func (v *visit) usageFile() (*view, error) {
-	data, points, err := usageOf(v.Visit, v.customer, "/portal/usage", v.r.URL.Query())
+func (v *visit) usageFile() (*page.View, error) {
+	data, points, err := usageOf(v.Visit, v.Customer, "/portal/usage", v.R.URL.Query())
 	if err != nil {
 		return nil, err
 	}
 	if len(data.Wrong) > 0 {
-		return &view{status: http.StatusUnprocessableEntity, sheet: "usage", title: "Usage", tab: "usage", data: data}, nil
+		return &page.View{Status: http.StatusUnprocessableEntity, Sheet: "usage", Title: "Usage", Tab: "usage", Data: data}, nil
 	}
-	return &view{file: usageCSV(data.Meter, points, v.zone)}, nil
+	return &page.View{File: usageCSV(data.Meter, points, v.Zone)}, nil
 }

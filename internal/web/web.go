@@ -2,6 +2,8 @@ package web
 
 import (
 	"embed"
+
+	"quotad/internal/web/page"
 )
 
 //go:embed templates assets
@@ -9,13 +11,13 @@ var files embed.FS
 
 // A Pages is all pages. It is safe for concurrent use.
 type Pages struct {
-	*Site
+	*page.Site
 	*Portal
 }
 
 // New makes the pages. It starts nothing: Run does.
-func New(o Options, w Watcher) (*Pages, error) {
-	site, err := newSite(o, files, functionsOfStaff)
+func New(o page.Options, w Watcher) (*Pages, error) {
+	site, err := page.New(o, files, functionsOfStaff)
 	if err != nil {
 		return nil, err
 	}

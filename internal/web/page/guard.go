@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"net"
@@ -13,16 +13,16 @@ import (
 // says so needs them.
 func (s *Site) guard(next http.Handler) (http.Handler, error) {
 	cross := http.NewCrossOriginProtection()
-	if u, err := url.Parse(s.options.URL); err == nil && u.Host != "" {
+	if u, err := url.Parse(s.Options.URL); err == nil && u.Host != "" {
 		if err := cross.AddTrustedOrigin(u.Scheme + "://" + u.Host); err != nil {
 			return nil, err
 		}
 	}
-	cross.SetDenyHandler(s.serve(anyone, func(*Visit) (*view, error) { return nil, errCrossOrigin }))
-	local := s.serve(anyone, func(*Visit) (*view, error) { return nil, errNotSecure })
+	cross.SetDenyHandler(s.serve(Anyone, func(*Visit) (*View, error) { return nil, errCrossOrigin }))
+	local := s.serve(Anyone, func(*Visit) (*View, error) { return nil, errNotSecure })
 	guarded := cross.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.options.Secure && !fromHere(r) && !strings.HasPrefix(r.URL.Path, "/assets/") {
+		if !s.Options.Secure && !fromHere(r) && !strings.HasPrefix(r.URL.Path, "/assets/") {
 			local.ServeHTTP(w, r)
 			return
 		}
@@ -31,8 +31,8 @@ func (s *Site) guard(next http.Handler) (http.Handler, error) {
 }
 
 var (
-	errCrossOrigin = &message{status: http.StatusForbidden, title: "This came from another site", text: "Open the page here and try again."}
-	errNotSecure   = &message{status: http.StatusForbidden, title: "Pages need https", text: "Without it they are shown on the same machine only. The operator sets --tls-cert and --tls-key, or an https --public-url behind a proxy."}
+	errCrossOrigin = &Message{Status: http.StatusForbidden, Title: "This came from another site", Text: "Open the page here and try again."}
+	errNotSecure   = &Message{Status: http.StatusForbidden, Title: "Pages need https", Text: "Without it they are shown on the same machine only. The operator sets --tls-cert and --tls-key, or an https --public-url behind a proxy."}
 )
 
 // fromHere reports whether a request comes from this machine, and asks for it by a name that no
@@ -58,8 +58,8 @@ func policy(ancestors string) string {
 	return "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors " + ancestors
 }
 
-// protect sets the headers of every page.
-func protect(h http.Header, ancestors string) {
+// Protect sets the headers of every page.
+func Protect(h http.Header, ancestors string) {
 	h.Set("Content-Security-Policy", policy(ancestors))
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")

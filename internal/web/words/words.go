@@ -1,4 +1,4 @@
-package web
+package words
 
 import (
 	"cmp"
@@ -17,14 +17,14 @@ import (
 
 // Numbers, money and instants as people read them.
 
-// number groups digits by three.
-func number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
+// Number groups digits by three.
+func Number(n int64) string { return rating.Grouped(strconv.FormatInt(n, 10)) }
 
-// money writes minor units of a currency, as on invoices.
-func money(minor int64, currency string) string { return invoices.Money(minor, currency) }
+// Money writes minor units of a currency, as on invoices.
+func Money(minor int64, currency string) string { return invoices.Money(minor, currency) }
 
-// price writes a unit price, a decimal of any length, with the currency's digits at least.
-func price(decimal, currency string) string {
+// Price writes a unit price, a decimal of any length, with the currency's digits at least.
+func Price(decimal, currency string) string {
 	digits, _ := plans.Exponent(currency)
 	whole, fraction, _ := strings.Cut(decimal, ".")
 	fraction = strings.TrimRight(fraction, "0")
@@ -37,9 +37,9 @@ func price(decimal, currency string) string {
 	return rating.Money(whole, currency)
 }
 
-// perUnit writes a price of one unit, or of a thousand or a million where one costs too little to
+// PerUnit writes a price of one unit, or of a thousand or a million where one costs too little to
 // be read.
-func perUnit(decimal, currency string) string {
+func PerUnit(decimal, currency string) string {
 	words := " each"
 	for _, w := range []string{" a thousand", " a million"} {
 		whole, fraction, _ := strings.Cut(decimal, ".")
@@ -49,11 +49,11 @@ func perUnit(decimal, currency string) string {
 		fraction += "000"
 		decimal, words = cmp.Or(strings.TrimLeft(fraction[:3], "0"), "0")+"."+fraction[3:], w
 	}
-	return price(decimal, currency) + words
+	return Price(decimal, currency) + words
 }
 
-// short writes a large number as "2.5 million", where that loses nothing.
-func short(n int64) string {
+// Short writes a large number as "2.5 million", where that loses nothing.
+func Short(n int64) string {
 	for _, s := range []struct {
 		size int64
 		name string
@@ -66,11 +66,11 @@ func short(n int64) string {
 			return rating.Grouped(text) + " " + s.name
 		}
 	}
-	return number(n)
+	return Number(n)
 }
 
-// plural is a unit's word for so many.
-func plural(n int64, unit string) string {
+// Plural is a unit's word for so many.
+func Plural(n int64, unit string) string {
 	if n == 1 || unit == "" || strings.HasSuffix(unit, "s") {
 		return unit
 	}
@@ -88,8 +88,8 @@ func plural(n int64, unit string) string {
 	return unit + "s"
 }
 
-// until writes how long it is, as the script's countdown does.
-func until(d time.Duration) string {
+// Until writes how long it is, as the script's countdown does.
+func Until(d time.Duration) string {
 	s := max(0, int64((d+time.Second-1)/time.Second))
 	switch days, hours := s/86400, s/3600; {
 	case days > 0:
@@ -100,11 +100,11 @@ func until(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
-// when writes an instant by the customer's clock, as short as it is clear at now.
-func when(at, now time.Time, zone *time.Location) string {
+// When writes an instant by the customer's clock, as short as it is clear at now.
+func When(at, now time.Time, zone *time.Location) string {
 	at, now = at.In(zone), now.In(zone)
 	clock := at.Format("15:04")
-	switch days := daysBetween(now, at); {
+	switch days := DaysBetween(now, at); {
 	case days == 0:
 		return clock
 	case days == 1:
@@ -117,16 +117,16 @@ func when(at, now time.Time, zone *time.Location) string {
 	return at.Format("2 Jan 2006, ") + clock
 }
 
-// daysBetween counts midnights from a to b, both by one zone.
-func daysBetween(a, b time.Time) int {
+// DaysBetween counts midnights from a to b, both by one zone.
+func DaysBetween(a, b time.Time) int {
 	day := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
 	return int(day(b).Sub(day(a)) / (24 * time.Hour))
 }
 
-// around is when, for what is only guessed: by the quarter of an hour today, else by the day.
-func around(at, now time.Time, zone *time.Location) string {
+// Around is when, for what is only guessed: by the quarter of an hour today, else by the day.
+func Around(at, now time.Time, zone *time.Location) string {
 	at, now = at.In(zone), now.In(zone)
-	switch days := daysBetween(now, at); {
+	switch days := DaysBetween(now, at); {
 	case days == 0:
 		return "today around " + at.Round(5*time.Minute).Format("15:04")
 	case days == 1:
@@ -137,8 +137,8 @@ func around(at, now time.Time, zone *time.Location) string {
 	return "around " + at.Format("2 January 2006")
 }
 
-// span writes the time [from, to) by days where both are midnight.
-func span(from, to time.Time, zone *time.Location) string {
+// Span writes the time [from, to) by days where both are midnight.
+func Span(from, to time.Time, zone *time.Location) string {
 	from, to = from.In(zone), to.In(zone)
 	midnight := func(t time.Time) bool {
 		hour, minute, second := t.Clock()
@@ -159,8 +159,8 @@ func span(from, to time.Time, zone *time.Location) string {
 	return from.Format("2 Jan 2006") + " – " + last.Format("2 Jan 2006")
 }
 
-// zoneText names a zone and its offset at an instant.
-func zoneText(at time.Time, zone *time.Location) string {
+// ZoneText names a zone and its offset at an instant.
+func ZoneText(at time.Time, zone *time.Location) string {
 	_, offset := at.In(zone).Zone()
 	if zone == time.UTC || zone.String() == "UTC" {
 		return "UTC"
@@ -176,22 +176,22 @@ func zoneText(at time.Time, zone *time.Location) string {
 	return text + ")"
 }
 
-// lasted writes how long something took or takes, in its largest whole unit.
-func lasted(d time.Duration) string {
+// Lasted writes how long something took or takes, in its largest whole unit.
+func Lasted(d time.Duration) string {
 	for _, u := range []struct {
 		of   time.Duration
 		name string
 	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
 		if d >= 2*u.of {
-			return fmt.Sprintf("%d %s", d/u.of, plural(2, u.name))
+			return fmt.Sprintf("%d %s", d/u.of, Plural(2, u.name))
 		}
 	}
 	n := max(0, int64(d/time.Second))
-	return fmt.Sprintf("%d %s", n, plural(n, "second"))
+	return fmt.Sprintf("%d %s", n, Plural(n, "second"))
 }
 
-// sized writes bytes as people read them, in units of a thousand, rounded down.
-func sized(n int64) string {
+// Sized writes bytes as people read them, in units of a thousand, rounded down.
+func Sized(n int64) string {
 	const units = "kMGTPE"
 	size := int64(1)
 	at := -1
@@ -200,7 +200,7 @@ func sized(n int64) string {
 		at++
 	}
 	if at < 0 {
-		return number(n) + " B"
+		return Number(n) + " B"
 	}
 	text := strconv.FormatInt(n/size, 10)
 	if n/size < 10 {
@@ -209,17 +209,17 @@ func sized(n int64) string {
 	return text + " " + units[at:at+1] + "B"
 }
 
-// shareOf is n of all in percent, with one digit after the point, rounded down.
-func shareOf(n, all int64) string {
+// ShareOf is n of all in percent, with one digit after the point, rounded down.
+func ShareOf(n, all int64) string {
 	if all == 0 {
 		return "–"
 	}
-	tenths := mulDiv(n, 1000, all)
+	tenths := MulDiv(n, 1000, all)
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 
-// mulDiv is a·b/c, rounded down, for numbers that are not below 0. It stops at 2⁶³−1.
-func mulDiv(a, b, c int64) int64 {
+// MulDiv is a·b/c, rounded down, for numbers that are not below 0. It stops at 2⁶³−1.
+func MulDiv(a, b, c int64) int64 {
 	if c == 0 {
 		return 1<<63 - 1
 	}

@@ -7,4 +7,4 @@
 // GET. Every answer forbids scripts and styles from elsewhere.
 //
 // To add a page: a template in templates, a method that makes its view, and a line in pages.
-package web
+package page

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"context"
@@ -56,18 +56,18 @@ type Options struct {
 
 // Site answers requests for pages. It is safe for concurrent use.
 type Site struct {
-	options  Options
+	Options  Options
 	assets   *assets
 	sheets   sheets
-	sessions sessions
+	Sessions sessions
 	mux      *http.ServeMux
 	guarded  http.Handler
 }
 
-// newSite makes a site without pages. files are templates and assets; more are functions that templates
+// New makes a site without pages. files are templates and assets; more are functions that templates
 // of the rooms above have.
-func newSite(o Options, files fs.FS, more template.FuncMap) (*Site, error) {
-	s := &Site{options: o, mux: http.NewServeMux()}
+func New(o Options, files fs.FS, more template.FuncMap) (*Site, error) {
+	s := &Site{Options: o, mux: http.NewServeMux()}
 	var err error
 	if s.assets, err = loadAssets(files, &o.Brand); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func newSite(o Options, files fs.FS, more template.FuncMap) (*Site, error) {
 	if s.sheets, err = loadSheets(files, s.assets, more); err != nil {
 		return nil, err
 	}
-	s.sessions = newSessions(&s.options)
+	s.Sessions = newSessions(&s.Options)
 	s.mux.Handle("GET /assets/", s.assets)
 	s.mux.Handle("/", s.missing())
 	if s.guarded, err = s.guard(s.mux); err != nil {
@@ -84,17 +84,17 @@ func newSite(o Options, files fs.FS, more template.FuncMap) (*Site, error) {
 	return s, nil
 }
 
-// add adds a page: its pattern of http.ServeMux, who may open it, and how its view is made. All are
+// Add adds a page: its pattern of http.ServeMux, who may open it, and how its view is made. All are
 // added before the first request.
-func (s *Site) add(pattern string, who who, show func(*Visit) (*view, error)) {
+func (s *Site) Add(pattern string, who Who, show func(*Visit) (*View, error)) {
 	s.mux.Handle(pattern, s.serve(who, show))
 }
 
-// handle adds what is no page. It asks who comes by begin.
-func (s *Site) handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+// Handle adds what is no page. It asks who comes by begin.
+func (s *Site) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// sheet is the template of pages that is named by its file.
-func (s *Site) sheet(name string) *template.Template { return s.sheets[name] }
+// Sheet is the template of pages that is named by its file.
+func (s *Site) Sheet(name string) *template.Template { return s.sheets[name] }
 
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -112,9 +112,9 @@ func (s *Site) panicked(w http.ResponseWriter, r *http.Request, p any) {
 	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
-	s.options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	s.Options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 	if _, begun := w.Header()["Content-Type"]; begun {
 		panic(http.ErrAbortHandler)
 	}
-	s.draw(w, s.visitOf(w, r), errBroken.view())
+	s.draw(w, s.visitOf(w, r), errBroken.View())
 }

@@ -1,4 +1,4 @@
-package web
+package words
 
 import "testing"
 
@@ -8,7 +8,7 @@ func TestPlainWords(t *testing.T) {
 	for path, want := range map[string]string{
 		"limits[1].window": "limit 2, window", "lines[0].amount_minor": "line 1, amount", "expires_at": "expires at", "": "", "a[x]": "a[x]",
 	} {
-		if got := pathWords(path); got != want {
+		if got := PathWords(path); got != want {
 			t.Errorf("%q is %q, want %q", path, got, want)
 		}
 	}
@@ -19,7 +19,7 @@ func TestPlainWords(t *testing.T) {
 		"is anonymous, and is not billed: name it with PUT /v1/customers/{key} first":           "is anonymous, and is not billed",
 		"must be one of a, b": "must be one of a, b",
 	} {
-		if got := plainly(text); got != want {
+		if got := Plainly(text); got != want {
 			t.Errorf("%q is said as %q, want %q", text, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"context"
@@ -16,18 +16,18 @@ import (
 
 // sessions are the kinds of sessions there are. They differ in their cookies only.
 type sessions struct {
-	portal   *scs.SessionManager
-	embedded *scs.SessionManager // of a portal in another site's frame
-	admin    *scs.SessionManager
+	Portal   *scs.SessionManager
+	Embedded *scs.SessionManager // of a portal in another site's frame
+	Admin    *scs.SessionManager
 }
 
 // The names under which a session keeps what it knows.
 const (
-	keyCustomer = "customer"
-	keyTheme    = "theme"
-	keyBack     = "back"
-	keyEmbed    = "embed"
-	keyHash     = "key" // SHA-256 of the key's secret, in hexadecimal
+	KeyCustomer = "customer"
+	KeyTheme    = "theme"
+	KeyBack     = "back"
+	KeyEmbed    = "embed"
+	KeyHash     = "key" // SHA-256 of the key's secret, in hexadecimal
 )
 
 func newSessions(o *Options) sessions {
@@ -45,28 +45,28 @@ func newSessions(o *Options) sessions {
 		}
 	}
 	all := sessions{
-		portal:   kind("portal", http.SameSiteLaxMode, false),
-		embedded: kind("portal-embedded", http.SameSiteNoneMode, true),
-		admin:    kind("admin", http.SameSiteLaxMode, false),
+		Portal:   kind("portal", http.SameSiteLaxMode, false),
+		Embedded: kind("portal-embedded", http.SameSiteNoneMode, true),
+		Admin:    kind("admin", http.SameSiteLaxMode, false),
 	}
 	if !o.Secure { // then only this machine's own pages can embed, which are the same site
-		all.embedded.Cookie.SameSite, all.embedded.Cookie.Partitioned = http.SameSiteLaxMode, false
+		all.Embedded.Cookie.SameSite, all.Embedded.Cookie.Partitioned = http.SameSiteLaxMode, false
 	}
 	return all
 }
 
 // A session is what a request knows of the session that it belongs to.
 type session struct {
-	kind *scs.SessionManager
-	ctx  context.Context // holds scs's data
+	Kind *scs.SessionManager
+	Ctx  context.Context // holds scs's data
 
-	customer string
-	look     look
+	Customer string
+	look     Look
 	hash     [sha256.Size]byte
 }
 
-// find returns the session of a request, nil when there is none.
-func (s *Site) find(r *http.Request, kinds ...*scs.SessionManager) (*session, error) {
+// Find returns the session of a request, nil when there is none.
+func (s *Site) Find(r *http.Request, kinds ...*scs.SessionManager) (*session, error) {
 	for _, kind := range kinds {
 		cookie, err := r.Cookie(kind.Cookie.Name)
 		if err != nil || cookie.Value == "" || len(cookie.Value) > 200 {
@@ -80,10 +80,10 @@ func (s *Site) find(r *http.Request, kinds ...*scs.SessionManager) (*session, er
 			continue
 		}
 		found := &session{
-			kind: kind, ctx: ctx, customer: kind.GetString(ctx, keyCustomer),
-			look: look{kind.GetString(ctx, keyTheme), kind.GetString(ctx, keyBack), kind.GetString(ctx, keyEmbed)},
+			Kind: kind, Ctx: ctx, Customer: kind.GetString(ctx, KeyCustomer),
+			look: Look{kind.GetString(ctx, KeyTheme), kind.GetString(ctx, KeyBack), kind.GetString(ctx, KeyEmbed)},
 		}
-		_, _ = hex.Decode(found.hash[:], []byte(kind.GetString(ctx, keyHash)))
+		_, _ = hex.Decode(found.hash[:], []byte(kind.GetString(ctx, KeyHash)))
 		return found, nil
 	}
 	return nil, nil //nolint:nilnil // nobody is signed in
@@ -91,20 +91,20 @@ func (s *Site) find(r *http.Request, kinds ...*scs.SessionManager) (*session, er
 
 // save notes that the session was used.
 func (e *session) save(w http.ResponseWriter) error {
-	if e == nil || e.kind.Status(e.ctx) != scs.Modified {
+	if e == nil || e.Kind.Status(e.Ctx) != scs.Modified {
 		return nil
 	}
-	token, expires, err := e.kind.Commit(e.ctx)
+	token, expires, err := e.Kind.Commit(e.Ctx)
 	if err == nil {
-		e.kind.WriteSessionCookie(e.ctx, w, token, expires)
+		e.Kind.WriteSessionCookie(e.Ctx, w, token, expires)
 	}
 	return err
 }
 
-// open begins a session that knows these values, under a new token. One that the browser had is
+// Open begins a session that knows these values, under a new token. One that the browser had is
 // over then.
-func (s *Site) open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, by newSession, values map[string]string) error {
-	old, err := s.find(r, kind)
+func (s *Site) Open(w http.ResponseWriter, r *http.Request, kind *scs.SessionManager, by NewSession, values map[string]string) error {
+	old, err := s.Find(r, kind)
 	if err != nil {
 		return err
 	}
@@ -121,24 +121,24 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request, kind *scs.SessionMan
 	}
 	kind.WriteSessionCookie(ctx, w, token, expires)
 	if old != nil {
-		return kind.Destroy(old.ctx)
+		return kind.Destroy(old.Ctx)
 	}
 	return nil
 }
 
-// end deletes the session, and its cookie.
-func (e *session) end(w http.ResponseWriter) error {
-	err := e.kind.Destroy(e.ctx)
+// End deletes the session, and its cookie.
+func (e *session) End(w http.ResponseWriter) error {
+	err := e.Kind.Destroy(e.Ctx)
 	if err == nil {
-		e.kind.WriteSessionCookie(e.ctx, w, "", time.Time{})
+		e.Kind.WriteSessionCookie(e.Ctx, w, "", time.Time{})
 	}
 	return err
 }
 
-// A newSession says what a session begins with: a link into the portal, which it spends, or the id of
+// A NewSession says what a session begins with: a link into the portal, which it spends, or the id of
 // a key. Only where the context has one a session is made. Elsewhere it is written if it is still
 // there.
-type newSession struct{ link, key string }
+type NewSession struct{ Link, Key string }
 
 type newSessionKey struct{}
 
@@ -165,14 +165,14 @@ func (s sessionRows) CommitCtx(ctx context.Context, token string, data []byte, e
 	if err != nil {
 		return err
 	}
-	by, begins := ctx.Value(newSessionKey{}).(newSession)
+	by, begins := ctx.Value(newSessionKey{}).(NewSession)
 	switch {
 	case !begins:
 		return s.of.Store.UpdateSession(ctx, token, data, expires.UnixMicro(), now)
-	case by.link != "":
-		return s.of.Store.EnterPortal(ctx, by.link, now, token, data, expires.UnixMicro())
+	case by.Link != "":
+		return s.of.Store.EnterPortal(ctx, by.Link, now, token, data, expires.UnixMicro())
 	}
-	return s.of.Store.CreateSession(ctx, token, data, expires.UnixMicro(), by.key)
+	return s.of.Store.CreateSession(ctx, token, data, expires.UnixMicro(), by.Key)
 }
 
 // DeleteCtx implements scs.CtxStore.

@@ -1,4 +1,4 @@
-package web
+package words
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ var algorithmNames = map[model.Algorithm]string{
 	model.TokenBucket: "Token bucket", model.Allocation: "Allocation", model.Concurrency: "Concurrency",
 }
 
-// algorithmName is what people call an algorithm, by its name in JSON.
-func algorithmName(name string) string { return algorithmNames[model.AlgorithmNamed(name)] }
+// AlgorithmName is what people call an algorithm, by its name in JSON.
+func AlgorithmName(name string) string { return algorithmNames[model.AlgorithmNamed(name)] }
 
 // memberWords are members and values of plans that texts of the API name, as the pages call them.
 var memberWords = strings.NewReplacer(slices.Concat(algorithmPairs(), []string{
@@ -41,16 +41,16 @@ func algorithmPairs() (pairs []string) {
 	return pairs
 }
 
-// plainly is a text of the API without the calls and the members that it names.
-func plainly(text string) string {
+// Plainly is a text of the API without the calls and the members that it names.
+func Plainly(text string) string {
 	return memberWords.Replace(apiCall.ReplaceAllString(text, ""))
 }
 
 // element is one name of a path, and its index where it is a list.
 var element = regexp.MustCompile(`^([^\[\]]+)(?:\[(\d+)\])?$`)
 
-// pathWords is the path of a member in words: "lines[1].amount_minor" is "line 2, amount".
-func pathWords(path string) string {
+// PathWords is the path of a member in words: "lines[1].amount_minor" is "line 2, amount".
+func PathWords(path string) string {
 	var all []string
 	for part := range strings.SplitSeq(path, ".") {
 		found := element.FindStringSubmatch(part)
@@ -66,8 +66,8 @@ func pathWords(path string) string {
 	return strings.Join(all, ", ")
 }
 
-// said is what a problem says. words names the member of a path.
-func said(p *client.Problem, words func(path string) string) string {
+// Said is what a problem says. words names the member of a path.
+func Said(p *client.Problem, words func(path string) string) string {
 	var all []string
 	for _, e := range p.Errors {
 		all = append(all, strings.TrimPrefix(words(e.Field)+": "+e.Detail, ": "))

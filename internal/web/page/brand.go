@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"bytes"
@@ -48,8 +48,8 @@ func (b *Brand) SetLogo(body []byte) error {
 	return nil
 }
 
-// name is what the portal is called.
-func (b *Brand) name() string { return cmp.Or(b.Name, "your account") }
+// DisplayName is what the portal is called.
+func (b *Brand) DisplayName() string { return cmp.Or(b.Name, "your account") }
 
 // LogoName is the logo's asset, empty without one.
 func (b *Brand) LogoName() string {

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"quotad/internal/web/words"
 )
 
 // sheets are the templates of pages by their file's name.
@@ -46,8 +48,8 @@ func loadSheets(files fs.FS, a *assets, more template.FuncMap) (sheets, error) {
 func functions(a *assets) template.FuncMap {
 	return template.FuncMap{
 		"asset":      a.url,
-		"number":     number,
-		"bar":        bar,
+		"number":     words.Number,
+		"bar":        words.Bar,
 		"portalTabs": portalTabs,
 		"adminTabs":  adminTabs,
 		"pair":       newPair,
@@ -90,74 +92,74 @@ type sheetData struct {
 // layout is what stands around the pages of a visit.
 func (v *Visit) layout() string {
 	switch {
-	case v.customer != nil:
+	case v.Customer != nil:
 		return "portal"
-	case v.session != nil:
+	case v.Session != nil:
 		return "admin"
 	}
 	return "plain"
 }
 
-func (v *Visit) frame(shown *view, now time.Time) *frame {
+func (v *Visit) frame(shown *View, now time.Time) *frame {
 	f := &frame{
-		Title: shown.title, Tab: shown.tab, Brand: &v.site.options.Brand, Live: shown.live,
-		Now: now.UTC().Format("2006-01-02T15:04:05.000Z"), AsOf: now.In(v.zone).Format("15:04:05"), Zone: v.zone.String(), ZoneText: zoneText(now, v.zone),
-		Who: v.as.KeyName, Scope: string(v.as.Scope), Trouble: v.site.options.Trouble(),
+		Title: shown.Title, Tab: shown.Tab, Brand: &v.Site.Options.Brand, Live: shown.Live,
+		Now: now.UTC().Format("2006-01-02T15:04:05.000Z"), AsOf: now.In(v.Zone).Format("15:04:05"), Zone: v.Zone.String(), ZoneText: words.ZoneText(now, v.Zone),
+		Who: v.As.KeyName, Scope: string(v.As.Scope), Trouble: v.Site.Options.Trouble(),
 	}
-	f.Theme, f.Back = v.look.theme, v.look.back
-	if c := v.customer; c != nil {
+	f.Theme, f.Back = v.Look.Theme, v.Look.Back
+	if c := v.Customer; c != nil {
 		f.Who, f.Plan, f.PlanVersion, f.Archived = cmp.Or(c.Name, c.Key), c.Plan, c.EffectiveVersion, c.ArchivedAt != nil
 	}
-	if v.onTestClock() {
+	if v.OnTestClock() {
 		f.Clock = *v.about.TestClock
 	}
 	return f
 }
 
 // draw answers with a view. A page that cannot be drawn is a message that can.
-func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *view) {
+func (s *Site) draw(w http.ResponseWriter, v *Visit, shown *View) {
 	h := w.Header()
-	protect(h, v.look.embed)
+	Protect(h, v.Look.Embed)
 	switch {
-	case shown.to != "":
-		h.Set("Location", shown.to)
+	case shown.To != "":
+		h.Set("Location", shown.To)
 		w.WriteHeader(http.StatusSeeOther)
 		return
-	case shown.file != nil:
-		h.Set("Content-Type", shown.file.mediaType)
-		if shown.file.policy != "" {
-			h.Set("Content-Security-Policy", shown.file.policy)
+	case shown.File != nil:
+		h.Set("Content-Type", shown.File.MediaType)
+		if shown.File.Policy != "" {
+			h.Set("Content-Security-Policy", shown.File.Policy)
 		}
-		if !shown.file.shown {
-			h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(shown.file.name))
+		if !shown.File.Shown {
+			h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(shown.File.Name))
 		}
-		s.send(w, v.r, http.StatusOK, shown.file.body)
+		s.send(w, v.R, http.StatusOK, shown.File.Body)
 		return
 	}
 	body, err := s.render(v, shown)
 	if err != nil {
-		s.options.Log.Error("page cannot be drawn", "path", v.r.URL.Path, "error", err)
-		shown = errBroken.view()
+		s.Options.Log.Error("page cannot be drawn", "path", v.R.URL.Path, "error", err)
+		shown = errBroken.View()
 		body, _ = s.render(v, shown)
 	}
-	if shown.status == http.StatusUnauthorized {
+	if shown.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Cookie realm="pages"`)
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	s.send(w, v.r, cmp.Or(shown.status, http.StatusOK), body)
+	s.send(w, v.R, cmp.Or(shown.Status, http.StatusOK), body)
 }
 
-func (s *Site) render(v *Visit, shown *view) ([]byte, error) {
-	now, err := v.now()
+func (s *Site) render(v *Visit, shown *View) ([]byte, error) {
+	now, err := v.Now()
 	if err != nil {
-		now = s.options.Wall() // the page of an outage has a time, too
+		now = s.Options.Wall() // the page of an outage has a time, too
 	}
-	sheet := s.sheets[shown.sheet]
+	sheet := s.sheets[shown.Sheet]
 	if sheet == nil {
-		return nil, fmt.Errorf("there is no sheet %q", shown.sheet)
+		return nil, fmt.Errorf("there is no sheet %q", shown.Sheet)
 	}
 	var all bytes.Buffer
-	err = sheet.ExecuteTemplate(&all, cmp.Or(shown.layout, v.layout()), sheetData{v.frame(shown, now), shown.data})
+	err = sheet.ExecuteTemplate(&all, cmp.Or(shown.Layout, v.layout()), sheetData{v.frame(shown, now), shown.Data})
 	return all.Bytes(), err
 }
 
